@@ -1,0 +1,235 @@
+package weir_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/weirhq/weir"
+
+// arrow is what one package may import: which of ours, by folder, and which
+// modules of others. The standard library is open to all but the pure ones.
+type arrow struct {
+	ours   []string
+	theirs []string
+	pure   bool // no IO, no clock, no lock, no randomness
+}
+
+// arrows is the way of a request, from its end to its start: what stands
+// further down may import what stands further up, never the other way round.
+// Every package has its line here; a test fails for one that has none.
+var arrows = map[string]arrow{
+	"window":          {pure: true},
+	"rolling":         {},
+	"rule":            {ours: []string{"window"}, pure: true},
+	"store":           {ours: []string{"window"}},
+	"store/storetest": {ours: []string{"store", "window"}},
+	"store/memstore":  {ours: []string{"store", "window"}},
+	"store/redisstore": {
+		ours:   []string{"store", "window"},
+		theirs: []string{"github.com/redis/rueidis"},
+	},
+	".": {ours: []string{"rolling", "rule", "store", "store/memstore", "window"}},
+
+	"replay/accesslog": {ours: []string{"window"}},
+	"replay":           {ours: []string{".", "replay/accesslog", "rule", "store", "store/memstore", "window"}},
+	"rulefile": {
+		ours:   []string{"rule", "window"},
+		theirs: []string{"github.com/goccy/go-yaml"},
+	},
+	"koalafile": {ours: []string{"rule", "window"}},
+	"envoyfile": {ours: []string{"rule", "rulefile", "window"}},
+	"httplimit": {ours: []string{".", "rule", "store", "window"}},
+	"grpclimit": {
+		ours:   []string{".", "rule", "store", "window"},
+		theirs: []string{"google.golang.org/grpc"},
+	},
+
+	"internal/metrics": {
+		ours:   []string{".", "rule", "store", "window"},
+		theirs: []string{"github.com/prometheus"},
+	},
+	"internal/config":    {},
+	"internal/dashboard": {ours: []string{".", "rule", "window"}},
+	"internal/httpapi":   {ours: []string{".", "rule", "window"}},
+	"internal/koalaapi":  {ours: []string{".", "rule", "window"}},
+	"internal/respapi":   {ours: []string{".", "rule", "window"}},
+	"internal/grpcapi": {
+		ours:   []string{".", "rule", "window"},
+		theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+	},
+	"internal/envoyrls": {
+		ours:   []string{".", "rule", "window"},
+		theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/envoyproxy/go-control-plane"},
+	},
+	"internal/server": {
+		ours: []string{
+			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
+			"internal/config", "internal/dashboard", "internal/envoyrls", "internal/grpcapi",
+			"internal/httpapi", "internal/koalaapi", "internal/metrics", "internal/respapi",
+		},
+		theirs: []string{"github.com/fsnotify/fsnotify"},
+	},
+	"cmd/weir": {
+		ours: []string{
+			".", "envoyfile", "internal/config", "internal/httpapi", "internal/server",
+			"koalafile", "replay", "rule", "rulefile", "window",
+		},
+		theirs: []string{"github.com/spf13/cobra"},
+	},
+}
+
+// testModules are open to every test, and to tests only.
+var testModules = []string{
+	"github.com/anishathalye/porcupine",
+	"github.com/cockroachdb/datadriven",
+	"github.com/rogpeppe/go-internal",
+	"github.com/santhosh-tekuri/jsonschema",
+	"go.uber.org/goleak",
+	"pgregory.net/rapid",
+}
+
+// impure are the packages, with all below them, that a pure package may not
+// import. Of net, netip is only a way to write addresses.
+var impure = []string{
+	"context", "crypto/rand", "io/ioutil", "log", "math/rand", "net", "os",
+	"runtime", "sync", "syscall", "unsafe",
+}
+
+// clocks are the functions of package time that read the clock or wait for it.
+var clocks = []string{
+	"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
+}
+
+// TestArrows reads the files itself instead of asking `go list`, so that the
+// go command knows what the result depends on and caches it rightly.
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	for _, file := range goFiles(t) {
+		pkg := path.Dir(file)
+		allowed, known := arrows[pkg]
+		if !known {
+			t.Errorf("%s: package %s is not in the table of arrows", file, pkg)
+			continue
+		}
+		isTest := strings.HasSuffix(file, "_test.go")
+
+		syntax := parse(t, file)
+		for _, spec := range syntax.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatalf("%s: import %s: %v", file, spec.Path.Value, err)
+			}
+			if why := allowed.refuses(imported, isTest); why != "" {
+				t.Errorf("%s imports %s: %s", file, imported, why)
+			}
+		}
+		if allowed.pure && !isTest {
+			for _, name := range clockReads(syntax) {
+				t.Errorf("%s calls time.%s: a pure package is told the time", file, name)
+			}
+		}
+	}
+}
+
+// refuses says why a may not import a package, or nothing when it may. A test
+// may import whatever of ours it wants: Go itself refuses circles.
+func (a arrow) refuses(imported string, isTest bool) string {
+	if ours, ok := cutModule(imported); ok {
+		if isTest || slices.Contains(a.ours, ours) {
+			return ""
+		}
+		return "the arrows do not point there"
+	}
+	if host, _, _ := strings.Cut(imported, "/"); strings.Contains(host, ".") {
+		if within(imported, a.theirs) || isTest && within(imported, testModules) {
+			return ""
+		}
+		return "this module is not open to this package"
+	}
+	if a.pure && !isTest && imported != "net/netip" && within(imported, impure) {
+		return "a pure package has no IO, clock, lock or randomness"
+	}
+	return ""
+}
+
+// cutModule turns the path of one of our packages into its folder.
+func cutModule(imported string) (folder string, ok bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+// within says whether a package is one of, or below one of, the paths.
+func within(imported string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool {
+		return imported == p || strings.HasPrefix(imported, p+"/")
+	})
+}
+
+// clockReads are the functions in clocks that a file mentions.
+func clockReads(file *ast.File) []string {
+	var reads []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clocks, sel.Sel.Name) {
+				reads = append(reads, sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	return reads
+}
+
+// goFiles are the module's Go files, by slash-separated paths from its root.
+// Other modules below it, such as the benchmarks, have arrows of their own.
+func goFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			if strings.HasSuffix(name, ".go") {
+				files = append(files, filepath.ToSlash(name))
+			}
+			return nil
+		}
+		if name == "." {
+			return nil
+		}
+		base := entry.Name()
+		_, err = os.Stat(filepath.Join(name, "go.mod"))
+		if err == nil || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("got no Go files, want the module's")
+	}
+	return files
+}
+
+func parse(t *testing.T, file string) *ast.File {
+	t.Helper()
+	syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return syntax
+}
