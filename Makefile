@@ -1,0 +1,71 @@
+# Everything here needs Go, git and make; what else a target needs, it installs
+# below ./bin. `make` alone lists the targets.
+
+GO       ?= go
+FUZZTIME ?= 10s
+BENCH    ?= .
+ARGS     ?= serve
+
+LINT_VERSION := v2.15.0
+LINT         := bin/golangci-lint-$(LINT_VERSION)
+
+# The race detector needs a C compiler. Without one Go says CGO_ENABLED=0.
+RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+.DEFAULT_GOAL := help
+.PHONY: help run deps test check format vet fresh race lint fmt fuzz bench cover
+
+help: ## list the targets
+	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## run the service, or another command: make run ARGS="check rules.yaml"
+	$(GO) run ./cmd/weir $(ARGS)
+
+deps: # what the tests need beside Go: its modules
+	@$(GO) mod download
+
+test: deps ## run the tests
+	$(GO) test ./...
+
+check: format vet fresh lint race ## all that a change must pass
+
+format: # fails and names the files that gofmt would change
+	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
+	if [ -n "$$files" ]; then echo "gofmt would change (make fmt):"; echo "$$files"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+fresh: # fails when a file that is made from others is out of date
+	$(GO) mod tidy -diff
+
+race: deps
+	@$(if $(RACE),:,echo "no C compiler: the tests run without the race detector")
+	$(GO) test $(RACE) ./...
+
+lint: $(LINT) ## run golangci-lint, which it installs when missing (minutes, once)
+	$(LINT) run
+
+$(LINT):
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv bin/golangci-lint $@
+
+fmt: ## format the code
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+fuzz: ## run every fuzz target for FUZZTIME (10s) each
+	@pkgs=$$($(GO) list ./...) || exit 1; \
+	for pkg in $$pkgs; do \
+		targets=$$($(GO) test -list '^Fuzz' "$$pkg") || { echo "$$targets"; exit 1; }; \
+		for target in $$(echo "$$targets" | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
+		done; \
+	done
+
+bench: ## run the benchmarks, all or those that match BENCH
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+cover: ## write the tests' coverage to cover.out and print the total
+	$(GO) test -coverpkg ./... -coverprofile cover.out ./...
+	@$(GO) tool cover -func cover.out | tail -n 1
