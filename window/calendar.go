@@ -1,0 +1,99 @@
+package window
+
+import "time"
+
+// PeriodBounds is the calendar period of w that now is in: start ≤ now < end.
+//
+// Minutes and hours follow the clock on the wall; where the zone's offset
+// changes inside one, it ends there, so that none is longer than its name.
+// Days are as long as the date on the wall stands (23, 24 or 25 hours where
+// summer time begins or ends); weeks, months and years are whole days.
+func (w *Window) PeriodBounds(now Instant) (start, end Instant) {
+	zone := w.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	t := now.Time().In(zone)
+	switch w.Period {
+	case Minute:
+		return clockPeriod(t, time.Minute)
+	case Hour:
+		return clockPeriod(t, time.Hour)
+	}
+	y, m, d := t.Date()
+	anchor := max(w.Anchor, 1)
+	switch w.Period {
+	case Week:
+		d -= (int(t.Weekday()) + 7 - anchor%7) % 7
+		return dayStart(y, m, d, zone), dayStart(y, m, d+7, zone)
+	case Month:
+		if d < anchored(y, m, anchor) {
+			m--
+		}
+		return dayStart(y, m, anchored(y, m, anchor), zone), dayStart(y, m+1, anchored(y, m+1, anchor), zone)
+	case Year:
+		return dayStart(y, 1, 1, zone), dayStart(y+1, 1, 1, zone)
+	default:
+		return dayStart(y, m, d, zone), dayStart(y, m, d+1, zone)
+	}
+}
+
+// PeriodEnd is the end of the period that now is in.
+func (w *Window) PeriodEnd(now Instant) Instant {
+	_, end := w.PeriodBounds(now)
+	return end
+}
+
+// clockPeriod is the unit of wall time that t is in, cut where the zone's
+// offset changes.
+func clockPeriod(t time.Time, unit time.Duration) (start, end Instant) {
+	_, offset := t.Zone()
+	wall := At(t).Add(time.Duration(offset) * time.Second)
+	u := int64(unit / time.Microsecond)
+	start = At(t) - Instant(int64(wall)-floorDiv(int64(wall), u)*u)
+	end = start + Instant(u)
+	from, to := t.ZoneBounds()
+	if !from.IsZero() {
+		start = max(start, At(from))
+	}
+	if !to.IsZero() {
+		end = min(end, At(to))
+	}
+	return start, end
+}
+
+// anchored is the day of the month that a month anchored to day starts on: the
+// last one in months that are shorter.
+func anchored(y int, m time.Month, day int) int {
+	last := time.Date(y, m+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	return min(day, last)
+}
+
+// dayStart is the first instant of a date in zone. That is midnight, except
+// where the clock skips it, or shows it twice and time.Date may give the
+// second.
+func dayStart(y int, m time.Month, d int, zone *time.Location) Instant {
+	t := time.Date(y, m, d, 0, 0, 0, 0, zone)
+	from, to := t.ZoneBounds()
+	date := time.Date(y, m, d, 0, 0, 0, 0, time.UTC) // normalised, as a number of days
+	if wallDay(t).Before(date) && !to.IsZero() {
+		return At(to) // midnight was skipped: the day starts where the clock jumped
+	}
+	if !from.IsZero() {
+		_, offset := t.Zone()
+		_, before := from.Add(-1).Zone()
+		if earlier := t.Add(time.Duration(offset-before) * time.Second); earlier.Before(from) && wallDay(earlier).Equal(date) {
+			return At(earlier)
+		}
+		if t.After(from) && wallDay(from).Equal(date) {
+			return At(from) // time.Date went past the jump
+		}
+	}
+	return At(t)
+}
+
+// wallDay is the date on the wall at t, as midnight UTC.
+func wallDay(t time.Time) time.Time {
+	y, m, d := t.Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+}

@@ -1,0 +1,195 @@
+package window
+
+// A cells window is cut into n cells of ⌈length/n⌉ microseconds, aligned to
+// the epoch, with one counter each. Its state does not grow with the traffic.
+//
+// As a limit it counts the oldest cell whole although only part of it is still
+// inside: never over the quota, and early by at most that cell's hits. As a
+// counter it weighs the oldest cell by its overlap, in 1/1024ths rounded down:
+// an estimate, exact for hits spread evenly over the cell and off by at most
+// the hits of that cell.
+//
+// This is the sliding window of slots known from Sentinel's LeapArray, except
+// that LeapArray leaves the oldest cell out, which admits up to twice the
+// quota.
+//
+// State: cell width, index of the newest cell, sum of all cells, then the
+// cells from the oldest that is not zero to the newest.
+const cellsHeader = 3
+
+func (w *Window) cells() int {
+	if w.N > 0 {
+		return w.N
+	}
+	return DefaultCells
+}
+
+// cellWidth is the width of a cell in microseconds.
+func (w *Window) cellWidth() int64 {
+	n := int64(w.cells())
+	return (w.micros() + n - 1) / n
+}
+
+// cellRow is a cells state, taken apart.
+type cellRow struct {
+	width int64
+	first int64 // index of cells[0]
+	sum   int64
+	cells []uint64
+}
+
+func readCells(s State) cellRow {
+	if len(s) <= cellsHeader {
+		return cellRow{width: 1}
+	}
+	cells := s[cellsHeader:]
+	return cellRow{int64(s[0]), int64(s[1]) - int64(len(cells)) + 1, int64(s[2]), cells}
+}
+
+func (c *cellRow) newest() int64 { return c.first + int64(len(c.cells)) - 1 }
+
+// expire drops the cells that lie outside a window of length w ending at now.
+func (c *cellRow) expire(now Instant, w int64) {
+	edge := floorDiv(int64(now)-w+1, c.width)
+	for len(c.cells) > 0 && (c.first < edge || c.cells[0] == 0) {
+		c.sum -= int64(c.cells[0])
+		c.cells = c.cells[1:]
+		c.first++
+	}
+}
+
+// leaves is when cell i has left a window of length w.
+func (c *cellRow) leaves(i int, w int64) Instant {
+	return Instant((c.first+int64(i)+1)*c.width + w - 1)
+}
+
+// estimate is the sum with the oldest cell weighed by its overlap with the d
+// microseconds that end at now.
+func (c *cellRow) estimate(now Instant, d int64) int64 {
+	from := int64(now) - d + 1
+	sum := c.sum
+	for i, n := range c.cells {
+		end := (c.first + int64(i) + 1) * c.width
+		if end-c.width >= from {
+			break
+		}
+		sum -= int64(n)
+		if end > from {
+			sum += weigh(int64(n), (end-from)*1024/c.width)
+		}
+	}
+	return sum
+}
+
+// weigh is n·share/1024, rounded down, in numbers that a Lua script can hold:
+// above 2^40 n itself is cut to a multiple of 1024 first.
+func weigh(n, share int64) int64 {
+	if n < 1<<40 {
+		return n * share / 1024
+	}
+	return n / 1024 * share
+}
+
+func (l *Limit) lookCells(s State, now Instant, n int64) (used int64, fits Instant) {
+	w := l.Window.micros()
+	c := readCells(s)
+	c.expire(now, w)
+	if l.Quota == Unlimited {
+		return c.estimate(now, w), now
+	}
+	switch {
+	case n == 0:
+		return c.sum, now
+	case n > l.Quota:
+		return c.sum, never
+	}
+	left, i := c.sum, -1
+	for left > l.Quota-n {
+		i++
+		left -= int64(c.cells[i])
+	}
+	if i < 0 {
+		return c.sum, now
+	}
+	return c.sum, c.leaves(i, w)
+}
+
+func (l *Limit) addCells(s State, now Instant, n int64) State {
+	width := l.Window.cellWidth()
+	c := readCells(s)
+	if len(c.cells) > 0 && c.width != width {
+		s = c.recut(width)
+		c = readCells(s)
+	}
+	c.width = width
+	c.expire(now, l.Window.micros())
+	index := floorDiv(int64(now), width)
+	n = min(n, MaxHits-c.sum)
+	kept, size := len(c.cells), cellsHeader+1
+	if kept > 0 {
+		size = cellsHeader + int(index-c.first) + 1
+	}
+	out := s
+	if size > cap(s) {
+		out = make(State, size, max(size, 2*cap(s)))
+	}
+	out = out[:size]
+	copy(out[cellsHeader:], c.cells)
+	clear(out[cellsHeader+kept:])
+	out[0], out[1], out[2] = uint64(width), uint64(index), uint64(c.sum+n)
+	out[size-1] += uint64(n)
+	return out
+}
+
+func (l *Limit) subCells(s State, now Instant, n int64) State {
+	c := readCells(s)
+	c.expire(now, l.Window.micros())
+	if n >= c.sum {
+		return s[:0]
+	}
+	c.sum -= n
+	for i := len(c.cells) - 1; n > 0; i-- {
+		part := min(n, int64(c.cells[i]))
+		c.cells[i] -= uint64(part)
+		n -= part
+	}
+	out := s[:cellsHeader+len(c.cells)]
+	copy(out[cellsHeader:], c.cells)
+	out[2] = uint64(c.sum)
+	return out
+}
+
+func (l *Limit) expiresCells(s State) Instant {
+	c := readCells(s)
+	for i := len(c.cells) - 1; i >= 0; i-- {
+		if c.cells[i] > 0 {
+			return c.leaves(i, l.Window.micros())
+		}
+	}
+	return 0
+}
+
+// recut is the row in cells of another width: each cell's hits go to the cell
+// that its end falls in, so none is dated earlier than it was.
+func (c *cellRow) recut(width int64) State {
+	last := floorDiv((c.newest()+1)*c.width-1, width)
+	first := floorDiv((c.first+1)*c.width-1, width)
+	first = max(first, last-MaxCells)
+	s := make(State, cellsHeader+int(last-first)+1)
+	s[0], s[1] = uint64(width), uint64(last)
+	for i, n := range c.cells {
+		to := floorDiv((c.first+int64(i)+1)*c.width-1, width)
+		if to >= first {
+			s[cellsHeader+int(to-first)] += n
+			s[2] += n
+		}
+	}
+	return s
+}
+
+func (l *Limit) roomCells(s State) int {
+	if len(s) == 0 {
+		return cellsHeader + 1
+	}
+	return l.MaxWords()
+}

@@ -1,0 +1,225 @@
+package window
+
+// A sliding window is a log of instants, bounded by the quota. Up to the
+// precision it is exact. Above it hits are kept in groups of
+// g = ⌈quota/precision⌉, each dated by its newest hit; only the newest group is
+// partly filled. A group leaves when its newest hit does, so only the one
+// group that straddles the window's edge can hold hits which are outside:
+// exact ≤ used ≤ exact+g-1, whatever the traffic. Nothing is ever admitted
+// over the quota; at most g-1 hits, under 1 % of it, are denied early.
+//
+// The idea is that of equi-depth histograms, cut for a limiter: the error is
+// bounded in hits, where cells of time bound it in time and then pay with up
+// to a whole burst.
+//
+// State: the groups' dates, oldest first. Where groups are larger than one
+// hit, or hits were recorded past the quota, three words stand before them:
+// the group size with the top bit set, the fill of the newest group, and the
+// excess: hits older than the oldest group which were recorded past the quota
+// and are only remembered as a number, so that a refund takes from them before
+// it frees quota. They are forgotten with the oldest group.
+const (
+	logHeader = 3
+	logMark   = 1 << 63
+)
+
+// hitLog is a sliding state, taken apart.
+type hitLog struct {
+	group  int64    // hits in a full group
+	fill   int64    // hits in the newest group
+	excess int64    // hits recorded past the quota, older than all groups
+	dates  []uint64 // of the groups' newest hits, oldest first
+}
+
+func readLog(s State) hitLog {
+	if len(s) > logHeader && s[0]&logMark != 0 {
+		return hitLog{int64(s[0] &^ logMark), int64(s[1]), int64(s[2]), s[logHeader:]}
+	}
+	return hitLog{1, 1, 0, s}
+}
+
+// header is how many words stand before the dates.
+func (g *hitLog) header() int {
+	if g.group > 1 || g.excess > 0 {
+		return logHeader
+	}
+	return 0
+}
+
+// total is the number of hits in the groups.
+func (g *hitLog) total() int64 {
+	if len(g.dates) == 0 {
+		return 0
+	}
+	return int64(len(g.dates)-1)*g.group + g.fill
+}
+
+// expire drops the groups that have left a window of length w at now.
+func (g *hitLog) expire(now Instant, w int64) {
+	edge := int64(now) - w
+	if len(g.dates) == 0 || int64(g.dates[0]) > edge {
+		return
+	}
+	lo, hi := 1, len(g.dates) // dates[lo-1] is out, dates[hi] is in
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); int64(g.dates[mid]) <= edge {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	g.dates, g.excess = g.dates[lo:], 0
+}
+
+// write lays the log out in s, which its dates may be part of, followed by
+// added groups dated now.
+func (g *hitLog) write(s State, added int, now Instant) State {
+	h, kept := g.header(), len(g.dates)
+	size := h + kept + added
+	if size == h {
+		return s[:0]
+	}
+	out := s
+	if size > cap(s) {
+		out = make(State, size, max(size, 2*cap(s)))
+	}
+	out = out[:size]
+	copy(out[h:], g.dates)
+	for i := h + kept; i < size; i++ {
+		out[i] = uint64(now)
+	}
+	if h > 0 {
+		out[0], out[1], out[2] = uint64(g.group)|logMark, uint64(g.fill), uint64(g.excess)
+	}
+	return out
+}
+
+// group is the number of hits in a group of l.
+func (l *Limit) group() int64 {
+	p := l.Window.precision()
+	return max(1, (l.Quota+p-1)/p)
+}
+
+func (w *Window) precision() int64 {
+	if w.Precision > 0 {
+		return int64(w.Precision)
+	}
+	return DefaultPrecision
+}
+
+func (l *Limit) lookSliding(s State, now Instant, n int64) (used int64, fits Instant) {
+	w := l.Window.micros()
+	g := readLog(s)
+	g.expire(now, w)
+	used = g.total()
+	switch {
+	case n == 0:
+		return used, now
+	case n > l.Quota:
+		return used, never
+	case used <= l.Quota-n:
+		return used, now
+	}
+	// The oldest groups that have to leave, the last of them perhaps not full.
+	leave := (used + n - l.Quota + g.group - 1) / g.group
+	return used, Instant(g.dates[min(leave, int64(len(g.dates)))-1]) + Instant(w)
+}
+
+func (l *Limit) addSliding(s State, now Instant, n int64) State {
+	g := readLog(s)
+	g.expire(now, l.Window.micros())
+	size := l.group()
+	if g.group != size {
+		g.regroup(size, l.Quota)
+	}
+	g.group = size
+	if k := len(g.dates); k > 0 && g.fill < size {
+		part := min(n, size-g.fill)
+		g.fill += part
+		g.dates[k-1] = uint64(now)
+		n -= part
+	}
+	// n is what does not fit into the newest group; it opens new ones.
+	added := (n + size - 1) / size
+	if added > 0 {
+		g.fill = n - (added-1)*size
+	}
+	// Past the quota the oldest groups go, as long as what stays fills it.
+	groups := int64(len(g.dates)) + added
+	if over := (groups-1)*size + g.fill - l.Quota; over >= size {
+		drop := min(over/size, groups)
+		g.excess = addHits(g.excess, drop*size)
+		old := min(drop, int64(len(g.dates)))
+		g.dates = g.dates[old:]
+		added -= drop - old
+	}
+	return g.write(s, int(added), now)
+}
+
+func (l *Limit) subSliding(s State, now Instant, n int64) State {
+	g := readLog(s)
+	g.expire(now, l.Window.micros())
+	eaten := min(n, g.excess)
+	g.excess -= eaten
+	n -= eaten
+	switch {
+	case n >= g.total():
+		return s[:0]
+	case n < g.fill:
+		g.fill -= n
+	default:
+		n -= g.fill
+		g.dates = g.dates[:int64(len(g.dates))-1-n/g.group]
+		g.fill = g.group - n%g.group
+	}
+	return g.write(s, 0, now)
+}
+
+func (l *Limit) roomSliding(s State, n int64) int {
+	size, most := l.group(), l.MaxWords()
+	if g := readLog(s); len(s) > 0 && g.group != size {
+		return most
+	}
+	if added := n/size + 1; added < int64(most) {
+		return min(logHeader+len(s)+int(added), most)
+	}
+	return most
+}
+
+// regroup puts the hits into groups of another size, each dated by its newest
+// hit, so none is dated earlier than it was. The state was left by a limit with
+// another quota or precision; hits that no longer matter under quota become
+// excess.
+func (g *hitLog) regroup(size, quota int64) {
+	if len(g.dates) == 0 {
+		return
+	}
+	skip := int64(0)
+	if over := g.total() - quota; over >= size {
+		skip = over / size * size
+		g.excess = addHits(g.excess, skip)
+	}
+	out := make([]uint64, 0, quota/size+2)
+	open := int64(0) // hits in the newest of out
+	for i, date := range g.dates {
+		hits := g.group
+		if i == len(g.dates)-1 {
+			hits = g.fill
+		}
+		skipped := min(hits, skip)
+		skip -= skipped
+		for hits -= skipped; hits > 0; {
+			if open == 0 {
+				out = append(out, date)
+			}
+			part := min(hits, size-open)
+			out[len(out)-1] = date
+			open = (open + part) % size
+			hits -= part
+		}
+	}
+	if open == 0 {
+		open = size
+	}
+	g.dates, g.fill, g.group = out, open, size
+}
