@@ -1,0 +1,198 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Address holds for an IP address inside one of patterns: an address, a CIDR
+// block ("10.0.0.0/8"), a range with both ends in it ("10.0.0.1-10.0.0.9") or
+// an IPv4 wildcard ("10.*.0.*", each * one whole number). In patterns and
+// values alike an IPv4 address written as IPv6 (::ffff:10.0.0.1) is the IPv4
+// address, and a zone (fe80::1%eth0) is dropped. It never holds for text that
+// is not an address. The error names every pattern that is none.
+func Address(patterns ...string) (Test, error) {
+	t := address{text: "is an address in [" + strings.Join(patterns, " ") + "]"}
+	var faults []error
+	for _, p := range patterns {
+		if err := t.addresses.add(p); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if faults != nil {
+		return nil, errors.Join(faults...)
+	}
+	t.addresses.compact()
+	return t, nil
+}
+
+type address struct {
+	addresses addresses
+	text      string
+}
+
+func (a address) Holds(value string) bool { return a.addresses.contain(value) }
+func (a address) String() string          { return a.text }
+
+// addresses is a set of IP addresses. Millions of blocks cost one binary
+// search; wildcards are tried one by one.
+type addresses struct {
+	spans     []span // ascending and apart, after compact
+	wildcards []wildcard
+}
+
+// span is the addresses from one to another, both in it, of one family.
+type span struct{ from, to netip.Addr }
+
+// wildcard is the IPv4 addresses a with a&mask == want.
+type wildcard struct{ want, mask uint32 }
+
+// errNoAddress says that a text is not even meant as an address pattern.
+var errNoAddress = errors.New("want an address, a CIDR block, a range like 10.0.0.1-10.0.0.9 or a wildcard like 10.1.*.*")
+
+// add puts what pattern says into a. Its error wraps [errNoAddress] unless the
+// pattern starts as an address pattern and then goes wrong.
+func (a *addresses) add(pattern string) error {
+	if from, ok := parseAddress(pattern); ok {
+		a.spans = append(a.spans, span{from, from})
+		return nil
+	}
+	if w, ok := parseWildcard(pattern); ok {
+		a.wildcards = append(a.wildcards, w)
+		return nil
+	}
+	if head, tail, ok := strings.Cut(pattern, "/"); ok {
+		if from, ok := parseAddress(head); ok {
+			return a.addBlock(pattern, from, tail)
+		}
+	}
+	if head, tail, ok := strings.Cut(pattern, "-"); ok {
+		if from, ok := parseAddress(head); ok {
+			return a.addRange(pattern, from, tail)
+		}
+	}
+	return fmt.Errorf("address %q: %w", pattern, errNoAddress)
+}
+
+func (a *addresses) addBlock(pattern string, addr netip.Addr, tail string) error {
+	bits, err := strconv.Atoi(tail)
+	if strings.Contains(pattern[:len(pattern)-len(tail)], ":") && addr.Is4() {
+		bits -= 96 // ::ffff:10.0.0.0/104 is 10.0.0.0/8
+	}
+	block, outside := addr.Prefix(bits)
+	if err != nil || outside != nil || digits(tail) != len(tail) {
+		return fmt.Errorf("address %q: %q is not the length of a prefix of %s, want 0 to %d", pattern, tail, addr, addr.BitLen())
+	}
+	a.spans = append(a.spans, span{block.Addr(), lastOf(block)})
+	return nil
+}
+
+func (a *addresses) addRange(pattern string, from netip.Addr, tail string) error {
+	to, ok := parseAddress(tail)
+	switch {
+	case !ok:
+		return fmt.Errorf("address %q: %q is not an address", pattern, tail)
+	case from.BitLen() != to.BitLen():
+		return fmt.Errorf("address %q: one end is IPv4 and the other IPv6", pattern)
+	case to.Less(from):
+		return fmt.Errorf("address %q: the range is reversed, want %s-%s", pattern, to, from)
+	}
+	a.spans = append(a.spans, span{from, to})
+	return nil
+}
+
+// compact sorts the spans and joins those that overlap, as contain needs.
+func (a *addresses) compact() {
+	slices.SortFunc(a.spans, func(x, y span) int { return x.from.Compare(y.from) })
+	joined := a.spans[:0]
+	for _, s := range a.spans {
+		if n := len(joined); n > 0 && !joined[n-1].to.Less(s.from) {
+			if joined[n-1].to.Less(s.to) {
+				joined[n-1].to = s.to
+			}
+			continue
+		}
+		joined = append(joined, s)
+	}
+	a.spans = slices.Clip(joined)
+}
+
+// contain says whether value is an address in a.
+func (a *addresses) contain(value string) bool {
+	if len(a.spans)+len(a.wildcards) == 0 {
+		return false
+	}
+	addr, ok := parseAddress(value)
+	if !ok {
+		return false
+	}
+	// The only span that can hold addr is the last one that starts at or before it.
+	after, found := slices.BinarySearchFunc(a.spans, addr, func(s span, x netip.Addr) int { return s.from.Compare(x) })
+	if found || after > 0 && !a.spans[after-1].to.Less(addr) {
+		return true
+	}
+	if len(a.wildcards) == 0 || !addr.Is4() {
+		return false
+	}
+	bits := ipv4(addr)
+	for _, w := range a.wildcards {
+		if bits&w.mask == w.want {
+			return true
+		}
+	}
+	return false
+}
+
+// parseAddress is the address that s spells, as IPv4 where it is one, without
+// a zone.
+func parseAddress(s string) (netip.Addr, bool) {
+	// netip allocates an error for other text; most of it is told apart here.
+	if len(s) < len("::") || !strings.ContainsAny(s[:min(len(s), len("ffff:"))], ".:") {
+		return netip.Addr{}, false
+	}
+	addr, err := netip.ParseAddr(s)
+	return addr.Unmap().WithZone(""), err == nil
+}
+
+// parseWildcard reads four numbers with dots between, at least one of them *.
+func parseWildcard(s string) (w wildcard, ok bool) {
+	if !strings.Contains(s, "*") {
+		return w, false
+	}
+	parts := strings.Split(s, ".")
+	if len(parts) != 4 {
+		return w, false
+	}
+	for _, p := range parts {
+		w.want, w.mask = w.want<<8, w.mask<<8
+		if p == "*" {
+			continue
+		}
+		n, err := strconv.ParseUint(p, 10, 8)
+		if err != nil {
+			return w, false
+		}
+		w.want, w.mask = w.want|uint32(n), w.mask|0xff
+	}
+	return w, true
+}
+
+// ipv4 is the 32 bits of an IPv4 address.
+func ipv4(a netip.Addr) uint32 {
+	b := a.As4()
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+}
+
+// lastOf is the highest address of a block.
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Addr().AsSlice()
+	for i := p.Bits(); i < len(b)*8; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	last, _ := netip.AddrFromSlice(b)
+	return last
+}

@@ -1,0 +1,49 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+)
+
+// Not holds where t does not. A missing attribute is an empty value for t too,
+// so that Not(Equal("a")) holds for it; add [Present] where it should not.
+func Not(t Test) Test { return not{t} }
+
+type not struct{ test Test }
+
+func (n not) Holds(value string) bool { return !n.test.Holds(value) }
+
+func (n not) String() string {
+	if _, several := n.test.(all); several {
+		return "is not (" + wanted(n.test) + ")"
+	}
+	return "is not " + wanted(n.test)
+}
+
+// All holds where every one of tests does.
+func All(tests ...Test) Test { return all(slices.Clone(tests)) }
+
+type all []Test
+
+func (a all) Holds(value string) bool {
+	for _, t := range a {
+		if !t.Holds(value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a all) String() string {
+	if len(a) == 0 {
+		return "is anything"
+	}
+	parts := make([]string, len(a))
+	for i, t := range a {
+		parts[i] = wanted(t)
+	}
+	return "is " + strings.Join(parts, " and ")
+}
+
+// wanted is what t asks for without the verb: "is one of [a]" without "is".
+func wanted(t Test) string { return strings.TrimPrefix(t.String(), "is ") }

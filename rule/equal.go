@@ -1,0 +1,38 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+)
+
+// Equal holds for each of values, byte for byte. Rules that ask for equality
+// are found by an index; see [Set.Match].
+func Equal(values ...string) Test {
+	e := equal{values: append([]string{}, values...)}
+	if len(values) > scan {
+		e.set = make(map[string]struct{}, len(values))
+		for _, v := range values {
+			e.set[v] = struct{}{}
+		}
+	}
+	return e
+}
+
+// scan is the most values that are compared one by one; beyond it a map is
+// faster.
+const scan = 8
+
+type equal struct {
+	values []string
+	set    map[string]struct{} // nil for few values
+}
+
+func (e equal) Holds(value string) bool {
+	if e.set != nil {
+		_, ok := e.set[value]
+		return ok
+	}
+	return slices.Contains(e.values, value)
+}
+
+func (e equal) String() string { return "is one of [" + strings.Join(e.values, " ") + "]" }

@@ -1,0 +1,87 @@
+package rule
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/weirhq/weir/window"
+)
+
+// Limit is what rule i holds this request to: its quota, chosen by attribute
+// where the rule says so, in its window. A trigger's quota is its number, a
+// counter's [window.Unlimited]. It is nil for a rule that decides at once and
+// where no quota is given for the request, which [Set.Match] never returns.
+// The pointers stay the same for the life of the set.
+func (s *Set) Limit(i int, values []string) *window.Limit { return s.rules[i].limitFor(values) }
+
+func (c *compiled) limitFor(values []string) *window.Limit {
+	switch {
+	case c.Kind() == Verdict:
+		return nil
+	case c.by.at < 0:
+		return &c.limit
+	}
+	if l, ok := c.cases[c.by.value(values)]; ok {
+		return l
+	}
+	return c.other
+}
+
+// limits fills in the limits that the rule may need.
+func (c *compiled) limits() {
+	if c.Kind() != Limit || c.Quota.By == "" {
+		c.limit = c.Rule.limit(c.Rule.number())
+		return
+	}
+	c.cases = make(map[string]*window.Limit, len(c.Quota.Cases))
+	for value, quota := range c.Quota.Cases {
+		l := c.Rule.limit(quota)
+		c.cases[value] = &l
+	}
+	if c.Quota.Else != nil {
+		l := c.Rule.limit(*c.Quota.Else)
+		c.other = &l
+	}
+}
+
+// number is the quota of a rule that has one for all.
+func (r *Rule) number() int64 {
+	switch r.Kind() {
+	case Limit:
+		return r.Quota.Value
+	case Trigger:
+		return r.Trigger
+	}
+	return window.Unlimited
+}
+
+// limit is r's limit with quota.
+func (r *Rule) limit(quota int64) window.Limit {
+	return window.Limit{Quota: quota, Measure: r.Measure, Window: r.window(), After: r.After}
+}
+
+// window is the one that r really counts in. It differs from r.Window for
+// sliding windows of rules that don't limit:
+//
+//   - A counter has no quota that would bound a log of its hits, so it counts
+//     in cells.
+//   - A trigger that fires early is wrong, where a limit that denies early is
+//     on the safe side, so its log is exact up to the longest that there is.
+func (r *Rule) window() window.Window {
+	w := r.Window
+	if w.Kind != window.KindSliding {
+		return w
+	}
+	switch r.Kind() {
+	case Counter:
+		return window.Cells(w.Length, 0)
+	case Trigger:
+		if w.Precision == 0 && r.Measure != window.Distinct && r.Trigger <= window.MaxPrecision {
+			w.Precision = int(r.Trigger)
+		}
+	}
+	return w
+}
+
+// caseNames are the values of the attribute that chooses the quota, sorted.
+func (q *Quota) caseNames() []string { return slices.Sorted(maps.Keys(q.Cases)) }

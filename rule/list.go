@@ -1,0 +1,59 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+)
+
+// List is a named collection of values and addresses that rules test against.
+// It is immutable and safe for concurrent use; its size does not slow it down.
+type List struct {
+	name      string
+	values    map[string]struct{}
+	addresses addresses
+}
+
+// NewList makes a list. An entry that reads as an address pattern ([Address])
+// stands for those addresses, however a value spells them; every other entry
+// is a value, compared byte for byte. The error names each entry that is empty
+// or that starts as an address pattern but is none, such as 10.0.0.0/33.
+func NewList(name string, entries []string) (*List, error) {
+	l := &List{name: name, values: make(map[string]struct{})}
+	var faults []error
+	for i, e := range entries {
+		if e == "" {
+			faults = append(faults, fmt.Errorf("list %q: entry %d is empty", name, i+1))
+			continue
+		}
+		switch err := l.addresses.add(e); {
+		case errors.Is(err, errNoAddress):
+			l.values[e] = struct{}{}
+		case err != nil:
+			faults = append(faults, fmt.Errorf("list %q: entry %d: %w", name, i+1, err))
+		}
+	}
+	if faults != nil {
+		return nil, errors.Join(faults...)
+	}
+	l.addresses.compact()
+	return l, nil
+}
+
+// Name is the name that rules use.
+func (l *List) Name() string { return l.name }
+
+// Contains says whether value is on the list, as a value or as an address.
+func (l *List) Contains(value string) bool {
+	if _, ok := l.values[value]; ok {
+		return true
+	}
+	return l.addresses.contain(value)
+}
+
+// In holds for what is on l.
+func In(l *List) Test { return in{l} }
+
+type in struct{ list *List }
+
+func (i in) Holds(value string) bool { return i.list.Contains(value) }
+func (i in) String() string          { return "is one of list " + i.list.name }

@@ -1,0 +1,94 @@
+package rule
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Range is a stretch of numbers: strictly above and below, and inclusive from
+// and to. A nil bound does not bound; the zero Range holds every number.
+type Range struct{ Above, Below, From, To *float64 }
+
+// Within holds for a decimal number inside r, such as 5, -0.5 or 1e3, compared
+// as a 64-bit float. It holds for no other text: not for NaN, Inf, 0x10 or a
+// number with blanks around it. One too large for a float is beyond every
+// bound on its side.
+func Within(r Range) Test {
+	w := within{
+		above: math.Inf(-1), from: math.Inf(-1), below: math.Inf(1), to: math.Inf(1),
+		strictAbove: r.Above != nil, strictBelow: r.Below != nil,
+	}
+	var words []string
+	bound := func(word string, p *float64, to *float64) {
+		if p != nil {
+			*to = *p
+			words = append(words, word+" "+strconv.FormatFloat(*p, 'f', -1, 64))
+		}
+	}
+	bound("above", r.Above, &w.above)
+	bound("from", r.From, &w.from)
+	bound("below", r.Below, &w.below)
+	bound("to", r.To, &w.to)
+	w.text = strings.Join(append([]string{"is a number"}, words...), " ")
+	return w
+}
+
+type within struct {
+	above, from, below, to   float64
+	strictAbove, strictBelow bool
+	text                     string
+}
+
+func (w within) Holds(value string) bool {
+	if !decimal(value) {
+		return false
+	}
+	// The only error left is a number out of range, which reads as ±Inf.
+	f, _ := strconv.ParseFloat(value, 64)
+	return f >= w.from && f <= w.to && (!w.strictAbove || f > w.above) && (!w.strictBelow || f < w.below)
+}
+
+func (w within) String() string { return w.text }
+
+// decimal says whether s is a sign or none, digits with or without a point,
+// and an exponent or none. [strconv.ParseFloat] alone would take "Inf", "NaN"
+// and "0x1p4" too.
+func decimal(s string) bool {
+	s = unsigned(s)
+	whole := digits(s)
+	s = s[whole:]
+	fraction := 0
+	if s != "" && s[0] == '.' {
+		fraction = digits(s[1:])
+		s = s[1+fraction:]
+	}
+	if whole+fraction == 0 {
+		return false
+	}
+	if s == "" {
+		return true
+	}
+	if s[0] != 'e' && s[0] != 'E' {
+		return false
+	}
+	s = unsigned(s[1:])
+	return s != "" && digits(s) == len(s)
+}
+
+// unsigned is s without its sign.
+func unsigned(s string) string {
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		return s[1:]
+	}
+	return s
+}
+
+// digits is how many digits s starts with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return n
+}

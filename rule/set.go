@@ -1,0 +1,194 @@
+package rule
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/window"
+)
+
+// Set is a compiled list of rules. Make one with [New]. It is immutable and
+// safe for concurrent use.
+//
+// Its methods take a request as a vector of values: values[i] is the value of
+// Attributes()[i], empty when the request has none. A vector is exactly as
+// long as Attributes.
+type Set struct {
+	rules      []compiled
+	attributes []string
+	byName     map[string]int
+	outcomes   map[string]Outcome
+	index      index
+}
+
+// compiled is a rule with its attributes as positions in a vector.
+type compiled struct {
+	Rule
+	id   string
+	when []condition
+
+	per    []part
+	of, by part // at < 0: the rule has none
+
+	limit window.Limit             // when the quota is one number
+	cases map[string]*window.Limit // by the value of by
+	other *window.Limit            // else; nil: none
+}
+
+// part is the value of one attribute, as one rule sees it.
+type part struct {
+	at   int
+	trim bool
+}
+
+type condition struct {
+	part
+	test Test
+}
+
+// value is p in values, "" when there is no such attribute.
+func (p part) value(values []string) string {
+	if p.at < 0 {
+		return ""
+	}
+	if p.trim {
+		return strings.TrimSpace(values[p.at])
+	}
+	return values[p.at]
+}
+
+// New compiles rules, in the order in which they apply, and the outcomes that
+// they may name beside allow and deny. It copies what it is given. The error is
+// a [Faults] with everything that is wrong, at once.
+func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
+	if faults := check(rules, outcomes); len(faults) > 0 {
+		return nil, faults
+	}
+	s := &Set{
+		rules:    make([]compiled, len(rules)),
+		byName:   make(map[string]int, len(rules)),
+		outcomes: map[string]Outcome{Allow: {Status: 200}, Deny: {Status: 429}},
+	}
+	for name, o := range outcomes {
+		if o.Status == 0 {
+			o.Status = 429
+		}
+		o.Body = bytes.Clone(o.Body)
+		s.outcomes[name] = o
+	}
+	at := s.collect(rules)
+	for i := range rules {
+		s.rules[i] = compile(copyOf(rules[i]), at)
+		s.byName[rules[i].Name] = i
+	}
+	s.index = newIndex(s.rules)
+	return s, nil
+}
+
+// collect gathers the attributes of rules and says where each is in a vector.
+func (s *Set) collect(rules []Rule) (at map[string]int) {
+	at = make(map[string]int)
+	for i := range rules {
+		for name := range rules[i].attributes() {
+			at[name] = 0
+		}
+	}
+	s.attributes = slices.Sorted(maps.Keys(at))
+	for i, name := range s.attributes {
+		at[name] = i
+	}
+	return at
+}
+
+// attributes are the names that r uses, some of them more than once.
+func (r *Rule) attributes() func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := range r.When {
+			if !yield(r.When[i].Attribute) {
+				return
+			}
+		}
+		for _, name := range r.Per {
+			if !yield(name) {
+				return
+			}
+		}
+		if r.Of != "" && !yield(r.Of) {
+			return
+		}
+		if r.Quota != nil && r.Quota.By != "" {
+			yield(r.Quota.By)
+		}
+	}
+}
+
+func copyOf(r Rule) Rule {
+	r.When, r.Per = slices.Clone(r.When), slices.Clone(r.Per)
+	if r.Quota != nil {
+		q := *r.Quota
+		q.Cases = maps.Clone(q.Cases)
+		if q.Else != nil {
+			other := *q.Else
+			q.Else = &other
+		}
+		r.Quota = &q
+	}
+	return r
+}
+
+// compile turns names into positions. What one condition trims is trimmed
+// wherever the rule uses that attribute as a value: key, member, sum, quota.
+func compile(r Rule, at map[string]int) compiled {
+	c := compiled{Rule: r, id: identity(&r)}
+	trimmed := func(name string) bool {
+		return slices.ContainsFunc(r.When, func(c Condition) bool { return c.Attribute == name && c.Trim })
+	}
+	place := func(name string) part {
+		if name == "" {
+			return part{at: -1}
+		}
+		return part{at: at[name], trim: trimmed(name)}
+	}
+	for _, w := range r.When {
+		c.when = append(c.when, condition{part{at[w.Attribute], w.Trim}, w.Test})
+	}
+	for _, name := range r.Per {
+		c.per = append(c.per, place(name))
+	}
+	c.of, c.by = place(r.Of), place("")
+	if r.Quota != nil {
+		c.by = place(r.Quota.By)
+	}
+	c.limits()
+	return c
+}
+
+// Len is the number of rules.
+func (s *Set) Len() int { return len(s.rules) }
+
+// Rule is rule i, in file order from 0. It is only to be read.
+func (s *Set) Rule(i int) *Rule { return &s.rules[i].Rule }
+
+// Find is the index of the rule called name.
+func (s *Set) Find(name string) (int, bool) {
+	i, ok := s.byName[name]
+	return i, ok
+}
+
+// Outcome is how the outcome called name is shown; its Status is set. The
+// body is only to be read.
+func (s *Set) Outcome(name string) (Outcome, bool) {
+	o, ok := s.outcomes[name]
+	return o, ok
+}
+
+// Attributes are the names that any rule uses, sorted. An index into them is a
+// position in a vector of values. The slice is only to be read.
+func (s *Set) Attributes() []string { return s.attributes }
+
+// Attribute is the position of the attribute called name.
+func (s *Set) Attribute(name string) (int, bool) {
+	return slices.BinarySearch(s.attributes, name)
+}
