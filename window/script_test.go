@@ -1,0 +1,235 @@
+package window_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the scripts read the same on a machine without tzdata
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weirhq/weir/window"
+)
+
+// TestScripts runs testdata, the manual of each kind. A block is the life of
+// one key: its first line is the limit, each line after it one call.
+//
+//	sliding 1m quota=6
+//	59s 6              take 6 hits 59 seconds after the epoch
+//	59s refund 2       or check, record, look; one hit without a number
+//	60s count 30s      hits in the last 30 seconds, and history: cells only
+//
+// Calendar scripts write instants as 2026-03-29T01:59:59+01:00, and limits
+// with measure=distinct name a member where others have a number.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		if filepath.Ext(path) != ".txt" {
+			return // fuzz corpora live here too
+		}
+		datadriven.RunTest(t, path, runScript)
+	})
+}
+
+func runScript(t *testing.T, d *datadriven.TestData) string {
+	l := scriptLimit(t, d)
+	if err := l.Validate(); err != nil {
+		return err.Error() + "\n"
+	}
+	var out strings.Builder
+	var s window.State
+	width := 0
+	lines := strings.Split(strings.TrimSpace(d.Input), "\n")
+	for _, line := range lines {
+		width = max(width, strings.IndexByte(line+" ", ' '))
+	}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		now := scriptInstant(t, d, words[0])
+		var said string
+		s, said = scriptCall(t, d, &l, s, now, words[1:])
+		fmt.Fprintf(&out, "%-*s  %s\n", width, words[0], said)
+	}
+	return out.String()
+}
+
+// scriptCall makes the call that words ask for, a take unless they say else.
+func scriptCall(t *testing.T, d *datadriven.TestData, l *window.Limit, s window.State, now window.Instant, words []string) (window.State, string) {
+	verb := "take"
+	if len(words) > 0 {
+		switch words[0] {
+		case "take", "check", "record", "refund", "look", "count", "history":
+			verb, words = words[0], words[1:]
+		}
+	}
+	if verb == "count" {
+		within, err := time.ParseDuration(words[0])
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return s, fmt.Sprintf("%d in the last %s", l.Count(s, now, within), window.Length(within))
+	}
+	if verb == "history" {
+		var cells []string
+		for _, c := range l.History(s, now) {
+			cells = append(cells, fmt.Sprintf("%d from %s for %s", c.Hits, window.Length(c.Start.Sub(0)), window.Length(c.Length)))
+		}
+		return s, strings.Join(cells, ", ")
+	}
+	h := window.Hits{N: 1}
+	if l.Measure == window.Distinct && len(words) > 0 {
+		h.Member = member(words[0])
+	} else if len(words) > 0 {
+		n, err := strconv.ParseInt(words[0], 10, 64)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		h.N = n
+	}
+	var r window.Result
+	switch verb {
+	case "check":
+		r = l.Check(s, now, h)
+		return s, verdict(r, "would be allowed", "would be denied")
+	case "record":
+		s, r = l.Record(s, now, h)
+		return s, "recorded, " + numbers(r)
+	case "refund":
+		s, r = l.Refund(s, now, h)
+		return s, "refunded, " + numbers(r)
+	case "look":
+		r = l.Check(s, now, window.Hits{})
+		said := numbers(r)
+		if r.ResetAfter > 0 {
+			said += ", unused in " + window.Length(r.ResetAfter)
+		}
+		return s, said
+	}
+	s, r = l.Take(s, now, h)
+	return s, verdict(r, "allowed", "denied")
+}
+
+func verdict(r window.Result, yes, no string) string {
+	switch {
+	case r.Quota == window.Unlimited:
+		return fmt.Sprintf("counted, %d used", r.Used)
+	case r.Allowed:
+		return fmt.Sprintf("%s, %d left", yes, r.Remaining)
+	case r.RetryAfter == window.Never:
+		return fmt.Sprintf("%s, %d left, never", no, r.Remaining)
+	}
+	return fmt.Sprintf("%s, %d left, retry after %s", no, r.Remaining, window.Length(r.RetryAfter))
+}
+
+func numbers(r window.Result) string {
+	if r.Quota == window.Unlimited {
+		return fmt.Sprintf("%d used", r.Used)
+	}
+	return fmt.Sprintf("%d used, %d left", r.Used, r.Remaining)
+}
+
+// scriptLimit reads a block's first line: a kind, a length or a period, and
+// name=value pairs.
+func scriptLimit(t *testing.T, d *datadriven.TestData) window.Limit {
+	l := window.Limit{Quota: window.Unlimited}
+	spec := []string{d.Cmd, ""}
+	zone := time.UTC
+	for _, arg := range d.CmdArgs {
+		if len(arg.Vals) == 0 {
+			spec[1] = arg.Key
+			continue
+		}
+		switch v := arg.Vals[0]; arg.Key {
+		case "quota":
+			l.Quota = scriptNumber(t, d, v)
+		case "precision":
+			l.Window.Precision = int(scriptNumber(t, d, v))
+		case "n":
+			l.Window.N = int(scriptNumber(t, d, v))
+		case "burst":
+			l.Window.Burst = scriptNumber(t, d, v)
+		case "anchor":
+			l.Window.Anchor = int(scriptNumber(t, d, v))
+		case "zone":
+			zone = mustZone(t, v)
+		case "measure":
+			measures := map[string]window.Measure{"count": window.Count, "sum": window.Sum, "distinct": window.Distinct}
+			m, ok := measures[v]
+			if !ok {
+				d.Fatalf(t, "got measure %q, want count, sum or distinct", v)
+			}
+			l.Measure = m
+		case "after": // after=(30, fixed, 24h)
+			l.After.Count = scriptNumber(t, d, v)
+			scriptWindow(t, d, &l.After.Window, arg.Vals[1], arg.Vals[2], time.UTC)
+		default:
+			d.Fatalf(t, "got argument %q, want quota, precision, n, burst, anchor, zone, measure or after", arg.Key)
+		}
+	}
+	scriptWindow(t, d, &l.Window, spec[0], spec[1], zone)
+	return l
+}
+
+func scriptWindow(t *testing.T, d *datadriven.TestData, w *window.Window, kind, length string, zone *time.Location) {
+	kinds := map[string]window.Kind{
+		"sliding": window.KindSliding, "cells": window.KindCells, "fixed": window.KindFixed,
+		"calendar": window.KindCalendar, "bucket": window.KindBucket,
+	}
+	k, ok := kinds[kind]
+	if !ok {
+		d.Fatalf(t, "got kind %q, want sliding, cells, fixed, calendar or bucket", kind)
+	}
+	w.Kind = k
+	if k == window.KindCalendar {
+		for p := window.Minute; p <= window.Year; p++ {
+			if p.String() == length {
+				w.Period = p
+			}
+		}
+		w.Zone = zone
+		return
+	}
+	var err error
+	if w.Length, err = time.ParseDuration(length); err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+}
+
+func scriptNumber(t *testing.T, d *datadriven.TestData, text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return n
+}
+
+func scriptInstant(t *testing.T, d *datadriven.TestData, text string) window.Instant {
+	if after, err := time.ParseDuration(text); err == nil {
+		return window.Instant(0).Add(after)
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		d.Fatalf(t, "got %q, want a duration after the epoch or an RFC 3339 time", text)
+	}
+	return window.At(at)
+}
+
+// member is a name's fingerprint.
+func member(name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return h.Sum64()
+}
+
+func mustZone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
