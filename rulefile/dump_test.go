@@ -1,0 +1,106 @@
+package rulefile_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/window"
+)
+
+// dump is what a file says, in one form for the many in which it can be said.
+func dump(f *rulefile.File) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "zone %v\n", f.Zone)
+	for i := range f.Set.Len() {
+		dumpRule(&b, f.Set.Rule(i))
+	}
+	return b.String()
+}
+
+func dumpRule(b *strings.Builder, r *rule.Rule) {
+	fmt.Fprintf(b, "%s: %s", r.Name, kinds[r.Kind()])
+	if q := r.Quota; q != nil {
+		fmt.Fprintf(b, " %s", dumpQuota(q))
+	}
+	if r.Trigger > 0 {
+		fmt.Fprintf(b, " at %d", r.Trigger)
+	}
+	if r.Measure != window.Count {
+		fmt.Fprintf(b, " %v of %s", r.Measure, r.Of)
+	}
+	if r.Window != (window.Window{}) {
+		fmt.Fprintf(b, ", %s", dumpWindow(r.Window))
+	}
+	if len(r.Per) > 0 {
+		fmt.Fprintf(b, ", per %s", strings.Join(r.Per, "+"))
+	}
+	if r.After.Count > 0 {
+		fmt.Fprintf(b, ", after %d in %s", r.After.Count, dumpWindow(r.After.Window))
+	}
+	for _, flag := range []struct {
+		set  bool
+		text string
+	}{
+		{r.Then != "", "then " + r.Then},
+		{r.Mode != rule.Enforce, "mode " + r.Mode.String()},
+		{r.OnOutage != rule.OutageLocal, "on outage " + r.OnOutage.String()},
+		{r.CountDenied, "counts denied"},
+		{r.Once, "once"},
+		{r.MaxKeys > 0, fmt.Sprintf("at most %d keys", r.MaxKeys)},
+	} {
+		if flag.set {
+			fmt.Fprintf(b, ", %s", flag.text)
+		}
+	}
+	b.WriteByte('\n')
+	for _, c := range r.When {
+		fmt.Fprintf(b, "  %s %v", c.Attribute, c.Test)
+		if c.Trim {
+			b.WriteString(" (trimmed)")
+		}
+		b.WriteByte('\n')
+	}
+}
+
+var kinds = map[rule.Kind]string{
+	rule.Limit: "limit", rule.Trigger: "trigger", rule.Counter: "counter", rule.Verdict: "verdict",
+}
+
+func dumpQuota(q *rule.Quota) string {
+	if q.By == "" {
+		return fmt.Sprint(q.Value)
+	}
+	cases := make([]string, 0, len(q.Cases))
+	for value, n := range q.Cases {
+		cases = append(cases, fmt.Sprintf("%s:%d", value, n))
+	}
+	slices.Sort(cases)
+	if q.Else != nil {
+		cases = append(cases, fmt.Sprintf("else:%d", *q.Else))
+	}
+	return fmt.Sprintf("by %s %v", q.By, cases)
+}
+
+func dumpWindow(w window.Window) string {
+	text := w.Kind.String()
+	for _, part := range []struct {
+		set  bool
+		text string
+	}{
+		{w.Length > 0, w.Length.String()},
+		{w.Period > 0, w.Period.String()},
+		{w.Zone != nil, fmt.Sprint(w.Zone)},
+		{w.Precision > 0, fmt.Sprintf("precision %d", w.Precision)},
+		{w.N > 0, fmt.Sprintf("n %d", w.N)},
+		{w.Burst > 0, fmt.Sprintf("burst %d", w.Burst)},
+		{w.Anchor > 0, fmt.Sprintf("starts %d", w.Anchor)},
+	} {
+		if part.set {
+			text += " " + part.text
+		}
+	}
+	return text
+}

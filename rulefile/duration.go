@@ -1,0 +1,43 @@
+package rulefile
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// durationPart is a number and its unit.
+var durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)`)
+
+// ParseDuration reads a length of time as rules files write it: numbers with
+// units, such as 90s, 1h30m, 1.5d or 2w. Units are us, ms, s, m, h, d (24 hours)
+// and w (7 days). It is at least a microsecond, a whole number of them, and at
+// most [window.MaxLength].
+func ParseDuration(text string) (time.Duration, error) {
+	var sum time.Duration
+	for rest := text; rest != "" || text == ""; {
+		part := durationPart.FindStringSubmatch(rest)
+		if part == nil {
+			return 0, fmt.Errorf("%q is no length of time: want numbers with units, such as 90s, 1h30m, 7d or 2w", text)
+		}
+		rest = rest[len(part[0]):]
+		unit, times := part[2], time.Duration(1)
+		switch unit {
+		case "d":
+			unit, times = "h", 24
+		case "w":
+			unit, times = "h", 7*24
+		}
+		d, err := time.ParseDuration(part[1] + unit)
+		if err != nil || d > window.MaxLength/times || sum+d*times > window.MaxLength {
+			return 0, fmt.Errorf("%q is too long: want at most 36500d, a hundred years", text)
+		}
+		sum += d * times
+	}
+	if sum < time.Microsecond || sum%time.Microsecond != 0 {
+		return 0, fmt.Errorf("%q is too fine: want whole microseconds, at least 1us", text)
+	}
+	return sum, nil
+}

@@ -1,0 +1,19 @@
+package rulefile
+
+// Keys are the keys that the parser knows, by where the schema has them.
+func Keys() map[string][]string {
+	var windows []string
+	for _, k := range windowKeys {
+		windows = append(append(windows, k.kind), k.beside...)
+	}
+	return map[string][]string{
+		"":                                  fileKeys,
+		"definitions/rule":                  ruleKeys,
+		"definitions/rule/properties/after": afterKeys,
+		"definitions/matcher":               matcherKeys,
+		"definitions/list":                  listKeys,
+		"definitions/outcome":               outcomeKeys,
+		"definitions/window":                windows,
+		"definitions/quotas":                {"by", "else"},
+	}
+}

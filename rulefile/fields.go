@@ -1,0 +1,173 @@
+package rulefile
+
+import (
+	"strconv"
+
+	"github.com/weirhq/weir/window"
+)
+
+// The readers here take nil for a key that is not there, and answer the zero
+// value for it as for one that is wrong.
+
+// fields are the values of a table with known keys; nil when n is none.
+func (p *pass) fields(n *node, known []string) map[string]*node {
+	if n.kind != aTable {
+		p.fault(n, "%s is %s, want a table with keys such as %s", n.label, n, known[0]+":")
+		return nil
+	}
+	f := map[string]*node{}
+	for _, e := range p.unique(n) {
+		key := e.key.text
+		f[key] = e.value
+		if !contains(known, key) {
+			p.fault(e.key, "%s", unknown("key", key, known))
+		}
+	}
+	return f
+}
+
+// unique are the entries of a table, without those whose key came before.
+func (p *pass) unique(n *node) []entry {
+	first := make(map[string]*node, len(n.entries))
+	once := make([]entry, 0, len(n.entries))
+	for _, e := range n.entries {
+		switch before := first[e.key.text]; {
+		case !e.key.isScalar():
+			p.fault(e.key, "a key is %s, want text", e.key)
+		case before != nil:
+			p.fault(e.key, "key %q stands here twice, first in line %d: want it once", e.key.text, before.line)
+		default:
+			first[e.key.text] = e.key
+			once = append(once, e)
+		}
+	}
+	return once
+}
+
+// text is a scalar that is not empty.
+func (p *pass) text(n *node) string {
+	switch {
+	case n == nil:
+	case !n.isScalar() || n.text == "":
+		p.fault(n, "%s is %s, want text", n.label, n.orEmpty())
+	case n.ambiguous():
+		p.fault(n, "%s: %s is a number that starts with 0, which readers of YAML take differently: write it in quotes", n.label, n.raw)
+	default:
+		return n.text
+	}
+	return ""
+}
+
+// texts is a list of texts, or one text by itself.
+func (p *pass) texts(n *node) []string {
+	if n == nil {
+		return nil
+	}
+	if n.kind != aList {
+		if s := p.text(n); s != "" {
+			return []string{s}
+		}
+		return nil
+	}
+	if len(n.items) == 0 {
+		p.fault(n, "%s is an empty list, want at least one in it", n.label)
+	}
+	all := make([]string, 0, len(n.items))
+	for _, item := range n.items {
+		if s := p.text(item); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// whole is a whole number from least to most.
+func (p *pass) whole(n *node, least, most int64) int64 {
+	if n == nil {
+		return 0
+	}
+	v, err := strconv.ParseInt(n.text, 10, 64)
+	switch {
+	case n.kind == aText && n.quoted && err == nil:
+		p.fault(n, "%s is %q, which is text: write %s without quotes", n.label, n.text, n.text)
+	case n.kind != aNumber:
+		p.fault(n, "%s is %s, want a whole number, such as 5", n.label, n)
+	case n.ambiguous():
+		p.fault(n, "%s is %s: write it without the leading 0", n.label, n.raw)
+	case err != nil && !integers.MatchString(n.raw):
+		p.fault(n, "%s is %s, want a whole number", n.label, n.raw)
+	case err != nil || v > most || v < least:
+		p.fault(n, "%s is %s, want a whole number from %d to %s", n.label, n.raw, least, limitText(most))
+	default:
+		return v
+	}
+	return 0
+}
+
+// limitText writes the largest count the way people know it.
+func limitText(n int64) string {
+	if n == window.MaxHits {
+		return "2^53-1"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// number is any number.
+func (p *pass) number(n *node) float64 {
+	v, err := strconv.ParseFloat(n.text, 64)
+	switch {
+	case n.kind == aText && n.quoted && err == nil:
+		p.fault(n, "%s is %q, which is text: write %s without quotes", n.label, n.text, n.text)
+	case n.kind != aNumber || err != nil:
+		p.fault(n, "%s is %s, want a number", n.label, n)
+	default:
+		return v
+	}
+	return 0
+}
+
+// yes is true or false.
+func (p *pass) yes(n *node) bool {
+	if n == nil {
+		return false
+	}
+	if n.kind != aBoolean {
+		p.fault(n, "%s is %s, want true or false", n.label, n)
+	}
+	return n.text == "true"
+}
+
+// choice is the index in names of the word that n is; 0 when it is none.
+func (p *pass) choice(n *node, names []string) int {
+	if n == nil {
+		return 0
+	}
+	for i, name := range names {
+		if n.text == name {
+			return i
+		}
+	}
+	if n.isScalar() {
+		p.fault(n, "%s", unknown(n.label, n.text, names))
+	} else {
+		p.fault(n, "%s is %s, want %s", n.label, n, either(names))
+	}
+	return 0
+}
+
+// orEmpty is String, with an empty text called so.
+func (n *node) orEmpty() string {
+	if n.kind == aText && n.text == "" {
+		return "empty"
+	}
+	return n.String()
+}
+
+func contains(names []string, name string) bool {
+	for _, s := range names {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}

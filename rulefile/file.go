@@ -1,0 +1,114 @@
+package rulefile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// File is a rules file that was read without a fault. It must not be changed.
+type File struct {
+	// Set are the compiled rules.
+	Set *rule.Set
+
+	// Lists are the absolute paths of the list files that were read, in the
+	// file's order: when one changes, the rules are to be read again.
+	Lists []string
+
+	// Zone is the file's time zone, UTC when it names none.
+	Zone *time.Location
+}
+
+// Load reads the rules file at path, and the list files that it names, from
+// disk. The error is [Faults] when the file could be read but is not right.
+func Load(path string) (*File, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	return Parse(path, src, func(list string) ([]byte, error) {
+		return os.ReadFile(beside(path, list))
+	})
+}
+
+// Parse reads src as a rules file. Faults call it name, and list files stand
+// relative to it: read is given a list file's path as the rules file writes
+// it. A nil read refuses list files. Any error is [Faults].
+func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
+	p := pass{name: name, read: read, zone: time.UTC, lists: map[string]*rule.List{}}
+	root := p.source(src)
+	var file *File
+	if root != nil {
+		file = p.file(root)
+	}
+	if len(p.faults) > 0 {
+		p.faults.sort(name)
+		return nil, p.faults
+	}
+	return file, nil
+}
+
+// beside is where a path in the rules file name leads to.
+func beside(name, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(name), path)
+}
+
+// pass is one run over a file. Its methods note faults and go on with something
+// harmless in place of what was wrong, so that one run finds them all.
+type pass struct {
+	name string
+	read func(path string) ([]byte, error)
+
+	lines  []string // of the source
+	faults Faults
+	rule   string // the rule that is being read, for its faults
+
+	zone     *time.Location
+	lists    map[string]*rule.List
+	paths    []string // of list files
+	outcomes map[string]rule.Outcome
+}
+
+var fileKeys = []string{"timezone", "lists", "outcomes", "rules"}
+
+// file reads the whole document.
+func (p *pass) file(n *node) *File {
+	f := p.fields(n, fileKeys)
+	if f == nil {
+		return nil
+	}
+	if z := f["timezone"]; z != nil {
+		p.zone = p.timezone(z)
+	}
+	p.readLists(f["lists"])
+	p.readOutcomes(f["outcomes"])
+
+	list := f["rules"]
+	if list == nil {
+		p.fault(n, "there are no rules: want a list under rules:, such as %s", smallest)
+		return nil
+	}
+	if list.kind != aList {
+		p.fault(list, "rules is %s, want a list, such as %s", list, smallest)
+		return nil
+	}
+	rules := make([]rule.Rule, len(list.items))
+	for i, item := range list.items {
+		rules[i] = p.readRule(item)
+	}
+	set, err := rule.New(rules, p.outcomes)
+	if err != nil {
+		p.compiled(err, n)
+		return nil
+	}
+	return &File{Set: set, Lists: p.paths, Zone: p.zone}
+}
+
+// smallest is a rule to show where there is none.
+const smallest = `"- {name: posts, per: [user], limit: 5, window: 1h}"`

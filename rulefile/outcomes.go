@@ -1,0 +1,71 @@
+package rulefile
+
+import (
+	"encoding/json"
+
+	"github.com/weirhq/weir/rule"
+)
+
+var outcomeKeys = []string{"status", "body"}
+
+// readOutcomes reads outcomes:, names with what callers are shown.
+func (p *pass) readOutcomes(n *node) {
+	p.outcomes = map[string]rule.Outcome{}
+	if n == nil || n.kind == nothing {
+		return
+	}
+	if n.kind != aTable {
+		p.fault(n, "outcomes is %s, want names with what callers are shown, such as captcha: {status: 429}", n)
+		return
+	}
+	for _, e := range p.unique(n) {
+		name := e.key.text
+		p.outcomes[name] = rule.Outcome{}
+		if e.value.kind != aTable {
+			p.fault(e.value, "outcome %q is %s, want {status: 429, body: {...}}", name, e.value)
+			continue
+		}
+		f := p.fields(e.value, outcomeKeys)
+		o := rule.Outcome{Status: int(p.whole(f["status"], 100, 599))}
+		if body := f["body"]; body != nil {
+			o.Body = p.json(nil, body)
+		}
+		p.outcomes[name] = o
+	}
+}
+
+// json appends n as JSON, keys in the file's order.
+func (p *pass) json(b []byte, n *node) []byte {
+	switch n.kind {
+	case nothing:
+		return append(b, "null"...)
+	case aBoolean, aNumber:
+		return append(b, n.text...)
+	case aList:
+		b = append(b, '[')
+		for i, item := range n.items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = p.json(b, item)
+		}
+		return append(b, ']')
+	case aTable:
+		b = append(b, '{')
+		for i, e := range p.unique(n) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendText(b, e.key.text), ':')
+			b = p.json(b, e.value)
+		}
+		return append(b, '}')
+	}
+	return appendText(b, n.text)
+}
+
+// appendText appends s as a JSON string; marshalling a string cannot fail.
+func appendText(b []byte, s string) []byte {
+	text, _ := json.Marshal(s)
+	return append(b, text...)
+}

@@ -1,0 +1,109 @@
+package rulefile
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+var ruleKeys = []string{
+	"name", "when", "per", "limit", "window", "after", "distinct", "sum", "trigger", "once",
+	"then", "mode", "on_outage", "count_denied", "max_keys", "timezone",
+}
+
+var (
+	modes   = []string{rule.Enforce.String(), rule.Shadow.String(), rule.Off.String()}
+	outages = []string{rule.OutageLocal.String(), rule.OutageAllow.String(), rule.OutageDeny.String()}
+)
+
+// readRule reads one entry of rules:.
+func (p *pass) readRule(n *node) rule.Rule {
+	n.label = "a rule"
+	if name := n.get("name"); name != nil {
+		p.rule = name.text
+	}
+	defer func() { p.rule = "" }()
+
+	f := p.fields(n, ruleKeys)
+	if f == nil {
+		return rule.Rule{}
+	}
+	zone := p.zone
+	if z := f["timezone"]; z != nil {
+		zone = p.timezone(z)
+	}
+	r := rule.Rule{
+		Name:        p.text(f["name"]),
+		When:        p.when(f["when"]),
+		Per:         p.texts(f["per"]),
+		Quota:       p.quota(f["limit"]),
+		Trigger:     p.whole(f["trigger"], 1, window.MaxHits),
+		Once:        p.yes(f["once"]),
+		Window:      p.window(f["window"], zone),
+		After:       p.after(f["after"], zone),
+		Then:        p.text(f["then"]),
+		Mode:        rule.Mode(p.choice(f["mode"], modes)),
+		OnOutage:    rule.Outage(p.choice(f["on_outage"], outages)),
+		CountDenied: p.yes(f["count_denied"]),
+		MaxKeys:     p.whole(f["max_keys"], 1, window.MaxHits),
+	}
+	sum, distinct := f["sum"], f["distinct"]
+	switch {
+	case sum != nil && distinct != nil:
+		p.fault(distinct, "distinct and sum exclude each other: want one of them")
+	case sum != nil:
+		r.Measure, r.Of = window.Sum, p.text(sum)
+	case distinct != nil:
+		r.Measure, r.Of = window.Distinct, p.text(distinct)
+	}
+	if f["trigger"] != nil { // also where its number is wrong
+		r.Trigger = max(r.Trigger, 1)
+	}
+	return r
+}
+
+var afterKeys = []string{"count", "window"}
+
+// after is the condition that a limit starts to count under.
+func (p *pass) after(n *node, zone *time.Location) window.After {
+	if n == nil {
+		return window.After{}
+	}
+	f := p.fields(n, afterKeys)
+	for _, key := range afterKeys {
+		if f != nil && f[key] == nil {
+			p.fault(n, "after has no %s: want {count: 30, window: day}", key)
+		}
+	}
+	return window.After{
+		Count:  p.whole(f["count"], 1, window.MaxHits),
+		Window: p.window(f["window"], zone),
+	}
+}
+
+// quota is a number, or numbers by the value of an attribute.
+func (p *pass) quota(n *node) *rule.Quota {
+	if n == nil {
+		return nil
+	}
+	if n.kind != aTable {
+		return &rule.Quota{Value: p.whole(n, 0, window.MaxHits)}
+	}
+	q := &rule.Quota{Cases: map[string]int64{}}
+	for _, e := range p.unique(n) {
+		switch key := e.key.text; key {
+		case "by":
+			q.By = p.text(e.value)
+		case "else":
+			v := p.whole(e.value, 0, window.MaxHits)
+			q.Else = &v
+		default:
+			q.Cases[key] = p.whole(e.value, 0, window.MaxHits)
+		}
+	}
+	if n.get("by") == nil {
+		p.fault(n, "limit has no by: want a number, or {by: plan, free: 10, pro: 1000, else: 5}")
+	}
+	return q
+}

@@ -1,0 +1,179 @@
+package rulefile
+
+import (
+	"github.com/weirhq/weir/rule"
+)
+
+// matcherKeys are the tests that a table under when: can ask for.
+var matcherKeys = []string{
+	"equal", "not", "in", "above", "below", "from", "to", "ip", "prefix", "suffix", "match", "absent", "trim",
+}
+
+// when reads the conditions of a rule, in the file's order.
+func (p *pass) when(n *node) []rule.Condition {
+	if n == nil {
+		return nil
+	}
+	if n.kind != aTable {
+		p.fault(n, "when is %s, want attributes with what they must be, such as {action: post}", n)
+		return nil
+	}
+	var all []rule.Condition
+	for _, e := range p.unique(n) {
+		c := rule.Condition{Attribute: e.key.text}
+		if c.Attribute == "" {
+			p.fault(e.key, "an attribute has no name")
+		}
+		if t := e.value.get("trim"); t != nil {
+			c.Trim = p.yes(t)
+		}
+		c.Test = p.test(e.value, true)
+		all = append(all, c)
+	}
+	return all
+}
+
+// test reads what an attribute must be. Trimming is said once for it, not
+// within a not.
+func (p *pass) test(n *node, outermost bool) rule.Test {
+	switch n.kind {
+	case aTable:
+		return p.tests(n, outermost)
+	case aList:
+		for _, item := range n.items {
+			if item.text == "*" && item.quoted {
+				p.fault(item, `"*" stands for any value and needs no others beside it: want %s: "*"`, n.label)
+			}
+		}
+		return rule.Equal(p.texts(n)...)
+	case nothing:
+		p.fault(n, `%s is empty: want a value, "*" for any, or {absent: true} for none`, n.label)
+		return rule.Present()
+	}
+	switch n.text {
+	case "*":
+		return rule.Present()
+	case "":
+		p.fault(n, `%s is "": a missing attribute is the same as an empty one, write {absent: true}`, n.label)
+		return rule.Present()
+	}
+	return rule.Equal(p.texts(n)...)
+}
+
+// tests reads a table of tests, all of which must hold.
+func (p *pass) tests(n *node, outermost bool) rule.Test {
+	f := p.fields(n, matcherKeys)
+	var all []rule.Test
+	var within rule.Range
+	for _, bound := range []struct {
+		key string
+		to  **float64
+	}{{"above", &within.Above}, {"below", &within.Below}, {"from", &within.From}, {"to", &within.To}} {
+		if v := f[bound.key]; v != nil {
+			number := p.number(v)
+			*bound.to = &number
+		}
+	}
+	if within != (rule.Range{}) {
+		all = append(all, rule.Within(within))
+	}
+	for _, key := range matcherKeys {
+		if v := f[key]; v != nil {
+			if t := p.one(key, v); t != nil {
+				all = append(all, t)
+			}
+		}
+	}
+	switch {
+	case f["trim"] != nil && !outermost:
+		p.fault(f["trim"], "trim is for the attribute as a whole: write it outside of not")
+	case f["absent"] != nil && len(all) > 1:
+		p.fault(f["absent"], "absent leaves nothing for the other tests: want it alone")
+	case len(all) == 0 && len(n.entries) == 0:
+		p.fault(n, "%s has no test: want one of %s", n.label, either(matcherKeys))
+	case len(all) == 0 && f["trim"] != nil && len(f) == 1:
+		p.fault(n, `%s is trimmed, but not tested: add a test, such as not: {absent: true} for any value`, n.label)
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return rule.All(all...)
+}
+
+// one reads one test; nil for those that its caller reads.
+func (p *pass) one(key string, n *node) rule.Test {
+	switch key {
+	case "equal":
+		return rule.Equal(p.texts(n)...)
+	case "not":
+		return rule.Not(p.test(n, false))
+	case "in":
+		return p.in(n)
+	case "ip":
+		return p.addresses(n)
+	case "prefix":
+		return rule.Prefix(p.text(n))
+	case "suffix":
+		return rule.Suffix(p.text(n))
+	case "match":
+		return p.pattern(n)
+	case "absent":
+		if !p.yes(n) && n.kind == aBoolean {
+			p.fault(n, `absent is false: for any value write "*"`)
+		}
+		return rule.Absent()
+	}
+	return nil
+}
+
+// in reads the name of a list.
+func (p *pass) in(n *node) rule.Test {
+	if n.kind == aList {
+		p.fault(n, "in is a list, want the name of one under lists:; for values written here leave in out")
+		return rule.Present()
+	}
+	name := p.text(n)
+	list, ok := p.lists[name]
+	if !ok {
+		if name != "" {
+			p.fault(n, "%s", unknown("list", name, sorted(p.lists)))
+		}
+		return rule.Present()
+	}
+	if list == nil { // there, but not right: its own faults say why
+		return rule.Present()
+	}
+	return rule.In(list)
+}
+
+// addresses reads IP addresses, ranges and wildcards.
+func (p *pass) addresses(n *node) rule.Test {
+	patterns := p.texts(n)
+	test, err := rule.Address(patterns...)
+	if err == nil {
+		return test
+	}
+	items := n.items
+	if n.kind != aList {
+		items = []*node{n}
+	}
+	for _, item := range items {
+		if _, err := rule.Address(item.text); err != nil && item.text != "" {
+			p.fault(item, "%v", err)
+		}
+	}
+	return rule.Present()
+}
+
+// pattern reads a regular expression.
+func (p *pass) pattern(n *node) rule.Test {
+	re := p.text(n)
+	test, err := rule.Pattern(re)
+	if err == nil {
+		return test
+	}
+	if re != "" {
+		p.fault(n, "%v", err)
+	}
+	return rule.Present()
+}

@@ -1,0 +1,131 @@
+package rulefile
+
+import (
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// windowKeys are the kinds of window, and what may stand beside each.
+var windowKeys = []struct {
+	kind   string
+	beside []string
+}{
+	{"sliding", []string{"precision"}},
+	{"cells", []string{"n"}},
+	{"fixed", nil},
+	{"calendar", []string{"starts"}},
+	{"bucket", []string{"burst"}},
+}
+
+var (
+	periods  = []string{"minute", "hour", "day", "week", "month", "year"}
+	weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
+)
+
+// window is how hits age: a duration slides, a period is the calendar's, and a
+// table says more.
+func (p *pass) window(n *node, zone *time.Location) window.Window {
+	switch {
+	case n == nil:
+		return window.Window{}
+	case n.kind == aTable:
+		return p.windowTable(n, zone)
+	case contains(periods, n.text):
+		return window.Calendar(p.period(n), zone)
+	}
+	return window.Sliding(p.duration(n, periods))
+}
+
+// windowTable reads a window that is written as a table.
+func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
+	var known, kinds, found []string
+	for _, k := range windowKeys {
+		known = append(append(known, k.kind), k.beside...)
+		kinds = append(kinds, k.kind)
+		if n.get(k.kind) != nil {
+			found = append(found, k.kind)
+		}
+	}
+	f := p.fields(n, known)
+	if len(found) != 1 {
+		p.fault(n, "%s has %s: want one of %s, such as {sliding: 1h}", n.label, orNone(found), either(kinds))
+		return window.Window{}
+	}
+	kind, v := found[0], f[found[0]]
+	for _, k := range windowKeys {
+		for _, key := range k.beside {
+			if other := f[key]; other != nil && k.kind != kind {
+				p.fault(other, "%s does not go with %s: it is for %s", key, kind, k.kind)
+				return window.Window{}
+			}
+		}
+	}
+	switch kind {
+	case "cells":
+		return window.Cells(p.duration(v, nil), int(p.whole(f["n"], 1, window.MaxCells)))
+	case "fixed":
+		return window.Fixed(p.duration(v, nil))
+	case "bucket":
+		return window.Bucket(p.duration(v, nil), p.whole(f["burst"], 1, window.MaxHits))
+	case "calendar":
+		w := window.Calendar(p.period(v), zone)
+		w.Anchor = p.anchor(f["starts"], w.Period)
+		return w
+	}
+	w := window.Sliding(p.duration(v, nil))
+	w.Precision = int(p.whole(f["precision"], 1, window.MaxPrecision))
+	return w
+}
+
+// orNone names what was found.
+func orNone(found []string) string {
+	if len(found) == 0 {
+		return "no kind"
+	}
+	return strings.Join(found, " and ")
+}
+
+// period is one of the calendar's.
+func (p *pass) period(n *node) window.Period {
+	return window.Period(1 + p.choice(n, periods))
+}
+
+// anchor is the day that a week or a month starts on.
+func (p *pass) anchor(n *node, of window.Period) int {
+	switch {
+	case n == nil:
+		return 0
+	case of == window.Week:
+		return 1 + p.choice(n, weekdays)
+	case of == window.Month:
+		return int(p.whole(n, 1, 31))
+	}
+	p.fault(n, "starts does not go with %s: it is for week, as a weekday, and for month, as a day", of)
+	return 0
+}
+
+// duration reads a length of time. words are what could have stood in its
+// place.
+func (p *pass) duration(n *node, words []string) time.Duration {
+	const harmless = time.Hour
+	if n.kind == aNumber {
+		p.fault(n, "%s is %s without a unit: write %ss for seconds, or %sm, %sh, %sd", n.label, n.raw, n.raw, n.raw, n.raw, n.raw)
+		return harmless
+	}
+	d, err := ParseDuration(n.text)
+	switch {
+	case n.kind != aText:
+		p.fault(n, "%s is %s, want a length of time, such as 1h", n.label, n)
+	case err == nil:
+		return d
+	case nearest(n.text, words) != "":
+		p.fault(n, "%s", unknown(n.label, n.text, words))
+	case len(words) > 0:
+		p.fault(n, "%s: %v, or one of %s", n.label, err, strings.Join(words, ", "))
+	default:
+		p.fault(n, "%s: %v", n.label, err)
+	}
+	return harmless
+}

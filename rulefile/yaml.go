@@ -1,0 +1,166 @@
+package rulefile
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	// maxSource bounds a rules file, in bytes. Ten thousand rules need about
+	// one million.
+	maxSource = 16 << 20
+	// maxDepth bounds nesting between brackets, maxColumn that by indentation.
+	// The YAML parser recurses, so both are looked at before it runs.
+	maxDepth  = 64
+	maxColumn = 1024
+)
+
+// refused are the parts of YAML that rules files do without, and what to
+// write in their place.
+var refused = map[token.Type]string{
+	token.AliasType:      `* has a meaning of its own in YAML: in quotes, "*", it stands for any value; aliases (*name) are not supported, write the value out`,
+	token.AnchorType:     `anchors (&name) are not supported: write the value out at each place; a text that starts with & needs quotes`,
+	token.TagType:        `tags (!name) are not supported: leave it out; a text that starts with ! needs quotes`,
+	token.MergeKeyType:   `merge keys (<<) are not supported: write the keys out`,
+	token.DirectiveType:  `directives (%NAME) are not supported: leave the line out`,
+	token.MappingKeyType: `keys after ? are not supported: write "key: value"`,
+}
+
+// source turns src into a tree; nil when a fault makes that impossible.
+func (p *pass) source(src []byte) *node {
+	if len(src) > maxSource {
+		p.at(1, 1, "the file has %d MiB, want at most %d", len(src)>>20, maxSource>>20)
+		return nil
+	}
+	text := strings.TrimPrefix(string(src), "\ufeff")
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	p.lines = strings.Split(text, "\n")
+	for i, line := range p.lines {
+		if !utf8.ValidString(line) {
+			p.at(i+1, 1, "the line is not UTF-8 text: save the file as UTF-8")
+			return nil
+		}
+	}
+	tokens := lexer.Tokenize(text)
+	if p.unwanted(tokens); len(p.faults) > 0 {
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		p.syntax(err)
+		return nil
+	}
+	return p.document(file)
+}
+
+// unwanted notes the tokens that rules files do without, and nesting that is
+// too deep for any of them.
+func (p *pass) unwanted(tokens token.Tokens) {
+	depth := 0
+	for _, t := range tokens {
+		if why, ok := refused[t.Type]; ok {
+			p.at(t.Position.Line, t.Position.Column, "%s", why)
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType, token.MappingValueType:
+			if depth > 0 || t.Position.Column <= maxColumn {
+				continue
+			}
+			depth = maxDepth + 1
+		}
+		if depth > maxDepth {
+			p.at(t.Position.Line, t.Position.Column, "nested too deep: want at most %d brackets within each other, and lines indented by at most %d", maxDepth, maxColumn)
+			return
+		}
+	}
+}
+
+// syntax notes the one fault that the YAML parser stopped at.
+func (p *pass) syntax(err error) {
+	var e yaml.Error
+	if !errors.As(err, &e) || e.GetToken() == nil {
+		p.at(1, 1, "not YAML: %v", err)
+		return
+	}
+	at := e.GetToken().Position
+	why := "not YAML: " + e.GetMessage()
+	if strings.Contains(why, "'\t'") {
+		why = "a tab stands where YAML allows only spaces: indent with spaces"
+	}
+	p.at(at.Line, at.Column, "%s", why)
+}
+
+// document is the tree of the one document that a rules file is.
+func (p *pass) document(file *ast.File) *node {
+	var root *node
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		n := p.tree(doc.Body, "the file")
+		if root != nil {
+			p.at(n.line, n.column, "a second document starts here: write one document a file, without --- between")
+			return nil
+		}
+		root = n
+	}
+	if root == nil {
+		p.at(1, 1, "the file is empty: want at least rules:, and under it %s", smallest)
+	}
+	return root
+}
+
+// tree is n in this package's own terms. label is what faults call it.
+func (p *pass) tree(n ast.Node, label string) *node {
+	t := n.GetToken()
+	to := &node{label: label, line: t.Position.Line, column: t.Position.Column}
+	switch v := n.(type) {
+	case *ast.MappingNode:
+		to.kind = aTable
+		for _, e := range v.Values {
+			to.entries = append(to.entries, p.entry(e))
+		}
+	case *ast.MappingValueNode:
+		to.kind = aTable
+		to.entries = []entry{p.entry(v)}
+	case *ast.SequenceNode:
+		to.kind = aList
+		for _, item := range v.Values {
+			to.items = append(to.items, p.tree(item, label))
+		}
+	case *ast.LiteralNode:
+		to.kind, to.text, to.quoted = aText, v.Value.Value, true
+	case *ast.StringNode:
+		to.quoted = t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+		to.scalar(v.Value)
+	default:
+		to.scalar(t.Value)
+	}
+	if to.kind == aTable && len(to.entries) > 0 {
+		// The place of a table without braces would be its first colon.
+		first := to.entries[0].key
+		if first.line < to.line || first.line == to.line && first.column < to.column {
+			to.line, to.column = first.line, first.column
+		}
+	}
+	return to
+}
+
+// entry is one key with its value.
+func (p *pass) entry(e *ast.MappingValueNode) entry {
+	key := p.tree(e.Key, "a key")
+	value := p.tree(e.Value, key.text)
+	value.key = key
+	return entry{key, value}
+}

@@ -1,0 +1,32 @@
+package rulefile
+
+import (
+	_ "embed"
+	"strings"
+	"time"
+)
+
+// zones are the names of time zones that a misspelt one is compared with.
+//
+//go:embed zones.txt
+var zones string
+
+// timezone reads the name of a time zone; UTC in place of one that is wrong.
+func (p *pass) timezone(n *node) *time.Location {
+	name := p.text(n)
+	if name == "" {
+		return time.UTC
+	}
+	zone, err := time.LoadLocation(name)
+	switch {
+	case name == "Local":
+		p.fault(n, "timezone is Local, which differs from machine to machine: want a name such as Europe/Berlin")
+	case err == nil:
+		return zone
+	case nearest(name, strings.Fields(zones)) != "":
+		p.fault(n, "%s", unknown("timezone", name, strings.Fields(zones)))
+	default:
+		p.fault(n, "unknown timezone %q: want a name such as Europe/Berlin, or UTC", name)
+	}
+	return time.UTC
+}
