@@ -16,7 +16,7 @@ import (
 // address, and a zone (fe80::1%eth0) is dropped. It never holds for text that
 // is not an address. The error names every pattern that is none.
 func Address(patterns ...string) (Test, error) {
-	t := address{text: "is an address in [" + strings.Join(patterns, " ") + "]"}
+	t := address{text: "is an address in " + listed(patterns)}
 	var faults []error
 	for _, p := range patterns {
 		if err := t.addresses.add(p); err != nil {
@@ -54,8 +54,8 @@ type wildcard struct{ want, mask uint32 }
 // errNoAddress says that a text is not even meant as an address pattern.
 var errNoAddress = errors.New("want an address, a CIDR block, a range like 10.0.0.1-10.0.0.9 or a wildcard like 10.1.*.*")
 
-// add puts what pattern says into a. Its error wraps [errNoAddress] unless the
-// pattern starts as an address pattern and then goes wrong.
+// add puts what pattern says into a. Its error wraps [errNoAddress] where the
+// pattern may well be meant as another text.
 func (a *addresses) add(pattern string) error {
 	if from, ok := parseAddress(pattern); ok {
 		a.spans = append(a.spans, span{from, from})
@@ -79,13 +79,17 @@ func (a *addresses) add(pattern string) error {
 }
 
 func (a *addresses) addBlock(pattern string, addr netip.Addr, tail string) error {
-	bits, err := strconv.Atoi(tail)
-	if strings.Contains(pattern[:len(pattern)-len(tail)], ":") && addr.Is4() {
-		bits -= 96 // ::ffff:10.0.0.0/104 is 10.0.0.0/8
+	if tail == "" || digits(tail) < len(tail) {
+		return fmt.Errorf("address %q: %q is not a number of bits: %w", pattern, tail, errNoAddress)
 	}
-	block, outside := addr.Prefix(bits)
-	if err != nil || outside != nil || digits(tail) != len(tail) {
-		return fmt.Errorf("address %q: %q is not the length of a prefix of %s, want 0 to %d", pattern, tail, addr, addr.BitLen())
+	shortest := 0
+	if addr.Is4() && strings.Contains(pattern, ":") {
+		shortest = 96 // ::ffff:10.0.0.0/104 is 10.0.0.0/8
+	}
+	bits, err := strconv.Atoi(tail)
+	block, outside := addr.Prefix(bits - shortest)
+	if err != nil || outside != nil {
+		return fmt.Errorf("address %q: want %d to %d bits", pattern, shortest, shortest+addr.BitLen())
 	}
 	a.spans = append(a.spans, span{block.Addr(), lastOf(block)})
 	return nil
@@ -95,7 +99,7 @@ func (a *addresses) addRange(pattern string, from netip.Addr, tail string) error
 	to, ok := parseAddress(tail)
 	switch {
 	case !ok:
-		return fmt.Errorf("address %q: %q is not an address", pattern, tail)
+		return fmt.Errorf("address %q: %q is not an address: %w", pattern, tail, errNoAddress)
 	case from.BitLen() != to.BitLen():
 		return fmt.Errorf("address %q: one end is IPv4 and the other IPv6", pattern)
 	case to.Less(from):

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/window"
 )
@@ -97,10 +98,31 @@ func (c *checker) checkWhen() {
 		}
 		if w.Test == nil {
 			c.fault(field, "has no test")
-		} else if values := equals(w.Test); values != nil && len(values) == 0 {
-			c.fault(field, "lists no value, so that the rule could never match")
+		} else if problem := impossible(w.Test); problem != "" {
+			c.fault(field, "%s, so that the rule could never match", problem)
 		}
 	}
+}
+
+// impossible says why t can never hold, nothing where it can.
+func impossible(t Test) string {
+	switch t := t.(type) {
+	case equal:
+		if len(t.values) == 0 {
+			return "lists no value"
+		}
+	case within:
+		if t.empty() {
+			return "no number is " + strings.TrimPrefix(wanted(t), "a number ")
+		}
+	case all:
+		for _, part := range t {
+			if problem := impossible(part); problem != "" {
+				return problem
+			}
+		}
+	}
+	return ""
 }
 
 func (c *checker) checkPer() {
@@ -218,49 +240,67 @@ func (c *checker) checkVerdict() {
 	refuse("max_keys", c.MaxKeys > 0)
 }
 
-// checkWindow asks the window's own check about each quota.
+// checkWindow asks the window's own check about each quota. Where a window is
+// missing another one stands in, to find what else is wrong.
 func (c *checker) checkWindow() {
-	if c.Window == (window.Window{}) {
-		c.fault("window", "is missing, want a length such as 1h or a period such as day")
+	r := *c.Rule
+	need := func(field string, w *window.Window) {
+		if *w == (window.Window{}) {
+			c.fault(field, "is missing, want a length such as 1h or a period such as day")
+			*w = window.Fixed(time.Hour)
+		}
+	}
+	need("window", &r.Window)
+	if r.After != (window.After{}) {
+		need("after.window", &r.After.Window)
+	}
+	switch r.Kind() {
+	case Trigger:
+		c.checkLimit("trigger", &r, r.Trigger)
+		return
+	case Counter:
+		if r.Measure != window.Distinct { // reported already
+			c.checkLimit("window", &r, window.Unlimited)
+		}
 		return
 	}
-	if c.After.Count != 0 && c.After.Window == (window.Window{}) {
-		c.fault("after.window", "is missing, want a length such as 1h or a period such as day")
+	each := func(field string, quota int64) {
+		if quota >= 0 { // reported already
+			c.checkLimit(field, &r, quota)
+		}
+	}
+	q := r.Quota
+	if q.By == "" {
+		each("limit", q.Value)
 		return
 	}
-	if c.Kind() != Limit || c.Quota.By == "" {
-		field := map[Kind]string{Limit: "limit", Trigger: "trigger", Counter: "window"}[c.Kind()]
-		c.checkLimit(field, c.number())
-		return
+	for _, value := range q.caseNames() {
+		each("limit."+value, q.Cases[value])
 	}
-	for _, value := range c.Quota.caseNames() {
-		c.checkLimit("limit."+value, c.Quota.Cases[value])
-	}
-	if c.Quota.Else != nil {
-		c.checkLimit("limit.else", *c.Quota.Else)
+	if q.Else != nil {
+		each("limit.else", *q.Else)
 	}
 }
 
-// checkLimit adds what the window's check says of the limit with quota, which
-// the rules file has at field.
-func (c *checker) checkLimit(field string, quota int64) {
-	unbounded := c.Kind() == Counter
-	if quota < 0 && !unbounded || quota > window.MaxHits || c.Measure > window.Distinct || unbounded && c.Measure == window.Distinct {
+// checkLimit adds what the window's check says of r with quota, which the
+// rules file has at field.
+func (c *checker) checkLimit(field string, r *Rule, quota int64) {
+	if quota > window.MaxHits || r.Measure > window.Distinct {
 		return // reported already
 	}
-	l := c.limit(quota)
+	l := r.limit(quota)
 	for _, err := range split(l.Validate()) {
 		var f *window.FieldError
-		if !errors.As(err, &f) {
-			c.fault("window", "%v", err)
-			continue
+		if errors.As(err, &f) {
+			c.faultOnce(fileField(f.Field, field), f.Problem)
+		} else {
+			c.faultOnce("window", err.Error())
 		}
-		c.faultOnce(c.fileField(f.Field, field), f.Problem)
 	}
 }
 
 // fileField is where a rules file has the field of a window.Limit.
-func (c *checker) fileField(field, quota string) string {
+func fileField(field, quota string) string {
 	switch field {
 	case "quota":
 		return quota

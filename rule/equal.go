@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -35,4 +36,13 @@ func (e equal) Holds(value string) bool {
 	return slices.Contains(e.values, value)
 }
 
-func (e equal) String() string { return "is one of [" + strings.Join(e.values, " ") + "]" }
+func (e equal) String() string { return "is one of " + listed(e.values) }
+
+// listed is words in brackets, the first ten when there are many.
+func listed(words []string) string {
+	const most = 10
+	if more := len(words) - most; more > 0 {
+		return fmt.Sprintf("[%s and %d more]", strings.Join(words[:most], " "), more)
+	}
+	return "[" + strings.Join(words, " ") + "]"
+}

@@ -47,7 +47,7 @@ func (f Faults) Error() string {
 // didYouMean is a question to end a message with, when one of known is near
 // enough to word to be a slip of the same one; else it is empty.
 func didYouMean(word string, known []string) string {
-	nearest, least := "", len(word)/3+1
+	nearest, least := "", min(len(word)/3, 2)+1
 	for _, k := range known {
 		if d := distance(word, k); d <= least && (d < least || nearest == "") {
 			nearest, least = k, d

@@ -16,7 +16,7 @@ type List struct {
 // NewList makes a list. An entry that reads as an address pattern ([Address])
 // stands for those addresses, however a value spells them; every other entry
 // is a value, compared byte for byte. The error names each entry that is empty
-// or that starts as an address pattern but is none, such as 10.0.0.0/33.
+// or an impossible pattern, such as 10.0.0.0/33 or a reversed range.
 func NewList(name string, entries []string) (*List, error) {
 	l := &List{name: name, values: make(map[string]struct{})}
 	var faults []error

@@ -51,6 +51,14 @@ func (w within) Holds(value string) bool {
 
 func (w within) String() string { return w.text }
 
+// empty says that no number is inside, as between bounds that are reversed or
+// NaN.
+func (w within) empty() bool {
+	low, high := max(w.above, w.from), min(w.below, w.to)
+	strict := w.strictAbove && low == w.above || w.strictBelow && high == w.below
+	return !(low < high || low == high && !strict)
+}
+
 // decimal says whether s is a sign or none, digits with or without a point,
 // and an exponent or none. [strconv.ParseFloat] alone would take "Inf", "NaN"
 // and "0x1p4" too.
