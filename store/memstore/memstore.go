@@ -1,0 +1,132 @@
+package memstore
+
+import (
+	"context"
+	"hash/maphash"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Store keeps counters in this process's memory. Make one with [New]. It is
+// safe for concurrent use, starts no goroutine, and does not block beyond the
+// locks of the shards that a call's keys are in.
+type Store struct {
+	clock  clock
+	shards int // of each table
+	seeds  struct{ hi, lo, member maphash.Seed }
+
+	closed  atomic.Bool
+	full    atomic.Int64
+	tables  tables
+	scratch sync.Pool // of *window.State
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Option changes what [New] makes.
+type Option func(*Store)
+
+// WithClock makes the store ask tell for the time, once a call, instead of the
+// machine's clocks. It is for replays and tests. Instants may go back: by less
+// than an hour, each key still has what it counted; by more, the store stays
+// at the latest instant for which it has reclaimed keys.
+func WithClock(tell func() window.Instant) Option {
+	return func(s *Store) { s.clock.given = tell }
+}
+
+// WithShards sets how many locks share the keys of a space, from 1 to 256,
+// rounded up to a power of two. The default is four for each processor that
+// the program may use, and at least 8.
+func WithShards(n int) Option {
+	return func(s *Store) { s.shards = powerOfTwo(min(max(n, 1), 256)) }
+}
+
+// New makes an empty store.
+func New(opts ...Option) *Store {
+	s := &Store{shards: powerOfTwo(min(max(4*runtime.GOMAXPROCS(0), 8), 256))}
+	s.clock.start = time.Now()
+	s.seeds.hi, s.seeds.lo, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()
+	s.tables.byID = make(map[string]*table)
+	s.tables.index()
+	s.scratch.New = func() any { return new(window.State) }
+	for _, opt := range opts {
+		opt(s)
+	}
+	return s
+}
+
+// powerOfTwo is the smallest power of two that is n or more.
+func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+func (s *Store) fingerprint(key []byte) fingerprint {
+	return fingerprint{maphash.Bytes(s.seeds.hi, key), maphash.Bytes(s.seeds.lo, key)}
+}
+
+// Peek returns a copy of the state of op's key, empty when there is none, and
+// the instant that op's limit would be asked at.
+func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
+	var state window.State
+	err := s.visit(ctx, op, func(_ *table, sh *shard, f fingerprint) {
+		if g, i, ok := sh.find(f); ok {
+			state = append(state, g.state(i)...)
+		}
+	})
+	return state, s.clock.read().of(op.Limit), err
+}
+
+// Forget drops the state of op's key.
+func (s *Store) Forget(ctx context.Context, op *store.Op) error {
+	return s.visit(ctx, op, func(t *table, sh *shard, f fingerprint) {
+		if g, i, ok := sh.find(f); ok {
+			sh.remove(g, i)
+			t.keys.Add(-1)
+		}
+	})
+}
+
+// visit calls see under the lock of the shard where op's key would be, if
+// there is one.
+func (s *Store) visit(ctx context.Context, op *store.Op, see func(*table, *shard, fingerprint)) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	t := s.tables.existing(op.Space.ID)
+	if t == nil {
+		return nil
+	}
+	f := s.fingerprint(op.Key)
+	if sh := t.shards[s.shardOf(f)].Load(); sh != nil {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		see(t, sh, f)
+	}
+	return nil
+}
+
+// shardOf is the number of the shard that f is in.
+func (s *Store) shardOf(f fingerprint) int { return int(f.hi>>56) & (s.shards - 1) }
+
+func (s *Store) ready(ctx context.Context) error {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Close drops all keys. Calls that have begun may still be answered; later ones
+// answer [store.ErrClosed].
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	ts := &s.tables
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.closed, ts.byID, ts.order = true, nil, nil
+	ts.index()
+	return nil
+}

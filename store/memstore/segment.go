@@ -1,0 +1,180 @@
+package memstore
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/weirhq/weir/window"
+)
+
+const (
+	minSlots = 4
+	maxSlots = 1024 // a segment with more keys than fit splits
+
+	// maxLive is the most words that a segment's states may have before it
+	// splits, 64 KiB; but not below manyKeys, or a shard of huge states would
+	// be all directory.
+	maxLive  = 8192
+	manyKeys = 8
+
+	forever = window.Instant(math.MaxInt64)
+)
+
+// fingerprint stands for a key: two hashes of it, keyed apart.
+type fingerprint struct{ hi, lo uint64 }
+
+// slot says where the state of one key is. A slot without capacity is free.
+type slot struct {
+	fingerprint
+	off      uint32 // in the segment's words
+	len, cap uint16 // of the state and of its block, in words
+}
+
+// segment is a small hash table of its own: slots probed linearly, and an
+// arena that the states' blocks are cut from. A block that is too small is left
+// behind as garbage for a larger one; when the arena is used up, the segment is
+// rebuilt without the garbage.
+type segment struct {
+	slots []slot
+	words []uint64 // len is what is used
+	keys  int
+	live  int   // words in blocks that slots point to
+	depth uint8 // bits of the hash that all keys here share
+
+	// hand is the next slot to sweep. No key expires before earliest; pass is
+	// what earliest will be when the hand has been around.
+	hand           int
+	earliest, pass window.Instant
+}
+
+func newSegment(depth uint8, keys, words int) *segment {
+	g := &segment{depth: depth, earliest: forever, pass: forever}
+	g.allocate(keys, words)
+	return g
+}
+
+// allocate gives g empty slots for keys and an arena for words.
+func (g *segment) allocate(keys, words int) {
+	g.slots, g.words, g.keys, g.live = nil, nil, 0, 0
+	g.hand, g.earliest, g.pass = 0, forever, forever
+	if keys == 0 {
+		return
+	}
+	// What the allocator would round up to is used.
+	slots := slices.Grow(g.slots, max(minSlots, keys*16/13+1))
+	g.slots = slots[:cap(slots)]
+	g.words = slices.Grow(g.words, words)
+}
+
+// room is how many keys fit: 13/16 of the slots.
+func (g *segment) room() int { return len(g.slots) * 13 / 16 }
+
+// bytes is what the arrays of g take.
+func (g *segment) bytes() int64 { return int64(len(g.slots))*slotBytes + int64(cap(g.words))*8 }
+
+const (
+	slotBytes    = 24
+	segmentBytes = 112
+)
+
+// home is the slot where the search for f begins.
+func (g *segment) home(f fingerprint) int {
+	hi, _ := bits.Mul64(f.lo, uint64(len(g.slots)))
+	return int(hi)
+}
+
+// find is the slot of f, or the free slot where it would go.
+func (g *segment) find(f fingerprint) (int, bool) {
+	if len(g.slots) == 0 {
+		return 0, false
+	}
+	for i := g.home(f); ; i = g.next(i) {
+		switch s := &g.slots[i]; {
+		case s.cap == 0:
+			return i, false
+		case s.fingerprint == f:
+			return i, true
+		}
+	}
+}
+
+func (g *segment) next(i int) int {
+	if i++; i == len(g.slots) {
+		return 0
+	}
+	return i
+}
+
+// state is the state in slot i, with the capacity of its block.
+func (g *segment) state(i int) window.State {
+	s := &g.slots[i]
+	end := int(s.off) + int(s.cap)
+	return g.words[s.off:end:end][:s.len]
+}
+
+// fits says whether a key with a block of words can be added.
+func (g *segment) fits(words int) bool {
+	return g.keys < g.room() && len(g.words)+words <= cap(g.words)
+}
+
+// place writes s, of the key f, to a new block. The slot i is where find said;
+// g has room.
+func (g *segment) place(i int, f fingerprint, s window.State) {
+	off, size := len(g.words), class(len(s))
+	if old := &g.slots[i]; old.cap == 0 {
+		g.keys++
+	} else {
+		g.live -= int(old.cap)
+	}
+	g.live += size
+	g.words = g.words[:off+size]
+	copy(g.words[off:], s)
+	g.slots[i] = slot{f, uint32(off), uint16(len(s)), uint16(size)}
+}
+
+// note remembers when a key expires.
+func (g *segment) note(expires window.Instant) {
+	g.earliest = min(g.earliest, expires)
+	g.pass = min(g.pass, expires)
+}
+
+// remove frees slot i, and moves back what stands behind it because of it.
+func (g *segment) remove(i int) {
+	g.keys--
+	g.live -= int(g.slots[i].cap)
+	for j := g.next(i); g.slots[j].cap > 0; j = g.next(j) {
+		if home := g.home(g.slots[j].fingerprint); g.distance(home, j) >= g.distance(i, j) {
+			g.slots[i] = g.slots[j]
+			i = j
+		}
+	}
+	g.slots[i] = slot{}
+}
+
+// distance is how many steps lead from slot i to slot j.
+func (g *segment) distance(i, j int) int {
+	if j < i {
+		return j - i + len(g.slots)
+	}
+	return j - i
+}
+
+// thin says that most of g's memory is not needed.
+func (g *segment) thin() bool {
+	return g.keys*4 < len(g.slots) && len(g.slots) > 2*minSlots ||
+		g.live*4 < cap(g.words) && cap(g.words) > 64
+}
+
+// class is the size of the block for a state of n words: 1, 2, 3, 4, 6, 8, 12,
+// 16, 24, and so on; at most a third of it is not used.
+func class(n int) int {
+	if n <= 4 {
+		return n
+	}
+	p := 1 << (bits.Len(uint(n-1)) - 1) // p < n ≤ 2p
+	if n <= p+p/2 {
+		return p + p/2
+	}
+	return 2 * p
+}

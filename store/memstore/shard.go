@@ -1,0 +1,195 @@
+package memstore
+
+import (
+	"sync"
+
+	"github.com/weirhq/weir/window"
+)
+
+// shard is a part of a table under one lock: a directory of segments, in which
+// each key's place follows from the first bits of its hash. A segment that is
+// full splits in two by one more bit (extendible hashing: Fagin, Nievergelt,
+// Pippenger and Strong, 1979), so growing never touches more than one segment
+// and, at times, the directory.
+type shard struct {
+	mu sync.Mutex
+
+	// All below is guarded by mu.
+	dir   []*segment // 1<<depth entries; a segment of less depth has several
+	depth uint8
+	hand  int // the entry to sweep next
+	calls uint8
+	keys  int
+	bytes int64
+}
+
+// entry is the directory entry of f. The highest byte chose the shard.
+func (sh *shard) entry(f fingerprint) int { return int(f.hi << 8 >> (64 - sh.depth)) }
+
+// find is the segment and the slot of f; g is nil when there is none.
+func (sh *shard) find(f fingerprint) (g *segment, i int, ok bool) {
+	if len(sh.dir) == 0 {
+		return nil, 0, false
+	}
+	g = sh.dir[sh.entry(f)]
+	i, ok = g.find(f)
+	return g, i, ok
+}
+
+// put makes s the state of f; it does not overlap the arena. It says by how
+// many the number of keys changed, which those count in that were reclaimed to
+// make room.
+func (sh *shard) put(f fingerprint, s window.State, expires window.Instant, e expiry) (change int) {
+	before := sh.keys
+	if len(sh.dir) == 0 {
+		sh.dir, sh.depth, sh.hand = []*segment{newSegment(0, 0, 0)}, 0, 0
+		sh.bytes = segmentBytes + 8
+	}
+	for {
+		g := sh.dir[sh.entry(f)]
+		i, ok := g.find(f)
+		switch size := class(len(s)); {
+		case ok && len(s) <= int(g.slots[i].cap):
+			g.slots[i].len = uint16(len(s))
+			copy(g.state(i), s)
+		case g.fits(size):
+			g.place(i, f, s)
+			if !ok {
+				sh.keys++
+			}
+		default:
+			sh.makeRoom(f, size, e)
+			continue
+		}
+		g.note(expires)
+		return sh.keys - before
+	}
+}
+
+// remove drops the key in slot i of g.
+func (sh *shard) remove(g *segment, i int) {
+	g.remove(i)
+	g.pass = 0 // what moved may have passed the hand
+	sh.keys--
+}
+
+// tally is what a segment would hold without garbage and expired keys.
+type tally struct{ keys, words int }
+
+func (n *tally) add(s *slot) {
+	n.keys++
+	n.words += class(int(s.len))
+}
+
+// makeRoom reclaims what has expired in the segment of f and then, as needed,
+// rebuilds or splits it, so that a key with a block of words may fit.
+func (sh *shard) makeRoom(f fingerprint, words int, e expiry) {
+	g := sh.dir[sh.entry(f)]
+	n, earliest := sh.purge(g, e)
+	const full = maxSlots * 13 / 16
+	if g.depth < 40 && (n.keys >= full || n.words+words > maxLive && n.keys >= manyKeys) {
+		sh.split(g, f, e)
+		return
+	}
+	// A quarter more than needed, so that the next rebuild is far.
+	sh.refill(g, max(n.keys+1, min(n.keys+n.keys/4+1, full)), n.words+n.words/4+words)
+	g.note(earliest)
+}
+
+// purge frees the slots of expired keys and leaves holes in the probing: g has
+// to be refilled next. It returns what is left.
+func (sh *shard) purge(g *segment, e expiry) (left tally, earliest window.Instant) {
+	earliest = forever
+	before := sh.keys
+	for i := range g.slots {
+		s := &g.slots[i]
+		if s.cap == 0 {
+			continue
+		}
+		at, over := e.of(g.state(i))
+		if over {
+			*s = slot{}
+			sh.keys--
+			continue
+		}
+		earliest = min(earliest, at)
+		left.add(s)
+	}
+	if sh.keys < before {
+		e.raise()
+	}
+	return left, earliest
+}
+
+// reclaim drops the expired keys of g at once and says how many they were.
+func (sh *shard) reclaim(g *segment, e expiry) int {
+	before := sh.keys
+	n, earliest := sh.purge(g, e)
+	sh.refill(g, n.keys, n.words)
+	g.note(earliest)
+	return before - sh.keys
+}
+
+// refill rebuilds g in new arrays.
+func (sh *shard) refill(g *segment, keys, words int) {
+	old := *g
+	g.allocate(keys, words)
+	sh.bytes += g.bytes() - old.bytes()
+	for i := range old.slots {
+		if s := &old.slots[i]; s.cap > 0 {
+			g.adopt(&old, i)
+		}
+	}
+}
+
+// adopt copies the key in slot i of old, which g does not have.
+func (g *segment) adopt(old *segment, i int) {
+	f := old.slots[i].fingerprint
+	at, _ := g.find(f)
+	g.place(at, f, old.state(i))
+}
+
+// split shares the keys of g, which f belongs to, among two segments.
+func (sh *shard) split(g *segment, f fingerprint, e expiry) {
+	if g.depth == sh.depth {
+		sh.double()
+	}
+	var n [2]tally
+	half := func(f fingerprint) int { return int(f.hi<<8>>(63-g.depth)) & 1 }
+	for i := range g.slots {
+		if s := &g.slots[i]; s.cap > 0 {
+			n[half(s.fingerprint)].add(s)
+		}
+	}
+	var to [2]*segment
+	for k := range to {
+		to[k] = newSegment(g.depth+1, n[k].keys+n[k].keys/8+1, n[k].words+n[k].words/8+1)
+		sh.bytes += segmentBytes + to[k].bytes()
+	}
+	sh.bytes -= segmentBytes + g.bytes()
+	for i := range g.slots {
+		if s := &g.slots[i]; s.cap > 0 {
+			k := half(s.fingerprint)
+			to[k].adopt(g, i)
+			to[k].note(e.limit.Expires(g.state(i)))
+		}
+	}
+	// The entries of g are those that share its first depth bits.
+	span := 1 << (sh.depth - g.depth)
+	first := sh.entry(f) &^ (span - 1)
+	for i := range span {
+		sh.dir[first+i] = to[i*2/span]
+	}
+}
+
+// double gives each entry of the directory a twin.
+func (sh *shard) double() {
+	dir := make([]*segment, 2*len(sh.dir))
+	for i, g := range sh.dir {
+		dir[2*i], dir[2*i+1] = g, g
+	}
+	sh.bytes += int64(len(sh.dir)) * 8
+	sh.dir = dir
+	sh.depth++
+	sh.hand *= 2
+}

@@ -1,0 +1,191 @@
+package memstore
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// table holds the keys of one space, shared among shards by hash. Shards are
+// made when they are first needed.
+type table struct {
+	id     string
+	number uint64 // tables are locked in the order of their numbers
+	shards []atomic.Pointer[shard]
+
+	// limit is a copy of one that the space's keys are under. Any will do to
+	// tell when states expire.
+	limit atomic.Pointer[window.Limit]
+
+	keys atomic.Int64 // those in shards, and those that calls have reserved
+	full atomic.Int64 // ops that were refused for want of room
+
+	// A table that stays empty and unused is dropped; calls that meet a dead
+	// one look their space up again.
+	used atomic.Bool
+	dead atomic.Bool
+
+	// Guarded by tables.mu.
+	space     *store.Space // the one that was seen last
+	idleSince window.Instant
+	hand      int // the shard to sweep next
+}
+
+// shard is the shard number i, made if need be.
+func (t *table) shard(i int) *shard {
+	if sh := t.shards[i].Load(); sh != nil {
+		return sh
+	}
+	t.shards[i].CompareAndSwap(nil, new(shard))
+	return t.shards[i].Load()
+}
+
+// reserve counts one key more, unless there are most already.
+func (t *table) reserve(most int64) bool {
+	if t.keys.Add(1) > most {
+		t.keys.Add(-1)
+		return false
+	}
+	return true
+}
+
+// tables finds the table of a space. A map by pointer, which is read without a
+// lock, spares hashing the ID; rule sets come and go, so it is made anew from
+// time to time, with one pointer a table.
+type tables struct {
+	bySpace atomic.Pointer[map[*store.Space]*table]
+
+	mu     sync.Mutex
+	closed bool              // guarded by mu
+	byID   map[string]*table // guarded by mu
+	order  []*table          // guarded by mu; the same ones
+	hand   int               // guarded by mu; the table to sweep next
+	missed int               // guarded by mu; lookups that bySpace had no answer for
+	made   uint64            // guarded by mu; tables ever made
+}
+
+// of is the table of op's space, or nil when the store is closed.
+func (ts *tables) of(op *store.Op, shards int) *table {
+	t := (*ts.bySpace.Load())[op.Space]
+	if t == nil || t.dead.Load() {
+		if t = ts.lookup(op, shards); t == nil {
+			return nil
+		}
+	}
+	if !t.used.Load() {
+		t.used.Store(true)
+	}
+	return t
+}
+
+func (ts *tables) lookup(op *store.Op, shards int) *table {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closed {
+		return nil
+	}
+	t := ts.byID[op.Space.ID]
+	if t == nil {
+		ts.made++
+		t = &table{id: op.Space.ID, number: ts.made, shards: make([]atomic.Pointer[shard], shards)}
+		ts.byID[t.id] = t
+		ts.order = append(ts.order, t)
+	}
+	t.space = op.Space
+	limit := *op.Limit
+	t.limit.Store(&limit)
+	ts.miss()
+	return t
+}
+
+// miss makes bySpace anew when it has been out of date often enough.
+func (ts *tables) miss() {
+	if ts.missed++; ts.missed >= (len(ts.order)+1)/2 {
+		ts.index()
+	}
+}
+
+func (ts *tables) index() {
+	spaces := make(map[*store.Space]*table, len(ts.order))
+	for _, t := range ts.order {
+		spaces[t.space] = t
+	}
+	ts.bySpace.Store(&spaces)
+	ts.missed = 0
+}
+
+// existing is the table with the ID, or nil.
+func (ts *tables) existing(id string) *table {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.byID[id]
+}
+
+// round is how many calls of next come round to the same shard, at most.
+func (ts *tables) round() (n int) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, t := range ts.order {
+		n += len(t.shards) + 1
+	}
+	return n
+}
+
+// next is the table and the shard to sweep next; the shard is nil where there
+// is none. A table that is not needed any more is dropped instead.
+func (ts *tables) next(now window.Instant) (*table, *shard) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.hand >= len(ts.order) {
+		ts.hand = 0
+	}
+	if len(ts.order) == 0 {
+		return nil, nil
+	}
+	t := ts.order[ts.hand]
+	if t.hand == 0 && ts.idle(t, now) && ts.drop(ts.hand) {
+		return nil, nil
+	}
+	for t.hand < len(t.shards) {
+		sh := t.shards[t.hand].Load()
+		if t.hand++; sh != nil {
+			return t, sh
+		}
+	}
+	t.hand = 0
+	ts.hand++
+	return t, nil
+}
+
+// idle says whether t has been empty and unused for idleTime.
+func (ts *tables) idle(t *table, now window.Instant) bool {
+	if t.keys.Load() > 0 || t.used.Load() {
+		t.used.Store(false)
+		t.idleSince = now
+		return false
+	}
+	return now.Sub(t.idleSince) >= idleTime
+}
+
+// idleTime is how long a table stays empty and unused before it is dropped.
+const idleTime = time.Minute
+
+// drop takes the table order[i] away, unless a call has reserved a key in it by
+// now: calls reserve first and then ask whether the table is dead.
+func (ts *tables) drop(i int) bool {
+	t := ts.order[i]
+	t.dead.Store(true)
+	if t.keys.Load() > 0 {
+		t.dead.Store(false)
+		return false
+	}
+	delete(ts.byID, t.id)
+	last := len(ts.order) - 1
+	ts.order[i], ts.order[last] = ts.order[last], nil
+	ts.order = ts.order[:last]
+	ts.miss()
+	return true
+}
