@@ -51,6 +51,10 @@ type Space struct {
 	// are kept.
 	ID string
 
+	// Name is the rule's name, for people: it may be part of a key's name in
+	// a shared store. Spaces with equal IDs have equal names.
+	Name string
+
 	// MaxKeys bounds the keys that a store in memory keeps; 0 means
 	// [DefaultMaxKeys].
 	MaxKeys int64
@@ -66,6 +70,11 @@ type Op struct {
 
 	// Key is counted apart within the space. Stores do not keep the slice.
 	Key []byte
+
+	// Together, when not empty, keeps keys with the same Together on one node
+	// of a sharded store, so that they are decided in one step there. It does
+	// not tell keys apart. Stores do not keep the slice.
+	Together []byte
 
 	// N is the number of hits; 0 only looks. Negative is taken as 0.
 	N int64
