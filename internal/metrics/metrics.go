@@ -1,0 +1,139 @@
+// Package metrics tells Prometheus what the service does: a [weir.Observer]
+// for decisions, and what the server reports about its rules and its store.
+// A key is never a label: there are as many keys as there are users.
+package metrics
+
+import (
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
+)
+
+// Metrics are the numbers of one service, in a registry of their own. Make
+// them with [New]. They are safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	decisions *prometheus.CounterVec
+	duration  prometheus.Observer
+	matched   *prometheus.CounterVec
+	over      *prometheus.CounterVec
+	triggered *prometheus.CounterVec
+	degraded  prometheus.Counter
+
+	reloads  *prometheus.CounterVec
+	reloaded prometheus.Gauge
+	success  prometheus.Gauge
+	rules    prometheus.Gauge
+}
+
+var _ weir.Observer = (*Metrics)(nil)
+
+// New makes the metrics of a service that calls itself version.
+func New(version string) *Metrics {
+	r := prometheus.NewRegistry()
+	m := &Metrics{
+		registry: r,
+		decisions: counters(r, "weir_decisions_total",
+			"Decisions, by what was asked, the outcome, and the rule that gave it (empty when none did).",
+			"rule", "outcome", "verb"),
+		matched: counters(r, "weir_rule_matched_total",
+			"Takes and records that a rule counted or would have counted.", "rule"),
+		over: counters(r, "weir_rule_over_total",
+			"Takes for which a rule was over its quota; mode shadow: those it would have denied.", "rule", "mode"),
+		triggered: counters(r, "weir_rule_triggered_total",
+			"Takes and records that a trigger reported.", "rule"),
+		reloads: counters(r, "weir_rules_reload_total",
+			"Attempts to load the rules, by result.", "result"),
+		degraded: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_decisions_degraded_total",
+			Help: "Decisions made without the store, by the rules' on_outage.",
+		}),
+		success:  gauge(r, "weir_rules_reload_success", "Whether the last attempt to load the rules succeeded."),
+		reloaded: gauge(r, "weir_rules_reload_timestamp_seconds", "When rules were last loaded, in Unix time."),
+		rules:    gauge(r, "weir_rules", "Rules in force."),
+	}
+	duration := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "weir_decision_duration_seconds",
+		Help:    "Time the engine took for a decision.",
+		Buckets: prometheus.ExponentialBuckets(1e-6, 4, 11), // 1 µs to 1 s
+	})
+	m.duration = duration
+	for _, result := range []string{"success", "failure"} {
+		m.reloads.WithLabelValues(result) // so that both are there from the start
+	}
+	build := gauge(prometheus.WrapRegistererWith(prometheus.Labels{
+		"version": version, "goversion": runtime.Version(),
+	}, r), "weir_build_info", "1, labelled with the version.")
+	build.Set(1)
+	r.MustRegister(duration, m.degraded,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func counters(r prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	r.MustRegister(c)
+	return c
+}
+
+func gauge(r prometheus.Registerer, name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	r.MustRegister(g)
+	return g
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Decided counts one decision. It does not keep d.
+func (m *Metrics) Decided(verb store.Verb, d *weir.Decision, took time.Duration) {
+	m.duration.Observe(took.Seconds())
+	m.decisions.WithLabelValues(d.Rule, d.Outcome, verb.String()).Inc()
+	if d.Degraded {
+		m.degraded.Inc()
+	}
+	if verb != store.Take && verb != store.Record {
+		return
+	}
+	for i := range d.Limits {
+		u := &d.Limits[i]
+		m.matched.WithLabelValues(u.Rule).Inc()
+		if !u.Allowed {
+			m.over.WithLabelValues(u.Rule, mode(u)).Inc()
+		}
+	}
+	for _, rule := range d.Triggered {
+		m.triggered.WithLabelValues(rule).Inc()
+	}
+}
+
+func mode(u *weir.Usage) string {
+	if u.Shadow {
+		return "shadow"
+	}
+	return "enforce"
+}
+
+// Loaded notes that rules were put in force at a time.
+func (m *Metrics) Loaded(rules int, at time.Time) {
+	m.reloads.WithLabelValues("success").Inc()
+	m.success.Set(1)
+	m.reloaded.Set(float64(at.UnixMilli()) / 1000)
+	m.rules.Set(float64(rules))
+}
+
+// Refused notes that rules could not be loaded, and the old ones stay.
+func (m *Metrics) Refused() {
+	m.reloads.WithLabelValues("failure").Inc()
+	m.success.Set(0)
+}

@@ -1,0 +1,118 @@
+package metrics_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// read is what Prometheus would read, without what it cannot test for.
+func read(m *metrics.Metrics) map[string]bool {
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	lines := map[string]bool{}
+	for line := range strings.Lines(w.Body.String()) {
+		lines[strings.TrimSpace(line)] = true
+	}
+	return lines
+}
+
+func denied() *weir.Decision {
+	return &weir.Decision{
+		Outcome: "deny", Rule: "posts",
+		Limits: []weir.Usage{
+			{Rule: "posts", Key: "secret"},
+			{Rule: "trial", Key: "secret", Shadow: true},
+			{Rule: "views", Key: "secret", Result: window.Result{Allowed: true}},
+		},
+		Triggered: []string{"burst"},
+		Degraded:  true,
+	}
+}
+
+func TestDecided(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("v1.2.3")
+	m.Decided(store.Take, denied(), 3*time.Microsecond)
+	m.Decided(store.Check, denied(), time.Millisecond)
+	m.Decided(store.Take, &weir.Decision{Allowed: true, Outcome: "allow"}, time.Millisecond)
+	got := read(m)
+	for _, want := range []string{
+		`weir_decisions_total{outcome="deny",rule="posts",verb="take"} 1`,
+		`weir_decisions_total{outcome="deny",rule="posts",verb="check"} 1`,
+		`weir_decisions_total{outcome="allow",rule="",verb="take"} 1`,
+		`weir_rule_matched_total{rule="views"} 1`,
+		`weir_rule_over_total{mode="enforce",rule="posts"} 1`,
+		`weir_rule_over_total{mode="shadow",rule="trial"} 1`,
+		`weir_rule_triggered_total{rule="burst"} 1`,
+		`weir_decisions_degraded_total 2`,
+		`weir_decision_duration_seconds_count 3`,
+		`weir_decision_duration_seconds_bucket{le="4e-06"} 1`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+	for line := range got {
+		if strings.Contains(line, "secret") {
+			t.Errorf("got %s, want no key in a metric", line)
+		}
+		if strings.HasPrefix(line, `weir_rule_over_total{mode="enforce",rule="views"}`) {
+			t.Errorf("got %s, want nothing for a rule that is not over", line)
+		}
+	}
+}
+
+func TestReloads(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("v1.2.3")
+	m.Loaded(7, time.Unix(1_000_000_000, 500_000_000))
+	m.Refused()
+	got := read(m)
+	for _, want := range []string{
+		`weir_rules 7`,
+		`weir_rules_reload_success 0`,
+		`weir_rules_reload_timestamp_seconds 1.0000000005e+09`,
+		`weir_rules_reload_total{result="success"} 1`,
+		`weir_rules_reload_total{result="failure"} 1`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("v1.2.3")
+	m.Watch(func() metrics.StoreStats {
+		return metrics.StoreStats{Keys: map[string]int64{"posts": 12}, Full: 3}
+	})
+	got := read(m)
+	for _, want := range []string{`weir_store_keys{rule="posts"} 12`, `weir_store_full_total 3`} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
+
+func TestDecidedAllocatesNothing(t *testing.T) {
+	m, d := metrics.New("v1.2.3"), denied()
+	if n := testing.AllocsPerRun(100, func() { m.Decided(store.Take, d, time.Microsecond) }); n != 0 {
+		t.Errorf("got %v allocations, want none", n)
+	}
+}
+
+func BenchmarkDecided(b *testing.B) {
+	m, d := metrics.New("v1.2.3"), denied()
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Decided(store.Take, d, time.Microsecond)
+	}
+}
