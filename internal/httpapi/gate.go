@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
+)
+
+// gate takes for a proxy, and answers with the outcome's status and body.
+//
+// The URL is written by whoever sets up the proxy, so it alone says where
+// attributes come from. A header counts only when the URL names it: otherwise
+// a client could add attributes of its own. See [gateCall].
+func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
+	c := gateCall{request: r, attrs: x.request.Attributes[:0]}
+	err := parameters(r.URL.RawQuery, c.parameter)
+	x.request.Attributes, x.request.Hits = c.attrs, 1
+	if err != nil {
+		return err
+	}
+	d := &x.decision
+	if err := a.engine.Do(r.Context(), store.Take, &x.request, d); err != nil {
+		return err
+	}
+	rules := a.engine.Rules()
+	rateLimitHeaders(w.Header(), d, rules)
+
+	outcome, known := rules.Outcome(d.Outcome)
+	if !known { // the rules were swapped since the decision
+		outcome.Status = http.StatusTooManyRequests
+	}
+	status := outcome.Status
+	if s := c.status(d.Outcome); s != 0 {
+		status = s
+	}
+	switch {
+	case len(outcome.Body) > 0:
+		w.Header()["Content-Type"] = jsonType
+		w.WriteHeader(status)
+		_, _ = w.Write(outcome.Body) // the caller has gone if this fails
+	case d.Allowed:
+		w.WriteHeader(status)
+	default:
+		denied(d, status).Write(w)
+	}
+	return nil
+}
+
+// denied is the body of an outcome that has none.
+func denied(d *weir.Decision, status int) *Problem {
+	p := &Problem{Status: status, Detail: "denied by rule " + d.Rule}
+	for i := range d.Limits {
+		if u := &d.Limits[i]; u.Rule == d.Rule {
+			p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+			p.Policies = []string{d.Rule}
+		}
+	}
+	return p
+}
+
+// A gateCall collects what the URL of one gate call says:
+//
+//	NAME=VALUE              an attribute
+//	header.NAME=HEADER      an attribute that the proxy sends in a header
+//	status.OUTCOME=STATUS   another status for an outcome
+type gateCall struct {
+	request  *http.Request
+	attrs    []weir.Attribute
+	statuses []outcomeStatus
+}
+
+type outcomeStatus struct {
+	outcome string
+	status  int
+}
+
+func (c *gateCall) parameter(name, value string) (err error) {
+	if attribute, ok := strings.CutPrefix(name, "header."); ok {
+		c.attrs, err = withParameter(c.attrs, attribute, fromHeader(c.request, attribute, value))
+		return err
+	}
+	if outcome, ok := strings.CutPrefix(name, "status."); ok {
+		status, err := strconv.Atoi(value)
+		if err != nil || status < 200 || status > 599 {
+			return badParameter(name, "not a status from 200 to 599")
+		}
+		c.statuses = append(c.statuses, outcomeStatus{outcome, status})
+		return nil
+	}
+	c.attrs, err = withParameter(c.attrs, name, value)
+	return err
+}
+
+func (c *gateCall) status(outcome string) int {
+	for _, s := range c.statuses {
+		if s.outcome == outcome {
+			return s.status
+		}
+	}
+	return 0
+}
+
+// fromHeader is the value of a header, cut to what the attribute is: path and
+// query are the parts of a URI, and ip is the last address of a list, which
+// the nearest proxy wrote; those before it are hearsay.
+func fromHeader(r *http.Request, attribute, header string) string {
+	value := ""
+	if lines := r.Header.Values(header); len(lines) > 0 {
+		value = lines[len(lines)-1]
+	} else if strings.EqualFold(header, "Host") {
+		value = r.Host
+	}
+	switch attribute {
+	case "path":
+		value, _, _ = strings.Cut(value, "?")
+	case "query":
+		_, value, _ = strings.Cut(value, "?")
+	case "ip":
+		value = strings.TrimSpace(value[strings.LastIndexByte(value, ',')+1:])
+	}
+	return strings.ToValidUTF8(value, "\uFFFD")
+}

@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// rules shows the rules in force, and where they came from.
+func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
+	from, set := a.source(), a.engine.Rules()
+	b := appendText(append(x.out[:0], `{"file":`...), from.File)
+	b = appendText(append(b, `,"hash":`...), from.Hash)
+	b = appendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))
+	b = append(b, `,"rules":[`...)
+	for i := range set.Len() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendRule(b, set.Rule(i))
+	}
+	x.out = append(b, ']', '}')
+	return answer(w, x.out)
+}
+
+// appendRule appends r in the words of the rules file; what is at its default
+// is left out.
+func appendRule(b []byte, r *rule.Rule) []byte {
+	b = appendText(append(b, `{"name":`...), r.Name)
+	b = appendText(append(b, `,"kind":`...), kindName(r.Kind()))
+	if len(r.When) > 0 {
+		b = append(b, `,"when":[`...)
+		for i, c := range r.When {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendText(b, c.Attribute+" "+c.Test.String())
+		}
+		b = append(b, ']')
+	}
+	if len(r.Per) > 0 {
+		b = appendTexts(append(b, `,"per":`...), r.Per)
+	}
+	if r.Measure != window.Count {
+		b = appendText(append(b, ','), r.Measure.String())
+		b = appendText(append(b, ':'), r.Of)
+	}
+	if r.Quota != nil {
+		b = appendQuota(append(b, `,"limit":`...), r.Quota)
+	}
+	if r.Trigger > 0 {
+		b = appendInt(append(b, `,"trigger":`...), r.Trigger)
+	}
+	if r.Kind() != rule.Verdict {
+		b = appendText(append(b, `,"window":`...), r.Window.String())
+	}
+	if r.Then != "" {
+		b = appendText(append(b, `,"then":`...), r.Then)
+	}
+	if r.Mode != rule.Enforce {
+		b = appendText(append(b, `,"mode":`...), r.Mode.String())
+	}
+	return append(b, '}')
+}
+
+// appendQuota appends one number, or one for each value of an attribute.
+func appendQuota(b []byte, q *rule.Quota) []byte {
+	if q.By == "" {
+		return appendInt(b, q.Value)
+	}
+	b = appendText(append(b, `{"by":`...), q.By)
+	b = append(b, `,"cases":{`...)
+	for i, value := range slices.Sorted(maps.Keys(q.Cases)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(append(appendText(b, value), ':'), q.Cases[value])
+	}
+	b = append(b, '}')
+	if q.Else != nil {
+		b = appendInt(append(b, `,"else":`...), *q.Else)
+	}
+	return append(b, '}')
+}

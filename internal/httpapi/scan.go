@@ -1,0 +1,262 @@
+package httpapi
+
+import (
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// A scanner reads one JSON text by hand, without reflection and without
+// allocating. It is stricter than encoding/json: names count once and as they
+// are written, text must be valid UTF-8, and nothing may follow the value.
+//
+// Strings are views of src, or of text where they had escapes or a number was
+// rewritten. They are good until the scanner is given its next text.
+type scanner struct {
+	src  []byte
+	pos  int
+	text []byte
+}
+
+// A fault is what is wrong with a JSON text, at a byte of it.
+type fault struct {
+	at      int
+	field   string // such as attributes.user; empty for the text as a whole
+	problem string
+}
+
+// in says that f lies within field.
+func (f *fault) in(field string) *fault {
+	switch {
+	case f.field == "":
+		f.field = field
+	case f.field[0] == '[':
+		f.field = field + f.field
+	default:
+		f.field = field + "." + f.field
+	}
+	return f
+}
+
+// place is an offset in src as line:column, both from 1, columns in characters.
+func place(src []byte, at int) string {
+	line, start := 1, 0
+	for i, c := range src[:at] {
+		if c == '\n' {
+			line, start = line+1, i+1
+		}
+	}
+	return fmt.Sprintf("%d:%d", line, utf8.RuneCount(src[start:at])+1)
+}
+
+func (s *scanner) reset(src []byte) { s.src, s.pos, s.text = src, 0, s.text[:0] }
+
+// peek skips blanks and is the next byte, or 0 at the end.
+func (s *scanner) peek() byte {
+	for s.pos < len(s.src) {
+		switch c := s.src[s.pos]; c {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// unexpected is the fault of whatever stands at pos.
+func (s *scanner) unexpected(want string) *fault {
+	if s.pos >= len(s.src) {
+		return &fault{at: len(s.src), problem: "the text ends, want " + want}
+	}
+	got, _ := utf8.DecodeRune(s.src[s.pos:])
+	return &fault{at: s.pos, problem: fmt.Sprintf("got %q, want %s", got, want)}
+}
+
+// end asks that nothing but blanks is left.
+func (s *scanner) end() *fault {
+	if s.peek(); s.pos < len(s.src) {
+		return s.unexpected("nothing after the object")
+	}
+	return nil
+}
+
+// open steps into an object or an array.
+func (s *scanner) open(bracket byte) *fault {
+	if s.peek() == bracket {
+		s.pos++
+		return nil
+	}
+	if bracket == '{' {
+		return s.unexpected("an object")
+	}
+	return s.unexpected("an array")
+}
+
+// more steps to the next item of an object or array that was opened, and says
+// whether there is one; else it steps out.
+func (s *scanner) more(first bool, bracket byte) (bool, *fault) {
+	switch c := s.peek(); {
+	case c == bracket:
+		s.pos++
+		return false, nil
+	case first:
+		return true, nil
+	case c == ',':
+		s.pos++
+		return true, nil
+	}
+	return false, s.unexpected(fmt.Sprintf("',' or %q", bracket))
+}
+
+// name reads the name of a member and steps to its value.
+func (s *scanner) name() (string, *fault) {
+	if s.peek() != '"' {
+		return "", s.unexpected("a name in quotes")
+	}
+	name, f := s.string()
+	if f != nil {
+		return "", f
+	}
+	if s.peek() != ':' {
+		return "", s.unexpected("':'").in(name)
+	}
+	s.pos++
+	s.peek()
+	return name, nil
+}
+
+// string reads the string that starts at pos.
+func (s *scanner) string() (string, *fault) {
+	start := s.pos + 1
+	ascii := true
+	for i := start; i < len(s.src); i++ {
+		switch c := s.src[i]; {
+		case c == '"':
+			s.pos = i + 1
+			return s.checked(start, i, ascii)
+		case c == '\\':
+			return s.escaped(start, i)
+		case c < ' ':
+			return "", &fault{at: i, problem: fmt.Sprintf("byte 0x%02x in a string; write it as \\u%04x", c, c)}
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return "", &fault{at: len(s.src), problem: "the text ends inside a string"}
+}
+
+// checked is src[from:to] as a string, once it is known to be UTF-8.
+func (s *scanner) checked(from, to int, ascii bool) (string, *fault) {
+	b := s.src[from:to]
+	for i := 0; !ascii && i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return "", &fault{at: from + i, problem: "text is not valid UTF-8"}
+		}
+		i += n
+	}
+	return view(b), nil
+}
+
+// escaped reads a string that starts at start and has its first escape at esc.
+func (s *scanner) escaped(start, esc int) (string, *fault) {
+	begin := len(s.text)
+	for plain := start; ; {
+		s.pos = esc
+		part, f := s.checked(plain, esc, false)
+		if f != nil {
+			return "", f
+		}
+		s.text = append(s.text, part...)
+		if f := s.escape(); f != nil {
+			return "", f
+		}
+		plain, esc = s.pos, s.pos
+		for esc < len(s.src) && s.src[esc] != '\\' && s.src[esc] != '"' && s.src[esc] >= ' ' {
+			esc++
+		}
+		if esc < len(s.src) && s.src[esc] == '\\' {
+			continue
+		}
+		// The rest has no escape: the plain case reads it, quote and all.
+		s.pos = plain - 1
+		rest, f := s.string()
+		if f != nil {
+			return "", f
+		}
+		s.text = append(s.text, rest...)
+		return view(s.text[begin:]), nil
+	}
+}
+
+// escapes are what a backslash makes of the byte after it.
+var escapes = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// escape reads the escape at pos into text.
+func (s *scanner) escape() *fault {
+	at := s.pos
+	if at+1 >= len(s.src) {
+		return &fault{at: len(s.src), problem: "the text ends inside a string"}
+	}
+	c := s.src[at+1]
+	if c != 'u' {
+		if escapes[c] == 0 {
+			return &fault{at: at, problem: `not an escape; JSON has \" \\ \/ \b \f \n \r \t and \u0000`}
+		}
+		s.text = append(s.text, escapes[c])
+		s.pos += 2
+		return nil
+	}
+	r, ok := s.unicode(at)
+	if !ok {
+		return &fault{at: at, problem: `\u wants four hexadecimal digits`}
+	}
+	s.pos += 6
+	if utf16.IsSurrogate(r) {
+		low, _ := s.unicode(s.pos)
+		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+			return &fault{at: at, problem: `half of a surrogate pair`}
+		}
+		s.pos += 6
+	}
+	s.text = utf8.AppendRune(s.text, r)
+	return nil
+}
+
+// unicode is the value of the escape \uXXXX at an offset.
+func (s *scanner) unicode(at int) (rune, bool) {
+	if at+6 > len(s.src) || s.src[at] != '\\' || s.src[at+1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range s.src[at+2 : at+6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// literal reads word, such as true.
+func (s *scanner) literal(word string) *fault {
+	if rest := s.src[s.pos:]; len(rest) < len(word) || string(rest[:len(word)]) != word {
+		return s.unexpected("a value")
+	}
+	s.pos += len(word)
+	return nil
+}
+
+// view is b as a string without a copy: it changes when b does.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
