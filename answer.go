@@ -1,0 +1,74 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// outageRetry is what a denial because of an outage tells the caller to wait:
+// nobody knows how long an outage lasts.
+const outageRetry = time.Second
+
+// answer makes the decision of what the store answered. The first rule, in the
+// rules' order, that does not admit the request gives the outcome.
+func (c *call) answer(d *Decision) {
+	d.Allowed, d.Outcome, d.Degraded = true, rule.Allow, c.outage
+	decides := c.decides()
+	first := -1
+	deny := func(i int, retryAfter time.Duration) {
+		if first < 0 || i < first {
+			first = i
+		}
+		if d.RetryAfter != window.Never {
+			d.RetryAfter = max(d.RetryAfter, retryAfter)
+		}
+		if retryAfter == window.Never {
+			d.RetryAfter = window.Never
+		}
+	}
+	for n := range c.ops {
+		i, op := c.of[n], &c.ops[n]
+		r := c.rules.Rule(i)
+		d.Limits = append(d.Limits, Usage{
+			Rule: r.Name, Kind: r.Kind(), Key: c.rules.Key(i, c.values),
+			Shadow: r.Mode == rule.Shadow, Result: op.Result,
+		})
+		if decides && op.Role == store.Enforce && !op.Result.Allowed {
+			deny(i, op.Result.RetryAfter)
+		}
+		if c.fired(r, &op.Result) {
+			d.Triggered = append(d.Triggered, r.Name)
+		}
+	}
+	if decides && c.denied >= 0 {
+		deny(c.denied, outageRetry)
+	}
+	if c.verdict >= 0 && decides {
+		v := c.rules.Rule(c.verdict)
+		switch {
+		case v.Then != rule.Allow:
+			deny(c.verdict, window.Never)
+		case first < 0:
+			d.Rule = v.Name
+		}
+	}
+	if first < 0 {
+		return
+	}
+	r := c.rules.Rule(first)
+	d.Allowed, d.Outcome, d.Rule = false, r.Then, r.Name
+	if d.Outcome == "" {
+		d.Outcome = rule.Deny
+	}
+}
+
+// fired says that the trigger r reports: its window holds at least its number.
+func (c *call) fired(r *rule.Rule, res *window.Result) bool {
+	if r.Kind() != rule.Trigger || r.Mode == rule.Shadow || c.verb == store.Refund || res.Used < r.Trigger {
+		return false
+	}
+	return !r.Once || c.verb == store.Check || res.Before < r.Trigger
+}

@@ -1,0 +1,185 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// call is one request on its way through the engine. Calls are pooled, so
+// that their slices are made once.
+type call struct {
+	rules   *ruleset
+	verb    store.Verb
+	hits    int64
+	values  []string // by the set's attributes
+	matched []int    // rules, the last one may be a verdict
+	verdict int      // index of the rule that decided at once, or -1
+	keys    []byte   // every op's key and member, one behind the other
+	ops     []store.Op
+	of      []int // ops[i] is of rule of[i]
+	denied  int   // index of the first rule whose outage policy denied, or -1
+	outage  bool  // some op was answered by its outage policy
+}
+
+func (c *call) run(ctx context.Context, e *Engine, verb store.Verb, r *Request, d *Decision) error {
+	c.rules, c.verb, c.verdict, c.denied = e.rules.Load(), verb, -1, -1
+	*d = Decision{Limits: d.Limits[:0], Triggered: d.Triggered[:0]}
+	if err := c.read(r); err != nil {
+		return err
+	}
+	c.matched = c.rules.Match(c.values, c.matched[:0])
+	if err := c.build(); err != nil {
+		return err
+	}
+	if err := c.ask(ctx, e.store); err != nil {
+		return err
+	}
+	c.answer(d)
+	return nil
+}
+
+// reset drops what points into the request, so that the pool keeps none of it.
+func (c *call) reset() {
+	clear(c.values)
+	clear(c.ops)
+	c.rules, c.ops, c.of, c.keys, c.outage = nil, c.ops[:0], c.of[:0], c.keys[:0], false
+}
+
+// read puts the request's attributes where the rules look for them.
+func (c *call) read(r *Request) error {
+	switch {
+	case r.Hits == 0:
+		c.hits = 1
+	case r.Hits == LookOnly:
+		c.hits = 0
+	case r.Hits < 0:
+		return &InputError{"hits", fmt.Sprintf("%d: want a number from 0", r.Hits)}
+	default:
+		c.hits = r.Hits
+	}
+	c.values = fill(c.values, c.rules.Set, r.Attributes)
+	return nil
+}
+
+// fill makes the vector of values in which set finds attributes.
+func fill(values []string, set *rule.Set, attributes []Attribute) []string {
+	if n := len(set.Attributes()); cap(values) < n {
+		values = make([]string, n)
+	} else {
+		values = values[:n]
+		clear(values)
+	}
+	for i := range attributes {
+		if at, ok := set.Attribute(attributes[i].Name); ok {
+			values[at] = attributes[i].Value
+		}
+	}
+	return values
+}
+
+// build makes one op for each rule that counts.
+func (c *call) build() error {
+	for _, i := range c.matched {
+		if c.rules.Rule(i).Kind() == rule.Verdict {
+			c.verdict = i
+			break
+		}
+		op, err := c.op(i)
+		if err != nil {
+			return err
+		}
+		c.ops = append(c.ops, op)
+		c.of = append(c.of, i)
+	}
+	if c.refused() {
+		c.hold()
+	}
+	return nil
+}
+
+// op is the op of rule i.
+func (c *call) op(i int) (store.Op, error) {
+	r := c.rules.Rule(i)
+	op := store.Op{
+		Space:       c.rules.spaces[i],
+		Limit:       c.rules.Limit(i, c.values),
+		N:           c.hits,
+		Role:        role(r),
+		CountDenied: r.CountDenied,
+	}
+	if r.Measure == window.Sum && c.hits > 0 {
+		n, err := c.rules.Sum(i, c.values)
+		if err != nil {
+			return op, &InputError{"attributes." + r.Of, "rule " + r.Name + ": " + err.Error()}
+		}
+		op.N = n
+	}
+	// A slice of keys stays good when keys itself moves on to grow.
+	from := len(c.keys)
+	c.keys = c.rules.AppendKey(c.keys, i, c.values)
+	op.Key = c.keys[from:len(c.keys):len(c.keys)]
+	if r.Measure == window.Distinct {
+		from = len(c.keys)
+		c.keys = append(c.keys, c.rules.Member(i, c.values)...)
+		op.Member = c.keys[from:len(c.keys):len(c.keys)]
+	}
+	return op, nil
+}
+
+func role(r *rule.Rule) store.Role {
+	switch {
+	case r.Kind() != rule.Limit:
+		return store.Always
+	case r.Mode == rule.Shadow:
+		return store.Shadow
+	}
+	return store.Enforce
+}
+
+// decides says that the verb asks for an outcome; the others only count.
+func (c *call) decides() bool { return c.verb == store.Take || c.verb == store.Check }
+
+// refused says that the request is denied already, whatever the limits answer.
+func (c *call) refused() bool {
+	verdict := c.verdict >= 0 && c.rules.Rule(c.verdict).Then != rule.Allow
+	return c.decides() && (verdict || c.denied >= 0)
+}
+
+// hold makes the enforcing ops of a request that is denied already look only,
+// or record, where their rules count what was denied.
+func (c *call) hold() {
+	for i := range c.ops {
+		op := &c.ops[i]
+		switch {
+		case op.Role != store.Enforce:
+		case op.CountDenied:
+			op.Role, op.CountDenied = store.Always, false
+		default:
+			op.N = 0
+		}
+	}
+}
+
+// ask has the store answer the ops. Those that it cannot answer are taken out
+// and follow their rules' policies for outages.
+func (c *call) ask(ctx context.Context, s store.Store) error {
+	for {
+		if len(c.ops) == 0 {
+			return ctx.Err()
+		}
+		err := s.Do(ctx, c.verb, c.ops)
+		if err == nil {
+			return nil
+		}
+		var out *store.OutageError
+		if !errors.As(err, &out) {
+			return fmt.Errorf("weir: %s: %w", c.verb, err)
+		}
+		c.drop(out)
+	}
+}

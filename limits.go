@@ -1,0 +1,47 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// Limit is a quota in a window. See package [window] for all that it can say.
+type Limit = window.Limit
+
+// Result is what a limit answers for one key.
+type Result = window.Result
+
+// Sliding admits quota hits in any window of length d.
+func Sliding(quota int64, d time.Duration) Limit {
+	return Limit{Quota: quota, Window: window.Sliding(d)}
+}
+
+// Cells admits quota hits in any window of length d, counted in 60 cells: for
+// very high rates. It denies up to one cell's hits early.
+func Cells(quota int64, d time.Duration) Limit {
+	return Limit{Quota: quota, Window: window.Cells(d, 0)}
+}
+
+// Fixed admits quota hits in a window that starts with the first hit and lasts
+// d; up to twice as many can pass across an edge.
+func Fixed(quota int64, d time.Duration) Limit {
+	return Limit{Quota: quota, Window: window.Fixed(d)}
+}
+
+// Calendar admits quota hits in each minute, hour, day, week, month or year of
+// zone; nil is UTC.
+func Calendar(quota int64, p window.Period, zone *time.Location) Limit {
+	return Limit{Quota: quota, Window: window.Calendar(p, zone)}
+}
+
+// Bucket admits quota hits in d on average and burst at once; burst = 0 means
+// the quota, burst = 1 spaces hits evenly.
+func Bucket(quota int64, d time.Duration, burst int64) Limit {
+	return Limit{Quota: quota, Window: window.Bucket(d, burst)}
+}
+
+// Members admits quota different members in any window of length d.
+func Members(quota int64, d time.Duration) Limit {
+	return Limit{Quota: quota, Measure: window.Distinct, Window: window.Sliding(d)}
+}

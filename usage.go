@@ -1,0 +1,76 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// KeyUsage is what a rule has counted for one key.
+type KeyUsage struct {
+	Usage
+
+	// History is the hits over time, oldest first: by cell for counters, the
+	// current period for fixed and calendar windows, nothing for the others.
+	History []window.Cell
+}
+
+// Usage is what the rule called name has counted for the key that attributes
+// give, which have to hold the rule's `per`. It counts nothing.
+func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute) (KeyUsage, error) {
+	rules := e.rules.Load()
+	op, values, err := rules.locate(name, attributes)
+	if err != nil {
+		return KeyUsage{}, err
+	}
+	state, now, err := e.store.Peek(ctx, &op)
+	if err != nil {
+		return KeyUsage{}, fmt.Errorf("weir: usage: %w", err)
+	}
+	i, _ := rules.Find(name)
+	r := rules.Rule(i)
+	return KeyUsage{
+		Usage: Usage{
+			Rule: name, Kind: r.Kind(), Key: rules.Key(i, values), Shadow: r.Mode == rule.Shadow,
+			Result: op.Limit.Check(state, now, window.Hits{}),
+		},
+		History: op.Limit.History(state, now),
+	}, nil
+}
+
+// Forget drops what the rule called name has counted for the key that
+// attributes give.
+func (e *Engine) Forget(ctx context.Context, name string, attributes []Attribute) error {
+	op, _, err := e.rules.Load().locate(name, attributes)
+	if err != nil {
+		return err
+	}
+	if err := e.store.Forget(ctx, &op); err != nil {
+		return fmt.Errorf("weir: forget: %w", err)
+	}
+	return nil
+}
+
+// locate makes the op that finds a key of the rule called name. It asks for
+// what the key needs, not for the rule's other conditions.
+func (s *ruleset) locate(name string, attributes []Attribute) (op store.Op, values []string, err error) {
+	i, ok := s.Find(name)
+	if !ok || s.Rule(i).Kind() == rule.Verdict {
+		return op, nil, fmt.Errorf("%w that counts: %q", ErrUnknownRule, name)
+	}
+	r := s.Rule(i)
+	values = fill(nil, s.Set, attributes)
+	for _, attribute := range r.Per {
+		if at, _ := s.Attribute(attribute); values[at] == "" {
+			return op, nil, &InputError{"attributes." + attribute, "missing: rule " + name + " counts per " + attribute}
+		}
+	}
+	op = store.Op{Space: s.spaces[i], Limit: s.Limit(i, values), Key: s.AppendKey(nil, i, values)}
+	if op.Limit == nil {
+		return op, nil, &InputError{"attributes." + r.Quota.By, "missing: the limit of rule " + name + " depends on it"}
+	}
+	return op, values, nil
+}
