@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// crowd runs f in 64 goroutines that start together.
+func crowd(f func(i int)) {
+	var wg sync.WaitGroup
+	gate := make(chan struct{})
+	for i := range 64 {
+		wg.Go(func() {
+			<-gate
+			f(i)
+		})
+	}
+	close(gate)
+	wg.Wait()
+}
+
+func oneKeyUnderLoad(s *stage) {
+	for _, w := range []window.Window{
+		window.Sliding(time.Hour),
+		window.Cells(time.Hour, 0),
+		window.Fixed(time.Hour),
+		window.Calendar(window.Day, nil),
+		window.Bucket(time.Hour, 0),
+	} {
+		w.Precision = 1000
+		op := hit(w.ID(), &window.Limit{Quota: 1000, Window: w}, "k")
+		var admitted atomic.Int64
+		crowd(func(int) {
+			for range 20 {
+				ops := []store.Op{op}
+				if err := s.Store.Do(s.Context(), store.Take, ops); err != nil {
+					s.Errorf("%v: got error %v", w, err)
+				} else if ops[0].Result.Allowed {
+					admitted.Add(1)
+				}
+			}
+		})
+		if got := admitted.Load(); got != 1000 {
+			s.Errorf("%v: got %d of 1280 admitted, want 1000", w, got)
+		}
+		s.used(1000, op)
+	}
+}
+
+// Every call takes three of five keys, in any order: a store that locked them
+// as they come would stand still, one that counted before all have admitted
+// would count more than it admits.
+func severalKeysUnderLoad(s *stage) {
+	const keys = 5
+	var (
+		ops      [keys]store.Op
+		admitted [keys]atomic.Int64
+	)
+	for i := range ops {
+		ops[i] = hit(fmt.Sprint("space", i%3), hourly(int64(60+20*i)), fmt.Sprint("k", i))
+	}
+	crowd(func(i int) {
+		rng := rand.New(rand.NewPCG(uint64(i), 0))
+		for range 15 {
+			three := rng.Perm(keys)[:3]
+			call := []store.Op{ops[three[0]], ops[three[1]], ops[three[2]]}
+			if err := s.Store.Do(s.Context(), store.Take, call); err != nil {
+				s.Errorf("got error %v", err)
+				return
+			}
+			if call[0].Result.Allowed && call[1].Result.Allowed && call[2].Result.Allowed {
+				for _, k := range three {
+					admitted[k].Add(1)
+				}
+			}
+		}
+	})
+	for i, op := range ops {
+		got := admitted[i].Load()
+		if got > op.Limit.Quota {
+			s.Errorf("key %d: got %d admitted, want at most %d", i, got, op.Limit.Quota)
+		}
+		s.used(got, op)
+	}
+}

@@ -1,0 +1,153 @@
+// Package storetest is the contract of [store.Store] as a test suite. A store's
+// tests call [Run], and [Compare] with a store that is known to be right:
+//
+//	func TestContract(t *testing.T) {
+//		storetest.Run(t, func(t testing.TB) storetest.Opened { … })
+//	}
+//
+// Each file is one idea of the contract and reads from top to bottom. The
+// windows are a minute or longer, so a store whose keys also expire on a clock
+// of its own has time to answer.
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Opened is a store to test and the hold on its time.
+type Opened struct {
+	// Store has no keys. Whoever opened it closes it, by t.Cleanup.
+	Store store.Store
+
+	// Set makes the store tell this instant, for all windows, until the next
+	// Set. It is not called while the store is in use.
+	Set func(window.Instant)
+}
+
+// Run tests the contract on stores that open makes, one a test.
+func Run(t *testing.T, open func(t testing.TB) Opened) {
+	for _, test := range []struct {
+		name string
+		run  func(*stage)
+	}{
+		{"results are in the order of the ops", resultsInOrder},
+		{"keys and spaces are apart", keysAreApart},
+		{"spaces with one ID are the same", spacesByID},
+		{"many ops in one call", manyOps},
+
+		{"check counts nothing", checkCountsNothing},
+		{"record counts past the quota", recordPastTheQuota},
+		{"refund gives back", refundGivesBack},
+		{"no hits only look", noHitsOnlyLook},
+		{"more hits than the quota never fit", neverFits},
+		{"members are counted once", membersOnce},
+		{"quota of zero", quotaOfZero},
+		{"counters admit everything", counters},
+
+		{"one denies, none is counted", oneDenies},
+		{"shadow ops never decide", shadowNeverDecides},
+		{"always ops are recorded", alwaysIsRecorded},
+		{"denied hits are counted on demand", countDenied},
+		{"roles matter in a take only", rolesInTakeOnly},
+
+		{"hits fit after retry-after", fitAfterRetryAfter},
+		{"keys are unused after reset-after", unusedAfterResetAfter},
+		{"time going back frees no quota", timeGoesBack},
+		{"a changed quota keeps the count", quotaChanges},
+
+		{"peek and forget", peekAndForget},
+		{"two ops on a key are refused", repeatedKey},
+		{"a context that is done counts nothing", contextDone},
+		{"close", closing},
+
+		{"64 goroutines, one key", oneKeyUnderLoad},
+		{"64 goroutines, several keys", severalKeysUnderLoad},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(newStage(t, open))
+		})
+	}
+}
+
+// start is the instant at which every test begins: a Monday noon.
+var start = window.At(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC))
+
+// stage is what a test plays on.
+type stage struct {
+	*testing.T
+	Opened
+	open func(testing.TB) Opened
+}
+
+func newStage(t *testing.T, open func(testing.TB) Opened) *stage {
+	s := &stage{t, open(t), open}
+	s.at(0)
+	return s
+}
+
+// each runs test on a new store for every kind of window and every measure.
+func (s *stage) each(test func(s *stage, l *window.Limit)) {
+	for name, l := range limits() {
+		s.Run(name, func(t *testing.T) { test(newStage(t, s.open), l) })
+	}
+}
+
+// at makes it d after the start.
+func (s *stage) at(d time.Duration) { s.Set(start.Add(d)) }
+
+// do runs verb and returns the results of ops.
+func (s *stage) do(verb store.Verb, ops ...store.Op) []window.Result {
+	s.Helper()
+	if err := s.Store.Do(s.Context(), verb, ops); err != nil {
+		s.Fatalf("%v of %d ops: got error %v", verb, len(ops), err)
+	}
+	results := make([]window.Result, len(ops))
+	for i := range ops {
+		results[i] = ops[i].Result
+	}
+	return results
+}
+
+// one runs verb with one op.
+func (s *stage) one(verb store.Verb, op store.Op) window.Result {
+	s.Helper()
+	return s.do(verb, op)[0]
+}
+
+// used checks how much of each op is used.
+func (s *stage) used(want int64, ops ...store.Op) {
+	s.Helper()
+	for _, op := range ops {
+		op.N = 0
+		if got := s.one(store.Check, op).Used; got != want {
+			s.Errorf("used of %s in %s: got %d, want %d", op.Key, op.Space.ID, got, want)
+		}
+	}
+}
+
+// hourly is a limit of quota an hour, exact to the hit.
+func hourly(quota int64) *window.Limit {
+	return &window.Limit{Quota: quota, Window: window.Sliding(time.Hour)}
+}
+
+// hit is one hit on a key.
+func hit(space string, limit *window.Limit, key string) store.Op {
+	return store.Op{Space: &store.Space{ID: space}, Limit: limit, Key: []byte(key), N: 1}
+}
+
+// times is op with n hits.
+func times(n int64, op store.Op) store.Op {
+	op.N = n
+	return op
+}
+
+// as is op in another role.
+func as(role store.Role, op store.Op) store.Op {
+	op.Role = role
+	return op
+}

@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Who is charged when several ops meet in one take. In all tests here "tight"
+// has room for one hit and "wide" for ten.
+
+var (
+	tight = hit("tight", hourly(1), "k")
+	wide  = hit("wide", hourly(10), "k")
+)
+
+func oneDenies(s *stage) {
+	results := s.do(store.Take, wide, tight)
+	if !results[0].Allowed || !results[1].Allowed {
+		s.Fatalf("first take: got %+v, want both allowed", results)
+	}
+	for _, ops := range [][]store.Op{{wide, tight}, {tight, wide}} {
+		for i, r := range s.do(store.Take, ops...) {
+			// Each op gives its own answer; the one that fitted was not counted.
+			if own := ops[i].Space.ID == "wide"; r.Allowed != own || r.Used != 1 || r.Before != 1 {
+				s.Errorf("%s: got %+v, want allowed %v with 1 used", ops[i].Space.ID, r, own)
+			}
+			if ops[i].Space.ID == "tight" && r.RetryAfter != time.Hour {
+				s.Errorf("tight: got retry after %v, want 1h", r.RetryAfter)
+			}
+		}
+	}
+	s.used(1, wide, tight)
+	// The last of many denies, and the key of another op was never used.
+	s.do(store.Take, hit("wide", hourly(10), "new"), wide, tight)
+	s.used(0, hit("wide", hourly(10), "new"))
+}
+
+func shadowNeverDecides(s *stage) {
+	shadow := as(store.Shadow, tight)
+	s.do(store.Take, wide, shadow)
+	results := s.do(store.Take, wide, shadow)
+	if !results[0].Allowed || results[0].Used != 2 {
+		s.Errorf("enforcing op: got %+v, want allowed with 2 used", results[0])
+	}
+	if results[1].Allowed || results[1].Used != 1 {
+		s.Errorf("shadow op over its quota: got %+v, want denied with 1 used", results[1])
+	}
+	// A shadow op counts what it admits, whatever the others say.
+	full := hit("full", hourly(0), "k")
+	if r := s.do(store.Take, as(store.Shadow, wide), full)[0]; !r.Allowed || r.Used != 3 {
+		s.Errorf("shadow op beside one that denies: got %+v, want allowed with 3 used", r)
+	}
+}
+
+func alwaysIsRecorded(s *stage) {
+	full := hit("full", hourly(0), "k")
+	limit := &window.Limit{Quota: 1, Window: window.Fixed(time.Hour)}
+	always := as(store.Always, hit("always", limit, "k"))
+	for want := int64(1); want <= 3; want++ {
+		r := s.do(store.Take, full, always, wide)[1]
+		if !r.Allowed || r.Used != want || r.RetryAfter != 0 {
+			s.Errorf("got %+v, want allowed with %d used", r, want)
+		}
+	}
+	s.used(0, wide)
+}
+
+func countDenied(s *stage) {
+	limit := &window.Limit{Quota: 1, Window: window.Fixed(time.Hour)}
+	op := hit("counted", limit, "k")
+	op.CountDenied = true
+	s.one(store.Take, op)
+	s.at(time.Minute)
+	for want := int64(2); want <= 3; want++ {
+		r := s.one(store.Take, op)
+		if r.Allowed || r.Before != want-1 || r.Used != want || r.RetryAfter != 59*time.Minute {
+			s.Errorf("denied: got %+v, want denied for 59m with %d before and %d used", r, want-1, want)
+		}
+	}
+	// Denied by another op: its own answer stays, and it is counted.
+	fits := hit("fits", hourly(10), "k")
+	fits.CountDenied = true
+	full := hit("full", hourly(0), "k")
+	for want := int64(1); want <= 2; want++ {
+		results := s.do(store.Take, fits, full, wide)
+		if r := results[0]; !r.Allowed || r.Used != want || r.Remaining != 10-want {
+			s.Errorf("fits: got %+v, want allowed with %d used", r, want)
+		}
+	}
+	s.used(0, wide)
+	// The same in the shadow.
+	shadow := as(store.Shadow, op)
+	shadow.Key = []byte("shadow")
+	s.one(store.Take, shadow)
+	if r := s.one(store.Take, shadow); r.Allowed || r.Used != 2 {
+		s.Errorf("shadow: got %+v, want denied with 2 used", r)
+	}
+	// A sliding window that keeps recording what it denies never lets up.
+	s.at(0)
+	busy := hit("busy", hourly(1), "k")
+	busy.CountDenied = true
+	s.one(store.Take, busy)
+	s.at(30 * time.Minute)
+	if r := s.one(store.Take, busy); r.Allowed || r.RetryAfter != time.Hour {
+		s.Errorf("sliding: got %+v, want denied for 1h", r)
+	}
+}
+
+func rolesInTakeOnly(s *stage) {
+	ops := []store.Op{tight, as(store.Shadow, wide), as(store.Always, hit("always", hourly(10), "k"))}
+	s.do(store.Record, ops...)
+	s.do(store.Record, ops...)
+	s.used(2, wide, ops[2])
+	s.do(store.Refund, ops...)
+	s.used(1, wide, ops[2])
+	for i, r := range s.do(store.Check, ops...) {
+		if allowed := i > 0; r.Allowed != allowed {
+			s.Errorf("check of op %d: got %+v, want allowed %v", i, r, allowed)
+		}
+	}
+	s.used(1, wide, ops[2])
+}
