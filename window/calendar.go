@@ -52,14 +52,26 @@ func clockPeriod(t time.Time, unit time.Duration) (start, end Instant) {
 	u := int64(unit / time.Microsecond)
 	start = At(t) - Instant(int64(wall)-floorDiv(int64(wall), u)*u)
 	end = start + Instant(u)
+	// Beyond its table of transitions, from 2038 on, ZoneBounds also gives ends
+	// of years, a day early in leap years: only where the offset changes count.
 	from, to := t.ZoneBounds()
-	if !from.IsZero() {
+	if changes(from) {
 		start = max(start, At(from))
 	}
-	if !to.IsZero() {
+	if to.After(t) && changes(to) {
 		end = min(end, At(to))
 	}
 	return start, end
+}
+
+// changes says that the zone's offset is another one from t on.
+func changes(t time.Time) bool {
+	if t.IsZero() {
+		return false
+	}
+	_, before := t.Add(-1).Zone()
+	_, after := t.Zone()
+	return before != after
 }
 
 // anchored is the day of the month that a month anchored to day starts on: the

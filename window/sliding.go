@@ -46,7 +46,8 @@ func (g *hitLog) header() int {
 	return 0
 }
 
-// total is the number of hits in the groups.
+// total is the number of hits in the groups. A last group may carry it past
+// MaxHits where that is the quota.
 func (g *hitLog) total() int64 {
 	if len(g.dates) == 0 {
 		return 0
@@ -111,17 +112,18 @@ func (l *Limit) lookSliding(s State, now Instant, n int64) (used int64, fits Ins
 	w := l.Window.micros()
 	g := readLog(s)
 	g.expire(now, w)
-	used = g.total()
+	total := g.total()
+	used = min(total, MaxHits)
 	switch {
 	case n == 0:
 		return used, now
 	case n > l.Quota:
 		return used, never
-	case used <= l.Quota-n:
+	case total <= l.Quota-n:
 		return used, now
 	}
 	// The oldest groups that have to leave, the last of them perhaps not full.
-	leave := (used + n - l.Quota + g.group - 1) / g.group
+	leave := (total + n - l.Quota + g.group - 1) / g.group
 	return used, Instant(g.dates[min(leave, int64(len(g.dates)))-1]) + Instant(w)
 }
 

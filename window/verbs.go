@@ -114,7 +114,7 @@ func (l *Limit) result(s State, now Instant, before, used int64, fits Instant) R
 // Capacity is the most hits that fit at once: the quota, a bucket's burst, or
 // [Unlimited].
 func (l *Limit) Capacity() int64 {
-	if l.Window.Kind == KindBucket && l.Window.Burst > 0 {
+	if l.Window.Kind == KindBucket && l.Window.Burst > 0 && l.Quota != 0 {
 		return l.Window.Burst
 	}
 	return l.Quota
@@ -210,6 +210,7 @@ func (l *Limit) Expires(s State) Instant {
 // much capacity Take and Record do not allocate, unless the state was left by
 // a limit that has since been changed.
 func (l *Limit) Room(s State, h Hits) int {
+	h = h.clean()
 	switch {
 	case l.After.Count > 0:
 		return l.roomAfter(s, h)
