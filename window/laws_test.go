@@ -1,0 +1,272 @@
+package window_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// FuzzLaws holds any limit under any calls to the laws that all kinds share.
+// Its bytes are a limit and then calls; what Validate refuses is no limit.
+func FuzzLaws(f *testing.F) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for kind := range byte(5) {
+		for measure := range byte(3) {
+			for range 4 {
+				data := randomBytes(rnd, 200)
+				data[0] = kind
+				f.Add(data)
+				f.Add(slices.Concat(data[:1], randomBytes(rnd, 5), []byte{measure}, randomBytes(rnd, 200)))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { lawful(t, data) })
+}
+
+// TestLaws is a fixed run through the same laws which is known to meet every
+// kind with every measure that it counts.
+func TestLaws(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(3, 4))
+	type pair struct {
+		kind    window.Kind
+		measure window.Measure
+		after   bool
+	}
+	runs := map[pair]int{}
+	for range 5_000 {
+		if l, ok := lawful(t, randomBytes(rnd, 40+rnd.IntN(300))); ok {
+			runs[pair{l.Window.Kind, l.Measure, l.After.Count > 0}]++
+		}
+	}
+	for kind := window.KindSliding; kind <= window.KindBucket; kind++ {
+		for measure := window.Count; measure <= window.Distinct; measure++ {
+			if measure == window.Distinct && (kind == window.KindCells || kind == window.KindBucket) {
+				continue
+			}
+			if got := runs[pair{kind, measure, false}]; got < 100 {
+				t.Errorf("%v of %v: got %d runs, want at least 100", kind, measure, got)
+			}
+			if got := runs[pair{kind, measure, true}]; measure != window.Distinct && got < 10 {
+				t.Errorf("%v of %v after a count: got %d runs, want at least 10", kind, measure, got)
+			}
+		}
+	}
+}
+
+// lawful decodes and runs data; false when it is no valid limit.
+func lawful(t *testing.T, data []byte) (window.Limit, bool) {
+	g := &source{data}
+	l := g.limit()
+	if l.Validate() != nil {
+		return l, false
+	}
+	k := &keeper{t: t, l: l}
+	now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+	if g.below(8) == 0 {
+		now = 0
+	}
+	var last time.Duration
+	for len(g.data) > 0 && !t.Failed() {
+		c := g.call(&l, now, last)
+		last = max(0, k.call(c).RetryAfter)
+		now = c.now
+	}
+	return l, true
+}
+
+// keeper holds one key's calls to the laws.
+type keeper struct {
+	t *testing.T
+	l window.Limit
+	s window.State
+	c call // the one that is looked at
+
+	// past says that more was counted than used can tell: hits were recorded
+	// past the quota, or a bucket's clock ran backwards.
+	past   bool
+	latest window.Instant
+}
+
+func (k *keeper) want(law bool, what string, args ...any) {
+	if !law {
+		k.t.Helper()
+		k.t.Fatalf("%+v\n%s of %+v at %d, state %v:\n"+what, append([]any{k.l, k.c.verb, k.c.hits, k.c.now, k.s}, args...)...)
+	}
+}
+
+// call makes c and checks every law around it.
+func (k *keeper) call(c call) window.Result {
+	l, before := &k.l, slices.Clone(k.s)
+	k.c = c
+	look := k.look(c.now)
+	k.past = len(k.s) > 0 && (k.past || k.l.Window.Kind == window.KindBucket && c.now < k.latest)
+	k.latest = max(k.latest, c.now)
+	asked := l.Check(k.s, c.now, c.hits)
+	k.bounds(asked)
+	k.want(slices.Equal(k.s, before), "check changed the state from %v", before)
+	k.backwards(look)
+
+	room := l.Room(k.s, c.hits)
+	k.want(room <= l.MaxWords() || len(before) > l.MaxWords(), "got room %d, want at most MaxWords, %d", room, l.MaxWords())
+	reserved := append(make(window.State, 0, max(room, len(before))), before...)
+	s, r := c.do(l, reserved)
+	k.s = slices.Clone(s)
+	k.bounds(r)
+	k.want(len(s) <= l.MaxWords(), "got %d words, want at most MaxWords, %d", len(s), l.MaxWords())
+	if c.verb == take || c.verb == record {
+		k.want(len(s) <= room || len(s) <= len(before), "got %d words, want at most the room, %d", len(s), room)
+		k.want(len(s) == 0 || cap(s) == 0 || &s[:1][0] == &reserved[:1][0], "got a new array although there was room")
+	}
+	switch {
+	case c.verb == check || c.hits.N <= 0:
+		k.want(slices.Equal(s, before), "a look changed the state from %v", before)
+		k.want(c.verb == check || r == look, "a call without hits: got %+v, want what a look says, %+v", r, look)
+	case c.verb == take && !r.Allowed:
+		k.want(slices.Equal(s, before), "a denied take changed the state from %v", before)
+		k.denied(c, before, r)
+	case c.verb == refund:
+		k.refunded(c, look, r)
+	default:
+		k.counted(c, look, r)
+	}
+	if c.verb == take {
+		k.want(asked.Allowed == r.Allowed && asked.RetryAfter == r.RetryAfter && asked.Before == r.Before,
+			"check said %+v, the take that followed %+v", asked, r)
+	}
+	k.expires(r)
+	return r
+}
+
+// estimate: a cells counter weighs its oldest cell, so that it is not exact.
+func (k *keeper) estimate() bool {
+	return k.l.Quota == window.Unlimited && k.l.Window.Kind == window.KindCells
+}
+
+func (k *keeper) look(now window.Instant) window.Result { return k.l.Check(k.s, now, window.Hits{}) }
+
+// bounds are the laws of any single result.
+func (k *keeper) bounds(r window.Result) {
+	l := &k.l
+	k.want(r.Used >= 0 && r.Used <= window.MaxHits, "got used %d, want 0 to 2^53-1", r.Used)
+	k.want(r.Before >= 0 && r.Before <= window.MaxHits, "got before %d, want 0 to 2^53-1", r.Before)
+	if l.Quota == window.Unlimited {
+		k.want(r.Quota == window.Unlimited && r.Remaining == window.Unlimited && r.Allowed && r.RetryAfter == 0, "a counter: got %+v", r)
+	} else {
+		quota := l.Quota
+		if l.Window.Kind == window.KindBucket && l.Window.Burst > 0 && quota > 0 {
+			quota = l.Window.Burst
+		}
+		k.want(r.Quota == quota, "got quota %d, want %d", r.Quota, quota)
+		k.want(r.Remaining == max(0, quota-r.Used), "got remaining %d, want %d", r.Remaining, max(0, quota-r.Used))
+	}
+	k.want(r.Allowed == (r.RetryAfter == 0), "got allowed %v and retry after %v, want denied ⇔ a wait", r.Allowed, r.RetryAfter)
+	k.want(r.RetryAfter >= 0 || r.RetryAfter == window.Never, "got retry after %v", r.RetryAfter)
+	k.want(r.ResetAfter >= 0, "got reset after %v", r.ResetAfter)
+}
+
+// backwards: an earlier instant never frees anything.
+func (k *keeper) backwards(look window.Result) {
+	for _, back := range []window.Instant{1, window.Instant(k.l.Window.Length.Microseconds() / 2), 1 << 40} {
+		earlier := k.look(k.c.now - back)
+		if k.l.Quota == window.Unlimited {
+			k.want(earlier.Used >= look.Used, "%dµs earlier: got %d used, want at least %d", back, earlier.Used, look.Used)
+			continue
+		}
+		k.want(earlier.Remaining <= look.Remaining, "%dµs earlier: got %d left, want at most %d", back, earlier.Remaining, look.Remaining)
+	}
+}
+
+// clock is the instant that now counts as: waits are measured from there.
+func (k *keeper) clock(s window.State, r window.Result, now window.Instant) window.Instant {
+	if r.ResetAfter == 0 {
+		return now
+	}
+	return k.l.Expires(s) - window.Instant(r.ResetAfter/time.Microsecond)
+}
+
+// denied: the same hits fit after exactly RetryAfter, and not a microsecond
+// before; what never fits is more than the quota.
+func (k *keeper) denied(c call, s window.State, r window.Result) {
+	l := &k.l
+	if r.RetryAfter == window.Never {
+		fits := l.Measure == window.Distinct && r.Quota > 0 || l.Measure != window.Distinct && c.hits.N <= r.Quota
+		k.want(!fits, "got never, want a wait: %+v", r)
+		later := l.Check(nil, c.now, c.hits)
+		k.want(l.After.Count > 0 || !later.Allowed, "got never, yet an unused key admits it")
+		return
+	}
+	now := k.clock(s, r, c.now)
+	k.want(now >= c.now, "got waits measured from %d, before the call", now)
+	at := now.Add(r.RetryAfter)
+	if at > latestInstant {
+		return
+	}
+	after, before := l.Check(s, at, c.hits), l.Check(s, at-1, c.hits)
+	k.want(after.Allowed, "denied for %v, and after that long: %+v", r.RetryAfter, after)
+	k.want(!before.Allowed, "denied for %v, and yet allowed 1µs before: %+v", r.RetryAfter, before)
+}
+
+// counted: what was admitted or recorded is in used.
+func (k *keeper) counted(c call, look, r window.Result) {
+	n := c.hits.N
+	k.want(r.Before == look.Used, "got before %d, want what a look says, %d", r.Before, look.Used)
+	k.past = k.past && look.Used > 0
+	switch {
+	case k.l.After.Count > 0:
+		k.want(r.Used >= min(r.Before, r.Quota) && r.Used <= r.Before+n, "got %d used after %d and %d hits", r.Used, r.Before, n)
+	case k.l.Measure == window.Distinct:
+		k.want(r.Used >= r.Before && r.Used <= r.Before+1, "got %d used after %d and a member", r.Used, r.Before)
+	case k.estimate():
+		k.want(r.Used >= r.Before && r.Used <= r.Before+min(n, window.MaxHits), "got %d used after %d and %d hits", r.Used, r.Before, n)
+	case c.verb == take:
+		k.want(r.Used == min(window.MaxHits, r.Before+min(n, window.MaxHits)), "got %d used after %d and %d hits", r.Used, r.Before, n)
+	case c.verb == record && k.l.Quota != window.Unlimited:
+		all := min(window.MaxHits, r.Before+min(n, window.MaxHits))
+		k.want(r.Used <= all && r.Used >= min(all, r.Quota), "recorded %d on %d: got %d used", n, r.Before, r.Used)
+		k.past = k.past || n > r.Quota-r.Before
+	}
+	if c.verb == take && k.l.Quota != window.Unlimited && k.l.Measure != window.Distinct && k.l.After.Count == 0 {
+		k.want(r.Used <= r.Quota, "admitted over the quota: %+v", r)
+	}
+}
+
+// refunded: used falls by n, as far as there was that much.
+func (k *keeper) refunded(c call, look, r window.Result) {
+	n := c.hits.N
+	k.want(r.Before == look.Used, "got before %d, want what a look says, %d", r.Before, look.Used)
+	k.want(r.Used <= r.Before, "a refund raised used from %d to %d", r.Before, r.Used)
+	switch {
+	case k.l.After.Count > 0:
+	case k.l.Measure == window.Distinct:
+		k.want(r.Used >= r.Before-1, "one member's refund: used fell from %d to %d", r.Before, r.Used)
+	case k.estimate():
+	default:
+		lowered := max(0, r.Before-n)
+		k.want(r.Used >= lowered, "a refund of %d: used fell from %d to %d", n, r.Before, r.Used)
+		k.want(r.Used == lowered || k.past, "a refund of %d: used fell from %d to %d", n, r.Before, r.Used)
+	}
+}
+
+// expires: from Expires on the state is as good as none, before that it is not.
+func (k *keeper) expires(r window.Result) {
+	l, at := &k.l, k.l.Expires(k.s)
+	if len(k.s) == 0 {
+		k.want(at == 0, "an empty state: got expiry %d, want 0", at)
+		return
+	}
+	if at > latestInstant {
+		return
+	}
+	for _, h := range []window.Hits{{}, {N: 1, Member: k.c.hits.Member}, k.c.hits} {
+		got, want := l.Check(k.s, at, h), l.Check(nil, at, h)
+		k.want(got == want, "expired at %d: check of %+v got %+v, want that of an unused key, %+v", at, h, got, want)
+	}
+	if r.Used > 0 && !k.estimate() && l.After.Count == 0 {
+		k.want(k.look(at-1).Used > 0, "unused 1µs before it expires at %d", at)
+		k.want(r.ResetAfter > 0, "got reset after %v with %d used", r.ResetAfter, r.Used)
+	}
+}
