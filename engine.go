@@ -25,7 +25,7 @@ type Engine struct {
 // Observer is told of every decision, for metrics. It is called on the
 // caller's goroutine and must not keep d.
 type Observer interface {
-	Decided(verb store.Verb, d *Decision, took time.Duration)
+	Decided(verb Verb, d *Decision, took time.Duration)
 }
 
 // ruleset is a set of rules with the spaces that their counters live in.
@@ -76,7 +76,7 @@ func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, store.Refund, &r)
 }
 
-func (e *Engine) decide(ctx context.Context, verb store.Verb, r *Request) (Decision, error) {
+func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, error) {
 	var d Decision
 	err := e.Do(ctx, verb, r, &d)
 	return d, err
@@ -85,7 +85,7 @@ func (e *Engine) decide(ctx context.Context, verb store.Verb, r *Request) (Decis
 // Do runs verb and writes the answer into d, whose slices it reuses: with a
 // Decision that is used again it allocates nothing. After an error d holds no
 // answer.
-func (e *Engine) Do(ctx context.Context, verb store.Verb, r *Request, d *Decision) error {
+func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) error {
 	var began time.Time
 	if e.observer != nil {
 		began = time.Now()

@@ -1,0 +1,40 @@
+//go:build !race
+
+// The race detector makes sync.Pool forget at random, so these run without it.
+
+package weir_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+func TestTakeAllocatesNothing(t *testing.T) {
+	e := engine(t, twoRules)
+	req := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red")}
+	var d weir.Decision
+	got := testing.AllocsPerRun(1000, func() {
+		if err := e.Do(context.Background(), weir.Take, &req, &d); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("got %v allocations a take, want 0", got)
+	}
+}
+
+func TestAllowAllocatesNothing(t *testing.T) {
+	m := weir.MustLimiter(weir.Sliding(1_000_000, time.Hour))
+	defer m.Close()
+	got := testing.AllocsPerRun(1000, func() {
+		if _, err := m.Allow(context.Background(), "user:42"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("got %v allocations a call, want 0", got)
+	}
+}

@@ -1,0 +1,219 @@
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rulefile"
+)
+
+// newEngine makes an engine of rules in YAML.
+func newEngine(src string) *weir.Engine {
+	f, err := rulefile.Parse("rules.yaml", []byte(src), nil)
+	if err != nil {
+		panic(err)
+	}
+	e, err := weir.NewEngine(f.Set)
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// request makes a request of name=value words.
+func request(words string) weir.Request {
+	return weir.Request{Attributes: attributes(strings.Fields(words))}
+}
+
+func ExampleEngine_Take() {
+	e := newEngine(`
+rules:
+  - name: sms-minute
+    per: [phone]
+    limit: 1
+    window: 1m
+  - name: sms-day
+    per: [phone]
+    limit: 10
+    window: day
+`)
+	defer e.Close()
+	for range 2 {
+		d, _ := e.Take(context.Background(), request("phone=555"))
+		fmt.Printf("%s by %q\n", d.Outcome, d.Rule)
+		for _, u := range d.Limits {
+			fmt.Println(" ", u.Rule, u.Used, "of", u.Quota)
+		}
+	}
+	// Output:
+	// allow by ""
+	//   sms-minute 1 of 1
+	//   sms-day 1 of 10
+	// deny by "sms-minute"
+	//   sms-minute 1 of 1
+	//   sms-day 1 of 10
+}
+
+func ExampleEngine_Check() {
+	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	defer e.Close()
+	d, _ := e.Check(context.Background(), request("user=ann"))
+	fmt.Println(d.Allowed, d.Limits[0].Used)
+	// Output: true 0
+}
+
+func ExampleEngine_Record() {
+	e := newEngine("rules: [{name: tokens, per: [team], sum: tokens, limit: 1000, window: 1h}]")
+	defer e.Close()
+	_, _ = e.Record(context.Background(), request("team=red tokens=1000"))
+	d, _ := e.Check(context.Background(), request("team=red tokens=1"))
+	fmt.Println(d.Allowed)
+	// Output: false
+}
+
+func ExampleEngine_Refund() {
+	e := newEngine("rules: [{name: tokens, per: [team], sum: tokens, limit: 1000, window: day}]")
+	defer e.Close()
+	_, _ = e.Take(context.Background(), request("team=red tokens=800"))
+	d, _ := e.Refund(context.Background(), request("team=red tokens=300"))
+	fmt.Println(d.Limits[0].Used)
+	// Output: 500
+}
+
+func ExampleEngine_Usage() {
+	e := newEngine("rules: [{name: views, per: [page], window: {cells: 24h, n: 1440}}]")
+	defer e.Close()
+	_, _ = e.Take(context.Background(), request("page=/home"))
+	u, _ := e.Usage(context.Background(), "views", weir.Attributes("page", "/home"))
+	fmt.Println(u.Key, u.Used)
+	// Output: /home 1
+}
+
+func ExampleEngine_Forget() {
+	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	defer e.Close()
+	_, _ = e.Take(context.Background(), request("user=ann"))
+	_ = e.Forget(context.Background(), "posts", weir.Attributes("user", "ann"))
+	d, _ := e.Check(context.Background(), request("user=ann"))
+	fmt.Println(d.Allowed)
+	// Output: true
+}
+
+func ExampleEngine_Explain() {
+	e := newEngine(`
+rules:
+  - {name: likes, when: {action: like}, per: [user], limit: 1, window: 1s}
+  - {name: posts, when: {action: post}, per: [user], limit: 5, window: 1h}
+`)
+	defer e.Close()
+	x, _ := e.Explain(context.Background(), request("action=post user=ann"))
+	for _, r := range x.Rules {
+		fmt.Println(r.Rule, r.Matched, r.Reasons)
+	}
+	// Output:
+	// likes false [action is "post", want one of [like]]
+	// posts true []
+}
+
+func ExampleEngine_SetRules() {
+	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	defer e.Close()
+	_, _ = e.Take(context.Background(), request("user=ann"))
+	f, _ := rulefile.Parse("rules.yaml", []byte("rules: [{name: posts, per: [user], limit: 2, window: 1h}]"), nil)
+	e.SetRules(f.Set)
+	d, _ := e.Take(context.Background(), request("user=ann"))
+	fmt.Println(d.Allowed, d.Limits[0].Used, "of", d.Limits[0].Quota)
+	// Output: true 2 of 2
+}
+
+// A trigger reports; it never denies.
+func ExampleEngine_Take_trigger() {
+	e := newEngine("rules: [{name: critical-hit, per: [user], sum: score, trigger: 1000, window: 3s}]")
+	defer e.Close()
+	for _, score := range []string{"600", "400"} {
+		d, _ := e.Take(context.Background(), request("user=ann score="+score))
+		fmt.Println(d.Allowed, d.Triggered)
+	}
+	// Output:
+	// true []
+	// true [critical-hit]
+}
+
+// Ten strangers a day, here two: one who was met already is free.
+func ExampleEngine_Take_distinct() {
+	e := newEngine(`rules: [{name: strangers, when: {friend: "false"}, per: [user], distinct: peer, limit: 2, window: day}]`)
+	defer e.Close()
+	for _, peer := range []string{"bob", "cat", "dan", "cat"} {
+		d, _ := e.Take(context.Background(), request("user=ann friend=false peer="+peer))
+		fmt.Println(peer, d.Allowed)
+	}
+	// Output:
+	// bob true
+	// cat true
+	// dan false
+	// cat true
+}
+
+// Free up to a count, then one at a time.
+func ExampleEngine_Take_after() {
+	e := newEngine("rules: [{name: slow-down, per: [ip], after: {count: 3, window: day}, limit: 1, window: 1h}]")
+	defer e.Close()
+	for range 4 {
+		d, _ := e.Take(context.Background(), request("ip=192.0.2.1"))
+		fmt.Println(d.Allowed)
+	}
+	// Output:
+	// true
+	// true
+	// true
+	// false
+}
+
+// An outcome of the file's own, and an allow list before the limit.
+func ExampleEngine_Take_outcome() {
+	e := newEngine(`
+lists:
+  staff: {values: [ann]}
+outcomes:
+  captcha: {status: 429, body: {need_captcha: true}}
+rules:
+  - {name: staff, when: {user: {in: staff}}, then: allow}
+  - {name: comments, per: [user], limit: 0, window: 1m, then: captcha}
+`)
+	defer e.Close()
+	for _, user := range []string{"ann", "bob"} {
+		d, _ := e.Take(context.Background(), request("user="+user))
+		fmt.Println(user, d.Outcome, d.Rule)
+	}
+	// Output:
+	// ann allow staff
+	// bob captcha comments
+}
+
+// A shadow rule shows what it would do.
+func ExampleEngine_Take_shadow() {
+	e := newEngine("rules: [{name: strict, per: [user], limit: 1, window: 1h, mode: shadow}]")
+	defer e.Close()
+	for range 2 {
+		d, _ := e.Take(context.Background(), request("user=ann"))
+		fmt.Println(d.Allowed, d.Limits[0].Allowed)
+	}
+	// Output:
+	// true true
+	// true false
+}
+
+// The quota may come from an attribute.
+func ExampleEngine_Take_plans() {
+	e := newEngine("rules: [{name: asks, per: [user], limit: {by: plan, pro: 1000, else: 1}, window: day}]")
+	defer e.Close()
+	for _, plan := range []string{"pro", "free"} {
+		d, _ := e.Take(context.Background(), request("user=ann plan="+plan))
+		fmt.Println(plan, d.Limits[0].Quota)
+	}
+	// Output:
+	// pro 1000
+	// free 1
+}

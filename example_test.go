@@ -1,0 +1,155 @@
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+func Example() {
+	posts := weir.MustLimiter(weir.Sliding(2, time.Hour))
+	defer posts.Close()
+	for range 3 {
+		r, err := posts.Allow(context.Background(), "user:42")
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(r.Allowed, r.Remaining, "left, retry in", r.RetryAfter.Round(time.Minute))
+	}
+	// Output:
+	// true 1 left, retry in 0s
+	// true 0 left, retry in 0s
+	// false 0 left, retry in 1h0m0s
+}
+
+func ExampleNewEngine() {
+	set, err := rule.New([]rule.Rule{{
+		Name:   "posts-per-hour",
+		When:   []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}},
+		Per:    []string{"user"},
+		Quota:  &rule.Quota{Value: 5},
+		Window: window.Sliding(time.Hour),
+	}}, nil)
+	if err != nil {
+		panic(err)
+	}
+	e, err := weir.NewEngine(set)
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	post := weir.Request{Attributes: weir.Attributes("action", "post", "user", "42"), Hits: 5}
+	for range 2 {
+		d, err := e.Take(context.Background(), post)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(d.Outcome, d.Rule, d.Limits[0].Used, "of", d.Limits[0].Quota)
+	}
+	// Output:
+	// allow  5 of 5
+	// deny posts-per-hour 5 of 5
+}
+
+func ExampleLimiter_AllowN() {
+	tokens := weir.MustLimiter(weir.Bucket(100_000, time.Minute, 20_000))
+	defer tokens.Close()
+	r, _ := tokens.AllowN(context.Background(), "team:red", 20_001)
+	fmt.Println(r.Allowed, r.RetryAfter == window.Never)
+	// Output: false true
+}
+
+func ExampleLimiter_AllowMember() {
+	strangers := weir.MustLimiter(weir.Members(2, 24*time.Hour))
+	defer strangers.Close()
+	for _, peer := range []string{"bob", "cat", "dan", "bob"} {
+		r, _ := strangers.AllowMember(context.Background(), "ann", peer)
+		fmt.Println(peer, r.Allowed)
+	}
+	// Output:
+	// bob true
+	// cat true
+	// dan false
+	// bob true
+}
+
+func ExampleLimiter_Check() {
+	posts := weir.MustLimiter(weir.Sliding(1, time.Hour))
+	defer posts.Close()
+	for range 2 {
+		r, _ := posts.Check(context.Background(), "user:42")
+		fmt.Println(r.Allowed, r.Used)
+	}
+	// Output:
+	// true 0
+	// true 0
+}
+
+// Reserve an estimate, then settle what it really cost.
+func ExampleLimiter_Refund() {
+	tokens := weir.MustLimiter(weir.Sliding(1000, time.Minute))
+	defer tokens.Close()
+	ctx := context.Background()
+	r, _ := tokens.AllowN(ctx, "team:red", 500)
+	fmt.Println("reserved:", r.Used)
+	r, _ = tokens.Refund(ctx, "team:red", 120)
+	fmt.Println("settled:", r.Used)
+	// Output:
+	// reserved: 500
+	// settled: 380
+}
+
+func ExampleLimiter_Record() {
+	logins := weir.MustLimiter(weir.Sliding(3, time.Minute))
+	defer logins.Close()
+	ctx := context.Background()
+	for range 3 { // only failed logins count
+		_, _ = logins.Record(ctx, "ann", 1)
+	}
+	r, _ := logins.Check(ctx, "ann")
+	fmt.Println(r.Allowed)
+	// Output: false
+}
+
+func ExampleLimiter_Reset() {
+	logins := weir.MustLimiter(weir.Sliding(1, time.Minute))
+	defer logins.Close()
+	ctx := context.Background()
+	_, _ = logins.Allow(ctx, "ann")
+	_ = logins.Reset(ctx, "ann")
+	r, _ := logins.Check(ctx, "ann")
+	fmt.Println(r.Allowed)
+	// Output: true
+}
+
+func ExampleLimiter_Wait() {
+	calls := weir.MustLimiter(weir.Bucket(1000, time.Second, 1))
+	defer calls.Close()
+	began := time.Now()
+	for range 11 {
+		if err := calls.Wait(context.Background(), "api"); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println("at least 10ms:", time.Since(began) >= 10*time.Millisecond)
+	// Output: at least 10ms: true
+}
+
+func ExampleCounter() {
+	views, err := weir.NewCounter(window.Cells(24*time.Hour, 1440))
+	if err != nil {
+		panic(err)
+	}
+	defer views.Close()
+	ctx := context.Background()
+	_, _ = views.Add(ctx, "/home", 2)
+	n, _ := views.Add(ctx, "/home", 1)
+	lastHour, _ := views.Count(ctx, "/home", time.Hour)
+	history, _ := views.History(ctx, "/home")
+	fmt.Println(n, lastHour, history[0].Length, history[0].Hits > 0)
+	// Output: 3 3 1m0s true
+}

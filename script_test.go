@@ -1,0 +1,169 @@
+package weir_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// TestScripts runs testdata/*.txt: rules, requests at their instants, and what
+// the engine decides. They are the manual of what a rule can do.
+//
+//	rules       puts the YAML that follows in force; counters stay
+//	run         a line a request: INSTANT VERB [hits=N] name=value …
+//	explain     the same, and every rule's view of it
+//	usage       RULE name=value …
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Parallel()
+		s := &scene{start: window.At(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))}
+		s.now = s.start
+		s.store = memstore.New(memstore.WithClock(func() window.Instant { return s.now }))
+		t.Cleanup(func() { _ = s.store.Close() })
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "rules" {
+				return s.rules(t, d.Input)
+			}
+			var out strings.Builder
+			for line := range strings.Lines(d.Input) {
+				fmt.Fprintln(&out, s.line(t, d.Cmd, strings.TrimSpace(line)))
+			}
+			return out.String()
+		})
+	})
+}
+
+type scene struct {
+	start, now window.Instant
+	store      *memstore.Store
+	engine     *weir.Engine
+}
+
+func (s *scene) rules(t *testing.T, src string) string {
+	f, err := rulefile.Parse("rules.yaml", []byte(src), nil)
+	if err != nil {
+		return err.Error()
+	}
+	if s.engine != nil {
+		s.engine.SetRules(f.Set)
+	} else if s.engine, err = weir.NewEngine(f.Set, weir.WithStore(s.store)); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d rules", f.Set.Len())
+}
+
+func (s *scene) line(t *testing.T, cmd, line string) string {
+	words := strings.Fields(line)
+	if cmd == "usage" {
+		u, err := s.engine.Usage(t.Context(), words[0], attributes(words[1:]))
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		return fmt.Sprintf("%s  %s, %d cells", line, numbers(u.Usage), len(u.History))
+	}
+	after, err := time.ParseDuration(words[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.now = s.start.Add(after)
+	req := weir.Request{}
+	verb, words := words[1], words[2:]
+	if len(words) > 0 && strings.HasPrefix(words[0], "hits=") {
+		if req.Hits, err = strconv.ParseInt(words[0][len("hits="):], 10, 64); err != nil {
+			t.Fatal(err)
+		}
+		words = words[1:]
+	}
+	req.Attributes = attributes(words)
+	if cmd == "explain" {
+		return s.explain(t, line, req)
+	}
+	var d weir.Decision
+	if err := s.engine.Do(t.Context(), verbs[verb], &req, &d); err != nil {
+		return line + "\n    error: " + err.Error()
+	}
+	return line + "\n    " + decision(&d)
+}
+
+var verbs = map[string]store.Verb{
+	"check": store.Check, "take": store.Take, "record": store.Record, "refund": store.Refund,
+}
+
+func attributes(words []string) (attrs []weir.Attribute) {
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
+	}
+	return attrs
+}
+
+func (s *scene) explain(t *testing.T, line string, req weir.Request) string {
+	x, err := s.engine.Explain(t.Context(), req)
+	if err != nil {
+		return line + "\n    error: " + err.Error()
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n    %s", line, decision(&x.Decision))
+	for _, r := range x.Rules {
+		switch {
+		case r.Usage != nil:
+			fmt.Fprintf(&out, "\n    + %s: %s", r.Rule, numbers(*r.Usage))
+		case r.Matched:
+			fmt.Fprintf(&out, "\n    + %s: decides", r.Rule)
+		default:
+			fmt.Fprintf(&out, "\n    - %s: %s", r.Rule, strings.Join(r.Reasons, "; "))
+		}
+	}
+	return out.String()
+}
+
+func decision(d *weir.Decision) string {
+	var out strings.Builder
+	out.WriteString(d.Outcome)
+	if d.Rule != "" {
+		out.WriteString(" by " + d.Rule)
+	}
+	switch {
+	case d.RetryAfter == window.Never:
+		out.WriteString(", never again")
+	case d.RetryAfter > 0:
+		fmt.Fprintf(&out, ", retry after %s", window.Length(d.RetryAfter))
+	}
+	if d.Degraded {
+		out.WriteString(", degraded")
+	}
+	for _, u := range d.Limits {
+		out.WriteString("; " + u.Rule + " " + numbers(u))
+	}
+	if len(d.Triggered) > 0 {
+		out.WriteString("; triggered " + strings.Join(d.Triggered, ", "))
+	}
+	return out.String()
+}
+
+func numbers(u weir.Usage) string {
+	key := u.Key
+	if key != "" {
+		key = "[" + key + "] "
+	}
+	watches := ""
+	if u.Shadow {
+		watches = " (shadow)"
+	}
+	if u.Kind == rule.Counter {
+		return fmt.Sprintf("%s%d counted%s", key, u.Used, watches)
+	}
+	return fmt.Sprintf("%s%d of %d%s", key, u.Used, u.Quota, watches)
+}
