@@ -30,6 +30,9 @@ type Problem struct {
 	// Policies are the rules that were over, where that is the problem.
 	Policies []string
 
+	// Faults are what is wrong with a rules file, one each.
+	Faults []string
+
 	// Allow are the methods that a path takes, where another one was used.
 	Allow string
 }
@@ -69,6 +72,9 @@ func (p *Problem) append(b []byte) []byte {
 	}
 	if p.Policies != nil {
 		b = appendTexts(append(b, `,"violated-policies":`...), p.Policies)
+	}
+	if p.Faults != nil {
+		b = appendTexts(append(b, `,"faults":`...), p.Faults)
 	}
 	return append(b, '}')
 }

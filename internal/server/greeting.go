@@ -1,0 +1,45 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+)
+
+// demo are the rules of a service that was given none.
+const demo = `rules:
+  - name: posts-per-hour
+    when: {action: post}
+    per: [user]
+    limit: 5
+    window: 1h
+`
+
+// greet says where the service listens and, where it runs the demo, what to
+// try first.
+func greet(out io.Writer, path string, rules int, api, admin string) {
+	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
+	if path != "" {
+		fmt.Fprintf(out, "rules: %d from %s\n", rules, path)
+		return
+	}
+	fmt.Fprintf(out, `
+There is no --rules file, so a demo runs: five posts an hour per user.
+Try it; the sixth call is denied:
+
+  for i in 1 2 3 4 5 6; do
+    curl -H content-type:application/json %s/v1/take \
+      -d '{"attributes": {"action": "post", "user": "42"}}'
+  done
+
+Then write your own rules: weir init rules.yaml && weir serve --rules rules.yaml
+`, api)
+}
+
+// Version is this build's version, (devel) when it was not built from one.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

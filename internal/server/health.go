@@ -1,0 +1,70 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/metrics"
+)
+
+// readiness says whether the service wants new requests. The zero value does.
+type readiness struct{ draining atomic.Bool }
+
+func (r *readiness) drain() { r.draining.Store(true) }
+
+// healthz says that the process is there.
+func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+
+// readyz says whether to send requests here.
+func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
+	if r.draining.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "draining\n")
+		return
+	}
+	_, _ = io.WriteString(w, "ready\n")
+}
+
+// withHealth answers the two questions of load balancers beside the API.
+func withHealth(api http.Handler, r *readiness) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch req.URL.Path {
+		case "/healthz":
+			healthz(w, req)
+		case "/readyz":
+			r.readyz(w, req)
+		default:
+			api.ServeHTTP(w, req)
+		}
+	})
+}
+
+// adminHandler is for operators: health, metrics, reload and profiles.
+func adminHandler(rules *reloader, numbers *metrics.Metrics, r *readiness) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", healthz)
+	mux.HandleFunc("/readyz", r.readyz)
+	mux.Handle("GET /metrics", numbers.Handler())
+	mux.HandleFunc("POST /-/reload", func(w http.ResponseWriter, _ *http.Request) {
+		if err := rules.reload("http"); err != nil {
+			refusal(err).Write(w)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		n := rules.engine.Rules().Len()
+		_, _ = io.WriteString(w, `{"rules":`+strconv.Itoa(n)+`,"hash":"`+rules.source().Hash+"\"}\n")
+	})
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		(&httpapi.Problem{Status: http.StatusNotFound, Detail: "no such path: " + req.URL.Path}).Write(w)
+	})
+	return mux
+}

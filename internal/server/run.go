@@ -1,0 +1,139 @@
+// Package server wires the service together and lives its life: it listens,
+// reloads rules, says how it is, and drains when told to stop. It alone knows
+// the front ends and the stores.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/store/memstore"
+)
+
+// Run serves as cfg says until ctx is done, and then lets requests in flight
+// finish. It greets on out, with the addresses it listens on, and logs to
+// logs. The error is nil after an orderly end.
+func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	log := newLog(cfg, logs)
+	numbers := metrics.New(Version())
+	counts := memstore.New()
+	defer counts.Close()
+
+	first, err := read(cfg.Rules)
+	if err != nil {
+		return err
+	}
+	engine, err := weir.NewEngine(first.Set, weir.WithStore(counts), weir.WithObserver(numbers))
+	if err != nil {
+		return err
+	}
+	rules := newReloader(engine, first, cfg.Rules, numbers, log)
+	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts) })
+
+	// What runs beside the requests ends before this function does.
+	var group sync.WaitGroup
+	defer group.Wait()
+	beside, stop := context.WithCancel(ctx)
+	defer stop()
+
+	var ready readiness
+	main, err := listen(cfg.Listen, withHealth(httpapi.New(engine, rules.source), &ready), log)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer main.Close()
+	admin, err := listen(cfg.Admin, adminHandler(rules, numbers, &ready), log)
+	if err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	defer admin.Close()
+
+	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
+
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+
+	group.Go(func() { sweep(beside, counts) })
+	group.Go(func() { rules.onSignal(beside, hangups) })
+	if cfg.Watch && cfg.Rules != "" {
+		group.Go(func() { rules.watch(beside) })
+	}
+
+	failed := make(chan error, 2)
+	group.Go(func() { failed <- main.serve() })
+	group.Go(func() { failed <- admin.serve() })
+	greet(out, cfg.Rules, engine.Rules().Len(), main.url(), admin.url())
+	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", engine.Rules().Len())
+
+	select {
+	case <-ctx.Done():
+	case err := <-failed:
+		return err
+	}
+	ready.drain()
+	log.Info("draining", "delay", cfg.DrainDelay, "timeout", cfg.DrainTimeout)
+	time.Sleep(cfg.DrainDelay)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainTimeout)
+	defer cancel()
+	// The admin address goes last: until then it tells that we are draining.
+	if err := errors.Join(main.Shutdown(end), admin.Shutdown(end)); err != nil {
+		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+func newLog(cfg config.Config, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		level = slog.LevelInfo // Validate has seen to it
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// sweepSlots bounds how much of the store one sweep looks at: ten million keys
+// take about a minute and a half, and a sweep a few milliseconds.
+const sweepSlots = 100_000
+
+// sweep gives back, once a second, the memory of keys that nobody asks about.
+func sweep(ctx context.Context, s *memstore.Store) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.Sweep(sweepSlots)
+		}
+	}
+}
+
+func stats(e *weir.Engine, s *memstore.Store) metrics.StoreStats {
+	rules := e.Rules()
+	keys := make(map[string]int64, rules.Len())
+	for i := range rules.Len() {
+		keys[rules.Rule(i).Name] = s.Keys(rules.ID(i))
+	}
+	return metrics.StoreStats{Keys: keys, Full: s.Full()}
+}
