@@ -2,6 +2,8 @@ package rulefile
 
 import (
 	"errors"
+	"slices"
+	"sort"
 	"strings"
 
 	"github.com/weirhq/weir/rule"
@@ -16,14 +18,18 @@ func (p *pass) compiled(err error, root *node) {
 		p.fault(root, "%v", err)
 		return
 	}
-	own := p.faults
+	p.faults.sort(p.name)
+	own := slices.Clone(p.faults)
+	if i := slices.IndexFunc(own, func(f Fault) bool { return f.File != p.name }); i >= 0 {
+		own = own[:i] // without those in list files
+	}
 	for _, f := range faults {
-		n := root
+		n, path := root.get("outcomes"), strings.TrimPrefix(f.Field, "outcomes.")
 		if f.Rule >= 0 {
-			n = root.get("rules").items[f.Rule]
+			n, path = root.get("rules").items[f.Rule], f.Field
 		}
-		at, found := place(n, f.Field)
-		if echo(own, n, f.Field, found) {
+		at, found := place(n, path)
+		if echo(own, n, path, found) {
 			continue
 		}
 		if at.kind == aTable && at.key != nil {
@@ -53,37 +59,37 @@ func place(n *node, path string) (at *node, found bool) {
 	return n, false
 }
 
-// echo says that a fault at a field of rule n only follows from faults that
-// were found while reading: the rule has some, and they stand in the same
-// field, or the field is missing.
-func echo(own Faults, n *node, field string, found bool) bool {
-	first, _, _ := strings.Cut(field, ".")
-	from, to := n.span()
-	v := n.get(first)
-	for _, f := range own {
-		if f.Line < from || f.Line > to {
-			continue
-		}
-		if !found || v == nil {
-			return true
-		}
-		if a, b := v.span(); a <= f.Line && f.Line <= b {
-			return true
-		}
+// echo says that a fault at a path in n only follows from faults that were
+// found while reading: n has some, and they stand in the same field, or the
+// field is missing.
+func echo(own Faults, n *node, path string, found bool) bool {
+	first, _, _ := strings.Cut(path, ".")
+	if field := n.get(first); found && field != nil {
+		return own.within(field)
 	}
-	return false
+	return own.within(n)
 }
 
-// span are the first and the last line of n's values.
-func (n *node) span() (from, to int) {
-	from, to = n.line, n.line
-	for _, item := range n.items {
-		_, last := item.span()
-		to = max(to, last)
+// within says whether one of fs, which are sorted, stands in n, up to where
+// its last value starts.
+func (fs Faults) within(n *node) bool {
+	i := sort.Search(len(fs), func(i int) bool { return !before(fs[i].Line, fs[i].Column, n.line, n.column) })
+	last := n.last()
+	return i < len(fs) && !before(last.line, last.column, fs[i].Line, fs[i].Column)
+}
+
+// last is the node that n ends with.
+func (n *node) last() *node {
+	switch {
+	case len(n.items) > 0:
+		return n.items[len(n.items)-1].last()
+	case len(n.entries) > 0:
+		return n.entries[len(n.entries)-1].value.last()
 	}
-	for _, e := range n.entries {
-		_, last := e.value.span()
-		to = max(to, e.key.line, last)
-	}
-	return from, to
+	return n
+}
+
+// before compares places.
+func before(line, column, otherLine, otherColumn int) bool {
+	return line < otherLine || line == otherLine && column < otherColumn
 }

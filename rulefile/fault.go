@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Fault is one thing that is wrong in a rules file or in a list file.
@@ -21,6 +22,9 @@ type Fault struct {
 // maxShown is how many characters of a long line are shown on each side of
 // the fault.
 const maxShown = 100
+
+// maxFaults is where the reading of a hopeless file stops to note more.
+const maxFaults = 1000
 
 // Error is the place and the problem, the source line, and a caret under the
 // place:
@@ -38,10 +42,7 @@ func (f Fault) Error() string {
 	if strings.TrimSpace(f.Source) == "" {
 		return b.String()
 	}
-	line := []rune(f.Source)
-	at := min(f.Column-1, len(line))
-	from, to := max(0, at-maxShown), min(len(line), at+maxShown)
-	line, at = line[from:to], at-from
+	line, at := part(f.Source, f.Column-1)
 	b.WriteByte('\n')
 	for _, r := range line {
 		// What moves a terminal's cursor must not reach it.
@@ -61,8 +62,23 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
+// part is what of a line is shown for a fault at a character of it, and where
+// in that the character is.
+func part(line string, at int) ([]rune, int) {
+	from := 0
+	for skip := at - maxShown; skip > 0 && from < len(line); skip-- {
+		_, size := utf8.DecodeRuneInString(line[from:])
+		from, at = from+size, at-1
+	}
+	// Four bytes are enough for any character.
+	line = line[from:min(len(line), from+4*2*maxShown)]
+	shown := []rune(strings.ToValidUTF8(line, ""))
+	return shown[:min(len(shown), 2*maxShown)], min(at, len(shown))
+}
+
 // Faults is everything that is wrong, in the order of the file; faults in list
-// files come after those in the rules file. It is never empty as an error.
+// files come after those in the rules file. It is never empty as an error, and
+// stops at a thousand.
 type Faults []Fault
 
 // Error is every fault, one after the other.
@@ -101,6 +117,9 @@ func (p *pass) fault(n *node, format string, args ...any) {
 // at notes that something is wrong at a place in the rules file. A place that
 // lies outside, as a parser's idea of the end may, moves to the last line.
 func (p *pass) at(line, column int, format string, args ...any) {
+	if len(p.faults) >= maxFaults {
+		return
+	}
 	line = max(1, min(line, len(p.lines)))
 	source := ""
 	if line <= len(p.lines) {

@@ -75,10 +75,14 @@ type pass struct {
 	outcomes map[string]rule.Outcome
 }
 
-var fileKeys = []string{"timezone", "lists", "outcomes", "rules"}
+var fileKeys = []string{"rules", "timezone", "lists", "outcomes"}
 
 // file reads the whole document.
 func (p *pass) file(n *node) *File {
+	if n.kind == aList {
+		p.fault(n, "the file is a list: want rules: in a line above it")
+		return nil
+	}
 	f := p.fields(n, fileKeys)
 	if f == nil {
 		return nil

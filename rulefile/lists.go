@@ -34,9 +34,11 @@ func (p *pass) readLists(n *node) {
 			p.fault(e.value, "list %q is %s, want {file: PATH} or {values: [...]}", name, e.value)
 			continue
 		}
+		sound := len(p.faults)
 		f := p.fields(e.value, listKeys)
 		file, values := f["file"], f["values"]
 		switch {
+		case sound != len(p.faults):
 		case file != nil && values != nil:
 			p.fault(values, "list %q has file and values: want one of them", name)
 		case file != nil:

@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -48,7 +49,11 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 			found = append(found, k.kind)
 		}
 	}
+	sound := len(p.faults)
 	f := p.fields(n, known)
+	if sound != len(p.faults) {
+		return window.Window{}
+	}
 	if len(found) != 1 {
 		p.fault(n, "%s has %s: want one of %s, such as {sliding: 1h}", n.label, orNone(found), either(kinds))
 		return window.Window{}
@@ -106,6 +111,9 @@ func (p *pass) anchor(n *node, of window.Period) int {
 	return 0
 }
 
+// spelled is a length of time whose unit is written out.
+var spelled = regexp.MustCompile(`^([0-9]+) *(s|m|h|d|w)(ec|econd|in|inute|r|our|ay|eek)?s?$`)
+
 // duration reads a length of time. words are what could have stood in its
 // place.
 func (p *pass) duration(n *node, words []string) time.Duration {
@@ -115,15 +123,18 @@ func (p *pass) duration(n *node, words []string) time.Duration {
 		return harmless
 	}
 	d, err := ParseDuration(n.text)
+	short := spelled.ReplaceAllString(n.text, "$1$2")
 	switch {
 	case n.kind != aText:
 		p.fault(n, "%s is %s, want a length of time, such as 1h", n.label, n)
 	case err == nil:
 		return d
+	case short != n.text:
+		p.fault(n, "%s is %q: write %s", n.label, n.text, short)
 	case nearest(n.text, words) != "":
 		p.fault(n, "%s", unknown(n.label, n.text, words))
-	case len(words) > 0:
-		p.fault(n, "%s: %v, or one of %s", n.label, err, strings.Join(words, ", "))
+	case len(words) > 0 && !strings.ContainsAny(n.text, "0123456789"):
+		p.fault(n, "%s is %q, want a length of time, such as 90s, 1h30m or 7d, or one of %s", n.label, n.text, either(words))
 	default:
 		p.fault(n, "%s: %v", n.label, err)
 	}

@@ -65,22 +65,28 @@ func (p *pass) source(src []byte) *node {
 func (p *pass) unwanted(tokens token.Tokens) {
 	depth := 0
 	for _, t := range tokens {
+		at := t.Position
 		if why, ok := refused[t.Type]; ok {
-			p.at(t.Position.Line, t.Position.Column, "%s", why)
+			p.at(at.Line, at.Column, "%s", why)
 		}
+		deep := false
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
+			deep = depth > maxDepth
 		case token.SequenceEndType, token.MappingEndType:
-			depth--
-		case token.SequenceEntryType, token.MappingValueType:
-			if depth > 0 || t.Position.Column <= maxColumn {
-				continue
+			depth = max(0, depth-1)
+		case token.SequenceEntryType:
+			if depth > 0 {
+				p.at(at.Line, at.Column, "a dash within brackets: separate values with commas, as [a, b]")
+				return
 			}
-			depth = maxDepth + 1
+			deep = at.Column > maxColumn
+		case token.MappingValueType:
+			deep = depth == 0 && at.Column > maxColumn
 		}
-		if depth > maxDepth {
-			p.at(t.Position.Line, t.Position.Column, "nested too deep: want at most %d brackets within each other, and lines indented by at most %d", maxDepth, maxColumn)
+		if deep {
+			p.at(at.Line, at.Column, "nested too deep: want at most %d brackets within each other, and lines indented by at most %d", maxDepth, maxColumn)
 			return
 		}
 	}
@@ -150,7 +156,7 @@ func (p *pass) tree(n ast.Node, label string) *node {
 	if to.kind == aTable && len(to.entries) > 0 {
 		// The place of a table without braces would be its first colon.
 		first := to.entries[0].key
-		if first.line < to.line || first.line == to.line && first.column < to.column {
+		if before(first.line, first.column, to.line, to.column) {
 			to.line, to.column = first.line, first.column
 		}
 	}

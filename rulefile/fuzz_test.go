@@ -1,0 +1,55 @@
+package rulefile_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/rulefile"
+)
+
+// FuzzParse holds reading to what it promises for any bytes: a file, or faults
+// with a place in the source.
+func FuzzParse(f *testing.F) {
+	seeds, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range append(seeds, "example.yaml") {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(src, []byte("192.0.2.1\n10.0.0.0/99"))
+		f.Add([]byte(strings.ReplaceAll(string(src), "\n", "\r\n")), []byte{})
+	}
+	f.Add([]byte("\ufefflists: {a: {file: b}}\nrules: [{name: a, when: {b: {in: a}}, then: deny}]"), []byte("\xff\n#\n"))
+	f.Add([]byte("rules: [{name: a, when: {b: {not: {not: {not: c}}}}, limit: .inf, window: 1e9h}]\n...\n"), []byte("a"))
+	f.Add([]byte("rules:\n- ? a\n  : b\n---\n%YAML 1.2\n"), []byte{})
+	f.Add([]byte("rules: |\n  text\r\t- \x00"), []byte{})
+	f.Fuzz(func(t *testing.T, src, list []byte) {
+		file, err := rulefile.Parse("rules.yaml", src, func(string) ([]byte, error) { return list, nil })
+		if err == nil {
+			if file == nil || file.Set == nil || file.Zone == nil {
+				t.Fatalf("got file %+v without an error, want it whole", file)
+			}
+			return
+		}
+		var faults rulefile.Faults
+		if !errors.As(err, &faults) || len(faults) == 0 || file != nil {
+			t.Fatalf("got %+v, %T %v, want only faults", file, err, err)
+		}
+		lines := 1 + strings.Count(string(src), "\n") + strings.Count(string(src), "\r")
+		inList := 1 + strings.Count(string(list), "\n")
+		for _, f := range faults {
+			if f.Column < 1 || f.Line < 1 || f.File == "rules.yaml" && f.Line > lines || f.File != "rules.yaml" && f.Line > inList {
+				t.Errorf("got %s:%d:%d for %q, want a place in the source", f.File, f.Line, f.Column, src)
+			}
+			if f.Problem == "" || !strings.Contains(err.Error(), f.Problem) {
+				t.Errorf("got %q, want it to say %q", err, f.Problem)
+			}
+		}
+	})
+}
