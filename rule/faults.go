@@ -44,19 +44,16 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// didYouMean is a question to end a message with, when one of known is near
-// enough to word to be a slip of the same one; else it is empty.
-func didYouMean(word string, known []string) string {
-	nearest, least := "", min(len(word)/3, 2)+1
+// near is the one of known that word is most likely a slip of, empty when it
+// is like none of them.
+func near(word string, known []string) string {
+	nearest, least := "", min(len(word)/3, 2)+2
 	for _, k := range known {
-		if d := distance(word, k); d <= least && (d < least || nearest == "") {
+		if d := distance(word, k); d < least {
 			nearest, least = k, d
 		}
 	}
-	if nearest == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q?", nearest)
+	return nearest
 }
 
 // distance is how many letters must be added, dropped or replaced to make b

@@ -1,94 +1,5 @@
 package rule
 
-import (
-	"cmp"
-	"slices"
-)
-
-// Match appends the indexes of the rules that match values to dst, in file
-// order, up to and including the first [Verdict] that is enforced, which ends
-// the matching. Rules whose mode is off never match. It allocates only where
-// dst has no room, and where a value that a test reads as an address is
-// nearly one.
-//
-// A rule matches when all its conditions hold, the attributes that it needs
-// for its key, sum or members are not empty, and it has a quota for the
-// request. Rules with an equality condition cost nothing unless the request
-// has the value that they ask for.
-func (s *Set) Match(values []string, dst []int) []int {
-	m := matching{rules: s.rules, values: values, dst: dst, start: len(dst), end: int32(len(s.rules))}
-	m.try(s.index.others)
-	for i := range s.index.probes {
-		p := &s.index.probes[i]
-		v := p.value(values)
-		if v == "" && !p.empty {
-			continue
-		}
-		m.try(p.rules[v])
-	}
-	return m.matched()
-}
-
-// matching is one run of Match.
-type matching struct {
-	rules  []compiled
-	values []string
-	dst    []int
-	start  int   // where this run's matches start in dst
-	end    int32 // no rule after this one counts any more
-}
-
-// try adds those of candidates that match. Candidates are ascending.
-func (m *matching) try(candidates []int32) {
-	for _, i := range candidates {
-		if i > m.end {
-			return
-		}
-		r := &m.rules[i]
-		if !r.matches(m.values) {
-			continue
-		}
-		m.dst = append(m.dst, int(i))
-		if r.final() {
-			m.end = i
-			return
-		}
-	}
-}
-
-// matched is dst with the matches in order. Each list of candidates gave them
-// ascending, and most often one list gave them all.
-func (m *matching) matched() []int {
-	found := m.dst[m.start:]
-	if !slices.IsSorted(found) {
-		slices.Sort(found)
-	}
-	for len(found) > 0 && found[len(found)-1] > int(m.end) {
-		found = found[:len(found)-1]
-	}
-	return m.dst[:m.start+len(found)]
-}
-
-// final says that no rule after c is asked when c matches.
-func (c *compiled) final() bool { return c.Kind() == Verdict && c.Mode == Enforce }
-
-func (c *compiled) matches(values []string) bool {
-	for i := range c.when {
-		if w := &c.when[i]; !w.test.Holds(w.value(values)) {
-			return false
-		}
-	}
-	for _, p := range c.per {
-		if p.value(values) == "" {
-			return false
-		}
-	}
-	if c.of.at >= 0 && c.of.value(values) == "" {
-		return false
-	}
-	return c.by.at < 0 || c.limitFor(values) != nil
-}
-
 // index finds the rules that a request can match at all.
 type index struct {
 	others []int32 // rules without an equality condition
@@ -114,6 +25,9 @@ type asked struct {
 func newIndex(rules []compiled) index {
 	popular := make(map[asked]int)
 	for i := range rules {
+		if rules[i].Mode == Off {
+			continue
+		}
 		for _, w := range rules[i].when {
 			for _, v := range equals(w.test) {
 				popular[asked{w.part, v}]++
@@ -179,7 +93,7 @@ func equals(t Test) []string {
 	case all:
 		var fewest []string
 		for _, part := range t {
-			if values := equals(part); values != nil && (fewest == nil || cmp.Less(len(values), len(fewest))) {
+			if values := equals(part); values != nil && (fewest == nil || len(values) < len(fewest)) {
 				fewest = values
 			}
 		}

@@ -153,6 +153,48 @@ func randomTest(r *rand.Rand) rule.Test {
 	}
 }
 
+// TestTried: of 10,000 rules a request tries only those that are asked for by
+// its own value, though all of them share another one, and none after a rule
+// that decides.
+func TestTried(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	count := rule.Condition{Attribute: "action", Test: counting{&tried}} // evaluated first
+	rules := []rule.Rule{{Name: "admins", When: []rule.Condition{{Attribute: "user", Test: rule.Prefix("admin")}}, Then: rule.Allow}}
+	for i := range 10_000 {
+		rules = append(rules, rule.Rule{
+			Name: fmt.Sprint("r", i),
+			When: []rule.Condition{
+				count,
+				{Attribute: "action", Test: rule.Equal("post")},
+				{Attribute: "path", Test: rule.All(rule.Present(), rule.Equal(fmt.Sprint("/", i/2), "/none"))},
+				{Attribute: "path", Test: rule.Equal(fmt.Sprint("/", i/2))},
+			},
+			Window: window.Fixed(time.Hour),
+		})
+	}
+	set, err := rule.New(rules, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		user, path string
+		want       int
+	}{{"ann", "/77", 2}, {"ann", "/none", 0}, {"admin7", "/77", 0}} {
+		tried = 0
+		set.Match(vector(set, map[string]string{"action": "post", "user": tt.user, "path": tt.path}), nil)
+		if tried != tt.want {
+			t.Errorf("%s %s: got %d rules tried, want %d", tt.user, tt.path, tried, tt.want)
+		}
+	}
+}
+
+// counting is a test of our own that holds, and counts how often it is asked.
+type counting struct{ n *int }
+
+func (c counting) Holds(string) bool { *c.n++; return true }
+func (c counting) String() string    { return "is counted" }
+
 // FuzzKey: requests have one key exactly when they agree on every attribute
 // of `per`, and so do loose parts, however many.
 func FuzzKey(f *testing.F) {
@@ -225,6 +267,9 @@ func TestLookups(t *testing.T) {
 	}
 	if _, ok := set.Find("three"); ok {
 		t.Error("got a rule that is not there")
+	}
+	if got := list(t).Name(); got != "staff" {
+		t.Errorf("got list %q, want staff", got)
 	}
 	if at, ok := set.Attribute("user"); at != 1 || !ok || set.Attributes()[at] != "user" {
 		t.Errorf("got %d %v in %v, want 1 true", at, ok, set.Attributes())

@@ -91,7 +91,7 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 func (s *Set) collect(rules []Rule) (at map[string]int) {
 	at = make(map[string]int)
 	for i := range rules {
-		for name := range rules[i].attributes() {
+		for _, name := range rules[i].attributes() {
 			at[name] = 0
 		}
 	}
@@ -103,25 +103,18 @@ func (s *Set) collect(rules []Rule) (at map[string]int) {
 }
 
 // attributes are the names that r uses, some of them more than once.
-func (r *Rule) attributes() func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for i := range r.When {
-			if !yield(r.When[i].Attribute) {
-				return
-			}
-		}
-		for _, name := range r.Per {
-			if !yield(name) {
-				return
-			}
-		}
-		if r.Of != "" && !yield(r.Of) {
-			return
-		}
-		if r.Quota != nil && r.Quota.By != "" {
-			yield(r.Quota.By)
-		}
+func (r *Rule) attributes() []string {
+	names := slices.Clone(r.Per)
+	for i := range r.When {
+		names = append(names, r.When[i].Attribute)
 	}
+	if r.Of != "" {
+		names = append(names, r.Of)
+	}
+	if r.Quota != nil && r.Quota.By != "" {
+		names = append(names, r.Quota.By)
+	}
+	return names
 }
 
 func copyOf(r Rule) Rule {

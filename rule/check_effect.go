@@ -1,0 +1,120 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/window"
+)
+
+func (c *checker) checkMeasure() {
+	switch field := c.Measure.String(); c.Measure {
+	case window.Count:
+		if c.Of != "" {
+			c.fault("sum", "%q is named, but the rule counts hits", c.Of)
+		}
+	case window.Sum, window.Distinct:
+		if c.Of == "" {
+			c.fault(field, "names no attribute")
+		}
+	default:
+		c.fault("sum", "unknown measure, want count, sum or distinct")
+	}
+	if c.Measure == window.Distinct && c.Kind() == Counter {
+		c.fault("distinct", "needs a limit or a trigger: without one the members of a key could not be bounded")
+	}
+}
+
+// checkEffect looks at what the rule does when: limit, trigger, then, mode.
+func (c *checker) checkEffect() {
+	c.checkQuota()
+	if c.Trigger < 0 || c.Trigger > window.MaxHits {
+		c.fault("trigger", "%d: want 1 to %d", c.Trigger, window.MaxHits)
+	}
+	if c.Quota != nil && c.Trigger != 0 {
+		c.fault("trigger", "a rule has a limit or a trigger, make two of it")
+	}
+	if c.Once && c.Trigger == 0 {
+		c.fault("once", "is for triggers")
+	}
+	c.checkThen()
+	if c.Mode > Off {
+		c.fault("mode", "unknown, want enforce, shadow or off")
+	}
+	if kind := c.Kind(); c.Mode == Shadow && (kind == Trigger || kind == Counter) {
+		c.fault("mode", "a %s never decides, shadow is for rules that do", kind.word())
+	}
+	if c.OnOutage > OutageDeny {
+		c.fault("on_outage", "unknown, want local, allow or deny")
+	}
+	if c.CountDenied && c.Kind() != Limit {
+		c.fault("count_denied", "is for rules with a limit")
+	}
+	if c.MaxKeys < 0 {
+		c.fault("max_keys", "%d: want a number of keys, or 0 for the default", c.MaxKeys)
+	}
+}
+
+func (c *checker) checkThen() {
+	switch {
+	case c.Then == "":
+	case !slices.Contains(c.outcomes, c.Then):
+		if k := near(c.Then, c.outcomes); k != "" {
+			c.fault("then", "unknown outcome %s: did you mean %q?", quoted(c.Then), k)
+		} else {
+			c.fault("then", "unknown outcome %s: want %s", quoted(c.Then), strings.Join(c.outcomes, ", "))
+		}
+	case c.Kind() == Trigger:
+		c.fault("then", "a trigger reports and never decides, drop this or use limit")
+	case c.Kind() == Limit && c.Then == Allow:
+		c.fault("then", "allowing what is over the limit makes no sense, to only watch use mode: shadow")
+	}
+}
+
+func (c *checker) checkQuota() {
+	q := c.Quota
+	if q == nil {
+		return
+	}
+	within := func(field string, n int64) {
+		if n < 0 || n > window.MaxHits {
+			c.fault(field, "%d: want 0 to %d", n, window.MaxHits)
+		}
+	}
+	if q.By == "" {
+		within("limit", q.Value)
+		if len(q.Cases) > 0 || q.Else != nil {
+			c.fault("limit.by", "names no attribute")
+		}
+		return
+	}
+	if len(q.Cases) == 0 {
+		c.fault("limit", "names no value of %q and its quota", q.By)
+	}
+	for _, value := range q.caseNames() {
+		if value == "" {
+			c.fault("limit", "has a quota for an empty %q, use else", q.By)
+		}
+		within("limit."+value, q.Cases[value])
+	}
+	if q.Else != nil {
+		within("limit.else", *q.Else)
+	}
+}
+
+// checkVerdict refuses what only counting rules have.
+func (c *checker) checkVerdict() {
+	refuse := func(field string, set bool) {
+		if set {
+			c.fault(field, "a rule with then but no limit decides at once and counts nothing: add a limit, or drop this")
+		}
+	}
+	refuse("per", len(c.Per) > 0)
+	refuse(c.Measure.String(), c.Measure != window.Count)
+	refuse("window", c.Window != window.Window{})
+	refuse("after", c.After != window.After{})
+	refuse("max_keys", c.MaxKeys > 0)
+}
+
+// word is the kind in a sentence.
+func (k Kind) word() string { return [...]string{"limit", "trigger", "counter", "verdict"}[k] }

@@ -1,0 +1,102 @@
+package rule
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// checkWindow asks the window's own check about each quota. Where a window is
+// missing another one stands in, to find what else is wrong.
+func (c *checker) checkWindow() {
+	r := *c.Rule
+	need := func(field string, w *window.Window) {
+		if *w == (window.Window{}) {
+			c.fault(field, "is missing, want a length such as 1h or a period such as day")
+			*w = window.Fixed(time.Hour)
+		}
+	}
+	need("window", &r.Window)
+	if r.After != (window.After{}) {
+		need("after.window", &r.After.Window)
+	}
+	switch r.Kind() {
+	case Trigger:
+		c.checkLimit("trigger", &r, r.Trigger)
+		return
+	case Counter:
+		if r.Measure != window.Distinct { // reported already
+			c.checkLimit("window", &r, window.Unlimited)
+		}
+		return
+	}
+	each := func(field string, quota int64) {
+		if quota >= 0 { // reported already
+			c.checkLimit(field, &r, quota)
+		}
+	}
+	q := r.Quota
+	if q.By == "" {
+		each("limit", q.Value)
+		return
+	}
+	for _, value := range q.caseNames() {
+		each("limit."+value, q.Cases[value])
+	}
+	if q.Else != nil {
+		each("limit.else", *q.Else)
+	}
+}
+
+// checkLimit adds what the window's check says of r with quota, which the
+// rules file has at field.
+func (c *checker) checkLimit(field string, r *Rule, quota int64) {
+	if quota > window.MaxHits || r.Measure > window.Distinct {
+		return // reported already
+	}
+	l := r.limit(quota)
+	for _, err := range split(l.Validate()) {
+		var f *window.FieldError
+		if errors.As(err, &f) {
+			c.faultOnce(fileField(f.Field, field), f.Problem)
+		} else {
+			c.faultOnce("window", err.Error())
+		}
+	}
+}
+
+// fileField is where a rules file has the field of a window.Limit.
+func fileField(field, quota string) string {
+	switch field {
+	case "quota":
+		return quota
+	case "measure":
+		return "window" // the only fault left: it cannot count members
+	}
+	for _, part := range []string{".kind", ".length", ".period"} {
+		field = strings.TrimSuffix(field, part)
+	}
+	return field
+}
+
+// faultOnce adds a fault that several quotas may have in common.
+func (c *checker) faultOnce(field, problem string) {
+	f := Fault{c.index, c.Name, field, problem}
+	if !slices.Contains(c.faults, f) {
+		c.faults = append(c.faults, f)
+	}
+}
+
+// split is the errors that err joins.
+func split(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
