@@ -38,6 +38,7 @@ var arrows = map[string]arrow{
 		ours:   []string{"store", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
+	"store/redisstore/redistest": {}, // tests only
 	".": {ours: []string{"rolling", "rule", "store", "store/memstore", "window"}},
 
 	"replay/accesslog": {ours: []string{"window"}},

@@ -1,0 +1,51 @@
+// Package redistest runs real Redis processes for tests: one server, a primary
+// with replicas, Sentinels, a cluster, and a proxy that breaks connections on
+// demand. Everything listens on free ports of the loopback, keeps its files in
+// the test's own directory and ends with the test.
+//
+// Without a redis-server to run, tests skip, or fail when WEIR_REQUIRE_REDIS=1.
+// WEIR_REDIS_SERVER names another program, such as valkey-server.
+package redistest
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// patience is how long a process has to get ready: enough for a machine that
+// is busy with other tests.
+const patience = 30 * time.Second
+
+// program is the path of the server to run.
+func program(t testing.TB) string {
+	t.Helper()
+	name := os.Getenv("WEIR_REDIS_SERVER")
+	if name == "" {
+		name = "redis-server"
+	}
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("WEIR_REQUIRE_REDIS") == "1":
+		t.Fatalf("%v: install Redis, or name the program in WEIR_REDIS_SERVER", err)
+	default:
+		t.Skipf("%v: install Redis to run this test", err)
+	}
+	return ""
+}
+
+// Eventually asks until ok answers true and fails the test when it has not
+// done so in 30 seconds; what names the thing that is waited for.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; !ok(); pause = min(2*pause, 50*time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not so after %v", what, patience)
+		}
+		time.Sleep(pause)
+	}
+}

@@ -1,0 +1,237 @@
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Node is one Redis process. Its methods are safe for concurrent use, as far
+// as they make sense at the same time.
+type Node struct {
+	t        testing.TB
+	program  string
+	dir      string
+	port     int
+	args     []string
+	password string
+
+	mu      sync.Mutex
+	cmd     *exec.Cmd     // guarded by mu; nil while not running
+	ended   chan struct{} // guarded by mu; closed when cmd has ended
+	control *conn         // guarded by mu; nil when not connected
+}
+
+// Server starts a server without persistence. Args are further settings as the
+// command line has them: "--maxmemory", "2mb".
+func Server(t testing.TB, args ...string) *Node {
+	t.Helper()
+	n := newNode(t, append([]string{"--save", "", "--appendonly", "no"}, args...))
+	n.start()
+	return n
+}
+
+// Replica starts a server that copies n, and waits until it has all of it.
+func (n *Node) Replica(args ...string) *Node {
+	n.t.Helper()
+	own := []string{"--replicaof", "127.0.0.1 " + strconv.Itoa(n.port)}
+	if n.password != "" {
+		own = append(own, "--requirepass", n.password, "--masterauth", n.password)
+	}
+	r := Server(n.t, append(own, args...)...)
+	r.waitSynced()
+	return r
+}
+
+func newNode(t testing.TB, args []string) *Node {
+	t.Helper()
+	n := &Node{t: t, program: program(t), dir: t.TempDir(), port: freePort(t), args: args}
+	if at := slices.Index(args, "--requirepass"); at >= 0 {
+		n.password = args[at+1]
+	}
+	t.Cleanup(n.Kill)
+	return n
+}
+
+// start runs the process and waits until it answers. A port that somebody else
+// took meanwhile is exchanged.
+func (n *Node) start() {
+	n.t.Helper()
+	for range 5 {
+		if n.tryStart() {
+			return
+		}
+		n.port = freePort(n.t)
+	}
+	n.t.Fatalf("%s %q did not start:\n%s", n.program, n.args, n.Log())
+}
+
+// tryStart is false when the process ended before it answered.
+func (n *Node) tryStart() bool {
+	n.t.Helper()
+	n.run()
+	ended := n.end()
+	answered := false
+	Eventually(n.t, n.Addr()+" answers", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+		}
+		_, err := n.Do("PING")
+		answered = err == nil
+		return answered
+	})
+	return answered
+}
+
+func (n *Node) run() {
+	n.t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	args := slices.Concat(n.args, []string{
+		"--port", strconv.Itoa(n.port), "--bind", "127.0.0.1", "--dir", n.dir,
+		"--logfile", filepath.Join(n.dir, "log"), "--daemonize", "no", "--repl-diskless-sync-delay", "0",
+	})
+	cmd := exec.Command(n.program, args...)
+	cmd.Dir = n.dir
+	// Should the test process die without cleaning up, so does this one.
+	cmd.SysProcAttr = diesWithParent()
+	if err := cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is in its log
+		close(ended)
+	}()
+	n.cmd, n.ended = cmd, ended
+}
+
+func (n *Node) end() chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ended
+}
+
+// Addr is the node's address, host:port.
+func (n *Node) Addr() string { return loopback(n.port) }
+
+// Port is the node's port.
+func (n *Node) Port() int { return n.port }
+
+// Log is what the process has logged so far.
+func (n *Node) Log() string {
+	b, err := os.ReadFile(filepath.Join(n.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// Kill ends the process at once, as kill -9 does, and waits for its end.
+func (n *Node) Kill() {
+	n.mu.Lock()
+	cmd, ended := n.cmd, n.ended
+	n.cmd = nil
+	n.disconnect()
+	n.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	_ = cmd.Process.Kill() // it may have ended by itself
+	<-ended
+}
+
+// Restart starts the process again on the same port with the same files, after
+// killing it if it runs, and waits until it answers.
+func (n *Node) Restart() {
+	n.t.Helper()
+	n.Kill()
+	if !n.tryStart() {
+		n.t.Fatalf("%s %q did not start again:\n%s", n.program, n.args, n.Log())
+	}
+}
+
+// Stop makes the process stand still with all its connections open, as a
+// machine that hangs does.
+func (n *Node) Stop() { n.signal(syscall.SIGSTOP) }
+
+// Continue ends a Stop.
+func (n *Node) Continue() { n.signal(syscall.SIGCONT) }
+
+// Pause is a Stop that ends by itself after d. It returns at once.
+func (n *Node) Pause(d time.Duration) {
+	n.Stop()
+	timer := time.AfterFunc(d, n.Continue)
+	n.t.Cleanup(func() { timer.Stop() })
+}
+
+func (n *Node) signal(s os.Signal) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd == nil {
+		return
+	}
+	if err := n.cmd.Process.Signal(s); err != nil {
+		n.t.Errorf("%s: signal %v: %v", loopback(n.port), s, err)
+	}
+}
+
+// Do sends a command and returns its reply: a string, an int64, nil, an error,
+// or an []any of these.
+func (n *Node) Do(args ...string) (any, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd == nil {
+		return nil, fmt.Errorf("redistest: %s is not running", loopback(n.port))
+	}
+	if n.control == nil {
+		c, err := dial(loopback(n.port), n.password)
+		if err != nil {
+			return nil, err
+		}
+		n.control = c
+	}
+	reply, err := n.control.do(args...)
+	if err != nil {
+		n.disconnect()
+		return nil, err
+	}
+	if e, ok := reply.(error); ok {
+		return nil, e
+	}
+	return reply, nil
+}
+
+// Must is Do for commands that cannot fail: the test ends when one does.
+func (n *Node) Must(args ...string) any {
+	n.t.Helper()
+	reply, err := n.Do(args...)
+	if err != nil {
+		n.t.Fatalf("%s: %q: %v", n.Addr(), args, err)
+	}
+	return reply
+}
+
+// disconnect is called with mu held.
+func (n *Node) disconnect() {
+	if n.control != nil {
+		n.control.close()
+		n.control = nil
+	}
+}
+
+// Running says that the process has been started and not killed.
+func (n *Node) Running() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cmd != nil
+}

@@ -1,0 +1,46 @@
+package redistest
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// Ports that a process gets stay its own when it is killed and started again,
+// so they lie below those that systems give to outgoing connections.
+const lowestPort, highestPort = 15000, 32000
+
+// given are the ports that this process has handed out.
+var given struct {
+	sync.Mutex
+	ports map[int]bool // guarded by Mutex
+}
+
+// freePort is a port of the loopback that nobody listens on.
+func freePort(t testing.TB) int {
+	t.Helper()
+	given.Lock()
+	defer given.Unlock()
+	for range 1000 {
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		if given.ports[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", loopback(port))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		if given.ports == nil {
+			given.ports = map[int]bool{}
+		}
+		given.ports[port] = true
+		return port
+	}
+	t.Fatalf("found no free port between %d and %d", lowestPort, highestPort)
+	return 0
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

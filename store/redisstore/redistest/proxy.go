@@ -1,0 +1,194 @@
+package redistest
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy stands between a client and a server and breaks what passes through
+// it on demand. Its methods are safe for concurrent use.
+type Proxy struct {
+	target   string
+	listener net.Listener
+	done     chan struct{} // closed when the proxy ends
+	pumps    sync.WaitGroup
+
+	mu      sync.Mutex
+	conns   map[net.Conn]bool // guarded by mu; both ends of all that passes
+	delay   time.Duration     // guarded by mu
+	cut     bool              // guarded by mu
+	flowing chan struct{}     // guarded by mu; closed while bytes pass
+}
+
+// Through starts a proxy in front of n.
+func Through(t testing.TB, n *Node) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", loopback(freePort(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{
+		target: n.Addr(), listener: l, done: make(chan struct{}),
+		conns: map[net.Conn]bool{}, flowing: make(chan struct{}),
+	}
+	close(p.flowing)
+	p.pumps.Go(p.accept)
+	t.Cleanup(func() {
+		close(p.done)
+		l.Close()
+		p.Reset()
+		p.pumps.Wait()
+	})
+	return p
+}
+
+// Addr is where clients connect to.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Delay makes every byte arrive d later, in both directions.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+// Reset breaks all connections off; new ones pass.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset in place of an orderly end
+		}
+		c.Close()
+	}
+	clear(p.conns)
+}
+
+// Cut breaks all connections off, and new ones as soon as they are made, until
+// Heal.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	p.cut = true
+	p.mu.Unlock()
+	p.Reset()
+}
+
+// Hold lets no byte through until Heal, while connections stay open and new
+// ones are made: what a network that loses every packet looks like. What was
+// sent meanwhile arrives after Heal.
+func (p *Proxy) Hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.flowing:
+		p.flowing = make(chan struct{})
+	default:
+	}
+}
+
+// Heal ends a Delay, a Cut and a Hold.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay, p.cut = 0, false
+	select {
+	case <-p.flowing:
+	default:
+		close(p.flowing)
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.DialTimeout("tcp", p.target, patience)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		if !p.add(client, server) {
+			continue
+		}
+		p.pumps.Go(func() { p.pump(client, server) })
+		p.pumps.Go(func() { p.pump(server, client) })
+	}
+}
+
+// add keeps the two ends of a connection, or closes them.
+func (p *Proxy) add(ends ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range ends {
+		if p.cut {
+			c.Close()
+		} else {
+			p.conns[c] = true
+		}
+	}
+	return !p.cut
+}
+
+// chunk is what was read at once, and when it arrives at the other end.
+type chunk struct {
+	bytes []byte
+	due   time.Time
+}
+
+// pump carries bytes from one end to the other until either closes.
+func (p *Proxy) pump(from, to net.Conn) {
+	chunks := make(chan chunk, 1024)
+	p.pumps.Go(func() {
+		defer to.Close()
+		for c := range chunks {
+			if !p.wait(c.due) {
+				break
+			}
+			if _, err := to.Write(c.bytes); err != nil {
+				break
+			}
+		}
+		from.Close()
+		for range chunks { // until the reader has noticed
+		}
+	})
+	defer close(chunks)
+	for {
+		b := make([]byte, 16<<10)
+		n, err := from.Read(b)
+		if n > 0 {
+			p.mu.Lock()
+			due := time.Now().Add(p.delay)
+			p.mu.Unlock()
+			chunks <- chunk{b[:n], due}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// wait waits for due, and while bytes are held; it is false at the end.
+func (p *Proxy) wait(due time.Time) bool {
+	p.mu.Lock()
+	flowing := p.flowing
+	p.mu.Unlock()
+	select {
+	case <-flowing:
+	case <-p.done:
+		return false
+	}
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-p.done:
+		return false
+	}
+}
