@@ -51,7 +51,7 @@ type span struct{ from, to netip.Addr }
 // wildcard is the IPv4 addresses a with a&mask == want.
 type wildcard struct{ want, mask uint32 }
 
-// errNoAddress says that a text is not even meant as an address pattern.
+// errNoAddress says what would have been an address pattern.
 var errNoAddress = errors.New("want an address, a CIDR block, a range like 10.0.0.1-10.0.0.9 or a wildcard like 10.1.*.*")
 
 // add puts what pattern says into a. Its error wraps [errNoAddress] where the
