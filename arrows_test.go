@@ -39,7 +39,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"store/redisstore/redistest": {}, // tests only
-	".": {ours: []string{"rolling", "rule", "store", "store/memstore", "window"}},
+	".":                          {ours: []string{"rolling", "rule", "store", "store/memstore", "window"}},
 
 	"replay/accesslog": {ours: []string{"window"}},
 	"replay":           {ours: []string{".", "replay/accesslog", "rule", "store", "store/memstore", "window"}},
