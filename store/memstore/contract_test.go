@@ -22,3 +22,17 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t testing.TB) storetest.Opened { return open(t) })
 }
+
+func TestAgreesWithTheModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		storetest.Compare(t, open(t), storetest.NewModel(), seed, 5000)
+	}
+}
+
+func FuzzAgreesWithTheModel(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		storetest.Compare(t, open(t, memstore.WithShards(1)), storetest.NewModel(), seed, 2000)
+	})
+}

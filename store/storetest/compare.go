@@ -1,0 +1,119 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Compare does the same random steps on two stores and wants the same results:
+// all verbs, roles, windows and measures, alone and together, in bursts and
+// with pauses. Time only goes forward, because a store may forget a key that
+// has expired, and how late it was used with it. The seed makes the steps.
+func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
+	t.Helper()
+	r := newRandom(seed)
+	for step := range steps {
+		r.pass()
+		a.Set(r.now)
+		b.Set(r.now)
+		verb, ops := r.call()
+		other := slices.Clone(ops)
+		errA := a.Store.Do(t.Context(), verb, ops)
+		errB := b.Store.Do(t.Context(), verb, other)
+		if fmt.Sprint(errA) != fmt.Sprint(errB) {
+			t.Fatalf("seed %d, step %d: got errors %v and %v, want the same", seed, step, errA, errB)
+		}
+		for i := range ops {
+			if op := &ops[i]; op.Result != other[i].Result {
+				t.Fatalf("seed %d, step %d, %v at %v, op %d of %d: %s, %d hits on key %s of %s (role %d, count denied %v):\ngot  %+v\nand  %+v,\nwant the same",
+					seed, step, verb, r.now.Time(), i, len(ops), op.Limit.Window, op.N, op.Key, op.Space.ID, op.Role, op.CountDenied,
+					op.Result, other[i].Result)
+			}
+		}
+	}
+}
+
+// random makes up calls.
+type random struct {
+	*rand.Rand
+	now    window.Instant
+	pace   time.Duration
+	names  []string
+	limits map[string]*window.Limit
+}
+
+func newRandom(seed uint64) *random {
+	r := &random{Rand: rand.New(rand.NewPCG(seed, 0)), now: start, limits: limits()}
+	r.names = slices.Sorted(maps.Keys(r.limits))
+	return r
+}
+
+// pass lets time pass: in bursts at one pace each, from none to days.
+func (r *random) pass() {
+	if r.IntN(40) == 0 {
+		paces := []time.Duration{0, time.Microsecond, time.Millisecond, time.Second, time.Minute, time.Hour}
+		r.pace = paces[r.IntN(len(paces))]
+	}
+	if r.pace > 0 {
+		r.now = r.now.Add(time.Duration(r.Int64N(int64(4 * r.pace))))
+	}
+}
+
+// call is a verb with one to four ops.
+func (r *random) call() (store.Verb, []store.Op) {
+	verb := store.Take
+	if r.IntN(3) == 0 {
+		verb = []store.Verb{store.Check, store.Record, store.Refund}[r.IntN(3)]
+	}
+	n := 1
+	if r.IntN(2) == 0 {
+		n = 1 + r.IntN(4)
+	}
+	ops := make([]store.Op, n)
+	for i, at := range r.Perm(len(r.names))[:n] {
+		ops[i] = r.op(r.names[at])
+	}
+	return verb, ops
+}
+
+func (r *random) op(name string) store.Op {
+	limit := r.limits[name]
+	if limit.Quota > 0 && r.IntN(10) == 0 { // another quota in the same space, as for another plan
+		other := *limit
+		other.Quota += 5
+		limit = &other
+	}
+	key := r.IntN(1 << r.IntN(12)) // some keys often, many seldom
+	op := hit(name, limit, fmt.Sprint("key", key))
+	op.Member = []byte{byte(r.IntN(20))}
+	op.N = r.hits(limit)
+	if r.IntN(4) == 0 {
+		op.Role = []store.Role{store.Shadow, store.Always}[r.IntN(2)]
+	}
+	op.CountDenied = op.Role != store.Always && r.IntN(8) == 0
+	return op
+}
+
+// hits is mostly a few, sometimes none, all, or more than fit.
+func (r *random) hits(l *window.Limit) int64 {
+	most := max(l.Capacity(), 10)
+	switch r.IntN(20) {
+	case 0:
+		return 0
+	case 1:
+		return most
+	case 2:
+		return most + 1
+	case 3:
+		return r.Int64N(most)
+	default:
+		return 1 + r.Int64N(max(1, most/6))
+	}
+}

@@ -1,0 +1,144 @@
+package storetest
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Model is the contract in its plainest form: one map under one lock, which
+// forgets nothing by itself. It is what other stores are compared with.
+type Model struct {
+	mu     sync.Mutex
+	now    window.Instant
+	states map[address]window.State // nil when closed
+	seed   maphash.Seed
+}
+
+type address struct{ space, key string }
+
+// NewModel is an empty model, at the instant 0.
+func NewModel() Opened {
+	m := &Model{states: make(map[address]window.State), seed: maphash.MakeSeed()}
+	return Opened{Store: m, Set: m.set}
+}
+
+func (m *Model) set(now window.Instant) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = now
+}
+
+// Do implements [store.Store].
+func (m *Model) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.ready(ctx); err != nil {
+		return err
+	}
+	seen := make(map[address]bool)
+	for i := range ops {
+		at := addressOf(&ops[i])
+		if seen[at] {
+			return store.ErrRepeated
+		}
+		seen[at] = true
+	}
+	// In a take all enforcing ops are asked before any is counted.
+	admitted := true
+	for i := range ops {
+		op := &ops[i]
+		op.Result = m.apply(store.Check, op)
+		if verb == store.Take && op.Role == store.Enforce {
+			admitted = admitted && op.Result.Allowed
+		}
+	}
+	for i := range ops {
+		switch op := &ops[i]; {
+		case verb == store.Take && op.Role == store.Always:
+			op.Result = m.apply(store.Record, op)
+		case verb == store.Take:
+			m.take(op, admitted)
+		default:
+			op.Result = m.apply(verb, op)
+		}
+	}
+	return nil
+}
+
+// take counts op, which has been checked, if it fits and the others allow it.
+func (m *Model) take(op *store.Op, admitted bool) {
+	own := op.Result
+	switch {
+	case own.Allowed && (admitted || op.Role == store.Shadow):
+		op.Result = m.apply(store.Take, op)
+	case op.CountDenied:
+		r := m.apply(store.Record, op)
+		r.Allowed, r.RetryAfter = own.Allowed, own.RetryAfter
+		if later := m.apply(store.Check, op); !own.Allowed && !later.Allowed {
+			r.RetryAfter = later.RetryAfter
+		}
+		op.Result = r
+	}
+}
+
+// apply runs verb for op alone.
+func (m *Model) apply(verb store.Verb, op *store.Op) (r window.Result) {
+	at := addressOf(op)
+	state := slices.Clone(m.states[at])
+	hits := window.Hits{N: op.N, Member: maphash.Bytes(m.seed, op.Member)}
+	switch verb {
+	case store.Check:
+		return op.Limit.Check(state, m.now, hits)
+	case store.Take:
+		state, r = op.Limit.Take(state, m.now, hits)
+	case store.Record:
+		state, r = op.Limit.Record(state, m.now, hits)
+	case store.Refund:
+		state, r = op.Limit.Refund(state, m.now, hits)
+	}
+	m.states[at] = state
+	return r
+}
+
+// Peek implements [store.Store].
+func (m *Model) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.ready(ctx); err != nil {
+		return nil, m.now, err
+	}
+	return slices.Clone(m.states[addressOf(op)]), m.now, nil
+}
+
+// Forget implements [store.Store].
+func (m *Model) Forget(ctx context.Context, op *store.Op) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.ready(ctx); err != nil {
+		return err
+	}
+	delete(m.states, addressOf(op))
+	return nil
+}
+
+// Close implements [store.Store].
+func (m *Model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.states = nil
+	return nil
+}
+
+func (m *Model) ready(ctx context.Context) error {
+	if m.states == nil {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}
+
+func addressOf(op *store.Op) address { return address{op.Space.ID, string(op.Key)} }
