@@ -1,0 +1,118 @@
+package replay
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// tallies counts decisions by rule.
+type tallies struct {
+	rules []*tally
+	named map[string]*tally
+	seed  maphash.Seed
+}
+
+type tally struct {
+	Tally
+	verdict     bool
+	seen        map[uint64]struct{} // hashes of keys
+	denied      map[string]*int64   // by key
+	first, last window.Instant      // of denials
+}
+
+func newTallies(rules *rule.Set) tallies {
+	ts := tallies{named: make(map[string]*tally, rules.Len()), seed: maphash.MakeSeed()}
+	for i := range rules.Len() {
+		r := rules.Rule(i)
+		t := &tally{
+			Tally:   Tally{Name: r.Name},
+			verdict: r.Kind() == rule.Verdict,
+			seen:    make(map[uint64]struct{}),
+			denied:  make(map[string]*int64),
+		}
+		ts.rules = append(ts.rules, t)
+		ts.named[r.Name] = t
+	}
+	return ts
+}
+
+// add counts one decision, which was made at now.
+func (ts *tallies) add(d *weir.Decision, now window.Instant) {
+	for i := range d.Limits {
+		u := &d.Limits[i]
+		t := ts.named[u.Rule]
+		t.Matched++
+		// A key with hits in its window has been seen.
+		if u.Before == 0 {
+			t.seen[maphash.String(ts.seed, u.Key)] = struct{}{}
+		}
+		if u.Allowed {
+			t.Allowed++
+		} else {
+			t.deny(now)
+			t.denyKey(u.Key)
+		}
+	}
+	if d.Rule == "" {
+		return
+	}
+	t := ts.named[d.Rule]
+	t.Decided++
+	if t.verdict {
+		t.Matched++
+		if d.Allowed {
+			t.Allowed++
+		} else {
+			t.deny(now)
+		}
+	}
+}
+
+func (t *tally) deny(now window.Instant) {
+	if t.Denied == 0 {
+		t.first, t.last = now, now
+	}
+	t.first, t.last = min(t.first, now), max(t.last, now)
+	t.Denied++
+}
+
+func (t *tally) denyKey(key string) {
+	n := t.denied[key]
+	if n == nil {
+		n = new(int64)
+		t.denied[strings.Clone(key)] = n // key shares the memory of a block
+	}
+	*n++
+}
+
+// report makes the numbers final, with the top keys of each rule.
+func (ts *tallies) report(top int) []Tally {
+	report := make([]Tally, len(ts.rules))
+	for i, t := range ts.rules {
+		final := t.Tally
+		final.Keys = int64(len(t.seen))
+		final.TopDenied = t.topDenied(top)
+		if t.Denied > 0 {
+			final.FirstDenied, final.LastDenied = t.first.Time(), t.last.Time()
+		}
+		report[i] = final
+	}
+	return report
+}
+
+func (t *tally) topDenied(top int) []DeniedKey {
+	keys := make([]DeniedKey, 0, len(t.denied)) // an empty list in JSON, not null
+	for key, n := range t.denied {
+		keys = append(keys, DeniedKey{key, *n})
+	}
+	slices.SortFunc(keys, func(a, b DeniedKey) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
+	})
+	return keys[:min(max(top, 0), len(keys))]
+}
