@@ -85,7 +85,10 @@ func fill(values []string, set *rule.Set, attributes []Attribute) []string {
 // build makes one op for each rule that counts.
 func (c *call) build() error {
 	for _, i := range c.matched {
-		if c.rules.Rule(i).Kind() == rule.Verdict {
+		if r := c.rules.Rule(i); r.Kind() == rule.Verdict {
+			if r.Mode == rule.Shadow {
+				continue
+			}
 			c.verdict = i
 			break
 		}
