@@ -38,19 +38,13 @@ func (f Fault) Error() string {
 	if f.Rule != "" {
 		fmt.Fprintf(&b, "rule %q: ", f.Rule)
 	}
-	b.WriteString(f.Problem)
+	b.WriteString(strings.Map(printable, f.Problem))
 	if strings.TrimSpace(f.Source) == "" {
 		return b.String()
 	}
 	line, at := part(f.Source, f.Column-1)
 	b.WriteByte('\n')
-	for _, r := range line {
-		// What moves a terminal's cursor must not reach it.
-		if r != '\t' && !unicode.IsPrint(r) {
-			r = unicode.ReplacementChar
-		}
-		b.WriteRune(r)
-	}
+	b.WriteString(strings.Map(printable, string(line)))
 	b.WriteByte('\n')
 	for _, r := range line[:at] {
 		if r != '\t' {
@@ -60,6 +54,15 @@ func (f Fault) Error() string {
 	}
 	b.WriteByte('^')
 	return b.String()
+}
+
+// printable is r, or a sign in its place: what moves a terminal's cursor must
+// not reach it.
+func printable(r rune) rune {
+	if r != '\t' && !unicode.IsPrint(r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 // part is what of a line is shown for a fault at a character of it, and where

@@ -101,7 +101,7 @@ func (p *pass) listFile(name string, n *node) {
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		p.fault(n, "list %q: file %s: %v; the path is taken from where the rules file is", name, path, err)
+		p.fault(n, "list %q: file %q: %v; the path is taken from where the rules file is", name, path, err)
 		return
 	}
 	shown := beside(p.name, path)

@@ -3,7 +3,7 @@ package rulefile
 import (
 	"fmt"
 	"slices"
-	"strconv"
+
 	"strings"
 )
 
@@ -82,5 +82,3 @@ func sorted[V any](m map[string]V) []string {
 	slices.Sort(names)
 	return names
 }
-
-func quote(s string) string { return strconv.Quote(s) }

@@ -1,0 +1,146 @@
+package rulefile_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/window"
+)
+
+func TestLoadReadsListFilesBesideTheRulesFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	elsewhere := filepath.Join(t.TempDir(), "crew.txt")
+	src := "lists: {a: {file: lists/a.txt}, crew: {file: " + elsewhere + "}}\n" +
+		"rules: [{name: r, when: {who: {in: a}}, then: deny}]\n"
+	write(t, filepath.Join(dir, "rules.yaml"), src)
+	write(t, filepath.Join(dir, "lists", "a.txt"), "mallory\n")
+	write(t, elsewhere, "carol\n")
+
+	f, err := rulefile.Load(filepath.Join(dir, "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Join(dir, "lists", "a.txt"), elsewhere}
+	if !slices.Equal(f.Lists, want) {
+		t.Errorf("got lists %v, want %v", f.Lists, want)
+	}
+	if f.Zone != time.UTC {
+		t.Errorf("got zone %v, want UTC", f.Zone)
+	}
+	test := f.Set.Rule(0).When[0].Test
+	if !test.Holds("mallory") || test.Holds("carol") {
+		t.Errorf("got a list that holds mallory: %v, carol: %v, want only mallory", test.Holds("mallory"), test.Holds("carol"))
+	}
+}
+
+func TestLoadNamesTheFileThatIsMissing(t *testing.T) {
+	t.Parallel()
+	_, err := rulefile.Load(filepath.Join(t.TempDir(), "rules.yaml"))
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "rules.yaml") {
+		t.Errorf("got %v, want that rules.yaml does not exist", err)
+	}
+}
+
+func TestListFilesAreRefusedWithoutAWayToReadThem(t *testing.T) {
+	t.Parallel()
+	_, err := rulefile.Parse("rules.yaml", []byte("lists: {a: {file: a.txt}}\nrules: []"), nil)
+	var faults rulefile.Faults
+	if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != 1 || faults[0].Column != 19 {
+		t.Errorf("got %v, want one fault at 1:19", err)
+	}
+}
+
+func TestOutcomesBecomeJSON(t *testing.T) {
+	t.Parallel()
+	f, err := rulefile.Load("testdata/all.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := f.Set.Outcome("puzzle")
+	want := `{"kind":"image","tries":3,"hints":["corner",null,1.5],"on":true}`
+	if string(o.Body) != want || o.Status != 429 {
+		t.Errorf("got %d %s, want 429 %s", o.Status, o.Body, want)
+	}
+}
+
+func TestFaultsHaveTheirPartsApart(t *testing.T) {
+	t.Parallel()
+	_, err := rulefile.Parse("dir/rules.yaml", []byte("rules:\n  - name: a\n    limit: -1\n    window: 1h\n"), nil)
+	var faults rulefile.Faults
+	if !errors.As(err, &faults) || len(faults) != 1 {
+		t.Fatalf("got %v, want one fault", err)
+	}
+	want := rulefile.Fault{
+		File: "dir/rules.yaml", Line: 3, Column: 12, Rule: "a",
+		Problem: "limit is -1, want a whole number from 0 to 2^53-1", Source: "    limit: -1",
+	}
+	if faults[0] != want {
+		t.Errorf("got %+v, want %+v", faults[0], want)
+	}
+}
+
+func TestExampleIsWhole(t *testing.T) {
+	t.Parallel()
+	f, err := rulefile.Parse("weir.yaml", rulefile.Example(), nil)
+	if err != nil {
+		t.Fatalf("got\n%v\nwant no fault", err)
+	}
+	if n := f.Set.Len(); n < 3 || n > 6 {
+		t.Errorf("got %d rules, want 3 to 6", n)
+	}
+	if err := validate(t, rulefile.Example()); err != nil {
+		t.Errorf("got %v, want a valid file", err)
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"1us": time.Microsecond, "5ms": 5 * time.Millisecond, "0.5s": time.Second / 2,
+		"1h30m": 90 * time.Minute, "7d": 168 * time.Hour, "2w": 336 * time.Hour, "1.5d": 36 * time.Hour,
+		"1w1d1h1m1s": 193*time.Hour + 61*time.Second, "36500d": window.MaxLength,
+	} {
+		if got, err := rulefile.ParseDuration(text); err != nil || got != want {
+			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "1", "h", "-1h", "+1h", "1 h", "1h ", "1H", "1y", "1.h", ".5h", "1e3s", "0s", "0.5us", "1ns",
+		"36501d", "5300w", "99999999999999999999h", "36500d1us", "1h30",
+	} {
+		if got, err := rulefile.ParseDuration(text); err == nil {
+			t.Errorf("%q: got %v, want an error", text, got)
+		}
+	}
+}
+
+func TestSuggestedZonesExist(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("zones.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(src)) {
+		if _, err := time.LoadLocation(name); err != nil {
+			t.Errorf("got %v, want zone %s", err, name)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
