@@ -20,6 +20,8 @@ type RuleExplanation struct {
 	Rule    string
 	Kind    rule.Kind
 	Matched bool
+	// Shadow says that the rule only watches.
+	Shadow bool
 	// Reasons say why the rule did not match, or was not reached.
 	Reasons []string
 	// Usage are the rule's numbers, where it matched and counts.
@@ -46,7 +48,8 @@ func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
 			matched, reasons = false, []string{"not reached: " + c.rules.Rule(c.verdict).Name + " decided before"}
 		}
 		x.Rules[i] = RuleExplanation{
-			Rule: ru.Name, Kind: ru.Kind(), Matched: matched, Reasons: reasons, Usage: numbers[ru.Name],
+			Rule: ru.Name, Kind: ru.Kind(), Matched: matched, Shadow: ru.Mode == rule.Shadow,
+			Reasons: reasons, Usage: numbers[ru.Name],
 		}
 	}
 	return x, nil

@@ -120,6 +120,8 @@ func (s *scene) explain(t *testing.T, line string, req weir.Request) string {
 		switch {
 		case r.Usage != nil:
 			fmt.Fprintf(&out, "\n    + %s: %s", r.Rule, numbers(*r.Usage))
+		case r.Matched && r.Shadow:
+			fmt.Fprintf(&out, "\n    + %s: would decide", r.Rule)
 		case r.Matched:
 			fmt.Fprintf(&out, "\n    + %s: decides", r.Rule)
 		default:
