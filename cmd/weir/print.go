@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// The service's JSON, as far as it is printed. Numbers that an answer may lack
+// are pointers.
+type (
+	request struct {
+		Attributes map[string]string `json:"attributes"`
+		Hits       int64             `json:"hits"`
+	}
+	decision struct {
+		Allowed    bool     `json:"allowed"`
+		Outcome    string   `json:"outcome"`
+		Rule       string   `json:"rule"`
+		RetryAfter seconds  `json:"retry_after"`
+		Limits     []usage  `json:"limits"`
+		Triggered  []string `json:"triggered"`
+		Degraded   bool     `json:"degraded"`
+	}
+	usage struct {
+		Rule       string  `json:"rule"`
+		Kind       string  `json:"kind"`
+		Shadow     bool    `json:"shadow"`
+		Key        string  `json:"key"`
+		Quota      *int64  `json:"quota"`
+		Used       int64   `json:"used"`
+		Remaining  *int64  `json:"remaining"`
+		ResetAfter seconds `json:"reset_after"`
+		Series     []struct {
+			Start time.Time `json:"start"`
+			Hits  int64     `json:"hits"`
+		} `json:"series"`
+	}
+	explanation struct {
+		Decision decision `json:"decision"`
+		Rules    []struct {
+			Rule    string   `json:"rule"`
+			Matched bool     `json:"matched"`
+			Reasons []string `json:"reasons"`
+		} `json:"rules"`
+	}
+)
+
+// seconds is a duration as the API writes it; negative is never.
+type seconds float64
+
+func (s seconds) String() string {
+	if s < 0 {
+		return "never"
+	}
+	return time.Duration(float64(s) * float64(time.Second)).Round(time.Millisecond).String()
+}
+
+// show prints an answer as it came, or for people.
+func (c *client) show(cmd *cobra.Command, answer []byte, print func(io.Writer)) error {
+	if c.json {
+		_, err := cmd.OutOrStdout().Write(answer)
+		return err
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	print(w)
+	return w.Flush()
+}
+
+func (d *decision) print(w io.Writer) {
+	switch {
+	case d.Allowed && d.Rule == "":
+		fmt.Fprintln(w, "allowed")
+	case d.Allowed:
+		fmt.Fprintf(w, "allowed by %s\n", d.Rule)
+	default:
+		fmt.Fprintf(w, "%s by %s, %s\n", verdict(d.Outcome), d.Rule, wait(d.RetryAfter))
+	}
+	if d.Degraded {
+		fmt.Fprintln(w, "degraded: the store could not answer, the rules' on_outage decided")
+	}
+	if len(d.Triggered) > 0 {
+		fmt.Fprintf(w, "triggered: %s\n", strings.Join(d.Triggered, ", "))
+	}
+	printUsages(w, d.Limits)
+}
+
+func verdict(outcome string) string {
+	if outcome == "deny" {
+		return "denied"
+	}
+	return outcome
+}
+
+func wait(retry seconds) string {
+	if retry <= 0 {
+		return "waiting will not help"
+	}
+	return "retry after " + retry.String()
+}
+
+func printUsages(w io.Writer, list []usage) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "RULE\tKEY\tUSED\tQUOTA\tLEFT\tRESETS IN")
+	for _, u := range list {
+		name := u.Rule
+		if u.Shadow {
+			name += " (shadow)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v\n", name, u.Key, u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter)
+	}
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
+}
+
+func (u *usage) print(w io.Writer) {
+	printUsages(w, []usage{*u})
+	if len(u.Series) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nFROM\tHITS")
+	for _, cell := range u.Series {
+		if cell.Hits > 0 {
+			fmt.Fprintf(w, "%s\t%d\n", cell.Start.Format(time.RFC3339), cell.Hits)
+		}
+	}
+}
+
+func (e *explanation) print(w io.Writer) {
+	e.Decision.print(w)
+	fmt.Fprintln(w, "\nRULE\tMATCHES\tWHY")
+	for _, r := range e.Rules {
+		matches := "no"
+		if r.Matched {
+			matches = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Rule, matches, strings.Join(r.Reasons, "; "))
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/rulefile"
+)
+
+func newReplay() *cobra.Command {
+	var rules, format string
+	var asJSON bool
+	top := replay.DefaultTop
+	cmd := &cobra.Command{
+		Use:   "replay --rules FILE [LOG…]",
+		Short: "Run an access log through rules, on the log's own clock",
+		Long: `Run access logs through rules, on the logs' own clock, and say what the rules
+would have done. Logs are read in the order given, the standard input without
+any or for "-"; gzip is unpacked. Lines that cannot be read are counted and shown.
+
+A line is a request with the attributes ip, method, path (without the query),
+query, status, bytes, referer, agent and host.`,
+		Example: `  weir replay --rules rules.yaml access.log.2.gz access.log
+  zcat access.log.*.gz | weir replay --rules rules.yaml --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "combined" {
+				return &usageError{fmt.Sprintf("--format %q: want combined", format)}
+			}
+			file, err := rulefile.Load(rules)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				args = []string{"-"}
+			}
+			logs := make([]replay.Log, len(args))
+			for i, name := range args {
+				logs[i] = replay.File(name)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			line := newProgressLine(cmd.ErrOrStderr())
+			report, err := replay.Run(ctx, file.Set, logs, replay.WithTop(top), replay.WithProgress(line.show))
+			if err != nil {
+				line.end()
+				return err
+			}
+			line.done(report.Lines)
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+			}
+			return report.WriteText(cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&rules, "rules", "", "rules `file`")
+	f.StringVar(&format, "format", "combined", "how the log is written; the common format is part of combined")
+	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
+	f.IntVar(&top, "top", top, "how many denied keys of each rule to list")
+	complete(cmd, "format", []string{"combined"})
+	if err := cmd.MarkFlagRequired("rules"); err != nil {
+		panic(err) // there is no such flag: a slip of this package
+	}
+	return cmd
+}
+
+// progressLine is a line that says how far a replay has come. It is rewritten
+// in place, a few times a second, and only on a terminal.
+type progressLine struct {
+	out      io.Writer
+	terminal bool
+	began    time.Time
+	shown    time.Time
+}
+
+func newProgressLine(out io.Writer) *progressLine {
+	p := &progressLine{out: out, began: time.Now()}
+	if f, ok := out.(*os.File); ok {
+		info, err := f.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+func (p *progressLine) show(at replay.Progress) {
+	if now := time.Now(); p.terminal && now.Sub(p.shown) > 100*time.Millisecond {
+		p.shown = now
+		fmt.Fprintf(p.out, "\r\x1b[K%s: %d lines, %d bad", at.Log, at.Lines, at.Bad)
+	}
+}
+
+// end leaves the terminal's line as it was before.
+func (p *progressLine) end() {
+	if p.terminal {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}
+
+func (p *progressLine) done(lines int64) {
+	p.end()
+	took := time.Since(p.began)
+	fmt.Fprintf(p.out, "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
+}
