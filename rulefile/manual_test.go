@@ -1,0 +1,70 @@
+package rulefile_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/rulefile"
+)
+
+// TestManual holds docs/rules.md to the parser: a yaml block is a rules file
+// without fault, one that says so has the faults in the block behind it.
+func TestManual(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("../docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := fenced(string(src))
+	faulty, lists := 0, ""
+	for _, b := range blocks {
+		if b.mark == "" && strings.HasPrefix(b.text, "# from the gateway") {
+			lists = b.text // what list files hold
+		}
+	}
+	for i, b := range blocks {
+		_, err := rulefile.Parse("rules.yaml", []byte(b.text), func(string) ([]byte, error) { return []byte(lists), nil })
+		switch b.mark {
+		case "yaml":
+			if err != nil {
+				t.Errorf("line %d: got\n%v\nwant no fault", b.line, err)
+			} else if err := validate(t, []byte(b.text)); err != nil {
+				t.Errorf("line %d: got %v, want a valid file", b.line, err)
+			}
+		case "yaml fault":
+			faulty++
+			var faults rulefile.Faults
+			if !errors.As(err, &faults) || i+1 == len(blocks) || err.Error()+"\n" != blocks[i+1].text {
+				t.Errorf("line %d: got\n%v\nwant the text that follows", b.line, err)
+			}
+		}
+	}
+	if faulty == 0 || lists == "" || len(blocks) < 10 {
+		t.Errorf("got %d blocks, %d with faults, list file %q, want a manual", len(blocks), faulty, lists)
+	}
+}
+
+// block is a fenced block of a manual, with what stands behind its fence.
+type block struct {
+	mark, text string
+	line       int
+}
+
+func fenced(text string) (blocks []block) {
+	inside := false
+	for i, line := range strings.SplitAfter(text, "\n") {
+		mark, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case fence && !inside:
+			blocks = append(blocks, block{mark: mark, line: i + 1})
+			inside = true
+		case fence:
+			inside = false
+		case inside:
+			blocks[len(blocks)-1].text += line
+		}
+	}
+	return blocks
+}
