@@ -72,12 +72,9 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 
 // problem is what a service answered in place of an answer.
 func problem(resp *http.Response, answer []byte) error {
-	var p struct{ Field, Detail string }
+	var p struct{ Detail string }
 	if err := json.Unmarshal(answer, &p); err != nil || p.Detail == "" {
 		return fmt.Errorf("%s answered %s", resp.Request.URL, resp.Status)
-	}
-	if p.Field != "" {
-		return fmt.Errorf("%s: %s", p.Field, p.Detail)
 	}
 	return errors.New(p.Detail)
 }

@@ -53,6 +53,9 @@ func appendExplanation(b []byte, e *weir.RuleExplanation) []byte {
 	b = appendText(append(b, `{"rule":`...), e.Rule)
 	b = appendText(append(b, `,"kind":`...), kindName(e.Kind))
 	b = appendBool(append(b, `,"matched":`...), e.Matched)
+	if e.Shadow {
+		b = append(b, `,"shadow":true`...)
+	}
 	b = appendTexts(append(b, `,"reasons":`...), e.Reasons)
 	if e.Usage != nil {
 		b = append(appendUsage(append(b, `,"usage":{`...), e.Usage), '}')

@@ -55,7 +55,7 @@ func appendUsage(b []byte, u *weir.Usage) []byte {
 	if u.Remaining != window.Unlimited {
 		b = appendInt(append(b, `,"remaining":`...), u.Remaining)
 	}
-	if u.RetryAfter != 0 {
+	if u.Kind == rule.Limit && u.RetryAfter != 0 {
 		b = appendSeconds(append(b, `,"retry_after":`...), u.RetryAfter)
 	}
 	return appendSeconds(append(b, `,"reset_after":`...), u.ResetAfter)

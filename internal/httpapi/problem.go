@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/store"
@@ -13,8 +14,8 @@ import (
 // Problem is an answer that says why there is no decision, as RFC 9457 writes
 // it. Nothing was counted for a request that is answered with one.
 type Problem struct {
-	// Status is the HTTP status; Detail says what is wrong and what was
-	// expected.
+	// Status is the HTTP status; Detail says what is wrong with Field, and
+	// what was expected. The answer's detail names the field first.
 	Status int
 	Detail string
 
@@ -63,7 +64,7 @@ func (p *Problem) append(b []byte) []byte {
 	b = appendText(append(b, `{"type":`...), kind)
 	b = appendText(append(b, `,"title":`...), http.StatusText(p.Status))
 	b = fmt.Appendf(b, `,"status":%d`, p.Status)
-	b = appendText(append(b, `,"detail":`...), p.Detail)
+	b = appendText(append(b, `,"detail":`...), p.Error())
 	if p.Field != "" {
 		b = appendText(append(b, `,"field":`...), p.Field)
 	}
@@ -101,12 +102,13 @@ func problemOf(err error) *Problem {
 	if errors.As(err, &input) {
 		return &Problem{Status: http.StatusBadRequest, Field: input.Field, Detail: input.Problem}
 	}
+	status := http.StatusInternalServerError
 	for _, row := range statuses {
 		if errors.Is(err, row.err) {
-			return &Problem{Status: row.status, Detail: err.Error()}
+			status = row.status
 		}
 	}
-	return &Problem{Status: http.StatusInternalServerError, Detail: err.Error()}
+	return &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: ")}
 }
 
 // malformed is f, found in src, as an answer.

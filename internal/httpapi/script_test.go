@@ -1,0 +1,108 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// start is when every script begins.
+var start = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
+
+// bench is an API over the rules of a script, with a clock that the script
+// moves.
+type bench struct {
+	api *httpapi.API
+	now time.Time
+}
+
+// newBench is an API over the rules of a YAML text.
+func newBench(t testing.TB, rules string) *bench {
+	t.Helper()
+	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{now: start}
+	clock := memstore.WithClock(func() window.Instant { return window.At(b.now) })
+	engine, err := weir.NewEngine(file.Set, weir.WithStore(memstore.New(clock)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.api = httpapi.New(engine, func() httpapi.Source {
+		return httpapi.Source{File: "rules.yaml", Hash: "c0ffee", Loaded: start}
+	})
+	return b
+}
+
+// call makes a call that is written as a method and a URL, headers, and a body
+// after them, and writes the answer in the same way.
+func (b *bench) call(t *testing.T, text string) string {
+	t.Helper()
+	first, rest, _ := strings.Cut(text, "\n")
+	method, url, _ := strings.Cut(first, " ")
+	headers := http.Header{}
+	for rest != "" {
+		line, after, _ := strings.Cut(rest, "\n")
+		name, value, ok := strings.Cut(line, ": ")
+		if !ok || strings.ContainsAny(name, `{"`) {
+			break
+		}
+		headers.Add(name, value)
+		rest = after
+	}
+	req := httptest.NewRequest(method, url, strings.NewReader(rest))
+	req.Header = headers
+	w := httptest.NewRecorder()
+	b.api.ServeHTTP(w, req)
+
+	var out strings.Builder
+	fmt.Fprintf(&out, "%d", w.Code)
+	var names []string
+	for name := range w.Header() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&out, "\n%s: %s", name, w.Header().Get(name))
+	}
+	return strings.TrimSpace(out.String()+"\n"+w.Body.String()) + "\n"
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
+		t.Parallel()
+		var b *bench
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "rules":
+				b = newBench(t, d.Input)
+				return ""
+			case "call":
+				return b.call(t, d.Input)
+			case "wait":
+				wait, err := time.ParseDuration(d.CmdArgs[0].Key)
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				b.now = b.now.Add(wait)
+				return ""
+			}
+			d.Fatalf(t, "no such command: %s", d.Cmd)
+			return ""
+		})
+	})
+}
