@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/weirhq/weir/window"
@@ -19,7 +20,7 @@ func (p *pass) fields(n *node, known []string) map[string]*node {
 	for _, e := range p.unique(n) {
 		key := e.key.text
 		f[key] = e.value
-		if !contains(known, key) {
+		if !slices.Contains(known, key) {
 			p.fault(e.key, "%s", unknown("key", key, known))
 		}
 	}
@@ -142,10 +143,8 @@ func (p *pass) choice(n *node, names []string) int {
 	if n == nil {
 		return 0
 	}
-	for i, name := range names {
-		if n.text == name {
-			return i
-		}
+	if i := slices.Index(names, n.text); i >= 0 {
+		return i
 	}
 	if n.isScalar() {
 		p.fault(n, "%s", unknown(n.label, n.text, names))
@@ -161,13 +160,4 @@ func (n *node) orEmpty() string {
 		return "empty"
 	}
 	return n.String()
-}
-
-func contains(names []string, name string) bool {
-	for _, s := range names {
-		if s == name {
-			return true
-		}
-	}
-	return false
 }

@@ -144,3 +144,24 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+func TestReadingIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		src  string
+		want string
+	}{
+		"size":               {strings.Repeat("# a comment\n", 2<<20), "the file has 24 MiB, want at most 16"},
+		"faults":             {"rules:\n" + strings.Repeat("  - 5\n", 5000), "a rule is 5, want a table"},
+		"indent":             {"a:\n" + strings.Repeat(" ", 2000) + "b: c\n", "nested too deep"},
+		"dashes":             {strings.Repeat("- ", 100_000), "nested too deep"},
+		"brackets":           {strings.Repeat("{a: [", 100_000), "nested too deep"},
+		"dashes in brackets": {"[" + strings.Repeat("- ", 100_000), "a dash within brackets"},
+	} {
+		_, err := rulefile.Parse("rules.yaml", []byte(c.src), nil)
+		var faults rulefile.Faults
+		if !errors.As(err, &faults) || len(faults) > 1000 || !strings.Contains(faults[0].Problem, c.want) {
+			t.Errorf("%s: got %d faults, %.200v, want at most 1000 with %q", name, len(faults), err, c.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (p *pass) window(n *node, zone *time.Location) window.Window {
 		return window.Window{}
 	case n.kind == aTable:
 		return p.windowTable(n, zone)
-	case contains(periods, n.text):
+	case slices.Contains(periods, n.text):
 		return window.Calendar(p.period(n), zone)
 	}
 	return window.Sliding(p.duration(n, periods))
