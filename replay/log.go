@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -59,13 +60,21 @@ func read(ctx context.Context, logs []Log, out chan<- block) {
 			}
 		}
 		if err := l.read(buffer, send); err != nil {
-			send(block{err: fmt.Errorf("%s: %w", l.Name, err)})
+			send(block{err: l.named(err)})
 			return
 		}
 		if ctx.Err() != nil {
 			return
 		}
 	}
+}
+
+// named is err with the log's name, which those of files have already.
+func (l Log) named(err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", l.Name, err)
 }
 
 func (l Log) read(buffer []byte, send func(block) bool) error {
@@ -102,7 +111,7 @@ func (l Log) read(buffer []byte, send func(block) bool) error {
 			return ignoreEOF(err)
 		}
 		if kept = copy(buffer, text[whole:]); kept == len(buffer) {
-			if !send(block{text: excerpt(string(buffer[:excerptLength+1])), cut: true}) {
+			if !send(block{text: string(buffer[:excerptLength+1]), cut: true}) {
 				return nil
 			}
 			kept, skip = 0, true
