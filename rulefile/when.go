@@ -21,6 +21,9 @@ func (p *pass) when(n *node) []rule.Condition {
 	var all []rule.Condition
 	for _, e := range p.unique(n) {
 		c := rule.Condition{Attribute: e.key.text}
+		if c.Attribute == "" {
+			p.fault(e.key, "an attribute has no name, want text before the colon")
+		}
 		if t := e.value.get("trim"); t != nil {
 			c.Trim = p.yes(t)
 		}
