@@ -1,0 +1,51 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/store/storetest"
+	"github.com/weirhq/weir/window"
+)
+
+// connect is a client of the server at addr, which ends with the test.
+func connect(t testing.TB, addr string) rueidis.Client {
+	t.Helper()
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+var opened atomic.Int64
+
+// open makes a store with keys of its own and a clock that tests set.
+func open(t testing.TB, c rueidis.Client) storetest.Opened {
+	var now atomic.Int64
+	s := redisstore.New(c,
+		redisstore.WithPrefix(fmt.Sprint("t", opened.Add(1))),
+		redisstore.WithClock(func() window.Instant { return window.Instant(now.Load()) }))
+	t.Cleanup(func() { s.Close() })
+	return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	storetest.Run(t, func(t testing.TB) storetest.Opened { return open(t, c) })
+}
+
+func TestAgreesWithTheModel(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	for seed := range uint64(4) {
+		storetest.Compare(t, open(t, c), storetest.NewModel(), seed, 2500)
+	}
+}

@@ -1,0 +1,211 @@
+-- Distinct members, the one used last at the end. State: version, kind, mark
+-- of the period (0 in a sliding window), whether the members are elsewhere;
+-- then 17 bytes a member: fingerprint, date, uses.
+--
+-- More than a few members are kept in a sorted set beside the state, by date,
+-- and those with more than one use also in a hash: 8-byte fingerprints without
+-- anything else. The score is the date after EPOCH, where there is room for
+-- 16ths of a microsecond; they keep members of one microsecond in order.
+local FEW = 64
+local EPOCH = 1577836800000000 -- 2020-01-01
+local MOST_USES = 2047
+
+-- find is where the member's record starts in the packed state, or nil.
+local function find(o)
+  local at = string.find(o.v, o.member, o.s, true)
+  while at and (at - o.s) % 17 ~= 0 do at = string.find(o.v, o.member, at + 1, true) end
+  return at
+end
+
+local function inside(o)
+  if o.count == 0 then return false end
+  if not o.set then return find(o) ~= nil end
+  local score = call('ZSCORE', o.set, o.member)
+  return score and floor(score) + EPOCH > o.edge
+end
+
+local function look_members(o, n)
+  local used, quota = o.count, o.quota
+  if n == 0 or used < quota or inside(o) then return used, 0 end
+  if quota == 0 then return used, NEVER end
+  if not o.sliding then return used, o.mark + o.w end
+  local oldest = used - quota -- those that leave before one fits, less one
+  if not o.set then return used, up('<I7', o.v, o.s + oldest * 17 + 8) + o.w end
+  oldest = call('ZCARD', o.set) - used + oldest
+  oldest = call('ZRANGE', o.set, oldest, oldest, 'WITHSCORES')
+  return used, floor(oldest[2]) + EPOCH + o.w
+end
+
+-- spread moves the packed members into a sorted set and a hash.
+local function spread(o)
+  call('DEL', o.keys[1], o.keys[2])
+  o.set, o.hash = o.keys[1], o.keys[2]
+  local last, score
+  for s = o.s, #o.v, 17 do
+    local member = cut(o.v, s, s + 7)
+    local date, uses = up('<I7I2', o.v, s + 8)
+    date = date - EPOCH
+    score = last == date and floor(score + 0.0625) == date and score + 0.0625 or date
+    last = date
+    call('ZADD', o.set, score, member)
+    if uses > 1 then call('HSET', o.hash, member, uses) end
+  end
+  o.score, o.v = score, ''
+end
+
+local function drop_oldest(o, n)
+  local old = call('ZRANGE', o.set, 0, n - 1)
+  call('ZREM', o.set, unpack(old))
+  call('HDEL', o.hash, unpack(old))
+end
+
+local function add_to_set(o)
+  local out = call('ZCARD', o.set) - o.count
+  local uses = 1
+  if inside(o) then
+    uses = math.min((call('HGET', o.hash, o.member) or 1) + 1, MOST_USES)
+  else
+    local over = o.count + 1 - o.quota
+    if over > 0 then
+      over = math.min(over, o.count)
+      out, o.count = out + over, o.count - over
+    end
+    o.count = o.count + 1
+  end
+  while out > 0 do -- unpack takes some thousand arguments
+    drop_oldest(o, math.min(out, 1000))
+    out = out - 1000
+  end
+  local score, date = o.score, o.now - EPOCH
+  score = score and floor(score) == date and floor(score + 0.0625) == date and score + 0.0625 or date
+  call('ZADD', o.set, score, o.member)
+  o.score, o.newest = score, o.now
+  if uses > 1 then call('HSET', o.hash, o.member, uses) else call('HDEL', o.hash, o.member) end
+end
+
+local function add_members(o)
+  if o.count == 0 then
+    if o.set then call('DEL', o.set, o.hash) end
+    o.mark, o.set, o.v, o.s = o.next, nil, '', 1
+  end
+  if o.set then return add_to_set(o) end
+  local uses, v, s = 1, o.v, o.s
+  local at = o.count > 0 and find(o)
+  if at then
+    uses = math.min(up('<I2', v, at + 15) + 1, MOST_USES)
+    v = cut(v, s, at - 1) .. cut(v, at + 17)
+  else
+    local over = o.count + 1 - o.quota
+    if over > 0 then
+      over = math.min(over, o.count)
+      s, o.count = s + over * 17, o.count - over
+    end
+    v, o.count = cut(v, s), o.count + 1
+  end
+  o.v, o.s, o.first, o.newest = v .. o.member .. pk('<I7I2', o.now, uses), 1, 1, o.now
+  if o.count > FEW then spread(o) end
+end
+
+local function sub_from_set(o)
+  local uses = tonumber(call('HGET', o.hash, o.member) or 1)
+  if uses == MOST_USES then return true end
+  if uses > 2 then
+    call('HSET', o.hash, o.member, uses - 1)
+  elseif uses == 2 then
+    call('HDEL', o.hash, o.member)
+  else
+    call('ZREM', o.set, o.member)
+    o.count = o.count - 1
+    local last = call('ZRANGE', o.set, -1, -1, 'WITHSCORES')[2]
+    o.score = tonumber(last)
+    o.newest = last and floor(last) + EPOCH
+  end
+end
+
+local function sub_members(o)
+  if not inside(o) then return true end
+  if o.set then return sub_from_set(o) end
+  local at, v = find(o), o.v
+  local uses = up('<I2', v, at + 15)
+  if uses == MOST_USES then return true end
+  if uses > 1 then
+    o.v = cut(v, 1, at + 14) .. pk('<I2', uses - 1) .. cut(v, at + 17)
+    return
+  end
+  v = cut(v, 1, at - 1) .. cut(v, at + 17)
+  o.v, o.count = v, o.count - 1
+  o.newest = #v > o.first and up('<I7', v, #v - 8)
+end
+
+local function save_members(o)
+  if not o.newest then return nil end
+  local head = pk('<BBI7B', 1, o.kind, o.mark, o.set and 1 or 0)
+  return o.set and head or head .. cut(o.v, o.first)
+end
+
+local function expires_members(o)
+  return o.newest and (o.sliding and o.newest or o.mark) + o.w or 0
+end
+
+-- open_members reads a state; next is the mark of a period that starts now.
+local function open_members(kind, v, at, keys, quota, w, next)
+  local member
+  member, p = up('<c8', args, p)
+  local o = {
+    now = at, kind = kind, sliding = kind == 7, quota = quota, w = w, next = next,
+    member = member, keys = keys, set = nil, hash = nil, v = '', s = 1, first = 1,
+    count = 0, mark = 0, newest = false, score = nil, edge = -NEVER,
+    look = look_members, add = add_members, sub = sub_members, expires = expires_members, save = save_members,
+  }
+  if not v then return o end
+  local mark, far = up('<I7B', v, 3)
+  o.mark = mark
+  local count, newest
+  if far == 1 then
+    local last = call('ZRANGE', keys[1], -1, -1, 'WITHSCORES')[2]
+    if not last then return o end -- evicted without its state
+    o.set, o.hash, o.score = keys[1], keys[2], tonumber(last)
+    newest = floor(last) + EPOCH
+  else
+    o.v, o.s, o.first = v, 11, 11
+    newest = up('<I7', v, #v - 8)
+  end
+  if newest > at then at = newest end
+  o.now, o.newest = at, newest
+  if kind == 8 then o.next = at end
+  if kind ~= 7 then
+    if at >= mark + w then return o end
+  else
+    o.edge = at - w
+  end
+  if far == 1 then
+    o.count = call('ZCOUNT', keys[1], o.edge > -NEVER and o.edge - EPOCH + 1 or '-inf', '+inf')
+    return o
+  end
+  local lo, hi = 0, (#v - 10) / 17
+  count = hi
+  while lo < hi do
+    local mid = floor((lo + hi) / 2)
+    if up('<I7', v, 19 + mid * 17) <= o.edge then lo = mid + 1 else hi = mid end
+  end
+  o.s, o.count = 11 + lo * 17, count - lo
+  return o
+end
+
+open[7] = function(v, _, at, keys)
+  local quota, w
+  quota, w, p = up('<I7I7', args, p)
+  return open_members(7, v, at, keys, quota, w, 0)
+end
+
+open[8] = function(v, _, at, keys)
+  local quota, w
+  quota, w, p = up('<I7I7', args, p)
+  return open_members(8, v, at, keys, quota, w, at)
+end
+
+open[9] = function(v, _, at, keys)
+  local quota
+  quota, p = up('<I7', args, p)
+  return open_members(9, v, at, keys, quota, 0, period_end(at))
+end

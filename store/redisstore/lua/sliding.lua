@@ -1,0 +1,137 @@
+-- A log of groups of hits. State: version, kind, number of groups, date of the
+-- newest group, of the oldest, fill of the newest, hits in a full group,
+-- excess; then the dates of all groups but the newest, oldest first. Most takes
+-- change the fixed part only.
+local function look_sliding(o, n)
+  local k, group, quota = o.k, o.group, o.quota
+  local used = k > 0 and (k - 1) * group + o.fill or 0
+  if used > MAX then used = MAX end
+  if n == 0 or used <= quota - n then return used, 0 end
+  if n > quota then return used, NEVER end
+  -- The oldest groups that have to leave, the last of them perhaps not full.
+  local leave = floor((used - (quota - n) - 1) / group) + 1
+  if leave == 1 then return used, o.oldest + o.w end
+  if leave >= k then return used, o.newest + o.w end
+  return used, up('<I7', o.v, o.s + (leave - 1) * 7) + o.w
+end
+
+-- regroup puts the hits into groups of the limit's size, each dated by its
+-- newest hit. The state was left by a limit with another quota or precision.
+local function regroup(o)
+  local v, s, k, group, size = o.v, o.s, o.k, o.group, o.size
+  local over, skip = (k - 1) * group - o.quota + o.fill, 0
+  if over >= size then
+    skip = floor(over / size) * size
+    o.excess = math.min(o.excess + skip, MAX)
+  end
+  local dates, filled = {}, 0
+  for i = 1, k do
+    local hits, date = group, o.newest
+    if i == k then hits = o.fill else date = up('<I7', v, s + (i - 1) * 7) end
+    local skipped = math.min(hits, skip)
+    skip, hits = skip - skipped, hits - skipped
+    while hits > 0 do
+      if filled == 0 then dates[#dates + 1] = date end
+      dates[#dates] = date
+      local part = math.min(hits, size - filled)
+      filled, hits = (filled + part) % size, hits - part
+    end
+  end
+  k = #dates
+  o.k, o.fill, o.newest = k, filled == 0 and size or filled, dates[k] or 0
+  for i = 1, k do dates[i] = pk('<I7', dates[i]) end
+  o.v, o.s = table.concat(dates), 1
+end
+
+local function add_sliding(o, n)
+  if o.k > 0 and o.group ~= o.size then regroup(o) end
+  local size, k, newest = o.size, o.k, o.newest
+  if n > MAX then n = MAX end
+  local over, past, added, drop = -o.quota, n, 0, 0 -- over + past is over the quota
+  if k > 0 then
+    over = (k - 1) * size - o.quota + o.fill
+    local part = size - o.fill
+    if part > n then part = n end
+    if part > 0 then
+      o.fill, newest, n = o.fill + part, o.now, n - part
+    end
+  end
+  if n > 0 then
+    added = floor((n - 1) / size) + 1
+    o.fill = n - (added - 1) * size
+  end
+  -- Past the quota the oldest groups go, as long as what stays fills it.
+  if over + past >= size then
+    drop = floor(over / size) + floor(past / size) + floor((over % size + past % size) / size)
+    if drop > k + added then drop = k + added end
+    o.excess = math.min(o.excess + drop * size, MAX)
+  end
+  o.group, o.k = size, k + added - drop
+  if added == 0 then
+    o.newest, o.s = newest, o.s + drop * 7
+    return
+  end
+  local kept = k > drop and k - drop or 0
+  local dates = kept > 0 and cut(o.v, o.s + drop * 7, o.s + (k - 1) * 7 - 1) .. pk('<I7', newest) or ''
+  if o.k - 1 > kept then dates = dates .. string.rep(pk('<I7', o.now), o.k - 1 - kept) end
+  o.newest, o.v, o.s = o.now, dates, 1
+end
+
+local function sub_sliding(o, n)
+  local eaten = math.min(n, o.excess)
+  o.excess, n = o.excess - eaten, n - eaten
+  local k, group = o.k, o.group
+  if k == 0 or n >= math.min((k - 1) * group + o.fill, MAX) then
+    o.k = 0
+  elseif n < o.fill then
+    o.fill = o.fill - n
+  else
+    n = n - o.fill
+    k = k - 1 - floor(n / group)
+    o.k, o.fill, o.newest = k, group - n % group, up('<I7', o.v, o.s + (k - 1) * 7)
+  end
+end
+
+local function save_sliding(o)
+  local k, s, newest = o.k, o.s, o.newest
+  if k <= 0 then return nil end
+  local oldest, v = newest, ''
+  if k > 1 then
+    oldest, v = up('<I7', o.v, s), cut(o.v, s, s + (k - 1) * 7 - 1)
+  end
+  v = pk('<BBI2I7I7I7I7I7', 1, 1, k, newest, oldest, o.fill, o.group, o.excess) .. v
+  o.v, o.s, o.oldest = v, 40, oldest
+  return v
+end
+
+local function expires_sliding(o)
+  return o.k > 0 and o.newest + o.w or 0
+end
+
+open[1] = function(v, i, at)
+  local quota, w, size
+  quota, w, size, p = up('<I7I7I7', args, p)
+  local k, newest, oldest, fill, group, excess, s = 0, 0, 0, 0, size, 0, 1
+  if v then
+    k, newest, oldest, fill, group, excess, s = up('<I2I7I7I7I7I7', v, i + 2)
+    if newest > at then at = newest end
+    local edge = at - w
+    if newest <= edge then
+      k, excess = 0, 0
+    elseif oldest <= edge then
+      -- Group lo is out, group hi is in; mostly only the oldest is out.
+      local lo, mid, hi = 1, 2, k
+      while hi - lo > 1 do
+        if up('<I7', v, s + (mid - 1) * 7) <= edge then lo = mid else hi = mid end
+        mid = floor((lo + hi) / 2)
+      end
+      s, k, excess = s + lo * 7, k - lo, 0
+      oldest = k > 1 and up('<I7', v, s) or newest
+    end
+  end
+  return {
+    now = at, quota = quota, w = w, size = size, v = v, s = s,
+    k = k, newest = newest, oldest = oldest, fill = fill, group = group, excess = excess,
+    look = look_sliding, add = add_sliding, sub = sub_sliding, expires = expires_sliding, save = save_sliding,
+  }
+end
