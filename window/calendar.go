@@ -7,7 +7,8 @@ import "time"
 // Minutes and hours follow the clock on the wall; where the zone's offset
 // changes inside one, it ends there, so that none is longer than its name.
 // Days are as long as the date on the wall stands (23, 24 or 25 hours where
-// summer time begins or ends); weeks, months and years are whole days.
+// summer time begins or ends), and one that has begun stays, although the clock
+// may go back over midnight; weeks, months and years are whole days.
 func (w *Window) PeriodBounds(now Instant) (start, end Instant) {
 	zone := w.Zone
 	if zone == nil {
@@ -20,11 +21,16 @@ func (w *Window) PeriodBounds(now Instant) (start, end Instant) {
 	case Hour:
 		return clockPeriod(t, time.Hour)
 	}
-	y, m, d := t.Date()
+	date := wallDay(t)
+	y, m, d := date.Date()
+	if dayStart(y, m, d+1, zone) <= now {
+		date = date.AddDate(0, 0, 1) // the clock went back over midnight
+		y, m, d = date.Date()
+	}
 	anchor := max(w.Anchor, 1)
 	switch w.Period {
 	case Week:
-		d -= (int(t.Weekday()) + 7 - anchor%7) % 7
+		d -= (int(date.Weekday()) + 7 - anchor%7) % 7
 		return dayStart(y, m, d, zone), dayStart(y, m, d+7, zone)
 	case Month:
 		if d < anchored(y, m, anchor) {
