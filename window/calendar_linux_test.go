@@ -1,0 +1,37 @@
+package window_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A program that links time/tzdata knows Berlin's 25-hour day on a machine
+// without a time zone database: here, locked into an empty directory.
+func TestCalendarWithoutTzdata(t *testing.T) {
+	t.Parallel()
+	room := t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(room, "notzdata"), "./testdata/notzdata")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run := exec.Command("/notzdata")
+	run.Dir, run.Env = "/", []string{}
+	run.SysProcAttr = &syscall.SysProcAttr{Chroot: room}
+	if os.Getuid() != 0 {
+		root := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		run.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		run.SysProcAttr.UidMappings = root
+	}
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("a new root directory (needs root or user namespaces): %v\n%s", err, out)
+	}
+	if got, want := strings.TrimSpace(string(out)), "25h0m0s"; got != want {
+		t.Errorf("got a day of %q, want %q", got, want)
+	}
+}
