@@ -38,22 +38,23 @@ const (
 // instant it has seen, so from then on the clock never tells an instant before
 // the key's expiry: the floor. Time that runs backwards cannot free quota.
 type clock struct {
-	given func() window.Instant // nil: the machine's
-	start time.Time
+	tell  func() moment
+	given bool // by the caller; not the machine's
 
 	steadyFloor, wallFloor atomic.Int64
 }
 
-func (c *clock) read() moment {
-	var m moment
-	if c.given != nil {
-		m.steady = c.given()
-		m.wall = m.steady
-	} else {
+// machine tells the time of the machine's clocks, both from one reading.
+func machine() func() moment {
+	start := time.Now()
+	return func() moment {
 		t := time.Now()
-		m.steady = window.At(c.start).Add(t.Sub(c.start))
-		m.wall = window.At(t)
+		return moment{steady: window.At(start).Add(t.Sub(start)), wall: window.At(t)}
 	}
+}
+
+func (c *clock) read() moment {
+	m := c.tell()
 	m.steady = max(m.steady, window.Instant(c.steadyFloor.Load()))
 	m.wall = max(m.wall, window.Instant(c.wallFloor.Load()))
 	return m
@@ -64,7 +65,7 @@ func (c *clock) read() moment {
 // the steady clock would keep: it may be set back again.
 func (c *clock) horizon(m moment, l *window.Limit) window.Instant {
 	switch {
-	case c.given != nil:
+	case c.given:
 		return m.of(l).Add(-givenSlack)
 	case onWall(l):
 		return min(m.steady, m.wall).Add(-wallSlack)

@@ -29,7 +29,7 @@ const (
 	few = 8 // ops that a call can have without allocating
 
 	swept     = 4  // slots that a call looks at in each shard that it locks
-	sweptFull = 64 // the same, when a key was refused for want of room
+	sweptFull = 64 // slots that it looks at elsewhere when the table is full
 
 	awayEvery = 16 // calls to a shard until one also sweeps somewhere else
 	sweptAway = 16 // slots that it then looks at
@@ -69,7 +69,7 @@ func (s *Store) run(verb store.Verb, ops []store.Op, places []place) error {
 			if full == nil {
 				s.evaluate(verb, places)
 			}
-			away := s.tend(places, full != nil)
+			away := s.tend(places)
 			unlock(places)
 			if away {
 				s.sweepNext(m, sweptAway)
@@ -172,11 +172,7 @@ func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 		if most == 0 {
 			most = store.DefaultMaxKeys
 		}
-		p.reserved = p.table.reserve(most)
-		if !p.reserved && g != nil && g.earliest <= p.expiry.horizon {
-			p.table.keys.Add(int64(-p.shard.reclaim(g, p.expiry)))
-			p.reserved = p.table.reserve(most)
-		}
+		p.reserved = p.table.reserve(most) || p.table.reclaim(p.shard, g, p.expiry) && p.table.reserve(most)
 		if !p.reserved {
 			full = append(full, p.index)
 			p.table.full.Add(1)
@@ -187,6 +183,17 @@ func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 		release(places)
 	}
 	return full
+}
+
+// reclaim looks for expired keys in a full table: in the segment g of the shard
+// that is locked, and a few elsewhere.
+func (t *table) reclaim(sh *shard, g *segment, e expiry) bool {
+	n := 0
+	if g != nil && g.earliest <= e.horizon {
+		n = sh.reclaim(g, e)
+		t.keys.Add(int64(-n))
+	}
+	return n+t.sweepAround(sweptFull, e) > 0
 }
 
 // release gives back what was reserved and not used.
@@ -209,15 +216,11 @@ func outage(full []int) error {
 
 // tend reclaims a few expired keys in the shards of the call, and says whether
 // it is time to sweep somewhere else too.
-func (s *Store) tend(places []place, full bool) (away bool) {
+func (s *Store) tend(places []place) (away bool) {
 	release(places)
-	n := swept
-	if full {
-		n = sweptFull
-	}
 	for i := range places {
 		if p := &places[i]; first(places, i) {
-			p.table.sweep(p.shard, n, p.expiry)
+			p.table.sweep(p.shard, swept, p.expiry)
 			p.shard.calls++
 			away = away || p.shard.calls%awayEvery == 0
 		}

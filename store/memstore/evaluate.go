@@ -102,17 +102,20 @@ func (s *Store) count(p *place, verb store.Verb) window.Result {
 	if ok {
 		state = g.state(i)
 	}
-	if verb == store.Refund || p.op.Limit.Room(state, p.hits) <= cap(state) {
+	room := p.op.Limit.Room(state, p.hits)
+	if verb == store.Refund || room <= cap(state) {
 		return s.countInPlace(p, verb, g, i, state)
 	}
-	scratch := s.scratch.Get().(*window.State)
-	defer s.scratch.Put(scratch)
-	*scratch = grown(*scratch, p.op.Limit.Room(state, p.hits))
-	*scratch = append((*scratch)[:0], state...)
+	scratch := s.scratch[p.number].Swap(nil)
+	if scratch == nil {
+		scratch = new(window.State)
+	}
+	*scratch = append(grown(*scratch, room)[:0], state...)
 	next, r := p.apply(verb, *scratch)
 	if r.Allowed {
 		s.keep(p, next, r)
 	}
+	s.scratch[p.number].Store(scratch)
 	return r
 }
 

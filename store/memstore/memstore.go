@@ -5,9 +5,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"runtime"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -21,10 +19,13 @@ type Store struct {
 	shards int // of each table
 	seeds  struct{ hi, lo, member maphash.Seed }
 
-	closed  atomic.Bool
-	full    atomic.Int64
-	tables  tables
-	scratch sync.Pool // of *window.State
+	closed atomic.Bool
+	full   atomic.Int64
+	tables tables
+
+	// scratch are states to work on where a block is too small, one for each
+	// number of a shard; nil while it is used.
+	scratch []atomic.Pointer[window.State]
 }
 
 var _ store.Store = (*Store)(nil)
@@ -37,7 +38,10 @@ type Option func(*Store)
 // than an hour, each key still has what it counted; by more, the store stays
 // at the latest instant for which it has reclaimed keys.
 func WithClock(tell func() window.Instant) Option {
-	return func(s *Store) { s.clock.given = tell }
+	return func(s *Store) {
+		s.clock.given = true
+		s.clock.tell = func() moment { now := tell(); return moment{now, now} }
+	}
 }
 
 // WithShards sets how many locks share the keys of a space, from 1 to 256,
@@ -50,14 +54,14 @@ func WithShards(n int) Option {
 // New makes an empty store.
 func New(opts ...Option) *Store {
 	s := &Store{shards: powerOfTwo(min(max(4*runtime.GOMAXPROCS(0), 8), 256))}
-	s.clock.start = time.Now()
+	s.clock.tell = machine()
 	s.seeds.hi, s.seeds.lo, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()
 	s.tables.byID = make(map[string]*table)
 	s.tables.index()
-	s.scratch.New = func() any { return new(window.State) }
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.scratch = make([]atomic.Pointer[window.State], s.shards)
 	return s
 }
 

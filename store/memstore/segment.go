@@ -166,15 +166,13 @@ func (g *segment) thin() bool {
 		g.live*4 < cap(g.words) && cap(g.words) > 64
 }
 
-// class is the size of the block for a state of n words: 1, 2, 3, 4, 6, 8, 12,
-// 16, 24, and so on; at most a third of it is not used.
+// class is the size of the block for a state of n words: up to 8 just that,
+// then 10, 12, 14, 16, 20, 24, and so on, four sizes to each power of two; less
+// than a fifth of it is not used.
 func class(n int) int {
-	if n <= 4 {
+	if n <= 8 {
 		return n
 	}
-	p := 1 << (bits.Len(uint(n-1)) - 1) // p < n ≤ 2p
-	if n <= p+p/2 {
-		return p + p/2
-	}
-	return 2 * p
+	step := 1 << (bits.Len(uint(n-1)) - 3)
+	return (n + step - 1) / step * step
 }

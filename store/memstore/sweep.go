@@ -3,46 +3,65 @@ package memstore
 // Sweep looks at n slots at most, going round all tables in turn, and reclaims
 // the expired keys among them; it returns how many. Calls do that as they go:
 // it is for keys that nobody asks about any more. Where there is less to look
-// at than n, it stops after one round.
+// at than n, it stops after one round. It holds no lock for longer than it takes
+// to look at a thousand slots.
 func (s *Store) Sweep(n int) (reclaimed int) {
 	m := s.clock.read()
 	for steps := s.tables.round(); n > 0 && steps > 0; steps-- {
-		got, looked := s.sweepNext(m, min(n, maxSlots))
-		reclaimed += got
-		n -= max(looked, 1)
+		t, sh := s.tables.next(m.steady)
+		if sh == nil {
+			continue
+		}
+		e := s.clock.expiry(m, t.limit.Load())
+		passed, entries := 0, 1
+		for n > 0 && passed <= entries {
+			sh.mu.Lock()
+			w := t.sweep(sh, min(n, maxSlots), e)
+			passed, entries = passed+w.passed, len(sh.dir)
+			sh.mu.Unlock()
+			n -= w.looked
+			reclaimed += w.reclaimed
+			if w.looked == 0 { // the shard is empty
+				break
+			}
+		}
 	}
 	return reclaimed
 }
 
 // sweepNext looks at n slots at most of the shard whose turn it is.
-func (s *Store) sweepNext(m moment, n int) (reclaimed, looked int) {
+func (s *Store) sweepNext(m moment, n int) {
 	t, sh := s.tables.next(m.steady)
-	if sh == nil {
-		return 0, 0
+	if sh == nil || !sh.mu.TryLock() {
+		return
 	}
-	e := s.clock.expiry(m, t.limit.Load())
-	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return t.sweep(sh, n, e)
+	t.sweep(sh, n, s.clock.expiry(m, t.limit.Load()))
+}
+
+// walk is what a sweep did.
+type walk struct {
+	reclaimed int // keys
+	looked    int // slots
+	passed    int // directory entries
 }
 
 // sweep looks at n slots at most and reclaims the expired keys among them. The
-// hand goes through all segments in turn; one in which no key can have expired
-// counts as one slot. Where it leaves a segment that has become thin, that one
-// is made smaller.
-func (sh *shard) sweep(n int, e expiry) (reclaimed, looked int) {
-	for looked < n && len(sh.dir) > 0 {
+// hand goes through all segments in turn, once round at most; one in which no
+// key can have expired counts as one slot.
+func (sh *shard) sweep(n int, e expiry) (w walk) {
+	for w.looked < n && w.passed <= len(sh.dir) && len(sh.dir) > 0 {
 		if sh.hand >= len(sh.dir) {
 			sh.hand = 0
 		}
 		g := sh.dir[sh.hand]
 		if e.horizon < g.earliest {
-			looked++
-			sh.leave(g)
+			w.looked++
+			w.passed += sh.leave(g)
 			continue
 		}
-		for looked < n && g.hand < len(g.slots) {
-			looked++
+		for w.looked < n && g.hand < len(g.slots) {
+			w.looked++
 			if g.slots[g.hand].cap == 0 {
 				g.hand++
 				continue
@@ -51,7 +70,7 @@ func (sh *shard) sweep(n int, e expiry) (reclaimed, looked int) {
 			if over {
 				g.remove(g.hand) // another one may have moved here
 				sh.keys--
-				reclaimed++
+				w.reclaimed++
 				continue
 			}
 			g.pass = min(g.pass, at)
@@ -59,26 +78,44 @@ func (sh *shard) sweep(n int, e expiry) (reclaimed, looked int) {
 		}
 		if g.hand >= len(g.slots) {
 			g.earliest, g.pass, g.hand = g.pass, forever, 0
-			sh.leave(g)
+			w.passed += sh.leave(g)
 		}
 	}
-	if reclaimed > 0 {
+	if w.reclaimed > 0 {
 		e.raise()
 	}
-	return reclaimed, looked
+	return w
 }
 
 // sweep sweeps sh, which is locked, and keeps count of the keys.
-func (t *table) sweep(sh *shard, n int, e expiry) (reclaimed, looked int) {
-	reclaimed, looked = sh.sweep(n, e)
-	if reclaimed > 0 {
-		t.keys.Add(int64(-reclaimed))
+func (t *table) sweep(sh *shard, n int, e expiry) walk {
+	w := sh.sweep(n, e)
+	if w.reclaimed > 0 {
+		t.keys.Add(int64(-w.reclaimed))
 	}
-	return reclaimed, looked
+	return w
 }
 
-// leave moves the hand past g, and gives back memory that g does not need.
-func (sh *shard) leave(g *segment) {
+// sweepAround sweeps the shards of t that nobody holds in turn, n slots in all.
+func (t *table) sweepAround(n int, e expiry) (reclaimed int) {
+	for range t.shards {
+		sh := t.shards[int(t.turn.Add(1))&(len(t.shards)-1)].Load()
+		if sh == nil || !sh.mu.TryLock() {
+			continue
+		}
+		w := t.sweep(sh, n, e)
+		sh.mu.Unlock()
+		reclaimed += w.reclaimed
+		if n -= w.looked; n <= 0 {
+			break
+		}
+	}
+	return reclaimed
+}
+
+// leave moves the hand past g, gives back memory that g does not need, and
+// says how many entries it passed.
+func (sh *shard) leave(g *segment) int {
 	span := 1 << (sh.depth - g.depth)
 	first := sh.hand &^ (span - 1)
 	sh.hand = first + span
@@ -91,6 +128,7 @@ func (sh *shard) leave(g *segment) {
 		sh.refill(g, g.keys, g.liveWords())
 		g.earliest = earliest
 	}
+	return span
 }
 
 // liveWords is how many words the blocks of g need.

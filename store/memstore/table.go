@@ -20,8 +20,9 @@ type table struct {
 	// tell when states expire.
 	limit atomic.Pointer[window.Limit]
 
-	keys atomic.Int64 // those in shards, and those that calls have reserved
-	full atomic.Int64 // ops that were refused for want of room
+	keys atomic.Int64  // those in shards, and those that calls have reserved
+	full atomic.Int64  // ops that were refused for want of room
+	turn atomic.Uint32 // the shard that a full table sweeps next
 
 	// A table that stays empty and unused is dropped; calls that meet a dead
 	// one look their space up again.
@@ -95,15 +96,17 @@ func (ts *tables) lookup(op *store.Op, shards int) *table {
 		ts.order = append(ts.order, t)
 	}
 	t.space = op.Space
-	limit := *op.Limit
-	t.limit.Store(&limit)
+	if l := t.limit.Load(); l == nil || *l != *op.Limit {
+		limit := *op.Limit
+		t.limit.Store(&limit)
+	}
 	ts.miss()
 	return t
 }
 
 // miss makes bySpace anew when it has been out of date often enough.
 func (ts *tables) miss() {
-	if ts.missed++; ts.missed >= (len(ts.order)+1)/2 {
+	if ts.missed++; ts.missed >= max(64, len(ts.order)/2) {
 		ts.index()
 	}
 }

@@ -1,0 +1,89 @@
+package memstore_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+func TestFull(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.Set(1e15)
+	s := o.Store.(*memstore.Store)
+	limit := &window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}
+	small := func(key string) store.Op {
+		op := hit("small", limit, key)
+		op.Space.MaxKeys = 3
+		return op
+	}
+	for i := range 3 {
+		take(t, s, small(fmt.Sprint("k", i)))
+	}
+	wide := hit("wide", limit, "k")
+	for _, verb := range []store.Verb{store.Take, store.Record} {
+		ops := []store.Op{small("k0"), small("new"), wide, small("newer")}
+		err := s.Do(t.Context(), verb, ops)
+		var full *store.OutageError
+		if !errors.As(err, &full) || !errors.Is(err, store.ErrFull) || !slices.Equal(full.Ops, []int{1, 3}) {
+			t.Fatalf("%v of new keys: got error %v, want ops 1 and 3 refused as full", verb, err)
+		}
+	}
+	for _, verb := range []store.Verb{store.Check, store.Refund} {
+		ops := []store.Op{small("k0"), small("new"), wide}
+		if err := s.Do(t.Context(), verb, ops); err != nil {
+			t.Errorf("%v: got error %v, want none", verb, err)
+		}
+		if verb == store.Check && (ops[0].Result.Used != 1 || ops[2].Result.Used != 0) {
+			t.Errorf("got %d and %d used, want nothing counted by refused calls", ops[0].Result.Used, ops[2].Result.Used)
+		}
+	}
+	if r := take(t, s, small("k1")); r.Used != 2 {
+		t.Errorf("known key: got %+v, want 2 used", r)
+	}
+	if s.Full() != 4 || s.Keys("small") != 2 { // k0 was refunded
+		t.Errorf("got %d refused and %d keys, want 4 and 2", s.Full(), s.Keys("small"))
+	}
+	take(t, s, small("k0"))
+
+	o.Set(1e15 + 2*3600e6)
+	for i := range 3 {
+		if r := take(t, s, small(fmt.Sprint("later", i))); !r.Allowed {
+			t.Errorf("after the others expired: got %+v, want allowed", r)
+		}
+	}
+}
+
+// However many ask at once, no more than MaxKeys keys are kept, and no fewer.
+func TestFullUnderLoad(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.Set(1e15)
+	s := o.Store.(*memstore.Store)
+	limit := &window.Limit{Quota: 1, Window: window.Fixed(time.Minute)}
+	space := &store.Space{ID: "s", MaxKeys: 1000}
+	var admitted atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for j := range 100 {
+				ops := []store.Op{{Space: space, Limit: limit, Key: fmt.Append(nil, i, "/", j), N: 1}}
+				if s.Do(t.Context(), store.Take, ops) == nil {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if admitted.Load() != 1000 || s.Keys("s") != 1000 || s.Full() != 600 {
+		t.Errorf("got %d admitted, %d keys, %d refused, want 1000, 1000, 600", admitted.Load(), s.Keys("s"), s.Full())
+	}
+}

@@ -1,0 +1,260 @@
+package memstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// flood takes n hits on each of the keys from first to last-1.
+func flood(t testing.TB, s store.Store, op store.Op, first, last int, n int) {
+	t.Helper()
+	ops := []store.Op{op}
+	for i := first; i < last; i++ {
+		ops[0].Key = fmt.Appendf(ops[0].Key[:0], "key %d", i)
+		for range n {
+			if err := s.Do(t.Context(), store.Take, ops); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func bytes(s *memstore.Store) (n int64) {
+	for _, st := range s.Stats() {
+		n += st.Bytes
+	}
+	return n
+}
+
+func TestBytesPerKey(t *testing.T) {
+	t.Parallel()
+	const keys = 5_000
+	for _, test := range []struct {
+		limit window.Limit
+		hits  int
+		most  int64 // bytes a key
+	}{
+		{window.Limit{Quota: 12, Window: window.Bucket(time.Minute, 0)}, 3, 52},
+		{window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil)}, 3, 62},
+		{window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, 1, 52},
+		{window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, 3, 80},
+		{window.Limit{Quota: 1000, Window: window.Sliding(time.Hour)}, 3, 84},
+		{window.Limit{Quota: 100, Window: window.Sliding(time.Hour)}, 100, 1400},
+	} {
+		s := memstore.New(memstore.WithClock(func() window.Instant { return 1e15 }))
+		flood(t, s, hit("s", &test.limit, ""), 0, keys, test.hits)
+		if got := bytes(s) / keys; got > test.most {
+			t.Errorf("quota %d in %v, %d hits: got %d bytes a key, want at most %d",
+				test.limit.Quota, test.limit.Window, test.hits, got, test.most)
+		} else {
+			t.Logf("quota %d in %v, %d hits: %d bytes a key", test.limit.Quota, test.limit.Window, test.hits, got)
+		}
+	}
+}
+
+func TestMemoryGoesBack(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	s := o.Store.(*memstore.Store)
+	o.Set(1e15)
+	const keys = 100_000
+	op := hit("s", &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, "")
+	flood(t, s, op, 0, keys, 1)
+	high := bytes(s)
+
+	// One key in a hundred is used again, and outlives the others.
+	o.Set(1e15 + 1800e6)
+	for i := 0; i < keys; i += 100 {
+		flood(t, s, op, i, i+1, 1)
+	}
+	o.Set(1e15 + 2*3600e6)
+	if got := s.Sweep(100); got > 100 {
+		t.Errorf("got %d keys reclaimed by looking at 100 slots", got)
+	}
+	s.Sweep(1 << 30)
+	if got := s.Keys("s"); got != keys/100 {
+		t.Errorf("got %d keys, want %d", got, keys/100)
+	}
+	s.Sweep(1 << 30) // what became thin is now next to something thin
+	s.Sweep(1 << 30)
+	if got := bytes(s); got > high/50 {
+		t.Errorf("got %d bytes for 1%% of the keys, want at most 2%% of %d", got, high)
+	}
+	o.Set(1e15 + 4*3600e6)
+	s.Sweep(1 << 30)
+	if got := bytes(s); got != 0 || s.Keys("s") != 0 {
+		t.Errorf("got %d bytes for %d keys, want none", got, s.Keys("s"))
+	}
+}
+
+// Nobody but the traffic itself reclaims keys.
+func TestReclaimsAsItGoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		passing := hit("passing", &window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}, "")
+		removed := hit("removed", &window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}, "")
+		flood(t, s, removed, 0, 5000, 1)
+		const aMinute = 4_000 // new keys
+		for i := range 10 * aMinute {
+			flood(t, s, passing, i, i+1, 1)
+			if i%100 == 0 {
+				time.Sleep(time.Minute / aMinute * 100)
+			}
+			if got := s.Keys("passing"); got > 2*aMinute {
+				t.Fatalf("got %d keys after %d of %d a minute, want at most twice as many", got, i, aMinute)
+			}
+		}
+		if got := s.Keys("removed"); got > 0 {
+			t.Errorf("got %d keys of a rule that was removed, want them reclaimed by the others' calls", got)
+		}
+		if got := s.Stats(); len(got) != 1 {
+			t.Errorf("got %d tables, want the unused one dropped", len(got))
+		}
+	})
+}
+
+// Rule sets are replaced, their counters stay; the old sets must be free to go.
+func TestOldSpacesAreNotKept(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	limit := window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}
+	use := func() (weak.Pointer[store.Space], weak.Pointer[window.Limit]) {
+		l := limit
+		op := hit("s", &l, "k")
+		take(t, s, op)
+		return weak.Make(op.Space), weak.Make(&l)
+	}
+	space, old := use()
+	for range 100 {
+		use()
+	}
+	runtime.GC()
+	if space.Value() != nil || old.Value() != nil {
+		t.Error("got a space and a limit kept that were replaced")
+	}
+}
+
+// The garbage collector has nothing to scan. Not parallel: it measures the heap.
+func TestNoPointers(t *testing.T) {
+	scannable := func() uint64 {
+		runtime.GC()
+		sample := []metrics.Sample{{Name: "/gc/scan/heap:bytes"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	s := memstore.New()
+	before := scannable()
+	flood(t, s, hit("s", &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, ""), 0, 100_000, 1)
+	grown := int64(scannable() - before)
+	if most := bytes(s) / 50; grown > most {
+		t.Errorf("got %d more bytes to scan, want at most %d of %d", grown, most, bytes(s))
+	}
+}
+
+// Not parallel: it counts allocations.
+func TestNoAllocations(t *testing.T) {
+	s := memstore.New()
+	for name, limit := range map[string]window.Limit{
+		"sliding":  {Quota: 1 << 40, Window: window.Sliding(time.Hour)},
+		"cells":    {Quota: 1 << 40, Window: window.Cells(time.Hour, 0)},
+		"fixed":    {Quota: 1 << 40, Window: window.Fixed(time.Hour)},
+		"calendar": {Quota: 1 << 40, Window: window.Calendar(window.Day, nil)},
+		"bucket":   {Quota: 1 << 40, Window: window.Bucket(time.Hour, 0)},
+		"distinct": {Quota: 5, Measure: window.Distinct, Window: window.Sliding(time.Hour)},
+		"denied":   {Quota: 3, Window: window.Sliding(time.Hour)},
+	} {
+		for _, n := range []int{1, 3, 8} {
+			var ops []store.Op
+			for i := range n {
+				ops = append(ops, hit(fmt.Sprint(name, i), &limit, "k"))
+			}
+			for _, verb := range []store.Verb{store.Take, store.Check, store.Record, store.Refund} {
+				got := testing.AllocsPerRun(300, func() {
+					if err := s.Do(t.Context(), verb, ops); err != nil {
+						t.Fatal(err)
+					}
+				})
+				if got != 0 {
+					t.Errorf("%s: %v of %d ops: got %v allocations, want none", name, verb, n, got)
+				}
+			}
+		}
+	}
+	op := []store.Op{hit("new", &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, "")}
+	rng := rand.New(rand.NewPCG(1, 1))
+	key := make([]byte, 16)
+	if got := testing.AllocsPerRun(20_000, func() {
+		for i := range key {
+			key[i] = byte(rng.Uint32())
+		}
+		op[0].Key = key
+		if err := s.Do(t.Context(), store.Take, op); err != nil {
+			t.Fatal(err)
+		}
+	}); got != 0 {
+		t.Errorf("new keys: got %v allocations each, want less than one", got)
+	}
+}
+
+// Segments split, merge and shrink while others use them.
+func TestGrowthUnderLoad(t *testing.T) {
+	t.Parallel()
+	o := open(t, memstore.WithShards(2))
+	s := o.Store.(*memstore.Store)
+	o.Set(1e15)
+	limit := &window.Limit{Quota: 100, Window: window.Sliding(time.Hour)}
+	space := &store.Space{ID: "s"}
+	const goroutines, keys = 8, 3000
+	var wg sync.WaitGroup
+	for i := range goroutines {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 0))
+			for _, k := range rng.Perm(keys) {
+				ops := []store.Op{
+					{Space: space, Limit: limit, Key: fmt.Append(nil, "shared", k), N: 1},
+					{Space: space, Limit: limit, Key: fmt.Append(nil, "own", i, "/", k), N: 2},
+				}
+				if err := s.Do(t.Context(), store.Take, ops); err != nil {
+					t.Error(err)
+				}
+				if k%100 == 0 {
+					s.Sweep(100)
+					s.Stats()
+				}
+				if k%2 == 0 {
+					if err := s.Forget(t.Context(), &ops[1]); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got, want := s.Keys("s"), int64(keys+goroutines*keys/2); got != want {
+		t.Errorf("got %d keys, want %d", got, want)
+	}
+	for k := range keys {
+		ops := []store.Op{
+			{Space: space, Limit: limit, Key: fmt.Append(nil, "shared", k)},
+			{Space: space, Limit: limit, Key: fmt.Append(nil, "own", k%goroutines, "/", k)},
+		}
+		if err := s.Do(t.Context(), store.Check, ops); err != nil {
+			t.Fatal(err)
+		}
+		if shared, own := ops[0].Result.Used, ops[1].Result.Used; shared != goroutines || own != int64(2*(k%2)) {
+			t.Fatalf("key %d: got %d and %d used, want %d and %d", k, shared, own, goroutines, 2*(k%2))
+		}
+	}
+}
