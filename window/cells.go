@@ -127,6 +127,7 @@ func (l *Limit) addCells(s State, now Instant, n int64) State {
 	n = min(n, MaxHits-c.sum)
 	kept, size := len(c.cells), cellsHeader+1
 	if kept > 0 {
+		index = max(index, c.newest()) // cells that were cut anew may end after now
 		size = cellsHeader + int(index-c.first) + 1
 	}
 	out := s
