@@ -1,0 +1,142 @@
+package memstore_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+const benchKeys = 1_000_000
+
+// draw is which keys are asked about, in order.
+func draw(name string) []uint32 {
+	rng := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rng, 1.1, 1, benchKeys-1)
+	draws := make([]uint32, 1<<20)
+	for i := range draws {
+		switch name {
+		case "uniform":
+			draws[i] = rng.Uint32N(benchKeys)
+		case "zipf":
+			draws[i] = uint32(zipf.Uint64())
+		}
+	}
+	return draws
+}
+
+// BenchmarkTake measures one op a call. The row "raw" is what the cheapest
+// limiter that keeps its keys apart would cost: a clock, a hash, a lock out of
+// 256, a map of one word a key.
+func BenchmarkTake(b *testing.B) {
+	limits := []window.Limit{
+		{Quota: 1000, Window: window.Bucket(time.Minute, 0)},
+		{Quota: 20, Window: window.Sliding(time.Minute)},
+		{Quota: 1000, Window: window.Calendar(window.Day, nil)},
+	}
+	for _, keys := range []string{"hot", "zipf", "uniform"} {
+		draws := draw(keys)
+		for i := range limits {
+			limit := &limits[i]
+			b.Run(fmt.Sprintf("%v/keys=%s", limit.Window.Kind, keys), func(b *testing.B) {
+				s := memstore.New()
+				space := &store.Space{ID: "s"}
+				run(b, draws, func() func(key []byte) {
+					ops := []store.Op{{Space: space, Limit: limit, N: 1}}
+					return func(key []byte) {
+						ops[0].Key = key
+						if err := s.Do(b.Context(), store.Take, ops); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+				if n := s.Keys("s"); n > 1 {
+					b.ReportMetric(float64(bytes(s))/float64(n), "bytes/key")
+				}
+			})
+		}
+		b.Run("raw/keys="+keys, func(b *testing.B) {
+			r := newRaw()
+			run(b, draws, func() func([]byte) { return func(key []byte) { r.take(key) } })
+		})
+	}
+}
+
+// BenchmarkTakeOps measures several ops in one call, of different spaces.
+func BenchmarkTakeOps(b *testing.B) {
+	limit := &window.Limit{Quota: 1000, Window: window.Bucket(time.Minute, 0)}
+	for _, n := range []int{1, 3, 8} {
+		b.Run(fmt.Sprintf("ops=%d", n), func(b *testing.B) {
+			s := memstore.New()
+			var ops []store.Op
+			for i := range n {
+				ops = append(ops, hit(fmt.Sprint("space", i), limit, "some key"))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Do(b.Context(), store.Take, ops); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// run calls what each goroutine makes with the keys drawn, after all keys were
+// used once.
+func run(b *testing.B, draws []uint32, start func() func(key []byte)) {
+	key := func(buf []byte, n uint32) []byte { return binary.BigEndian.AppendUint32(buf[:0], n) }
+	take, buf := start(), make([]byte, 4)
+	for _, n := range draws {
+		take(key(buf, n))
+	}
+	var turn atomic.Uint32
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		take, buf := start(), make([]byte, 4)
+		for i := turn.Add(1) << 16; pb.Next(); i++ {
+			take(key(buf, draws[int(i)%len(draws)]))
+		}
+	})
+}
+
+// raw is a bucket limiter in as few lines as it takes.
+type raw struct {
+	seed   maphash.Seed
+	start  time.Time
+	shards [256]struct {
+		mu   sync.Mutex
+		tats map[string]int64
+	}
+}
+
+func newRaw() *raw {
+	r := &raw{seed: maphash.MakeSeed(), start: time.Now()}
+	for i := range r.shards {
+		r.shards[i].tats = make(map[string]int64)
+	}
+	return r
+}
+
+func (r *raw) take(key []byte) bool {
+	const interval, burst = int64(time.Minute) / 1000, int64(time.Minute)
+	now := int64(time.Since(r.start))
+	sh := &r.shards[maphash.Bytes(r.seed, key)>>56]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	tat := max(sh.tats[string(key)], now)
+	if tat+interval-now > burst {
+		return false
+	}
+	sh.tats[string(key)] = tat + interval
+	return true
+}
