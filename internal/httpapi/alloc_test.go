@@ -1,10 +1,11 @@
 //go:build !race
 
+// The race detector makes sync.Pool forget at random, so this runs without it.
+
 package httpapi_test
 
 import "testing"
 
-// The race detector makes pools forget on purpose, so this runs without it.
 func TestTakeAllocatesNothing(t *testing.T) {
 	k := newTaker(newBench(t, posts).api)
 	if n := testing.AllocsPerRun(1000, func() { k.take(takeBody) }); n != 0 {
