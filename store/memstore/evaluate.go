@@ -103,18 +103,18 @@ func (s *Store) count(p *place, verb store.Verb) window.Result {
 		state = g.state(i)
 	}
 	room := p.op.Limit.Room(state, p.hits)
-	if verb == store.Refund || room <= cap(state) {
+	switch {
+	case verb == store.Refund || room <= cap(state):
 		return s.countInPlace(p, verb, g, i, state)
+	case room <= len(p.shard.scratch):
+		return s.countApart(p, verb, append(p.shard.scratch[:0], state...))
 	}
 	scratch := s.scratch[p.number].Swap(nil)
 	if scratch == nil {
 		scratch = new(window.State)
 	}
 	*scratch = append(grown(*scratch, room)[:0], state...)
-	next, r := p.apply(verb, *scratch)
-	if r.Allowed {
-		s.keep(p, next, r)
-	}
+	r := s.countApart(p, verb, *scratch)
 	s.scratch[p.number].Store(scratch)
 	return r
 }
@@ -127,6 +127,16 @@ func grown(s window.State, n int) window.State {
 	return make(window.State, 0, class(n))
 }
 
+// countApart runs verb on a copy of the state, and keeps it if it changed.
+func (s *Store) countApart(p *place, verb store.Verb, state window.State) window.Result {
+	next, r := p.apply(verb, state)
+	if r.Allowed {
+		s.keep(p, next, r)
+	}
+	return r
+}
+
+// countInPlace runs verb on the state in slot i of g.
 func (s *Store) countInPlace(p *place, verb store.Verb, g *segment, i int, state window.State) window.Result {
 	next, r := p.apply(verb, state)
 	switch {

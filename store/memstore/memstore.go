@@ -23,8 +23,8 @@ type Store struct {
 	full   atomic.Int64
 	tables tables
 
-	// scratch are states to work on where a block is too small, one for each
-	// number of a shard; nil while it is used.
+	// scratch are states to work on that are too large for their shard's
+	// scratch, one for each number of a shard; nil while it is used.
 	scratch []atomic.Pointer[window.State]
 }
 

@@ -21,6 +21,8 @@ type shard struct {
 	calls uint8
 	keys  int
 	bytes int64
+
+	scratch [8]uint64 // to work on small states where their block is too small
 }
 
 // entry is the directory entry of f. The highest byte chose the shard.
