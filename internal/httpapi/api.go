@@ -22,6 +22,7 @@ type API struct {
 	engine *weir.Engine
 	source func() Source
 	routes map[string]methods
+	origin *http.CrossOriginProtection
 }
 
 // Source is where the rules that are in force came from.
@@ -40,7 +41,7 @@ type methods map[string]handler
 // New is the API of engine. It asks source where the rules came from when
 // somebody wants to know.
 func New(engine *weir.Engine, source func() Source) *API {
-	a := &API{engine: engine, source: source}
+	a := &API{engine: engine, source: source, origin: http.NewCrossOriginProtection()}
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: a.decide(store.Take)},
 		"/v1/check":   {http.MethodPost: a.decide(store.Check)},
@@ -75,6 +76,8 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	if h == nil {
 		h = route[""]
+	} else if a.origin.Check(r) != nil {
+		return &Problem{Status: http.StatusForbidden, Detail: "a web page of another origin may not call this"}
 	}
 	if h == nil {
 		allow := strings.Join(slices.Sorted(maps.Keys(route)), ", ")

@@ -40,7 +40,7 @@ func (x *exchange) read(r *http.Request) error {
 	if !isJSON(r.Header) {
 		return &Problem{
 			Status: http.StatusUnsupportedMediaType,
-			Detail: "the body must be application/json (with curl: -H content-type:application/json)",
+			Detail: "the body must be application/json",
 		}
 	}
 	if r.ContentLength > maxBody {
@@ -69,12 +69,13 @@ func tooLarge() *Problem {
 	return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
 }
 
-// isJSON says whether h announces JSON, or nothing.
+// isJSON says whether h announces JSON, or nothing, or what curl -d announces
+// for everything.
 func isJSON(h http.Header) bool {
 	values := h["Content-Type"]
 	if len(values) == 0 || values[0] == "application/json" {
 		return true
 	}
 	kind, _, err := mime.ParseMediaType(values[0])
-	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == "application/x-www-form-urlencoded")
 }

@@ -28,8 +28,7 @@ There is no --rules file, so a demo runs: five posts an hour per user.
 Try it; the sixth call is denied:
 
   for i in 1 2 3 4 5 6; do
-    curl -H content-type:application/json %s/v1/take \
-      -d '{"attributes": {"action": "post", "user": "42"}}'
+    curl %s/v1/take -d '{"attributes": {"action": "post", "user": "42"}}'
   done
 
 Then write your own rules: weir init rules.yaml && weir serve --rules rules.yaml
