@@ -1,0 +1,25 @@
+package window_test
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestManual holds the samples of docs/windows.md to what weir does.
+func TestManual(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/windows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := regexp.MustCompile("(?ms)^```weir-script\n(.*?)^```$").FindAllSubmatch(page, -1)
+	if len(samples) < 5 {
+		t.Fatalf("got %d samples in docs/windows.md, want one for each kind", len(samples))
+	}
+	for _, sample := range samples {
+		datadriven.RunTestFromString(t, string(sample[1]), runScript)
+	}
+}
