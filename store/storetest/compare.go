@@ -14,8 +14,8 @@ import (
 
 // Compare does the same random steps on two stores and wants the same results:
 // all verbs, roles, windows and measures, alone and together, in bursts and
-// with pauses. Time only goes forward, because a store may forget a key that
-// has expired, and how late it was used with it. The seed makes the steps.
+// with pauses. Time only goes forward: a store may forget an expired key, and
+// with it the latest instant at which it was used. The seed makes the steps.
 func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
 	t.Helper()
 	r := newRandom(seed)
