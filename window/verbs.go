@@ -23,7 +23,10 @@ func (l *Limit) Take(s State, now Instant, h Hits) (State, Result) {
 		return s, l.result(s, now, before, before, fits)
 	}
 	s = l.add(s, now, h)
-	used, _ := l.look(s, now, Hits{})
+	used := before + h.N
+	if l.Measure == Distinct || l.After.Count > 0 || h.N > MaxHits || used > MaxHits {
+		used, _ = l.look(s, now, Hits{})
+	}
 	return s, l.result(s, now, before, used, now)
 }
 
