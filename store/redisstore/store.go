@@ -1,10 +1,11 @@
 // Package redisstore keeps counters in Redis or Valkey, for several processes
 // that share them. All ops of a call are decided by one script in one step, on
-// the server's clock.
+// the server's clock; on a cluster in one step a slot, see [Store.Do].
 package redisstore
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
@@ -13,12 +14,18 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Store is a [store.Store] on one server.
+// Store is a [store.Store] on one server, on a primary that Sentinels watch
+// over, or on a cluster.
 type Store struct {
-	client  rueidis.Client
+	servers servers
 	program *program
+	config  *Config
+	dialer  *dialer               // nil when the client is the caller's
 	clock   func() window.Instant // in tests only
-	closed  atomic.Bool
+
+	closed atomic.Bool
+	life   sync.RWMutex   // held while closed is set, or a task is added
+	tasks  sync.WaitGroup // what goes on after its call
 }
 
 // Option changes a store.
@@ -36,9 +43,11 @@ func WithClock(now func() window.Instant) Option {
 }
 
 // New makes a store on the server that client talks to. The client stays the
-// caller's.
+// caller's, and so do time-outs: calls wait until their contexts are done.
+// [Open] is for all else.
 func New(client rueidis.Client, options ...Option) *Store {
-	s := &Store{client: client, program: newProgram("weir")}
+	config := &Config{}
+	s := &Store{servers: alone{newNode("redis", config, client)}, config: config, program: newProgram(defaultName)}
 	for _, o := range options {
 		o(s)
 	}
@@ -62,13 +71,36 @@ func upTo(n int) []int {
 	return all
 }
 
-// Do implements [store.Store].
+// Do implements [store.Store]. On a cluster the keys of a call can lie in
+// several slots, and each slot decides for itself, all at the same time. When
+// one of them denies a take, the others give back what they have counted.
+// Meanwhile others may be denied because of it: a cluster is never too
+// generous, but now and then too strict.
 func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
-	_, err := s.program.run(ctx, s.client, verb, ops, upTo(len(ops)), callOptions{now: s.now()})
+	within, cancel := s.within(ctx)
+	defer cancel()
+	r := request{program: s.program, verb: verb, ops: ops, which: upTo(len(ops)), options: callOptions{now: s.now()}}
+	slot := 0
+	if s.servers.sharded() {
+		groups := s.groups(ops)
+		if len(groups) > 1 {
+			return s.failed(ctx, s.spread(within, r, groups))
+		}
+		slot = groups[0].slot
+	}
+	_, err := s.servers.run(within, slot, r)
 	return s.failed(ctx, err)
+}
+
+// within is ctx for as long as a call may take.
+func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.config.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, s.config.Timeout, errTimeout)
 }
 
 func (s *Store) ready(ctx context.Context) error {
@@ -80,11 +112,14 @@ func (s *Store) ready(ctx context.Context) error {
 
 // failed is the error that a caller sees.
 func (s *Store) failed(ctx context.Context, err error) error {
-	switch {
-	case err == nil, err == store.ErrRepeated:
+	if err == nil || err == store.ErrRepeated {
 		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
+	}
+	if ended := s.ready(ctx); ended != nil {
+		return ended
+	}
+	if _, ok := err.(*store.OutageError); ok {
+		return err
 	}
 	return &store.OutageError{Err: err}
 }
@@ -97,27 +132,62 @@ func (s *Store) now() window.Instant {
 }
 
 // Peek implements [store.Store].
-func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, 0, err
-	}
-	state, now, err := s.program.peek(ctx, s.client, op)
+func (s *Store) Peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
+	err = s.ask(ctx, op, func(ctx context.Context, c rueidis.Client) (err error) {
+		state, now, err = s.program.peek(ctx, c, op)
+		return err
+	})
 	if s.clock != nil {
 		now = s.clock()
 	}
-	return state, now, s.failed(ctx, err)
+	return state, now, err
 }
 
 // Forget implements [store.Store].
 func (s *Store) Forget(ctx context.Context, op *store.Op) error {
+	return s.ask(ctx, op, func(ctx context.Context, c rueidis.Client) error {
+		return s.program.forget(ctx, c, op)
+	})
+}
+
+// ask calls f with the client of the node that has op's key.
+func (s *Store) ask(ctx context.Context, op *store.Op, f func(context.Context, rueidis.Client) error) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	return s.failed(ctx, s.program.forget(ctx, s.client, op))
+	within, cancel := s.within(ctx)
+	defer cancel()
+	slot := slotOf(s.program.names.append(nil, op))
+	_, err := s.servers.client(within, slot, func(c rueidis.Client) (window.Instant, error) {
+		return 0, f(within, c)
+	})
+	return s.failed(ctx, err)
 }
 
-// Close implements [store.Store].
+// background runs f in a goroutine that Close waits for, unless the store is
+// closed.
+func (s *Store) background(f func()) bool {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed.Load() {
+		return false
+	}
+	s.tasks.Go(f)
+	return true
+}
+
+// Close implements [store.Store]. It waits until what has to be given back has
+// been, a second at most.
 func (s *Store) Close() error {
-	s.closed.Store(true)
+	s.life.Lock()
+	closed := s.closed.Swap(true)
+	s.life.Unlock()
+	if closed || s.dialer == nil {
+		return nil
+	}
+	s.dialer.close() // no more connections: what waits for one ends
+	s.tasks.Wait()
+	s.servers.close()
+	s.dialer.stop()
 	return nil
 }

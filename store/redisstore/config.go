@@ -1,0 +1,152 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Mode is how servers stand together.
+type Mode uint8
+
+const (
+	Single   Mode = iota // one server, or one address that leads to it
+	Sentinel             // a primary that Sentinels watch over
+	Cluster              // a cluster
+)
+
+// Config says which servers to use, and how. [Parse] makes one from a URL. A
+// field's zero value means its default.
+type Config struct {
+	Mode Mode
+
+	// Addrs are host:port, or the path of a socket: of the server, of the
+	// Sentinels, or of some nodes of the cluster.
+	Addrs []string
+
+	// Username and Password log in; no username means the user "default". An
+	// empty password means no login, with or without a username: it is a
+	// variable that was not set.
+	Username, Password string
+
+	// Primary is what the Sentinels call the primary; SentinelUsername and
+	// SentinelPassword log in to them.
+	Primary, SentinelUsername, SentinelPassword string
+
+	// DB is the number of the database; a cluster has only 0.
+	DB int
+
+	// TLS encrypts connections; nil means plain ones.
+	TLS *tls.Config
+
+	// Prefix begins the name of every key. Default "weir".
+	Prefix string
+
+	// ClientName is what the servers call these connections. Default "weir".
+	ClientName string
+
+	// Timeout is the longest that a call waits for an answer. Default 10 ms.
+	Timeout time.Duration
+
+	// InFlight is how many calls may wait for one node at the same time; one
+	// more is answered with an outage at once. Default 1024.
+	InFlight int
+
+	// WaitReplicas is how many replicas have to confirm what was counted
+	// before it is answered. Default 0: a failover can forget the last
+	// moments, and admit as many hits again.
+	WaitReplicas int
+}
+
+const (
+	defaultName     = "weir"
+	defaultTimeout  = 10 * time.Millisecond
+	defaultInFlight = 1024
+	maxInFlight     = 1 << ringScale
+)
+
+// withDefaults is c with every field said.
+func (c Config) withDefaults() Config {
+	if c.Prefix == "" {
+		c.Prefix = defaultName
+	}
+	if c.ClientName == "" {
+		c.ClientName = defaultName
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.InFlight == 0 {
+		c.InFlight = defaultInFlight
+	}
+	return c
+}
+
+// validate returns every fault at once, or nothing.
+func (c *Config) validate() (faults []string) {
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if len(c.Addrs) == 0 {
+		fault("no server: want redis://host:port")
+	}
+	if c.Mode == Sentinel && c.Primary == "" {
+		fault("no name of the primary: want redis+sentinel://host:port/name")
+	}
+	if c.Mode == Cluster && c.DB != 0 {
+		fault("db %d: a cluster has no database but 0", c.DB)
+	}
+	if c.Mode == Single && len(c.Addrs) > 1 {
+		fault("%d servers: for several there are redis+sentinel:// and redis+cluster://", len(c.Addrs))
+	}
+	if c.DB < 0 {
+		fault("db %d: want a number from 0", c.DB)
+	}
+	if strings.ContainsAny(c.Prefix, "{}") {
+		fault("prefix %q: { and } are for the part of a key that picks its node", c.Prefix)
+	}
+	if strings.ContainsFunc(c.ClientName, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		fault("client_name %q: want printable ASCII without spaces", c.ClientName)
+	}
+	if c.Timeout < time.Millisecond {
+		fault("timeout %v: want at least 1ms", c.Timeout)
+	}
+	if c.InFlight < 1 || c.InFlight > maxInFlight {
+		fault("in_flight %d: want a number from 1 to %d", c.InFlight, maxInFlight)
+	}
+	if c.WaitReplicas < 0 {
+		fault("wait_replicas %d: want a number from 0", c.WaitReplicas)
+	}
+	return faults
+}
+
+// String is where the store is, for logs: a URL without its secrets.
+func (c Config) String() string {
+	var b strings.Builder
+	switch {
+	case c.socket():
+		return "unix://" + c.Addrs[0]
+	case c.TLS != nil:
+		b.WriteString("rediss")
+	default:
+		b.WriteString("redis")
+	}
+	switch c.Mode {
+	case Sentinel:
+		b.WriteString("+sentinel")
+	case Cluster:
+		b.WriteString("+cluster")
+	}
+	b.WriteString("://")
+	if c.Password != "" && c.Username != "" {
+		b.WriteString(url.PathEscape(c.Username) + "@")
+	}
+	b.WriteString(strings.Join(c.Addrs, ","))
+	if c.Mode == Sentinel {
+		b.WriteString("/" + url.PathEscape(c.Primary))
+	}
+	return b.String()
+}
+
+// socket says that the server is on a socket of this machine.
+func (c *Config) socket() bool { return len(c.Addrs) == 1 && strings.HasPrefix(c.Addrs[0], "/") }

@@ -1,0 +1,105 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Open makes a store on the servers that a URL names; see [Parse]. The store
+// connects on its own and again when it has to. Servers that are out of reach
+// now are no error: calls answer outages until they are back. Servers that
+// refuse, say a wrong password, are.
+func Open(ctx context.Context, rawURL string) (*Store, error) {
+	c, err := Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return c.Open(ctx)
+}
+
+// Open makes a store on these servers, as the function of this name does.
+func (c Config) Open(ctx context.Context) (*Store, error) {
+	c = c.withDefaults()
+	if faults := c.validate(); len(faults) > 0 {
+		return nil, errors.New("store: " + strings.Join(faults, "; "))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*connectTimeout)
+	defer cancel()
+	s := &Store{program: newProgram(c.Prefix), config: &c, dialer: newDialer()}
+	if err := s.connect(ctx); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("store %v: %w", c, err)
+	}
+	return s, nil
+}
+
+// connect makes the nodes. It returns what a server that could be reached
+// refuses.
+func (s *Store) connect(ctx context.Context) error {
+	switch s.config.Mode {
+	case Cluster:
+		c := newCluster(s.config, s.dialer)
+		s.servers = c
+		for _, addr := range s.config.Addrs {
+			c.node(addr)
+		}
+		err := c.refresh(ctx)
+		c.tasks.Go(c.watch)
+		return refusal(err)
+	case Sentinel:
+		n := newNode("primary "+s.config.Primary, s.config, nil)
+		s.servers = alone{n}
+		return s.findPrimary(ctx, n)
+	default:
+		addr := s.config.Addrs[0]
+		n := newNode(addr, s.config, s.config.connect(addr, s.dialer))
+		s.servers = alone{n}
+		return refusal(n.askTime(ctx, *n.client.Load()))
+	}
+}
+
+// findPrimary asks the Sentinels for the primary, again and again in the
+// background when they are out of reach.
+func (s *Store) findPrimary(ctx context.Context, n *node) error {
+	options := s.config.options(s.config.Addrs, s.dialer)
+	client, err := rueidis.NewClient(options)
+	if err == nil {
+		n.client.Store(&client)
+		return refusal(n.askTime(ctx, client))
+	}
+	if err := refusal(err); err != nil {
+		return err
+	}
+	s.tasks.Go(func() {
+		for {
+			select {
+			case <-s.dialer.ctx.Done():
+				return
+			case <-time.After(connectTimeout):
+			}
+			if client, err := rueidis.NewClient(options); err == nil {
+				n.client.Store(&client)
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// refusal is err when a server said it and will say it again.
+func refusal(err error) error {
+	var said *rueidis.RedisError
+	if !errors.As(err, &said) {
+		return nil
+	}
+	switch word, _, _ := strings.Cut(said.Error(), " "); word {
+	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "MISCONF", "OOM", "TRYAGAIN":
+		return nil
+	}
+	return err
+}

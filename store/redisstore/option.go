@@ -1,0 +1,165 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// urlOptions are what may stand behind the ? of a URL. Each reads its value.
+var urlOptions = map[string]func(p *parser, name, value string){
+	"db":            func(p *parser, _, v string) { p.database(v) },
+	"prefix":        textOption(func(p *parser) *string { return &p.config.Prefix }),
+	"client_name":   textOption(func(p *parser) *string { return &p.config.ClientName }),
+	"password_file": func(p *parser, _, v string) { p.passwordFile(v) },
+	"in_flight":     numberOption(func(p *parser) *int { return &p.config.InFlight }),
+	"wait_replicas": numberOption(func(p *parser) *int { return &p.config.WaitReplicas }),
+	"timeout": func(p *parser, name, v string) {
+		d, err := time.ParseDuration(v)
+		if err != nil || d <= 0 {
+			p.fault(name, " ", strconv.Quote(v), ": want a time such as 10ms")
+			return
+		}
+		p.config.Timeout = d
+	},
+
+	"sentinel_username": textOption(func(p *parser) *string { return &p.config.SentinelUsername }),
+	"sentinel_password": textOption(func(p *parser) *string { return &p.config.SentinelPassword }),
+
+	"ca":          textOption(func(p *parser) *string { return &p.tls.ca }),
+	"cert":        textOption(func(p *parser) *string { return &p.tls.cert }),
+	"key":         textOption(func(p *parser) *string { return &p.tls.key }),
+	"server_name": textOption(func(p *parser) *string { return &p.tls.serverName }),
+}
+
+func textOption(field func(*parser) *string) func(*parser, string, string) {
+	return func(p *parser, name, v string) {
+		if v == "" {
+			p.fault(name, ": empty: leave it out for its default")
+		}
+		*field(p) = v
+	}
+}
+
+func numberOption(field func(*parser) *int) func(*parser, string, string) {
+	return func(p *parser, name, v string) {
+		n, err := strconv.ParseUint(v, 10, 31)
+		if err != nil {
+			p.fault(name, " ", strconv.Quote(v), ": want a whole number")
+		}
+		*field(p) = int(n)
+	}
+}
+
+func (p *parser) options(query string) {
+	seen := map[string]bool{}
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		name, escaped, _ := strings.Cut(pair, "=")
+		read, known := urlOptions[name]
+		value, err := url.QueryUnescape(escaped)
+		switch {
+		case !known:
+			names := slices.Sorted(maps.Keys(urlOptions))
+			p.fault("option ", strconv.Quote(name), ": want one of ", strings.Join(names, ", "), didYouMean(name, names))
+		case seen[name]:
+			p.fault(name, ": given twice")
+		case err != nil:
+			p.fault(name, ": a % that no two hex digits follow: write it as %25")
+		default:
+			read(p, name, value)
+		}
+		seen[name] = true
+	}
+	if p.config.Mode != Sentinel {
+		for _, name := range []string{"sentinel_username", "sentinel_password"} {
+			if seen[name] {
+				p.fault(name, ": only with redis+sentinel://")
+			}
+		}
+	}
+}
+
+// tlsOptions are the names of PEM files, and of the server.
+type tlsOptions struct {
+	on                        bool
+	ca, cert, key, serverName string
+}
+
+func (o *tlsOptions) config(p *parser) *tls.Config {
+	if !o.on {
+		if *o != (tlsOptions{}) {
+			p.fault("ca, cert, key, server_name: only with TLS, which rediss:// asks for")
+		}
+		return nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.serverName}
+	if o.ca != "" {
+		pem, err := os.ReadFile(o.ca)
+		config.RootCAs = x509.NewCertPool()
+		switch {
+		case err != nil:
+			p.fault("ca: ", err.Error())
+		case !config.RootCAs.AppendCertsFromPEM(pem):
+			p.fault("ca: ", o.ca, ": no PEM certificate in it")
+		}
+	}
+	switch {
+	case (o.cert == "") != (o.key == ""):
+		p.fault("cert and key: want both or none")
+	case o.cert != "":
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		if err != nil {
+			p.fault("cert and key: ", err.Error())
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config
+}
+
+// didYouMean names the one of known that word is closest to, if any is close.
+func didYouMean(word string, known []string) string {
+	best, least := "", 3
+	for _, k := range known {
+		if d := distance(word, k); d < least {
+			best, least = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ": did you mean " + strconv.Quote(best) + "?"
+}
+
+// distance is how many letters have to be put in, left out or changed to make
+// b of a; long words are as far as their lengths.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

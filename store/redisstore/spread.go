@@ -1,0 +1,104 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// group is the part of a call whose keys are in one slot: they are decided in
+// one step.
+type group struct {
+	slot     int
+	which    []int
+	at       window.Instant // when it was decided
+	admitted bool           // it denies nothing; known once all are decided
+	err      error
+}
+
+// groups puts ops into groups by their slots, in the order of the ops.
+func (s *Store) groups(ops []store.Op) []group {
+	var groups []group
+	var buf [128]byte
+	for i := range ops {
+		slot := slotOf(s.program.names.append(buf[:0], &ops[i]))
+		at := slices.IndexFunc(groups, func(g group) bool { return g.slot == slot })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, group{slot: slot})
+		}
+		groups[at].which = append(groups[at].which, i)
+	}
+	return groups
+}
+
+// spread runs a call whose keys are in several slots. Each group is decided in
+// a step of its own, all at the same time. When one of them denies a take, or
+// gives no answer, the others give back exactly what they have counted. Until
+// they have, others may be denied because of it; nobody is ever admitted for
+// it.
+//
+// A group that gives no answer gives nothing back: nobody knows whether it has
+// counted, and what was not counted must not be given back.
+func (s *Store) spread(ctx context.Context, r request, groups []group) error {
+	for i := range groups {
+		if !s.servers.ready(groups[i].slot) {
+			groups[i].err = errCutOff
+		}
+	}
+	if err := failed(groups); err != nil {
+		return err // before anything is counted
+	}
+	each(groups, func(g *group) {
+		part := r
+		part.which = g.which
+		g.at, g.err = s.servers.run(ctx, g.slot, part)
+	})
+	err := failed(groups)
+	switch {
+	case err != nil:
+		s.giveBack(ctx, r, groups, everything)
+	case r.verb == store.Take && slices.ContainsFunc(r.which, func(i int) bool { return denies(&r.ops[i]) }):
+		s.giveBack(ctx, r, groups, enforced)
+	}
+	return err
+}
+
+// each calls f for all groups at the same time. Calls to one node share its
+// connections, and so their way there and back.
+func each(groups []group, f func(*group)) {
+	var others sync.WaitGroup
+	for i := range groups[1:] {
+		others.Go(func() { f(&groups[i+1]) })
+	}
+	f(&groups[0])
+	others.Wait()
+}
+
+// failed is the outage of the groups that were not answered, if any.
+func failed(groups []group) error {
+	var out *store.OutageError
+	for i := range groups {
+		g := &groups[i]
+		switch {
+		case g.err == store.ErrRepeated:
+			return g.err
+		case g.err == nil:
+			continue
+		case out == nil:
+			out = &store.OutageError{Err: g.err}
+		}
+		out.Ops = append(out.Ops, g.which...)
+	}
+	if out == nil {
+		return nil
+	}
+	slices.Sort(out.Ops)
+	return out
+}
+
+// denies says that op denies its take.
+func denies(op *store.Op) bool { return op.Role == store.Enforce && !op.Result.Allowed }

@@ -1,0 +1,175 @@
+package redisstore
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Parse reads where the store is from a URL:
+//
+//	redis://user:password@host:6379/0?prefix=weir
+//	rediss://host:6380?ca=ca.pem&cert=client.pem&key=client.key
+//	redis+sentinel://host1:26379,host2:26379/mymaster?db=1
+//	redis+cluster://host1:6379,host2:6379
+//	unix:///run/redis/redis.sock?db=1
+//
+// rediss+sentinel and rediss+cluster are the same with TLS. Options are prefix,
+// db, client_name, timeout, in_flight, wait_replicas, password_file,
+// sentinel_username, sentinel_password, and with TLS ca, cert, key and
+// server_name; what they mean says [Config]. The error names every fault and
+// repeats no password.
+func Parse(rawURL string) (Config, error) {
+	p := parser{}
+	p.read(rawURL)
+	c := p.config.withDefaults()
+	if len(c.Addrs) > 0 {
+		p.faults = append(p.faults, c.validate()...)
+	}
+	if len(p.faults) > 0 {
+		return Config{}, errors.New("store URL: " + strings.Join(p.faults, "; "))
+	}
+	return c, nil
+}
+
+// parser reads one URL. It does not use url.Parse, which knows one host only
+// and repeats the whole URL, password and all, in its errors.
+type parser struct {
+	config Config
+	faults []string
+	tls    tlsOptions
+}
+
+func (p *parser) fault(parts ...string) { p.faults = append(p.faults, strings.Join(parts, "")) }
+
+// schemes are the kinds of URLs; with TLS redis is spelled rediss.
+var schemes = []string{
+	"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "unix",
+}
+
+func (p *parser) read(rawURL string) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok || !slices.Contains(schemes, scheme) {
+		// Not repeated: what has no good scheme may be a password too.
+		p.fault("scheme: want one of ", strings.Join(schemes, ", "), didYouMean(scheme, schemes))
+		return
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	if strings.Contains(path, "@") || strings.Contains(query, "@") {
+		// The password may have a / or a ?, and everything is out of place.
+		p.fault("@ behind the hosts: in a user or password write / as %2F, ? as %3F, @ as %40")
+		return
+	}
+	switch {
+	case strings.HasSuffix(scheme, "+sentinel"):
+		p.config.Mode = Sentinel
+	case strings.HasSuffix(scheme, "+cluster"):
+		p.config.Mode = Cluster
+	}
+	p.tls.on = strings.HasPrefix(scheme, "rediss")
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		p.login(authority[:at])
+		authority = authority[at+1:]
+	}
+	if scheme == "unix" {
+		p.socket(authority, path)
+	} else {
+		p.hosts(authority)
+		p.path(path)
+	}
+	p.options(query)
+	p.config.TLS = p.tls.config(p)
+}
+
+func (p *parser) login(userinfo string) {
+	user, password, _ := strings.Cut(userinfo, ":")
+	var err1, err2 error
+	p.config.Username, err1 = url.PathUnescape(user)
+	p.config.Password, err2 = url.PathUnescape(password)
+	if err1 != nil || err2 != nil {
+		p.fault("user or password: a % that no two hex digits follow: write it as %25")
+	}
+}
+
+func (p *parser) socket(authority, path string) {
+	file, err := url.PathUnescape(path)
+	if authority != "" || file == "" || err != nil {
+		p.fault("want unix:///path/to/redis.sock")
+		return
+	}
+	p.config.Addrs = []string{"/" + file}
+}
+
+func (p *parser) hosts(authority string) {
+	port := "6379"
+	if p.config.Mode == Sentinel {
+		port = "26379"
+	}
+	for i, host := range strings.Split(authority, ",") {
+		if addr, ok := address(host, port); ok {
+			p.config.Addrs = append(p.config.Addrs, addr)
+		} else {
+			// Not repeated: it may be a password whose host is missing.
+			p.fault("host ", strconv.Itoa(i+1), ": want host or host:port, and [address]:port for IPv6")
+		}
+	}
+}
+
+// address is host with its port, or with the usual one.
+func address(host, port string) (addr string, ok bool) {
+	switch {
+	case strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]"):
+		host = host[1 : len(host)-1]
+	case strings.LastIndexByte(host, ':') >= 0:
+		var err error
+		if host, port, err = net.SplitHostPort(host); err != nil {
+			return "", false
+		}
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", false
+	}
+	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/?#@[]%\"<>{}|^`+"`", r) }
+	if host == "" || strings.ContainsFunc(host, bad) {
+		return "", false
+	}
+	return net.JoinHostPort(host, port), true
+}
+
+// path is the name of the primary, or the database.
+func (p *parser) path(path string) {
+	switch {
+	case p.config.Mode == Sentinel:
+		name, err := url.PathUnescape(path)
+		if err != nil || strings.ContainsAny(name, "/ ") {
+			p.fault("name of the primary ", strconv.Quote(path), ": want one word")
+		}
+		p.config.Primary = name
+	case path != "":
+		p.database(path)
+	}
+}
+
+func (p *parser) database(text string) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		p.fault("database ", strconv.Quote(text), ": want a number from 0")
+	}
+	p.config.DB = int(n)
+}
+
+// passwordFile reads a password, so that it need not be part of the URL, which
+// others can see among the processes.
+func (p *parser) passwordFile(name string) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		p.fault("password_file: ", err.Error())
+		return
+	}
+	p.config.Password = strings.TrimRight(string(b), "\r\n")
+}

@@ -1,0 +1,78 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weirhq/weir/store/redisstore"
+)
+
+// TestURLs runs testdata/urls.txt: what URLs mean, and what is wrong with bad
+// ones.
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	datadriven.RunTest(t, "testdata/urls.txt", func(_ *testing.T, d *datadriven.TestData) string {
+		var out strings.Builder
+		for url := range strings.Lines(d.Input) {
+			describe(&out, strings.TrimSuffix(url, "\n"))
+		}
+		return out.String()
+	})
+}
+
+func describe(w io.Writer, url string) {
+	c, err := redisstore.Parse(url)
+	if err != nil {
+		fmt.Fprintln(w, strings.ReplaceAll(err.Error(), "; ", "\n  "))
+		return
+	}
+	fmt.Fprintf(w, "%v\n  ", c)
+	fmt.Fprintf(w, "addrs=%v db=%d login=%s:%s", c.Addrs, c.DB, c.Username, c.Password)
+	if c.Mode == redisstore.Sentinel {
+		fmt.Fprintf(w, " primary=%s login=%s:%s", c.Primary, c.SentinelUsername, c.SentinelPassword)
+	}
+	if c.TLS != nil {
+		fmt.Fprintf(w, " server_name=%q", c.TLS.ServerName)
+	}
+	fmt.Fprintf(w, "\n  prefix=%s client_name=%s timeout=%v in_flight=%d wait_replicas=%d\n",
+		c.Prefix, c.ClientName, c.Timeout, c.InFlight, c.WaitReplicas)
+}
+
+// FuzzParse holds the parser to this: it never panics, a config that it makes
+// is whole, and neither a config as text nor an error repeats the password.
+func FuzzParse(f *testing.F) {
+	f.Add("redis", "ann", "sEcReT-pass", "localhost:6379/2?prefix=p&timeout=5ms")
+	f.Add("redis+sentinel", "", "sEcReT-pass", "a:1,b/main?db=1&sentinel_password=x")
+	f.Add("rediss+cluster", "", "sEcReT-pass", "[::1]:7000,a?server_name=b")
+	f.Add("redis", "", "sEcR/eT?pass@", "host")
+	f.Add("unix", "", "", "/run/redis.sock?db=3")
+	f.Fuzz(func(t *testing.T, scheme, user, password, rest string) {
+		const mark = "sEcReT"
+		secret := mark + password
+		for _, url := range []string{
+			scheme + "://" + user + ":" + secret + "@" + rest,
+			scheme + "://" + secret + "@" + rest, // no colon
+			scheme + "://" + rest,
+			secret,
+		} {
+			c, err := redisstore.Parse(url)
+			var said string
+			if err != nil {
+				said = err.Error()
+			} else {
+				said = c.String()
+				if len(c.Addrs) == 0 || c.Prefix == "" || c.Timeout <= 0 || c.InFlight < 1 {
+					t.Errorf("%q: got half a config: %+v", url, c)
+				}
+			}
+			// What stands where no password belongs may be repeated.
+			if strings.Contains(said, mark) && !strings.Contains(user+rest, mark) && strings.Contains(url, ":"+secret) {
+				t.Errorf("%q: the password is in %q", url, said)
+			}
+		}
+	})
+}
