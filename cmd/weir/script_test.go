@@ -29,7 +29,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("WEIR_ADDR", "127.0.0.1:1") // nobody listens there
+			e.Setenv("WEIR_ADDR", "127.0.0.1:1")    // nobody listens there
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // else each process takes a second to end
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
