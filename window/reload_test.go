@@ -79,8 +79,8 @@ func definition(w window.Window) twin {
 	return &log{length: w.Length}
 }
 
-// A bucket keeps what is booked, to the microsecond, when only the burst
-// changes; and when the quota does, the time until it is empty.
+// A bucket keeps what is booked, rounded up to the microsecond, when its burst
+// or its quota changes.
 func TestBucketSurvivesReload(t *testing.T) {
 	t.Parallel()
 	before := window.Limit{Quota: 7, Window: window.Bucket(10*time.Second, 5)}
@@ -93,6 +93,10 @@ func TestBucketSurvivesReload(t *testing.T) {
 	} {
 		if got := after.Check(s, 0, window.Hits{}).ResetAfter; got < reset || got > reset+time.Microsecond {
 			t.Errorf("%s, quota %d: got reset after %v, want %v", after.Window, after.Quota, got, reset)
+		}
+		full := window.Hits{N: after.Window.Burst} // fits once nothing is booked
+		if got := after.Check(s, 0, full).RetryAfter; got != reset {
+			t.Errorf("%s, quota %d: got retry after %v, want %v", after.Window, after.Quota, got, reset)
 		}
 	}
 }
