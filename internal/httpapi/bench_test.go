@@ -51,7 +51,7 @@ const takeBody = `{"attributes": {"action": "post", "user": "42"}}`
 func BenchmarkTake(b *testing.B) {
 	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Type"] = []string{"application/json"}
-		w.Write(make([]byte, 128))
+		_, _ = w.Write(make([]byte, 128))
 	})
 	b.Run("empty", func(b *testing.B) {
 		k := newTaker(empty)

@@ -97,7 +97,7 @@ type member struct {
 func members(src []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(src))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf("not an object: %v %v", t, err)
+		return nil, fmt.Errorf("not an object but %v: %w", t, err)
 	}
 	var list []member
 	for d.More() {

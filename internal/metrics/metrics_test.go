@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 // read is what Prometheus would read, without what it cannot test for.
 func read(m *metrics.Metrics) map[string]bool {
 	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	lines := map[string]bool{}
 	for line := range strings.Lines(w.Body.String()) {
 		lines[strings.TrimSpace(line)] = true

@@ -15,7 +15,7 @@ import (
 // fence is one block of code in a document.
 type fence struct{ language, text string }
 
-var fences = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
+var fences = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")
 
 func read(t *testing.T, path string) []fence {
 	t.Helper()

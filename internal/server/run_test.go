@@ -112,7 +112,7 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 		t.Fatalf("got %v, want the answer that was under way", err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != 200 {
+	if resp.StatusCode != http.StatusOK {
 		t.Errorf("got %d, want 200", resp.StatusCode)
 	}
 	if err := s.stop(); err != nil {
