@@ -10,18 +10,25 @@ import (
 )
 
 // FuzzLaws holds any limit under any calls to the laws that all kinds share.
-// Its bytes are a limit and then calls; what Validate refuses is no limit.
+// Its bytes are a limit and then calls; what Validate refuses is no limit. The
+// seeds are four of each kind and measure that go together.
 func FuzzLaws(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for kind := range byte(5) {
-		for measure := range byte(3) {
-			for range 4 {
-				data := randomBytes(rnd, 200)
-				data[0] = kind
-				f.Add(data)
-				f.Add(slices.Concat(data[:1], randomBytes(rnd, 5), []byte{measure}, randomBytes(rnd, 200)))
-			}
+	type pair struct {
+		kind    window.Kind
+		measure window.Measure
+	}
+	seeds := map[pair]int{}
+	for range 2000 {
+		data := randomBytes(rnd, 250)
+		l := (&source{data}).limit()
+		if p := (pair{l.Window.Kind, l.Measure}); l.Validate() == nil && seeds[p] < 4 {
+			seeds[p]++
+			f.Add(data)
 		}
+	}
+	if got, want := len(seeds), 5*3-2; got != want { // no members in cells and buckets
+		f.Fatalf("got seeds for %d pairs of kind and measure, want %d", got, want)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { lawful(t, data) })
 }

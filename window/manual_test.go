@@ -15,7 +15,7 @@ func TestManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	samples := regexp.MustCompile("(?ms)^```weir-script\n(.*?)^```$").FindAllSubmatch(page, -1)
+	samples := regexp.MustCompile("(?s)\n```weir-script\n(.*?)```\n").FindAllSubmatch(page, -1)
 	if len(samples) < 5 {
 		t.Fatalf("got %d samples in docs/windows.md, want one for each kind", len(samples))
 	}

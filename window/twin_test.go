@@ -108,12 +108,11 @@ func (a admitted) most(length time.Duration) int64 {
 // traffic makes calls of one shape: steady, in bursts, or aimed at the edges,
 // a microsecond around multiples of the window's length after earlier calls.
 type traffic struct {
-	shape   string
-	verbs   []verb
-	length  time.Duration
-	most    int64 // hits per call
-	back    bool  // time sometimes runs backwards
-	refunds bool
+	shape  string
+	verbs  []verb
+	length time.Duration
+	most   int64 // hits per call
+	back   bool  // time sometimes runs backwards
 }
 
 var shapes = []string{"steady", "bursts", "edges"}
