@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/weirhq/weir"
 )
@@ -23,14 +24,15 @@ type exchange struct {
 
 var exchanges = sync.Pool{New: func() any { return &exchange{body: make([]byte, 0, 1<<10)} }}
 
-// maxKept is the size above which an exchange's memory is not used again.
+// maxKept is the size, in bytes, above which an exchange's memory is not used again.
 const maxKept = 64 << 10
 
 func newExchange() *exchange { return exchanges.Get().(*exchange) }
 
 // free gives x back.
 func (x *exchange) free() {
-	if cap(x.body)+cap(x.out)+cap(x.scan.text) <= maxKept {
+	attributes := cap(x.request.Attributes) * int(unsafe.Sizeof(weir.Attribute{}))
+	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
 	}
 }

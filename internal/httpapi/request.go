@@ -18,108 +18,80 @@ const (
 	maxBatch      = 1000    // requests
 )
 
+// part is one request of several; its attributes are a stretch of a slice that
+// all of them share.
+type part struct {
+	verb     store.Verb
+	hits     int64
+	from, to int
+}
+
 // decode reads body as one request into req, whose attributes it reuses.
 func (s *scanner) decode(body []byte, req *weir.Request) *fault {
 	s.reset(body)
-	attrs, hits, _, f := s.request(req.Attributes[:0], false)
+	p, attrs, f := s.request(req.Attributes[:0], false)
 	if f == nil {
 		f = s.end()
 	}
-	req.Attributes, req.Hits = attrs, hits
+	req.Attributes, req.Hits = attrs, p.hits
 	return f
 }
 
-// request reads an object with attributes, hits and, in a batch, a verb.
-// It appends the attributes to attrs.
-func (s *scanner) request(attrs []weir.Attribute, batch bool) (_ []weir.Attribute, hits int64, verb store.Verb, f *fault) {
-	hits, verb = 1, store.Take
+// request reads an object with attributes, which it appends to attrs, hits
+// and, in a batch, a verb.
+func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attribute, *fault) {
+	p := part{verb: store.Take, hits: 1, from: len(attrs)}
 	start := s.pos
-	if f = s.open('{'); f != nil {
-		return attrs, hits, verb, f
-	}
 	var seen struct{ attributes, hits, verb bool }
-	for first := true; ; first = false {
-		more, f := s.more(first, '}')
-		if f != nil {
-			return attrs, hits, verb, f
-		}
-		if !more {
-			break
-		}
-		s.peek()
-		at := s.pos
-		name, f := s.name()
-		if f != nil {
-			return attrs, hits, verb, f
-		}
-		twice := false
+	f := s.object(func(name string, at int) (f *fault) {
+		again := false
 		switch {
 		case name == "attributes":
-			twice, seen.attributes = seen.attributes, true
+			again, seen.attributes = seen.attributes, true
 			attrs, f = s.attributes(attrs)
 		case name == "hits":
-			twice, seen.hits = seen.hits, true
-			hits, f = s.hits()
+			again, seen.hits = seen.hits, true
+			p.hits, f = s.hits()
 		case name == "verb" && batch:
-			twice, seen.verb = seen.verb, true
-			verb, f = s.verb()
+			again, seen.verb = seen.verb, true
+			p.verb, f = s.verb()
+		case batch:
+			f = &fault{at: at, problem: "is unknown; a request in a batch has attributes, hits and verb"}
 		default:
-			f = unknown(name, at, batch)
+			f = &fault{at: at, problem: "is unknown; a request has attributes and hits"}
 		}
-		if f == nil && twice {
-			f = &fault{at: at, problem: "is there twice"}
+		if f == nil && again {
+			f = twice(at)
 		}
-		if f != nil {
-			return attrs, hits, verb, f.in(name)
-		}
+		return f.in(name)
+	})
+	if f == nil && !seen.attributes {
+		f = missing("attributes", start)
 	}
-	if !seen.attributes {
-		f = &fault{at: start, field: "attributes", problem: "is missing"}
-	}
-	return attrs, hits, verb, f
-}
-
-func unknown(name string, at int, batch bool) *fault {
-	if batch {
-		return &fault{at: at, problem: "is unknown; a request in a batch has attributes, hits and verb"}
-	}
-	return &fault{at: at, problem: "is unknown; a request has attributes and hits"}
+	p.to = len(attrs)
+	return p, attrs, f
 }
 
 // attributes reads the object of attributes and appends them to attrs.
 func (s *scanner) attributes(attrs []weir.Attribute) ([]weir.Attribute, *fault) {
-	if f := s.open('{'); f != nil {
-		return attrs, f
-	}
 	start := len(attrs)
-	for first := true; ; first = false {
-		more, f := s.more(first, '}')
-		if !more || f != nil {
-			return attrs, f
-		}
-		s.peek()
-		at := s.pos
-		name, f := s.name()
-		if f != nil {
-			return attrs, f
-		}
+	f := s.object(func(name string, at int) *fault {
 		if f := suits(attrs[start:], name); f != nil {
 			f.at = at
-			return attrs, f
+			return f
 		}
 		at = s.pos
 		value, f := s.value()
 		if f == nil && len(value) > maxAttribute {
 			f = &fault{at: at, problem: fmt.Sprintf("has %d bytes, more than %d", len(value), maxAttribute)}
 		}
-		if f != nil {
-			return attrs, f.in(name)
-		}
 		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
-	}
+		return f.in(name)
+	})
+	return attrs, f
 }
 
-// suits says why name cannot join attrs, wherever they come from.
+// suits says why name cannot join attrs, wherever they come from and stand.
 func suits(attrs []weir.Attribute, name string) *fault {
 	switch {
 	case name == "":
@@ -131,7 +103,7 @@ func suits(attrs []weir.Attribute, name string) *fault {
 	}
 	for i := range attrs {
 		if attrs[i].Name == name {
-			return &fault{field: name, problem: "is there twice"}
+			return twice(0).in(name)
 		}
 	}
 	return nil

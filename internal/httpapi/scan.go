@@ -26,9 +26,16 @@ type fault struct {
 	problem string
 }
 
-// in says that f lies within field.
+func twice(at int) *fault { return &fault{at: at, problem: "is there twice"} }
+
+func missing(field string, at int) *fault {
+	return &fault{at: at, field: field, problem: "is missing"}
+}
+
+// in says that f, if there is one, lies within field.
 func (f *fault) in(field string) *fault {
 	switch {
+	case f == nil:
 	case f.field == "":
 		f.field = field
 	case f.field[0] == '[':
@@ -108,6 +115,47 @@ func (s *scanner) more(first bool, bracket byte) (bool, *fault) {
 		return true, nil
 	}
 	return false, s.unexpected(fmt.Sprintf("',' or %q", bracket))
+}
+
+// object reads an object. It calls member with each name, and where that
+// stands; member reads the value.
+func (s *scanner) object(member func(name string, at int) *fault) *fault {
+	if f := s.open('{'); f != nil {
+		return f
+	}
+	for first := true; ; first = false {
+		more, f := s.more(first, '}')
+		if !more || f != nil {
+			return f
+		}
+		s.peek()
+		at := s.pos
+		name, f := s.name()
+		if f == nil {
+			f = member(name, at)
+		}
+		if f != nil {
+			return f
+		}
+	}
+}
+
+// array reads an array. It calls element with each index; element reads the
+// value.
+func (s *scanner) array(element func(i int) *fault) *fault {
+	if f := s.open('['); f != nil {
+		return f
+	}
+	for i := 0; ; i++ {
+		more, f := s.more(i == 0, ']')
+		if !more || f != nil {
+			return f
+		}
+		s.peek()
+		if f := element(i); f != nil {
+			return f
+		}
+	}
 }
 
 // name reads the name of a member and steps to its value.

@@ -57,13 +57,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer main.Close()
+	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
 	admin, err := listen(cfg.Admin, adminHandler(rules, numbers, &ready), log)
 	if err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
 	defer admin.Close()
-
-	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
 
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -88,14 +87,22 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	ready.drain()
 	log.Info("draining", "delay", cfg.DrainDelay, "timeout", cfg.DrainTimeout)
-	time.Sleep(cfg.DrainDelay)
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainTimeout)
-	defer cancel()
-	// The admin address goes last: until then it tells that we are draining.
-	if err := errors.Join(main.Shutdown(end), admin.Shutdown(end)); err != nil {
-		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
+	if err := drain(cfg, main, admin); err != nil {
+		return err
 	}
 	log.Info("stopped")
+	return nil
+}
+
+// drain lets requests in flight finish. The admin address goes last: until
+// then it tells that the service is draining.
+func drain(cfg config.Config, main, admin *listener) error {
+	time.Sleep(cfg.DrainDelay)
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
+	defer cancel()
+	if err := errors.Join(main.Shutdown(ctx), admin.Shutdown(ctx)); err != nil {
+		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
+	}
 	return nil
 }
 

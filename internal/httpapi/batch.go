@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/weirhq/weir"
+)
+
+// batch decides many requests in order. All of them are read before the first
+// is decided, so that a malformed batch counts nothing. Each is decided by
+// itself: they are not one atomic step.
+func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
+	if err := x.read(r); err != nil {
+		return err
+	}
+	x.scan.reset(x.body)
+	parts, shared, f := x.scan.batch(x.request.Attributes[:0])
+	x.request.Attributes = shared
+	if f != nil {
+		return malformed(x.body, f)
+	}
+	b := append(x.out[:0], `{"answers":[`...)
+	for i, p := range parts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		req := weir.Request{Attributes: shared[p.from:p.to:p.to], Hits: p.hits}
+		if err := a.engine.Do(r.Context(), p.verb, &req, &x.decision); err != nil {
+			problem := problemOf(err)
+			if problem.Field != "" {
+				problem.Field = fmt.Sprintf("requests[%d].%s", i, problem.Field)
+			}
+			b = append(problem.append(append(b, `{"problem":`...)), '}')
+			continue
+		}
+		b = appendDecision(b, &x.decision)
+	}
+	x.out = append(b, ']', '}')
+	return answer(w, x.out)
+}
+
+// batch reads a batch; the attributes of all its parts are appended to attrs.
+func (s *scanner) batch(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault) {
+	start, found := s.pos, false
+	f = s.object(func(name string, at int) (f *fault) {
+		switch {
+		case name != "requests":
+			f = &fault{at: at, problem: "is unknown; a batch has requests"}
+		case found:
+			f = twice(at)
+		default:
+			found = true
+			parts, attrs, f = s.parts(attrs)
+		}
+		return f.in(name)
+	})
+	switch {
+	case f == nil && !found:
+		f = missing("requests", start)
+	case f == nil:
+		f = s.end()
+	}
+	return parts, attrs, f
+}
+
+// parts reads the array of requests.
+func (s *scanner) parts(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault) {
+	f = s.array(func(i int) (f *fault) {
+		if i == maxBatch {
+			return &fault{at: s.pos, problem: fmt.Sprintf("more than %d", maxBatch)}
+		}
+		var p part
+		if p, attrs, f = s.request(attrs, true); f != nil {
+			return f.in(fmt.Sprintf("[%d]", i))
+		}
+		parts = append(parts, p)
+		return nil
+	})
+	return parts, attrs, f
+}
