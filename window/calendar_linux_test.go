@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,8 +29,11 @@ func TestCalendarWithoutTzdata(t *testing.T) {
 		run.SysProcAttr.UidMappings = root
 	}
 	out, err := run.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS) {
+		t.Skipf("neither root nor user namespaces, so there is no empty machine to be had here: %v", err)
+	}
 	if err != nil {
-		t.Fatalf("a new root directory (needs root or user namespaces): %v\n%s", err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	if got, want := strings.TrimSpace(string(out)), "25h0m0s"; got != want {
 		t.Errorf("got a day of %q, want %q", got, want)
