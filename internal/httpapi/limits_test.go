@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -41,6 +42,34 @@ func TestSizes(t *testing.T) {
 		api.ServeHTTP(w, req)
 		if w.Code != tc.want {
 			t.Errorf("%s with %d bytes: got %d %.200s, want %d", tc.path, len(tc.body), w.Code, w.Body, tc.want)
+		}
+	}
+}
+
+// TestUnavailable asks of a service that is ending, and gives up a call.
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	closed := newBench(t, posts)
+	if err := closed.counts.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		name string
+		api  http.Handler
+		ctx  context.Context
+		want string
+	}{
+		{"closed store", closed.api, t.Context(), "store is closed"},
+		{"caller gone", newBench(t, posts).api, gone, "context canceled"},
+	} {
+		req := httptest.NewRequestWithContext(tc.ctx, http.MethodPost, "/v1/take",
+			strings.NewReader(`{"attributes":{"action":"post","user":"42"}}`))
+		w := httptest.NewRecorder()
+		tc.api.ServeHTTP(w, req)
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s: got %d %s, want 503 %s", tc.name, w.Code, w.Body, tc.want)
 		}
 	}
 }

@@ -24,8 +24,9 @@ var start = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 // bench is an API over the rules of a script, with a clock that the script
 // moves.
 type bench struct {
-	api *httpapi.API
-	now time.Time
+	api    *httpapi.API
+	counts *memstore.Store
+	now    time.Time
 }
 
 // newBench is an API over the rules of a YAML text.
@@ -36,8 +37,8 @@ func newBench(t testing.TB, rules string) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{now: start}
-	clock := memstore.WithClock(func() window.Instant { return window.At(b.now) })
-	engine, err := weir.NewEngine(file.Set, weir.WithStore(memstore.New(clock)))
+	b.counts = memstore.New(memstore.WithClock(func() window.Instant { return window.At(b.now) }))
+	engine, err := weir.NewEngine(file.Set, weir.WithStore(b.counts))
 	if err != nil {
 		t.Fatal(err)
 	}
