@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/rulefile"
+)
+
+var fence = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")
+
+// TestReadme follows the README as a newcomer does: it runs its commands, in
+// order, and holds its rules, its program and its answers to what happens.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newcomer{t: t, dir: t.TempDir()}
+	for _, m := range fence.FindAllStringSubmatch(string(src), -1) {
+		switch language, text := m[1], m[2]; language {
+		case "sh":
+			n.shell(text)
+		case "json":
+			if got, want := shape(n.answer), shape(text); got != want {
+				t.Errorf("the sixth call: got\n%s\nwant\n%s", got, want)
+			}
+		case "yaml":
+			if _, err := rulefile.Parse("README.md", []byte(text), nil); err != nil {
+				t.Errorf("rules: %v", err)
+			}
+		case "go":
+			n.program(text)
+		}
+	}
+	if want := "serve curl init check serve go replay"; strings.Join(n.did, " ") != want {
+		t.Errorf("the README leads through %v, want %s", n.did, want)
+	}
+}
+
+// newcomer follows the README in a directory of its own.
+type newcomer struct {
+	t      *testing.T
+	dir    string
+	api    string // of the service that runs
+	answer string // of its last call
+	did    []string
+}
+
+var calls = regexp.MustCompile(`(?s)^for i in ([0-9 ]+); do\s+curl -s 127\.0\.0\.1:8080(\S+) -d '([^']*)'`)
+
+func (n *newcomer) shell(text string) {
+	n.t.Helper()
+	if m := calls.FindStringSubmatch(text); m != nil {
+		n.did = append(n.did, "curl")
+		for range strings.Fields(m[1]) {
+			n.curl(m[2], m[3])
+		}
+		return
+	}
+	for line := range strings.Lines(text) {
+		args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/weir ")
+		if !ok {
+			n.t.Errorf("do not know how to run %q", line)
+			continue
+		}
+		n.weir(strings.Fields(args))
+	}
+}
+
+// curl posts as curl -d does.
+func (n *newcomer) curl(path, body string) {
+	n.t.Helper()
+	resp, err := http.Post(n.api+path, "application/x-www-form-urlencoded", strings.NewReader(body))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.answer = string(answer)
+}
+
+func (n *newcomer) weir(args []string) {
+	n.t.Helper()
+	n.did = append(n.did, args[0])
+	for i, a := range args {
+		switch a {
+		case "rules.yaml", "access.log":
+			args[i] = filepath.Join(n.dir, a)
+		case "examples/wordpress.yaml":
+			args[i] = filepath.Join("../..", a)
+		}
+	}
+	switch args[0] {
+	case "serve":
+		n.serve(args)
+		return
+	case "replay":
+		line := `192.0.2.1 - - [20/Feb/2016:00:00:45 -0500] "POST /wp-login.php HTTP/1.1" 200 187 "-" "-"` + "\n"
+		if err := os.WriteFile(args[len(args)-1], []byte(strings.Repeat(line, 6)), 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	if code := run(args, strings.NewReader(""), &out, &out); code != 0 {
+		n.t.Errorf("weir %v: exit status %d\n%s", args, code, out.String())
+	}
+}
+
+// serve runs the service that args ask for, on free ports, until the test ends.
+func (n *newcomer) serve(args []string) {
+	n.t.Helper()
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	if len(args) == 3 && args[1] == "--rules" {
+		cfg.Rules = args[2]
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := server.Run(ctx, cfg, in, io.Discard)
+		_ = in.Close()
+		ended <- err
+	}()
+	r := bufio.NewReader(out)
+	first, _ := r.ReadString('\n')
+	m := addresses.FindStringSubmatch(first)
+	if m == nil {
+		n.t.Fatalf("the service greets with %q and ends with %v", first, <-ended)
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	n.api = m[1]
+	n.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			n.t.Errorf("the service ends with %v", err)
+		}
+	})
+}
+
+// program runs a Go program against this module.
+func (n *newcomer) program(text string) {
+	n.t.Helper()
+	n.did = append(n.did, "go")
+	file := filepath.Join(n.dir, "main.go")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	out, err := exec.Command("go", "run", file).CombinedOutput()
+	if err != nil {
+		n.t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if got, want := lines[len(lines)-1], "false 0 1h0m0s <nil>"; len(lines) != 6 || got != want {
+		n.t.Errorf("the program prints\n%s\nwant six lines, the last %s", out, want)
+	}
+}
+
+var waits = regexp.MustCompile(`("(?:retry|reset)_after":)[0-9.]+`)
+
+// shape is an answer without its waits.
+func shape(answer string) string {
+	return strings.TrimSpace(waits.ReplaceAllString(answer, "${1}…"))
+}
