@@ -41,6 +41,8 @@ var arrows = map[string]arrow{
 	"store/redisstore/redistest": {}, // tests only
 	".":                          {ours: []string{"rolling", "rule", "store", "store/memstore", "window"}},
 
+	"scripts/emptyhandler": {},
+
 	"replay/accesslog": {ours: []string{"window"}},
 	"replay":           {ours: []string{".", "replay/accesslog", "rule", "store", "store/memstore", "window"}},
 	"rulefile": {
