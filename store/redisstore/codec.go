@@ -25,7 +25,9 @@ const (
 	codeCalendar
 	codeBucket
 	codeAfter
-	codeMembers // sliding, and two more for fixed and calendar
+	codeMembers // in a sliding window
+	codeMembersFixed
+	codeMembersCalendar
 )
 
 // unlimited is a quota above every number of hits.
@@ -70,18 +72,24 @@ func ask(verb store.Verb, op *store.Op) byte {
 	return askLook
 }
 
-// appendOp appends what the script reads of op, and returns the kinds that it
+// appendOp appends what the script reads of op, and returns the features that it
 // needs. near is about the server's instant.
-func appendOp(b []byte, verb store.Verb, op *store.Op, near window.Instant) ([]byte, kinds) {
-	code := codeOf(op.Limit)
-	b = append(b, code, ask(verb, op))
+func appendOp(b []byte, verb store.Verb, op *store.Op, near window.Instant) ([]byte, features) {
+	code, asked := codeOf(op.Limit), ask(verb, op)
+	b = append(b, code, asked)
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
-	b, k := appendLimit(b, code, op.Limit, near)
+	b, f := appendLimit(b, code, op.Limit, near)
+	switch {
+	case asked == askRefund:
+		f |= refunds | slow
+	case asked > askEnforce || code != codeSliding:
+		f |= slow
+	}
 	if code >= codeMembers {
 		m := fingerprint(op.Member)
 		b = append(b, byte(m), byte(m>>8), byte(m>>16), byte(m>>24), byte(m>>32), byte(m>>40), byte(m>>48), byte(m>>56))
 	}
-	return b, k
+	return b, f
 }
 
 func codeOf(l *window.Limit) byte {
@@ -90,16 +98,16 @@ func codeOf(l *window.Limit) byte {
 		return codeAfter
 	case l.Measure == window.Distinct && l.Window.Kind == window.KindSliding:
 		return codeMembers
+	case l.Measure == window.Distinct && l.Window.Kind == window.KindFixed:
+		return codeMembersFixed
 	case l.Measure == window.Distinct:
-		return codeMembers - codeCells + codeOfKind(l.Window.Kind)
+		return codeMembersCalendar
 	}
-	return codeOfKind(l.Window.Kind)
+	return codeSliding + byte(l.Window.Kind)
 }
 
-func codeOfKind(k window.Kind) byte { return codeSliding + byte(k) }
-
 // appendLimit appends the numbers of a limit.
-func appendLimit(b []byte, code byte, l *window.Limit, near window.Instant) ([]byte, kinds) {
+func appendLimit(b []byte, code byte, l *window.Limit, near window.Instant) ([]byte, features) {
 	w := &l.Window
 	quota := l.Quota
 	if quota == window.Unlimited {
@@ -124,9 +132,9 @@ func appendLimit(b []byte, code byte, l *window.Limit, near window.Instant) ([]b
 		return put7(b, (micros(w.Length)+n-1)/n), cells
 	case codeFixed:
 		b = put7(b, quota)
-		return put7(b, micros(w.Length)), period
+		return put7(b, micros(w.Length)), fixed
 	case codeCalendar:
-		return appendPeriods(put7(b, quota), w, near), period
+		return appendPeriods(put7(b, quota), w, near), calendar
 	case codeBucket:
 		length := micros(w.Length)
 		common := gcd(length, quota)
@@ -138,18 +146,18 @@ func appendLimit(b []byte, code byte, l *window.Limit, near window.Instant) ([]b
 		base, inner := parts(l)
 		b = put7(b, l.After.Count)
 		b = append(b, codeOf(&base))
-		b, k := appendLimit(b, codeOf(&base), &base, near)
+		b, f := appendLimit(b, codeOf(&base), &base, near)
 		b = append(b, codeOf(&inner))
-		b, m := appendLimit(b, codeOf(&inner), &inner, near)
-		return b, k | m | after
+		b, g := appendLimit(b, codeOf(&inner), &inner, near)
+		return b, f | g | after
 	case codeMembers:
 		b = put7(b, quota)
-		return put7(b, micros(w.Length)), members | period
-	case codeMembers + 1:
+		return put7(b, micros(w.Length)), membersSliding
+	case codeMembersFixed:
 		b = put7(b, quota)
-		return put7(b, micros(w.Length)), members | period
+		return put7(b, micros(w.Length)), membersFixed
 	default:
-		return appendPeriods(put7(b, quota), w, near), members | period
+		return appendPeriods(put7(b, quota), w, near), membersCalendar
 	}
 }
 

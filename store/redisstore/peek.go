@@ -24,7 +24,7 @@ type kept struct {
 	uses  map[string]string
 }
 
-var peekScript = newScript("peek")
+var peekScript = newScript(0, "peek")
 
 // fetch reads all that is kept for key.
 func (p *program) fetch(ctx context.Context, c rueidis.Client, key string) (kept, error) {
@@ -108,7 +108,7 @@ func (k *kept) decode(state string) (_ window.State, ok bool) {
 		return s, ok
 	case codeAfter:
 		return k.decodeAfter(body)
-	case codeMembers, codeMembers + 1, codeMembers + 2:
+	case codeMembers, codeMembersFixed, codeMembersCalendar:
 		return k.decodeMembers(code, body)
 	}
 	return nil, false

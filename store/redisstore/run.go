@@ -76,9 +76,9 @@ func (p *program) run(ctx context.Context, c rueidis.Client, verb store.Verb, op
 		opts.near = window.At(time.Now())
 	}
 	for attempt := 0; ; attempt++ {
-		args, kinds := appendCall((*buf)[:0], verb, ops, which, opts)
+		args, f := appendCall((*buf)[:0], verb, ops, which, opts)
 		*buf = args
-		reply, err := p.eval(ctx, c, p.scripts.of(kinds), keys, string(args))
+		reply, err := p.eval(ctx, c, p.scripts.of(f), keys, string(args))
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", among(keys), err)
 		}
@@ -98,7 +98,7 @@ func (p *program) run(ctx context.Context, c rueidis.Client, verb store.Verb, op
 			}
 			return now, errors.New("the calendars of this machine and of the server differ")
 		default:
-			return now, p.refused(reply, keys, ops, which)
+			return now, refused(reply, keys)
 		}
 	}
 }
@@ -136,17 +136,25 @@ func (p *program) keys(buf *[]byte, ops []store.Op, which []int) ([]string, erro
 }
 
 // appendCall appends the argument of the script.
-func appendCall(b []byte, verb store.Verb, ops []store.Op, which []int, opts callOptions) ([]byte, kinds) {
+func appendCall(b []byte, verb store.Verb, ops []store.Op, which []int, opts callOptions) ([]byte, features) {
 	b = put7(b, int64(opts.now))
 	b = put7(b, int64(opts.deadline))
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(which)))
-	var all kinds
+	var need features
 	for _, i := range which {
-		var k kinds
-		b, k = appendOp(b, verb, &ops[i], opts.near)
-		all |= k
+		var f features
+		b, f = appendOp(b, verb, &ops[i], opts.near)
+		need |= f
 	}
-	return b, all
+	switch {
+	case len(which) > 1 && need&slow == 0:
+		need |= many | fastMany
+	case len(which) > 1:
+		need |= many
+	case need&slow == 0:
+		need |= fastOne
+	}
+	return b, need
 }
 
 // results takes the results out of a reply.
@@ -185,20 +193,19 @@ func result(l *window.Limit, used, before, wait, reset int64) window.Result {
 }
 
 // refused says what stands under a key that the script cannot read.
-func (p *program) refused(reply string, keys []string, ops []store.Op, which []int) error {
+func refused(reply string, keys []string) error {
 	const head = replyHead + 4
 	if len(reply) < head {
 		return fmt.Errorf("the script answers %q", reply)
 	}
 	n := int(binary.LittleEndian.Uint32([]byte(reply[replyHead:]))) - 1
-	if n < 0 || n >= len(which) {
+	if n < 0 || n >= len(keys) {
 		return fmt.Errorf("the script answers %q", reply)
 	}
-	key := string(p.names.append(nil, &ops[which[n]]))
 	if reply[0] == statusForeign {
-		return fmt.Errorf("key %q: %s: it is not weir's; delete it or use another prefix", key, reply[head:])
+		return fmt.Errorf("key %q: %s: it is not weir's; delete it or use another prefix", keys[n], reply[head:])
 	}
-	return &StateError{Key: key, Head: reply[head:]}
+	return &StateError{Key: keys[n], Head: reply[head:]}
 }
 
 // StateError says that what is kept under a key cannot be read: another

@@ -54,6 +54,7 @@ local function add_after(o, n)
   if k > 0 then o.inner:add(k) end
 end
 
+--: refund
 local function sub_after(o, n)
   local held = o.base:look(0)
   local k = math.min(math.max(held - o.count + 1, 0), n)
@@ -62,6 +63,7 @@ local function sub_after(o, n)
   if k > 0 then o.inner:sub(k) end
 end
 
+--: all
 local function save_after(o)
   local b = o.base:save() or ''
   local s
@@ -93,7 +95,10 @@ open[6] = function(v, i, at)
   local o = {
     now = at, count = count, p = start, bv = bv, bi = bi, iv = iv, ii = ii,
     base = nil, inner = nil, touched = false,
-    look = look_after, add = add_after, sub = sub_after, expires = expires_after, save = save_after,
+    look = look_after, add = add_after, expires = expires_after, save = save_after,
+--: refund
+    sub = sub_after,
+--: all
   }
   local kind
   kind, p = up('<B', args, p)

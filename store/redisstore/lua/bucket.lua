@@ -62,6 +62,7 @@ local function add_bucket(o, n)
   if o.now + o.d >= MAX then o.d, o.f = MAX - o.now, 0 end
 end
 
+--: refund
 local function sub_bucket(o, n)
   if o.cap == 0 then
     o.d, o.f = 0, 0
@@ -74,6 +75,7 @@ local function sub_bucket(o, n)
   o.d, o.f = d, f
 end
 
+--: all
 local function save_bucket(o)
   local d, f = o.d, o.f
   if d == 0 and f == 0 then return nil end
@@ -101,6 +103,9 @@ open[5] = function(v, i, at)
   end
   return {
     now = at, cap = cap, quota = quota, length = length, common = common, d = d, f = f,
-    look = look_bucket, add = add_bucket, sub = sub_bucket, expires = expires_bucket, save = save_bucket,
+    look = look_bucket, add = add_bucket, expires = expires_bucket, save = save_bucket,
+--: refund
+    sub = sub_bucket,
+--: all
   }
 end

@@ -95,6 +95,7 @@ local function add_cells(o, n)
   o.sum = o.sum + n
 end
 
+--: refund
 local function sub_cells(o, n)
   if n >= o.sum then
     o.sum = 0
@@ -114,6 +115,7 @@ local function sub_cells(o, n)
   end
 end
 
+--: all
 local function save_cells(o)
   if o.sum == 0 then return nil end
   local v = o.n > 0 and cut(o.v, o.s, o.s + o.n * 9 - 1) or ''
@@ -136,7 +138,10 @@ open[2] = function(v, i, at)
   local o = {
     now = at, quota = 0, w = 0, want = 0, v = v, s = 1,
     width = 0, index = 0, sum = 0, cur = 0, n = 0,
-    look = look_cells, add = add_cells, sub = sub_cells, expires = expires_cells, save = save_cells,
+    look = look_cells, add = add_cells, expires = expires_cells, save = save_cells,
+--: refund
+    sub = sub_cells,
+--: all
   }
   o.quota, o.w, o.want, p = up('<I7I7I7', args, p)
   o.width = o.want

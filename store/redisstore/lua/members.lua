@@ -106,6 +106,7 @@ local function add_members(o)
   if o.count > FEW then spread(o) end
 end
 
+--: refund
 local function sub_from_set(o)
   local uses = tonumber(call('HGET', o.hash, o.member) or 1)
   if uses == MOST_USES then return true end
@@ -137,6 +138,7 @@ local function sub_members(o)
   o.newest = #v > o.first and up('<I7', v, #v - 8)
 end
 
+--: all
 local function save_members(o)
   if not o.newest then return nil end
   local head = pk('<BBI7B', 1, o.kind, o.mark, o.set and 1 or 0)
@@ -155,7 +157,10 @@ local function open_members(kind, v, at, keys, quota, w, next)
     now = at, kind = kind, sliding = kind == 7, quota = quota, w = w, next = next,
     member = member, keys = keys, set = nil, hash = nil, v = '', s = 1, first = 1,
     count = 0, mark = 0, newest = false, score = nil, edge = -NEVER,
-    look = look_members, add = add_members, sub = sub_members, expires = expires_members, save = save_members,
+    look = look_members, add = add_members, expires = expires_members, save = save_members,
+--: refund
+    sub = sub_members,
+--: all
   }
   if not v then return o end
   local mark, far = up('<I7B', v, 3)
@@ -192,18 +197,21 @@ local function open_members(kind, v, at, keys, quota, w, next)
   return o
 end
 
+--: members_sliding
 open[7] = function(v, _, at, keys)
   local quota, w
   quota, w, p = up('<I7I7', args, p)
   return open_members(7, v, at, keys, quota, w, 0)
 end
 
+--: members_fixed
 open[8] = function(v, _, at, keys)
   local quota, w
   quota, w, p = up('<I7I7', args, p)
   return open_members(8, v, at, keys, quota, w, at)
 end
 
+--: members_calendar
 open[9] = function(v, _, at, keys)
   local quota
   quota, p = up('<I7', args, p)

@@ -10,7 +10,6 @@ local function look_sliding(o, n)
   if n > quota then return used, NEVER end
   -- The oldest groups that have to leave, the last of them perhaps not full.
   local leave = floor((used - (quota - n) - 1) / group) + 1
-  if leave == 1 then return used, o.oldest + o.w end
   if leave >= k then return used, o.newest + o.w end
   return used, up('<I7', o.v, o.s + (leave - 1) * 7) + o.w
 end
@@ -71,12 +70,13 @@ local function add_sliding(o, n)
     o.newest, o.s = newest, o.s + drop * 7
     return
   end
-  local kept = k > drop and k - drop or 0
-  local dates = kept > 0 and cut(o.v, o.s + drop * 7, o.s + (k - 1) * 7 - 1) .. pk('<I7', newest) or ''
-  if o.k - 1 > kept then dates = dates .. string.rep(pk('<I7', o.now), o.k - 1 - kept) end
-  o.newest, o.v, o.s = o.now, dates, 1
+  local kept, tail = 0, ''
+  if k > drop then kept, tail = k - drop, pk('<I7', newest) end
+  if o.k - 1 > kept then tail = tail .. string.rep(pk('<I7', o.now), o.k - 1 - kept) end
+  o.newest, o.s, o.tail = o.now, o.s + drop * 7, tail
 end
 
+--: refund
 local function sub_sliding(o, n)
   local eaten = math.min(n, o.excess)
   o.excess, n = o.excess - eaten, n - eaten
@@ -92,15 +92,16 @@ local function sub_sliding(o, n)
   end
 end
 
+--: all
 local function save_sliding(o)
-  local k, s, newest = o.k, o.s, o.newest
+  local k, s, newest, tail = o.k, o.s, o.newest, o.tail
   if k <= 0 then return nil end
-  local oldest, v = newest, ''
-  if k > 1 then
-    oldest, v = up('<I7', o.v, s), cut(o.v, s, s + (k - 1) * 7 - 1)
-  end
-  v = pk('<BBI2I7I7I7I7I7', 1, 1, k, newest, oldest, o.fill, o.group, o.excess) .. v
-  o.v, o.s, o.oldest = v, 40, oldest
+  local old = (k - 1) * 7 - #tail -- bytes of dates that come from the state before
+  local oldest = newest
+  if k > 1 then oldest = old > 0 and up('<I7', o.v, s) or up('<I7', tail) end
+  local v = pk('<BBI2I7I7I7I7I7', 1, 1, k, newest, oldest, o.fill, o.group, o.excess)
+  v = old > 0 and v .. cut(o.v, s, s + old - 1) .. tail or v .. tail
+  o.v, o.s, o.tail = v, 40, ''
   return v
 end
 
@@ -126,12 +127,14 @@ open[1] = function(v, i, at)
         mid = floor((lo + hi) / 2)
       end
       s, k, excess = s + lo * 7, k - lo, 0
-      oldest = k > 1 and up('<I7', v, s) or newest
     end
   end
   return {
-    now = at, quota = quota, w = w, size = size, v = v, s = s,
-    k = k, newest = newest, oldest = oldest, fill = fill, group = group, excess = excess,
-    look = look_sliding, add = add_sliding, sub = sub_sliding, expires = expires_sliding, save = save_sliding,
+    now = at, quota = quota, w = w, size = size, v = v, s = s, tail = '',
+    k = k, newest = newest, fill = fill, group = group, excess = excess,
+    look = look_sliding, add = add_sliding, expires = expires_sliding, save = save_sliding,
+--: refund
+    sub = sub_sliding,
+--: all
   }
 end
