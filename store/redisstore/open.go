@@ -14,16 +14,16 @@ import (
 // connects on its own and again when it has to. Servers that are out of reach
 // now are no error: calls answer outages until they are back. Servers that
 // refuse, say a wrong password, are.
-func Open(ctx context.Context, rawURL string) (*Store, error) {
+func Open(ctx context.Context, rawURL string, options ...Option) (*Store, error) {
 	c, err := Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return c.Open(ctx)
+	return c.Open(ctx, options...)
 }
 
 // Open makes a store on these servers, as the function of this name does.
-func (c Config) Open(ctx context.Context) (*Store, error) {
+func (c Config) Open(ctx context.Context, options ...Option) (*Store, error) {
 	c = c.withDefaults()
 	if faults := c.validate(); len(faults) > 0 {
 		return nil, errors.New("store: " + strings.Join(faults, "; "))
@@ -31,6 +31,9 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*connectTimeout)
 	defer cancel()
 	s := &Store{program: newProgram(c.Prefix), config: &c, dialer: newDialer()}
+	for _, o := range options {
+		o(s)
+	}
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("store %v: %w", c, err)

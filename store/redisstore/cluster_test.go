@@ -1,0 +1,58 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/store/storetest"
+	"github.com/weirhq/weir/window"
+)
+
+// openURL opens a store that is closed with the test.
+func openURL(t testing.TB, url string, options ...redisstore.Option) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), url, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// clusterURL is the URL of c for these tests.
+func clusterURL(c *redistest.Nodes) string {
+	return fmt.Sprintf("redis+cluster://%s?timeout=%v", c.Addrs(), patience)
+}
+
+// keysOn are keys that lie on the nodes of a cluster of three that is new, one
+// on each.
+func keysOn(nodes ...*redistest.Node) []string {
+	keys := make([]string, len(nodes))
+	for i := range keys {
+		for n := 0; keys[i] == ""; n++ {
+			key := fmt.Sprint("k", n)
+			if redisstore.SlotOf([]byte("{"+key+"}"))*len(nodes)/redistest.Slots == i {
+				keys[i] = key
+			}
+		}
+	}
+	return keys
+}
+
+// A cluster, where the keys of one call are in several slots, keeps the same
+// contract as one server.
+func TestContractOnCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	url := "redis+cluster://" + c.Addrs() + "?timeout=20s"
+	var stores atomic.Int64
+	storetest.Run(t, func(t testing.TB) storetest.Opened {
+		var now atomic.Int64
+		s := openURL(t, fmt.Sprint(url, "&prefix=c", stores.Add(1)),
+			redisstore.WithClock(func() window.Instant { return window.Instant(now.Load()) }))
+		return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}
+	})
+}

@@ -1,0 +1,129 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+)
+
+// Sentinels put the replica in the primary's place. What the replica had not
+// heard of yet is forgotten, so that many hits may be admitted again.
+func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
+	g := redistest.Sentinel(t)
+	s := openURL(t, fmt.Sprintf("redis+sentinel://%s/%s?timeout=%v", g.Addrs(), redistest.MasterName, patience))
+	op := hourly(quota, "rule", "k")
+	d := drive(t, s, 16, op)
+	d.answers(200)
+	began := time.Now()
+	g.Primary.Kill()
+	d.fails(100)
+	d.answers(200)
+	took := time.Since(began)
+	d.end()
+	admitted, kept := d.admitted.Load(), used(t, s, op)
+	if kept > admitted+16 {
+		t.Errorf("used: got %d, want at most the %d admitted and few more", kept, admitted)
+	}
+	t.Logf("%d admitted, %d kept; answers again after %v, longest wait %v",
+		admitted, kept, took, time.Duration(d.longest.Load()))
+}
+
+// Sentinels are told to exchange a primary that lives: the store follows them
+// although nothing has failed.
+func TestSentinelSwitch(t *testing.T) {
+	t.Parallel()
+	g := redistest.Sentinel(t)
+	s := openURL(t, fmt.Sprintf("redis+sentinel://%s/%s?timeout=%v", g.Addrs(), redistest.MasterName, patience))
+	op := hourly(quota, "rule", "k")
+	d := drive(t, s, 16, op)
+	d.answers(200)
+	g.Sentinels[0].Must("SENTINEL", "FAILOVER", redistest.MasterName)
+	redistest.Eventually(t, "the replica leads", func() bool { return g.Master() == g.Replica.Addr() })
+	redistest.Eventually(t, "the store uses the new primary", func() bool {
+		clients, _ := g.Replica.Do("CLIENT", "LIST") // Sentinels break connections off when they switch
+		return strings.Contains(fmt.Sprint(clients), "name=weir ")
+	})
+	d.answers(200)
+	d.end()
+	if got := used(t, s, op); got < 200 {
+		t.Errorf("used after the switch: got %d, want at least the last 200", got)
+	}
+	t.Logf("%d admitted, %d kept, %d outages", d.admitted.Load(), used(t, s, op), d.outages.Load())
+}
+
+// A node of a 3+3 cluster dies. Keys on the others are answered all the time,
+// those of the dead one again when its replica has taken over.
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 3)
+	s := openURL(t, clusterURL(c))
+	var all []*traffic
+	keys := keysOn(c.Masters...)
+	for _, key := range keys {
+		all = append(all, drive(t, s, 8, hourly(quota, "rule", key)))
+	}
+	for _, d := range all {
+		d.answers(100)
+	}
+	began := time.Now()
+	c.Masters[0].Kill()
+	all[0].fails(50)
+	before := all[1].outages.Load() + all[2].outages.Load()
+	all[0].answers(100)
+	took := time.Since(began)
+	// One or two may be the machine's, which is busy.
+	if met := all[1].outages.Load() + all[2].outages.Load() - before; met > all[0].outages.Load()/10 {
+		t.Errorf("outages of the nodes that live: got %d beside %d of the dead one", met, all[0].outages.Load())
+	}
+	for i, d := range all {
+		d.answers(100)
+		d.end()
+		admitted, kept := d.admitted.Load(), used(t, s, hourly(quota, "rule", keys[i]))
+		if kept > admitted+8 || i > 0 && kept < admitted {
+			t.Errorf("node %d: got %d used, want the %d admitted and few more", i, kept, admitted)
+		}
+		t.Logf("node %d: %d admitted, %d kept, %d outages, longest wait %v", i, admitted, kept,
+			d.outages.Load(), time.Duration(d.longest.Load()))
+	}
+	t.Logf("answers again after %v", took)
+}
+
+// A slot moves from node to node, key by key, while its keys are counted: no
+// hit is lost, none is counted twice.
+func TestSlotMoves(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, clusterURL(c))
+	// Two rules together in one slot, another one beside them in its own.
+	a, b, beside := hourly(quota, "a", "k"), hourly(quota, "b", "k"), hourly(quota, "c", "other")
+	slot := redisstore.SlotOf([]byte("{k}"))
+	for i := range 50 { // that the slot has keys to move
+		op := hourly(quota, fmt.Sprint("more", i), "k")
+		if err := s.Do(t.Context(), store.Take, []store.Op{op}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	single, both := drive(t, s, 8, a), drive(t, s, 8, b, beside)
+	for i := range 6 {
+		single.answers(100)
+		both.answers(100)
+		c.Move(slot, c.Masters[i%3])
+	}
+	single.answers(100)
+	single.end()
+	both.end()
+	for op, d := range map[*store.Op]*traffic{&a: single, &b: both, &beside: both} {
+		got, want := used(t, s, *op), d.admitted.Load()
+		if d.outages.Load() == 0 && got != want || got < want {
+			t.Errorf("%s: got %d used, want the %d admitted; %d outages", op.Space.Name, got, want, d.outages.Load())
+		}
+	}
+	t.Logf("%d and %d admitted, %d and %d outages", single.admitted.Load(), both.admitted.Load(),
+		single.outages.Load(), both.outages.Load())
+}

@@ -1,0 +1,227 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/window"
+)
+
+// outage takes op and returns the outage that it must meet.
+func outage(t *testing.T, s store.Store, verb store.Verb, op store.Op) string {
+	t.Helper()
+	err := s.Do(context.Background(), verb, []store.Op{op})
+	var out *store.OutageError
+	if !errors.As(err, &out) {
+		t.Fatalf("%v: got error %v, want an outage", verb, err)
+	}
+	return err.Error()
+}
+
+func wantIn(t *testing.T, got string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("got %q, want %q in it", got, w)
+		}
+	}
+}
+
+func take(t *testing.T, s store.Store, op store.Op) bool {
+	t.Helper()
+	ops := []store.Op{op}
+	if err := s.Do(t.Context(), store.Take, ops); err != nil {
+		t.Fatal(err)
+	}
+	return ops[0].Result.Allowed
+}
+
+// A wrong password is told when the store is opened, without repeating it; one
+// that is changed later makes an outage, until it is right again.
+func TestPassword(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t, "--requirepass", "right")
+	for _, login := range []string{":wrong-one@", "ann:wrong-one@", ""} {
+		s, err := redisstore.Open(t.Context(), "redis://"+login+n.Addr())
+		if err == nil {
+			s.Close()
+			t.Fatalf("login %q: got no error", login)
+		}
+		if strings.Contains(err.Error(), "wrong-one") {
+			t.Errorf("login %q: the password is in %q", login, err)
+		}
+	}
+	n.Must("ACL", "SETUSER", "weir", "on", ">p@ss/w?rd", "~weir:*", "+@all")
+	s := openURL(t, "redis://weir:p%40ss%2Fw%3Frd@"+n.Addr()+"?timeout=1s")
+	op := hourly(10, "rule", "k")
+	take(t, s, op)
+	n.Must("ACL", "SETUSER", "weir", "resetpass", ">other")
+	n.Must("CLIENT", "KILL", "USER", "weir")
+	redistest.Eventually(t, "the login is refused", func() bool {
+		err := s.Do(context.Background(), store.Take, []store.Op{op})
+		return err != nil && strings.Contains(err.Error(), "WRONGPASS")
+	})
+	n.Must("ACL", "SETUSER", "weir", ">p@ss/w?rd")
+	redistest.Eventually(t, "the login is right again", func() bool {
+		return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
+	})
+}
+
+// The least that a user has to be allowed.
+func TestLeastRights(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Must("ACL", "SETUSER", "weir", "on", ">secret", "resetkeys", "~weir:*", "-@all",
+		"+evalsha", "+eval", "+time", "+ping", "+get", "+getrange", "+set", "+setrange", "+del", "+pexpire", "+pttl",
+		"+zadd", "+zcard", "+zcount", "+zrange", "+zrem", "+zscore", "+hget", "+hset", "+hdel", "+hgetall")
+	s := openURL(t, "redis://weir:secret@"+n.Addr()+"?timeout=1s")
+	for name, w := range map[string]window.Window{
+		"sliding": window.Sliding(time.Hour), "cells": window.Cells(time.Hour, 0), "fixed": window.Fixed(time.Hour),
+		"calendar": window.Calendar(window.Day, nil), "bucket": window.Bucket(time.Hour, 0),
+	} {
+		for _, m := range []window.Measure{window.Count, window.Sum, window.Distinct} {
+			limit := &window.Limit{Quota: 1000, Measure: m, Window: w}
+			if limit.Validate() != nil {
+				continue
+			}
+			op := store.Op{Space: &store.Space{ID: name + m.String()}, Limit: limit, Key: []byte("k"), N: 1}
+			for i := range 100 { // more members than one string holds
+				op.Member = []byte{byte(i)}
+				take(t, s, op)
+			}
+			if err := s.Do(t.Context(), store.Refund, []store.Op{op}); err != nil {
+				t.Errorf("%s of %v: refund: %v", name, m, err)
+			}
+			if _, _, err := s.Peek(t.Context(), &op); err != nil {
+				t.Errorf("%s of %v: peek: %v", name, m, err)
+			}
+			if err := s.Forget(t.Context(), &op); err != nil {
+				t.Errorf("%s of %v: forget: %v", name, m, err)
+			}
+		}
+	}
+}
+
+// What somebody else keeps under weir's key is left alone, and told.
+func TestForeignKey(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=1s")
+	op := hourly(10, "rule", "k")
+	take(t, s, op)
+	key := fmt.Sprint(n.Must("KEYS", "weir:*").([]any)[0])
+	for _, foreign := range [][]string{{"RPUSH", key, "mine"}, {"SET", key, "mine"}} {
+		n.Must("DEL", key)
+		n.Must(foreign...)
+		before := n.Must("DUMP", key)
+		wantIn(t, outage(t, s, store.Take, op), key, "delete it or use another prefix")
+		if after := n.Must("DUMP", key); after != before {
+			t.Errorf("%v: the key was changed", foreign)
+		}
+	}
+	take(t, s, hourly(10, "rule", "other")) // others are not concerned
+	n.Must("DEL", key)
+	take(t, s, op)
+}
+
+// A replica answers questions and refuses to count.
+func TestReadOnlyReplica(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Server(t)
+	replica := primary.Replica()
+	s := openURL(t, "redis://"+replica.Addr()+"?timeout=1s")
+	op := hourly(10, "rule", "k")
+	if got := used(t, s, op); got != 0 {
+		t.Errorf("check: got %d used, want 0", got)
+	}
+	wantIn(t, outage(t, s, store.Take, op), "READONLY", replica.Addr())
+	replica.Must("REPLICAOF", "NO", "ONE")
+	take(t, s, op)
+}
+
+// A server without room refuses to count: an outage, not a free pass.
+func TestMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=1s")
+	fill(t, n)
+	wantIn(t, outage(t, s, store.Take, hourly(10, "rule", "k")), "OOM")
+	n.Must("FLUSHALL")
+	take(t, s, hourly(10, "rule", "k"))
+}
+
+// fill writes keys of somebody else until the server has no room.
+func fill(t *testing.T, n *redistest.Node) {
+	t.Helper()
+	for i := range 100_000 {
+		if _, err := n.Do("SET", fmt.Sprint("filler", i), strings.Repeat("x", 10_000), "EX", "1"); err != nil {
+			return
+		}
+		if n.Info("evicted_keys") > "1" {
+			return
+		}
+	}
+	t.Fatal("the server has room without end")
+}
+
+// What a server evicts is as good as unused, so a full key may be admitted
+// again. volatile-ttl evicts what ends first anyway; allkeys-lru does not care.
+func TestEviction(t *testing.T) {
+	t.Parallel()
+	for policy, keeps := range map[string]bool{"volatile-ttl": true, "allkeys-lru": false} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Server(t, "--maxmemory", "3mb", "--maxmemory-policy", policy, "--maxmemory-samples", "64")
+			s := openURL(t, "redis://"+n.Addr()+"?timeout=1s")
+			op := hourly(1, "rule", "k")
+			take(t, s, op)
+			for i := range 3000 { // keys that end within the minute
+				n.Must("SET", fmt.Sprint("short", i), strings.Repeat("x", 2000), "PX", "60000")
+			}
+			if n.Info("evicted_keys") == "0" {
+				t.Fatal("nothing was evicted")
+			}
+			if denied := !take(t, s, op); denied != keeps {
+				t.Errorf("full key: got denied %v, want %v", denied, keeps)
+			}
+		})
+	}
+}
+
+// A server that is still loading its data makes an outage, not an error at the
+// start.
+func TestServerIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Kill()
+	s := openURL(t, at(n.Addr()))
+	op := hourly(10, "rule", "k")
+	outage(t, s, store.Take, op)
+	n.Restart()
+	redistest.Eventually(t, "the store answers", func() bool {
+		return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
+	})
+}
+
+// A caller's own, shorter time is its own business.
+func TestCallersDeadline(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+	op := hourly(10, "rule", "k")
+	take(t, s, op)
+	n.Stop()
+	defer n.Continue()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := s.Do(ctx, store.Take, []store.Op{op}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got error %v, want the caller's deadline", err)
+	}
+}

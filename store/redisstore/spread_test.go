@@ -1,0 +1,142 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/window"
+)
+
+// Many callers take keys on three nodes in one call each. The tightest quota
+// is never passed, and in the end every key has counted exactly the calls that
+// were admitted: what was denied has been given back.
+func TestSlotsDecideTogether(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	keys := keysOn(c.Masters...)
+	ops := []store.Op{hourly(1000, "wide", keys[0]), hourly(200, "tight", keys[1]), hourly(1000, "wide", keys[2])}
+	shadow := hourly(1000, "shadow", keys[2])
+	shadow.Role = store.Shadow
+	ops = append(ops, shadow)
+
+	var admitted, denied atomic.Int64
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			own := append([]store.Op(nil), ops...)
+			for range 10 {
+				if err := s.Do(context.Background(), store.Take, own); err != nil {
+					t.Error(err)
+					return
+				}
+				if allowed(own[:3]) {
+					admitted.Add(1)
+				} else {
+					denied.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if got := admitted.Load(); got != 200 {
+		t.Errorf("admitted: got %d, want 200", got)
+	}
+	for i, op := range ops[:3] {
+		if got := used(t, s, op); got != 200 {
+			t.Errorf("op %d: got %d used, want 200", i, got)
+		}
+	}
+	if got := used(t, s, shadow); got != 640 {
+		t.Errorf("shadow: got %d used, want 640, whatever the others said", got)
+	}
+}
+
+// What is given back is what was counted, and only as long as it is in its
+// window: in windows that are hardly longer than a way to the server and back,
+// others count meanwhile, and none of theirs may go with it.
+func TestGiveBackInTime(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	keys := keysOn(c.Masters...)
+	const length = 2 * time.Millisecond
+	for name, w := range map[string]window.Window{"sliding": window.Sliding(length), "bucket": window.Bucket(length, 0)} {
+		short, full := hourly(1, name, keys[0]), hourly(0, "full", keys[1])
+		short.Limit = &window.Limit{Quota: 1, Window: w}
+		d := drive(t, s, 4, short, full) // denied by full, so short is given back
+		var last time.Time
+		for range 1000 {
+			began, one := time.Now(), []store.Op{short}
+			if err := s.Do(t.Context(), store.Take, one); err != nil {
+				t.Fatal(err)
+			}
+			if !one[0].Result.Allowed {
+				continue
+			}
+			if since := time.Since(last); since < length {
+				t.Errorf("%s: two hits within %v, want %v between them", name, since, length)
+			}
+			last = began
+		}
+		d.end()
+	}
+}
+
+// A shard that is dead takes only its own ops down, and what the others have
+// counted for the call is given back.
+func TestDeadShard(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, clusterURL(c))
+	keys := keysOn(c.Masters...)
+	ops := []store.Op{hourly(10, "rule", keys[0]), hourly(10, "rule", keys[1]), hourly(10, "rule", keys[2])}
+	always := hourly(10, "always", keys[0])
+	always.Role = store.Always
+	ops = append(ops, always)
+	redistest.Eventually(t, "a call is answered", func() bool {
+		return s.Do(t.Context(), store.Take, append([]store.Op(nil), ops...)) == nil
+	})
+	before := used(t, s, ops[0])
+	c.Masters[1].Stop()
+	defer c.Masters[1].Continue()
+	for range 20 {
+		err := s.Do(t.Context(), store.Take, ops)
+		var out *store.OutageError
+		if !errors.As(err, &out) || fmt.Sprint(out.Ops) != "[1]" {
+			t.Fatalf("got error %v, want an outage of op 1", err)
+		}
+	}
+	redistest.Eventually(t, "all is given back", func() bool {
+		return used(t, s, ops[0]) == before && used(t, s, ops[2]) == before && used(t, s, always) == before
+	})
+}
+
+// With wait_replicas a call that no replica has confirmed is an outage.
+func TestWaitReplicas(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Server(t)
+	replica := primary.Replica()
+	s := openURL(t, "redis://"+primary.Addr()+"?timeout=300ms&wait_replicas=1")
+	op := hourly(quota, "rule", "k")
+	if !take(t, s, op) {
+		t.Fatal("got denied, want admitted")
+	}
+	if got := replica.Info("db0"); got == "" {
+		t.Error("the replica has no key, want the one that was confirmed")
+	}
+	replica.Stop()
+	wantIn(t, outage(t, s, store.Take, op), "replicas")
+	used(t, s, op) // a check needs no replica
+	replica.Continue()
+	redistest.Eventually(t, "the replica confirms", func() bool {
+		return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
+	})
+}
