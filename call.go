@@ -24,6 +24,7 @@ type call struct {
 	of      []int // ops[i] is of rule of[i]
 	denied  int   // index of the first rule whose outage policy denied, or -1
 	outage  bool  // some op was answered by its outage policy
+	local   local // what this process's memory answers in the store's place
 }
 
 func (c *call) run(ctx context.Context, e *Engine, verb store.Verb, r *Request, d *Decision) error {
@@ -36,7 +37,7 @@ func (c *call) run(ctx context.Context, e *Engine, verb store.Verb, r *Request, 
 	if err := c.build(); err != nil {
 		return err
 	}
-	if err := c.ask(ctx, e.store); err != nil {
+	if err := c.ask(ctx, e); err != nil {
 		return err
 	}
 	c.answer(d)
@@ -47,6 +48,7 @@ func (c *call) run(ctx context.Context, e *Engine, verb store.Verb, r *Request, 
 func (c *call) reset() {
 	clear(c.values)
 	clear(c.ops)
+	c.local.reset()
 	c.rules, c.ops, c.of, c.keys, c.outage = nil, c.ops[:0], c.of[:0], c.keys[:0], false
 }
 
@@ -100,7 +102,7 @@ func (c *call) build() error {
 		c.of = append(c.of, i)
 	}
 	if c.refused() {
-		c.hold()
+		hold(c.ops)
 	}
 	return nil
 }
@@ -150,14 +152,14 @@ func (c *call) decides() bool { return c.verb == store.Take || c.verb == store.C
 // refused says that the request is denied already, whatever the limits answer.
 func (c *call) refused() bool {
 	verdict := c.verdict >= 0 && c.rules.Rule(c.verdict).Then != rule.Allow
-	return c.decides() && (verdict || c.denied >= 0)
+	return c.decides() && (verdict || c.denied >= 0 || c.local.denied)
 }
 
 // hold makes the enforcing ops of a request that is denied already look only,
 // or record, where their rules count what was denied.
-func (c *call) hold() {
-	for i := range c.ops {
-		op := &c.ops[i]
+func hold(ops []store.Op) {
+	for i := range ops {
+		op := &ops[i]
 		switch {
 		case op.Role != store.Enforce:
 		case op.CountDenied:
@@ -169,20 +171,28 @@ func (c *call) hold() {
 }
 
 // ask has the store answer the ops. Those that it cannot answer are taken out
-// and follow their rules' policies for outages.
-func (c *call) ask(ctx context.Context, s store.Store) error {
-	for {
-		if len(c.ops) == 0 {
-			return ctx.Err()
-		}
-		err := s.Do(ctx, c.verb, c.ops)
+// and follow their rules' policies for outages. A store that fails again is not
+// asked a third time: the caller waits for it twice at most.
+func (c *call) ask(ctx context.Context, e *Engine) error {
+	if len(c.ops) == 0 {
+		return ctx.Err()
+	}
+	for again := false; len(c.ops) > 0; again = true {
+		err := e.store.Do(ctx, c.verb, c.ops)
 		if err == nil {
-			return nil
+			break
 		}
 		var out *store.OutageError
-		if !errors.As(err, &out) {
+		if errors.As(err, &out) {
+			err = c.drop(ctx, e, out, again)
+		}
+		if err != nil {
+			c.giveBack(ctx, e, func(*store.Op) bool { return true })
 			return fmt.Errorf("weir: %s: %w", c.verb, err)
 		}
-		c.drop(out)
 	}
+	if c.outage {
+		c.settle(ctx, e)
+	}
+	return nil
 }

@@ -16,6 +16,8 @@ import (
 type Engine struct {
 	store    store.Store
 	owned    bool // Close closes the store
+	local    store.Store
+	nodes    int64 // that share each quota while the store is out of reach
 	observer Observer
 	rules    atomic.Pointer[ruleset]
 	swap     sync.Mutex // held by SetRules
@@ -44,7 +46,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	if rules == nil {
 		return nil, &InputError{Field: "rules", Problem: "nil: want a set, which rule.New and rulefile.Load make"}
 	}
-	e := &Engine{store: o.store, observer: o.observer}
+	e := &Engine{store: o.store, observer: o.observer, local: o.local, nodes: o.nodes}
 	if e.store == nil {
 		e.store, e.owned = memstore.New(), true
 	}

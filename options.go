@@ -12,6 +12,8 @@ type Option func(*options) error
 
 type options struct {
 	store    store.Store
+	local    store.Store
+	nodes    int64
 	observer Observer
 	name     string
 	maxKeys  int64
@@ -26,8 +28,9 @@ func apply(list []Option) (o options, err error) {
 	return o, nil
 }
 
-// WithStore keeps the counters in s, which its maker closes. Default: memory
-// of its own, which Close frees.
+// WithStore keeps the counters in s, which its maker closes. For a store that
+// can be out of reach, see [WithLocal]. Default: memory of its own, which Close
+// frees.
 func WithStore(s store.Store) Option {
 	return func(o *options) error {
 		if s == nil {

@@ -1,32 +1,67 @@
 package weir
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
 
-// drop takes the ops that the store could not answer out of the call. A rule
-// that enforces then allows or denies, as its policy for outages says; memory
-// that is full has no more local place to go to, so there "local" denies: a
-// full table never hands out fresh quota.
-func (c *call) drop(out *store.OutageError) {
+// WithLocal has s, this process's memory, decide while the store given with
+// [WithStore] is out of reach, for the rules whose on_outage is local. The nodes
+// that use the store share each quota then: an nth of it each, rounded up.
+// What s counts meanwhile stays there. The caller closes s. Default: those
+// rules deny.
+func WithLocal(s store.Store, nodes int) Option {
+	return func(o *options) error {
+		if s == nil {
+			return &InputError{"local store", "nil: leave the option out to deny while the store is out of reach"}
+		}
+		if nodes < 1 {
+			return &InputError{"nodes", fmt.Sprintf("%d: want at least 1", nodes)}
+		}
+		o.local, o.nodes = s, int64(nodes)
+		return nil
+	}
+}
+
+// drop takes the ops that the store could not answer out of the call, all of
+// them when it has failed again, and does what their rules say for outages:
+// local asks this process's memory, deny and allow need nobody. Memory that is
+// full has no more local place to go to, so there local denies: a full table
+// never hands out fresh quota.
+func (c *call) drop(ctx context.Context, e *Engine, out *store.OutageError, again bool) error {
 	c.outage = true
-	left := 0
+	full := errors.Is(out, store.ErrFull)
+	left, from := 0, len(c.local.ops)
 	for i := range c.ops {
-		if out.Ops != nil && !slices.Contains(out.Ops, i) {
+		dropped := out.Ops == nil || again && !full || slices.Contains(out.Ops, i)
+		switch {
+		case !dropped:
 			c.ops[left], c.of[left] = c.ops[i], c.of[i]
 			left++
-			continue
-		}
-		r := c.rules.Rule(c.of[i])
-		if c.ops[i].Role == store.Enforce && r.OnOutage != rule.OutageAllow && c.denied < 0 {
-			c.denied = c.of[i]
+		case c.policy(c.of[i]) == rule.OutageLocal && e.local != nil && !full:
+			c.local.add(c.ops[i], c.of[i], e.nodes)
+		default:
+			c.decideAlone(&c.ops[i], c.of[i])
 		}
 	}
 	c.ops, c.of = c.ops[:left], c.of[:left]
+	err := c.askLocal(ctx, e, from)
 	if c.refused() {
-		c.hold()
+		hold(c.ops)
+	}
+	return err
+}
+
+func (c *call) policy(i int) rule.Outage { return c.rules.Rule(i).OnOutage }
+
+// decideAlone answers an op of rule i by its rule's policy and nothing else.
+func (c *call) decideAlone(op *store.Op, i int) {
+	if op.Role == store.Enforce && c.policy(i) != rule.OutageAllow && c.denied < 0 {
+		c.denied = i
 	}
 }

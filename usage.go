@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/weirhq/weir/rule"
@@ -42,13 +43,17 @@ func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute)
 }
 
 // Forget drops what the rule called name has counted for the key that
-// attributes give.
+// attributes give, in the store and in this process's memory.
 func (e *Engine) Forget(ctx context.Context, name string, attributes []Attribute) error {
 	op, _, err := e.rules.Load().locate(name, attributes)
 	if err != nil {
 		return err
 	}
-	if err := e.store.Forget(ctx, &op); err != nil {
+	err = e.store.Forget(ctx, &op)
+	if e.local != nil {
+		err = errors.Join(err, e.local.Forget(ctx, &op))
+	}
+	if err != nil {
 		return fmt.Errorf("weir: forget: %w", err)
 	}
 	return nil
