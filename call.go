@@ -128,12 +128,18 @@ func (c *call) op(i int) (store.Op, error) {
 	from := len(c.keys)
 	c.keys = c.rules.AppendKey(c.keys, i, c.values)
 	op.Key = c.keys[from:len(c.keys):len(c.keys)]
+	op.Together = c.keep(c.rules.Together(i, c.values))
 	if r.Measure == window.Distinct {
-		from = len(c.keys)
-		c.keys = append(c.keys, c.rules.Member(i, c.values)...)
-		op.Member = c.keys[from:len(c.keys):len(c.keys)]
+		op.Member = c.keep(c.rules.Member(i, c.values))
 	}
 	return op, nil
+}
+
+// keep puts text behind the keys.
+func (c *call) keep(text string) []byte {
+	from := len(c.keys)
+	c.keys = append(c.keys, text...)
+	return c.keys[from:len(c.keys):len(c.keys)]
 }
 
 func role(r *rule.Rule) store.Role {

@@ -74,6 +74,7 @@ func (s *ruleset) locate(name string, attributes []Attribute) (op store.Op, valu
 		}
 	}
 	op = store.Op{Space: s.spaces[i], Limit: s.Limit(i, values), Key: s.AppendKey(nil, i, values)}
+	op.Together = []byte(s.Together(i, values))
 	if op.Limit == nil {
 		return op, nil, &InputError{"attributes." + r.Quota.By, "missing: the limit of rule " + name + " depends on it"}
 	}

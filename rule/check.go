@@ -129,4 +129,8 @@ func (c *checker) checkPer() {
 			c.fault("per", "%q is there twice", name)
 		}
 	}
+	// One key must not be kept in two places.
+	if c.Together != "" && !slices.Contains(c.Per, c.Together) {
+		c.fault("together", "%q is not in per: want one of its attributes", c.Together)
+	}
 }

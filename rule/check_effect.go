@@ -110,6 +110,7 @@ func (c *checker) checkVerdict() {
 		}
 	}
 	refuse("per", len(c.Per) > 0)
+	refuse("together", c.Together != "")
 	refuse(c.Measure.String(), c.Measure != window.Count)
 	refuse("window", c.Window != window.Window{})
 	refuse("after", c.After != window.After{})

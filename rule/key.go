@@ -53,6 +53,10 @@ func (s *Set) Key(i int, values []string) string {
 	return b.String()
 }
 
+// Together is what keeps the key of a request under rule i together with
+// others, empty for nothing.
+func (s *Set) Together(i int, values []string) string { return s.rules[i].together.value(values) }
+
 // Sum is what a request weighs under rule i, which sums an attribute: a whole
 // number from 0 to [window.MaxHits]. The error names the attribute and its
 // value when that is anything else.

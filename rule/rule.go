@@ -20,6 +20,11 @@ type Rule struct {
 	// Per are the attributes whose values make the key. None: one key.
 	Per []string
 
+	// Together names one of Per: on a store of several nodes the keys that
+	// have the same value of it are on one node, and the rules that meet there
+	// decide in one step. Empty: each key is where it falls.
+	Together string
+
 	// Measure is what is counted. Of names the attribute that is summed, or
 	// whose distinct values are counted.
 	Measure window.Measure

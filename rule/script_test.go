@@ -288,6 +288,8 @@ func (s *script) setting(t *testing.T, d *datadriven.TestData, r *rule.Rule, set
 		r.Then = value
 	case "mode":
 		r.Mode = map[string]rule.Mode{"shadow": rule.Shadow, "off": rule.Off, "unknown": 9}[value]
+	case "together":
+		r.Together = value
 	case "count_denied":
 		r.CountDenied = true
 	case "max_keys":

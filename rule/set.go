@@ -29,8 +29,8 @@ type compiled struct {
 	id   string
 	when []condition
 
-	per    []part
-	of, by part // at < 0: the rule has none
+	per              []part
+	together, of, by part // at < 0: the rule has none
 
 	limit window.Limit             // when the quota is one number
 	cases map[string]*window.Limit // by the value of by
@@ -150,7 +150,7 @@ func compile(r Rule, at map[string]int) compiled {
 	for _, name := range r.Per {
 		c.per = append(c.per, place(name))
 	}
-	c.of, c.by = place(r.Of), place("")
+	c.together, c.of, c.by = place(r.Together), place(r.Of), place("")
 	if r.Quota != nil {
 		c.by = place(r.Quota.By)
 	}

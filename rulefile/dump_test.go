@@ -37,6 +37,9 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 	if len(r.Per) > 0 {
 		fmt.Fprintf(b, ", per %s", strings.Join(r.Per, "+"))
 	}
+	if r.Together != "" {
+		fmt.Fprintf(b, ", together by %s", r.Together)
+	}
 	if r.After.Count > 0 {
 		fmt.Fprintf(b, ", after %d in %s", r.After.Count, dumpWindow(r.After.Window))
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 var ruleKeys = []string{
-	"name", "when", "per", "limit", "window", "after", "distinct", "sum", "trigger", "once",
+	"name", "when", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once",
 	"then", "mode", "on_outage", "count_denied", "max_keys", "timezone",
 }
 
@@ -37,6 +37,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Name:        p.text(f["name"]),
 		When:        p.when(f["when"]),
 		Per:         p.texts(f["per"]),
+		Together:    p.text(f["together"]),
 		Quota:       p.quota(f["limit"]),
 		Trigger:     p.whole(f["trigger"], 1, window.MaxHits),
 		Once:        p.yes(f["once"]),
