@@ -53,6 +53,7 @@ var featureNames = map[string]features{
 	"members_calendar": membersCalendar,
 	"refund":           refunds,
 	"many":             many,
+	"counts_else":      members | after, // a take does not add its hits to what is used
 	"fast_one":         fastOne,
 }
 

@@ -41,13 +41,14 @@ local reply = pk('<BI7', DONE, now)
 for i = 1, count do
   local o, ask, n, key, before, wait = ops[i], asks[i], ns[i], keys[i], befores[i], waits[i]
 --: all
-  local role, changed, again = ask % 8, false, false
+  local role, changed, took, again = ask % 8, false, false, false
 --: refund
   if role == REFUND then changed = not o:sub(n) end
 --: all
   if role == RECORD or wait == 0 and (role == SHADOW or role == ENFORCE and admitted) then
     o:add(n)
     changed = true
+    took = role ~= RECORD
   elseif ask > 8 then -- denied, and counted all the same; the wait is the one after that
     o:add(n)
     changed, again = true, wait ~= 0
@@ -62,7 +63,7 @@ for i = 1, count do
         till = (floor(o.newest / step) + 1) * step + o.w
       end
 --: all
-      local ms = math.max(floor((till - now + 999) / 1000) + slack, 1)
+      local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
       call('SET', key, s, 'PX', ms)
 --: members
       if o.set then
@@ -79,7 +80,13 @@ for i = 1, count do
     end
   end
   if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
-  reply = reply .. pk('<I7I7I7I7', o:look(0), before, wait, math.max(o:expires() - o.now, 0))
+--: not counts_else
+  local used = took and before + n
+  if not took or used > MAX then used = o:look(0) end
+--: counts_else
+  local used = o:look(0)
+--: all
+  reply = reply .. pk('<I7I7I7I7', used, before, wait, math.max(o:expires() - o.now, 0))
 --: many
 end
 --: all

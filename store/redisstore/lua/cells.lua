@@ -50,9 +50,11 @@ local function expire_cells(o)
 end
 
 -- recut moves the hits into cells of the limit's width: each cell's to the cell
--- that its end falls in, so none is dated earlier than it was.
+-- that its end falls in, so none is dated earlier than it was. Cells that have
+-- left already are read again: they may still be inside wider ones.
 local function recut(o)
-  local width, to, v, s = o.width, o.want, o.v, o.s
+  local width, to, v, s = o.width, o.want, o.v, 0
+  width, o.index, o.sum, o.cur, o.n, s = up('<I7I7I7I7I2', v, o.i + 2)
   local last = floor(((o.index + 1) * width - 1) / to)
   local cells, sum, prev, held = {}, 0, nil, 0
   for i = 1, o.n + 1 do
@@ -76,8 +78,7 @@ end
 
 local function add_cells(o, n)
   if o.width ~= o.want then
-    if o.sum > 0 then recut(o) end
-    o.width = o.want
+    recut(o)
     expire_cells(o)
   end
   local index = floor(o.now / o.width)
@@ -120,7 +121,7 @@ local function save_cells(o)
   if o.sum == 0 then return nil end
   local v = o.n > 0 and cut(o.v, o.s, o.s + o.n * 9 - 1) or ''
   v = pk('<BBI7I7I7I7I2', 1, 2, o.width, o.index, o.sum, o.cur, o.n) .. v
-  o.v, o.s = v, 33
+  o.v, o.i, o.s = v, 1, 33
   return v
 end
 
@@ -136,7 +137,7 @@ end
 
 open[2] = function(v, i, at)
   local o = {
-    now = at, quota = 0, w = 0, want = 0, v = v, s = 1,
+    now = at, quota = 0, w = 0, want = 0, v = v, i = i, s = 1,
     width = 0, index = 0, sum = 0, cur = 0, n = 0,
     look = look_cells, add = add_cells, expires = expires_cells, save = save_cells,
 --: refund

@@ -5,11 +5,13 @@
 local function look_sliding(o, n)
   local k, group, quota = o.k, o.group, o.quota
   local used = k > 0 and (k - 1) * group + o.fill or 0
+  -- Past MAX too this is whole, where used may not be.
+  local over = k > 0 and (k - 1) * group - (quota - n) + o.fill or n - quota
   if used > MAX then used = MAX end
-  if n == 0 or used <= quota - n then return used, 0 end
+  if n == 0 or over <= 0 then return used, 0 end
   if n > quota then return used, NEVER end
   -- The oldest groups that have to leave, the last of them perhaps not full.
-  local leave = floor((used - (quota - n) - 1) / group) + 1
+  local leave = floor((over - 1) / group) + 1
   if leave >= k then return used, o.newest + o.w end
   return used, up('<I7', o.v, o.s + (leave - 1) * 7) + o.w
 end
@@ -81,7 +83,7 @@ local function sub_sliding(o, n)
   local eaten = math.min(n, o.excess)
   o.excess, n = o.excess - eaten, n - eaten
   local k, group = o.k, o.group
-  if k == 0 or n >= math.min((k - 1) * group + o.fill, MAX) then
+  if k == 0 or n >= (k - 1) * group + o.fill then
     o.k = 0
   elseif n < o.fill then
     o.fill = o.fill - n

@@ -1,0 +1,257 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/store/storetest"
+	"github.com/weirhq/weir/window"
+)
+
+// subject is a limit, and what a reload may make of it while its states stay.
+type subject struct {
+	name   string
+	limits []window.Limit
+	most   int64 // hits of a call; 0: about the quota
+}
+
+func subjects(t testing.TB) []subject {
+	t.Helper()
+	zone := func(name string) *time.Location {
+		z, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return z
+	}
+	berlin, howe := zone("Europe/Berlin"), zone("Australia/Lord_Howe")
+	precise := func(d time.Duration, precision int) window.Window {
+		w := window.Sliding(d)
+		w.Precision = precision
+		return w
+	}
+	anchored := func(p window.Period, anchor int) window.Window {
+		w := window.Calendar(p, berlin)
+		w.Anchor = anchor
+		return w
+	}
+	count := func(quota int64, w window.Window) window.Limit { return window.Limit{Quota: quota, Window: w} }
+	sum := func(quota int64, w window.Window) window.Limit {
+		return window.Limit{Quota: quota, Window: w, Measure: window.Sum}
+	}
+	distinct := func(quota int64, w window.Window) window.Limit {
+		return window.Limit{Quota: quota, Window: w, Measure: window.Distinct}
+	}
+	waits := func(l window.Limit, n int64, w window.Window) window.Limit {
+		l.After = window.After{Count: n, Window: w}
+		return l
+	}
+	minute, day := time.Minute, 24*time.Hour
+	return []subject{
+		{name: "sliding count", limits: []window.Limit{count(10, window.Sliding(minute))}},
+		{name: "sliding count in groups", limits: []window.Limit{
+			count(1000, window.Sliding(minute)), count(60, window.Sliding(minute)), count(1000, precise(minute, 7)), count(0, window.Sliding(minute)),
+		}},
+		{name: "sliding sum", limits: []window.Limit{sum(1_000_000, window.Sliding(day)), sum(123_457, precise(day, 1000))}},
+		{name: "sliding sum of the most", limits: []window.Limit{sum(window.MaxHits, window.Sliding(day)), sum(window.MaxHits-4711, precise(day, 3))}},
+		{name: "cells count", limits: []window.Limit{count(100, window.Cells(minute, 7)), count(100, window.Cells(minute, 60)), count(20, window.Cells(minute, 1))}},
+		{name: "cells sum", limits: []window.Limit{sum(1_000_000, window.Cells(day, 0)), sum(window.MaxHits, window.Cells(day, 1440))}},
+		{name: "cells counter", limits: []window.Limit{count(-1, window.Cells(minute, 10)), count(-1, window.Cells(minute, 11)), count(50, window.Cells(minute, 10))}},
+		{name: "cells counter of the most", limits: []window.Limit{sum(-1, window.Cells(day, 3))}, most: window.MaxHits},
+		{name: "cells, long", limits: []window.Limit{sum(-1, window.Cells(5*365*day, 1))}, most: 1 << 41},
+		{name: "fixed count", limits: []window.Limit{count(10, window.Fixed(minute)), count(1000, window.Fixed(minute)), count(-1, window.Fixed(minute))}},
+		{name: "fixed sum", limits: []window.Limit{sum(window.MaxHits, window.Fixed(day))}},
+		{name: "calendar count", limits: []window.Limit{count(10, window.Calendar(window.Minute, howe)), count(50, window.Calendar(window.Minute, howe))}},
+		{name: "calendar sum", limits: []window.Limit{sum(1_000_000, window.Calendar(window.Day, berlin)), sum(-1, window.Calendar(window.Day, berlin))}},
+		{name: "calendar month", limits: []window.Limit{count(100, anchored(window.Month, 31))}},
+		{name: "calendar week", limits: []window.Limit{count(100, anchored(window.Week, 3))}},
+		{name: "calendar year", limits: []window.Limit{count(100, window.Calendar(window.Year, nil))}},
+		{name: "calendar hour", limits: []window.Limit{count(100, window.Calendar(window.Hour, howe))}},
+		{name: "bucket count", limits: []window.Limit{
+			count(7, window.Bucket(10*time.Second, 0)), count(7, window.Bucket(10*time.Second, 30)), count(6, window.Bucket(10*time.Second, 1)),
+			count(5, window.Bucket(10*time.Second, 0)), count(0, window.Bucket(10*time.Second, 0)),
+		}},
+		{name: "bucket sum", limits: []window.Limit{sum(1_000_003, window.Bucket(minute, 0)), sum(999_999, window.Bucket(minute, 20_000))}},
+		{name: "bucket sum, fast", limits: []window.Limit{sum(1<<50, window.Bucket(time.Second, 1<<33))}, most: window.MaxHits},
+		{name: "bucket sum, slow", limits: []window.Limit{sum(3, window.Bucket(10*365*day, 0))}, most: 1 << 40},
+		{name: "distinct, few", limits: []window.Limit{distinct(5, window.Sliding(minute)), distinct(9, window.Sliding(minute)), distinct(0, window.Sliding(minute))}},
+		{name: "distinct, many", limits: []window.Limit{distinct(100, window.Sliding(day)), distinct(70, window.Sliding(day))}},
+		{name: "distinct in a fixed window", limits: []window.Limit{distinct(100, window.Fixed(day)), distinct(6, window.Fixed(day))}},
+		{name: "distinct in a calendar window", limits: []window.Limit{distinct(80, window.Calendar(window.Day, berlin)), distinct(5, window.Calendar(window.Day, berlin))}},
+		{name: "after a day's count", limits: []window.Limit{waits(count(1, window.Sliding(2*time.Second)), 30, window.Calendar(window.Day, berlin))}},
+		{name: "after a sliding count", limits: []window.Limit{waits(count(3, window.Bucket(minute, 0)), 5, window.Sliding(10*minute)), waits(count(4, window.Bucket(minute, 2)), 3, window.Sliding(10*minute))}},
+		{name: "after a count in cells", limits: []window.Limit{waits(sum(50, window.Cells(minute, 6)), 200, window.Cells(5*minute, 5)), waits(sum(50, window.Cells(minute, 6)), 100, window.Cells(5*minute, 5))}},
+		{name: "after a count in a fixed window", limits: []window.Limit{waits(count(10, window.Fixed(minute)), 20, window.Fixed(5*minute))}},
+	}
+}
+
+// TestAgreesWithWindow plays random and bursty traffic, with limits that
+// change under it and time that sometimes runs backwards, on the store and on
+// the model, which counts with package window: all results are equal.
+// WEIR_LONG=1 makes it 100,000 calls a subject.
+func TestAgreesWithWindow(t *testing.T) {
+	t.Parallel()
+	players, calls := 25, 200
+	if os.Getenv("WEIR_LONG") == "1" {
+		players, calls = 50, 2000
+	}
+	c := connect(t, redistest.Server(t).Addr())
+	for _, s := range subjects(t) {
+		t.Run(s.name, func(t *testing.T) {
+			for _, l := range s.limits {
+				if err := l.Validate(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var all sync.WaitGroup
+			for seed := range players {
+				all.Go(func() { play(t, c, &s, uint64(seed), calls) })
+			}
+			all.Wait()
+		})
+	}
+}
+
+// play makes calls of one to three ops of a subject.
+func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
+	got, want := open(t, c), storetest.NewModel()
+	p := &player{Rand: rand.New(rand.NewPCG(seed, 7)), subject: s, space: &store.Space{ID: s.name, Name: "rule"}}
+	p.now = window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)) + window.Instant(p.Int64N(1e9))
+	for i := range calls {
+		p.pass()
+		got.Set(p.now)
+		want.Set(p.now)
+		verb, ops := p.call()
+		twin := slices.Clone(ops)
+		if err := want.Store.Do(t.Context(), verb, twin); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := got.Store.Do(t.Context(), verb, ops); err != nil {
+			t.Errorf("seed %d, call %d: got error %v", seed, i, err)
+			return
+		}
+		for n := range ops {
+			if op := &ops[n]; op.Result != twin[n].Result {
+				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %s, quota %d, %d hits on key %s, member %s, role %d, count denied %v:\ngot  %+v\nwant %+v",
+					seed, i, verb, p.now, n, len(ops), op.Limit.Window, op.Limit.Quota, op.N, op.Key, op.Member, op.Role, op.CountDenied,
+					op.Result, twin[n].Result)
+				return
+			}
+			p.last = ops[n].Result.RetryAfter
+		}
+	}
+}
+
+// latest is when the traffic ends.
+var latest = window.At(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))
+
+// player makes up the calls of a subject.
+type player struct {
+	*rand.Rand
+	*subject
+	space *store.Space
+	now   window.Instant
+	last  time.Duration // what a call was told to wait
+	here  int           // calls at this instant
+}
+
+// pass lets time pass, by nothing in a burst.
+func (p *player) pass() {
+	before := p.now
+	w := &p.limits[0].Window
+	length := w.Length
+	if w.Kind == window.KindCalendar {
+		start, end := w.PeriodBounds(p.now)
+		length = end.Sub(start)
+	}
+	switch p.IntN(12) {
+	case 0:
+		p.now = p.now.Add(length) + window.Instant(p.IntN(3)-1)
+	case 1: // to when the last call said to come back
+		p.now = p.now.Add(p.last) + window.Instant(p.IntN(3)-1)
+	case 2:
+		p.now = p.now.Add(-time.Duration(p.Int64N(int64(length))))
+	case 3:
+		p.now = p.now.Add(time.Duration(p.Int64N(int64(length))))
+	case 4, 5, 6:
+		p.now = p.now.Add(time.Duration(p.Int64N(int64(length)/20 + 1)))
+	case 7:
+		p.now++
+	}
+	// The store keeps members of one microsecond in order up to the 16th.
+	if p.here++; p.now != before {
+		p.here = 0
+	} else if p.here > 4 {
+		p.now++
+		p.here = 0
+	}
+	p.now = min(max(p.now, 1), latest)
+}
+
+func (p *player) call() (store.Verb, []store.Op) {
+	verb := store.Take
+	if p.IntN(3) == 0 {
+		verb = []store.Verb{store.Check, store.Record, store.Refund}[p.IntN(3)]
+	}
+	ops := make([]store.Op, 1)
+	if p.IntN(4) == 0 {
+		ops = make([]store.Op, 2+p.IntN(2))
+	}
+	for i, key := range p.Perm(4)[:len(ops)] {
+		ops[i] = p.op(fmt.Sprint("key", key))
+	}
+	return verb, ops
+}
+
+func (p *player) op(key string) store.Op {
+	limit := &p.limits[0]
+	if p.IntN(10) == 0 {
+		limit = &p.limits[p.IntN(len(p.limits))]
+	}
+	op := store.Op{Space: p.space, Limit: limit, Key: []byte(key), N: p.hits(limit)}
+	if limit.Measure == window.Distinct {
+		op.Member = fmt.Append(nil, "member", p.Int64N(2*limit.Quota+3))
+	}
+	if p.IntN(6) == 0 {
+		op.Role = []store.Role{store.Shadow, store.Always}[p.IntN(2)]
+	}
+	op.CountDenied = op.Role != store.Always && p.IntN(10) == 0
+	if limit.Window.Kind == window.KindCells && len(p.limits) > 1 {
+		// Cells that were cut anew may begin after now, and package window then
+		// tells the wait of a denied and counted op from there.
+		op.CountDenied = false
+	}
+	return op
+}
+
+// hits is mostly a few, sometimes none, all, or more than fit.
+func (p *player) hits(l *window.Limit) int64 {
+	most := p.most
+	if most == 0 {
+		most = max(l.Capacity(), 10)
+	}
+	switch p.IntN(20) {
+	case 0:
+		return 0
+	case 1:
+		return most
+	case 2:
+		return min(most+1, window.MaxHits)
+	case 3, 4:
+		return p.Int64N(most)
+	case 5, 6, 7:
+		return 1 + p.Int64N(max(1, most/6))
+	default:
+		return 1 + p.Int64N(min(3, most))
+	}
+}
