@@ -1,5 +1,6 @@
-# Everything here needs Go, git and make; what else a target needs, it installs
-# below ./bin. `make` alone lists the targets.
+# Everything here needs Go, git and make; what else a target needs, it installs:
+# below ./bin, and for the tests redis-server, from the system's packages. `make`
+# alone lists the targets.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -13,7 +14,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps test check format vet fresh race lint fmt fuzz bench cover
+.PHONY: help run deps redis test check format vet fresh race lint fmt fuzz bench cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,8 +22,16 @@ help: ## list the targets
 run: ## run the service, or another command: make run ARGS="check rules.yaml"
 	$(GO) run ./cmd/weir $(ARGS)
 
-deps: # what the tests need beside Go: its modules
+deps: redis # what the tests need beside Go: its modules, and Redis
 	@$(GO) mod download
+
+# Tests start Redis servers of their own. WEIR_REQUIRE_REDIS=0 skips those tests
+# where Redis is missing; WEIR_REDIS_SERVER names another server program.
+export WEIR_REQUIRE_REDIS ?= 1
+REDIS = $(or $(WEIR_REDIS_SERVER),redis-server)
+
+redis: # install redis-server where it is missing
+	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-redis
 
 test: deps ## run the tests
 	$(GO) test ./...
