@@ -53,8 +53,10 @@ func machine() func() moment {
 	}
 }
 
-func (c *clock) read() moment {
-	m := c.tell()
+func (c *clock) read() moment { return c.floored(c.tell()) }
+
+// floored is m, not before what has been forgotten by now.
+func (c *clock) floored(m moment) moment {
 	m.steady = max(m.steady, window.Instant(c.steadyFloor.Load()))
 	m.wall = max(m.wall, window.Instant(c.wallFloor.Load()))
 	return m

@@ -1,6 +1,8 @@
 package memstore_test
 
 import (
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,4 +116,54 @@ func take(t testing.TB, s store.Store, op store.Op) window.Result {
 // hit is one hit on a key.
 func hit(space string, limit *window.Limit, key string) store.Op {
 	return store.Op{Space: &store.Space{ID: space}, Limit: limit, Key: []byte(key), N: 1}
+}
+
+// A call that reads the clock and then waits for its locks, while the key that
+// it wants expires and is reclaimed, does not count before that expiry.
+func TestWaitingCall(t *testing.T) {
+	t.Parallel()
+	const start, length = window.Instant(1e15), time.Minute
+	var now atomic.Int64
+	now.Store(int64(start))
+	read := make(chan struct{}, 8)
+	s := memstore.New(memstore.WithMachine(func() (steady, wall window.Instant) {
+		at := window.Instant(now.Load())
+		select {
+		case read <- struct{}{}:
+		default:
+		}
+		return at, at
+	}))
+	defer s.Close()
+	limit, space := &window.Limit{Quota: 1, Window: window.Sliding(length)}, &store.Space{ID: "x"}
+	take := func(keys int) bool {
+		ops := make([]store.Op, keys)
+		for i := range ops {
+			ops[i] = store.Op{Space: space, Limit: limit, Key: []byte(strconv.Itoa(i)), N: 1, Role: store.Shadow}
+		}
+		if err := s.Do(t.Context(), store.Take, ops); err != nil {
+			t.Error(err)
+		}
+		return ops[0].Result.Allowed
+	}
+	if !take(1) {
+		t.Fatal("first hit: got denied, want allowed")
+	}
+
+	// The time is read first; then finding so many keys takes a while.
+	<-read
+	now.Store(int64(start.Add(length - time.Microsecond)))
+	waiting := make(chan bool)
+	go func() { waiting <- take(50_000) }()
+	<-read
+	now.Store(int64(start.Add(length)))
+	s.Sweep(1000)
+
+	if !<-waiting {
+		return // the sweep came too late to matter
+	}
+	now.Store(int64(start.Add(2*length - time.Microsecond)))
+	if take(1) {
+		t.Error("a microsecond before the second hit leaves: got allowed, want denied")
+	}
 }

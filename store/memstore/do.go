@@ -64,6 +64,7 @@ func (s *Store) run(verb store.Verb, ops []store.Op, places []place) error {
 			return store.ErrRepeated
 		}
 		lock(places)
+		s.date(m, places)
 		full := s.reserve(verb, places)
 		if !dead(places) {
 			if full == nil {
@@ -90,7 +91,7 @@ func (s *Store) locate(m moment, ops []store.Op, places []place) bool {
 		if t == nil {
 			return false
 		}
-		*p = place{op: op, index: i, table: t, key: s.fingerprint(op.Key), now: m.of(op.Limit)}
+		*p = place{op: op, index: i, table: t, key: s.fingerprint(op.Key)}
 		p.number = s.shardOf(p.key)
 		p.shard = t.shard(p.number)
 		p.expiry = s.clock.expiry(m, t.limit.Load())
@@ -140,6 +141,16 @@ func unlock(places []place) {
 		if first(places, i) {
 			places[i].shard.mu.Unlock()
 		}
+	}
+}
+
+// date sets the instant of each op, once its place is locked: a key of theirs
+// may have expired and been reclaimed while the call waited for the locks, and
+// m is then too early for what it forgot.
+func (s *Store) date(m moment, places []place) {
+	m = s.clock.floored(m)
+	for i := range places {
+		places[i].now = m.of(places[i].op.Limit)
 	}
 }
 
