@@ -3,6 +3,7 @@ package rulefile
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weirhq/weir/window"
 )
@@ -49,6 +50,8 @@ func (p *pass) unique(n *node) []entry {
 func (p *pass) text(n *node) string {
 	switch {
 	case n == nil:
+	case p.lacksQuotes(n):
+		p.fault(n, "%s has a colon that reads as a key within brackets: write it in quotes", n.label)
 	case !n.isScalar() || n.text == "":
 		p.fault(n, "%s is %s, want text", n.label, n.orEmpty())
 	case n.ambiguous():
@@ -57,6 +60,17 @@ func (p *pass) text(n *node) string {
 		return n.text
 	}
 	return ""
+}
+
+// lacksQuotes says that n is a table only because the YAML parser takes the
+// colon of a value such as fe80::1 for one behind a key, as it does in brackets.
+func (p *pass) lacksQuotes(n *node) bool {
+	if n.kind != aTable || len(n.entries) == 0 {
+		return false
+	}
+	line := []rune(p.lines[n.line-1])
+	rest, ok := strings.CutPrefix(string(line[min(n.column-1, len(line)):]), n.entries[0].key.text+":")
+	return ok && rest != "" && rest[0] != ' '
 }
 
 // texts is a list of texts, or one text by itself.
