@@ -180,19 +180,24 @@ func (k *kept) decodeAfter(body string) (window.State, bool) {
 	if len(body) < 3 {
 		return nil, false
 	}
-	n := int(body[0]) | int(body[1])<<8 | int(body[2])<<16
-	if body = body[3:]; n > len(body) {
-		return nil, false
-	}
+	first, second := splitAfter(body)
 	var base, inner window.State
 	ok := true
-	if n > 0 {
-		base, ok = k.decode(body[:n])
+	if first != "" {
+		base, ok = k.decode(first)
 	}
-	if ok && n < len(body) {
-		inner, ok = k.decode(body[n:])
+	if ok && second != "" {
+		inner, ok = k.decode(second)
 	}
 	return append(append(window.State{uint64(len(base))}, base...), inner...), ok
+}
+
+// splitAfter is the two states in the body of one.
+func splitAfter(body string) (base, inner string) {
+	n := int(body[0]) | int(body[1])<<8 | int(body[2])<<16
+	body = body[3:]
+	n = min(n, len(body))
+	return body[:n], body[n:]
 }
 
 // epoch is what the scores of a sorted set count from, 2020-01-01, in µs.

@@ -1,0 +1,26 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// ErrStale answers a call that reached the server after its deadline.
+var ErrStale = errStale
+
+// KeyName is the name of op's key.
+func KeyName(prefix string, op *store.Op) string {
+	return string(namer{prefix}.append(nil, op))
+}
+
+// Call is a call with all that a store says besides its ops.
+type Call struct{ Now, Near, Deadline window.Instant }
+
+// Run runs verb for ops on the server behind c.
+func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb store.Verb, ops []store.Op) (window.Instant, error) {
+	return newProgram(prefix).run(ctx, c, verb, ops, upTo(len(ops)), callOptions{now: o.Now, near: o.Near, deadline: o.Deadline})
+}

@@ -1,0 +1,263 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/window"
+)
+
+// ttls are the keys of a server with how long they live.
+func ttls(t *testing.T, c rueidis.Client) map[string]time.Duration {
+	t.Helper()
+	keys, err := c.Do(t.Context(), c.B().Keys().Pattern("*").Build()).AsStrSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]time.Duration)
+	for _, key := range keys {
+		ms, err := c.Do(t.Context(), c.B().Pttl().Key(key).Build()).AsInt64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[key] = time.Duration(ms) * time.Millisecond
+	}
+	return all
+}
+
+func TestEveryKeyExpires(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	kinds := map[string]bool{}
+	for _, s := range subjects(t) {
+		play(t, c, &s, 1, 200)
+		for key, ttl := range ttls(t, c) {
+			if ttl <= 0 {
+				t.Errorf("%s: key %s lives %v, want an end", s.name, key, ttl)
+			}
+			kinds[key[strings.LastIndexByte(key, ':'):]] = true
+		}
+	}
+	if !kinds[":z"] || !kinds[":u"] {
+		t.Errorf("got no key for many members, want some")
+	}
+}
+
+// A key lives as long as its state; that of a sliding window, whose end moves
+// with each hit, up to an eighth longer.
+func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	s := redisstore.New(c)
+	for _, subject := range subjects(t) {
+		limit := &subject.limits[0]
+		ops := []store.Op{{Space: &store.Space{ID: subject.name, Name: "rule"}, Limit: limit, Key: []byte("k"), N: 1, Member: []byte("m")}}
+		for _, verb := range []store.Verb{store.Take, store.Record, store.Take, store.Refund, store.Check} {
+			if err := s.Do(t.Context(), verb, ops); err != nil {
+				t.Fatal(err)
+			}
+			key := redisstore.KeyName("weir", &ops[0])
+			got, want := ttls(t, c)[key], ops[0].Result.ResetAfter
+			longest := want
+			if limit.Window.Kind == window.KindSliding && limit.Measure != window.Distinct {
+				longest += want / 8
+			}
+			const margin = 5 * time.Second // what this machine may be late
+			if got < want-margin || got > longest+2*time.Millisecond {
+				t.Errorf("%s, after a %v: the key lives %v, want %v to %v", subject.name, verb, got, want, longest)
+			}
+		}
+	}
+}
+
+// Two stores on one server, 64 callers, the server's own clock.
+func TestExactlyTheQuota(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Server(t).Addr()
+	stores := []store.Store{redisstore.New(connect(t, addr)), redisstore.New(connect(t, addr))}
+	for _, w := range []window.Window{
+		window.Sliding(time.Hour), window.Cells(time.Hour, 0), window.Fixed(time.Hour), window.Calendar(window.Year, nil), window.Bucket(365*24*time.Hour, 0),
+	} {
+		var admitted atomic.Int64
+		var callers sync.WaitGroup
+		for i := range 64 {
+			callers.Go(func() {
+				ops := []store.Op{{Space: &store.Space{ID: w.ID()}, Limit: &window.Limit{Quota: 1000, Window: w}, Key: []byte("k"), N: 1}}
+				for range 20 {
+					if err := stores[i%2].Do(t.Context(), store.Take, ops); err != nil {
+						t.Error(err)
+					}
+					if ops[0].Result.Allowed {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		if got := admitted.Load(); got != 1000 {
+			t.Errorf("%s: got %d admitted of 1280, want 1000", w, got)
+		}
+	}
+}
+
+func TestScriptIsLoadedWhenTheServerLostIt(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	s := redisstore.New(c)
+	ops := []store.Op{hourly(10, "rule", "k")}
+	for want := range int64(4) {
+		if err := s.Do(t.Context(), store.Take, ops); err != nil {
+			t.Fatal(err)
+		}
+		if got := ops[0].Result.Used; got != want+1 {
+			t.Errorf("take %d: got %d used, want %d", want, got, want+1)
+		}
+		if err := c.Do(t.Context(), c.B().ScriptFlush().Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+		if state, _, err := s.Peek(t.Context(), &ops[0]); err != nil || len(state) != int(want)+1 {
+			t.Errorf("peek: got %d words and error %v, want %d", len(state), err, want+1)
+		}
+	}
+}
+
+func TestLateCallsCountNothing(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	ops := []store.Op{hourly(10, "rule", "k"), hourly(10, "rule", "other")}
+	now, err := redisstore.Call{}.Run(t.Context(), c, "weir", store.Check, ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := redisstore.Call{Deadline: now}
+	if _, err := late.Run(t.Context(), c, "weir", store.Take, ops); err != redisstore.ErrStale {
+		t.Errorf("got error %v, want %v", err, redisstore.ErrStale)
+	}
+	if keys := ttls(t, c); len(keys) != 0 {
+		t.Errorf("got keys %v, want none", keys)
+	}
+	early := redisstore.Call{Deadline: now.Add(time.Hour)}
+	if _, err := early.Run(t.Context(), c, "weir", store.Take, ops); err != nil || ops[1].Result.Used != 1 {
+		t.Errorf("got %d used and error %v, want 1", ops[1].Result.Used, err)
+	}
+}
+
+// A machine whose clock is years off still counts in the server's periods.
+func TestCalendarIsTheServers(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	day := &window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil)}
+	ops := []store.Op{{Space: &store.Space{ID: "s"}, Limit: day, Key: []byte("k"), N: 1}}
+	for i, off := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour, -5 * 365 * 24 * time.Hour, 5 * 365 * 24 * time.Hour} {
+		near := redisstore.Call{Near: window.At(time.Now().Add(off))}
+		now, err := near.Run(t.Context(), c, "weir", store.Take, ops)
+		if err != nil {
+			t.Fatalf("%v off: got error %v", off, err)
+		}
+		r := ops[0].Result
+		if r.Used > int64(i)+1 || now.Add(r.ResetAfter) != day.Window.PeriodEnd(now) {
+			t.Errorf("%v off: got %+v at %v, want the day's end", off, r, now.Time())
+		}
+	}
+}
+
+// What is not weir's under weir's keys is an error that names the key, and
+// nothing is counted for any op.
+func TestForeignKeys(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	s := redisstore.New(c)
+	limits := map[string]*window.Limit{
+		"sliding": {Quota: 10, Window: window.Sliding(time.Hour)},
+		"groups":  {Quota: 1000, Window: window.Sliding(time.Hour)},
+		"fixed":   {Quota: 10, Window: window.Fixed(time.Hour)},
+		"members": {Quota: 10, Window: window.Sliding(time.Hour), Measure: window.Distinct},
+	}
+	for name, limit := range limits {
+		for what, set := range map[string]rueidis.Completed{
+			"a list":         c.B().Rpush().Key("x").Element("1").Build(),
+			"text":           c.B().Set().Key("x").Value("hello, this is no state, but longer than the head of one").Build(),
+			"a digit":        c.B().Set().Key("x").Value("7").Build(),
+			"version 2":      c.B().Set().Key("x").Value("\x02\x01" + strings.Repeat("\x00", 37)).Build(),
+			"another kind":   c.B().Set().Key("x").Value("\x01\x05" + strings.Repeat("\x00", 37)).Build(),
+			"a short string": c.B().Set().Key("x").Value("\x01").Build(),
+		} {
+			bad := store.Op{Space: &store.Space{ID: name, Name: "rule"}, Limit: limit, Key: []byte(what), N: 1}
+			key := redisstore.KeyName("weir", &bad)
+			if err := errors.Join(c.Do(t.Context(), set).Error(), c.Do(t.Context(), c.B().Rename().Key("x").Newkey(key).Build()).Error()); err != nil {
+				t.Fatal(err)
+			}
+			good := hourly(10, "good", fmt.Sprint(name, what))
+			for _, ops := range [][]store.Op{{bad}, {good, bad}, {bad, good}} {
+				err := s.Do(t.Context(), store.Take, ops)
+				if _, ok := err.(*store.OutageError); !ok || !strings.Contains(err.Error(), fmt.Sprintf("%q", key)) {
+					t.Errorf("%s, %s: got error %v, want an outage that names %q", name, what, err, key)
+				}
+			}
+			good.N = 0
+			ops := []store.Op{good}
+			if err := s.Do(t.Context(), store.Check, ops); err != nil || ops[0].Result.Used != 0 {
+				t.Errorf("%s, %s: got %d counted beside it and error %v, want 0", name, what, ops[0].Result.Used, err)
+			}
+			if _, _, err := s.Peek(t.Context(), &bad); err == nil {
+				t.Errorf("%s, %s: peek: got no error", name, what)
+			}
+			if err := s.Forget(t.Context(), &bad); err != nil {
+				t.Errorf("%s, %s: forget: got error %v", name, what, err)
+			}
+		}
+	}
+}
+
+// Members that are too many for one string have keys of their own, which come
+// and go with it.
+func TestManyMembers(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	s := redisstore.New(c)
+	limit := &window.Limit{Quota: 3000, Window: window.Sliding(time.Hour), Measure: window.Distinct}
+	op := store.Op{Space: &store.Space{ID: "s"}, Limit: limit, Key: []byte("k"), N: 1}
+	run := func(verb store.Verb, member int) window.Result {
+		op.Member = fmt.Append(nil, "member", member)
+		ops := []store.Op{op}
+		if err := s.Do(t.Context(), verb, ops); err != nil {
+			t.Fatal(err)
+		}
+		return ops[0].Result
+	}
+	for i := range 3100 {
+		run(store.Record, i)
+		if i%3 == 0 {
+			run(store.Take, i)
+		}
+	}
+	if r := run(store.Check, 50); r.Used != 3000 || r.Allowed {
+		t.Errorf("a member that was dropped: got %+v, want denied", r)
+	}
+	if r := run(store.Check, 3050); !r.Allowed {
+		t.Errorf("a member inside: got %+v, want allowed", r)
+	}
+	state, _, err := s.Peek(t.Context(), &op)
+	if err != nil || len(state) != 6000 {
+		t.Errorf("peek: got %d words and error %v, want 6000", len(state), err)
+	}
+	if got := len(ttls(t, c)); got != 3 {
+		t.Errorf("got %d keys, want 3", got)
+	}
+	if err := s.Forget(t.Context(), &op); err != nil {
+		t.Fatal(err)
+	}
+	if keys := ttls(t, c); len(keys) != 0 {
+		t.Errorf("after forget: got keys %v, want none", keys)
+	}
+}
