@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -22,10 +23,13 @@ func newServe() *cobra.Command {
 
 The rules are read again when the file or a list that it reads changes, on
 SIGHUP, and on POST /-/reload to the admin address. A file that is wrong changes
-nothing, and counters survive. SIGTERM and SIGINT let requests in flight finish.`,
+nothing, and counters survive. Instances that share a store count together; its
+URL can also be in the variable WEIR_STORE, where other users don't see its
+password. SIGTERM and SIGINT let requests in flight finish.`,
 		Example: `  weir serve
   weir serve --rules rules.yaml
-  weir serve --rules rules.yaml --listen :8080 --log-format json`,
+  weir serve --rules rules.yaml --listen :8080 --log-format json
+  weir serve --rules rules.yaml --store redis://localhost:6379 --nodes 3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
@@ -39,6 +43,11 @@ nothing, and counters survive. SIGTERM and SIGINT let requests in flight finish.
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles; keep it private")
 	f.BoolVar(&cfg.Watch, "watch", cfg.Watch, "read the rules again when their files change")
+	f.StringVar(&cfg.Store, "store", os.Getenv("WEIR_STORE"), "`URL` of the store that instances share, redis://…; without one they count in memory")
+	f.Lookup("store").DefValue = "" // it may hold a password
+	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest wait for the store (default 10ms)")
+	f.IntVar(&cfg.Nodes, "nodes", cfg.Nodes, "how many instances share the store, and each quota while it is out of reach")
+	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "not ready while the store is out of reach")
 	f.DurationVar(&cfg.DrainDelay, "drain-delay", cfg.DrainDelay, "how long to go on serving, not ready, when told to stop")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cfg.DrainTimeout, "how long requests in flight may take after that")
 	f.StringVar(&cfg.LogFormat, "log-format", cfg.LogFormat, "text or json")

@@ -29,6 +29,20 @@ type Config struct {
 	// Watch reloads the rules when the file, or a list it reads, changes.
 	Watch bool
 
+	// Store is the URL of the store that all instances share. Empty counts in
+	// memory. StoreTimeout is the longest that a call to it waits; 0 means what
+	// the URL says, or the store's default.
+	Store        string
+	StoreTimeout time.Duration
+
+	// Nodes is how many instances share the store. While it is out of reach,
+	// each may admit that part of a quota by itself.
+	Nodes int
+
+	// ReadyNeedsStore makes /readyz fail while the store is out of reach.
+	// Without it the service stays ready, and rules follow their on_outage.
+	ReadyNeedsStore bool
+
 	// DrainDelay is how long the service goes on taking connections after it
 	// was told to stop, with /readyz failing, so that load balancers notice.
 	DrainDelay time.Duration
@@ -48,6 +62,7 @@ func Default() Config {
 		Listen:       "127.0.0.1:8080",
 		Admin:        "127.0.0.1:8081",
 		Watch:        true,
+		Nodes:        1,
 		DrainTimeout: 10 * time.Second,
 		LogFormat:    "text",
 		LogLevel:     "info",
@@ -67,6 +82,7 @@ func (c *Config) Validate() error {
 		address("listen", c.Listen),
 		address("admin", c.Admin),
 		clash(c.Listen, c.Admin),
+		storeFlags(c),
 		notNegative("drain-delay", c.DrainDelay),
 		notNegative("drain-timeout", c.DrainTimeout),
 		oneOf("log-format", c.LogFormat, LogFormats()),
@@ -96,6 +112,24 @@ func clash(listen, admin string) error {
 		return nil
 	}
 	return fmt.Errorf("admin: %q: the same as listen; give it a port of its own", admin)
+}
+
+func storeFlags(c *Config) error {
+	switch {
+	case c.Nodes < 1:
+		return fmt.Errorf("nodes: %d: want the number of instances, at least 1", c.Nodes)
+	case c.StoreTimeout != 0 && c.StoreTimeout < time.Millisecond:
+		return fmt.Errorf("store-timeout: %v: want at least 1ms", c.StoreTimeout)
+	case c.Store != "":
+		return nil
+	case c.StoreTimeout != 0:
+		return errors.New("store-timeout: only with store")
+	case c.Nodes > 1:
+		return errors.New("nodes: only with store: instances that count in memory know nothing of each other")
+	case c.ReadyNeedsStore:
+		return errors.New("ready-needs-store: only with store")
+	}
+	return nil
 }
 
 func notNegative(field string, d time.Duration) error {

@@ -27,12 +27,38 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 	}
 	const want = `listen: ":99999": port out of range 0 to 65535
 admin: "localhost": not host:port, such as 127.0.0.1:8080
+nodes: 0: want the number of instances, at least 1
 drain-delay: -1s: negative
 drain-timeout: -1m0s: negative
 log-format: "xml": not one of text, json
 log-level: "loud": not one of debug, info, warn, error`
 	if err := c.Validate(); err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
+func TestValidateStore(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*config.Config){
+		"": func(c *config.Config) {
+			c.Store, c.StoreTimeout, c.Nodes, c.ReadyNeedsStore = "redis://localhost", time.Second, 3, true
+		},
+		"store-timeout: 10ns: want at least 1ms": func(c *config.Config) { c.Store, c.StoreTimeout = "redis://localhost", 10 },
+		"store-timeout: only with store":         func(c *config.Config) { c.StoreTimeout = time.Second },
+		"ready-needs-store: only with store":     func(c *config.Config) { c.ReadyNeedsStore = true },
+		"nodes: only with store: instances that count in memory know nothing of each other": func(c *config.Config) {
+			c.Nodes = 2
+		},
+	} {
+		c := config.Default()
+		change(&c)
+		got := ""
+		if err := c.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

@@ -38,3 +38,46 @@ func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(c.full, prometheus.CounterValue, float64(s.Full))
 }
+
+// NodeStats are what a node of a shared store tells about itself.
+type NodeStats struct {
+	Addr              string
+	CutOff            bool // it is not asked, because it does not answer
+	InFlight, Outages int64
+}
+
+// WatchNodes reports what nodes says each time the metrics are read.
+func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, []string{"node"}, nil)
+	}
+	m.registry.MustRegister(&nodeCollector{
+		nodes:    nodes,
+		outages:  desc("weir_store_outages_total", "Calls that a node of the store has not answered, or was not asked."),
+		cutOff:   desc("weir_store_cut_off", "Whether a node of the store is not asked, because it does not answer."),
+		inFlight: desc("weir_store_in_flight", "Calls that wait for a node of the store."),
+	})
+}
+
+type nodeCollector struct {
+	nodes                     func() []NodeStats
+	outages, cutOff, inFlight *prometheus.Desc
+}
+
+func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.outages
+	ch <- c.cutOff
+	ch <- c.inFlight
+}
+
+func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, n := range c.nodes() {
+		cutOff := 0.0
+		if n.CutOff {
+			cutOff = 1
+		}
+		ch <- prometheus.MustNewConstMetric(c.outages, prometheus.CounterValue, float64(n.Outages), n.Addr)
+		ch <- prometheus.MustNewConstMetric(c.cutOff, prometheus.GaugeValue, cutOff, n.Addr)
+		ch <- prometheus.MustNewConstMetric(c.inFlight, prometheus.GaugeValue, float64(n.InFlight), n.Addr)
+	}
+}

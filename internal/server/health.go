@@ -11,8 +11,12 @@ import (
 	"github.com/weirhq/weir/internal/metrics"
 )
 
-// readiness says whether the service wants new requests. The zero value does.
-type readiness struct{ draining atomic.Bool }
+// readiness says whether the service wants new requests.
+type readiness struct {
+	store    *counts
+	needed   bool // not ready while the store is out of reach
+	draining atomic.Bool
+}
 
 func (r *readiness) drain() { r.draining.Store(true) }
 
@@ -26,7 +30,13 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "draining\n")
 		return
 	}
-	_, _ = io.WriteString(w, "ready\n")
+	away := r.store.away()
+	if away != "" && r.needed {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	} else {
+		_, _ = io.WriteString(w, "ready\n")
+	}
+	_, _ = io.WriteString(w, away)
 }
 
 // withHealth answers the two questions of load balancers beside the API.

@@ -31,19 +31,24 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	log := newLog(cfg, logs)
 	numbers := metrics.New(Version())
-	counts := memstore.New()
-	defer counts.Close()
-
 	first, err := read(cfg.Rules)
 	if err != nil {
 		return err
 	}
-	engine, err := weir.NewEngine(first.Set, weir.WithStore(counts), weir.WithObserver(numbers))
+	counts, err := openCounts(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer counts.close()
+	engine, err := weir.NewEngine(first.Set, append(counts.options(cfg), weir.WithObserver(numbers))...)
 	if err != nil {
 		return err
 	}
 	rules := newReloader(engine, first, cfg.Rules, numbers, log)
-	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts) })
+	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts.memory) })
+	if counts.shared != nil {
+		numbers.WatchNodes(counts.nodes)
+	}
 
 	// What runs beside the requests ends before this function does.
 	var group sync.WaitGroup
@@ -51,7 +56,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
 
-	var ready readiness
+	ready := readiness{store: counts, needed: cfg.ReadyNeedsStore}
 	main, err := listen(cfg.Listen, withHealth(httpapi.New(engine, rules.source), &ready), log)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -68,7 +73,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 
-	group.Go(func() { sweep(beside, counts) })
+	group.Go(func() { sweep(beside, counts.memory) })
+	group.Go(func() { counts.report(beside, log) })
 	group.Go(func() { rules.onSignal(beside, hangups) })
 	if cfg.Watch && cfg.Rules != "" {
 		group.Go(func() { rules.watch(beside) })
@@ -78,7 +84,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	group.Go(func() { failed <- main.serve() })
 	group.Go(func() { failed <- admin.serve() })
 	greet(out, cfg.Rules, engine.Rules().Len(), main.url(), admin.url())
-	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", engine.Rules().Len())
+	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", engine.Rules().Len(), "store", counts.location())
 
 	select {
 	case <-ctx.Done():

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/redisstore"
+)
+
+// counts are where the service counts: in memory, or in a store that instances
+// share, and then in memory while that is out of reach.
+type counts struct {
+	memory *memstore.Store
+	shared *redisstore.Store // nil when there is none
+}
+
+func openCounts(ctx context.Context, cfg config.Config) (*counts, error) {
+	c := &counts{}
+	if cfg.Store != "" {
+		where, err := redisstore.Parse(cfg.Store)
+		if err != nil {
+			return nil, err
+		}
+		if cfg.StoreTimeout > 0 {
+			where.Timeout = cfg.StoreTimeout
+		}
+		if c.shared, err = where.Open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c.memory = memstore.New()
+	return c, nil
+}
+
+func (c *counts) close() {
+	if c.shared != nil {
+		c.shared.Close()
+	}
+	c.memory.Close()
+}
+
+func (c *counts) options(cfg config.Config) []weir.Option {
+	if c.shared == nil {
+		return []weir.Option{weir.WithStore(c.memory)}
+	}
+	return []weir.Option{weir.WithStore(c.shared), weir.WithLocal(c.memory, cfg.Nodes)}
+}
+
+// location is where the counts are, for the log.
+func (c *counts) location() string {
+	if c.shared == nil {
+		return "memory"
+	}
+	return c.shared.Location()
+}
+
+// nodes are what the metrics show of the shared store.
+func (c *counts) nodes() []metrics.NodeStats {
+	nodes := c.shared.Nodes()
+	all := make([]metrics.NodeStats, len(nodes))
+	for i, n := range nodes {
+		all[i] = metrics.NodeStats(n)
+	}
+	return all
+}
+
+// away says in a line how much of the shared store is out of reach, nothing
+// when nothing is.
+func (c *counts) away() string {
+	if c.shared == nil {
+		return ""
+	}
+	nodes, out := c.shared.Nodes(), 0
+	for _, n := range nodes {
+		if n.CutOff {
+			out++
+		}
+	}
+	switch {
+	case len(nodes) == 0:
+		return "store out of reach: rules follow their on_outage\n"
+	case out > 0:
+		return fmt.Sprintf("store out of reach (%d of %d nodes): rules follow their on_outage\n", out, len(nodes))
+	}
+	return ""
+}
+
+// report logs when a node of the shared store goes out of reach, and when it is
+// back. Short outages are for the metrics.
+func (c *counts) report(ctx context.Context, log *slog.Logger) {
+	if c.shared == nil {
+		return
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	out := map[string]bool{}
+	for {
+		for _, n := range c.shared.Nodes() {
+			switch {
+			case n.CutOff && !out[n.Addr]:
+				log.Warn("store out of reach, rules follow their on_outage", "node", n.Addr)
+			case !n.CutOff && out[n.Addr]:
+				log.Info("store answers again", "node", n.Addr, "outages", n.Outages)
+			}
+			out[n.Addr] = n.CutOff
+		}
+		c.shared.Probe(ctx) // there may be no requests that would
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

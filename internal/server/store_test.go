@@ -1,0 +1,114 @@
+package server_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+)
+
+// onStore has a service count on n, with patience for a busy machine.
+func onStore(t *testing.T, n *redistest.Node, nodes int) func(*config.Config) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte("rules: [{name: hits, per: [user], limit: 1000, window: 1h}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(c *config.Config) {
+		c.Rules, c.Store, c.StoreTimeout, c.Nodes = file, "redis://"+n.Addr(), patience, nodes
+	}
+}
+
+// Two services on one Redis admit together what the rule admits, no more and
+// no less.
+func TestTwoServicesCountTogether(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	services := []*service{start(t, onStore(t, n, 2)), start(t, onStore(t, n, 2))}
+	var admitted atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 16 {
+		callers.Go(func() {
+			for range 100 {
+				a := call(t, "POST", services[i%2].api+"/v1/take", `{"attributes":{"user":"42"}}`)
+				if a.json["allowed"] == true {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if got := admitted.Load(); got != 1000 {
+		t.Errorf("admitted: got %d, want 1000", got)
+	}
+}
+
+// Without its Redis a service goes on, says so, and counts there again when it
+// is back.
+func TestServiceOutlivesItsStore(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := start(t, onStore(t, n, 4))
+	take := func() answer { return call(t, "POST", s.api+"/v1/take", `{"attributes":{"user":"42"}}`) }
+	if a := take(); a.json["allowed"] != true || a.json["degraded"] == true {
+		t.Fatalf("with the store: got %s", a.text)
+	}
+	n.Kill()
+	redistest.Eventually(t, "the store is cut off", func() bool {
+		a := take()
+		if a.json["allowed"] != true || a.json["degraded"] != true || !strings.Contains(a.text, `"quota":250`) {
+			t.Errorf("without the store: got %s, want a share of 250", a.text)
+		}
+		return strings.Contains(call(t, "GET", s.admin+"/readyz", "").text, "store out of reach (1 of 1 nodes)")
+	})
+	if a := call(t, "GET", s.api+"/readyz", ""); a.status != 200 || !strings.HasPrefix(a.text, "ready\n") {
+		t.Errorf("readiness: got %d %q, want ready all the same", a.status, a.text)
+	}
+	metrics := call(t, "GET", s.admin+"/metrics", "").text
+	if want := fmt.Sprintf(`weir_store_cut_off{node="%s"} 1`, n.Addr()); !strings.Contains(metrics, want+"\n") {
+		t.Errorf("metrics: got no line %s", want)
+	}
+	s.logs.await(t, 1, "store out of reach")
+	n.Restart()
+	redistest.Eventually(t, "the store answers again", func() bool { return take().json["degraded"] != true })
+	s.logs.await(t, 1, "store answers again")
+	if a := call(t, "GET", s.api+"/readyz", ""); a.text != "ready\n" {
+		t.Errorf("readiness afterwards: got %q, want ready", a.text)
+	}
+}
+
+// A service that must have its store is not ready without it; one whose store
+// refuses it does not start.
+func TestServiceNeedsItsStore(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t, "--requirepass", "right")
+	change := onStore(t, n, 1)
+	cfg := config.Default()
+	change(&cfg)
+	err := server.Run(t.Context(), cfg, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "NOAUTH") || !strings.Contains(err.Error(), n.Addr()) {
+		t.Errorf("without its password: got %v, want NOAUTH of %s", err, n.Addr())
+	}
+	s := start(t, func(c *config.Config) {
+		change(c)
+		c.Store, c.ReadyNeedsStore = "redis://:right@"+n.Addr(), true
+	})
+	ready := func() int { return call(t, "GET", s.api+"/readyz", "").status }
+	if got := ready(); got != 200 {
+		t.Errorf("with its store: got %d, want 200", got)
+	}
+	n.Kill()
+	redistest.Eventually(t, "not ready", func() bool {
+		call(t, "POST", s.api+"/v1/take", `{"attributes":{"user":"42"}}`)
+		return ready() == 503
+	})
+	n.Restart()
+	redistest.Eventually(t, "ready again, without a request", func() bool { return ready() == 200 })
+}
