@@ -1,18 +1,27 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
 // listener is one address and what answers there.
 type listener struct {
 	*http.Server
-	socket net.Listener
+	socket  net.Listener
+	ended   chan struct{} // closed when no connection will be added to open
+	open    atomic.Int64  // connections
+	leaving atomic.Bool   // each answer ends its connection
 }
+
+// linger is how long connections that are kept alive get, at the end, to learn
+// with their next answer that they must not be used again.
+const linger = 250 * time.Millisecond
 
 // listen takes the address, so that a clash shows before anything is served.
 func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
@@ -20,22 +29,56 @@ func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &listener{socket: socket, Server: &http.Server{
-		Handler:           h,
+	l := &listener{socket: socket, ended: make(chan struct{})}
+	l.Server = &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if l.leaving.Load() {
+				w.Header().Set("Connection", "close")
+			}
+			h.ServeHTTP(w, r)
+		}),
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
+		ReadTimeout:       8 * time.Second, // less than it may take to answer, so that there is time to say so
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}}, nil
+		ConnState:         l.count,
+	}
+	return l, nil
+}
+
+// count keeps l.open.
+func (l *listener) count(_ net.Conn, s http.ConnState) {
+	switch s {
+	case http.StateNew:
+		l.open.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		l.open.Add(-1)
+	}
 }
 
 // serve answers until the listener is shut down.
 func (l *listener) serve() error {
-	if err := l.Serve(l.socket); !errors.Is(err, http.ErrServerClosed) {
-		return err
+	defer close(l.ended)
+	err := l.Serve(l.socket)
+	if l.leaving.Load() || errors.Is(err, http.ErrServerClosed) {
+		return nil
 	}
-	return nil
+	return err
+}
+
+// Shutdown takes no more connections and lets requests in flight finish. What
+// it adds to [http.Server.Shutdown]: a connection that is kept alive is closed
+// behind an answer that says so. Closing it between two requests, as that one
+// does, loses the request that its client is sending.
+func (l *listener) Shutdown(ctx context.Context) error {
+	l.leaving.Store(true)
+	err := l.socket.Close()
+	<-l.ended
+	for end := time.Now().Add(linger); l.open.Load() > 0 && ctx.Err() == nil && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return errors.Join(err, l.Server.Shutdown(ctx))
 }
 
 // Close ends the listener at once, also one that never served.

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +122,56 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", strings.TrimPrefix(s.api, "http://")); err == nil {
 		t.Error("got a connection after the end")
+	}
+}
+
+// keepAsking makes requests on one connection until an answer says that it was
+// the last, and is how it went wrong before that.
+func keepAsking(conn net.Conn, answers *atomic.Int64) error {
+	const body = `{"attributes":{"action":"post","user":"42"}}`
+	r := bufio.NewReader(conn)
+	for {
+		if _, err := fmt.Fprintf(conn, "POST /v1/take HTTP/1.1\r\nHost: weir\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+			return err
+		}
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			return err
+		}
+		answers.Add(1)
+		if resp.Close {
+			return nil
+		}
+	}
+}
+
+func TestDrainLosesNoRequest(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	const clients = 16
+	var answers atomic.Int64
+	ended := make(chan error, clients)
+	for range clients {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.api, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() { ended <- keepAsking(conn, &answers) }()
+	}
+	for answers.Load() < 10*clients {
+		runtime.Gosched()
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("got %v, want an orderly end", err)
+	}
+	for range clients {
+		if err := <-ended; err != nil {
+			t.Errorf("got %v, want a last answer that says so", err)
+		}
 	}
 }
 
