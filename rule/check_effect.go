@@ -59,11 +59,7 @@ func (c *checker) checkThen() {
 	switch {
 	case c.Then == "":
 	case !slices.Contains(c.outcomes, c.Then):
-		if k := near(c.Then, c.outcomes); k != "" {
-			c.fault("then", "unknown outcome %s: did you mean %q?", quoted(c.Then), k)
-		} else {
-			c.fault("then", "unknown outcome %s: want %s", quoted(c.Then), strings.Join(c.outcomes, ", "))
-		}
+		c.fault("then", "unknown outcome %s: want %s", quoted(c.Then), strings.Join(c.outcomes, ", "))
 	case c.Kind() == Trigger:
 		c.fault("then", "a trigger reports and never decides, drop this or use limit")
 	case c.Kind() == Limit && c.Then == Allow:

@@ -49,5 +49,5 @@ func ExampleFaults() {
 	// Output:
 	// rule "posts per hour": name: "posts per hour" is not a name, want letters, digits, dots, dashes and underscores, a letter or digit first, up to 100
 	// rule "posts per hour": limit: -5: want 0 to 9007199254740991
-	// rule "posts per hour": then: unknown outcome "denny": did you mean "deny"?
+	// rule "posts per hour": then: unknown outcome "denny": want allow, deny
 }

@@ -43,37 +43,3 @@ func (f Faults) Error() string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// near is the one of known that word is most likely a slip of, empty when it
-// is like none of them.
-func near(word string, known []string) string {
-	nearest, least := "", min(len(word)/3, 2)+2
-	for _, k := range known {
-		if d := distance(word, k); d < least {
-			nearest, least = k, d
-		}
-	}
-	return nearest
-}
-
-// distance is how many letters must be added, dropped or replaced to make b
-// of a (Levenshtein's distance).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // distances from a's start to b's starts
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/weirhq/weir/rule"
 )
@@ -32,6 +33,16 @@ func (p *pass) readOutcomes(n *node) {
 		}
 		p.outcomes[name] = o
 	}
+}
+
+// outcome is the name of an outcome that there is.
+func (p *pass) outcome(n *node) string {
+	name := p.text(n)
+	known := append([]string{rule.Allow, rule.Deny}, sorted(p.outcomes)...)
+	if name != "" && !slices.Contains(known, name) {
+		p.fault(n, "%s", unknown("outcome", name, known))
+	}
+	return name
 }
 
 // json appends n as JSON, keys in the file's order.

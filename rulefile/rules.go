@@ -43,7 +43,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Once:        p.yes(f["once"]),
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
-		Then:        p.text(f["then"]),
+		Then:        p.outcome(f["then"]),
 		Mode:        rule.Mode(p.choice(f["mode"], modes)),
 		OnOutage:    rule.Outage(p.choice(f["on_outage"], outages)),
 		CountDenied: p.yes(f["count_denied"]),

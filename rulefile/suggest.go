@@ -3,14 +3,20 @@ package rulefile
 import (
 	"fmt"
 	"slices"
-
 	"strings"
 )
+
+// longest is the most bytes of a word that was not understood which a fault
+// repeats; a longer one is meant to be none of the names.
+const longest = 100
 
 // unknown says that there is no such what, and which one was perhaps meant:
 // the nearest of names, or all of them when they are few.
 func unknown(what, got string, names []string) string {
 	text := fmt.Sprintf("unknown %s %q", what, got)
+	if len(got) > longest {
+		text = fmt.Sprintf("unknown %s %q…", what, got[:longest])
+	}
 	if near := nearest(got, names); near != "" {
 		return fmt.Sprintf("%s: did you mean %q?", text, near)
 	}
@@ -27,7 +33,7 @@ func unknown(what, got string, names []string) string {
 // near: a third of its letters may differ, and capitals don't count.
 func nearest(got string, names []string) string {
 	got = strings.ToLower(got)
-	if len(got) > 100 {
+	if len(got) > longest {
 		return ""
 	}
 	best, least := "", len(got)/3+1
