@@ -103,7 +103,7 @@ func (n *newcomer) weir(args []string) {
 		case "rules.yaml", "access.log":
 			args[i] = filepath.Join(n.dir, a)
 		case "examples/wordpress.yaml":
-			args[i] = filepath.Join("../..", a)
+			args[i] = filepath.Join("..", "..", a)
 		}
 	}
 	switch args[0] {
