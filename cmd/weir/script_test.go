@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 func TestMain(m *testing.M) {
@@ -40,15 +41,45 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// TestRedisScripts is the same with a Redis server, whose URL is $STORE.
+func TestRedisScripts(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/redis",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			e.Setenv("STORE", "redis://"+n.Addr()+"?timeout=10s")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve":  serve,
+			"status": status,
+			// inspect runs weir inspect for the only key there is.
+			"inspect": func(ts *testscript.TestScript, _ bool, _ []string) {
+				keys := n.Must("KEYS", "weir:*").([]any)
+				if len(keys) != 1 {
+					ts.Fatalf("got keys %v, want one", keys)
+				}
+				ts.Check(ts.Exec("weir", "inspect", "--store", ts.Getenv("STORE"), keys[0].(string)))
+			},
+		},
+	})
+}
+
 var addresses = regexp.MustCompile(`weir listens on (\S+), its admin on (\S+)`)
 
-// serve [RULES] runs a service on free ports until the script ends, and points
-// WEIR_ADDR at it.
+// serve [RULES [STORE]] runs a service on free ports until the script ends, and
+// points WEIR_ADDR at it.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	if len(args) > 0 {
 		cfg.Rules = ts.MkAbs(args[0])
+	}
+	if len(args) > 1 {
+		cfg.Store, cfg.Nodes = args[1], 2
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -23,9 +22,11 @@ func newServe() *cobra.Command {
 
 The rules are read again when the file or a list that it reads changes, on
 SIGHUP, and on POST /-/reload to the admin address. A file that is wrong changes
-nothing, and counters survive. Instances that share a store count together; its
-URL can also be in the variable WEIR_STORE, where other users don't see its
-password. SIGTERM and SIGINT let requests in flight finish.`,
+nothing, and counters survive. SIGTERM and SIGINT let requests in flight finish.
+
+Instances that share a store, in Redis or Valkey, count together; without one
+they count in memory. Where its URL holds a password, put it into the variable
+WEIR_STORE: arguments are for all users of a machine to see.`,
 		Example: `  weir serve
   weir serve --rules rules.yaml
   weir serve --rules rules.yaml --listen :8080 --log-format json
@@ -43,8 +44,7 @@ password. SIGTERM and SIGINT let requests in flight finish.`,
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles; keep it private")
 	f.BoolVar(&cfg.Watch, "watch", cfg.Watch, "read the rules again when their files change")
-	f.StringVar(&cfg.Store, "store", os.Getenv("WEIR_STORE"), "`URL` of the store that instances share, redis://…; without one they count in memory")
-	f.Lookup("store").DefValue = "" // it may hold a password
+	storeFlag(cmd, &cfg.Store)
 	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest wait for the store (default 10ms)")
 	f.IntVar(&cfg.Nodes, "nodes", cfg.Nodes, "how many instances share the store, and each quota while it is out of reach")
 	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "not ready while the store is out of reach")
