@@ -42,7 +42,7 @@ func (c *checker) checkEffect() {
 		c.fault("mode", "unknown, want enforce, shadow or off")
 	}
 	if kind := c.Kind(); c.Mode == Shadow && (kind == Trigger || kind == Counter) {
-		c.fault("mode", "a %s never decides, shadow is for rules that do", kind.word())
+		c.fault("mode", "a %s never decides, shadow is for rules that do", kind)
 	}
 	if c.OnOutage > OutageDeny {
 		c.fault("on_outage", "unknown, want local, allow or deny")
@@ -112,6 +112,3 @@ func (c *checker) checkVerdict() {
 	refuse("after", c.After != window.After{})
 	refuse("max_keys", c.MaxKeys > 0)
 }
-
-// word is the kind in a sentence.
-func (k Kind) word() string { return [...]string{"limit", "trigger", "counter", "verdict"}[k] }

@@ -69,6 +69,11 @@ const (
 	Verdict             // decides at once, counts nothing
 )
 
+var kindNames = [...]string{"limit", "trigger", "counter", "verdict"}
+
+// String is the kind in a word.
+func (k Kind) String() string { return name(kindNames[:], int(k)) }
+
 // Kind says what r does.
 func (r *Rule) Kind() Kind {
 	switch {
@@ -94,7 +99,7 @@ const (
 var modeNames = [...]string{"enforce", "shadow", "off"}
 
 // String is the mode as rules files write it.
-func (m Mode) String() string { return modeNames[m] }
+func (m Mode) String() string { return name(modeNames[:], int(m)) }
 
 // Outage says what a rule answers when its store cannot.
 type Outage uint8
@@ -108,7 +113,14 @@ const (
 var outageNames = [...]string{"local", "allow", "deny"}
 
 // String is the policy as rules files write it.
-func (o Outage) String() string { return outageNames[o] }
+func (o Outage) String() string { return name(outageNames[:], int(o)) }
+
+func name(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return "unknown"
+}
 
 const (
 	// Allow and Deny are the outcomes that need no definition.

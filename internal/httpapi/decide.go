@@ -50,7 +50,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 
 func appendExplanation(b []byte, e *weir.RuleExplanation) []byte {
 	b = appendText(append(b, `{"rule":`...), e.Rule)
-	b = appendText(append(b, `,"kind":`...), kindName(e.Kind))
+	b = appendText(append(b, `,"kind":`...), e.Kind.String())
 	b = appendBool(append(b, `,"matched":`...), e.Matched)
 	if e.Shadow {
 		b = append(b, `,"shadow":true`...)

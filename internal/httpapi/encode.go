@@ -42,7 +42,7 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 func appendUsage(b []byte, u *weir.Usage) []byte {
 	b = appendText(append(b, `"rule":`...), u.Rule)
 	if u.Kind != rule.Limit {
-		b = appendText(append(b, `,"kind":`...), kindName(u.Kind))
+		b = appendText(append(b, `,"kind":`...), u.Kind.String())
 	}
 	if u.Shadow {
 		b = append(b, `,"shadow":true`...)
@@ -59,19 +59,6 @@ func appendUsage(b []byte, u *weir.Usage) []byte {
 		b = appendSeconds(append(b, `,"retry_after":`...), u.RetryAfter)
 	}
 	return appendSeconds(append(b, `,"reset_after":`...), u.ResetAfter)
-}
-
-// kindName is what the API calls a kind of rule.
-func kindName(k rule.Kind) string {
-	switch k {
-	case rule.Limit:
-		return "limit"
-	case rule.Trigger:
-		return "trigger"
-	case rule.Counter:
-		return "counter"
-	}
-	return "verdict"
 }
 
 // appendSeconds appends d in seconds as its shortest decimal, -1 for never.

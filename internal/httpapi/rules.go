@@ -31,7 +31,7 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 // is left out.
 func appendRule(b []byte, r *rule.Rule) []byte {
 	b = appendText(append(b, `{"name":`...), r.Name)
-	b = appendText(append(b, `,"kind":`...), kindName(r.Kind()))
+	b = appendText(append(b, `,"kind":`...), r.Kind().String())
 	if len(r.When) > 0 {
 		b = append(b, `,"when":[`...)
 		for i, c := range r.When {
