@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -153,4 +154,66 @@ func TestWatchLinkSwap(t *testing.T) {
 		s.logs.await(t, i+1, `msg="rules loaded" asked=file`)
 		wantPosts(t, s, "ann", 1)
 	}
+}
+
+// Deployments swap a link to a whole directory.
+func TestWatchDirectorySwap(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	current := filepath.Join(dir, "current")
+	swap := func(n int) {
+		release := fmt.Sprintf("release%d", n)
+		if err := os.Mkdir(filepath.Join(dir, release), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, release, "rules.yaml"), posts(n))
+		if err := errors.Join(os.Symlink(release, current+".new"), os.Rename(current+".new", current)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap(2)
+	s := start(t, withRules(filepath.Join(current, "rules.yaml"), true))
+	wantPosts(t, s, "ann", 2)
+	for i, n := range []int{3, 4} {
+		swap(n)
+		s.logs.await(t, i+1, `msg="rules loaded" asked=file`)
+		wantPosts(t, s, "ann", 1)
+	}
+}
+
+func TestWatchDirectoryMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "weir", "conf")
+	path := filepath.Join(dir, "rules.yaml")
+	fill := func(n int) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, posts(n))
+	}
+	fill(2)
+	s := start(t, withRules(path, true))
+	for i, n := range []int{3, 4} {
+		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+			t.Fatal(err)
+		}
+		s.logs.await(t, i+1, `msg="rules refused, the old ones stay" asked=file`)
+		fill(n)
+		s.logs.await(t, i+1, `msg="rules loaded" asked=file`)
+	}
+	wantPosts(t, s, "ann", 4)
+}
+
+func TestWatchLinksInACircle(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, true))
+	s.logs.await(t, 1, "msg=listening")
+	if err := errors.Join(os.Remove(path), os.Symlink("rules.yaml", path)); err != nil {
+		t.Fatal(err)
+	}
+	s.logs.await(t, 1, `msg="rules refused, the old ones stay" asked=file`)
+	write(t, path, posts(3))
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
+	wantPosts(t, s, "ann", 3)
 }

@@ -2,6 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -24,10 +27,8 @@ func (r *reloader) watch(ctx context.Context) {
 		return
 	}
 	defer w.Close()
-	r.follow(w)
-	r.changed() // what changed before the watch began
 
-	var due <-chan time.Time // nil: nothing happened
+	due := time.After(0) // what changed before the watch began
 	for {
 		select {
 		case <-ctx.Done():
@@ -42,25 +43,76 @@ func (r *reloader) watch(ctx context.Context) {
 		case <-due:
 			due = nil
 			r.changed()
-			r.follow(w)
-		}
-	}
-}
-
-// follow watches the directories of all files, also those that links lead to.
-func (r *reloader) follow(w *fsnotify.Watcher) {
-	r.mu.Lock()
-	files := append(slices.Clone(r.lists), r.path)
-	r.mu.Unlock()
-	for _, file := range files {
-		dirs := []string{filepath.Dir(file)}
-		if target, err := filepath.EvalSymlinks(file); err == nil {
-			dirs = append(dirs, filepath.Dir(target))
-		}
-		for _, dir := range dirs {
-			if err := w.Add(dir); err != nil {
-				r.log.Warn("directory is not watched", "dir", dir, "error", err)
+			if r.follow(w) {
+				due = time.After(settle) // something may have changed before it was watched
 			}
 		}
 	}
 }
+
+// follow watches the directories on which the files depend now, and those
+// alone. It says whether one is new.
+func (r *reloader) follow(w *fsnotify.Watcher) (grown bool) {
+	r.mu.Lock()
+	files := append(slices.Clone(r.lists), r.path)
+	r.mu.Unlock()
+	watched := w.WatchList()
+	var wanted []string
+	for _, file := range files {
+		for _, dir := range homes(file) {
+			dir, err := watchNearest(w, dir)
+			if err != nil {
+				r.log.Warn("directory is not watched", "dir", dir, "error", err)
+				continue
+			}
+			wanted = append(wanted, dir)
+			grown = grown || !slices.Contains(watched, dir)
+		}
+	}
+	for _, dir := range watched {
+		if !slices.Contains(wanted, dir) {
+			_ = w.Remove(dir) // it may have gone by itself
+		}
+	}
+	return grown
+}
+
+// watchNearest watches dir, or, while there is none, the nearest one above it
+// that there is: dir will appear in that. It returns the one that it watches.
+func watchNearest(w *fsnotify.Watcher, dir string) (string, error) {
+	for {
+		err := w.Add(dir)
+		above := filepath.Dir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || above == dir {
+			return dir, err
+		}
+		dir = above
+	}
+}
+
+// homes are the directories in which file stands, and each link on the way to
+// it: where a change can make it another file.
+func homes(file string) []string {
+	dirs := []string{filepath.Dir(file)}
+	todo := []string{filepath.Clean(file)}
+	for len(todo) > 0 && len(dirs) < maxHomes {
+		whole := todo[0]
+		todo = todo[1:]
+		for path := whole; path != filepath.Dir(path); path = filepath.Dir(path) {
+			target, err := os.Readlink(path)
+			if err != nil {
+				continue // not a link
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(path), target)
+			}
+			target += whole[len(path):]
+			todo = append(todo, target)
+			dirs = append(dirs, filepath.Dir(path), filepath.Dir(target))
+		}
+	}
+	return dirs
+}
+
+// maxHomes ends the search where links lead in a circle.
+const maxHomes = 64
