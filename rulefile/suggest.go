@@ -8,7 +8,7 @@ import (
 
 // longest is the most bytes of a word that was not understood which a fault
 // repeats; a longer one is meant to be none of the names.
-const longest = 100
+const longest = 64
 
 // unknown says that there is no such what, and which one was perhaps meant:
 // the nearest of names, or all of them when they are few.
