@@ -2,10 +2,17 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 const posts = "rules:\n  - {name: posts, when: {action: post}, per: [user], limit: 5, window: 1h}\n"
@@ -43,6 +50,31 @@ func TestSizes(t *testing.T) {
 		if w.Code != tc.want {
 			t.Errorf("%s with %d bytes: got %d %.200s, want %d", tc.path, len(tc.body), w.Code, w.Body, tc.want)
 		}
+	}
+}
+
+// unreachable is a store that cannot tell what it has counted.
+type unreachable struct{ store.Store }
+
+func (unreachable) Peek(context.Context, *store.Op) (window.State, window.Instant, error) {
+	return nil, 0, &store.OutageError{Err: errors.New("connection refused")}
+}
+
+// The numbers of a key have no policy for outages: nobody else knows them.
+func TestUsageOutOfReach(t *testing.T) {
+	t.Parallel()
+	file, err := rulefile.Parse("rules.yaml", []byte(posts), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := weir.NewEngine(file.Set, weir.WithStore(unreachable{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	httpapi.New(engine, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/usage?rule=posts&user=42", nil))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "connection refused") {
+		t.Errorf("got %d %s, want 503 and why", w.Code, w.Body)
 	}
 }
 

@@ -103,6 +103,10 @@ func problemOf(err error) *Problem {
 		return &Problem{Status: http.StatusBadRequest, Field: input.Field, Detail: input.Problem}
 	}
 	status := http.StatusInternalServerError
+	var out *store.OutageError
+	if errors.As(err, &out) {
+		status = http.StatusServiceUnavailable
+	}
 	for _, row := range statuses {
 		if errors.Is(err, row.err) {
 			status = row.status
