@@ -59,64 +59,86 @@ type request struct {
 
 // run asks the node, and returns the instant at which it has answered.
 func (n *node) run(ctx context.Context, r request) (window.Instant, error) {
-	return n.guard(ctx, func(c rueidis.Client) (window.Instant, error) {
-		c = n.detour(ctx, c, &r)
-		for attempt := 0; ; attempt++ {
-			options, err := n.aim(ctx, c, r.options)
-			if err != nil {
-				return 0, err
-			}
-			at, err := r.program.run(ctx, c, r.verb, r.ops, r.which, options)
-			if at != 0 && options.now == 0 {
-				n.clock.learn(at, elapsed())
-			}
-			// Too late, and nothing was counted: perhaps the server's clock
-			// was set forward, and now we know.
-			if err != errStale || attempt > 0 || ctx.Err() != nil {
-				return at, err
-			}
+	c, err := n.enter()
+	if err != nil {
+		return 0, n.missed(err)
+	}
+	at, err := n.ask(ctx, n.detour(ctx, c, &r), &r)
+	return at, n.leave(ctx, err)
+}
+
+func (n *node) ask(ctx context.Context, c rueidis.Client, r *request) (window.Instant, error) {
+	for attempt := 0; ; attempt++ {
+		options, err := n.aim(ctx, c, r.options)
+		if err != nil {
+			return 0, err
 		}
-	})
+		at, err := r.program.run(ctx, c, r.verb, r.ops, r.which, options)
+		if at != 0 && options.now == 0 {
+			n.clock.learn(at, elapsed())
+		}
+		// Too late, and nothing was counted: perhaps the server's clock was
+		// set forward, and now we know.
+		if err != errStale || attempt > 0 || ctx.Err() != nil {
+			return at, err
+		}
+	}
+}
+
+// guard calls f with the node's client, unless the node is cut off or busy.
+func (n *node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
+	c, err := n.enter()
+	if err != nil {
+		return 0, n.missed(err)
+	}
+	at, err := f(c)
+	return at, n.leave(ctx, err)
+}
+
+// enter begins a call, which leave ends, and returns the client to use; it
+// refuses when the node is cut off or busy.
+func (n *node) enter() (rueidis.Client, error) {
+	client := n.client.Load()
+	switch {
+	case client == nil:
+		return nil, errNoPrimary
+	case n.config.Timeout == 0:
+	case !n.breaker.admits(elapsed()):
+		return nil, errCutOff
+	case n.inFlight.Add(1) > int64(n.config.InFlight):
+		n.inFlight.Add(-1)
+		return nil, errBusy
+	}
+	return *client, nil
 }
 
 // errTimeout is why the context of a call is done when the node's own time for
 // it is over, and not the caller's.
 var errTimeout = errors.New("no answer in time")
 
-// guard calls f with the node's client, unless the node is cut off or busy.
-func (n *node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
-	at, err := n.try(ctx, f)
-	if err == nil || err == store.ErrRepeated {
-		return at, err
+// leave ends a call that ended with err, and returns err for the caller.
+func (n *node) leave(ctx context.Context, err error) error {
+	if n.config.Timeout > 0 {
+		n.inFlight.Add(-1)
+		switch {
+		case answers(err):
+			n.breaker.answered()
+		case ctx.Err() != nil && context.Cause(ctx) != errTimeout:
+			// The caller had less time, or has gone: that says nothing here.
+		default:
+			n.breaker.silent(elapsed())
+		}
 	}
-	n.outages.Add(1)
-	return at, fmt.Errorf("%s: %w", n.addr, err)
+	if err == nil || err == store.ErrRepeated {
+		return err
+	}
+	return n.missed(err)
 }
 
-func (n *node) try(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
-	client := n.client.Load()
-	switch {
-	case client == nil:
-		return 0, errNoPrimary
-	case n.config.Timeout == 0:
-		return f(*client)
-	case !n.breaker.admits(elapsed()):
-		return 0, errCutOff
-	}
-	defer n.inFlight.Add(-1)
-	if n.inFlight.Add(1) > int64(n.config.InFlight) {
-		return 0, errBusy
-	}
-	at, err := f(*client)
-	switch {
-	case answers(err):
-		n.breaker.answered()
-	case ctx.Err() != nil && context.Cause(ctx) != errTimeout:
-		// The caller had less time, or has gone: that says nothing here.
-	default:
-		n.breaker.silent(elapsed())
-	}
-	return at, err
+// missed counts a call that the node did not answer.
+func (n *node) missed(err error) error {
+	n.outages.Add(1)
+	return fmt.Errorf("%s: %w", n.addr, err)
 }
 
 // answers says whether a call that ended with err got an answer.

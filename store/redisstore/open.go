@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // Open makes a store on the servers that a URL names; see [Parse]. The store
 // connects on its own and again when it has to. Servers that are out of reach
 // now are no error: calls answer outages until they are back. Servers that
-// refuse, say a wrong password, are.
+// refuse, because of a wrong password say, are.
 func Open(ctx context.Context, rawURL string, options ...Option) (*Store, error) {
 	c, err := Parse(rawURL)
 	if err != nil {
@@ -94,8 +95,13 @@ func (s *Store) findPrimary(ctx context.Context, n *node) error {
 	return nil
 }
 
-// refusal is err when a server said it and will say it again.
+// refusal is err when a server said it and will say it again, or has shown a
+// certificate that is not right.
 func refusal(err error) error {
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return err
+	}
 	var said *rueidis.RedisError
 	if !errors.As(err, &said) {
 		return nil

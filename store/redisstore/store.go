@@ -24,8 +24,10 @@ type Store struct {
 	clock   func() window.Instant // in tests only
 
 	closed atomic.Bool
-	life   sync.RWMutex   // held while closed is set, or a task is added
-	tasks  sync.WaitGroup // what goes on after its call
+	shared atomic.Pointer[sharedTime]
+
+	life  sync.RWMutex   // held while closed is set, or a task is added
+	tasks sync.WaitGroup // what goes on after its call
 }
 
 // Option changes a store.
@@ -93,14 +95,6 @@ func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	}
 	_, err := s.servers.run(within, slot, r)
 	return s.failed(ctx, err)
-}
-
-// within is ctx for as long as a call may take.
-func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.config.Timeout == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, s.config.Timeout, errTimeout)
 }
 
 func (s *Store) ready(ctx context.Context) error {

@@ -27,7 +27,7 @@ func Cluster(t testing.TB, masters, replicas int, args ...string) *Nodes {
 		n := newNode(t, append([]string{
 			"--save", "", "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
 			"--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no",
-			"--cluster-port", strconv.Itoa(freePort(t)), "--cluster-replica-validity-factor", "0",
+			"--cluster-port", strconv.Itoa(FreePort(t)), "--cluster-replica-validity-factor", "0",
 		}, args...))
 		n.start()
 		n.Must("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))

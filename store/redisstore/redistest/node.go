@@ -52,7 +52,7 @@ func (n *Node) Replica(args ...string) *Node {
 
 func newNode(t testing.TB, args []string) *Node {
 	t.Helper()
-	n := &Node{t: t, program: program(t), dir: t.TempDir(), port: freePort(t), args: args}
+	n := &Node{t: t, program: program(t), dir: t.TempDir(), port: FreePort(t), args: args}
 	if at := slices.Index(args, "--requirepass"); at >= 0 {
 		n.password = args[at+1]
 	}
@@ -68,7 +68,7 @@ func (n *Node) start() {
 		if n.tryStart() {
 			return
 		}
-		n.port = freePort(n.t)
+		n.port = FreePort(n.t)
 	}
 	n.t.Fatalf("%s %q did not start:\n%s", n.program, n.args, n.Log())
 }

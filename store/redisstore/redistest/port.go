@@ -18,8 +18,8 @@ var given struct {
 	ports map[int]bool // guarded by Mutex
 }
 
-// freePort is a port of the loopback that nobody listens on.
-func freePort(t testing.TB) int {
+// FreePort is a port of the loopback that nobody listens on.
+func FreePort(t testing.TB) int {
 	t.Helper()
 	given.Lock()
 	defer given.Unlock()

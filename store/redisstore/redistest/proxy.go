@@ -25,7 +25,7 @@ type Proxy struct {
 // Through starts a proxy in front of n.
 func Through(t testing.TB, n *Node) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", loopback(freePort(t)))
+	l, err := net.Listen("tcp", loopback(FreePort(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
