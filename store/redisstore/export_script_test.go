@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -23,4 +24,11 @@ type Call struct{ Now, Near, Deadline window.Instant }
 // Run runs verb for ops on the server behind c.
 func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb store.Verb, ops []store.Op) (window.Instant, error) {
 	return newProgram(prefix).run(ctx, c, verb, ops, upTo(len(ops)), callOptions{now: o.Now, near: o.Near, deadline: o.Deadline})
+}
+
+// InWords is what an inspection at 13:00 says of a packed state.
+func InWords(state string) (text string, ok bool) {
+	k := kept{state: state, now: window.At(time.Date(2026, 3, 2, 13, 0, 0, 0, time.UTC)), ttl: time.Hour}
+	text, err := k.inWords("key")
+	return text, err == nil
 }

@@ -154,26 +154,22 @@ func decodeCells(body string) (window.State, bool) {
 	}
 	fixed, _ := words(body[:28], 4)
 	width, index, sum, newest := fixed[0], fixed[1], fixed[2], fixed[3]
-	s := window.State{width, index, sum}
-	var first uint64
+	// A cell says how far behind the newest it is; those between are zero.
+	behind := func(at string) int { return int(uint16(index) - binary.LittleEndian.Uint16([]byte(at))) }
+	oldest := 0
+	if len(body) > head {
+		oldest = behind(body[head:])
+	}
+	s := make(window.State, 3+oldest+1)
+	s[0], s[1], s[2], s[3+oldest] = width, index, sum, newest
 	for rest := body[head:]; rest != ""; rest = rest[cell:] {
-		low := uint64(binary.LittleEndian.Uint16([]byte(rest)))
-		at := index - (index-low)&0xffff
-		if len(s) == 3 {
-			first = at
+		back := behind(rest)
+		if back == 0 || back > oldest {
+			return nil, false
 		}
-		for uint64(len(s)-3) < at-first {
-			s = append(s, 0)
-		}
-		s = append(s, uint64(get7(rest[2:])))
+		s[3+oldest-back] = uint64(get7(rest[2:]))
 	}
-	if len(s) == 3 {
-		first = index
-	}
-	for uint64(len(s)-3) < index-first {
-		s = append(s, 0)
-	}
-	return append(s, newest), true
+	return s, true
 }
 
 func (k *kept) decodeAfter(body string) (window.State, bool) {

@@ -1,0 +1,206 @@
+package redisstore_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/store/storetest"
+	"github.com/weirhq/weir/window"
+)
+
+// A peeked state means to package window what the model's means.
+func TestPeekedStates(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	for _, s := range subjects(t) {
+		got, want := open(t, c), storetest.NewModel()
+		p := &player{Rand: rand.New(rand.NewPCG(9, 9)), subject: &s, space: &store.Space{ID: s.name}}
+		p.now = window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+		for i := range 300 {
+			p.pass()
+			got.Set(p.now)
+			want.Set(p.now)
+			verb, ops := p.call()
+			twin := slices.Clone(ops)
+			if err := got.Store.Do(t.Context(), verb, ops); err != nil {
+				t.Fatal(err)
+			}
+			if err := want.Store.Do(t.Context(), verb, twin); err != nil {
+				t.Fatal(err)
+			}
+			if i%10 > 0 {
+				continue
+			}
+			l := &s.limits[0]
+			op := store.Op{Space: p.space, Limit: l, Key: ops[0].Key}
+			mine, now, err := got.Store.Peek(t.Context(), &op)
+			if err != nil || now != p.now {
+				t.Fatalf("%s: got instant %d and error %v, want %d", s.name, now, err, p.now)
+			}
+			theirs, _, err := want.Store.Peek(t.Context(), &op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, later := range []time.Duration{0, time.Second, time.Minute, time.Hour} {
+				h := window.Hits{N: max(1, l.Quota)}
+				got, want := l.Check(mine, now.Add(later), h), l.Check(theirs, now.Add(later), h)
+				if got != want {
+					t.Fatalf("%s, call %d, %v later:\ngot  %+v\nof   %v\nwant %+v\nof   %v", s.name, i, later, got, mine, want, theirs)
+				}
+			}
+		}
+	}
+}
+
+// States are read as they were written by the first version that wrote them:
+// when this test fails, users lose their counters. A new form gets a new
+// version byte, and the old one a line here.
+var pinned = []struct {
+	name  string
+	limit window.Limit
+	state string // hexadecimal
+}{
+	{"sliding", window.Limit{Quota: 3, Window: window.Sliding(time.Hour)},
+		"01010300002b75f4094c0600fc0c9b094c0601000000000000010000000000001f00000000000000fc0c9b094c0600fc0c9b094c06"},
+	{"groups", window.Limit{Quota: 1000, Window: window.Sliding(time.Hour)},
+		"01010400002b75f4094c0600708653094c06040000000000000a0000000000000000000000000000708653094c0600708653094c0600708653094c06"},
+	{"cells", window.Limit{Quota: 100, Window: window.Cells(time.Hour, 6)},
+		"01020046c3230000006c132d000000002200000000000001000000000000020068131f0000000000006a1302000000000000"},
+	{"fixed", window.Limit{Quota: 100, Window: window.Fixed(time.Hour)},
+		"010300708653094c0622000000000000"},
+	{"calendar", window.Limit{Quota: 100, Window: window.Calendar(window.Day, nil)},
+		"010400207262134c0622000000000000"},
+	{"bucket", window.Limit{Quota: 7, Window: window.Bucket(time.Hour, 0)},
+		"01056d43c1650d4c060500000000000007000000000000"},
+	{"after", window.Limit{Quota: 1, Window: window.Sliding(time.Hour), After: window.After{Count: 2, Window: window.Calendar(window.Day, nil)}},
+		"0106100000010400207262134c062200000000000001010100002b75f4094c06002b75f4094c06010000000000000100000000000020000000000000"},
+	{"members", window.Limit{Quota: 5, Window: window.Sliding(time.Hour), Measure: window.Distinct},
+		"0107000000000000000044d2f618b28451c700136865094c060100d187c4c3e2ccf3fb00fc0c9b094c06010029dd6c6f3fbf18a1002b75f4094c060200"},
+	{"members of a day", window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil), Measure: window.Distinct},
+		"010900207262134c060044d2f618b28451c700136865094c060100d187c4c3e2ccf3fb00fc0c9b094c06010029dd6c6f3fbf18a1002b75f4094c060200"},
+}
+
+func TestStatesOfOldVersions(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	start := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
+	for _, test := range pinned {
+		o := open(t, c)
+		model := storetest.NewModel()
+		op := store.Op{Space: &store.Space{ID: test.name}, Limit: &test.limit, Key: []byte("k")}
+		prefix := fmt.Sprint("t", opened.Load())
+		key := redisstore.KeyName(prefix, &op)
+		for i, n := range []int64{30, 1, 2, 1} {
+			op.N, op.Member = n, fmt.Append(nil, "member", i%3)
+			at := start.Add(time.Duration(i*i) * 5 * time.Minute)
+			o.Set(at)
+			model.Set(at)
+			for _, s := range []store.Store{o.Store, model.Store} {
+				if err := s.Do(t.Context(), store.Record, []store.Op{op}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		written, err := c.Do(t.Context(), c.B().Get().Key(key).Build()).ToString()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hex.EncodeToString([]byte(written)); got != test.state {
+			t.Errorf("%s: written: got %s, want %s", test.name, got, test.state)
+		}
+		old, err := hex.DecodeString(test.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Do(t.Context(), c.B().Set().Key(key).Value(string(old)).Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int64{0, 1} {
+			op.N = n
+			got, want := []store.Op{op}, []store.Op{op}
+			if err := o.Store.Do(t.Context(), store.Take, got); err != nil {
+				t.Fatal(err)
+			}
+			if err := model.Store.Do(t.Context(), store.Take, want); err != nil {
+				t.Fatal(err)
+			}
+			if got[0].Result != want[0].Result {
+				t.Errorf("%s: read: got %+v, want %+v", test.name, got[0].Result, want[0].Result)
+			}
+		}
+	}
+}
+
+// Nothing that stands under a key makes a reader panic.
+func FuzzPeek(f *testing.F) {
+	for _, test := range pinned {
+		b, err := hex.DecodeString(test.state)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(b))
+	}
+	f.Fuzz(func(t *testing.T, state string) {
+		text, ok := redisstore.InWords(state)
+		if ok == (text == "") {
+			t.Errorf("got %q, readable %v", text, ok)
+		}
+		if ok && !strings.HasPrefix(state, "\x01") {
+			t.Errorf("got %q of a state of another version", text)
+		}
+	})
+}
+
+// TestInspect runs testdata/inspect.txt: states in hexadecimal, and what an
+// inspection says of them.
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	datadriven.RunTest(t, "testdata/inspect.txt", func(t *testing.T, d *datadriven.TestData) string {
+		state, err := hex.DecodeString(strings.ReplaceAll(d.Input, "\n", ""))
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		text, ok := redisstore.InWords(string(state))
+		if !ok {
+			return "not a state\n"
+		}
+		return text
+	})
+}
+
+func TestInspectAKey(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	s := redisstore.New(c)
+	op := store.Op{Space: &store.Space{ID: "s", Name: "rule"}, Key: []byte("k"), N: 1, Limit: &window.Limit{Quota: 500, Window: window.Fixed(time.Hour), Measure: window.Distinct}}
+	key := redisstore.KeyName("weir", &op)
+	if _, err := s.Inspect(t.Context(), key); !errors.Is(err, redisstore.ErrNoKey) {
+		t.Errorf("got error %v, want %v", err, redisstore.ErrNoKey)
+	}
+	for i := range 100 {
+		op.Member = fmt.Append(nil, i)
+		if err := s.Do(t.Context(), store.Take, []store.Op{op, hourly(5, "other", fmt.Sprint(i))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := s.Inspect(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{key, "lives    for 59m", "distinct members in a fixed window, version 1", "members  100", "80 older", ", 1 times"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %s\nwant %q in it", text, want)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+)
+
+// key is the key of an op with these attributes in `per`.
+func key(parts ...string) string { return string(rule.AppendKey(nil, parts...)) }
+
+// The names of keys are what operators see, and what counters are found by:
+// when this test fails, all counters of all users are lost.
+func TestKeyNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 70)
+	for _, test := range []struct{ rule, key, together, want string }{
+		{"posts-per-hour", key("ann"), "", "weir:{ann}:posts-per-hour:9b9cae472c9cec62"},
+		{"posts-per-hour", "ann", "", "weir:{ann}:posts-per-hour:"},
+		{"per-address", key("2001:db8::1"), "", "weir:{2001:db8::1}:per-address:"},
+		{"two", key("ann", "10.0.0.1"), "", "weir:{ann,10.0.0.1}:two:"},
+		{"global", "", "", "weir:{global}:global:"},
+		{"", "", "", "weir:{6e340b9cffb37a98}::6e340b9cffb37a98"},
+		{"posts", key("ann"), "acme", "weir:{acme}:posts:ann:"},
+		{"a:b", key("{x} y%\n"), "", "weir:{%7Bx%7D%20y%25%0A}:a%3Ab:"},
+		{"long", key(long), "", "weir:{" + long[:64] + "%E2%80%A6}:long:"},
+	} {
+		op := store.Op{Space: &store.Space{ID: test.rule, Name: test.rule}, Key: []byte(test.key), Together: []byte(test.together)}
+		got := redisstore.KeyName("weir", &op)
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("key %q of rule %q: got %s, want %s", test.key, test.rule, got, test.want)
+		}
+	}
+}
+
+// Different counters have different keys, the same together the same slot, and
+// nothing in a key ends or splits the braces.
+func FuzzKeyNames(f *testing.F) {
+	f.Add("rule", "ann", "rule", "bob", "")
+	f.Add("a", "bc", "ab", "c", "acme")
+	f.Add("", "", "", "\x00", "{}")
+	f.Add("r", key("a", "b"), "r", key("a,b"), "t")
+	f.Add("r", strings.Repeat("x", 100), "r", strings.Repeat("x", 101), "")
+	f.Fuzz(func(t *testing.T, id1, key1, id2, key2, together string) {
+		name := func(id, key string) string {
+			op := store.Op{Space: &store.Space{ID: id, Name: id}, Key: []byte(key), Together: []byte(together)}
+			return redisstore.KeyName("p", &op)
+		}
+		a, b := name(id1, key1), name(id2, key2)
+		if same := id1 == id2 && key1 == key2; (a == b) != same {
+			t.Errorf("%q of %q and %q of %q: got %s and %s, want the same: %v", key1, id1, key2, id2, a, b, same)
+		}
+		for _, name := range []string{a, b} {
+			if strings.Count(name, "{") != 1 || strings.Count(name, "}") != 1 || strings.Contains(name, "{}") {
+				t.Errorf("got %s, want one tag that is not empty", name)
+			}
+			if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+				t.Errorf("got %q, want plain text", name)
+			}
+		}
+		if together != "" && redisstore.SlotOf([]byte(a)) != redisstore.SlotOf([]byte(b)) {
+			t.Errorf("together by %q: got %s and %s, want one slot", together, a, b)
+		}
+	})
+}
