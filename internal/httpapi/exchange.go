@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"unsafe"
@@ -61,6 +62,8 @@ func (x *exchange) read(r *http.Request) error {
 			return tooLarge()
 		case errors.Is(err, io.EOF):
 			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return &Problem{Status: http.StatusRequestTimeout, Detail: "the body came too slowly"}
 		case err != nil:
 			return &Problem{Status: http.StatusBadRequest, Detail: "the body breaks off: " + err.Error()}
 		}

@@ -90,6 +90,7 @@ func (s *service) curl(t *testing.T, command string) (int, http.Header, string) 
 		case "-d":
 			i++
 			method, data = http.MethodPost, args[i]
+			headers.Set("Content-Type", "application/x-www-form-urlencoded")
 		case "-H":
 			i++
 			name, value, _ := strings.Cut(args[i], ":")
