@@ -31,6 +31,9 @@ func (c *call) answer(d *Decision) {
 	}
 	for n := range c.ops {
 		i, op := c.of[n], &c.ops[n]
+		if i == c.verdict {
+			continue // its veto
+		}
 		r := c.rules.Rule(i)
 		d.Limits = append(d.Limits, Usage{
 			Rule: r.Name, Kind: r.Kind(), Key: c.rules.Key(i, c.values),

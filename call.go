@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -92,6 +94,7 @@ func (c *call) build() error {
 				continue
 			}
 			c.verdict = i
+			c.veto()
 			break
 		}
 		op, err := c.op(i)
@@ -101,11 +104,25 @@ func (c *call) build() error {
 		c.ops = append(c.ops, op)
 		c.of = append(c.of, i)
 	}
-	if c.refused() {
-		hold(c.ops)
-	}
 	return nil
 }
+
+// veto has a verdict that denies a take join its ops, where others decide
+// beside it: as one that never fits, so that they say what they would have
+// answered, and count nothing.
+func (c *call) veto() {
+	first := slices.IndexFunc(c.ops, func(op store.Op) bool { return op.Role == store.Enforce && op.N > 0 })
+	if c.verb != store.Take || !c.refused() || first < 0 {
+		return
+	}
+	c.of = append(c.of, c.verdict)
+	c.ops = append(c.ops, store.Op{
+		Space: c.rules.spaces[c.verdict], Limit: &admitsNone, N: 1, Together: c.ops[first].Together,
+	})
+}
+
+// admitsNone is a limit that nothing fits; never written.
+var admitsNone = window.Limit{Window: window.Fixed(time.Hour)}
 
 // op is the op of rule i.
 func (c *call) op(i int) (store.Op, error) {
