@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -33,9 +34,12 @@ const (
 // unlimited is a quota above every number of hits.
 const unlimited = 1<<56 - 1
 
-// put7 appends a number that is below 2^56 in 7 bytes, the lowest first.
-func put7(b []byte, n int64) []byte {
-	return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48))
+// put7 appends numbers that are below 2^56 in 7 bytes each, the lowest first.
+func put7[N ~int64](b []byte, numbers ...N) []byte {
+	for _, n := range numbers {
+		b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48))
+	}
+	return b
 }
 
 // get7 is what put7 wrote.
@@ -74,11 +78,11 @@ func ask(verb store.Verb, op *store.Op) byte {
 
 // appendOp appends what the script reads of op, and returns the features that it
 // needs. near is about the server's instant.
-func appendOp(b []byte, verb store.Verb, op *store.Op, near window.Instant) ([]byte, features) {
+func (p *program) appendOp(b []byte, verb store.Verb, op *store.Op, near window.Instant) ([]byte, features) {
 	code, asked := codeOf(op.Limit), ask(verb, op)
 	b = append(b, code, asked)
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
-	b, f := appendLimit(b, code, op.Limit, near)
+	b, f := p.appendLimit(b, code, op.Limit, near)
 	switch {
 	case asked == askRefund:
 		f |= refunds | slow
@@ -86,8 +90,7 @@ func appendOp(b []byte, verb store.Verb, op *store.Op, near window.Instant) ([]b
 		f |= slow
 	}
 	if code >= codeMembers {
-		m := fingerprint(op.Member)
-		b = append(b, byte(m), byte(m>>8), byte(m>>16), byte(m>>24), byte(m>>32), byte(m>>40), byte(m>>48), byte(m>>56))
+		b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
 	}
 	return b, f
 }
@@ -107,81 +110,41 @@ func codeOf(l *window.Limit) byte {
 }
 
 // appendLimit appends the numbers of a limit.
-func appendLimit(b []byte, code byte, l *window.Limit, near window.Instant) ([]byte, features) {
+func (p *program) appendLimit(b []byte, code byte, l *window.Limit, near window.Instant) ([]byte, features) {
 	w := &l.Window
 	quota := l.Quota
 	if quota == window.Unlimited {
 		quota = unlimited
 	}
+	length := micros(w.Length)
 	switch code {
 	case codeSliding:
-		p := int64(w.Precision)
-		if p == 0 {
-			p = window.DefaultPrecision
-		}
-		b = put7(b, quota)
-		b = put7(b, micros(w.Length))
-		return put7(b, max(1, (quota+p-1)/p)), sliding
+		return put7(b, quota, length, l.Group()), sliding
 	case codeCells:
-		n := int64(w.N)
-		if n == 0 {
-			n = window.DefaultCells
-		}
-		b = put7(b, quota)
-		b = put7(b, micros(w.Length))
-		return put7(b, (micros(w.Length)+n-1)/n), cells
+		return put7(b, quota, length, micros(w.CellWidth())), cells
 	case codeFixed:
-		b = put7(b, quota)
-		return put7(b, micros(w.Length)), fixed
+		return put7(b, quota, length), fixed
 	case codeCalendar:
-		return appendPeriods(put7(b, quota), w, near), calendar
+		around := p.calendars.around(w, near)
+		return put7(put7(b, quota), around[:]...), calendar
 	case codeBucket:
-		length := micros(w.Length)
 		common := gcd(length, quota)
-		b = put7(b, l.Capacity())
-		b = put7(b, quota/common)
-		b = put7(b, length/common)
-		return put7(b, common), bucket
+		return put7(b, l.Capacity(), quota/common, length/common, common), bucket
 	case codeAfter:
-		base, inner := parts(l)
-		b = put7(b, l.After.Count)
-		b = append(b, codeOf(&base))
-		b, f := appendLimit(b, codeOf(&base), &base, near)
+		base, inner := l.Parts()
+		b = append(put7(b, l.After.Count), codeOf(&base))
+		b, f := p.appendLimit(b, codeOf(&base), &base, near)
 		b = append(b, codeOf(&inner))
-		b, g := appendLimit(b, codeOf(&inner), &inner, near)
+		b, g := p.appendLimit(b, codeOf(&inner), &inner, near)
 		return b, f | g | after
 	case codeMembers:
-		b = put7(b, quota)
-		return put7(b, micros(w.Length)), membersSliding
+		return put7(b, quota, length), membersSliding
 	case codeMembersFixed:
-		b = put7(b, quota)
-		return put7(b, micros(w.Length)), membersFixed
+		return put7(b, quota, length), membersFixed
 	default:
-		return appendPeriods(put7(b, quota), w, near), membersCalendar
+		around := p.calendars.around(w, near)
+		return put7(put7(b, quota), around[:]...), membersCalendar
 	}
-}
-
-// parts are the limit that counts up to l's condition, and l without it.
-func parts(l *window.Limit) (base, inner window.Limit) {
-	inner = *l
-	inner.After = window.After{}
-	base = window.Limit{Measure: l.Measure, Window: l.After.Window}
-	base.Quota = min(l.After.Count+max(l.Capacity(), 0), window.MaxHits)
-	if base.Window.Kind == window.KindSliding && base.Window.Precision == 0 {
-		base.Window.Precision = int(min(max(base.Quota, window.DefaultPrecision), 1000))
-	}
-	return base, inner
-}
-
-// appendPeriods appends the bounds of the calendar periods before, around and
-// after near: a start and three ends.
-func appendPeriods(b []byte, w *window.Window, near window.Instant) []byte {
-	start, end := w.PeriodBounds(near)
-	before, _ := w.PeriodBounds(start - 1)
-	b = put7(b, int64(max(before, 0)))
-	b = put7(b, int64(max(start, 0)))
-	b = put7(b, int64(end))
-	return put7(b, int64(w.PeriodEnd(end)))
 }
 
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }

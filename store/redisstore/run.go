@@ -16,9 +16,10 @@ import (
 
 // program is what runs on the servers. It is safe for concurrent use.
 type program struct {
-	names   namer
-	scripts scripts
-	buffers sync.Pool // of *[]byte
+	names     namer
+	scripts   scripts
+	calendars calendars
+	buffers   sync.Pool // of *[]byte
 }
 
 func newProgram(prefix string) *program {
@@ -76,7 +77,7 @@ func (p *program) run(ctx context.Context, c rueidis.Client, verb store.Verb, op
 		opts.near = window.At(time.Now())
 	}
 	for attempt := 0; ; attempt++ {
-		args, f := appendCall((*buf)[:0], verb, ops, which, opts)
+		args, f := p.appendCall((*buf)[:0], verb, ops, which, opts)
 		*buf = args
 		reply, err := p.eval(ctx, c, p.scripts.of(f), keys, string(args))
 		if err != nil {
@@ -136,14 +137,13 @@ func (p *program) keys(buf *[]byte, ops []store.Op, which []int) ([]string, erro
 }
 
 // appendCall appends the argument of the script.
-func appendCall(b []byte, verb store.Verb, ops []store.Op, which []int, opts callOptions) ([]byte, features) {
-	b = put7(b, int64(opts.now))
-	b = put7(b, int64(opts.deadline))
+func (p *program) appendCall(b []byte, verb store.Verb, ops []store.Op, which []int, opts callOptions) ([]byte, features) {
+	b = put7(b, opts.now, opts.deadline)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(which)))
 	var need features
 	for _, i := range which {
 		var f features
-		b, f = appendOp(b, verb, &ops[i], opts.near)
+		b, f = p.appendOp(b, verb, &ops[i], opts.near)
 		need |= f
 	}
 	switch {
