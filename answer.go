@@ -68,10 +68,11 @@ func (c *call) answer(d *Decision) {
 	}
 }
 
-// fired says that the trigger r reports: its window holds at least its number.
+// fired says that the trigger r reports: its window holds at least its number,
+// and has crossed it in this call where it reports once.
 func (c *call) fired(r *rule.Rule, res *window.Result) bool {
 	if r.Kind() != rule.Trigger || r.Mode == rule.Shadow || c.verb == store.Refund || res.Used < r.Trigger {
 		return false
 	}
-	return !r.Once || c.verb == store.Check || res.Before < r.Trigger
+	return !r.Once || res.Before < r.Trigger
 }
