@@ -20,7 +20,7 @@ type Fault struct {
 }
 
 // maxShown is how many characters of a long line are shown on each side of
-// the fault.
+// the fault. Of a long problem twice as many bytes are, at each end.
 const maxShown = 100
 
 // maxFaults is where the reading of a hopeless file stops to note more.
@@ -36,9 +36,9 @@ func (f Fault) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: ", f.File, f.Line, f.Column)
 	if f.Rule != "" {
-		fmt.Fprintf(&b, "rule %q: ", f.Rule)
+		fmt.Fprintf(&b, "rule %q: ", brief(f.Rule))
 	}
-	b.WriteString(strings.Map(printable, f.Problem))
+	b.WriteString(strings.Map(printable, brief(f.Problem)))
 	if strings.TrimSpace(f.Source) == "" {
 		return b.String()
 	}
@@ -54,6 +54,16 @@ func (f Fault) Error() string {
 	}
 	b.WriteByte('^')
 	return b.String()
+}
+
+// brief is text without the middle of what is too long to be read: a file that
+// is no rules file at all may be one value of some megabytes.
+func brief(text string) string {
+	if len(text) <= 4*maxShown {
+		return text
+	}
+	head, tail := text[:2*maxShown], text[len(text)-2*maxShown:]
+	return strings.ToValidUTF8(head, "") + "…" + strings.ToValidUTF8(tail, "")
 }
 
 // printable is r, or a sign in its place: what moves a terminal's cursor must

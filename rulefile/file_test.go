@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"
@@ -162,6 +163,25 @@ func TestReadingIsBounded(t *testing.T) {
 		var faults rulefile.Faults
 		if !errors.As(err, &faults) || len(faults) > 1000 || !strings.Contains(faults[0].Problem, c.want) {
 			t.Errorf("%s: got %d faults, %.200v, want at most 1000 with %q", name, len(faults), err, c.want)
+		}
+	}
+}
+
+func TestFaultsAreBrief(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 1<<20)
+	for name, c := range map[string]struct{ src, want string }{
+		"file":    {long, "want a table with keys such as rules:"},
+		"name":    {"rules:\n  - {name: " + long + ", limt: 5}\n", "a letter or digit first"},
+		"outcome": {"rules:\n  - {name: a, then: " + long + "}\n", "unknown outcome"},
+	} {
+		_, err := rulefile.Parse("rules.yaml", []byte(c.src), nil)
+		var faults rulefile.Faults
+		if !errors.As(err, &faults) {
+			t.Fatalf("%s: got %.200v, want faults", name, err)
+		}
+		if got := faults[0].Error(); len(got) > 2000 || !strings.Contains(got, c.want) || !utf8.ValidString(got) {
+			t.Errorf("%s: got %d bytes, %.200s, want at most 2000 with %q", name, len(got), got, c.want)
 		}
 	}
 }
