@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -39,10 +38,7 @@ func newVerb(name, path, short, example string) *cobra.Command {
 				return err
 			}
 			var d decision
-			if err := json.Unmarshal(answer, &d); err != nil {
-				return err
-			}
-			if err := c.show(cmd, answer, d.print); err != nil {
+			if err := c.show(cmd, answer, &d); err != nil {
 				return err
 			}
 			if !d.Allowed {
@@ -72,11 +68,7 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var e explanation
-			if err := json.Unmarshal(answer, &e); err != nil {
-				return err
-			}
-			return c.show(cmd, answer, e.print)
+			return c.show(cmd, answer, new(explanation))
 		},
 	}
 	c.flags(cmd)
@@ -100,11 +92,7 @@ func newUsage() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var u usage
-			if err := json.Unmarshal(answer, &u); err != nil {
-				return err
-			}
-			return c.show(cmd, answer, u.print)
+			return c.show(cmd, answer, new(usage))
 		},
 	}
 	c.flags(cmd)

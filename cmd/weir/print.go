@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -60,14 +61,17 @@ func (s seconds) String() string {
 	return time.Duration(float64(s) * float64(time.Second)).Round(time.Millisecond).String()
 }
 
-// show prints an answer as it came, or for people.
-func (c *client) show(cmd *cobra.Command, answer []byte, print func(io.Writer)) error {
+// show reads an answer, and prints it as it came, or for people.
+func (c *client) show(cmd *cobra.Command, answer []byte, into interface{ print(io.Writer) }) error {
+	if err := json.Unmarshal(answer, into); err != nil {
+		return fmt.Errorf("the answer is not a weir service's: %w", err)
+	}
 	if c.json {
 		_, err := cmd.OutOrStdout().Write(answer)
 		return err
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	print(w)
+	into.print(w)
 	return w.Flush()
 }
 
