@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,6 +96,58 @@ func TestMemoryGoesBack(t *testing.T) {
 	s.Sweep(1 << 30)
 	if got := bytes(s); got != 0 || s.Keys("s") != 0 {
 		t.Errorf("got %d bytes for %d keys, want none", got, s.Keys("s"))
+	}
+}
+
+// A sweep goes round tables, shards of which have nothing to look at.
+func TestSweepEnds(t *testing.T) {
+	t.Parallel()
+	op := func(space string) store.Op {
+		return hit(space, &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, "")
+	}
+	for name, fill := range map[string]func(t *testing.T, s *memstore.Store){
+		"no table": func(*testing.T, *memstore.Store) {},
+		"a key in one shard of many": func(t *testing.T, s *memstore.Store) {
+			flood(t, s, op("s"), 0, 1, 1)
+		},
+		"a table beside one that was emptied": func(t *testing.T, s *memstore.Store) {
+			flood(t, s, op("full"), 0, 1000, 1)
+			gone := op("gone")
+			flood(t, s, gone, 0, 1000, 1)
+			for i := range 1000 {
+				gone.Key = fmt.Appendf(nil, "key %d", i)
+				if err := s.Forget(t.Context(), &gone); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"a table that was never counted in": func(t *testing.T, s *memstore.Store) {
+			ops := []store.Op{op("s")}
+			ops[0].Key = []byte("key")
+			if err := s.Do(t.Context(), store.Check, ops); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		var now atomic.Int64
+		now.Store(1e15)
+		s := memstore.New(memstore.WithShards(64), memstore.WithClock(func() window.Instant { return window.Instant(now.Load()) }))
+		fill(t, s)
+		for _, later := range []int64{0, 2 * 3600e6, 0} { // while keys live, as they expire, when none is left
+			now.Add(later)
+			ended := make(chan struct{})
+			go func() { s.Sweep(1 << 30); close(ended) }()
+			select {
+			case <-ended:
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s: got no end of a sweep", name)
+			}
+		}
+		for _, st := range s.Stats() {
+			if st.Keys != 0 {
+				t.Errorf("%s: got %d keys after they expired, want none", name, st.Keys)
+			}
+		}
 	}
 }
 
