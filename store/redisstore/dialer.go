@@ -13,20 +13,16 @@ import (
 const connectTimeout = time.Second
 
 // dialer connects to servers on behalf of calls that cannot wait until it is
-// done. A call that gives up leaves its connection to the one after it.
+// done. A call that gives up leaves its connection to the one after it. It is
+// safe for concurrent use.
 type dialer struct {
-	ctx   context.Context // done when the dialer is closed
-	close context.CancelFunc
-	dials sync.WaitGroup
+	ctx    context.Context // done when the dialer is closed
+	cancel context.CancelFunc
+	dials  sync.WaitGroup
 
 	mu     sync.Mutex
-	places map[string]*place // guarded by mu; by address
-}
-
-// place is one address.
-type place struct {
-	dialing int         // guarded by dialer.mu
-	dialed  chan dialed // has room for one whose caller has gone
+	closed bool                     // guarded by mu
+	spares map[string]chan net.Conn // guarded by mu; by address, what was left
 }
 
 type dialed struct {
@@ -34,71 +30,93 @@ type dialed struct {
 	err  error
 }
 
-// maxDials is how many connections to one address are made at the same time.
-const maxDials = 4
-
 func newDialer() *dialer {
-	d := &dialer{places: map[string]*place{}}
-	d.ctx, d.close = context.WithCancel(context.Background())
+	d := &dialer{spares: map[string]chan net.Conn{}}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
 
-// dial returns a connection that this call or one before it has asked for.
+// dial returns a connection to addr: its own, or one that was left.
 func (d *dialer) dial(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
-	p := d.place(addr)
-	select {
-	case r := <-p.dialed:
-		if r.err == nil {
-			return r.conn, nil
-		} // what was wrong then may be right by now
-	default:
-	}
-	d.start(p, addr, config)
-	select {
-	case r := <-p.dialed:
-		return r.conn, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-d.ctx.Done():
+	got, gone := make(chan dialed), make(chan struct{})
+	defer close(gone)
+	spare, ok := d.spare(addr)
+	if !ok {
 		return nil, net.ErrClosed
 	}
-}
-
-func (d *dialer) place(addr string) *place {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p := d.places[addr]
-	if p == nil {
-		p = &place{dialed: make(chan dialed, 1)}
-		d.places[addr] = p
+	select {
+	case conn := <-spare:
+		return conn, nil
+	default:
 	}
-	return p
+	if !d.start(func() {
+		conn, err := connect(d.ctx, addr, config)
+		select {
+		case got <- dialed{conn, err}:
+		case <-gone:
+			leave(conn, spare)
+		}
+	}) {
+		return nil, net.ErrClosed
+	}
+	select {
+	case r := <-got:
+		return r.conn, r.err
+	case conn := <-spare:
+		return conn, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
-func (d *dialer) start(p *place, addr string, config *tls.Config) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p.dialing == maxDials || d.ctx.Err() != nil {
+// leave keeps conn, where there is one, for the next call; one is enough.
+func leave(conn net.Conn, spare chan<- net.Conn) {
+	if conn == nil {
 		return
 	}
-	p.dialing++
-	d.dials.Go(func() {
-		conn, err := connect(d.ctx, addr, config)
-		d.mu.Lock()
-		p.dialing--
-		d.mu.Unlock()
-		p.leave(conn, err)
-	})
+	select {
+	case spare <- conn:
+	default:
+		conn.Close()
+	}
 }
 
-// leave hands a connection to the caller that waits or comes next; where one
-// is waiting for that already, this one is not needed.
-func (p *place) leave(conn net.Conn, err error) {
-	select {
-	case p.dialed <- dialed{conn, err}:
-	default:
-		if conn != nil {
+// spare is where a connection to addr may be left; false when closed.
+func (d *dialer) spare(addr string) (chan net.Conn, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.spares[addr]
+	if s == nil && !d.closed {
+		s = make(chan net.Conn, 1)
+		d.spares[addr] = s
+	}
+	return s, !d.closed
+}
+
+// start runs f in a goroutine that close waits for; false when closed.
+func (d *dialer) start(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.dials.Go(f)
+	}
+	return !d.closed
+}
+
+// close ends all dials and closes what nobody has asked for.
+func (d *dialer) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.cancel()
+	d.dials.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, spare := range d.spares {
+		select {
+		case conn := <-spare:
 			conn.Close()
+		default:
 		}
 	}
 }
@@ -116,21 +134,4 @@ func connect(ctx context.Context, addr string, config *tls.Config) (net.Conn, er
 	}
 	// It takes the server's name from the address where config has none.
 	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, network, addr)
-}
-
-// stop ends all dials and closes what nobody has asked for.
-func (d *dialer) stop() {
-	d.close()
-	d.dials.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, p := range d.places {
-		select {
-		case r := <-p.dialed:
-			if r.conn != nil {
-				r.conn.Close()
-			}
-		default:
-		}
-	}
 }

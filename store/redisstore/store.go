@@ -179,9 +179,8 @@ func (s *Store) Close() error {
 	if closed || s.dialer == nil {
 		return nil
 	}
-	s.dialer.close() // no more connections: what waits for one ends
+	s.dialer.close() // what waits for a connection ends
 	s.tasks.Wait()
 	s.servers.close()
-	s.dialer.stop()
 	return nil
 }
