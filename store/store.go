@@ -120,11 +120,11 @@ type Store interface {
 
 var (
 	// ErrClosed answers calls on a closed store.
-	ErrClosed = errors.New("weir: store is closed")
+	ErrClosed = errors.New("store is closed")
 	// ErrRepeated answers a call with two ops on one key.
-	ErrRepeated = errors.New("weir: two ops on the same key in one call")
+	ErrRepeated = errors.New("two ops on the same key in one call")
 	// ErrFull is inside an [OutageError]: the space has no room for a new key.
-	ErrFull = errors.New("weir: the rule has max_keys keys")
+	ErrFull = errors.New("no room for a new key: max_keys are there already; raise it, or wait until some expire")
 )
 
 // OutageError says which ops a store could not answer, and why. The caller
@@ -136,7 +136,10 @@ type OutageError struct {
 }
 
 func (e *OutageError) Error() string {
-	if e.Ops == nil {
+	switch {
+	case errors.Is(e.Err, ErrFull):
+		return e.Err.Error() // the store was reached
+	case e.Ops == nil:
 		return fmt.Sprintf("store out of reach: %v", e.Err)
 	}
 	return fmt.Sprintf("store out of reach for %d ops: %v", len(e.Ops), e.Err)

@@ -18,19 +18,21 @@ func TestVerbNames(t *testing.T) {
 
 func TestOutageError(t *testing.T) {
 	t.Parallel()
+	refused := errors.New("connection refused")
 	for _, test := range []struct {
-		ops  []int
+		err  store.OutageError
 		want string
 	}{
-		{nil, "store out of reach: weir: the rule has max_keys keys"},
-		{[]int{0, 2}, "store out of reach for 2 ops: weir: the rule has max_keys keys"},
+		{store.OutageError{Err: refused}, "store out of reach: connection refused"},
+		{store.OutageError{Ops: []int{0, 2}, Err: refused}, "store out of reach for 2 ops: connection refused"},
+		{store.OutageError{Ops: []int{1}, Err: store.ErrFull}, store.ErrFull.Error()},
 	} {
-		err := error(&store.OutageError{Ops: test.ops, Err: store.ErrFull})
+		err := error(&test.err)
 		if err.Error() != test.want {
 			t.Errorf("got %q, want %q", err, test.want)
 		}
-		if !errors.Is(err, store.ErrFull) {
-			t.Errorf("got %v, want it to wrap %v", err, store.ErrFull)
+		if !errors.Is(err, test.err.Err) {
+			t.Errorf("got %v, want it to wrap %v", err, test.err.Err)
 		}
 	}
 }
