@@ -22,7 +22,8 @@ type client struct {
 	json bool // print answers as they come
 }
 
-// flags are those of every command that asks.
+// flags are those of every command that asks, and how the shell completes its
+// arguments.
 func (c *client) flags(cmd *cobra.Command) {
 	addr := os.Getenv("WEIR_ADDR")
 	if addr == "" {
@@ -30,6 +31,7 @@ func (c *client) flags(cmd *cobra.Command) {
 	}
 	cmd.Flags().StringVar(&c.addr, "addr", addr, "`URL` of the service; WEIR_ADDR sets the default")
 	cmd.Flags().BoolVar(&c.json, "json", false, "print the service's answer as JSON")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions // attributes are not files
 }
 
 // patience is how long an answer may take.

@@ -68,9 +68,11 @@ Exit status: 0 done, or allowed; 1 error; 2 wrong usage; 3 denied.`,
   weir serve --rules rules.yaml            # the service
   weir take action=post user=42            # ask it
   weir replay --rules rules.yaml access.log.gz`,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: "service", Title: "Service and rules:"},
 		&cobra.Group{ID: "client", Title: "Asking a running service:"},

@@ -77,6 +77,8 @@ func (c *client) show(cmd *cobra.Command, answer []byte, into interface{ print(i
 
 func (d *decision) print(w io.Writer) {
 	switch {
+	case d.Allowed && d.Rule == "" && len(d.Limits) == 0 && !d.Degraded:
+		fmt.Fprintln(w, "allowed, no rule matched")
 	case d.Allowed && d.Rule == "":
 		fmt.Fprintln(w, "allowed")
 	case d.Allowed:

@@ -47,6 +47,12 @@ query, status, bytes, referer, agent and host.`,
 			logs := make([]replay.Log, len(args))
 			for i, name := range args {
 				logs[i] = replay.File(name)
+				if name == "-" {
+					continue
+				}
+				if _, err := os.Stat(name); err != nil {
+					return err // now, not after the logs before it
+				}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()

@@ -70,8 +70,12 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintf(cmd.OutOrStdout(), "weir %s, %s, %s/%s\n", server.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return nil
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
+			return err
 		},
 	}
+}
+
+func version() string {
+	return fmt.Sprintf("weir %s, %s, %s/%s", server.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
