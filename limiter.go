@@ -81,12 +81,14 @@ func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (Result, erro
 	return m.do(ctx, store.Take, key, "", n)
 }
 
-// AllowMember takes a member, for limits that count distinct ones.
+// AllowMember takes a member, for limits that count distinct ones. Those take
+// nothing else.
 func (m *Limiter) AllowMember(ctx context.Context, key, member string) (Result, error) {
 	return m.do(ctx, store.Take, key, member, 1)
 }
 
-// Check tells whether one hit would be admitted, and counts nothing.
+// Check tells whether one hit, or a member that is new, would be admitted, and
+// counts nothing.
 func (m *Limiter) Check(ctx context.Context, key string) (Result, error) {
 	return m.do(ctx, store.Check, key, "", 1)
 }
@@ -139,6 +141,9 @@ func (m *Limiter) Wait(ctx context.Context, key string) error {
 func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n int64) (Result, error) {
 	if n < 0 {
 		return Result{}, &InputError{"hits", fmt.Sprintf("%d: want a number from 0", n)}
+	}
+	if m.limit.Measure == window.Distinct && member == "" && n > 0 && verb != store.Check {
+		return Result{}, &InputError{"member", "missing: the limit counts different ones, ask with AllowMember"}
 	}
 	c := m.calls.Get().(*limiterCall)
 	c.bytes = append(append(c.bytes[:0], key...), member...)

@@ -137,6 +137,35 @@ func TestLimitersShareAStoreByName(t *testing.T) {
 	}
 }
 
+// A limit on different members that is asked without one would count all hits
+// as the same member, and deny nobody.
+func TestMembersNeedNames(t *testing.T) {
+	t.Parallel()
+	m := weir.MustLimiter(weir.Members(1, time.Hour))
+	defer m.Close()
+	ctx := t.Context()
+	for name, ask := range map[string]func() (weir.Result, error){
+		"allow":        func() (weir.Result, error) { return m.Allow(ctx, "k") },
+		"record":       func() (weir.Result, error) { return m.Record(ctx, "k", 1) },
+		"refund":       func() (weir.Result, error) { return m.Refund(ctx, "k", 1) },
+		"empty member": func() (weir.Result, error) { return m.AllowMember(ctx, "k", "") },
+	} {
+		var input *weir.InputError
+		if r, err := ask(); !errors.As(err, &input) || input.Field != "member" {
+			t.Errorf("%s: got %+v, %v, want an error about the member", name, r, err)
+		}
+	}
+	if r, err := m.AllowMember(ctx, "k", "ann"); err != nil || !r.Allowed {
+		t.Errorf("first member: got %+v, %v, want allowed", r, err)
+	}
+	if r, err := m.Check(ctx, "k"); err != nil || r.Allowed || r.Used != 1 {
+		t.Errorf("check for a new member: got %+v, %v, want denied with 1 used", r, err)
+	}
+	if r, err := m.AllowN(ctx, "k", 0); err != nil || r.Used != 1 {
+		t.Errorf("look: got %+v, %v, want 1 used", r, err)
+	}
+}
+
 func TestCounter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
