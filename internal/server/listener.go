@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -26,6 +28,9 @@ const linger = 250 * time.Millisecond
 // listen takes the address, so that a clash shows before anything is served.
 func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
 	socket, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is in use; end what listens there, or choose another address", addr)
+	}
 	if err != nil {
 		return nil, err
 	}
