@@ -86,8 +86,10 @@ func (p *program) appendOp(b []byte, verb store.Verb, op *store.Op, near window.
 	switch {
 	case asked == askRefund:
 		f |= refunds | slow
-	case asked > askEnforce || code != codeSliding:
+	case asked > askRecord || code != codeSliding:
 		f |= slow
+	case asked > askEnforce:
+		f |= apart
 	}
 	if code >= codeMembers {
 		b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))

@@ -147,12 +147,12 @@ func (p *program) appendCall(b []byte, verb store.Verb, ops []store.Op, which []
 		need |= f
 	}
 	switch {
-	case len(which) > 1 && need&slow == 0:
+	case len(which) == 1 && need&slow == 0:
+		need |= fastOne
+	case len(which) > 1 && need&(slow|apart) == 0:
 		need |= many | fastMany
 	case len(which) > 1:
 		need |= many
-	case need&slow == 0:
-		need |= fastOne
 	}
 	return b, need
 }

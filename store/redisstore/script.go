@@ -27,11 +27,12 @@ const (
 	membersSliding
 	membersFixed
 	membersCalendar
-	refunds // ops that give back
-	slow    // something else than takes and checks of sliding limits
-	many    // more than one op
-	fastOne // nothing slow, one op
-	fastMany
+	refunds  // ops that give back
+	slow     // more than to look at sliding limits, or to add to them
+	apart    // ops that are counted whatever the others say
+	many     // more than one op
+	fastOne  // nothing slow, one op
+	fastMany // nothing slow, several ops, none apart
 )
 
 const (

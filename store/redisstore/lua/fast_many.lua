@@ -1,5 +1,5 @@
 -- What fast_one.lua is for one op, for several: a call that is decided by the
--- fixed parts of all its states.
+-- fixed parts of all its states, and in which all ops decide together.
 local admitted, room, fast = true, true, 0
 local heads, lives = {false, false, false, false}, {false, false, false, false}
 local counted, denied = {false, false, false, false}, {false, false, false, false}

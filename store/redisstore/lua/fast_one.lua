@@ -1,4 +1,4 @@
--- Most calls about a sliding limit need the fixed part of its state only:
+-- Most calls about one sliding limit need the fixed part of its state only:
 -- nothing has left the window, and the hits fit into the newest group, or the
 -- oldest group tells when they fit. A call that needs more reads on behind this
 -- file, from the start.
@@ -20,7 +20,7 @@ if #head >= 39 then
   if version == 1 and kind == 1 and group == size and oldest > at - w and used < MAX then
     local over = used - (quota - n)
     if n > 0 and over > 0 then
-      if n > quota or over <= group then
+      if ask ~= RECORD and (n > quota or over <= group) then
         return pk('<BI7I7I7I7I7', DONE, now, used, used, n > quota and NEVER or oldest + w - at, newest + w - at)
       end
     elseif ask == LOOK then
