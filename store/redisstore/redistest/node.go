@@ -47,6 +47,13 @@ func (n *Node) Replica(args ...string) *Node {
 	}
 	r := Server(n.t, append(own, args...)...)
 	r.waitSynced()
+	// A primary sends nothing on until its replica has confirmed something.
+	n.Must("SET", "probe", "")
+	Eventually(n.t, r.Addr()+" confirms", func() bool {
+		confirmed, err := n.Do("WAIT", "1", "100")
+		return err == nil && confirmed == int64(1)
+	})
+	n.Must("DEL", "probe")
 	return r
 }
 
