@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/server"
 	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 var fence = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")
@@ -50,10 +51,36 @@ func TestReadme(t *testing.T) {
 	}
 }
 
+// TestReadmeStore starts the service that the README has on a store, with a
+// Redis of its own.
+func TestReadmeStore(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Server(t)
+	src, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`go run ./cmd/weir (serve .*) --store redis://localhost:6379 --nodes 2\n`).FindSubmatch(src)
+	if line == nil {
+		t.Fatal("the README starts no service on a store")
+	}
+	n := newcomer{t: t, dir: t.TempDir(), store: "redis://" + redis.Addr() + "?timeout=10s"}
+	n.weir([]string{"init", "rules.yaml"})
+	n.weir(strings.Fields(string(line[1])))
+	n.curl("/v1/take", `{"attributes":{"action":"post","user":"42"}}`)
+	if !strings.Contains(n.answer, `"allowed":true`) || strings.Contains(n.answer, "degraded") {
+		t.Errorf("got %s, want allowed by the store", n.answer)
+	}
+	if keys := redis.Must("KEYS", "weir:*").([]any); len(keys) == 0 {
+		t.Error("got no key in Redis")
+	}
+}
+
 // newcomer follows the README in a directory of its own.
 type newcomer struct {
 	t      *testing.T
 	dir    string
+	store  string // URL, for serve
 	api    string // of the service that runs
 	answer string // of its last call
 	did    []string
@@ -75,6 +102,9 @@ func (n *newcomer) shell(text string) {
 		if !ok {
 			n.t.Errorf("do not know how to run %q", line)
 			continue
+		}
+		if strings.Contains(args, "--store") {
+			continue // TestReadmeStore follows it
 		}
 		n.weir(strings.Fields(args))
 	}
@@ -129,6 +159,9 @@ func (n *newcomer) serve(args []string) {
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	if len(args) == 3 && args[1] == "--rules" {
 		cfg.Rules = args[2]
+	}
+	if n.store != "" {
+		cfg.Store, cfg.Nodes = n.store, 2
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()
