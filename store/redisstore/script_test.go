@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -259,5 +260,42 @@ func TestManyMembers(t *testing.T) {
 	}
 	if keys := ttls(t, c); len(keys) != 0 {
 		t.Errorf("after forget: got keys %v, want none", keys)
+	}
+}
+
+// A member counts its uses up to 2047; from then on it cannot be refunded,
+// wherever it is kept.
+func TestMembersUsedTooOften(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	for _, others := range []int{0, 100} {
+		got, want := open(t, c), storetest.NewModel()
+		op := store.Op{Space: &store.Space{ID: "s"}, Key: []byte("k"), N: 1,
+			Limit: &window.Limit{Quota: 200, Window: window.Sliding(time.Hour), Measure: window.Distinct}}
+		at := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
+		run := func(verb store.Verb, member string) {
+			at++
+			op.Member = []byte(member)
+			ops, twin := []store.Op{op}, []store.Op{op}
+			got.Set(at)
+			want.Set(at)
+			if err := errors.Join(got.Store.Do(t.Context(), verb, ops), want.Store.Do(t.Context(), verb, twin)); err != nil {
+				t.Fatal(err)
+			}
+			if ops[0].Result != twin[0].Result {
+				t.Fatalf("%d others, %v: got %+v, want %+v", others, verb, ops[0].Result, twin[0].Result)
+			}
+		}
+		for i := range others {
+			run(store.Take, fmt.Sprint(i))
+		}
+		for _, uses := range []int{2046, 2047, 2050} {
+			for range uses {
+				run(store.Take, fmt.Sprint("often ", uses))
+			}
+			for range uses {
+				run(store.Refund, fmt.Sprint("often ", uses))
+			}
+		}
 	}
 }

@@ -5,7 +5,9 @@
 -- More than a few members are kept in a sorted set beside the state, by date,
 -- and those with more than one use also in a hash: 8-byte fingerprints without
 -- anything else. The score is the date after EPOCH, where there is room for
--- 16ths of a microsecond; they keep members of one microsecond in order.
+-- 16ths of a microsecond; they keep members of one microsecond in order. With 64
+-- members both cost the same, with 1000 a call costs 15 µs where a string would
+-- cost 117; but the set takes twice the memory, and from 128 on six times.
 local FEW = 64
 local EPOCH = 1577836800000000 -- 2020-01-01
 local MOST_USES = 2047
@@ -36,17 +38,21 @@ local function look_members(o, n)
   return used, floor(oldest[2]) + EPOCH + o.w
 end
 
+-- score_after is the score of a date that is not before the one with score.
+local function score_after(score, date)
+  if not score or floor(score) ~= date then return date end
+  return floor(score + 0.0625) == date and score + 0.0625 or score
+end
+
 -- spread moves the packed members into a sorted set and a hash.
 local function spread(o)
   call('DEL', o.keys[1], o.keys[2])
   o.set, o.hash = o.keys[1], o.keys[2]
-  local last, score
+  local score
   for s = o.s, #o.v, 17 do
     local member = cut(o.v, s, s + 7)
     local date, uses = up('<I7I2', o.v, s + 8)
-    date = date - EPOCH
-    score = last == date and floor(score + 0.0625) == date and score + 0.0625 or date
-    last = date
+    score = score_after(score, date - EPOCH)
     call('ZADD', o.set, score, member)
     if uses > 1 then call('HSET', o.hash, member, uses) end
   end
@@ -76,10 +82,8 @@ local function add_to_set(o)
     drop_oldest(o, math.min(out, 1000))
     out = out - 1000
   end
-  local score, date = o.score, o.now - EPOCH
-  score = score and floor(score) == date and floor(score + 0.0625) == date and score + 0.0625 or date
-  call('ZADD', o.set, score, o.member)
-  o.score, o.newest = score, o.now
+  o.score, o.newest = score_after(o.score, o.now - EPOCH), o.now
+  call('ZADD', o.set, o.score, o.member)
   if uses > 1 then call('HSET', o.hash, o.member, uses) else call('HDEL', o.hash, o.member) end
 end
 
