@@ -85,8 +85,8 @@ func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, e
 }
 
 // Do runs verb and writes the answer into d, whose slices it reuses: with a
-// Decision that is used again it allocates nothing. After an error d holds no
-// answer.
+// Decision that is used again it allocates nothing, but for the text of keys
+// that are made of several attributes. After an error d holds no answer.
 func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) error {
 	var began time.Time
 	if e.observer != nil {

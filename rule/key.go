@@ -41,7 +41,12 @@ func (s *Set) Key(i int, values []string) string {
 	if len(c.per) == 1 {
 		return c.per[0].value(values)
 	}
+	size := 0
+	for n, p := range c.per {
+		size += len(" =") + len(c.Per[n]) + len(p.value(values))
+	}
 	var b strings.Builder
+	b.Grow(size)
 	for n, p := range c.per {
 		if n > 0 {
 			b.WriteByte(' ')
