@@ -38,11 +38,12 @@ func openCounts(ctx context.Context, cfg config.Config) (*counts, error) {
 	return c, nil
 }
 
+// close frees what open took; closing a store cannot lose what it has counted.
 func (c *counts) close() {
 	if c.shared != nil {
-		c.shared.Close()
+		_ = c.shared.Close()
 	}
-	c.memory.Close()
+	_ = c.memory.Close()
 }
 
 func (c *counts) options(cfg config.Config) []weir.Option {

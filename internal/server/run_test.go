@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -138,7 +139,8 @@ func keepAsking(conn net.Conn, answers *atomic.Int64) error {
 		if err != nil {
 			return err
 		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil {
 			return err
 		}
 		answers.Add(1)
@@ -159,7 +161,7 @@ func TestDrainLosesNoRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		go func() { ended <- keepAsking(conn, &answers) }()
 	}
 	for answers.Load() < 10*clients {

@@ -72,7 +72,7 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 		t.Errorf("readiness: got %d %q, want ready all the same", a.status, a.text)
 	}
 	metrics := call(t, "GET", s.admin+"/metrics", "").text
-	if want := fmt.Sprintf(`weir_store_cut_off{node="%s"} 1`, n.Addr()); !strings.Contains(metrics, want+"\n") {
+	if want := fmt.Sprintf(`weir_store_cut_off{node=%q} 1`, n.Addr()); !strings.Contains(metrics, want+"\n") {
 		t.Errorf("metrics: got no line %s", want)
 	}
 	s.logs.await(t, 1, "store out of reach")
