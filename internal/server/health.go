@@ -68,6 +68,13 @@ func adminHandler(rules *reloader, numbers *metrics.Metrics, r *readiness) http.
 		n := rules.engine.Rules().Len()
 		_, _ = io.WriteString(w, `{"rules":`+strconv.Itoa(n)+`,"hash":"`+rules.source().Hash+"\"}\n")
 	})
+	mux.HandleFunc("/-/reload", func(w http.ResponseWriter, req *http.Request) {
+		(&httpapi.Problem{
+			Status: http.StatusMethodNotAllowed,
+			Detail: "/-/reload does not take " + req.Method + "; use POST",
+			Allow:  http.MethodPost,
+		}).Write(w)
+	})
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

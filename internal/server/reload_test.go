@@ -70,6 +70,14 @@ func TestReloadRefusesABadFile(t *testing.T) {
 	wantPosts(t, s, "ann", 2)
 }
 
+func TestReloadTakesPost(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	if a := call(t, "GET", s.admin+"/-/reload", ""); a.status != 405 || !strings.Contains(a.text, "use POST") {
+		t.Errorf("got %d %s, want 405 that says what to use", a.status, a.text)
+	}
+}
+
 func TestReloadWithoutFile(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
