@@ -77,7 +77,7 @@ func leave(conn net.Conn, spare chan<- net.Conn) {
 	select {
 	case spare <- conn:
 	default:
-		conn.Close()
+		_ = conn.Close() // nobody has used it
 	}
 }
 
@@ -115,7 +115,7 @@ func (d *dialer) close() {
 	for _, spare := range d.spares {
 		select {
 		case conn := <-spare:
-			conn.Close()
+			_ = conn.Close() // nobody has used it
 		default:
 		}
 	}

@@ -63,6 +63,7 @@ func (s *Store) giveBack(ctx context.Context, r request, groups []group, pick fu
 	}
 	for _, u := range undos {
 		if !s.background(func() { u.run(s.servers) }) {
+			u.err = store.ErrClosed
 			close(u.done)
 		}
 	}
@@ -102,13 +103,26 @@ func newUndo(r request, g *group, which []int) *undo {
 		// away somebody else's. Until the key is unused they are in it: they
 		// were its newest hits.
 		if r.verb != store.Refund && r.options.now == 0 {
-			until := g.at.Add(op.Result.ResetAfter)
+			until := g.at.Add(inside(&op))
 			if u.call.options.deadline == 0 || until < u.call.options.deadline {
 				u.call.options.deadline = until
 			}
 		}
 	}
 	return u
+}
+
+// inside is how long what op has counted stays in its window, or less. With a
+// condition the key can stay in use longer than that, for the condition's sake.
+func inside(op *store.Op) time.Duration {
+	w := &op.Limit.Window
+	switch {
+	case op.Limit.After.Count == 0 || w.Length == 0:
+		return op.Result.ResetAfter
+	case w.Kind == window.KindBucket:
+		return min(op.Result.ResetAfter, w.Length/time.Duration(max(op.Limit.Quota, 1)))
+	}
+	return min(op.Result.ResetAfter, w.Length)
 }
 
 func (u *undo) run(on servers) {

@@ -79,7 +79,7 @@ func (n *node) ask(ctx context.Context, c rueidis.Client, r *request) (window.In
 		}
 		// Too late, and nothing was counted: perhaps the server's clock was
 		// set forward, and now we know.
-		if err != errStale || attempt > 0 || ctx.Err() != nil {
+		if !errors.Is(err, errStale) || attempt > 0 || ctx.Err() != nil {
 			return at, err
 		}
 	}
@@ -123,13 +123,13 @@ func (n *node) leave(ctx context.Context, err error) error {
 		switch {
 		case answers(err):
 			n.breaker.answered()
-		case ctx.Err() != nil && context.Cause(ctx) != errTimeout:
+		case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeout):
 			// The caller had less time, or has gone: that says nothing here.
 		default:
 			n.breaker.silent(elapsed())
 		}
 	}
-	if err == nil || err == store.ErrRepeated {
+	if err == nil || errors.Is(err, store.ErrRepeated) {
 		return err
 	}
 	return n.missed(err)
@@ -145,7 +145,7 @@ func (n *node) missed(err error) error {
 func answers(err error) bool {
 	var redis *rueidis.RedisError
 	var state *StateError
-	return err == nil || err == errStale || err == store.ErrRepeated || errors.As(err, &redis) || errors.As(err, &state)
+	return err == nil || errors.Is(err, errStale) || errors.Is(err, store.ErrRepeated) || errors.As(err, &redis) || errors.As(err, &state)
 }
 
 // aim gives a call its deadline on the server's clock, which is asked for once.

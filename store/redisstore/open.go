@@ -36,7 +36,7 @@ func (c Config) Open(ctx context.Context, options ...Option) (*Store, error) {
 		o(s)
 	}
 	if err := s.connect(ctx); err != nil {
-		s.Close()
+		_ = s.Close() // err says more
 		return nil, fmt.Errorf("store %v: %w", c, err)
 	}
 	return s, nil

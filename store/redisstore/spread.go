@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -19,12 +20,28 @@ type group struct {
 	err      error
 }
 
+// slot is the slot of the first op, and whether all others are in it too.
+func (s *Store) slot(ops []store.Op) (slot int, all bool) {
+	for i := range ops {
+		own := s.slotOf(&ops[i])
+		if i > 0 && own != slot {
+			return slot, false
+		}
+		slot = own
+	}
+	return slot, true
+}
+
+func (s *Store) slotOf(op *store.Op) int {
+	var buf [128]byte
+	return slotOf(s.program.names.append(buf[:0], op))
+}
+
 // groups puts ops into groups by their slots, in the order of the ops.
 func (s *Store) groups(ops []store.Op) []group {
 	var groups []group
-	var buf [128]byte
 	for i := range ops {
-		slot := slotOf(s.program.names.append(buf[:0], &ops[i]))
+		slot := s.slotOf(&ops[i])
 		at := slices.IndexFunc(groups, func(g group) bool { return g.slot == slot })
 		if at < 0 {
 			at = len(groups)
@@ -84,7 +101,7 @@ func failed(groups []group) error {
 	for i := range groups {
 		g := &groups[i]
 		switch {
-		case g.err == store.ErrRepeated:
+		case errors.Is(g.err, store.ErrRepeated):
 			return g.err
 		case g.err == nil:
 			continue

@@ -5,6 +5,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -85,13 +86,12 @@ func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	within, cancel := s.within(ctx)
 	defer cancel()
 	r := request{program: s.program, verb: verb, ops: ops, which: upTo(len(ops)), options: callOptions{now: s.now()}}
-	slot := 0
+	slot, one := 0, true
 	if s.servers.sharded() {
-		groups := s.groups(ops)
-		if len(groups) > 1 {
-			return s.failed(ctx, s.spread(within, r, groups))
-		}
-		slot = groups[0].slot
+		slot, one = s.slot(ops)
+	}
+	if !one {
+		return s.failed(ctx, s.spread(within, r, s.groups(ops)))
 	}
 	_, err := s.servers.run(within, slot, r)
 	return s.failed(ctx, err)
@@ -106,14 +106,15 @@ func (s *Store) ready(ctx context.Context) error {
 
 // failed is the error that a caller sees.
 func (s *Store) failed(ctx context.Context, err error) error {
-	if err == nil || err == store.ErrRepeated {
+	if err == nil || errors.Is(err, store.ErrRepeated) {
 		return err
 	}
 	if ended := s.ready(ctx); ended != nil {
 		return ended
 	}
-	if _, ok := err.(*store.OutageError); ok {
-		return err
+	var out *store.OutageError
+	if errors.As(err, &out) {
+		return out
 	}
 	return &store.OutageError{Err: err}
 }
@@ -151,7 +152,7 @@ func (s *Store) ask(ctx context.Context, op *store.Op, f func(context.Context, r
 	}
 	within, cancel := s.within(ctx)
 	defer cancel()
-	slot := slotOf(s.program.names.append(nil, op))
+	slot := s.slotOf(op)
 	_, err := s.servers.client(within, slot, func(c rueidis.Client) (window.Instant, error) {
 		return 0, f(within, c)
 	})

@@ -121,7 +121,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "redis.sock")
 	redistest.Server(t, "--unixsocket", socket)
 	take(t, openURL(t, "unix://"+socket+"?db=1&timeout=5s"), hourly(10, "rule", "k"))
