@@ -195,19 +195,41 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// A server that is still loading its data makes an outage, not an error at the
-// start.
-func TestServerIsNotThereYet(t *testing.T) {
+// Servers that are out of reach when a store is opened are no error: it answers
+// outages until they are there.
+func TestServersAreNotThereYet(t *testing.T) {
 	t.Parallel()
-	n := redistest.Server(t)
-	n.Kill()
-	s := openURL(t, at(n.Addr()))
-	op := hourly(10, "rule", "k")
-	outage(t, s, store.Take, op)
-	n.Restart()
-	redistest.Eventually(t, "the store answers", func() bool {
-		return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
-	})
+	for name, start := range map[string]func(*testing.T) (url string, nodes []*redistest.Node){
+		"server": func(t *testing.T) (string, []*redistest.Node) {
+			n := redistest.Server(t)
+			return at(n.Addr()), []*redistest.Node{n}
+		},
+		"sentinel": func(t *testing.T) (string, []*redistest.Node) {
+			g := redistest.Sentinel(t)
+			return fmt.Sprintf("redis+sentinel://%s/%s?timeout=%v", g.Addrs(), redistest.MasterName, patience), g.Sentinels
+		},
+		"cluster": func(t *testing.T) (string, []*redistest.Node) {
+			c := redistest.Cluster(t, 3, 0)
+			return clusterURL(c), c.Masters
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, nodes := start(t)
+			for _, n := range nodes {
+				n.Kill()
+			}
+			s := openURL(t, url)
+			op := hourly(10, "rule", "k")
+			outage(t, s, store.Take, op)
+			for _, n := range nodes {
+				n.Restart()
+			}
+			redistest.Eventually(t, "the store answers", func() bool {
+				return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
+			})
+		})
+	}
 }
 
 // A caller's own, shorter time is its own business.

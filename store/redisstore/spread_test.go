@@ -119,6 +119,39 @@ func TestDeadShard(t *testing.T) {
 	})
 }
 
+// Nodes that stand still again and again, while calls take keys on all of them:
+// what was counted and lost its answer is never given back, so that the quota
+// holds whatever happens.
+func TestQuotaHoldsThroughOutages(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, clusterURL(c))
+	keys := keysOn(c.Masters...)
+	var ops []store.Op
+	for _, key := range keys {
+		ops = append(ops, hourly(1000, "rule", key))
+	}
+	d := drive(t, s, 16, ops...)
+	for i := range 6 {
+		d.answers(50)
+		n := c.Masters[i%3]
+		n.Stop()
+		d.fails(100)
+		n.Continue()
+	}
+	redistest.Eventually(t, "the quota is used up", func() bool { return d.denied.Load() > 100 })
+	d.end()
+	for i, op := range ops {
+		if got := used(t, s, op); got > 1000 || got < d.admitted.Load() {
+			t.Errorf("node %d: got %d used, want from the %d admitted to 1000", i, got, d.admitted.Load())
+		}
+	}
+	if got := d.admitted.Load(); got > 1000 {
+		t.Errorf("admitted: got %d, want 1000 at most", got)
+	}
+	t.Logf("%d admitted, %d outages", d.admitted.Load(), d.outages.Load())
+}
+
 // With wait_replicas a call that no replica has confirmed is an outage.
 func TestWaitReplicas(t *testing.T) {
 	t.Parallel()
