@@ -120,10 +120,10 @@ func (c *cluster) follow(ctx context.Context, slot int, ask func(n *node, asking
 		c.ask()
 		return 0, errNoNode
 	}
-	for redirects := 0; ; redirects++ {
+	for sent := 0; ; sent++ {
 		at, err := ask(n, asking)
 		var said *rueidis.RedisError
-		if err == nil || !errors.As(err, &said) || redirects == maxRedirects {
+		if err == nil || !errors.As(err, &said) || sent == maxRedirects {
 			if err != nil {
 				c.ask()
 			}
@@ -140,7 +140,7 @@ func (c *cluster) follow(ctx context.Context, slot int, ask func(n *node, asking
 		case "TRYAGAIN":
 			// Some keys of the call have moved, the others not yet.
 			select {
-			case <-time.After(time.Millisecond << redirects):
+			case <-time.After(time.Millisecond << sent):
 			case <-ctx.Done():
 				return at, err
 			}
@@ -151,17 +151,22 @@ func (c *cluster) follow(ctx context.Context, slot int, ask func(n *node, asking
 	}
 }
 
+// redirects are the first words of what is no outage.
+var redirects = []string{"MOVED", "ASK", "TRYAGAIN"}
+
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
 // redirect takes the first word and the address out of what a node says; where
 // the address has no host, it means its own.
 func redirect(said, own string) (verb, addr string) {
-	words := strings.Fields(said)
-	if len(words) == 0 {
-		return "", ""
-	}
-	verb = words[0]
+	verb = firstWord(said)
 	if verb != "MOVED" && verb != "ASK" {
 		return verb, ""
 	}
+	words := strings.Fields(said)
 	if len(words) < 3 {
 		return "", ""
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -135,9 +136,13 @@ func (n *node) leave(ctx context.Context, err error) error {
 	return n.missed(err)
 }
 
-// missed counts a call that the node did not answer.
+// missed counts a call that the node did not answer. One that it sends on to
+// another node it has answered.
 func (n *node) missed(err error) error {
-	n.outages.Add(1)
+	var said *rueidis.RedisError
+	if !errors.As(err, &said) || !slices.Contains(redirects, firstWord(said.Error())) {
+		n.outages.Add(1)
+	}
 	return fmt.Errorf("%s: %w", n.addr, err)
 }
 

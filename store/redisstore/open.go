@@ -106,7 +106,7 @@ func refusal(err error) error {
 	if !errors.As(err, &said) {
 		return nil
 	}
-	switch word, _, _ := strings.Cut(said.Error(), " "); word {
+	switch firstWord(said.Error()) {
 	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "MISCONF", "OOM", "TRYAGAIN":
 		return nil
 	}
