@@ -184,7 +184,11 @@ func (p *player) pass() {
 	case 1: // to when the last call said to come back
 		p.now = p.now.Add(p.last) + window.Instant(p.IntN(3)-1)
 	case 2:
-		p.now = p.now.Add(-time.Duration(p.Int64N(int64(length))))
+		back := window.Instant(p.Int64N(length.Microseconds()))
+		if p.crowd {
+			back = 1 // further back too many members are of the latest instant
+		}
+		p.now -= back
 	case 3:
 		p.now = p.now.Add(time.Duration(p.Int64N(int64(length))))
 	case 4, 5, 6:

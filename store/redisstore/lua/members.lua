@@ -5,8 +5,10 @@
 -- More than a few members are kept in a sorted set beside the state, by date,
 -- and those with more than one use also in a hash: 8-byte fingerprints without
 -- anything else. The score is the date after EPOCH, where there is room for
--- 16ths of a microsecond; they keep members of one microsecond in order. With 64
--- members both cost the same, with 1000 a call costs 15 µs where a string would
+-- 16ths of a microsecond: they keep 16 members of one microsecond in order. It
+-- takes a clock that was set back to have more; those leave in any order.
+--
+-- With 64 members both cost the same, with 1000 a call costs 15 µs where a string would
 -- cost 117; but the set takes twice the memory, and from 128 on six times.
 local FEW = 64
 local EPOCH = 1577836800000000 -- 2020-01-01
