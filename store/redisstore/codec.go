@@ -53,27 +53,26 @@ func ask(verb store.Verb, op *store.Op) byte {
 	if op.N <= 0 {
 		return askLook
 	}
+	asked := askLook
 	switch verb {
 	case store.Take:
-		a := askRecord
 		switch op.Role {
 		case store.Enforce:
-			a = askEnforce
+			asked = askEnforce
 		case store.Shadow:
-			a = askShadow
+			asked = askShadow
 		default:
-			return a
+			return askRecord
 		}
 		if op.CountDenied {
-			a += askCountDenied
+			asked += askCountDenied
 		}
-		return a
 	case store.Record:
-		return askRecord
+		asked = askRecord
 	case store.Refund:
-		return askRefund
+		asked = askRefund
 	}
-	return askLook
+	return asked
 }
 
 // appendOp appends what the script reads of op, and returns the features that it

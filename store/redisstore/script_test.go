@@ -141,7 +141,7 @@ func TestLateCallsCountNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := redisstore.Call{Deadline: now}
-	if _, err := late.Run(t.Context(), c, "weir", store.Take, ops); err != redisstore.ErrStale {
+	if _, err := late.Run(t.Context(), c, "weir", store.Take, ops); !errors.Is(err, redisstore.ErrStale) {
 		t.Errorf("got error %v, want %v", err, redisstore.ErrStale)
 	}
 	if keys := ttls(t, c); len(keys) != 0 {
@@ -201,7 +201,8 @@ func TestForeignKeys(t *testing.T) {
 			good := hourly(10, "good", fmt.Sprint(name, what))
 			for _, ops := range [][]store.Op{{bad}, {good, bad}, {bad, good}} {
 				err := s.Do(t.Context(), store.Take, ops)
-				if _, ok := err.(*store.OutageError); !ok || !strings.Contains(err.Error(), fmt.Sprintf("%q", key)) {
+				var outage *store.OutageError
+				if !errors.As(err, &outage) || !strings.Contains(err.Error(), fmt.Sprintf("%q", key)) {
 					t.Errorf("%s, %s: got error %v, want an outage that names %q", name, what, err, key)
 				}
 			}
