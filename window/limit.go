@@ -127,8 +127,9 @@ type After struct {
 // [Limit.Validate]; the other methods ask for a limit that Validate accepts.
 // It is a comparable value, and its methods are safe for concurrent use.
 type Limit struct {
-	// Quota is how many hits, weights or members are admitted; 0 admits
-	// none, [Unlimited] counts without a limit.
+	// Quota is how many hits, weights or members are admitted; 0 admits none,
+	// but for a member that was recorded and is still inside. [Unlimited]
+	// counts without a limit.
 	Quota   int64
 	Measure Measure
 	Window  Window
