@@ -221,6 +221,20 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
+// What a server refuses otherwise is told as it says it.
+func TestRefusedRead(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Must("ACL", "SETUSER", "default", "-get", "-getrange")
+	s := redisstore.New(connect(t, n.Addr()))
+	for _, quota := range []int64{10, 1000} {
+		err := s.Do(t.Context(), store.Take, []store.Op{hourly(quota, "rule", "k")})
+		if err == nil || !strings.Contains(err.Error(), "can't run") && !strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), "not weir's") {
+			t.Errorf("got error %v, want that the user has no right", err)
+		}
+	}
+}
+
 // Members that are too many for one string have keys of their own, which come
 // and go with it.
 func TestManyMembers(t *testing.T) {

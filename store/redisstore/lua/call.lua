@@ -16,7 +16,9 @@ for i = 1, count do
   local v = redis.pcall('GET', key)
 --: all
   if v then
-    if type(v) == 'table' then return pk('<BI7I4', FOREIGN, now, k) .. v.err end
+    if type(v) == 'table' then -- an error
+      return string.find(v.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, k) .. v.err or v
+    end
     local version, held = string.byte(v, 1, 2)
     if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, k) .. cut(v, 1, 2) end
   end
