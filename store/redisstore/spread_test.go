@@ -149,7 +149,6 @@ func TestQuotaHoldsThroughOutages(t *testing.T) {
 	if got := d.admitted.Load(); got > 1000 {
 		t.Errorf("admitted: got %d, want 1000 at most", got)
 	}
-	t.Logf("%d admitted, %d outages", d.admitted.Load(), d.outages.Load())
 }
 
 // With wait_replicas a call that no replica has confirmed is an outage.
