@@ -103,7 +103,7 @@ func newUndo(r request, g *group, which []int) *undo {
 		// away somebody else's. Until the key is unused they are in it: they
 		// were its newest hits.
 		if r.verb != store.Refund && r.options.now == 0 {
-			until := g.at.Add(inside(&op))
+			until := g.at.Add(inside(&op)) - 1
 			if u.call.options.deadline == 0 || until < u.call.options.deadline {
 				u.call.options.deadline = until
 			}

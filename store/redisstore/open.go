@@ -63,8 +63,31 @@ func (s *Store) connect(ctx context.Context) error {
 		addr := s.config.Addrs[0]
 		n := newNode(addr, s.config, s.config.connect(addr, s.dialer))
 		s.servers = alone{n}
-		return refusal(n.askTime(ctx, *n.client.Load()))
+		c := *n.client.Load()
+		return refusal(errors.Join(n.askTime(ctx, c), alonePlease(ctx, c)))
 	}
+}
+
+// alonePlease is the error of somebody who means a cluster or Sentinels, and
+// would otherwise wonder why nearly no call is answered.
+func alonePlease(ctx context.Context, c rueidis.Client) error {
+	said, err := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
+	if err != nil {
+		return nil // an old server, or one that is not there
+	}
+	mode := said["mode"]
+	switch text, _ := mode.ToString(); text {
+	case "cluster", "sentinel":
+		return &modeError{text}
+	}
+	return nil
+}
+
+// modeError says that the server is of another kind than its URL.
+type modeError struct{ mode string }
+
+func (e *modeError) Error() string {
+	return fmt.Sprintf("the server runs as a %[1]s: want redis+%[1]s://", e.mode)
 }
 
 // findPrimary asks the Sentinels for the primary, again and again in the
@@ -95,11 +118,15 @@ func (s *Store) findPrimary(ctx context.Context, n *node) error {
 	return nil
 }
 
-// refusal is err when a server said it and will say it again, or has shown a
-// certificate that is not right.
+// refusal is err when a server said it and will say it again, or is not the
+// right one.
 func refusal(err error) error {
 	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
+	var mode *modeError
+	switch {
+	case errors.As(err, &mode):
+		return mode
+	case errors.As(err, &certificate):
 		return err
 	}
 	var said *rueidis.RedisError

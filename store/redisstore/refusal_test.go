@@ -74,6 +74,28 @@ func TestPassword(t *testing.T) {
 	})
 }
 
+// Who takes one kind of servers for another is told so.
+func TestKindsOfServers(t *testing.T) {
+	t.Parallel()
+	c, g, n := redistest.Cluster(t, 3, 0), redistest.Sentinel(t), redistest.Server(t)
+	for url, want := range map[string]string{
+		"redis://" + c.Masters[0].Addr():              "want redis+cluster://",
+		"redis://" + g.Sentinels[0].Addr():            "want redis+sentinel://",
+		"redis+cluster://" + n.Addr():                 "cluster support disabled",
+		"redis+sentinel://" + n.Addr() + "/main":      "unknown command",
+		"redis+sentinel://" + g.Addrs() + "/somebody": "No such master with that name",
+		"redis://" + n.Addr() + "/99":                 "DB index is out of range",
+	} {
+		s, err := redisstore.Open(t.Context(), url)
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: got no error, want %s", url, want)
+			continue
+		}
+		wantIn(t, err.Error(), want)
+	}
+}
+
 // The least that a user has to be allowed.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
