@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -253,6 +254,31 @@ func TestServersAreNotThereYet(t *testing.T) {
 				return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
 			})
 		})
+	}
+}
+
+// More calls than may wait for a server are not sent.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s&in_flight=3")
+	op := hourly(10, "rule", "k")
+	take(t, s, op)
+	n.Stop()
+	var callers sync.WaitGroup
+	for range 3 {
+		callers.Go(func() {
+			if err := s.Do(context.Background(), store.Take, []store.Op{op}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	redistest.Eventually(t, "three calls wait", func() bool { return s.Nodes()[0].InFlight == 3 })
+	wantIn(t, outage(t, s, store.Take, op), "too many calls")
+	n.Continue()
+	callers.Wait()
+	if got := used(t, s, op); got != 4 {
+		t.Errorf("used: got %d, want the 4 that were sent", got)
 	}
 }
 

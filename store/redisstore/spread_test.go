@@ -164,6 +164,17 @@ func TestWaitReplicas(t *testing.T) {
 	if got := replica.Info("db0"); got == "" {
 		t.Error("the replica has no key, want the one that was confirmed")
 	}
+	// Each call has a connection of its own, and none waits for another's.
+	patient := openURL(t, "redis://"+primary.Addr()+"?timeout=20s&wait_replicas=1")
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			if err := patient.Do(context.Background(), store.Take, []store.Op{op}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
 	replica.Stop()
 	wantIn(t, outage(t, s, store.Take, op), "replicas")
 	used(t, s, op) // a check needs no replica
