@@ -1,0 +1,88 @@
+package redisstore_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/window"
+)
+
+// Two instances on one Redis that stands still in the middle: with what it has
+// admitted, and the share that each then admits by itself, it is the quota twice
+// at most, however the calls fall.
+func TestInstancesShareTheQuota(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	const quota = 2000
+	rules, err := rule.New([]rule.Rule{{
+		Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: quota}, Window: window.Sliding(time.Hour),
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var byStore, byMemory, decided, longest atomic.Int64
+	stop := make(chan struct{})
+	var callers sync.WaitGroup
+	for range 2 {
+		local := memstore.New()
+		t.Cleanup(func() { local.Close() })
+		e, err := weir.NewEngine(rules, weir.WithStore(openURL(t, at(n.Addr()))), weir.WithLocal(local, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 8 {
+			callers.Go(func() {
+				request := weir.Request{Attributes: weir.Attributes("user", "ann")}
+				tick := time.NewTicker(5 * time.Millisecond)
+				defer tick.Stop()
+				for {
+					select {
+					case <-stop:
+						return
+					case <-tick.C:
+					}
+					began := time.Now()
+					d, err := e.Take(t.Context(), request)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if took := int64(time.Since(began)); took > longest.Load() {
+						longest.Store(took)
+					}
+					switch {
+					case d.Allowed && d.Degraded:
+						byMemory.Add(1)
+					case d.Allowed:
+						byStore.Add(1)
+					}
+					decided.Add(1)
+				}
+			})
+		}
+	}
+	redistest.Eventually(t, "Redis has admitted some", func() bool { return byStore.Load() > quota/4 })
+	n.Stop()
+	redistest.Eventually(t, "memory has admitted its share", func() bool { return byMemory.Load() == quota })
+	n.Continue()
+	redistest.Eventually(t, "Redis admits again", func() bool { return byStore.Load() > quota/2 })
+	before := decided.Load()
+	redistest.Eventually(t, "all is used up", func() bool { return decided.Load() > before+quota })
+	close(stop)
+	callers.Wait()
+	if got := byStore.Load(); got > quota {
+		t.Errorf("admitted by Redis: got %d, want %d at most", got, quota)
+	}
+	if got := byMemory.Load(); got != quota {
+		t.Errorf("admitted by two memories: got %d, want %d", got, quota)
+	}
+	if got := time.Duration(longest.Load()); got > 2*patience+slack {
+		t.Errorf("longest decision: got %v, want two time-outs of %v and a little", got, patience)
+	}
+}
