@@ -71,13 +71,13 @@ func (s *Store) connect(ctx context.Context) error {
 // alonePlease is the error of somebody who means a cluster or Sentinels, and
 // would otherwise wonder why nearly no call is answered.
 func alonePlease(ctx context.Context, c rueidis.Client) error {
-	said, err := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
-	if err != nil {
-		return nil // an old server, or one that is not there
+	// An old server says nothing, and so does one that is not there.
+	said, _ := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
+	mode, known := said["mode"]
+	if !known {
+		return nil
 	}
-	mode := said["mode"]
-	switch text, _ := mode.ToString(); text {
-	case "cluster", "sentinel":
+	if text, _ := mode.ToString(); text == "cluster" || text == "sentinel" {
 		return &modeError{text}
 	}
 	return nil
