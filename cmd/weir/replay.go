@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,15 +59,16 @@ query, status, bytes, referer, agent and host.`,
 			defer stop()
 			line := newProgressLine(cmd.ErrOrStderr())
 			report, err := replay.Run(ctx, file.Set, logs, replay.WithTop(top), replay.WithProgress(line.show))
+			line.end()
 			if err != nil {
-				line.end()
-				return err
+				if report == nil || report.Lines == 0 {
+					return err
+				}
+				err = fmt.Errorf("%w; the report ends after %d lines", err, report.Lines)
+			} else {
+				line.done(report.Lines)
 			}
-			line.done(report.Lines)
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
-			}
-			return report.WriteText(cmd.OutOrStdout())
+			return errors.Join(showReport(cmd, report, asJSON), err)
 		},
 	}
 	f := cmd.Flags()
@@ -76,6 +78,18 @@ query, status, bytes, referer, agent and host.`,
 	f.IntVar(&top, "top", top, "how many denied keys of each rule to list")
 	complete(cmd, "format", []string{"combined"})
 	return cmd
+}
+
+// showReport prints the report; as JSON has no place for bad lines, they go to
+// where errors go.
+func showReport(cmd *cobra.Command, report *replay.Report, asJSON bool) error {
+	if !asJSON {
+		return report.WriteText(cmd.OutOrStdout())
+	}
+	for _, bad := range report.BadLines {
+		fmt.Fprintln(cmd.ErrOrStderr(), bad)
+	}
+	return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
 }
 
 // progressLine is a line that says how far a replay has come. It is rewritten
@@ -111,7 +125,6 @@ func (p *progressLine) end() {
 }
 
 func (p *progressLine) done(lines int64) {
-	p.end()
 	took := time.Since(p.began)
 	fmt.Fprintf(p.out, "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
 }
