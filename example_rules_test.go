@@ -217,3 +217,96 @@ func ExampleEngine_Take_plans() {
 	// pro 1000
 	// free 1
 }
+
+// Every condition has to hold; a list is any of its values.
+func ExampleEngine_Take_matchers() {
+	e := newEngine(`
+lists:
+  offices: {values: [192.0.2.0/24]}
+rules:
+  - name: big-uploads
+    when:
+      action: [upload, import]
+      size: {above: 1000}
+      path: {prefix: /files/}
+      ip: {not: {in: offices}}
+    per: [ip]
+    limit: 1
+    window: 1h
+`)
+	defer e.Close()
+	for _, words := range []string{
+		"action=upload size=5000 path=/files/a ip=198.51.100.7",
+		"action=upload size=500 path=/files/a ip=198.51.100.7",
+		"action=upload size=5000 path=/files/a ip=192.0.2.7",
+	} {
+		d, _ := e.Take(context.Background(), request(words))
+		fmt.Println("matches:", len(d.Limits) == 1)
+	}
+	// Output:
+	// matches: true
+	// matches: false
+	// matches: false
+}
+
+// A sum weighs each request by an attribute; money is counted in cents.
+func ExampleEngine_Take_sum() {
+	e := newEngine("rules: [{name: spend, per: [team], sum: cents, limit: 500, window: day}]")
+	defer e.Close()
+	for _, cents := range []string{"499", "2", "1", "0.5"} {
+		d, err := e.Take(context.Background(), request("team=red cents="+cents))
+		fmt.Println(cents, d.Allowed, err != nil)
+	}
+	// Output:
+	// 499 true false
+	// 2 false false
+	// 1 true false
+	// 0.5 false true
+}
+
+// With count_denied those who keep trying stay denied.
+func ExampleEngine_Take_countDenied() {
+	e := newEngine("rules: [{name: logins, per: [user], limit: 1, window: day, count_denied: true}]")
+	defer e.Close()
+	for range 3 {
+		d, _ := e.Take(context.Background(), request("user=ann"))
+		fmt.Println(d.Allowed, d.Limits[0].Used)
+	}
+	// Output:
+	// true 1
+	// false 2
+	// false 3
+}
+
+// The first rule over its quota gives the outcome.
+func ExampleEngine_Take_order() {
+	e := newEngine(`
+outcomes:
+  captcha: {status: 429}
+rules:
+  - {name: soft, per: [user], limit: 1, window: day, then: captcha}
+  - {name: hard, per: [user], limit: 1, window: day}
+`)
+	defer e.Close()
+	for range 2 {
+		d, _ := e.Take(context.Background(), request("user=ann"))
+		fmt.Println(d.Outcome)
+	}
+	// Output:
+	// allow
+	// captcha
+}
+
+// A rule says what happens when its keys cannot be counted, here because its
+// memory is full.
+func ExampleEngine_Take_onOutage() {
+	e := newEngine("rules: [{name: posts, per: [user], limit: 5, window: day, max_keys: 1, on_outage: allow}]")
+	defer e.Close()
+	for _, user := range []string{"ann", "bob"} {
+		d, _ := e.Take(context.Background(), request("user="+user))
+		fmt.Println(user, d.Allowed, d.Degraded)
+	}
+	// Output:
+	// ann true false
+	// bob true true
+}
