@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -84,5 +85,40 @@ func TestInstancesShareTheQuota(t *testing.T) {
 	}
 	if got := time.Duration(longest.Load()); got > 2*patience+slack {
 		t.Errorf("longest decision: got %v, want two time-outs of %v and a little", got, patience)
+	}
+}
+
+// A request with a rule on a node that stands still is not denied because of
+// what it has itself counted on another node, before it knew.
+func TestDeadShardDeniesNobody(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	keys := keysOn(c.Masters...)
+	rules, err := rule.New([]rule.Rule{
+		{Name: "lives", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
+		{Name: "stopped", Per: []string{"room"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageAllow},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := weir.Request{Attributes: weir.Attributes("user", keys[0], "room", keys[1])}
+	for i := range 4 {
+		e, err := weir.NewEngine(rules, weir.WithStore(openURL(t, fmt.Sprint(clusterURL(c), "&prefix=p", i))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		redistest.Eventually(t, "all nodes answer", func() bool {
+			d, err := e.Check(t.Context(), request)
+			return err == nil && !d.Degraded
+		})
+		c.Masters[1].Stop()
+		d, err := e.Take(t.Context(), request)
+		c.Masters[1].Continue()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.Allowed || !d.Degraded {
+			t.Errorf("call %d: got %+v, want it allowed and degraded", i, d)
+		}
 	}
 }

@@ -59,7 +59,9 @@ func (s *Store) groups(ops []store.Op) []group {
 // it.
 //
 // A group that gives no answer gives nothing back: nobody knows whether it has
-// counted, and what was not counted must not be given back.
+// counted, and what was not counted must not be given back. A fifth of the time
+// is left for the others to give back: a caller who then asks for their ops
+// alone must not be denied because of its own hits.
 func (s *Store) spread(ctx context.Context, r request, groups []group) error {
 	for i := range groups {
 		if !s.servers.ready(groups[i].slot) {
@@ -69,10 +71,12 @@ func (s *Store) spread(ctx context.Context, r request, groups []group) error {
 	if err := failed(groups); err != nil {
 		return err // before anything is counted
 	}
+	answer, cancel := context.WithTimeoutCause(ctx, s.config.Timeout*4/5, errTimeout)
+	defer cancel()
 	each(groups, func(g *group) {
 		part := r
 		part.which = g.which
-		g.at, g.err = s.servers.run(ctx, g.slot, part)
+		g.at, g.err = s.servers.run(answer, g.slot, part)
 	})
 	err := failed(groups)
 	switch {
