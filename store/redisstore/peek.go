@@ -215,6 +215,9 @@ func (k *kept) decodeMembers(code byte, body string) (window.State, bool) {
 		uses := uint64(binary.LittleEndian.Uint16(b[15:]))
 		s = append(s, binary.LittleEndian.Uint64(b), uint64(get7(rest[8:]))|uses<<usesShift)
 	}
+	if body[7] == 0 {
+		return s, true // a sorted set beside it is left over: its state was evicted
+	}
 	for m := range slices.Chunk(k.last, 2) {
 		score, err := strconv.ParseFloat(m[1], 64)
 		if err != nil || len(m[0]) != 8 {

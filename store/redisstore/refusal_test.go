@@ -220,6 +220,31 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// Many members are kept in two keys. Either can be evicted without the other:
+// what is left of them is as good as nothing, for takes as for readers.
+func TestHalfEviction(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+	op := hourly(80, "rule", "k")
+	op.Limit.Measure = window.Distinct
+	for _, suffix := range []string{"", ":z"} {
+		for i := range 80 {
+			op.Member = fmt.Append(nil, i)
+			take(t, s, op)
+		}
+		if got := used(t, s, op); got != 80 {
+			t.Fatalf("got %d members, want 80", got)
+		}
+		n.Must("DEL", redisstore.KeyName("weir", &op)+suffix)
+		take(t, s, op)
+		state, _, err := s.Peek(t.Context(), &op)
+		if got := len(state) / 2; err != nil || got != 1 || used(t, s, op) != 1 {
+			t.Errorf("without the key%s: got %d members, %v, want the one since", suffix, got, err)
+		}
+	}
+}
+
 // Servers that are out of reach when a store is opened are no error: it answers
 // outages until they are there.
 func TestServersAreNotThereYet(t *testing.T) {
