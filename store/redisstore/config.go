@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -89,6 +90,9 @@ func (c *Config) validate() (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if len(c.Addrs) == 0 {
 		fault("no server: want redis://host:port")
+	}
+	if slices.Contains(c.Addrs, "") {
+		fault("a server without an address: want host:port")
 	}
 	if c.Mode == Sentinel && c.Primary == "" {
 		fault("no name of the primary: want redis+sentinel://host:port/name")

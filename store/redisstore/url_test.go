@@ -76,3 +76,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A configuration that no URL gave has its faults told too.
+func TestConfigWithoutAddress(t *testing.T) {
+	t.Parallel()
+	_, err := redisstore.Config{Addrs: []string{""}}.Open(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "address") {
+		t.Errorf("got error %v, want one about the address", err)
+	}
+}
