@@ -156,7 +156,7 @@ func TestWaitReplicas(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Server(t)
 	replica := primary.Replica()
-	s := openURL(t, "redis://"+primary.Addr()+"?timeout=300ms&wait_replicas=1")
+	s := openURL(t, "redis://"+primary.Addr()+"?timeout=1s&wait_replicas=1") // a server tells the end of a WAIT up to 100 ms late
 	op := hourly(quota, "rule", "k")
 	if !take(t, s, op) {
 		t.Fatal("got denied, want admitted")
