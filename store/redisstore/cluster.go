@@ -344,7 +344,9 @@ func (c *cluster) forget(owners map[string]bool, seeds []string) {
 func (c *cluster) close() {
 	c.cancel()
 	c.tasks.Wait()
+	var closing sync.WaitGroup // a node that stands still takes a second
 	for _, n := range c.nodes() {
-		n.close()
+		closing.Go(n.close)
 	}
+	closing.Wait()
 }

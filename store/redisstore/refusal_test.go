@@ -322,3 +322,37 @@ func TestCallersDeadline(t *testing.T) {
 		t.Errorf("got error %v, want the caller's deadline", err)
 	}
 }
+
+// However calls end, answered, given up, cut off or cancelled, none is counted
+// as one that waits for ever after.
+func TestNothingStaysInFlight(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, clusterURL(c)+"&in_flight=4")
+	var ops []store.Op
+	for _, key := range keysOn(c.Masters...) {
+		ops = append(ops, hourly(quota, "rule", key))
+	}
+	var callers sync.WaitGroup
+	for i := range 16 {
+		callers.Go(func() {
+			own := append([]store.Op(nil), ops[:1+i%3]...)
+			for n := range 40 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n)*time.Millisecond)
+				_ = s.Do(ctx, store.Take, own)
+				_, _, _ = s.Peek(ctx, &own[0])
+				cancel()
+			}
+		})
+	}
+	c.Masters[0].Pause(200 * time.Millisecond)
+	callers.Wait()
+	redistest.Eventually(t, "no call waits", func() bool {
+		for _, n := range s.Nodes() {
+			if n.InFlight != 0 {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -183,3 +183,25 @@ func TestWaitReplicas(t *testing.T) {
 		return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
 	})
 }
+
+// Closing waits for nodes that stand still, for all of them at the same time.
+func TestCloseWithDeadShards(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, clusterURL(c))
+	keys := keysOn(c.Masters...)
+	ops := []store.Op{hourly(10, "rule", keys[0]), hourly(10, "rule", keys[1]), hourly(10, "rule", keys[2])}
+	redistest.Eventually(t, "a call is answered", func() bool {
+		return s.Do(t.Context(), store.Take, append([]store.Op(nil), ops...)) == nil
+	})
+	for _, n := range c.Masters {
+		n.Stop()
+		defer n.Continue()
+	}
+	_ = s.Do(t.Context(), store.Take, ops)
+	began := time.Now()
+	s.Close()
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("closing took %v, want a second and a little", took)
+	}
+}
