@@ -343,8 +343,10 @@ func (c *cluster) forget(owners map[string]bool, seeds []string) {
 
 func (c *cluster) close() {
 	c.cancel()
-	c.tasks.Wait()
-	var closing sync.WaitGroup // a node that stands still takes a second
+	// A node that stands still takes a second, as does asking it for the slots.
+	// One that becomes known only now is not connected, and the dialer is closed.
+	var closing sync.WaitGroup
+	closing.Go(c.tasks.Wait)
 	for _, n := range c.nodes() {
 		closing.Go(n.close)
 	}
