@@ -49,7 +49,7 @@ func (s *Store) giveBack(ctx context.Context, r request, groups []group, pick fu
 		for _, i := range g.which {
 			switch op := &r.ops[i]; {
 			case !pick(g, r.verb, op):
-			case op.Result.ResetAfter < giveBackTime:
+			case inside(op, g.at) < giveBackTime:
 				soon = append(soon, i)
 			default:
 				later = append(later, i)
@@ -103,7 +103,7 @@ func newUndo(r request, g *group, which []int) *undo {
 		// away somebody else's. Until the key is unused they are in it: they
 		// were its newest hits.
 		if r.verb != store.Refund && r.options.now == 0 {
-			until := g.at.Add(inside(&op)) - 1
+			until := g.at.Add(inside(&op, g.at)) - 1
 			if u.call.options.deadline == 0 || until < u.call.options.deadline {
 				u.call.options.deadline = until
 			}
@@ -112,17 +112,28 @@ func newUndo(r request, g *group, which []int) *undo {
 	return u
 }
 
-// inside is how long what op has counted stays in its window, or less. With a
-// condition the key can stay in use longer than that, for the condition's sake.
-func inside(op *store.Op) time.Duration {
-	w := &op.Limit.Window
-	switch {
-	case op.Limit.After.Count == 0 || w.Length == 0:
+// inside is how long what op has counted at an instant stays in its window, or
+// less. With a condition there are two windows, and the key is in use until it
+// is out of both.
+func inside(op *store.Op, at window.Instant) time.Duration {
+	if op.Limit.After.Count == 0 {
 		return op.Result.ResetAfter
-	case w.Kind == window.KindBucket:
-		return min(op.Result.ResetAfter, w.Length/time.Duration(max(op.Limit.Quota, 1)))
 	}
-	return min(op.Result.ResetAfter, w.Length)
+	base, inner := op.Limit.Parts()
+	return min(op.Result.ResetAfter, newestStays(&base, at), newestStays(&inner, at))
+}
+
+// newestStays is how long a hit at an instant is in l's window. A fixed window
+// that has begun before is not known here, and taken for one that begins.
+func newestStays(l *window.Limit, at window.Instant) time.Duration {
+	switch w := &l.Window; w.Kind {
+	case window.KindCalendar:
+		return w.PeriodEnd(at).Sub(at)
+	case window.KindBucket:
+		return w.Length / time.Duration(max(l.Quota, 1))
+	default:
+		return w.Length
+	}
 }
 
 func (u *undo) run(on servers) {

@@ -7,7 +7,10 @@ import (
 )
 
 // The parts that are worth tests of their own.
-var SlotOf = slotOf
+var (
+	SlotOf = slotOf
+	Inside = inside
+)
 
 type Breaker struct{ b breaker }
 
