@@ -150,7 +150,12 @@ func (n *node) missed(err error) error {
 func answers(err error) bool {
 	var redis *rueidis.RedisError
 	var state *StateError
-	return err == nil || errors.Is(err, errStale) || errors.Is(err, store.ErrRepeated) || errors.As(err, &redis) || errors.As(err, &state)
+	for _, said := range []error{nil, errStale, errForeign, errCalendar, store.ErrRepeated} {
+		if errors.Is(err, said) {
+			return true
+		}
+	}
+	return errors.As(err, &redis) || errors.As(err, &state)
 }
 
 // aim gives a call its deadline on the server's clock, which is asked for once.

@@ -60,6 +60,12 @@ const (
 // was counted.
 var errStale = errors.New("the call came too late to the server")
 
+// What a server answers and counts nothing for, as quickly as anything else.
+var (
+	errForeign  = errors.New("it is not weir's; delete it or use another prefix")
+	errCalendar = errors.New("the calendars of this machine and of the server differ")
+)
+
 // run runs verb for ops[which] on one node in one round trip, writes their
 // results, and returns the server's instant. When the script is not there yet
 // or the calendar of this machine is off by periods, both known before
@@ -97,7 +103,7 @@ func (p *program) run(ctx context.Context, c rueidis.Client, verb store.Verb, op
 				opts.near = now
 				continue
 			}
-			return now, errors.New("the calendars of this machine and of the server differ")
+			return now, errCalendar
 		default:
 			return now, refused(reply, keys)
 		}
@@ -203,7 +209,7 @@ func refused(reply string, keys []string) error {
 		return fmt.Errorf("the script answers %q", reply)
 	}
 	if reply[0] == statusForeign {
-		return fmt.Errorf("key %q: %s: it is not weir's; delete it or use another prefix", keys[n], reply[head:])
+		return fmt.Errorf("key %q: %s: %w", keys[n], reply[head:], errForeign)
 	}
 	return &StateError{Key: keys[n], Head: reply[head:]}
 }
