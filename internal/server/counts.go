@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -100,22 +101,38 @@ func (c *counts) report(ctx context.Context, log *slog.Logger) {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	out := map[string]bool{}
+	out := outOfReach{}
 	for {
-		for _, n := range c.shared.Nodes() {
-			switch {
-			case n.CutOff && !out[n.Addr]:
-				log.Warn("store out of reach, rules follow their on_outage", "node", n.Addr)
-			case !n.CutOff && out[n.Addr]:
-				log.Info("store answers again", "node", n.Addr, "outages", n.Outages)
-			}
-			out[n.Addr] = n.CutOff
-		}
+		out.report(log, c.shared.Nodes())
 		c.shared.Probe(ctx) // there may be no requests that would
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+	}
+}
+
+// outOfReach holds the nodes that the log has called out of reach.
+type outOfReach map[string]bool
+
+// report logs what has changed. A node that a cluster has replaced never
+// answers again, and its outage is over all the same.
+func (out outOfReach) report(log *slog.Logger, nodes []redisstore.Node) {
+	gone := maps.Clone(out)
+	for _, n := range nodes {
+		delete(gone, n.Addr)
+		switch {
+		case n.CutOff && !out[n.Addr]:
+			log.Warn("store out of reach, rules follow their on_outage", "node", n.Addr)
+			out[n.Addr] = true
+		case !n.CutOff && out[n.Addr]:
+			log.Info("store answers again", "node", n.Addr, "outages", n.Outages)
+			delete(out, n.Addr)
+		}
+	}
+	for addr := range gone {
+		log.Info("store goes on without a node that was out of reach", "node", addr)
+		delete(out, addr)
 	}
 }
