@@ -358,3 +358,23 @@ func TestNothingStaysInFlight(t *testing.T) {
 		return true
 	})
 }
+
+// More ops than a script can be told of are refused, and nothing is counted.
+func TestTooManyOps(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr())
+	ops := make([]store.Op, 1<<16)
+	limit := window.Limit{Quota: 1, Window: window.Fixed(time.Hour)}
+	for i := range ops {
+		ops[i] = store.Op{Space: &store.Space{ID: "many", Name: "many"}, Limit: &limit, Key: fmt.Append(nil, i), N: 1}
+	}
+	err := s.Do(t.Context(), store.Take, ops)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	wantIn(t, err.Error(), "65536 ops", "at most 65535")
+	if state, _, err := s.Peek(t.Context(), &ops[0]); err != nil || len(state) > 0 {
+		t.Errorf("got state %v, %v, want none", state, err)
+	}
+}

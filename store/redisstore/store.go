@@ -6,6 +6,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -83,6 +84,9 @@ func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
+	if len(ops) > maxOps {
+		return fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), maxOps)
+	}
 	within, cancel := s.within(ctx)
 	defer cancel()
 	r := request{program: s.program, verb: verb, ops: ops, which: upTo(len(ops)), options: callOptions{now: s.now()}}
@@ -96,6 +100,9 @@ func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	_, err := s.servers.run(within, slot, r)
 	return s.failed(ctx, err)
 }
+
+// maxOps is the most ops that a script can be told of.
+const maxOps = 1<<16 - 1
 
 func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
