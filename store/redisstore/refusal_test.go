@@ -363,7 +363,7 @@ func TestNothingStaysInFlight(t *testing.T) {
 func TestTooManyOps(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	s := openURL(t, "redis://"+n.Addr())
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=10s")
 	ops := make([]store.Op, 1<<16)
 	limit := window.Limit{Quota: 1, Window: window.Fixed(time.Hour)}
 	for i := range ops {
