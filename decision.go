@@ -28,6 +28,10 @@ type Decision struct {
 	// Limits are the numbers of every rule that counted, in the rules' order.
 	Limits []Usage
 
+	// Verdicts are the rules without limit that matched, in the rules' order;
+	// the first one decides.
+	Verdicts []string
+
 	// Triggered are the triggers whose window holds at least their number.
 	Triggered []string
 

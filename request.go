@@ -13,6 +13,11 @@ type Request struct {
 	// Hits is what the action costs; 0 means one hit, [LookOnly] none.
 	// Rules that sum take their cost from an attribute instead.
 	Hits int64
+
+	// Feedback, in a refund only, names what happened since, such as
+	// "solved": rules give back the hits that they state for it, and those
+	// that do not know it give back nothing. Hits does not count then.
+	Feedback string
 }
 
 // LookOnly as a request's Hits makes every verb look without counting.

@@ -40,6 +40,14 @@ type Rule struct {
 	// Then is the outcome over the quota; empty means "deny".
 	Then string
 
+	// Rest is what becomes of the rules behind a verdict.
+	Rest Rest
+
+	// Feedback is how many hits a refund with each of these names gives back
+	// to the rule, whatever the request costs: {"solved": 2}. A refund with
+	// another name leaves the rule alone.
+	Feedback map[string]int64
+
 	Mode        Mode
 	OnOutage    Outage
 	CountDenied bool
@@ -101,6 +109,21 @@ var modeNames = [...]string{"enforce", "shadow", "off"}
 // String is the mode as rules files write it.
 func (m Mode) String() string { return name(modeNames[:], int(m)) }
 
+// Rest says what becomes of the rules behind a verdict that matches.
+type Rest uint8
+
+const (
+	RestSkip Rest = iota // they do not match
+	// RestCount has them count what a record or an allowed take counts, as
+	// counters do, but decide nothing.
+	RestCount
+)
+
+var restNames = [...]string{"skip", "count"}
+
+// String is the word for it in a rules file.
+func (r Rest) String() string { return name(restNames[:], int(r)) }
+
 // Outage says what a rule answers when its store cannot.
 type Outage uint8
 
@@ -130,7 +153,10 @@ const (
 
 // Outcome is how an HTTP answer shows an outcome that a rules file defines.
 type Outcome struct {
-	Status int    // HTTP status; 0 means 429
+	// Allow says that the request may happen: an outcome for verdicts only.
+	Allow bool
+
+	Status int    // HTTP status; 0 means 429, or 200 for one that allows
 	Body   []byte // JSON, may be empty
 }
 
