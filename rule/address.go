@@ -16,7 +16,7 @@ import (
 // address, and a zone (fe80::1%eth0) is dropped. It never holds for text that
 // is not an address. The error names every pattern that is none.
 func Address(patterns ...string) (Test, error) {
-	t := address{text: "is an address in " + listed(patterns)}
+	t := address{patterns: slices.Clone(patterns)}
 	var faults []error
 	for _, p := range patterns {
 		if err := t.addresses.add(p); err != nil {
@@ -32,11 +32,11 @@ func Address(patterns ...string) (Test, error) {
 
 type address struct {
 	addresses addresses
-	text      string
+	patterns  []string
 }
 
 func (a address) Holds(value string) bool { return a.addresses.contain(value) }
-func (a address) String() string          { return a.text }
+func (a address) String() string          { return "is an address in " + listed(a.patterns) }
 
 // addresses is a set of IP addresses. Millions of blocks cost one binary
 // search; wildcards are tried one by one.

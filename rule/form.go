@@ -1,0 +1,82 @@
+package rule
+
+import (
+	"math"
+	"slices"
+)
+
+// FormKind says which function of this package made a test.
+type FormKind uint8
+
+const (
+	FormEqual   FormKind = iota // [Equal] of Values
+	FormPresent                 // [Present]
+	FormAbsent                  // [Absent]
+	FormNot                     // [Not] of the one in Tests
+	FormAll                     // [All] of Tests
+	FormIn                      // [In] List
+	FormWithin                  // [Within] Range
+	FormAddress                 // [Address] of Values
+	FormPrefix                  // [Prefix] Text
+	FormSuffix                  // [Suffix] Text
+	FormPattern                 // [Pattern] Text
+)
+
+// Form is a test taken apart, so that it can be written down: which function
+// made it, and of what.
+type Form struct {
+	Kind   FormKind
+	Values []string
+	Text   string
+	Tests  []Test
+	List   *List
+	Range  Range // without bounds that are infinitely far
+}
+
+// FormOf takes t apart. The form shares nothing with it. It is false for a
+// test that this package did not make.
+func FormOf(t Test) (Form, bool) {
+	switch t := t.(type) {
+	case equal:
+		return Form{Kind: FormEqual, Values: slices.Clone(t.values)}, true
+	case presence:
+		if t {
+			return Form{Kind: FormPresent}, true
+		}
+		return Form{Kind: FormAbsent}, true
+	case not:
+		return Form{Kind: FormNot, Tests: []Test{t.test}}, true
+	case all:
+		return Form{Kind: FormAll, Tests: slices.Clone(t)}, true
+	case in:
+		return Form{Kind: FormIn, List: t.list}, true
+	case within:
+		return Form{Kind: FormWithin, Range: t.bounds()}, true
+	case address:
+		return Form{Kind: FormAddress, Values: slices.Clone(t.patterns)}, true
+	case prefix:
+		return Form{Kind: FormPrefix, Text: string(t)}, true
+	case suffix:
+		return Form{Kind: FormSuffix, Text: string(t)}, true
+	case pattern:
+		return Form{Kind: FormPattern, Text: t.re.String()}, true
+	}
+	return Form{}, false
+}
+
+// bounds is the range that w was made of.
+func (w within) bounds() (r Range) {
+	if w.strictAbove {
+		r.Above = &w.above
+	}
+	if w.strictBelow {
+		r.Below = &w.below
+	}
+	if !math.IsInf(w.from, -1) {
+		r.From = &w.from
+	}
+	if !math.IsInf(w.to, 1) {
+		r.To = &w.to
+	}
+	return r
+}
