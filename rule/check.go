@@ -24,7 +24,7 @@ func check(rules []Rule, outcomes map[string]Outcome) Faults {
 	known := append([]string{Allow, Deny}, slices.Sorted(maps.Keys(outcomes))...)
 	first := make(map[string]int, len(rules))
 	for i := range rules {
-		c := checker{Rule: &rules[i], index: i, outcomes: known}
+		c := checker{Rule: &rules[i], index: i, outcomes: outcomes, known: known}
 		c.checkName(first)
 		c.checkWhen()
 		c.checkPer()
@@ -50,8 +50,11 @@ func checkOutcome(outcome string, o *Outcome) (faults Faults) {
 	case !validName.MatchString(outcome):
 		fault("", "%s is not a name, %s", quoted(outcome), wantName)
 	}
-	if o.Status != 0 && (o.Status < 100 || o.Status > 599) {
+	switch {
+	case o.Status != 0 && (o.Status < 100 || o.Status > 599):
 		fault(".status", "%d is not an HTTP status, want 100 to 599", o.Status)
+	case o.Allow && o.Status >= 400:
+		fault(".status", "%d denies, and the outcome allows: want less than 400", o.Status)
 	}
 	if len(o.Body) > 0 && !json.Valid(o.Body) {
 		fault(".body", "is not JSON")
@@ -63,7 +66,8 @@ func checkOutcome(outcome string, o *Outcome) (faults Faults) {
 type checker struct {
 	*Rule
 	index    int
-	outcomes []string // names that then may have
+	outcomes map[string]Outcome
+	known    []string // names that then may have
 	faults   Faults
 }
 

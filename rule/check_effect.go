@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,6 +39,8 @@ func (c *checker) checkEffect() {
 		c.fault("once", "is for triggers")
 	}
 	c.checkThen()
+	c.checkRest()
+	c.checkFeedback()
 	if c.Mode > Off {
 		c.fault("mode", "unknown, want enforce, shadow or off")
 	}
@@ -58,12 +61,42 @@ func (c *checker) checkEffect() {
 func (c *checker) checkThen() {
 	switch {
 	case c.Then == "":
-	case !slices.Contains(c.outcomes, c.Then):
-		c.fault("then", "unknown outcome %s: want %s", quoted(c.Then), strings.Join(c.outcomes, ", "))
+	case !slices.Contains(c.known, c.Then):
+		c.fault("then", "unknown outcome %s: want %s", quoted(c.Then), strings.Join(c.known, ", "))
 	case c.Kind() == Trigger:
 		c.fault("then", "a trigger reports and never decides, drop this or use limit")
 	case c.Kind() == Limit && c.Then == Allow:
 		c.fault("then", "allowing what is over the limit makes no sense, to only watch use mode: shadow")
+	case c.Kind() == Limit && c.outcomes[c.Then].Allow:
+		c.fault("then", "outcome %s allows, and allowing what is over the limit makes no sense: want one that denies", quoted(c.Then))
+	}
+}
+
+func (c *checker) checkRest() {
+	switch {
+	case c.Rest > RestCount:
+		c.fault("rest", "unknown, want skip or count")
+	case c.Rest != RestSkip && c.Kind() != Verdict:
+		c.fault("rest", "is for rules that decide at once, with then and no limit: others don't end the matching")
+	}
+}
+
+func (c *checker) checkFeedback() {
+	switch {
+	case len(c.Feedback) == 0:
+		return
+	case c.Kind() != Limit:
+		c.fault("feedback", "is for rules with a limit")
+	case c.Measure == window.Distinct:
+		c.fault("feedback", "gives back hits, and this rule counts members: want one that counts hits or a sum")
+	}
+	for _, event := range slices.Sorted(maps.Keys(c.Feedback)) {
+		if event == "" {
+			c.fault("feedback", "has a number without a name, want one such as solved")
+		}
+		if n := c.Feedback[event]; n < 1 || n > window.MaxHits {
+			c.fault("feedback."+event, "%d: want 1 to %d", n, window.MaxHits)
+		}
 	}
 }
 

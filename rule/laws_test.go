@@ -63,7 +63,7 @@ func matchSlowly(rules []rule.Rule, request map[string]string) (found []int) {
 			continue
 		}
 		found = append(found, i)
-		if r.Kind() == rule.Verdict && r.Mode == rule.Enforce {
+		if r.Kind() == rule.Verdict && r.Mode == rule.Enforce && r.Rest == rule.RestSkip {
 			break
 		}
 	}
@@ -119,7 +119,7 @@ func randomRule(r *rand.Rand, i int) rule.Rule {
 	switch r.IntN(8) {
 	case 0, 1:
 		ru.Then, ru.Window = rule.Deny, window.Window{}
-		ru.Mode = rule.Mode(r.IntN(3))
+		ru.Mode, ru.Rest = rule.Mode(r.IntN(3)), rule.Rest(r.IntN(2))
 		return ru
 	case 2:
 		ru.Measure, ru.Of = window.Sum, attribute()
@@ -231,20 +231,22 @@ func TestCopied(t *testing.T) {
 	body := []byte(`{}`)
 	outcomes := map[string]rule.Outcome{"captcha": {Body: body}}
 	rules := []rule.Rule{{
-		Name:   "r",
-		When:   []rule.Condition{{Attribute: "a", Test: rule.Present()}},
-		Per:    []string{"a"},
-		Quota:  &rule.Quota{By: "a", Cases: map[string]int64{"x": 1}, Else: &other},
-		Window: window.Sliding(time.Hour),
+		Name:     "r",
+		When:     []rule.Condition{{Attribute: "a", Test: rule.Present()}},
+		Per:      []string{"a"},
+		Quota:    &rule.Quota{By: "a", Cases: map[string]int64{"x": 1}, Else: &other},
+		Window:   window.Sliding(time.Hour),
+		Feedback: map[string]int64{"solved": 2},
 	}}
 	set, err := rule.New(rules, outcomes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules[0].When[0].Attribute, rules[0].Per[0], rules[0].Quota.Cases["x"], other, body[0] = "b", "b", 9, 9, 'x'
+	rules[0].Feedback["solved"] = 9
 	delete(outcomes, "captcha")
 	r := set.Rule(0)
-	if r.When[0].Attribute != "a" || r.Per[0] != "a" || r.Quota.Cases["x"] != 1 || *r.Quota.Else != 5 {
+	if r.When[0].Attribute != "a" || r.Per[0] != "a" || r.Quota.Cases["x"] != 1 || *r.Quota.Else != 5 || r.Feedback["solved"] != 2 {
 		t.Errorf("got %+v, want the rule as it was given", r)
 	}
 	if o, ok := set.Outcome("captcha"); !ok || o.Status != 429 || string(o.Body) != `{}` {
@@ -258,12 +260,15 @@ func TestLookups(t *testing.T) {
 	set, err := rule.New([]rule.Rule{
 		{Name: "one", Per: []string{"user"}, Window: window.Fixed(time.Hour)},
 		{Name: "two", Per: []string{"ip"}, Window: window.Fixed(time.Hour)},
-	}, nil)
+		{Name: "members", Then: "member"},
+		{Name: "staff", Then: rule.Allow},
+		{Name: "others", Then: rule.Deny},
+	}, map[string]rule.Outcome{"member": {Allow: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i, ok := set.Find("two"); i != 1 || !ok || set.Len() != 2 {
-		t.Errorf("got %d %v of %d, want 1 true of 2", i, ok, set.Len())
+	if i, ok := set.Find("two"); i != 1 || !ok || set.Len() != 5 {
+		t.Errorf("got %d %v of %d, want 1 true of 5", i, ok, set.Len())
 	}
 	if _, ok := set.Find("three"); ok {
 		t.Error("got a rule that is not there")
@@ -277,9 +282,14 @@ func TestLookups(t *testing.T) {
 	if _, ok := set.Attribute("agent"); ok {
 		t.Error("got an attribute that no rule uses")
 	}
-	for name, status := range map[string]int{rule.Allow: 200, rule.Deny: 429, "captcha": 0} {
+	for name, status := range map[string]int{rule.Allow: 200, rule.Deny: 429, "member": 200, "captcha": 0} {
 		if o, ok := set.Outcome(name); o.Status != status || ok != (status > 0) {
 			t.Errorf("%s: got %d %v, want %d", name, o.Status, ok, status)
+		}
+	}
+	for i, want := range []bool{false, false, true, true, false} {
+		if got := set.Allows(i); got != want {
+			t.Errorf("%s: got allows %v, want %v", set.Rule(i).Name, got, want)
 		}
 	}
 	if set.Limit(0, []string{"", "ann"}) != set.Limit(0, []string{"", "bob"}) {

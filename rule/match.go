@@ -3,10 +3,11 @@ package rule
 import "slices"
 
 // Match appends the indexes of the rules that match values to dst, in file
-// order, up to and including the first [Verdict] that is enforced, which ends
-// the matching. Rules whose mode is off never match. It allocates only where
-// dst has no room, and where a value that a test reads as an address is
-// nearly one.
+// order. The first [Verdict] that is enforced decides; one with [RestSkip] ends
+// the matching and is the last of them, behind one with [RestCount] it goes on,
+// also to other verdicts. Rules whose mode is off never match. It allocates
+// only where dst has no room, and where a value that a test reads as an address
+// is nearly one.
 //
 // A rule matches when all its conditions hold, the attributes that it needs
 // for its key, sum or members are not empty, and it has a quota for the
@@ -67,7 +68,9 @@ func (m *matching) matched() []int {
 }
 
 // final says that no rule after c is asked when c matches.
-func (c *compiled) final() bool { return c.Kind() == Verdict && c.Mode == Enforce }
+func (c *compiled) final() bool {
+	return c.Kind() == Verdict && c.Mode == Enforce && c.Rest == RestSkip
+}
 
 func (c *compiled) matches(values []string) bool {
 	for i := range c.when {

@@ -114,8 +114,9 @@ type Rest uint8
 
 const (
 	RestSkip Rest = iota // they do not match
-	// RestCount has them count what a record or an allowed take counts, as
-	// counters do, but decide nothing.
+	// RestCount has them match and decide nothing. A record counts in them, and
+	// a take that the verdict lets pass: as in counters, whatever a limit
+	// before the verdict says, and past their own quotas.
 	RestCount
 )
 

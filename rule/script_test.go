@@ -53,12 +53,12 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		s.lists[name] = l
 		return "ok"
-	case "outcome": // outcome NAME STATUS, the body below
+	case "outcome": // outcome NAME STATUS [allow], the body below
 		status, err := strconv.Atoi(d.CmdArgs[1].Key)
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		s.outcomes[d.CmdArgs[0].Key] = rule.Outcome{Status: status, Body: []byte(d.Input)}
+		s.outcomes[d.CmdArgs[0].Key] = rule.Outcome{Allow: d.HasArg("allow"), Status: status, Body: []byte(d.Input)}
 		return "ok"
 	case "rules":
 		return s.rules(t, d)
@@ -286,6 +286,14 @@ func (s *script) setting(t *testing.T, d *datadriven.TestData, r *rule.Rule, set
 		r.After.Window = span(t, d, base)
 	case "then":
 		r.Then = value
+	case "rest":
+		r.Rest = map[string]rule.Rest{"count": rule.RestCount, "unknown": 9}[value]
+	case "feedback": // solved:2,failed:1
+		r.Feedback = map[string]int64{}
+		for f := range strings.SplitSeq(value, ",") {
+			event, n, _ := strings.Cut(f, ":")
+			r.Feedback[event] = number(n)
+		}
 	case "mode":
 		r.Mode = map[string]rule.Mode{"shadow": rule.Shadow, "off": rule.Off, "unknown": 9}[value]
 	case "together":

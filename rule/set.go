@@ -29,6 +29,8 @@ type compiled struct {
 	id   string
 	when []condition
 
+	allows bool // of a verdict: it lets the request pass
+
 	per              []part
 	together, of, by part // at < 0: the rule has none
 
@@ -69,10 +71,14 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 	s := &Set{
 		rules:    make([]compiled, len(rules)),
 		byName:   make(map[string]int, len(rules)),
-		outcomes: map[string]Outcome{Allow: {Status: 200}, Deny: {Status: 429}},
+		outcomes: map[string]Outcome{Allow: {Allow: true, Status: 200}, Deny: {Status: 429}},
 	}
 	for name, o := range outcomes {
-		if o.Status == 0 {
+		switch {
+		case o.Status != 0:
+		case o.Allow:
+			o.Status = 200
+		default:
 			o.Status = 429
 		}
 		o.Body = bytes.Clone(o.Body)
@@ -81,6 +87,7 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 	at := s.collect(rules)
 	for i := range rules {
 		s.rules[i] = compile(copyOf(rules[i]), at)
+		s.rules[i].allows = s.outcomes[rules[i].Then].Allow
 		s.byName[rules[i].Name] = i
 	}
 	s.index = newIndex(s.rules)
@@ -118,7 +125,7 @@ func (r *Rule) attributes() []string {
 }
 
 func copyOf(r Rule) Rule {
-	r.When, r.Per = slices.Clone(r.When), slices.Clone(r.Per)
+	r.When, r.Per, r.Feedback = slices.Clone(r.When), slices.Clone(r.Per), maps.Clone(r.Feedback)
 	if r.Quota != nil {
 		q := *r.Quota
 		q.Cases = maps.Clone(q.Cases)
@@ -169,6 +176,10 @@ func (s *Set) Find(name string) (int, bool) {
 	i, ok := s.byName[name]
 	return i, ok
 }
+
+// Allows says whether rule i, a verdict, lets the request pass: its outcome is
+// [Allow] or one that allows.
+func (s *Set) Allows(i int) bool { return s.rules[i].allows }
 
 // Outcome is how the outcome called name is shown; its Status is set. The
 // body is only to be read.
