@@ -48,6 +48,8 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 		text string
 	}{
 		{r.Then != "", "then " + r.Then},
+		{r.Rest != rule.RestSkip, "rest " + r.Rest.String()},
+		{len(r.Feedback) > 0, fmt.Sprintf("feedback %v", r.Feedback)},
 		{r.Mode != rule.Enforce, "mode " + r.Mode.String()},
 		{r.OnOutage != rule.OutageLocal, "on outage " + r.OnOutage.String()},
 		{r.CountDenied, "counts denied"},

@@ -9,11 +9,12 @@ import (
 
 var ruleKeys = []string{
 	"name", "when", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once",
-	"then", "mode", "on_outage", "count_denied", "max_keys", "timezone",
+	"then", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone",
 }
 
 var (
 	modes   = []string{rule.Enforce.String(), rule.Shadow.String(), rule.Off.String()}
+	rests   = []string{rule.RestSkip.String(), rule.RestCount.String()}
 	outages = []string{rule.OutageLocal.String(), rule.OutageAllow.String(), rule.OutageDeny.String()}
 )
 
@@ -44,6 +45,8 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
 		Then:        p.outcome(f["then"]),
+		Rest:        rule.Rest(p.choice(f["rest"], rests)),
+		Feedback:    p.feedback(f["feedback"]),
 		Mode:        rule.Mode(p.choice(f["mode"], modes)),
 		OnOutage:    rule.Outage(p.choice(f["on_outage"], outages)),
 		CountDenied: p.yes(f["count_denied"]),
@@ -62,6 +65,25 @@ func (p *pass) readRule(n *node) rule.Rule {
 		r.Trigger = max(r.Trigger, 1)
 	}
 	return r
+}
+
+// feedback is how many hits are given back for what may happen later.
+func (p *pass) feedback(n *node) map[string]int64 {
+	if n == nil {
+		return nil
+	}
+	if is := n.String(); n.kind != aTable || len(n.entries) == 0 {
+		if n.kind == aTable {
+			is = "an empty table"
+		}
+		p.fault(n, "feedback is %s, want names with the hits that are given back, such as {solved: 2}", is)
+		return nil
+	}
+	hits := map[string]int64{}
+	for _, e := range p.unique(n) {
+		hits[e.key.text] = p.whole(e.value, 1, window.MaxHits)
+	}
+	return hits
 }
 
 var afterKeys = []string{"count", "window"}

@@ -106,6 +106,12 @@ func TestSchemaRefusesWhatDoesNotParse(t *testing.T) {
 		{"trigger of 0", inRule("trigger: 0\n    window: 1h")},
 		{"once is yes", inRule("trigger: 1\n    once: yes\n    window: 1h")},
 		{"unknown mode", inRule("mode: dark")},
+		{"unknown rest", inRule("then: deny\n    rest: end")},
+		{"feedback is a number", inRule("limit: 5\n    window: 1h\n    feedback: 2")},
+		{"no feedback", inRule("limit: 5\n    window: 1h\n    feedback: {}")},
+		{"feedback without name", inRule("limit: 5\n    window: 1h\n    feedback: {\"\": 2}")},
+		{"feedback of nothing", inRule("limit: 5\n    window: 1h\n    feedback: {solved: 0}")},
+		{"allow is text", "outcomes: {a: {allow: sometimes}}\nrules: []"},
 		{"unknown on_outage", inRule("on_outage: fail")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
