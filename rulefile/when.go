@@ -6,7 +6,7 @@ import (
 
 // matcherKeys are the tests that a table under when: can ask for.
 var matcherKeys = []string{
-	"equal", "not", "in", "above", "below", "from", "to", "ip", "prefix", "suffix", "match", "absent", "trim",
+	"equal", "not", "all", "in", "above", "below", "from", "to", "ip", "prefix", "suffix", "match", "absent", "trim",
 }
 
 // when reads the conditions of a rule, in the file's order.
@@ -34,7 +34,7 @@ func (p *pass) when(n *node) []rule.Condition {
 }
 
 // test reads what an attribute must be. Trimming is said once for it, not
-// within a not.
+// within a not or an all.
 func (p *pass) test(n *node, outermost bool) rule.Test {
 	switch n.kind {
 	case aTable:
@@ -86,7 +86,7 @@ func (p *pass) tests(n *node, outermost bool) rule.Test {
 	}
 	switch {
 	case f["trim"] != nil && !outermost:
-		p.fault(f["trim"], "trim is for the attribute as a whole: write it outside of not")
+		p.fault(f["trim"], "trim is for the attribute as a whole: write it outside of not and all")
 	case f["absent"] != nil && len(all) > 1:
 		p.fault(f["absent"], "absent leaves nothing for the other tests: want it alone")
 	case len(all) == 0 && len(n.entries) == 0:
@@ -107,6 +107,8 @@ func (p *pass) one(key string, n *node) rule.Test {
 		return rule.Equal(p.texts(n)...)
 	case "not":
 		return rule.Not(p.test(n, false))
+	case "all":
+		return p.all(n)
 	case "in":
 		return p.in(n)
 	case "ip":
@@ -124,6 +126,19 @@ func (p *pass) one(key string, n *node) rule.Test {
 		return rule.Absent()
 	}
 	return nil
+}
+
+// all reads a list of tests: for those that cannot stand in one table.
+func (p *pass) all(n *node) rule.Test {
+	if len(n.items) == 0 { // or no list at all
+		p.fault(n, "all has no list of tests: want some, such as [{not: curl}, {not: {prefix: Go}}]")
+		return rule.Present()
+	}
+	tests := make([]rule.Test, len(n.items))
+	for i, item := range n.items {
+		tests[i] = p.test(item, false)
+	}
+	return rule.All(tests...)
 }
 
 // in reads the name of a list.
