@@ -13,7 +13,25 @@ import (
 )
 
 func TestTakeAllocatesNothing(t *testing.T) {
-	e := engine(t, twoRules)
+	takesNothing(t, twoRules)
+}
+
+// Nor does a take that rules behind a verdict count.
+func TestRestAllocatesNothing(t *testing.T) {
+	takesNothing(t, `
+outcomes:
+  member: {allow: true}
+rules:
+  - {name: members, when: {action: post}, then: member, rest: count}
+  - {name: blocked, when: {team: red}, then: deny, rest: count}
+  - {name: posts, per: [user], limit: 5, window: 1h, feedback: {solved: 1}}
+  - {name: teams, per: [team], window: 1h}
+`)
+}
+
+func takesNothing(t *testing.T, rules string) {
+	t.Helper()
+	e := engine(t, rules)
 	req := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red")}
 	var d weir.Decision
 	got := testing.AllocsPerRun(1000, func() {

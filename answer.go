@@ -46,16 +46,21 @@ func (c *call) answer(d *Decision) {
 			d.Triggered = append(d.Triggered, r.Name)
 		}
 	}
+	for _, i := range c.matched {
+		if r := c.rules.Rule(i); r.Kind() == rule.Verdict && r.Mode == rule.Enforce {
+			d.Verdicts = append(d.Verdicts, r.Name)
+		}
+	}
 	if decides && c.denied >= 0 {
 		deny(c.denied, outageRetry)
 	}
 	if c.verdict >= 0 && decides {
 		v := c.rules.Rule(c.verdict)
 		switch {
-		case v.Then != rule.Allow:
+		case !c.rules.Allows(c.verdict):
 			deny(c.verdict, window.Never)
 		case first < 0:
-			d.Rule = v.Name
+			d.Outcome, d.Rule = v.Then, v.Name
 		}
 	}
 	if first < 0 {

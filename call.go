@@ -15,23 +15,24 @@ import (
 // call is one request on its way through the engine. Calls are pooled, so
 // that their slices are made once.
 type call struct {
-	rules   *ruleset
-	verb    store.Verb
-	hits    int64
-	values  []string // by the set's attributes
-	matched []int    // rules, the last one may be a verdict
-	verdict int      // index of the rule that decided at once, or -1
-	keys    []byte   // every op's key and member, one behind the other
-	ops     []store.Op
-	of      []int // ops[i] is of rule of[i]
-	denied  int   // index of the first rule whose outage policy denied, or -1
-	outage  bool  // some op was answered by its outage policy
-	local   local // what this process's memory answers in the store's place
+	rules    *ruleset
+	verb     store.Verb
+	hits     int64
+	feedback string   // gives back what the rules state for it, not hits
+	values   []string // by the set's attributes
+	matched  []int    // rules
+	verdict  int      // index of the first verdict, or -1
+	keys     []byte   // every op's key and member, one behind the other
+	ops      []store.Op
+	of       []int // ops[i] is of rule of[i]
+	denied   int   // index of the first rule whose outage policy denied, or -1
+	outage   bool  // some op was answered by its outage policy
+	local    local // what this process's memory answers in the store's place
 }
 
 func (c *call) run(ctx context.Context, e *Engine, verb store.Verb, r *Request, d *Decision) error {
 	c.rules, c.verb, c.verdict, c.denied = e.rules.Load(), verb, -1, -1
-	*d = Decision{Limits: d.Limits[:0], Triggered: d.Triggered[:0]}
+	*d = Decision{Limits: d.Limits[:0], Verdicts: d.Verdicts[:0], Triggered: d.Triggered[:0]}
 	if err := c.read(r); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (c *call) reset() {
 	clear(c.values)
 	clear(c.ops)
 	c.local.reset()
-	c.rules, c.ops, c.of, c.keys, c.outage = nil, c.ops[:0], c.of[:0], c.keys[:0], false
+	c.rules, c.ops, c.of, c.keys, c.outage, c.feedback = nil, c.ops[:0], c.of[:0], c.keys[:0], false, ""
 }
 
 // read puts the request's attributes where the rules look for them.
@@ -66,6 +67,10 @@ func (c *call) read(r *Request) error {
 	default:
 		c.hits = r.Hits
 	}
+	if r.Feedback != "" && c.verb != store.Refund {
+		return &InputError{"feedback", fmt.Sprintf("%q in a %s: want a refund", r.Feedback, c.verb)}
+	}
+	c.feedback = r.Feedback
 	c.values = fill(c.values, c.rules.Set, r.Attributes)
 	return nil
 }
@@ -93,18 +98,32 @@ func (c *call) build() error {
 			if r.Mode == rule.Shadow {
 				continue
 			}
-			c.verdict = i
-			c.veto()
-			break
+			if c.verdict < 0 {
+				c.verdict = i
+				c.veto()
+			}
+			continue
 		}
 		op, err := c.op(i)
 		if err != nil {
 			return err
 		}
+		if c.verdict >= 0 {
+			c.follow(&op)
+		}
 		c.ops = append(c.ops, op)
 		c.of = append(c.of, i)
 	}
 	return nil
+}
+
+// follow makes op, of a rule behind a verdict, count as a counter does, and
+// nothing in a take that the verdict denies.
+func (c *call) follow(op *store.Op) {
+	op.Role, op.CountDenied = store.Always, false
+	if c.verb == store.Take && !c.rules.Allows(c.verdict) {
+		op.N = 0
+	}
 }
 
 // veto has a verdict that denies a take join its ops, where others decide
@@ -134,7 +153,10 @@ func (c *call) op(i int) (store.Op, error) {
 		Role:        role(r),
 		CountDenied: r.CountDenied,
 	}
-	if r.Measure == window.Sum && c.hits > 0 {
+	switch {
+	case c.feedback != "":
+		op.N = r.Feedback[c.feedback]
+	case r.Measure == window.Sum && c.hits > 0:
 		n, err := c.rules.Sum(i, c.values)
 		if err != nil {
 			return op, &InputError{"attributes." + r.Of, "rule " + r.Name + ": " + err.Error()}
@@ -174,7 +196,7 @@ func (c *call) decides() bool { return c.verb == store.Take || c.verb == store.C
 
 // refused says that the request is denied already, whatever the limits answer.
 func (c *call) refused() bool {
-	verdict := c.verdict >= 0 && c.rules.Rule(c.verdict).Then != rule.Allow
+	verdict := c.verdict >= 0 && !c.rules.Allows(c.verdict)
 	return c.decides() && (verdict || c.denied >= 0 || c.local.denied)
 }
 

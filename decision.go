@@ -25,11 +25,13 @@ type Decision struct {
 	// [window.Never] when waiting will not help, 0 when allowed.
 	RetryAfter time.Duration
 
-	// Limits are the numbers of every rule that counted, in the rules' order.
+	// Limits are the numbers of every rule that was asked, in the rules' order.
+	// Those behind the first verdict decide nothing.
 	Limits []Usage
 
-	// Verdicts are the rules without limit that matched, in the rules' order;
-	// the first one decides.
+	// Verdicts are the rules without limit that matched, in the rules' order,
+	// without those that only watch. The first one decides where no limit
+	// before it did.
 	Verdicts []string
 
 	// Triggered are the triggers whose window holds at least their number.

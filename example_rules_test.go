@@ -278,6 +278,44 @@ func ExampleEngine_Take_countDenied() {
 	// false 3
 }
 
+// Feedback gives back what a rule states for what has happened since, here two
+// failed logins for one that succeeds.
+func ExampleEngine_Refund_feedback() {
+	e := newEngine("rules: [{name: failed-logins, per: [user], limit: 3, window: day, feedback: {succeeded: 2}}]")
+	defer e.Close()
+	for range 3 {
+		e.Take(context.Background(), request("user=ann"))
+	}
+	d, _ := e.Refund(context.Background(), weir.Request{
+		Attributes: weir.Attributes("user", "ann"),
+		Feedback:   "succeeded",
+	})
+	fmt.Println(d.Limits[0].Used)
+	// Output:
+	// 1
+}
+
+// With rest: count the rules behind a verdict go on counting, so that staff may
+// do more than others and still shows up in their numbers.
+func ExampleEngine_Take_rest() {
+	e := newEngine(`
+rules:
+  - {name: staff, when: {user: ann}, then: allow, rest: count}
+  - {name: posts, per: [user], limit: 1, window: day}
+  - {name: posts-in-all, window: day}
+`)
+	defer e.Close()
+	for _, user := range []string{"bob", "bob", "ann", "ann"} {
+		d, _ := e.Take(context.Background(), request("user="+user))
+		fmt.Println(user, d.Allowed, d.Verdicts, d.Limits[1].Used)
+	}
+	// Output:
+	// bob true [] 1
+	// bob false [] 2
+	// ann true [staff] 3
+	// ann true [staff] 4
+}
+
 // The first rule over its quota gives the outcome.
 func ExampleEngine_Take_order() {
 	e := newEngine(`

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -22,7 +23,8 @@ type RuleExplanation struct {
 	Matched bool
 	// Shadow says that the rule only watches.
 	Shadow bool
-	// Reasons say why the rule did not match, or was not reached.
+	// Reasons say why the rule did not match, or was not reached, or, of one
+	// that matched, why it does not decide.
 	Reasons []string
 	// Usage are the rule's numbers, where it matched and counts.
 	Usage *Usage
@@ -45,7 +47,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
 		ru := c.rules.Rule(i)
 		matched, reasons := c.rules.Why(i, c.values)
 		if matched && c.verdict >= 0 && i > c.verdict {
-			matched, reasons = false, []string{"not reached: " + c.rules.Rule(c.verdict).Name + " decided before"}
+			matched, reasons = c.behind(i)
 		}
 		x.Rules[i] = RuleExplanation{
 			Rule: ru.Name, Kind: ru.Kind(), Matched: matched, Shadow: ru.Mode == rule.Shadow,
@@ -53,4 +55,14 @@ func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
 		}
 	}
 	return x, nil
+}
+
+// behind says what becomes of rule i, whose conditions hold, behind a verdict.
+func (c *call) behind(i int) (matched bool, reasons []string) {
+	verdict := c.rules.Rule(c.verdict).Name
+	if slices.Contains(c.matched, i) {
+		return true, []string{"decides nothing: " + verdict + " decided before"}
+	}
+	last := c.rules.Rule(c.matched[len(c.matched)-1]).Name
+	return false, []string{"not reached: " + last + " decided before"}
 }

@@ -177,3 +177,42 @@ func TestStoreIsAskedTwice(t *testing.T) {
 		t.Errorf("got allowed %v, %s, asked %d times, want all by memory after 2", d.Allowed, counts(d), s.asked)
 	}
 }
+
+// Rules behind a verdict decide nothing in an outage either, whatever their
+// policy. What memory stands in for counts there.
+func TestOutageBehindAVerdict(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ then, policy, numbers string }{
+		{"allow", "local", "out 1/2 up 1/5 "},
+		{"allow", "allow", "up 1/5 "},
+		{"allow", "deny", "up 1/5 "},
+		{"deny", "local", "out 0/2 up 0/5 "},
+		{"deny", "allow", "up 0/5 "},
+		{"deny", "deny", "up 0/5 "},
+	} {
+		e, s := shakyEngine(t, `rules:
+  - {name: decides, when: {user: ann}, then: `+test.then+`, rest: count}
+  - {name: out, per: [user], limit: 5, window: 1h, on_outage: `+test.policy+`}
+  - {name: up, per: [user], limit: 5, window: 1h}`)
+		s.out["out"] = true
+		d := takes(t, e, "user", "ann")
+		if d.Outcome != test.then || d.Rule != "decides" || counts(d) != test.numbers || !d.Degraded {
+			t.Errorf("%s, %s: got %s by %s, %s, degraded %v, want %s by decides, %s, true",
+				test.then, test.policy, d.Outcome, d.Rule, counts(d), d.Degraded, test.then, test.numbers)
+		}
+	}
+}
+
+// A limit before a verdict that nobody can answer denies by its policy; the
+// rules behind count as counters do.
+func TestOutageBeforeAVerdict(t *testing.T) {
+	t.Parallel()
+	e, s := shakyEngine(t, `rules:
+  - {name: out, per: [user], limit: 5, window: 1h, on_outage: deny}
+  - {name: staff, when: {user: ann}, then: allow, rest: count}
+  - {name: up, per: [user], limit: 5, window: 1h}`)
+	s.out["out"] = true
+	if d := takes(t, e, "user", "ann"); d.Allowed || d.Rule != "out" || counts(d) != "up 1/5 " {
+		t.Errorf("got allowed %v by %q, %s, want denied by out, up 1/5", d.Allowed, d.Rule, counts(d))
+	}
+}

@@ -21,7 +21,7 @@ import (
 // the engine decides. They are the manual of what a rule can do.
 //
 //	rules       puts the YAML that follows in force; counters stay
-//	run         a line a request: INSTANT VERB [hits=N] name=value …
+//	run         a line a request: INSTANT VERB [hits=N] [feedback=NAME] name=value …
 //	explain     the same, and every rule's view of it
 //	usage       RULE name=value …
 func TestScripts(t *testing.T) {
@@ -86,6 +86,9 @@ func (s *scene) line(t *testing.T, cmd, line string) string {
 		}
 		words = words[1:]
 	}
+	if len(words) > 0 && strings.HasPrefix(words[0], "feedback=") {
+		req.Feedback, words = words[0][len("feedback="):], words[1:]
+	}
 	req.Attributes = attributes(words)
 	if cmd == "explain" {
 		return s.explain(t, line, req)
@@ -120,6 +123,11 @@ func (s *scene) explain(t *testing.T, line string, req weir.Request) string {
 		switch {
 		case r.Usage != nil:
 			fmt.Fprintf(&out, "\n    + %s: %s", r.Rule, numbers(*r.Usage))
+			if len(r.Reasons) > 0 {
+				fmt.Fprintf(&out, ", %s", strings.Join(r.Reasons, "; "))
+			}
+		case r.Matched && len(r.Reasons) > 0:
+			fmt.Fprintf(&out, "\n    + %s: %s", r.Rule, strings.Join(r.Reasons, "; "))
 		case r.Matched && r.Shadow:
 			fmt.Fprintf(&out, "\n    + %s: would decide", r.Rule)
 		case r.Matched:
@@ -148,6 +156,9 @@ func decision(d *weir.Decision) string {
 	}
 	for _, u := range d.Limits {
 		out.WriteString("; " + u.Rule + " " + numbers(u))
+	}
+	if len(d.Verdicts) > 0 {
+		out.WriteString("; verdicts " + strings.Join(d.Verdicts, ", "))
 	}
 	if len(d.Triggered) > 0 {
 		out.WriteString("; triggered " + strings.Join(d.Triggered, ", "))
