@@ -25,7 +25,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		req := weir.Request{Attributes: shared[p.from:p.to:p.to], Hits: p.hits}
+		req := weir.Request{Attributes: shared[p.from:p.to:p.to], Hits: p.hits, Feedback: p.feedback}
 		if err := a.engine.Do(r.Context(), p.verb, &req, &x.decision); err != nil {
 			problem := problemOf(err)
 			if problem.Field != "" {

@@ -24,13 +24,14 @@ func TestDecode(t *testing.T) {
 		{`{"attributes":{},"hits":2.0}`, `[] 2`},
 		{`{"attributes":{},"hits":9007199254740991}`, `[] 9007199254740991`},
 		{`{"\u0061ttributes":{}}`, `[] 1`},
+		{`{"attributes":{"user":42},"feedback":"solved"}`, `[{user 42}] 1 solved`},
 	} {
 		req, err := httpapi.Decode([]byte(tc.body))
 		if err != nil {
 			t.Errorf("%s: got %v, want %s", tc.body, err, tc.want)
 			continue
 		}
-		if got := fmt.Sprint(req.Attributes, req.Hits); got != tc.want {
+		if got := strings.TrimSpace(fmt.Sprint(req.Attributes, req.Hits, " "+req.Feedback)); got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.body, got, tc.want)
 		}
 	}
@@ -67,12 +68,16 @@ func TestDecodeFaults(t *testing.T) {
 		{`{"attributes":{"":1}}`, `1:16: attributes: an attribute without a name`},
 		{`{"attributes":{},"attributes":{}}`, `1:18: attributes: is there twice`},
 		{`{"attributes":{},"hits":1,"hits":1}`, `1:27: hits: is there twice`},
-		{`{"attributes":{},"Hits":1}`, `1:18: Hits: is unknown; a request has attributes and hits`},
-		{`{"attributes":{},"verb":"take"}`, `1:18: verb: is unknown; a request has attributes and hits`},
+		{`{"attributes":{},"Hits":1}`, `1:18: Hits: is unknown; a request has attributes, hits and feedback`},
+		{`{"attributes":{},"verb":"take"}`, `1:18: verb: is unknown; a request has attributes, hits and feedback`},
 		{`{"attributes":{},"hits":-1}`, `1:25: hits: is negative; use refund to give hits back`},
 		{`{"attributes":{},"hits":1.5}`, `1:25: hits: is not a whole number`},
 		{`{"attributes":{},"hits":1e16}`, `1:25: hits: is more than 9007199254740991`},
 		{`{"attributes":{},"hits":"1"}`, `1:25: hits: got '"', want a number`},
+		{`{"attributes":{},"feedback":"a","feedback":"a"}`, `1:33: feedback: is there twice`},
+		{`{"attributes":{},"feedback":""}`, `1:29: feedback: is empty; leave it out to give hits back`},
+		{`{"attributes":{},"feedback":null}`, `1:29: feedback: got 'n', want a name in quotes`},
+		{`{"attributes":{},"feedback":"` + long + `"}`, `1:29: feedback: has 1025 bytes, more than 1024`},
 		{`{"attributes":{"a":01}}`, `1:20: attributes.a: a number with a leading zero; write it in quotes to keep the zero`},
 		{`{"attributes":{"a":1.}}`, `1:22: attributes.a: got '}', want a digit`},
 		{`{"attributes":{"a":1e}}`, `1:22: attributes.a: got '}', want a digit`},

@@ -28,6 +28,9 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 		b = append(appendUsage(append(b, '{'), &d.Limits[i]), '}')
 	}
 	b = append(b, ']')
+	if len(d.Verdicts) > 0 {
+		b = appendTexts(append(b, `,"verdicts":`...), d.Verdicts)
+	}
 	if len(d.Triggered) > 0 {
 		b = appendTexts(append(b, `,"triggered":`...), d.Triggered)
 	}

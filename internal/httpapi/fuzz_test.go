@@ -26,6 +26,7 @@ func FuzzDecode(f *testing.F) {
 		`{"attributes":{"action":"post","user":42},"hits":3}`,
 		`{"attributes":{"a":"\u00e9\ud83d\ude00\n","b":1e3,"c":-1.50,"d":true}}`,
 		`{"attributes":{"a":"b"},"attributes":{}}`,
+		`{"attributes":{"a":"b"},"feedback":"sol\u0076ed"}`,
 		`{"attributes":{"a":[1,{"b":null}]}}`,
 		"{ \"hits\" : 0 , \"attributes\" : { } }\n",
 		"{\"attributes\":{\"a\":\"\xff\"}}",
@@ -46,11 +47,13 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q: got %v, want refused: %v", body, got, refused)
 		case err != nil && refused == nil:
 			t.Fatalf("%q: got refused: %v, want %v", body, err, want)
-		case err == nil && fmt.Sprintf("%q %d", got.Attributes, got.Hits) != fmt.Sprintf("%q %d", want.Attributes, want.Hits):
-			t.Fatalf("%q: got %q %d, want %q %d", body, got.Attributes, got.Hits, want.Attributes, want.Hits)
+		case err == nil && shown(got) != shown(want):
+			t.Fatalf("%q: got %s, want %s", body, shown(got), shown(want))
 		}
 	})
 }
+
+func shown(r weir.Request) string { return fmt.Sprintf("%q %d %q", r.Attributes, r.Hits, r.Feedback) }
 
 // twin reads body with encoding/json, and adds by hand what that is lax about.
 func twin(body []byte) (weir.Request, error) {
@@ -73,6 +76,8 @@ func twin(body []byte) (weir.Request, error) {
 			req.Attributes, err = twinAttributes(m.value)
 		case "hits":
 			req.Hits, err = twinHits(m.value)
+		case "feedback":
+			req.Feedback, err = twinFeedback(m.value)
 		default:
 			err = fmt.Errorf("unknown %s", m.name)
 		}
@@ -165,6 +170,16 @@ func twinNumber(text string) (string, error) {
 		return "", fmt.Errorf("%s is too long", text)
 	}
 	return plain, nil
+}
+
+func twinFeedback(src []byte) (name string, err error) {
+	if src[0] != '"' {
+		return "", fmt.Errorf("not text")
+	}
+	if err := json.Unmarshal(src, &name); err != nil || name == "" || len(name) > 1024 {
+		return "", fmt.Errorf("%q does not suit", name)
+	}
+	return name, nil
 }
 
 func twinHits(src []byte) (int64, error) {

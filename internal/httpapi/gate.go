@@ -17,7 +17,7 @@ import (
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	c := gateCall{request: r, attrs: x.request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
-	x.request.Attributes, x.request.Hits = c.attrs, 1
+	x.request = weir.Request{Attributes: c.attrs, Hits: 1}
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,11 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	rateLimitHeaders(w.Header(), d, rules)
 
 	outcome, known := rules.Outcome(d.Outcome)
-	if !known { // the rules were swapped since the decision
+	switch {
+	case known:
+	case d.Allowed: // and the rules were swapped since
+		outcome.Status = http.StatusOK
+	default:
 		outcome.Status = http.StatusTooManyRequests
 	}
 	status := outcome.Status

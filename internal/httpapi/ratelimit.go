@@ -12,16 +12,22 @@ import (
 
 // rateLimitHeaders sets Retry-After, and the fields RateLimit-Policy and
 // RateLimit of draft-ietf-httpapi-ratelimit-headers-10, for the limits of d
-// that decide.
+// that decide: those before a verdict, without the ones that only watch.
 func rateLimitHeaders(h http.Header, d *weir.Decision, rules *rule.Set) {
 	if d.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(d.RetryAfter), 10))
+	}
+	end := rules.Len()
+	if len(d.Verdicts) > 0 {
+		if at, ok := rules.Find(d.Verdicts[0]); ok {
+			end = at
+		}
 	}
 	var policy, left []byte
 	for i := range d.Limits {
 		u := &d.Limits[i]
 		at, ok := rules.Find(u.Rule)
-		if !ok || u.Kind != rule.Limit || u.Shadow {
+		if !ok || at > end || u.Kind != rule.Limit || u.Shadow {
 			continue
 		}
 		policy = appendItem(policy, u.Rule)

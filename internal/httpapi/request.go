@@ -23,6 +23,7 @@ const (
 type part struct {
 	verb     store.Verb
 	hits     int64
+	feedback string
 	from, to int
 }
 
@@ -33,16 +34,16 @@ func (s *scanner) decode(body []byte, req *weir.Request) *fault {
 	if f == nil {
 		f = s.end()
 	}
-	req.Attributes, req.Hits = attrs, p.hits
+	*req = weir.Request{Attributes: attrs, Hits: p.hits, Feedback: p.feedback}
 	return f
 }
 
-// request reads an object with attributes, which it appends to attrs, hits
-// and, in a batch, a verb.
+// request reads an object with attributes, which it appends to attrs, hits,
+// feedback and, in a batch, a verb.
 func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attribute, *fault) {
 	p := part{verb: store.Take, hits: 1, from: len(attrs)}
 	start := s.pos
-	var seen struct{ attributes, hits, verb bool }
+	var seen struct{ attributes, hits, feedback, verb bool }
 	f := s.object(func(name string, at int) (f *fault) {
 		again := false
 		switch {
@@ -52,13 +53,16 @@ func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attr
 		case name == "hits":
 			again, seen.hits = seen.hits, true
 			p.hits, f = s.hits()
+		case name == "feedback":
+			again, seen.feedback = seen.feedback, true
+			p.feedback, f = s.feedback()
 		case name == "verb" && batch:
 			again, seen.verb = seen.verb, true
 			p.verb, f = s.verb()
 		case batch:
-			f = &fault{at: at, problem: "is unknown; a request in a batch has attributes, hits and verb"}
+			f = &fault{at: at, problem: "is unknown; a request in a batch has attributes, hits, feedback and verb"}
 		default:
-			f = &fault{at: at, problem: "is unknown; a request has attributes and hits"}
+			f = &fault{at: at, problem: "is unknown; a request has attributes, hits and feedback"}
 		}
 		if f == nil && again {
 			f = twice(at)
@@ -146,6 +150,24 @@ func (s *scanner) hits() (int64, *fault) {
 		return weir.LookOnly, nil
 	}
 	return n, nil
+}
+
+// feedback reads the name of what a refund is given for.
+func (s *scanner) feedback() (string, *fault) {
+	if s.peek() != '"' {
+		return "", s.unexpected("a name in quotes")
+	}
+	at := s.pos
+	name, f := s.string()
+	switch {
+	case f != nil:
+		return "", f
+	case name == "":
+		return "", &fault{at: at, problem: "is empty; leave it out to give hits back"}
+	case len(name) > maxAttribute:
+		return "", &fault{at: at, problem: fmt.Sprintf("has %d bytes, more than %d", len(name), maxAttribute)}
+	}
+	return name, nil
 }
 
 // verb reads what a request in a batch asks for.

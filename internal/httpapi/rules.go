@@ -61,6 +61,12 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	if r.Then != "" {
 		b = appendText(append(b, `,"then":`...), r.Then)
 	}
+	if r.Rest != rule.RestSkip {
+		b = appendText(append(b, `,"rest":`...), r.Rest.String())
+	}
+	if len(r.Feedback) > 0 {
+		b = append(appendNumbers(append(b, `,"feedback":{`...), r.Feedback), '}')
+	}
 	if r.Mode != rule.Enforce {
 		b = appendText(append(b, `,"mode":`...), r.Mode.String())
 	}
@@ -73,16 +79,20 @@ func appendQuota(b []byte, q *rule.Quota) []byte {
 		return appendInt(b, q.Value)
 	}
 	b = appendText(append(b, `{"by":`...), q.By)
-	b = append(b, `,"cases":{`...)
-	for i, value := range slices.Sorted(maps.Keys(q.Cases)) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendInt(append(appendText(b, value), ':'), q.Cases[value])
-	}
-	b = append(b, '}')
+	b = append(appendNumbers(append(b, `,"cases":{`...), q.Cases), '}')
 	if q.Else != nil {
 		b = appendInt(append(b, `,"else":`...), *q.Else)
 	}
 	return append(b, '}')
+}
+
+// appendNumbers appends the members of numbers by name.
+func appendNumbers(b []byte, numbers map[string]int64) []byte {
+	for i, name := range slices.Sorted(maps.Keys(numbers)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(append(appendText(b, name), ':'), numbers[name])
+	}
+	return b
 }
