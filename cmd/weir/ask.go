@@ -16,13 +16,13 @@ func newVerbs() []*cobra.Command {
 		newVerb("record", "/v1/record", "Count an action whatever the limits",
 			"  weir record page=/home --hits 3"),
 		newVerb("refund", "/v1/refund", "Give the hits of an action back",
-			"  weir refund action=post user=42"),
+			"  weir refund action=post user=42\n  weir refund action=search ip=192.0.2.7 --feedback solved"),
 	}
 }
 
 func newVerb(name, path, short, example string) *cobra.Command {
 	var c client
-	var hits int64
+	var ask request
 	cmd := &cobra.Command{
 		Use:     name + " ATTRIBUTE=VALUE…",
 		Short:   short,
@@ -33,7 +33,11 @@ func newVerb(name, path, short, example string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := c.call(cmd.Context(), http.MethodPost, path, request{attrs, hits})
+			if ask.Feedback != "" && cmd.Flags().Changed("hits") {
+				return &usageError{"--feedback gives back what the rules state: leave --hits out"}
+			}
+			ask.Attributes = attrs
+			answer, err := c.call(cmd.Context(), http.MethodPost, path, &ask)
 			if err != nil {
 				return err
 			}
@@ -48,7 +52,10 @@ func newVerb(name, path, short, example string) *cobra.Command {
 		},
 	}
 	c.flags(cmd)
-	cmd.Flags().Int64Var(&hits, "hits", 1, "what the action costs; 0 only looks")
+	cmd.Flags().Int64Var(&ask.Hits, "hits", 1, "what the action costs; 0 only looks")
+	if name == "refund" {
+		cmd.Flags().StringVar(&ask.Feedback, "feedback", "", "`NAME` of what has happened since: give back what the rules state for it, not hits")
+	}
 	return cmd
 }
 
@@ -64,7 +71,7 @@ func newExplain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := c.call(cmd.Context(), http.MethodPost, "/v1/explain", request{attrs, hits})
+			answer, err := c.call(cmd.Context(), http.MethodPost, "/v1/explain", request{Attributes: attrs, Hits: hits})
 			if err != nil {
 				return err
 			}

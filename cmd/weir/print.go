@@ -17,6 +17,7 @@ type (
 	request struct {
 		Attributes map[string]string `json:"attributes"`
 		Hits       int64             `json:"hits"`
+		Feedback   string            `json:"feedback,omitempty"`
 	}
 	decision struct {
 		Allowed    bool     `json:"allowed"`
@@ -24,6 +25,7 @@ type (
 		Rule       string   `json:"rule"`
 		RetryAfter seconds  `json:"retry_after"`
 		Limits     []usage  `json:"limits"`
+		Verdicts   []string `json:"verdicts"`
 		Triggered  []string `json:"triggered"`
 		Degraded   bool     `json:"degraded"`
 	}
@@ -77,17 +79,22 @@ func (c *client) show(cmd *cobra.Command, answer []byte, into interface{ print(i
 
 func (d *decision) print(w io.Writer) {
 	switch {
-	case d.Allowed && d.Rule == "" && len(d.Limits) == 0 && !d.Degraded:
+	case d.Allowed && d.Rule == "" && len(d.Limits) == 0 && len(d.Verdicts) == 0 && !d.Degraded:
 		fmt.Fprintln(w, "allowed, no rule matched")
 	case d.Allowed && d.Rule == "":
 		fmt.Fprintln(w, "allowed")
-	case d.Allowed:
+	case d.Allowed && d.Outcome == "allow":
 		fmt.Fprintf(w, "allowed by %s\n", d.Rule)
+	case d.Allowed:
+		fmt.Fprintf(w, "allowed by %s: %s\n", d.Rule, d.Outcome)
 	default:
 		fmt.Fprintf(w, "%s by %s, %s\n", verdict(d.Outcome), d.Rule, wait(d.RetryAfter))
 	}
 	if d.Degraded {
 		fmt.Fprintln(w, "degraded: the store could not answer, the rules' on_outage decided")
+	}
+	if len(d.Verdicts) > 1 {
+		fmt.Fprintf(w, "verdicts: %s\n", strings.Join(d.Verdicts, ", "))
 	}
 	if len(d.Triggered) > 0 {
 		fmt.Fprintf(w, "triggered: %s\n", strings.Join(d.Triggered, ", "))
