@@ -1,4 +1,4 @@
-// Package rulefile reads rules files: YAML in, a [rule.Set] out.
+// Package rulefile reads rules files, YAML in, a [rule.Set] out, and writes them.
 //
 // A file is read strictly. Every fault in it, and in the list files that it
 // names, is reported at once, each with its place, its source line and what

@@ -2,6 +2,7 @@ package rulefile_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -30,7 +31,11 @@ func validate(t *testing.T, src []byte) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := yaml.YAMLToJSON(src)
+	var content any
+	if err := yaml.Unmarshal(src, &content); err != nil {
+		return err
+	}
+	text, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}

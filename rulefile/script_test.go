@@ -4,18 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
 
 // TestScripts runs testdata/scripts. `file name=PATH` gives a list file its
 // text; `rules` reads its input as a rules file that may name them, and shows
 // what it says, or every fault as a person sees it; `load file=NAME` reads
-// testdata/NAME.
+// testdata/NAME; `write` reads its input and shows it as it is written back.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -37,6 +40,8 @@ func TestScripts(t *testing.T) {
 				return dump(f)
 			case "rules":
 				return read(unescape(d), files)
+			case "write":
+				return writeBack(unescape(d))
 			}
 			d.Fatalf(t, "unknown command %q", d.Cmd)
 			return ""
@@ -74,4 +79,32 @@ func read(src string, files map[string]string) string {
 		return faults.Error() + "\n"
 	}
 	return fmt.Sprintf("got %T, want rulefile.Faults: %v", err, err)
+}
+
+// writeBack reads a rules file and writes it again, with its lists as files.
+func writeBack(src string) string {
+	lists := map[string]string{}
+	f, err := rulefile.Parse("rules.yaml", []byte(src), func(path string) ([]byte, error) {
+		lists[strings.TrimSuffix(path, ".txt")] = path
+		return nil, nil
+	})
+	if err != nil {
+		return err.Error()
+	}
+	d := rulefile.Draft{Zone: f.Zone, Outcomes: map[string]rule.Outcome{}}
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		d.Lists = append(d.Lists, rulefile.ListSource{Name: name, File: lists[name]})
+	}
+	for i := range f.Set.Len() {
+		r := f.Set.Rule(i)
+		d.Rules = append(d.Rules, *r)
+		if o, ok := f.Set.Outcome(r.Then); ok && r.Then != rule.Allow && r.Then != rule.Deny {
+			d.Outcomes[r.Then] = o
+		}
+	}
+	text, err := rulefile.Write(&d)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }

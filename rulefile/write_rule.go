@@ -1,0 +1,194 @@
+package rulefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// ruleTable is a rule with its keys in the order in which people read them:
+// for whom, what is counted, how much of it, and what then.
+func (w *writer) ruleTable(r *rule.Rule) table {
+	t := table{{"name", text(r.Name)}}
+	add := func(set bool, key scalar, v value) {
+		if set {
+			t = append(t, pair{key, v})
+		}
+	}
+	zone := w.zoneOf(r)
+	when := w.when(r.When)
+	add(len(when) > 0, "when", when)
+	add(len(r.Per) > 0, "per", texts(r.Per))
+	add(r.Together != "", "together", text(r.Together))
+	if r.After != (window.After{}) {
+		add(true, "after", table{number("count", r.After.Count), {"window", w.window(r.After.Window)}})
+	}
+	add(r.Measure != window.Count, scalar(r.Measure.String()), text(r.Of))
+	if r.Quota != nil {
+		add(true, "limit", w.quota(r.Quota))
+	}
+	if r.Trigger > 0 {
+		t = append(t, number("trigger", r.Trigger))
+	}
+	add(r.Once, "once", scalar("true"))
+	if r.Window != (window.Window{}) {
+		add(true, "window", w.window(r.Window))
+	}
+	add(zone != w.zone, "timezone", text(zone.String()))
+	add(r.Then != "", "then", text(r.Then))
+	add(r.Rest != rule.RestSkip, "rest", text(r.Rest.String()))
+	add(len(r.Feedback) > 0, "feedback", numbers(r.Feedback))
+	add(r.Mode != rule.Enforce, "mode", text(r.Mode.String()))
+	add(r.OnOutage != rule.OutageLocal, "on_outage", text(r.OnOutage.String()))
+	add(r.CountDenied, "count_denied", scalar("true"))
+	if r.MaxKeys > 0 {
+		t = append(t, number("max_keys", r.MaxKeys))
+	}
+	return t
+}
+
+// numbers are a table of names with a number each.
+func numbers(of map[string]int64) (t table) {
+	for _, name := range sorted(of) {
+		t = append(t, number(text(name), of[name]))
+	}
+	return t
+}
+
+func (w *writer) quota(q *rule.Quota) value {
+	if q.By == "" {
+		return number("", q.Value).value
+	}
+	for _, word := range []string{"by", "else"} {
+		if _, ok := q.Cases[word]; ok {
+			w.cannot("limit", "a quota for %s %q cannot be told from the key %s", q.By, word, word)
+		}
+	}
+	t := append(table{{"by", text(q.By)}}, numbers(q.Cases)...)
+	if q.Else != nil {
+		t = append(t, number("else", *q.Else))
+	}
+	return t
+}
+
+// zoneOf is the time zone of a rule's calendar windows, the file's where it has
+// none.
+func (w *writer) zoneOf(r *rule.Rule) *time.Location {
+	var zone *time.Location
+	for _, win := range []window.Window{r.Window, r.After.Window} {
+		if win.Kind != window.KindCalendar || win == (window.Window{}) {
+			continue
+		}
+		its := win.Zone
+		if its == nil {
+			its = time.UTC
+		}
+		if zone != nil && zone.String() != its.String() {
+			w.cannot("timezone", "its windows follow %s and %s, want one zone for both", zone, its)
+		}
+		zone = its
+	}
+	if zone == nil || zone.String() == w.zone.String() {
+		return w.zone
+	}
+	return zone
+}
+
+func (w *writer) window(win window.Window) value {
+	length := scalar(duration(win.Length))
+	t := table{{scalar(win.Kind.String()), length}}
+	switch win.Kind {
+	case window.KindSliding:
+		if win.Precision == 0 {
+			return length
+		}
+		return append(t, number("precision", int64(win.Precision)))
+	case window.KindCalendar:
+		period := scalar(win.Period.String())
+		t[0].value = period
+		switch {
+		case win.Anchor == 0:
+			return period
+		case win.Period == window.Week:
+			return append(t, pair{"starts", scalar(weekdays[win.Anchor-1])})
+		}
+		return append(t, number("starts", int64(win.Anchor)))
+	case window.KindCells:
+		if win.N > 0 {
+			t = append(t, number("n", int64(win.N)))
+		}
+	case window.KindBucket:
+		if win.Burst > 0 {
+			t = append(t, number("burst", win.Burst))
+		}
+	}
+	return t
+}
+
+// units are those of a length of time, the longest first.
+var units = []struct {
+	name string
+	unit time.Duration
+}{
+	{"d", 24 * time.Hour},
+	{"h", time.Hour},
+	{"m", time.Minute},
+	{"s", time.Second},
+	{"ms", time.Millisecond},
+	{"us", time.Microsecond},
+}
+
+// duration is d as a whole number of the longest unit that allows one.
+func duration(d time.Duration) string {
+	for _, u := range units {
+		if d%u.unit == 0 {
+			return string(number("", int64(d/u.unit)).value.(scalar)) + u.name
+		}
+	}
+	return d.String()
+}
+
+// body is JSON as YAML with the same keys in the same order.
+func body(src []byte) value {
+	d := json.NewDecoder(bytes.NewReader(src))
+	d.UseNumber()
+	return jsonValue(d)
+}
+
+// jsonValue is the next value of d. [rule.New] has looked at it already: it is
+// JSON, and there is one.
+func jsonValue(d *json.Decoder) value {
+	t, _ := d.Token()
+	switch t := t.(type) {
+	case json.Delim:
+		if t == '[' {
+			l := list{}
+			for d.More() {
+				l = append(l, jsonValue(d))
+			}
+			_, _ = d.Token()
+			return l
+		}
+		of := table{}
+		for d.More() {
+			key, _ := d.Token()
+			name, _ := key.(string)
+			of = append(of, pair{jsonText(name), jsonValue(d)})
+		}
+		_, _ = d.Token()
+		return of
+	case string:
+		return jsonText(t)
+	case json.Number:
+		return scalar(t)
+	case bool:
+		if t {
+			return scalar("true")
+		}
+		return scalar("false")
+	}
+	return scalar("null")
+}

@@ -1,0 +1,170 @@
+package rulefile
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// when is the conditions of a rule by their attributes. Several on one
+// attribute are one with all their tests.
+func (w *writer) when(conditions []rule.Condition) (t table) {
+	var names []string
+	for _, c := range conditions {
+		if !slices.Contains(names, c.Attribute) {
+			names = append(names, c.Attribute)
+		}
+	}
+	for _, name := range names {
+		var tests []rule.Test
+		trim, mixed := false, false
+		for _, c := range conditions {
+			if c.Attribute != name {
+				continue
+			}
+			mixed = mixed || len(tests) > 0 && c.Trim != trim
+			trim = c.Trim
+			tests = append(tests, c.Test)
+		}
+		field := "when." + name
+		if mixed {
+			w.cannot(field, "one condition trims the value and another one does not: want the same for all on one attribute")
+		}
+		test := rule.All(tests...)
+		if len(tests) == 1 {
+			test = tests[0]
+		}
+		of := w.tests(field, test)
+		v := short(of)
+		if trim {
+			v = append(of, pair{"trim", scalar("true")})
+		}
+		t = append(t, pair{text(name), v})
+	}
+	return t
+}
+
+// test is a test in its shortest form.
+func (w *writer) test(field string, t rule.Test) value {
+	return short(w.tests(field, t))
+}
+
+// short is a table of tests, or what says the same without a table.
+func short(of table) value {
+	if len(of) != 1 {
+		return of
+	}
+	switch key, v := of[0].key, of[0].value; {
+	case key == "not" && v.flow() == "{absent: true}":
+		return star
+	case key == "equal" && !strings.Contains(v.flow(), string(star)):
+		return v
+	}
+	return of
+}
+
+// star stands for any value, but for itself behind equal.
+const star = scalar(`"*"`)
+
+// tests is a test as a table, which more tests may be added to. Where a rules
+// file, which knows no empty text and no empty list, cannot say t, it is a test
+// that holds for the same values.
+func (w *writer) tests(field string, t rule.Test) table {
+	f, ok := rule.FormOf(t)
+	if !ok {
+		w.cannot(field, "rules files have no test like %q", t)
+		return nil
+	}
+	anything := table{{"match", text("^")}}
+	switch f.Kind {
+	case rule.FormEqual:
+		switch rest := slices.DeleteFunc(f.Values, func(v string) bool { return v == "" }); {
+		case len(rest) < len(f.Values) && len(rest) == 0:
+			return w.tests(field, rule.Absent())
+		case len(rest) < len(f.Values):
+			return w.tests(field, rule.Not(rule.All(rule.Present(), rule.Not(rule.Equal(rest...)))))
+		case len(rest) == 0:
+			return table{{"not", anything}}
+		}
+		return table{{"equal", oneOrMore(f.Values)}}
+	case rule.FormAddress:
+		if len(f.Values) == 0 {
+			return table{{"not", anything}}
+		}
+		return table{{"ip", oneOrMore(f.Values)}}
+	case rule.FormPresent:
+		return table{{"not", table{{"absent", scalar("true")}}}}
+	case rule.FormAbsent:
+		return table{{"absent", scalar("true")}}
+	case rule.FormNot:
+		return table{{"not", w.test(field, f.Tests[0])}}
+	case rule.FormAll:
+		if len(f.Tests) == 0 {
+			return anything
+		}
+		return w.all(field, f.Tests)
+	case rule.FormIn:
+		if !w.lists[f.List.Name()] {
+			w.cannot(field, "no list %q is given", f.List.Name())
+		}
+		return table{{"in", text(f.List.Name())}}
+	case rule.FormWithin:
+		return w.within(field, f.Range)
+	}
+	if f.Text == "" {
+		return anything
+	}
+	return table{{textTests[f.Kind], text(f.Text)}}
+}
+
+var textTests = map[rule.FormKind]scalar{rule.FormPrefix: "prefix", rule.FormSuffix: "suffix", rule.FormPattern: "match"}
+
+// all is several tests in one table where their keys allow it.
+func (w *writer) all(field string, tests []rule.Test) table {
+	var together table
+	parts := make(list, len(tests))
+	apart := false
+	for i, t := range tests {
+		part := w.tests(field, t)
+		for _, p := range part {
+			stands := func(other pair) bool { return other.key == p.key }
+			apart = apart || p.key == "absent" || slices.ContainsFunc(together, stands)
+		}
+		together = append(together, part...)
+		parts[i] = short(part)
+	}
+	if apart && len(tests) > 1 {
+		return table{{"all", parts}}
+	}
+	return together
+}
+
+func (w *writer) within(field string, r rule.Range) (t table) {
+	for _, bound := range []struct {
+		key   scalar
+		value *float64
+	}{{"above", r.Above}, {"from", r.From}, {"below", r.Below}, {"to", r.To}} {
+		if bound.value == nil {
+			continue
+		}
+		if math.IsNaN(*bound.value) || math.IsInf(*bound.value, 0) {
+			w.cannot(field, "%s is %v, want a number", bound.key, *bound.value)
+		}
+		t = append(t, pair{bound.key, scalar(strconv.FormatFloat(*bound.value, 'f', -1, 64))})
+	}
+	if t == nil {
+		w.cannot(field, "a number without bounds: want at least one of above, from, below and to")
+	}
+	return t
+}
+
+// oneOrMore is one text by itself, or a list.
+func oneOrMore(all []string) value {
+	if len(all) == 1 {
+		return text(all[0])
+	}
+	return texts(all)
+}
