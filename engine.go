@@ -94,8 +94,7 @@ func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) err
 	}
 	c := e.calls.Get().(*call)
 	err := c.run(ctx, e, verb, r, d)
-	c.reset()
-	e.calls.Put(c)
+	c.free(e)
 	if err == nil && e.observer != nil {
 		e.observer.Decided(verb, d, time.Since(began))
 	}
@@ -121,7 +120,7 @@ func (e *Engine) SetRules(rules *rule.Set) {
 	for i := range next.spaces {
 		r := rules.Rule(i)
 		s := &store.Space{ID: rules.ID(i), Name: r.Name, MaxKeys: r.MaxKeys}
-		if old := known[s.ID]; old != nil && *old == *s {
+		if old := known[s.ID]; old != nil && old.MaxKeys == s.MaxKeys {
 			s = old
 		}
 		next.spaces[i] = s

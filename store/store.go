@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/weirhq/weir/window"
 )
@@ -45,7 +46,7 @@ const (
 )
 
 // Space is where the keys of one rule live. Two spaces with equal IDs are the
-// same space. A Space must not change after its first use.
+// same space. A Space must not be changed or copied after its first use.
 type Space struct {
 	// ID is the identity of the counters: as long as it stays the same, they
 	// are kept.
@@ -58,7 +59,21 @@ type Space struct {
 	// MaxKeys bounds the keys that a store in memory keeps; 0 means
 	// [DefaultMaxKeys].
 	MaxKeys int64
+
+	home atomic.Pointer[any]
 }
+
+// Home is what a store has left here to find the space's keys by, or nil. It
+// is a hint: another store may have left it, or the same one long ago.
+func (s *Space) Home() any {
+	if h := s.home.Load(); h != nil {
+		return *h
+	}
+	return nil
+}
+
+// SetHome leaves h for the next call with this space.
+func (s *Space) SetHome(h any) { s.home.Store(&h) }
 
 // DefaultMaxKeys is the most keys a space holds when it does not say.
 const DefaultMaxKeys = 10_000_000
