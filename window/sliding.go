@@ -57,19 +57,9 @@ func (g *hitLog) total() int64 {
 
 // expire drops the groups that have left a window of length w at now.
 func (g *hitLog) expire(now Instant, w int64) {
-	edge := int64(now) - w
-	if len(g.dates) == 0 || int64(g.dates[0]) > edge {
-		return
+	if n := left(g.dates, now-Instant(w)); n > 0 {
+		g.dates, g.excess = g.dates[n:], 0
 	}
-	lo, hi := 1, len(g.dates) // dates[lo-1] is out, dates[hi] is in
-	for lo < hi {
-		if mid := int(uint(lo+hi) >> 1); int64(g.dates[mid]) <= edge {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	g.dates, g.excess = g.dates[lo:], 0
 }
 
 // write lays the log out in s, which its dates may be part of, followed by
@@ -98,7 +88,10 @@ func (g *hitLog) write(s State, added int, now Instant) State {
 // group is the number of hits in a group of l.
 func (l *Limit) group() int64 {
 	p := l.Window.precision()
-	return max(1, (l.Quota+p-1)/p)
+	if l.Quota <= p { // spares a division
+		return 1
+	}
+	return (l.Quota + p - 1) / p
 }
 
 func (w *Window) precision() int64 {

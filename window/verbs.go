@@ -8,7 +8,11 @@ package window
 //	expires  when is the state as good as none?
 
 // Check tells whether h would be admitted at now. It never changes s.
-func (l *Limit) Check(s State, now Instant, h Hits) Result {
+func (l *Limit) Check(s State, now Instant, h Hits) (r Result) {
+	if l.isLog(s) {
+		l.lookLog(&r, s, now, max(h.N, 0))
+		return r
+	}
 	now = l.clock(s, now)
 	used, fits := l.look(s, now, h.clean())
 	return l.result(s, now, used, used, fits)
@@ -16,7 +20,11 @@ func (l *Limit) Check(s State, now Instant, h Hits) Result {
 
 // Take asks l to admit h at now for a key in state s, and counts them when it
 // does. A denied take leaves s as it is.
-func (l *Limit) Take(s State, now Instant, h Hits) (State, Result) {
+func (l *Limit) Take(s State, now Instant, h Hits) (next State, r Result) {
+	if l.isLog(s) {
+		next = l.takeLog(&r, s, now, max(h.N, 0))
+		return next, r
+	}
 	now, h = l.clock(s, now), h.clean()
 	before, fits := l.look(s, now, h)
 	if fits > now || fits == never || h.N == 0 {
@@ -229,6 +237,19 @@ func (l *Limit) Room(s State, h Hits) int {
 		return periodWords
 	default:
 		return bucketWords
+	}
+}
+
+// TakeRoom is how many words the state may need if h are taken, which is never
+// more than Room: a take needs no room for hits past the quota.
+func (l *Limit) TakeRoom(s State, h Hits) int {
+	switch {
+	case !l.isLog(s):
+		return l.Room(s, h)
+	case h.N > l.Quota:
+		return len(s)
+	default:
+		return max(min(len(s)+int(max(h.N, 0)), int(l.Quota)), len(s))
 	}
 }
 

@@ -30,7 +30,10 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d/time.Microsecond) }
 
 // Sub is how long after j i is.
-func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i-j) * time.Microsecond }
+func (i Instant) Sub(j Instant) time.Duration { return (i - j).length() }
+
+// length is i, the difference of two instants, as a duration.
+func (i Instant) length() time.Duration { return time.Duration(i) * time.Microsecond }
 
 const (
 	// Never is the RetryAfter of hits that will not fit however long the
