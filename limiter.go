@@ -19,6 +19,7 @@ type Limiter struct {
 	limit window.Limit
 	space store.Space
 	store store.Store
+	local *memstore.Store // the store, where it is this process's memory
 	owned bool
 	calls sync.Pool // of *limiterCall
 }
@@ -47,6 +48,7 @@ func NewLimiter(l Limit, options ...Option) (*Limiter, error) {
 	if m.store == nil {
 		m.store, m.owned = memstore.New(), true
 	}
+	m.local, _ = m.store.(*memstore.Store)
 	m.calls.New = func() any { return new(limiterCall) }
 	return m, nil
 }
@@ -138,18 +140,24 @@ func (m *Limiter) Wait(ctx context.Context, key string) error {
 	}
 }
 
-func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n int64) (Result, error) {
+func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n int64) (r Result, err error) {
 	if n < 0 {
 		return Result{}, &InputError{"hits", fmt.Sprintf("%d: want a number from 0", n)}
 	}
 	if m.limit.Measure == window.Distinct && member == "" && n > 0 && verb != store.Check {
 		return Result{}, &InputError{"member", "missing: the limit counts different ones, ask with AllowMember"}
 	}
+	if m.local != nil {
+		if r, err = m.local.One(ctx, verb, &m.space, &m.limit, key, member, n); err != nil {
+			err = fmt.Errorf("weir: %s: %w", verb, err)
+		}
+		return r, err
+	}
 	c := m.calls.Get().(*limiterCall)
 	c.bytes = append(append(c.bytes[:0], key...), member...)
 	c.ops[0] = store.Op{Space: &m.space, Limit: &m.limit, N: n, Key: c.bytes[:len(key):len(key)], Member: c.bytes[len(key):]}
-	err := m.store.Do(ctx, verb, c.ops[:])
-	r := c.ops[0].Result
+	err = m.store.Do(ctx, verb, c.ops[:])
+	r = c.ops[0].Result
 	m.calls.Put(c)
 	if err != nil {
 		return Result{}, fmt.Errorf("weir: %s: %w", verb, err)

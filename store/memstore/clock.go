@@ -9,11 +9,12 @@ import (
 
 // A moment is one reading of the clock, for both kinds of windows. Lengths of
 // time are measured on a steady clock, which nobody can set; the calendar is
-// read off the wall, and follows it when it is set.
+// read off the wall, and follows it when it is set. Calls that need no calendar
+// do not read the wall, which is half of what a reading costs; it is 0 then.
 type moment struct{ steady, wall window.Instant }
 
-func (m moment) of(l *window.Limit) window.Instant {
-	if onWall(l) {
+func (m moment) of(onWall bool) window.Instant {
+	if onWall {
 		return m.wall
 	}
 	return m.steady
@@ -38,22 +39,25 @@ const (
 // instant it has seen, so from then on the clock never tells an instant before
 // the key's expiry: the floor. Time that runs backwards cannot free quota.
 type clock struct {
-	tell  func() moment
-	given bool // by the caller; not the machine's
+	start time.Time     // of the machine's clocks
+	tell  func() moment // asked instead of them, if not nil
+	given bool          // by the caller, who may go back in time
 
 	steadyFloor, wallFloor atomic.Int64
 }
 
-// machine tells the time of the machine's clocks, both from one reading.
-func machine() func() moment {
-	start := time.Now()
-	return func() moment {
+// read tells the time, with that of day if asked for: both from one reading.
+func (c *clock) read(onWall bool) moment {
+	switch {
+	case c.tell != nil:
+		return c.floored(c.tell())
+	case onWall:
 		t := time.Now()
-		return moment{steady: window.At(start).Add(t.Sub(start)), wall: window.At(t)}
+		return c.floored(moment{steady: window.At(c.start).Add(t.Sub(c.start)), wall: window.At(t)})
+	default:
+		return c.floored(moment{steady: window.At(c.start).Add(time.Since(c.start))})
 	}
 }
-
-func (c *clock) read() moment { return c.floored(c.tell()) }
 
 // floored is m, not before what has been forgotten by now.
 func (c *clock) floored(m moment) moment {
@@ -62,23 +66,23 @@ func (c *clock) floored(m moment) moment {
 	return m
 }
 
-// horizon is the instant up to which keys of l must have expired to be
-// reclaimed at m. A wall clock that was set far ahead reclaims nothing that
-// the steady clock would keep: it may be set back again.
-func (c *clock) horizon(m moment, l *window.Limit) window.Instant {
+// horizon is the instant up to which keys must have expired to be reclaimed at
+// m. A wall clock that was set far ahead reclaims nothing that the steady clock
+// would keep: it may be set back again.
+func (c *clock) horizon(m moment, onWall bool) window.Instant {
 	switch {
 	case c.given:
-		return m.of(l).Add(-givenSlack)
-	case onWall(l):
+		return m.of(onWall).Add(-givenSlack)
+	case onWall:
 		return min(m.steady, m.wall).Add(-wallSlack)
 	default:
 		return m.steady
 	}
 }
 
-// floor is the floor for instants of l.
-func (c *clock) floor(l *window.Limit) *atomic.Int64 {
-	if onWall(l) {
+// floor is the floor for instants on the wall, or the steady ones.
+func (c *clock) floor(onWall bool) *atomic.Int64 {
+	if onWall {
 		return &c.wallFloor
 	}
 	return &c.steadyFloor
@@ -92,8 +96,9 @@ type expiry struct {
 	floor   *atomic.Int64
 }
 
-func (c *clock) expiry(m moment, l *window.Limit) expiry {
-	return expiry{l, c.horizon(m, l), c.floor(l)}
+// expiry is how the keys of t are reclaimed at m.
+func (c *clock) expiry(m moment, t *table) expiry {
+	return expiry{t.limit.Load(), c.horizon(m, t.onWall), c.floor(t.onWall)}
 }
 
 func (e expiry) of(s window.State) (at window.Instant, over bool) {

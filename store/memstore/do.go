@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"hash/maphash"
 	"slices"
@@ -10,29 +9,16 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// place is where the key of one op is.
-type place struct {
-	op    *store.Op
-	index int // of the op in its call
-
-	table    *table
-	number   int // of the shard in the table
-	shard    *shard
-	key      fingerprint
-	now      window.Instant
-	hits     window.Hits
-	expiry   expiry
-	reserved bool // the table has counted a key that is not there yet
-}
-
 const (
 	few = 8 // ops that a call can have without allocating
 
-	swept     = 4  // slots that a call looks at in each shard that it locks
-	sweptFull = 64 // slots that it looks at elsewhere when the table is full
+	// Each tendEvery-th call to a shard looks at swept slots there, and at
+	// sweptAway slots of another shard.
+	tendEvery = 64
+	swept     = 256
+	sweptAway = 64
 
-	awayEvery = 16 // calls to a shard until one also sweeps somewhere else
-	sweptAway = 16 // slots that it then looks at
+	sweptFull = 64 // slots that a call looks at elsewhere when the table is full
 )
 
 // Do implements [store.Store].
@@ -44,27 +30,24 @@ func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	case len(ops) == 0:
 		return nil
 	case len(ops) == 1:
-		var places [1]place
-		return s.run(verb, ops, places[:])
+		return s.doOne(verb, &ops[0])
 	case len(ops) <= few:
 		var places [few]place
-		return s.run(verb, ops, places[:len(ops)])
+		return s.doAll(verb, ops, places[:len(ops)])
 	default:
-		return s.run(verb, ops, make([]place, len(ops)))
+		return s.doAll(verb, ops, make([]place, len(ops)))
 	}
 }
 
-func (s *Store) run(verb store.Verb, ops []store.Op, places []place) error {
-	m := s.clock.read()
+func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 	for {
-		if !s.locate(m, ops, places) {
+		if !s.locate(ops, places) {
 			return store.ErrClosed
 		}
 		if repeated(places) {
 			return store.ErrRepeated
 		}
 		lock(places)
-		s.date(m, places)
 		full := s.reserve(verb, places)
 		if !dead(places) {
 			if full == nil {
@@ -73,7 +56,7 @@ func (s *Store) run(verb store.Verb, ops []store.Op, places []place) error {
 			away := s.tend(places)
 			unlock(places)
 			if away {
-				s.sweepNext(m, sweptAway)
+				s.sweepNext(sweptAway)
 			}
 			return outage(full)
 		}
@@ -84,33 +67,52 @@ func (s *Store) run(verb store.Verb, ops []store.Op, places []place) error {
 
 // locate finds the place of each op, and puts the places into the order in
 // which they are locked. It is false when the store is closed.
-func (s *Store) locate(m moment, ops []store.Op, places []place) bool {
+func (s *Store) locate(ops []store.Op, places []place) bool {
+	wall := false
 	for i := range ops {
-		op, p := &ops[i], &places[i]
-		t := s.tables.of(op, s.shards)
+		op := &ops[i]
+		t := s.tables.of(op.Space, op.Limit, s.shards)
 		if t == nil {
 			return false
 		}
-		*p = place{op: op, index: i, table: t, key: s.fingerprint(op.Key)}
-		p.number = s.shardOf(p.key)
-		p.shard = t.shard(p.number)
-		p.expiry = s.clock.expiry(m, t.limit.Load())
-		p.hits.N = max(op.N, 0)
-		if op.Limit.Measure == window.Distinct {
-			p.hits.Member = maphash.Bytes(s.seeds.member, op.Member)
+		wall = wall || t.onWall
+		key := s.fingerprint(op.Key)
+		places[i] = place{
+			op: op, index: i, limit: op.Limit, hits: s.hits(op),
+			table: t, key: key, shard: t.shard(key.shard(s.shards)),
 		}
 	}
-	if len(places) > 1 {
-		slices.SortFunc(places, func(a, b place) int {
-			return cmp.Or(
-				cmp.Compare(a.table.number, b.table.number),
-				cmp.Compare(a.number, b.number),
-				cmp.Compare(a.key.hi, b.key.hi),
-				cmp.Compare(a.key.lo, b.key.lo),
-			)
-		})
+	m := s.clock.read(wall)
+	for i := range places {
+		places[i].read = m
+		// Rules come in the order in which their tables were made, so that there
+		// is seldom anything to move.
+		for j := i; j > 0 && places[j].before(&places[j-1]); j-- {
+			places[j], places[j-1] = places[j-1], places[j]
+		}
 	}
 	return true
+}
+
+// hits are what op asks for.
+func (s *Store) hits(op *store.Op) window.Hits {
+	h := window.Hits{N: max(op.N, 0)}
+	if op.Limit.Measure == window.Distinct {
+		h.Member = maphash.Bytes(s.seeds.member, op.Member)
+	}
+	return h
+}
+
+// before is the order in which places are locked: by table, and by hash, the
+// highest byte of which chooses the shard.
+func (p *place) before(q *place) bool {
+	if p.table != q.table {
+		return p.table.number < q.table.number
+	}
+	if m, n := p.key.shard(len(p.table.shards)), q.key.shard(len(p.table.shards)); m != n {
+		return m < n
+	}
+	return p.key < q.key
 }
 
 // repeated says whether two of the ordered places are the same.
@@ -144,16 +146,6 @@ func unlock(places []place) {
 	}
 }
 
-// date sets the instant of each op, once its place is locked: a key of theirs
-// may have expired and been reclaimed while the call waited for the locks, and
-// m is then too early for what it forgot.
-func (s *Store) date(m moment, places []place) {
-	m = s.clock.floored(m)
-	for i := range places {
-		places[i].now = m.of(places[i].op.Limit)
-	}
-}
-
 // dead says whether a table was dropped before its places were locked.
 func dead(places []place) bool {
 	for i := range places {
@@ -164,30 +156,18 @@ func dead(places []place) bool {
 	return false
 }
 
-// reserve counts a key for each op that may add one, and returns the indexes of
-// the ops for which there is no room; nil when there is room for all.
+// reserve dates the ops, and counts a key for each that may add one. It returns
+// the indexes of those for which there is no room; nil when there is room for
+// all.
 func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
-	if verb != store.Take && verb != store.Record {
-		return nil
-	}
 	for i := range places {
 		p := &places[i]
-		if p.hits.N == 0 {
+		p.date(&s.clock)
+		if !adds(verb) {
 			continue
 		}
-		g, _, ok := p.shard.find(p.key)
-		if ok {
-			continue
-		}
-		most := p.op.Space.MaxKeys
-		if most == 0 {
-			most = store.DefaultMaxKeys
-		}
-		p.reserved = p.table.reserve(most) || p.table.reclaim(p.shard, g, p.expiry) && p.table.reserve(most)
-		if !p.reserved {
+		if p.find(); !p.reserve(s, p.op.Space.MaxKeys) {
 			full = append(full, p.index)
-			p.table.full.Add(1)
-			s.full.Add(1)
 		}
 	}
 	if full != nil {
@@ -196,24 +176,12 @@ func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 	return full
 }
 
-// reclaim looks for expired keys in a full table: in the segment g of the shard
-// that is locked, and a few elsewhere.
-func (t *table) reclaim(sh *shard, g *segment, e expiry) bool {
-	n := 0
-	if g != nil && g.earliest <= e.horizon {
-		n = sh.reclaim(g, e)
-		t.keys.Add(int64(-n))
-	}
-	return n+t.sweepAround(sweptFull, e) > 0
-}
+// adds says whether verb can make a key.
+func adds(verb store.Verb) bool { return verb == store.Take || verb == store.Record }
 
-// release gives back what was reserved and not used.
 func release(places []place) {
 	for i := range places {
-		if p := &places[i]; p.reserved {
-			p.table.keys.Add(-1)
-			p.reserved = false
-		}
+		places[i].release()
 	}
 }
 
@@ -225,16 +193,24 @@ func outage(full []int) error {
 	return &store.OutageError{Ops: full, Err: store.ErrFull}
 }
 
-// tend reclaims a few expired keys in the shards of the call, and says whether
-// it is time to sweep somewhere else too.
-func (s *Store) tend(places []place) (away bool) {
+// tend reclaims a few expired keys in the shards of the call when it is time
+// to, and says whether it is time to sweep somewhere else too.
+func (s *Store) tend(places []place) (due bool) {
 	release(places)
 	for i := range places {
-		if p := &places[i]; first(places, i) {
-			p.table.sweep(p.shard, swept, p.expiry)
-			p.shard.calls++
-			away = away || p.shard.calls%awayEvery == 0
+		if first(places, i) && places[i].tend(&s.clock) {
+			due = true
 		}
 	}
-	return away
+	return due
+}
+
+// tend does so for one shard.
+func (p *place) tend(c *clock) (due bool) {
+	p.shard.calls++
+	if p.shard.calls%tendEvery != 0 {
+		return false
+	}
+	p.table.sweep(p.shard, swept, c.expiry(p.read, p.table))
+	return true
 }

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -17,7 +18,7 @@ import (
 type Store struct {
 	clock  clock
 	shards int // of each table
-	seeds  struct{ hi, lo, member maphash.Seed }
+	seeds  struct{ key, member maphash.Seed }
 
 	closed atomic.Bool
 	full   atomic.Int64
@@ -54,10 +55,9 @@ func WithShards(n int) Option {
 // New makes an empty store.
 func New(opts ...Option) *Store {
 	s := &Store{shards: powerOfTwo(min(max(4*runtime.GOMAXPROCS(0), 8), 256))}
-	s.clock.tell = machine()
-	s.seeds.hi, s.seeds.lo, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()
+	s.clock.start = time.Now()
+	s.seeds.key, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed()
 	s.tables.byID = make(map[string]*table)
-	s.tables.index()
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -68,10 +68,6 @@ func New(opts ...Option) *Store {
 // powerOfTwo is the smallest power of two that is n or more.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
 
-func (s *Store) fingerprint(key []byte) fingerprint {
-	return fingerprint{maphash.Bytes(s.seeds.hi, key), maphash.Bytes(s.seeds.lo, key)}
-}
-
 // Peek returns a copy of the state of op's key, empty when there is none, and
 // the instant that op's limit would be asked at.
 func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
@@ -81,7 +77,7 @@ func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.In
 			state = append(state, g.state(i)...)
 		}
 	})
-	return state, s.clock.read().of(op.Limit), err
+	return state, s.clock.read(true).of(onWall(op.Limit)), err
 }
 
 // Forget drops the state of op's key.
@@ -105,16 +101,13 @@ func (s *Store) visit(ctx context.Context, op *store.Op, see func(*table, *shard
 		return nil
 	}
 	f := s.fingerprint(op.Key)
-	if sh := t.shards[s.shardOf(f)].Load(); sh != nil {
+	if sh := t.shards[f.shard(s.shards)].Load(); sh != nil {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
 		see(t, sh, f)
 	}
 	return nil
 }
-
-// shardOf is the number of the shard that f is in.
-func (s *Store) shardOf(f fingerprint) int { return int(f.hi>>56) & (s.shards - 1) }
 
 func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
@@ -130,7 +123,9 @@ func (s *Store) Close() error {
 	ts := &s.tables
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	for _, t := range ts.order {
+		t.dead.Store(true)
+	}
 	ts.closed, ts.byID, ts.order = true, nil, nil
-	ts.index()
 	return nil
 }

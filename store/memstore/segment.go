@@ -21,26 +21,28 @@ const (
 	forever = window.Instant(math.MaxInt64)
 )
 
-// fingerprint stands for a key: two hashes of it, keyed apart.
-type fingerprint struct{ hi, lo uint64 }
-
 // slot says where the state of one key is. A slot without capacity is free.
 type slot struct {
-	fingerprint
+	key      fingerprint
 	off      uint32 // in the segment's words
 	len, cap uint16 // of the state and of its block, in words
 }
 
 // segment is a small hash table of its own: slots probed linearly, and an
 // arena that the states' blocks are cut from. A block that is too small is left
-// behind as garbage for a larger one; when the arena is used up, the segment is
-// rebuilt without the garbage.
+// behind for another state; when the arena is used up, the segment is rebuilt
+// without what nothing uses.
 type segment struct {
 	slots []slot
 	words []uint64 // len is what is used
 	keys  int
 	live  int   // words in blocks that slots point to
 	depth uint8 // bits of the hash that all keys here share
+
+	// left are the blocks of each size that were left behind: one more than
+	// where the first one starts, which holds the same for the next one; 0 ends
+	// the list. Larger ones wait for the segment to be rebuilt.
+	left [9]uint32
 
 	// hand is the next slot to sweep. No key expires before earliest; pass is
 	// what earliest will be when the hand has been around.
@@ -57,6 +59,7 @@ func newSegment(depth uint8, keys, words int) *segment {
 // allocate gives g empty slots for keys and an arena for words.
 func (g *segment) allocate(keys, words int) {
 	g.slots, g.words, g.keys, g.live = nil, nil, 0, 0
+	clear(g.left[:])
 	g.hand, g.earliest, g.pass = 0, forever, forever
 	if keys == 0 {
 		return
@@ -74,26 +77,20 @@ func (g *segment) room() int { return len(g.slots) * 13 / 16 }
 func (g *segment) bytes() int64 { return int64(len(g.slots))*slotBytes + int64(cap(g.words))*8 }
 
 const (
-	slotBytes    = 24
-	segmentBytes = 112
+	slotBytes    = 16
+	segmentBytes = 144
 )
-
-// home is the slot where the search for f begins.
-func (g *segment) home(f fingerprint) int {
-	hi, _ := bits.Mul64(f.lo, uint64(len(g.slots)))
-	return int(hi)
-}
 
 // find is the slot of f, or the free slot where it would go.
 func (g *segment) find(f fingerprint) (int, bool) {
 	if len(g.slots) == 0 {
 		return 0, false
 	}
-	for i := g.home(f); ; i = g.next(i) {
+	for i := f.slot(len(g.slots)); ; i = g.next(i) {
 		switch s := &g.slots[i]; {
 		case s.cap == 0:
 			return i, false
-		case s.fingerprint == f:
+		case s.key == f:
 			return i, true
 		}
 	}
@@ -113,24 +110,59 @@ func (g *segment) state(i int) window.State {
 	return g.words[s.off:end:end][:s.len]
 }
 
-// fits says whether a key with a block of words can be added.
-func (g *segment) fits(words int) bool {
-	return g.keys < g.room() && len(g.words)+words <= cap(g.words)
-}
-
-// place writes s, of the key f, to a new block. The slot i is where find said;
-// g has room.
-func (g *segment) place(i int, f fingerprint, s window.State) {
-	off, size := len(g.words), class(len(s))
-	if old := &g.slots[i]; old.cap == 0 {
+// put makes s the state of the key f, whose slot i is where find said. It is
+// false when there is no room.
+func (g *segment) put(i int, f fingerprint, s window.State) bool {
+	if len(g.slots) == 0 {
+		return false
+	}
+	at := &g.slots[i]
+	if len(s) <= int(at.cap) {
+		at.len = uint16(len(s))
+		copy(g.state(i), s)
+		return true
+	}
+	if at.cap == 0 && g.keys >= g.room() {
+		return false
+	}
+	size := class(len(s))
+	off, ok := g.block(size)
+	if !ok {
+		return false
+	}
+	if at.cap == 0 {
 		g.keys++
 	} else {
-		g.live -= int(old.cap)
+		g.drop(*at)
 	}
 	g.live += size
-	g.words = g.words[:off+size]
 	copy(g.words[off:], s)
-	g.slots[i] = slot{f, uint32(off), uint16(len(s)), uint16(size)}
+	*at = slot{f, uint32(off), uint16(len(s)), uint16(size)}
+	return true
+}
+
+// block is a block of size words, one that was left behind if there is one.
+func (g *segment) block(size int) (off int, ok bool) {
+	if size < len(g.left) && g.left[size] > 0 {
+		off = int(g.left[size]) - 1
+		g.left[size] = uint32(g.words[off])
+		return off, true
+	}
+	off = len(g.words)
+	if off+size > cap(g.words) {
+		return 0, false
+	}
+	g.words = g.words[:off+size]
+	return off, true
+}
+
+// drop leaves the block of s behind.
+func (g *segment) drop(s slot) {
+	g.live -= int(s.cap)
+	if int(s.cap) < len(g.left) {
+		g.words[s.off] = uint64(g.left[s.cap])
+		g.left[s.cap] = s.off + 1
+	}
 }
 
 // note remembers when a key expires.
@@ -142,9 +174,9 @@ func (g *segment) note(expires window.Instant) {
 // remove frees slot i, and moves back what stands behind it because of it.
 func (g *segment) remove(i int) {
 	g.keys--
-	g.live -= int(g.slots[i].cap)
+	g.drop(g.slots[i])
 	for j := g.next(i); g.slots[j].cap > 0; j = g.next(j) {
-		if home := g.home(g.slots[j].fingerprint); g.distance(home, j) >= g.distance(i, j) {
+		if home := g.slots[j].key.slot(len(g.slots)); g.distance(home, j) >= g.distance(i, j) {
 			g.slots[i] = g.slots[j]
 			i = j
 		}

@@ -25,47 +25,20 @@ type shard struct {
 	scratch [8]uint64 // to work on small states where their block is too small
 }
 
-// entry is the directory entry of f. The highest byte chose the shard.
-func (sh *shard) entry(f fingerprint) int { return int(f.hi << 8 >> (64 - sh.depth)) }
-
 // find is the segment and the slot of f; g is nil when there is none.
 func (sh *shard) find(f fingerprint) (g *segment, i int, ok bool) {
 	if len(sh.dir) == 0 {
 		return nil, 0, false
 	}
-	g = sh.dir[sh.entry(f)]
+	g = sh.dir[f.prefix(sh.depth)]
 	i, ok = g.find(f)
 	return g, i, ok
 }
 
-// put makes s the state of f; it does not overlap the arena. It says by how
-// many the number of keys changed, which those count in that were reclaimed to
-// make room.
-func (sh *shard) put(f fingerprint, s window.State, expires window.Instant, e expiry) (change int) {
-	before := sh.keys
-	if len(sh.dir) == 0 {
-		sh.dir, sh.depth, sh.hand = []*segment{newSegment(0, 0, 0)}, 0, 0
-		sh.bytes = segmentBytes + 8
-	}
-	for {
-		g := sh.dir[sh.entry(f)]
-		i, ok := g.find(f)
-		switch size := class(len(s)); {
-		case ok && len(s) <= int(g.slots[i].cap):
-			g.slots[i].len = uint16(len(s))
-			copy(g.state(i), s)
-		case g.fits(size):
-			g.place(i, f, s)
-			if !ok {
-				sh.keys++
-			}
-		default:
-			sh.makeRoom(f, size, e)
-			continue
-		}
-		g.note(expires)
-		return sh.keys - before
-	}
+// begin gives an empty shard its first segment.
+func (sh *shard) begin() {
+	sh.dir, sh.depth, sh.hand = []*segment{newSegment(0, 0, 0)}, 0, 0
+	sh.bytes = segmentBytes + 8
 }
 
 // remove drops the key in slot i of g.
@@ -86,10 +59,10 @@ func (n *tally) add(s *slot) {
 // makeRoom reclaims what has expired in the segment of f and then, as needed,
 // rebuilds or splits it, so that a key with a block of words may fit.
 func (sh *shard) makeRoom(f fingerprint, words int, e expiry) {
-	g := sh.dir[sh.entry(f)]
+	g := sh.dir[f.prefix(sh.depth)]
 	n, earliest := sh.purge(g, e)
 	const full = maxSlots * 13 / 16
-	if g.depth < 40 && (n.keys >= full || n.words+words > maxLive && n.keys >= manyKeys) {
+	if g.depth < maxDepth && (n.keys >= full || n.words+words > maxLive && n.keys >= manyKeys) {
 		sh.split(g, f, e)
 		return
 	}
@@ -146,9 +119,9 @@ func (sh *shard) refill(g *segment, keys, words int) {
 
 // adopt copies the key in slot i of old, which g does not have.
 func (g *segment) adopt(old *segment, i int) {
-	f := old.slots[i].fingerprint
+	f := old.slots[i].key
 	at, _ := g.find(f)
-	g.place(at, f, old.state(i))
+	g.put(at, f, old.state(i))
 }
 
 // split shares the keys of g, which f belongs to, among two segments.
@@ -157,10 +130,10 @@ func (sh *shard) split(g *segment, f fingerprint, e expiry) {
 		sh.double()
 	}
 	var n [2]tally
-	half := func(f fingerprint) int { return int(f.hi<<8>>(63-g.depth)) & 1 }
+	half := func(f fingerprint) int { return f.prefix(g.depth+1) & 1 }
 	for i := range g.slots {
 		if s := &g.slots[i]; s.cap > 0 {
-			n[half(s.fingerprint)].add(s)
+			n[half(s.key)].add(s)
 		}
 	}
 	var to [2]*segment
@@ -171,14 +144,14 @@ func (sh *shard) split(g *segment, f fingerprint, e expiry) {
 	sh.bytes -= segmentBytes + g.bytes()
 	for i := range g.slots {
 		if s := &g.slots[i]; s.cap > 0 {
-			k := half(s.fingerprint)
+			k := half(s.key)
 			to[k].adopt(g, i)
 			to[k].note(e.limit.Expires(g.state(i)))
 		}
 	}
 	// The entries of g are those that share its first depth bits.
 	span := 1 << (sh.depth - g.depth)
-	first := sh.entry(f) &^ (span - 1)
+	first := f.prefix(sh.depth) &^ (span - 1)
 	for i := range span {
 		sh.dir[first+i] = to[i*2/span]
 	}

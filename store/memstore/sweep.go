@@ -6,13 +6,13 @@ package memstore
 // at than n, it stops after one round. It holds no lock for longer than it takes
 // to look at a thousand slots.
 func (s *Store) Sweep(n int) (reclaimed int) {
-	m := s.clock.read()
+	m := s.clock.read(true)
 	for steps := s.tables.round(); n > 0 && steps > 0; steps-- {
 		t, sh := s.tables.next(m.steady)
 		if sh == nil {
 			continue
 		}
-		e := s.clock.expiry(m, t.limit.Load())
+		e := s.clock.expiry(m, t)
 		passed, entries := 0, 1
 		for n > 0 && passed <= entries {
 			sh.mu.Lock()
@@ -30,13 +30,14 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 }
 
 // sweepNext looks at n slots at most of the shard whose turn it is.
-func (s *Store) sweepNext(m moment, n int) {
+func (s *Store) sweepNext(n int) {
+	m := s.clock.read(true)
 	t, sh := s.tables.next(m.steady)
 	if sh == nil || !sh.mu.TryLock() {
 		return
 	}
 	defer sh.mu.Unlock()
-	t.sweep(sh, n, s.clock.expiry(m, t.limit.Load()))
+	t.sweep(sh, n, s.clock.expiry(m, t))
 }
 
 // walk is what a sweep did.
@@ -165,4 +166,15 @@ func (sh *shard) merge(first, span int) bool {
 		sh.dir[pair+i] = to
 	}
 	return true
+}
+
+// reclaim looks for expired keys in a full table: in the segment g of the shard
+// that is locked, and a few elsewhere.
+func (t *table) reclaim(sh *shard, g *segment, e expiry) bool {
+	n := 0
+	if g != nil && g.earliest <= e.horizon {
+		n = sh.reclaim(g, e)
+		t.keys.Add(int64(-n))
+	}
+	return n+t.sweepAround(sweptFull, e) > 0
 }

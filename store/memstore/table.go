@@ -12,7 +12,9 @@ import (
 // table holds the keys of one space, shared among shards by hash. Shards are
 // made when they are first needed.
 type table struct {
+	tables *tables
 	id     string
+	onWall bool   // the space's limits need the time of day
 	number uint64 // tables are locked in the order of their numbers
 	shards []atomic.Pointer[shard]
 
@@ -30,7 +32,6 @@ type table struct {
 	dead atomic.Bool
 
 	// Guarded by tables.mu.
-	space     *store.Space // the one that was seen last
 	idleSince window.Instant
 	hand      int // the shard to sweep next
 }
@@ -53,26 +54,23 @@ func (t *table) reserve(most int64) bool {
 	return true
 }
 
-// tables finds the table of a space. A map by pointer, which is read without a
-// lock, spares hashing the ID; rule sets come and go, so it is made anew from
-// time to time, with one pointer a table.
+// tables finds the table of a space, by its ID; a space that was seen before
+// has it at home.
 type tables struct {
-	bySpace atomic.Pointer[map[*store.Space]*table]
-
 	mu     sync.Mutex
 	closed bool              // guarded by mu
 	byID   map[string]*table // guarded by mu
 	order  []*table          // guarded by mu; the same ones
 	hand   int               // guarded by mu; the table to sweep next
-	missed int               // guarded by mu; lookups that bySpace had no answer for
 	made   uint64            // guarded by mu; tables ever made
 }
 
-// of is the table of op's space, or nil when the store is closed.
-func (ts *tables) of(op *store.Op, shards int) *table {
-	t := (*ts.bySpace.Load())[op.Space]
-	if t == nil || t.dead.Load() {
-		if t = ts.lookup(op, shards); t == nil {
+// of is the table of space, or nil when the store is closed. The space's keys
+// are under limits of l's kind.
+func (ts *tables) of(space *store.Space, l *window.Limit, shards int) *table {
+	t, ok := space.Home().(*table)
+	if !ok || t.tables != ts || t.dead.Load() {
+		if t = ts.lookup(space, l, shards); t == nil {
 			return nil
 		}
 	}
@@ -82,42 +80,28 @@ func (ts *tables) of(op *store.Op, shards int) *table {
 	return t
 }
 
-func (ts *tables) lookup(op *store.Op, shards int) *table {
+func (ts *tables) lookup(space *store.Space, l *window.Limit, shards int) *table {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.closed {
 		return nil
 	}
-	t := ts.byID[op.Space.ID]
+	t := ts.byID[space.ID]
 	if t == nil {
 		ts.made++
-		t = &table{id: op.Space.ID, number: ts.made, shards: make([]atomic.Pointer[shard], shards)}
+		t = &table{
+			tables: ts, id: space.ID, number: ts.made,
+			onWall: onWall(l), shards: make([]atomic.Pointer[shard], shards),
+		}
 		ts.byID[t.id] = t
 		ts.order = append(ts.order, t)
 	}
-	t.space = op.Space
-	if l := t.limit.Load(); l == nil || *l != *op.Limit {
-		limit := *op.Limit
+	if known := t.limit.Load(); known == nil || *known != *l {
+		limit := *l
 		t.limit.Store(&limit)
 	}
-	ts.miss()
+	space.SetHome(t)
 	return t
-}
-
-// miss makes bySpace anew when it has been out of date often enough.
-func (ts *tables) miss() {
-	if ts.missed++; ts.missed >= max(64, len(ts.order)/2) {
-		ts.index()
-	}
-}
-
-func (ts *tables) index() {
-	spaces := make(map[*store.Space]*table, len(ts.order))
-	for _, t := range ts.order {
-		spaces[t.space] = t
-	}
-	ts.bySpace.Store(&spaces)
-	ts.missed = 0
 }
 
 // existing is the table with the ID, or nil.
@@ -189,6 +173,5 @@ func (ts *tables) drop(i int) bool {
 	last := len(ts.order) - 1
 	ts.order[i], ts.order[last] = ts.order[last], nil
 	ts.order = ts.order[:last]
-	ts.miss()
 	return true
 }
