@@ -94,7 +94,8 @@ func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) err
 	}
 	c := e.calls.Get().(*call)
 	err := c.run(ctx, e, verb, r, d)
-	c.free(e)
+	c.reset()
+	e.calls.Put(c)
 	if err == nil && e.observer != nil {
 		e.observer.Decided(verb, d, time.Since(began))
 	}
