@@ -11,9 +11,6 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// maxDictWarnings is how many odd lines of one dict are shown.
-const maxDictWarnings = 10
-
 // readDict reads one line of [dicts], `name : path`, and the dict.
 func (p *pass) readDict(s piece) {
 	name, path, ok := s.cut(":")
@@ -60,58 +57,79 @@ func (p *pass) readDict(s piece) {
 func (p *pass) items(text, file string) []string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	items := make([]string, 0, strings.Count(text, "\n")+1)
-	blocks, wrong := 0, 0
+	blocks := p.oddLines(file, 1)
+	wrong := p.oddLines(file, 10)
 	for number, line := range splitLines(text) {
 		item := strings.TrimSpace(line)
 		if item == "" {
 			continue
 		}
-		note := func(format string, args ...any) {
-			source := string([]rune(line))
-			p.warnings = append(p.warnings, Fault{
-				File: file, Line: number, Column: 1 + len([]rune(line[:strings.Index(line, item)])),
-				Problem: fmt.Sprintf(format, args...), Source: source,
-			})
-		}
 		if severalAddresses(item) {
 			if _, err := rule.Address(item); err != nil {
-				if wrong++; wrong <= maxDictWarnings {
-					note("%v; koala compared the line as text, weir leaves it out", err)
-				}
+				wrong.add(number, line, "%v; koala compared the line as text, weir leaves it out", err)
 				continue
 			}
-			if blocks++; blocks == 1 {
-				note("koala compared %q as text, so that no address was in it; weir takes it, and lines like it, for the addresses", item)
-			}
+			blocks.add(number, line, "koala compared %q as text, so that no address was in it; weir takes it for the addresses", item)
 		}
 		items = append(items, item)
 	}
+	blocks.more()
+	wrong.more()
 	return items
+}
+
+// oddLines are warnings about lines of a dict file that are odd in one way.
+type oddLines struct {
+	pass *pass
+	file string
+	most int // are shown
+	seen int
+	last int // which of the warnings
+}
+
+func (p *pass) oddLines(file string, most int) oddLines {
+	return oddLines{pass: p, file: file, most: most}
+}
+
+func (o *oddLines) add(number int, line, format string, args ...any) {
+	if o.seen++; o.seen > o.most {
+		return
+	}
+	here := pass{name: o.file, here: entry{number: number, text: line}}
+	o.last = len(o.pass.warnings)
+	o.pass.warnings = append(o.pass.warnings, here.note(here.here.piece(), format, args...))
+}
+
+// more tells how many lines were not shown.
+func (o *oddLines) more() {
+	if more := o.seen - o.most; more > 0 {
+		o.pass.warnings[o.last].Problem += fmt.Sprintf(" (and %d more lines like it)", more)
+	}
 }
 
 // severalAddresses says whether text is meant as more than one IP address: a
 // CIDR block, a range, or an IPv4 address with a *.
 func severalAddresses(text string) bool {
-	i := strings.IndexAny(text, "/-*")
+	if strings.IndexByte(text, '*') >= 0 {
+		return dotted(text, "0123456789.*")
+	}
+	i := strings.IndexAny(text, "/-")
 	if i < 0 {
 		return false
 	}
-	if strings.IndexByte(text, '*') >= 0 {
-		return wildcard(text)
-	}
 	head, tail := strings.TrimSpace(text[:i]), strings.TrimSpace(text[i+1:])
-	if !isAddress(head) {
-		return false
-	}
 	if text[i] == '/' {
-		return tail != "" && strings.Trim(tail, "0123456789") == ""
+		return isAddress(head) && tail != "" && strings.Trim(tail, "0123456789") == ""
 	}
-	return isAddress(tail)
+	return meantAsAddress(head) && meantAsAddress(tail)
 }
 
-// wildcard says whether text is four numbers or *, with dots between.
-func wildcard(text string) bool {
-	return strings.Count(text, ".") == 3 && strings.Trim(text, "0123456789.*") == ""
+// meantAsAddress says whether text is an address, or one like 10.0.0.256.
+func meantAsAddress(text string) bool { return isAddress(text) || dotted(text, "0123456789.") }
+
+// dotted says whether text is four parts of some signs, with dots between.
+func dotted(text, signs string) bool {
+	return strings.Count(text, ".") == 3 && strings.Trim(text, signs) == ""
 }
 
 func isAddress(text string) bool {

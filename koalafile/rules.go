@@ -162,8 +162,8 @@ func (p *pass) limit(r *rule.Rule, method, values piece, v map[string]setting) {
 		r.Window = window.Sliding(length)
 		r.Window.Precision = int(min(r.Quota.Value, exact))
 		r.Feedback = p.feedback(v)
-		p.warn(method, "koala's leak let %d pass in %d s, and more in the second of the edge; weir lets exactly %d pass",
-			r.Quota.Value+1, seconds, r.Quota.Value)
+		p.warn(method, "koala's leak let %d pass in %d s, and more in the second of the edge; weir lets %s pass",
+			r.Quota.Value+1, seconds, admitted(r.Quota.Value))
 		p.warn(method, "koala passed over leak rules in multi/browse and browse_complete; weir does not")
 		p.unused(v, "base")
 		return
@@ -188,6 +188,15 @@ func (p *pass) limit(r *rule.Rule, method, values piece, v map[string]setting) {
 		p.warn(v["time"].at, "koala's day was that of the machine's zone; weir's is that of Shanghai on any machine")
 	}
 	r.Window = natural
+}
+
+// admitted is how many a leak rule lets pass, in words.
+func admitted(count int64) string {
+	if count <= exact {
+		return fmt.Sprintf("exactly %d", count)
+	}
+	group := (count + exact - 1) / exact // hits that age together
+	return fmt.Sprintf("at most %d, and at least %d,", count, count-group+1)
 }
 
 // number is a setting that must be there, 1 to most; 1 in place of one that is

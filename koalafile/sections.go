@@ -50,7 +50,7 @@ func (p *pass) sections(src []byte) map[section][]entry {
 		case known:
 			in, seen[head] = head, number
 			if in < last {
-				p.warn(s, "koala reads [dicts], [rules] and [result] in this order only, and took the file for one without rules; weir reads them in any order")
+				p.warn(s, "koala wanted [dicts], [rules] and [result] in this order, and found no rules when [result] came first; weir reads them in any")
 			}
 			last = max(last, in)
 		case s.text[0] == '[' && strings.IndexByte(s.text, ']') == len(s.text)-1:

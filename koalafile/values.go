@@ -67,8 +67,12 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 		if from, to, ok := e.cut("-"); ok {
 			pattern = from.trim().text + "-" + to.trim().text
 		}
+		if !isAddress(pattern) && !severalAddresses(pattern) {
+			p.fault(e, "%q is not an address, like the others: want rules of their own for addresses and for other values", e.text)
+			continue
+		}
 		if _, err := rule.Address(pattern); err != nil {
-			p.fault(e, "%v; addresses stand apart from other values, in a rule of their own", err)
+			p.fault(e, "%v", err)
 			continue
 		}
 		patterns = append(patterns, pattern)
