@@ -1,0 +1,86 @@
+package koalaapi
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/weirhq/weir"
+)
+
+// browse asks whether an action may happen. With `_writeThrough=yes` it is
+// counted in the same step, when it may.
+func (a *API) browse(x *exchange, r *http.Request) reply {
+	t := a.table()
+	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, &x.decision); err != nil {
+		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
+	}
+	a.count(t, &x.decision, false)
+	return reply{body: t.answer(a, &x.decision)}
+}
+
+func verbOf(x *exchange) weir.Verb {
+	if x.parameter("_writeThrough") == "yes" {
+		return weir.Take
+	}
+	return weir.Check
+}
+
+// complete is browse that tells every rule that is over, not the first alone.
+func (a *API) complete(x *exchange, r *http.Request) reply {
+	t := a.table()
+	d := &x.decision
+	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, d); err != nil {
+		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
+	}
+	a.count(t, d, true)
+	out := append(x.out[:0], '[')
+	t.visit(d, func(i int, over bool) bool {
+		if over {
+			out = append(append(out, t.lines[i].row...), ',')
+		}
+		return true
+	})
+	switch {
+	case len(out) > 1:
+		out = out[:len(out)-1] // the last comma
+	case d.Allowed:
+		out = append(out, t.none...)
+	default: // the rules that deny were swapped meanwhile, or a store is out of reach
+		out = append(out, t.answer(a, d)...)
+	}
+	x.out = append(out, ']')
+	return reply{body: x.out}
+}
+
+// update counts an action that has happened.
+func (a *API) update(x *exchange, r *http.Request) reply {
+	return a.write(x, r, weir.Record)
+}
+
+// feedback gives back what rules state for `erase1` or `erase2`; koala takes
+// any other word for erase1.
+func (a *API) feedback(x *exchange, r *http.Request) reply {
+	x.request.Feedback = "erase1"
+	if x.parameter("_feedbackType") == "erase2" {
+		x.request.Feedback = "erase2"
+	}
+	return a.write(x, r, weir.Refund)
+}
+
+func (a *API) write(x *exchange, r *http.Request, verb weir.Verb) reply {
+	if err := a.engine.Do(r.Context(), verb, &x.request, &x.decision); err != nil {
+		return reply{statusOf(err), problem(x.out, `{"err_no":-1, "err_msg":`, err.Error())}
+	}
+	return reply{body: written}
+}
+
+var written = []byte(`{"err_no":0, "err_msg":"OK"}`)
+
+// statusOf is the status for a request that could not be decided.
+func statusOf(err error) int {
+	var input *weir.InputError
+	if errors.As(err, &input) {
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
