@@ -27,6 +27,12 @@ rules:
   - {name: posts, per: [user], limit: 5, window: 1h, feedback: {solved: 1}}
   - {name: teams, per: [team], window: 1h}
 `)
+	takesNothing(t, `
+rules:
+  - {name: first, per: [user], limit: 500, window: 1h}
+  - {name: staff, when: {action: post}, then: allow, rest: count}
+  - {name: posts, per: [user], limit: 5, window: 1h}
+`)
 }
 
 func takesNothing(t *testing.T, rules string) {

@@ -28,6 +28,7 @@ type call struct {
 	denied   int   // index of the first rule whose outage policy denied, or -1
 	outage   bool  // some op was answered by its outage policy
 	local    local // what this process's memory answers in the store's place
+	rest     *call // rules behind a verdict, when they wait for those before; else without ops, or nil
 }
 
 func (c *call) run(ctx context.Context, e *Engine, verb store.Verb, r *Request, d *Decision) error {
@@ -43,12 +44,16 @@ func (c *call) run(ctx context.Context, e *Engine, verb store.Verb, r *Request, 
 	if err := c.ask(ctx, e); err != nil {
 		return err
 	}
+	c.askRest(e)
 	c.answer(d)
 	return nil
 }
 
 // reset drops what points into the request, so that the pool keeps none of it.
 func (c *call) reset() {
+	if c.rest != nil {
+		c.rest.reset()
+	}
 	clear(c.values)
 	clear(c.ops)
 	c.local.reset()
@@ -109,7 +114,8 @@ func (c *call) build() error {
 			return err
 		}
 		if c.verdict >= 0 {
-			c.follow(&op)
+			c.follow(op, i)
+			continue
 		}
 		c.ops = append(c.ops, op)
 		c.of = append(c.of, i)
@@ -117,20 +123,11 @@ func (c *call) build() error {
 	return nil
 }
 
-// follow makes op, of a rule behind a verdict, count as a counter does, and
-// nothing in a take that the verdict denies.
-func (c *call) follow(op *store.Op) {
-	op.Role, op.CountDenied = store.Always, false
-	if c.verb == store.Take && !c.rules.Allows(c.verdict) {
-		op.N = 0
-	}
-}
-
 // veto has a verdict that denies a take join its ops, where others decide
 // beside it: as one that never fits, so that they say what they would have
 // answered, and count nothing.
 func (c *call) veto() {
-	first := slices.IndexFunc(c.ops, func(op store.Op) bool { return op.Role == store.Enforce && op.N > 0 })
+	first := slices.IndexFunc(c.ops, limits)
 	if c.verb != store.Take || !c.refused() || first < 0 {
 		return
 	}

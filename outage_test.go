@@ -203,8 +203,9 @@ func TestOutageBehindAVerdict(t *testing.T) {
 	}
 }
 
-// A limit before a verdict that nobody can answer denies by its policy; the
-// rules behind count as counters do.
+// A limit before a verdict that nobody can answer denies by its policy, and
+// the rules behind count nothing. When it is they that nobody can answer, what
+// the limits before have admitted stays admitted.
 func TestOutageBeforeAVerdict(t *testing.T) {
 	t.Parallel()
 	e, s := shakyEngine(t, `rules:
@@ -212,7 +213,11 @@ func TestOutageBeforeAVerdict(t *testing.T) {
   - {name: staff, when: {user: ann}, then: allow, rest: count}
   - {name: up, per: [user], limit: 5, window: 1h}`)
 	s.out["out"] = true
-	if d := takes(t, e, "user", "ann"); d.Allowed || d.Rule != "out" || counts(d) != "up 1/5 " {
-		t.Errorf("got allowed %v by %q, %s, want denied by out, up 1/5", d.Allowed, d.Rule, counts(d))
+	if d := takes(t, e, "user", "ann"); d.Allowed || d.Rule != "out" || counts(d) != "up 0/5 " {
+		t.Errorf("got allowed %v by %q, %s, want denied by out, up 0/5", d.Allowed, d.Rule, counts(d))
+	}
+	s.out["out"], s.out["up"] = false, true
+	if d := takes(t, e, "user", "ann"); !d.Allowed || !d.Degraded || counts(d) != "out 1/5 up 1/2 " {
+		t.Errorf("got allowed %v, degraded %v, %s, want true, true, out 1/5 up 1/2", d.Allowed, d.Degraded, counts(d))
 	}
 }

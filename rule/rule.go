@@ -115,8 +115,7 @@ type Rest uint8
 const (
 	RestSkip Rest = iota // they do not match
 	// RestCount has them match and decide nothing. A record counts in them, and
-	// a take that the verdict lets pass: as in counters, whatever a limit
-	// before the verdict says, and past their own quotas.
+	// so does a take that is allowed, past their quotas too.
 	RestCount
 )
 
