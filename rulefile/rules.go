@@ -8,7 +8,7 @@ import (
 )
 
 var ruleKeys = []string{
-	"name", "when", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once",
+	"name", "when", "trim", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once",
 	"then", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone",
 }
 
@@ -51,6 +51,14 @@ func (p *pass) readRule(n *node) rule.Rule {
 		OnOutage:    rule.Outage(p.choice(f["on_outage"], outages)),
 		CountDenied: p.yes(f["count_denied"]),
 		MaxKeys:     p.whole(f["max_keys"], 1, window.MaxHits),
+	}
+	if trim := f["trim"]; p.yes(trim) {
+		if len(r.When) == 0 {
+			p.fault(trim, "trim is for the attributes under when, and there are none")
+		}
+		for i := range r.When {
+			r.When[i].Trim = true
+		}
 	}
 	sum, distinct := f["sum"], f["distinct"]
 	switch {

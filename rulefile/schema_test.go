@@ -84,6 +84,7 @@ func TestSchemaRefusesWhatDoesNotParse(t *testing.T) {
 		{"no name", "rules: [{limit: 5, window: 1h}]"},
 		{"unknown key in a rule", inRule("limt: 5")},
 		{"when is text", inRule("when: post")},
+		{"trim is a list", inRule("when: {a: b}\n    trim: [a]")},
 		{"empty value", inRule(`when: {user: ""}`)},
 		{"null value", inRule("when: {user: }")},
 		{"empty list of values", inRule("when: {user: []}")},

@@ -19,8 +19,9 @@ func (w *writer) ruleTable(r *rule.Rule) table {
 		}
 	}
 	zone := w.zoneOf(r)
-	when := w.when(r.When)
+	when, trimmed := w.when(r.When)
 	add(len(when) > 0, "when", when)
+	add(trimmed, "trim", scalar("true"))
 	add(len(r.Per) > 0, "per", texts(r.Per))
 	add(r.Together != "", "together", text(r.Together))
 	if r.After != (window.After{}) {

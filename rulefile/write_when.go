@@ -9,11 +9,13 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// when is the conditions of a rule by their attributes. Several on one
-// attribute are one with all their tests.
-func (w *writer) when(conditions []rule.Condition) (t table) {
+// when is the conditions of a rule by their attributes, and whether all of
+// them trim. Several on one attribute are one with all their tests.
+func (w *writer) when(conditions []rule.Condition) (t table, trimmed bool) {
 	var names []string
+	trimmed = len(conditions) > 0
 	for _, c := range conditions {
+		trimmed = trimmed && c.Trim
 		if !slices.Contains(names, c.Attribute) {
 			names = append(names, c.Attribute)
 		}
@@ -39,12 +41,12 @@ func (w *writer) when(conditions []rule.Condition) (t table) {
 		}
 		of := w.tests(field, test)
 		v := short(of)
-		if trim {
+		if trim && !trimmed {
 			v = append(of, pair{"trim", scalar("true")})
 		}
 		t = append(t, pair{text(name), v})
 	}
-	return t
+	return t, trimmed
 }
 
 // test is a test in its shortest form.
