@@ -284,7 +284,7 @@ func ExampleEngine_Refund_feedback() {
 	e := newEngine("rules: [{name: failed-logins, per: [user], limit: 3, window: day, feedback: {succeeded: 2}}]")
 	defer e.Close()
 	for range 3 {
-		e.Take(context.Background(), request("user=ann"))
+		_, _ = e.Take(context.Background(), request("user=ann"))
 	}
 	d, _ := e.Refund(context.Background(), weir.Request{
 		Attributes: weir.Attributes("user", "ann"),
