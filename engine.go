@@ -73,7 +73,8 @@ func (e *Engine) Record(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, store.Record, &r)
 }
 
-// Refund gives the hits of an action back in every rule that matches it.
+// Refund gives the hits of an action back in every rule that matches it, or, for
+// a request with Feedback, the hits that each of them states for it.
 func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, store.Refund, &r)
 }
