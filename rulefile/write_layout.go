@@ -24,9 +24,9 @@ type (
 	}
 )
 
-// most is how many characters fit in a line; what is longer has a line for
-// each of its parts.
-const most = 120
+// most is how many characters fit in a line, such as one with a result row of
+// koala's; what is longer has a line for each of its parts.
+const most = 150
 
 func (s scalar) flow() string { return string(s) }
 

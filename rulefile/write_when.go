@@ -155,7 +155,11 @@ func (w *writer) within(field string, r rule.Range) (t table) {
 		if math.IsNaN(*bound.value) || math.IsInf(*bound.value, 0) {
 			w.cannot(field, "%s is %v, want a number", bound.key, *bound.value)
 		}
-		t = append(t, pair{bound.key, scalar(strconv.FormatFloat(*bound.value, 'f', -1, 64))})
+		digits := -1 // as few as needed
+		if *bound.value == math.Trunc(*bound.value) {
+			digits = 0
+		}
+		t = append(t, pair{bound.key, scalar(strconv.FormatFloat(*bound.value, 'f', digits, 64))})
 	}
 	if t == nil {
 		w.cannot(field, "a number without bounds: want at least one of above, from, below and to")
