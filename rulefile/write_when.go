@@ -104,10 +104,10 @@ func (w *writer) tests(field string, t rule.Test) table {
 	case rule.FormNot:
 		return table{{"not", w.test(field, f.Tests[0])}}
 	case rule.FormAll:
-		if len(f.Tests) == 0 {
-			return anything
+		if parts := w.parts(field, t); len(parts) > 0 {
+			return together(parts)
 		}
-		return w.all(field, f.Tests)
+		return anything
 	case rule.FormIn:
 		if !w.lists[f.List.Name()] {
 			w.cannot(field, "no list %q is given", f.List.Name())
@@ -124,24 +124,41 @@ func (w *writer) tests(field string, t rule.Test) table {
 
 var textTests = map[rule.FormKind]scalar{rule.FormPrefix: "prefix", rule.FormSuffix: "suffix", rule.FormPattern: "match"}
 
-// all is several tests in one table where their keys allow it.
-func (w *writer) all(field string, tests []rule.Test) table {
-	var together table
-	parts := make(list, len(tests))
+// parts are the tests that t is made of, each once.
+func (w *writer) parts(field string, t rule.Test) (parts []table) {
+	f, _ := rule.FormOf(t)
+	if f.Kind != rule.FormAll {
+		return []table{w.tests(field, t)}
+	}
+	seen := map[string]bool{}
+	for _, inner := range f.Tests {
+		for _, part := range w.parts(field, inner) {
+			if text := part.flow(); !seen[text] {
+				seen[text] = true
+				parts = append(parts, part)
+			}
+		}
+	}
+	return parts
+}
+
+// together is several tests in one table where their keys allow it.
+func together(parts []table) table {
+	var one table
+	several := make(list, len(parts))
 	apart := false
-	for i, t := range tests {
-		part := w.tests(field, t)
+	for i, part := range parts {
 		for _, p := range part {
 			stands := func(other pair) bool { return other.key == p.key }
-			apart = apart || p.key == "absent" || slices.ContainsFunc(together, stands)
+			apart = apart || p.key == "absent" || slices.ContainsFunc(one, stands)
 		}
-		together = append(together, part...)
-		parts[i] = short(part)
+		one = append(one, part...)
+		several[i] = short(part)
 	}
-	if apart && len(tests) > 1 {
-		return table{{"all", parts}}
+	if apart && len(parts) > 1 {
+		return table{{"all", several}}
 	}
-	return together
+	return one
 }
 
 func (w *writer) within(field string, r rule.Range) (t table) {
