@@ -1,0 +1,27 @@
+package rolling
+
+import "time"
+
+// A Bucket is what happened in one step of a view. Without hits, all its
+// numbers are zero.
+type Bucket[T Number] struct {
+	Start time.Time // wall clock when the window was made, plus the time since
+	Count int64
+	Sum   T
+	Min   T
+	Max   T
+}
+
+// take adds a cell's hits to b.
+func (b *Bucket[T]) take(c *cell[T]) {
+	count := c.count.Load() // first: see cell.add
+	least, most := fromWord[T](c.least.Load()), fromWord[T](c.most.Load())
+	if b.Count == 0 || below(least, b.Min) {
+		b.Min = least
+	}
+	if b.Count == 0 || above(most, b.Max) {
+		b.Max = most
+	}
+	b.Count += count
+	b.Sum += fromWord[T](c.sum.Load())
+}
