@@ -19,7 +19,11 @@ func Address(patterns ...string) (Test, error) {
 	t := address{patterns: slices.Clone(patterns)}
 	var faults []error
 	for _, p := range patterns {
-		if err := t.addresses.add(p); err != nil {
+		like, err := t.addresses.add(p)
+		if !like {
+			err = fmt.Errorf("address %q: %w", p, errNoAddress)
+		}
+		if err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -54,28 +58,29 @@ type wildcard struct{ want, mask uint32 }
 // errNoAddress says what would have been an address pattern.
 var errNoAddress = errors.New("want an address, a CIDR block, a range like 10.0.0.1-10.0.0.9 or a wildcard like 10.1.*.*")
 
-// add puts what pattern says into a. Its error wraps [errNoAddress] where the
-// pattern may well be meant as another text.
-func (a *addresses) add(pattern string) error {
+// add puts what pattern says into a. It is not like an address where nothing
+// in it is one; its error wraps [errNoAddress] where it is, and may well be
+// meant as another text all the same.
+func (a *addresses) add(pattern string) (like bool, err error) {
 	if from, ok := parseAddress(pattern); ok {
 		a.spans = append(a.spans, span{from, from})
-		return nil
+		return true, nil
 	}
 	if w, ok := parseWildcard(pattern); ok {
 		a.wildcards = append(a.wildcards, w)
-		return nil
+		return true, nil
 	}
 	if head, tail, ok := strings.Cut(pattern, "/"); ok {
 		if from, ok := parseAddress(head); ok {
-			return a.addBlock(pattern, from, tail)
+			return true, a.addBlock(pattern, from, tail)
 		}
 	}
 	if head, tail, ok := strings.Cut(pattern, "-"); ok {
 		if from, ok := parseAddress(head); ok {
-			return a.addRange(pattern, from, tail)
+			return true, a.addRange(pattern, from, tail)
 		}
 	}
-	return fmt.Errorf("address %q: %w", pattern, errNoAddress)
+	return false, nil
 }
 
 func (a *addresses) addBlock(pattern string, addr netip.Addr, tail string) error {

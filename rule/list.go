@@ -18,16 +18,17 @@ type List struct {
 // is a value, compared byte for byte. The error names each entry that is empty
 // or an impossible pattern, such as 10.0.0.0/33 or a reversed range.
 func NewList(name string, entries []string) (*List, error) {
-	l := &List{name: name, values: make(map[string]struct{})}
+	l := &List{name: name}
+	var values []string // to make the map in one piece
 	var faults []error
 	for i, e := range entries {
 		if e == "" {
 			faults = append(faults, fmt.Errorf("list %q: entry %d is empty", name, i+1))
 			continue
 		}
-		switch err := l.addresses.add(e); {
-		case errors.Is(err, errNoAddress):
-			l.values[e] = struct{}{}
+		switch like, err := l.addresses.add(e); {
+		case !like || errors.Is(err, errNoAddress):
+			values = append(values, e)
 		case err != nil:
 			faults = append(faults, fmt.Errorf("list %q: entry %d: %w", name, i+1, err))
 		}
@@ -36,6 +37,10 @@ func NewList(name string, entries []string) (*List, error) {
 		return nil, errors.Join(faults...)
 	}
 	l.addresses.compact()
+	l.values = make(map[string]struct{}, len(values))
+	for _, v := range values {
+		l.values[v] = struct{}{}
+	}
 	return l, nil
 }
 
