@@ -77,7 +77,7 @@ Exit status: 0 done, or allowed; 1 error; 2 wrong usage; 3 denied.`,
 		&cobra.Group{ID: "service", Title: "Service and rules:"},
 		&cobra.Group{ID: "client", Title: "Asking a running service:"},
 	)
-	for _, c := range []*cobra.Command{newServe(), newCheck(), newInit(), newSchema(), newReplay(), newInspect()} {
+	for _, c := range []*cobra.Command{newServe(), newCheck(), newImport(), newInit(), newSchema(), newReplay(), newInspect()} {
 		c.GroupID = "service"
 		root.AddCommand(c)
 	}

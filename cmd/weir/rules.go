@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -16,19 +17,21 @@ func newCheck() *cobra.Command {
 		Use:   "check FILE…",
 		Short: "Check rules files and print every fault",
 		Long: `Check rules files, and the lists that they read. Every fault is printed as
-file:line:column, with its line and what was expected there.`,
-		Example: "  weir check rules.yaml",
+file:line:column, with its line and what was expected there. FILE may be - for
+the standard input.
+
+Of koala's files, the rule file and the main file, warnings say where koala
+decided otherwise than weir does. They are told by their lines [rules] and
+rule_file = PATH.`,
+		Example: "  weir check rules.yaml\n  weir check koala_rule.conf",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			bad := 0
 			for _, name := range files {
-				file, err := rulefile.Load(name)
-				if err != nil {
+				if err := checkFile(cmd, name); err != nil {
 					bad++
 					fmt.Fprintln(cmd.ErrOrStderr(), err)
-					continue
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, ok\n", name, plural(file.Set.Len(), "rule"))
 			}
 			if bad > 0 {
 				return fmt.Errorf("%d of %s wrong", bad, plural(len(files), "file"))
@@ -36,6 +39,56 @@ file:line:column, with its line and what was expected there.`,
 			return nil
 		},
 	}
+}
+
+// checkFile prints how many rules a file has, and its warnings.
+func checkFile(cmd *cobra.Command, name string) error {
+	in, err := readSource(cmd, name)
+	if err != nil {
+		return err
+	}
+	if !isKoala(in.text) {
+		file, err := in.rules()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, ok\n", in.name, plural(file.Set.Len(), "rule"))
+		return nil
+	}
+	k, err := loadKoala(in)
+	printWarnings(cmd.ErrOrStderr(), k.warnings)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, ok\n",
+		k.name, plural(k.Set.Len(), "koala rule"), plural(len(k.warnings), "warning"))
+	return nil
+}
+
+// source is a file that a command was given.
+type source struct {
+	name  string // that faults call it
+	text  []byte
+	stdin bool
+}
+
+// readSource reads a file, or the standard input for -.
+func readSource(cmd *cobra.Command, name string) (source, error) {
+	if name == "-" {
+		text, err := io.ReadAll(cmd.InOrStdin())
+		return source{"stdin", text, true}, err
+	}
+	text, err := os.ReadFile(name)
+	return source{name, text, false}, err
+}
+
+// rules reads s as a rules file. List files of the standard input are taken
+// from the current directory.
+func (s source) rules() (*rulefile.File, error) {
+	if s.stdin {
+		return rulefile.Parse(s.name, s.text, os.ReadFile)
+	}
+	return rulefile.Load(s.name)
 }
 
 func plural(n int, noun string) string {

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/koalafile"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+)
+
+func newImport() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Turn the rules of another program into a rules file",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImportKoala())
+	return cmd
+}
+
+func newImportKoala() *cobra.Command {
+	return &cobra.Command{
+		Use:   "koala FILE",
+		Short: "Turn koala's rules into a rules file",
+		Long: `Turn koala's rule file, or the one that its main file names, into a rules file
+that decides the same, and print it. Counters carry over from one to the other.
+Where koala decided otherwise, warnings say so.
+
+Dicts stay in their files; paths below the current directory are written
+relative to it, for a rules file that is put there. FILE may be - for the
+standard input.`,
+		Example: "  weir import koala conf/koala_rule.conf > rules.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := readSource(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			k, err := loadKoala(in)
+			var rules []byte
+			if err == nil {
+				rules, err = k.rulesFile()
+			}
+			printWarnings(cmd.ErrOrStderr(), k.warnings)
+			if err != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), err)
+				return fmt.Errorf("%s is wrong, and nothing was written", in.name)
+			}
+			_, err = cmd.OutOrStdout().Write(rules)
+			return err
+		},
+	}
+}
+
+// rulesFile is the rules file that decides as k does. It adds warnings about
+// dicts that are not left in their files.
+func (k *koalaRules) rulesFile() ([]byte, error) {
+	d := rulefile.Draft{
+		Rules:    k.Rules,
+		Outcomes: k.Outcomes,
+		Zone:     k.Zone,
+		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
+			"Written by weir import koala from " + filepath.Base(k.name) + ". The manual is docs/rules.md;\n" +
+			"docs/koala.md says which rule of koala's became what.",
+		Comments: k.Comments,
+	}
+	faults := notUTF8(k.name, k.text)
+	for i, dict := range k.Lists {
+		text, err := os.ReadFile(k.Paths[i])
+		if err != nil {
+			return nil, err
+		}
+		faults = append(faults, notUTF8(fromHere(k.Paths[i]), text)...)
+		list, warnings := listSource(dict.Name, k.Paths[i], text)
+		d.Lists = append(d.Lists, list)
+		k.warnings = append(k.warnings, warnings...)
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	return rulefile.Write(&d)
+}
+
+// notUTF8 is the first place in a file that no rules file can have.
+func notUTF8(name string, text []byte) koalafile.Faults {
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		if utf8.Valid(line) {
+			continue
+		}
+		good := strings.ToValidUTF8(string(line), "\n") // no line has one before its end
+		column := utf8.RuneCountInString(good[:strings.IndexByte(good, '\n')]) + 1
+		return koalafile.Faults{{
+			File: name, Line: number, Column: column, Source: strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\ufffd"),
+			Problem: "the line is not UTF-8 text, as rules files are: convert the file, such as with iconv -f GBK -t UTF-8, and see that callers send UTF-8",
+		}}
+	}
+	return nil
+}
+
+// listSource is a dict as a list: its file, or, with a warning, its values where
+// weir would not read the same in the file.
+func listSource(name, path string, text []byte) (list rulefile.ListSource, warning []koalafile.Fault) {
+	list.Name = name
+	number := 0
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
+		number++
+		item := string(bytes.TrimSpace(line))
+		if item == "" {
+			continue
+		}
+		comment := item[0] == '#' || strings.Contains(item, " #") || strings.Contains(item, "\t#")
+		_, err := rule.NewList(name, []string{item})
+		if (comment || err != nil) && warning == nil {
+			warning = []koalafile.Fault{{
+				File: fromHere(path), Line: number, Column: 1, Source: item,
+				Problem: fmt.Sprintf("list %q has its values in the rules file, because weir would read this line of its file otherwise", name),
+			}}
+		}
+		if err == nil { // else koala's reader has left it out, with a warning
+			list.Values = append(list.Values, item)
+		}
+	}
+	if warning == nil {
+		list.Values, list.File = nil, fromHere(path)
+	}
+	return list, warning
+}
+
+// fromHere is path relative to the current directory, when it is below it.
+func fromHere(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	relative, err := filepath.Rel(here, path)
+	if err != nil || !filepath.IsLocal(relative) {
+		return path
+	}
+	return filepath.ToSlash(relative)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/weirhq/weir/koalafile"
+)
+
+// koalaSections and koalaMain tell koala's files, the rule file and the main
+// file, from rules files, where no such line can stand.
+var (
+	koalaSections = regexp.MustCompile(`(?im)^(\x{feff})?\[(dicts|rules|result)\][ \t\r]*$`)
+	koalaMain     = regexp.MustCompile(`(?m)^(\x{feff})?[ \t]*rule_file[ \t]*=`)
+)
+
+func isKoala(src []byte) bool { return koalaSections.Match(src) || koalaMain.Match(src) }
+
+// koalaRules is koala's rule file, and the file that it was read from: in, or
+// the one that in names when that is koala's main file.
+type koalaRules struct {
+	source
+	*koalafile.File
+	warnings []koalafile.Fault
+}
+
+// loadKoala reads koala's rules. Warnings are there with an error, too.
+func loadKoala(in source) (k koalaRules, err error) {
+	k.source = in
+	if koalaMain.Match(in.text) && !koalaSections.Match(in.text) {
+		if err := k.followMain(); err != nil {
+			return k, err
+		}
+	}
+	if k.stdin {
+		k.File, err = koalafile.Parse(k.name, k.text, os.ReadFile)
+	} else {
+		k.File, err = koalafile.Load(k.name)
+	}
+	if err == nil {
+		k.warnings = append(k.warnings, k.File.Warnings...)
+	}
+	return k, err
+}
+
+// followMain goes from koala's main file to its rule file.
+func (k *koalaRules) followMain() (err error) {
+	var m koalafile.Main
+	if k.stdin {
+		m, k.warnings, err = koalafile.ParseMain(k.name, k.text)
+	} else {
+		m, k.warnings, err = koalafile.LoadMain(k.name)
+	}
+	if err != nil {
+		return err
+	}
+	k.source = source{name: m.RuleFile}
+	k.text, err = os.ReadFile(m.RuleFile)
+	return err
+}
+
+// printWarnings prints each warning once, with the other lines that it is for.
+func printWarnings(w io.Writer, warnings []koalafile.Fault) {
+	type place struct{ file, problem string }
+	lines := map[place][]string{}
+	for _, f := range warnings {
+		at := place{f.File, f.Problem}
+		lines[at] = append(lines[at], fmt.Sprint(f.Line))
+	}
+	for _, f := range warnings {
+		at := place{f.File, f.Problem}
+		all := lines[at]
+		if all == nil {
+			continue // printed already
+		}
+		delete(lines, at)
+		f.Problem += also(all[1:])
+		fmt.Fprintf(w, "warning: %v\n", f)
+	}
+}
+
+// also names further lines, the first of them when there are many.
+func also(lines []string) string {
+	const most = 10
+	switch n := len(lines); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return " (also line " + lines[0] + ")"
+	case n > most:
+		return fmt.Sprintf(" (also lines %s and %d more)", strings.Join(lines[:most], ", "), n-most)
+	}
+	return " (also lines " + strings.Join(lines, ", ") + ")"
+}
