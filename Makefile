@@ -14,10 +14,10 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis test check format vet fresh race lint fmt fuzz bench cover
+.PHONY: help run deps redis test check format vet fresh race lint fmt fuzz bench bench-peers cover
 
 help: ## list the targets
-	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## run the service, or another command: make run ARGS="check rules.yaml"
 	$(GO) run ./cmd/weir $(ARGS)
@@ -74,6 +74,11 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 
 bench: ## run the benchmarks, all or those that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+# The Redis rows need redis-server, which `make deps` installs; without it the
+# document says so. PEERS are flags: PEERS="-quick", PEERS="-only hot,million".
+bench-peers: ## print weir and its peers side by side, as Markdown (ten minutes)
+	@cd benchmarks && $(GO) run . -images ../docs/images $(PEERS)
 
 cover: ## write the tests' coverage to cover.out and print the total
 	$(GO) test -coverpkg ./... -coverprofile cover.out ./...

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/benchmarks/measure"
+	"github.com/weirhq/weir/benchmarks/peer"
+	"github.com/weirhq/weir/benchmarks/report"
+)
+
+// What the traces are played against, and how much faster to a limiter that
+// cannot be told the time.
+const (
+	traceQuota  = 1000
+	traceWindow = 10 * time.Second
+	traceScale  = 100
+)
+
+// accuracy holds answers to an exact log.
+func accuracy(s settings) (*report.Table, error) {
+	peers := peer.Accuracy()
+	traces := measure.Traces(s.arrivals, traceQuota, traceWindow)
+	oracles := make([][]*measure.Oracle, len(peers))
+	for i := range peers {
+		oracles[i] = make([]*measure.Oracle, len(traces))
+	}
+	for j, trace := range traces {
+		if err := playAll(peers, trace, func(i int, o *measure.Oracle) { oracles[i][j] = o }); err != nil {
+			return nil, err
+		}
+	}
+
+	t := &report.Table{
+		Title: "Accuracy",
+		Text: fmt.Sprintf("%s arrivals, %s per %v, against an exact log. *Over*: the most that was admitted in any %[3]v, in quotas; 1 is right. "+
+			"*Wrongly denied*: share of all requests that were denied although they would have fitted. "+
+			"*aimed*: a limiter at rest gets its whole quota at once, each time later in its window, and then a stream.",
+			report.Number(float64(s.arrivals)), report.Number(traceQuota), traceWindow),
+		Head:  []string{""},
+		Notes: []string{fmt.Sprintf("*: cannot be told the time, so it was played %d times as fast on the real clock, against a window of %v; a few hits are the machine's.", traceScale, traceWindow/traceScale)},
+	}
+	for _, p := range peer.Hot() {
+		if p.NoTrace != "" {
+			t.Notes = append(t.Notes, fmt.Sprintf("Left out: %s, because %s.", p.Name, p.NoTrace))
+		}
+	}
+	for _, trace := range traces {
+		t.Head = append(t.Head, "over, "+trace.Name)
+	}
+	t.Head = append(t.Head, "wrongly denied")
+	chart := report.Chart{
+		Title: "The most admitted in any window, in quotas, over four traces (1 is right)", Mark: 1,
+	}
+	for i, p := range peers {
+		name := p.Name
+		if !p.Clock {
+			name += " *"
+		}
+		var cells []string
+		worst, least, most := 0.0, 1.0, 0.0
+		for _, o := range oracles[i] {
+			worst = max(worst, o.Over())
+			least, most = min(least, o.WronglyDenied()), max(most, o.WronglyDenied())
+			cells = append(cells, fmt.Sprintf("%.3f", o.Over()))
+		}
+		t.Row(name, append(cells, report.Share(least)+" to "+report.Share(most))...)
+		chart.Bars = append(chart.Bars, bar(p, worst, fmt.Sprintf("%.3f", worst)))
+	}
+	var err error
+	t.Chart, err = s.draw("accuracy.svg", chart)
+	return t, err
+}
+
+// playAll plays a trace to all: first, one by one, to those that can be told
+// the time; then to the others, who wait most of the time, together.
+func playAll(peers []peer.Peer, trace measure.Trace, done func(i int, o *measure.Oracle)) error {
+	errs := make([]error, len(peers))
+	play := func(i int) {
+		o, err := measure.Judge(peers[i], trace, traceQuota, traceWindow, traceScale)
+		errs[i] = err
+		done(i, o)
+	}
+	var waiting sync.WaitGroup
+	for i, p := range peers {
+		if p.Clock {
+			play(i)
+		}
+	}
+	for i, p := range peers {
+		if !p.Clock {
+			waiting.Go(func() { play(i) })
+		}
+	}
+	waiting.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return fmt.Errorf("%s: %w", peers[i].Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"math"
+
+	"github.com/weirhq/weir/benchmarks/measure"
+	"github.com/weirhq/weir/benchmarks/peer"
+	"github.com/weirhq/weir/benchmarks/report"
+)
+
+// engine is what rules cost over limiters.
+func engine(s settings) (*report.Table, error) {
+	peers := peer.Engine()
+	keys := measure.NewKeys(1)
+	var all started
+	defer all.stop()
+	var jobs []func() measure.Numbers
+	for _, p := range peers {
+		l, err := all.start(p, plenty())
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, func() measure.Numbers {
+			speed := measure.Measure(l.Allow, keys, measure.One(), 1, s.slice)
+			return measure.Numbers{speed.Nanoseconds, speed.Allocs}
+		})
+	}
+	numbers := measure.Rounds(s.rounds, jobs)
+	t := &report.Table{
+		Title: "Rules",
+		Text:  "One request again and again on one core: `Engine.Do` with sliding rules per user, beside `Limiter.Allow` with the same limit.",
+		Head:  []string{"", "ns", "× reference", "allocations"},
+	}
+	raw := reference(peers, numbers, 0)
+	for i, p := range peers {
+		n := numbers[i]
+		t.Row(label(p), report.Number(n[0]), report.Ratio(n[0]/raw), report.Number(math.Round(n[1])))
+	}
+	return t, nil
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/benchmarks/measure"
+	"github.com/weirhq/weir/benchmarks/peer"
+	"github.com/weirhq/weir/benchmarks/report"
+)
+
+// expiry is what is left of a table whose keys have all expired. It is one
+// round: most of it is waiting.
+func expiry(s settings) (*report.Table, error) {
+	keys, others := measure.NewKeys(s.keys), measure.NewKeys(s.keys+1000)
+	few := others.From(s.keys)
+	window := 2 * time.Second
+	if s.expiry < time.Second {
+		window = 200 * time.Millisecond
+	}
+	t := &report.Table{
+		Title: "All keys expired",
+		Text: fmt.Sprintf("%s keys in a window of %v, which then passes; light traffic follows for %v, a call every 50 µs on a thousand other keys. "+
+			"*left*: of the memory the table took. One round.", report.Number(float64(s.keys)), window, s.expiry),
+		Head: []string{"", "left", "slowest call meanwhile"},
+	}
+	idle := measure.Expire(func(string) bool { return true }, measure.NewKeys(1), few, 0, s.expiry)
+	t.Row("raw: an empty call", "–", report.Time(float64(idle.Slow)))
+	for _, p := range peer.Million() {
+		if p.Kind == peer.Cost {
+			continue
+		}
+		fmt.Fprintf(s.progress, "          %s\n", p.Name)
+		l, err := start(p, peer.Config{Quota: 100, Window: window})
+		if err != nil {
+			return nil, err
+		}
+		e := measure.Expire(l.Allow, keys, few, window, s.expiry)
+		l.Stop()
+		t.Row(p.Name, report.Share(e.Left), report.Time(float64(e.Slow)))
+	}
+	return t, nil
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/benchmarks/measure"
+	"github.com/weirhq/weir/benchmarks/peer"
+	"github.com/weirhq/weir/benchmarks/report"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// growth times single calls.
+func growth(s settings) (*report.Table, error) {
+	keys := measure.NewKeys(s.grown)
+	subjects := []func() (measure.Subject, error){
+		nothing,
+		plainMap,
+		weirTable("weir bucket", weir.Bucket(100, time.Minute, 0)),
+		weirTable("weir sliding, exact", weir.Sliding(100, time.Minute)),
+	}
+	names := make([]string, len(subjects))
+	var failed error
+	var jobs []func() measure.Numbers
+	for i, start := range subjects {
+		jobs = append(jobs, func() measure.Numbers {
+			runtime.GC()
+			subject, err := start()
+			if err != nil {
+				failed = err
+				return make(measure.Numbers, 9)
+			}
+			names[i] = subject.Name
+			g := measure.Grow(subject, keys)
+			return append(append(times(&g.Grow), times(&g.Shrink)...), g.Left)
+		})
+	}
+	numbers := measure.Rounds(s.rounds, jobs)
+	if failed != nil {
+		return nil, failed
+	}
+	t := &report.Table{
+		Title: "Growing and shrinking without a pause",
+		Text: fmt.Sprintf("Time of each single call while a table grows from nothing to %s keys, and while all of them expire, on one core. "+
+			"The empty call shows what the machine itself does to the loop (scheduler, interrupts, garbage collector).", report.Number(float64(s.grown))),
+		Head: []string{
+			"", "growing: p50", "p99.99", "max", "calls over 1 ms",
+			"expiring: p50", "p99.99", "max", "calls over 1 ms", "keys left",
+		},
+		Notes: []string{"The plain map is swept part by part, one of 256 under its lock every 1000 calls; it is what a program would write itself."},
+	}
+	for i, n := range numbers {
+		var cells []string
+		for part := range 2 {
+			for column := range 3 {
+				cells = append(cells, report.Time(n[4*part+column]))
+			}
+			cells = append(cells, report.Number(n[4*part+3]))
+		}
+		t.Row(names[i], append(cells, report.Share(n[8]))...)
+	}
+	return t, nil
+}
+
+// times are what a histogram adds to a row.
+func times(h *measure.Histogram) measure.Numbers {
+	return measure.Numbers{float64(h.At(0.5)), float64(h.At(0.9999)), float64(h.Max()), float64(h.Slow())}
+}
+
+func nothing() (measure.Subject, error) {
+	return measure.Subject{
+		Name: "raw: an empty call", Allow: func(string) bool { return true },
+		Expire: func() {}, Len: func() int { return 0 }, Close: func() {},
+	}, nil
+}
+
+func plainMap() (measure.Subject, error) {
+	m := peer.NewShards(scarce())
+	calls, expired := 0, false
+	return measure.Subject{
+		Name: "raw: 256 mutex + map shards, GCRA",
+		Allow: func(key string) bool {
+			if calls++; expired && calls%1000 == 0 {
+				m.Sweep(calls/1000, scarce().Window)
+			}
+			return m.Allow(key)
+		},
+		Expire: func() { expired = true }, Len: m.Len, Close: func() {},
+	}, nil
+}
+
+// weirTable is a limiter whose clock we move.
+func weirTable(name string, limit weir.Limit) func() (measure.Subject, error) {
+	return func() (measure.Subject, error) {
+		var skipped atomic.Int64 // microseconds
+		s := memstore.New(memstore.WithClock(func() window.Instant {
+			return window.Instant(time.Now().UnixMicro() + skipped.Load())
+		}))
+		l, err := weir.NewLimiter(limit, weir.WithStore(s), weir.WithName(name), weir.WithMaxKeys(100_000_000))
+		if err != nil {
+			return measure.Subject{}, err
+		}
+		ctx := context.Background()
+		return measure.Subject{
+			Name: name,
+			Allow: func(key string) bool {
+				r, err := l.Allow(ctx, key)
+				return err == nil && r.Allowed
+			},
+			// Keys outlive what they expire at by an hour when the clock is given.
+			Expire: func() { skipped.Add(2 * time.Hour.Microseconds()) },
+			Len: func() (n int) {
+				for _, st := range s.Stats() {
+					n += int(st.Keys)
+				}
+				return n
+			},
+			Close: func() { _ = s.Close() }, // memory has nothing to lose
+		}, nil
+	}
+}

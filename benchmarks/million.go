@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+
+	"github.com/weirhq/weir/benchmarks/measure"
+	"github.com/weirhq/weir/benchmarks/peer"
+	"github.com/weirhq/weir/benchmarks/report"
+)
+
+// million is many keys. Each turn makes the limiter anew, so that no other
+// one's memory is scanned or cached meanwhile.
+func million(s settings) (*report.Table, error) {
+	peers := peer.Million()
+	keys := measure.NewKeys(s.keys)
+	zipf, uniform := measure.Zipf(s.keys), measure.Uniform(s.keys)
+	var failed error
+	var jobs []func() measure.Numbers
+	for _, p := range peers {
+		jobs = append(jobs, func() measure.Numbers {
+			before := measure.Heap()
+			l, err := start(p, scarce())
+			if err != nil {
+				failed = err
+				return make(measure.Numbers, 7)
+			}
+			defer l.Stop()
+			measure.Fill(l.Allow, keys, p.Hits)
+			n := measure.Numbers{0, 0, 0, 0, (measure.Heap() - before) / float64(s.keys), measure.Collection(), 0}
+			measure.Measure(l.Allow, keys, zipf, 1, s.slice) // warm
+			one := measure.Measure(l.Allow, keys, zipf, 1, s.slice)
+			n[0], n[3], n[6] = one.Nanoseconds, one.Allocs, one.Admitted
+			n[1] = measure.Measure(l.Allow, keys, zipf, 2, s.slice).Nanoseconds
+			n[2] = measure.Measure(l.Allow, keys, uniform, 1, s.slice).Nanoseconds
+			if p.Kind == peer.Cost {
+				n[4], n[5], n[6] = measure.None(), measure.None(), measure.None()
+			}
+			runtime.KeepAlive(l)
+			return n
+		})
+	}
+	idle := measure.Collection()
+	numbers := measure.Rounds(s.rounds, jobs)
+	if failed != nil {
+		return nil, failed
+	}
+
+	t := &report.Table{
+		Title: "A million keys in memory",
+		Text: fmt.Sprintf("%s keys of 24 bytes, a quota of 100 a minute, nanoseconds a call. *zipf*: exponent 1.1. *bytes a key*: after the garbage was collected, "+
+			"each key having been used once, and with the key's own text where it is kept. *GC*: one collection with all keys there; %s ms without any.",
+			report.Number(float64(s.keys)), report.Number(idle)),
+		Head: []string{
+			"", "zipf, one core", "two cores", "gain", "uniform, one core", "× reference (zipf)", "allocations",
+			"bytes a key", "GC ms", "admitted (zipf)",
+		},
+	}
+	raw := reference(peers, numbers, 0)
+	chart := report.Chart{Title: "A million keys, zipf, one core: nanoseconds a call", Unit: " ns"}
+	for i, p := range peers {
+		n := numbers[i]
+		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Ratio(n[0]/n[1])+"×", report.Number(n[2]), report.Ratio(n[0]/raw),
+			report.Number(math.Round(n[3])), report.Number(math.Round(n[4])), report.Number(n[5]), report.Share(n[6]))
+		chart.Bars = append(chart.Bars, bar(p, n[0], report.Number(n[0])))
+	}
+	t.Notes = notes(peers)
+	var err error
+	t.Chart, err = s.draw("million.svg", chart)
+	return t, err
+}

@@ -1,0 +1,108 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// Engine are rows that answer requests, or the same with Limiters; they are
+// for one goroutine. The key is ignored: a request carries its own.
+func Engine() []Peer {
+	one := engineOf("Engine, 1 rule", limitRules(1))
+	one.Reference = true
+	return []Peer{
+		limiters(1),
+		limiters(3),
+		one,
+		engineOf("Engine, 3 rules, all match", limitRules(3)),
+		engineOf("Engine, 10 rules, one matches by equality", equalRules(10)),
+		engineOf("Engine, 1,000 rules, one matches by equality", equalRules(1000)),
+		engineOf("Engine, 10,000 rules, one matches by equality", equalRules(10_000)),
+	}
+}
+
+// limiters asks n Limiters about one key each, one after the other.
+func limiters(n int) Peer {
+	name := "Limiter.Allow"
+	if n > 1 {
+		name = fmt.Sprintf("%d × Limiter.Allow", n)
+	}
+	return Peer{Name: name, New: func(c Config) (Limiter, error) {
+		var some []*weir.Limiter
+		for range n {
+			l, err := weir.NewLimiter(sliding(c))
+			if err != nil {
+				return Limiter{}, err
+			}
+			some = append(some, l)
+		}
+		ctx := context.Background()
+		return Limiter{Allow: func(string) bool {
+			for _, l := range some {
+				if r, err := l.Allow(ctx, "42"); err != nil || !r.Allowed {
+					return false
+				}
+			}
+			return true
+		}}, nil
+	}}
+}
+
+// limitRules are n rules that all match, each per user.
+func limitRules(n int) func(Config) []rule.Rule {
+	return func(c Config) []rule.Rule {
+		var rules []rule.Rule
+		for i := range n {
+			rules = append(rules, rule.Rule{
+				Name: fmt.Sprint("rule-", i), Per: []string{"user"},
+				Quota:  &rule.Quota{Value: c.Quota},
+				Window: window.Sliding(c.Window * time.Duration(i+1)),
+				When:   []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}},
+			})
+		}
+		return rules
+	}
+}
+
+// equalRules are n rules for as many actions. The last one is asked for.
+func equalRules(n int) func(Config) []rule.Rule {
+	return func(c Config) []rule.Rule {
+		var rules []rule.Rule
+		for i := range n {
+			r := limitRules(1)(c)[0]
+			r.Name = fmt.Sprint("rule-", i)
+			if i < n-1 {
+				r.When[0].Test = rule.Equal(fmt.Sprint("action-", i))
+			}
+			rules = append(rules, r)
+		}
+		return rules
+	}
+}
+
+func engineOf(name string, rules func(Config) []rule.Rule) Peer {
+	return Peer{Name: name, New: func(c Config) (Limiter, error) {
+		set, err := rule.New(rules(c), nil)
+		if err != nil {
+			return Limiter{}, err
+		}
+		e, err := weir.NewEngine(set)
+		if err != nil {
+			return Limiter{}, err
+		}
+		var (
+			ctx = context.Background()
+			req = weir.Request{Attributes: weir.Attributes("action", "post", "user", "42")}
+			d   weir.Decision
+		)
+		return Limiter{
+			Allow: func(string) bool { return e.Do(ctx, weir.Take, &req, &d) == nil && d.Allowed },
+			Close: func() { _ = e.Close() }, // memory has nothing to lose
+		}, nil
+	}}
+}

@@ -1,0 +1,33 @@
+package peer
+
+import (
+	"context"
+	"time"
+
+	"github.com/sethvargo/go-limiter/memorystore"
+)
+
+// goLimiter is sethvargo's bucket, filled anew in ticks.
+func goLimiter() []Peer {
+	return []Peer{{
+		Name: "sethvargo/go-limiter", Module: "github.com/sethvargo/go-limiter", Keys: true,
+		Note: "sweeps every second what was not used for a window",
+		New: func(c Config) (Limiter, error) {
+			s, err := memorystore.New(&memorystore.Config{
+				Tokens: uint64(c.Quota), Interval: c.Window,
+				SweepInterval: time.Second, SweepMinTTL: c.Window,
+			})
+			if err != nil {
+				return Limiter{}, err
+			}
+			ctx := context.Background()
+			return Limiter{
+				Allow: func(key string) bool {
+					_, _, _, ok, err := s.Take(ctx, key)
+					return ok && err == nil
+				},
+				Close: func() { _ = s.Close(ctx) }, // it has nothing that can fail
+			}, nil
+		},
+	}}
+}

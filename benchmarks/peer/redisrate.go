@@ -1,0 +1,32 @@
+package peer
+
+import (
+	"context"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+)
+
+// redisRate is GCRA in a Lua script.
+func redisRate() []Peer {
+	return []Peer{{
+		Name: "redis_rate (GCRA)", Module: "github.com/go-redis/redis_rate/v10", Keys: true,
+		New: func(c Config) (Limiter, error) {
+			client := redis.NewClient(redisOptions(c))
+			l, ctx := redis_rate.NewLimiter(client), context.Background()
+			limit := redis_rate.Limit{Rate: int(c.Quota), Burst: int(c.Quota), Period: c.Window}
+			return Limiter{
+				Allow: func(key string) bool {
+					r, err := l.Allow(ctx, key, limit)
+					return err == nil && r.Allowed == 1
+				},
+				Close: func() { _ = client.Close() }, // nothing is left that could be lost
+			}, nil
+		},
+	}}
+}
+
+// redisOptions are the defaults of go-redis: ten connections a core.
+func redisOptions(c Config) *redis.Options {
+	return &redis.Options{Addr: c.Redis}
+}

@@ -1,0 +1,107 @@
+package peer
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/window"
+)
+
+// limitOf turns what is asked into one of weir's limits.
+type limitOf func(Config) weir.Limit
+
+func sliding(c Config) weir.Limit  { return weir.Sliding(c.Quota, c.Window) }
+func bucket(c Config) weir.Limit   { return weir.Bucket(c.Quota, c.Window, 0) }
+func fixed(c Config) weir.Limit    { return weir.Fixed(c.Quota, c.Window) }
+func calendar(c Config) weir.Limit { return weir.Calendar(c.Quota, window.Day, nil) }
+
+// weirHot are the windows for one key. A quota that is never used up makes a
+// sliding window count in groups; so the exact one, of 100, is asked in a
+// window so short that what it admits leaves as fast as it comes.
+func weirHot() []Peer {
+	exact := weirPeer("weir sliding, exact, in motion", func(c Config) weir.Limit {
+		return weir.Sliding(100, min(c.Window, 5*time.Microsecond))
+	})
+	exact.Note = "100 in 5 µs, so that a log of up to 100 instants turns over while it is measured; " +
+		"two cores exceed it, and are denied part of the time"
+	exact.Kind = Pacer
+	groups := weirPeer("weir sliding", sliding)
+	groups.Note = "in groups where it admits, of 10⁷ hits each; exact where it denies"
+	return []Peer{
+		exact,
+		groups,
+		weirPeer("weir bucket", bucket),
+		weirPeer("weir fixed", fixed),
+		weirPeer("weir calendar day", calendar),
+	}
+}
+
+func weirMillion() []Peer {
+	three := weirPeer("weir sliding, exact, 3 hits a key", sliding)
+	three.Hits = 3
+	three.Note = "each key has three hits when its bytes are taken, then the same traffic as all"
+	return []Peer{
+		weirPeer("weir sliding, exact", sliding),
+		three,
+		weirPeer("weir bucket", bucket),
+		weirPeer("weir fixed", fixed),
+	}
+}
+
+func weirAccuracy() []Peer {
+	cells := func(c Config) weir.Limit { return weir.Cells(c.Quota, c.Window) }
+	exact := func(c Config) weir.Limit {
+		return weir.Limit{Quota: c.Quota, Window: window.Window{
+			Kind: window.KindSliding, Length: c.Window, Precision: int(c.Quota),
+		}}
+	}
+	return []Peer{
+		weirPeer("weir sliding, precision 100 (default)", sliding),
+		weirPeer("weir sliding, precision 1000", exact),
+		weirPeer("weir cells", cells),
+		weirPeer("weir bucket", bucket),
+		weirPeer("weir fixed", fixed),
+	}
+}
+
+func weirRedis() []Peer {
+	on := func(name string, limit limitOf) Peer {
+		return Peer{Name: name, Keys: true, New: func(c Config) (Limiter, error) {
+			s, err := redisstore.Config{Addrs: []string{c.Redis}, Timeout: time.Second}.Open(context.Background())
+			if err != nil {
+				return Limiter{}, err
+			}
+			l, err := weir.NewLimiter(limit(c), weir.WithStore(s), weir.WithName(name))
+			return Limiter{Allow: allow(l), Close: func() { _ = s.Close() }}, err // nothing can be lost
+		}}
+	}
+	return []Peer{on("weir sliding", sliding), on("weir bucket", bucket), on("weir fixed", fixed)}
+}
+
+// weirPeer is a Limiter in memory of its own, or, with a clock that is given,
+// in a store that has it.
+func weirPeer(name string, limit limitOf) Peer {
+	return Peer{Name: name, Keys: true, Clock: true, New: func(c Config) (Limiter, error) {
+		var options []weir.Option
+		if c.Now != nil {
+			tell := func() window.Instant { return window.Instant(c.Now().UnixMicro()) }
+			options = []weir.Option{weir.WithStore(memstore.New(memstore.WithClock(tell))), weir.WithName(name)}
+		}
+		l, err := weir.NewLimiter(limit(c), options...)
+		if err != nil {
+			return Limiter{}, err
+		}
+		return Limiter{Allow: allow(l), Close: func() { _ = l.Close() }}, nil // memory has nothing to lose
+	}}
+}
+
+func allow(l *weir.Limiter) func(string) bool {
+	ctx := context.Background()
+	return func(key string) bool {
+		r, err := l.Allow(ctx, key)
+		return err == nil && r.Allowed
+	}
+}

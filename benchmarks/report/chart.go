@@ -1,0 +1,96 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// Chart is bars that lie on their side, shortest meaning best.
+type Chart struct {
+	Title string
+	Unit  string // after each number, with its blank
+	Mark  float64
+	Bars  []Bar // Mark, where it is above 0, is drawn as a line: what is right
+}
+
+// Bar is one value.
+type Bar struct {
+	Label string
+	Value float64
+	Text  string // what is written behind it
+	Ours  bool   // weir's own
+	Raw   bool   // a cost that bounds all others
+}
+
+const (
+	chartWidth = 880
+	labelWidth = 310
+	barHeight  = 18
+	barStep    = 24
+	valueWidth = 90
+	topMargin  = 44
+)
+
+// chartStyle makes the picture fit light and dark pages: it has no ground of
+// its own, and asks for the reader's colours.
+const chartStyle = `
+text { font: 13px system-ui, sans-serif; fill: #24292f }
+.title { font-weight: 600; font-size: 15px }
+.peer { fill: #8c959f } .raw { fill: #bf8700 } .ours { fill: #0969da }
+.mark { stroke: #cf222e; stroke-dasharray: 4 3 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6edf3 }
+  .peer { fill: #6e7681 } .raw { fill: #d29922 } .ours { fill: #4493f8 }
+  .mark { stroke: #f85149 }
+}
+`
+
+// Write writes c as an SVG image.
+func (c *Chart) Write(w io.Writer) error {
+	var most float64
+	for _, b := range c.Bars {
+		most = math.Max(most, b.Value)
+	}
+	most = math.Max(most, c.Mark)
+	scale := (chartWidth - labelWidth - valueWidth) / math.Max(most, 1e-9)
+	height := topMargin + len(c.Bars)*barStep + 8
+
+	var s strings.Builder
+	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">`+"\n",
+		chartWidth, height, chartWidth, escape(c.Title))
+	fmt.Fprintf(&s, "<style>%s</style>\n", chartStyle)
+	fmt.Fprintf(&s, `<text class="title" x="8" y="22">%s</text>`+"\n", escape(c.Title))
+	for i, b := range c.Bars {
+		y := topMargin + i*barStep
+		length := math.Max(1, b.Value*scale)
+		fmt.Fprintf(&s, `<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+14, escape(b.Label))
+		fmt.Fprintf(&s, `<rect class="%s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`, b.class(), labelWidth, y, length, barHeight)
+		fmt.Fprintf(&s, `<text x="%.1f" y="%d">%s%s</text>`+"\n", labelWidth+length+6, y+14, escape(b.Text), escape(c.Unit))
+	}
+	if c.Mark > 0 {
+		x := labelWidth + c.Mark*scale
+		fmt.Fprintf(&s, `<line class="mark" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`+"\n", x, x, topMargin-6, height-6)
+	}
+	s.WriteString("</svg>\n")
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+func (b Bar) class() string {
+	switch {
+	case b.Ours:
+		return "ours"
+	case b.Raw:
+		return "raw"
+	}
+	return "peer"
+}
+
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder takes everything
+	return b.String()
+}

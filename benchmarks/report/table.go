@@ -1,0 +1,108 @@
+// Package report writes what was measured: Markdown, and charts as SVG.
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// Table is one table of the document, with what a reader has to know about it.
+type Table struct {
+	Title string
+	Text  string   // a paragraph before the table
+	Chart string   // an image's path, relative to the document; may be empty
+	Head  []string // the first column names the rows
+	Rows  [][]string
+	Notes []string // below the table
+}
+
+// Row adds a row.
+func (t *Table) Row(name string, cells ...string) {
+	t.Rows = append(t.Rows, append([]string{name}, cells...))
+}
+
+// Write writes t as Markdown.
+func (t *Table) Write(w io.Writer) {
+	fmt.Fprintf(w, "\n## %s\n\n%s\n", t.Title, t.Text)
+	if t.Chart != "" {
+		fmt.Fprintf(w, "\n![%s](%s)\n", t.Title, t.Chart)
+	}
+	if len(t.Rows) > 0 {
+		fmt.Fprintf(w, "\n| %s |\n|---|%s\n", strings.Join(t.Head, " | "), strings.Repeat("--:|", len(t.Head)-1))
+	}
+	for _, row := range t.Rows {
+		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
+	}
+	if len(t.Notes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, note := range t.Notes {
+		fmt.Fprintf(w, "- %s\n", note)
+	}
+}
+
+// Bold marks what ratios are taken of.
+func Bold(s string) string { return "**" + s + "**" }
+
+// Number writes n with three digits, or a dash when there is none.
+func Number(n float64) string {
+	switch {
+	case math.IsNaN(n) || math.IsInf(n, 0):
+		return "–"
+	case n >= 1000:
+		return thousands(int64(math.Round(n)))
+	case n >= 100:
+		return fmt.Sprintf("%.0f", n)
+	case n >= 10:
+		return trim(fmt.Sprintf("%.1f", n))
+	}
+	return trim(fmt.Sprintf("%.2f", n))
+}
+
+// Ratio writes n with two decimals, or a dash.
+func Ratio(n float64) string {
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", n)
+}
+
+// Share writes a part of 1 as a percentage.
+func Share(n float64) string {
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		return "–"
+	}
+	if p := 100 * n; p > 0 && p < 1 {
+		return fmt.Sprintf("%.2f %%", p)
+	}
+	return fmt.Sprintf("%.0f %%", 100*n)
+}
+
+// Time writes nanoseconds in the unit that suits them.
+func Time(ns float64) string {
+	switch d := time.Duration(ns); {
+	case math.IsNaN(ns):
+		return "–"
+	case d < time.Microsecond:
+		return Number(ns) + " ns"
+	case d < time.Millisecond:
+		return Number(ns/1e3) + " µs"
+	default:
+		return Number(ns/1e6) + " ms"
+	}
+}
+
+// trim drops a fraction of zeros.
+func trim(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, ".00"), ".0") }
+
+// thousands sets commas.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for at := len(s) - 3; at > 0; at -= 3 {
+		s = s[:at] + "," + s[at:]
+	}
+	return s
+}
