@@ -76,7 +76,7 @@ var arrows = map[string]arrow{
 	},
 	"internal/server": {
 		ours: []string{
-			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
+			".", "koalafile", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
 			"internal/config", "internal/dashboard", "internal/envoyrls", "internal/grpcapi",
 			"internal/httpapi", "internal/koalaapi", "internal/metrics", "internal/respapi",
 		},

@@ -19,6 +19,16 @@ type Config struct {
 	// Rules is the path of the rules file. Empty runs the demo rule.
 	Rules string
 
+	// Koala is the path of a rule file of koala's, in place of Rules.
+	Koala string
+
+	// KoalaListen is the address of koala's calls; see [Config.KoalaAddr].
+	KoalaListen string
+
+	// KoalaToken is what a caller shows who rewrites the file Koala. Empty:
+	// nobody can.
+	KoalaToken string
+
 	// Listen is the address of the API, host:port. Port 0 picks a free one.
 	Listen string
 
@@ -28,6 +38,10 @@ type Config struct {
 
 	// Watch reloads the rules when the file, or a list it reads, changes.
 	Watch bool
+
+	// WatchEvery is how often Watch looks at the files even when the system
+	// tells of no change, as for files that another machine changes. 0: never.
+	WatchEvery time.Duration
 
 	// Store is the URL of the store that all instances share. Empty counts in
 	// memory. StoreTimeout is the longest that a call to it waits; 0 means what
@@ -54,6 +68,9 @@ type Config struct {
 	// "error".
 	LogFormat string
 	LogLevel  string
+
+	// Warnings are what the log says first about where the values came from.
+	Warnings []string
 }
 
 // Default is a service on loopback that watches its rules.
@@ -69,6 +86,15 @@ func Default() Config {
 	}
 }
 
+// KoalaAddr is where koala's calls are answered: at KoalaListen, or, with a rule
+// file of koala's, at koala's port on the loopback. Empty: nowhere.
+func (c *Config) KoalaAddr() string {
+	if c.KoalaListen == "" && c.Koala != "" {
+		return "127.0.0.1:9981"
+	}
+	return c.KoalaListen
+}
+
 // LogFormats are the ways to write a log that a Config takes.
 func LogFormats() []string { return []string{"text", "json"} }
 
@@ -81,8 +107,10 @@ func (c *Config) Validate() error {
 	return errors.Join(
 		address("listen", c.Listen),
 		address("admin", c.Admin),
-		clash(c.Listen, c.Admin),
+		clash("admin", c.Admin, "listen", c.Listen),
+		koalaFlags(c),
 		storeFlags(c),
+		notNegative("watch-every", c.WatchEvery),
 		notNegative("drain-delay", c.DrainDelay),
 		notNegative("drain-timeout", c.DrainTimeout),
 		oneOf("log-format", c.LogFormat, LogFormats()),
@@ -105,13 +133,30 @@ func address(field, addr string) error {
 	return nil
 }
 
-// clash says when both listeners want one port, which the system would report
+// clash says when two listeners want one port, which the system would report
 // as a stranger's.
-func clash(listen, admin string) error {
-	if listen != admin || strings.HasSuffix(listen, ":0") {
+func clash(field, addr, other, taken string) error {
+	if addr != taken || strings.HasSuffix(addr, ":0") {
 		return nil
 	}
-	return fmt.Errorf("admin: %q: the same as listen; give it a port of its own", admin)
+	return fmt.Errorf("%s: %q: the same as %s; give it a port of its own", field, addr, other)
+}
+
+func koalaFlags(c *Config) error {
+	var faults []error
+	if c.Koala != "" && c.Rules != "" {
+		faults = append(faults, errors.New("koala: not with rules: one file has all the rules; weir import koala makes koala's native ones"))
+	}
+	if c.KoalaToken != "" && c.Koala == "" {
+		faults = append(faults, errors.New("koala-token: only with koala: it is for rewriting that file"))
+	}
+	if addr := c.KoalaAddr(); addr != "" {
+		faults = append(faults,
+			address("koala-listen", addr),
+			clash("koala-listen", addr, "listen", c.Listen),
+			clash("koala-listen", addr, "admin", c.Admin))
+	}
+	return errors.Join(faults...)
 }
 
 func storeFlags(c *Config) error {

@@ -20,6 +20,10 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 	c := config.Config{
 		Listen:       ":99999",
 		Admin:        "localhost",
+		Rules:        "rules.yaml",
+		Koala:        "koala_rule.conf",
+		KoalaListen:  "localhost:http",
+		WatchEvery:   -1,
 		DrainDelay:   -time.Second,
 		DrainTimeout: -time.Minute,
 		LogFormat:    "xml",
@@ -27,7 +31,10 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 	}
 	const want = `listen: ":99999": port out of range 0 to 65535
 admin: "localhost": not host:port, such as 127.0.0.1:8080
+koala: not with rules: one file has all the rules; weir import koala makes koala's native ones
+koala-listen: "localhost:http": port is not a number
 nodes: 0: want the number of instances, at least 1
+watch-every: -1ns: negative
 drain-delay: -1s: negative
 drain-timeout: -1m0s: negative
 log-format: "xml": not one of text, json
@@ -78,6 +85,32 @@ func TestValidateAddresses(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s and %s: got %q, want %q", tc.listen, tc.admin, got, tc.want)
+		}
+	}
+}
+
+func TestValidateKoala(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		change     func(*config.Config)
+		addr, want string
+	}{
+		{func(*config.Config) {}, "", ""},
+		{func(c *config.Config) { c.Koala = "koala_rule.conf" }, "127.0.0.1:9981", ""},
+		{func(c *config.Config) { c.Koala, c.KoalaListen, c.KoalaToken = "koala_rule.conf", ":9982", "x" }, ":9982", ""},
+		{func(c *config.Config) { c.Rules, c.KoalaListen = "rules.yaml", ":9981" }, ":9981", ""},
+		{func(c *config.Config) { c.KoalaToken = "x" }, "", "koala-token: only with koala: it is for rewriting that file"},
+		{func(c *config.Config) { c.KoalaListen = "127.0.0.1:8080" }, "127.0.0.1:8080",
+			`koala-listen: "127.0.0.1:8080": the same as listen; give it a port of its own`},
+	} {
+		c := config.Default()
+		tc.change(&c)
+		got := ""
+		if err := c.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want || c.KoalaAddr() != tc.addr {
+			t.Errorf("got %q at %q, want %q at %q", got, c.KoalaAddr(), tc.want, tc.addr)
 		}
 	}
 }

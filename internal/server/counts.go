@@ -2,16 +2,20 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/window"
 )
 
 // counts are where the service counts: in memory, or in a store that instances
@@ -91,6 +95,21 @@ func (c *counts) away() string {
 		return fmt.Sprintf("store out of reach (%d of %d nodes): rules follow their on_outage\n", out, len(nodes))
 	}
 	return ""
+}
+
+// ping asks the shared store. Memory is always there.
+func (c *counts) ping(ctx context.Context) error {
+	if away := c.away(); away != "" {
+		return errors.New(strings.TrimSpace(away))
+	}
+	if c.shared == nil {
+		return nil
+	}
+	_, _, err := c.shared.Peek(ctx, &store.Op{
+		Space: &store.Space{ID: "alive", Name: "alive"},
+		Limit: &window.Limit{Quota: 1, Window: window.Fixed(time.Second)},
+	})
+	return err
 }
 
 // report logs when a node of the shared store goes out of reach, and when it is

@@ -17,8 +17,11 @@ const demo = `rules:
 
 // greet says where the service listens and, where it runs the demo, what to
 // try first.
-func greet(out io.Writer, path string, rules int, api, admin string) {
+func greet(out io.Writer, path string, rules int, api, admin, koala string) {
 	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
+	if koala != "" {
+		fmt.Fprintf(out, "koala's calls: %s\n", koala)
+	}
 	if path != "" {
 		fmt.Fprintf(out, "rules: %d from %s\n", rules, path)
 		return

@@ -2,13 +2,10 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,43 +13,16 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/koalaapi"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/koalafile"
 	"github.com/weirhq/weir/rulefile"
 )
-
-// loaded is a rules file as it was read.
-type loaded struct {
-	*rulefile.File
-	hash string // of the file and its lists, set even where they are wrong
-}
-
-// read reads the rules file at path, or the demo where there is none. What is
-// hashed is what is parsed: each file is read once.
-func read(path string) (loaded, error) {
-	src := []byte(demo)
-	if path != "" {
-		var err error
-		if src, err = os.ReadFile(path); err != nil {
-			return loaded{hash: err.Error()}, err
-		}
-	}
-	sum := sha256.New()
-	sum.Write(src)
-	file, err := rulefile.Parse(path, src, func(list string) ([]byte, error) {
-		if !filepath.IsAbs(list) {
-			list = filepath.Join(filepath.Dir(path), list)
-		}
-		b, err := os.ReadFile(list)
-		sum.Write(b)
-		return b, err
-	})
-	return loaded{file, hex.EncodeToString(sum.Sum(nil))}, err
-}
 
 // reloader puts rules in force. A file that is wrong changes nothing.
 type reloader struct {
 	engine  *weir.Engine
-	path    string
+	rules   rulesAt
 	metrics *metrics.Metrics
 	log     *slog.Logger
 	current atomic.Pointer[httpapi.Source]
@@ -62,8 +32,8 @@ type reloader struct {
 	lists []string   // files that the rules in force read; guarded by mu
 }
 
-func newReloader(e *weir.Engine, first loaded, path string, m *metrics.Metrics, log *slog.Logger) *reloader {
-	r := &reloader{engine: e, path: path, metrics: m, log: log}
+func newReloader(e *weir.Engine, first loaded, rules rulesAt, m *metrics.Metrics, log *slog.Logger) *reloader {
+	r := &reloader{engine: e, rules: rules, metrics: m, log: log}
 	r.inForce(first)
 	return r
 }
@@ -72,14 +42,18 @@ func newReloader(e *weir.Engine, first loaded, path string, m *metrics.Metrics, 
 func (r *reloader) source() httpapi.Source { return *r.current.Load() }
 
 func (r *reloader) inForce(l loaded) {
-	name := r.path
+	name := r.rules.path
 	if name == "" {
 		name = "demo"
 	}
 	now := time.Now()
-	r.tried, r.lists = l.hash, l.Lists
+	r.tried, r.lists = l.hash, l.lists
 	r.current.Store(&httpapi.Source{File: name, Hash: l.hash, Loaded: now})
-	r.metrics.Loaded(l.Set.Len(), now)
+	r.metrics.Loaded(l.set.Len(), now)
+	if n := len(l.warnings); n > 0 {
+		where, _, _ := strings.Cut(l.warnings[0].Error(), "\n")
+		r.log.Warn("some rules mean another thing than to koala: run weir check", "warnings", n, "first", where)
+	}
 }
 
 var errNoFile = errors.New("there is no rules file to reload; start with --rules FILE")
@@ -88,10 +62,10 @@ var errNoFile = errors.New("there is no rules file to reload; start with --rules
 func (r *reloader) reload(asked string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.path == "" {
+	if r.rules.path == "" {
 		return errNoFile
 	}
-	l, err := read(r.path)
+	l, err := r.rules.read()
 	return r.swapLocked(l, err, asked)
 }
 
@@ -100,10 +74,26 @@ func (r *reloader) reload(asked string) error {
 func (r *reloader) changed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l, err := read(r.path)
+	l, err := r.rules.read()
 	if l.hash != r.tried {
 		_ = r.swapLocked(l, err, "file") // it is logged, and nobody waits for it
 	}
+}
+
+// rewrite puts text in the place of the rules' file, and in force. When it is
+// wrong or cannot be written, nothing changes: rules that only one process had,
+// until it ends, would help nobody.
+func (r *reloader) rewrite(text []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, err := r.rules.parse(text)
+	if err != nil {
+		return &koalaapi.RulesError{Err: err}
+	}
+	if err := r.rules.replace(text); err != nil {
+		return err
+	}
+	return r.swapLocked(l, nil, "rewrite")
 }
 
 func (r *reloader) swapLocked(l loaded, err error, asked string) error {
@@ -113,9 +103,9 @@ func (r *reloader) swapLocked(l loaded, err error, asked string) error {
 		r.log.Error("rules refused, the old ones stay", "asked", asked, "error", err)
 		return err
 	}
-	r.engine.SetRules(l.Set)
+	r.engine.SetRules(l.set)
 	r.inForce(l)
-	r.log.Info("rules loaded", "asked", asked, "rules", l.Set.Len(), "hash", l.hash)
+	r.log.Info("rules loaded", "asked", asked, "rules", l.set.Len(), "hash", l.hash)
 	return nil
 }
 
@@ -135,20 +125,36 @@ func (r *reloader) onSignal(ctx context.Context, signals <-chan os.Signal) {
 
 // refusal is err, from a reload, as an answer with every fault.
 func refusal(err error) *httpapi.Problem {
-	var faults rulefile.Faults
+	faults := faultsOf(err)
 	switch {
 	case errors.Is(err, errNoFile):
 		return &httpapi.Problem{Status: http.StatusConflict, Detail: err.Error()}
-	case !errors.As(err, &faults):
+	case len(faults) == 0:
 		return &httpapi.Problem{Status: http.StatusUnprocessableEntity, Detail: err.Error()}
 	}
-	p := &httpapi.Problem{
+	return &httpapi.Problem{
 		Status: http.StatusUnprocessableEntity,
 		Detail: "the rules file is wrong; the old rules stay in force",
+		Faults: faults,
 	}
-	for _, f := range faults {
-		line, _, _ := strings.Cut(f.Error(), "\n") // without the source and the caret
-		p.Faults = append(p.Faults, line)
+}
+
+// faultsOf are the faults in a rules file, a line each, without the source and
+// the caret.
+func faultsOf(err error) (lines []string) {
+	add := func(f error) {
+		line, _, _ := strings.Cut(f.Error(), "\n")
+		lines = append(lines, line)
 	}
-	return p
+	var native rulefile.Faults
+	var koala koalafile.Faults
+	errors.As(err, &native)
+	errors.As(err, &koala)
+	for _, f := range native {
+		add(f)
+	}
+	for _, f := range koala {
+		add(f)
+	}
+	return lines
 }

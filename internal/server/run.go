@@ -31,7 +31,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	log := newLog(cfg, logs)
 	numbers := metrics.New(Version())
-	first, err := read(cfg.Rules)
+	for _, w := range cfg.Warnings {
+		log.Warn(w)
+	}
+	where := rulesOf(cfg)
+	first, err := where.read()
 	if err != nil {
 		return err
 	}
@@ -40,11 +44,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer counts.close()
-	engine, err := weir.NewEngine(first.Set, append(counts.options(cfg), weir.WithObserver(numbers))...)
+	engine, err := weir.NewEngine(first.set, append(counts.options(cfg), weir.WithObserver(numbers))...)
 	if err != nil {
 		return err
 	}
-	rules := newReloader(engine, first, cfg.Rules, numbers, log)
+	rules := newReloader(engine, first, where, numbers, log)
 	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts.memory) })
 	if counts.shared != nil {
 		numbers.WatchNodes(counts.nodes)
@@ -68,6 +72,15 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return fmt.Errorf("admin: %w", err)
 	}
 	defer admin.Close()
+	fronts := []*listener{main}
+	koala, err := openKoala(cfg, engine, counts, rules, log)
+	if err != nil {
+		return err
+	}
+	if koala != nil {
+		defer koala.Close()
+		fronts = append(fronts, koala.listener)
+	}
 
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -76,15 +89,19 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	group.Go(func() { sweep(beside, counts.memory) })
 	group.Go(func() { counts.report(beside, log) })
 	group.Go(func() { rules.onSignal(beside, hangups) })
-	if cfg.Watch && cfg.Rules != "" {
-		group.Go(func() { rules.watch(beside) })
+	if cfg.Watch && where.path != "" {
+		group.Go(func() { rules.watch(beside, cfg.WatchEvery) })
 	}
 
-	failed := make(chan error, 2)
-	group.Go(func() { failed <- main.serve() })
-	group.Go(func() { failed <- admin.serve() })
-	greet(out, cfg.Rules, engine.Rules().Len(), main.url(), admin.url())
+	failed := make(chan error, 3)
+	for _, l := range append(fronts, admin) {
+		group.Go(func() { failed <- l.serve() })
+	}
+	greet(out, where.path, engine.Rules().Len(), main.url(), admin.url(), koala.url())
 	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", engine.Rules().Len(), "store", counts.location())
+	if koala != nil {
+		log.Info("listening for koala's clients", "koala", koala.url())
+	}
 
 	select {
 	case <-ctx.Done():
@@ -93,7 +110,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	ready.drain()
 	log.Info("draining", "delay", cfg.DrainDelay, "timeout", cfg.DrainTimeout)
-	if err := drain(cfg, main, admin); err != nil {
+	if err := drain(cfg, fronts, admin); err != nil {
 		return err
 	}
 	log.Info("stopped")
@@ -102,11 +119,19 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 
 // drain lets requests in flight finish. The admin address goes last: until
 // then it tells that the service is draining.
-func drain(cfg config.Config, main, admin *listener) error {
+func drain(cfg config.Config, fronts []*listener, admin *listener) error {
 	time.Sleep(cfg.DrainDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()
-	if err := errors.Join(main.Shutdown(ctx), admin.Shutdown(ctx)); err != nil {
+	ended := make(chan error, len(fronts))
+	for _, l := range fronts {
+		go func() { ended <- l.Shutdown(ctx) }()
+	}
+	var err error
+	for range fronts {
+		err = errors.Join(err, <-ended)
+	}
+	if err = errors.Join(err, admin.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
 	}
 	return nil

@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -20,7 +22,9 @@ const settle = 200 * time.Millisecond
 // It watches directories: editors replace files, and Kubernetes swaps a link
 // beside them, so a watch on the file itself would hold on to the old one. What
 // happened in a directory does not matter; the content's hash decides.
-func (r *reloader) watch(ctx context.Context) {
+//
+// Where every is not 0, it looks at the files that often, too.
+func (r *reloader) watch(ctx context.Context, every time.Duration) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		r.log.Error("rules are not watched", "error", err)
@@ -29,6 +33,13 @@ func (r *reloader) watch(ctx context.Context) {
 	defer w.Close()
 
 	due := time.After(0) // what changed before the watch began
+	seen := r.stamp()
+	var look <-chan time.Time
+	if every > 0 {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		look = tick.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,6 +47,10 @@ func (r *reloader) watch(ctx context.Context) {
 		case event := <-w.Events:
 			if due == nil && event.Op != fsnotify.Chmod {
 				due = time.After(settle)
+			}
+		case <-look:
+			if stamp := r.stamp(); due == nil && stamp != seen {
+				seen, due = stamp, time.After(settle)
 			}
 		case err := <-w.Errors:
 			r.log.Warn("watching rules", "error", err)
@@ -50,15 +65,33 @@ func (r *reloader) watch(ctx context.Context) {
 	}
 }
 
+// files are those that the rules in force were read from.
+func (r *reloader) files() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append(slices.Clone(r.lists), r.rules.path)
+}
+
+// stamp changes when one of the files does, or at least its size or date.
+func (r *reloader) stamp() string {
+	var all strings.Builder
+	for _, file := range r.files() {
+		info, err := os.Stat(file)
+		if err != nil {
+			fmt.Fprintln(&all, err)
+			continue
+		}
+		fmt.Fprintln(&all, file, info.Size(), info.ModTime().UnixNano())
+	}
+	return all.String()
+}
+
 // follow watches the directories on which the files depend now, and those
 // alone. It says whether one is new.
 func (r *reloader) follow(w *fsnotify.Watcher) (grown bool) {
-	r.mu.Lock()
-	files := append(slices.Clone(r.lists), r.path)
-	r.mu.Unlock()
 	watched := w.WatchList()
 	var wanted []string
-	for _, file := range files {
+	for _, file := range r.files() {
 		for _, dir := range homes(file) {
 			dir, err := watchNearest(w, dir)
 			if err != nil {

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/config"
+)
+
+// Not parallel: it sets the environment.
+func TestServeKoalaConfig(t *testing.T) {
+	t.Setenv("WEIR_STORE", "")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "koala.conf")
+	const text = `listen = :9981
+rule_file = koala_rule.conf
+policy_loader_frequency = 30
+redis_server = 127.0.0.1:6379
+redis_auth =
+log_level = 7
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		flags string
+		want  config.Config
+	}{
+		{"", config.Config{
+			Koala: filepath.Join(dir, "koala_rule.conf"), KoalaListen: ":9981", WatchEvery: 30 * time.Second, Store: "redis://127.0.0.1:6379",
+		}},
+		{"--koala x.conf --koala-listen :1 --watch-every 0s --store redis://other", config.Config{
+			Koala: "x.conf", KoalaListen: ":1", Store: "redis://other",
+		}},
+		{"--rules rules.yaml --store=", config.Config{Rules: "rules.yaml", KoalaListen: ":9981", WatchEvery: 30 * time.Second}},
+	} {
+		var cfg config.Config
+		cmd := &cobra.Command{}
+		serveFlags(cmd, &cfg)
+		if err := cmd.ParseFlags(strings.Fields(tc.flags)); err != nil {
+			t.Fatal(err)
+		}
+		if err := readKoalaConfig(cmd, &cfg, path); err != nil {
+			t.Fatal(err)
+		}
+		if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], "koala.conf:6:1: log_level means nothing") {
+			t.Errorf("%s: got warnings %q, want one of log_level", tc.flags, cfg.Warnings)
+		}
+		cfg.Warnings = nil
+		if !reflect.DeepEqual(cfg, tc.want) {
+			t.Errorf("%s: got %+v\nwant %+v", tc.flags, cfg, tc.want)
+		}
+	}
+}

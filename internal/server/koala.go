@@ -1,0 +1,56 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/koalaapi"
+)
+
+// koalaHead is the longest head of a request to koala's calls, in bytes: a
+// multi/browse has all that it asks in its first line.
+const koalaHead = 256 << 10
+
+// koala answers koala's calls at an address of their own. A nil one is none.
+type koala struct {
+	*listener
+	api *koalaapi.API
+}
+
+// openKoala is nil when cfg asks for no such calls.
+func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, log *slog.Logger) (*koala, error) {
+	addr := cfg.KoalaAddr()
+	if addr == "" {
+		return nil, nil
+	}
+	to := koalaapi.Config{Ping: c.ping}
+	if cfg.Koala != "" {
+		to.Rewrite, to.Token = rules.rewrite, cfg.KoalaToken
+	}
+	api, err := koalaapi.New(e, to)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(addr, api, log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("koala-listen: %w", err), api.Close())
+	}
+	l.socket = koalaapi.Listen(l.socket)
+	l.MaxHeaderBytes = koalaHead
+	l.WriteTimeout = 10 * time.Second
+	return &koala{l, api}, nil
+}
+
+// Close ends what listens, and then frees the API.
+func (k *koala) Close() error { return errors.Join(k.listener.Close(), k.api.Close()) }
+
+func (k *koala) url() string {
+	if k == nil {
+		return ""
+	}
+	return k.listener.url()
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/koalafile"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+)
+
+// rulesAt is where rules are read: a rules file, or one of koala's. Without a
+// path it is the demo.
+type rulesAt struct {
+	path  string
+	koala bool
+}
+
+func rulesOf(cfg config.Config) rulesAt {
+	if cfg.Koala != "" {
+		return rulesAt{path: cfg.Koala, koala: true}
+	}
+	return rulesAt{path: cfg.Rules}
+}
+
+// loaded are rules as they were read.
+type loaded struct {
+	set      *rule.Set
+	lists    []string // the files that they read, beside their own
+	hash     string   // of their file and the lists, set even where they are wrong
+	warnings []koalafile.Fault
+}
+
+// read reads the rules. What is hashed is what is parsed: each file is read
+// once.
+func (r rulesAt) read() (loaded, error) {
+	src := []byte(demo)
+	if r.path != "" {
+		var err error
+		if src, err = os.ReadFile(r.path); err != nil {
+			return loaded{hash: err.Error()}, err
+		}
+	}
+	return r.parse(src)
+}
+
+// parse reads src as if it were the rules' file.
+func (r rulesAt) parse(src []byte) (l loaded, err error) {
+	sum := sha256.New()
+	sum.Write(src)
+	read := func(list string) ([]byte, error) {
+		b, at, err := r.list(list)
+		sum.Write(b)
+		l.lists = append(l.lists, at)
+		return b, err
+	}
+	if r.koala {
+		file, faults := koalafile.Parse(r.path, src, read)
+		if err = faults; err == nil {
+			l.set, l.warnings = file.Set, file.Warnings
+		}
+	} else {
+		file, faults := rulefile.Parse(r.path, src, read)
+		if err = faults; err == nil {
+			l.set, l.lists = file.Set, file.Lists
+		}
+	}
+	l.hash = hex.EncodeToString(sum.Sum(nil))
+	return l, err
+}
+
+// list reads a list that the rules name, and says where it is. Koala, started
+// in its home, names conf/x.dat in conf/koala_rule.conf: so its lists may stand
+// in the directory above, too.
+func (r rulesAt) list(name string) (b []byte, at string, err error) {
+	if filepath.IsAbs(name) {
+		b, err = os.ReadFile(name)
+		return b, name, err
+	}
+	at = filepath.Join(filepath.Dir(r.path), name)
+	b, err = os.ReadFile(at)
+	if r.koala && errors.Is(err, fs.ErrNotExist) {
+		above := filepath.Join(filepath.Dir(r.path), "..", name)
+		if b, err := os.ReadFile(above); err == nil {
+			return b, above, nil
+		}
+	}
+	return b, at, err
+}
+
+// replace puts text in the place of the rules' file: at once for who reads it,
+// and with the old one's permissions.
+func (r rulesAt) replace(text []byte) error {
+	path, err := filepath.EvalSymlinks(r.path)
+	if err != nil {
+		return err
+	}
+	old, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".weir-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(old.Mode()), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // what is wrong is told already
+	}
+	return err
+}
