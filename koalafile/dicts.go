@@ -95,7 +95,8 @@ func (o *oddLines) add(number int, line, format string, args ...any) {
 	if o.seen++; o.seen > o.most {
 		return
 	}
-	here := pass{name: o.file, here: entry{number: number, text: line}}
+	// A copy, so that the warning does not keep the dict's text.
+	here := pass{name: o.file, here: entry{number: number, text: strings.Clone(line)}}
 	o.last = len(o.pass.warnings)
 	o.pass.warnings = append(o.pass.warnings, here.note(here.here.piece(), format, args...))
 }

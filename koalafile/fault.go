@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Fault is one thing that is wrong in a file of koala's, or, among
@@ -23,8 +24,12 @@ type Fault struct {
 // the fault. Of a long problem twice as many are, at each end.
 const maxShown = 100
 
-// maxFaults is where the reading of a hopeless file stops to note more.
-const maxFaults = 1000
+// maxFaults and maxWarnings are where the reading of a hopeless file stops to
+// note more.
+const (
+	maxFaults   = 1000
+	maxWarnings = 10_000
+)
 
 // Error is the place and the problem, the source line, and a caret under the
 // place:
@@ -77,10 +82,13 @@ func printable(r rune) rune {
 // around is what of a line is shown for a fault at a character of it, and
 // where in that the character is.
 func around(line string, at int) ([]rune, int) {
-	runes := []rune(line)
-	at = min(at, len(runes))
-	from := max(0, at-maxShown)
-	return runes[from:min(len(runes), from+2*maxShown)], at - from
+	for ; at > maxShown && line != ""; at-- {
+		_, size := utf8.DecodeRuneInString(line)
+		line = line[size:]
+	}
+	// Four bytes are enough for any character.
+	runes := []rune(line[:min(len(line), 4*2*maxShown)])
+	return runes[:min(len(runes), 2*maxShown)], min(at, len(runes))
 }
 
 // Faults is everything that is wrong, in the order of the file; faults in dict

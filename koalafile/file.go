@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir/rule"
 )
@@ -123,6 +124,8 @@ type pass struct {
 	faults   Faults
 	warnings Faults
 
+	shown, shownFor string // see source
+
 	lists   map[string]*rule.List // nil for a dict that is not right
 	returns map[int64]int         // lines of the rules by return code
 	lines   []entry               // of the rules in file
@@ -176,13 +179,26 @@ func (p *pass) fault(s piece, format string, args ...any) {
 
 // warn notes that weir takes what is at s otherwise than koala did.
 func (p *pass) warn(s piece, format string, args ...any) {
-	p.warnings = append(p.warnings, p.note(s, format, args...))
+	if len(p.warnings) < maxWarnings {
+		p.warnings = append(p.warnings, p.note(s, format, args...))
+	}
 }
 
 func (p *pass) note(s piece, format string, args ...any) Fault {
-	// A byte that is no character counts as one, here and when it is shown.
 	return Fault{
-		File: p.name, Line: p.here.number, Column: 1 + len([]rune(p.here.text[:s.at])), Rule: p.rule,
-		Problem: fmt.Sprintf(format, args...), Source: string([]rune(p.here.text)),
+		File: p.name, Line: p.here.number, Column: 1 + utf8.RuneCountInString(p.here.text[:s.at]), Rule: p.rule,
+		Problem: fmt.Sprintf(format, args...), Source: p.source(),
 	}
+}
+
+// source is the line that is being read, as UTF-8. A byte that is no character
+// is one, as for the column.
+func (p *pass) source() string {
+	if p.shown == "" || p.shownFor != p.here.text {
+		p.shown, p.shownFor = p.here.text, p.here.text
+		if !utf8.ValidString(p.here.text) {
+			p.shown = string([]rune(p.here.text))
+		}
+	}
+	return p.shown
 }

@@ -18,6 +18,9 @@ const (
 	// exactly is where bounds must end: values are compared as 64-bit floats,
 	// which is exact as long as the bound is below it.
 	exactly = 1 << 53
+
+	// maxSpans is the most ranges apart in one condition.
+	maxSpans = 100
 )
 
 // isRange says whether s is two whole numbers with - between. A negative
@@ -72,7 +75,10 @@ func must(t rule.Test, err error) rule.Test {
 // numbers is whether a value is a whole number of 64 bits inside spans, or,
 // with not, outside of them.
 func (p *pass) numbers(c condition, spans []span) rule.Test {
-	spans = merged(spans)
+	if spans = merged(spans); len(spans) > maxSpans {
+		p.fault(c.value, "%d ranges apart: want at most %d in a condition; many single values go into a dict, key @ dict", len(spans), maxSpans)
+		return nil
+	}
 	if c.not {
 		if spans = between(span{lowest, highest}, spans); len(spans) == 0 {
 			p.fault(c.value, "every number is inside, so that the rule could never match")

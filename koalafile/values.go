@@ -62,6 +62,7 @@ func strange(text string) string {
 func (p *pass) addresses(c condition, elements []piece) rule.Test {
 	var patterns []string
 	sound := len(p.faults)
+	asText := !strings.ContainsAny(c.value.text, "+-*") // koala read no range in it
 	for _, e := range elements {
 		pattern := e.text
 		if from, to, ok := e.cut("-"); ok {
@@ -77,7 +78,7 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 		}
 		patterns = append(patterns, pattern)
 		switch {
-		case strings.Contains(pattern, "/") && !strings.ContainsAny(c.value.text, "+-*"):
+		case asText && strings.Contains(pattern, "/"):
 			p.warn(e, "koala compared %q as text, so that no address was in it; weir takes it for the block", pattern)
 		case starInside(pattern):
 			first, last := strings.ReplaceAll(pattern, "*", "0"), strings.ReplaceAll(pattern, "*", "255")
