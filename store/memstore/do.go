@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"slices"
+	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -12,13 +13,11 @@ import (
 const (
 	few = 8 // ops that a call can have without allocating
 
-	// Each tendEvery-th call to a shard looks at swept slots there, and at
-	// sweptAway slots of another shard.
+	// Each tendEvery-th call to a shard, and the first one in each tendAfter,
+	// sweeps there and in another shard. Where there is much to reclaim, light
+	// traffic does it as fast as heavy traffic.
 	tendEvery = 64
-	swept     = 256
-	sweptAway = 64
-
-	sweptFull = 64 // slots that a call looks at elsewhere when the table is full
+	tendAfter = window.Instant(time.Millisecond / time.Microsecond)
 )
 
 // Do implements [store.Store].
@@ -56,7 +55,7 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 			away := s.tend(places)
 			unlock(places)
 			if away {
-				s.sweepNext(sweptAway)
+				s.sweepNext()
 			}
 			return outage(full)
 		}
@@ -103,14 +102,11 @@ func (s *Store) hits(op *store.Op) window.Hits {
 	return h
 }
 
-// before is the order in which places are locked: by table, and by hash, the
-// highest byte of which chooses the shard.
+// before is the order in which places are locked: by table, and by hash, which
+// is by shard.
 func (p *place) before(q *place) bool {
 	if p.table != q.table {
 		return p.table.number < q.table.number
-	}
-	if m, n := p.key.shard(len(p.table.shards)), q.key.shard(len(p.table.shards)); m != n {
-		return m < n
 	}
 	return p.key < q.key
 }
@@ -207,10 +203,11 @@ func (s *Store) tend(places []place) (due bool) {
 
 // tend does so for one shard.
 func (p *place) tend(c *clock) (due bool) {
-	p.shard.calls++
-	if p.shard.calls%tendEvery != 0 {
+	sh := p.shard
+	if sh.calls++; sh.calls < tendEvery && p.read.steady-sh.tended < tendAfter {
 		return false
 	}
-	p.table.sweep(p.shard, swept, c.expiry(p.read, p.table))
+	sh.calls, sh.tended = 0, p.read.steady
+	p.table.sweep(sh, budget{aFew, most}, c.expiry(p.read, p.table))
 	return true
 }

@@ -6,12 +6,12 @@ import (
 )
 
 // fingerprint stands for a key: a hash of it under a random seed. Each part of
-// it has one use: the highest byte chooses the shard, the 24 bits below it the
-// segment, and the low half the slot where the search begins.
+// it has one use: the first bits of the highest byte choose the shard, the 24
+// bits below it the segment, and the low half the slot where the search begins.
 type fingerprint uint64
 
 // shard is the number of one of n shards, a power of two up to 256.
-func (f fingerprint) shard(n int) int { return int(f>>56) & (n - 1) }
+func (f fingerprint) shard(n int) int { return int(uint64(f>>56) * uint64(n) >> 8) }
 
 // prefix is the first n of the bits that choose the segment.
 func (f fingerprint) prefix(n uint8) int { return int(f << 8 >> (64 - n)) }

@@ -46,15 +46,15 @@ func WithClock(tell func() window.Instant) Option {
 }
 
 // WithShards sets how many locks share the keys of a space, from 1 to 256,
-// rounded up to a power of two. The default is four for each processor that
-// the program may use, and at least 8.
+// rounded up to a power of two. The default is 16 for each processor that
+// the program may use, and at least 32.
 func WithShards(n int) Option {
 	return func(s *Store) { s.shards = powerOfTwo(min(max(n, 1), 256)) }
 }
 
 // New makes an empty store.
 func New(opts ...Option) *Store {
-	s := &Store{shards: powerOfTwo(min(max(4*runtime.GOMAXPROCS(0), 8), 256))}
+	s := &Store{shards: powerOfTwo(min(max(16*runtime.GOMAXPROCS(0), 32), 256))}
 	s.clock.start = time.Now()
 	s.seeds.key, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed()
 	s.tables.byID = make(map[string]*table)

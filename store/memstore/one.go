@@ -84,6 +84,6 @@ func (s *Store) leave(p *place) {
 	due := p.tend(&s.clock)
 	p.shard.mu.Unlock()
 	if due {
-		s.sweepNext(sweptAway)
+		s.sweepNext()
 	}
 }

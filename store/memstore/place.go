@@ -151,7 +151,7 @@ func (s *Store) countInPlace(p *place, verb store.Verb, state window.State) {
 	switch {
 	case len(state) == 0: // a refund where there is nothing
 	case len(next) > 0 && &next[0] == &state[0]:
-		p.segment.slots[p.slot].len = uint16(len(next))
+		p.segment.resize(p.slot, len(next))
 	default:
 		s.keep(p, next)
 	}

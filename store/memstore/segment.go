@@ -10,9 +10,9 @@ import (
 
 const (
 	minSlots = 4
-	maxSlots = 1024 // a segment with more keys than fit splits
+	maxSlots = 512 // a segment with more keys than fit splits
 
-	// maxLive is the most words that a segment's states may have before it
+	// maxLive is the most words that the blocks of a segment may have before it
 	// splits, 64 KiB; but not below manyKeys, or a shard of huge states would
 	// be all directory.
 	maxLive  = 8192
@@ -21,17 +21,10 @@ const (
 	forever = window.Instant(math.MaxInt64)
 )
 
-// slot says where the state of one key is. A slot without capacity is free.
-type slot struct {
-	key      fingerprint
-	off      uint32 // in the segment's words
-	len, cap uint16 // of the state and of its block, in words
-}
-
 // segment is a small hash table of its own: slots probed linearly, and an
-// arena that the states' blocks are cut from. A block that is too small is left
-// behind for another state; when the arena is used up, the segment is rebuilt
-// without what nothing uses.
+// arena of blocks for the states that are too large for their slot. A block
+// that is too small is left behind for another state; when the arena is used
+// up, the segment is rebuilt without what nothing uses.
 type segment struct {
 	slots []slot
 	words []uint64 // len is what is used
@@ -77,7 +70,7 @@ func (g *segment) room() int { return len(g.slots) * 13 / 16 }
 func (g *segment) bytes() int64 { return int64(len(g.slots))*slotBytes + int64(cap(g.words))*8 }
 
 const (
-	slotBytes    = 16
+	slotBytes    = 32
 	segmentBytes = 144
 )
 
@@ -87,11 +80,11 @@ func (g *segment) find(f fingerprint) (int, bool) {
 		return 0, false
 	}
 	for i := f.slot(len(g.slots)); ; i = g.next(i) {
-		switch s := &g.slots[i]; {
-		case s.cap == 0:
-			return i, false
-		case s.key == f:
+		switch tag := g.slots[i].tag; {
+		case tag.is(f):
 			return i, true
+		case tag == free:
+			return i, false
 		}
 	}
 }
@@ -103,11 +96,26 @@ func (g *segment) next(i int) int {
 	return i
 }
 
-// state is the state in slot i, with the capacity of its block.
+// state is the state in slot i, with the capacity that it has there.
 func (g *segment) state(i int) window.State {
 	s := &g.slots[i]
-	end := int(s.off) + int(s.cap)
-	return g.words[s.off:end:end][:s.len]
+	if n := s.tag.words(); n != away {
+		return s.words[:n:inline]
+	}
+	b := s.block()
+	return g.words[b.off : b.off+b.cap : b.off+b.cap][:b.len]
+}
+
+// resize says that the state in slot i, changed in place, has n words now.
+func (g *segment) resize(i, n int) {
+	s := &g.slots[i]
+	if s.tag.words() != away {
+		s.tag = s.tag.with(n)
+		return
+	}
+	b := s.block()
+	b.len = n
+	s.point(b)
 }
 
 // put makes s the state of the key f, whose slot i is where find said. It is
@@ -117,32 +125,49 @@ func (g *segment) put(i int, f fingerprint, s window.State) bool {
 		return false
 	}
 	at := &g.slots[i]
-	if len(s) <= int(at.cap) {
-		at.len = uint16(len(s))
-		copy(g.state(i), s)
-		return true
-	}
-	if at.cap == 0 && g.keys >= g.room() {
+	known := at.tag != free
+	if !known && g.keys >= g.room() {
 		return false
 	}
-	size := class(len(s))
-	off, ok := g.block(size)
-	if !ok {
+	if len(s) <= inline {
+		g.drop(at)
+		at.tag = tagOf(f, len(s))
+		copy(at.words[:], s)
+	} else if !g.putAway(at, f, s) {
 		return false
 	}
-	if at.cap == 0 {
+	if !known {
 		g.keys++
-	} else {
-		g.drop(*at)
 	}
-	g.live += size
-	copy(g.words[off:], s)
-	*at = slot{f, uint32(off), uint16(len(s)), uint16(size)}
 	return true
 }
 
-// block is a block of size words, one that was left behind if there is one.
-func (g *segment) block(size int) (off int, ok bool) {
+// putAway writes s to a block.
+func (g *segment) putAway(at *slot, f fingerprint, s window.State) bool {
+	var b block
+	if at.tag.words() == away {
+		b = at.block()
+	}
+	if len(s) > b.cap {
+		size := class(len(s))
+		off, ok := g.blockOf(size)
+		if !ok {
+			return false
+		}
+		g.drop(at)
+		g.live += size
+		b = block{off: off, cap: size}
+	}
+	b.len = len(s)
+	copy(g.words[b.off:], s)
+	at.tag = tagOf(f, away)
+	at.point(b)
+	return true
+}
+
+// blockOf is where a block of size words starts: one that was left behind, if
+// there is one.
+func (g *segment) blockOf(size int) (off int, ok bool) {
 	if size < len(g.left) && g.left[size] > 0 {
 		off = int(g.left[size]) - 1
 		g.left[size] = uint32(g.words[off])
@@ -156,12 +181,43 @@ func (g *segment) block(size int) (off int, ok bool) {
 	return off, true
 }
 
-// drop leaves the block of s behind.
-func (g *segment) drop(s slot) {
-	g.live -= int(s.cap)
-	if int(s.cap) < len(g.left) {
-		g.words[s.off] = uint64(g.left[s.cap])
-		g.left[s.cap] = s.off + 1
+// extend makes the arena larger, by a quarter and so that a block of words
+// fits. Where a quarter of it is not used, the blocks move together.
+func (g *segment) extend(words int) {
+	const least = 32
+	old := g.words
+	compact := (len(old)-g.live)*4 > len(old)
+	size := len(old)
+	if compact {
+		size = g.live
+	}
+	g.words = slices.Grow([]uint64(nil), size+size/4+max(words, least))
+	if !compact {
+		g.words = append(g.words, old...)
+		return
+	}
+	clear(g.left[:])
+	for i := range g.slots {
+		if s := &g.slots[i]; s.tag.words() == away {
+			b := s.block()
+			from := old[b.off : b.off+b.cap]
+			b.off = len(g.words)
+			g.words = append(g.words, from...)
+			s.point(b)
+		}
+	}
+}
+
+// drop leaves the block of s behind, if it has one.
+func (g *segment) drop(s *slot) {
+	if s.tag.words() != away {
+		return
+	}
+	b := s.block()
+	g.live -= b.cap
+	if b.cap < len(g.left) {
+		g.words[b.off] = uint64(g.left[b.cap])
+		g.left[b.cap] = uint32(b.off) + 1
 	}
 }
 
@@ -174,9 +230,9 @@ func (g *segment) note(expires window.Instant) {
 // remove frees slot i, and moves back what stands behind it because of it.
 func (g *segment) remove(i int) {
 	g.keys--
-	g.drop(g.slots[i])
-	for j := g.next(i); g.slots[j].cap > 0; j = g.next(j) {
-		if home := g.slots[j].key.slot(len(g.slots)); g.distance(home, j) >= g.distance(i, j) {
+	g.drop(&g.slots[i])
+	for j := g.next(i); g.slots[j].tag != free; j = g.next(j) {
+		if home := g.slots[j].tag.key().slot(len(g.slots)); g.distance(home, j) >= g.distance(i, j) {
 			g.slots[i] = g.slots[j]
 			i = j
 		}
@@ -198,11 +254,14 @@ func (g *segment) thin() bool {
 		g.live*4 < cap(g.words) && cap(g.words) > 64
 }
 
-// class is the size of the block for a state of n words: up to 8 just that,
-// then 10, 12, 14, 16, 20, 24, and so on, four sizes to each power of two; less
+// class is the size of the block for a state of n words, 0 where it fits in its
+// slot: up to 8 just n, then 10, 12, 14, 16, 20, 24, and so on, four sizes to each power of two; less
 // than a fifth of it is not used.
 func class(n int) int {
-	if n <= 8 {
+	switch {
+	case n <= inline:
+		return 0
+	case n <= 8:
 		return n
 	}
 	step := 1 << (bits.Len(uint(n-1)) - 3)

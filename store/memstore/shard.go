@@ -15,12 +15,13 @@ type shard struct {
 	mu sync.Mutex
 
 	// All below is guarded by mu.
-	dir   []*segment // 1<<depth entries; a segment of less depth has several
-	depth uint8
-	hand  int // the entry to sweep next
-	calls uint8
-	keys  int
-	bytes int64
+	dir    []*segment // 1<<depth entries; a segment of less depth has several
+	depth  uint8
+	hand   int            // the entry to sweep next
+	calls  uint8          // since the last call that swept
+	tended window.Instant // when that was
+	keys   int
+	bytes  int64
 
 	scratch [8]uint64 // to work on small states where their block is too small
 }
@@ -51,19 +52,28 @@ func (sh *shard) remove(g *segment, i int) {
 // tally is what a segment would hold without garbage and expired keys.
 type tally struct{ keys, words int }
 
-func (n *tally) add(s *slot) {
+func (n *tally) add(s window.State) {
 	n.keys++
-	n.words += class(int(s.len))
+	n.words += class(len(s))
 }
 
 // makeRoom reclaims what has expired in the segment of f and then, as needed,
 // rebuilds or splits it, so that a key with a block of words may fit.
 func (sh *shard) makeRoom(f fingerprint, words int, e expiry) {
 	g := sh.dir[f.prefix(sh.depth)]
-	n, earliest := sh.purge(g, e)
+	n, earliest := tally{g.keys, g.live}, g.earliest
+	if earliest <= e.horizon {
+		n, earliest = sh.purge(g, e)
+	}
 	const full = maxSlots * 13 / 16
-	if g.depth < maxDepth && (n.keys >= full || n.words+words > maxLive && n.keys >= manyKeys) {
+	switch {
+	case g.depth < maxDepth && (n.keys >= full || n.words+words > maxLive && n.keys >= manyKeys):
 		sh.split(g, f, e)
+		return
+	case n.keys == g.keys && n.keys < g.room(): // it is the arena that is full
+		before := g.bytes()
+		g.extend(words)
+		sh.bytes += g.bytes() - before
 		return
 	}
 	// A quarter more than needed, so that the next rebuild is far.
@@ -77,18 +87,18 @@ func (sh *shard) purge(g *segment, e expiry) (left tally, earliest window.Instan
 	earliest = forever
 	before := sh.keys
 	for i := range g.slots {
-		s := &g.slots[i]
-		if s.cap == 0 {
+		if g.slots[i].tag == free {
 			continue
 		}
-		at, over := e.of(g.state(i))
+		state := g.state(i)
+		at, over := e.of(state)
 		if over {
-			*s = slot{}
+			g.slots[i].tag = free
 			sh.keys--
 			continue
 		}
 		earliest = min(earliest, at)
-		left.add(s)
+		left.add(state)
 	}
 	if sh.keys < before {
 		e.raise()
@@ -111,7 +121,7 @@ func (sh *shard) refill(g *segment, keys, words int) {
 	g.allocate(keys, words)
 	sh.bytes += g.bytes() - old.bytes()
 	for i := range old.slots {
-		if s := &old.slots[i]; s.cap > 0 {
+		if old.slots[i].tag != free {
 			g.adopt(&old, i)
 		}
 	}
@@ -119,7 +129,7 @@ func (sh *shard) refill(g *segment, keys, words int) {
 
 // adopt copies the key in slot i of old, which g does not have.
 func (g *segment) adopt(old *segment, i int) {
-	f := old.slots[i].key
+	f := old.slots[i].tag.key()
 	at, _ := g.find(f)
 	g.put(at, f, old.state(i))
 }
@@ -132,8 +142,8 @@ func (sh *shard) split(g *segment, f fingerprint, e expiry) {
 	var n [2]tally
 	half := func(f fingerprint) int { return f.prefix(g.depth+1) & 1 }
 	for i := range g.slots {
-		if s := &g.slots[i]; s.cap > 0 {
-			n[half(s.key)].add(s)
+		if t := g.slots[i].tag; t != free {
+			n[half(t.key())].add(g.state(i))
 		}
 	}
 	var to [2]*segment
@@ -143,8 +153,8 @@ func (sh *shard) split(g *segment, f fingerprint, e expiry) {
 	}
 	sh.bytes -= segmentBytes + g.bytes()
 	for i := range g.slots {
-		if s := &g.slots[i]; s.cap > 0 {
-			k := half(s.key)
+		if t := g.slots[i].tag; t != free {
+			k := half(t.key())
 			to[k].adopt(g, i)
 			to[k].note(e.limit.Expires(g.state(i)))
 		}

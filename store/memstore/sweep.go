@@ -16,7 +16,7 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 		passed, entries := 0, 1
 		for n > 0 && passed <= entries {
 			sh.mu.Lock()
-			w := t.sweep(sh, min(n, maxSlots), e)
+			w := t.sweep(sh, budget{min(n, maxSlots), min(n, maxSlots)}, e)
 			passed, entries = passed+w.passed, len(sh.dir)
 			sh.mu.Unlock()
 			n -= w.looked
@@ -29,15 +29,29 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 	return reclaimed
 }
 
-// sweepNext looks at n slots at most of the shard whose turn it is.
-func (s *Store) sweepNext(n int) {
+// budget is how many slots a sweep looks at: n, and up to most as long as one
+// in four of them was reclaimed.
+type budget struct{ n, most int }
+
+// aFew slots cost a call little, and the most less than twenty microseconds.
+const (
+	aFew = 32
+	most = 1024
+)
+
+func (b budget) spent(w walk) bool {
+	return w.looked >= b.most || w.looked >= b.n && w.reclaimed*4 < w.looked
+}
+
+// sweepNext sweeps the shard whose turn it is.
+func (s *Store) sweepNext() {
 	m := s.clock.read(true)
 	t, sh := s.tables.next(m.steady)
 	if sh == nil || !sh.mu.TryLock() {
 		return
 	}
 	defer sh.mu.Unlock()
-	t.sweep(sh, n, s.clock.expiry(m, t))
+	t.sweep(sh, budget{aFew, most}, s.clock.expiry(m, t))
 }
 
 // walk is what a sweep did.
@@ -47,11 +61,11 @@ type walk struct {
 	passed    int // directory entries
 }
 
-// sweep looks at n slots at most and reclaims the expired keys among them. The
-// hand goes through all segments in turn, once round at most; one in which no
-// key can have expired counts as one slot.
-func (sh *shard) sweep(n int, e expiry) (w walk) {
-	for w.looked < n && w.passed <= len(sh.dir) && len(sh.dir) > 0 {
+// sweep looks at the slots that b allows and reclaims the expired keys among
+// them. The hand goes through all segments in turn, once round at most; one in
+// which no key can have expired counts as one slot.
+func (sh *shard) sweep(b budget, e expiry) (w walk) {
+	for !b.spent(w) && w.passed <= len(sh.dir) && len(sh.dir) > 0 {
 		if sh.hand >= len(sh.dir) {
 			sh.hand = 0
 		}
@@ -61,9 +75,9 @@ func (sh *shard) sweep(n int, e expiry) (w walk) {
 			w.passed += sh.leave(g)
 			continue
 		}
-		for w.looked < n && g.hand < len(g.slots) {
+		for !b.spent(w) && g.hand < len(g.slots) {
 			w.looked++
-			if g.slots[g.hand].cap == 0 {
+			if g.slots[g.hand].tag == free {
 				g.hand++
 				continue
 			}
@@ -89,8 +103,8 @@ func (sh *shard) sweep(n int, e expiry) (w walk) {
 }
 
 // sweep sweeps sh, which is locked, and keeps count of the keys.
-func (t *table) sweep(sh *shard, n int, e expiry) walk {
-	w := sh.sweep(n, e)
+func (t *table) sweep(sh *shard, b budget, e expiry) walk {
+	w := sh.sweep(b, e)
 	if w.reclaimed > 0 {
 		t.keys.Add(int64(-w.reclaimed))
 	}
@@ -104,7 +118,7 @@ func (t *table) sweepAround(n int, e expiry) (reclaimed int) {
 		if sh == nil || !sh.mu.TryLock() {
 			continue
 		}
-		w := t.sweep(sh, n, e)
+		w := t.sweep(sh, budget{n, n}, e)
 		sh.mu.Unlock()
 		reclaimed += w.reclaimed
 		if n -= w.looked; n <= 0 {
@@ -136,8 +150,8 @@ func (sh *shard) leave(g *segment) int {
 func (g *segment) liveWords() int {
 	var n tally
 	for i := range g.slots {
-		if s := &g.slots[i]; s.cap > 0 {
-			n.add(s)
+		if g.slots[i].tag != free {
+			n.add(g.state(i))
 		}
 	}
 	return n.words
@@ -147,14 +161,14 @@ func (g *segment) liveWords() int {
 // that it was split from one again, when both together are small.
 func (sh *shard) merge(first, span int) bool {
 	g, other := sh.dir[first], sh.dir[first^span]
-	if other.depth != g.depth || g.keys+other.keys > maxSlots/4 || g.live+other.live > maxLive/4 {
+	if g.keys > maxSlots/4 || other.depth != g.depth || g.keys+other.keys > maxSlots/4 || g.live+other.live > maxLive/4 {
 		return false
 	}
 	to := newSegment(g.depth-1, g.keys+other.keys, g.liveWords()+other.liveWords())
 	to.earliest = min(g.earliest, other.earliest)
 	for _, from := range [...]*segment{g, other} {
 		for i := range from.slots {
-			if from.slots[i].cap > 0 {
+			if from.slots[i].tag != free {
 				to.adopt(from, i)
 			}
 		}
@@ -176,5 +190,5 @@ func (t *table) reclaim(sh *shard, g *segment, e expiry) bool {
 		n = sh.reclaim(g, e)
 		t.keys.Add(int64(-n))
 	}
-	return n+t.sweepAround(sweptFull, e) > 0
+	return n+t.sweepAround(2*aFew, e) > 0
 }
