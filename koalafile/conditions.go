@@ -143,18 +143,12 @@ func (p *pass) inDict(c condition) rule.Test {
 	return negate(rule.In(list), c.not)
 }
 
-// dictNames are the first dicts there are, for a message.
+// dictNames are the dicts there are, for a message.
 func (p *pass) dictNames() string {
-	const most = 10
-	names := slices.Sorted(maps.Keys(p.lists))
-	if len(names) == 0 {
+	if len(p.lists) == 0 {
 		return ", which is empty"
 	}
-	more := ""
-	if len(names) > most {
-		names, more = names[:most], ", …"
-	}
-	return ": " + strings.Join(names, ", ") + more
+	return ": " + strings.Join(slices.Sorted(maps.Keys(p.lists)), ", ")
 }
 
 // negate is t, or with not a value that is there and for which t does not

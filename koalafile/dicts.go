@@ -44,7 +44,9 @@ func (p *pass) readDict(s piece) {
 		return
 	}
 	p.lists[name.text] = list
-	p.file.Lists = append(p.file.Lists, List{Name: name.text, Path: path.text, Line: p.here.number})
+	p.file.Lists = append(p.file.Lists, List{
+		Name: name.text, Path: path.text, Line: p.here.number, Comment: p.here.comment,
+	})
 	if absolute, err := filepath.Abs(found); err == nil {
 		found = absolute
 	}

@@ -1,7 +1,6 @@
 package koalafile
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,15 +31,18 @@ type File struct {
 	Warnings []Fault
 
 	// Comments are the comment lines directly above a rule, by its name,
-	// without the #.
-	Comments map[string]string
+	// without the #. RowComments are those above a result row, by the name of
+	// its outcome.
+	Comments    map[string]string
+	RowComments map[string]string
 }
 
 // List is where a dict comes from.
 type List struct {
-	Name string
-	Path string // as the rule file writes it
-	Line int    // in the rule file, from 1
+	Name    string
+	Path    string // as the rule file writes it
+	Line    int    // in the rule file, from 1
+	Comment string // the comment lines directly above, without the #
 }
 
 // Load reads the rule file at path, and its dict files, from disk. A relative
@@ -80,7 +82,7 @@ func parse(name string, src []byte, read reader) (*File, error) {
 	p := pass{
 		name: name, read: read,
 		file: &File{
-			Zone: shanghai(time.LoadLocation), Comments: map[string]string{}, Outcomes: map[string]rule.Outcome{},
+			Zone: shanghai(time.LoadLocation), Comments: map[string]string{}, RowComments: map[string]string{}, Outcomes: map[string]rule.Outcome{},
 		},
 		lists: map[string]*rule.List{}, returns: map[int64]int{},
 	}
@@ -128,7 +130,6 @@ type pass struct {
 
 	lists   map[string]*rule.List // nil for a dict that is not right
 	returns map[int64]int         // lines of the rules by return code
-	lines   []entry               // of the rules in file
 }
 
 func (p *pass) readFile(src []byte) {
@@ -152,21 +153,14 @@ func (p *pass) readFile(src []byte) {
 	}
 }
 
-// compile makes the set. What it finds wrong stands at the rule's line.
+// compile makes the set. What was read without a fault compiles; if not, that
+// is said of the whole file.
 func (p *pass) compile() {
 	set, err := rule.New(p.file.Rules, p.file.Outcomes)
 	p.file.Set = set
-	var faults rule.Faults
-	if !errors.As(err, &faults) {
-		return
-	}
-	for _, f := range faults {
+	if err != nil {
 		p.here = entry{number: 1}
-		if f.Rule >= 0 {
-			p.here = p.lines[f.Rule]
-		}
-		p.rule = f.Name
-		p.fault(p.here.piece(), "%s: %s", f.Field, f.Problem)
+		p.fault(piece{}, "%v", err)
 	}
 }
 

@@ -63,6 +63,41 @@ func TestLoadFindsDicts(t *testing.T) {
 	}
 }
 
+// An absolute path is taken as it is.
+func TestLoadAbsoluteDict(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{"a.dat": "x", "koala_rule.conf": ""})
+	dict, path := filepath.Join(dir, "a.dat"), filepath.Join(dir, "koala_rule.conf")
+	src := "[dicts]\na : " + dict + "\n[rules]\nrule : [direct] [uid @ a] [] [result=1; return=1]\n"
+	if err := os.WriteFile(path, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := koalafile.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(f.Paths, []string{dict}) || !matches(f.Set, "uid", "x") {
+		t.Errorf("got paths %q, want %q, and a match", f.Paths, dict)
+	}
+}
+
+// Of a long line the part around the fault is shown, of a long problem both
+// ends.
+func TestLongLines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("提", 5000)
+	_, err := koalafile.Parse("a.conf", []byte("[rules]\nrule : [count] [x="+long+";y] ["+long+"] [result=1; return=1]"), nil)
+	var faults koalafile.Faults
+	if !errors.As(err, &faults) || len(faults) < 2 || faults[0].Column != 5020 {
+		t.Fatalf("got %v, want faults, the first in column 5020", err)
+	}
+	for _, f := range faults {
+		if text := f.Error(); len([]rune(text)) > 1000 {
+			t.Errorf("got %d characters, want at most 1000: %s", len([]rune(text)), text)
+		}
+	}
+}
+
 func TestLoadFaults(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{"conf/koala_rule.conf": twoDicts})

@@ -76,6 +76,9 @@ func (p *pass) readRow(s piece) {
 	}
 	r := p.row(text)
 	p.file.Outcomes[outcomeName(n)] = r.outcome()
+	if p.here.comment != "" {
+		p.file.RowComments[outcomeName(n)] = p.here.comment
+	}
 }
 
 // row reads the JSON of a result row.

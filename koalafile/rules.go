@@ -54,7 +54,6 @@ func (p *pass) readRule(s piece) {
 		p.fault(method, "unknown method %q: want %s", method.text, strings.Join(methods, ", "))
 	}
 	p.file.Rules = append(p.file.Rules, r)
-	p.lines = append(p.lines, p.here)
 	if p.here.comment != "" {
 		p.file.Comments[r.Name] = p.here.comment
 	}

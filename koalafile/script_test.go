@@ -107,12 +107,11 @@ func dump(f *koalafile.File) string {
 			continue
 		}
 		fmt.Fprintf(&b, "dict %s %s in line %d\n", l.Name, l.Path, l.Line)
+		dumpComment(&b, l.Comment)
 	}
 	for i := range f.Rules {
 		dumpRule(&b, &f.Rules[i])
-		for line := range strings.Lines(f.Comments[f.Rules[i].Name]) {
-			fmt.Fprintf(&b, "  # %s\n", strings.TrimSpace(line))
-		}
+		dumpComment(&b, f.Comments[f.Rules[i].Name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Outcomes)) {
 		o := f.Outcomes[name]
@@ -120,11 +119,18 @@ func dump(f *koalafile.File) string {
 			continue
 		}
 		fmt.Fprintf(&b, "outcome %s allow=%t %s\n", name, o.Allow, o.Body)
+		dumpComment(&b, f.RowComments[name])
 	}
 	for _, w := range f.Warnings {
 		fmt.Fprintf(&b, "%s\n", w.Error())
 	}
 	return b.String()
+}
+
+func dumpComment(b *strings.Builder, comment string) {
+	for line := range strings.Lines(comment) {
+		fmt.Fprintf(b, "  # %s\n", strings.TrimSpace(line))
+	}
 }
 
 func dumpRule(b *strings.Builder, r *rule.Rule) {
