@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A cell is one bucket as it is kept. Its numbers only grow, it is never
-// emptied, and it has at least one hit from the moment that others can see it.
+// A cell is one bucket as it is kept. It only takes hits in, is never emptied,
+// and has at least one hit from the moment that others can see it.
 type cell[T Number] struct {
 	start int64 // nanoseconds since the window was made
 	older atomic.Pointer[cell[T]]

@@ -13,11 +13,11 @@
 //
 // # Writing without a lock
 //
-// The buckets are a list, newest first. A bucket's numbers only ever grow, each
-// by one atomic step. They are never set back to nothing, and no bucket is used
-// for a second stretch of time: whoever finds that the newest bucket is over
-// makes another one, with the hit already in it, and puts it in front by a
-// single compare-and-swap. Whoever loses that race adds to the winner's bucket.
+// The buckets are a list, newest first. A bucket only ever takes hits in, each
+// of its numbers by one atomic step. It is never emptied, and never used for a
+// second stretch of time: whoever finds that the newest bucket is over makes
+// another one, with the hit already in it, and puts it in front by a single
+// compare-and-swap. Whoever loses that race adds to the winner's bucket.
 //
 // So no hit is lost: there is no moment at which a bucket is cleared, and none
 // at which it is there and not ready. None is counted twice: a hit is either
