@@ -21,18 +21,20 @@ type Draft struct {
 	// Zone becomes the file's time zone; nil is UTC.
 	Zone *time.Location
 
-	// Head is a comment at the start of the file, Comments are those above
-	// the rules with these names: lines, without #.
-	Head     string
-	Comments map[string]string
+	// Head is a comment at the start of the file, Comments and OutcomeComments
+	// are those above the rules and outcomes with these names: lines, without #.
+	Head            string
+	Comments        map[string]string
+	OutcomeComments map[string]string
 }
 
 // ListSource is where a list has its values from: from a file, by its path as
 // the rules file is to name it, or, where that is empty, from Values.
 type ListSource struct {
-	Name   string
-	File   string
-	Values []string
+	Name    string
+	File    string
+	Values  []string
+	Comment string // lines above it, without #
 }
 
 // Write is the rules file that says what d says: [Parse] makes the same rules
@@ -45,7 +47,7 @@ func Write(d *Draft) ([]byte, error) {
 	if _, err := rule.New(d.Rules, d.Outcomes); err != nil {
 		return nil, err
 	}
-	w := writer{zone: d.Zone, lists: map[string]bool{}}
+	w := writer{zone: d.Zone, given: map[string]bool{}}
 	var b strings.Builder
 	comment(&b, "", d.Head)
 	if w.zone == nil {
@@ -54,8 +56,8 @@ func Write(d *Draft) ([]byte, error) {
 	if w.zone != time.UTC {
 		(pair{"timezone", text(w.zone.String())}).write(&b, "")
 	}
-	section(&b, "lists", w.listTable(d.Lists))
-	section(&b, "outcomes", w.outcomeTable(d.Outcomes))
+	section(&b, "lists", w.lists(d.Lists))
+	section(&b, "outcomes", outcomes(d.Outcomes, d.OutcomeComments))
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
@@ -87,8 +89,8 @@ func Write(d *Draft) ([]byte, error) {
 // on, so that one run finds all of it.
 type writer struct {
 	zone  *time.Location
-	lists map[string]bool
-	rule  string // that is being written
+	given map[string]bool // the names of the lists
+	rule  string          // that is being written
 	errs  []error
 }
 
@@ -109,35 +111,42 @@ func comment(b *strings.Builder, indent, lines string) {
 	}
 }
 
-// section writes one of the tables at the top of the file, a line an entry.
-func section(b *strings.Builder, key string, t table) {
-	if len(t) == 0 {
+// commented is a key with its value and the comment above it.
+type commented struct {
+	comment string
+	pair
+}
+
+// section writes one of the tables at the top of the file.
+func section(b *strings.Builder, key string, all []commented) {
+	if len(all) == 0 {
 		return
 	}
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
 	b.WriteString(key + ":\n")
-	for _, p := range t {
-		p.write(b, "  ")
+	for _, c := range all {
+		comment(b, "  ", c.comment)
+		c.write(b, "  ")
 	}
 }
 
-func (w *writer) listTable(lists []ListSource) (t table) {
+func (w *writer) lists(lists []ListSource) (all []commented) {
 	for _, l := range lists {
-		w.lists[l.Name] = true
+		w.given[l.Name] = true
 		source := pair{"values", texts(l.Values)}
 		if l.File != "" {
 			source = pair{"file", text(l.File)}
 		}
-		t = append(t, pair{text(l.Name), table{source}})
+		all = append(all, commented{l.Comment, pair{text(l.Name), table{source}}})
 	}
-	return t
+	return all
 }
 
-func (w *writer) outcomeTable(outcomes map[string]rule.Outcome) (t table) {
-	for _, name := range sorted(outcomes) {
-		o, of := outcomes[name], table{}
+func outcomes(by map[string]rule.Outcome, comments map[string]string) (all []commented) {
+	for _, name := range sorted(by) {
+		o, of := by[name], table{}
 		if o.Allow {
 			of = append(of, pair{"allow", scalar("true")})
 		}
@@ -147,7 +156,7 @@ func (w *writer) outcomeTable(outcomes map[string]rule.Outcome) (t table) {
 		if len(o.Body) > 0 {
 			of = append(of, pair{"body", body(o.Body)})
 		}
-		t = append(t, pair{text(name), of})
+		all = append(all, commented{comments[name], pair{text(name), of}})
 	}
-	return t
+	return all
 }

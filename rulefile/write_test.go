@@ -15,7 +15,8 @@ import (
 
 func ExampleWrite() {
 	src, err := rulefile.Write(&rulefile.Draft{
-		Head: "Made by hand.",
+		Head:  "Made by hand.",
+		Lists: []rulefile.ListSource{{Name: "staff", Values: []string{"ann", "bob"}, Comment: "Who works here."}},
 		Rules: []rule.Rule{{
 			Name:   "posts-per-hour",
 			When:   []rule.Condition{{Attribute: "action", Test: rule.Equal("post", "reply")}},
@@ -28,6 +29,10 @@ func ExampleWrite() {
 	fmt.Printf("%s%v\n", src, err)
 	// Output:
 	// # Made by hand.
+	//
+	// lists:
+	//   # Who works here.
+	//   staff: {values: [ann, bob]}
 	//
 	// rules:
 	//   # Five an hour,
@@ -106,6 +111,10 @@ func TestWriteComments(t *testing.T) {
 			Head:     text,
 			Rules:    []rule.Rule{{Name: "r", Then: rule.Deny}, {Name: "s", Then: rule.Deny}},
 			Comments: map[string]string{"r": text, "s": text, "no rule": text},
+
+			Lists:           []rulefile.ListSource{{Name: "l", Comment: text}},
+			Outcomes:        map[string]rule.Outcome{"o": {}},
+			OutcomeComments: map[string]string{"o": text},
 		}
 		src, err := rulefile.Write(&d)
 		if err != nil {
@@ -117,8 +126,8 @@ func TestWriteComments(t *testing.T) {
 				lines++
 			}
 		}
-		if lines == 0 || lines%3 != 0 {
-			t.Errorf("%q: got\n%s\nwant as many lines of comment at each of three places", text, src)
+		if lines == 0 || lines%5 != 0 {
+			t.Errorf("%q: got\n%s\nwant as many lines of comment at each of five places", text, src)
 		}
 	}
 }

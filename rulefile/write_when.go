@@ -109,7 +109,7 @@ func (w *writer) tests(field string, t rule.Test) table {
 		}
 		return anything
 	case rule.FormIn:
-		if !w.lists[f.List.Name()] {
+		if !w.given[f.List.Name()] {
 			w.cannot(field, "no list %q is given", f.List.Name())
 		}
 		return table{{"in", text(f.List.Name())}}

@@ -70,7 +70,7 @@ func (k *koalaRules) rulesFile() ([]byte, error) {
 		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
 			"Written by weir import koala from " + filepath.Base(k.name) + ". The manual is docs/rules.md;\n" +
 			"docs/koala.md says which rule of koala's became what.",
-		Comments: k.Comments,
+		Comments: k.Comments, OutcomeComments: k.RowComments,
 	}
 	faults := notUTF8(k.name, k.text)
 	for i, dict := range k.Lists {
@@ -80,6 +80,7 @@ func (k *koalaRules) rulesFile() ([]byte, error) {
 		}
 		faults = append(faults, notUTF8(fromHere(k.Paths[i]), text)...)
 		list, warnings := listSource(dict.Name, k.Paths[i], text)
+		list.Comment = dict.Comment
 		d.Lists = append(d.Lists, list)
 		k.warnings = append(k.warnings, warnings...)
 	}
