@@ -106,7 +106,7 @@ func (o *oddLines) add(number int, line, format string, args ...any) {
 // more tells how many lines were not shown.
 func (o *oddLines) more() {
 	if more := o.seen - o.most; more > 0 {
-		o.pass.warnings[o.last].Problem += fmt.Sprintf(" (and %d more lines like it)", more)
+		o.pass.warnings[o.last].Problem += fmt.Sprintf(" (and %d more like it)", more)
 	}
 }
 
