@@ -68,3 +68,21 @@ func TestRulesSwappedUnderLoad(t *testing.T) {
 	close(done)
 	swapper.Wait()
 }
+
+// An answer longer than net/http counts by itself has its length all the same:
+// clients that read to the end of the connection know no chunks.
+func TestMultiIsNotChunked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "rules: [{name: koala-1, when: {act: ask}, then: deny}]")
+	ask := func(jobs int) string {
+		list := strings.TrimSuffix(strings.Repeat(`{"Id":"1","Arg":"act%3Dask"},`, jobs), ",")
+		return b.send(t, "GET /multi/browse?argsJson=["+list+"] HTTP/1.1\r\n\r\n", 1)
+	}
+	head, body, _ := strings.Cut(ask(1000), "\r\n\r\n")
+	if !strings.Contains(head, fmt.Sprintf("Content-Length: %d", len(body))) || strings.Count(body, `"Ret_code":1,`) != 1000 {
+		t.Errorf("got %d bytes behind %s, want 1000 rows and their length", len(body), head)
+	}
+	if got := ask(1001); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
+		t.Errorf("got %s, want more than 1000 jobs refused", got)
+	}
+}
