@@ -148,6 +148,8 @@ func TestConditions(t *testing.T) {
 		{"k=2001:db8::/32", []string{"2001:db8::1", "2001:0db8:0::1"}, []string{"2001:db9::1", "10.0.0.1"}},
 		{"k!=10.0.0.0/8", []string{"11.0.0.1", "2001:db8::1"}, []string{"10.0.0.1", "x", ""}},
 		{"k>5;k<10", []string{"6", "9"}, []string{"5", "10", "11", "1"}},
+		{"k=::1,2001:db8::1", []string{"::1", "0:0:0:0:0:0:0:1"}, []string{"::2"}},
+		{"k=a::b,c::d::e", []string{"a::b", "c::d::e"}, []string{"a:0::b"}},
 		{"k=提问", []string{"提问"}, []string{"提"}},
 	} {
 		set := parse(t, "rule : [direct] ["+tt.condition+"] [] [result=2; return=1]").Set

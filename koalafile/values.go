@@ -17,25 +17,32 @@ func (p *pass) values(c condition) rule.Test {
 		return rule.Present()
 	}
 	var texts []string
-	var addresses, spans int
+	var plain, six, several, spans int // elements by what they are
+	sound := len(p.faults)
 	elements := c.value.split(",")
 	for _, e := range elements {
 		texts = append(texts, e.text)
 		switch {
-		case severalAddresses(e.text) || strings.Contains(e.text, ":") && isAddress(e.text):
-			addresses++
+		case severalAddresses(e.text):
+			several++
 		case isRange(e):
 			spans++
 		case strings.ContainsAny(e.text, "+*-"):
 			p.fault(e, "%s", strange(e.text))
-			return nil
+		case isAddress(e.text):
+			plain++
+			if strings.Contains(e.text, ":") {
+				six++
+			}
 		}
 	}
 	switch {
 	case len(elements) == 0:
 		p.fault(c.value, "key %q has no value, so that the rule could never match", c.name.text)
 		return nil
-	case addresses > 0:
+	case sound != len(p.faults):
+		return nil
+	case several > 0 || six > 0 && plain == len(elements): // IPv6 has several spellings
 		return p.addresses(c, elements)
 	case spans > 0:
 		return p.ranges(c, elements)
