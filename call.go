@@ -33,7 +33,7 @@ type call struct {
 
 func (c *call) run(ctx context.Context, e *Engine, verb store.Verb, r *Request, d *Decision) error {
 	c.rules, c.verb, c.verdict, c.denied = e.rules.Load(), verb, -1, -1
-	*d = Decision{Limits: d.Limits[:0], Verdicts: d.Verdicts[:0], Triggered: d.Triggered[:0]}
+	d.reset()
 	if err := c.read(r); err != nil {
 		return err
 	}
@@ -76,12 +76,12 @@ func (c *call) read(r *Request) error {
 		return &InputError{"feedback", fmt.Sprintf("%q in a %s: want a refund", r.Feedback, c.verb)}
 	}
 	c.feedback = r.Feedback
-	c.values = fill(c.values, c.rules.Set, r.Attributes)
+	c.values = vector(c.values, c.rules.Set, r.Attributes)
 	return nil
 }
 
-// fill makes the vector of values in which set finds attributes.
-func fill(values []string, set *rule.Set, attributes []Attribute) []string {
+// vector makes the vector of values in which set finds attributes.
+func vector(values []string, set *rule.Set, attributes []Attribute) []string {
 	if n := len(set.Attributes()); cap(values) < n {
 		values = make([]string, n)
 	} else {
@@ -109,16 +109,18 @@ func (c *call) build() error {
 			}
 			continue
 		}
-		op, err := c.op(i)
-		if err != nil {
+		to := c
+		if c.verdict >= 0 {
+			to = c.queue()
+		}
+		to.ops, to.of = append(to.ops, store.Op{}), append(to.of, i)
+		op := &to.ops[len(to.ops)-1]
+		if err := c.fill(op, i); err != nil {
 			return err
 		}
 		if c.verdict >= 0 {
-			c.follow(op, i)
-			continue
+			c.follow(op)
 		}
-		c.ops = append(c.ops, op)
-		c.of = append(c.of, i)
 	}
 	return nil
 }
@@ -140,23 +142,18 @@ func (c *call) veto() {
 // admitsNone is a limit that nothing fits; never written.
 var admitsNone = window.Limit{Window: window.Fixed(time.Hour)}
 
-// op is the op of rule i.
-func (c *call) op(i int) (store.Op, error) {
+// fill makes op, which is empty, the op of rule i.
+func (c *call) fill(op *store.Op, i int) error {
 	r := c.rules.Rule(i)
-	op := store.Op{
-		Space:       c.rules.spaces[i],
-		Limit:       c.rules.Limit(i, c.values),
-		N:           c.hits,
-		Role:        role(r),
-		CountDenied: r.CountDenied,
-	}
+	op.Space, op.Limit, op.N = c.rules.spaces[i], c.rules.Limit(i, c.values), c.hits
+	op.Role, op.CountDenied = role(r), r.CountDenied
 	switch {
 	case c.feedback != "":
 		op.N = r.Feedback[c.feedback]
 	case r.Measure == window.Sum && c.hits > 0:
 		n, err := c.rules.Sum(i, c.values)
 		if err != nil {
-			return op, &InputError{"attributes." + r.Of, "rule " + r.Name + ": " + err.Error()}
+			return &InputError{"attributes." + r.Of, "rule " + r.Name + ": " + err.Error()}
 		}
 		op.N = n
 	}
@@ -164,11 +161,13 @@ func (c *call) op(i int) (store.Op, error) {
 	from := len(c.keys)
 	c.keys = c.rules.AppendKey(c.keys, i, c.values)
 	op.Key = c.keys[from:len(c.keys):len(c.keys)]
-	op.Together = c.keep(c.rules.Together(i, c.values))
+	if r.Together != "" {
+		op.Together = c.keep(c.rules.Together(i, c.values))
+	}
 	if r.Measure == window.Distinct {
 		op.Member = c.keep(c.rules.Member(i, c.values))
 	}
-	return op, nil
+	return nil
 }
 
 // keep puts text behind the keys.

@@ -42,6 +42,12 @@ type Decision struct {
 	Degraded bool
 }
 
+// reset empties d and keeps the memory of its slices.
+func (d *Decision) reset() {
+	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.Degraded = false, "", "", 0, false
+	d.Limits, d.Verdicts, d.Triggered = d.Limits[:0], d.Verdicts[:0], d.Triggered[:0]
+}
+
 // Usage is one rule's numbers for one key.
 type Usage struct {
 	// Rule and Kind are the rule's name and what it does.

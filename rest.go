@@ -7,23 +7,25 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// follow adds the op of rule i, which stands behind a verdict. It counts what a
-// record counts, and a take that is allowed. Where limits before the verdict
-// may deny the take, it waits for them: see [call.askRest].
-func (c *call) follow(op store.Op, i int) {
-	op.Role, op.CountDenied = store.Always, false
-	to := c
-	switch {
-	case c.verb != store.Take:
-	case !c.rules.Allows(c.verdict):
-		op.N = 0
-	case slices.ContainsFunc(c.ops, limits):
-		if c.rest == nil {
-			c.rest = new(call)
-		}
-		to = c.rest
+// queue is where ops of rules behind a verdict go. Where limits before it may
+// deny a take that it allows, they wait for those: see [call.askRest].
+func (c *call) queue() *call {
+	if c.verb != store.Take || !c.rules.Allows(c.verdict) || !slices.ContainsFunc(c.ops, limits) {
+		return c
 	}
-	to.ops, to.of = append(to.ops, op), append(to.of, i)
+	if c.rest == nil {
+		c.rest = new(call)
+	}
+	return c.rest
+}
+
+// follow makes op, of a rule behind a verdict, one that counts what a record
+// counts, and a take that is allowed.
+func (c *call) follow(op *store.Op) {
+	op.Role, op.CountDenied = store.Always, false
+	if c.verb == store.Take && !c.rules.Allows(c.verdict) {
+		op.N = 0
+	}
 }
 
 // limits says that op may deny a take.

@@ -67,7 +67,7 @@ func (s *ruleset) locate(name string, attributes []Attribute) (op store.Op, valu
 		return op, nil, fmt.Errorf("%w that counts: %q", ErrUnknownRule, name)
 	}
 	r := s.Rule(i)
-	values = fill(nil, s.Set, attributes)
+	values = vector(nil, s.Set, attributes)
 	for _, attribute := range r.Per {
 		if at, _ := s.Attribute(attribute); values[at] == "" {
 			return op, nil, &InputError{"attributes." + attribute, "missing: rule " + name + " counts per " + attribute}

@@ -58,7 +58,7 @@ func (m *matching) try(candidates []int32) {
 // ascending, and most often one list gave them all.
 func (m *matching) matched() []int {
 	found := m.dst[m.start:]
-	if !slices.IsSorted(found) {
+	if len(found) > 1 && !slices.IsSorted(found) {
 		slices.Sort(found)
 	}
 	for len(found) > 0 && found[len(found)-1] > int(m.end) {

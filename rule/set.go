@@ -18,6 +18,7 @@ import (
 type Set struct {
 	rules      []compiled
 	attributes []string
+	position   map[string]int // in attributes
 	byName     map[string]int
 	outcomes   map[string]Outcome
 	index      index
@@ -106,6 +107,7 @@ func (s *Set) collect(rules []Rule) (at map[string]int) {
 	for i, name := range s.attributes {
 		at[name] = i
 	}
+	s.position = at
 	return at
 }
 
@@ -194,5 +196,18 @@ func (s *Set) Attributes() []string { return s.attributes }
 
 // Attribute is the position of the attribute called name.
 func (s *Set) Attribute(name string) (int, bool) {
-	return slices.BinarySearch(s.attributes, name)
+	if len(s.attributes) > fewAttributes {
+		i, ok := s.position[name]
+		return i, ok
+	}
+	for i := range s.attributes {
+		if s.attributes[i] == name {
+			return i, true
+		}
+	}
+	return 0, false
 }
+
+// fewAttributes are found faster one by one than in a map: most names differ in
+// length.
+const fewAttributes = 8

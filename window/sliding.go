@@ -175,7 +175,11 @@ func (l *Limit) roomSliding(s State, n int64) int {
 	if g := readLog(s); len(s) > 0 && g.group != size {
 		return most
 	}
-	if added := n/size + 1; added < int64(most) {
+	added := int64(1)
+	if n >= size { // spares a division
+		added += n / size
+	}
+	if added < int64(most) {
 		return min(logHeader+len(s)+int(added), most)
 	}
 	return most

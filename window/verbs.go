@@ -264,7 +264,7 @@ func (l *Limit) MaxWords() int {
 	}
 	switch l.Window.Kind {
 	case KindSliding:
-		return logHeader + int((l.Quota+l.group()-1)/l.group()) + 1
+		return logHeader + int(min(l.Quota, l.Window.precision())) + 1
 	case KindCells:
 		return cellsHeader + l.Window.cells() + 1
 	case KindFixed, KindCalendar:
