@@ -30,6 +30,7 @@ func (x *exchange) free() {
 		return
 	}
 	clear(attributes)
+	clear(x.decision.Limits)
 	x.request = weir.Request{Attributes: attributes[:0]}
 	exchanges.Put(x)
 }

@@ -3,9 +3,12 @@ package koalaapi_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"io"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/textproto"
 	"net/url"
 	"slices"
@@ -37,6 +40,40 @@ func FuzzQuery(f *testing.F) {
 			}
 			if got[i].Value != values.Get(got[i].Name) || !values.Has(got[i].Name) {
 				t.Errorf("%q: got %q, want %v", piece, got[i], values)
+			}
+		}
+	})
+}
+
+// FuzzCalls has every call answer whatever it is asked.
+func FuzzCalls(f *testing.F) {
+	f.Add("act=ask&uid=1")
+	f.Add("act=buy&uid=1&cents=x&_writeThrough=yes")
+	f.Add("rule_no=201&uid=%zz&size=1e9")
+	f.Add(`argsJson=[{"Id":"0","Arg":"act%253Dask%2526uid%253D1"},{"Arg":"=&&%"}]`)
+	f.Add("_feedbackType=erase2&act=ask&uid=1")
+	b := newBench(f, `rules:
+  - {name: koala-101, when: {ip: {ip: 10.0.0.0/8}}, then: deny, rest: count}
+  - {name: koala-201, when: {act: ask, size: {below: 5}}, per: [uid], limit: 2, window: {fixed: 1h}}
+  - {name: koala-301, when: {act: ask}, per: [uid], limit: 2, window: 1h, feedback: {erase1: 1, erase2: 2}}
+  - {name: spend, when: {act: buy}, per: [uid], sum: cents, limit: 100, window: 1h}
+`)
+	f.Fuzz(func(t *testing.T, query string) {
+		for _, path := range []string{
+			"/rule/browse", "/rule/browse_complete", "/rule/update", "/rule/feedback", "/rule/value",
+			"/multi/browse", "/dump/counter", "/dump/policy", "/rule/rewrite",
+		} {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RequestURI = path + "?" + query
+			w := httptest.NewRecorder()
+			b.api.ServeHTTP(w, r)
+			switch w.Code {
+			case http.StatusOK, http.StatusBadRequest, http.StatusForbidden:
+			default:
+				t.Errorf("%s?%s: got %d %s", path, query, w.Code, w.Body)
+			}
+			if strings.Contains(path, "browse") && w.Body.Len() > 0 && !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%s?%s: got %s, want JSON", path, query, w.Body)
 			}
 		}
 	})

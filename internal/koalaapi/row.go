@@ -60,6 +60,15 @@ func numberOf(name string) (n int64, ok bool) {
 	return n, found && err == nil && n >= 0
 }
 
+// by is r as the answer of the rule called name: with its number, where it has
+// one.
+func (r row) by(name string) row {
+	if n, ok := numberOf(name); ok {
+		r.RetCode = n
+	}
+	return r
+}
+
 func cutLast(text, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(text, sep); i >= 0 {
 		return text[:i], text[i+len(sep):], true

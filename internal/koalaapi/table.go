@@ -53,18 +53,17 @@ func newTable(set *rule.Set) *table {
 			rows[outcome] = rowOf(set, outcome)
 		}
 		l := line{outcome: outcome, number: -1}
-		told := rows[outcome]
 		if n, ok := numberOf(r.Name); ok {
-			l.number, told.RetCode = n, n
+			l.number = n
 		}
-		l.row = told.appendTo(nil)
+		l.row = rows[outcome].by(r.Name).appendTo(nil)
 		t.lines[i] = l
 	}
 	return t
 }
 
 // answer is the row for a decision. The rules may have been swapped since t was
-// made: then t may not know the one that decided.
+// made: where t does not know the one that decided, the rules of now are asked.
 func (t *table) answer(a *API, d *weir.Decision) []byte {
 	switch {
 	case d.Rule != "":
@@ -74,7 +73,7 @@ func (t *table) answer(a *API, d *weir.Decision) []byte {
 			}
 			t = a.table()
 		}
-		return rowOf(t.set, d.Outcome).appendTo(nil)
+		return rowOf(t.set, d.Outcome).by(d.Rule).appendTo(nil)
 	case len(d.Limits)+len(d.Verdicts) > 0, d.Degraded: // a rule that is degraded has matched
 		return t.within
 	}

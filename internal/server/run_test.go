@@ -126,13 +126,12 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// keepAsking makes requests on one connection until an answer says that it was
-// the last, and is how it went wrong before that.
-func keepAsking(conn net.Conn, answers *atomic.Int64) error {
-	const body = `{"attributes":{"action":"post","user":"42"}}`
+// keepAsking makes a request again and again on one connection, until an answer
+// says that it was the last, and is how it went wrong before that.
+func keepAsking(conn net.Conn, request string, answers *atomic.Int64) error {
 	r := bufio.NewReader(conn)
 	for {
-		if _, err := fmt.Fprintf(conn, "POST /v1/take HTTP/1.1\r\nHost: weir\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		if _, err := io.WriteString(conn, request); err != nil {
 			return err
 		}
 		resp, err := http.ReadResponse(r, nil)
@@ -152,17 +151,26 @@ func keepAsking(conn net.Conn, answers *atomic.Int64) error {
 
 func TestDrainLosesNoRequest(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	const clients = 16
+	s := startKoala(t, koalaHome(t), nil)
+	const (
+		clients = 16
+		body    = `{"attributes":{"action":"post","user":"42"}}`
+	)
+	requests := map[string]string{
+		strings.TrimPrefix(s.api, "http://"): fmt.Sprintf("POST /v1/take HTTP/1.1\r\nHost: weir\r\nContent-Length: %d\r\n\r\n%s", len(body), body),
+		s.addr:                               "GET /rule/browse?act=leak&uid=7 HTTP/1.1\r\nConnection: keep-alive\r\n\r\n",
+	}
 	var answers atomic.Int64
 	ended := make(chan error, clients)
-	for range clients {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.api, "http://"))
-		if err != nil {
-			t.Fatal(err)
+	for addr, request := range requests {
+		for range clients / len(requests) {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			go func() { ended <- keepAsking(conn, request, &answers) }()
 		}
-		t.Cleanup(func() { _ = conn.Close() })
-		go func() { ended <- keepAsking(conn, &answers) }()
 	}
 	for answers.Load() < 10*clients {
 		runtime.Gosched()
