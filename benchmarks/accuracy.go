@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,8 +37,10 @@ func accuracy(s settings) (*report.Table, error) {
 	t := &report.Table{
 		Title: "Accuracy",
 		Text: fmt.Sprintf("%s arrivals, %s per %v, against an exact log. *Over*: the most that was admitted in any %[3]v, in quotas; 1 is right. "+
-			"*Wrongly denied*: share of all requests that were denied although they would have fitted. "+
-			"*aimed*: a limiter at rest gets its whole quota at once, each time later in its window, and then a stream.",
+			"*Admitted*: in all, of what an exact limiter would have admitted, least and most over the traces. "+
+			"*Wrongly denied*: share of all requests that were denied although less than a quota had been admitted; where many ask again and again, "+
+			"one hit too few for a moment denies many. *aimed*: a limiter at rest gets its whole quota at once, each time later in its window, then a stream, "+
+			"and a last burst just before the first one may be forgotten.",
 			report.Number(float64(s.arrivals)), report.Number(traceQuota), traceWindow),
 		Head:  []string{""},
 		Notes: []string{fmt.Sprintf("*: cannot be told the time, so it was played %d times as fast on the real clock, against a window of %v; a few hits are the machine's.", traceScale, traceWindow/traceScale)},
@@ -49,7 +53,7 @@ func accuracy(s settings) (*report.Table, error) {
 	for _, trace := range traces {
 		t.Head = append(t.Head, "over, "+trace.Name)
 	}
-	t.Head = append(t.Head, "wrongly denied")
+	t.Head = append(t.Head, "admitted", "wrongly denied")
 	chart := report.Chart{
 		Title: "The most admitted in any window, in quotas, over four traces (1 is right)", Mark: 1,
 	}
@@ -59,18 +63,28 @@ func accuracy(s settings) (*report.Table, error) {
 			name += " *"
 		}
 		var cells []string
-		worst, least, most := 0.0, 1.0, 0.0
+		worst := 0.0
+		var admitted, wrong []float64
 		for _, o := range oracles[i] {
 			worst = max(worst, o.Over())
-			least, most = min(least, o.WronglyDenied()), max(most, o.WronglyDenied())
+			admitted, wrong = append(admitted, o.Admitted()), append(wrong, o.WronglyDenied())
 			cells = append(cells, fmt.Sprintf("%.3f", o.Over()))
 		}
-		t.Row(name, append(cells, report.Share(least)+" to "+report.Share(most))...)
+		t.Row(name, append(cells, spread(admitted), spread(wrong))...)
 		chart.Bars = append(chart.Bars, bar(p, worst, fmt.Sprintf("%.3f", worst)))
 	}
 	var err error
 	t.Chart, err = s.draw("accuracy.svg", chart)
 	return t, err
+}
+
+// spread is the least and the most of some shares.
+func spread(shares []float64) string {
+	least, most := report.Share(slices.Min(shares)), report.Share(slices.Max(shares))
+	if least == most {
+		return least
+	}
+	return strings.TrimSuffix(least, " %") + "–" + most
 }
 
 // playAll plays a trace to all: first, one by one, to those that can be told

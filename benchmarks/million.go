@@ -20,7 +20,7 @@ func million(s settings) (*report.Table, error) {
 	var jobs []func() measure.Numbers
 	for _, p := range peers {
 		jobs = append(jobs, func() measure.Numbers {
-			before := measure.Heap()
+			before, _ := measure.Heap()
 			l, err := start(p, scarce())
 			if err != nil {
 				failed = err
@@ -28,7 +28,8 @@ func million(s settings) (*report.Table, error) {
 			}
 			defer l.Stop()
 			measure.Fill(l.Allow, keys, p.Hits)
-			n := measure.Numbers{0, 0, 0, 0, (measure.Heap() - before) / float64(s.keys), measure.Collection(), 0}
+			full, collection := measure.Heap()
+			n := measure.Numbers{0, 0, 0, 0, (full - before) / float64(s.keys), collection, 0}
 			measure.Measure(l.Allow, keys, zipf, 1, s.slice) // warm
 			one := measure.Measure(l.Allow, keys, zipf, 1, s.slice)
 			n[0], n[3], n[6] = one.Nanoseconds, one.Allocs, one.Admitted
@@ -41,7 +42,7 @@ func million(s settings) (*report.Table, error) {
 			return n
 		})
 	}
-	idle := measure.Collection()
+	_, idle := measure.Heap()
 	numbers := measure.Rounds(s.rounds, jobs)
 	if failed != nil {
 		return nil, failed

@@ -12,17 +12,17 @@ type Expiry struct {
 }
 
 // Expire fills a limiter whose window is short, waits until all of it has
-// expired, and then asks it about a few other keys, a call every 50 µs, for as
+// expired, and then asks it about a few other keys, a call every 10 µs, for as
 // long as d.
 func Expire(allow func(string) bool, keys, others Keys, window, d time.Duration) Expiry {
-	empty := Heap()
+	empty, _ := Heap()
 	Fill(allow, keys, 1)
-	full := Heap() - empty
+	full, _ := Heap()
 	time.Sleep(window)
 
 	var slow time.Duration
-	const calls = 20 // between two pauses
-	for start, i := time.Now(), 0; time.Since(start) < d; time.Sleep(calls * 50 * time.Microsecond) {
+	const calls = 100 // between two pauses
+	for start, i := time.Now(), 0; time.Since(start) < d; time.Sleep(calls * 10 * time.Microsecond) {
 		for range calls {
 			before := time.Now()
 			allow(others.At(uint32(i % others.Len())))
@@ -30,10 +30,11 @@ func Expire(allow func(string) bool, keys, others Keys, window, d time.Duration)
 			i++
 		}
 	}
-	left := (Heap() - empty) / full
-	runtime.KeepAlive(allow)        // or all of it may be collected already
-	if full < float64(keys.Len()) { // it kept nothing worth the name
+	rest, _ := Heap()
+	runtime.KeepAlive(allow) // or all of it may be collected already
+	left := max(0, rest-empty) / (full - empty)
+	if full-empty < float64(keys.Len()) { // it kept nothing worth the name
 		left = None()
 	}
-	return Expiry{Left: max(0, left), Slow: slow}
+	return Expiry{Left: left, Slow: slow}
 }

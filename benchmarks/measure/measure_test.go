@@ -56,6 +56,10 @@ func TestOracle(t *testing.T) {
 	if o.Over() != 1.5 || math.Abs(o.WronglyDenied()-1.0/7) > 1e-9 {
 		t.Errorf("got %v over and %v wrongly denied, want 1.5 and 1/7", o.Over(), o.WronglyDenied())
 	}
+	// An exact limiter admits those of 0, 1, 10 and 11.
+	if o.Admitted() != 1 {
+		t.Errorf("got %v of what is right admitted, want 1", o.Admitted())
+	}
 }
 
 func TestTraces(t *testing.T) {
@@ -106,8 +110,9 @@ func TestJudge(t *testing.T) {
 			}
 			switch p.Name {
 			case "weir sliding, precision 1000":
-				if o.WronglyDenied() != 0 {
-					t.Errorf("%s, %s: got %v wrongly denied, want none", p.Name, trace.Name, o.WronglyDenied())
+				if o.WronglyDenied() != 0 || o.Admitted() != 1 {
+					t.Errorf("%s, %s: got %v wrongly denied and %v admitted, want 0 and 1",
+						p.Name, trace.Name, o.WronglyDenied(), o.Admitted())
 				}
 				fallthrough
 			case "weir sliding, precision 100 (default)", "weir cells":

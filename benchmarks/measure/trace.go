@@ -22,14 +22,17 @@ func Traces(n, quota int, window time.Duration) []Trace {
 	}
 }
 
-// boundaries puts a quota into the last twentieth of each window and another
-// into the first of the next.
+// boundaries rests for most of every third window, puts a quota into its last
+// fifth, and twice a quota into most of the next one.
 func boundaries(n, quota int, window time.Duration) []time.Duration {
 	var at []time.Duration
 	rng := rand.New(rand.NewPCG(5, 6))
-	for edge := window; len(at) < n; edge += window {
+	for edge := window; len(at) < n; edge += 3 * window {
+		for range quota {
+			at = append(at, edge-time.Duration(rng.Float64()*0.2*float64(window)))
+		}
 		for range 2 * quota {
-			at = append(at, edge+time.Duration((rng.Float64()-0.5)*float64(window)/10))
+			at = append(at, edge+time.Duration(rng.Float64()*0.7*float64(window)))
 		}
 	}
 	return inOrder(at[:n])
@@ -68,24 +71,32 @@ func light(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// aimed asks a limiter that has rested for three windows. One hit starts what
-// starts with a hit; a burst fills the quota, each time later within the
-// window; and a stream of hits finds whatever is let in too early.
+// aimed asks a limiter that has rested for four windows. One hit starts what
+// starts with a hit; a burst fills the quota, each time later in the window; a
+// stream then takes what a bucket lets in again; and a last burst, a tenth of a
+// window before the first one may be forgotten, finds whatever forgot it early.
 func aimed(n, quota int, window time.Duration) []time.Duration {
 	var at []time.Duration
-	attacks := max(1, n/(5*quota/2))
+	attacks := max(1, n/(11*quota/4))
 	for i := 0; len(at) < n; i++ {
-		start := time.Duration(i) * 5 * window
+		start := time.Duration(i) * 6 * window
 		burst := start + time.Duration(i%attacks)*window/time.Duration(attacks)
 		at = append(at, start)
 		for range quota - 1 {
 			at = append(at, burst)
 		}
-		for hit := range 3 * quota / 2 {
-			at = append(at, burst+time.Duration(hit+1)*window/time.Duration(3*quota/2+1))
-		}
+		at = evenly(at, 3*quota/4, burst, window*9/10)
+		at = evenly(at, quota, burst+window*9/10, window/10)
 	}
 	return inOrder(at[:n])
+}
+
+// evenly appends n arrivals in the time d after start, neither end included.
+func evenly(at []time.Duration, n int, start, d time.Duration) []time.Duration {
+	for i := range n {
+		at = append(at, start+d*time.Duration(i+1)/time.Duration(n+1))
+	}
+	return at
 }
 
 // inOrder sorts arrivals, cut to whole microseconds: weir's finest time.

@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"time"
 
 	"github.com/sethvargo/go-limiter/memorystore"
 )
@@ -11,11 +10,11 @@ import (
 func goLimiter() []Peer {
 	return []Peer{{
 		Name: "sethvargo/go-limiter", Module: "github.com/sethvargo/go-limiter", Keys: true,
-		Note: "sweeps every second what was not used for a window",
+		Note: "sweeps once a window what was not used for one",
 		New: func(c Config) (Limiter, error) {
 			s, err := memorystore.New(&memorystore.Config{
 				Tokens: uint64(c.Quota), Interval: c.Window,
-				SweepInterval: time.Second, SweepMinTTL: c.Window,
+				SweepInterval: c.Window, SweepMinTTL: c.Window,
 			})
 			if err != nil {
 				return Limiter{}, err

@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/ulule/limiter/v3"
@@ -16,9 +15,9 @@ const ululeModule = "github.com/ulule/limiter/v3"
 func ululeMemory() []Peer {
 	return []Peer{{
 		Name: "ulule/limiter", Module: ululeModule, Keys: true,
-		Note: "cleans up every second",
+		Note: "cleans up once a window, and every 30 seconds, its default",
 		New: func(c Config) (Limiter, error) {
-			s := memory.NewStoreWithOptions(limiter.StoreOptions{Prefix: "u", CleanUpInterval: time.Second})
+			s := memory.NewStoreWithOptions(limiter.StoreOptions{Prefix: "u", CleanUpInterval: min(c.Window, limiter.DefaultCleanUpInterval)})
 			return Limiter{Allow: ululeAllow(s, c)}, nil
 		},
 	}}
