@@ -35,10 +35,10 @@ func (c *call) answer(d *Decision) {
 			continue // its veto
 		}
 		r := c.rules.Rule(i)
-		d.Limits = append(d.Limits, Usage{
-			Rule: r.Name, Kind: r.Kind(), Key: c.rules.Key(i, c.values),
-			Shadow: r.Mode == rule.Shadow, Result: op.Result,
-		})
+		d.Limits = append(d.Limits, Usage{})
+		u := &d.Limits[len(d.Limits)-1]
+		u.Rule, u.Kind, u.Key = r.Name, r.Kind(), c.rules.Key(i, c.values)
+		u.Shadow, u.Result = r.Mode == rule.Shadow, op.Result
 		if decides && op.Role == store.Enforce && !op.Result.Allowed {
 			deny(i, op.Result.RetryAfter)
 		}
@@ -47,6 +47,9 @@ func (c *call) answer(d *Decision) {
 		}
 	}
 	for _, i := range c.matched {
+		if c.verdict < 0 {
+			break
+		}
 		if r := c.rules.Rule(i); r.Kind() == rule.Verdict && r.Mode == rule.Enforce {
 			d.Verdicts = append(d.Verdicts, r.Name)
 		}

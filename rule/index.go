@@ -40,17 +40,23 @@ func newIndex(rules []compiled) index {
 		if rules[i].Mode == Off {
 			continue
 		}
-		best, ok := selective(rules[i].when, popular)
-		if !ok {
+		r := &rules[i]
+		r.indexed = -1
+		best := selective(r.when, popular)
+		if best < 0 {
 			x.others = append(x.others, int32(i))
 			continue
 		}
-		n, ok := at[best.part]
-		if !ok {
-			n, at[best.part] = len(x.probes), len(x.probes)
-			x.probes = append(x.probes, probe{part: best.part, rules: make(map[string][]int32)})
+		w := r.when[best]
+		if _, ok := w.test.(equal); ok {
+			r.indexed = best
 		}
-		x.probes[n].add(int32(i), equals(best.test))
+		n, ok := at[w.part]
+		if !ok {
+			n, at[w.part] = len(x.probes), len(x.probes)
+			x.probes = append(x.probes, probe{part: w.part, rules: make(map[string][]int32)})
+		}
+		x.probes[n].add(int32(i), equals(w.test))
 	}
 	return x
 }
@@ -65,10 +71,11 @@ func (p *probe) add(rule int32, values []string) {
 	}
 }
 
-// selective is the equality condition whose most popular value is the least so.
-func selective(when []condition, popular map[asked]int) (best condition, ok bool) {
-	least := 0
-	for _, w := range when {
+// selective is which condition of equality has the most popular value that is
+// the least so; -1 without one.
+func selective(when []condition, popular map[asked]int) int {
+	best, least := -1, 0
+	for i, w := range when {
 		values := equals(w.test)
 		if values == nil {
 			continue
@@ -77,11 +84,11 @@ func selective(when []condition, popular map[asked]int) (best condition, ok bool
 		for _, v := range values {
 			most = max(most, popular[asked{w.part, v}])
 		}
-		if !ok || most < least {
-			best, least, ok = w, most, true
+		if best < 0 || most < least {
+			best, least = i, most
 		}
 	}
-	return best, ok
+	return best
 }
 
 // equals are the values outside of which t cannot hold; nil where it is not a

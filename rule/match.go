@@ -72,9 +72,10 @@ func (c *compiled) final() bool {
 	return c.Kind() == Verdict && c.Mode == Enforce && c.Rest == RestSkip
 }
 
+// matches says that c, which the index found, matches.
 func (c *compiled) matches(values []string) bool {
 	for i := range c.when {
-		if w := &c.when[i]; !w.test.Holds(w.value(values)) {
+		if w := &c.when[i]; i != c.indexed && !w.test.Holds(w.value(values)) {
 			return false
 		}
 	}

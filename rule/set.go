@@ -29,6 +29,8 @@ type compiled struct {
 	Rule
 	id   string
 	when []condition
+	// indexed is the one of when that holds for whatever the index finds, or -1.
+	indexed int
 
 	allows bool // of a verdict: it lets the request pass
 

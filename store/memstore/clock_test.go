@@ -150,7 +150,7 @@ func TestWaitingCall(t *testing.T) {
 		t.Fatal("first hit: got denied, want allowed")
 	}
 
-	// The time is read first; then finding so many keys takes a while.
+	// The time is read before so many keys are put in order, which takes a while.
 	<-read
 	now.Store(int64(start.Add(length - time.Microsecond)))
 	waiting := make(chan bool)

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"slices"
@@ -30,6 +31,9 @@ func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 		return nil
 	case len(ops) == 1:
 		return s.doOne(verb, &ops[0])
+	case len(ops) <= 3: // clearing more than are needed costs as much as an op
+		var places [3]place
+		return s.doAll(verb, ops, places[:len(ops)])
 	case len(ops) <= few:
 		var places [few]place
 		return s.doAll(verb, ops, places[:len(ops)])
@@ -43,7 +47,7 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 		if !s.locate(ops, places) {
 			return store.ErrClosed
 		}
-		if repeated(places) {
+		if overlap(places) {
 			return store.ErrRepeated
 		}
 		lock(places)
@@ -84,12 +88,8 @@ func (s *Store) locate(ops []store.Op, places []place) bool {
 	m := s.clock.read(wall)
 	for i := range places {
 		places[i].read = m
-		// Rules come in the order in which their tables were made, so that there
-		// is seldom anything to move.
-		for j := i; j > 0 && places[j].before(&places[j-1]); j-- {
-			places[j], places[j-1] = places[j-1], places[j]
-		}
 	}
+	order(places)
 	return true
 }
 
@@ -102,23 +102,38 @@ func (s *Store) hits(op *store.Op) window.Hits {
 	return h
 }
 
-// before is the order in which places are locked: by table, and by hash, which
-// is by shard.
-func (p *place) before(q *place) bool {
-	if p.table != q.table {
-		return p.table.number < q.table.number
+// order puts places into the order in which they are locked: by table, and by
+// hash, which is by shard. Few are most often in order already, as rules are in
+// the order in which their tables were made.
+func order(places []place) {
+	if len(places) > few {
+		slices.SortFunc(places, func(p, q place) int { return p.compare(&q) })
+		return
 	}
-	return p.key < q.key
-}
-
-// repeated says whether two of the ordered places are the same.
-func repeated(places []place) bool {
-	for i := 1; i < len(places); i++ {
-		if places[i].shard == places[i-1].shard && places[i].key == places[i-1].key {
-			return true
+	for i := range places {
+		for j := i; j > 0 && places[j].compare(&places[j-1]) < 0; j-- {
+			places[j], places[j-1] = places[j-1], places[j]
 		}
 	}
-	return false
+}
+
+func (p *place) compare(q *place) int {
+	if p.table != q.table {
+		return cmp.Compare(p.table.number, q.table.number)
+	}
+	return cmp.Compare(p.key, q.key)
+}
+
+// overlap marks the ordered places that share a shard, and says whether two of
+// them are the same.
+func overlap(places []place) (repeated bool) {
+	for i := 1; i < len(places); i++ {
+		if p, q := &places[i-1], &places[i]; p.shard == q.shard {
+			p.shared, q.shared = true, true
+			repeated = repeated || p.key == q.key
+		}
+	}
+	return repeated
 }
 
 // first says whether places[i] is the first one in its shard.
@@ -152,17 +167,15 @@ func dead(places []place) bool {
 	return false
 }
 
-// reserve dates the ops, and counts a key for each that may add one. It returns
-// the indexes of those for which there is no room; nil when there is room for
+// reserve dates and finds the ops, and counts a key for each that may add one.
+// It returns the indexes of those for which there is no room; nil when there is room for
 // all.
 func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 	for i := range places {
 		p := &places[i]
 		p.date(&s.clock)
-		if !adds(verb) {
-			continue
-		}
-		if p.find(); !p.reserve(s, p.op.Space.MaxKeys) {
+		p.find()
+		if adds(verb) && !p.reserve(s, p.op.Space.MaxKeys) {
 			full = append(full, p.index)
 		}
 	}

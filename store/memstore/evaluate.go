@@ -1,25 +1,24 @@
 package memstore
 
-import "github.com/weirhq/weir/store"
+import (
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
 
-// evaluate writes the results of all ops. Their shards are locked.
+// evaluate writes the results of all ops. Their shards are locked, and reserve
+// has found them.
 func (s *Store) evaluate(verb store.Verb, places []place) {
-	switch verb {
-	case store.Take:
+	if verb == store.Take {
 		s.take(places)
-	case store.Check:
-		for i := range places {
-			places[i].find()
-			places[i].look()
-		}
-	default:
-		for i := range places {
-			places[i].find()
-			s.count(&places[i], verb)
-		}
+		return
 	}
 	for i := range places {
-		places[i].op.Result = places[i].result
+		p := &places[i]
+		if p.findAgain(); verb == store.Check {
+			p.look(&p.op.Result)
+		} else {
+			s.count(p, verb, &p.op.Result)
+		}
 	}
 }
 
@@ -28,17 +27,17 @@ func (s *Store) take(places []place) {
 	admitted := s.admit(places)
 	for i := range places {
 		p := &places[i]
-		if p.find(); p.op.Role == store.Always {
-			s.count(p, store.Record)
+		if p.findAgain(); p.op.Role == store.Always {
+			s.count(p, store.Record, &p.op.Result)
 			continue
 		}
 		denied := p.op.Role == store.Enforce && !admitted
 		if !denied {
-			s.count(p, store.Take)
-			denied = !p.result.Allowed
+			s.count(p, store.Take, &p.op.Result)
+			denied = !p.op.Result.Allowed
 		}
 		if denied && p.op.CountDenied {
-			s.recordDenied(p)
+			s.recordDenied(p, &p.op.Result)
 		}
 	}
 }
@@ -58,26 +57,26 @@ func (s *Store) admit(places []place) bool {
 	admitted := true
 	for i := range places {
 		if p := &places[i]; p.op.Role == store.Enforce {
-			p.find()
-			p.look()
-			admitted = admitted && p.result.Allowed
+			p.findAgain()
+			p.look(&p.op.Result)
+			admitted = admitted && p.op.Result.Allowed
 		}
 	}
 	return admitted
 }
 
-// recordDenied counts an op of a take that was denied. It keeps the op's own
-// answer; the wait is the one after what is now counted.
-func (s *Store) recordDenied(p *place) {
-	own := p.result
-	s.count(p, store.Record)
-	counted := p.result
-	counted.Allowed, counted.RetryAfter = own.Allowed, own.RetryAfter
-	if !own.Allowed {
-		p.find()
-		if p.look(); !p.result.Allowed {
-			counted.RetryAfter = p.result.RetryAfter
-		}
+// recordDenied counts an op of a take that was denied, whose own answer is in
+// r: it stays, with the wait after what is now counted.
+func (s *Store) recordDenied(p *place, r *window.Result) {
+	own := *r
+	s.count(p, store.Record, r)
+	r.Allowed, r.RetryAfter = own.Allowed, own.RetryAfter
+	if own.Allowed {
+		return
 	}
-	p.result = counted
+	var again window.Result
+	p.find()
+	if p.look(&again); !again.Allowed {
+		r.RetryAfter = again.RetryAfter
+	}
 }

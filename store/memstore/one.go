@@ -23,12 +23,12 @@ func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, li
 		return r, err
 	}
 	if verb == store.Check {
-		p.look()
+		p.look(&r)
 	} else {
-		s.count(&p, verb)
+		s.count(&p, verb, &r)
 	}
 	s.leave(&p)
-	return p.result, nil
+	return r, nil
 }
 
 // doOne runs verb for a single op.
@@ -39,17 +39,16 @@ func (s *Store) doOne(verb store.Verb, op *store.Op) error {
 	}
 	switch {
 	case verb == store.Check:
-		p.look()
+		p.look(&op.Result)
 	case verb == store.Take && op.Role == store.Always:
-		s.count(&p, store.Record)
+		s.count(&p, store.Record, &op.Result)
 	default:
-		s.count(&p, verb)
-		if verb == store.Take && op.CountDenied && !p.result.Allowed {
-			s.recordDenied(&p)
+		s.count(&p, verb, &op.Result)
+		if verb == store.Take && op.CountDenied && !op.Result.Allowed {
+			s.recordDenied(&p, &op.Result)
 		}
 	}
 	s.leave(&p)
-	op.Result = p.result
 	return nil
 }
 

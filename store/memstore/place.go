@@ -23,14 +23,23 @@ type place struct {
 	known   bool
 
 	reserved bool // the table has counted the key, which is not there yet
-	result   window.Result
 
-	op    *store.Op // in a call of several
-	index int       // of the op in it
+	// In a call of several ops:
+	op     *store.Op
+	index  int  // of the op in it
+	shared bool // another op has the same shard
 }
 
 // find looks the key up.
 func (p *place) find() { p.segment, p.slot, p.known = p.shard.find(p.key) }
+
+// findAgain looks the key up where another op of the call may have changed the
+// shard since find did.
+func (p *place) findAgain() {
+	if p.shared {
+		p.find()
+	}
+}
 
 // state is the state that find found.
 func (p *place) state() window.State {
@@ -76,17 +85,17 @@ func (p *place) release() {
 }
 
 // look asks without counting. It follows find.
-func (p *place) look() { p.result = p.limit.Check(p.state(), p.now, p.hits) }
+func (p *place) look(r *window.Result) { *r = p.limit.Check(p.state(), p.now, p.hits) }
 
 // apply runs verb on a state.
-func (p *place) apply(verb store.Verb, state window.State) window.State {
+func (p *place) apply(verb store.Verb, state window.State, r *window.Result) window.State {
 	switch verb {
 	case store.Take:
-		state, p.result = p.limit.Take(state, p.now, p.hits)
+		state, *r = p.limit.Take(state, p.now, p.hits)
 	case store.Record:
-		state, p.result = p.limit.Record(state, p.now, p.hits)
+		state, *r = p.limit.Record(state, p.now, p.hits)
 	default:
-		state, p.result = p.limit.Refund(state, p.now, p.hits)
+		state, *r = p.limit.Refund(state, p.now, p.hits)
 	}
 	return state
 }
@@ -105,19 +114,19 @@ func (p *place) room(verb store.Verb, state window.State) int {
 
 // count runs verb on the key: in its block when what it becomes fits there,
 // and else on a scratch state, from which it gets a new block. It follows find.
-func (s *Store) count(p *place, verb store.Verb) {
+func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
 	if p.hits.N == 0 {
-		p.look()
+		p.look(r)
 		return
 	}
 	state := p.state()
 	room := p.room(verb, state)
 	switch {
 	case room <= cap(state):
-		s.countInPlace(p, verb, state)
+		s.countInPlace(p, verb, state, r)
 		return
 	case room <= len(p.shard.scratch):
-		s.countApart(p, verb, append(p.shard.scratch[:0], state...))
+		s.countApart(p, verb, append(p.shard.scratch[:0], state...), r)
 		return
 	}
 	own := &s.scratch[p.key.shard(s.shards)]
@@ -126,7 +135,7 @@ func (s *Store) count(p *place, verb store.Verb) {
 		scratch = new(window.State)
 	}
 	*scratch = append(grown(*scratch, room)[:0], state...)
-	s.countApart(p, verb, *scratch)
+	s.countApart(p, verb, *scratch, r)
 	own.Store(scratch)
 }
 
@@ -139,29 +148,29 @@ func grown(s window.State, n int) window.State {
 }
 
 // countApart runs verb on a copy of the state, and keeps it if it changed.
-func (s *Store) countApart(p *place, verb store.Verb, state window.State) {
-	if next := p.apply(verb, state); p.result.Allowed {
-		s.keep(p, next)
+func (s *Store) countApart(p *place, verb store.Verb, state window.State, r *window.Result) {
+	if next := p.apply(verb, state, r); r.Allowed {
+		s.keep(p, next, r)
 	}
 }
 
 // countInPlace runs verb on the state in the key's own block.
-func (s *Store) countInPlace(p *place, verb store.Verb, state window.State) {
-	next := p.apply(verb, state)
+func (s *Store) countInPlace(p *place, verb store.Verb, state window.State, r *window.Result) {
+	next := p.apply(verb, state, r)
 	switch {
 	case len(state) == 0: // a refund where there is nothing
 	case len(next) > 0 && &next[0] == &state[0]:
 		p.segment.resize(p.slot, len(next))
 	default:
-		s.keep(p, next)
+		s.keep(p, next, r)
 	}
 }
 
 // keep makes next the state of the key, whose memory is not the arena's.
-func (s *Store) keep(p *place, next window.State) {
+func (s *Store) keep(p *place, next window.State, r *window.Result) {
 	change := 0
 	if len(next) > 0 {
-		change = p.put(next, p.now.Add(p.result.ResetAfter), s.clock.expiry(p.read, p.table))
+		change = p.put(next, p.now.Add(r.ResetAfter), s.clock.expiry(p.read, p.table))
 	} else if p.known {
 		p.shard.remove(p.segment, p.slot)
 		change = -1
