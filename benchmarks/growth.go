@@ -33,7 +33,7 @@ func growth(s settings) (*report.Table, error) {
 			subject, err := start()
 			if err != nil {
 				failed = err
-				return make(measure.Numbers, 9)
+				return make(measure.Numbers, 11)
 			}
 			names[i] = subject.Name
 			g := measure.Grow(subject, keys)
@@ -47,10 +47,11 @@ func growth(s settings) (*report.Table, error) {
 	t := &report.Table{
 		Title: "Growing and shrinking without a pause",
 		Text: fmt.Sprintf("Time of each single call while a table grows from nothing to %s keys, and while all of them expire, on one core. "+
-			"The empty call shows what the machine itself does to the loop (scheduler, interrupts, garbage collector).", report.Number(float64(s.grown))),
+			"The empty call shows what the machine itself does to the loop (scheduler, interrupts, garbage collector). "+
+			"*busy*: slow calls during which the thread was running for over a millisecond; in the others something else had the core.", report.Number(float64(s.grown))),
 		Head: []string{
-			"", "growing: p50", "p99.99", "max", "calls over 1 ms",
-			"expiring: p50", "p99.99", "max", "calls over 1 ms", "keys left",
+			"", "growing: p50", "p99.99", "max", "over 1 ms", "of them busy",
+			"expiring: p50", "p99.99", "max", "over 1 ms", "of them busy", "keys left",
 		},
 		Notes: []string{"The plain map is swept part by part, one of 256 under its lock every 1000 calls; it is what a program would write itself."},
 	}
@@ -58,18 +59,20 @@ func growth(s settings) (*report.Table, error) {
 		var cells []string
 		for part := range 2 {
 			for column := range 3 {
-				cells = append(cells, report.Time(n[4*part+column]))
+				cells = append(cells, report.Time(n[5*part+column]))
 			}
-			cells = append(cells, report.Number(n[4*part+3]))
+			cells = append(cells, report.Number(n[5*part+3]), report.Number(n[5*part+4]))
 		}
-		t.Row(names[i], append(cells, report.Share(n[8]))...)
+		t.Row(names[i], append(cells, report.Share(n[10]))...)
 	}
 	return t, nil
 }
 
-// times are what a histogram adds to a row.
-func times(h *measure.Histogram) measure.Numbers {
-	return measure.Numbers{float64(h.At(0.5)), float64(h.At(0.9999)), float64(h.Max()), float64(h.Slow())}
+// times are what some calls add to a row.
+func times(c *measure.Calls) measure.Numbers {
+	return measure.Numbers{
+		float64(c.At(0.5)), float64(c.At(0.9999)), float64(c.Max()), float64(c.Slow()), float64(c.Busy),
+	}
 }
 
 func nothing() (measure.Subject, error) {

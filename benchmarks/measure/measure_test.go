@@ -138,3 +138,25 @@ func TestMedians(t *testing.T) {
 		t.Errorf("got %v, want 2 and none", got[0])
 	}
 }
+
+// A call that works for long is told from one that is kept from working.
+func TestGrowSeesBusyCalls(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	g := measure.Grow(measure.Subject{
+		Allow: func(string) bool {
+			if calls++; calls == 100 {
+				for start := time.Now(); time.Since(start) < 50*time.Millisecond; {
+				}
+			}
+			return true
+		},
+		Expire: func() {}, Len: func() int { return 1 }, Close: func() {},
+	}, measure.NewKeys(1000))
+	if g.Grow.Len() != 1000 || g.Shrink.Len() != 500 {
+		t.Errorf("got %d and %d calls, want 1000 and 500", g.Grow.Len(), g.Shrink.Len())
+	}
+	if g.Grow.Max() < 50*time.Millisecond || g.Grow.Busy == 0 {
+		t.Errorf("got %v for the slowest call and %d busy ones, want 50ms and 1", g.Grow.Max(), g.Grow.Busy)
+	}
+}
