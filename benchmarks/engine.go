@@ -29,12 +29,12 @@ func engine(s settings) (*report.Table, error) {
 	t := &report.Table{
 		Title: "Rules",
 		Text:  "One request again and again on one core: `Engine.Do` with sliding rules per user, beside `Limiter.Allow` with the same limit.",
-		Head:  []string{"", "ns", "× reference", "allocations"},
+		Head:  []string{"", "ns", "× one rule", "× one Limiter", "allocations"},
 	}
-	raw := reference(peers, numbers, 0)
+	rule, limiter := reference(peers, numbers, 0), numbers[0][0]
 	for i, p := range peers {
 		n := numbers[i]
-		t.Row(label(p), report.Number(n[0]), report.Ratio(n[0]/raw), report.Number(math.Round(n[1])))
+		t.Row(label(p), report.Number(n[0]), report.Ratio(n[0]/rule), report.Ratio(n[0]/limiter), report.Number(math.Round(n[1])))
 	}
 	return t, nil
 }

@@ -47,7 +47,7 @@ type settings struct {
 
 func full() settings {
 	return settings{
-		rounds: 3, slice: 200 * time.Millisecond, keys: 1_000_000, grown: 10_000_000,
+		rounds: 3, slice: 150 * time.Millisecond, keys: 1_000_000, grown: 10_000_000,
 		arrivals: 200_000, expiry: 6 * time.Second,
 	}
 }

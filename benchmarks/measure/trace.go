@@ -71,7 +71,7 @@ func light(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// aimed asks a limiter that has rested for four windows. One hit starts what
+// aimed asks a limiter that has rested for two windows. One hit starts what
 // starts with a hit; a burst fills the quota, each time later in the window; a
 // stream then takes what a bucket lets in again; and a last burst, a tenth of a
 // window before the first one may be forgotten, finds whatever forgot it early.
@@ -79,7 +79,7 @@ func aimed(n, quota int, window time.Duration) []time.Duration {
 	var at []time.Duration
 	attacks := max(1, n/(11*quota/4))
 	for i := 0; len(at) < n; i++ {
-		start := time.Duration(i) * 6 * window
+		start := time.Duration(i) * 4 * window
 		burst := start + time.Duration(i%attacks)*window/time.Duration(attacks)
 		at = append(at, start)
 		for range quota - 1 {

@@ -1,19 +1,21 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
-	"math"
+	"slices"
 	"strings"
 )
 
-// Chart is bars that lie on their side, shortest meaning best.
+// Chart is bars that lie on their side, shortest meaning best. They are drawn
+// in that order; one that is far longer than most is cut, and says so.
 type Chart struct {
 	Title string
-	Unit  string // after each number, with its blank
-	Mark  float64
-	Bars  []Bar // Mark, where it is above 0, is drawn as a line: what is right
+	Unit  string  // after each number, with its blank
+	Mark  float64 // drawn as a line when above 0: what is right
+	Bars  []Bar
 }
 
 // Bar is one value.
@@ -50,22 +52,23 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 
 // Write writes c as an SVG image.
 func (c *Chart) Write(w io.Writer) error {
-	var most float64
-	for _, b := range c.Bars {
-		most = math.Max(most, b.Value)
-	}
-	most = math.Max(most, c.Mark)
-	scale := (chartWidth - labelWidth - valueWidth) / math.Max(most, 1e-9)
-	height := topMargin + len(c.Bars)*barStep + 8
+	bars := slices.SortedStableFunc(slices.Values(c.Bars), func(a, b Bar) int { return cmp.Compare(a.Value, b.Value) })
+	most := c.most(bars)
+	scale := (chartWidth - labelWidth - valueWidth) / most
+	height := topMargin + len(bars)*barStep + 8
 
 	var s strings.Builder
 	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">`+"\n",
 		chartWidth, height, chartWidth, escape(c.Title))
 	fmt.Fprintf(&s, "<style>%s</style>\n", chartStyle)
 	fmt.Fprintf(&s, `<text class="title" x="8" y="22">%s</text>`+"\n", escape(c.Title))
-	for i, b := range c.Bars {
+	legend(&s)
+	for i, b := range bars {
 		y := topMargin + i*barStep
-		length := math.Max(1, b.Value*scale)
+		length := max(1, min(b.Value, most)*scale)
+		if b.Value > most {
+			b.Text = "» " + b.Text
+		}
 		fmt.Fprintf(&s, `<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+14, escape(b.Label))
 		fmt.Fprintf(&s, `<rect class="%s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`, b.class(), labelWidth, y, length, barHeight)
 		fmt.Fprintf(&s, `<text x="%.1f" y="%d">%s%s</text>`+"\n", labelWidth+length+6, y+14, escape(b.Text), escape(c.Unit))
@@ -77,6 +80,29 @@ func (c *Chart) Write(w io.Writer) error {
 	s.WriteString("</svg>\n")
 	_, err := io.WriteString(w, s.String())
 	return err
+}
+
+// most is the longest length that is drawn: that of the longest bar, or three
+// times that of the middle one.
+func (c *Chart) most(sorted []Bar) float64 {
+	if len(sorted) == 0 {
+		return 1
+	}
+	longest, middle := sorted[len(sorted)-1].Value, sorted[len(sorted)/2].Value
+	if middle > 0 {
+		longest = min(longest, 3*middle)
+	}
+	return max(longest, c.Mark, 1e-9)
+}
+
+// legend says whose bars are whose, at the right of the title.
+func legend(s *strings.Builder) {
+	x := chartWidth - 210
+	for _, b := range []Bar{{Label: "weir", Ours: true}, {Label: "peers"}, {Label: "raw costs", Raw: true}} {
+		fmt.Fprintf(s, `<rect class="%s" x="%d" y="12" width="12" height="12" rx="2"/>`, b.class(), x)
+		fmt.Fprintf(s, `<text x="%d" y="22">%s</text>`+"\n", x+17, b.Label)
+		x += 68
+	}
 }
 
 func (b Bar) class() string {
