@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/weirhq/weir/benchmarks/measure"
 	"github.com/weirhq/weir/benchmarks/peer"
@@ -14,29 +13,25 @@ import (
 func expiry(s settings) (*report.Table, error) {
 	keys, others := measure.NewKeys(s.keys), measure.NewKeys(s.keys+1000)
 	few := others.From(s.keys)
-	window := 2 * time.Second
-	if s.expiry < time.Second {
-		window = 200 * time.Millisecond
-	}
 	t := &report.Table{
 		Title: "All keys expired",
 		Text: fmt.Sprintf("%s keys in a window of %v, which then passes; light traffic follows for %v, a call every 10 µs at most on a thousand other keys: "+
 			"as many as in a minute of 10,000 a second. "+
-			"*left*: of the memory the table took. One round.", report.Number(float64(s.keys)), window, s.expiry),
+			"*left*: of the memory the table took. One round.", report.Number(float64(s.keys)), s.window, s.light),
 		Head: []string{"", "left", "slowest call meanwhile"},
 	}
-	idle := measure.Expire(func(string) bool { return true }, measure.NewKeys(1), few, 0, s.expiry)
+	idle := measure.Expire(func(string) bool { return true }, measure.NewKeys(1), few, 0, s.light)
 	t.Row("raw: an empty call", "–", report.Time(float64(idle.Slow)))
 	for _, p := range peer.Million() {
 		if p.Kind == peer.Cost {
 			continue
 		}
 		fmt.Fprintf(s.progress, "          %s\n", p.Name)
-		l, err := start(p, peer.Config{Quota: 100, Window: window})
+		l, err := start(p, peer.Config{Quota: 100, Window: s.window})
 		if err != nil {
 			return nil, err
 		}
-		e := measure.Expire(l.Allow, keys, few, window, s.expiry)
+		e := measure.Expire(l.Allow, keys, few, s.window, s.light)
 		l.Stop()
 		t.Row(p.Name, report.Share(e.Left), report.Time(float64(e.Slow)))
 	}

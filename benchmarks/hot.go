@@ -49,9 +49,9 @@ func hot(s settings) (*report.Table, error) {
 		Title: "One hot key in memory",
 		Text: "Nanoseconds a call, of all cores together; the loop and the call through a function value are in all rows (see the empty call). " +
 			"*Admitted*: a quota that is never used up, 10⁹ an hour. *Denied*: 100 a minute, used up.",
-		Head: []string{"", "one core", "two cores", "denied, one core", "× reference", "allocations", "admitted"},
+		Head: []string{"", "one core", "two cores", "denied, one core", "× reference", "on two", "allocations", "admitted"},
 	}
-	raw := reference(peers, numbers, 0)
+	raw, raw2 := reference(peers, numbers, 0), reference(peers, numbers, 1)
 	chart := report.Chart{Title: "One hot key, one core: nanoseconds a call that is admitted", Unit: " ns"}
 	for i, p := range peers {
 		n := numbers[i]
@@ -59,7 +59,7 @@ func hot(s settings) (*report.Table, error) {
 		if p.Kind != peer.Cost {
 			admitted = report.Share(n[4])
 		}
-		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Number(n[2]), report.Ratio(n[0]/raw),
+		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Number(n[2]), report.Ratio(n[0]/raw), report.Ratio(n[1]/raw2),
 			report.Number(math.Round(n[3])), admitted)
 		if p.Kind != peer.Cost {
 			chart.Bars = append(chart.Bars, bar(p, n[0], report.Number(n[0])))

@@ -38,8 +38,9 @@ type settings struct {
 	keys   int           // of the tables with many
 	grown  int           // keys of the tables that grow
 
-	arrivals int // of a trace
-	expiry   time.Duration
+	arrivals int           // of a trace
+	window   time.Duration // of the keys that expire
+	light    time.Duration // of the traffic that follows
 
 	images   string // folder for the charts; empty: none
 	progress io.Writer
@@ -48,14 +49,14 @@ type settings struct {
 func full() settings {
 	return settings{
 		rounds: 3, slice: 150 * time.Millisecond, keys: 1_000_000, grown: 10_000_000,
-		arrivals: 200_000, expiry: 6 * time.Second,
+		arrivals: 200_000, window: 2 * time.Second, light: 6 * time.Second,
 	}
 }
 
 func quick() settings {
 	return settings{
 		rounds: 1, slice: 2 * time.Millisecond, keys: 10_000, grown: 100_000,
-		arrivals: 5000, expiry: 100 * time.Millisecond,
+		arrivals: 5000, window: 50 * time.Millisecond, light: 20 * time.Millisecond,
 	}
 }
 

@@ -42,12 +42,12 @@ func (l Limiter) Stop() {
 // Kind is what a peer is.
 type Kind uint8
 
-// A limiter admits and denies; a cost is a part that limiters are made of; a
-// pacer makes its callers wait instead of denying.
+// One that limits admits and denies; a cost is a part that limiters are made of;
+// one that flows is set up so that it never has a reason to deny.
 const (
 	Limits Kind = iota
 	Cost
-	Pacer
+	Flows
 )
 
 // Peer is one row of the tables.

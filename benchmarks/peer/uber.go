@@ -6,7 +6,7 @@ import "go.uber.org/ratelimit"
 // is asked for a rate that nobody reaches, so that it never waits.
 func uberRatelimit() []Peer {
 	return []Peer{{
-		Name: "uber ratelimit, Take", Module: "go.uber.org/ratelimit", Kind: Pacer,
+		Name: "uber ratelimit, Take", Module: "go.uber.org/ratelimit", Kind: Flows,
 		Note: "makes callers wait instead of denying; at a rate that is never reached",
 		New: func(Config) (Limiter, error) {
 			l := ratelimit.New(1_000_000_000)

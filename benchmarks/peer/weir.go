@@ -27,7 +27,7 @@ func weirHot() []Peer {
 	})
 	exact.Note = "100 in 5 µs, so that a log of up to 100 instants turns over while it is measured; " +
 		"two cores exceed it, and are denied part of the time"
-	exact.Kind = Pacer
+	exact.Kind = Flows
 	groups := weirPeer("weir sliding", sliding)
 	groups.Note = "in groups where it admits, of 10⁷ hits each; exact where it denies"
 	return []Peer{
