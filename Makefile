@@ -76,9 +76,10 @@ bench: ## run the benchmarks, all or those that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 # The Redis rows need redis-server, which `make deps` installs; without it the
-# document says so. PEERS are flags: PEERS="-quick", PEERS="-only hot,million".
+# document says so. PEERS are flags: PEERS="-quick", PEERS="-only hot,million";
+# with them no charts are drawn, unless PEERS has -images DIR.
 bench-peers: ## print weir and its peers side by side, as Markdown (ten minutes)
-	@cd benchmarks && $(GO) run . -images ../docs/images $(PEERS)
+	@cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images)
 
 cover: ## write the tests' coverage to cover.out and print the total
 	$(GO) test -coverpkg ./... -coverprofile cover.out ./...

@@ -104,7 +104,7 @@ func Redis() []Peer {
 // inMemory are the others that count in this process's memory.
 func inMemory() []Peer {
 	return join(xtime(), uberRatelimit(), goLimiter(), throttledMemory(), slidingWindow(), ululeMemory(),
-		jujuRatelimit(), httprateLocal(), failsafeBursty(), goZeroMemory(), sentinelMemory())
+		jujuRatelimit(), httprateLocal(), tollboothLocal(), failsafeBursty(), goZeroMemory(), sentinelMemory())
 }
 
 func join(lists ...[]Peer) []Peer {
