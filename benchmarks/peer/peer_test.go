@@ -14,7 +14,9 @@ import (
 func TestPeersLimit(t *testing.T) {
 	t.Parallel()
 	for _, p := range append(peer.Hot(), peer.Million()...) {
-		t.Run(p.Name, func(t *testing.T) { limits(t, p, peer.Config{Quota: 5, Window: time.Hour}) })
+		t.Run(p.Name, func(t *testing.T) {
+			limits(t, p, peer.Config{Quota: 5, Window: time.Hour}, peer.Config{Quota: 7, Window: time.Minute})
+		})
 	}
 }
 
@@ -31,18 +33,25 @@ func TestPeersLimitOverRedis(t *testing.T) {
 		}
 		t.Run(p.Name, func(t *testing.T) {
 			// A minute: go-zero's bucket knows no slower rate than one a second.
-			limits(t, p, peer.Config{Quota: 50, Window: time.Minute, Redis: server.Addr})
+			c := peer.Config{Quota: 50, Window: time.Minute, Redis: server.Addr}
+			limits(t, p, c, c)
 		})
 	}
 }
 
-// limits asks twice a quota of two keys.
-func limits(t *testing.T, p peer.Peer, c peer.Config) {
+// limits asks twice a quota of two keys. Another limiter of the kind is there
+// meanwhile, and must not change what the first one does.
+func limits(t *testing.T, p peer.Peer, c, other peer.Config) {
 	l, err := p.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Stop()
+	beside, err := p.New(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Stop()
 	if p.Kind != peer.Limits {
 		if !l.Allow(peer.HotKey) {
 			t.Error("got false of a row that cannot deny, want true")

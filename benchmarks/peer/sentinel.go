@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -50,13 +51,13 @@ var hotParams atomic.Int64
 
 func newHotParam(c Config) (Limiter, error) {
 	logging.ResetGlobalLoggerLevel(logging.ErrorLevel + 1) // it writes to stdout
-	resource := "hot" + time.Duration(hotParams.Add(1)).String()
+	resource := fmt.Sprint("resource ", hotParams.Add(1))
 	// Its window is in whole seconds.
 	rule := &hotspot.Rule{
 		Resource: resource, MetricType: hotspot.QPS, ControlBehavior: hotspot.Reject,
 		Threshold: c.Quota, DurationInSec: max(1, int64(c.Window/time.Second)), ParamsMaxCapacity: 2_000_000,
 	}
-	if _, err := hotspot.LoadRules([]*hotspot.Rule{rule}); err != nil {
+	if _, err := hotspot.LoadRulesOfResource(resource, []*hotspot.Rule{rule}); err != nil {
 		return Limiter{}, err
 	}
 	return Limiter{
@@ -68,7 +69,7 @@ func newHotParam(c Config) (Limiter, error) {
 			e.Exit()
 			return true
 		},
-		Close: func() { _ = hotspot.ClearRules() }, // it has nothing that can fail
+		Close: func() { _ = hotspot.ClearRulesOfResource(resource) }, // it has nothing that can fail
 	}, nil
 }
 
