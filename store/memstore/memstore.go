@@ -73,8 +73,8 @@ func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
 func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
 	var state window.State
 	err := s.visit(ctx, op, func(_ *table, sh *shard, f fingerprint) {
-		if g, i, ok := sh.find(f); ok {
-			state = append(state, g.state(i)...)
+		if g, at, ok := sh.find(f); ok {
+			state = append(state, g.stateOf(at)...)
 		}
 	})
 	return state, s.clock.read(true).of(onWall(op.Limit)), err
@@ -83,8 +83,8 @@ func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.In
 // Forget drops the state of op's key.
 func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	return s.visit(ctx, op, func(t *table, sh *shard, f fingerprint) {
-		if g, i, ok := sh.find(f); ok {
-			sh.remove(g, i)
+		if g, _, ok := sh.find(f); ok {
+			sh.remove(g, f)
 			t.keys.Add(-1)
 		}
 	})

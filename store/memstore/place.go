@@ -19,7 +19,7 @@ type place struct {
 	// Where find found the key, or where it would go; nil before there is a
 	// segment. Good until the shard changes.
 	segment *segment
-	slot    int
+	slot    *slot
 	known   bool
 
 	reserved bool // the table has counted the key, which is not there yet
@@ -46,7 +46,7 @@ func (p *place) state() window.State {
 	if !p.known {
 		return nil
 	}
-	return p.segment.state(p.slot)
+	return p.segment.stateOf(p.slot)
 }
 
 // date sets the instant of the op, once its shard is locked: the key may have
@@ -65,7 +65,7 @@ func (p *place) reserve(s *Store, most int64) bool {
 	}
 	t := p.table
 	p.reserved = t.reserve(most)
-	if !p.reserved && t.reclaim(p.shard, p.segment, s.clock.expiry(p.read, t)) {
+	if !p.reserved && t.reclaim(p.shard, p.segment, p.key, s.clock.expiry(p.read, t)) {
 		p.find()
 		p.reserved = t.reserve(most)
 	}
@@ -160,7 +160,7 @@ func (s *Store) countInPlace(p *place, verb store.Verb, state window.State, r *w
 	switch {
 	case len(state) == 0: // a refund where there is nothing
 	case len(next) > 0 && &next[0] == &state[0]:
-		p.segment.resize(p.slot, len(next))
+		p.slot.resize(len(next))
 	default:
 		s.keep(p, next, r)
 	}
@@ -172,7 +172,7 @@ func (s *Store) keep(p *place, next window.State, r *window.Result) {
 	if len(next) > 0 {
 		change = p.put(next, p.now.Add(r.ResetAfter), s.clock.expiry(p.read, p.table))
 	} else if p.known {
-		p.shard.remove(p.segment, p.slot)
+		p.shard.remove(p.segment, p.key)
 		change = -1
 	}
 	if p.reserved {
@@ -201,6 +201,6 @@ func (p *place) put(s window.State, expires window.Instant, e expiry) (change in
 	if !p.known {
 		sh.keys++
 	}
-	p.segment.note(expires)
+	sh.note(p.segment, expires)
 	return sh.keys - before
 }

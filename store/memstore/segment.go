@@ -72,19 +72,21 @@ func (g *segment) bytes() int64 { return int64(len(g.slots))*slotBytes + int64(c
 const (
 	slotBytes    = 32
 	segmentBytes = 144
+	entryBytes   = 32
 )
 
-// find is the slot of f, or the free slot where it would go.
-func (g *segment) find(f fingerprint) (int, bool) {
-	if len(g.slots) == 0 {
-		return 0, false
-	}
-	for i := f.slot(len(g.slots)); ; i = g.next(i) {
-		switch tag := g.slots[i].tag; {
+// find is the slot of f among slots, or the free slot where it would go. There
+// is always a free one.
+func find(slots []slot, f fingerprint) (int, bool) {
+	for i := f.slot(len(slots)); ; {
+		switch tag := slots[i].tag; {
 		case tag.is(f):
 			return i, true
 		case tag == free:
 			return i, false
+		}
+		if i++; i == len(slots) {
+			i = 0
 		}
 	}
 }
@@ -97,8 +99,10 @@ func (g *segment) next(i int) int {
 }
 
 // state is the state in slot i, with the capacity that it has there.
-func (g *segment) state(i int) window.State {
-	s := &g.slots[i]
+func (g *segment) state(i int) window.State { return g.stateOf(&g.slots[i]) }
+
+// stateOf is the state in s.
+func (g *segment) stateOf(s *slot) window.State {
 	if n := s.tag.words(); n != away {
 		return s.words[:n:inline]
 	}
@@ -106,9 +110,8 @@ func (g *segment) state(i int) window.State {
 	return g.words[b.off : b.off+b.cap : b.off+b.cap][:b.len]
 }
 
-// resize says that the state in slot i, changed in place, has n words now.
-func (g *segment) resize(i, n int) {
-	s := &g.slots[i]
+// resize says that the state in s, changed in place, has n words now.
+func (s *slot) resize(n int) {
 	if s.tag.words() != away {
 		s.tag = s.tag.with(n)
 		return
@@ -118,13 +121,12 @@ func (g *segment) resize(i, n int) {
 	s.point(b)
 }
 
-// put makes s the state of the key f, whose slot i is where find said. It is
-// false when there is no room.
-func (g *segment) put(i int, f fingerprint, s window.State) bool {
-	if len(g.slots) == 0 {
+// put makes s the state of the key f in at, which is where find said, nil where
+// there are no slots. It is false when there is no room.
+func (g *segment) put(at *slot, f fingerprint, s window.State) bool {
+	if at == nil {
 		return false
 	}
-	at := &g.slots[i]
 	known := at.tag != free
 	if !known && g.keys >= g.room() {
 		return false

@@ -15,7 +15,7 @@ type shard struct {
 	mu sync.Mutex
 
 	// All below is guarded by mu.
-	dir    []*segment // 1<<depth entries; a segment of less depth has several
+	dir    []entry // 1<<depth; a segment of less depth has several
 	depth  uint8
 	hand   int            // the entry to sweep next
 	calls  uint8          // since the last call that swept
@@ -23,29 +23,68 @@ type shard struct {
 	keys   int
 	bytes  int64
 
+	// No key expires before earliest; pass is what earliest will be when the
+	// hand has been around.
+	earliest, pass window.Instant
+
 	scratch [8]uint64 // to work on small states where their block is too small
 }
 
+// entry is a segment, with its slots: a call that only needs those has one
+// access to memory less.
+type entry struct {
+	slots []slot
+	*segment
+}
+
 // find is the segment and the slot of f; g is nil when there is none.
-func (sh *shard) find(f fingerprint) (g *segment, i int, ok bool) {
+func (sh *shard) find(f fingerprint) (g *segment, at *slot, ok bool) {
 	if len(sh.dir) == 0 {
-		return nil, 0, false
+		return nil, nil, false
 	}
-	g = sh.dir[f.prefix(sh.depth)]
-	i, ok = g.find(f)
-	return g, i, ok
+	e := &sh.dir[f.prefix(sh.depth)]
+	if len(e.slots) == 0 {
+		return e.segment, nil, false
+	}
+	i, ok := find(e.slots, f)
+	return e.segment, &e.slots[i], ok
 }
 
 // begin gives an empty shard its first segment.
 func (sh *shard) begin() {
-	sh.dir, sh.depth, sh.hand = []*segment{newSegment(0, 0, 0)}, 0, 0
-	sh.bytes = segmentBytes + 8
+	sh.dir, sh.depth, sh.hand = make([]entry, 1), 0, 0
+	sh.enter(newSegment(0, 0, 0), 0, 1)
+	sh.bytes = segmentBytes + entryBytes
+	sh.earliest, sh.pass = 0, forever
 }
 
-// remove drops the key in slot i of g.
-func (sh *shard) remove(g *segment, i int) {
+// note remembers when a key in g expires.
+func (sh *shard) note(g *segment, expires window.Instant) {
+	g.note(expires)
+	sh.earliest = min(sh.earliest, expires)
+	sh.pass = min(sh.pass, expires)
+}
+
+// enter puts g into span entries of the directory.
+func (sh *shard) enter(g *segment, first, span int) {
+	for i := range span {
+		sh.dir[first+i] = entry{g.slots, g}
+	}
+}
+
+// entries are those of the segment that f belongs to: they share its first
+// depth bits.
+func (sh *shard) entries(f fingerprint) (first, span int) {
+	i := f.prefix(sh.depth)
+	span = 1 << (sh.depth - sh.dir[i].depth)
+	return i &^ (span - 1), span
+}
+
+// remove drops the key f, which g has.
+func (sh *shard) remove(g *segment, f fingerprint) {
+	i, _ := find(g.slots, f)
 	g.remove(i)
-	g.pass = 0 // what moved may have passed the hand
+	g.pass, sh.earliest = 0, 0 // what moved may have passed the hand
 	sh.keys--
 }
 
@@ -60,7 +99,7 @@ func (n *tally) add(s window.State) {
 // makeRoom reclaims what has expired in the segment of f and then, as needed,
 // rebuilds or splits it, so that a key with a block of words may fit.
 func (sh *shard) makeRoom(f fingerprint, words int, e expiry) {
-	g := sh.dir[f.prefix(sh.depth)]
+	g := sh.dir[f.prefix(sh.depth)].segment
 	n, earliest := tally{g.keys, g.live}, g.earliest
 	if earliest <= e.horizon {
 		n, earliest = sh.purge(g, e)
@@ -77,7 +116,7 @@ func (sh *shard) makeRoom(f fingerprint, words int, e expiry) {
 		return
 	}
 	// A quarter more than needed, so that the next rebuild is far.
-	sh.refill(g, max(n.keys+1, min(n.keys+n.keys/4+1, full)), n.words+n.words/4+words)
+	sh.refill(g, f, max(n.keys+1, min(n.keys+n.keys/4+1, full)), n.words+n.words/4+words)
 	g.note(earliest)
 }
 
@@ -106,17 +145,24 @@ func (sh *shard) purge(g *segment, e expiry) (left tally, earliest window.Instan
 	return left, earliest
 }
 
-// reclaim drops the expired keys of g at once and says how many they were.
-func (sh *shard) reclaim(g *segment, e expiry) int {
+// reclaim drops the expired keys of g, which f belongs to, at once and says how
+// many they were.
+func (sh *shard) reclaim(g *segment, f fingerprint, e expiry) int {
 	before := sh.keys
 	n, earliest := sh.purge(g, e)
-	sh.refill(g, n.keys, n.words)
+	sh.refill(g, f, n.keys, n.words)
 	g.note(earliest)
 	return before - sh.keys
 }
 
-// refill rebuilds g in new arrays.
-func (sh *shard) refill(g *segment, keys, words int) {
+// refill rebuilds g, which f belongs to, in new arrays.
+func (sh *shard) refill(g *segment, f fingerprint, keys, words int) {
+	first, span := sh.entries(f)
+	sh.refillAt(g, first, span, keys, words)
+}
+
+// refillAt rebuilds g, which is in span entries of the directory.
+func (sh *shard) refillAt(g *segment, first, span, keys, words int) {
 	old := *g
 	g.allocate(keys, words)
 	sh.bytes += g.bytes() - old.bytes()
@@ -125,13 +171,14 @@ func (sh *shard) refill(g *segment, keys, words int) {
 			g.adopt(&old, i)
 		}
 	}
+	sh.enter(g, first, span)
 }
 
 // adopt copies the key in slot i of old, which g does not have.
 func (g *segment) adopt(old *segment, i int) {
 	f := old.slots[i].tag.key()
-	at, _ := g.find(f)
-	g.put(at, f, old.state(i))
+	at, _ := find(g.slots, f)
+	g.put(&g.slots[at], f, old.state(i))
 }
 
 // split shares the keys of g, which f belongs to, among two segments.
@@ -159,21 +206,18 @@ func (sh *shard) split(g *segment, f fingerprint, e expiry) {
 			to[k].note(e.limit.Expires(g.state(i)))
 		}
 	}
-	// The entries of g are those that share its first depth bits.
-	span := 1 << (sh.depth - g.depth)
-	first := f.prefix(sh.depth) &^ (span - 1)
-	for i := range span {
-		sh.dir[first+i] = to[i*2/span]
-	}
+	first, span := sh.entries(f)
+	sh.enter(to[0], first, span/2)
+	sh.enter(to[1], first+span/2, span/2)
 }
 
 // double gives each entry of the directory a twin.
 func (sh *shard) double() {
-	dir := make([]*segment, 2*len(sh.dir))
-	for i, g := range sh.dir {
-		dir[2*i], dir[2*i+1] = g, g
+	dir := make([]entry, 2*len(sh.dir))
+	for i, e := range sh.dir {
+		dir[2*i], dir[2*i+1] = e, e
 	}
-	sh.bytes += int64(len(sh.dir)) * 8
+	sh.bytes += int64(len(sh.dir)) * entryBytes
 	sh.dir = dir
 	sh.depth++
 	sh.hand *= 2

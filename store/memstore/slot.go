@@ -15,11 +15,12 @@ type slot struct {
 // the slot. The zero tag is a free slot.
 type tag uint64
 
+const free tag = 0
+
 const (
-	free   tag = 0
-	inline     = 3
-	away       = 7 // in place of the number of words: they are in a block
-	meta       = 7 // the bits of a tag that are not the fingerprint's
+	inline = 3
+	away   = 7 // in place of the number of words: they are in a block
+	meta   = 7 // the bits of a tag that are not the fingerprint's
 )
 
 func tagOf(f fingerprint, words int) tag { return tag(f)<<3 | tag(words) }

@@ -63,15 +63,19 @@ type walk struct {
 
 // sweep looks at the slots that b allows and reclaims the expired keys among
 // them. The hand goes through all segments in turn, once round at most; one in
-// which no key can have expired counts as one slot.
+// which no key can have expired costs about as much as four slots, and a shard
+// of those as one.
 func (sh *shard) sweep(b budget, e expiry) (w walk) {
+	if e.horizon < sh.earliest {
+		return walk{looked: 1, passed: len(sh.dir)}
+	}
 	for !b.spent(w) && w.passed <= len(sh.dir) && len(sh.dir) > 0 {
 		if sh.hand >= len(sh.dir) {
 			sh.hand = 0
 		}
-		g := sh.dir[sh.hand]
+		g := sh.dir[sh.hand].segment
 		if e.horizon < g.earliest {
-			w.looked++
+			w.looked += 4
 			w.passed += sh.leave(g)
 			continue
 		}
@@ -134,13 +138,18 @@ func (sh *shard) leave(g *segment) int {
 	span := 1 << (sh.depth - g.depth)
 	first := sh.hand &^ (span - 1)
 	sh.hand = first + span
+	sh.pass = min(sh.pass, g.earliest)
+	if sh.hand == len(sh.dir) {
+		sh.earliest, sh.pass = sh.pass, forever
+	}
 	switch {
 	case sh.keys == 0:
 		sh.dir, sh.depth, sh.hand, sh.bytes = nil, 0, 0, 0
 	case g.depth > 0 && sh.merge(first, span):
 	case g.thin():
 		earliest := g.earliest
-		sh.refill(g, g.keys, g.liveWords())
+		n := g.liveWords()
+		sh.refillAt(g, first, span, g.keys, n)
 		g.earliest = earliest
 	}
 	return span
@@ -160,7 +169,7 @@ func (g *segment) liveWords() int {
 // merge makes the segment at the directory's entry first and the other half
 // that it was split from one again, when both together are small.
 func (sh *shard) merge(first, span int) bool {
-	g, other := sh.dir[first], sh.dir[first^span]
+	g, other := sh.dir[first].segment, sh.dir[first^span].segment
 	if g.keys > maxSlots/4 || other.depth != g.depth || g.keys+other.keys > maxSlots/4 || g.live+other.live > maxLive/4 {
 		return false
 	}
@@ -176,18 +185,16 @@ func (sh *shard) merge(first, span int) bool {
 	}
 	sh.bytes += segmentBytes + to.bytes()
 	pair := first &^ span
-	for i := range 2 * span {
-		sh.dir[pair+i] = to
-	}
+	sh.enter(to, pair, 2*span)
 	return true
 }
 
 // reclaim looks for expired keys in a full table: in the segment g of the shard
 // that is locked, and a few elsewhere.
-func (t *table) reclaim(sh *shard, g *segment, e expiry) bool {
+func (t *table) reclaim(sh *shard, g *segment, f fingerprint, e expiry) bool {
 	n := 0
 	if g != nil && g.earliest <= e.horizon {
-		n = sh.reclaim(g, e)
+		n = sh.reclaim(g, f, e)
 		t.keys.Add(int64(-n))
 	}
 	return n+t.sweepAround(2*aFew, e) > 0
