@@ -70,8 +70,3 @@ func hot(s settings) (*report.Table, error) {
 	t.Chart, err = s.draw("hot.svg", chart)
 	return t, err
 }
-
-// bar is a peer's bar in a chart.
-func bar(p peer.Peer, value float64, text string) report.Bar {
-	return report.Bar{Label: p.Name, Value: value, Text: text, Ours: ours(p.Name), Raw: p.Kind == peer.Cost || p.Reference || p.IsRaw()}
-}

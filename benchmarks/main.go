@@ -10,16 +10,15 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/benchmarks/measure"
 	"github.com/weirhq/weir/benchmarks/peer"
 	"github.com/weirhq/weir/benchmarks/report"
 )
@@ -80,7 +79,10 @@ func run(args []string, out, progress io.Writer) error {
 	only := flags.String("only", "", "sections to measure, with commas; all when empty")
 	rounds := flags.Int("rounds", 0, "rounds of every row; 0 means the default")
 	images := flags.String("images", "", "folder to write the charts to; none when empty")
-	if err := flags.Parse(args); err != nil {
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp): // it was printed
+		return nil
+	case err != nil:
 		return err
 	}
 	chosen, err := choose(*only)
@@ -98,22 +100,37 @@ func run(args []string, out, progress io.Writer) error {
 
 	start := time.Now()
 	var tables []*report.Table
+	var failed error
 	for _, c := range chosen {
 		fmt.Fprintf(progress, "%6.0f s  %s\n", time.Since(start).Seconds(), c.name)
 		t, err := c.measure(s)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", c.name, err))
+			t = &report.Table{Title: c.name, Text: fmt.Sprintf("Not measured: %v.", err)}
 		}
 		tables = append(tables, t)
 	}
 	fmt.Fprintf(progress, "%6.0f s  done\n", time.Since(start).Seconds())
 
-	command := strings.TrimSpace("make bench-peers " + strings.Join(shown(args), " "))
-	report.Head(out, start, command, redisVersion(), s.rounds, peer.Modules(), peer.Absent())
+	report.Head(out, start, command(flags), redisVersion(), s.rounds, peer.Modules(), peer.Absent())
 	for _, t := range tables {
 		t.Write(out)
 	}
-	return nil
+	return failed
+}
+
+// command is how make is told to do the same again; it sets -images itself.
+func command(flags *flag.FlagSet) string {
+	var given []string
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "images" {
+			given = append(given, "-"+f.Name+"="+f.Value.String())
+		}
+	})
+	if len(given) == 0 {
+		return "make bench-peers"
+	}
+	return fmt.Sprintf("make bench-peers PEERS=%q", strings.Join(given, " "))
 }
 
 // choose is the sections with the names in a list with commas.
@@ -130,101 +147,4 @@ func choose(only string) ([]section, error) {
 		chosen = append(chosen, sections()[i])
 	}
 	return chosen, nil
-}
-
-// shown is how the command is told to make, which sets -images itself.
-func shown(args []string) []string {
-	var rest []string
-	for i := 0; i < len(args); i++ {
-		if strings.HasPrefix(args[i], "-images") {
-			if !strings.Contains(args[i], "=") {
-				i++
-			}
-			continue
-		}
-		rest = append(rest, args[i])
-	}
-	if len(rest) == 0 {
-		return nil
-	}
-	return []string{`PEERS="` + strings.Join(rest, " ") + `"`}
-}
-
-// draw writes a chart, where charts are wanted, and returns what the document
-// calls it.
-func (s settings) draw(name string, c report.Chart) (string, error) {
-	if s.images == "" || len(c.Bars) == 0 {
-		return "", nil
-	}
-	if err := os.MkdirAll(s.images, 0o755); err != nil {
-		return "", err
-	}
-	f, err := os.Create(filepath.Join(s.images, name))
-	if err != nil {
-		return "", err
-	}
-	if err := c.Write(f); err != nil {
-		_ = f.Close() // the first error says more
-		return "", err
-	}
-	return "images/" + name, f.Close()
-}
-
-// start makes a peer; an error says which one.
-func start(p peer.Peer, c peer.Config) (peer.Limiter, error) {
-	l, err := p.New(c)
-	if err != nil {
-		return l, fmt.Errorf("%s: %w", p.Name, err)
-	}
-	return l, nil
-}
-
-// started are the limiters of a section that keeps all of them until its end.
-type started []peer.Limiter
-
-func (s *started) start(p peer.Peer, c peer.Config) (peer.Limiter, error) {
-	l, err := start(p, c)
-	if err == nil {
-		*s = append(*s, l)
-	}
-	return l, err
-}
-
-func (s *started) stop() {
-	for _, l := range *s {
-		l.Stop()
-	}
-}
-
-// ours says that a row is weir's.
-func ours(name string) bool {
-	return strings.HasPrefix(name, "weir") || strings.HasPrefix(name, "Engine") || strings.HasSuffix(name, "Limiter.Allow")
-}
-
-// reference is the number that ratios are taken of.
-func reference(peers []peer.Peer, numbers []measure.Numbers, column int) float64 {
-	for i, p := range peers {
-		if p.Reference {
-			return numbers[i][column]
-		}
-	}
-	return measure.None()
-}
-
-// label is a row's name, marked when ratios are taken of it.
-func label(p peer.Peer) string {
-	if p.Reference {
-		return report.Bold(p.Name)
-	}
-	return p.Name
-}
-
-// notes are the settings of the peers that had a choice.
-func notes(peers []peer.Peer) (list []string) {
-	for _, p := range peers {
-		if p.Note != "" {
-			list = append(list, p.Name+": "+p.Note+".")
-		}
-	}
-	return list
 }

@@ -129,6 +129,9 @@ func Absent() []string {
 // use.
 func (p Peer) IsRaw() bool { return strings.HasPrefix(p.Name, "raw") }
 
+// IsOurs says that a row is weir's.
+func (p Peer) IsOurs() bool { return strings.HasPrefix(p.Name, "weir") }
+
 // Modules are the paths of all modules that are measured, some more than once.
 func Modules() []string {
 	modules := []string{"github.com/weirhq/weir", "github.com/puzpuzpuz/xsync/v4"}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/weirhq/weir/benchmarks/measure"
+	"github.com/weirhq/weir/benchmarks/peer"
+	"github.com/weirhq/weir/benchmarks/report"
+)
+
+// draw writes a chart, where charts are wanted, and returns what the document
+// calls it.
+func (s settings) draw(name string, c report.Chart) (string, error) {
+	if s.images == "" || len(c.Bars) == 0 {
+		return "", nil
+	}
+	if err := os.MkdirAll(s.images, 0o755); err != nil {
+		return "", err
+	}
+	f, err := os.Create(filepath.Join(s.images, name))
+	if err != nil {
+		return "", err
+	}
+	if err := c.Write(f); err != nil {
+		_ = f.Close() // the first error says more
+		return "", err
+	}
+	return "images/" + name, f.Close()
+}
+
+// start makes a peer; an error says which one.
+func start(p peer.Peer, c peer.Config) (peer.Limiter, error) {
+	l, err := p.New(c)
+	if err != nil {
+		return l, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return l, nil
+}
+
+// started are the limiters of a section that keeps all of them until its end.
+type started []peer.Limiter
+
+func (s *started) start(p peer.Peer, c peer.Config) (peer.Limiter, error) {
+	l, err := start(p, c)
+	if err == nil {
+		*s = append(*s, l)
+	}
+	return l, err
+}
+
+func (s *started) stop() {
+	for _, l := range *s {
+		l.Stop()
+	}
+}
+
+// reference is the number that ratios are taken of.
+func reference(peers []peer.Peer, numbers []measure.Numbers, column int) float64 {
+	for i, p := range peers {
+		if p.Reference {
+			return numbers[i][column]
+		}
+	}
+	return measure.None()
+}
+
+// label is a row's name, marked when ratios are taken of it.
+func label(p peer.Peer) string {
+	if p.Reference {
+		return report.Bold(p.Name)
+	}
+	return p.Name
+}
+
+// notes are the settings of the peers that had a choice.
+func notes(peers []peer.Peer) (list []string) {
+	for _, p := range peers {
+		if p.Note != "" {
+			list = append(list, p.Name+": "+p.Note+".")
+		}
+	}
+	return list
+}
+
+// bar is a peer's bar in a chart.
+func bar(p peer.Peer, value float64, text string) report.Bar {
+	return report.Bar{Label: p.Name, Value: value, Text: text, Ours: p.IsOurs(), Raw: p.IsRaw()}
+}
