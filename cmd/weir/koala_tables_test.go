@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/koalafile"
+)
+
+// comments are those in code, which are translated.
+var comments = regexp.MustCompile(`(?m)^(#|//) .*\n| +(#|//) .*$`)
+
+// TestKoalaPagesAgree holds the translation to the same files, commands,
+// answers, headings and rows of tables.
+func TestKoalaPagesAgree(t *testing.T) {
+	t.Parallel()
+	heading := regexp.MustCompile(`(?m)^(#+ |<a id=.*)`)
+	of := map[string][2][]string{}
+	for i, path := range koalaPages {
+		page := readPage(t, path)
+		text := fence.ReplaceAllString(page, "")
+		add := func(what, part string) {
+			lists := of[what]
+			lists[i] = append(lists[i], part)
+			of[what] = lists
+		}
+		for _, b := range fence.FindAllStringSubmatch(page, -1) {
+			name, _, _ := strings.Cut(b[2], "\n")
+			add("code", b[1]+"\n"+name+"\n"+comments.ReplaceAllString(b[2], ""))
+		}
+		for _, h := range heading.FindAllString(text, -1) {
+			add("headings", h)
+		}
+		for _, cells := range rows(text) {
+			add("rows", fmt.Sprint(len(cells), code(cells[0])))
+		}
+	}
+	for what, lists := range of {
+		english, chinese := append(lists[0], "the end"), append(lists[1], "the end")
+		at := 0
+		for english[at] == chinese[at] && at < min(len(english), len(chinese))-1 {
+			at++
+		}
+		if english[at] != chinese[at] || len(english) != len(chinese) {
+			t.Errorf("%s: number %d of the translation: got\n%s\nwant\n%s", what, at+1, chinese[at], english[at])
+		}
+	}
+	if len(of["code"][0]) < 20 || len(of["rows"][0]) < 60 {
+		t.Errorf("got %d blocks of code and %d rows, want the page's", len(of["code"][0]), len(of["rows"][0]))
+	}
+}
+
+// rows are the rows of the tables in text, by cells.
+func rows(text string) (all [][]string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|-") {
+			continue
+		}
+		const bar = "\x00"
+		cells := strings.Split(strings.ReplaceAll(strings.Trim(line, "|"), `\|`, bar), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(strings.ReplaceAll(cells[i], bar, "|"))
+		}
+		all = append(all, cells)
+	}
+	return all
+}
+
+var codeSpan = regexp.MustCompile("`([^`]+)`")
+
+// code is what of a cell is code or a number.
+func code(cell string) []string {
+	if strings.Trim(cell, "0123456789") == "" {
+		return []string{cell}
+	}
+	var all []string
+	for _, m := range codeSpan.FindAllStringSubmatch(cell, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+// TestKoalaPageRules holds the tables of rules that weir refuses, or reads
+// otherwise, to what the reader of rule files says.
+func TestKoalaPageRules(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, koalaPages[0])
+	everywhere := regexp.MustCompile(`multi/browse|midnight UTC`)
+	for section, refused := range map[string]bool{"warned": false, "refused": true} {
+		_, text, ok := strings.Cut(page, `<a id="`+section+`">`)
+		if !ok {
+			t.Fatalf("there is no section %s", section)
+		}
+		text, _, _ = strings.Cut(text, "<a id=")
+		tried := 0
+		for _, cells := range rows(text) {
+			snippet := code(cells[0])
+			if len(snippet) != 1 {
+				continue // the head
+			}
+			tried++
+			rule := snippet[0]
+			if rule[0] != '[' {
+				rule = "[count] [" + rule + "] [time=5; count=1]"
+			}
+			if strings.Count(rule, "[") == 3 {
+				rule += " [result=2; return=1]"
+			}
+			const rest = "[result]\n1 : {}\n2 : {\"Err_no\":10}\n"
+			f, err := koalafile.Parse("koala_rule.conf", []byte("[rules]\nrule : "+rule+"\n"+rest), nil)
+			if refused != (err != nil) {
+				t.Errorf("%s: got %v, want it refused: %t", rule, err, refused)
+			}
+			if err == nil && !slices.ContainsFunc(f.Warnings, func(w koalafile.Fault) bool { return !everywhere.MatchString(w.Problem) }) {
+				t.Errorf("%s: got %v, want a warning about it", rule, f.Warnings)
+			}
+		}
+		if tried < 10 {
+			t.Errorf("%s: got %d rules, want the page's", section, tried)
+		}
+	}
+}
