@@ -14,7 +14,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis test check format vet fresh race lint fmt fuzz bench bench-peers cover
+.PHONY: help run deps redis test check format vet fresh race peers lint fmt fuzz bench bench-peers cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ redis: # install redis-server where it is missing
 test: deps ## run the tests
 	$(GO) test ./...
 
-check: format vet fresh lint race ## all that a change must pass
+check: format vet fresh lint race peers ## all that a change must pass
 
 format: # fails and names the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
@@ -51,6 +51,9 @@ fresh: # fails when a file that is made from others is out of date
 race: deps
 	@$(if $(RACE),:,echo "no C compiler: the tests run without the race detector")
 	$(GO) test $(RACE) ./...
+
+peers: # the benchmarks, a module of their own, still build, and their peers limit
+	cd benchmarks && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
 lint: $(LINT) ## run golangci-lint, which it installs when missing (minutes, once)
 	$(LINT) run
