@@ -221,6 +221,6 @@ func (p *place) tend(c *clock) (due bool) {
 		return false
 	}
 	sh.calls, sh.tended = 0, p.read.steady
-	p.table.sweep(sh, budget{aFew, most}, c.expiry(p.read, p.table))
+	p.table.sweep(sh, budget{aFew, manySlots}, c.expiry(p.read, p.table))
 	return true
 }

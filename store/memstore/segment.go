@@ -23,8 +23,7 @@ const (
 
 // segment is a small hash table of its own: slots probed linearly, and an
 // arena of blocks for the states that are too large for their slot. A block
-// that is too small is left behind for another state; when the arena is used
-// up, the segment is rebuilt without what nothing uses.
+// that is too small is left behind for another state.
 type segment struct {
 	slots []slot
 	words []uint64 // len is what is used
@@ -34,7 +33,7 @@ type segment struct {
 
 	// left are the blocks of each size that were left behind: one more than
 	// where the first one starts, which holds the same for the next one; 0 ends
-	// the list. Larger ones wait for the segment to be rebuilt.
+	// the list. Larger ones wait until the blocks move together.
 	left [9]uint32
 
 	// hand is the next slot to sweep. No key expires before earliest; pass is
@@ -257,8 +256,8 @@ func (g *segment) thin() bool {
 }
 
 // class is the size of the block for a state of n words, 0 where it fits in its
-// slot: up to 8 just n, then 10, 12, 14, 16, 20, 24, and so on, four sizes to each power of two; less
-// than a fifth of it is not used.
+// slot: up to 8 just n, then 10, 12, 14, 16, 20, 24, and so on, four sizes to
+// each power of two; less than a fifth of it is not used.
 func class(n int) int {
 	switch {
 	case n <= inline:

@@ -33,10 +33,11 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 // in four of them was reclaimed.
 type budget struct{ n, most int }
 
-// aFew slots cost a call little, and the most less than twenty microseconds.
+// What a call sweeps: aFew slots cost it little, and manySlots some ten
+// microseconds.
 const (
-	aFew = 32
-	most = 1024
+	aFew      = 32
+	manySlots = 1024
 )
 
 func (b budget) spent(w walk) bool {
@@ -51,7 +52,7 @@ func (s *Store) sweepNext() {
 		return
 	}
 	defer sh.mu.Unlock()
-	t.sweep(sh, budget{aFew, most}, s.clock.expiry(m, t))
+	t.sweep(sh, budget{aFew, manySlots}, s.clock.expiry(m, t))
 }
 
 // walk is what a sweep did.
