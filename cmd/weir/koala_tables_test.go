@@ -124,3 +124,36 @@ func TestKoalaPageRules(t *testing.T) {
 		}
 	}
 }
+
+// TestKoalaPageConditions holds what the page says of conditions elsewhere, of
+// those without a message and of those that koala did not take.
+func TestKoalaPageConditions(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		rule, value string
+		want        bool
+	}{
+		{"[count] [k>5] [time=5; count=1]", "10.0.0.1", false},
+		{"[count] [k=+] [time=5; count=1]", " ", false},
+		{"[count] [k=2001:db8::1-2001:db8::9] [time=5; count=1]", "2001:db8::2", true},
+		{"[count] [k=1,5-7] [time=5; count=1]", "1", true},
+		{"[count] [k=10.0.0.1,10.0.0.5-10.0.0.7] [time=5; count=1]", "10.0.0.1", true},
+		{"[count] [k=+{~}] [time=5; count=1]", "x", true},
+		{"[count] [k=a,b{*}] [time=5; count=1]", "b", true},
+		{"[count] [k-IN-d] [time=5; count=1]", "listed", true},
+		{"[count] [k-NOTIN-d] [time=5; count=1]", "listed", false},
+		{"[count]  [k=a[1]][time=5; count=1]", "a[1]", true},
+	} {
+		file := "[dicts]\nd : d.dat\n[rules]\nrule : " + tt.rule + " [result=1; return=1]\n[result]\n1 : {\"Err_no\":10}\n"
+		f, err := koalafile.Parse("koala_rule.conf", []byte(file), func(string) ([]byte, error) { return []byte("listed\n"), nil })
+		if err != nil {
+			t.Fatalf("%s: got %v", tt.rule, err)
+		}
+		if len(f.Warnings) > 0 {
+			t.Errorf("%s: got %v, want no warnings", tt.rule, f.Warnings)
+		}
+		if got := len(f.Set.Match([]string{tt.value}, nil)) == 1; got != tt.want {
+			t.Errorf("%s with %q: got %t, want %t", tt.rule, tt.value, got, tt.want)
+		}
+	}
+}
