@@ -40,11 +40,17 @@ type Decision struct {
 	// Degraded says that a store could not answer, and that the rules'
 	// policies for outages decided in its place.
 	Degraded bool
+
+	rules *rule.Set
 }
+
+// Rules are the rules that decided, which others may have replaced since. Nil
+// before there is an answer.
+func (d *Decision) Rules() *rule.Set { return d.rules }
 
 // reset empties d and keeps the memory of its slices.
 func (d *Decision) reset() {
-	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.Degraded = false, "", "", 0, false
+	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.Degraded, d.rules = false, "", "", 0, false, nil
 	d.Limits, d.Verdicts, d.Triggered = d.Limits[:0], d.Verdicts[:0], d.Triggered[:0]
 }
 

@@ -25,17 +25,9 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := a.engine.Do(r.Context(), store.Take, &x.request, d); err != nil {
 		return err
 	}
-	rules := a.engine.Rules()
-	rateLimitHeaders(w.Header(), d, rules)
+	rateLimitHeaders(w.Header(), d)
 
-	outcome, known := rules.Outcome(d.Outcome)
-	switch {
-	case known:
-	case d.Allowed: // and the rules were swapped since
-		outcome.Status = http.StatusOK
-	default:
-		outcome.Status = http.StatusTooManyRequests
-	}
+	outcome, _ := d.Rules().Outcome(d.Outcome)
 	status := outcome.Status
 	if s := c.status(d.Outcome); s != 0 {
 		status = s

@@ -13,7 +13,8 @@ import (
 // rateLimitHeaders sets Retry-After, and the fields RateLimit-Policy and
 // RateLimit of draft-ietf-httpapi-ratelimit-headers-10, for the limits of d
 // that decide: those before a verdict, without the ones that only watch.
-func rateLimitHeaders(h http.Header, d *weir.Decision, rules *rule.Set) {
+func rateLimitHeaders(h http.Header, d *weir.Decision) {
+	rules := d.Rules()
 	if d.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(d.RetryAfter), 10))
 	}
