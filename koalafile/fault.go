@@ -39,7 +39,7 @@ const (
 //	        ^
 func (f Fault) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: ", f.File, f.Line, f.Column)
+	fmt.Fprintf(&b, "%s:%d:%d: ", strings.Map(printable, f.File), f.Line, f.Column)
 	if f.Rule != "" {
 		fmt.Fprintf(&b, "rule %q: ", f.Rule)
 	}
