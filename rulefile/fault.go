@@ -34,7 +34,7 @@ const maxFaults = 1000
 //	    ^
 func (f Fault) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: ", f.File, f.Line, f.Column)
+	fmt.Fprintf(&b, "%s:%d:%d: ", strings.Map(printable, f.File), f.Line, f.Column)
 	if f.Rule != "" {
 		fmt.Fprintf(&b, "rule %q: ", brief(f.Rule))
 	}
