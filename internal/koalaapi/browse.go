@@ -10,12 +10,13 @@ import (
 // browse asks whether an action may happen. With `_writeThrough=yes` it is
 // counted in the same step, when it may.
 func (a *API) browse(x *exchange, r *http.Request) reply {
-	t := a.table()
-	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, &x.decision); err != nil {
+	d := &x.decision
+	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, d); err != nil {
 		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
 	}
-	a.count(t, &x.decision, false)
-	return reply{body: t.answer(a, &x.decision)}
+	t := a.table(d.Rules())
+	a.count(t, d, false)
+	return reply{body: t.answer(d)}
 }
 
 func verbOf(x *exchange) weir.Verb {
@@ -27,26 +28,27 @@ func verbOf(x *exchange) weir.Verb {
 
 // complete is browse that tells every rule that is over, not the first alone.
 func (a *API) complete(x *exchange, r *http.Request) reply {
-	t := a.table()
 	d := &x.decision
 	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, d); err != nil {
 		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
 	}
+	t := a.table(d.Rules())
 	a.count(t, d, true)
-	out := append(x.out[:0], '[')
+	out, told := append(x.out[:0], '['), d.Rule == ""
 	t.visit(d, func(i int, over bool) bool {
 		if over {
 			out = append(append(out, t.lines[i].row...), ',')
+			told = told || t.set.Rule(i).Name == d.Rule
 		}
 		return true
 	})
 	switch {
+	case !told: // a rule that denies while the store is out of reach has no numbers
+		out = append(out, t.answer(d)...)
 	case len(out) > 1:
 		out = out[:len(out)-1] // the last comma
-	case d.Allowed:
+	default:
 		out = append(out, t.none...)
-	default: // the rules that deny were swapped meanwhile, or a store is out of reach
-		out = append(out, t.answer(a, d)...)
 	}
 	x.out = append(out, ']')
 	return reply{body: x.out}

@@ -14,7 +14,7 @@ import (
 // dumpCounter is how often each rule has allowed and denied today, or only the
 // rule `rule_no`.
 func (a *API) dumpCounter(x *exchange, r *http.Request) reply {
-	t := a.table()
+	t := a.inForce()
 	if code := x.parameter("rule_no"); code != "" && code != "0" {
 		i := t.numbered(code)
 		if i >= 0 {
@@ -44,7 +44,7 @@ func (a *API) counted(t *table, i int, r *http.Request) string {
 
 // dumpPolicy is the rules in force.
 func (a *API) dumpPolicy(*exchange, *http.Request) reply {
-	t := a.table()
+	t := a.inForce()
 	var all strings.Builder
 	for i := range t.lines {
 		r := t.set.Rule(i)

@@ -30,7 +30,7 @@ func (x *exchange) free() {
 		return
 	}
 	clear(attributes)
-	clear(x.decision.Limits)
+	clear(x.decision.Limits[:cap(x.decision.Limits)]) // their keys are parts of it, too
 	x.request = weir.Request{Attributes: attributes[:0]}
 	exchanges.Put(x)
 }

@@ -23,7 +23,6 @@ func (a *API) multi(x *exchange, r *http.Request) reply {
 	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxJobs {
 		return reply{status: http.StatusBadRequest}
 	}
-	t := a.table()
 	out := append(x.out[:0], '[')
 	for i := range jobs {
 		if i > 0 {
@@ -35,8 +34,9 @@ func (a *API) multi(x *exchange, r *http.Request) reply {
 		if err := a.engine.Do(r.Context(), weir.Check, &x.request, &x.decision); err != nil {
 			out = failed(err).appendTo(out)
 		} else {
+			t := a.table(x.decision.Rules())
 			a.count(t, &x.decision, false)
-			out = append(out, t.answer(a, &x.decision)...)
+			out = append(out, t.answer(&x.decision)...)
 		}
 		out = append(out, '}')
 	}

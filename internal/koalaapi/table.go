@@ -14,14 +14,15 @@ type table struct {
 
 // line is what one rule answers.
 type line struct {
-	outcome string
-	number  int64 // its return code; -1: none
-	row     []byte
+	number int64 // its return code; -1: none
+	row    []byte
 }
 
-// table is the table of the rules in force.
-func (a *API) table() *table {
-	set := a.engine.Rules()
+// inForce is the table of the rules in force.
+func (a *API) inForce() *table { return a.table(a.engine.Rules()) }
+
+// table is the table of set.
+func (a *API) table(set *rule.Set) *table {
 	if t := a.current.Load(); t != nil && t.set == set {
 		return t
 	}
@@ -52,7 +53,7 @@ func newTable(set *rule.Set) *table {
 		if _, known := rows[outcome]; !known {
 			rows[outcome] = rowOf(set, outcome)
 		}
-		l := line{outcome: outcome, number: -1}
+		l := line{number: -1}
 		if n, ok := numberOf(r.Name); ok {
 			l.number = n
 		}
@@ -62,18 +63,11 @@ func newTable(set *rule.Set) *table {
 	return t
 }
 
-// answer is the row for a decision. The rules may have been swapped since t was
-// made: where t does not know the one that decided, the rules of now are asked.
-func (t *table) answer(a *API, d *weir.Decision) []byte {
-	switch {
-	case d.Rule != "":
-		for range 2 {
-			if i, ok := t.set.Find(d.Rule); ok && t.lines[i].outcome == d.Outcome {
-				return t.lines[i].row
-			}
-			t = a.table()
-		}
-		return rowOf(t.set, d.Outcome).by(d.Rule).appendTo(nil)
+// answer is the row for a decision of t's rules.
+func (t *table) answer(d *weir.Decision) []byte {
+	switch i, ok := t.set.Find(d.Rule); {
+	case ok:
+		return t.lines[i].row
 	case len(d.Limits)+len(d.Verdicts) > 0, d.Degraded: // a rule that is degraded has matched
 		return t.within
 	}
@@ -84,45 +78,29 @@ func (t *table) answer(a *API, d *weir.Decision) []byte {
 // returns false. i is a rule's index, out says that it is over or decides at
 // once. Rules that only watch or count say nothing.
 func (t *table) visit(d *weir.Decision, each func(i int, out bool) bool) {
-	verdicts, limits := d.Verdicts, d.Limits
-	for {
-		v, l := t.next(&verdicts), t.nextLimit(&limits)
-		switch {
-		case v < 0 && l < 0:
-			return
-		case l < 0 || v >= 0 && v < l:
+	verdicts := d.Verdicts
+	verdictsTo := func(end int) bool {
+		for len(verdicts) > 0 {
+			i, _ := t.set.Find(verdicts[0])
+			if i > end {
+				break
+			}
 			verdicts = verdicts[1:]
-			if !each(v, true) {
-				return
-			}
-		default:
-			out := !limits[0].Allowed
-			limits = limits[1:]
-			if !each(l, out) {
-				return
+			if !each(i, true) {
+				return false
 			}
 		}
+		return true
 	}
-}
-
-// next drops what t does not know from names, and is the index of the first
-// one left, -1 when there is none.
-func (t *table) next(names *[]string) int {
-	for ; len(*names) > 0; *names = (*names)[1:] {
-		if i, ok := t.set.Find((*names)[0]); ok && t.set.Rule(i).Mode == rule.Enforce {
-			return i
+	for n := range d.Limits {
+		u := &d.Limits[n]
+		if u.Kind != rule.Limit || u.Shadow {
+			continue
+		}
+		i, _ := t.set.Find(u.Rule)
+		if !verdictsTo(i) || !each(i, !u.Allowed) {
+			return
 		}
 	}
-	return -1
-}
-
-// nextLimit is next for limits that decide.
-func (t *table) nextLimit(limits *[]weir.Usage) int {
-	for ; len(*limits) > 0; *limits = (*limits)[1:] {
-		u := &(*limits)[0]
-		if i, ok := t.set.Find(u.Rule); ok && u.Kind == rule.Limit && !u.Shadow {
-			return i
-		}
-	}
-	return -1
+	verdictsTo(len(t.lines))
 }

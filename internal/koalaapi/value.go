@@ -10,7 +10,7 @@ import (
 // value is what the rule `rule_no` has counted for the key of the other
 // parameters. A rule that decides at once has counted nothing.
 func (a *API) value(x *exchange, r *http.Request) reply {
-	t := a.table()
+	t := a.inForce()
 	i := t.numbered(x.parameter("rule_no"))
 	if i < 0 {
 		return reply{http.StatusBadRequest, []byte(`{"err_no":-2, "err_msg":"unknown rule_no!"}`)}
