@@ -55,9 +55,16 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("koala rule file: %w", err)
 	}
+	return ParseAt(path, src, os.ReadFile)
+}
+
+// ParseAt reads src as if it stood in the rule file at path: dict files are
+// found as by [Load], and read is given the paths at which they are. Any error
+// is [Faults].
+func ParseAt(path string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	return parse(path, src, func(dict string) ([]byte, string, error) {
 		found := nearby(path, dict)
-		src, err := os.ReadFile(found)
+		src, err := read(found)
 		return src, found, err
 	})
 }

@@ -61,6 +61,23 @@ func TestKoalaMethodChanges(t *testing.T) {
 	}
 }
 
+// A dict that stands where koala, started in its home, found it is called by
+// the path at which it is.
+func TestKoalaNamesDictsWhereTheyStand(t *testing.T) {
+	t.Parallel()
+	rules := koalaHome(t)
+	dict := filepath.Join(filepath.Dir(rules), "uip_blacklist.dat")
+	write(t, dict, "10.9.0.0/16\n")
+	write(t, rules, `[dicts]
+uip : conf/uip_blacklist.dat
+[rules]
+rule : [count] [uip @ uip] [time=5; count=1] [result=2; return=1]
+[result]
+2 : {"Ret_type":2, "Err_no":10}
+`)
+	startKoala(t, rules, nil).logs.await(t, 1, dict+":1:1:")
+}
+
 // Files are looked at every now and then where the system tells of no change:
 // here because it happens by another name, elsewhere on another machine.
 func TestKoalaLooksAgain(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -54,18 +53,18 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	sum := sha256.New()
 	sum.Write(src)
 	read := func(list string) ([]byte, error) {
-		b, at, err := r.list(list)
+		b, err := os.ReadFile(list)
 		sum.Write(b)
-		l.lists = append(l.lists, at)
+		l.lists = append(l.lists, list)
 		return b, err
 	}
 	if r.koala {
-		file, faults := koalafile.Parse(r.path, src, read)
+		file, faults := koalafile.ParseAt(r.path, src, read)
 		if err = faults; err == nil {
 			l.set, l.warnings = file.Set, file.Warnings
 		}
 	} else {
-		file, faults := rulefile.Parse(r.path, src, read)
+		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(r.beside(list)) })
 		if err = faults; err == nil {
 			l.set, l.lists = file.Set, file.Lists
 		}
@@ -74,23 +73,12 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	return l, err
 }
 
-// list reads a list that the rules name, and says where it is. Koala, started
-// in its home, names conf/x.dat in conf/koala_rule.conf: so its lists may stand
-// in the directory above, too.
-func (r rulesAt) list(name string) (b []byte, at string, err error) {
-	if filepath.IsAbs(name) {
-		b, err = os.ReadFile(name)
-		return b, name, err
+// beside is where a list stands that a rules file names.
+func (r rulesAt) beside(list string) string {
+	if filepath.IsAbs(list) {
+		return list
 	}
-	at = filepath.Join(filepath.Dir(r.path), name)
-	b, err = os.ReadFile(at)
-	if r.koala && errors.Is(err, fs.ErrNotExist) {
-		above := filepath.Join(filepath.Dir(r.path), "..", name)
-		if b, err := os.ReadFile(above); err == nil {
-			return b, above, nil
-		}
-	}
-	return b, at, err
+	return filepath.Join(filepath.Dir(r.path), list)
 }
 
 // replace puts text in the place of the rules' file: at once for who reads it,
