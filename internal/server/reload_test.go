@@ -133,6 +133,35 @@ func TestWatchList(t *testing.T) {
 
 // Kubernetes mounts a file as a link into ..data, itself a link to a directory
 // that changes, and swaps ..data.
+// Lists that together hold the same bytes as before have changed all the same.
+func TestWatchValueMovesBetweenLists(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, `lists: {staff: {file: staff.txt}, guests: {file: guests.txt}}
+rules:
+  - {name: staff, when: {user: {in: staff}}, then: allow}
+  - {name: guests, when: {user: {in: guests}}, then: deny}
+`)
+	staff, guests := filepath.Join(filepath.Dir(path), "staff.txt"), filepath.Join(filepath.Dir(path), "guests.txt")
+	write(t, staff, "ann\n")
+	write(t, guests, "bob\n")
+	s := start(t, withRules(path, true))
+	write(t, staff, "ann\nbob\n")
+	write(t, guests, "")
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
+}
+
+// A list that was missing may come as an empty one.
+func TestWatchEmptyListComes(t *testing.T) {
+	t.Parallel()
+	const withList = "lists: {staff: {file: staff.txt}}\nrules: [{name: staff, when: {user: {in: staff}}, then: allow}]\n"
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, true))
+	write(t, path, withList)
+	s.logs.await(t, 1, `msg="rules refused, the old ones stay" asked=file`)
+	write(t, filepath.Join(filepath.Dir(path), "staff.txt"), "")
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
+}
+
 func TestWatchLinkSwap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -54,6 +55,7 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	sum.Write(src)
 	read := func(list string) ([]byte, error) {
 		b, err := os.ReadFile(list)
+		fmt.Fprintf(sum, "\n%t %d\n", err == nil, len(b)) // a value that moves to the next list is a change
 		sum.Write(b)
 		l.lists = append(l.lists, list)
 		return b, err
