@@ -15,7 +15,7 @@ const outageRetry = time.Second
 // answer makes the decision of what the store answered. The first rule, in the
 // rules' order, that does not admit the request gives the outcome.
 func (c *call) answer(d *Decision) {
-	d.Allowed, d.Outcome, d.Degraded, d.rules = true, rule.Allow, c.outage, c.rules.Set
+	d.Allowed, d.Outcome, d.Degraded, d.Rules = true, rule.Allow, c.outage, c.rules.Set
 	decides := c.decides()
 	first := -1
 	deny := func(i int, retryAfter time.Duration) {

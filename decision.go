@@ -41,16 +41,13 @@ type Decision struct {
 	// policies for outages decided in its place.
 	Degraded bool
 
-	rules *rule.Set
+	// Rules are the rules that decided. Others may have replaced them since.
+	Rules *rule.Set
 }
-
-// Rules are the rules that decided, which others may have replaced since. Nil
-// before there is an answer.
-func (d *Decision) Rules() *rule.Set { return d.rules }
 
 // reset empties d and keeps the memory of its slices.
 func (d *Decision) reset() {
-	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.Degraded, d.rules = false, "", "", 0, false, nil
+	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.Degraded, d.Rules = false, "", "", 0, false, nil
 	d.Limits, d.Verdicts, d.Triggered = d.Limits[:0], d.Verdicts[:0], d.Triggered[:0]
 }
 

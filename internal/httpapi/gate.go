@@ -27,7 +27,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	rateLimitHeaders(w.Header(), d)
 
-	outcome, _ := d.Rules().Outcome(d.Outcome)
+	outcome, _ := d.Rules.Outcome(d.Outcome)
 	status := outcome.Status
 	if s := c.status(d.Outcome); s != 0 {
 		status = s

@@ -14,7 +14,7 @@ import (
 // RateLimit of draft-ietf-httpapi-ratelimit-headers-10, for the limits of d
 // that decide: those before a verdict, without the ones that only watch.
 func rateLimitHeaders(h http.Header, d *weir.Decision) {
-	rules := d.Rules()
+	rules := d.Rules
 	if d.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(d.RetryAfter), 10))
 	}

@@ -14,7 +14,7 @@ func (a *API) browse(x *exchange, r *http.Request) reply {
 	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, d); err != nil {
 		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
 	}
-	t := a.table(d.Rules())
+	t := a.table(d.Rules)
 	a.count(t, d, false)
 	return reply{body: t.answer(d)}
 }
@@ -32,7 +32,7 @@ func (a *API) complete(x *exchange, r *http.Request) reply {
 	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, d); err != nil {
 		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
 	}
-	t := a.table(d.Rules())
+	t := a.table(d.Rules)
 	a.count(t, d, true)
 	out, told := append(x.out[:0], '['), d.Rule == ""
 	t.visit(d, func(i int, over bool) bool {

@@ -34,7 +34,7 @@ func (a *API) multi(x *exchange, r *http.Request) reply {
 		if err := a.engine.Do(r.Context(), weir.Check, &x.request, &x.decision); err != nil {
 			out = failed(err).appendTo(out)
 		} else {
-			t := a.table(x.decision.Rules())
+			t := a.table(x.decision.Rules)
 			a.count(t, &x.decision, false)
 			out = append(out, t.answer(&x.decision)...)
 		}
