@@ -35,12 +35,8 @@ func loadKoala(in source) (k koalaRules, err error) {
 			return k, err
 		}
 	}
-	if k.stdin {
-		k.File, err = koalafile.Parse(k.name, k.text, os.ReadFile)
-	} else {
-		k.File, err = koalafile.Load(k.name)
-	}
-	if err == nil {
+	// Dicts of the standard input are taken from the current directory.
+	if k.File, err = koalafile.ParseAt(k.name, k.text, os.ReadFile); err == nil {
 		k.warnings = append(k.warnings, k.File.Warnings...)
 	}
 	return k, err
