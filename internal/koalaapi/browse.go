@@ -9,9 +9,9 @@ import (
 
 // browse asks whether an action may happen. With `_writeThrough=yes` it is
 // counted in the same step, when it may.
-func (a *API) browse(x *exchange, r *http.Request) reply {
+func (a *API) browse(x *exchange, _ *http.Request) reply {
 	d := &x.decision
-	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, d); err != nil {
+	if err := x.ask(a.engine, verbOf(x)); err != nil {
 		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
 	}
 	t := a.table(d.Rules)
@@ -27,9 +27,9 @@ func verbOf(x *exchange) weir.Verb {
 }
 
 // complete is browse that tells every rule that is over, not the first alone.
-func (a *API) complete(x *exchange, r *http.Request) reply {
+func (a *API) complete(x *exchange, _ *http.Request) reply {
 	d := &x.decision
-	if err := a.engine.Do(r.Context(), verbOf(x), &x.request, d); err != nil {
+	if err := x.ask(a.engine, verbOf(x)); err != nil {
 		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
 	}
 	t := a.table(d.Rules)
@@ -55,22 +55,22 @@ func (a *API) complete(x *exchange, r *http.Request) reply {
 }
 
 // update counts an action that has happened.
-func (a *API) update(x *exchange, r *http.Request) reply {
-	return a.write(x, r, weir.Record)
+func (a *API) update(x *exchange, _ *http.Request) reply {
+	return a.write(x, weir.Record)
 }
 
 // feedback gives back what rules state for `erase1` or `erase2`; koala takes
 // any other word for erase1.
-func (a *API) feedback(x *exchange, r *http.Request) reply {
+func (a *API) feedback(x *exchange, _ *http.Request) reply {
 	x.request.Feedback = "erase1"
 	if x.parameter("_feedbackType") == "erase2" {
 		x.request.Feedback = "erase2"
 	}
-	return a.write(x, r, weir.Refund)
+	return a.write(x, weir.Refund)
 }
 
-func (a *API) write(x *exchange, r *http.Request, verb weir.Verb) reply {
-	if err := a.engine.Do(r.Context(), verb, &x.request, &x.decision); err != nil {
+func (a *API) write(x *exchange, verb weir.Verb) reply {
+	if err := x.ask(a.engine, verb); err != nil {
 		return reply{statusOf(err), problem(x.out, `{"err_no":-1, "err_msg":`, err.Error())}
 	}
 	return reply{body: written}

@@ -13,12 +13,12 @@ import (
 
 // dumpCounter is how often each rule has allowed and denied today, or only the
 // rule `rule_no`.
-func (a *API) dumpCounter(x *exchange, r *http.Request) reply {
+func (a *API) dumpCounter(x *exchange, _ *http.Request) reply {
 	t := a.inForce()
 	if code := x.parameter("rule_no"); code != "" && code != "0" {
 		i := t.numbered(code)
 		if i >= 0 {
-			if text := a.counted(t, i, r); text != "" {
+			if text := a.counted(t, i); text != "" {
 				return reply{body: []byte(text)}
 			}
 		}
@@ -26,7 +26,7 @@ func (a *API) dumpCounter(x *exchange, r *http.Request) reply {
 	}
 	var all strings.Builder
 	for i := range t.lines {
-		if text := a.counted(t, i, r); text != "" {
+		if text := a.counted(t, i); text != "" {
 			all.WriteString(text + " <br />")
 		}
 	}
@@ -34,8 +34,8 @@ func (a *API) dumpCounter(x *exchange, r *http.Request) reply {
 }
 
 // counted is the statistics of rule i in words, nothing while there are none.
-func (a *API) counted(t *table, i int, r *http.Request) string {
-	allowed, denied, err := a.tally.today(r.Context(), t.set.Rule(i).Name)
+func (a *API) counted(t *table, i int) string {
+	allowed, denied, err := a.tally.today(t.set.Rule(i).Name)
 	if err != nil || t.lines[i].number < 0 || allowed+denied == 0 {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package koalaapi
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -38,6 +39,14 @@ func (x *exchange) free() {
 // read makes the request of a query.
 func (x *exchange) read(query string) {
 	x.request.Attributes = appendParameters(x.request.Attributes[:0], query)
+}
+
+// ask has e decide the request. It does not end with the client's side of the
+// connection: one that has sent all it will may close it and wait for the
+// answer, and net/http cannot tell it from one that has gone. Stores have
+// time-outs of their own.
+func (x *exchange) ask(e *weir.Engine, verb weir.Verb) error {
+	return e.Do(context.Background(), verb, &x.request, &x.decision)
 }
 
 // parameter is the value of the query's parameter called name, the last one

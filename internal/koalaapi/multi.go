@@ -18,7 +18,7 @@ type job struct {
 const maxJobs = 1000
 
 // multi is browse for several requests, each of them held to every rule.
-func (a *API) multi(x *exchange, r *http.Request) reply {
+func (a *API) multi(x *exchange, _ *http.Request) reply {
 	var jobs []job
 	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxJobs {
 		return reply{status: http.StatusBadRequest}
@@ -31,7 +31,7 @@ func (a *API) multi(x *exchange, r *http.Request) reply {
 		out = appendText(append(out, `{"Id":`...), jobs[i].ID)
 		out = append(out, `,"Result":`...)
 		x.read(jobs[i].query())
-		if err := a.engine.Do(r.Context(), weir.Check, &x.request, &x.decision); err != nil {
+		if err := x.ask(a.engine, weir.Check); err != nil {
 			out = failed(err).appendTo(out)
 		} else {
 			t := a.table(x.decision.Rules)

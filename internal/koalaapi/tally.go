@@ -44,10 +44,10 @@ func (t *tally) add(name string, allowed bool) {
 }
 
 // today is how often the rule called name has allowed and denied.
-func (t *tally) today(ctx context.Context, name string) (allowed, denied int64, err error) {
-	allowed, err = t.allowed.Count(ctx, name, 24*time.Hour)
+func (t *tally) today(name string) (allowed, denied int64, err error) {
+	allowed, err = t.allowed.Count(context.Background(), name, 24*time.Hour)
 	if err == nil {
-		denied, err = t.denied.Count(ctx, name, 24*time.Hour)
+		denied, err = t.denied.Count(context.Background(), name, 24*time.Hour)
 	}
 	return allowed, denied, err
 }

@@ -1,6 +1,7 @@
 package koalaapi
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -9,7 +10,7 @@ import (
 
 // value is what the rule `rule_no` has counted for the key of the other
 // parameters. A rule that decides at once has counted nothing.
-func (a *API) value(x *exchange, r *http.Request) reply {
+func (a *API) value(x *exchange, _ *http.Request) reply {
 	t := a.inForce()
 	i := t.numbered(x.parameter("rule_no"))
 	if i < 0 {
@@ -17,7 +18,7 @@ func (a *API) value(x *exchange, r *http.Request) reply {
 	}
 	var used int64
 	if ru := t.set.Rule(i); ru.Kind() != rule.Verdict {
-		usage, err := a.engine.Usage(r.Context(), ru.Name, x.request.Attributes)
+		usage, err := a.engine.Usage(context.Background(), ru.Name, x.request.Attributes)
 		switch {
 		case err == nil:
 			used = usage.Used
