@@ -53,9 +53,17 @@ func (k *koalaRules) followMain() (err error) {
 	if err != nil {
 		return err
 	}
+	main := k.name
 	k.source = source{name: m.RuleFile}
-	k.text, err = os.ReadFile(m.RuleFile)
-	return err
+	if k.text, err = os.ReadFile(m.RuleFile); err != nil {
+		return noRuleFile(main, err)
+	}
+	return nil
+}
+
+// noRuleFile says that the rule file cannot be read which the main file names.
+func noRuleFile(main string, err error) error {
+	return fmt.Errorf("%s: rule_file: %w; the path is taken from where the main file is, then from the directory above", main, err)
 }
 
 // printWarnings prints each warning once, with the other lines that it is for.

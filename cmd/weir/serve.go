@@ -99,6 +99,9 @@ func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error 
 	}
 	given := cmd.Flags().Changed
 	if !given("koala") && !given("rules") {
+		if _, err := os.Stat(main.RuleFile); err != nil {
+			return noRuleFile(path, err)
+		}
 		cfg.Koala = main.RuleFile
 	}
 	if !given("koala-listen") {
