@@ -29,7 +29,7 @@ type reloader struct {
 
 	mu    sync.Mutex // held during a reload
 	tried string     // the hash of the last attempt; guarded by mu
-	lists []string   // files that the rules in force read; guarded by mu
+	lists []string   // files that the last attempt read; guarded by mu
 }
 
 func newReloader(e *weir.Engine, first loaded, rules rulesAt, m *metrics.Metrics, log *slog.Logger) *reloader {
@@ -97,7 +97,7 @@ func (r *reloader) rewrite(text []byte) error {
 }
 
 func (r *reloader) swapLocked(l loaded, err error, asked string) error {
-	r.tried = l.hash
+	r.tried, r.lists = l.hash, l.lists
 	if err != nil {
 		r.metrics.Refused()
 		r.log.Error("rules refused, the old ones stay", "asked", asked, "error", err)

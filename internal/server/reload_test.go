@@ -150,6 +150,23 @@ rules:
 	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
 }
 
+// A list of rules that were refused is watched, too, where nothing else is.
+func TestWatchMissingListComes(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	list := filepath.Join(filepath.Dir(path), "lists", "staff.txt")
+	if err := os.Mkdir(filepath.Dir(list), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, withRules(path, true))
+	write(t, path, posts(3))
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`) // the watch is under way
+	write(t, path, "lists: {staff: {file: lists/staff.txt}}\nrules: [{name: staff, when: {user: {in: staff}}, then: allow}]\n")
+	s.logs.await(t, 1, `msg="rules refused, the old ones stay" asked=file`)
+	write(t, list, "ann\n")
+	s.logs.await(t, 2, `msg="rules loaded" asked=file`)
+}
+
 // A list that was missing may come as an empty one.
 func TestWatchEmptyListComes(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ func (r *reloader) watch(ctx context.Context, every time.Duration) {
 	}
 }
 
-// files are those that the rules in force were read from.
+// files are those that the last attempt read: one that was missing may come.
 func (r *reloader) files() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
