@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -25,9 +24,8 @@ redis_server = 127.0.0.1:6379
 redis_auth =
 log_level = 7
 `
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, path, text)
+	put(t, filepath.Join(dir, "koala_rule.conf"), "[rules]\n")
 	for _, tc := range []struct {
 		flags string
 		want  config.Config
