@@ -128,10 +128,10 @@ func TestFault05NothingEndsTheProcess(t *testing.T) {
 			t.Errorf("without a database: got %s in %s, want %s in %s", got, zone, want, native)
 		}
 	}
-	_, err = koalafile.Parse("koala_rule.conf", []byte("[rules]\n[result]\n0\n"), nil)
+	_, err = koalafile.Parse("koala_rule.conf", []byte("[rules]\nrule : [direct] [uid=7] [] [result=1; return=1]\n[result]\n0\n1 : {}\n"), nil)
 	var faults koalafile.Faults
-	if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != 3 {
-		t.Errorf("a row without a colon: got %v, want a fault in line 3", err)
+	if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != 4 {
+		t.Errorf("a row without a colon: got %v, want a fault in line 4", err)
 	}
 }
 

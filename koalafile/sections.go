@@ -62,8 +62,8 @@ func (p *pass) sections(src []byte) map[section][]entry {
 		}
 		comment = nil
 	}
-	if seen[rules] == 0 {
-		p.here = entry{number: 1}
+	if len(found[rules]) == 0 { // a file that was cut short would lift every limit
+		p.here = entry{number: max(seen[rules], 1)}
 		p.fault(piece{}, "there are no rules: want a line [rules], and rules below it")
 	}
 	return found
