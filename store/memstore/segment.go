@@ -70,7 +70,7 @@ func (g *segment) bytes() int64 { return int64(len(g.slots))*slotBytes + int64(c
 
 const (
 	slotBytes    = 32
-	segmentBytes = 144
+	segmentBytes = 128
 	entryBytes   = 32
 )
 
