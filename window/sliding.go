@@ -172,17 +172,25 @@ func (l *Limit) subSliding(s State, now Instant, n int64) State {
 
 func (l *Limit) roomSliding(s State, n int64) int {
 	size, most := l.group(), l.MaxWords()
-	if g := readLog(s); len(s) > 0 && g.group != size {
+	g := readLog(s)
+	if len(s) > 0 && g.group != size {
 		return most
 	}
-	added := int64(1)
-	if n >= size { // spares a division
-		added += n / size
+	room := int64(len(s))
+	if size > 1 && len(s) == 0 || g.header() == 0 && room+n > l.Quota {
+		room += logHeader // for groups, or for hits past the quota
 	}
-	if added < int64(most) {
-		return min(logHeader+len(s)+int(added), most)
+	// What does not fit into the newest group opens others.
+	if len(g.dates) > 0 {
+		n -= size - g.fill
 	}
-	return most
+	switch {
+	case n > size: // spares a division
+		room = addHits(room, (n+size-1)/size)
+	case n > 0:
+		room++
+	}
+	return int(min(room, int64(most)))
 }
 
 // regroup puts the hits into groups of another size, each dated by its newest
