@@ -20,10 +20,22 @@ func Engine() []Peer {
 		limiters(3),
 		one,
 		engineOf("Engine, 3 rules, all match", limitRules(3)),
+		engineOf("Engine, 1 rule, hits in groups", inGroups(1)),
+		engineOf("Engine, 3 rules, hits in groups", inGroups(3)),
 		engineOf("Engine, 10 rules, one matches by equality", equalRules(10)),
 		engineOf("Engine, 1,000 rules, one matches by equality", equalRules(1000)),
 		engineOf("Engine, 10,000 rules, one matches by equality", equalRules(10_000)),
 	}
+}
+
+// exact is c, or in place of a quota that is never used up a limit as most are,
+// of up to a hundred hits, in a window so short that what it admits leaves as
+// fast as it comes.
+func exact(c Config) Config {
+	if c.Quota > 100 {
+		c.Quota, c.Window = 100, min(c.Window, 5*time.Microsecond)
+	}
+	return c
 }
 
 // limiters asks n Limiters about one key each, one after the other.
@@ -35,7 +47,7 @@ func limiters(n int) Peer {
 	return Peer{Name: name, New: func(c Config) (Limiter, error) {
 		var some []*weir.Limiter
 		for range n {
-			l, err := weir.NewLimiter(sliding(c))
+			l, err := weir.NewLimiter(sliding(exact(c)))
 			if err != nil {
 				return Limiter{}, err
 			}
@@ -53,8 +65,14 @@ func limiters(n int) Peer {
 	}}
 }
 
-// limitRules are n rules that all match, each per user.
+// limitRules are n exact rules that all match, each per user.
 func limitRules(n int) func(Config) []rule.Rule {
+	return func(c Config) []rule.Rule { return inGroups(n)(exact(c)) }
+}
+
+// inGroups are the same with the quota of the section, which is so large that
+// hits are counted in groups.
+func inGroups(n int) func(Config) []rule.Rule {
 	return func(c Config) []rule.Rule {
 		var rules []rule.Rule
 		for i := range n {

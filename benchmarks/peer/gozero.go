@@ -14,6 +14,9 @@ const (
 	buckets      = 10 // of windows that are cut in some
 )
 
+// go-zero prints what its process uses, once a minute, to standard output.
+func init() { logx.Disable() }
+
 type goZeroWindow = collection.RollingWindow[int64, *collection.Bucket[int64]]
 
 func newGoZeroWindow(d time.Duration) *goZeroWindow {
@@ -46,7 +49,6 @@ func goZeroMemory() []Peer {
 // goZeroRedis are its two limiters, which it has over Redis only.
 func goZeroRedis() []Peer {
 	open := func(c Config) (*redis.Redis, error) {
-		logx.Disable()
 		return redis.NewRedis(redis.RedisConf{Host: c.Redis, Type: redis.NodeType})
 	}
 	return []Peer{{
