@@ -33,6 +33,7 @@ const (
 	barHeight  = 18
 	barStep    = 24
 	valueWidth = 90
+	sideMargin = 24 // for labels in fonts that are wider than the usual one
 	topMargin  = 44
 )
 
@@ -58,8 +59,8 @@ func (c *Chart) Write(w io.Writer) error {
 	height := topMargin + len(bars)*barStep + 8
 
 	var s strings.Builder
-	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">`+"\n",
-		chartWidth, height, chartWidth, escape(c.Title))
+	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="%d 0 %d %d" width="%d" role="img" aria-label="%s">`+"\n",
+		-sideMargin, chartWidth+2*sideMargin, height, chartWidth, escape(c.Title))
 	fmt.Fprintf(&s, "<style>%s</style>\n", chartStyle)
 	fmt.Fprintf(&s, `<text class="title" x="8" y="22">%s</text>`+"\n", escape(c.Title))
 	legend(&s)
