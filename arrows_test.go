@@ -45,12 +45,13 @@ var arrows = map[string]arrow{
 
 	"replay/accesslog": {ours: []string{"window"}},
 	"replay":           {ours: []string{".", "replay/accesslog", "rule", "store", "store/memstore", "window"}},
+	"fault":            {},
 	"rulefile": {
-		ours:   []string{"rule", "window"},
+		ours:   []string{"fault", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"koalafile": {ours: []string{"rule", "window"}},
-	"envoyfile": {ours: []string{"rule", "rulefile", "window"}},
+	"koalafile": {ours: []string{"fault", "rule", "window"}},
+	"envoyfile": {ours: []string{"fault", "rule", "rulefile", "window"}},
 	"httplimit": {ours: []string{".", "rule", "store", "window"}},
 	"grpclimit": {
 		ours:   []string{".", "rule", "store", "window"},

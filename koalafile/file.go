@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -94,11 +95,11 @@ func parse(name string, src []byte, read reader) (*File, error) {
 		lists: map[string]*rule.List{}, returns: map[int64]int{},
 	}
 	p.readFile(src)
-	p.faults.sort(name)
+	p.faults.Sort(name)
 	if len(p.faults) > 0 {
 		return nil, p.faults
 	}
-	p.warnings.sort(name)
+	p.warnings.Sort(name)
 	p.file.Warnings = p.warnings
 	return p.file, nil
 }
@@ -173,7 +174,7 @@ func (p *pass) compile() {
 
 // fault notes that something is wrong at s, in the line that is being read.
 func (p *pass) fault(s piece, format string, args ...any) {
-	if len(p.faults) < maxFaults {
+	if len(p.faults) < fault.Most {
 		p.faults = append(p.faults, p.note(s, format, args...))
 	}
 }

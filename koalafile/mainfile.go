@@ -183,11 +183,11 @@ func (f *mainFile) meaningless(key piece) {
 	case name == "pid_file":
 		f.warn(key, "pid_file means nothing any more: weir writes none")
 	case strings.HasPrefix(name, "external") || strings.HasPrefix(name, "redis_pool_"):
-		f.warn(key, "%s means nothing any more: weir has time-outs and connections of its own", brief(name))
+		f.warn(key, "%s means nothing any more: weir has time-outs and connections of its own", name)
 	case strings.HasPrefix(name, "log_"):
-		f.warn(key, "%s means nothing any more: weir logs to its standard error", brief(name))
+		f.warn(key, "%s means nothing any more: weir logs to its standard error", name)
 	default:
-		f.warn(key, "%q is unknown, to koala too", brief(name))
+		f.warn(key, "%q is unknown, to koala too", name)
 	}
 }
 

@@ -18,7 +18,7 @@ func (p *pass) compiled(err error, root *node) {
 		p.fault(root, "%v", err)
 		return
 	}
-	p.faults.sort(p.name)
+	p.faults.Sort(p.name)
 	own := slices.Clone(p.faults)
 	if i := slices.IndexFunc(own, func(f Fault) bool { return f.File != p.name }); i >= 0 {
 		own = own[:i] // without those in list files
@@ -65,14 +65,14 @@ func place(n *node, path string) (at *node, found bool) {
 func echo(own Faults, n *node, path string, found bool) bool {
 	first, _, _ := strings.Cut(path, ".")
 	if field := n.get(first); found && field != nil {
-		return own.within(field)
+		return stands(own, field)
 	}
-	return own.within(n)
+	return stands(own, n)
 }
 
-// within says whether one of fs, which are sorted, stands in n, up to where
+// stands says whether one of fs, which are sorted, stands in n, up to where
 // its last value starts.
-func (fs Faults) within(n *node) bool {
+func stands(fs Faults, n *node) bool {
 	i := sort.Search(len(fs), func(i int) bool { return !before(fs[i].Line, fs[i].Column, n.line, n.column) })
 	last := n.last()
 	return i < len(fs) && !before(last.line, last.column, fs[i].Line, fs[i].Column)

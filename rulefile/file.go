@@ -45,7 +45,7 @@ func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*Fi
 		file = p.file(root)
 	}
 	if len(p.faults) > 0 {
-		p.faults.sort(name)
+		p.faults.Sort(name)
 		return nil, p.faults
 	}
 	return file, nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -106,7 +107,7 @@ func comment(b *strings.Builder, indent, lines string) {
 	}
 	lines = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(lines, "\ufffd"))
 	for _, line := range strings.Split(strings.TrimRight(lines, "\n"), "\n") {
-		line = strings.Map(printable, line)
+		line = fault.Printable(line)
 		b.WriteString(strings.TrimRight(indent+"# "+line, " \t") + "\n")
 	}
 }
