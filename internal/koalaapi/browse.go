@@ -60,13 +60,18 @@ func (a *API) update(x *exchange, _ *http.Request) reply {
 }
 
 // feedback gives back what rules state for `erase1` or `erase2`; koala takes
-// any other word for erase1.
+// any other word for erase1. A store that is out of reach is an error here: no
+// rule says that hits are given back all the same.
 func (a *API) feedback(x *exchange, _ *http.Request) reply {
 	x.request.Feedback = "erase1"
 	if x.parameter("_feedbackType") == "erase2" {
 		x.request.Feedback = "erase2"
 	}
-	return a.write(x, weir.Refund)
+	r := a.write(x, weir.Refund)
+	if x.decision.Degraded {
+		return reply{http.StatusInternalServerError, problem(x.out, `{"err_no":-1, "err_msg":`, "the store is out of reach: nothing was given back")}
+	}
+	return r
 }
 
 func (a *API) write(x *exchange, verb weir.Verb) reply {

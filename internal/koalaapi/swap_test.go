@@ -87,3 +87,14 @@ func TestCompleteTellsWhoDeniesWithoutStore(t *testing.T) {
 		t.Errorf("got %s, want rule 1 to deny", got)
 	}
 }
+
+// Hits that were not given back are not told to be.
+func TestFeedbackWithoutStore(t *testing.T) {
+	t.Parallel()
+	rules := `rules: [{name: koala-1, when: {act: ask}, per: [uid], limit: 5, window: 1h, on_outage: allow, feedback: {erase1: 2}}]`
+	got := ask(t, rules, "/rule/feedback?act=ask&uid=ann&_feedbackType=erase1",
+		func(*weir.Engine) error { return &store.OutageError{Err: errors.New("gone")} })
+	if want := `{"err_no":-1, "err_msg":"the store is out of reach: nothing was given back"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
