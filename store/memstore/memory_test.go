@@ -151,6 +151,25 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
+// Shards that were emptied take nothing from what a sweep may look at.
+func TestSweepPassesEmptyShards(t *testing.T) {
+	t.Parallel()
+	o := open(t, memstore.WithShards(64))
+	s := o.Store.(*memstore.Store)
+	op := hit("s", &window.Limit{Quota: 5, Window: window.Fixed(time.Minute)}, "")
+	now := window.Instant(1e15)
+	for i := range 1000 { // some expire while others come
+		now = now.Add(time.Minute)
+		o.Set(now)
+		flood(t, s, op, i, i+1, 1)
+		s.Sweep(100)
+	}
+	o.Set(now.Add(2 * time.Hour))
+	if s.Sweep(10_000); s.Keys("s") != 0 {
+		t.Errorf("got %d keys left after a look at ten thousand slots, want none", s.Keys("s"))
+	}
+}
+
 // Nobody but the traffic itself reclaims keys.
 func TestReclaimsAsItGoes(t *testing.T) {
 	t.Parallel()

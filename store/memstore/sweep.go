@@ -67,6 +67,9 @@ type walk struct {
 // which no key can have expired costs about as much as four slots, and a shard
 // of those as one.
 func (sh *shard) sweep(b budget, e expiry) (w walk) {
+	if len(sh.dir) == 0 {
+		return walk{}
+	}
 	if e.horizon < sh.earliest {
 		return walk{looked: 1, passed: len(sh.dir)}
 	}
