@@ -197,6 +197,23 @@ func TestReclaimsAsItGoes(t *testing.T) {
 	})
 }
 
+// A space may outlive the store that it was used with: a limiter's does.
+func TestCloseFreesKeys(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	op := hit("s", &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, "")
+	flood(t, s, op, 0, 100, 1)
+	if memstore.ShardsAt(op.Space) == 0 {
+		t.Fatal("got no shards at the space's home, want some to free")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := memstore.ShardsAt(op.Space); got != 0 {
+		t.Errorf("got %d shards at the space's home after the store was closed, want none", got)
+	}
+}
+
 // Rule sets are replaced, their counters stay; the old sets must be free to go.
 func TestOldSpacesAreNotKept(t *testing.T) {
 	t.Parallel()

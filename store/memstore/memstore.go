@@ -125,6 +125,9 @@ func (s *Store) Close() error {
 	defer ts.mu.Unlock()
 	for _, t := range ts.order {
 		t.dead.Store(true)
+		for i := range t.shards { // the table is still at its space's home
+			t.shards[i].Store(nil)
+		}
 	}
 	ts.closed, ts.byID, ts.order = true, nil, nil
 	return nil
