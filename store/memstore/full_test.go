@@ -87,3 +87,31 @@ func TestFullUnderLoad(t *testing.T) {
 		t.Errorf("got %d admitted, %d keys, %d refused, want 1000, 1000, 600", admitted.Load(), s.Keys("s"), s.Full())
 	}
 }
+
+// A key that has expired gives its room away once: to the op that asks for it
+// again, or to another one of the call.
+func TestFullOfExpired(t *testing.T) {
+	t.Parallel()
+	o := open(t, memstore.WithShards(1))
+	s := o.Store.(*memstore.Store)
+	limit := &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}
+	space := &store.Space{ID: "s", MaxKeys: 2}
+	ask := func(keys ...string) error {
+		ops := make([]store.Op, len(keys))
+		for i, key := range keys {
+			ops[i] = store.Op{Space: space, Limit: limit, Key: []byte(key), N: 1}
+		}
+		return s.Do(t.Context(), store.Take, ops)
+	}
+	o.Set(1e15)
+	ask("expired")
+	o.Set(1e15 + 3000e6)
+	ask("live")
+	o.Set(1e15 + 2*3600e6 + 1)
+	if err := ask("expired", "new"); !errors.Is(err, store.ErrFull) || s.Keys("s") > 2 {
+		t.Errorf("got error %v and %d keys, want %v and 2 at most", err, s.Keys("s"), store.ErrFull)
+	}
+	if err := ask("expired", "live"); err != nil || s.Keys("s") != 2 {
+		t.Errorf("got error %v and %d keys, want none and 2", err, s.Keys("s"))
+	}
+}

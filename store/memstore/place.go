@@ -57,7 +57,13 @@ func (p *place) date(c *clock) { p.now = c.floored(p.read).of(p.table.onWall) }
 // reserve counts a key for an op that may add one. It is false when the table
 // is full. It follows find.
 func (p *place) reserve(s *Store, most int64) bool {
-	if p.known || p.hits.N == 0 {
+	if p.hits.N == 0 {
+		return true
+	}
+	if p.known {
+		if p.shared {
+			p.expire(&s.clock)
+		}
 		return true
 	}
 	if most == 0 {
@@ -74,6 +80,19 @@ func (p *place) reserve(s *Store, most int64) bool {
 		s.full.Add(1)
 	}
 	return p.reserved
+}
+
+// expire drops the key where it has expired, and reserves its room: otherwise
+// another op of the call might reclaim it, and count on that room too.
+func (p *place) expire(c *clock) {
+	e := c.expiry(p.read, p.table)
+	if _, over := e.of(p.state()); !over {
+		return
+	}
+	p.shard.remove(p.segment, p.key)
+	e.raise()
+	p.find()
+	p.reserved = true
 }
 
 // release gives back what was reserved and not used.
