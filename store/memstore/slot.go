@@ -11,9 +11,9 @@ type slot struct {
 }
 
 // tag is what a slot holds: 61 bits of the key's fingerprint, whose other three
-// chose the shard (of eight or more; with fewer, keys are told apart by a bit or
-// three less), and below them the number of words of the state that are in the
-// slot. The zero tag is a free slot.
+// chose the shard (with fewer than eight shards, not all of them are compared),
+// and below them the number of words of the state that are in the slot. The zero
+// tag is a free slot.
 type tag uint64
 
 const free tag = 0
