@@ -2,8 +2,8 @@ package window
 
 // Most limits are sliding windows with a quota up to the precision, whose state
 // is the log alone: a date for each hit, without a header. A take does not have
-// to take that apart and lay it out again, which makes it three times as fast;
-// it is the same as look and add.
+// to take that apart and lay it out again, which halves its time, from 55 to
+// some 25 ns at a quota of 100; it is the same as look and add.
 
 // isLog says that s is such a log, and stays one when hits are taken.
 func (l *Limit) isLog(s State) bool {

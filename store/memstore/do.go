@@ -31,9 +31,6 @@ func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 		return nil
 	case len(ops) == 1:
 		return s.doOne(verb, &ops[0])
-	case len(ops) <= 3: // clearing more than are needed costs as much as an op
-		var places [3]place
-		return s.doAll(verb, ops, places[:len(ops)])
 	case len(ops) <= few:
 		var places [few]place
 		return s.doAll(verb, ops, places[:len(ops)])
@@ -168,8 +165,8 @@ func dead(places []place) bool {
 }
 
 // reserve dates and finds the ops, and counts a key for each that may add one.
-// It returns the indexes of those for which there is no room; nil when there is room for
-// all.
+// It returns the indexes of those for which there is no room; nil when there is
+// room for all.
 func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 	for i := range places {
 		p := &places[i]

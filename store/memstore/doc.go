@@ -17,7 +17,7 @@
 // window. One access to memory finds both. A larger state is in a block of the
 // segment's arena, in size classes of which less than a fifth is unused. Neither
 // holds pointers, so the garbage collector never looks into them. A key takes
-// about 45 bytes in all, and a larger state 8 to 10 more for each of its words;
+// about 45 bytes in all, and a larger state 10 to 14 more for each of its words;
 // TestBytesPerKey measures it.
 //
 // # Bounded work

@@ -28,14 +28,10 @@ type shard struct {
 	earliest, pass window.Instant
 
 	scratch [8]uint64 // to work on small states where their block is too small
-
-	// Up to whole cache lines: two cores at neighbouring shards took half again
-	// as long with a million keys.
-	_ [32]byte
 }
 
 // entry is a segment, with its slots: a call that only needs those has one
-// access to memory less.
+// access to memory less, with a million keys a sixth of what a take costs.
 type entry struct {
 	slots []slot
 	*segment

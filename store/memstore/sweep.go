@@ -33,8 +33,8 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 // in four of them was reclaimed.
 type budget struct{ n, most int }
 
-// What a call sweeps: aFew slots cost it little, and manySlots some ten
-// microseconds.
+// What a call sweeps. While ten million keys expire, 9,999 of 10,000 calls take
+// less than 40 microseconds; see docs/benchmarks.md.
 const (
 	aFew      = 32
 	manySlots = 1024
