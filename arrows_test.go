@@ -50,7 +50,6 @@ var arrows = map[string]arrow{
 		ours:   []string{"fault", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"koalafile": {ours: []string{"fault", "rule", "window"}},
 	"envoyfile": {ours: []string{"fault", "rule", "rulefile", "window"}},
 	"httplimit": {ours: []string{".", "rule", "store", "window"}},
 	"grpclimit": {
@@ -62,10 +61,11 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
+	"internal/koala":     {ours: []string{"fault", "rule", "window"}},
+	"internal/koala/api": {ours: frontEnd},
 	"internal/config":    {},
 	"internal/dashboard": {ours: frontEnd},
 	"internal/httpapi":   {ours: frontEnd},
-	"internal/koalaapi":  {ours: frontEnd},
 	"internal/respapi":   {ours: frontEnd},
 	"internal/grpcapi": {
 		ours:   frontEnd,
@@ -77,16 +77,16 @@ var arrows = map[string]arrow{
 	},
 	"internal/server": {
 		ours: []string{
-			".", "koalafile", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
+			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
 			"internal/config", "internal/dashboard", "internal/envoyrls", "internal/grpcapi",
-			"internal/httpapi", "internal/koalaapi", "internal/metrics", "internal/respapi",
+			"internal/httpapi", "internal/koala", "internal/koala/api", "internal/metrics", "internal/respapi",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "envoyfile", "internal/config", "internal/httpapi", "internal/server",
-			"koalafile", "replay", "rule", "rulefile", "window",
+			".", "envoyfile", "internal/config", "internal/httpapi", "internal/koala", "internal/server",
+			"replay", "rule", "rulefile", "window",
 		},
 		theirs: []string{"github.com/spf13/cobra"},
 	},

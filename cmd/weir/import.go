@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/koalafile"
+	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -91,7 +91,7 @@ func (k *koalaRules) rulesFile() ([]byte, error) {
 }
 
 // notUTF8 is the first place in a file that no rules file can have.
-func notUTF8(name string, text []byte) koalafile.Faults {
+func notUTF8(name string, text []byte) koala.Faults {
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
@@ -100,7 +100,7 @@ func notUTF8(name string, text []byte) koalafile.Faults {
 		}
 		good := strings.ToValidUTF8(string(line), "\n") // no line has one before its end
 		column := utf8.RuneCountInString(good[:strings.IndexByte(good, '\n')]) + 1
-		return koalafile.Faults{{
+		return koala.Faults{{
 			File: name, Line: number, Column: column, Source: strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\ufffd"),
 			Problem: "the line is not UTF-8 text, as rules files are: convert the file, such as with iconv -f GBK -t UTF-8, and see that callers send UTF-8",
 		}}
@@ -110,7 +110,7 @@ func notUTF8(name string, text []byte) koalafile.Faults {
 
 // listSource is a dict as a list: its file, or, with a warning, its values where
 // weir would not read the same in the file.
-func listSource(name, path string, text []byte) (list rulefile.ListSource, warning []koalafile.Fault) {
+func listSource(name, path string, text []byte) (list rulefile.ListSource, warning []koala.Fault) {
 	list.Name = name
 	number := 0
 	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
@@ -122,7 +122,7 @@ func listSource(name, path string, text []byte) (list rulefile.ListSource, warni
 		comment := item[0] == '#' || strings.Contains(item, " #") || strings.Contains(item, "\t#")
 		_, err := rule.NewList(name, []string{item})
 		if (comment || err != nil) && warning == nil {
-			warning = []koalafile.Fault{{
+			warning = []koala.Fault{{
 				File: fromHere(path), Line: number, Column: 1, Source: item,
 				Problem: fmt.Sprintf("list %q has its values in the rules file, because weir would read this line of its file otherwise", name),
 			}}

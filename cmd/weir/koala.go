@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/weirhq/weir/koalafile"
+	"github.com/weirhq/weir/internal/koala"
 )
 
 // koalaSections and koalaMain tell koala's files, the rule file and the main
@@ -23,8 +23,8 @@ func isKoala(src []byte) bool { return koalaSections.Match(src) || koalaMain.Mat
 // the one that in names when that is koala's main file.
 type koalaRules struct {
 	source
-	*koalafile.File
-	warnings []koalafile.Fault
+	*koala.File
+	warnings []koala.Fault
 }
 
 // loadKoala reads koala's rules. Warnings are there with an error, too.
@@ -36,7 +36,7 @@ func loadKoala(in source) (k koalaRules, err error) {
 		}
 	}
 	// Dicts of the standard input are taken from the current directory.
-	if k.File, err = koalafile.ParseAt(k.name, k.text, os.ReadFile); err == nil {
+	if k.File, err = koala.ParseAt(k.name, k.text, os.ReadFile); err == nil {
 		k.warnings = append(k.warnings, k.File.Warnings...)
 	}
 	return k, err
@@ -44,11 +44,11 @@ func loadKoala(in source) (k koalaRules, err error) {
 
 // followMain goes from koala's main file to its rule file.
 func (k *koalaRules) followMain() (err error) {
-	var m koalafile.Main
+	var m koala.Main
 	if k.stdin {
-		m, k.warnings, err = koalafile.ParseMain(k.name, k.text)
+		m, k.warnings, err = koala.ParseMain(k.name, k.text)
 	} else {
-		m, k.warnings, err = koalafile.LoadMain(k.name)
+		m, k.warnings, err = koala.LoadMain(k.name)
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func noRuleFile(main string, err error) error {
 }
 
 // printWarnings prints each warning once, with the other lines that it is for.
-func printWarnings(w io.Writer, warnings []koalafile.Fault) {
+func printWarnings(w io.Writer, warnings []koala.Fault) {
 	type place struct{ file, problem string }
 	lines := map[place][]string{}
 	for _, f := range warnings {

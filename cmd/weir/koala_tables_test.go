@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/koalafile"
+	"github.com/weirhq/weir/internal/koala"
 )
 
 // comments are those in code, which are translated.
@@ -111,11 +111,11 @@ func TestKoalaPageRules(t *testing.T) {
 				rule += " [result=2; return=1]"
 			}
 			const rest = "[result]\n1 : {}\n2 : {\"Err_no\":10}\n"
-			f, err := koalafile.Parse("koala_rule.conf", []byte("[rules]\nrule : "+rule+"\n"+rest), nil)
+			f, err := koala.Parse("koala_rule.conf", []byte("[rules]\nrule : "+rule+"\n"+rest), nil)
 			if refused != (err != nil) {
 				t.Errorf("%s: got %v, want it refused: %t", rule, err, refused)
 			}
-			if err == nil && !slices.ContainsFunc(f.Warnings, func(w koalafile.Fault) bool { return !everywhere.MatchString(w.Problem) }) {
+			if err == nil && !slices.ContainsFunc(f.Warnings, func(w koala.Fault) bool { return !everywhere.MatchString(w.Problem) }) {
 				t.Errorf("%s: got %v, want a warning about it", rule, f.Warnings)
 			}
 		}
@@ -145,7 +145,7 @@ func TestKoalaPageConditions(t *testing.T) {
 		{"[count]  [k=a[1]][time=5; count=1]", "a[1]", true},
 	} {
 		file := "[dicts]\nd : d.dat\n[rules]\nrule : " + tt.rule + " [result=1; return=1]\n[result]\n1 : {\"Err_no\":10}\n"
-		f, err := koalafile.Parse("koala_rule.conf", []byte(file), func(string) ([]byte, error) { return []byte("listed\n"), nil })
+		f, err := koala.Parse("koala_rule.conf", []byte(file), func(string) ([]byte, error) { return []byte("listed\n"), nil })
 		if err != nil {
 			t.Fatalf("%s: got %v", tt.rule, err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/internal/server"
-	"github.com/weirhq/weir/koalafile"
 )
 
 func newServe() *cobra.Command {
@@ -89,7 +89,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 
 // readKoalaConfig fills cfg with what koala's main file says and no flag does.
 func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error {
-	main, warnings, err := koalafile.LoadMain(path)
+	main, warnings, err := koala.LoadMain(path)
 	if err != nil {
 		return err
 	}

@@ -8,21 +8,21 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/config"
-	"github.com/weirhq/weir/internal/koalaapi"
+	koalaapi "github.com/weirhq/weir/internal/koala/api"
 )
 
 // koalaHead is the longest head of a request to koala's calls, in bytes: a
 // multi/browse has all that it asks in its first line.
 const koalaHead = 256 << 10
 
-// koala answers koala's calls at an address of their own. A nil one is none.
-type koala struct {
+// koalaFront answers koala's calls at an address of their own. A nil one is none.
+type koalaFront struct {
 	*listener
 	api *koalaapi.API
 }
 
 // openKoala is nil when cfg asks for no such calls.
-func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, log *slog.Logger) (*koala, error) {
+func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, log *slog.Logger) (*koalaFront, error) {
 	addr := cfg.KoalaAddr()
 	if addr == "" {
 		return nil, nil
@@ -42,13 +42,13 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, lo
 	l.socket = koalaapi.Listen(l.socket)
 	l.MaxHeaderBytes = koalaHead
 	l.WriteTimeout = 10 * time.Second
-	return &koala{l, api}, nil
+	return &koalaFront{l, api}, nil
 }
 
 // Close ends what listens, and then frees the API.
-func (k *koala) Close() error { return errors.Join(k.listener.Close(), k.api.Close()) }
+func (k *koalaFront) Close() error { return errors.Join(k.listener.Close(), k.api.Close()) }
 
-func (k *koala) url() string {
+func (k *koalaFront) url() string {
 	if k == nil {
 		return ""
 	}

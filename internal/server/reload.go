@@ -13,9 +13,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
-	"github.com/weirhq/weir/internal/koalaapi"
+	"github.com/weirhq/weir/internal/koala"
+	koalaapi "github.com/weirhq/weir/internal/koala/api"
 	"github.com/weirhq/weir/internal/metrics"
-	"github.com/weirhq/weir/koalafile"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -147,13 +147,13 @@ func faultsOf(err error) (lines []string) {
 		lines = append(lines, line)
 	}
 	var native rulefile.Faults
-	var koala koalafile.Faults
+	var koalas koala.Faults
 	errors.As(err, &native)
-	errors.As(err, &koala)
+	errors.As(err, &koalas)
 	for _, f := range native {
 		add(f)
 	}
-	for _, f := range koala {
+	for _, f := range koalas {
 		add(f)
 	}
 	return lines

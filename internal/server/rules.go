@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/weirhq/weir/internal/config"
-	"github.com/weirhq/weir/koalafile"
+	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -33,7 +33,7 @@ type loaded struct {
 	set      *rule.Set
 	lists    []string // the files that they read, beside their own
 	hash     string   // of their file and the lists, set even where they are wrong
-	warnings []koalafile.Fault
+	warnings []koala.Fault
 }
 
 // read reads the rules. What is hashed is what is parsed: each file is read
@@ -61,7 +61,7 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 		return b, err
 	}
 	if r.koala {
-		file, faults := koalafile.ParseAt(r.path, src, read)
+		file, faults := koala.ParseAt(r.path, src, read)
 		if err = faults; err == nil {
 			l.set, l.warnings = file.Set, file.Warnings
 		}

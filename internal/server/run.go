@@ -73,13 +73,13 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer admin.Close()
 	fronts := []*listener{main}
-	koala, err := openKoala(cfg, engine, counts, rules, log)
+	front, err := openKoala(cfg, engine, counts, rules, log)
 	if err != nil {
 		return err
 	}
-	if koala != nil {
-		defer koala.Close()
-		fronts = append(fronts, koala.listener)
+	if front != nil {
+		defer front.Close()
+		fronts = append(fronts, front.listener)
 	}
 
 	hangups := make(chan os.Signal, 1)
@@ -97,10 +97,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	for _, l := range append(fronts, admin) {
 		group.Go(func() { failed <- l.serve() })
 	}
-	greet(out, where.path, engine.Rules().Len(), main.url(), admin.url(), koala.url())
+	greet(out, where.path, engine.Rules().Len(), main.url(), admin.url(), front.url())
 	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", engine.Rules().Len(), "store", counts.location())
-	if koala != nil {
-		log.Info("listening for koala's clients", "koala", koala.url())
+	if front != nil {
+		log.Info("listening for koala's clients", "koala", front.url())
 	}
 
 	select {

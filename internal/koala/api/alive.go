@@ -1,0 +1,14 @@
+package api
+
+import (
+	"context"
+	"net/http"
+)
+
+// alive says whether the store can be reached.
+func (a *API) alive(*exchange, *http.Request) reply {
+	if a.config.Ping != nil && a.config.Ping(context.Background()) != nil {
+		return reply{http.StatusInternalServerError, []byte(`{"errno": -1, "errmsg": "redis-error!"}`)}
+	}
+	return reply{body: []byte(`{"errno": 0, "errmsg": "OK!"}`)}
+}

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// dumpCounter is how often each rule has allowed and denied today, or only the
+// rule `rule_no`.
+func (a *API) dumpCounter(x *exchange, _ *http.Request) reply {
+	t := a.inForce()
+	if code := x.parameter("rule_no"); code != "" && code != "0" {
+		i := t.numbered(code)
+		if i >= 0 {
+			if text := a.counted(t, i); text != "" {
+				return reply{body: []byte(text)}
+			}
+		}
+		return reply{http.StatusBadRequest, []byte("rule no found or not used!")}
+	}
+	var all strings.Builder
+	for i := range t.lines {
+		if text := a.counted(t, i); text != "" {
+			all.WriteString(text + " <br />")
+		}
+	}
+	return reply{body: []byte(all.String())}
+}
+
+// counted is the statistics of rule i in words, nothing while there are none.
+func (a *API) counted(t *table, i int) string {
+	allowed, denied, err := a.tally.today(t.set.Rule(i).Name)
+	if err != nil || t.lines[i].number < 0 || allowed+denied == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  rule_no:%d  allow:%d  deny:%d ", t.lines[i].number, allowed, denied)
+}
+
+// dumpPolicy is the rules in force.
+func (a *API) dumpPolicy(*exchange, *http.Request) reply {
+	t := a.inForce()
+	var all strings.Builder
+	for i := range t.lines {
+		r := t.set.Rule(i)
+		count := int64(0)
+		if r.Quota != nil {
+			count = r.Quota.Value
+		}
+		row, _ := numberOf(r.Then)
+		fmt.Fprintf(&all, "methord_ %s _keys_ %s _base_ %d _time_ %d _count_ %d _result_ %d _returnCode_ %d<br /><br />",
+			method(r), keys(r), r.After.Count, seconds(&r.Window), count, row, t.lines[i].number)
+	}
+	return reply{body: []byte(all.String())}
+}
+
+// method is koala's word for what r does.
+func method(r *rule.Rule) string {
+	switch {
+	case r.Kind() == rule.Verdict:
+		return "direct"
+	case r.After.Count > 0:
+		return "base"
+	case r.Window.Kind == window.KindFixed, r.Window.Kind == window.KindCalendar:
+		return "count"
+	}
+	return "leak"
+}
+
+func keys(r *rule.Rule) string {
+	var all strings.Builder
+	for i := range r.When {
+		fmt.Fprintf(&all, "%s %s;", r.When[i].Attribute, r.When[i].Test)
+	}
+	return html.EscapeString(all.String())
+}
+
+// seconds is the length of w, in koala's unit; of calendar periods koala knows
+// the day.
+func seconds(w *window.Window) int64 {
+	if w.Kind == window.KindCalendar {
+		return int64(24 * time.Hour / time.Second)
+	}
+	return int64(w.Length / time.Second)
+}

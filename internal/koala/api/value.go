@@ -1,0 +1,49 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// value is what the rule `rule_no` has counted for the key of the other
+// parameters. A rule that decides at once has counted nothing.
+func (a *API) value(x *exchange, _ *http.Request) reply {
+	t := a.inForce()
+	i := t.numbered(x.parameter("rule_no"))
+	if i < 0 {
+		return reply{http.StatusBadRequest, []byte(`{"err_no":-2, "err_msg":"unknown rule_no!"}`)}
+	}
+	var used int64
+	if ru := t.set.Rule(i); ru.Kind() != rule.Verdict {
+		usage, err := a.engine.Usage(context.Background(), ru.Name, x.request.Attributes)
+		switch {
+		case err == nil:
+			used = usage.Used
+		case statusOf(err) == http.StatusBadRequest:
+			return reply{http.StatusBadRequest, problem(x.out, `{"err_no":-3, "err_msg":`, err.Error())}
+		default:
+			return reply{http.StatusInternalServerError, []byte(`{"err_no":-1, "err_msg":"system error!"}`)}
+		}
+	}
+	out := append(x.out[:0], `{"err_no":0, "err_msg":"", "cache_val":`...)
+	x.out = append(strconv.AppendInt(out, used, 10), '}')
+	return reply{body: x.out}
+}
+
+// numbered is the index of the first rule with a return code, -1 when there is
+// none.
+func (t *table) numbered(code string) int {
+	n, err := strconv.ParseInt(code, 10, 64)
+	if err != nil || n < 0 {
+		return -1
+	}
+	for i := range t.lines {
+		if t.lines[i].number == n {
+			return i
+		}
+	}
+	return -1
+}

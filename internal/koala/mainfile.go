@@ -1,0 +1,206 @@
+package koala
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Main is koala's own configuration, its main file koala.conf, as far as it
+// means something to weir.
+type Main struct {
+	// Listen is the address of koala's HTTP, such as ":9981"; empty when the
+	// file names none.
+	Listen string
+
+	// RuleFile is the path of the rule file. [LoadMain] makes it one that can
+	// be opened; [ParseMain] leaves it as written.
+	RuleFile string
+
+	// Redis is the address of the Redis server, host:port; empty when the file
+	// names none. Password is empty for none: koala sent an empty one, which
+	// Redis refuses, and then let everything pass.
+	Redis    string
+	Password string
+
+	// Reload is how often koala looked at its files, 300 s when the file does
+	// not say.
+	Reload time.Duration
+}
+
+// StoreURL is m's Redis as a URL, redis://:PASSWORD@HOST:PORT; empty when m
+// names none.
+func (m *Main) StoreURL() string {
+	if m.Redis == "" {
+		return ""
+	}
+	u := url.URL{Scheme: "redis", Host: m.Redis}
+	if m.Password != "" {
+		u.User = url.UserPassword("", m.Password)
+	}
+	return u.String()
+}
+
+const defaultReload = 300 * time.Second
+
+// maxIncludes is how deep main files may include each other.
+const maxIncludes = 8
+
+// LoadMain reads the main file at path, and those that it includes, from disk.
+// RuleFile becomes a path that can be opened: a relative one is taken from the
+// main file's directory; when nothing is there, from the directory above,
+// because koala, started in its home, names conf/koala_rule.conf in
+// conf/koala.conf. Warnings and errors are those of [ParseMain].
+func LoadMain(path string) (Main, []Fault, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return Main{}, nil, fmt.Errorf("koala main file: %w", err)
+	}
+	m, warnings, err := parseMain(path, src, os.ReadFile)
+	if err == nil {
+		m.RuleFile = nearby(path, m.RuleFile)
+	}
+	return m, warnings, err
+}
+
+// ParseMain reads src as koala's main file, which faults call name. Beside
+// what it says it returns warnings: keys that mean nothing any more. It reads
+// no other file, so that include is a fault here. The error is [Faults].
+func ParseMain(name string, src []byte) (Main, []Fault, error) {
+	return parseMain(name, src, nil)
+}
+
+func parseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, []Fault, error) {
+	f := mainFile{pass: pass{name: name}, read: read, main: Main{Reload: defaultReload}}
+	f.lines(src, 0)
+	if f.main.RuleFile == "" && len(f.faults) == 0 {
+		f.here = entry{number: 1}
+		f.fault(piece{}, "there is no rule file: want a line rule_file = conf/koala_rule.conf")
+	}
+	if len(f.faults) > 0 {
+		return Main{}, f.warnings, f.faults
+	}
+	return f.main, f.warnings, nil
+}
+
+// mainFile is one run over a main file.
+type mainFile struct {
+	pass
+	read func(path string) ([]byte, error)
+	main Main
+}
+
+// lines reads a file of `key = value`, depth files below the first.
+func (f *mainFile) lines(src []byte, depth int) {
+	for number, line := range splitLines(strings.TrimPrefix(string(src), "\ufeff")) {
+		f.here = entry{number: number, text: line}
+		s := f.here.piece()
+		key, value, ok := s.cut("=")
+		word, rest, _ := strings.Cut(s.text, " ")
+		switch {
+		case s.text == "" || s.text[0] == '#':
+		case ok:
+			f.set(key.trim(), value.trim())
+		case strings.EqualFold(word, "include") && strings.TrimSpace(rest) != "":
+			f.include(s, strings.TrimSpace(rest), depth)
+		default:
+			f.fault(s, "want key = value, or # before a comment")
+		}
+	}
+}
+
+// include reads another file in place of the line that names it.
+func (f *mainFile) include(s piece, path string, depth int) {
+	if f.read == nil || depth == maxIncludes {
+		f.fault(s, "include: the file cannot be read here: want its lines in place of this one")
+		return
+	}
+	path = beside(f.name, path)
+	src, err := f.read(path)
+	if err != nil {
+		f.fault(s, "include: %v", err)
+		return
+	}
+	name, here := f.name, f.here
+	f.name = path
+	f.lines(src, depth+1)
+	f.name, f.here = name, here
+}
+
+// set takes one value. Of two with one key the last counts, as in koala.
+func (f *mainFile) set(key, value piece) {
+	switch key.text {
+	case "listen":
+		f.main.Listen = f.address(value)
+	case "rule_file":
+		f.main.RuleFile = value.text
+	case "redis_server":
+		f.main.Redis = f.address(value)
+	case "redis_auth":
+		f.main.Password = value.text
+	case "policy_loader_frequency":
+		f.main.Reload = f.seconds(value)
+	default:
+		f.meaningless(key)
+	}
+}
+
+// address is a host and a port, empty for none.
+func (f *mainFile) address(s piece) string {
+	if s.text == "" {
+		return ""
+	}
+	_, port, err := net.SplitHostPort(s.text)
+	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 {
+		f.fault(s, "%q is not an address: want HOST:PORT, such as 127.0.0.1:6379", s.text)
+	}
+	return s.text
+}
+
+// seconds is a length of time; none and 0 are koala's default.
+func (f *mainFile) seconds(s piece) time.Duration {
+	const most = 365 * 24 * 60 * 60
+	n, err := strconv.ParseInt(s.text, 10, 64)
+	switch {
+	case s.text == "" || err == nil && n == 0:
+		return defaultReload
+	case err != nil || n < 0 || n > most:
+		f.fault(s, "%q is not a number of seconds, want 1 to %d", s.text, most)
+	}
+	return time.Duration(n) * time.Second
+}
+
+// meaningless tells of a key that does nothing in weir.
+func (f *mainFile) meaningless(key piece) {
+	switch name := key.text; {
+	case name == "pid_file":
+		f.warn(key, "pid_file means nothing any more: weir writes none")
+	case strings.HasPrefix(name, "external") || strings.HasPrefix(name, "redis_pool_"):
+		f.warn(key, "%s means nothing any more: weir has time-outs and connections of its own", name)
+	case strings.HasPrefix(name, "log_"):
+		f.warn(key, "%s means nothing any more: weir logs to its standard error", name)
+	default:
+		f.warn(key, "%q is unknown, to koala too", name)
+	}
+}
+
+// nearby is where a path in the file name leads to: from the file's directory
+// or, when nothing is there, from the one above.
+func nearby(name, path string) string {
+	found := beside(name, path)
+	if _, err := os.Stat(found); !errors.Is(err, fs.ErrNotExist) || filepath.IsAbs(path) {
+		return found
+	}
+	above := filepath.Join(filepath.Dir(name), "..", path)
+	if _, err := os.Stat(above); err == nil {
+		return above
+	}
+	return found
+}

@@ -1,0 +1,141 @@
+package koala
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirhq/weir/rule"
+)
+
+var methods = []string{"direct", "count", "base", "leak"}
+
+// readRule reads one line of [rules]:
+//
+//	rule : [method] [conditions] [time=…; count=…] [result=…; return=…]
+func (p *pass) readRule(s piece) {
+	head, rest, ok := s.cut(":")
+	if !ok || !strings.EqualFold(head.trim().text, "rule") {
+		p.fault(s, "want a rule as rule : [method] [keys] [time=…; count=…] [result=…; return=…]")
+		return
+	}
+	groups, ok := p.groups(rest)
+	if !ok {
+		return
+	}
+	method, conditions, values, ret := groups[0], groups[1], groups[2], groups[3]
+	answer := p.settings(ret, "result", "return")
+	code := p.returnCode(ret, answer)
+	if code > 0 {
+		p.rule = fmt.Sprintf("koala-%d", code)
+	}
+	r := rule.Rule{Name: p.rule, OnOutage: rule.OutageAllow}
+	var per []string
+	r.When, per = p.conditions(conditions)
+	row := p.resultRow(ret, answer)
+
+	v := p.settings(values, "time", "count", "base", "erase1", "erase2")
+	switch method.text {
+	case "direct":
+		r.Then, r.Rest = outcomeName(row), rule.RestCount
+		p.warn(method, "koala passed over direct rules in multi/browse; weir does not")
+	case "count", "base", "leak":
+		r.Per, r.Then = per, p.over(ret, row)
+		p.limit(&r, method, values, v)
+	default:
+		p.fault(method, "unknown method %q: want %s", method.text, strings.Join(methods, ", "))
+	}
+	p.file.Rules = append(p.file.Rules, r)
+	if p.here.comment != "" {
+		p.file.Comments[r.Name] = p.here.comment
+	}
+}
+
+// groups are the four brackets of a rule. A bracket ends where the next one
+// begins, so that values may have brackets in them.
+func (p *pass) groups(s piece) (groups []piece, ok bool) {
+	line := s
+	for s = s.trim(); s.text != ""; s = s.trim() {
+		if s.text[0] != '[' {
+			p.fault(s, "want [ here; a comment stands in a line of its own")
+			return nil, false
+		}
+		end := closing(s.text)
+		if end < 0 {
+			p.fault(s, "the [ has no ]")
+			return nil, false
+		}
+		groups = append(groups, s.to(end).from(1).trim())
+		s = s.from(end + 1)
+	}
+	if len(groups) != 4 {
+		p.fault(line.trim(), "the rule has %d brackets, want four: [method] [keys] [time=…; count=…] [result=…; return=…]", len(groups))
+		return nil, false
+	}
+	return groups, true
+}
+
+// closing is where the bracket that text starts with ends, -1 for nowhere.
+func closing(text string) int {
+	last := -1
+	for i := range len(text) {
+		if text[i] != ']' {
+			continue
+		}
+		last = i
+		if rest := strings.TrimSpace(text[i+1:]); rest == "" || rest[0] == '[' {
+			return i
+		}
+	}
+	return last
+}
+
+// returnCode is the rule's number, 0 when it is not right.
+func (p *pass) returnCode(s piece, answer map[string]setting) int64 {
+	code, ok := answer["return"]
+	switch {
+	case !ok:
+		p.fault(s, "the rule has no return code: want return=NUMBER, another one for each rule")
+		return 0
+	case code.value < 1 || code.wraps():
+		p.fault(code.at, "return is %d: want 1 to 2147483647", code.value)
+		return 0
+	}
+	if line, taken := p.returns[code.value]; taken {
+		p.fault(code.at, "return code %d is line %d's too: want another one for each rule", code.value, line)
+		return 0
+	}
+	p.returns[code.value] = p.here.number
+	return code.value
+}
+
+// resultRow is the row that the rule answers with.
+func (p *pass) resultRow(s piece, answer map[string]setting) int64 {
+	result, ok := answer["result"]
+	switch {
+	case !ok:
+		p.fault(s, "the rule has no result: want result=NUMBER, a row of [result]")
+		return 0
+	case result.value < 1 || result.wraps():
+		p.fault(result.at, "result is %d: want a row of [result] from 1 on", result.value)
+		return 0
+	}
+	if _, known := p.file.Outcomes[outcomeName(result.value)]; !known {
+		p.fault(result.at, "there is no row %d in [result]", result.value)
+	}
+	return result.value
+}
+
+// over is the outcome of a rule that counts when it is over its limit. A row
+// that lets pass is shown, but does not let pass.
+func (p *pass) over(s piece, n int64) string {
+	name := outcomeName(n)
+	row := p.file.Outcomes[name]
+	if !row.Allow {
+		return name
+	}
+	p.warn(s, "koala answers with row %d, which lets pass, when the rule is out; weir answers with the same row and counts the request as denied", n)
+	name += "-over"
+	row.Allow = false
+	p.file.Outcomes[name] = row
+	return name
+}

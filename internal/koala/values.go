@@ -1,0 +1,114 @@
+package koala
+
+import (
+	"strings"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// values is what `key=a,b,c` asks: any text, one of some texts, a number in
+// ranges, or an address.
+func (p *pass) values(c condition) rule.Test {
+	if c.value.text == "+" {
+		if c.not {
+			p.fault(c.value, "!=+ could never match, a key must be there; koala took it for =+: write that")
+			return nil
+		}
+		return rule.Present()
+	}
+	var texts []string
+	var plain, six, several, spans int // elements by what they are
+	sound := len(p.faults)
+	elements := c.value.split(",")
+	for _, e := range elements {
+		texts = append(texts, e.text)
+		switch {
+		case severalAddresses(e.text):
+			several++
+		case isRange(e):
+			spans++
+		case strings.ContainsAny(e.text, "+*-"):
+			p.fault(e, "%s", strange(e.text))
+		case isAddress(e.text):
+			plain++
+			if strings.Contains(e.text, ":") {
+				six++
+			}
+		}
+	}
+	switch {
+	case len(elements) == 0:
+		p.fault(c.value, "key %q has no value, so that the rule could never match", c.name.text)
+		return nil
+	case sound != len(p.faults):
+		return nil
+	case several > 0 || six > 0 && plain == len(elements): // IPv6 has several spellings
+		return p.addresses(c, elements)
+	case spans > 0:
+		return p.ranges(c, elements)
+	}
+	return negate(rule.Equal(texts...), c.not)
+}
+
+// strange says what a value means that koala refused, too.
+func strange(text string) string {
+	switch {
+	case text == "*":
+		return "* stands for a number in an IPv4 address: for any value write +"
+	case strings.Contains(text, "=") && strings.ContainsAny(text, " \t"):
+		return "a ; is missing before the next key"
+	case strings.Contains(text, "*"):
+		return "a * stands for one of the four numbers of an IPv4 address, as in 10.0.*.*"
+	case strings.Contains(text, "+"):
+		return "a + stands alone, for any value"
+	}
+	return "koala reads - as a range of whole numbers from 0 on or of addresses: text with - in it goes into a dict, key @ dict"
+}
+
+// addresses is whether a value is an IP address among elements.
+func (p *pass) addresses(c condition, elements []piece) rule.Test {
+	var patterns []string
+	sound := len(p.faults)
+	asText := !strings.ContainsAny(c.value.text, "+-*") // koala read no range in it
+	for _, e := range elements {
+		pattern := e.text
+		if from, to, ok := e.cut("-"); ok {
+			pattern = from.trim().text + "-" + to.trim().text
+		}
+		if !isAddress(pattern) && !severalAddresses(pattern) {
+			p.fault(e, "%q is not an address, like the others: want rules of their own for addresses and for other values", e.text)
+			continue
+		}
+		if _, err := rule.Address(pattern); err != nil {
+			p.fault(e, "%v", err)
+			continue
+		}
+		patterns = append(patterns, pattern)
+		switch {
+		case asText && strings.Contains(pattern, "/"):
+			p.warn(e, "koala compared %q as text, so that no address was in it; weir takes it for the block", pattern)
+		case starInside(pattern):
+			first, last := strings.ReplaceAll(pattern, "*", "0"), strings.ReplaceAll(pattern, "*", "255")
+			p.warn(e, "koala took %q for everything from %s to %s; weir takes each * for one number", pattern, first, last)
+		}
+	}
+	test, err := rule.Address(patterns...)
+	if err != nil || sound != len(p.faults) {
+		return nil
+	}
+	if !c.not {
+		return test
+	}
+	p.warn(c.value, "koala took no IPv6 address for one outside of the range; weir does")
+	any, err := rule.Address("0.0.0.0/0", "::/0")
+	if err != nil {
+		return nil
+	}
+	return rule.All(any, rule.Not(test))
+}
+
+// starInside says whether a * in pattern stands before a number.
+func starInside(pattern string) bool {
+	_, behind, found := strings.Cut(pattern, "*")
+	return found && strings.ContainsAny(behind, "0123456789")
+}
