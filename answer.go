@@ -50,7 +50,7 @@ func (c *call) answer(d *Decision) {
 		if c.verdict < 0 {
 			break
 		}
-		if r := c.rules.Rule(i); r.Kind() == rule.Verdict && r.Mode == rule.Enforce {
+		if r := c.rules.Rule(i); r.Kind() == rule.KindVerdict && r.Mode == rule.Enforce {
 			d.Verdicts = append(d.Verdicts, r.Name)
 		}
 	}
@@ -79,7 +79,7 @@ func (c *call) answer(d *Decision) {
 // fired says that the trigger r reports: its window holds at least its number,
 // and has crossed it in this call where it reports once.
 func (c *call) fired(r *rule.Rule, res *window.Result) bool {
-	if r.Kind() != rule.Trigger || r.Mode == rule.Shadow || c.verb == store.Refund || res.Used < r.Trigger {
+	if r.Kind() != rule.KindTrigger || r.Mode == rule.Shadow || c.verb == store.Refund || res.Used < r.Trigger {
 		return false
 	}
 	return !r.Once || res.Before < r.Trigger

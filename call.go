@@ -99,7 +99,7 @@ func vector(values []string, set *rule.Set, attributes []Attribute) []string {
 // build makes one op for each rule that counts.
 func (c *call) build() error {
 	for _, i := range c.matched {
-		if r := c.rules.Rule(i); r.Kind() == rule.Verdict {
+		if r := c.rules.Rule(i); r.Kind() == rule.KindVerdict {
 			if r.Mode == rule.Shadow {
 				continue
 			}
@@ -135,17 +135,17 @@ func (c *call) veto() {
 	}
 	c.of = append(c.of, c.verdict)
 	c.ops = append(c.ops, store.Op{
-		Space: c.rules.spaces[c.verdict], Limit: &admitsNone, N: 1, Together: c.ops[first].Together,
+		Space: c.rules.spaces[c.verdict], Limit: admitsNone, N: 1, Together: c.ops[first].Together,
 	})
 }
 
 // admitsNone is a limit that nothing fits; never written.
-var admitsNone = window.Limit{Window: window.Fixed(time.Hour)}
+var admitsNone = window.MustCompile(window.Limit{Window: window.Fixed(time.Hour)})
 
 // fill makes op, which is empty, the op of rule i.
 func (c *call) fill(op *store.Op, i int) error {
 	r := c.rules.Rule(i)
-	op.Space, op.Limit, op.N = c.rules.spaces[i], c.rules.Limit(i, c.values), c.hits
+	op.Space, op.Limit, op.N = c.rules.spaces[i], c.rules.LimitOf(i, c.values), c.hits
 	op.Role, op.CountDenied = role(r), r.CountDenied
 	switch {
 	case c.feedback != "":
@@ -179,7 +179,7 @@ func (c *call) keep(text string) []byte {
 
 func role(r *rule.Rule) store.Role {
 	switch {
-	case r.Kind() != rule.Limit:
+	case r.Kind() != rule.KindLimit:
 		return store.Always
 	case r.Mode == rule.Shadow:
 		return store.Shadow

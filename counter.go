@@ -36,30 +36,30 @@ func (c *Counter) Add(ctx context.Context, key string, n int64) (int64, error) {
 // Count is the number of hits in the last d, at most the window's length. In a
 // cells window it is an estimate: the oldest cell is weighed by its overlap.
 func (c *Counter) Count(ctx context.Context, key string, d time.Duration) (int64, error) {
-	s, now, err := c.peek(ctx, key)
+	r, err := c.read(ctx, key)
 	if err != nil {
 		return 0, err
 	}
-	return c.limiter.limit.Count(s, now, d), nil
+	return r.Count(d), nil
 }
 
 // History is the hits by cell, oldest first, up to the current one; empty when
 // there are none.
 func (c *Counter) History(ctx context.Context, key string) ([]window.Cell, error) {
-	s, now, err := c.peek(ctx, key)
+	r, err := c.read(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	return c.limiter.limit.History(s, now), nil
+	return r.History, nil
 }
 
-func (c *Counter) peek(ctx context.Context, key string) (window.State, window.Instant, error) {
+func (c *Counter) read(ctx context.Context, key string) (window.Reading, error) {
 	m := c.limiter
-	s, now, err := m.store.Peek(ctx, &store.Op{Space: &m.space, Limit: &m.limit, Key: []byte(key)})
+	s, now, err := m.store.Peek(ctx, &store.Op{Space: &m.space, Limit: m.limit, Key: []byte(key)})
 	if err != nil {
-		return nil, 0, fmt.Errorf("weir: count: %w", err)
+		return window.Reading{}, fmt.Errorf("weir: count: %w", err)
 	}
-	return s, now, nil
+	return m.limit.Read(s, now), nil
 }
 
 // Reset forgets the key.

@@ -34,6 +34,7 @@ type Observer interface {
 type ruleset struct {
 	*rule.Set
 	spaces []*store.Space
+	shares sync.Map // *window.Compiled by shareOf; filled in an outage
 }
 
 // NewEngine makes an engine that holds requests to rules. By default it counts

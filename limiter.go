@@ -16,7 +16,7 @@ import (
 // Limiter holds keys to one limit. Make one with [NewLimiter]. Its methods are
 // safe for concurrent use and allocate nothing.
 type Limiter struct {
-	limit window.Limit
+	limit *window.Compiled
 	space store.Space
 	store store.Store
 	local *memstore.Store // the store, where it is this process's memory
@@ -37,13 +37,14 @@ func NewLimiter(l Limit, options ...Option) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Validate(); err != nil {
+	limit, err := window.Compile(l)
+	if err != nil {
 		return nil, err
 	}
 	if o.store != nil && o.name == "" {
 		return nil, &InputError{"name", "missing: a limiter in a shared store needs one, give WithName"}
 	}
-	m := &Limiter{limit: l, store: o.store}
+	m := &Limiter{limit: limit, store: o.store}
 	m.space = store.Space{ID: spaceID(o.name, &l), Name: o.name, MaxKeys: o.maxKeys}
 	if m.store == nil {
 		m.store, m.owned = memstore.New(), true
@@ -107,7 +108,7 @@ func (m *Limiter) Refund(ctx context.Context, key string, n int64) (Result, erro
 
 // Reset forgets the key.
 func (m *Limiter) Reset(ctx context.Context, key string) error {
-	if err := m.store.Forget(ctx, &store.Op{Space: &m.space, Limit: &m.limit, Key: []byte(key)}); err != nil {
+	if err := m.store.Forget(ctx, &store.Op{Space: &m.space, Limit: m.limit, Key: []byte(key)}); err != nil {
 		return fmt.Errorf("weir: reset: %w", err)
 	}
 	return nil
@@ -144,18 +145,18 @@ func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n
 	if n < 0 {
 		return Result{}, &InputError{"hits", fmt.Sprintf("%d: want a number from 0", n)}
 	}
-	if m.limit.Measure == window.Distinct && member == "" && n > 0 && verb != store.Check {
+	if m.limit.Distinct() && member == "" && n > 0 && verb != store.Check {
 		return Result{}, &InputError{"member", "missing: the limit counts different ones, ask with AllowMember"}
 	}
 	if m.local != nil {
-		if r, err = m.local.One(ctx, verb, &m.space, &m.limit, key, member, n); err != nil {
+		if r, err = m.local.One(ctx, verb, &m.space, m.limit, key, member, n); err != nil {
 			err = fmt.Errorf("weir: %s: %w", verb, err)
 		}
 		return r, err
 	}
 	c := m.calls.Get().(*limiterCall)
 	c.bytes = append(append(c.bytes[:0], key...), member...)
-	c.ops[0] = store.Op{Space: &m.space, Limit: &m.limit, N: n, Key: c.bytes[:len(key):len(key)], Member: c.bytes[len(key):]}
+	c.ops[0] = store.Op{Space: &m.space, Limit: m.limit, N: n, Key: c.bytes[:len(key):len(key)], Member: c.bytes[len(key):]}
 	err = m.store.Do(ctx, verb, c.ops[:])
 	r = c.ops[0].Result
 	m.calls.Put(c)

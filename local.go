@@ -13,35 +13,36 @@ import (
 // store cannot.
 type local struct {
 	ops    []store.Op
-	of     []int          // ops[i] is of rule of[i]
-	limits []window.Limit // the shares of the ops' limits
-	denied bool           // one of the ops denies
+	of     []int // ops[i] is of rule of[i]
+	denied bool  // one of the ops denies
 }
 
 func (l *local) reset() {
 	clear(l.ops)
-	l.ops, l.of, l.limits, l.denied = l.ops[:0], l.of[:0], l.limits[:0], false
+	l.ops, l.of, l.denied = l.ops[:0], l.of[:0], false
 }
 
-// add adds an op of rule i, with its share of the limit.
-func (l *local) add(op store.Op, i int, nodes int64) {
-	// A pointer to a limit stays good when limits itself moves on to grow.
-	l.limits = append(l.limits, share(*op.Limit, nodes))
-	op.Limit = &l.limits[len(l.limits)-1]
+// add adds an op of rule i, held to its share of the limit.
+func (l *local) add(op store.Op, i int, share *window.Compiled) {
+	op.Limit = share
 	l.ops, l.of = append(l.ops, op), append(l.of, i)
 }
 
-// share is what one of so many nodes may admit: together they admit the quota,
-// and what rounding up adds.
-func share(l window.Limit, nodes int64) window.Limit {
-	part := func(n int64) int64 {
-		if n <= 0 { // unlimited, or left out
-			return n
-		}
-		return (n-1)/nodes + 1
+// share returns what one of so many nodes may admit of l, a limit of s. Each
+// share is compiled once.
+func (s *ruleset) share(l *window.Compiled, nodes int64) *window.Compiled {
+	key := shareOf{l, nodes}
+	if known, ok := s.shares.Load(key); ok {
+		return known.(*window.Compiled)
 	}
-	l.Quota, l.Window.Burst, l.After.Count = part(l.Quota), part(l.Window.Burst), part(l.After.Count)
-	return l
+	known, _ := s.shares.LoadOrStore(key, l.Share(nodes))
+	return known.(*window.Compiled)
+}
+
+// shareOf is the key of a share in a ruleset.
+type shareOf struct {
+	limit *window.Compiled
+	nodes int64
 }
 
 // askLocal has memory answer the local ops from the one numbered from on. Those

@@ -44,7 +44,7 @@ func (c *call) drop(ctx context.Context, e *Engine, out *store.OutageError, agai
 			c.ops[left], c.of[left] = c.ops[i], c.of[i]
 			left++
 		case c.policy(c.of[i]) == rule.OutageLocal && e.local != nil && !full:
-			c.local.add(c.ops[i], c.of[i], e.nodes)
+			c.local.add(c.ops[i], c.of[i], c.rules.share(c.ops[i].Limit, e.nodes))
 		default:
 			c.decideAlone(&c.ops[i], c.of[i])
 		}

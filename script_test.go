@@ -175,7 +175,7 @@ func numbers(u weir.Usage) string {
 	if u.Shadow {
 		watches = " (shadow)"
 	}
-	if u.Kind == rule.Counter {
+	if u.Kind == rule.KindCounter {
 		return fmt.Sprintf("%s%d counted%s", key, u.Used, watches)
 	}
 	return fmt.Sprintf("%s%d of %d%s", key, u.Used, u.Quota, watches)

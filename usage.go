@@ -31,14 +31,15 @@ func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute)
 	if err != nil {
 		return KeyUsage{}, fmt.Errorf("weir: usage: %w", err)
 	}
+	reading := op.Limit.Read(state, now)
 	i, _ := rules.Find(name)
 	r := rules.Rule(i)
 	return KeyUsage{
 		Usage: Usage{
 			Rule: name, Kind: r.Kind(), Key: rules.Key(i, values), Shadow: r.Mode == rule.Shadow,
-			Result: op.Limit.Check(state, now, window.Hits{}),
+			Result: reading.Result,
 		},
-		History: op.Limit.History(state, now),
+		History: reading.History,
 	}, nil
 }
 
@@ -63,7 +64,7 @@ func (e *Engine) Forget(ctx context.Context, name string, attributes []Attribute
 // what the key needs, not for the rule's other conditions.
 func (s *ruleset) locate(name string, attributes []Attribute) (op store.Op, values []string, err error) {
 	i, ok := s.Find(name)
-	if !ok || s.Rule(i).Kind() == rule.Verdict {
+	if !ok || s.Rule(i).Kind() == rule.KindVerdict {
 		return op, nil, fmt.Errorf("%w that counts: %q", ErrUnknownRule, name)
 	}
 	r := s.Rule(i)
@@ -73,7 +74,7 @@ func (s *ruleset) locate(name string, attributes []Attribute) (op store.Op, valu
 			return op, nil, &InputError{"attributes." + attribute, "missing: rule " + name + " counts per " + attribute}
 		}
 	}
-	op = store.Op{Space: s.spaces[i], Limit: s.Limit(i, values), Key: s.AppendKey(nil, i, values)}
+	op = store.Op{Space: s.spaces[i], Limit: s.LimitOf(i, values), Key: s.AppendKey(nil, i, values)}
 	op.Together = []byte(s.Together(i, values))
 	if op.Limit == nil {
 		return op, nil, &InputError{"attributes." + r.Quota.By, "missing: the limit of rule " + name + " depends on it"}

@@ -91,16 +91,16 @@ func (m *twin) do(verb weir.Verb, req *weir.Request) string {
 		switch r := &m.rules[i]; {
 		case r.Mode == rule.Off || !m.matches(r, req):
 			continue
-		case r.Kind() == rule.Verdict && r.Mode == rule.Shadow:
+		case r.Kind() == rule.KindVerdict && r.Mode == rule.Shadow:
 			continue
-		case r.Kind() == rule.Verdict:
+		case r.Kind() == rule.KindVerdict:
 			verdicts = append(verdicts, i)
 		case verdicts == nil:
 			before = append(before, i)
 		default:
 			behind = append(behind, i)
 		}
-		if r := &m.rules[i]; r.Kind() == rule.Verdict && r.Rest == rule.RestSkip {
+		if r := &m.rules[i]; r.Kind() == rule.KindVerdict && r.Rest == rule.RestSkip {
 			break
 		}
 	}

@@ -32,7 +32,7 @@ func newTallies(rules *rule.Set) tallies {
 		r := rules.Rule(i)
 		t := &tally{
 			Tally:   Tally{Name: r.Name},
-			verdict: r.Kind() == rule.Verdict,
+			verdict: r.Kind() == rule.KindVerdict,
 			seen:    make(map[uint64]struct{}),
 			denied:  make(map[string]*int64),
 		}

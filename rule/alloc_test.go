@@ -37,7 +37,7 @@ func TestNoAllocations(t *testing.T) {
 		dst = set.Match(values, dst[:0])
 		for _, i := range dst {
 			key = set.AppendKey(key[:0], i, values)
-			set.Limit(i, values)
+			set.LimitOf(i, values)
 		}
 		set.Key(2, values)
 		set.Member(1, values)

@@ -30,7 +30,7 @@ func check(rules []Rule, outcomes map[string]Outcome) Faults {
 		c.checkPer()
 		c.checkMeasure()
 		c.checkEffect()
-		if c.Kind() == Verdict {
+		if c.Kind() == KindVerdict {
 			c.checkVerdict()
 		} else {
 			c.checkWindow()

@@ -21,7 +21,7 @@ func (c *checker) checkMeasure() {
 	default:
 		c.fault("sum", "unknown measure, want count, sum or distinct")
 	}
-	if c.Measure == window.Distinct && c.Kind() == Counter {
+	if c.Measure == window.Distinct && c.Kind() == KindCounter {
 		c.fault("distinct", "needs a limit or a trigger: without one the members of a key could not be bounded")
 	}
 }
@@ -44,13 +44,13 @@ func (c *checker) checkEffect() {
 	if c.Mode > Off {
 		c.fault("mode", "unknown, want enforce, shadow or off")
 	}
-	if kind := c.Kind(); c.Mode == Shadow && (kind == Trigger || kind == Counter) {
+	if kind := c.Kind(); c.Mode == Shadow && (kind == KindTrigger || kind == KindCounter) {
 		c.fault("mode", "a %s never decides, shadow is for rules that do", kind)
 	}
 	if c.OnOutage > OutageDeny {
 		c.fault("on_outage", "unknown, want local, allow or deny")
 	}
-	if c.CountDenied && c.Kind() != Limit {
+	if c.CountDenied && c.Kind() != KindLimit {
 		c.fault("count_denied", "is for rules with a limit")
 	}
 	if c.MaxKeys < 0 {
@@ -63,11 +63,11 @@ func (c *checker) checkThen() {
 	case c.Then == "":
 	case !slices.Contains(c.known, c.Then):
 		c.fault("then", "unknown outcome %s: want %s", quoted(c.Then), strings.Join(c.known, ", "))
-	case c.Kind() == Trigger:
+	case c.Kind() == KindTrigger:
 		c.fault("then", "a trigger reports and never decides, drop this or use limit")
-	case c.Kind() == Limit && c.Then == Allow:
+	case c.Kind() == KindLimit && c.Then == Allow:
 		c.fault("then", "allowing what is over the limit makes no sense, to only watch use mode: shadow")
-	case c.Kind() == Limit && c.outcomes[c.Then].Allow:
+	case c.Kind() == KindLimit && c.outcomes[c.Then].Allow:
 		c.fault("then", "outcome %s allows, and allowing what is over the limit makes no sense: want one that denies", quoted(c.Then))
 	}
 }
@@ -76,7 +76,7 @@ func (c *checker) checkRest() {
 	switch {
 	case c.Rest > RestCount:
 		c.fault("rest", "unknown, want skip or count")
-	case c.Rest != RestSkip && c.Kind() != Verdict:
+	case c.Rest != RestSkip && c.Kind() != KindVerdict:
 		c.fault("rest", "is for rules that decide at once, with then and no limit: others don't end the matching")
 	}
 }
@@ -85,7 +85,7 @@ func (c *checker) checkFeedback() {
 	switch {
 	case len(c.Feedback) == 0:
 		return
-	case c.Kind() != Limit:
+	case c.Kind() != KindLimit:
 		c.fault("feedback", "is for rules with a limit")
 	case c.Measure == window.Distinct:
 		c.fault("feedback", "gives back hits, and this rule counts members: want one that counts hits or a sum")

@@ -24,10 +24,10 @@ func (c *checker) checkWindow() {
 		need("after.window", &r.After.Window)
 	}
 	switch r.Kind() {
-	case Trigger:
+	case KindTrigger:
 		c.checkLimit("trigger", &r, r.Trigger)
 		return
-	case Counter:
+	case KindCounter:
 		if r.Measure != window.Distinct { // reported already
 			c.checkLimit("window", &r, window.Unlimited)
 		}

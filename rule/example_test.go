@@ -25,7 +25,7 @@ func ExampleNew() {
 
 	values := []string{"post", "42"}
 	for _, i := range set.Match(values, nil) {
-		l := set.Limit(i, values)
+		l := set.LimitOf(i, values).Limit()
 		fmt.Printf("%s: %d in %s for %s\n", set.Rule(i).Name, l.Quota, l.Window, set.Key(i, values))
 	}
 

@@ -85,7 +85,7 @@ func (s *Set) Member(i int, values []string) string { return s.rules[i].of.value
 func (s *Set) ID(i int) string { return s.rules[i].id }
 
 func identity(r *Rule) string {
-	if r.Kind() == Verdict {
+	if r.Kind() == KindVerdict {
 		return string(AppendKey(nil, r.Name))
 	}
 	after := ""

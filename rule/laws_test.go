@@ -47,7 +47,7 @@ func FuzzMatch(f *testing.F) {
 				if want := holds(&rules[i], request); got != want || got != (len(reasons) == 0) {
 					t.Fatalf("rule %d: got %v, %v, want %v for %v", i, got, reasons, want, request)
 				}
-				if got && rules[i].Kind() != rule.Verdict && set.Limit(i, values) == nil {
+				if got && rules[i].Kind() != rule.KindVerdict && set.LimitOf(i, values) == nil {
 					t.Fatalf("rule %d: got no limit for %v", i, request)
 				}
 			}
@@ -63,7 +63,7 @@ func matchSlowly(rules []rule.Rule, request map[string]string) (found []int) {
 			continue
 		}
 		found = append(found, i)
-		if r.Kind() == rule.Verdict && r.Mode == rule.Enforce && r.Rest == rule.RestSkip {
+		if r.Kind() == rule.KindVerdict && r.Mode == rule.Enforce && r.Rest == rule.RestSkip {
 			break
 		}
 	}
@@ -292,7 +292,7 @@ func TestLookups(t *testing.T) {
 			t.Errorf("%s: got allows %v, want %v", set.Rule(i).Name, got, want)
 		}
 	}
-	if set.Limit(0, []string{"", "ann"}) != set.Limit(0, []string{"", "bob"}) {
+	if set.LimitOf(0, []string{"", "ann"}) != set.LimitOf(0, []string{"", "bob"}) {
 		t.Error("got two pointers to one limit, want one")
 	}
 }

@@ -7,19 +7,16 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Limit is what rule i holds this request to: its quota, chosen by attribute
-// where the rule says so, in its window. A trigger's quota is its number, a
-// counter's [window.Unlimited]. It is nil for a rule that decides at once and
-// where no quota is given for the request, which [Set.Match] never returns.
-// The pointers stay the same for the life of the set.
-func (s *Set) Limit(i int, values []string) *window.Limit { return s.rules[i].limitFor(values) }
+// LimitOf returns what rule i holds this request to: its quota, chosen by
+// attribute where the rule says so, in its window. A trigger's quota is its
+// number, a counter's [window.Unlimited]. It is nil for a rule that decides at
+// once and where no quota is given for the request, which [Set.Match] never
+// returns. The pointers stay the same for the life of the set.
+func (s *Set) LimitOf(i int, values []string) *window.Compiled { return s.rules[i].limitOf(values) }
 
-func (c *compiled) limitFor(values []string) *window.Limit {
-	switch {
-	case c.Kind() == Verdict:
-		return nil
-	case c.by.at < 0:
-		return &c.limit
+func (c *compiled) limitOf(values []string) *window.Compiled {
+	if c.by.at < 0 {
+		return c.limit
 	}
 	if l, ok := c.cases[c.by.value(values)]; ok {
 		return l
@@ -29,27 +26,28 @@ func (c *compiled) limitFor(values []string) *window.Limit {
 
 // limits fills in the limits that the rule may need.
 func (c *compiled) limits() {
-	if c.Kind() != Limit || c.Quota.By == "" {
-		c.limit = c.Rule.limit(c.Rule.number())
+	switch {
+	case c.Kind() == KindVerdict:
+		return
+	case c.Kind() != KindLimit || c.Quota.By == "":
+		c.limit = window.MustCompile(c.Rule.limit(c.Rule.number()))
 		return
 	}
-	c.cases = make(map[string]*window.Limit, len(c.Quota.Cases))
+	c.cases = make(map[string]*window.Compiled, len(c.Quota.Cases))
 	for value, quota := range c.Quota.Cases {
-		l := c.Rule.limit(quota)
-		c.cases[value] = &l
+		c.cases[value] = window.MustCompile(c.Rule.limit(quota))
 	}
 	if c.Quota.Else != nil {
-		l := c.Rule.limit(*c.Quota.Else)
-		c.other = &l
+		c.other = window.MustCompile(c.Rule.limit(*c.Quota.Else))
 	}
 }
 
 // number is the quota of a rule that has one for all.
 func (r *Rule) number() int64 {
 	switch r.Kind() {
-	case Limit:
+	case KindLimit:
 		return r.Quota.Value
-	case Trigger:
+	case KindTrigger:
 		return r.Trigger
 	}
 	return window.Unlimited
@@ -73,9 +71,9 @@ func (r *Rule) window() window.Window {
 		return w
 	}
 	switch r.Kind() {
-	case Counter:
+	case KindCounter:
 		return window.Cells(w.Length, 0)
-	case Trigger:
+	case KindTrigger:
 		if w.Precision == 0 && r.Measure != window.Distinct && r.Trigger <= window.MaxPrecision {
 			w.Precision = int(r.Trigger)
 		}

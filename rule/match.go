@@ -69,7 +69,7 @@ func (m *matching) matched() []int {
 
 // final says that no rule after c is asked when c matches.
 func (c *compiled) final() bool {
-	return c.Kind() == Verdict && c.Mode == Enforce && c.Rest == RestSkip
+	return c.Kind() == KindVerdict && c.Mode == Enforce && c.Rest == RestSkip
 }
 
 // matches says that c, which the index found, matches.
@@ -87,5 +87,5 @@ func (c *compiled) matches(values []string) bool {
 	if c.of.at >= 0 && c.of.value(values) == "" {
 		return false
 	}
-	return c.by.at < 0 || c.limitFor(values) != nil
+	return c.by.at < 0 || c.limitOf(values) != nil
 }

@@ -71,10 +71,10 @@ type Quota struct {
 type Kind uint8
 
 const (
-	Limit   Kind = iota // admits up to a quota
-	Trigger             // counts always and reports
-	Counter             // counts always
-	Verdict             // decides at once, counts nothing
+	KindLimit   Kind = iota // admits up to a quota
+	KindTrigger             // counts always and reports
+	KindCounter             // counts always
+	KindVerdict             // decides at once, counts nothing
 )
 
 var kindNames = [...]string{"limit", "trigger", "counter", "verdict"}
@@ -86,13 +86,13 @@ func (k Kind) String() string { return name(kindNames[:], int(k)) }
 func (r *Rule) Kind() Kind {
 	switch {
 	case r.Quota != nil:
-		return Limit
+		return KindLimit
 	case r.Trigger > 0:
-		return Trigger
+		return KindTrigger
 	case r.Then != "":
-		return Verdict
+		return KindVerdict
 	}
-	return Counter
+	return KindCounter
 }
 
 // Mode says whether a rule decides.

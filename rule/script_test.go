@@ -121,7 +121,8 @@ func (s *script) keys(out *strings.Builder, values []string) {
 	for _, i := range s.set.Match(values, nil) {
 		r := s.set.Rule(i)
 		fmt.Fprintf(out, "%s: %q, bytes %q", r.Name, s.set.Key(i, values), s.set.AppendKey(nil, i, values))
-		if l := s.set.Limit(i, values); l != nil {
+		if compiled := s.set.LimitOf(i, values); compiled != nil {
+			l := compiled.Limit()
 			fmt.Fprintf(out, ", quota %d in %s", l.Quota, l.Window)
 			if l.Window.Precision > 0 {
 				fmt.Fprintf(out, ", precision %d", l.Window.Precision)

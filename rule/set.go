@@ -37,9 +37,9 @@ type compiled struct {
 	per              []part
 	together, of, by part // at < 0: the rule has none
 
-	limit window.Limit             // when the quota is one number
-	cases map[string]*window.Limit // by the value of by
-	other *window.Limit            // else; nil: none
+	limit *window.Compiled            // when the quota is one number
+	cases map[string]*window.Compiled // by the value of by
+	other *window.Compiled            // else; nil: none
 }
 
 // part is the value of one attribute, as one rule sees it.

@@ -39,7 +39,7 @@ func (s *Set) Why(i int, values []string) (matched bool, reasons []string) {
 	if c.of.at >= 0 && c.of.value(values) == "" {
 		lacks(c.Of)
 	}
-	if c.by.at >= 0 && c.limitFor(values) == nil {
+	if c.by.at >= 0 && c.limitOf(values) == nil {
 		if v := c.by.value(values); v == "" {
 			lacks(c.Quota.By)
 		} else {

@@ -71,7 +71,7 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 }
 
 var kinds = map[rule.Kind]string{
-	rule.Limit: "limit", rule.Trigger: "trigger", rule.Counter: "counter", rule.Verdict: "verdict",
+	rule.KindLimit: "limit", rule.KindTrigger: "trigger", rule.KindCounter: "counter", rule.KindVerdict: "verdict",
 }
 
 func dumpQuota(q *rule.Quota) string {

@@ -104,8 +104,8 @@ func sameAnswers(t *testing.T, got, want *rule.Set, values []string, src []byte)
 		if g, w := got.AppendKey(nil, i, values), want.AppendKey(nil, i, values); !slices.Equal(g, w) {
 			t.Errorf("rule %d, %q: got key %q, want %q:\n%s", i, values, g, w, src)
 		}
-		g, w := got.Limit(i, values), want.Limit(i, values)
-		if (g == nil) != (w == nil) || g != nil && g.Quota != w.Quota {
+		g, w := got.LimitOf(i, values), want.LimitOf(i, values)
+		if (g == nil) != (w == nil) || g != nil && g.Capacity() != w.Capacity() {
 			t.Errorf("rule %d, %q: got limit %+v, want %+v:\n%s", i, values, g, w, src)
 		}
 	}

@@ -81,7 +81,7 @@ const DefaultMaxKeys = 10_000_000
 // Op is one limit asked about one key. Do fills in Result.
 type Op struct {
 	Space *Space
-	Limit *window.Limit
+	Limit *window.Compiled
 
 	// Key is counted apart within the space. Stores do not keep the slice.
 	Key []byte

@@ -11,7 +11,7 @@ package window
 // up to where the limit itself is full, so that a refund finds the hits that
 // were in both.
 func (l *Limit) base() Limit {
-	b := Limit{Quota: addHits(l.After.Count, max(l.Capacity(), 0)), Measure: l.Measure, Window: l.After.Window}
+	b := Limit{Quota: addHits(l.After.Count, max(l.capacity(), 0)), Measure: l.Measure, Window: l.After.Window}
 	if b.Window.Kind == KindSliding && b.Window.Precision == 0 {
 		b.Window.Precision = int(min(max(b.Quota, DefaultPrecision), 1000))
 	}
@@ -35,12 +35,12 @@ func split(s State) (base, inner State) {
 }
 
 // part is how many of n hits are the limit's when the base holds used.
-func (l *Limit) part(used, n int64) int64 {
-	return min(max(used-l.After.Count+1+n, 0), n)
+func (l *Compiled) part(used, n int64) int64 {
+	return min(max(used-l.limit.After.Count+1+n, 0), n)
 }
 
-func (l *Limit) lookAfter(s State, now Instant, h Hits) (used int64, fits Instant) {
-	base, inner := l.base(), l.inner()
+func (l *Compiled) lookAfter(s State, now Instant, h Hits) (used int64, fits Instant) {
+	base, inner := l.base, l.inner
 	b, in := split(s)
 	held, _ := base.look(b, now, Hits{})
 	n := l.part(held, h.N)
@@ -76,8 +76,8 @@ func (l *Limit) lookAfter(s State, now Instant, h Hits) (used int64, fits Instan
 	return used, hi
 }
 
-func (l *Limit) addAfter(s State, now Instant, h Hits) State {
-	base, inner := l.base(), l.inner()
+func (l *Compiled) addAfter(s State, now Instant, h Hits) State {
+	base, inner := l.base, l.inner
 	b, _ := split(s)
 	held, _ := base.look(b, now, Hits{})
 	n := l.part(held, h.N)
@@ -88,11 +88,11 @@ func (l *Limit) addAfter(s State, now Instant, h Hits) State {
 	return onInner(s, func(in State) State { return inner.add(in, now, Hits{N: n}) })
 }
 
-func (l *Limit) subAfter(s State, now Instant, h Hits) State {
-	base, inner := l.base(), l.inner()
+func (l *Compiled) subAfter(s State, now Instant, h Hits) State {
+	base, inner := l.base, l.inner
 	b, _ := split(s)
 	held, _ := base.look(b, now, Hits{})
-	n := min(max(held-l.After.Count+1, 0), h.N)
+	n := min(max(held-l.limit.After.Count+1, 0), h.N)
 	s = l.onBase(s, len(b), func(b State) State {
 		if len(b) == 0 {
 			return b
@@ -113,7 +113,7 @@ func (l *Limit) subAfter(s State, now Instant, h Hits) State {
 
 // onBase changes the base's part of s with f, which is given room words to
 // grow into, and closes the gap behind it.
-func (l *Limit) onBase(s State, room int, f func(State) State) State {
+func (l *Compiled) onBase(s State, room int, f func(State) State) State {
 	b, in := split(s)
 	words, room := len(b), max(len(b), room)
 	size := 1 + room + len(in)
@@ -143,17 +143,17 @@ func onInner(s State, f func(State) State) State {
 	return append(s[:n], in...)
 }
 
-func (l *Limit) expiresAfter(s State) Instant {
-	base, inner := l.base(), l.inner()
+func (l *Compiled) expiresAfter(s State) Instant {
+	base, inner := l.base, l.inner
 	b, in := split(s)
 	return max(base.Expires(b), inner.Expires(in))
 }
 
-func (l *Limit) roomAfter(s State, h Hits) int {
-	base, inner := l.base(), l.inner()
+func (l *Compiled) roomAfter(s State, h Hits) int {
+	base, inner := l.base, l.inner
 	b, in := split(s)
 	return 1 + base.Room(b, h) + inner.Room(in, h)
 }
 
 // roomFor is the capacity to make for a state that needs size words now.
-func (l *Limit) roomFor(size int) int { return min(2*size, l.MaxWords()) }
+func (l *Compiled) roomFor(size int) int { return min(2*size, l.maxWords()) }

@@ -17,10 +17,7 @@ func TestAfter(t *testing.T) {
 		for _, quota := range []int64{1, 3, 10} {
 			for _, shape := range shapes {
 				rnd := rand.New(rand.NewPCG(uint64(count), uint64(quota)))
-				l := window.Limit{Quota: quota, Window: window.Sliding(2 * time.Second), After: window.After{Count: count, Window: window.Fixed(time.Minute)}}
-				if err := l.Validate(); err != nil {
-					t.Fatal(err)
-				}
+				l := window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(2 * time.Second), After: window.After{Count: count, Window: window.Fixed(time.Minute)}})
 				base, inner := fixed(time.Minute), &log{length: 2 * time.Second}
 				tr := traffic{shape: shape, verbs: []verb{take, take, take, check}, length: 2 * time.Second, most: 4}
 				var s window.State
@@ -29,7 +26,7 @@ func TestAfter(t *testing.T) {
 					above := min(n, max(0, base.used(c.now)+n-count+1)) // hits count to used+n
 					want := inner.used(c.now)+above <= quota || above == 0
 					var r window.Result
-					if s, r = c.do(&l, s); r.Allowed != want {
+					if s, r = c.do(l, s); r.Allowed != want {
 						t.Fatalf("after %d, quota %d, call %d, %s of %d: got %+v, want allowed %v", count, quota, i, c.verb, n, r, want)
 					}
 					if want && c.verb == take {
@@ -50,7 +47,7 @@ func TestAfter(t *testing.T) {
 // A refund takes back what both windows hold of the newest hits.
 func TestAfterRefund(t *testing.T) {
 	t.Parallel()
-	l := window.Limit{Quota: 5, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}}
+	l := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}})
 	one := window.Hits{N: 1}
 	s, r := l.Take(nil, 0, window.Hits{N: 4}) // the third and the fourth are the limit's
 	if r.Used != 2 {

@@ -17,7 +17,7 @@ import "math/bits"
 const bucketWords = 3
 
 // booked is how far ahead of now time is booked: d + f/quota microseconds.
-func (l *Limit) booked(s State, now Instant) (d int64, f uint64) {
+func (l *Compiled) booked(s State, now Instant) (d int64, f uint64) {
 	if len(s) == 0 || Instant(s[0]) < now {
 		return 0, 0
 	}
@@ -25,7 +25,7 @@ func (l *Limit) booked(s State, now Instant) (d int64, f uint64) {
 	if len(s) < bucketWords {
 		return d, 0
 	}
-	if s[2] != uint64(l.Quota) {
+	if s[2] != uint64(l.limit.Quota) {
 		return d + 1, 0
 	}
 	return d, s[1]
@@ -34,19 +34,19 @@ func (l *Limit) booked(s State, now Instant) (d int64, f uint64) {
 // limitAhead is how far ahead of now time may be booked for n more hits to
 // fit, in whole microseconds rounded down, given the fraction f that is booked
 // already; -1 when only an empty bucket will do.
-func (l *Limit) limitAhead(n int64, f uint64) int64 {
-	hi, lo := bits.Mul64(uint64(l.Capacity()-n), uint64(l.Window.micros()))
+func (l *Compiled) limitAhead(n int64, f uint64) int64 {
+	hi, lo := bits.Mul64(uint64(l.Capacity()-n), uint64(l.limit.Window.micros()))
 	lo, borrow := bits.Sub64(lo, f, 0)
 	if borrow > hi {
 		return -1
 	}
-	q, _ := bits.Div64(hi-borrow, lo, uint64(l.Quota))
+	q, _ := bits.Div64(hi-borrow, lo, uint64(l.limit.Quota))
 	return int64(q)
 }
 
-func (l *Limit) lookBucket(s State, now Instant, n int64) (used int64, fits Instant) {
+func (l *Compiled) lookBucket(s State, now Instant, n int64) (used int64, fits Instant) {
 	burst := l.Capacity()
-	if burst == 0 || l.Quota == 0 {
+	if burst == 0 || l.limit.Quota == 0 {
 		if n > 0 {
 			return 0, never
 		}
@@ -57,9 +57,9 @@ func (l *Limit) lookBucket(s State, now Instant, n int64) (used int64, fits Inst
 	case d > l.limitAhead(0, f):
 		used = burst
 	case d > 0 || f > 0: // ⌈(d·quota + f) / window⌉
-		hi, lo := bits.Mul64(uint64(d), uint64(l.Quota))
+		hi, lo := bits.Mul64(uint64(d), uint64(l.limit.Quota))
 		lo, carry := bits.Add64(lo, f, 0)
-		q, r := bits.Div64(hi+carry, lo, uint64(l.Window.micros()))
+		q, r := bits.Div64(hi+carry, lo, uint64(l.limit.Window.micros()))
 		if used = int64(q); r > 0 {
 			used++
 		}
@@ -77,42 +77,42 @@ func (l *Limit) lookBucket(s State, now Instant, n int64) (used int64, fits Inst
 	return used, now + Instant(d-ahead)
 }
 
-func (l *Limit) addBucket(s State, now Instant, n int64) State {
-	if l.Quota == 0 {
+func (l *Compiled) addBucket(s State, now Instant, n int64) State {
+	if l.limit.Quota == 0 {
 		return s[:0]
 	}
 	d, f := l.booked(s, now)
-	hi, lo := bits.Mul64(uint64(n), uint64(l.Window.micros()))
+	hi, lo := bits.Mul64(uint64(n), uint64(l.limit.Window.micros()))
 	lo, carry := bits.Add64(lo, f, 0)
 	hi += carry
-	if hi >= uint64(l.Quota) { // more than 2^64 µs: booked as far as an instant goes
+	if hi >= uint64(l.limit.Quota) { // more than 2^64 µs: booked as far as an instant goes
 		return append(s[:0], uint64(MaxHits))
 	}
-	q, r := bits.Div64(hi, lo, uint64(l.Quota))
+	q, r := bits.Div64(hi, lo, uint64(l.limit.Quota))
 	until := uint64(now) + uint64(d) + min(q, uint64(MaxHits))
 	if until >= uint64(MaxHits) {
 		return append(s[:0], uint64(MaxHits))
 	}
-	return book(s, until, r, uint64(l.Quota))
+	return book(s, until, r, uint64(l.limit.Quota))
 }
 
-func (l *Limit) subBucket(s State, now Instant, n int64) State {
-	if l.Quota == 0 {
+func (l *Compiled) subBucket(s State, now Instant, n int64) State {
+	if l.limit.Quota == 0 {
 		return s[:0]
 	}
 	d, f := l.booked(s, now)
 	// What is left is d + f/quota - n·window/quota, computed in 1/quota µs.
-	hi, lo := bits.Mul64(uint64(d), uint64(l.Quota))
+	hi, lo := bits.Mul64(uint64(d), uint64(l.limit.Quota))
 	lo, carry := bits.Add64(lo, f, 0)
 	hi += carry
-	backHi, backLo := bits.Mul64(uint64(n), uint64(l.Window.micros()))
+	backHi, backLo := bits.Mul64(uint64(n), uint64(l.limit.Window.micros()))
 	lo, borrow := bits.Sub64(lo, backLo, 0)
 	hi, borrow = bits.Sub64(hi, backHi, borrow)
 	if borrow > 0 || hi|lo == 0 {
 		return s[:0]
 	}
-	q, r := bits.Div64(hi, lo, uint64(l.Quota))
-	return book(s, uint64(now)+q, r, uint64(l.Quota))
+	q, r := bits.Div64(hi, lo, uint64(l.limit.Quota))
+	return book(s, uint64(now)+q, r, uint64(l.limit.Quota))
 }
 
 // book writes until + f/quota.

@@ -14,17 +14,17 @@ import (
 // quota each window. It is a leaky bucket, where the limiter is a cell rate
 // algorithm that thinks in time: two views of one thing.
 type meter struct {
-	l     window.Limit
+	l     *window.Compiled
 	level *big.Rat
 	at    window.Instant
 }
 
-func newMeter(l window.Limit) *meter { return &meter{l: l, level: new(big.Rat)} }
+func newMeter(l *window.Compiled) *meter { return &meter{l: l, level: new(big.Rat)} }
 
 // leaked is how many hits flow out in d.
 func (m *meter) leaked(d int64) *big.Rat {
-	r := big.NewRat(d, m.l.Window.Length.Microseconds())
-	return r.Mul(r, big.NewRat(m.l.Quota, 1))
+	r := big.NewRat(d, m.l.Limit().Window.Length.Microseconds())
+	return r.Mul(r, big.NewRat(m.l.Limit().Quota, 1))
 }
 
 func (m *meter) levelAt(now window.Instant) *big.Rat {
@@ -48,7 +48,7 @@ func (m *meter) wait(level *big.Rat, most int64) time.Duration {
 	if over.Sign() <= 0 {
 		return 0
 	}
-	over.Mul(over, big.NewRat(m.l.Window.Length.Microseconds(), m.l.Quota))
+	over.Mul(over, big.NewRat(m.l.Limit().Window.Length.Microseconds(), m.l.Limit().Quota))
 	return time.Duration(ceil(over)) * time.Microsecond
 }
 
@@ -61,7 +61,7 @@ func ceil(r *big.Rat) int64 {
 }
 
 func (m *meter) answer(c call) window.Result {
-	burst := m.l.Window.Burst
+	burst := m.l.Limit().Window.Burst
 	n := c.hits.N
 	level := m.levelAt(c.now)
 	r := window.Result{Allowed: true, Quota: burst, Before: min(burst, ceil(level))}
@@ -97,10 +97,7 @@ func TestBucketIsExact(t *testing.T) {
 				t.Run(fmt.Sprintf("quota=%d/burst=%d/%v", quota, burst, length), func(t *testing.T) {
 					t.Parallel()
 					rnd := rand.New(rand.NewPCG(uint64(quota), uint64(burst)))
-					l := window.Limit{Quota: quota, Window: window.Bucket(length, burst)}
-					if err := l.Validate(); err != nil {
-						t.Fatal(err)
-					}
+					l := window.MustCompile(window.Limit{Quota: quota, Window: window.Bucket(length, burst)})
 					twin := newMeter(l)
 					interval := max(2*time.Microsecond, length/time.Duration(quota))
 					tr := traffic{shape: "edges", verbs: anyVerb, length: interval, most: burst + 1}
@@ -108,7 +105,7 @@ func TestBucketIsExact(t *testing.T) {
 					for i, c := range tr.calls(rnd, 300) {
 						want := twin.answer(c)
 						var got window.Result
-						if s, got = c.do(&l, s); got != want {
+						if s, got = c.do(l, s); got != want {
 							t.Fatalf("call %d, %s of %d at %d:\ngot  %+v\nwant %+v", i, c.verb, c.hits.N, c.now, got, want)
 						}
 					}
@@ -124,7 +121,7 @@ func TestBucketIsExact(t *testing.T) {
 func TestBucketGreedyDay(t *testing.T) {
 	t.Parallel()
 	for _, burst := range []int64{1, 2, 3, 7, 1000} {
-		l := window.Limit{Quota: 7, Window: window.Bucket(10*time.Second, burst)}
+		l := window.MustCompile(window.Limit{Quota: 7, Window: window.Bucket(10*time.Second, burst)})
 		start := window.At(time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC))
 		end := start.Add(24 * time.Hour)
 		var s window.State
@@ -155,7 +152,7 @@ func TestBucketSpans(t *testing.T) {
 	for _, quota := range []int64{1, 3, 7, 13} {
 		for _, shape := range shapes {
 			rnd := rand.New(rand.NewPCG(7, uint64(quota)))
-			l := window.Limit{Quota: quota, Window: window.Bucket(10*time.Second, 5)}
+			l := window.MustCompile(window.Limit{Quota: quota, Window: window.Bucket(10*time.Second, 5)})
 			tr := traffic{shape: shape, verbs: []verb{take}, length: 10 * time.Second / time.Duration(quota), most: 2, back: true}
 			var s window.State
 			var at []window.Instant
@@ -163,7 +160,7 @@ func TestBucketSpans(t *testing.T) {
 			for _, c := range tr.calls(rnd, 2000) {
 				var r window.Result
 				latest = max(latest, c.now)
-				if s, r = c.do(&l, s); r.Allowed {
+				if s, r = c.do(l, s); r.Allowed {
 					for range c.hits.N {
 						at = append(at, latest)
 					}
@@ -177,14 +174,14 @@ func TestBucketSpans(t *testing.T) {
 // withinRate looks at every span between two admitted hits: hits j to i are at
 // most burst + ⌊t·quota/W⌋ when, counted in hits·W so that nothing is rounded,
 // (i+1-j)·W - t·quota ≤ burst·W; one pass carries the worst j along.
-func withinRate(t *testing.T, l window.Limit, at []window.Instant) {
+func withinRate(t *testing.T, l *window.Compiled, at []window.Instant) {
 	t.Helper()
-	w, worst := l.Window.Length.Microseconds(), int64(-1<<62)
+	w, worst := l.Limit().Window.Length.Microseconds(), int64(-1<<62)
 	for i, now := range at {
 		since := int64(now - at[0])
-		worst = max(worst, since*l.Quota-int64(i)*w)
-		if over := int64(i+1)*w - since*l.Quota + worst; over > l.Window.Burst*w {
-			t.Fatalf("hit %d at %v: got more than %d + t·%d/%v hits in the span before it", i, now.Time(), l.Window.Burst, l.Quota, l.Window.Length)
+		worst = max(worst, since*l.Limit().Quota-int64(i)*w)
+		if over := int64(i+1)*w - since*l.Limit().Quota + worst; over > l.Limit().Window.Burst*w {
+			t.Fatalf("hit %d at %v: got more than %d + t·%d/%v hits in the span before it", i, now.Time(), l.Limit().Window.Burst, l.Limit().Quota, l.Limit().Window.Length)
 		}
 	}
 }
@@ -193,11 +190,11 @@ func withinRate(t *testing.T, l window.Limit, at []window.Instant) {
 func TestBucketBackwards(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(8, 0))
-	l := window.Limit{Quota: 7, Window: window.Bucket(10*time.Second, 5)}
+	l := window.MustCompile(window.Limit{Quota: 7, Window: window.Bucket(10*time.Second, 5)})
 	tr := traffic{shape: "steady", verbs: anyVerb, length: 5 * time.Second, most: 5}
 	var s window.State
 	for _, c := range tr.calls(rnd, 1000) {
-		s, _ = c.do(&l, s)
+		s, _ = c.do(l, s)
 		now := l.Check(s, c.now, window.Hits{})
 		before := l.Check(s, c.now-window.Instant(rnd.Int64N(20e6)), window.Hits{})
 		if before.Remaining > now.Remaining {

@@ -9,7 +9,7 @@ import "time"
 // Days are as long as the date on the wall stands (23, 24 or 25 hours where
 // summer time begins or ends), and one that has begun stays, although the clock
 // may go back over midnight; weeks, months and years are whole days.
-func (w *Window) PeriodBounds(now Instant) (start, end Instant) {
+func (w Window) PeriodBounds(now Instant) (start, end Instant) {
 	zone := w.Zone
 	if zone == nil {
 		zone = time.UTC
@@ -45,7 +45,7 @@ func (w *Window) PeriodBounds(now Instant) (start, end Instant) {
 }
 
 // PeriodEnd is the end of the period that now is in.
-func (w *Window) PeriodEnd(now Instant) Instant {
+func (w Window) PeriodEnd(now Instant) Instant {
 	_, end := w.PeriodBounds(now)
 	return end
 }

@@ -102,7 +102,7 @@ func wantPeriods(t *testing.T, w window.Window, at []window.Instant) {
 				t.Fatalf("%s at %v:\ngot  %v to %v\nwant %v to %v", w, now.Time().In(w.Zone),
 					gotFrom.Time().In(w.Zone), gotTo.Time().In(w.Zone), from.Time().In(w.Zone), to.Time().In(w.Zone))
 			}
-			l := window.Limit{Quota: 1, Window: w}
+			l := window.MustCompile(window.Limit{Quota: 1, Window: w})
 			if _, r := l.Take(nil, now, window.Hits{N: 1}); r.ResetAfter != to.Sub(now) {
 				t.Fatalf("%s at %v: got reset after %v, want %v", w, now.Time(), r.ResetAfter, to.Sub(now))
 			}
@@ -188,7 +188,7 @@ func TestCalendarIsExact(t *testing.T) {
 	for _, period := range []window.Period{window.Minute, window.Hour, window.Day, window.Week, window.Month} {
 		for _, quota := range []int64{0, 1, 10, 1000, window.Unlimited} {
 			w := window.Calendar(period, mustZone(t, "Europe/Berlin"))
-			l := window.Limit{Quota: quota, Window: w}
+			l := window.MustCompile(window.Limit{Quota: quota, Window: w})
 			for _, shape := range shapes {
 				rnd := rand.New(rand.NewPCG(uint64(period), uint64(quota)))
 				tr := traffic{shape: shape, verbs: anyVerb, length: 6 * time.Hour, most: max(1, quota+1)}

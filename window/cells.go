@@ -90,21 +90,21 @@ func weigh(n, share int64) int64 {
 	return n / 1024 * share
 }
 
-func (l *Limit) lookCells(s State, now Instant, n int64) (used int64, fits Instant) {
-	w := l.Window.micros()
+func (l *Compiled) lookCells(s State, now Instant, n int64) (used int64, fits Instant) {
+	w := l.limit.Window.micros()
 	c := readCells(s)
 	c.expire(now, w)
-	if l.Quota == Unlimited {
+	if l.limit.Quota == Unlimited {
 		return c.estimate(now, w), now
 	}
 	switch {
 	case n == 0:
 		return c.sum, now
-	case n > l.Quota:
+	case n > l.limit.Quota:
 		return c.sum, never
 	}
 	left, i := c.sum, -1
-	for left > l.Quota-n {
+	for left > l.limit.Quota-n {
 		i++
 		left -= int64(c.cells[i])
 	}
@@ -114,15 +114,15 @@ func (l *Limit) lookCells(s State, now Instant, n int64) (used int64, fits Insta
 	return c.sum, c.leaves(i, w)
 }
 
-func (l *Limit) addCells(s State, now Instant, n int64) State {
-	width := l.Window.cellWidth()
+func (l *Compiled) addCells(s State, now Instant, n int64) State {
+	width := l.limit.Window.cellWidth()
 	c := readCells(s)
 	if len(c.cells) > 0 && c.width != width {
 		s = c.recut(width)
 		c = readCells(s)
 	}
 	c.width = width
-	c.expire(now, l.Window.micros())
+	c.expire(now, l.limit.Window.micros())
 	index := floorDiv(int64(now), width)
 	n = min(n, MaxHits-c.sum)
 	kept, size := len(c.cells), cellsHeader+1
@@ -142,9 +142,9 @@ func (l *Limit) addCells(s State, now Instant, n int64) State {
 	return out
 }
 
-func (l *Limit) subCells(s State, now Instant, n int64) State {
+func (l *Compiled) subCells(s State, now Instant, n int64) State {
 	c := readCells(s)
-	c.expire(now, l.Window.micros())
+	c.expire(now, l.limit.Window.micros())
 	if n >= c.sum {
 		return s[:0]
 	}
@@ -160,11 +160,11 @@ func (l *Limit) subCells(s State, now Instant, n int64) State {
 	return out
 }
 
-func (l *Limit) expiresCells(s State) Instant {
+func (l *Compiled) expiresCells(s State) Instant {
 	c := readCells(s)
 	for i := len(c.cells) - 1; i >= 0; i-- {
 		if c.cells[i] > 0 {
-			return c.leaves(i, l.Window.micros())
+			return c.leaves(i, l.limit.Window.micros())
 		}
 	}
 	return 0
@@ -188,9 +188,9 @@ func (c *cellRow) recut(width int64) State {
 	return s
 }
 
-func (l *Limit) roomCells(s State) int {
+func (l *Compiled) roomCells(s State) int {
 	if len(s) == 0 {
 		return cellsHeader + 1
 	}
-	return l.MaxWords()
+	return l.maxWords()
 }

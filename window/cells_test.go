@@ -88,7 +88,7 @@ func TestCellsLimit(t *testing.T) {
 					t.Parallel()
 					rnd := rand.New(rand.NewPCG(uint64(n), uint64(quota)))
 					for _, length := range []time.Duration{61 * time.Microsecond, time.Second, time.Hour} {
-						l := window.Limit{Quota: quota, Window: window.Cells(length, int(n))}
+						l := window.MustCompile(window.Limit{Quota: quota, Window: window.Cells(length, int(n))})
 						tr := traffic{shape: shape, verbs: anyVerb, length: length, most: quota + 1, back: true}
 						agree(t, l, newSlots(length, n), tr.calls(rnd, 1000))
 					}
@@ -106,7 +106,7 @@ func TestCellsBound(t *testing.T) {
 		for _, shape := range shapes {
 			rnd := rand.New(rand.NewPCG(uint64(n), 9))
 			length := time.Minute
-			l := window.Limit{Quota: 50, Window: window.Cells(length, int(n))}
+			l := window.MustCompile(window.Limit{Quota: 50, Window: window.Cells(length, int(n))})
 			width := time.Duration((length.Microseconds()+n-1)/n) * time.Microsecond
 			inside, spare := &log{length: length}, &log{length: length + width}
 			var list admitted
@@ -114,7 +114,7 @@ func TestCellsBound(t *testing.T) {
 			tr := traffic{shape: shape, verbs: []verb{take}, length: length, most: 20}
 			for i, c := range tr.calls(rnd, 3000) {
 				var r window.Result
-				s, r = c.do(&l, s)
+				s, r = c.do(l, s)
 				if least, most := inside.used(c.now), spare.used(c.now); r.Before < least || r.Before > most {
 					t.Fatalf("%d cells, call %d: got %d used before, want %d to %d", n, i, r.Before, least, most)
 				}
@@ -124,8 +124,8 @@ func TestCellsBound(t *testing.T) {
 					list = append(list, logged{c.now, c.hits.N})
 				}
 			}
-			if got := list.most(length); got > l.Quota {
-				t.Errorf("%d cells: got %d hits admitted in a window, want at most %d", n, got, l.Quota)
+			if got := list.most(length); got > l.Limit().Quota {
+				t.Errorf("%d cells: got %d hits admitted in a window, want at most %d", n, got, l.Limit().Quota)
 			}
 		}
 	}
@@ -139,13 +139,13 @@ func TestCellsEstimate(t *testing.T) {
 		for _, shape := range shapes {
 			rnd := rand.New(rand.NewPCG(uint64(n), 10))
 			length := time.Minute
-			l := window.Limit{Quota: window.Unlimited, Window: window.Cells(length, int(n))}
+			l := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(length, int(n))})
 			twin := newSlots(length, n)
 			var s window.State
 			tr := traffic{shape: shape, verbs: []verb{take, record}, length: length, most: 5000}
 			for i, c := range tr.calls(rnd, 2000) {
 				var r window.Result
-				s, r = c.do(&l, s)
+				s, r = c.do(l, s)
 				twin.add(c.now, c.hits.N)
 				if want, spare := twin.weighed(c.now, length); r.Used > want || r.Used < want-spare {
 					t.Fatalf("%d cells, call %d: got %d used, want %d to %d", n, i, r.Used, want-spare, want)
@@ -154,7 +154,8 @@ func TestCellsEstimate(t *testing.T) {
 					t.Fatalf("%d cells, call %d: got %+v, want unlimited", n, i, r)
 				}
 				within := time.Duration(1+rnd.Int64N(length.Microseconds())) * time.Microsecond
-				got := l.Count(s, c.now, within)
+				reading := l.Read(s, c.now)
+				got := reading.Count(within)
 				if want, spare := twin.weighed(c.now, within); got > want || got < want-spare {
 					t.Fatalf("%d cells, call %d: got %d in the last %v, want %d to %d", n, i, got, within, want-spare, want)
 				}
@@ -186,15 +187,15 @@ func (c *slots) weighed(now window.Instant, d time.Duration) (want, spare int64)
 func TestCellsHistory(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(11, 0))
-	l := window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Minute, 6)}
+	l := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Minute, 6)})
 	twin := newSlots(time.Minute, 6)
 	var s window.State
 	tr := traffic{shape: "bursts", verbs: []verb{record}, length: time.Minute, most: 100}
 	for i, c := range tr.calls(rnd, 500) {
-		s, _ = c.do(&l, s)
+		s, _ = c.do(l, s)
 		twin.add(c.now, c.hits.N)
 		sum, before := int64(0), window.Instant(0)
-		for _, cell := range l.History(s, c.now) {
+		for _, cell := range l.Read(s, c.now).History {
 			if cell.Start <= before && before != 0 {
 				t.Fatalf("call %d: got a cell at %d after one at %d, want oldest first", i, cell.Start, before)
 			}

@@ -29,8 +29,9 @@ func TestNoAllocation(t *testing.T) { // not parallel: it counts the process's a
 	for _, k := range kinds {
 		for _, measure := range []window.Measure{window.Count, window.Sum} {
 			for _, quota := range []int64{5, 100, 12_345} {
-				l := k.limit(quota)
-				l.Measure = measure
+				limit := k.limit(quota)
+				limit.Measure = measure
+				l := window.MustCompile(limit)
 				now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 				s := make(window.State, 0, l.MaxWords())
 				i := 0
@@ -62,7 +63,7 @@ func TestNoAllocation(t *testing.T) { // not parallel: it counts the process's a
 func TestRoomIsEnough(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
-		l := k.limit(1000)
+		l := window.MustCompile(k.limit(1000))
 		now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 		var s window.State
 		for i := range 3000 {
@@ -95,14 +96,15 @@ func TestStateWords(t *testing.T) {
 		{window.Limit{Quota: 1_000_000, Window: window.Bucket(time.Hour, 0)}, 1, 3},
 		{window.Limit{Quota: 10_000, Measure: window.Distinct, Window: window.Sliding(time.Hour)}, 6, 20_002},
 	} {
+		l := window.MustCompile(tc.limit)
 		var s window.State
 		for i := range 3 {
-			s, _ = tc.limit.Take(s, window.Instant(1e9+i*60e6), window.Hits{N: 1, Member: uint64(i)})
+			s, _ = l.Take(s, window.Instant(1e9+i*60e6), window.Hits{N: 1, Member: uint64(i)})
 		}
 		if len(s) > tc.few {
 			t.Errorf("%s of %v: got %d words after three hits, want at most %d", tc.limit.Window, tc.limit.Measure, len(s), tc.few)
 		}
-		if got := tc.limit.MaxWords(); got > tc.most {
+		if got := l.MaxWords(); got > tc.most {
 			t.Errorf("%s of %v: got at most %d words, want %d", tc.limit.Window, tc.limit.Measure, got, tc.most)
 		}
 	}
@@ -114,7 +116,7 @@ func BenchmarkTake(b *testing.B) {
 	for _, k := range kinds {
 		for _, quota := range []int64{5, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/quota=%d", k.name, quota), func(b *testing.B) {
-				l := k.limit(quota)
+				l := window.MustCompile(k.limit(quota))
 				s := make(window.State, 0, l.MaxWords())
 				now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 				step := window.Instant(50e6 / quota) // a little over the quota: most are admitted
@@ -127,7 +129,7 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 	b.Run("distinct/quota=100", func(b *testing.B) {
-		l := window.Limit{Quota: 100, Measure: window.Distinct, Window: window.Sliding(time.Minute)}
+		l := window.MustCompile(window.Limit{Quota: 100, Measure: window.Distinct, Window: window.Sliding(time.Minute)})
 		s := make(window.State, 0, l.MaxWords())
 		now, i := window.Instant(1e12), uint64(0)
 		b.ReportAllocs()
@@ -143,7 +145,7 @@ func BenchmarkTake(b *testing.B) {
 func BenchmarkDenied(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name+"/quota=100", func(b *testing.B) {
-			l := k.limit(100)
+			l := window.MustCompile(k.limit(100))
 			now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 			s, _ := l.Record(make(window.State, 0, l.MaxWords()), now, window.Hits{N: 110})
 			b.ReportAllocs()

@@ -14,7 +14,7 @@ import (
 // often they were counted. All of them leave at the end of a period, or each
 // one when its newest use does.
 type guests struct {
-	l      window.Limit
+	l      *window.Compiled
 	inside map[uint64]*guest
 	to     window.Instant // the period's end; not for sliding windows
 }
@@ -24,12 +24,12 @@ type guest struct {
 	uses   int
 }
 
-func (g *guests) sliding() bool { return g.l.Window.Kind == window.KindSliding }
+func (g *guests) sliding() bool { return g.l.Limit().Window.Kind == window.KindSliding }
 
 // leaves is when the member's newest use has left.
 func (g *guests) leaves(m *guest) window.Instant {
 	if g.sliding() {
-		return m.newest.Add(g.l.Window.Length)
+		return m.newest.Add(g.l.Limit().Window.Length)
 	}
 	return g.to
 }
@@ -47,7 +47,7 @@ func (g *guests) last() (at window.Instant) {
 
 func (g *guests) answer(c call) window.Result {
 	g.forget(c.now)
-	r := window.Result{Allowed: true, Quota: g.l.Quota, Before: int64(len(g.inside))}
+	r := window.Result{Allowed: true, Quota: g.l.Limit().Quota, Before: int64(len(g.inside))}
 	m := g.inside[c.hits.Member]
 	switch {
 	case c.verb == refund && m != nil:
@@ -55,7 +55,7 @@ func (g *guests) answer(c call) window.Result {
 			delete(g.inside, c.hits.Member)
 		}
 	case c.verb == take || c.verb == check:
-		if m == nil && r.Before >= g.l.Quota {
+		if m == nil && r.Before >= g.l.Limit().Quota {
 			r.Allowed, r.RetryAfter = false, window.Never
 			for _, m := range g.inside {
 				if wait := g.leaves(m).Sub(c.now); r.RetryAfter == window.Never || wait < r.RetryAfter {
@@ -67,16 +67,16 @@ func (g *guests) answer(c call) window.Result {
 		}
 	}
 	r.Used = int64(len(g.inside))
-	r.Remaining = g.l.Quota - r.Used
+	r.Remaining = g.l.Limit().Quota - r.Used
 	r.ResetAfter = max(0, g.last().Sub(c.now))
 	return r
 }
 
 func (g *guests) enter(c call, m *guest) {
 	if len(g.inside) == 0 {
-		g.to = c.now.Add(g.l.Window.Length)
-		if g.l.Window.Kind == window.KindCalendar {
-			_, g.to = g.l.Window.PeriodBounds(c.now)
+		g.to = c.now.Add(g.l.Limit().Window.Length)
+		if g.l.Limit().Window.Kind == window.KindCalendar {
+			_, g.to = g.l.Limit().Window.PeriodBounds(c.now)
 		}
 	}
 	if m == nil {
@@ -99,7 +99,7 @@ func TestDistinctIsExact(t *testing.T) {
 				t.Run(fmt.Sprintf("%v/quota=%d/%s", w.Kind, quota, shape), func(t *testing.T) {
 					t.Parallel()
 					rnd := rand.New(rand.NewPCG(5, uint64(quota)))
-					l := window.Limit{Quota: quota, Measure: window.Distinct, Window: w}
+					l := window.MustCompile(window.Limit{Quota: quota, Measure: window.Distinct, Window: w})
 					twin := &guests{l: l, inside: map[uint64]*guest{}}
 					tr := traffic{shape: shape, verbs: mostlyTakes, length: time.Minute, most: 3}
 					var s window.State
@@ -107,7 +107,7 @@ func TestDistinctIsExact(t *testing.T) {
 						c.hits.Member = uint64(rnd.Int64N(quota + 3))
 						want := twin.answer(c)
 						var got window.Result
-						if s, got = c.do(&l, s); got != want {
+						if s, got = c.do(l, s); got != want {
 							t.Fatalf("call %d, %s of member %d at %d:\ngot  %+v\nwant %+v", i, c.verb, c.hits.Member, c.now, got, want)
 						}
 					}
@@ -120,7 +120,7 @@ func TestDistinctIsExact(t *testing.T) {
 // Ten thousand members are counted one by one.
 func TestDistinctMany(t *testing.T) {
 	t.Parallel()
-	l := window.Limit{Quota: window.MaxMembers, Measure: window.Distinct, Window: window.Sliding(time.Hour)}
+	l := window.MustCompile(window.Limit{Quota: window.MaxMembers, Measure: window.Distinct, Window: window.Sliding(time.Hour)})
 	var s window.State
 	var r window.Result
 	for i := range window.MaxMembers {

@@ -11,7 +11,7 @@ import (
 var noon = window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 
 func ExampleSliding() {
-	l := window.Limit{Quota: 5, Window: window.Sliding(time.Hour)} // five posts an hour
+	l := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}) // five posts an hour
 	s, _ := l.Take(nil, noon, window.Hits{N: 5})
 	_, r := l.Take(s, noon.Add(20*time.Minute), window.Hits{N: 1})
 	fmt.Println(r.Allowed, r.RetryAfter)
@@ -19,12 +19,13 @@ func ExampleSliding() {
 }
 
 func ExampleCells() {
-	views := window.Limit{Quota: window.Unlimited, Window: window.Cells(24*time.Hour, 1440)} // a counter
+	views := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(24*time.Hour, 1440)}) // a counter
 	s, _ := views.Record(nil, noon, window.Hits{N: 3})
 	s, _ = views.Record(s, noon.Add(time.Minute), window.Hits{N: 4})
 	now := noon.Add(2*time.Minute - time.Microsecond) // the last instant of a cell
-	fmt.Println(views.Count(s, now, time.Minute), views.Count(s, now, time.Hour))
-	for _, cell := range views.History(s, now) {
+	reading := views.Read(s, now)
+	fmt.Println(reading.Count(time.Minute), reading.Count(time.Hour))
+	for _, cell := range reading.History {
 		fmt.Println(cell.Start.Time().Format(time.TimeOnly), cell.Hits)
 	}
 	// Output:
@@ -34,7 +35,7 @@ func ExampleCells() {
 }
 
 func ExampleFixed() {
-	l := window.Limit{Quota: 3, Window: window.Fixed(time.Minute)} // starts with the first hit
+	l := window.MustCompile(window.Limit{Quota: 3, Window: window.Fixed(time.Minute)}) // starts with the first hit
 	s, _ := l.Take(nil, noon, window.Hits{N: 3})
 	_, r := l.Take(s, noon.Add(59*time.Second), window.Hits{N: 1})
 	fmt.Println(r.Allowed, r.RetryAfter)
@@ -51,14 +52,14 @@ func ExampleCalendar() {
 		fmt.Println(err)
 		return
 	}
-	l := window.Limit{Quota: 10, Window: window.Calendar(window.Day, shanghai)}
+	l := window.MustCompile(window.Limit{Quota: 10, Window: window.Calendar(window.Day, shanghai)})
 	_, r := l.Take(nil, noon, window.Hits{N: 1}) // 20:00 in Shanghai
 	fmt.Println(r.Remaining, r.ResetAfter)
 	// Output: 9 4h0m0s
 }
 
 func ExampleBucket() {
-	l := window.Limit{Quota: 60, Window: window.Bucket(time.Minute, 5)} // one a second, five at once
+	l := window.MustCompile(window.Limit{Quota: 60, Window: window.Bucket(time.Minute, 5)}) // one a second, five at once
 	s, r := l.Take(nil, noon, window.Hits{N: 5})
 	fmt.Println(r.Allowed, r.Remaining)
 	_, r = l.Take(s, noon, window.Hits{N: 2})
@@ -68,8 +69,8 @@ func ExampleBucket() {
 	// false 2s
 }
 
-func ExampleLimit_Check() {
-	l := window.Limit{Quota: 2, Window: window.Sliding(time.Minute)}
+func ExampleCompiled_Check() {
+	l := window.MustCompile(window.Limit{Quota: 2, Window: window.Sliding(time.Minute)})
 	s, _ := l.Take(nil, noon, window.Hits{N: 1})
 	fmt.Println(l.Check(s, noon, window.Hits{N: 1}).Allowed, l.Check(s, noon, window.Hits{N: 2}).Allowed)
 	fmt.Println(l.Check(s, noon, window.Hits{}).Used) // N = 0 only looks
@@ -78,8 +79,8 @@ func ExampleLimit_Check() {
 	// 1
 }
 
-func ExampleLimit_Take() {
-	l := window.Limit{Quota: 2, Window: window.Sliding(time.Minute)}
+func ExampleCompiled_Take() {
+	l := window.MustCompile(window.Limit{Quota: 2, Window: window.Sliding(time.Minute)})
 	var s window.State
 	for range 3 {
 		var r window.Result
@@ -92,8 +93,8 @@ func ExampleLimit_Take() {
 	// false 0
 }
 
-func ExampleLimit_Record() {
-	l := window.Limit{Quota: 2, Window: window.Fixed(time.Minute)}
+func ExampleCompiled_Record() {
+	l := window.MustCompile(window.Limit{Quota: 2, Window: window.Fixed(time.Minute)})
 	s, r := l.Record(nil, noon, window.Hits{N: 5}) // whatever the limit
 	fmt.Println(r.Used, r.Remaining)
 	fmt.Println(l.Check(s, noon, window.Hits{N: 1}).Allowed)
@@ -102,16 +103,16 @@ func ExampleLimit_Record() {
 	// false
 }
 
-func ExampleLimit_Refund() {
-	l := window.Limit{Quota: 2, Window: window.Sliding(time.Minute)}
+func ExampleCompiled_Refund() {
+	l := window.MustCompile(window.Limit{Quota: 2, Window: window.Sliding(time.Minute)})
 	s, _ := l.Take(nil, noon, window.Hits{N: 2})
 	_, r := l.Refund(s, noon, window.Hits{N: 1}) // the action failed after all
 	fmt.Println(r.Remaining)
 	// Output: 1
 }
 
-func ExampleLimit_Expires() {
-	l := window.Limit{Quota: 2, Window: window.Sliding(time.Minute)}
+func ExampleCompiled_Expires() {
+	l := window.MustCompile(window.Limit{Quota: 2, Window: window.Sliding(time.Minute)})
 	s, _ := l.Take(nil, noon, window.Hits{N: 1})
 	fmt.Println(l.Expires(s).Time().Format(time.TimeOnly)) // the state may be dropped then
 	// Output: 12:01:00
@@ -125,7 +126,7 @@ func ExampleLimit_Validate() {
 
 // Ten strangers a day: a member that is already inside is free.
 func ExampleHits_member() {
-	l := window.Limit{Quota: 2, Measure: window.Distinct, Window: window.Calendar(window.Day, time.UTC)}
+	l := window.MustCompile(window.Limit{Quota: 2, Measure: window.Distinct, Window: window.Calendar(window.Day, time.UTC)})
 	var s window.State
 	for _, peer := range []string{"ann", "bob", "ann", "cid"} {
 		var r window.Result
@@ -141,11 +142,11 @@ func ExampleHits_member() {
 
 // After thirty questions a day one every two seconds.
 func ExampleAfter() {
-	l := window.Limit{
+	l := window.MustCompile(window.Limit{
 		Quota:  1,
 		Window: window.Sliding(2 * time.Second),
 		After:  window.After{Count: 30, Window: window.Calendar(window.Day, time.UTC)},
-	}
+	})
 	s, _ := l.Take(nil, noon, window.Hits{N: 29})
 	s, r := l.Take(s, noon, window.Hits{N: 1}) // the limit's first
 	fmt.Println(r.Allowed)

@@ -66,7 +66,7 @@ func TestFixedIsExact(t *testing.T) {
 				t.Parallel()
 				rnd := rand.New(rand.NewPCG(1, uint64(quota)))
 				for _, length := range []time.Duration{time.Microsecond, time.Second, time.Hour} {
-					l := window.Limit{Quota: quota, Window: window.Fixed(length)}
+					l := window.MustCompile(window.Limit{Quota: quota, Window: window.Fixed(length)})
 					tr := traffic{shape: shape, verbs: anyVerb, length: length, most: max(1, quota+1), back: true}
 					agree(t, l, fixed(length), tr.calls(rnd, 1500))
 				}
@@ -88,7 +88,7 @@ func TestKoalaDemonstration(t *testing.T) {
 		{window.Fixed(length), 5},
 		{window.Sliding(length), 3},
 	} {
-		l := window.Limit{Quota: 3, Window: tc.window}
+		l := window.MustCompile(window.Limit{Quota: 3, Window: tc.window})
 		var s window.State
 		var list admitted
 		for start := window.Instant(0); start < window.Instant(60e6); start = start.Add(2 * length) {

@@ -2,6 +2,23 @@ package window
 
 import "time"
 
+// Reading is what a store holds for one key under one limit at an instant.
+type Reading struct {
+	// Result is the answer to a check of no hits.
+	Result
+
+	// At is the instant of the reading. It is never before the latest instant
+	// that the state remembers.
+	At Instant
+
+	// History is the hits by cell, oldest first, up to the cell that At is in.
+	// A fixed or calendar window has one cell, its current period. History is
+	// empty for kinds without cells and for limits with a condition.
+	History []Cell
+
+	length int64 // of a cells window in µs; 0: Count cannot estimate
+}
+
 // Cell is a stretch of time and the hits in it.
 type Cell struct {
 	Start  Instant
@@ -9,38 +26,42 @@ type Cell struct {
 	Hits   int64
 }
 
-// Count is the number of hits in the last d, at most the window's length. A
-// cells window estimates it, the oldest cell weighed by its overlap; the others
-// know the whole window only and give that.
-func (l *Limit) Count(s State, now Instant, d time.Duration) int64 {
-	now = l.clock(s, now)
-	if l.Window.Kind != KindCells || l.After.Count > 0 {
-		used, _ := l.look(s, now, Hits{})
-		return used
+// Read returns what s holds at now. It allocates the history.
+func (l *Compiled) Read(s State, now Instant) Reading {
+	r := Reading{Result: l.Check(s, now, Hits{}), At: l.clock(s, now)}
+	switch {
+	case l.limit.After.Count > 0:
+	case l.limit.Window.Kind == KindCells:
+		r.History, r.length = l.historyCells(s, r.At), l.limit.Window.micros()
+	case l.limit.Window.Kind == KindFixed || l.limit.Window.Kind == KindCalendar:
+		r.History = l.historyPeriod(s, r.Used)
 	}
-	w := l.Window.micros()
-	c := readCells(s)
-	c.expire(now, w)
-	return c.estimate(now, min(int64(d/time.Microsecond), w))
+	return r
 }
 
-// History is the hits by cell, oldest first, up to the cell that now is in. A
-// fixed or calendar window gives its one period; the others, which keep no
-// cells, give nothing.
-func (l *Limit) History(s State, now Instant) []Cell {
-	now = l.clock(s, now)
-	switch l.Window.Kind {
-	case KindCells:
-		return l.historyCells(s, now)
-	case KindFixed, KindCalendar:
-		return l.historyPeriod(s, now)
+// Count returns the number of hits in the last d, at most the window's length.
+// For a cells window it is an estimate: the oldest cell is weighed by its
+// overlap. For the other kinds Count returns Used, the hits of the whole window.
+func (r *Reading) Count(d time.Duration) int64 {
+	if r.length == 0 {
+		return r.Used
 	}
-	return nil
+	if len(r.History) == 0 {
+		return 0
+	}
+	c := cellRow{width: int64(r.History[0].Length / time.Microsecond)}
+	c.first = int64(r.History[0].Start) / c.width
+	c.cells = make([]uint64, len(r.History))
+	for i, cell := range r.History {
+		c.cells[i] = uint64(cell.Hits)
+		c.sum += cell.Hits
+	}
+	return c.estimate(r.At, min(int64(d/time.Microsecond), r.length))
 }
 
-func (l *Limit) historyCells(s State, now Instant) []Cell {
+func (l *Compiled) historyCells(s State, now Instant) []Cell {
 	c := readCells(s)
-	c.expire(now, l.Window.micros())
+	c.expire(now, l.limit.Window.micros())
 	if len(c.cells) == 0 {
 		return nil
 	}
@@ -56,15 +77,14 @@ func (l *Limit) historyCells(s State, now Instant) []Cell {
 	return cells
 }
 
-func (l *Limit) historyPeriod(s State, now Instant) []Cell {
-	used, _ := l.look(s, now, Hits{})
-	if used == 0 || l.After.Count > 0 {
+func (l *Compiled) historyPeriod(s State, used int64) []Cell {
+	if used == 0 {
 		return nil
 	}
 	end := l.periodEnd(s)
-	start := end - Instant(l.Window.micros())
-	if l.Window.Kind == KindCalendar {
-		start, _ = l.Window.PeriodBounds(end - 1)
+	start := end - Instant(l.limit.Window.micros())
+	if l.limit.Window.Kind == KindCalendar {
+		start, _ = l.limit.Window.PeriodBounds(end - 1)
 	}
 	return []Cell{{Start: start, Length: end.Sub(start), Hits: used}}
 }

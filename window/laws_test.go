@@ -68,10 +68,11 @@ func TestLaws(t *testing.T) {
 func lawful(t *testing.T, data []byte) (window.Limit, bool) {
 	g := &source{data}
 	l := g.limit()
-	if l.Validate() != nil {
+	compiled, err := window.Compile(l)
+	if err != nil {
 		return l, false
 	}
-	k := &keeper{t: t, l: l}
+	k := &keeper{t: t, Compiled: compiled, l: l}
 	now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 	if g.below(8) == 0 {
 		now = 0
@@ -88,7 +89,8 @@ func lawful(t *testing.T, data []byte) (window.Limit, bool) {
 // keeper holds one key's calls to the laws.
 type keeper struct {
 	t *testing.T
-	l window.Limit
+	*window.Compiled
+	l window.Limit // what it was compiled from
 	s window.State
 	c call // the one that is looked at
 
@@ -107,23 +109,23 @@ func (k *keeper) want(law bool, what string, args ...any) {
 
 // call makes c and checks every law around it.
 func (k *keeper) call(c call) window.Result {
-	l, before := &k.l, slices.Clone(k.s)
+	before := slices.Clone(k.s)
 	k.c = c
 	look := k.look(c.now)
 	k.past = len(k.s) > 0 && (k.past || k.l.Window.Kind == window.KindBucket && c.now < k.latest)
 	k.latest = max(k.latest, c.now)
-	asked := l.Check(k.s, c.now, c.hits)
+	asked := k.Check(k.s, c.now, c.hits)
 	k.bounds(asked)
 	k.want(slices.Equal(k.s, before), "check changed the state from %v", before)
 	k.backwards(look)
 
-	room := l.Room(k.s, c.hits)
-	k.want(room <= l.MaxWords() || len(before) > l.MaxWords(), "got room %d, want at most MaxWords, %d", room, l.MaxWords())
+	room := k.Room(k.s, c.hits)
+	k.want(room <= k.MaxWords() || len(before) > k.MaxWords(), "got room %d, want at most MaxWords, %d", room, k.MaxWords())
 	reserved := append(make(window.State, 0, max(room, len(before))), before...)
-	s, r := c.do(l, reserved)
+	s, r := c.do(k.Compiled, reserved)
 	k.s = slices.Clone(s)
 	k.bounds(r)
-	k.want(len(s) <= l.MaxWords(), "got %d words, want at most MaxWords, %d", len(s), l.MaxWords())
+	k.want(len(s) <= k.MaxWords(), "got %d words, want at most MaxWords, %d", len(s), k.MaxWords())
 	if c.verb == take || c.verb == record {
 		k.want(len(s) <= room || len(s) <= len(before), "got %d words, want at most the room, %d", len(s), room)
 		k.want(len(s) == 0 || cap(s) == 0 || &s[:1][0] == &reserved[:1][0], "got a new array although there was room")
@@ -153,7 +155,7 @@ func (k *keeper) estimate() bool {
 	return k.l.Quota == window.Unlimited && k.l.Window.Kind == window.KindCells
 }
 
-func (k *keeper) look(now window.Instant) window.Result { return k.l.Check(k.s, now, window.Hits{}) }
+func (k *keeper) look(now window.Instant) window.Result { return k.Check(k.s, now, window.Hits{}) }
 
 // bounds are the laws of any single result.
 func (k *keeper) bounds(r window.Result) {
@@ -192,7 +194,7 @@ func (k *keeper) clock(s window.State, r window.Result, now window.Instant) wind
 	if r.ResetAfter == 0 {
 		return now
 	}
-	return k.l.Expires(s) - window.Instant(r.ResetAfter/time.Microsecond)
+	return k.Expires(s) - window.Instant(r.ResetAfter/time.Microsecond)
 }
 
 // denied: the same hits fit after exactly RetryAfter, and not a microsecond
@@ -202,7 +204,7 @@ func (k *keeper) denied(c call, s window.State, r window.Result) {
 	if r.RetryAfter == window.Never {
 		fits := l.Measure == window.Distinct && r.Quota > 0 || l.Measure != window.Distinct && c.hits.N <= r.Quota
 		k.want(!fits, "got never, want a wait: %+v", r)
-		later := l.Check(nil, c.now, c.hits)
+		later := k.Check(nil, c.now, c.hits)
 		k.want(l.After.Count > 0 || !later.Allowed, "got never, yet an unused key admits it")
 		return
 	}
@@ -212,7 +214,7 @@ func (k *keeper) denied(c call, s window.State, r window.Result) {
 	if at > latestInstant {
 		return
 	}
-	after, before := l.Check(s, at, c.hits), l.Check(s, at-1, c.hits)
+	after, before := k.Check(s, at, c.hits), k.Check(s, at-1, c.hits)
 	k.want(after.Allowed, "denied for %v, and after that long: %+v", r.RetryAfter, after)
 	k.want(!before.Allowed, "denied for %v, and yet allowed 1µs before: %+v", r.RetryAfter, before)
 }
@@ -260,7 +262,7 @@ func (k *keeper) refunded(c call, look, r window.Result) {
 
 // expires: from Expires on the state is as good as none, before that it is not.
 func (k *keeper) expires(r window.Result) {
-	l, at := &k.l, k.l.Expires(k.s)
+	l, at := &k.l, k.Expires(k.s)
 	if len(k.s) == 0 {
 		k.want(at == 0, "an empty state: got expiry %d, want 0", at)
 		return
@@ -269,7 +271,7 @@ func (k *keeper) expires(r window.Result) {
 		return
 	}
 	for _, h := range []window.Hits{{}, {N: 1, Member: k.c.hits.Member}, k.c.hits} {
-		got, want := l.Check(k.s, at, h), l.Check(nil, at, h)
+		got, want := k.Check(k.s, at, h), k.Check(nil, at, h)
 		k.want(got == want, "expired at %d: check of %+v got %+v, want that of an unused key, %+v", at, h, got, want)
 	}
 	if r.Used > 0 && !k.estimate() && l.After.Count == 0 {

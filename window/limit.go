@@ -137,3 +137,11 @@ type Limit struct {
 }
 
 func (w *Window) micros() int64 { return int64(w.Length / time.Microsecond) }
+
+// capacity is the most hits that fit at once.
+func (l *Limit) capacity() int64 {
+	if l.Window.Kind == KindBucket && l.Window.Burst > 0 && l.Quota != 0 {
+		return l.Window.Burst
+	}
+	return l.Quota
+}

@@ -11,7 +11,7 @@ import (
 // Counts stop at 2^53-1, whatever is added to them, and come back from there.
 func TestCountsStop(t *testing.T) {
 	t.Parallel()
-	for _, l := range []window.Limit{
+	for _, limit := range []window.Limit{
 		{Quota: window.MaxHits, Window: window.Sliding(time.Minute)},
 		{Quota: window.MaxHits, Window: window.Cells(time.Minute, 6)},
 		{Quota: window.Unlimited, Window: window.Cells(time.Minute, 6)},
@@ -19,23 +19,21 @@ func TestCountsStop(t *testing.T) {
 		{Quota: window.Unlimited, Window: window.Fixed(time.Minute)},
 		{Quota: window.Unlimited, Window: window.Calendar(window.Day, nil)},
 	} {
-		l.Measure = window.Sum
-		if err := l.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		limit.Measure = window.Sum
+		l := window.MustCompile(limit)
 		var s window.State
 		var r window.Result
 		for _, n := range []int64{1 << 52, 1 << 52, 1, window.MaxHits, math.MaxInt64} {
 			s, r = l.Record(s, noon, window.Hits{N: n})
 		}
 		if r.Used != window.MaxHits {
-			t.Errorf("%s, quota %d: got %d used, want %d", l.Window, l.Quota, r.Used, window.MaxHits)
+			t.Errorf("%s, quota %d: got %d used, want %d", limit.Window, limit.Quota, r.Used, window.MaxHits)
 		}
-		if r := l.Check(s, noon, window.Hits{N: 1}); l.Quota != window.Unlimited && r.Allowed {
-			t.Errorf("%s: one more: got %+v, want denied", l.Window, r)
+		if r := l.Check(s, noon, window.Hits{N: 1}); limit.Quota != window.Unlimited && r.Allowed {
+			t.Errorf("%s: one more: got %+v, want denied", limit.Window, r)
 		}
 		if _, r = l.Refund(s, noon, window.Hits{N: math.MaxInt64}); r.Used != 0 {
-			t.Errorf("%s, quota %d: got %d used after a refund of all, want 0", l.Window, l.Quota, r.Used)
+			t.Errorf("%s, quota %d: got %d used after a refund of all, want 0", limit.Window, limit.Quota, r.Used)
 		}
 	}
 }
@@ -44,7 +42,7 @@ func TestCountsStop(t *testing.T) {
 func TestInstantsOutOfRange(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
-		l := k.limit(5)
+		l := window.MustCompile(k.limit(5))
 		for _, tc := range []struct{ now, as window.Instant }{
 			{-1, 0},
 			{math.MinInt64, 0},
@@ -66,11 +64,11 @@ func TestInstantsOutOfRange(t *testing.T) {
 func TestNegativeHits(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
-		l := k.limit(5)
+		l := window.MustCompile(k.limit(5))
 		s, before := l.Take(nil, noon, window.Hits{N: 4})
 		for _, v := range []verb{take, check, record, refund} {
 			var r window.Result
-			if s, r = (call{v, noon, window.Hits{N: math.MinInt64}}).do(&l, s); !r.Allowed || r.Used != before.Used {
+			if s, r = (call{v, noon, window.Hits{N: math.MinInt64}}).do(l, s); !r.Allowed || r.Used != before.Used {
 				t.Errorf("%s, %s: got %+v, want %d used as before", k.name, v, r, before.Used)
 			}
 		}

@@ -6,16 +6,16 @@ package window
 // some 25 ns at a quota of 100; it is the same as look and add.
 
 // isLog says that s is such a log, and stays one when hits are taken.
-func (l *Limit) isLog(s State) bool {
-	return l.Window.Kind == KindSliding && l.Measure != Distinct && l.After.Count == 0 &&
-		uint64(l.Quota) <= uint64(l.Window.precision()) && (len(s) == 0 || s[0]&logMark == 0)
+func (l *Compiled) isLog(s State) bool {
+	return l.limit.Window.Kind == KindSliding && l.limit.Measure != Distinct && l.limit.After.Count == 0 &&
+		uint64(l.limit.Quota) <= uint64(l.limit.Window.precision()) && (len(s) == 0 || s[0]&logMark == 0)
 }
 
 // lookLog writes the answer for n hits at now, and says how many hits of s have
 // left. The instant is now as the log sees it.
-func (l *Limit) lookLog(r *Result, s State, now Instant, n int64) (out int, at Instant) {
+func (l *Compiled) lookLog(r *Result, s State, now Instant, n int64) (out int, at Instant) {
 	now = min(max(now, 0), lastInstant)
-	w := Instant(l.Window.micros())
+	w := Instant(l.limit.Window.micros())
 	if k := len(s); k > 0 {
 		newest := Instant(s[k-1])
 		now = max(now, newest)
@@ -23,12 +23,12 @@ func (l *Limit) lookLog(r *Result, s State, now Instant, n int64) (out int, at I
 		r.ResetAfter = max(newest+w-now, 0).length()
 	}
 	r.Used = int64(len(s) - out)
-	r.Before, r.Quota, r.Remaining = r.Used, l.Quota, max(0, l.Quota-r.Used)
+	r.Before, r.Quota, r.Remaining = r.Used, l.limit.Quota, max(0, l.limit.Quota-r.Used)
 	switch {
-	case n > l.Quota:
+	case n > l.limit.Quota:
 		r.RetryAfter = Never
-	case r.Used > l.Quota-n && n > 0: // so many hits have to leave first
-		r.RetryAfter = (Instant(s[out+int(r.Used+n-l.Quota)-1]) + w - now).length()
+	case r.Used > l.limit.Quota-n && n > 0: // so many hits have to leave first
+		r.RetryAfter = (Instant(s[out+int(r.Used+n-l.limit.Quota)-1]) + w - now).length()
 	default:
 		r.Allowed = true
 	}
@@ -36,14 +36,14 @@ func (l *Limit) lookLog(r *Result, s State, now Instant, n int64) (out int, at I
 }
 
 // takeLog is Take for a log.
-func (l *Limit) takeLog(r *Result, s State, now Instant, n int64) State {
+func (l *Compiled) takeLog(r *Result, s State, now Instant, n int64) State {
 	out, now := l.lookLog(r, s, now, n)
 	if !r.Allowed || n == 0 {
 		return s
 	}
 	r.Used += n
 	r.Remaining -= n
-	r.ResetAfter = l.Window.Length
+	r.ResetAfter = l.limit.Window.Length
 	return renew(s, out, int(n), now)
 }
 

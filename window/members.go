@@ -21,25 +21,25 @@ const (
 )
 
 // membersHeader is how many words stand before the members.
-func (l *Limit) membersHeader() int {
-	if l.Window.Kind == KindSliding {
+func (l *Compiled) membersHeader() int {
+	if l.limit.Window.Kind == KindSliding {
 		return 0
 	}
 	return 1
 }
 
 // insideMembers is the offset of the first member that is inside at now.
-func (l *Limit) insideMembers(s State, now Instant) int {
+func (l *Compiled) insideMembers(s State, now Instant) int {
 	if len(s) == 0 {
 		return 0
 	}
-	if l.Window.Kind != KindSliding {
+	if l.limit.Window.Kind != KindSliding {
 		if now >= l.periodEnd(s) {
 			return len(s)
 		}
 		return 1
 	}
-	edge := int64(now) - l.Window.micros()
+	edge := int64(now) - l.limit.Window.micros()
 	lo, hi := 0, len(s)/memberWords
 	for lo < hi {
 		if mid := int(uint(lo+hi) >> 1); memberDate(s, mid*memberWords) <= edge {
@@ -63,22 +63,22 @@ func findMember(s State, first int, member uint64) int {
 	return -1
 }
 
-func (l *Limit) lookMembers(s State, now Instant, h Hits) (used int64, fits Instant) {
+func (l *Compiled) lookMembers(s State, now Instant, h Hits) (used int64, fits Instant) {
 	first := l.insideMembers(s, now)
 	used = int64(len(s)-first) / memberWords
 	switch {
-	case h.N == 0 || used < l.Quota || findMember(s, first, h.Member) >= 0:
+	case h.N == 0 || used < l.limit.Quota || findMember(s, first, h.Member) >= 0:
 		return used, now
-	case l.Quota == 0:
+	case l.limit.Quota == 0:
 		return used, never
-	case l.Window.Kind != KindSliding:
+	case l.limit.Window.Kind != KindSliding:
 		return used, l.periodEnd(s)
 	}
-	last := first + int(used-l.Quota)*memberWords
-	return used, Instant(memberDate(s, last)) + Instant(l.Window.micros())
+	last := first + int(used-l.limit.Quota)*memberWords
+	return used, Instant(memberDate(s, last)) + Instant(l.limit.Window.micros())
 }
 
-func (l *Limit) addMember(s State, now Instant, member uint64) State {
+func (l *Compiled) addMember(s State, now Instant, member uint64) State {
 	h := l.membersHeader()
 	first := l.insideMembers(s, now)
 	if first >= len(s) {
@@ -92,7 +92,7 @@ func (l *Limit) addMember(s State, now Instant, member uint64) State {
 	if i := findMember(s, first, member); i >= 0 {
 		uses = min(s[i+1]>>usesShift+1, maxUses)
 		s = append(s[:i], s[i+memberWords:]...)
-	} else if over := (len(s)-first)/memberWords + 1 - int(l.Quota); over > 0 {
+	} else if over := (len(s)-first)/memberWords + 1 - int(l.limit.Quota); over > 0 {
 		first = min(first+over*memberWords, len(s))
 	}
 	if first > h {
@@ -101,7 +101,7 @@ func (l *Limit) addMember(s State, now Instant, member uint64) State {
 	return append(s, member, uint64(now)|uses<<usesShift)
 }
 
-func (l *Limit) subMember(s State, now Instant, member uint64) State {
+func (l *Compiled) subMember(s State, now Instant, member uint64) State {
 	first := l.insideMembers(s, now)
 	i := findMember(s, first, member)
 	if i < 0 {
@@ -120,9 +120,9 @@ func (l *Limit) subMember(s State, now Instant, member uint64) State {
 	return s
 }
 
-func (l *Limit) expiresMembers(s State) Instant {
-	if l.Window.Kind != KindSliding {
+func (l *Compiled) expiresMembers(s State) Instant {
+	if l.limit.Window.Kind != KindSliding {
 		return l.periodEnd(s)
 	}
-	return Instant(memberDate(s, len(s)-memberWords)) + Instant(l.Window.micros())
+	return Instant(memberDate(s, len(s)-memberWords)) + Instant(l.limit.Window.micros())
 }

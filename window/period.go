@@ -11,22 +11,22 @@ package window
 const periodWords = 2
 
 // periodEnd is when the period of s ends.
-func (l *Limit) periodEnd(s State) Instant {
-	if l.Window.Kind == KindFixed {
-		return Instant(s[0]) + Instant(l.Window.micros())
+func (l *Compiled) periodEnd(s State) Instant {
+	if l.limit.Window.Kind == KindFixed {
+		return Instant(s[0]) + Instant(l.limit.Window.micros())
 	}
 	return Instant(s[0])
 }
 
 // mark is the mark of a period whose first hit is at now.
-func (l *Limit) mark(now Instant) uint64 {
-	if l.Window.Kind == KindFixed {
+func (l *Compiled) mark(now Instant) uint64 {
+	if l.limit.Window.Kind == KindFixed {
 		return uint64(now)
 	}
-	return uint64(l.Window.PeriodEnd(now))
+	return uint64(l.limit.Window.PeriodEnd(now))
 }
 
-func (l *Limit) lookPeriod(s State, now Instant, n int64) (used int64, fits Instant) {
+func (l *Compiled) lookPeriod(s State, now Instant, n int64) (used int64, fits Instant) {
 	end := now
 	if len(s) > 0 {
 		if end = l.periodEnd(s); now < end {
@@ -34,17 +34,17 @@ func (l *Limit) lookPeriod(s State, now Instant, n int64) (used int64, fits Inst
 		}
 	}
 	switch {
-	case n == 0 || l.Quota == Unlimited:
+	case n == 0 || l.limit.Quota == Unlimited:
 		return used, now
-	case n > l.Quota:
+	case n > l.limit.Quota:
 		return used, never
-	case used > l.Quota-n:
+	case used > l.limit.Quota-n:
 		return used, end
 	}
 	return used, now
 }
 
-func (l *Limit) addPeriod(s State, now Instant, n int64) State {
+func (l *Compiled) addPeriod(s State, now Instant, n int64) State {
 	if len(s) == 0 || now >= l.periodEnd(s) {
 		return append(s[:0], l.mark(now), uint64(n))
 	}
@@ -52,7 +52,7 @@ func (l *Limit) addPeriod(s State, now Instant, n int64) State {
 	return s
 }
 
-func (l *Limit) subPeriod(s State, now Instant, n int64) State {
+func (l *Compiled) subPeriod(s State, now Instant, n int64) State {
 	if now >= l.periodEnd(s) || n >= int64(s[1]) {
 		return s[:0]
 	}

@@ -36,6 +36,7 @@ func TestStateSurvivesReload(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%v/%d-%d", tc.before.Window, tc.before.Quota, tc.after.Quota), func(t *testing.T) {
 			t.Parallel()
+			before, after := window.MustCompile(tc.before), window.MustCompile(tc.after)
 			for seed := range uint64(50) {
 				rnd := rand.New(rand.NewPCG(seed, 1))
 				now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
@@ -45,22 +46,22 @@ func TestStateSurvivesReload(t *testing.T) {
 					now += window.Instant(rnd.Int64N(3e6))
 					n := 1 + rnd.Int64N(tc.before.Quota/10+1)
 					var r window.Result
-					if s, r = tc.before.Take(s, now, window.Hits{N: n}); r.Allowed {
+					if s, r = before.Take(s, now, window.Hits{N: n}); r.Allowed {
 						exact.add(now, n)
 					}
 				}
 				for i := range 40 {
-					if got, want := tc.after.Check(s, now, window.Hits{}).Used, exact.used(now); got < min(want, tc.after.Quota) {
+					if got, want := after.Check(s, now, window.Hits{}).Used, exact.used(now); got < min(want, tc.after.Quota) {
 						t.Fatalf("seed %d, call %d after the reload: got %d used, want at least %d", seed, i, got, min(want, tc.after.Quota))
 					}
 					now += window.Instant(rnd.Int64N(3e6))
 					n := 1 + rnd.Int64N(tc.after.Quota/10+1)
 					var r window.Result
-					if s, r = tc.after.Take(s, now, window.Hits{N: n}); r.Allowed {
+					if s, r = after.Take(s, now, window.Hits{N: n}); r.Allowed {
 						exact.add(now, n)
 					}
 				}
-				if at := tc.after.Expires(s); len(s) > 0 && tc.after.Check(s, at, window.Hits{}).Used != 0 {
+				if at := after.Expires(s); len(s) > 0 && after.Check(s, at, window.Hits{}).Used != 0 {
 					t.Fatalf("seed %d: got used hits at the expiry, want none", seed)
 				}
 			}
@@ -83,7 +84,7 @@ func definition(w window.Window) twin {
 // or its quota changes.
 func TestBucketSurvivesReload(t *testing.T) {
 	t.Parallel()
-	before := window.Limit{Quota: 7, Window: window.Bucket(10*time.Second, 5)}
+	before := window.MustCompile(window.Limit{Quota: 7, Window: window.Bucket(10*time.Second, 5)})
 	s, r := before.Take(nil, 0, window.Hits{N: 5})
 	reset := r.ResetAfter
 	for _, after := range []window.Limit{
@@ -91,11 +92,12 @@ func TestBucketSurvivesReload(t *testing.T) {
 		{Quota: 7, Window: window.Bucket(10*time.Second, 50)},
 		{Quota: 13, Window: window.Bucket(10*time.Second, 5)},
 	} {
-		if got := after.Check(s, 0, window.Hits{}).ResetAfter; got < reset || got > reset+time.Microsecond {
+		compiled := window.MustCompile(after)
+		if got := compiled.Check(s, 0, window.Hits{}).ResetAfter; got < reset || got > reset+time.Microsecond {
 			t.Errorf("%s, quota %d: got reset after %v, want %v", after.Window, after.Quota, got, reset)
 		}
 		full := window.Hits{N: after.Window.Burst} // fits once nothing is booked
-		if got := after.Check(s, 0, full).RetryAfter; got != reset {
+		if got := compiled.Check(s, 0, full).RetryAfter; got != reset {
 			t.Errorf("%s, quota %d: got retry after %v, want %v", after.Window, after.Quota, got, reset)
 		}
 	}
@@ -138,30 +140,31 @@ func TestReloadAnything(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		g := &source{randomBytes(rnd, 2000)}
 		l := g.limit()
-		if l.Validate() != nil {
+		compiled, err := window.Compile(l)
+		if err != nil {
 			continue
 		}
 		var s window.State
 		now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 		for len(g.data) > 0 {
 			if next := changed(l, g); g.below(8) == 0 && next.Validate() == nil {
-				l = next
+				l, compiled = next, window.MustCompile(next)
 			}
 			c := g.call(&l, now, 0)
 			now = c.now
-			room := l.Room(s, c.hits)
+			room := compiled.Room(s, c.hits)
 			var r window.Result
-			s, r = c.do(&l, s)
+			s, r = c.do(compiled, s)
 			if r.Used < 0 || r.Before < 0 || r.Remaining > r.Quota || r.Allowed != (r.RetryAfter == 0) || room < 0 {
 				t.Fatalf("seed %d, %+v, %s of %d: got %+v", seed, l, c.verb, c.hits.N, r)
 			}
 			if l.Quota != window.Unlimited && r.Remaining < 0 {
 				t.Fatalf("seed %d, %+v, %s of %d: got %+v", seed, l, c.verb, c.hits.N, r)
 			}
-			if at := l.Expires(s); at < latestInstant && l.Check(s, at, window.Hits{}).Used != 0 {
+			if at := compiled.Expires(s); at < latestInstant && compiled.Check(s, at, window.Hits{}).Used != 0 {
 				t.Fatalf("seed %d, %+v: got used hits at the expiry, want none", seed, l)
 			}
-			if at := l.Expires(s).Add(-r.ResetAfter).Add(r.RetryAfter); r.RetryAfter > 0 && at < latestInstant && !l.Check(s, at, c.hits).Allowed {
+			if at := compiled.Expires(s).Add(-r.ResetAfter).Add(r.RetryAfter); r.RetryAfter > 0 && at < latestInstant && !compiled.Check(s, at, c.hits).Allowed {
 				t.Fatalf("seed %d, %+v, %s of %d: got %+v, and denied again after that long", seed, l, c.verb, c.hits.N, r)
 			}
 		}

@@ -36,8 +36,8 @@ func TestScripts(t *testing.T) {
 }
 
 func runScript(t *testing.T, d *datadriven.TestData) string {
-	l := scriptLimit(t, d)
-	if err := l.Validate(); err != nil {
+	l, err := window.Compile(scriptLimit(t, d))
+	if err != nil {
 		return err.Error() + "\n"
 	}
 	var out strings.Builder
@@ -51,14 +51,14 @@ func runScript(t *testing.T, d *datadriven.TestData) string {
 		words := strings.Fields(line)
 		now := scriptInstant(t, d, words[0])
 		var said string
-		s, said = scriptCall(t, d, &l, s, now, words[1:])
+		s, said = scriptCall(t, d, l, s, now, words[1:])
 		fmt.Fprintf(&out, "%-*s  %s\n", width, words[0], said)
 	}
 	return out.String()
 }
 
 // scriptCall makes the call that words ask for, a take unless they say else.
-func scriptCall(t *testing.T, d *datadriven.TestData, l *window.Limit, s window.State, now window.Instant, words []string) (window.State, string) {
+func scriptCall(t *testing.T, d *datadriven.TestData, l *window.Compiled, s window.State, now window.Instant, words []string) (window.State, string) {
 	verb := "take"
 	if len(words) > 0 {
 		switch words[0] {
@@ -67,21 +67,22 @@ func scriptCall(t *testing.T, d *datadriven.TestData, l *window.Limit, s window.
 		}
 	}
 	if verb == "count" {
+		reading := l.Read(s, now)
 		within, err := time.ParseDuration(words[0])
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		return s, fmt.Sprintf("%d in the last %s", l.Count(s, now, within), window.Length(within))
+		return s, fmt.Sprintf("%d in the last %s", reading.Count(within), window.Length(within))
 	}
 	if verb == "history" {
 		var cells []string
-		for _, c := range l.History(s, now) {
+		for _, c := range l.Read(s, now).History {
 			cells = append(cells, fmt.Sprintf("%d from %s for %s", c.Hits, window.Length(c.Start.Sub(0)), window.Length(c.Length)))
 		}
 		return s, strings.Join(cells, ", ")
 	}
 	h := window.Hits{N: 1}
-	if l.Measure == window.Distinct && len(words) > 0 {
+	if l.Distinct() && len(words) > 0 {
 		h.Member = member(words[0])
 	} else if len(words) > 0 {
 		n, err := strconv.ParseInt(words[0], 10, 64)

@@ -86,12 +86,12 @@ func (g *hitLog) write(s State, added int, now Instant) State {
 }
 
 // group is the number of hits in a group of l.
-func (l *Limit) group() int64 {
-	p := l.Window.precision()
-	if l.Quota <= p { // spares a division
+func (l *Compiled) group() int64 {
+	p := l.limit.Window.precision()
+	if l.limit.Quota <= p { // spares a division
 		return 1
 	}
-	return (l.Quota + p - 1) / p
+	return (l.limit.Quota + p - 1) / p
 }
 
 func (w *Window) precision() int64 {
@@ -101,8 +101,8 @@ func (w *Window) precision() int64 {
 	return DefaultPrecision
 }
 
-func (l *Limit) lookSliding(s State, now Instant, n int64) (used int64, fits Instant) {
-	w := l.Window.micros()
+func (l *Compiled) lookSliding(s State, now Instant, n int64) (used int64, fits Instant) {
+	w := l.limit.Window.micros()
 	g := readLog(s)
 	g.expire(now, w)
 	total := g.total()
@@ -110,22 +110,22 @@ func (l *Limit) lookSliding(s State, now Instant, n int64) (used int64, fits Ins
 	switch {
 	case n == 0:
 		return used, now
-	case n > l.Quota:
+	case n > l.limit.Quota:
 		return used, never
-	case total <= l.Quota-n:
+	case total <= l.limit.Quota-n:
 		return used, now
 	}
 	// The oldest groups that have to leave, the last of them perhaps not full.
-	leave := (total + n - l.Quota + g.group - 1) / g.group
+	leave := (total + n - l.limit.Quota + g.group - 1) / g.group
 	return used, Instant(g.dates[min(leave, int64(len(g.dates)))-1]) + Instant(w)
 }
 
-func (l *Limit) addSliding(s State, now Instant, n int64) State {
+func (l *Compiled) addSliding(s State, now Instant, n int64) State {
 	g := readLog(s)
-	g.expire(now, l.Window.micros())
+	g.expire(now, l.limit.Window.micros())
 	size := l.group()
 	if g.group != size {
-		g.regroup(size, l.Quota)
+		g.regroup(size, l.limit.Quota)
 	}
 	g.group = size
 	if k := len(g.dates); k > 0 && g.fill < size {
@@ -141,7 +141,7 @@ func (l *Limit) addSliding(s State, now Instant, n int64) State {
 	}
 	// Past the quota the oldest groups go, as long as what stays fills it.
 	groups := int64(len(g.dates)) + added
-	if over := (groups-1)*size + g.fill - l.Quota; over >= size {
+	if over := (groups-1)*size + g.fill - l.limit.Quota; over >= size {
 		drop := min(over/size, groups)
 		g.excess = addHits(g.excess, drop*size)
 		old := min(drop, int64(len(g.dates)))
@@ -151,9 +151,9 @@ func (l *Limit) addSliding(s State, now Instant, n int64) State {
 	return g.write(s, int(added), now)
 }
 
-func (l *Limit) subSliding(s State, now Instant, n int64) State {
+func (l *Compiled) subSliding(s State, now Instant, n int64) State {
 	g := readLog(s)
-	g.expire(now, l.Window.micros())
+	g.expire(now, l.limit.Window.micros())
 	eaten := min(n, g.excess)
 	g.excess -= eaten
 	n -= eaten
@@ -170,14 +170,14 @@ func (l *Limit) subSliding(s State, now Instant, n int64) State {
 	return g.write(s, 0, now)
 }
 
-func (l *Limit) roomSliding(s State, n int64) int {
-	size, most := l.group(), l.MaxWords()
+func (l *Compiled) roomSliding(s State, n int64) int {
+	size, most := l.group(), l.maxWords()
 	g := readLog(s)
 	if len(s) > 0 && g.group != size {
 		return most
 	}
 	room := int64(len(s))
-	if size > 1 && len(s) == 0 || g.header() == 0 && room+n > l.Quota {
+	if size > 1 && len(s) == 0 || g.header() == 0 && room+n > l.limit.Quota {
 		room += logHeader // for groups, or for hits past the quota
 	}
 	// What does not fit into the newest group opens others.

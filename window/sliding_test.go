@@ -79,7 +79,7 @@ func TestSlidingIsExact(t *testing.T) {
 					t.Parallel()
 					rnd := rand.New(rand.NewPCG(1, uint64(quota)))
 					for _, length := range []time.Duration{3 * time.Microsecond, time.Second, time.Hour} {
-						l := window.Limit{Quota: quota, Measure: measure, Window: window.Sliding(length)}
+						l := window.MustCompile(window.Limit{Quota: quota, Measure: measure, Window: window.Sliding(length)})
 						tr := traffic{shape: shape, verbs: mostlyTakes, length: length, most: quota + 1, back: true}
 						agree(t, l, &log{length: length}, tr.calls(rnd, 1500))
 					}
@@ -93,7 +93,7 @@ func TestSlidingIsExact(t *testing.T) {
 func TestSlidingPrecisionIsExact(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(2, 0))
-	l := window.Limit{Quota: 1000, Window: window.Window{Kind: window.KindSliding, Length: time.Minute, Precision: 1000}}
+	l := window.MustCompile(window.Limit{Quota: 1000, Window: window.Window{Kind: window.KindSliding, Length: time.Minute, Precision: 1000}})
 	tr := traffic{shape: "edges", verbs: mostlyTakes, length: time.Minute, most: 50, back: true}
 	agree(t, l, &log{length: time.Minute}, tr.calls(rnd, 3000))
 }
@@ -109,8 +109,8 @@ func TestSlidingGroups(t *testing.T) {
 					t.Parallel()
 					rnd := rand.New(rand.NewPCG(uint64(precision), uint64(quota)))
 					length := time.Minute
-					l := window.Limit{Quota: quota, Window: window.Sliding(length)}
-					l.Window.Precision = int(precision)
+					w := window.Window{Kind: window.KindSliding, Length: length, Precision: int(precision)}
+					l := window.MustCompile(window.Limit{Quota: quota, Window: w})
 					spare := (quota+precision-1)/precision - 1 // g-1
 					tr := traffic{shape: shape, verbs: mostlyTakes, length: length, most: quota/3 + 1}
 					withinGroup(t, l, spare, tr.calls(rnd, 2000))
@@ -122,15 +122,15 @@ func TestSlidingGroups(t *testing.T) {
 
 // withinGroup wants exact ≤ used ≤ exact+spare all along calls, whatever was
 // refunded, and never more than the quota in a window.
-func withinGroup(t *testing.T, l window.Limit, spare int64, calls []call) {
+func withinGroup(t *testing.T, l *window.Compiled, spare int64, calls []call) {
 	t.Helper()
 	var s window.State
-	exact := &log{length: l.Window.Length}
+	exact := &log{length: l.Limit().Window.Length}
 	all := &log{length: 1 << 50} // what was admitted and not given back
 	for i, c := range calls {
 		want := exact.used(c.now)
 		var r window.Result
-		s, r = c.do(&l, s)
+		s, r = c.do(l, s)
 		if r.Before < want || r.Before > want+spare {
 			t.Fatalf("call %d, %s of %d: got %d used before, want %d to %d", i, c.verb, c.hits.N, r.Before, want, want+spare)
 		}
@@ -147,8 +147,8 @@ func withinGroup(t *testing.T, l window.Limit, spare int64, calls []call) {
 			}
 		}
 	}
-	if got := admitted(all.hits).most(l.Window.Length); got > l.Quota {
-		t.Errorf("got %d hits admitted in a window, want at most %d", got, l.Quota)
+	if got := admitted(all.hits).most(l.Limit().Window.Length); got > l.Limit().Quota {
+		t.Errorf("got %d hits admitted in a window, want at most %d", got, l.Limit().Quota)
 	}
 }
 
@@ -158,13 +158,13 @@ func TestSlidingRecordPastQuota(t *testing.T) {
 	t.Parallel()
 	for _, quota := range []int64{1, 3, 100, 150, 1000} {
 		rnd := rand.New(rand.NewPCG(4, uint64(quota)))
-		l := window.Limit{Quota: quota, Window: window.Sliding(time.Minute)}
+		l := window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Minute)})
 		tr := traffic{shape: "bursts", verbs: []verb{take, record, record}, length: time.Minute, most: quota + 2}
 		var s window.State
 		exact := &log{length: time.Minute}
 		for i, c := range tr.calls(rnd, 2000) {
 			var r window.Result
-			s, r = c.do(&l, s)
+			s, r = c.do(l, s)
 			if c.verb == record || r.Allowed {
 				exact.add(c.now, c.hits.N)
 			}
@@ -173,7 +173,7 @@ func TestSlidingRecordPastQuota(t *testing.T) {
 			}
 		}
 	}
-	l := window.Limit{Quota: 10, Window: window.Sliding(time.Minute)}
+	l := window.MustCompile(window.Limit{Quota: 10, Window: window.Sliding(time.Minute)})
 	s, _ := l.Record(nil, 0, window.Hits{N: 14})
 	s, _ = l.Refund(s, 0, window.Hits{N: 3})
 	if r := l.Check(s, 0, window.Hits{N: 1}); r.Allowed {

@@ -38,7 +38,7 @@ type call struct {
 	hits window.Hits
 }
 
-func (c call) do(l *window.Limit, s window.State) (window.State, window.Result) {
+func (c call) do(l *window.Compiled, s window.State) (window.State, window.Result) {
 	switch c.verb {
 	case take:
 		return l.Take(s, c.now, c.hits)
@@ -152,18 +152,15 @@ func (tr traffic) calls(rnd *rand.Rand, n int) []call {
 var mostlyTakes = []verb{take, take, take, take, take, take, check, refund}
 
 // agree runs calls on l and on its twin and wants equal results.
-func agree(t *testing.T, l window.Limit, w twin, calls []call) {
+func agree(t *testing.T, l *window.Compiled, w twin, calls []call) {
 	t.Helper()
-	if err := l.Validate(); err != nil {
-		t.Fatal(err)
-	}
 	var s window.State
 	for i, c := range calls {
-		want := answer(w, l.Quota, c)
+		want := answer(w, l.Limit().Quota, c)
 		var got window.Result
-		if s, got = c.do(&l, s); got != want {
+		if s, got = c.do(l, s); got != want {
 			t.Fatalf("%v quota %d, call %d, %s of %d at %d:\ngot  %+v\nwant %+v",
-				l.Window.String(), l.Quota, i, c.verb, c.hits.N, c.now, got, want)
+				l.Limit().Window.String(), l.Limit().Quota, i, c.verb, c.hits.N, c.now, got, want)
 		}
 	}
 }

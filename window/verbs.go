@@ -8,7 +8,7 @@ package window
 //	expires  when is the state as good as none?
 
 // Check tells whether h would be admitted at now. It never changes s.
-func (l *Limit) Check(s State, now Instant, h Hits) (r Result) {
+func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 	if l.isLog(s) {
 		l.lookLog(&r, s, now, max(h.N, 0))
 		return r
@@ -21,7 +21,7 @@ func (l *Limit) Check(s State, now Instant, h Hits) (r Result) {
 
 // Take asks l to admit h at now for a key in state s, and counts them when it
 // does. A denied take leaves s as it is.
-func (l *Limit) Take(s State, now Instant, h Hits) (next State, r Result) {
+func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 	if l.isLog(s) {
 		next = l.takeLog(&r, s, now, max(h.N, 0))
 		return next, r
@@ -34,7 +34,7 @@ func (l *Limit) Take(s State, now Instant, h Hits) (next State, r Result) {
 	}
 	s = l.add(s, now, h)
 	used := before + h.N
-	if l.Measure == Distinct || l.After.Count > 0 || h.N > MaxHits || used > MaxHits {
+	if l.limit.Measure == Distinct || l.limit.After.Count > 0 || h.N > MaxHits || used > MaxHits {
 		used, _ = l.look(s, now, Hits{})
 	}
 	l.result(&r, s, now, before, used, now)
@@ -43,17 +43,17 @@ func (l *Limit) Take(s State, now Instant, h Hits) (next State, r Result) {
 
 // Record counts h at now, whatever the quota. What a window has no room to
 // remember past its quota is the oldest; Used then means "at least".
-func (l *Limit) Record(s State, now Instant, h Hits) (State, Result) {
+func (l *Compiled) Record(s State, now Instant, h Hits) (State, Result) {
 	return l.change(s, now, h, l.add)
 }
 
 // Refund gives h back: the newest hits that are still in the window, or one
 // use of the member. It never gives back more than there is.
-func (l *Limit) Refund(s State, now Instant, h Hits) (State, Result) {
+func (l *Compiled) Refund(s State, now Instant, h Hits) (State, Result) {
 	return l.change(s, now, h, l.sub)
 }
 
-func (l *Limit) change(s State, now Instant, h Hits, f func(State, Instant, Hits) State) (next State, r Result) {
+func (l *Compiled) change(s State, now Instant, h Hits, f func(State, Instant, Hits) State) (next State, r Result) {
 	now, h = l.clock(s, now), h.clean()
 	before, _ := l.look(s, now, Hits{})
 	if h.N == 0 {
@@ -74,19 +74,19 @@ const never Instant = -1 << 63
 // newest hit, a cells window the start of its newest cell, a fixed window its
 // start; a calendar window and a bucket remember none, and are merely never
 // more generous at an earlier instant.
-func (l *Limit) clock(s State, now Instant) Instant {
+func (l *Compiled) clock(s State, now Instant) Instant {
 	now = min(max(now, 0), lastInstant)
 	switch {
 	case len(s) == 0:
 		return now
-	case l.After.Count > 0:
-		base, inner := l.base(), l.inner()
+	case l.limit.After.Count > 0:
+		base, inner := l.base, l.inner
 		b, in := split(s)
 		return max(base.clock(b, now), inner.clock(in, now))
-	case l.Measure == Distinct:
+	case l.limit.Measure == Distinct:
 		return max(now, Instant(memberDate(s, len(s)-memberWords)))
 	}
-	switch l.Window.Kind {
+	switch l.limit.Window.Kind {
 	case KindSliding:
 		return max(now, Instant(s[len(s)-1]))
 	case KindCells:
@@ -110,7 +110,7 @@ func (h Hits) clean() Hits {
 // result fills in r, which is empty; the hits asked about fit from fits on. It
 // writes to where the caller returns r from: a copy of a Result costs several
 // nanoseconds.
-func (l *Limit) result(r *Result, s State, now Instant, before, used int64, fits Instant) {
+func (l *Compiled) result(r *Result, s State, now Instant, before, used int64, fits Instant) {
 	r.Quota, r.Used, r.Before, r.Remaining = l.Capacity(), used, before, Unlimited
 	if r.Quota != Unlimited {
 		r.Remaining = max(0, r.Quota-used)
@@ -128,25 +128,16 @@ func (l *Limit) result(r *Result, s State, now Instant, before, used int64, fits
 	}
 }
 
-// Capacity is the most hits that fit at once: the quota, a bucket's burst, or
-// [Unlimited].
-func (l *Limit) Capacity() int64 {
-	if l.Window.Kind == KindBucket && l.Window.Burst > 0 && l.Quota != 0 {
-		return l.Window.Burst
-	}
-	return l.Quota
-}
-
 // look says how much is used at now, and the instant from which h fit: now or
 // earlier when they fit at once, or [never].
-func (l *Limit) look(s State, now Instant, h Hits) (used int64, fits Instant) {
-	if l.After.Count > 0 {
+func (l *Compiled) look(s State, now Instant, h Hits) (used int64, fits Instant) {
+	if l.limit.After.Count > 0 {
 		return l.lookAfter(s, now, h)
 	}
-	if l.Measure == Distinct {
+	if l.limit.Measure == Distinct {
 		return l.lookMembers(s, now, h)
 	}
-	switch l.Window.Kind {
+	switch l.limit.Window.Kind {
 	case KindSliding:
 		return l.lookSliding(s, now, h.N)
 	case KindCells:
@@ -158,15 +149,15 @@ func (l *Limit) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	}
 }
 
-func (l *Limit) add(s State, now Instant, h Hits) State {
-	if l.After.Count > 0 {
+func (l *Compiled) add(s State, now Instant, h Hits) State {
+	if l.limit.After.Count > 0 {
 		return l.addAfter(s, now, h)
 	}
-	if l.Measure == Distinct {
+	if l.limit.Measure == Distinct {
 		return l.addMember(s, now, h.Member)
 	}
 	h.N = min(h.N, MaxHits)
-	switch l.Window.Kind {
+	switch l.limit.Window.Kind {
 	case KindSliding:
 		return l.addSliding(s, now, h.N)
 	case KindCells:
@@ -178,17 +169,17 @@ func (l *Limit) add(s State, now Instant, h Hits) State {
 	}
 }
 
-func (l *Limit) sub(s State, now Instant, h Hits) State {
+func (l *Compiled) sub(s State, now Instant, h Hits) State {
 	if len(s) == 0 {
 		return s
 	}
-	if l.After.Count > 0 {
+	if l.limit.After.Count > 0 {
 		return l.subAfter(s, now, h)
 	}
-	if l.Measure == Distinct {
+	if l.limit.Measure == Distinct {
 		return l.subMember(s, now, h.Member)
 	}
-	switch l.Window.Kind {
+	switch l.limit.Window.Kind {
 	case KindSliding:
 		return l.subSliding(s, now, h.N)
 	case KindCells:
@@ -202,18 +193,18 @@ func (l *Limit) sub(s State, now Instant, h Hits) State {
 
 // Expires is the instant from which s is as good as an empty state; 0 for an
 // empty one.
-func (l *Limit) Expires(s State) Instant {
+func (l *Compiled) Expires(s State) Instant {
 	switch {
 	case len(s) == 0:
 		return 0
-	case l.After.Count > 0:
+	case l.limit.After.Count > 0:
 		return l.expiresAfter(s)
-	case l.Measure == Distinct:
+	case l.limit.Measure == Distinct:
 		return l.expiresMembers(s)
 	}
-	switch l.Window.Kind {
+	switch l.limit.Window.Kind {
 	case KindSliding:
-		return Instant(s[len(s)-1]) + Instant(l.Window.micros())
+		return Instant(s[len(s)-1]) + Instant(l.limit.Window.micros())
 	case KindCells:
 		return l.expiresCells(s)
 	case KindFixed, KindCalendar:
@@ -226,15 +217,15 @@ func (l *Limit) Expires(s State) Instant {
 // Room is how many words the state may need after h are counted: with that
 // much capacity Take and Record do not allocate, unless the state was left by
 // a limit that has since been changed.
-func (l *Limit) Room(s State, h Hits) int {
+func (l *Compiled) Room(s State, h Hits) int {
 	h = h.clean()
 	switch {
-	case l.After.Count > 0:
+	case l.limit.After.Count > 0:
 		return l.roomAfter(s, h)
-	case l.Measure == Distinct:
-		return min(max(len(s), l.membersHeader())+2, l.MaxWords())
+	case l.limit.Measure == Distinct:
+		return min(max(len(s), l.membersHeader())+2, l.maxWords())
 	}
-	switch l.Window.Kind {
+	switch l.limit.Window.Kind {
 	case KindSliding:
 		return l.roomSliding(s, h.N)
 	case KindCells:
@@ -248,31 +239,31 @@ func (l *Limit) Room(s State, h Hits) int {
 
 // TakeRoom is how many words the state may need if h are taken, which is never
 // more than Room: a take needs no room for hits past the quota.
-func (l *Limit) TakeRoom(s State, h Hits) int {
+func (l *Compiled) TakeRoom(s State, h Hits) int {
 	switch {
 	case !l.isLog(s):
 		return l.Room(s, h)
-	case h.N > l.Quota:
+	case h.N > l.limit.Quota:
 		return len(s)
 	default:
-		return max(min(len(s)+int(max(h.N, 0)), int(l.Quota)), len(s))
+		return max(min(len(s)+int(max(h.N, 0)), int(l.limit.Quota)), len(s))
 	}
 }
 
-// MaxWords is the most words that a state of l can have.
-func (l *Limit) MaxWords() int {
+// maxWords is the most words that a state of l can have.
+func (l *Compiled) maxWords() int {
 	switch {
-	case l.After.Count > 0:
-		base, inner := l.base(), l.inner()
-		return 1 + base.MaxWords() + inner.MaxWords()
-	case l.Measure == Distinct:
-		return l.membersHeader() + 2*int(max(l.Quota, 1)+1)
+	case l.limit.After.Count > 0:
+		base, inner := l.base, l.inner
+		return 1 + base.maxWords() + inner.maxWords()
+	case l.limit.Measure == Distinct:
+		return l.membersHeader() + 2*int(max(l.limit.Quota, 1)+1)
 	}
-	switch l.Window.Kind {
+	switch l.limit.Window.Kind {
 	case KindSliding:
-		return logHeader + int(min(l.Quota, l.Window.precision())) + 1
+		return logHeader + int(min(l.limit.Quota, l.limit.Window.precision())) + 1
 	case KindCells:
-		return cellsHeader + l.Window.cells() + 1
+		return cellsHeader + l.limit.Window.cells() + 1
 	case KindFixed, KindCalendar:
 		return periodWords
 	default:

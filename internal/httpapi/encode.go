@@ -44,7 +44,7 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 // has no quota and nothing that remains.
 func appendUsage(b []byte, u *weir.Usage) []byte {
 	b = appendText(append(b, `"rule":`...), u.Rule)
-	if u.Kind != rule.Limit {
+	if u.Kind != rule.KindLimit {
 		b = appendText(append(b, `,"kind":`...), u.Kind.String())
 	}
 	if u.Shadow {
@@ -58,7 +58,7 @@ func appendUsage(b []byte, u *weir.Usage) []byte {
 	if u.Remaining != window.Unlimited {
 		b = appendInt(append(b, `,"remaining":`...), u.Remaining)
 	}
-	if u.Kind == rule.Limit && u.RetryAfter != 0 {
+	if u.Kind == rule.KindLimit && u.RetryAfter != 0 {
 		b = appendSeconds(append(b, `,"retry_after":`...), u.RetryAfter)
 	}
 	return appendSeconds(append(b, `,"reset_after":`...), u.ResetAfter)

@@ -28,7 +28,7 @@ func rateLimitHeaders(h http.Header, d *weir.Decision) {
 	for i := range d.Limits {
 		u := &d.Limits[i]
 		at, ok := rules.Find(u.Rule)
-		if !ok || at > end || u.Kind != rule.Limit || u.Shadow {
+		if !ok || at > end || u.Kind != rule.KindLimit || u.Shadow {
 			continue
 		}
 		policy = appendItem(policy, u.Rule)

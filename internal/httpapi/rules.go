@@ -55,7 +55,7 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	if r.Trigger > 0 {
 		b = appendInt(append(b, `,"trigger":`...), r.Trigger)
 	}
-	if r.Kind() != rule.Verdict {
+	if r.Kind() != rule.KindVerdict {
 		b = appendText(append(b, `,"window":`...), r.Window.String())
 	}
 	if r.Then != "" {

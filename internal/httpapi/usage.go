@@ -20,7 +20,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b := appendUsage(append(x.out[:0], '{'), &u.Usage)
-	if u.Kind == rule.Counter {
+	if u.Kind == rule.KindCounter {
 		b = appendSeries(append(b, `,"series":`...), u.History)
 	}
 	x.out = append(b, '}')

@@ -107,7 +107,7 @@ func (c *counts) ping(ctx context.Context) error {
 	}
 	_, _, err := c.shared.Peek(ctx, &store.Op{
 		Space: &store.Space{ID: "alive", Name: "alive"},
-		Limit: &window.Limit{Quota: 1, Window: window.Fixed(time.Second)},
+		Limit: window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Second)}),
 	})
 	return err
 }

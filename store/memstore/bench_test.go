@@ -44,9 +44,9 @@ func BenchmarkTake(b *testing.B) {
 	}
 	for _, keys := range []string{"hot", "zipf", "uniform"} {
 		draws := draw(keys)
-		for i := range limits {
-			limit := &limits[i]
-			b.Run(fmt.Sprintf("%v/keys=%s", limit.Window.Kind, keys), func(b *testing.B) {
+		for _, l := range limits {
+			limit := window.MustCompile(l)
+			b.Run(fmt.Sprintf("%v/keys=%s", l.Window.Kind, keys), func(b *testing.B) {
 				s := memstore.New()
 				space := &store.Space{ID: "s"}
 				run(b, draws, func() func(key []byte) {
@@ -72,7 +72,7 @@ func BenchmarkTake(b *testing.B) {
 
 // BenchmarkTakeOps measures several ops in one call, of different spaces.
 func BenchmarkTakeOps(b *testing.B) {
-	limit := &window.Limit{Quota: 1000, Window: window.Bucket(time.Minute, 0)}
+	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Bucket(time.Minute, 0)})
 	for _, n := range []int{1, 3, 8} {
 		b.Run(fmt.Sprintf("ops=%d", n), func(b *testing.B) {
 			s := memstore.New()

@@ -20,12 +20,6 @@ func (m moment) of(onWall bool) window.Instant {
 	return m.steady
 }
 
-// onWall says whether l needs the time of day.
-func onWall(l *window.Limit) bool {
-	return l.Window.Kind == window.KindCalendar ||
-		l.After.Count > 0 && l.After.Window.Kind == window.KindCalendar
-}
-
 const (
 	// wallSlack is how long keys of calendar windows outlive their period, so
 	// that the small steps by which a wall clock is set back find them.
@@ -91,7 +85,7 @@ func (c *clock) floor(onWall bool) *atomic.Int64 {
 // expiry is how keys are reclaimed at one moment: those of the limit that
 // expire at the horizon or before. Then the floor rises to the horizon.
 type expiry struct {
-	limit   *window.Limit
+	limit   *window.Compiled
 	horizon window.Instant
 	floor   *atomic.Int64
 }

@@ -20,7 +20,7 @@ func TestMachineClock(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := memstore.New()
-			op := hit("s", &window.Limit{Quota: 2, Window: w}, "k")
+			op := hit("s", window.MustCompile(window.Limit{Quota: 2, Window: w}), "k")
 			take(t, s, op)
 			take(t, s, op)
 			denied := take(t, s, op)
@@ -42,8 +42,8 @@ func TestMachineClock(t *testing.T) {
 // The wall clock is set; the steady one goes on.
 func TestWallClockSteps(t *testing.T) {
 	t.Parallel()
-	day := &window.Limit{Quota: 1, Window: window.Calendar(window.Day, nil)}
-	hour := &window.Limit{Quota: 1, Window: window.Sliding(time.Hour)}
+	day := window.MustCompile(window.Limit{Quota: 1, Window: window.Calendar(window.Day, nil)})
+	hour := window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(time.Hour)})
 	noon := window.At(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC))
 
 	for _, test := range []struct {
@@ -88,7 +88,7 @@ func TestWallClockSteps(t *testing.T) {
 func TestTimeBeforeReclaimedKeys(t *testing.T) {
 	t.Parallel()
 	o := open(t)
-	op := hit("s", &window.Limit{Quota: 1, Window: window.Calendar(window.Day, nil)}, "k")
+	op := hit("s", window.MustCompile(window.Limit{Quota: 1, Window: window.Calendar(window.Day, nil)}), "k")
 	noon := window.At(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC))
 	o.Set(noon)
 	take(t, o.Store, op)
@@ -114,7 +114,7 @@ func take(t testing.TB, s store.Store, op store.Op) window.Result {
 }
 
 // hit is one hit on a key.
-func hit(space string, limit *window.Limit, key string) store.Op {
+func hit(space string, limit *window.Compiled, key string) store.Op {
 	return store.Op{Space: &store.Space{ID: space}, Limit: limit, Key: []byte(key), N: 1}
 }
 
@@ -135,7 +135,7 @@ func TestWaitingCall(t *testing.T) {
 		return at, at
 	}))
 	defer s.Close()
-	limit, space := &window.Limit{Quota: 1, Window: window.Sliding(length)}, &store.Space{ID: "x"}
+	limit, space := window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(length)}), &store.Space{ID: "x"}
 	take := func(keys int) bool {
 		ops := make([]store.Op, keys)
 		for i := range ops {

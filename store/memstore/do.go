@@ -93,7 +93,7 @@ func (s *Store) locate(ops []store.Op, places []place) bool {
 // hits are what op asks for.
 func (s *Store) hits(op *store.Op) window.Hits {
 	h := window.Hits{N: max(op.N, 0)}
-	if op.Limit.Measure == window.Distinct {
+	if op.Limit.Distinct() {
 		h.Member = maphash.Bytes(s.seeds.member, op.Member)
 	}
 	return h

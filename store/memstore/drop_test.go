@@ -21,7 +21,7 @@ func TestDropInUse(t *testing.T) {
 		return at, at
 	}))
 	defer s.Close()
-	l := &window.Limit{Quota: 1, Window: window.Sliding(window.MaxLength)}
+	l := window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(window.MaxLength)})
 	space := &store.Space{ID: "one"}
 
 	var inside, admitted atomic.Int64

@@ -19,7 +19,7 @@ func TestFull(t *testing.T) {
 	o := open(t)
 	o.Set(1e15)
 	s := o.Store.(*memstore.Store)
-	limit := &window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}
+	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute)})
 	small := func(key string) store.Op {
 		op := hit("small", limit, key)
 		op.Space.MaxKeys = 3
@@ -68,7 +68,7 @@ func TestFullUnderLoad(t *testing.T) {
 	o := open(t)
 	o.Set(1e15)
 	s := o.Store.(*memstore.Store)
-	limit := &window.Limit{Quota: 1, Window: window.Fixed(time.Minute)}
+	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Minute)})
 	space := &store.Space{ID: "s", MaxKeys: 1000}
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
@@ -94,7 +94,7 @@ func TestFullOfExpired(t *testing.T) {
 	t.Parallel()
 	o := open(t, memstore.WithShards(1))
 	s := o.Store.(*memstore.Store)
-	limit := &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}
+	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)})
 	space := &store.Space{ID: "s", MaxKeys: 2}
 	ask := func(keys ...string) error {
 		ops := make([]store.Op, len(keys))

@@ -54,7 +54,7 @@ func TestBytesPerKey(t *testing.T) {
 		{window.Limit{Quota: 100, Window: window.Sliding(time.Hour)}, 100, 1400},
 	} {
 		s := memstore.New(memstore.WithClock(func() window.Instant { return 1e15 }))
-		flood(t, s, hit("s", &test.limit, ""), 0, keys, test.hits)
+		flood(t, s, hit("s", window.MustCompile(test.limit), ""), 0, keys, test.hits)
 		if got := bytes(s) / keys; got > test.most {
 			t.Errorf("quota %d in %v, %d hits: got %d bytes a key, want at most %d",
 				test.limit.Quota, test.limit.Window, test.hits, got, test.most)
@@ -70,7 +70,7 @@ func TestMemoryGoesBack(t *testing.T) {
 	s := o.Store.(*memstore.Store)
 	o.Set(1e15)
 	const keys = 100_000
-	op := hit("s", &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, "")
+	op := hit("s", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}), "")
 	flood(t, s, op, 0, keys, 1)
 	high := bytes(s)
 
@@ -103,7 +103,7 @@ func TestMemoryGoesBack(t *testing.T) {
 func TestSweepEnds(t *testing.T) {
 	t.Parallel()
 	op := func(space string) store.Op {
-		return hit(space, &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, "")
+		return hit(space, window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}), "")
 	}
 	for name, fill := range map[string]func(t *testing.T, s *memstore.Store){
 		"no table": func(*testing.T, *memstore.Store) {},
@@ -156,7 +156,7 @@ func TestSweepPassesEmptyShards(t *testing.T) {
 	t.Parallel()
 	o := open(t, memstore.WithShards(64))
 	s := o.Store.(*memstore.Store)
-	op := hit("s", &window.Limit{Quota: 5, Window: window.Fixed(time.Minute)}, "")
+	op := hit("s", window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Minute)}), "")
 	now := window.Instant(1e15)
 	for i := range 1000 { // some expire while others come
 		now = now.Add(time.Minute)
@@ -175,8 +175,8 @@ func TestReclaimsAsItGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		passing := hit("passing", &window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}, "")
-		removed := hit("removed", &window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}, "")
+		passing := hit("passing", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}), "")
+		removed := hit("removed", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}), "")
 		flood(t, s, removed, 0, 5000, 1)
 		const aMinute = 4_000 // new keys
 		for i := range 10 * aMinute {
@@ -201,7 +201,7 @@ func TestReclaimsAsItGoes(t *testing.T) {
 func TestCloseFreesKeys(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
-	op := hit("s", &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, "")
+	op := hit("s", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}), "")
 	flood(t, s, op, 0, 100, 1)
 	if memstore.ShardsAt(op.Space) == 0 {
 		t.Fatal("got no shards at the space's home, want some to free")
@@ -219,11 +219,11 @@ func TestOldSpacesAreNotKept(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
 	limit := window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}
-	use := func() (weak.Pointer[store.Space], weak.Pointer[window.Limit]) {
-		l := limit
-		op := hit("s", &l, "k")
+	use := func() (weak.Pointer[store.Space], weak.Pointer[window.Compiled]) {
+		l := window.MustCompile(limit)
+		op := hit("s", l, "k")
 		take(t, s, op)
-		return weak.Make(op.Space), weak.Make(&l)
+		return weak.Make(op.Space), weak.Make(l)
 	}
 	space, old := use()
 	for range 100 {
@@ -245,7 +245,7 @@ func TestNoPointers(t *testing.T) {
 	}
 	s := memstore.New()
 	before := scannable()
-	flood(t, s, hit("s", &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, ""), 0, 100_000, 1)
+	flood(t, s, hit("s", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}), ""), 0, 100_000, 1)
 	grown := int64(scannable() - before)
 	if most := bytes(s) / 50; grown > most {
 		t.Errorf("got %d more bytes to scan, want at most %d of %d", grown, most, bytes(s))
@@ -255,19 +255,20 @@ func TestNoPointers(t *testing.T) {
 // Not parallel: it counts allocations.
 func TestNoAllocations(t *testing.T) {
 	s := memstore.New()
-	for name, limit := range map[string]window.Limit{
+	for name, l := range map[string]window.Limit{
 		"sliding":  {Quota: 1 << 40, Window: window.Sliding(time.Hour)},
 		"cells":    {Quota: 1 << 40, Window: window.Cells(time.Hour, 0)},
 		"fixed":    {Quota: 1 << 40, Window: window.Fixed(time.Hour)},
 		"calendar": {Quota: 1 << 40, Window: window.Calendar(window.Day, nil)},
-		"bucket":   {Quota: 1 << 40, Window: window.Bucket(time.Hour, 0)},
+		"bucket":   {Quota: 3600 << 20, Window: window.Bucket(time.Hour, 0)},
 		"distinct": {Quota: 5, Measure: window.Distinct, Window: window.Sliding(time.Hour)},
 		"denied":   {Quota: 3, Window: window.Sliding(time.Hour)},
 	} {
+		limit := window.MustCompile(l)
 		for _, n := range []int{1, 3, 8} {
 			var ops []store.Op
 			for i := range n {
-				ops = append(ops, hit(fmt.Sprint(name, i), &limit, "k"))
+				ops = append(ops, hit(fmt.Sprint(name, i), limit, "k"))
 			}
 			for _, verb := range []store.Verb{store.Take, store.Check, store.Record, store.Refund} {
 				got := testing.AllocsPerRun(300, func() {
@@ -281,7 +282,7 @@ func TestNoAllocations(t *testing.T) {
 			}
 		}
 	}
-	op := []store.Op{hit("new", &window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, "")}
+	op := []store.Op{hit("new", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}), "")}
 	rng := rand.New(rand.NewPCG(1, 1))
 	key := make([]byte, 16)
 	if got := testing.AllocsPerRun(20_000, func() {
@@ -303,7 +304,7 @@ func TestGrowthUnderLoad(t *testing.T) {
 	o := open(t, memstore.WithShards(2))
 	s := o.Store.(*memstore.Store)
 	o.Set(1e15)
-	limit := &window.Limit{Quota: 100, Window: window.Sliding(time.Hour)}
+	limit := window.MustCompile(window.Limit{Quota: 100, Window: window.Sliding(time.Hour)})
 	space := &store.Space{ID: "s"}
 	const goroutines, keys = 8, 3000
 	var wg sync.WaitGroup

@@ -77,7 +77,7 @@ func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.In
 			state = append(state, g.stateOf(at)...)
 		}
 	})
-	return state, s.clock.read(true).of(onWall(op.Limit)), err
+	return state, s.clock.read(true).of(op.Limit.OnCalendar()), err
 }
 
 // Forget drops the state of op's key.

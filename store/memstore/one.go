@@ -12,12 +12,12 @@ import (
 // single op that enforces. It spares the op, which has to be on the heap for
 // the interface, and a copy of the key: a hot key's take costs 87 ns instead of
 // 108.
-func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Limit, key, member string, n int64) (r window.Result, err error) {
+func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (r window.Result, err error) {
 	if err := s.ready(ctx); err != nil {
 		return r, err
 	}
 	p := place{limit: limit, key: fingerprint(maphash.String(s.seeds.key, key)), hits: window.Hits{N: max(n, 0)}}
-	if limit.Measure == window.Distinct {
+	if limit.Distinct() {
 		p.hits.Member = maphash.String(s.seeds.member, member)
 	}
 	if err := s.enter(&p, verb, space); err != nil {

@@ -10,7 +10,7 @@ import (
 type place struct {
 	table *table
 	shard *shard
-	limit *window.Limit
+	limit *window.Compiled
 	key   fingerprint
 	read  moment         // the call's reading of the clock
 	now   window.Instant // what it is for the op

@@ -20,7 +20,7 @@ type table struct {
 
 	// limit is a copy of one that the space's keys are under. Any will do to
 	// tell when states expire.
-	limit atomic.Pointer[window.Limit]
+	limit atomic.Pointer[window.Compiled]
 
 	keys atomic.Int64  // those in shards, and those that calls have reserved
 	full atomic.Int64  // ops that were refused for want of room
@@ -67,7 +67,7 @@ type tables struct {
 
 // of is the table of space, or nil when the store is closed. The space's keys
 // are under limits of l's kind.
-func (ts *tables) of(space *store.Space, l *window.Limit, shards int) *table {
+func (ts *tables) of(space *store.Space, l *window.Compiled, shards int) *table {
 	t, ok := space.Home().(*table)
 	if !ok || t.tables != ts || t.dead.Load() {
 		if t = ts.lookup(space, l, shards); t == nil {
@@ -80,7 +80,7 @@ func (ts *tables) of(space *store.Space, l *window.Limit, shards int) *table {
 	return t
 }
 
-func (ts *tables) lookup(space *store.Space, l *window.Limit, shards int) *table {
+func (ts *tables) lookup(space *store.Space, l *window.Compiled, shards int) *table {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.closed {
@@ -91,12 +91,12 @@ func (ts *tables) lookup(space *store.Space, l *window.Limit, shards int) *table
 		ts.made++
 		t = &table{
 			tables: ts, id: space.ID, number: ts.made,
-			onWall: onWall(l), shards: make([]atomic.Pointer[shard], shards),
+			onWall: l.OnCalendar(), shards: make([]atomic.Pointer[shard], shards),
 		}
 		ts.byID[t.id] = t
 		ts.order = append(ts.order, t)
 	}
-	if known := t.limit.Load(); known == nil || *known != *l {
+	if known := t.limit.Load(); known == nil || known.Limit() != l.Limit() {
 		limit := *l
 		t.limit.Store(&limit)
 	}

@@ -96,9 +96,10 @@ func (p *program) appendOp(b []byte, verb store.Verb, op *store.Op, near window.
 	return b, f
 }
 
-func codeOf(l *window.Limit) byte {
+func codeOf(c *window.Compiled) byte {
+	l := c.Limit()
 	switch {
-	case l.After.Count > 0:
+	case c.Base() != nil:
 		return codeAfter
 	case l.Measure == window.Distinct && l.Window.Kind == window.KindSliding:
 		return codeMembers
@@ -111,7 +112,8 @@ func codeOf(l *window.Limit) byte {
 }
 
 // appendLimit appends the numbers of a limit.
-func (p *program) appendLimit(b []byte, code byte, l *window.Limit, near window.Instant) ([]byte, features) {
+func (p *program) appendLimit(b []byte, code byte, c *window.Compiled, near window.Instant) ([]byte, features) {
+	l := c.Limit()
 	w := &l.Window
 	quota := l.Quota
 	if quota == window.Unlimited {
@@ -120,9 +122,9 @@ func (p *program) appendLimit(b []byte, code byte, l *window.Limit, near window.
 	length := micros(w.Length)
 	switch code {
 	case codeSliding:
-		return put7(b, quota, length, l.Group()), sliding
+		return put7(b, quota, length, c.Group()), sliding
 	case codeCells:
-		return put7(b, quota, length, micros(w.CellWidth())), cells
+		return put7(b, quota, length, micros(c.CellWidth())), cells
 	case codeFixed:
 		return put7(b, quota, length), fixed
 	case codeCalendar:
@@ -130,13 +132,13 @@ func (p *program) appendLimit(b []byte, code byte, l *window.Limit, near window.
 		return put7(put7(b, quota), around[:]...), calendar
 	case codeBucket:
 		common := gcd(length, quota)
-		return put7(b, l.Capacity(), quota/common, length/common, common), bucket
+		return put7(b, c.Capacity(), quota/common, length/common, common), bucket
 	case codeAfter:
-		base, inner := l.Parts()
-		b = append(put7(b, l.After.Count), codeOf(&base))
-		b, f := p.appendLimit(b, codeOf(&base), &base, near)
-		b = append(b, codeOf(&inner))
-		b, g := p.appendLimit(b, codeOf(&inner), &inner, near)
+		base, inner := c.Base(), c.Inner()
+		b = append(put7(b, l.After.Count), codeOf(base))
+		b, f := p.appendLimit(b, codeOf(base), base, near)
+		b = append(b, codeOf(inner))
+		b, g := p.appendLimit(b, codeOf(inner), inner, near)
 		return b, f | g | after
 	case codeMembers:
 		return put7(b, quota, length), membersSliding

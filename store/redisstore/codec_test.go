@@ -42,7 +42,7 @@ func TestPeekedStates(t *testing.T) {
 			if i%10 > 0 {
 				continue
 			}
-			l := &s.limits[0]
+			l := s.compiled[0]
 			op := store.Op{Space: p.space, Limit: l, Key: ops[0].Key}
 			mine, now, err := got.Store.Peek(t.Context(), &op)
 			if err != nil || now != p.now {
@@ -53,7 +53,7 @@ func TestPeekedStates(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, later := range []time.Duration{0, time.Second, time.Minute, time.Hour} {
-				h := window.Hits{N: max(1, l.Quota)}
+				h := window.Hits{N: max(1, s.limits[0].Quota)}
 				got, want := l.Check(mine, now.Add(later), h), l.Check(theirs, now.Add(later), h)
 				if got != want {
 					t.Fatalf("%s, call %d, %v later:\ngot  %+v\nof   %v\nwant %+v\nof   %v", s.name, i, later, got, mine, want, theirs)
@@ -98,7 +98,7 @@ func TestStatesOfOldVersions(t *testing.T) {
 	for _, test := range pinned {
 		o := open(t, c)
 		model := storetest.NewModel()
-		op := store.Op{Space: &store.Space{ID: test.name}, Limit: &test.limit, Key: []byte("k")}
+		op := store.Op{Space: &store.Space{ID: test.name}, Limit: window.MustCompile(test.limit), Key: []byte("k")}
 		prefix := fmt.Sprint("t", opened.Load())
 		key := redisstore.KeyName(prefix, &op)
 		for i, n := range []int64{30, 1, 2, 1} {
@@ -183,7 +183,7 @@ func TestInspectAKey(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
 	s := redisstore.New(c)
-	op := store.Op{Space: &store.Space{ID: "s", Name: "rule"}, Key: []byte("k"), N: 1, Limit: &window.Limit{Quota: 500, Window: window.Fixed(time.Hour), Measure: window.Distinct}}
+	op := store.Op{Space: &store.Space{ID: "s", Name: "rule"}, Key: []byte("k"), N: 1, Limit: window.MustCompile(window.Limit{Quota: 500, Window: window.Fixed(time.Hour), Measure: window.Distinct})}
 	key := redisstore.KeyName("weir", &op)
 	if _, err := s.Inspect(t.Context(), key); !errors.Is(err, redisstore.ErrNoKey) {
 		t.Errorf("got error %v, want %v", err, redisstore.ErrNoKey)

@@ -39,7 +39,7 @@ func BenchmarkServer(b *testing.B) {
 				window.Sliding(length), window.Cells(length, 10), window.Fixed(length), window.Bucket(length, 0),
 			} {
 				b.Run(fmt.Sprintf("%s/quota=%d/%s", w.Kind, quota, name), func(b *testing.B) {
-					m.hammer(b, c, &window.Limit{Quota: quota, Window: w})
+					m.hammer(b, c, window.MustCompile(window.Limit{Quota: quota, Window: w}))
 				})
 			}
 		}
@@ -50,12 +50,12 @@ func BenchmarkServer(b *testing.B) {
 type meter struct{ client rueidis.Client }
 
 // hammer takes on one hot key.
-func (m meter) hammer(b *testing.B, c rueidis.Client, l *window.Limit) {
+func (m meter) hammer(b *testing.B, c rueidis.Client, l *window.Compiled) {
 	s := redisstore.New(c)
 	op := store.Op{Space: &store.Space{ID: b.Name(), Name: "rule"}, Limit: l, Key: []byte("user-42"), N: 1}
-	if l.Window.Length == year {
+	if l.Limit().Window.Length == year {
 		full := op
-		full.N = l.Quota
+		full.N = l.Limit().Quota
 		if err := s.Do(b.Context(), store.Record, []store.Op{full}); err != nil {
 			b.Fatal(err)
 		}

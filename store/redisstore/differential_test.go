@@ -19,10 +19,11 @@ import (
 
 // subject is a limit, and what a reload may make of it while its states stay.
 type subject struct {
-	name   string
-	limits []window.Limit
-	most   int64 // hits of a call; 0: about the quota
-	crowd  bool  // time passes slowly, so that many members come together
+	name     string
+	limits   []window.Limit
+	compiled []*window.Compiled // limits, in order
+	most     int64              // hits of a call; 0: about the quota
+	crowd    bool               // time passes slowly, so that many members come together
 }
 
 func subjects(t testing.TB) []subject {
@@ -57,7 +58,7 @@ func subjects(t testing.TB) []subject {
 		return l
 	}
 	minute, day := time.Minute, 24*time.Hour
-	return []subject{
+	all := []subject{
 		{name: "sliding count", limits: []window.Limit{count(10, window.Sliding(minute))}},
 		{name: "sliding count in groups", limits: []window.Limit{
 			count(1000, window.Sliding(minute)), count(60, window.Sliding(minute)), count(1000, precise(minute, 7)), count(0, window.Sliding(minute)),
@@ -93,6 +94,12 @@ func subjects(t testing.TB) []subject {
 		{name: "after a count in cells", limits: []window.Limit{waits(sum(50, window.Cells(minute, 6)), 200, window.Cells(5*minute, 5)), waits(sum(50, window.Cells(minute, 6)), 100, window.Cells(5*minute, 5))}},
 		{name: "after a count in a fixed window", limits: []window.Limit{waits(count(10, window.Fixed(minute)), 20, window.Fixed(5*minute))}},
 	}
+	for i := range all {
+		for _, l := range all[i].limits {
+			all[i].compiled = append(all[i].compiled, window.MustCompile(l))
+		}
+	}
+	return all
 }
 
 // TestAgreesWithWindow plays random and bursty traffic, with limits that
@@ -108,11 +115,6 @@ func TestAgreesWithWindow(t *testing.T) {
 	c := connect(t, redistest.Server(t).Addr())
 	for _, s := range subjects(t) {
 		t.Run(s.name, func(t *testing.T) {
-			for _, l := range s.limits {
-				if err := l.Validate(); err != nil {
-					t.Fatal(err)
-				}
-			}
 			var all sync.WaitGroup
 			for seed := range players {
 				all.Go(func() { play(t, c, &s, uint64(seed), calls) })
@@ -144,7 +146,7 @@ func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 		for n := range ops {
 			if op := &ops[n]; op.Result != twin[n].Result {
 				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %s, quota %d, %d hits on key %s, member %s, role %d, count denied %v:\ngot  %+v\nwant %+v",
-					seed, i, verb, p.now, n, len(ops), op.Limit.Window, op.Limit.Quota, op.N, op.Key, op.Member, op.Role, op.CountDenied,
+					seed, i, verb, p.now, n, len(ops), op.Limit.Limit().Window, op.Limit.Limit().Quota, op.N, op.Key, op.Member, op.Role, op.CountDenied,
 					op.Result, twin[n].Result)
 				return
 			}
@@ -226,19 +228,20 @@ func (p *player) call() (store.Verb, []store.Op) {
 }
 
 func (p *player) op(key string) store.Op {
-	limit := &p.limits[0]
+	i := 0
 	if p.IntN(10) == 0 {
-		limit = &p.limits[p.IntN(len(p.limits))]
+		i = p.IntN(len(p.limits))
 	}
+	limit := p.compiled[i]
 	op := store.Op{Space: p.space, Limit: limit, Key: []byte(key), N: p.hits(limit)}
-	if limit.Measure == window.Distinct {
-		op.Member = fmt.Append(nil, "member", p.Int64N(2*limit.Quota+3))
+	if limit.Distinct() {
+		op.Member = fmt.Append(nil, "member", p.Int64N(2*limit.Capacity()+3))
 	}
 	if p.IntN(6) == 0 {
 		op.Role = []store.Role{store.Shadow, store.Always}[p.IntN(2)]
 	}
 	op.CountDenied = op.Role != store.Always && p.IntN(10) == 0
-	if limit.Window.Kind == window.KindCells && len(p.limits) > 1 {
+	if p.limits[i].Window.Kind == window.KindCells && len(p.limits) > 1 {
 		// Cells that were cut anew may begin after now, and package window then
 		// tells the wait of a denied and counted op from there.
 		op.CountDenied = false
@@ -247,7 +250,7 @@ func (p *player) op(key string) store.Op {
 }
 
 // hits is mostly a few, sometimes none, all, or more than fit.
-func (p *player) hits(l *window.Limit) int64 {
+func (p *player) hits(l *window.Compiled) int64 {
 	most := p.most
 	if most == 0 {
 		most = max(l.Capacity(), 10)

@@ -28,7 +28,7 @@ func everything(g *group, verb store.Verb, op *store.Op) bool {
 		return g.admitted || op.CountDenied
 	case verb == store.Take && op.Role == store.Shadow:
 		return op.Result.Allowed || op.CountDenied
-	case verb == store.Refund && op.Limit.Measure != window.Distinct:
+	case verb == store.Refund && !op.Limit.Distinct():
 		return op.Result.Used < op.Result.Before
 	case verb == store.Refund:
 		return op.Result.Before > 0
@@ -94,7 +94,7 @@ func newUndo(r request, g *group, which []int) *undo {
 		op.Key, op.Member, op.Together = slices.Clone(op.Key), slices.Clone(op.Member), slices.Clone(op.Together)
 		if r.verb == store.Refund {
 			u.call.verb = store.Record
-			if op.Limit.Measure != window.Distinct {
+			if !op.Limit.Distinct() {
 				op.N = op.Result.Before - op.Result.Used
 			}
 		}
@@ -116,16 +116,16 @@ func newUndo(r request, g *group, which []int) *undo {
 // less. With a condition there are two windows, and the key is in use until it
 // is out of both.
 func inside(op *store.Op, at window.Instant) time.Duration {
-	if op.Limit.After.Count == 0 {
+	if op.Limit.Base() == nil {
 		return op.Result.ResetAfter
 	}
-	base, inner := op.Limit.Parts()
-	return min(op.Result.ResetAfter, newestStays(&base, at), newestStays(&inner, at))
+	return min(op.Result.ResetAfter, newestStays(op.Limit.Base(), at), newestStays(op.Limit.Inner(), at))
 }
 
 // newestStays is how long a hit at an instant is in l's window. A fixed window
 // that has begun before is not known here, and taken for one that begins.
-func newestStays(l *window.Limit, at window.Instant) time.Duration {
+func newestStays(c *window.Compiled, at window.Instant) time.Duration {
+	l := c.Limit()
 	switch w := &l.Window; w.Kind {
 	case window.KindCalendar:
 		return w.PeriodEnd(at).Sub(at)

@@ -77,7 +77,7 @@ func (p *program) peek(ctx context.Context, c rueidis.Client, op *store.Op) (win
 func (p *program) forget(ctx context.Context, c rueidis.Client, op *store.Op) error {
 	key := string(p.names.append(nil, op))
 	keys := []string{key}
-	if op.Limit.Measure == window.Distinct {
+	if op.Limit.Distinct() {
 		keys = append(keys, key+membersSuffix, key+usesSuffix)
 	}
 	return c.Do(ctx, c.B().Del().Key(keys...).Build()).Error()

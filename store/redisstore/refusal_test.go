@@ -110,8 +110,8 @@ func TestLeastRights(t *testing.T) {
 		"calendar": window.Calendar(window.Day, nil), "bucket": window.Bucket(time.Hour, 0),
 	} {
 		for _, m := range []window.Measure{window.Count, window.Sum, window.Distinct} {
-			limit := &window.Limit{Quota: 1000, Measure: m, Window: w}
-			if limit.Validate() != nil {
+			limit, err := window.Compile(window.Limit{Quota: 1000, Measure: m, Window: w})
+			if err != nil {
 				continue
 			}
 			op := store.Op{Space: &store.Space{ID: name + m.String()}, Limit: limit, Key: []byte("k"), N: 1}
@@ -229,7 +229,9 @@ func TestHalfEviction(t *testing.T) {
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
 	op := hourly(80, "rule", "k")
-	op.Limit.Measure = window.Distinct
+	limit := op.Limit.Limit()
+	limit.Measure = window.Distinct
+	op.Limit = window.MustCompile(limit)
 	for _, suffix := range []string{"", ":z"} {
 		for i := range 80 {
 			op.Member = fmt.Append(nil, i)
@@ -365,9 +367,9 @@ func TestTooManyOps(t *testing.T) {
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=10s")
 	ops := make([]store.Op, 1<<16)
-	limit := window.Limit{Quota: 1, Window: window.Fixed(time.Hour)}
+	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Hour)})
 	for i := range ops {
-		ops[i] = store.Op{Space: &store.Space{ID: "many", Name: "many"}, Limit: &limit, Key: fmt.Append(nil, i), N: 1}
+		ops[i] = store.Op{Space: &store.Space{ID: "many", Name: "many"}, Limit: limit, Key: fmt.Append(nil, i), N: 1}
 	}
 	err := s.Do(t.Context(), store.Take, ops)
 	if err == nil {

@@ -135,7 +135,7 @@ func (p *program) keys(buf *[]byte, ops []store.Op, which []int) ([]string, erro
 		}
 		starts = append(starts, len(keys))
 		keys = append(keys, key)
-		if op.Limit.Measure == window.Distinct {
+		if op.Limit.Distinct() {
 			keys = append(keys, key+membersSuffix, key+usesSuffix)
 		}
 	}
@@ -179,7 +179,7 @@ func (p *program) results(reply string, ops []store.Op, which []int) error {
 const never = window.MaxHits + 1
 
 // result is what a window says with these numbers, the waits in microseconds.
-func result(l *window.Limit, used, before, wait, reset int64) window.Result {
+func result(l *window.Compiled, used, before, wait, reset int64) window.Result {
 	r := window.Result{
 		Allowed:    wait == 0,
 		Quota:      l.Capacity(),

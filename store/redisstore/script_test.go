@@ -61,7 +61,7 @@ func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
 	c := connect(t, redistest.Server(t).Addr())
 	s := redisstore.New(c)
 	for _, subject := range subjects(t) {
-		limit := &subject.limits[0]
+		limit := subject.compiled[0]
 		ops := []store.Op{{Space: &store.Space{ID: subject.name, Name: "rule"}, Limit: limit, Key: []byte("k"), N: 1, Member: []byte("m")}}
 		for _, verb := range []store.Verb{store.Take, store.Record, store.Take, store.Refund, store.Check} {
 			if err := s.Do(t.Context(), verb, ops); err != nil {
@@ -70,7 +70,7 @@ func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
 			key := redisstore.KeyName("weir", &ops[0])
 			got, want := ttls(t, c)[key], ops[0].Result.ResetAfter
 			longest := want
-			if limit.Window.Kind == window.KindSliding && limit.Measure != window.Distinct {
+			if subject.limits[0].Window.Kind == window.KindSliding && !limit.Distinct() {
 				longest += want / 8
 			}
 			const late, early = 5 * time.Second, 100 * time.Millisecond // what this machine may be off
@@ -93,7 +93,7 @@ func TestExactlyTheQuota(t *testing.T) {
 		var callers sync.WaitGroup
 		for i := range 64 {
 			callers.Go(func() {
-				ops := []store.Op{{Space: &store.Space{ID: w.ID()}, Limit: &window.Limit{Quota: 1000, Window: w}, Key: []byte("k"), N: 1}}
+				ops := []store.Op{{Space: &store.Space{ID: w.ID()}, Limit: window.MustCompile(window.Limit{Quota: 1000, Window: w}), Key: []byte("k"), N: 1}}
 				for range 20 {
 					if err := stores[i%2].Do(t.Context(), store.Take, ops); err != nil {
 						t.Error(err)
@@ -157,7 +157,7 @@ func TestLateCallsCountNothing(t *testing.T) {
 func TestCalendarIsTheServers(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
-	day := &window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil)}
+	day := window.MustCompile(window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil)})
 	ops := []store.Op{{Space: &store.Space{ID: "s"}, Limit: day, Key: []byte("k"), N: 1}}
 	for i, off := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour, -5 * 365 * 24 * time.Hour, 5 * 365 * 24 * time.Hour} {
 		near := redisstore.Call{Near: window.At(time.Now().Add(off))}
@@ -166,7 +166,7 @@ func TestCalendarIsTheServers(t *testing.T) {
 			t.Fatalf("%v off: got error %v", off, err)
 		}
 		r := ops[0].Result
-		if r.Used > int64(i)+1 || now.Add(r.ResetAfter) != day.Window.PeriodEnd(now) {
+		if r.Used > int64(i)+1 || now.Add(r.ResetAfter) != day.Limit().Window.PeriodEnd(now) {
 			t.Errorf("%v off: got %+v at %v, want the day's end", off, r, now.Time())
 		}
 	}
@@ -178,13 +178,14 @@ func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
 	s := redisstore.New(c)
-	limits := map[string]*window.Limit{
+	limits := map[string]window.Limit{
 		"sliding": {Quota: 10, Window: window.Sliding(time.Hour)},
 		"groups":  {Quota: 1000, Window: window.Sliding(time.Hour)},
 		"fixed":   {Quota: 10, Window: window.Fixed(time.Hour)},
 		"members": {Quota: 10, Window: window.Sliding(time.Hour), Measure: window.Distinct},
 	}
-	for name, limit := range limits {
+	for name, l := range limits {
+		limit := window.MustCompile(l)
 		for what, set := range map[string]rueidis.Completed{
 			"a list":         c.B().Rpush().Key("x").Element("1").Build(),
 			"text":           c.B().Set().Key("x").Value("hello, this is no state, but longer than the head of one").Build(),
@@ -241,7 +242,7 @@ func TestManyMembers(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
 	s := redisstore.New(c)
-	limit := &window.Limit{Quota: 3000, Window: window.Sliding(time.Hour), Measure: window.Distinct}
+	limit := window.MustCompile(window.Limit{Quota: 3000, Window: window.Sliding(time.Hour), Measure: window.Distinct})
 	op := store.Op{Space: &store.Space{ID: "s"}, Limit: limit, Key: []byte("k"), N: 1}
 	run := func(verb store.Verb, member int) window.Result {
 		op.Member = fmt.Append(nil, "member", member)
@@ -286,7 +287,7 @@ func TestMembersUsedTooOften(t *testing.T) {
 	for _, others := range []int{0, 100} {
 		got, want := open(t, c), storetest.NewModel()
 		op := store.Op{Space: &store.Space{ID: "s"}, Key: []byte("k"), N: 1,
-			Limit: &window.Limit{Quota: 200, Window: window.Sliding(time.Hour), Measure: window.Distinct}}
+			Limit: window.MustCompile(window.Limit{Quota: 200, Window: window.Sliding(time.Hour), Measure: window.Distinct})}
 		at := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
 		run := func(verb store.Verb, member string) {
 			at++

@@ -71,7 +71,7 @@ func TestGiveBackInTime(t *testing.T) {
 	const length = 2 * time.Millisecond
 	for name, w := range map[string]window.Window{"sliding": window.Sliding(length), "bucket": window.Bucket(length, 0)} {
 		short, full := hourly(1, name, keys[0]), hourly(0, "full", keys[1])
-		short.Limit = &window.Limit{Quota: 1, Window: w}
+		short.Limit = window.MustCompile(window.Limit{Quota: 1, Window: w})
 		d := drive(t, s, 4, short, full) // denied by full, so short is given back
 		var last time.Time
 		for range 1000 {
@@ -108,7 +108,9 @@ func TestGiveBackWithACondition(t *testing.T) {
 		{day, window.Bucket(time.Second, 0), 100 * time.Millisecond},
 	} {
 		op := hourly(10, "rule", "k")
-		op.Limit.Window, op.Limit.After = test.inner, window.After{Count: 2, Window: test.base}
+		limit := op.Limit.Limit()
+		limit.Window, limit.After = test.inner, window.After{Count: 2, Window: test.base}
+		op.Limit = window.MustCompile(limit)
 		op.Result.ResetAfter = 12 * time.Hour
 		if got := redisstore.Inside(&op, at); got != test.want {
 			t.Errorf("%v after %v: got %v, want %v", test.inner, test.base, got, test.want)

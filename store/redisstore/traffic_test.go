@@ -30,7 +30,7 @@ func at(addr string) string { return fmt.Sprintf("redis://%s?timeout=%v", addr, 
 
 // hourly is an op on a key whose limit is quota an hour.
 func hourly(quota int64, rule, key string) store.Op {
-	limit := &window.Limit{Quota: quota, Window: window.Sliding(time.Hour)}
+	limit := window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Hour)})
 	return store.Op{Space: &store.Space{ID: rule, Name: rule}, Limit: limit, Key: []byte(key), N: 1}
 }
 

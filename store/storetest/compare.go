@@ -33,7 +33,7 @@ func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
 		for i := range ops {
 			if op := &ops[i]; op.Result != other[i].Result {
 				t.Fatalf("seed %d, step %d, %v at %v, op %d of %d: %s, %d hits on key %s of %s (role %d, count denied %v):\ngot  %+v\nand  %+v,\nwant the same",
-					seed, step, verb, r.now.Time(), i, len(ops), op.Limit.Window, op.N, op.Key, op.Space.ID, op.Role, op.CountDenied,
+					seed, step, verb, r.now.Time(), i, len(ops), op.Limit.Limit().Window, op.N, op.Key, op.Space.ID, op.Role, op.CountDenied,
 					op.Result, other[i].Result)
 			}
 		}
@@ -46,7 +46,7 @@ type random struct {
 	now    window.Instant
 	pace   time.Duration
 	names  []string
-	limits map[string]*window.Limit
+	limits map[string]*window.Compiled
 }
 
 func newRandom(seed uint64) *random {
@@ -85,10 +85,9 @@ func (r *random) call() (store.Verb, []store.Op) {
 
 func (r *random) op(name string) store.Op {
 	limit := r.limits[name]
-	if limit.Quota > 0 && r.IntN(10) == 0 { // another quota in the same space, as for another plan
-		other := *limit
+	if other := limit.Limit(); other.Quota > 0 && r.IntN(10) == 0 { // another quota in the same space, as for another plan
 		other.Quota += 5
-		limit = &other
+		limit = window.MustCompile(other)
 	}
 	key := r.IntN(1 << r.IntN(12)) // some keys often, many seldom
 	op := hit(name, limit, fmt.Sprint("key", key))
@@ -102,7 +101,7 @@ func (r *random) op(name string) store.Op {
 }
 
 // hits is mostly a few, sometimes none, all, or more than fit.
-func (r *random) hits(l *window.Limit) int64 {
+func (r *random) hits(l *window.Compiled) int64 {
 	most := max(l.Capacity(), 10)
 	switch r.IntN(20) {
 	case 0:

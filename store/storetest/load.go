@@ -33,8 +33,10 @@ func oneKeyUnderLoad(s *stage) {
 		window.Calendar(window.Day, nil),
 		window.Bucket(time.Hour, 0),
 	} {
-		w.Precision = 1000
-		op := hit(w.ID(), &window.Limit{Quota: 1000, Window: w}, "k")
+		if w.Kind == window.KindSliding {
+			w.Precision = 1000
+		}
+		op := hit(w.ID(), window.MustCompile(window.Limit{Quota: 1000, Window: w}), "k")
 		var admitted atomic.Int64
 		crowd(func(int) {
 			for range 20 {
@@ -83,8 +85,8 @@ func severalKeysUnderLoad(s *stage) {
 	})
 	for i, op := range ops {
 		got := admitted[i].Load()
-		if got > op.Limit.Quota {
-			s.Errorf("key %d: got %d admitted, want at most %d", i, got, op.Limit.Quota)
+		if got > op.Limit.Capacity() {
+			s.Errorf("key %d: got %d admitted, want at most %d", i, got, op.Limit.Capacity())
 		}
 		s.used(got, op)
 	}

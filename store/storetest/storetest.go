@@ -91,7 +91,7 @@ func newStage(t *testing.T, open func(testing.TB) Opened) *stage {
 }
 
 // each runs test on a new store for every kind of window and every measure.
-func (s *stage) each(test func(s *stage, l *window.Limit)) {
+func (s *stage) each(test func(s *stage, l *window.Compiled)) {
 	for name, l := range limits() {
 		s.Run(name, func(t *testing.T) { test(newStage(t, s.open), l) })
 	}
@@ -131,12 +131,12 @@ func (s *stage) used(want int64, ops ...store.Op) {
 }
 
 // hourly is a limit of quota an hour, exact to the hit.
-func hourly(quota int64) *window.Limit {
-	return &window.Limit{Quota: quota, Window: window.Sliding(time.Hour)}
+func hourly(quota int64) *window.Compiled {
+	return window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Hour)})
 }
 
 // hit is one hit on a key.
-func hit(space string, limit *window.Limit, key string) store.Op {
+func hit(space string, limit *window.Compiled, key string) store.Op {
 	return store.Op{Space: &store.Space{ID: space}, Limit: limit, Key: []byte(key), N: 1}
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 // limits are all kinds of windows with all measures, by name.
-func limits() map[string]*window.Limit {
+func limits() map[string]*window.Compiled {
 	berlin := time.FixedZone("Berlin in winter", 3600)
-	all := map[string]*window.Limit{
+	all := map[string]window.Limit{
 		"after": {Quota: 1, Window: window.Sliding(2 * time.Minute),
 			After: window.After{Count: 3, Window: window.Calendar(window.Day, berlin)}},
 		"counter":      {Quota: window.Unlimited, Window: window.Cells(time.Hour, 0)},
@@ -29,7 +29,7 @@ func limits() map[string]*window.Limit {
 		"bucket":   window.Bucket(time.Hour, 0),
 	} {
 		for _, m := range []window.Measure{window.Count, window.Sum, window.Distinct} {
-			l := &window.Limit{Quota: 12, Measure: m, Window: w}
+			l := window.Limit{Quota: 12, Measure: m, Window: w}
 			if m == window.Sum {
 				l.Quota = 1_000_000
 			}
@@ -38,14 +38,18 @@ func limits() map[string]*window.Limit {
 			}
 		}
 	}
-	return all
+	compiled := make(map[string]*window.Compiled, len(all))
+	for name, l := range all {
+		compiled[name] = window.MustCompile(l)
+	}
+	return compiled
 }
 
 // fill takes until the limit denies, and returns the op that was denied; ok is
 // false for counters.
-func (s *stage) fill(l *window.Limit, key string) (op store.Op, denied window.Result, ok bool) {
+func (s *stage) fill(l *window.Compiled, key string) (op store.Op, denied window.Result, ok bool) {
 	op = hit("s", l, key)
-	op.N = max(1, l.Quota/12)
+	op.N = max(1, l.Limit().Quota/12)
 	for i := range 100 {
 		op.Member = fmt.Append(nil, "member", i)
 		if r := s.one(store.Take, op); !r.Allowed {
@@ -56,7 +60,7 @@ func (s *stage) fill(l *window.Limit, key string) (op store.Op, denied window.Re
 }
 
 func fitAfterRetryAfter(s *stage) {
-	s.each(func(s *stage, l *window.Limit) {
+	s.each(func(s *stage, l *window.Compiled) {
 		op, denied, ok := s.fill(l, "k")
 		if !ok {
 			return
@@ -73,7 +77,7 @@ func fitAfterRetryAfter(s *stage) {
 }
 
 func unusedAfterResetAfter(s *stage) {
-	s.each(func(s *stage, l *window.Limit) {
+	s.each(func(s *stage, l *window.Compiled) {
 		op, _, _ := s.fill(l, "k")
 		reset := s.one(store.Check, op).ResetAfter
 		s.at(reset - time.Microsecond)
@@ -92,7 +96,7 @@ func unusedAfterResetAfter(s *stage) {
 }
 
 func timeGoesBack(s *stage) {
-	s.each(func(s *stage, l *window.Limit) {
+	s.each(func(s *stage, l *window.Compiled) {
 		op, denied, ok := s.fill(l, "k")
 		if !ok {
 			return
@@ -112,16 +116,16 @@ func timeGoesBack(s *stage) {
 }
 
 func quotaChanges(s *stage) {
-	s.each(func(s *stage, l *window.Limit) {
-		if l.Quota == window.Unlimited || l.After.Count > 0 {
+	s.each(func(s *stage, l *window.Compiled) {
+		more := l.Limit()
+		if more.Quota == window.Unlimited || more.After.Count > 0 {
 			return
 		}
 		op := hit("s", l, "k")
 		op.Member = []byte("ann")
 		s.one(store.Take, op)
-		more := *l
-		more.Quota, more.Window.Burst = l.Quota*3, 0
-		op.Limit, op.Member = &more, []byte("bob")
+		more.Quota, more.Window.Burst = more.Quota*3, 0
+		op.Limit, op.Member = window.MustCompile(more), []byte("bob")
 		if r := s.one(store.Take, op); r.Before < 1 || !r.Allowed || r.Quota != more.Quota {
 			s.Errorf("got %+v, want allowed with 1 before, of %d", r, more.Quota)
 		}

@@ -56,7 +56,7 @@ func shadowNeverDecides(s *stage) {
 
 func alwaysIsRecorded(s *stage) {
 	full := hit("full", hourly(0), "k")
-	limit := &window.Limit{Quota: 1, Window: window.Fixed(time.Hour)}
+	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Hour)})
 	always := as(store.Always, hit("always", limit, "k"))
 	for want := int64(1); want <= 3; want++ {
 		r := s.do(store.Take, full, always, wide)[1]
@@ -68,7 +68,7 @@ func alwaysIsRecorded(s *stage) {
 }
 
 func countDenied(s *stage) {
-	limit := &window.Limit{Quota: 1, Window: window.Fixed(time.Hour)}
+	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Hour)})
 	op := hit("counted", limit, "k")
 	op.CountDenied = true
 	s.one(store.Take, op)

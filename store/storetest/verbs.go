@@ -24,12 +24,12 @@ func checkCountsNothing(s *stage) {
 }
 
 func recordPastTheQuota(s *stage) {
-	for _, l := range []*window.Limit{
+	for _, l := range []window.Limit{
 		{Quota: 3, Window: window.Fixed(time.Hour)},
 		{Quota: 3, Window: window.Cells(time.Hour, 6)},
 		{Quota: 3, Window: window.Calendar(window.Day, nil)},
 	} {
-		op := times(5, hit(l.Window.ID(), l, "k"))
+		op := times(5, hit(l.Window.ID(), window.MustCompile(l), "k"))
 		if r := s.one(store.Record, op); !r.Allowed || r.Used != 5 || r.Remaining != 0 || r.RetryAfter != 0 {
 			s.Errorf("%v: got %+v, want allowed with 5 used and 0 remaining", l.Window, r)
 		}
@@ -77,8 +77,8 @@ func noHitsOnlyLook(s *stage) {
 }
 
 func neverFits(s *stage) {
-	s.each(func(s *stage, l *window.Limit) {
-		if l.Measure == window.Distinct || l.Quota == window.Unlimited || l.After.Count > 0 {
+	s.each(func(s *stage, l *window.Compiled) {
+		if l.Distinct() || l.Capacity() == window.Unlimited || l.Base() != nil {
 			return // always one member; no limit; free up to the count
 		}
 		op := hit("s", l, "k")
@@ -96,7 +96,7 @@ func neverFits(s *stage) {
 }
 
 func membersOnce(s *stage) {
-	limit := &window.Limit{Quota: 2, Measure: window.Distinct, Window: window.Sliding(time.Hour)}
+	limit := window.MustCompile(window.Limit{Quota: 2, Measure: window.Distinct, Window: window.Sliding(time.Hour)})
 	take := func(member string) window.Result {
 		op := hit("s", limit, "k")
 		op.Member = []byte(member)
@@ -130,7 +130,7 @@ func quotaOfZero(s *stage) {
 }
 
 func counters(s *stage) {
-	limit := &window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Hour, 0)}
+	limit := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Hour, 0)})
 	op := as(store.Always, times(1000, hit("s", limit, "k")))
 	for want := int64(1000); want <= 3000; want += 1000 {
 		r := s.one(store.Take, op)

@@ -62,7 +62,7 @@ func (a *API) dumpPolicy(*exchange, *http.Request) reply {
 // method is koala's word for what r does.
 func method(r *rule.Rule) string {
 	switch {
-	case r.Kind() == rule.Verdict:
+	case r.Kind() == rule.KindVerdict:
 		return "direct"
 	case r.After.Count > 0:
 		return "base"

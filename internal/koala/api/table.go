@@ -94,7 +94,7 @@ func (t *table) visit(d *weir.Decision, each func(i int, out bool) bool) {
 	}
 	for n := range d.Limits {
 		u := &d.Limits[n]
-		if u.Kind != rule.Limit || u.Shadow {
+		if u.Kind != rule.KindLimit || u.Shadow {
 			continue
 		}
 		i, _ := t.set.Find(u.Rule)

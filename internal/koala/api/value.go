@@ -17,7 +17,7 @@ func (a *API) value(x *exchange, _ *http.Request) reply {
 		return reply{http.StatusBadRequest, []byte(`{"err_no":-2, "err_msg":"unknown rule_no!"}`)}
 	}
 	var used int64
-	if ru := t.set.Rule(i); ru.Kind() != rule.Verdict {
+	if ru := t.set.Rule(i); ru.Kind() != rule.KindVerdict {
 		usage, err := a.engine.Usage(context.Background(), ru.Name, x.request.Attributes)
 		switch {
 		case err == nil:
