@@ -16,8 +16,9 @@ import (
 
 const module = "github.com/weirhq/weir"
 
-// arrow is what one package may import: which of ours, by folder, and which
-// modules of others. The standard library is open to all but the pure ones.
+// arrow lists what one package may import: which of ours, by folder, and which
+// modules of others. Package fault is open to all. The standard library is open
+// to all but the pure packages.
 type arrow struct {
 	ours   []string
 	theirs []string
@@ -28,6 +29,7 @@ type arrow struct {
 // further down may import what stands further up, never the other way round.
 // Every package has its line here; a test fails for one that has none.
 var arrows = map[string]arrow{
+	"fault":           {pure: true},
 	"window":          {pure: true},
 	"rolling":         {},
 	"rule":            {ours: []string{"window"}, pure: true},
@@ -45,23 +47,23 @@ var arrows = map[string]arrow{
 
 	"replay/accesslog": {ours: []string{"window"}},
 	"replay":           {ours: []string{".", "replay/accesslog", "rule", "store", "store/memstore", "window"}},
-	"fault":            {},
 	"rulefile": {
-		ours:   []string{"fault", "rule", "window"},
+		ours:   []string{"internal/files", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"envoyfile": {ours: []string{"fault", "rule", "rulefile", "window"}},
+	"envoyfile": {ours: []string{"rule", "rulefile", "window"}},
 	"httplimit": {ours: []string{".", "rule", "store", "window"}},
 	"grpclimit": {
 		ours:   []string{".", "rule", "store", "window"},
 		theirs: []string{"google.golang.org/grpc"},
 	},
 
+	"internal/files": {},
 	"internal/metrics": {
 		ours:   []string{".", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
-	"internal/koala":     {ours: []string{"fault", "rule", "window"}},
+	"internal/koala":     {ours: []string{"internal/files", "rule", "window"}},
 	"internal/koala/api": {ours: frontEnd},
 	"internal/config":    {},
 	"internal/dashboard": {ours: frontEnd},
@@ -78,14 +80,14 @@ var arrows = map[string]arrow{
 	"internal/server": {
 		ours: []string{
 			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
-			"internal/config", "internal/dashboard", "internal/envoyrls", "internal/grpcapi",
+			"internal/config", "internal/dashboard", "internal/envoyrls", "internal/files", "internal/grpcapi",
 			"internal/httpapi", "internal/koala", "internal/koala/api", "internal/metrics", "internal/respapi",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "envoyfile", "internal/config", "internal/httpapi", "internal/koala", "internal/server",
+			".", "envoyfile", "internal/config", "internal/koala", "internal/server",
 			"replay", "rule", "rulefile", "window",
 		},
 		theirs: []string{"github.com/spf13/cobra"},
@@ -153,7 +155,7 @@ func TestArrows(t *testing.T) {
 // may import whatever of ours it wants: Go itself refuses circles.
 func (a arrow) refuses(imported string, isTest bool) string {
 	if ours, ok := cutModule(imported); ok {
-		if isTest || slices.Contains(a.ours, ours) {
+		if isTest || ours == "fault" || slices.Contains(a.ours, ours) {
 			return ""
 		}
 		return "the arrows do not point there"

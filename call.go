@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -68,12 +69,12 @@ func (c *call) read(r *Request) error {
 	case r.Hits == LookOnly:
 		c.hits = 0
 	case r.Hits < 0:
-		return &InputError{"hits", fmt.Sprintf("%d: want a number from 0", r.Hits)}
+		return fault.Newf("hits", "%d: want a number from 0", r.Hits)
 	default:
 		c.hits = r.Hits
 	}
 	if r.Feedback != "" && c.verb != store.Refund {
-		return &InputError{"feedback", fmt.Sprintf("%q in a %s: want a refund", r.Feedback, c.verb)}
+		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, c.verb)
 	}
 	c.feedback = r.Feedback
 	c.values = vector(c.values, c.rules.Set, r.Attributes)
@@ -153,7 +154,7 @@ func (c *call) fill(op *store.Op, i int) error {
 	case r.Measure == window.Sum && c.hits > 0:
 		n, err := c.rules.Sum(i, c.values)
 		if err != nil {
-			return &InputError{"attributes." + r.Of, "rule " + r.Name + ": " + err.Error()}
+			return fault.Newf("attributes."+r.Of, "rule %s: %v", r.Name, err)
 		}
 		op.N = n
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -45,7 +46,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 		return nil, err
 	}
 	if rules == nil {
-		return nil, &InputError{Field: "rules", Problem: "nil: want a set, which rule.New and rulefile.Load make"}
+		return nil, fault.Newf("rules", "nil: want a set, which rule.New and rulefile.Load make")
 	}
 	e := &Engine{store: o.store, observer: o.observer, local: o.local, nodes: o.nodes}
 	if e.store == nil {
@@ -58,7 +59,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 
 // Take asks whether the action may happen and, if so, counts it in every rule
 // that matches; otherwise in none. Being over a limit is a Decision, not an
-// error: errors are bad input ([*InputError]), a done context, a closed store.
+// error: errors are bad input ([*fault.Fault]), a done context, a closed store.
 // After an error nothing was counted.
 func (e *Engine) Take(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, store.Take, &r)

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
-	"github.com/weirhq/weir/window"
 )
 
 func rules(tb testing.TB, src string) *rule.Set {
@@ -136,9 +136,9 @@ rules:
 		{weir.Request{Attributes: weir.Attributes("tokens", "9007199254740992")}, "attributes.tokens"},
 	} {
 		_, err := e.Take(t.Context(), tt.req)
-		var bad *weir.InputError
-		if !errors.As(err, &bad) || bad.Field != tt.field {
-			t.Errorf("%+v: got %v, want an InputError for %s", tt.req, err, tt.field)
+		var bad *fault.Fault
+		if !errors.As(err, &bad) || bad.Path != tt.field {
+			t.Errorf("%+v: got %v, want an fault for %s", tt.req, err, tt.field)
 		}
 	}
 	canceled, cancel := context.WithCancel(t.Context())
@@ -249,8 +249,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	if _, err := weir.NewLimiter(weir.Sliding(1, time.Hour), weir.WithMaxKeys(0)); err == nil {
 		t.Error("WithMaxKeys(0): got no error")
 	}
-	var field *window.FieldError
-	if _, err := weir.NewLimiter(weir.Sliding(1, 0)); !errors.As(err, &field) || field.Field != "window.length" {
+	var field *fault.Fault
+	if _, err := weir.NewLimiter(weir.Sliding(1, 0)); !errors.As(err, &field) || field.Path != "window.length" {
 		t.Errorf("a window of 0: got %v, want a fault of window.length", err)
 	}
 }

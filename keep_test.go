@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 )
 
 // A front end may hand in text that is a view of a buffer which it uses again.
@@ -53,7 +54,7 @@ rules:
 	}
 
 	err := ask("five")
-	var input *weir.InputError
+	var input *fault.Fault
 	want := `weir: attributes.cents: rule spent: attribute "cents" is "five", want a whole number from 0 to 9007199254740991 (money: in cents)`
 	if !errors.As(err, &input) || err.Error() != want {
 		t.Errorf("error after the buffer was used again:\ngot  %v\nwant %s", err, want)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -31,7 +32,7 @@ type limiterCall struct {
 }
 
 // NewLimiter makes a limiter that counts in memory, unless an option says
-// otherwise. It refuses an impossible limit with [*window.FieldError]s.
+// otherwise. It refuses an impossible limit with a [fault.List].
 func NewLimiter(l Limit, options ...Option) (*Limiter, error) {
 	o, err := apply(options)
 	if err != nil {
@@ -42,7 +43,7 @@ func NewLimiter(l Limit, options ...Option) (*Limiter, error) {
 		return nil, err
 	}
 	if o.store != nil && o.name == "" {
-		return nil, &InputError{"name", "missing: a limiter in a shared store needs one, give WithName"}
+		return nil, fault.Newf("name", "missing: a limiter in a shared store needs one, give WithName")
 	}
 	m := &Limiter{limit: limit, store: o.store}
 	m.space = store.Space{ID: spaceID(o.name, &l), Name: o.name, MaxKeys: o.maxKeys}
@@ -143,10 +144,10 @@ func (m *Limiter) Wait(ctx context.Context, key string) error {
 
 func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n int64) (r Result, err error) {
 	if n < 0 {
-		return Result{}, &InputError{"hits", fmt.Sprintf("%d: want a number from 0", n)}
+		return Result{}, fault.Newf("hits", "%d: want a number from 0", n)
 	}
 	if m.limit.Distinct() && member == "" && n > 0 && verb != store.Check {
-		return Result{}, &InputError{"member", "missing: the limit counts different ones, ask with AllowMember"}
+		return Result{}, fault.Newf("member", "missing: the limit counts different ones, ask with AllowMember")
 	}
 	if m.local != nil {
 		if r, err = m.local.One(ctx, verb, &m.space, m.limit, key, member, n); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -150,8 +151,8 @@ func TestMembersNeedNames(t *testing.T) {
 		"refund":       func() (weir.Result, error) { return m.Refund(ctx, "k", 1) },
 		"empty member": func() (weir.Result, error) { return m.AllowMember(ctx, "k", "") },
 	} {
-		var input *weir.InputError
-		if r, err := ask(); !errors.As(err, &input) || input.Field != "member" {
+		var input *fault.Fault
+		if r, err := ask(); !errors.As(err, &input) || input.Path != "member" {
 			t.Errorf("%s: got %+v, %v, want an error about the member", name, r, err)
 		}
 	}

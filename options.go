@@ -2,8 +2,8 @@ package weir
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 )
 
@@ -34,7 +34,7 @@ func apply(list []Option) (o options, err error) {
 func WithStore(s store.Store) Option {
 	return func(o *options) error {
 		if s == nil {
-			return &InputError{"store", "nil: leave the option out to count in memory"}
+			return fault.Newf("store", "nil: leave the option out to count in memory")
 		}
 		o.store = s
 		return nil
@@ -59,22 +59,12 @@ func WithName(name string) Option {
 func WithMaxKeys(n int64) Option {
 	return func(o *options) error {
 		if n < 1 {
-			return &InputError{"max keys", fmt.Sprintf("%d: want at least 1", n)}
+			return fault.Newf("max keys", "%d: want at least 1", n)
 		}
 		o.maxKeys = n
 		return nil
 	}
 }
-
-// InputError is bad input. Nothing was counted for it.
-type InputError struct {
-	// Field is the place: "hits", "attributes.tokens", "rules".
-	Field string
-	// Problem is what is wrong, and what was expected.
-	Problem string
-}
-
-func (e *InputError) Error() string { return "weir: " + e.Field + ": " + e.Problem }
 
 // ErrUnknownRule answers a question about a rule that is not in force.
 var ErrUnknownRule = errors.New("weir: no such rule")

@@ -3,9 +3,9 @@ package weir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
@@ -18,10 +18,10 @@ import (
 func WithLocal(s store.Store, nodes int) Option {
 	return func(o *options) error {
 		if s == nil {
-			return &InputError{"local store", "nil: leave the option out to deny while the store is out of reach"}
+			return fault.Newf("local store", "nil: leave the option out to deny while the store is out of reach")
 		}
 		if nodes < 1 {
-			return &InputError{"nodes", fmt.Sprintf("%d: want at least 1", nodes)}
+			return fault.Newf("nodes", "%d: want at least 1", nodes)
 		}
 		o.local, o.nodes = s, int64(nodes)
 		return nil

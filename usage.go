@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -71,13 +72,13 @@ func (s *ruleset) locate(name string, attributes []Attribute) (op store.Op, valu
 	values = vector(nil, s.Set, attributes)
 	for _, attribute := range r.Per {
 		if at, _ := s.Attribute(attribute); values[at] == "" {
-			return op, nil, &InputError{"attributes." + attribute, "missing: rule " + name + " counts per " + attribute}
+			return op, nil, fault.Newf("attributes."+attribute, "missing: rule %s counts per %s", name, attribute)
 		}
 	}
 	op = store.Op{Space: s.spaces[i], Limit: s.LimitOf(i, values), Key: s.AppendKey(nil, i, values)}
 	op.Together = []byte(s.Together(i, values))
 	if op.Limit == nil {
-		return op, nil, &InputError{"attributes." + r.Quota.By, "missing: the limit of rule " + name + " depends on it"}
+		return op, nil, fault.Newf("attributes."+r.Quota.By, "missing: the limit of rule %s depends on it", name)
 	}
 	return op, values, nil
 }

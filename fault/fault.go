@@ -1,52 +1,135 @@
-// Package fault says what is wrong in a file that a person wrote, and where:
-// the place, the problem, the line, and a caret under the place.
 package fault
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Most is where the reading of a hopeless file stops to note more faults.
-const Most = 1000
-
-// Fault is one thing that is wrong in a file, or that its reader wants to warn
-// of.
+// Fault is one thing that is wrong. It is an error as a *Fault.
 type Fault struct {
-	File    string // as the caller named it; files that it names relative to the same place
-	Line    int    // from 1
-	Column  int    // from 1, in characters
-	Rule    string // the rule's name; empty outside a rule and in one without name
-	Problem string // what is wrong, and what was expected
-	Source  string // the line
+	// Path names the field, from the top of what was checked: "quota",
+	// "window.length", "rules[3].limit.pro", "requests[2].attributes.user".
+	// Empty when the fault concerns no single field, or Problem names it.
+	Path string
+
+	// Problem states what is wrong and what is expected instead.
+	Problem string
+
+	// Rule is the name of the rule that is wrong. Empty outside a rule, and in
+	// a rule without a name.
+	Rule string
+
+	// Place is where the fault stands in a text. Zero when there is no text.
+	Place Place
 }
 
-// maxShown is how many characters of a long line are shown on each side of
-// the fault. Of a long problem twice as many bytes are, at each end.
-const maxShown = 100
+// Place is a position in a text. The zero value is no position.
+type Place struct {
+	File   string // path of the file, as the caller named it; empty when the text is no file
+	Line   int    // from 1
+	Column int    // from 1, in characters
+	Source string // the whole line
+}
 
-// Error is the place and the problem, the source line, and a caret under the
-// place:
+// String returns "file:line:column", or "line:column" without a file. It
+// returns an empty string for the zero value.
+func (p Place) String() string {
+	switch {
+	case p.Line == 0:
+		return ""
+	case p.File == "":
+		return fmt.Sprintf("%d:%d", p.Line, p.Column)
+	}
+	return fmt.Sprintf("%s:%d:%d", Printable(p.File), p.Line, p.Column)
+}
+
+// Newf returns a fault of the field at path. The problem is formatted as by
+// [fmt.Sprintf].
+func Newf(path, format string, args ...any) *Fault {
+	return &Fault{Path: path, Problem: fmt.Sprintf(format, args...)}
+}
+
+// In moves f below path and returns f: a fault of "user" in "attributes" is one
+// of "attributes.user". A path that starts with an index, "[2]", follows
+// without a dot. In returns nil when f is nil.
+func (f *Fault) In(path string) *Fault {
+	switch {
+	case f == nil:
+	case f.Path == "":
+		f.Path = path
+	case f.Path[0] == '[':
+		f.Path = path + f.Path
+	default:
+		f.Path = path + "." + f.Path
+	}
+	return f
+}
+
+// Error returns f as text. With a place it ends in the source line and a caret
+// under the place:
 //
 //	rules.yaml:4:5: rule "posts": unknown key "limt": did you mean "limit"?
 //	    limt: 5
 //	    ^
-func (f Fault) Error() string {
+//
+// Without a place it is one line:
+//
+//	weir: window.length: 0s: want at least a microsecond
+func (f *Fault) Error() string {
+	if f.Place.Line == 0 {
+		return "weir: " + f.Summary()
+	}
+	if strings.TrimSpace(f.Place.Source) == "" {
+		return f.Summary()
+	}
+	return f.Summary() + "\n" + f.Place.excerpt()
+}
+
+// Summary returns f in one line: place, rule, path and problem, without the
+// source line. A path that starts with the rule's index, "rules[3].limit", is
+// cut to "limit" where the rule's name or the place identifies the rule.
+func (f *Fault) Summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: ", Printable(f.File), f.Line, f.Column)
+	if place := f.Place.String(); place != "" {
+		b.WriteString(place + ": ")
+	}
 	if f.Rule != "" {
 		fmt.Fprintf(&b, "rule %q: ", brief(f.Rule))
 	}
-	b.WriteString(Printable(brief(f.Problem)))
-	if strings.TrimSpace(f.Source) == "" {
-		return b.String()
+	path := f.Path
+	if f.Rule != "" || f.Place.Line > 0 {
+		path = withoutRule(path)
 	}
-	line, at := around(f.Source, f.Column-1)
-	b.WriteByte('\n')
+	if path != "" {
+		b.WriteString(Printable(brief(path)) + ": ")
+	}
+	b.WriteString(Printable(brief(f.Problem)))
+	return b.String()
+}
+
+// withoutRule returns path without a leading "rules[i]".
+func withoutRule(path string) string {
+	rest, ok := strings.CutPrefix(path, "rules[")
+	if !ok {
+		return path
+	}
+	if _, rest, ok = strings.Cut(rest, "]"); !ok {
+		return path
+	}
+	return strings.TrimPrefix(rest, ".")
+}
+
+// maxShown is how many characters of a long line are shown on each side of
+// the place. A long problem keeps twice as many bytes at each end.
+const maxShown = 100
+
+// excerpt returns the source line, cut to what is near the place, and a caret
+// in the line below.
+func (p Place) excerpt() string {
+	line, at := around(p.Source, p.Column-1)
+	var b strings.Builder
 	b.WriteString(Printable(string(line)))
 	b.WriteByte('\n')
 	for _, r := range line[:at] {
@@ -59,8 +142,20 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// brief is text without the middle of what is too long to be read: a file that
-// is no rules file at all may be one value of some megabytes.
+// around returns the part of line that is shown for a fault at a character, and
+// the index of the character in that part.
+func around(line string, at int) ([]rune, int) {
+	for ; at > maxShown && line != ""; at-- {
+		_, size := utf8.DecodeRuneInString(line)
+		line = line[size:]
+	}
+	// Four bytes are enough for any character.
+	runes := []rune(line[:min(len(line), 4*2*maxShown)])
+	return runes[:min(len(runes), 2*maxShown)], max(0, min(at, len(runes)))
+}
+
+// brief returns text without the middle when it is too long to be read: a file
+// in another format may hold one value of some megabytes.
 func brief(text string) string {
 	if len(text) <= 4*maxShown {
 		return text
@@ -69,8 +164,9 @@ func brief(text string) string {
 	return strings.ToValidUTF8(head, "") + "…" + strings.ToValidUTF8(tail, "")
 }
 
-// Printable is text with a sign in place of each character that is no picture
-// and no blank: what moves a terminal's cursor must not reach it.
+// Printable returns text with U+FFFD in place of each character that is neither
+// printable nor a tab, so that a file cannot send control sequences to a
+// terminal.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && !unicode.IsPrint(r) {
@@ -78,48 +174,4 @@ func Printable(text string) string {
 		}
 		return r
 	}, text)
-}
-
-// around is what of a line is shown for a fault at a character of it, and
-// where in that the character is.
-func around(line string, at int) ([]rune, int) {
-	for ; at > maxShown && line != ""; at-- {
-		_, size := utf8.DecodeRuneInString(line)
-		line = line[size:]
-	}
-	// Four bytes are enough for any character.
-	runes := []rune(line[:min(len(line), 4*2*maxShown)])
-	return runes[:min(len(runes), 2*maxShown)], min(at, len(runes))
-}
-
-// Faults is everything that is wrong. It is never empty as an error.
-type Faults []Fault
-
-// Error is every fault, one after the other.
-func (fs Faults) Error() string {
-	texts := make([]string, len(fs))
-	for i, f := range fs {
-		texts[i] = f.Error()
-	}
-	return strings.Join(texts, "\n")
-}
-
-// Sort puts faults in the order in which a person would mend them: those in
-// the file called name first.
-func (fs Faults) Sort(name string) {
-	slices.SortStableFunc(fs, func(a, b Fault) int {
-		return cmp.Or(
-			cmp.Compare(elsewhere(a, name), elsewhere(b, name)),
-			cmp.Compare(a.File, b.File),
-			cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Column, b.Column),
-		)
-	})
-}
-
-func elsewhere(f Fault, name string) int {
-	if f.File == name {
-		return 0
-	}
-	return 1
 }

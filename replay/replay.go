@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/replay/accesslog"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -169,7 +170,7 @@ func (r *run) take(ctx context.Context, line string) error {
 	}
 	err := r.engine.Do(ctx, store.Take, &r.request, &r.decision)
 	if err != nil {
-		var input *weir.InputError
+		var input *fault.Fault
 		if errors.As(err, &input) {
 			r.isBad(line, err)
 			return nil

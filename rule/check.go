@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // validName is what rules and outcomes may be called: safe in keys, metrics, headers.
@@ -14,9 +16,10 @@ var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$`)
 
 const wantName = "want letters, digits, dots, dashes and underscores, a letter or digit first, up to 100"
 
-// check finds everything that is wrong with rules and outcomes.
-func check(rules []Rule, outcomes map[string]Outcome) Faults {
-	var faults Faults
+// check returns everything that is wrong with outcomes, by name, and with
+// rules, in order.
+func check(rules []Rule, outcomes map[string]Outcome) fault.List {
+	var faults fault.List
 	for _, n := range slices.Sorted(maps.Keys(outcomes)) {
 		o := outcomes[n]
 		faults = append(faults, checkOutcome(n, &o)...)
@@ -40,39 +43,43 @@ func check(rules []Rule, outcomes map[string]Outcome) Faults {
 	return faults
 }
 
-func checkOutcome(outcome string, o *Outcome) (faults Faults) {
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, Fault{Rule: -1, Field: "outcomes." + outcome + field, Problem: fmt.Sprintf(format, args...)})
+// checkOutcome returns everything that is wrong with o, whose name is outcome.
+func checkOutcome(outcome string, o *Outcome) (faults fault.List) {
+	add := func(field, format string, args ...any) {
+		faults.Addf("outcomes."+outcome+field, format, args...)
 	}
 	switch {
 	case outcome == Allow || outcome == Deny:
-		fault("", "%s has its meaning already, choose another name", outcome)
+		add("", "%s has its meaning already, choose another name", outcome)
 	case !validName.MatchString(outcome):
-		fault("", "%s is not a name, %s", quoted(outcome), wantName)
+		add("", "%s is not a name, %s", quoted(outcome), wantName)
 	}
 	switch {
 	case o.Status != 0 && (o.Status < 100 || o.Status > 599):
-		fault(".status", "%d is not an HTTP status, want 100 to 599", o.Status)
+		add(".status", "%d is not an HTTP status, want 100 to 599", o.Status)
 	case o.Allow && o.Status >= 400:
-		fault(".status", "%d denies, and the outcome allows: want less than 400", o.Status)
+		add(".status", "%d denies, and the outcome allows: want less than 400", o.Status)
 	}
 	if len(o.Body) > 0 && !json.Valid(o.Body) {
-		fault(".body", "is not JSON")
+		add(".body", "is not JSON")
 	}
 	return faults
 }
 
-// checker gathers the faults of one rule.
+// checker collects the faults of one rule.
 type checker struct {
 	*Rule
 	index    int
 	outcomes map[string]Outcome
-	known    []string // names that then may have
-	faults   Faults
+	known    []string // outcomes that then may name
+	faults   fault.List
 }
 
+// fault adds a fault of a field of the rule.
 func (c *checker) fault(field, format string, args ...any) {
-	c.faults = append(c.faults, Fault{c.index, c.Name, field, fmt.Sprintf(format, args...)})
+	f := fault.Newf(field, format, args...).In(fmt.Sprintf("rules[%d]", c.index))
+	f.Rule = c.Name
+	c.faults = append(c.faults, f)
 }
 
 func (c *checker) checkName(first map[string]int) {

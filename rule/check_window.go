@@ -1,11 +1,11 @@
 package rule
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/window"
 )
 
@@ -51,24 +51,19 @@ func (c *checker) checkWindow() {
 	}
 }
 
-// checkLimit adds what the window's check says of r with quota, which the
-// rules file has at field.
+// checkLimit adds the faults of the limit that r makes of quota. The quota
+// stands at field in a rules file.
 func (c *checker) checkLimit(field string, r *Rule, quota int64) {
 	if quota > window.MaxHits || r.Measure > window.Distinct {
 		return // reported already
 	}
 	l := r.limit(quota)
-	for _, err := range split(l.Validate()) {
-		var f *window.FieldError
-		if errors.As(err, &f) {
-			c.faultOnce(fileField(f.Field, field), f.Problem)
-		} else {
-			c.faultOnce("window", err.Error())
-		}
+	for _, f := range fault.Of(l.Validate()) {
+		c.faultOnce(fileField(f.Path, field), f.Problem)
 	}
 }
 
-// fileField is where a rules file has the field of a window.Limit.
+// fileField returns the path in a rules file of the field of a window.Limit.
 func fileField(field, quota string) string {
 	switch field {
 	case "quota":
@@ -84,19 +79,9 @@ func fileField(field, quota string) string {
 
 // faultOnce adds a fault that several quotas may have in common.
 func (c *checker) faultOnce(field, problem string) {
-	f := Fault{c.index, c.Name, field, problem}
-	if !slices.Contains(c.faults, f) {
-		c.faults = append(c.faults, f)
+	c.fault(field, "%s", problem)
+	last := len(c.faults) - 1
+	if slices.ContainsFunc(c.faults[:last], func(f *fault.Fault) bool { return *f == *c.faults[last] }) {
+		c.faults = c.faults[:last]
 	}
-}
-
-// split is the errors that err joins.
-func split(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	if err == nil {
-		return nil
-	}
-	return []error{err}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -38,16 +39,22 @@ func ExampleNew() {
 }
 
 // Everything that is wrong is reported at once.
-func ExampleFaults() {
+func ExampleNew_faults() {
 	_, err := rule.New([]rule.Rule{{
 		Name:   "posts per hour",
 		Quota:  &rule.Quota{Value: -5},
 		Window: window.Sliding(time.Hour),
 		Then:   "denny",
 	}}, nil)
-	fmt.Println(err)
+	for _, f := range fault.Of(err) {
+		fmt.Println(f.Path)
+		fmt.Println(" ", f.Summary())
+	}
 	// Output:
-	// rule "posts per hour": name: "posts per hour" is not a name, want letters, digits, dots, dashes and underscores, a letter or digit first, up to 100
-	// rule "posts per hour": limit: -5: want 0 to 9007199254740991
-	// rule "posts per hour": then: unknown outcome "denny": want allow, deny
+	// rules[0].name
+	//   rule "posts per hour": name: "posts per hour" is not a name, want letters, digits, dots, dashes and underscores, a letter or digit first, up to 100
+	// rules[0].limit
+	//   rule "posts per hour": limit: -5: want 0 to 9007199254740991
+	// rules[0].then
+	//   rule "posts per hour": then: unknown outcome "denny": want allow, deny
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -92,7 +93,11 @@ func (s *script) rules(t *testing.T, d *datadriven.TestData) string {
 		if set != nil {
 			d.Fatalf(t, "got a set and an error, want one of them")
 		}
-		return err.Error()
+		var lines []string
+		for _, f := range fault.Of(err) {
+			lines = append(lines, f.Summary())
+		}
+		return strings.Join(lines, "\n")
 	}
 	s.set = set
 	if !d.HasArg("ids") {

@@ -65,11 +65,12 @@ func (p part) value(values []string) string {
 }
 
 // New compiles rules, in the order in which they apply, and the outcomes that
-// they may name beside allow and deny. It copies what it is given. The error is
-// a [Faults] with everything that is wrong, at once.
+// they may name beside allow and deny. It copies its arguments. Its error is a
+// [fault.List] with everything that is wrong. Paths of faults start with the
+// rule's index, "rules[3].limit.pro", or with "outcomes.".
 func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 	if faults := check(rules, outcomes); len(faults) > 0 {
-		return nil, faults
+		return nil, faults.Err()
 	}
 	s := &Set{
 		rules:    make([]compiled, len(rules)),

@@ -34,16 +34,16 @@ func Pattern(re string) (Test, error) {
 	if err == nil {
 		return pattern{compiled}, nil
 	}
-	var fault *syntax.Error
-	if !errors.As(err, &fault) {
+	var bad *syntax.Error
+	if !errors.As(err, &bad) {
 		return nil, fmt.Errorf("pattern %q: %w", re, err)
 	}
-	at := strings.Index(re, fault.Expr)
-	if at < 0 || fault.Expr == "" {
-		return nil, fmt.Errorf("pattern %q: %s", re, fault.Code)
+	at := strings.Index(re, bad.Expr)
+	if at < 0 || bad.Expr == "" {
+		return nil, fmt.Errorf("pattern %q: %s", re, bad.Code)
 	}
 	return nil, fmt.Errorf("pattern %q: %s at character %d: %q",
-		re, fault.Code, utf8.RuneCountInString(re[:at])+1, fault.Expr)
+		re, bad.Code, utf8.RuneCountInString(re[:at])+1, bad.Expr)
 }
 
 type pattern struct{ re *regexp.Regexp }

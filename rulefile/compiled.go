@@ -1,33 +1,30 @@
 package rulefile
 
 import (
-	"errors"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/fault"
 )
 
-// compiled notes what [rule.New] found wrong, at the places that it means.
-// A rule that could not be read whole gives rise to faults of its own there,
-// which say nothing new; those are left out.
+// compiled notes the faults that [rule.New] found, each at its place in the
+// file. A rule that could not be read completely causes faults there that add
+// nothing; compiled leaves those out.
 func (p *pass) compiled(err error, root *node) {
-	var faults rule.Faults
-	if !errors.As(err, &faults) {
+	faults := fault.Of(err)
+	if len(faults) == 0 {
 		p.fault(root, "%v", err)
 		return
 	}
 	p.faults.Sort(p.name)
 	own := slices.Clone(p.faults)
-	if i := slices.IndexFunc(own, func(f Fault) bool { return f.File != p.name }); i >= 0 {
+	if i := slices.IndexFunc(own, func(f *fault.Fault) bool { return f.Place.File != p.name }); i >= 0 {
 		own = own[:i] // without those in list files
 	}
 	for _, f := range faults {
-		n, path := root.get("outcomes"), strings.TrimPrefix(f.Field, "outcomes.")
-		if f.Rule >= 0 {
-			n, path = root.get("rules").items[f.Rule], f.Field
-		}
+		n, path := root.checked(f.Path)
 		at, found := place(n, path)
 		if echo(own, n, path, found) {
 			continue
@@ -35,14 +32,24 @@ func (p *pass) compiled(err error, root *node) {
 		if at.kind == aTable && at.key != nil {
 			at = at.key
 		}
-		p.rule = f.Name
-		p.fault(at, "%s: %s", f.Field, f.Problem)
-		p.rule = ""
+		p.note(at.line, at.column, f)
 	}
 }
 
-// place is the node that a field's path leads to, or the last one on the way.
-// Names on the path may have dots in them.
+// checked returns the rule or the table of outcomes in root that a path of
+// [rule.New] starts with, and the rest of the path.
+func (n *node) checked(path string) (*node, string) {
+	if rest, ok := strings.CutPrefix(path, "rules["); ok {
+		index, field, _ := strings.Cut(rest, "].")
+		if i, err := strconv.Atoi(index); err == nil {
+			return n.get("rules").items[i], field
+		}
+	}
+	return n.get("outcomes"), strings.TrimPrefix(path, "outcomes.")
+}
+
+// place returns the node that path leads to from n, or the last one on the way.
+// Names on the path may contain dots.
 func place(n *node, path string) (at *node, found bool) {
 	if path == "" {
 		return n, true
@@ -59,10 +66,9 @@ func place(n *node, path string) (at *node, found bool) {
 	return n, false
 }
 
-// echo says that a fault at a path in n only follows from faults that were
-// found while reading: n has some, and they stand in the same field, or the
-// field is missing.
-func echo(own Faults, n *node, path string, found bool) bool {
+// echo reports whether a fault at path in n only follows from faults that were
+// found while reading: they stand in the same field, or the field is missing.
+func echo(own fault.List, n *node, path string, found bool) bool {
 	first, _, _ := strings.Cut(path, ".")
 	if field := n.get(first); found && field != nil {
 		return stands(own, field)
@@ -70,15 +76,15 @@ func echo(own Faults, n *node, path string, found bool) bool {
 	return stands(own, n)
 }
 
-// stands says whether one of fs, which are sorted, stands in n, up to where
-// its last value starts.
-func stands(fs Faults, n *node) bool {
-	i := sort.Search(len(fs), func(i int) bool { return !before(fs[i].Line, fs[i].Column, n.line, n.column) })
+// stands reports whether one of fs, which are sorted, stands between the start
+// of n and the start of its last value.
+func stands(fs fault.List, n *node) bool {
+	i := sort.Search(len(fs), func(i int) bool { return !before(fs[i].Place.Line, fs[i].Place.Column, n.line, n.column) })
 	last := n.last()
-	return i < len(fs) && !before(last.line, last.column, fs[i].Line, fs[i].Column)
+	return i < len(fs) && !before(last.line, last.column, fs[i].Place.Line, fs[i].Place.Column)
 }
 
-// last is the node that n ends with.
+// last returns the node that n ends with.
 func (n *node) last() *node {
 	switch {
 	case len(n.items) > 0:
@@ -89,7 +95,7 @@ func (n *node) last() *node {
 	return n
 }
 
-// before compares places.
+// before reports whether the first place is before the other one.
 func before(line, column, otherLine, otherColumn int) bool {
 	return line < otherLine || line == otherLine && column < otherColumn
 }

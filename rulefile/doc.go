@@ -2,7 +2,7 @@
 //
 // A file is read strictly. Every fault in it, and in the list files that it
 // names, is reported at once, each with its place, its source line and what
-// was expected there; see [Faults]. docs/rules.md is the manual of the format,
+// was expected there; see [fault.List]. docs/rules.md is the manual of the format,
 // [Schema] describes it to editors, and [Example] is a file to start from.
 package rulefile
 

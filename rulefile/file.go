@@ -3,9 +3,10 @@ package rulefile
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -23,20 +24,23 @@ type File struct {
 }
 
 // Load reads the rules file at path, and the list files that it names, from
-// disk. The error is [Faults] when the file could be read but is not right.
+// disk. The error is a [fault.List] when the file could be read but is wrong.
 func Load(path string) (*File, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}
 	return Parse(path, src, func(list string) ([]byte, error) {
-		return os.ReadFile(beside(path, list))
+		return os.ReadFile(files.Beside(path, list))
 	})
 }
 
-// Parse reads src as a rules file. Faults call it name, and list files stand
-// relative to it: read is given a list file's path as the rules file writes
-// it. A nil read refuses list files. Any error is [Faults].
+// Parse reads src as a rules file. Faults call it name, and the paths of list
+// files are relative to it. Parse calls read with a list file's path as the
+// rules file writes it; a nil read refuses list files.
+//
+// Any error is a [fault.List] in the order of the file, with faults in list
+// files last. It ends after [fault.Most] faults.
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	p := pass{name: name, read: read, zone: time.UTC, lists: map[string]*rule.List{}}
 	root := p.source(src)
@@ -46,17 +50,9 @@ func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*Fi
 	}
 	if len(p.faults) > 0 {
 		p.faults.Sort(name)
-		return nil, p.faults
+		return nil, p.faults.Err()
 	}
 	return file, nil
-}
-
-// beside is where a path in the rules file name leads to.
-func beside(name, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(name), path)
 }
 
 // pass is one run over a file. Its methods note faults and go on with something
@@ -66,7 +62,7 @@ type pass struct {
 	read func(path string) ([]byte, error)
 
 	lines  []string // of the source
-	faults Faults
+	faults fault.List
 	rule   string // the rule that is being read, for its faults
 
 	zone     *time.Location

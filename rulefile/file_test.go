@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"
 )
@@ -53,8 +54,8 @@ func TestLoadNamesTheFileThatIsMissing(t *testing.T) {
 func TestListFilesAreRefusedWithoutAWayToReadThem(t *testing.T) {
 	t.Parallel()
 	_, err := rulefile.Parse("rules.yaml", []byte("lists: {a: {file: a.txt}}\nrules: []"), nil)
-	var faults rulefile.Faults
-	if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != 1 || faults[0].Column != 19 {
+	var faults fault.List
+	if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Place.Line != 1 || faults[0].Place.Column != 19 {
 		t.Errorf("got %v, want one fault at 1:19", err)
 	}
 }
@@ -75,16 +76,16 @@ func TestOutcomesBecomeJSON(t *testing.T) {
 func TestFaultsHaveTheirPartsApart(t *testing.T) {
 	t.Parallel()
 	_, err := rulefile.Parse("dir/rules.yaml", []byte("rules:\n  - name: a\n    limit: -1\n    window: 1h\n"), nil)
-	var faults rulefile.Faults
+	var faults fault.List
 	if !errors.As(err, &faults) || len(faults) != 1 {
 		t.Fatalf("got %v, want one fault", err)
 	}
-	want := rulefile.Fault{
-		File: "dir/rules.yaml", Line: 3, Column: 12, Rule: "a",
-		Problem: "limit is -1, want a whole number from 0 to 2^53-1", Source: "    limit: -1",
+	want := fault.Fault{
+		Rule: "a", Problem: "limit is -1, want a whole number from 0 to 2^53-1",
+		Place: fault.Place{File: "dir/rules.yaml", Line: 3, Column: 12, Source: "    limit: -1"},
 	}
-	if faults[0] != want {
-		t.Errorf("got %+v, want %+v", faults[0], want)
+	if *faults[0] != want {
+		t.Errorf("got %+v, want %+v", *faults[0], want)
 	}
 }
 
@@ -160,7 +161,7 @@ func TestReadingIsBounded(t *testing.T) {
 		"dashes in brackets": {"[" + strings.Repeat("- ", 100_000), "a dash within brackets"},
 	} {
 		_, err := rulefile.Parse("rules.yaml", []byte(c.src), nil)
-		var faults rulefile.Faults
+		var faults fault.List
 		if !errors.As(err, &faults) || len(faults) > 1000 || !strings.Contains(faults[0].Problem, c.want) {
 			t.Errorf("%s: got %d faults, %.200v, want at most 1000 with %q", name, len(faults), err, c.want)
 		}
@@ -176,7 +177,7 @@ func TestFaultsAreBrief(t *testing.T) {
 		"outcome": {"rules:\n  - {name: a, then: " + long + "}\n", "unknown outcome"},
 	} {
 		_, err := rulefile.Parse("rules.yaml", []byte(c.src), nil)
-		var faults rulefile.Faults
+		var faults fault.List
 		if !errors.As(err, &faults) {
 			t.Fatalf("%s: got %.200v, want faults", name, err)
 		}

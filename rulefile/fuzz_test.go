@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -38,15 +39,15 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		var faults rulefile.Faults
+		var faults fault.List
 		if !errors.As(err, &faults) || len(faults) == 0 || file != nil {
 			t.Fatalf("got %+v, %T %v, want only faults", file, err, err)
 		}
 		lines := 1 + strings.Count(string(src), "\n") + strings.Count(string(src), "\r")
 		inList := 1 + strings.Count(string(list), "\n")
 		for _, f := range faults {
-			if f.Column < 1 || f.Line < 1 || f.File == "rules.yaml" && f.Line > lines || f.File != "rules.yaml" && f.Line > inList {
-				t.Errorf("got %s:%d:%d for %q, want a place in the source", f.File, f.Line, f.Column, src)
+			if f.Place.Column < 1 || f.Place.Line < 1 || f.Place.File == "rules.yaml" && f.Place.Line > lines || f.Place.File != "rules.yaml" && f.Place.Line > inList {
+				t.Errorf("got %s:%d:%d for %q, want a place in the source", f.Place.File, f.Place.Line, f.Place.Column, src)
 			}
 			if f.Problem == "" || !strings.Contains(err.Error(), f.Problem) {
 				t.Errorf("got %q, want it to say %q", err, f.Problem)

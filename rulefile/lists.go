@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -104,7 +106,7 @@ func (p *pass) listFile(name string, n *node) {
 		p.fault(n, "list %q: file %q: %v; the path is taken from where the rules file is", name, path, err)
 		return
 	}
-	shown := beside(p.name, path)
+	shown := files.Beside(p.name, path)
 	absolute, err := filepath.Abs(shown)
 	if err != nil {
 		absolute = shown
@@ -144,8 +146,8 @@ func (p *pass) listFaults(name, shown string, lines [][]byte) {
 		}
 		source := strings.ToValidUTF8(string(bytes.TrimRight(line, "\r")), "\ufffd")
 		column := 1 + utf8.RuneCountInString(source[:len(source)-len(strings.TrimLeft(source, " \t"))])
-		p.faults = append(p.faults, Fault{
-			File: shown, Line: i + 1, Column: column, Source: source, Problem: why,
+		p.faults = append(p.faults, &fault.Fault{
+			Problem: why, Place: fault.Place{File: shown, Line: i + 1, Column: column, Source: source},
 		})
 	}
 	if more := found - maxListFaults; more > 0 {

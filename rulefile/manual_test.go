@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -35,7 +36,7 @@ func TestManual(t *testing.T) {
 			}
 		case "yaml fault":
 			faulty++
-			var faults rulefile.Faults
+			var faults fault.List
 			if !errors.As(err, &faults) || i+1 == len(blocks) || err.Error()+"\n" != blocks[i+1].text {
 				t.Errorf("line %d: got\n%v\nwant the text that follows", b.line, err)
 			}

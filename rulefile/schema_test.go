@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -122,7 +123,7 @@ func TestSchemaRefusesWhatDoesNotParse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var faults rulefile.Faults
+			var faults fault.List
 			if _, err := rulefile.Parse("rules.yaml", []byte(c.src), nil); !errors.As(err, &faults) {
 				t.Errorf("parser: got %v, want faults", err)
 			}

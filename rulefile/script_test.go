@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -71,14 +72,14 @@ func read(src string, files map[string]string) string {
 		}
 		return []byte(text), nil
 	})
-	var faults rulefile.Faults
+	var faults fault.List
 	switch {
 	case err == nil:
 		return dump(f)
 	case errors.As(err, &faults):
 		return faults.Error() + "\n"
 	}
-	return fmt.Sprintf("got %T, want rulefile.Faults: %v", err, err)
+	return fmt.Sprintf("got %T, want fault.List: %v", err, err)
 }
 
 // writeBack reads a rules file and writes it again, with its lists as files.

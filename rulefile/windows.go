@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/window"
 )
 
@@ -132,7 +133,7 @@ func (p *pass) duration(n *node, words []string) time.Duration {
 		return d
 	case short != n.text:
 		p.fault(n, "%s is %q: write %s", n.label, n.text, short)
-	case nearest(n.text, words) != "":
+	case fault.DidYouMean(n.text, words) != "":
 		p.fault(n, "%s", unknown(n.label, n.text, words))
 	case len(words) > 0 && !strings.ContainsAny(n.text, "0123456789"):
 		p.fault(n, "%s is %q, want a length of time, such as 90s, 1h30m or 7d, or one of %s", n.label, n.text, either(words))

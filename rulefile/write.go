@@ -42,7 +42,7 @@ type ListSource struct {
 // of it, with the same identities. A test may come back in other words that
 // hold for the same values.
 //
-// The error is [rule.Faults] when d's rules are no set, and names every place
+// The error is a [fault.List] when d's rules are no set, and names every place
 // that no rules file can say: a test that package rule did not make, say.
 func Write(d *Draft) ([]byte, error) {
 	if _, err := rule.New(d.Rules, d.Outcomes); err != nil {

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // zones are the names of time zones that a misspelt one is compared with.
@@ -23,7 +25,7 @@ func (p *pass) timezone(n *node) *time.Location {
 		p.fault(n, "timezone is Local, which differs from machine to machine: want a name such as Europe/Berlin")
 	case err == nil:
 		return zone
-	case nearest(name, strings.Fields(zones)) != "":
+	case fault.DidYouMean(name, strings.Fields(zones)) != "":
 		p.fault(n, "%s", unknown("timezone", name, strings.Fields(zones)))
 	default:
 		p.fault(n, "unknown timezone %q: want a name such as Europe/Berlin, or UTC", name)

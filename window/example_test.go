@@ -121,7 +121,7 @@ func ExampleCompiled_Expires() {
 func ExampleLimit_Validate() {
 	l := window.Limit{Quota: 5, Window: window.Cells(time.Hour, -1)}
 	fmt.Println(l.Validate())
-	// Output: weir: limit: window.n: -1: want 1 to 10000 cells
+	// Output: weir: window.n: -1: want 1 to 10000 cells
 }
 
 // Ten strangers a day: a member that is already inside is free.

@@ -1,37 +1,30 @@
 package window
 
 import (
-	"errors"
-	"fmt"
 	"math/bits"
 	"time"
+
+	"github.com/weirhq/weir/fault"
 )
 
-// FieldError is one thing that is wrong with a limit. Field is its path:
-// "quota", "measure", "window.length", "after.window.n", …
-type FieldError struct {
-	Field   string
-	Problem string
-}
-
-func (e *FieldError) Error() string { return "weir: limit: " + e.Field + ": " + e.Problem }
-
-// Validate says everything that is wrong with l, each as a [*FieldError],
-// joined. A limit that passes keeps every product of its numbers below 2^53,
-// so that the same arithmetic is exact in a script of a shared store.
+// Validate returns everything that is wrong with l as a [fault.List], with the
+// paths "quota", "measure", "window.length", "after.window.n" and so on. A
+// limit that passes keeps every product of its numbers below 2^53, so that the
+// same arithmetic is exact in a script of a shared store.
 func (l *Limit) Validate() error {
 	f := faults{}
 	l.validate(&f)
-	return errors.Join(f.errs...)
+	return f.list.Err()
 }
 
+// faults collects the faults of a limit. Their paths start with path.
 type faults struct {
 	path string
-	errs []error
+	list fault.List
 }
 
 func (f *faults) add(field, format string, args ...any) {
-	f.errs = append(f.errs, &FieldError{f.path + field, fmt.Sprintf(format, args...)})
+	f.list.Addf(f.path+field, format, args...)
 }
 
 func (l *Limit) validate(f *faults) {
@@ -50,9 +43,9 @@ func (l *Limit) validate(f *faults) {
 	case l.Measure == Distinct && l.Quota > MaxMembers:
 		f.add("quota", "%d: distinct members are counted exactly up to %d", l.Quota, MaxMembers)
 	}
-	before := len(f.errs)
+	before := len(f.list)
 	w.validate(f)
-	if w.Kind == KindBucket && len(f.errs) == before {
+	if w.Kind == KindBucket && len(f.list) == before {
 		l.validateBucket(f)
 	}
 	l.validateAfter(f)

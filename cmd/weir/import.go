@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/koala"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -85,13 +85,13 @@ func (k *koalaRules) rulesFile() ([]byte, error) {
 		k.warnings = append(k.warnings, warnings...)
 	}
 	if faults != nil {
-		return nil, faults
+		return nil, faults.Err()
 	}
 	return rulefile.Write(&d)
 }
 
 // notUTF8 is the first place in a file that no rules file can have.
-func notUTF8(name string, text []byte) koala.Faults {
+func notUTF8(name string, text []byte) fault.List {
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
@@ -100,8 +100,8 @@ func notUTF8(name string, text []byte) koala.Faults {
 		}
 		good := strings.ToValidUTF8(string(line), "\n") // no line has one before its end
 		column := utf8.RuneCountInString(good[:strings.IndexByte(good, '\n')]) + 1
-		return koala.Faults{{
-			File: name, Line: number, Column: column, Source: strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\ufffd"),
+		return fault.List{{
+			Place:   fault.Place{File: name, Line: number, Column: column, Source: strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\ufffd")},
 			Problem: "the line is not UTF-8 text, as rules files are: convert the file, such as with iconv -f GBK -t UTF-8, and see that callers send UTF-8",
 		}}
 	}
@@ -110,7 +110,7 @@ func notUTF8(name string, text []byte) koala.Faults {
 
 // listSource is a dict as a list: its file, or, with a warning, its values where
 // weir would not read the same in the file.
-func listSource(name, path string, text []byte) (list rulefile.ListSource, warning []koala.Fault) {
+func listSource(name, path string, text []byte) (list rulefile.ListSource, warning fault.List) {
 	list.Name = name
 	number := 0
 	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
@@ -122,8 +122,8 @@ func listSource(name, path string, text []byte) (list rulefile.ListSource, warni
 		comment := item[0] == '#' || strings.Contains(item, " #") || strings.Contains(item, "\t#")
 		_, err := rule.NewList(name, []string{item})
 		if (comment || err != nil) && warning == nil {
-			warning = []koala.Fault{{
-				File: fromHere(path), Line: number, Column: 1, Source: item,
+			warning = fault.List{{
+				Place:   fault.Place{File: fromHere(path), Line: number, Column: 1, Source: item},
 				Problem: fmt.Sprintf("list %q has its values in the rules file, because weir would read this line of its file otherwise", name),
 			}}
 		}

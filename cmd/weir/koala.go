@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/koala"
 )
 
@@ -24,7 +25,7 @@ func isKoala(src []byte) bool { return koalaSections.Match(src) || koalaMain.Mat
 type koalaRules struct {
 	source
 	*koala.File
-	warnings []koala.Fault
+	warnings fault.List
 }
 
 // loadKoala reads koala's rules. Warnings are there with an error, too.
@@ -67,22 +68,23 @@ func noRuleFile(main string, err error) error {
 }
 
 // printWarnings prints each warning once, with the other lines that it is for.
-func printWarnings(w io.Writer, warnings []koala.Fault) {
+func printWarnings(w io.Writer, warnings fault.List) {
 	type place struct{ file, problem string }
 	lines := map[place][]string{}
 	for _, f := range warnings {
-		at := place{f.File, f.Problem}
-		lines[at] = append(lines[at], fmt.Sprint(f.Line))
+		at := place{f.Place.File, f.Problem}
+		lines[at] = append(lines[at], fmt.Sprint(f.Place.Line))
 	}
 	for _, f := range warnings {
-		at := place{f.File, f.Problem}
+		at := place{f.Place.File, f.Problem}
 		all := lines[at]
 		if all == nil {
 			continue // printed already
 		}
 		delete(lines, at)
-		f.Problem += also(all[1:])
-		fmt.Fprintf(w, "warning: %v\n", f)
+		first := *f
+		first.Problem += also(all[1:])
+		fmt.Fprintf(w, "warning: %v\n", &first)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/koala"
 )
 
@@ -115,7 +116,7 @@ func TestKoalaPageRules(t *testing.T) {
 			if refused != (err != nil) {
 				t.Errorf("%s: got %v, want it refused: %t", rule, err, refused)
 			}
-			if err == nil && !slices.ContainsFunc(f.Warnings, func(w koala.Fault) bool { return !everywhere.MatchString(w.Problem) }) {
+			if err == nil && !slices.ContainsFunc(f.Warnings, func(w *fault.Fault) bool { return !everywhere.MatchString(w.Problem) }) {
 				t.Errorf("%s: got %v, want a warning about it", rule, f.Warnings)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -39,12 +40,16 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	case errors.Is(err, errDenied):
 		return exitDenied
 	case !began || errors.As(err, &wrong):
-		fmt.Fprintf(errs, "weir: %v\nsee: %s --help\n", err, cmd.CommandPath())
+		fmt.Fprintf(errs, "%s\nsee: %s --help\n", message(err), cmd.CommandPath())
 		return exitUsage
 	}
-	fmt.Fprintf(errs, "weir: %v\n", err)
+	fmt.Fprintln(errs, message(err))
 	return exitError
 }
+
+// message returns the text of err with "weir: " in front, once: errors of the
+// library start with it.
+func message(err error) string { return "weir: " + strings.TrimPrefix(err.Error(), "weir: ") }
 
 // errDenied ends a command whose answer, already printed, is no.
 var errDenied = errors.New("denied")

@@ -4,13 +4,13 @@
 package config
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // Config is the configuration of the service. Start from [Default]; the zero
@@ -101,92 +101,91 @@ func LogFormats() []string { return []string{"text", "json"} }
 // LogLevels are the levels that a Config takes, from most to least talkative.
 func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
 
-// Validate joins every fault of c, each with the name of its field. It opens
-// nothing: a rules file that is missing is found when it is read.
+// Validate returns every fault of c as a [fault.List]. Paths are the names of
+// the fields as flags have them. Validate opens no file and no port.
 func (c *Config) Validate() error {
-	return errors.Join(
-		address("listen", c.Listen),
-		address("admin", c.Admin),
-		clash("admin", c.Admin, "listen", c.Listen),
-		koalaFlags(c),
-		storeFlags(c),
-		notNegative("watch-every", c.WatchEvery),
-		notNegative("drain-delay", c.DrainDelay),
-		notNegative("drain-timeout", c.DrainTimeout),
-		oneOf("log-format", c.LogFormat, LogFormats()),
-		oneOf("log-level", c.LogLevel, LogLevels()),
-	)
+	f := faults{}
+	f.address("listen", c.Listen)
+	f.address("admin", c.Admin)
+	f.clash("admin", c.Admin, "listen", c.Listen)
+	f.koala(c)
+	f.store(c)
+	f.notNegative("watch-every", c.WatchEvery)
+	f.notNegative("drain-delay", c.DrainDelay)
+	f.notNegative("drain-timeout", c.DrainTimeout)
+	f.oneOf("log-format", c.LogFormat, LogFormats())
+	f.oneOf("log-level", c.LogLevel, LogLevels())
+	return f.Err()
 }
 
-func address(field, addr string) error {
+// faults collects the faults of a Config.
+type faults struct{ fault.List }
+
+// address checks that addr is host:port.
+func (f *faults) address(field, addr string) {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("%s: %q: not host:port, such as 127.0.0.1:8080", field, addr)
+		f.Addf(field, "%q: not host:port, such as 127.0.0.1:8080", addr)
+		return
 	}
 	n, err := strconv.Atoi(port)
-	if err != nil {
-		return fmt.Errorf("%s: %q: port is not a number", field, addr)
+	switch {
+	case err != nil:
+		f.Addf(field, "%q: port is not a number", addr)
+	case n < 0 || n > 65535:
+		f.Addf(field, "%q: port out of range 0 to 65535", addr)
 	}
-	if n < 0 || n > 65535 {
-		return fmt.Errorf("%s: %q: port out of range 0 to 65535", field, addr)
-	}
-	return nil
 }
 
-// clash says when two listeners want one port, which the system would report
-// as a stranger's.
-func clash(field, addr, other, taken string) error {
-	if addr != taken || strings.HasSuffix(addr, ":0") {
-		return nil
+// clash checks that two listeners do not share an address. The operating
+// system would report that as a port that another process uses.
+func (f *faults) clash(field, addr, other, taken string) {
+	if addr == taken && !strings.HasSuffix(addr, ":0") {
+		f.Addf(field, "%q: the same as %s; give it a port of its own", addr, other)
 	}
-	return fmt.Errorf("%s: %q: the same as %s; give it a port of its own", field, addr, other)
 }
 
-func koalaFlags(c *Config) error {
-	var faults []error
+// koala checks the fields about koala.
+func (f *faults) koala(c *Config) {
 	if c.Koala != "" && c.Rules != "" {
-		faults = append(faults, errors.New("koala: not with rules: one file has all the rules; weir import koala makes koala's native ones"))
+		f.Addf("koala", "not with rules: one file has all the rules; weir import koala makes koala's native ones")
 	}
 	if c.KoalaToken != "" && c.Koala == "" {
-		faults = append(faults, errors.New("koala-token: only with koala: it is for rewriting that file"))
+		f.Addf("koala-token", "only with koala: it is for rewriting that file")
 	}
 	if addr := c.KoalaAddr(); addr != "" {
-		faults = append(faults,
-			address("koala-listen", addr),
-			clash("koala-listen", addr, "listen", c.Listen),
-			clash("koala-listen", addr, "admin", c.Admin))
+		f.address("koala-listen", addr)
+		f.clash("koala-listen", addr, "listen", c.Listen)
+		f.clash("koala-listen", addr, "admin", c.Admin)
 	}
-	return errors.Join(faults...)
 }
 
-func storeFlags(c *Config) error {
+// store checks the fields about the store. It reports the first fault only:
+// the others often follow from it.
+func (f *faults) store(c *Config) {
 	switch {
 	case c.Nodes < 1:
-		return fmt.Errorf("nodes: %d: want the number of instances, at least 1", c.Nodes)
+		f.Addf("nodes", "%d: want the number of instances, at least 1", c.Nodes)
 	case c.StoreTimeout != 0 && c.StoreTimeout < time.Millisecond:
-		return fmt.Errorf("store-timeout: %v: want at least 1ms", c.StoreTimeout)
+		f.Addf("store-timeout", "%v: want at least 1ms", c.StoreTimeout)
 	case c.Store != "":
-		return nil
 	case c.StoreTimeout != 0:
-		return errors.New("store-timeout: only with store")
+		f.Addf("store-timeout", "only with store")
 	case c.Nodes > 1:
-		return errors.New("nodes: only with store: instances that count in memory know nothing of each other")
+		f.Addf("nodes", "only with store: instances that count in memory know nothing of each other")
 	case c.ReadyNeedsStore:
-		return errors.New("ready-needs-store: only with store")
+		f.Addf("ready-needs-store", "only with store")
 	}
-	return nil
 }
 
-func notNegative(field string, d time.Duration) error {
+func (f *faults) notNegative(field string, d time.Duration) {
 	if d < 0 {
-		return fmt.Errorf("%s: %v: negative", field, d)
+		f.Addf(field, "%v: negative", d)
 	}
-	return nil
 }
 
-func oneOf(field, value string, allowed []string) error {
-	if slices.Contains(allowed, value) {
-		return nil
+func (f *faults) oneOf(field, value string, allowed []string) {
+	if !slices.Contains(allowed, value) {
+		f.Addf(field, "%q: not one of %s", value, strings.Join(allowed, ", "))
 	}
-	return fmt.Errorf("%s: %q: not one of %s", field, value, strings.Join(allowed, ", "))
 }

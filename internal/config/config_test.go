@@ -1,9 +1,11 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/config"
 )
 
@@ -39,9 +41,18 @@ drain-delay: -1s: negative
 drain-timeout: -1m0s: negative
 log-format: "xml": not one of text, json
 log-level: "loud": not one of debug, info, warn, error`
-	if err := c.Validate(); err == nil || err.Error() != want {
-		t.Errorf("got %v\nwant %s", err, want)
+	if got := summaries(c.Validate()); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
 	}
+}
+
+// summaries returns the faults in err, one a line.
+func summaries(err error) string {
+	var lines []string
+	for _, f := range fault.Of(err) {
+		lines = append(lines, f.Summary())
+	}
+	return strings.Join(lines, "\n")
 }
 
 func TestValidateStore(t *testing.T) {
@@ -59,10 +70,7 @@ func TestValidateStore(t *testing.T) {
 	} {
 		c := config.Default()
 		change(&c)
-		got := ""
-		if err := c.Validate(); err != nil {
-			got = err.Error()
-		}
+		got := summaries(c.Validate())
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -79,10 +87,7 @@ func TestValidateAddresses(t *testing.T) {
 	} {
 		c := config.Default()
 		c.Listen, c.Admin = tc.listen, tc.admin
-		got := ""
-		if err := c.Validate(); err != nil {
-			got = err.Error()
-		}
+		got := summaries(c.Validate())
 		if got != tc.want {
 			t.Errorf("%s and %s: got %q, want %q", tc.listen, tc.admin, got, tc.want)
 		}
@@ -105,10 +110,7 @@ func TestValidateKoala(t *testing.T) {
 	} {
 		c := config.Default()
 		tc.change(&c)
-		got := ""
-		if err := c.Validate(); err != nil {
-			got = err.Error()
-		}
+		got := summaries(c.Validate())
 		if got != tc.want || c.KoalaAddr() != tc.addr {
 			t.Errorf("got %q at %q, want %q at %q", got, c.KoalaAddr(), tc.want, tc.addr)
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 )
 
 // batch decides many requests in order. All of them are read before the first
@@ -18,7 +19,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	parts, shared, f := x.scan.batch(x.request.Attributes[:0])
 	x.request.Attributes = shared
 	if f != nil {
-		return malformed(x.body, f)
+		return f
 	}
 	b := append(x.out[:0], `{"answers":[`...)
 	for i, p := range parts {
@@ -41,23 +42,23 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 }
 
 // batch reads a batch; the attributes of all its parts are appended to attrs.
-func (s *scanner) batch(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault) {
+func (s *scanner) batch(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault.Fault) {
 	start, found := s.pos, false
-	f = s.object(func(name string, at int) (f *fault) {
+	f = s.object(func(name string, at int) (f *fault.Fault) {
 		switch {
 		case name != "requests":
-			f = &fault{at: at, problem: "is unknown; a batch has requests"}
+			f = s.fault(at, "is unknown; a batch has requests")
 		case found:
-			f = twice(at)
+			f = s.twice(at)
 		default:
 			found = true
 			parts, attrs, f = s.parts(attrs)
 		}
-		return f.in(name)
+		return f.In(name)
 	})
 	switch {
 	case f == nil && !found:
-		f = missing("requests", start)
+		f = s.missing("requests", start)
 	case f == nil:
 		f = s.end()
 	}
@@ -65,14 +66,14 @@ func (s *scanner) batch(attrs []weir.Attribute) (parts []part, _ []weir.Attribut
 }
 
 // parts reads the array of requests.
-func (s *scanner) parts(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault) {
-	f = s.array(func(i int) (f *fault) {
+func (s *scanner) parts(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault.Fault) {
+	f = s.array(func(i int) (f *fault.Fault) {
 		if i == maxBatch {
-			return &fault{at: s.pos, problem: fmt.Sprintf("more than %d", maxBatch)}
+			return s.fault(s.pos, "more than %d", maxBatch)
 		}
 		var p part
 		if p, attrs, f = s.request(attrs, true); f != nil {
-			return f.in(fmt.Sprintf("[%d]", i))
+			return f.In(fmt.Sprintf("[%d]", i))
 		}
 		parts = append(parts, p)
 		return nil

@@ -14,7 +14,7 @@ func (a *API) decide(verb store.Verb) handler {
 			return err
 		}
 		if f := x.scan.decode(x.body, &x.request); f != nil {
-			return malformed(x.body, f)
+			return f
 		}
 		if err := a.engine.Do(r.Context(), verb, &x.request, &x.decision); err != nil {
 			return err
@@ -30,7 +30,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	if f := x.scan.decode(x.body, &x.request); f != nil {
-		return malformed(x.body, f)
+		return f
 	}
 	why, err := a.engine.Explain(r.Context(), x.request)
 	if err != nil {

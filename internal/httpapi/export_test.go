@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -12,7 +11,7 @@ func Decode(body []byte) (weir.Request, error) {
 	var s scanner
 	var req weir.Request
 	if f := s.decode(body, &req); f != nil {
-		return weir.Request{}, errors.New(place(body, f.at) + ": " + malformed(body, f).Error())
+		return weir.Request{}, f
 	}
 	return req, nil
 }

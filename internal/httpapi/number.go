@@ -3,12 +3,14 @@ package httpapi
 import (
 	"strconv"
 	"strings"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // number reads the number at pos as its shortest plain decimal: 1e3 is 1000,
 // 1.50 is 1.5, -0 is 0. It goes by the digits, so that long identifiers keep
 // all of theirs.
-func (s *scanner) number() (string, *fault) {
+func (s *scanner) number() (string, *fault.Fault) {
 	start := s.pos
 	if s.src[s.pos] == '-' {
 		s.pos++
@@ -18,7 +20,7 @@ func (s *scanner) number() (string, *fault) {
 		return "", s.unexpected("a digit")
 	}
 	if s.src[whole] == '0' && s.pos > whole+1 {
-		return "", &fault{at: whole, problem: "a number with a leading zero; write it in quotes to keep the zero"}
+		return "", s.fault(whole, "a number with a leading zero; write it in quotes to keep the zero")
 	}
 	plain := s.src[start] != '-' || s.src[whole] != '0'
 	if s.at('.') {
@@ -42,7 +44,7 @@ func (s *scanner) number() (string, *fault) {
 	}
 	begin := len(s.text)
 	if !s.decimal(raw) {
-		return "", &fault{at: start, problem: "a number with too many digits when written out"}
+		return "", s.fault(start, "a number with too many digits when written out")
 	}
 	return view(s.text[begin:]), nil
 }

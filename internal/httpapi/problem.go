@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 )
 
@@ -98,9 +99,9 @@ func problemOf(err error) *Problem {
 	if errors.As(err, &p) {
 		return p
 	}
-	var input *weir.InputError
-	if errors.As(err, &input) {
-		return &Problem{Status: http.StatusBadRequest, Field: input.Field, Detail: input.Problem}
+	var f *fault.Fault
+	if errors.As(err, &f) {
+		return &Problem{Status: http.StatusBadRequest, Field: f.Path, Detail: f.Problem, Place: f.Place.String()}
 	}
 	status := http.StatusInternalServerError
 	var out *store.OutageError
@@ -113,14 +114,4 @@ func problemOf(err error) *Problem {
 		}
 	}
 	return &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: ")}
-}
-
-// malformed is f, found in src, as an answer.
-func malformed(src []byte, f *fault) *Problem {
-	return &Problem{
-		Status: http.StatusBadRequest,
-		Field:  f.field,
-		Detail: f.problem,
-		Place:  place(src, f.at),
-	}
 }

@@ -41,7 +41,7 @@ func badParameter(name, problem string) *Problem {
 // same bounds as a JSON one.
 func withParameter(attrs []weir.Attribute, name, value string) ([]weir.Attribute, error) {
 	if f := suits(attrs, name); f != nil {
-		return attrs, badParameter(f.field, f.problem)
+		return attrs, badParameter(f.Path, f.Problem)
 	}
 	if len(value) > maxAttribute {
 		return attrs, badParameter(name, fmt.Sprintf("has %d bytes, more than %d", len(value), maxAttribute))

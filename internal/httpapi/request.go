@@ -1,11 +1,11 @@
 package httpapi
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -28,7 +28,7 @@ type part struct {
 }
 
 // decode reads body as one request into req, whose attributes it reuses.
-func (s *scanner) decode(body []byte, req *weir.Request) *fault {
+func (s *scanner) decode(body []byte, req *weir.Request) *fault.Fault {
 	s.reset(body)
 	p, attrs, f := s.request(req.Attributes[:0], false)
 	if f == nil {
@@ -40,11 +40,11 @@ func (s *scanner) decode(body []byte, req *weir.Request) *fault {
 
 // request reads an object with attributes, which it appends to attrs, hits,
 // feedback and, in a batch, a verb.
-func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attribute, *fault) {
+func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attribute, *fault.Fault) {
 	p := part{verb: store.Take, hits: 1, from: len(attrs)}
 	start := s.pos
 	var seen struct{ attributes, hits, feedback, verb bool }
-	f := s.object(func(name string, at int) (f *fault) {
+	f := s.object(func(name string, at int) (f *fault.Fault) {
 		again := false
 		switch {
 		case name == "attributes":
@@ -60,61 +60,62 @@ func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attr
 			again, seen.verb = seen.verb, true
 			p.verb, f = s.verb()
 		case batch:
-			f = &fault{at: at, problem: "is unknown; a request in a batch has attributes, hits, feedback and verb"}
+			f = s.fault(at, "is unknown; a request in a batch has attributes, hits, feedback and verb")
 		default:
-			f = &fault{at: at, problem: "is unknown; a request has attributes, hits and feedback"}
+			f = s.fault(at, "is unknown; a request has attributes, hits and feedback")
 		}
 		if f == nil && again {
-			f = twice(at)
+			f = s.twice(at)
 		}
-		return f.in(name)
+		return f.In(name)
 	})
 	if f == nil && !seen.attributes {
-		f = missing("attributes", start)
+		f = s.missing("attributes", start)
 	}
 	p.to = len(attrs)
 	return p, attrs, f
 }
 
 // attributes reads the object of attributes and appends them to attrs.
-func (s *scanner) attributes(attrs []weir.Attribute) ([]weir.Attribute, *fault) {
+func (s *scanner) attributes(attrs []weir.Attribute) ([]weir.Attribute, *fault.Fault) {
 	start := len(attrs)
-	f := s.object(func(name string, at int) *fault {
+	f := s.object(func(name string, at int) *fault.Fault {
 		if f := suits(attrs[start:], name); f != nil {
-			f.at = at
+			f.Place = s.place(at)
 			return f
 		}
 		at = s.pos
 		value, f := s.value()
 		if f == nil && len(value) > maxAttribute {
-			f = &fault{at: at, problem: fmt.Sprintf("has %d bytes, more than %d", len(value), maxAttribute)}
+			f = s.fault(at, "has %d bytes, more than %d", len(value), maxAttribute)
 		}
 		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
-		return f.in(name)
+		return f.In(name)
 	})
 	return attrs, f
 }
 
-// suits says why name cannot join attrs, wherever they come from and stand.
-func suits(attrs []weir.Attribute, name string) *fault {
+// suits returns the fault, without a place, of adding an attribute called name
+// to attrs. It returns nil when there is none.
+func suits(attrs []weir.Attribute, name string) *fault.Fault {
 	switch {
 	case name == "":
-		return &fault{problem: "an attribute without a name"}
+		return fault.Newf("", "an attribute without a name")
 	case len(name) > maxAttribute:
-		return &fault{problem: fmt.Sprintf("an attribute's name has %d bytes, more than %d", len(name), maxAttribute)}
+		return fault.Newf("", "an attribute's name has %d bytes, more than %d", len(name), maxAttribute)
 	case len(attrs) == maxAttributes:
-		return &fault{problem: fmt.Sprintf("more than %d attributes", maxAttributes)}
+		return fault.Newf("", "more than %d attributes", maxAttributes)
 	}
 	for i := range attrs {
 		if attrs[i].Name == name {
-			return twice(0).in(name)
+			return fault.Newf(name, "is there twice")
 		}
 	}
 	return nil
 }
 
 // value reads a string, a number or a boolean as an attribute's text.
-func (s *scanner) value() (string, *fault) {
+func (s *scanner) value() (string, *fault.Fault) {
 	switch c := s.peek(); {
 	case c == '"':
 		return s.string()
@@ -129,7 +130,7 @@ func (s *scanner) value() (string, *fault) {
 }
 
 // hits reads a request's cost; 0 looks only.
-func (s *scanner) hits() (int64, *fault) {
+func (s *scanner) hits() (int64, *fault.Fault) {
 	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
 		return 0, s.unexpected("a number")
 	}
@@ -141,11 +142,11 @@ func (s *scanner) hits() (int64, *fault) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case text[0] == '-':
-		return 0, &fault{at: at, problem: "is negative; use refund to give hits back"}
+		return 0, s.fault(at, "is negative; use refund to give hits back")
 	case strings.Contains(text, "."):
-		return 0, &fault{at: at, problem: "is not a whole number"}
+		return 0, s.fault(at, "is not a whole number")
 	case err != nil || n > window.MaxHits:
-		return 0, &fault{at: at, problem: fmt.Sprintf("is more than %d", window.MaxHits)}
+		return 0, s.fault(at, "is more than %d", window.MaxHits)
 	case n == 0:
 		return weir.LookOnly, nil
 	}
@@ -153,7 +154,7 @@ func (s *scanner) hits() (int64, *fault) {
 }
 
 // feedback reads the name of what a refund is given for.
-func (s *scanner) feedback() (string, *fault) {
+func (s *scanner) feedback() (string, *fault.Fault) {
 	if s.peek() != '"' {
 		return "", s.unexpected("a name in quotes")
 	}
@@ -163,15 +164,15 @@ func (s *scanner) feedback() (string, *fault) {
 	case f != nil:
 		return "", f
 	case name == "":
-		return "", &fault{at: at, problem: "is empty; leave it out to give hits back"}
+		return "", s.fault(at, "is empty; leave it out to give hits back")
 	case len(name) > maxAttribute:
-		return "", &fault{at: at, problem: fmt.Sprintf("has %d bytes, more than %d", len(name), maxAttribute)}
+		return "", s.fault(at, "has %d bytes, more than %d", len(name), maxAttribute)
 	}
 	return name, nil
 }
 
 // verb reads what a request in a batch asks for.
-func (s *scanner) verb() (store.Verb, *fault) {
+func (s *scanner) verb() (store.Verb, *fault.Fault) {
 	if s.peek() != '"' {
 		return 0, s.unexpected("take, check, record or refund in quotes")
 	}
@@ -185,7 +186,7 @@ func (s *scanner) verb() (store.Verb, *fault) {
 			return v, nil
 		}
 	}
-	return 0, &fault{at: at, problem: fmt.Sprintf("is %q; want take, check, record or refund", name)}
+	return 0, s.fault(at, "is %q; want take, check, record or refund", name)
 }
 
 // verbs are what a request can ask for.

@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // A scanner reads one JSON text by hand, without reflection and without
@@ -19,42 +22,29 @@ type scanner struct {
 	text []byte
 }
 
-// A fault is what is wrong with a JSON text, at a byte of it.
-type fault struct {
-	at      int
-	field   string // such as attributes.user; empty for the text as a whole
-	problem string
-}
-
-func twice(at int) *fault { return &fault{at: at, problem: "is there twice"} }
-
-func missing(field string, at int) *fault {
-	return &fault{at: at, field: field, problem: "is missing"}
-}
-
-// in says that f, if there is one, lies within field.
-func (f *fault) in(field string) *fault {
-	switch {
-	case f == nil:
-	case f.field == "":
-		f.field = field
-	case f.field[0] == '[':
-		f.field = field + f.field
-	default:
-		f.field = field + "." + f.field
-	}
+// fault returns a fault of the text, at a byte of it.
+func (s *scanner) fault(at int, format string, args ...any) *fault.Fault {
+	f := fault.Newf("", format, args...)
+	f.Place = s.place(at)
 	return f
 }
 
-// place is an offset in src as line:column, both from 1, columns in characters.
-func place(src []byte, at int) string {
-	line, start := 1, 0
-	for i, c := range src[:at] {
-		if c == '\n' {
-			line, start = line+1, i+1
-		}
+// twice returns the fault of a name that stands in an object a second time.
+func (s *scanner) twice(at int) *fault.Fault { return s.fault(at, "is there twice") }
+
+// missing returns the fault of a member that the object at a byte lacks.
+func (s *scanner) missing(field string, at int) *fault.Fault {
+	return s.fault(at, "is missing").In(field)
+}
+
+// place returns the line and the column, in characters, of a byte.
+func (s *scanner) place(at int) fault.Place {
+	before := s.src[:at]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return fault.Place{
+		Line:   bytes.Count(before, []byte{'\n'}) + 1,
+		Column: utf8.RuneCount(before[start:]) + 1,
 	}
-	return fmt.Sprintf("%d:%d", line, utf8.RuneCount(src[start:at])+1)
 }
 
 func (s *scanner) reset(src []byte) { s.src, s.pos, s.text = src, 0, s.text[:0] }
@@ -73,16 +63,16 @@ func (s *scanner) peek() byte {
 }
 
 // unexpected is the fault of whatever stands at pos.
-func (s *scanner) unexpected(want string) *fault {
+func (s *scanner) unexpected(want string) *fault.Fault {
 	if s.pos >= len(s.src) {
-		return &fault{at: len(s.src), problem: "the text ends, want " + want}
+		return s.fault(len(s.src), "the text ends, want %s", want)
 	}
 	got, _ := utf8.DecodeRune(s.src[s.pos:])
-	return &fault{at: s.pos, problem: fmt.Sprintf("got %q, want %s", got, want)}
+	return s.fault(s.pos, "got %q, want %s", got, want)
 }
 
 // end asks that nothing but blanks is left.
-func (s *scanner) end() *fault {
+func (s *scanner) end() *fault.Fault {
 	if s.peek(); s.pos < len(s.src) {
 		return s.unexpected("nothing after the object")
 	}
@@ -90,7 +80,7 @@ func (s *scanner) end() *fault {
 }
 
 // open steps into an object or an array.
-func (s *scanner) open(bracket byte) *fault {
+func (s *scanner) open(bracket byte) *fault.Fault {
 	if s.peek() == bracket {
 		s.pos++
 		return nil
@@ -103,7 +93,7 @@ func (s *scanner) open(bracket byte) *fault {
 
 // more steps to the next item of an object or array that was opened, and says
 // whether there is one; else it steps out.
-func (s *scanner) more(first bool, bracket byte) (bool, *fault) {
+func (s *scanner) more(first bool, bracket byte) (bool, *fault.Fault) {
 	switch c := s.peek(); {
 	case c == bracket:
 		s.pos++
@@ -119,7 +109,7 @@ func (s *scanner) more(first bool, bracket byte) (bool, *fault) {
 
 // object reads an object. It calls member with each name, and where that
 // stands; member reads the value.
-func (s *scanner) object(member func(name string, at int) *fault) *fault {
+func (s *scanner) object(member func(name string, at int) *fault.Fault) *fault.Fault {
 	if f := s.open('{'); f != nil {
 		return f
 	}
@@ -142,7 +132,7 @@ func (s *scanner) object(member func(name string, at int) *fault) *fault {
 
 // array reads an array. It calls element with each index; element reads the
 // value.
-func (s *scanner) array(element func(i int) *fault) *fault {
+func (s *scanner) array(element func(i int) *fault.Fault) *fault.Fault {
 	if f := s.open('['); f != nil {
 		return f
 	}
@@ -159,7 +149,7 @@ func (s *scanner) array(element func(i int) *fault) *fault {
 }
 
 // name reads the name of a member and steps to its value.
-func (s *scanner) name() (string, *fault) {
+func (s *scanner) name() (string, *fault.Fault) {
 	if s.peek() != '"' {
 		return "", s.unexpected("a name in quotes")
 	}
@@ -168,7 +158,7 @@ func (s *scanner) name() (string, *fault) {
 		return "", f
 	}
 	if s.peek() != ':' {
-		return "", s.unexpected("':'").in(name)
+		return "", s.unexpected("':'").In(name)
 	}
 	s.pos++
 	s.peek()
@@ -176,7 +166,7 @@ func (s *scanner) name() (string, *fault) {
 }
 
 // string reads the string that starts at pos.
-func (s *scanner) string() (string, *fault) {
+func (s *scanner) string() (string, *fault.Fault) {
 	start := s.pos + 1
 	ascii := true
 	for i := start; i < len(s.src); i++ {
@@ -187,21 +177,21 @@ func (s *scanner) string() (string, *fault) {
 		case c == '\\':
 			return s.escaped(start, i)
 		case c < ' ':
-			return "", &fault{at: i, problem: fmt.Sprintf("byte 0x%02x in a string; write it as \\u%04x", c, c)}
+			return "", s.fault(i, "byte 0x%02x in a string; write it as \\u%04x", c, c)
 		case c >= utf8.RuneSelf:
 			ascii = false
 		}
 	}
-	return "", &fault{at: len(s.src), problem: "the text ends inside a string"}
+	return "", s.fault(len(s.src), "the text ends inside a string")
 }
 
 // checked is src[from:to] as a string, once it is known to be UTF-8.
-func (s *scanner) checked(from, to int, ascii bool) (string, *fault) {
+func (s *scanner) checked(from, to int, ascii bool) (string, *fault.Fault) {
 	b := s.src[from:to]
 	for i := 0; !ascii && i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && n == 1 {
-			return "", &fault{at: from + i, problem: "text is not valid UTF-8"}
+			return "", s.fault(from+i, "text is not valid UTF-8")
 		}
 		i += n
 	}
@@ -209,7 +199,7 @@ func (s *scanner) checked(from, to int, ascii bool) (string, *fault) {
 }
 
 // escaped reads a string that starts at start and has its first escape at esc.
-func (s *scanner) escaped(start, esc int) (string, *fault) {
+func (s *scanner) escaped(start, esc int) (string, *fault.Fault) {
 	begin := len(s.text)
 	for plain := start; ; {
 		s.pos = esc
@@ -245,15 +235,15 @@ var escapes = [256]byte{
 }
 
 // escape reads the escape at pos into text.
-func (s *scanner) escape() *fault {
+func (s *scanner) escape() *fault.Fault {
 	at := s.pos
 	if at+1 >= len(s.src) {
-		return &fault{at: len(s.src), problem: "the text ends inside a string"}
+		return s.fault(len(s.src), "the text ends inside a string")
 	}
 	c := s.src[at+1]
 	if c != 'u' {
 		if escapes[c] == 0 {
-			return &fault{at: at, problem: `not an escape; JSON has \" \\ \/ \b \f \n \r \t and \u0000`}
+			return s.fault(at, `not an escape; JSON has \" \\ \/ \b \f \n \r \t and \u0000`)
 		}
 		s.text = append(s.text, escapes[c])
 		s.pos += 2
@@ -261,13 +251,13 @@ func (s *scanner) escape() *fault {
 	}
 	r, ok := s.unicode(at)
 	if !ok {
-		return &fault{at: at, problem: `\u wants four hexadecimal digits`}
+		return s.fault(at, `\u wants four hexadecimal digits`)
 	}
 	s.pos += 6
 	if utf16.IsSurrogate(r) {
 		low, _ := s.unicode(s.pos)
 		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-			return &fault{at: at, problem: `half of a surrogate pair`}
+			return s.fault(at, `half of a surrogate pair`)
 		}
 		s.pos += 6
 	}
@@ -298,7 +288,7 @@ func (s *scanner) unicode(at int) (rune, bool) {
 }
 
 // literal reads word, such as true.
-func (s *scanner) literal(word string) *fault {
+func (s *scanner) literal(word string) *fault.Fault {
 	if rest := s.src[s.pos:]; len(rest) < len(word) || string(rest[:len(word)]) != word {
 		return s.unexpected("a value")
 	}

@@ -3,11 +3,11 @@ package koala
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -29,7 +29,7 @@ type File struct {
 
 	// Warnings are what weir takes otherwise than koala did, in the order of
 	// the file.
-	Warnings []Fault
+	Warnings fault.List
 
 	// Comments are the comment lines directly above a rule, by its name,
 	// without the #. RowComments are those above a result row, by the name of
@@ -49,7 +49,7 @@ type List struct {
 // Load reads the rule file at path, and its dict files, from disk. A relative
 // path of a dict is taken from the rule file's directory; when nothing is
 // there, from the directory above, because koala, started in its home, names
-// conf/x.dat in conf/koala_rule.conf. The error is [Faults] when the file could
+// conf/x.dat in conf/koala_rule.conf. The error is a [fault.List] when the file could
 // be read but is not right.
 func Load(path string) (*File, error) {
 	src, err := os.ReadFile(path)
@@ -61,7 +61,7 @@ func Load(path string) (*File, error) {
 
 // ParseAt reads src as if it stood in the rule file at path: dict files are
 // found as by [Load], and read is given the paths at which they are. Any error
-// is [Faults].
+// is a [fault.List].
 func ParseAt(path string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	return parse(path, src, func(dict string) ([]byte, string, error) {
 		found := nearby(path, dict)
@@ -72,14 +72,14 @@ func ParseAt(path string, src []byte, read func(path string) ([]byte, error)) (*
 
 // Parse reads src as a rule file. Faults call it name, and dict files stand
 // relative to it: read is given a dict's path as the rule file writes it. A
-// nil read refuses dicts. Any error is [Faults].
+// nil read refuses dicts. Any error is a [fault.List].
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	if read == nil {
 		return parse(name, src, nil)
 	}
 	return parse(name, src, func(dict string) ([]byte, string, error) {
 		src, err := read(dict)
-		return src, beside(name, dict), err
+		return src, files.Beside(name, dict), err
 	})
 }
 
@@ -97,19 +97,11 @@ func parse(name string, src []byte, read reader) (*File, error) {
 	p.readFile(src)
 	p.faults.Sort(name)
 	if len(p.faults) > 0 {
-		return nil, p.faults
+		return nil, p.faults.Err()
 	}
 	p.warnings.Sort(name)
 	p.file.Warnings = p.warnings
 	return p.file, nil
-}
-
-// beside is where a path in the rule file name leads to.
-func beside(name, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(name), path)
 }
 
 // shanghai is the zone of koala's natural day. A machine without a time zone
@@ -131,8 +123,8 @@ type pass struct {
 
 	here     entry  // the line that is being read
 	rule     string // the rule that is being read, for its faults
-	faults   Faults
-	warnings Faults
+	faults   fault.List
+	warnings fault.List
 
 	shown, shownFor string // see source
 
@@ -186,10 +178,13 @@ func (p *pass) warn(s piece, format string, args ...any) {
 	}
 }
 
-func (p *pass) note(s piece, format string, args ...any) Fault {
-	return Fault{
-		File: p.name, Line: p.here.number, Column: 1 + utf8.RuneCountInString(p.here.text[:s.at]), Rule: p.rule,
-		Problem: fmt.Sprintf(format, args...), Source: p.source(),
+// note returns a fault at s, in the line that is being read.
+func (p *pass) note(s piece, format string, args ...any) *fault.Fault {
+	return &fault.Fault{
+		Rule: p.rule, Problem: fmt.Sprintf(format, args...),
+		Place: fault.Place{
+			File: p.name, Line: p.here.number, Column: 1 + utf8.RuneCountInString(p.here.text[:s.at]), Source: p.source(),
+		},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/koala"
 )
 
@@ -87,8 +88,8 @@ func TestLongLines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("提", 5000)
 	_, err := koala.Parse("a.conf", []byte("[rules]\nrule : [count] [x="+long+";y] ["+long+"] [result=1; return=1]"), nil)
-	var faults koala.Faults
-	if !errors.As(err, &faults) || len(faults) < 2 || faults[0].Column != 5020 {
+	var faults fault.List
+	if !errors.As(err, &faults) || len(faults) < 2 || faults[0].Place.Column != 5020 {
 		t.Fatalf("got %v, want faults, the first in column 5020", err)
 	}
 	for _, f := range faults {
@@ -105,8 +106,8 @@ func TestLoadFaults(t *testing.T) {
 		t.Errorf("no rule file: got %v, want %v", err, os.ErrNotExist)
 	}
 	_, err := koala.Load(filepath.Join(dir, "conf", "koala_rule.conf"))
-	var faults koala.Faults
-	if !errors.As(err, &faults) || len(faults) != 2 || faults[0].Line != 2 || faults[1].Line != 3 {
+	var faults fault.List
+	if !errors.As(err, &faults) || len(faults) != 2 || faults[0].Place.Line != 2 || faults[1].Place.Line != 3 {
 		t.Errorf("no dicts: got %v, want faults in lines 2 and 3", err)
 	}
 	if _, err := koala.Parse("a.conf", []byte(twoDicts), nil); err == nil || !strings.Contains(err.Error(), "cannot be read here") {
@@ -135,7 +136,7 @@ func TestLoadMain(t *testing.T) {
 	if m != want {
 		t.Errorf("got %+v, want %+v", m, want)
 	}
-	if len(warnings) != 1 || warnings[0].File != filepath.Join(dir, "conf", "more", "redis.conf") || warnings[0].Line != 2 {
+	if len(warnings) != 1 || warnings[0].Place.File != filepath.Join(dir, "conf", "more", "redis.conf") || warnings[0].Place.Line != 2 {
 		t.Errorf("got warnings %v, want one in redis.conf", warnings)
 	}
 }
@@ -148,8 +149,8 @@ func TestLoadMainFaults(t *testing.T) {
 	})
 	for _, name := range []string{"self.conf", "gone.conf"} {
 		_, _, err := koala.LoadMain(filepath.Join(dir, name))
-		var faults koala.Faults
-		if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != 2 {
+		var faults fault.List
+		if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Place.Line != 2 {
 			t.Errorf("%s: got %v, want a fault in line 2", name, err)
 		}
 	}

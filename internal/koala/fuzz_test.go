@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/koala"
 )
 
@@ -64,26 +65,26 @@ func FuzzParseMain(f *testing.F) {
 // sound holds err to faults that a person can find in src.
 func sound(t *testing.T, err error, src []byte) {
 	t.Helper()
-	var faults koala.Faults
+	var faults fault.List
 	if !errors.As(err, &faults) || len(faults) == 0 || faults.Error() == "" {
 		t.Fatalf("got %T %v, want faults", err, err)
 	}
-	for _, fault := range faults {
-		places(t, fault, src)
+	for _, f := range faults {
+		places(t, f, src)
 	}
 }
 
 // places holds a fault to a place in one of files.
-func places(t *testing.T, fault koala.Fault, files ...[]byte) {
+func places(t *testing.T, f *fault.Fault, files ...[]byte) {
 	t.Helper()
 	lines := 1
 	for _, src := range files {
 		lines = max(lines, strings.Count(string(src), "\n")+1)
 	}
-	if fault.Line < 1 || fault.Line > lines || fault.Column < 1 || fault.Column > len(fault.Source)+1 || fault.Problem == "" {
-		t.Fatalf("got %+v, want a place in the %d lines, and a problem", fault, lines)
+	if at := f.Place; at.Line < 1 || at.Line > lines || at.Column < 1 || at.Column > len(at.Source)+1 || f.Problem == "" {
+		t.Fatalf("got %+v, want a place in the %d lines, and a problem", *f, lines)
 	}
-	if text := fault.Error(); strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) {
+	if text := f.Error(); strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) {
 		t.Fatalf("got %q, want no control characters", text)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/files"
 )
 
 // Main is koala's own configuration, its main file koala.conf, as far as it
@@ -58,7 +61,7 @@ const maxIncludes = 8
 // main file's directory; when nothing is there, from the directory above,
 // because koala, started in its home, names conf/koala_rule.conf in
 // conf/koala.conf. Warnings and errors are those of [ParseMain].
-func LoadMain(path string) (Main, []Fault, error) {
+func LoadMain(path string) (Main, fault.List, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return Main{}, nil, fmt.Errorf("koala main file: %w", err)
@@ -72,12 +75,12 @@ func LoadMain(path string) (Main, []Fault, error) {
 
 // ParseMain reads src as koala's main file, which faults call name. Beside
 // what it says it returns warnings: keys that mean nothing any more. It reads
-// no other file, so that include is a fault here. The error is [Faults].
-func ParseMain(name string, src []byte) (Main, []Fault, error) {
+// no other file, so that include is a fault here. The error is a [fault.List].
+func ParseMain(name string, src []byte) (Main, fault.List, error) {
 	return parseMain(name, src, nil)
 }
 
-func parseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, []Fault, error) {
+func parseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, fault.List, error) {
 	f := mainFile{pass: pass{name: name}, read: read, main: Main{Reload: defaultReload}}
 	f.lines(src, 0)
 	if f.main.RuleFile == "" && len(f.faults) == 0 {
@@ -85,7 +88,7 @@ func parseMain(name string, src []byte, read func(path string) ([]byte, error)) 
 		f.fault(piece{}, "there is no rule file: want a line rule_file = conf/koala_rule.conf")
 	}
 	if len(f.faults) > 0 {
-		return Main{}, f.warnings, f.faults
+		return Main{}, f.warnings, f.faults.Err()
 	}
 	return f.main, f.warnings, nil
 }
@@ -122,7 +125,7 @@ func (f *mainFile) include(s piece, path string, depth int) {
 		f.fault(s, "include: the file cannot be read here: want its lines in place of this one")
 		return
 	}
-	path = beside(f.name, path)
+	path = files.Beside(f.name, path)
 	src, err := f.read(path)
 	if err != nil {
 		f.fault(s, "include: %v", err)
@@ -194,7 +197,7 @@ func (f *mainFile) meaningless(key piece) {
 // nearby is where a path in the file name leads to: from the file's directory
 // or, when nothing is there, from the one above.
 func nearby(name, path string) string {
-	found := beside(name, path)
+	found := files.Beside(name, path)
 	if _, err := os.Stat(found); !errors.Is(err, fs.ErrNotExist) || filepath.IsAbs(path) {
 		return found
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rule"
 )
@@ -129,8 +130,8 @@ func TestFault05NothingEndsTheProcess(t *testing.T) {
 		}
 	}
 	_, err = koala.Parse("koala_rule.conf", []byte("[rules]\nrule : [direct] [uid=7] [] [result=1; return=1]\n[result]\n0\n1 : {}\n"), nil)
-	var faults koala.Faults
-	if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Line != 4 {
+	var faults fault.List
+	if !errors.As(err, &faults) || len(faults) != 1 || faults[0].Place.Line != 4 {
 		t.Errorf("a row without a colon: got %v, want a fault in line 4", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -88,14 +89,14 @@ func read(src string, dicts map[string]string) string {
 		}
 		return []byte(text), nil
 	})
-	var faults koala.Faults
+	var faults fault.List
 	switch {
 	case err == nil:
 		return dump(f)
 	case errors.As(err, &faults):
 		return faults.Error() + "\n"
 	}
-	return fmt.Sprintf("got %T, want koala.Faults: %v", err, err)
+	return fmt.Sprintf("got %T, want fault.List: %v", err, err)
 }
 
 // dump is what is in f, a line each: no dicts that are always there, and the

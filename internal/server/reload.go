@@ -6,17 +6,15 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/httpapi"
-	"github.com/weirhq/weir/internal/koala"
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
 	"github.com/weirhq/weir/internal/metrics"
-	"github.com/weirhq/weir/rulefile"
 )
 
 // reloader puts rules in force. A file that is wrong changes nothing.
@@ -51,8 +49,7 @@ func (r *reloader) inForce(l loaded) {
 	r.current.Store(&httpapi.Source{File: name, Hash: l.hash, Loaded: now})
 	r.metrics.Loaded(l.set.Len(), now)
 	if n := len(l.warnings); n > 0 {
-		where, _, _ := strings.Cut(l.warnings[0].Error(), "\n")
-		r.log.Warn("some rules mean another thing than to koala: run weir check", "warnings", n, "first", where)
+		r.log.Warn("some rules mean another thing than to koala: run weir check", "warnings", n, "first", l.warnings[0].Summary())
 	}
 }
 
@@ -125,7 +122,7 @@ func (r *reloader) onSignal(ctx context.Context, signals <-chan os.Signal) {
 
 // refusal is err, from a reload, as an answer with every fault.
 func refusal(err error) *httpapi.Problem {
-	faults := faultsOf(err)
+	faults := summaries(err)
 	switch {
 	case errors.Is(err, errNoFile):
 		return &httpapi.Problem{Status: http.StatusConflict, Detail: err.Error()}
@@ -139,22 +136,10 @@ func refusal(err error) *httpapi.Problem {
 	}
 }
 
-// faultsOf are the faults in a rules file, a line each, without the source and
-// the caret.
-func faultsOf(err error) (lines []string) {
-	add := func(f error) {
-		line, _, _ := strings.Cut(f.Error(), "\n")
-		lines = append(lines, line)
-	}
-	var native rulefile.Faults
-	var koalas koala.Faults
-	errors.As(err, &native)
-	errors.As(err, &koalas)
-	for _, f := range native {
-		add(f)
-	}
-	for _, f := range koalas {
-		add(f)
+// summaries returns the faults in err, one line each.
+func summaries(err error) (lines []string) {
+	for _, f := range fault.Of(err) {
+		lines = append(lines, f.Summary())
 	}
 	return lines
 }

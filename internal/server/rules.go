@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
@@ -33,7 +35,7 @@ type loaded struct {
 	set      *rule.Set
 	lists    []string // the files that they read, beside their own
 	hash     string   // of their file and the lists, set even where they are wrong
-	warnings []koala.Fault
+	warnings fault.List
 }
 
 // read reads the rules. What is hashed is what is parsed: each file is read
@@ -66,21 +68,13 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 			l.set, l.warnings = file.Set, file.Warnings
 		}
 	} else {
-		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(r.beside(list)) })
+		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.Beside(r.path, list)) })
 		if err = faults; err == nil {
 			l.set, l.lists = file.Set, file.Lists
 		}
 	}
 	l.hash = hex.EncodeToString(sum.Sum(nil))
 	return l, err
-}
-
-// beside is where a list stands that a rules file names.
-func (r rulesAt) beside(list string) string {
-	if filepath.IsAbs(list) {
-		return list
-	}
-	return filepath.Join(filepath.Dir(r.path), list)
 }
 
 // replace puts text in the place of the rules' file: at once for who reads it,

@@ -2,11 +2,12 @@ package redisstore
 
 import (
 	"crypto/tls"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // Mode is how servers stand together.
@@ -85,41 +86,40 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate returns every fault at once, or nothing.
-func (c *Config) validate() (faults []string) {
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+// validate returns every fault of c. Paths start with "store".
+func (c *Config) validate() (faults fault.List) {
 	if len(c.Addrs) == 0 {
-		fault("no server: want redis://host:port")
+		faults.Addf("store", "no server: want redis://host:port")
 	}
 	if slices.Contains(c.Addrs, "") {
-		fault("a server without an address: want host:port")
+		faults.Addf("store", "a server without an address: want host:port")
 	}
 	if c.Mode == Sentinel && c.Primary == "" {
-		fault("no name of the primary: want redis+sentinel://host:port/name")
+		faults.Addf("store", "no name of the primary: want redis+sentinel://host:port/name")
 	}
 	if c.Mode == Cluster && c.DB != 0 {
-		fault("db %d: a cluster has no database but 0", c.DB)
+		faults.Addf("store.db", "%d: a cluster has only database 0", c.DB)
 	}
 	if c.Mode == Single && len(c.Addrs) > 1 {
-		fault("%d servers: for several there are redis+sentinel:// and redis+cluster://", len(c.Addrs))
+		faults.Addf("store", "%d servers: several need redis+sentinel:// or redis+cluster://", len(c.Addrs))
 	}
 	if c.DB < 0 {
-		fault("db %d: want a number from 0", c.DB)
+		faults.Addf("store.db", "%d: want a number from 0", c.DB)
 	}
 	if strings.ContainsAny(c.Prefix, "{}") {
-		fault("prefix %q: { and } are for the part of a key that picks its node", c.Prefix)
+		faults.Addf("store.prefix", "%q: { and } are for the part of a key that picks its node", c.Prefix)
 	}
 	if strings.ContainsFunc(c.ClientName, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		fault("client_name %q: want printable ASCII without spaces", c.ClientName)
+		faults.Addf("store.client_name", "%q: want printable ASCII without spaces", c.ClientName)
 	}
 	if c.Timeout < time.Millisecond {
-		fault("timeout %v: want at least 1ms", c.Timeout)
+		faults.Addf("store.timeout", "%v: want at least 1ms", c.Timeout)
 	}
 	if c.InFlight < 1 || c.InFlight > maxInFlight {
-		fault("in_flight %d: want a number from 1 to %d", c.InFlight, maxInFlight)
+		faults.Addf("store.in_flight", "%d: want a number from 1 to %d", c.InFlight, maxInFlight)
 	}
 	if c.WaitReplicas < 0 {
-		fault("wait_replicas %d: want a number from 0", c.WaitReplicas)
+		faults.Addf("store.wait_replicas", "%d: want a number from 0", c.WaitReplicas)
 	}
 	return faults
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -26,8 +25,8 @@ func Open(ctx context.Context, rawURL string, options ...Option) (*Store, error)
 // Open makes a store on these servers, as the function of this name does.
 func (c Config) Open(ctx context.Context, options ...Option) (*Store, error) {
 	c = c.withDefaults()
-	if faults := c.validate(); len(faults) > 0 {
-		return nil, errors.New("store: " + strings.Join(faults, "; "))
+	if err := c.validate().Err(); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*connectTimeout)
 	defer cancel()

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // urlOptions are what may stand behind the ? of a URL. Each reads its value.
@@ -23,7 +25,7 @@ var urlOptions = map[string]func(p *parser, name, value string){
 	"timeout": func(p *parser, name, v string) {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
-			p.fault(name, " ", strconv.Quote(v), ": want a time such as 10ms")
+			p.fault(name, "%q: want a time such as 10ms", v)
 			return
 		}
 		p.config.Timeout = d
@@ -41,7 +43,7 @@ var urlOptions = map[string]func(p *parser, name, value string){
 func textOption(field func(*parser) *string) func(*parser, string, string) {
 	return func(p *parser, name, v string) {
 		if v == "" {
-			p.fault(name, ": empty: leave it out for its default")
+			p.fault(name, "empty: leave it out for its default")
 		}
 		*field(p) = v
 	}
@@ -51,7 +53,7 @@ func numberOption(field func(*parser) *int) func(*parser, string, string) {
 	return func(p *parser, name, v string) {
 		n, err := strconv.ParseUint(v, 10, 31)
 		if err != nil {
-			p.fault(name, " ", strconv.Quote(v), ": want a whole number")
+			p.fault(name, "%q: want a whole number", v)
 		}
 		*field(p) = int(n)
 	}
@@ -69,11 +71,11 @@ func (p *parser) options(query string) {
 		switch {
 		case !known:
 			names := slices.Sorted(maps.Keys(urlOptions))
-			p.fault("option ", strconv.Quote(name), ": want one of ", strings.Join(names, ", "), didYouMean(name, names))
+			p.fault("", "option %q: want one of %s%s", name, strings.Join(names, ", "), fault.DidYouMean(name, names))
 		case seen[name]:
-			p.fault(name, ": given twice")
+			p.fault(name, "given twice")
 		case err != nil:
-			p.fault(name, ": a % that no two hex digits follow: write it as %25")
+			p.fault(name, "a %% that no two hex digits follow: write it as %%25")
 		default:
 			read(p, name, value)
 		}
@@ -82,7 +84,7 @@ func (p *parser) options(query string) {
 	if p.config.Mode != Sentinel {
 		for _, name := range []string{"sentinel_username", "sentinel_password"} {
 			if seen[name] {
-				p.fault(name, ": only with redis+sentinel://")
+				p.fault(name, "only with redis+sentinel://")
 			}
 		}
 	}
@@ -97,7 +99,7 @@ type tlsOptions struct {
 func (o *tlsOptions) config(p *parser) *tls.Config {
 	if !o.on {
 		if *o != (tlsOptions{}) {
-			p.fault("ca, cert, key, server_name: only with TLS, which rediss:// asks for")
+			p.fault("", "ca, cert, key, server_name: only with TLS, which rediss:// asks for")
 		}
 		return nil
 	}
@@ -107,59 +109,20 @@ func (o *tlsOptions) config(p *parser) *tls.Config {
 		config.RootCAs = x509.NewCertPool()
 		switch {
 		case err != nil:
-			p.fault("ca: ", err.Error())
+			p.fault("ca", "%v", err)
 		case !config.RootCAs.AppendCertsFromPEM(pem):
-			p.fault("ca: ", o.ca, ": no PEM certificate in it")
+			p.fault("ca", "%s: no PEM certificate in it", o.ca)
 		}
 	}
 	switch {
 	case (o.cert == "") != (o.key == ""):
-		p.fault("cert and key: want both or none")
+		p.fault("", "cert and key: want both or none")
 	case o.cert != "":
 		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
 		if err != nil {
-			p.fault("cert and key: ", err.Error())
+			p.fault("", "cert and key: %v", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config
-}
-
-// didYouMean names the one of known that word is closest to, if any is close.
-func didYouMean(word string, known []string) string {
-	best, least := "", 3
-	for _, k := range known {
-		if d := distance(word, k); d < least {
-			best, least = k, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return ": did you mean " + strconv.Quote(best) + "?"
-}
-
-// distance is how many letters have to be put in, left out or changed to make
-// b of a; long words are as far as their lengths.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,13 +1,14 @@
 package redisstore
 
 import (
-	"errors"
 	"net"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // Parse reads where the store is from a URL:
@@ -30,8 +31,8 @@ func Parse(rawURL string) (Config, error) {
 	if len(c.Addrs) > 0 {
 		p.faults = append(p.faults, c.validate()...)
 	}
-	if len(p.faults) > 0 {
-		return Config{}, errors.New("store URL: " + strings.Join(p.faults, "; "))
+	if err := p.faults.Err(); err != nil {
+		return Config{}, err
 	}
 	return c, nil
 }
@@ -40,11 +41,15 @@ func Parse(rawURL string) (Config, error) {
 // and repeats the whole URL, password and all, in its errors.
 type parser struct {
 	config Config
-	faults []string
+	faults fault.List
 	tls    tlsOptions
 }
 
-func (p *parser) fault(parts ...string) { p.faults = append(p.faults, strings.Join(parts, "")) }
+// fault notes that part of the URL is wrong; an empty part stands for all of
+// it.
+func (p *parser) fault(part, format string, args ...any) {
+	p.faults = append(p.faults, fault.Newf(part, format, args...).In("store"))
+}
 
 // schemes are the kinds of URLs; with TLS redis is spelled rediss.
 var schemes = []string{
@@ -55,14 +60,14 @@ func (p *parser) read(rawURL string) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok || !slices.Contains(schemes, scheme) {
 		// Not repeated: what has no good scheme may be a password too.
-		p.fault("scheme: want one of ", strings.Join(schemes, ", "), didYouMean(scheme, schemes))
+		p.fault("scheme", "want one of %s%s", strings.Join(schemes, ", "), fault.DidYouMean(scheme, schemes))
 		return
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	if strings.Contains(path, "@") || strings.Contains(query, "@") {
 		// The password may have a / or a ?, and everything is out of place.
-		p.fault("@ behind the hosts: in a user or password write / as %2F, ? as %3F, @ as %40")
+		p.fault("", "@ behind the hosts: in a user or password write / as %%2F, ? as %%3F, @ as %%40")
 		return
 	}
 	switch {
@@ -92,14 +97,14 @@ func (p *parser) login(userinfo string) {
 	p.config.Username, err1 = url.PathUnescape(user)
 	p.config.Password, err2 = url.PathUnescape(password)
 	if err1 != nil || err2 != nil {
-		p.fault("user or password: a % that no two hex digits follow: write it as %25")
+		p.fault("", "user or password: a %% that no two hex digits follow: write it as %%25")
 	}
 }
 
 func (p *parser) socket(authority, path string) {
 	file, err := url.PathUnescape(path)
 	if authority != "" || file == "" || err != nil {
-		p.fault("want unix:///path/to/redis.sock")
+		p.fault("", "want unix:///path/to/redis.sock")
 		return
 	}
 	p.config.Addrs = []string{"/" + file}
@@ -115,7 +120,7 @@ func (p *parser) hosts(authority string) {
 			p.config.Addrs = append(p.config.Addrs, addr)
 		} else {
 			// Not repeated: it may be a password whose host is missing.
-			p.fault("host ", strconv.Itoa(i+1), ": want host or host:port, and [address]:port for IPv6")
+			p.fault("", "host %d: want host or host:port, and [address]:port for IPv6", i+1)
 		}
 	}
 }
@@ -147,7 +152,7 @@ func (p *parser) path(path string) {
 	case p.config.Mode == Sentinel:
 		name, err := url.PathUnescape(path)
 		if err != nil || strings.ContainsAny(name, "/ ") {
-			p.fault("name of the primary ", strconv.Quote(path), ": want one word")
+			p.fault("", "name of the primary %q: want one word", path)
 		}
 		p.config.Primary = name
 	case path != "":
@@ -158,7 +163,7 @@ func (p *parser) path(path string) {
 func (p *parser) database(text string) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		p.fault("database ", strconv.Quote(text), ": want a number from 0")
+		p.fault("db", "%q: want a number from 0", text)
 	}
 	p.config.DB = int(n)
 }
@@ -168,7 +173,7 @@ func (p *parser) database(text string) {
 func (p *parser) passwordFile(name string) {
 	b, err := os.ReadFile(name)
 	if err != nil {
-		p.fault("password_file: ", err.Error())
+		p.fault("password_file", "%v", err)
 		return
 	}
 	p.config.Password = strings.TrimRight(string(b), "\r\n")

@@ -27,7 +27,7 @@ func TestURLs(t *testing.T) {
 func describe(w io.Writer, url string) {
 	c, err := redisstore.Parse(url)
 	if err != nil {
-		fmt.Fprintln(w, strings.ReplaceAll(err.Error(), "; ", "\n  "))
+		fmt.Fprintln(w, strings.ReplaceAll(err.Error(), "\n", "\n  "))
 		return
 	}
 	fmt.Fprintf(w, "%v\n  ", c)

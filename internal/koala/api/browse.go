@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 )
 
 // browse asks whether an action may happen. With `_writeThrough=yes` it is
@@ -85,7 +86,7 @@ var written = []byte(`{"err_no":0, "err_msg":"OK"}`)
 
 // statusOf is the status for a request that could not be decided.
 func statusOf(err error) int {
-	var input *weir.InputError
+	var input *fault.Fault
 	if errors.As(err, &input) {
 		return http.StatusBadRequest
 	}

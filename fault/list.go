@@ -1,0 +1,87 @@
+package fault
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Most is the number of faults after which the readers of files stop to note
+// more.
+const Most = 1000
+
+// List is several faults. An empty List is not an error; see [List.Err].
+type List []*Fault
+
+// Addf appends a fault of the field at path. The problem is formatted as by
+// [fmt.Sprintf].
+func (l *List) Addf(path, format string, args ...any) {
+	*l = append(*l, Newf(path, format, args...))
+}
+
+// Err returns l as an error, and nil when l is empty.
+func (l List) Err() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l
+}
+
+// Error returns the text of every fault, each from a line of its own.
+func (l List) Error() string {
+	texts := make([]string, len(l))
+	for i, f := range l {
+		texts[i] = f.Error()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Unwrap returns the faults as errors, for [errors.As].
+func (l List) Unwrap() []error {
+	errs := make([]error, len(l))
+	for i, f := range l {
+		errs[i] = f
+	}
+	return errs
+}
+
+// Sort orders faults as a person would correct them: first those in the file
+// name, then other files by name, and within a file from its start.
+func (l List) Sort(name string) {
+	elsewhere := func(f *Fault) int {
+		if f.Place.File == name {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(l, func(a, b *Fault) int {
+		return cmp.Or(
+			cmp.Compare(elsewhere(a), elsewhere(b)),
+			cmp.Compare(a.Place.File, b.Place.File),
+			cmp.Compare(a.Place.Line, b.Place.Line),
+			cmp.Compare(a.Place.Column, b.Place.Column),
+		)
+	})
+}
+
+// Of returns the faults that err is, wraps or joins, in order. It returns nil
+// when there are none.
+func Of(err error) List {
+	switch e := err.(type) { //nolint:errorlint // the cases unwrap all there is
+	case nil:
+		return nil
+	case *Fault:
+		return List{e}
+	case List:
+		return slices.Clone(e)
+	case interface{ Unwrap() error }:
+		return Of(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all List
+		for _, one := range e.Unwrap() {
+			all = append(all, Of(one)...)
+		}
+		return all
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package fault
+
+import (
+	"strconv"
+	"strings"
+)
+
+// maxWord is the length in bytes above which a word is close to no name.
+const maxWord = 64
+
+// DidYouMean returns the end of a message about an unknown word,
+// `: did you mean "limit"?`, with the known name that is closest to it. It
+// returns an empty string when no name is close: at most a third of the word's
+// letters may differ. Case does not matter.
+func DidYouMean(word string, known []string) string {
+	if len(word) > maxWord {
+		return ""
+	}
+	word = strings.ToLower(word)
+	best, least := "", len(word)/3+1
+	for _, name := range known {
+		if d := distance(word, strings.ToLower(name)); d < least || d == 0 {
+			best, least = name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ": did you mean " + strconv.Quote(best) + "?"
+}
+
+// distance returns how many letters have to be inserted, removed, changed or
+// swapped with their neighbour to turn a into b (optimal string alignment).
+func distance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	before, last, row := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range s {
+		row[0] = i + 1
+		for j := range t {
+			change := last[j]
+			if s[i] != t[j] {
+				change++
+			}
+			row[j+1] = min(change, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(t)]
+}
