@@ -41,7 +41,11 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"store/redisstore/redistest": {}, // tests only
-	".":                          {ours: []string{"rolling", "rule", "store", "store/memstore", "window"}},
+	"internal/plan":              {ours: []string{"fault", "rule", "store", "window"}, pure: true},
+	"internal/drive":             {ours: []string{"rule", "store", "window"}},
+	".": {ours: []string{
+		"fault", "internal/drive", "internal/plan", "rolling", "rule", "store", "store/memstore", "window",
+	}},
 
 	"scripts/emptyhandler": {},
 

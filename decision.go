@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"iter"
 	"time"
 
 	"github.com/weirhq/weir/rule"
@@ -8,9 +9,10 @@ import (
 )
 
 // Decision is the answer to one request. It carries everything that a header
-// or a screen needs.
+// or a screen needs. Its zero value holds no answer.
 type Decision struct {
-	// Allowed says that the action may happen and, in a take, was counted.
+	// Allowed reports whether the action may happen and, in a take, was
+	// counted.
 	Allowed bool
 
 	// Outcome is what to tell the caller: "allow", "deny", or an outcome that
@@ -18,37 +20,58 @@ type Decision struct {
 	Outcome string
 
 	// Rule is the name of the rule that gave the outcome: the first one over
-	// its quota, or the one that decided at once. Empty when none did.
+	// its quota, or the verdict that decided. Empty when no rule did.
 	Rule string
 
 	// RetryAfter is the longest wait that a rule over its quota asks for;
-	// [window.Never] when waiting will not help, 0 when allowed.
+	// [window.Never] when waiting does not help, 0 when allowed. RetryRule is
+	// the name of the rule that asks for it; it can be another one than Rule.
 	RetryAfter time.Duration
+	RetryRule  string
 
-	// Limits are the numbers of every rule that was asked, in the rules' order.
-	// Those behind the first verdict decide nothing.
-	Limits []Usage
+	// Usages are the numbers of every rule that counts and matched, in the
+	// rules' order. Those behind the first verdict decide nothing. See Limits,
+	// Triggers and Counters.
+	Usages []Usage
 
 	// Verdicts are the rules without limit that matched, in the rules' order,
-	// without those that only watch. The first one decides where no limit
-	// before it did.
+	// without those in shadow mode. The first one decides if no limit before
+	// it denies.
 	Verdicts []string
 
 	// Triggered are the triggers whose window holds at least their number.
 	Triggered []string
 
-	// Degraded says that a store could not answer, and that the rules'
+	// Degraded reports whether a store could not answer, so that the rules'
 	// policies for outages decided in its place.
 	Degraded bool
 
-	// Rules are the rules that decided. Others may have replaced them since.
+	// Rules are the rules that decided. Others may be in force by now.
 	Rules *rule.Set
+}
+
+// Limits returns the usages of limits, in the rules' order.
+func (d *Decision) Limits() iter.Seq[*Usage] { return d.of(rule.KindLimit) }
+
+// Triggers returns the usages of triggers, in the rules' order.
+func (d *Decision) Triggers() iter.Seq[*Usage] { return d.of(rule.KindTrigger) }
+
+// Counters returns the usages of counters, in the rules' order.
+func (d *Decision) Counters() iter.Seq[*Usage] { return d.of(rule.KindCounter) }
+
+func (d *Decision) of(kind rule.Kind) iter.Seq[*Usage] {
+	return func(yield func(*Usage) bool) {
+		for i := range d.Usages {
+			if u := &d.Usages[i]; u.Kind == kind && !yield(u) {
+				return
+			}
+		}
+	}
 }
 
 // reset empties d and keeps the memory of its slices.
 func (d *Decision) reset() {
-	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.Degraded, d.Rules = false, "", "", 0, false, nil
-	d.Limits, d.Verdicts, d.Triggered = d.Limits[:0], d.Verdicts[:0], d.Triggered[:0]
+	*d = Decision{Usages: d.Usages[:0], Verdicts: d.Verdicts[:0], Triggered: d.Triggered[:0]}
 }
 
 // Usage is one rule's numbers for one key.
@@ -57,11 +80,11 @@ type Usage struct {
 	Rule string
 	Kind rule.Kind
 
-	// Key is the rule's key for the request as a person would read it: the
-	// value of the one attribute in `per`, or name=value pairs for several.
+	// Key is the rule's key for the request as a person reads it: the value of
+	// the one attribute in `per`, or name=value pairs for several.
 	Key string
 
-	// Shadow says that the rule only watches.
+	// Shadow reports whether the rule is in shadow mode.
 	Shadow bool
 
 	// Result are the numbers.

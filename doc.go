@@ -1,46 +1,69 @@
 // Package weir counts how often something happens and decides whether it may
-// happen again: hits, sums or distinct members, per key, over a window.
+// happen again: hits, sums or distinct members, per key, over a window. A limit
+// that is reached is an answer, never an error.
 //
 // # One limit
 //
-// A [Limiter] holds keys to one limit:
+// A [Limiter] holds each key to one limit:
 //
 //	posts := weir.MustLimiter(weir.Sliding(5, time.Hour))
 //	r, err := posts.Allow(ctx, "user:42")
 //	if err == nil && !r.Allowed {
-//		// tell them to come back in r.RetryAfter
+//		// tell the user to come back in r.RetryAfter
 //	}
 //
-// Five windows say how hits age: [Sliding] (never more than the quota in any
-// window, exact up to a quota of 100 and within 1 % above), [Cells], [Fixed],
-// [Calendar] and [Bucket]; [Members] counts different ones. Package window
-// describes each, with its error.
+// The window decides how hits age:
+//
+//	[Sliding]   any stretch of the given length; never more than the quota
+//	[Cells]     the same in 60 counters, for very high rates
+//	[Fixed]     starts with the first hit
+//	[Calendar]  the current minute, hour, day, week, month or year
+//	[Bucket]    a steady rate with a burst
+//	[Members]   distinct members instead of hits
+//
+// Package window describes each of them, with its error.
 //
 // A [Counter] counts without a limit and keeps a history.
 //
 // # Rules
 //
-// An [Engine] holds requests to a set of rules. A request is what somebody
-// wants to do, as attributes; the rules say when they apply, per what key,
-// which limit, and what happens over it. Package rulefile reads rules from
-// YAML; package rule makes them in Go.
+// An [Engine] decides requests by a set of rules. A request is an action,
+// described by attributes. Each rule says when it applies, per what key it
+// counts, its limit, and the outcome over the limit. Package rulefile reads
+// rules from YAML; package rule makes them in Go.
 //
 //	e, err := weir.NewEngine(file.Set)
 //	d, err := e.Take(ctx, weir.Request{
 //		Attributes: weir.Attributes("action", "post", "user", "42"),
 //	})
 //
-// A take counts in every rule that matches, or in none. The verbs are the same
-// everywhere: check looks only, take looks and counts, record counts whatever
-// the limit, refund gives back.
+// There are four verbs, with the same names in Go, over HTTP and on the
+// command line:
 //
-// # Time and state
+//	check   looks and counts nothing
+//	take    counts in every rule that matches if all of them admit, else in none
+//	record  counts whatever the limits
+//	refund  gives hits back
 //
-// Counts are kept in memory unless [WithStore] names another store. In memory
-// the clock is the machine's, read once a call, and never runs backwards; under
-// testing/synctest it is the bubble's.
+// A [Decision] holds the outcome and the numbers of every rule that matched.
+// [Engine.DoAll] decides many requests at once.
 //
-// Being over a limit is a Decision or a Result, never an error. Errors are bad
-// input, a done context or a store that is closed; after one nothing was
-// counted. Everything here is safe for concurrent use.
+// # Stores and outages
+//
+// Counters are kept in memory unless [WithStore] gives another store, such as
+// one of package redisstore for several processes that count together. When
+// such a store cannot answer, each rule's outage policy decides in its place
+// (on_outage in a rules file, [WithOutage] for a limiter), and the answer says
+// Degraded. With [WithLocal] this process's memory decides meanwhile.
+//
+// In memory the clock is the machine's, read once a call, and never runs
+// backwards. Under testing/synctest it is the bubble's.
+//
+// # Errors
+//
+// Errors are bad input, as a [*fault.Fault] that names the field; a context
+// that is done; or a store that is closed. After an error nothing was counted.
+//
+// Everything here is safe for concurrent use. An [Observer] is called after
+// each decision, error and outage.
 package weir

@@ -2,83 +2,93 @@ package weir
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
 
-// Engine holds requests to a set of rules. Make one with [NewEngine]. Its
-// methods are safe for concurrent use, and the rules can be swapped meanwhile.
+// Engine decides requests by a set of rules. Make one with [NewEngine]; the
+// methods of a nil or zero Engine return an error. Its methods are safe for
+// concurrent use, and the rules can be replaced meanwhile.
 type Engine struct {
-	store    store.Store
-	owned    bool // Close closes the store
-	local    store.Store
-	nodes    int64 // that share each quota while the store is out of reach
-	observer Observer
-	rules    atomic.Pointer[ruleset]
-	swap     sync.Mutex // held by SetRules
-	calls    sync.Pool  // of *call
+	driver    drive.Driver
+	owned     bool // Close closes the store
+	namespace string
+	observer  Observer
+	rules     atomic.Pointer[plan.Rules]
+	swap      sync.Mutex // held by SetRules
+	calls     sync.Pool  // of *call
 }
 
-// Observer is told of every decision, for metrics. It is called on the
-// caller's goroutine and must not keep d.
-type Observer interface {
-	Decided(verb Verb, d *Decision, took time.Duration)
-}
-
-// ruleset is a set of rules with the spaces that their counters live in.
-type ruleset struct {
-	*rule.Set
-	spaces []*store.Space
-	shares sync.Map // *window.Compiled by shareOf; filled in an outage
-}
-
-// NewEngine makes an engine that holds requests to rules. By default it counts
-// in memory of its own.
-func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
-	o, err := apply(options)
+// NewEngine returns an engine that decides by rules. By default it counts in
+// memory of its own.
+func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
+	o, err := applyEngine(options)
 	if err != nil {
 		return nil, err
 	}
-	if rules == nil {
-		return nil, fault.Newf("rules", "nil: want a set, which rule.New and rulefile.Load make")
-	}
-	e := &Engine{store: o.store, observer: o.observer, local: o.local, nodes: o.nodes}
-	if e.store == nil {
-		e.store, e.owned = memstore.New(), true
-	}
+	e := &Engine{namespace: o.namespace, observer: o.observer}
+	e.owned = o.drive(&e.driver)
 	e.calls.New = func() any { return new(call) }
-	e.SetRules(rules)
+	if err := e.SetRules(rules); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	return e, nil
 }
 
-// Take asks whether the action may happen and, if so, counts it in every rule
-// that matches; otherwise in none. Being over a limit is a Decision, not an
-// error: errors are bad input ([*fault.Fault]), a done context, a closed store.
-// After an error nothing was counted.
-func (e *Engine) Take(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, store.Take, &r)
+// drive fills in d, and reports whether d has a store of its own.
+func (o *options) drive(d *drive.Driver) (owned bool) {
+	d.Store, d.Local, d.Nodes = o.store, o.local, o.nodes
+	if o.observer != nil {
+		d.Told = o.observer.Outage
+	}
+	if d.Store == nil {
+		d.Store, owned = memstore.New(), true
+	}
+	return owned
 }
 
-// Check asks whether the action may happen, and counts nothing.
+// ready returns the rules in force. The error says what to do about an engine
+// that was not made by NewEngine.
+func (e *Engine) ready() (*plan.Rules, error) {
+	if e != nil {
+		if rules := e.rules.Load(); rules != nil {
+			return rules, nil
+		}
+	}
+	return nil, fault.Newf("engine", "nil or zero: make one with weir.NewEngine")
+}
+
+// Take decides whether the action may happen and, if so, counts it in every
+// rule that matches; otherwise in none. Being over a limit is a Decision, not
+// an error: errors are bad input ([*fault.Fault]), a done context, a closed
+// store. After an error nothing was counted.
+func (e *Engine) Take(ctx context.Context, r Request) (Decision, error) {
+	return e.decide(ctx, Take, &r)
+}
+
+// Check decides whether the action may happen, and counts nothing.
 func (e *Engine) Check(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, store.Check, &r)
+	return e.decide(ctx, Check, &r)
 }
 
 // Record counts the action whatever the limits, for what has happened already.
 func (e *Engine) Record(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, store.Record, &r)
+	return e.decide(ctx, Record, &r)
 }
 
-// Refund gives the hits of an action back in every rule that matches it, or, for
-// a request with Feedback, the hits that each of them states for it.
+// Refund gives the hits of an action back in every rule that matches it. For a
+// request with Feedback it gives back the hits that each rule states for that.
 func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, store.Refund, &r)
+	return e.decide(ctx, Refund, &r)
 }
 
 func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, error) {
@@ -88,54 +98,156 @@ func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, e
 }
 
 // Do runs verb and writes the answer into d, whose slices it reuses: with a
-// Decision that is used again it allocates nothing, but for the text of keys
-// that are made of several attributes. After an error d holds no answer.
+// Decision that is used again Do allocates nothing, but for the text of keys
+// of several attributes. After an error d holds no answer.
 func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) error {
+	rules, err := e.ready()
+	if err != nil {
+		return err
+	}
 	var began time.Time
 	if e.observer != nil {
 		began = time.Now()
 	}
+	d.reset()
 	c := e.calls.Get().(*call)
-	err := c.run(ctx, e, verb, r, d)
+	if err = c.plan(rules, verb, r); err == nil {
+		err = c.run(ctx, &e.driver)
+	}
+	if err == nil {
+		verdict(d, &c.request, &c.now)
+	}
 	c.reset()
 	e.calls.Put(c)
-	if err == nil && e.observer != nil {
-		e.observer.Decided(verb, d, time.Since(began))
-	}
+	e.tell(verb, d, err, began)
 	return err
 }
 
-// Rules are the rules in force.
-func (e *Engine) Rules() *rule.Set { return e.rules.Load().Set }
+// tell calls the observer.
+func (e *Engine) tell(verb Verb, d *Decision, err error, began time.Time) {
+	switch {
+	case e.observer == nil:
+	case err != nil:
+		e.observer.Failed(verb, err)
+	default:
+		e.observer.Decided(verb, d, time.Since(began))
+	}
+}
+
+// Rules returns the rules in force, nil for an engine that was not made by
+// NewEngine.
+func (e *Engine) Rules() *rule.Set {
+	rules, err := e.ready()
+	if err != nil {
+		return nil
+	}
+	return rules.Set
+}
 
 // SetRules puts other rules in force, at once and for all requests that start
 // later. A counter is kept when its rule's identity ([rule.Set.ID]) is the same
-// as before: its name, key, measure and window.
-func (e *Engine) SetRules(rules *rule.Set) {
+// as before: its name, key, measure and window. Nil rules are refused, and
+// those in force stay.
+func (e *Engine) SetRules(rules *rule.Set) error {
+	if rules == nil {
+		return fault.Newf("rules", "nil: want a set, which rule.New and rulefile.Load return")
+	}
+	if e == nil || e.calls.New == nil {
+		_, err := e.ready()
+		return err
+	}
 	e.swap.Lock()
 	defer e.swap.Unlock()
-	known := map[string]*store.Space{}
-	if old := e.rules.Load(); old != nil {
-		for _, s := range old.spaces {
-			known[s.ID] = s
-		}
-	}
-	next := &ruleset{Set: rules, spaces: make([]*store.Space, rules.Len())}
-	for i := range next.spaces {
-		r := rules.Rule(i)
-		s := &store.Space{ID: rules.ID(i), Name: r.Name, MaxKeys: r.MaxKeys}
-		if old := known[s.ID]; old != nil && old.MaxKeys == s.MaxKeys {
-			s = old
-		}
-		next.spaces[i] = s
-	}
-	e.rules.Store(next)
+	e.rules.Store(plan.NewRules(rules, e.namespace, e.rules.Load()))
+	e.driver.Renew()
+	return nil
 }
 
 // Close closes the store, unless it was given with [WithStore].
 func (e *Engine) Close() error {
-	if !e.owned {
+	if e == nil || !e.owned {
 		return nil
 	}
-	return e.store.Close()
+	return e.driver.Store.Close()
+}
+
+// call is one request on its way through the engine. Calls are pooled, so that
+// their memory is reused.
+type call struct {
+	request plan.Plan
+	now     drive.Task // the ops that are decided in one step
+	later   drive.Task // the ops that wait for the outcome of now
+}
+
+// plan reads r and plans what to ask of the store.
+func (c *call) plan(rules *plan.Rules, verb Verb, r *Request) error {
+	p := &c.request
+	p.Rules = rules
+	if err := r.read(verb, rules.Set, &p.Request); err != nil {
+		return err
+	}
+	if err := p.Make(); err != nil {
+		return err
+	}
+	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
+	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
+	if len(p.Later.List) > 0 {
+		c.later.Verb, c.later.Policies = Record, rules
+		c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
+	}
+	return nil
+}
+
+// run has the driver decide c.
+func (c *call) run(ctx context.Context, d *drive.Driver) error {
+	if len(c.now.Ops) == 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.now.Denied = -1
+	} else if d.Run(ctx, &c.now); c.now.Err != nil {
+		return c.failed()
+	}
+	c.finish(d)
+	return nil
+}
+
+// failed returns the error of a call that was not decided.
+func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.now.Err) }
+
+// finish has the rules behind a verdict count a take that the limits before it
+// admitted, and look at one that was denied. That is a step of its own, which
+// is safe because those rules decide nothing. The decision stands when the step
+// fails.
+func (c *call) finish(d *drive.Driver) {
+	if len(c.later.Ops) == 0 {
+		return
+	}
+	if c.now.IsDenied() {
+		for i := range c.later.Ops {
+			c.later.Ops[i].N = 0
+		}
+	}
+	// What was admitted counts, also when the caller has gone meanwhile.
+	d.Run(context.Background(), &c.later)
+	switch {
+	case c.later.Err != nil:
+		c.now.Outage = c.later.Err
+		return
+	case c.later.Outage != nil:
+		c.now.Outage = c.later.Outage
+	}
+	c.now.Ops, c.now.Of = append(c.now.Ops, c.later.Ops...), append(c.now.Of, c.later.Of...)
+}
+
+// reset drops what c refers to, so that the pool keeps none of the request.
+func (c *call) reset() {
+	p := &c.request
+	p.Now.List, p.Now.Of = c.now.Ops, c.now.Of
+	if c.later.Ops != nil {
+		p.Later.List, p.Later.Of = c.later.Ops, c.later.Of
+	}
+	c.now.Reset()
+	c.later.Reset()
+	p.Reset()
 }

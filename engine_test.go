@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
 )
 
 func rules(tb testing.TB, src string) *rule.Set {
@@ -26,7 +25,7 @@ func rules(tb testing.TB, src string) *rule.Set {
 	return f.Set
 }
 
-func engine(tb testing.TB, src string, options ...weir.Option) *weir.Engine {
+func engine(tb testing.TB, src string, options ...weir.EngineOption) *weir.Engine {
 	tb.Helper()
 	e, err := weir.NewEngine(rules(tb, src), options...)
 	if err != nil {
@@ -209,52 +208,6 @@ rules:
 	}
 }
 
-type observed struct {
-	verbs []store.Verb
-	rules []string
-}
-
-func (o *observed) Decided(verb store.Verb, d *weir.Decision, _ time.Duration) {
-	o.verbs, o.rules = append(o.verbs, verb), append(o.rules, d.Rule)
-}
-
-func TestObserverIsToldOfDecisionsOnly(t *testing.T) {
-	t.Parallel()
-	var o observed
-	e := engine(t, "rules: [{name: one, limit: 1, window: 1h}]", weir.WithObserver(&o))
-	for range 2 {
-		_, _ = e.Take(t.Context(), weir.Request{})
-	}
-	_, _ = e.Take(t.Context(), weir.Request{Hits: -7})
-	_, _ = e.Refund(t.Context(), weir.Request{})
-	if got, want := fmt.Sprint(o.verbs, o.rules), "[take take refund] [ one ]"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestOptionsAreChecked(t *testing.T) {
-	t.Parallel()
-	set := rules(t, "rules: [{name: one, limit: 1, window: 1h}]")
-	if _, err := weir.NewEngine(nil); err == nil {
-		t.Error("NewEngine(nil): got no error")
-	}
-	if _, err := weir.NewEngine(set, weir.WithStore(nil)); err == nil {
-		t.Error("WithStore(nil): got no error")
-	}
-	s := memstore.New()
-	defer s.Close()
-	if _, err := weir.NewLimiter(weir.Sliding(1, time.Hour), weir.WithStore(s)); err == nil {
-		t.Error("a shared store without a name: got no error")
-	}
-	if _, err := weir.NewLimiter(weir.Sliding(1, time.Hour), weir.WithMaxKeys(0)); err == nil {
-		t.Error("WithMaxKeys(0): got no error")
-	}
-	var field *fault.Fault
-	if _, err := weir.NewLimiter(weir.Sliding(1, 0)); !errors.As(err, &field) || field.Path != "window.length" {
-		t.Errorf("a window of 0: got %v, want a fault of window.length", err)
-	}
-}
-
 func BenchmarkTake(b *testing.B) {
 	for _, n := range []int{1, 10, 1000, 10_000} {
 		b.Run(fmt.Sprintf("engine/rules=%d", n), func(b *testing.B) {
@@ -273,6 +226,20 @@ func BenchmarkTake(b *testing.B) {
 			}
 		})
 	}
+	b.Run("engine/rules=3 matching", func(b *testing.B) {
+		e := engine(b, `rules:
+  - {name: r0, when: {action: a0}, per: [user], limit: 1000000, window: 1h}
+  - {name: r1, when: {action: a0}, per: [team], limit: 1000000, window: 1m}
+  - {name: r2, per: [user], limit: 1000000, window: 1s}`)
+		req := weir.Request{Attributes: weir.Attributes("action", "a0", "user", "ann", "team", "red")}
+		var d weir.Decision
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := e.Do(context.Background(), store.Take, &req, &d); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("limiter", func(b *testing.B) {
 		m := weir.MustLimiter(weir.Sliding(1_000_000, time.Hour))
 		b.ReportAllocs()

@@ -43,7 +43,7 @@ rules:
 	for range 2 {
 		d, _ := e.Take(context.Background(), request("phone=555"))
 		fmt.Printf("%s by %q\n", d.Outcome, d.Rule)
-		for _, u := range d.Limits {
+		for _, u := range d.Usages {
 			fmt.Println(" ", u.Rule, u.Used, "of", u.Quota)
 		}
 	}
@@ -60,7 +60,7 @@ func ExampleEngine_Check() {
 	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
 	defer e.Close()
 	d, _ := e.Check(context.Background(), request("user=ann"))
-	fmt.Println(d.Allowed, d.Limits[0].Used)
+	fmt.Println(d.Allowed, d.Usages[0].Used)
 	// Output: true 0
 }
 
@@ -78,7 +78,7 @@ func ExampleEngine_Refund() {
 	defer e.Close()
 	_, _ = e.Take(context.Background(), request("team=red tokens=800"))
 	d, _ := e.Refund(context.Background(), request("team=red tokens=300"))
-	fmt.Println(d.Limits[0].Used)
+	fmt.Println(d.Usages[0].Used)
 	// Output: 500
 }
 
@@ -124,7 +124,7 @@ func ExampleEngine_SetRules() {
 	f, _ := rulefile.Parse("rules.yaml", []byte("rules: [{name: posts, per: [user], limit: 2, window: 1h}]"), nil)
 	e.SetRules(f.Set)
 	d, _ := e.Take(context.Background(), request("user=ann"))
-	fmt.Println(d.Allowed, d.Limits[0].Used, "of", d.Limits[0].Quota)
+	fmt.Println(d.Allowed, d.Usages[0].Used, "of", d.Usages[0].Quota)
 	// Output: true 2 of 2
 }
 
@@ -198,7 +198,7 @@ func ExampleEngine_Take_shadow() {
 	defer e.Close()
 	for range 2 {
 		d, _ := e.Take(context.Background(), request("user=ann"))
-		fmt.Println(d.Allowed, d.Limits[0].Allowed)
+		fmt.Println(d.Allowed, d.Usages[0].Allowed)
 	}
 	// Output:
 	// true true
@@ -211,7 +211,7 @@ func ExampleEngine_Take_plans() {
 	defer e.Close()
 	for _, plan := range []string{"pro", "free"} {
 		d, _ := e.Take(context.Background(), request("user=ann plan="+plan))
-		fmt.Println(plan, d.Limits[0].Quota)
+		fmt.Println(plan, d.Usages[0].Quota)
 	}
 	// Output:
 	// pro 1000
@@ -241,7 +241,7 @@ rules:
 		"action=upload size=5000 path=/files/a ip=192.0.2.7",
 	} {
 		d, _ := e.Take(context.Background(), request(words))
-		fmt.Println("matches:", len(d.Limits) == 1)
+		fmt.Println("matches:", len(d.Usages) == 1)
 	}
 	// Output:
 	// matches: true
@@ -270,7 +270,7 @@ func ExampleEngine_Take_countDenied() {
 	defer e.Close()
 	for range 3 {
 		d, _ := e.Take(context.Background(), request("user=ann"))
-		fmt.Println(d.Allowed, d.Limits[0].Used)
+		fmt.Println(d.Allowed, d.Usages[0].Used)
 	}
 	// Output:
 	// true 1
@@ -290,7 +290,7 @@ func ExampleEngine_Refund_feedback() {
 		Attributes: weir.Attributes("user", "ann"),
 		Feedback:   "succeeded",
 	})
-	fmt.Println(d.Limits[0].Used)
+	fmt.Println(d.Usages[0].Used)
 	// Output:
 	// 1
 }
@@ -307,7 +307,7 @@ rules:
 	defer e.Close()
 	for _, user := range []string{"bob", "bob", "ann", "ann"} {
 		d, _ := e.Take(context.Background(), request("user="+user))
-		fmt.Println(user, d.Allowed, d.Verdicts, d.Limits[1].Used)
+		fmt.Println(user, d.Allowed, d.Verdicts, d.Usages[1].Used)
 	}
 	// Output:
 	// bob true [] 1

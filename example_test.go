@@ -48,7 +48,7 @@ func ExampleNewEngine() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(d.Outcome, d.Rule, d.Limits[0].Used, "of", d.Limits[0].Quota)
+		fmt.Println(d.Outcome, d.Rule, d.Usages[0].Used, "of", d.Usages[0].Quota)
 	}
 	// Output:
 	// allow  5 of 5
@@ -115,12 +115,12 @@ func ExampleLimiter_Record() {
 	// Output: false
 }
 
-func ExampleLimiter_Reset() {
+func ExampleLimiter_Forget() {
 	logins := weir.MustLimiter(weir.Sliding(1, time.Minute))
 	defer logins.Close()
 	ctx := context.Background()
 	_, _ = logins.Allow(ctx, "ann")
-	_ = logins.Reset(ctx, "ann")
+	_ = logins.Forget(ctx, "ann")
 	r, _ := logins.Check(ctx, "ann")
 	fmt.Println(r.Allowed)
 	// Output: true

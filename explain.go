@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store"
 )
 
-// Explanation says how the rules see a request.
+// Explanation shows how the rules apply to a request.
 type Explanation struct {
 	// Decision is what a check answers.
 	Decision Decision
@@ -16,38 +16,47 @@ type Explanation struct {
 	Rules []RuleExplanation
 }
 
-// RuleExplanation says how one rule sees a request.
+// RuleExplanation shows how one rule applies to a request.
 type RuleExplanation struct {
 	Rule    string
 	Kind    rule.Kind
 	Matched bool
-	// Shadow says that the rule only watches.
+	// Shadow reports whether the rule is in shadow mode.
 	Shadow bool
-	// Reasons say why the rule did not match, or was not reached, or, of one
-	// that matched, why it does not decide.
+	// Reasons say why the rule did not match or was not reached. For a rule
+	// that matched they say why it does not decide.
 	Reasons []string
-	// Usage are the rule's numbers, where it matched and counts.
+	// Usage are the rule's numbers, nil where it did not match or does not
+	// count.
 	Usage *Usage
 }
 
-// Explain says which rules match the request, which do not and why, and what
-// would happen. It counts nothing.
+// Explain returns which rules match the request, which do not and why, and
+// what a check answers. It counts nothing.
 func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
-	c := call{}
-	var d Decision
-	if err := c.run(ctx, e, store.Check, &r, &d); err != nil {
+	rules, err := e.ready()
+	if err != nil {
 		return Explanation{}, err
 	}
-	x := Explanation{Decision: d, Rules: make([]RuleExplanation, c.rules.Len())}
-	numbers := make(map[string]*Usage, len(d.Limits))
-	for i := range d.Limits {
-		numbers[d.Limits[i].Rule] = &d.Limits[i]
+	c := call{}
+	if err := c.plan(rules, Check, &r); err != nil {
+		return Explanation{}, err
 	}
+	if err := c.run(ctx, &e.driver); err != nil {
+		return Explanation{}, err
+	}
+	x := Explanation{Rules: make([]RuleExplanation, rules.Len())}
+	verdict(&x.Decision, &c.request, &c.now)
+	numbers := make(map[string]*Usage, len(x.Decision.Usages))
+	for i := range x.Decision.Usages {
+		numbers[x.Decision.Usages[i].Rule] = &x.Decision.Usages[i]
+	}
+	p := &c.request
 	for i := range x.Rules {
-		ru := c.rules.Rule(i)
-		matched, reasons := c.rules.Why(i, c.values)
-		if matched && c.verdict >= 0 && i > c.verdict {
-			matched, reasons = c.behind(i)
+		ru := rules.Rule(i)
+		matched, reasons := rules.Why(i, p.Request.Values)
+		if matched && p.Verdict >= 0 && i > p.Verdict {
+			matched, reasons = behind(p, i)
 		}
 		x.Rules[i] = RuleExplanation{
 			Rule: ru.Name, Kind: ru.Kind(), Matched: matched, Shadow: ru.Mode == rule.Shadow,
@@ -57,12 +66,12 @@ func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
 	return x, nil
 }
 
-// behind says what becomes of rule i, whose conditions hold, behind a verdict.
-func (c *call) behind(i int) (matched bool, reasons []string) {
-	verdict := c.rules.Rule(c.verdict).Name
-	if slices.Contains(c.matched, i) {
-		return true, []string{"decides nothing: " + verdict + " decided before"}
+// behind reports whether rule i, whose conditions hold and which is behind the
+// verdict, matches, and why it does not decide.
+func behind(p *plan.Plan, i int) (matched bool, reasons []string) {
+	if slices.Contains(p.Matched, i) {
+		return true, []string{"decides nothing: " + p.Rules.Rule(p.Verdict).Name + " decided before"}
 	}
-	last := c.rules.Rule(c.matched[len(c.matched)-1]).Name
+	last := p.Rules.Rule(p.Matched[len(p.Matched)-1]).Name
 	return false, []string{"not reached: " + last + " decided before"}
 }

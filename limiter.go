@@ -8,33 +8,66 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
-// Limiter holds keys to one limit. Make one with [NewLimiter]. Its methods are
-// safe for concurrent use and allocate nothing.
+// Limiter holds each key to one limit. Make one with [NewLimiter] or
+// [MustLimiter]; the methods of a nil or zero Limiter return an error.
+//
+// Allow and AllowN take hits, AllowMember takes a member of a limit that
+// counts distinct ones. Check looks and counts nothing. Record counts whatever
+// the limit, Refund gives back, and Forget drops a key. An empty key is a key
+// like any other.
+//
+// Being over the limit is a Result, not an error. Errors are bad input
+// ([*fault.Fault]), a done context and a closed store; after an error nothing
+// was counted and Allowed is false. While a store over the network is out of
+// reach the limiter answers by its outage policy: see [WithOutage].
+//
+// Methods are safe for concurrent use. In memory, those that decide allocate
+// nothing.
 type Limiter struct {
-	limit *window.Compiled
-	space store.Space
-	store store.Store
-	local *memstore.Store // the store, where it is this process's memory
-	owned bool
-	calls sync.Pool // of *limiterCall
+	limit    *window.Compiled
+	space    *store.Space
+	driver   drive.Driver
+	single   store.Single // the store, where it decides single ops faster
+	policy   policy
+	observer Observer
+	owned    bool      // Close closes the store
+	asks     sync.Pool // of *ask
+
+	// mustCount makes an outage an error where nothing was asked in the store's
+	// place: a counter has nothing else to answer.
+	mustCount bool
 }
 
-// limiterCall is the op of one call and the bytes of its key and member.
-type limiterCall struct {
-	ops   [1]store.Op
-	bytes []byte
+// policy is one outage policy for all ops.
+type policy rule.Outage
+
+// OnOutage implements [drive.Policies].
+func (p *policy) OnOutage(int) rule.Outage { return rule.Outage(*p) }
+
+// ask is one call of a limiter on its way through the store. Asks are pooled.
+type ask struct {
+	task  drive.Task
+	bytes []byte // of the key and the member
 }
 
-// NewLimiter makes a limiter that counts in memory, unless an option says
-// otherwise. It refuses an impossible limit with a [fault.List].
-func NewLimiter(l Limit, options ...Option) (*Limiter, error) {
-	o, err := apply(options)
+// NewLimiter returns a limiter that counts in memory, unless an option says
+// otherwise. An impossible limit is refused with every [*fault.Fault] that it
+// has.
+func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
+	if l.Quota < 0 {
+		return nil, fault.Newf("quota", "%d: want at least 0; NewCounter counts without a limit", l.Quota)
+	}
+	return newLimiter(l, options)
+}
+
+func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
+	o, err := applyLimiter(options)
 	if err != nil {
 		return nil, err
 	}
@@ -43,21 +76,23 @@ func NewLimiter(l Limit, options ...Option) (*Limiter, error) {
 		return nil, err
 	}
 	if o.store != nil && o.name == "" {
-		return nil, fault.Newf("name", "missing: a limiter in a shared store needs one, give WithName")
+		return nil, fault.Newf("name", "missing: a limiter on a given store needs one, pass WithName")
 	}
-	m := &Limiter{limit: limit, store: o.store}
-	m.space = store.Space{ID: spaceID(o.name, &l), Name: o.name, MaxKeys: o.maxKeys}
-	if m.store == nil {
-		m.store, m.owned = memstore.New(), true
+	m := &Limiter{
+		limit:    limit,
+		space:    store.NewSpace(o.namespace, identity(o.name, &l), o.name, o.maxKeys),
+		policy:   policy(o.outage),
+		observer: o.observer,
 	}
-	m.local, _ = m.store.(*memstore.Store)
-	m.calls.New = func() any { return new(limiterCall) }
+	m.owned = o.drive(&m.driver)
+	m.single, _ = m.driver.Store.(store.Single)
+	m.asks.New = func() any { return new(ask) }
 	return m, nil
 }
 
-// spaceID is the identity of a limiter's counters, as [rule.Set.ID] is of a
-// rule's.
-func spaceID(name string, l *window.Limit) string {
+// identity returns the identity of a limiter's counters, as [rule.Set.ID] does
+// for those of a rule.
+func identity(name string, l *Limit) string {
 	after := ""
 	if l.After != (window.After{}) {
 		after = l.After.Window.ID()
@@ -67,7 +102,7 @@ func spaceID(name string, l *window.Limit) string {
 
 // MustLimiter is [NewLimiter] for limits that are written in the program; it
 // panics when the limit is impossible.
-func MustLimiter(l Limit, options ...Option) *Limiter {
+func MustLimiter(l Limit, options ...LimiterOption) *Limiter {
 	m, err := NewLimiter(l, options...)
 	if err != nil {
 		panic(err)
@@ -75,53 +110,74 @@ func MustLimiter(l Limit, options ...Option) *Limiter {
 	return m
 }
 
-// Allow takes one hit. With an error nothing is known, and Allowed is false.
+// Allow takes one hit.
 func (m *Limiter) Allow(ctx context.Context, key string) (Result, error) {
-	return m.do(ctx, store.Take, key, "", 1)
+	return m.do(ctx, Take, key, "", 1)
 }
 
-// AllowN takes n hits, all or none. n = 0 only looks.
+// AllowN takes n hits, all or none. n is at least 1.
 func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (Result, error) {
-	return m.do(ctx, store.Take, key, "", n)
+	return m.do(ctx, Take, key, "", n)
 }
 
-// AllowMember takes a member, for limits that count distinct ones. Those take
-// nothing else.
+// AllowMember takes a member, for limits that count distinct ones. Such a
+// limit takes nothing else.
 func (m *Limiter) AllowMember(ctx context.Context, key, member string) (Result, error) {
-	return m.do(ctx, store.Take, key, member, 1)
+	return m.do(ctx, Take, key, member, 1)
 }
 
-// Check tells whether one hit, or a member that is new, would be admitted, and
-// counts nothing.
+// Check reports whether one hit, or a member that is new, would be admitted.
+// It counts nothing.
 func (m *Limiter) Check(ctx context.Context, key string) (Result, error) {
-	return m.do(ctx, store.Check, key, "", 1)
+	return m.do(ctx, Check, key, "", 1)
 }
 
 // Record counts n hits whatever the limit, for what has happened already.
 func (m *Limiter) Record(ctx context.Context, key string, n int64) (Result, error) {
-	return m.do(ctx, store.Record, key, "", n)
+	return m.do(ctx, Record, key, "", n)
 }
 
-// Refund gives n hits back, the newest ones first.
+// RecordMember counts a member whatever the limit. Past the quota the members
+// used longest ago are dropped.
+func (m *Limiter) RecordMember(ctx context.Context, key, member string) (Result, error) {
+	return m.do(ctx, Record, key, member, 1)
+}
+
+// Refund gives n hits back, the newest ones first. It never gives back more
+// than there are.
 func (m *Limiter) Refund(ctx context.Context, key string, n int64) (Result, error) {
-	return m.do(ctx, store.Refund, key, "", n)
+	return m.do(ctx, Refund, key, "", n)
 }
 
-// Reset forgets the key.
-func (m *Limiter) Reset(ctx context.Context, key string) error {
-	if err := m.store.Forget(ctx, &store.Op{Space: &m.space, Limit: m.limit, Key: []byte(key)}); err != nil {
-		return fmt.Errorf("weir: reset: %w", err)
+// RefundMember gives one use of a member back. The member leaves the window
+// with its last use.
+func (m *Limiter) RefundMember(ctx context.Context, key, member string) (Result, error) {
+	return m.do(ctx, Refund, key, member, 1)
+}
+
+// Forget drops what is counted for the key.
+func (m *Limiter) Forget(ctx context.Context, key string) error {
+	if err := m.ready(); err != nil {
+		return err
+	}
+	if err := m.driver.Forget(ctx, m.op(key)); err != nil {
+		return fmt.Errorf("weir: forget: %w", err)
 	}
 	return nil
 }
 
-// ErrWouldWait is what Wait answers when waiting cannot help: the quota is 0,
-// or the context ends before the hit would fit.
+// op returns the op that finds key.
+func (m *Limiter) op(key string) *store.Op {
+	return &store.Op{Space: m.space, Limit: m.limit, Key: []byte(key)}
+}
+
+// ErrWouldWait is the error of [Limiter.Wait] when waiting cannot help: the
+// quota is 0, or the context ends before the hit would fit.
 var ErrWouldWait = errors.New("weir: the hit does not fit before the context ends")
 
 // Wait takes one hit as soon as it fits. Callers that wait on one key are
 // served in no particular order. It returns at once with [ErrWouldWait] when
-// ctx ends too early for it.
+// ctx ends before the hit fits.
 func (m *Limiter) Wait(ctx context.Context, key string) error {
 	for {
 		r, err := m.Allow(ctx, key)
@@ -142,35 +198,115 @@ func (m *Limiter) Wait(ctx context.Context, key string) error {
 	}
 }
 
-func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n int64) (r Result, err error) {
-	if n < 0 {
-		return Result{}, fault.Newf("hits", "%d: want a number from 0", n)
+// ready returns an error that says what to do about a limiter that was not made
+// by NewLimiter.
+func (m *Limiter) ready() error {
+	if m != nil && m.limit != nil {
+		return nil
 	}
-	if m.limit.Distinct() && member == "" && n > 0 && verb != store.Check {
-		return Result{}, fault.Newf("member", "missing: the limit counts different ones, ask with AllowMember")
+	return fault.Newf("limiter", "nil or zero: make one with weir.NewLimiter or weir.MustLimiter")
+}
+
+// check refuses what the limit cannot be asked.
+func (m *Limiter) check(verb Verb, member string, n int64) error {
+	if err := m.ready(); err != nil {
+		return err
 	}
-	if m.local != nil {
-		if r, err = m.local.One(ctx, verb, &m.space, m.limit, key, member, n); err != nil {
-			err = fmt.Errorf("weir: %s: %w", verb, err)
+	distinct := m.limit.Distinct()
+	switch {
+	case n < 1:
+		return fault.Newf("hits", "%d: want at least 1; Check looks without counting", n)
+	case verb == Check:
+	case distinct && member == "":
+		return fault.Newf("member", "missing: the limit counts distinct members, use AllowMember, RecordMember or RefundMember")
+	case !distinct && member != "":
+		return fault.Newf("member", "the limit counts hits: use Allow, Record or Refund")
+	}
+	return nil
+}
+
+func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64) (Result, error) {
+	if err := m.check(verb, member, n); err != nil {
+		return Result{}, err
+	}
+	if m.observer != nil {
+		return m.observed(ctx, verb, key, member, n)
+	}
+	return m.decide(ctx, verb, key, member, n)
+}
+
+// decide asks the store, and applies the outage policy where it cannot answer.
+func (m *Limiter) decide(ctx context.Context, verb Verb, key, member string, n int64) (r Result, err error) {
+	var unanswered error
+	if m.single != nil {
+		if r.Result, unanswered = m.single.One(ctx, verb, m.space, m.limit, key, member, n); unanswered == nil {
+			return r, nil
 		}
+	}
+	a := m.asks.Get().(*ask)
+	a.bytes = append(append(a.bytes[:0], key...), member...)
+	a.task.Verb, a.task.Policies = verb, &m.policy
+	a.task.Of = append(a.task.Of, 0)
+	a.task.Ops = append(a.task.Ops, store.Op{
+		Space: m.space, Limit: m.limit, N: n,
+		Key: a.bytes[:len(key):len(key)], Member: a.bytes[len(key):],
+	})
+	if unanswered != nil {
+		m.driver.Recover(ctx, &a.task, unanswered)
+	} else {
+		m.driver.Run(ctx, &a.task)
+	}
+	if err = a.task.Err; err == nil && m.mustCount && len(a.task.Ops) == 0 {
+		err = a.task.Outage
+	}
+	if err != nil {
+		err = fmt.Errorf("weir: %s: %w", verb, err)
+	} else {
+		r = m.result(&a.task)
+	}
+	a.task.Reset()
+	m.asks.Put(a)
+	return r, err
+}
+
+// result returns the answer of t, which was decided.
+func (m *Limiter) result(t *drive.Task) Result {
+	r := Result{Degraded: t.Outage != nil}
+	switch {
+	case len(t.Ops) > 0:
+		r.Result = t.Ops[0].Result
+	case t.Denied >= 0 && (t.Verb == Take || t.Verb == Check):
+		r.Quota, r.RetryAfter = m.limit.Capacity(), outageRetry
+	default:
+		r.Quota, r.Allowed = m.limit.Capacity(), true
+	}
+	return r
+}
+
+// observed decides and calls the observer.
+func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n int64) (Result, error) {
+	began := time.Now()
+	r, err := m.decide(ctx, verb, key, member, n)
+	if err != nil {
+		m.observer.Failed(verb, err)
 		return r, err
 	}
-	c := m.calls.Get().(*limiterCall)
-	c.bytes = append(append(c.bytes[:0], key...), member...)
-	c.ops[0] = store.Op{Space: &m.space, Limit: m.limit, N: n, Key: c.bytes[:len(key):len(key)], Member: c.bytes[len(key):]}
-	err = m.store.Do(ctx, verb, c.ops[:])
-	r = c.ops[0].Result
-	m.calls.Put(c)
-	if err != nil {
-		return Result{}, fmt.Errorf("weir: %s: %w", verb, err)
+	name := m.space.Name()
+	d := Decision{
+		Allowed: r.Allowed, Outcome: rule.Allow, Degraded: r.Degraded,
+		Usages: []Usage{{Rule: name, Kind: rule.KindLimit, Key: key, Result: r.Result}},
 	}
+	if !r.Allowed {
+		d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = rule.Deny, name, r.RetryAfter, name
+	}
+	m.observer.Decided(verb, &d, time.Since(began))
 	return r, nil
 }
 
 // Close frees the limiter's memory, unless its store was given.
 func (m *Limiter) Close() error {
-	if !m.owned {
+	if m == nil || !m.owned {
 		return nil
 	}
-	return m.store.Close()
+	return m.driver.Store.Close()
 }

@@ -97,15 +97,13 @@ func TestLimiterVerbs(t *testing.T) {
 	step("check when full", r, err, false, 5)
 	r, err = m.Refund(ctx, "k", 4)
 	step("refund", r, err, true, 3)
-	r, err = m.AllowN(ctx, "k", 0)
-	step("look", r, err, true, 3)
 	r, err = m.Allow(ctx, "other")
 	step("another key", r, err, true, 1)
-	if err := m.Reset(ctx, "k"); err != nil {
+	if err := m.Forget(ctx, "k"); err != nil {
 		t.Fatal(err)
 	}
 	r, err = m.Check(ctx, "k")
-	step("after a reset", r, err, true, 0)
+	step("after it was forgotten", r, err, true, 0)
 	if _, err := m.Record(ctx, "k", -1); err == nil {
 		t.Error("negative hits: got no error")
 	}
@@ -162,8 +160,29 @@ func TestMembersNeedNames(t *testing.T) {
 	if r, err := m.Check(ctx, "k"); err != nil || r.Allowed || r.Used != 1 {
 		t.Errorf("check for a new member: got %+v, %v, want denied with 1 used", r, err)
 	}
-	if r, err := m.AllowN(ctx, "k", 0); err != nil || r.Used != 1 {
-		t.Errorf("look: got %+v, %v, want 1 used", r, err)
+	for _, step := range []struct {
+		name    string
+		ask     func(context.Context, string, string) (weir.Result, error)
+		member  string
+		used    int64
+		allowed bool
+	}{
+		{"record past the quota", m.RecordMember, "bob", 1, true},
+		{"the member recorded last", m.AllowMember, "bob", 1, true},
+		{"one of its two uses", m.RefundMember, "bob", 1, true},
+		{"its last use", m.RefundMember, "bob", 0, true},
+		{"another member", m.AllowMember, "eve", 1, true},
+		{"one too many", m.AllowMember, "ann", 1, false},
+	} {
+		if r, err := step.ask(ctx, "k", step.member); err != nil || r.Used != step.used || r.Allowed != step.allowed {
+			t.Errorf("%s: got %+v, %v, want allowed %v with %d used", step.name, r, err, step.allowed, step.used)
+		}
+	}
+	hits := weir.MustLimiter(weir.Sliding(1, time.Hour))
+	defer hits.Close()
+	var f *fault.Fault
+	if _, err := hits.AllowMember(ctx, "k", "ann"); !errors.As(err, &f) || f.Path != "member" {
+		t.Errorf("a member of a limit on hits: got %v, want a fault of member", err)
 	}
 }
 
@@ -193,11 +212,11 @@ func TestCounter(t *testing.T) {
 		if err != nil || len(h) != 11 || h[0].Hits != 1 || h[9].Hits != 10 || h[10].Hits != 0 {
 			t.Errorf("history: got %v, %v, want 1 to 10 and an empty current cell", h, err)
 		}
-		if err := c.Reset(ctx, "home"); err != nil {
+		if err := c.Forget(ctx, "home"); err != nil {
 			t.Fatal(err)
 		}
 		if n, _ := c.Count(ctx, "home", time.Hour); n != 0 {
-			t.Errorf("after a reset: got %d, want 0", n)
+			t.Errorf("after it was forgotten: got %d, want 0", n)
 		}
 	})
 }

@@ -6,11 +6,19 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Limit is a quota in a window. See package [window] for all that it can say.
+// Limit is a quota in a window. See package [window] for all its fields.
 type Limit = window.Limit
 
-// Result is what a limit answers for one key.
-type Result = window.Result
+// Result is what a [Limiter] answers for one key.
+type Result struct {
+	// The numbers, and whether the hits are admitted.
+	window.Result
+
+	// Degraded reports whether the store could not answer, so that the
+	// limiter's outage policy did: see [WithOutage]. Unless the policy is
+	// local, the numbers other than Quota are unknown, and 0.
+	Degraded bool
+}
 
 // Sliding admits quota hits in any window of length d.
 func Sliding(quota int64, d time.Duration) Limit {

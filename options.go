@@ -1,70 +1,145 @@
 package weir
 
 import (
-	"errors"
-
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
 
-// Option changes how an [Engine], a [Limiter] or a [Counter] is made.
-type Option func(*options) error
+// EngineOption is an option of [NewEngine].
+type EngineOption interface{ engine(*options) error }
 
-type options struct {
-	store    store.Store
-	local    store.Store
-	nodes    int64
-	observer Observer
-	name     string
-	maxKeys  int64
+// LimiterOption is an option of [NewLimiter], [MustLimiter] and [NewCounter].
+type LimiterOption interface{ limiter(*options) error }
+
+// Option is an option of engines, limiters and counters.
+type Option interface {
+	EngineOption
+	LimiterOption
 }
 
-func apply(list []Option) (o options, err error) {
+type options struct {
+	store     store.Store
+	local     store.Store
+	nodes     int64
+	observer  Observer
+	namespace string
+
+	// Of limiters and counters only.
+	name    string
+	maxKeys int64
+	outage  rule.Outage
+}
+
+// option implements Option, limiterOption only LimiterOption.
+type (
+	option        func(*options) error
+	limiterOption func(*options) error
+)
+
+func (f option) engine(o *options) error         { return f(o) }
+func (f option) limiter(o *options) error        { return f(o) }
+func (f limiterOption) limiter(o *options) error { return f(o) }
+
+// WithStore keeps the counters in s. The caller closes s. For a store that can
+// be out of reach, see [WithLocal]. Default: memory of its own, which Close
+// frees.
+func WithStore(s store.Store) Option {
+	return option(func(o *options) error {
+		if s == nil {
+			return fault.Newf("store", "nil: leave the option out to count in memory")
+		}
+		o.store = s
+		return nil
+	})
+}
+
+// WithLocal has s, a store in this process's memory, decide while the store
+// given with [WithStore] is out of reach, for rules and limiters whose outage
+// policy is local. nodes is how many processes share the store: each admits an
+// nth of each quota, rounded up. What s counts stays in s. The caller closes
+// s. Default: the local policy denies.
+func WithLocal(s store.Store, nodes int) Option {
+	return option(func(o *options) error {
+		if s == nil {
+			return fault.Newf("local store", "nil: leave the option out to deny while the store is out of reach")
+		}
+		if nodes < 1 {
+			return fault.Newf("nodes", "%d: want at least 1", nodes)
+		}
+		o.local, o.nodes = s, int64(nodes)
+		return nil
+	})
+}
+
+// WithObserver calls b's methods after each decision, error and outage.
+// Default: no observer.
+func WithObserver(b Observer) Option {
+	return option(func(o *options) error { o.observer = b; return nil })
+}
+
+// WithNamespace keeps the counters apart from those of other namespaces in the
+// same store. Default: the namespace "".
+func WithNamespace(name string) Option {
+	return option(func(o *options) error { o.namespace = name; return nil })
+}
+
+// WithName names the counters of a limiter or a counter within their store.
+// Two that share a store and a name count together. A name is required with
+// [WithStore]. Default: none.
+func WithName(name string) LimiterOption {
+	return limiterOption(func(o *options) error { o.name = name; return nil })
+}
+
+// WithMaxKeys bounds the keys that a limiter or a counter keeps in memory. A
+// new key over the bound is an outage with the cause [store.ErrFull]. Default:
+// [store.DefaultMaxKeys].
+func WithMaxKeys(n int64) LimiterOption {
+	return limiterOption(func(o *options) error {
+		if n < 1 {
+			return fault.Newf("max keys", "%d: want at least 1", n)
+		}
+		o.maxKeys = n
+		return nil
+	})
+}
+
+// WithOutage sets what a limiter answers while its store is out of reach:
+// [rule.OutageLocal] asks the store given with [WithLocal] and denies without
+// one, [rule.OutageAllow] admits, [rule.OutageDeny] denies. Results say
+// Degraded then. A counter has nothing to admit or deny: unless its policy is
+// local and there is a local store, it answers with the error. Default:
+// [rule.OutageLocal], as for rules.
+func WithOutage(policy rule.Outage) LimiterOption {
+	return limiterOption(func(o *options) error {
+		if policy > rule.OutageDeny {
+			return fault.Newf("outage", "%d: want rule.OutageLocal, OutageAllow or OutageDeny", policy)
+		}
+		o.outage = policy
+		return nil
+	})
+}
+
+func applyEngine(list []EngineOption) (o options, err error) {
 	for _, option := range list {
-		if err := option(&o); err != nil {
+		if option == nil {
+			continue
+		}
+		if err := option.engine(&o); err != nil {
 			return o, err
 		}
 	}
 	return o, nil
 }
 
-// WithStore keeps the counters in s, which its maker closes. For a store that
-// can be out of reach, see [WithLocal]. Default: memory of its own, which Close
-// frees.
-func WithStore(s store.Store) Option {
-	return func(o *options) error {
-		if s == nil {
-			return fault.Newf("store", "nil: leave the option out to count in memory")
+func applyLimiter(list []LimiterOption) (o options, err error) {
+	for _, option := range list {
+		if option == nil {
+			continue
 		}
-		o.store = s
-		return nil
-	}
-}
-
-// WithObserver tells b of every decision of an engine. Default: nobody.
-func WithObserver(b Observer) Option {
-	return func(o *options) error { o.observer = b; return nil }
-}
-
-// WithName names the counters of a limiter or a counter within their store.
-// Two that share a store and a name count together; so a name is needed with
-// [WithStore].
-func WithName(name string) Option {
-	return func(o *options) error { o.name = name; return nil }
-}
-
-// WithMaxKeys bounds the keys that a limiter or a counter keeps in memory. A
-// new key over it is answered with an error; see [store.ErrFull]. Default:
-// [store.DefaultMaxKeys].
-func WithMaxKeys(n int64) Option {
-	return func(o *options) error {
-		if n < 1 {
-			return fault.Newf("max keys", "%d: want at least 1", n)
+		if err := option.limiter(&o); err != nil {
+			return o, err
 		}
-		o.maxKeys = n
-		return nil
 	}
+	return o, nil
 }
-
-// ErrUnknownRule answers a question about a rule that is not in force.
-var ErrUnknownRule = errors.New("weir: no such rule")

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
 )
 
 // shaky is a store in memory that some rules cannot reach.
@@ -21,18 +23,45 @@ type shaky struct {
 
 var errOut = errors.New("out of reach")
 
-func (s *shaky) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (s *shaky) Do(ctx context.Context, calls []store.Call) error {
 	s.asked++
-	var out []int
-	for i := range ops {
-		if s.out[ops[i].Space.Name] {
-			out = append(out, i)
+	for i := range calls {
+		c := &calls[i]
+		var out []int
+		for n := range c.Ops {
+			if s.out[c.Ops[n].Space.Name()] {
+				out = append(out, n)
+			}
+		}
+		if c.Err = s.outage(out); c.Err == nil {
+			c.Err = store.Do(ctx, s.Store, c.Verb, c.Ops)
 		}
 	}
-	if out != nil {
-		return &store.OutageError{Ops: out, Err: errOut}
+	return nil
+}
+
+func (s *shaky) outage(ops []int) error {
+	if ops == nil {
+		return nil
 	}
-	return s.Store.Do(ctx, verb, ops)
+	return &store.OutageError{Ops: ops, Err: errOut}
+}
+
+// One hides the fast way of the store inside: it would not be shaky.
+func (s *shaky) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (window.Result, error) {
+	calls := []store.Call{{Verb: verb, Ops: []store.Op{{Space: space, Limit: limit, Key: []byte(key), Member: []byte(member), N: n}}}}
+	if err := s.Do(ctx, calls); err != nil {
+		return window.Result{}, err
+	}
+	return calls[0].Ops[0].Result, calls[0].Err
+}
+
+// Read cannot reach the same rules.
+func (s *shaky) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	if s.out[op.Space.Name()] {
+		return window.Reading{}, &store.OutageError{Err: errOut}
+	}
+	return s.Store.Read(ctx, op)
 }
 
 // shakyEngine is an engine on a shaky store, with four nodes.
@@ -55,7 +84,7 @@ func takes(t *testing.T, e *weir.Engine, attributes ...string) weir.Decision {
 
 // counts are the decision's limits: rule, used, quota.
 func counts(d weir.Decision) (s string) {
-	for _, u := range d.Limits {
+	for _, u := range d.Usages {
 		s += fmt.Sprintf("%s %d/%d ", u.Rule, u.Used, u.Quota)
 	}
 	return s
@@ -156,11 +185,11 @@ type worsening struct {
 	rules []string
 }
 
-func (w *worsening) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (w *worsening) Do(ctx context.Context, calls []store.Call) error {
 	if w.asked < len(w.rules) {
 		w.out[w.rules[w.asked]] = true
 	}
-	return w.shaky.Do(ctx, verb, ops)
+	return w.shaky.Do(ctx, calls)
 }
 
 // A caller waits for a store that fails twice at most.
@@ -219,5 +248,95 @@ func TestOutageBeforeAVerdict(t *testing.T) {
 	s.out["out"], s.out["up"] = false, true
 	if d := takes(t, e, "user", "ann"); !d.Allowed || !d.Degraded || counts(d) != "out 1/5 up 1/2 " {
 		t.Errorf("got allowed %v, degraded %v, %s, want true, true, out 1/5 up 1/2", d.Allowed, d.Degraded, counts(d))
+	}
+}
+
+// During an outage Usage answers from local memory, and says so.
+func TestUsageInAnOutage(t *testing.T) {
+	t.Parallel()
+	e, s := shakyEngine(t, `rules:
+  - {name: local, per: [user], limit: 8, window: 1h}
+  - {name: closed, per: [user], limit: 8, window: 1h, on_outage: deny}`)
+	takes(t, e, "user", "ann")
+	s.out["local"], s.out["closed"] = true, true
+	_, _ = e.Record(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 2})
+	u, err := e.Usage(t.Context(), "local", weir.Attributes("user", "ann"))
+	if err != nil || !u.Degraded || u.Used != 2 || u.Quota != 2 {
+		t.Errorf("local: got %+v, %v, want 2 of this node's 2, degraded", u, err)
+	}
+	var out *store.OutageError
+	if u, err := e.Usage(t.Context(), "closed", weir.Attributes("user", "ann")); !errors.As(err, &out) {
+		t.Errorf("deny: got %+v, %v, want an outage", u, err)
+	}
+	s.out["local"] = false
+	if u, err := e.Usage(t.Context(), "local", weir.Attributes("user", "ann")); err != nil || u.Degraded || u.Used != 1 {
+		t.Errorf("afterwards: got %+v, %v, want 1 used", u, err)
+	}
+}
+
+// A limiter on a store follows its own policy, and says so in the result.
+func TestLimiterInAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		options []weir.LimiterOption
+		allowed [3]bool
+		used    int64 // by the last take
+		quota   int64
+	}{
+		{"no policy, no local store", nil, [3]bool{}, 0, 4},
+		{"deny", []weir.LimiterOption{weir.WithOutage(rule.OutageDeny)}, [3]bool{}, 0, 4},
+		{"allow", []weir.LimiterOption{weir.WithOutage(rule.OutageAllow)}, [3]bool{true, true, true}, 0, 4},
+		{"local", []weir.LimiterOption{weir.WithLocal(memstore.New(), 2)}, [3]bool{true, true, false}, 2, 2},
+	} {
+		s := &shaky{Store: memstore.New(), out: map[string]bool{"posts": true}}
+		options := append(test.options, weir.WithStore(s), weir.WithName("posts"))
+		m := weir.MustLimiter(weir.Sliding(4, time.Hour), options...)
+		var last weir.Result
+		for i, want := range test.allowed {
+			r, err := m.Allow(t.Context(), "ann")
+			if err != nil || r.Allowed != want || !r.Degraded || !want && r.RetryAfter <= 0 {
+				t.Errorf("%s, take %d: got %+v, %v, want allowed %v, degraded", test.name, i, r, err, want)
+			}
+			last = r
+		}
+		if last.Used != test.used || last.Quota != test.quota {
+			t.Errorf("%s: got %d of %d used, want %d of %d", test.name, last.Used, last.Quota, test.used, test.quota)
+		}
+		s.out["posts"] = false
+		if r, err := m.Allow(t.Context(), "ann"); err != nil || !r.Allowed || r.Degraded || r.Used != 1 {
+			t.Errorf("%s, afterwards: got %+v, %v, want allowed with 1 used", test.name, r, err)
+		}
+		s.Close()
+	}
+}
+
+// A counter has nothing to admit: what nobody counted is an error.
+func TestCounterInAnOutage(t *testing.T) {
+	t.Parallel()
+	s := &shaky{Store: memstore.New(), out: map[string]bool{"views": true}}
+	defer s.Close()
+	counter := func(options ...weir.LimiterOption) *weir.Counter {
+		c, err := weir.NewCounter(window.Cells(time.Hour, 60), append(options, weir.WithStore(s), weir.WithName("views"))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	var out *store.OutageError
+	if n, err := counter().Add(t.Context(), "home", 3); !errors.As(err, &out) {
+		t.Errorf("alone: got %d, %v, want an outage", n, err)
+	}
+	if n, err := counter(weir.WithOutage(rule.OutageAllow)).Add(t.Context(), "home", 3); !errors.As(err, &out) {
+		t.Errorf("allow: got %d, %v, want an outage", n, err)
+	}
+	local := memstore.New()
+	defer local.Close()
+	c := counter(weir.WithLocal(local, 2))
+	if n, err := c.Add(t.Context(), "home", 3); n != 3 || err != nil {
+		t.Errorf("local: got %d, %v, want 3", n, err)
+	}
+	if n, err := c.Count(t.Context(), "home", time.Hour); n != 3 || err != nil {
+		t.Errorf("local: got a count of %d, %v, want 3", n, err)
 	}
 }

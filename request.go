@@ -1,29 +1,34 @@
 package weir
 
+import (
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/rule"
+)
+
 // Attribute is one fact about an action: action=post, user=42, ip=10.0.0.1.
 // Numbers and booleans are written as their shortest text.
 type Attribute struct{ Name, Value string }
 
-// Request is one action that somebody wants to take.
+// Request is one action to decide about or to count. Its zero value is an
+// action of one hit without attributes.
 type Request struct {
 	// Attributes describe the action. An empty value is the same as a missing
-	// attribute. Of two with one name the last counts.
+	// attribute. Of two with the same name the last one counts.
 	Attributes []Attribute
 
-	// Hits is what the action costs; 0 means one hit, [LookOnly] none.
-	// Rules that sum take their cost from an attribute instead.
+	// Hits is what the action costs, at least 1; 0 means 1. Rules that sum
+	// take their cost from an attribute instead. To look without counting,
+	// use [Engine.Check].
 	Hits int64
 
-	// Feedback, in a refund only, names what happened since, such as
-	// "solved": rules give back the hits that they state for it, and those
-	// that do not know it give back nothing. Hits does not count then.
+	// Feedback, in a refund only, names an event such as "solved". Each rule
+	// gives back the hits that it states for that event, and a rule that does
+	// not state it gives back nothing. Hits does not count then.
 	Feedback string
 }
 
-// LookOnly as a request's Hits makes every verb look without counting.
-const LookOnly int64 = -1
-
-// Attributes makes attributes of names and values in turn:
+// Attributes returns attributes of names and values in turn:
 //
 //	weir.Attributes("action", "post", "user", "42")
 //
@@ -38,4 +43,37 @@ func Attributes(namesAndValues ...string) []Attribute {
 		attrs = append(attrs, a)
 	}
 	return attrs
+}
+
+// read puts r into to, with its attributes where set looks for them.
+func (r *Request) read(verb Verb, set *rule.Set, to *plan.Request) error {
+	to.Verb, to.Hits, to.Feedback = verb, r.Hits, r.Feedback
+	switch {
+	case r.Hits == 0:
+		to.Hits = 1
+	case r.Hits < 0:
+		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
+	}
+	if r.Feedback != "" && verb != Refund {
+		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+	}
+	to.Values = vector(to.Values, set, r.Attributes)
+	return nil
+}
+
+// vector returns the values of attributes in the order of set's attributes. It
+// reuses the memory of values.
+func vector(values []string, set *rule.Set, attributes []Attribute) []string {
+	if n := len(set.Attributes()); cap(values) < n {
+		values = make([]string, n)
+	} else {
+		values = values[:n]
+		clear(values)
+	}
+	for i := range attributes {
+		if at, ok := set.Attribute(attributes[i].Name); ok {
+			values[at] = attributes[i].Value
+		}
+	}
+	return values
 }

@@ -154,7 +154,7 @@ func decision(d *weir.Decision) string {
 	if d.Degraded {
 		out.WriteString(", degraded")
 	}
-	for _, u := range d.Limits {
+	for _, u := range d.Usages {
 		out.WriteString("; " + u.Rule + " " + numbers(u))
 	}
 	if len(d.Verdicts) > 0 {

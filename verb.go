@@ -12,5 +12,5 @@ const (
 	Refund = store.Refund // give hits back
 )
 
-// ErrClosed answers calls after Close.
+// ErrClosed is the error of calls after Close.
 var ErrClosed = store.ErrClosed

@@ -47,7 +47,7 @@ func FuzzVerdicts(f *testing.F) {
 				t.Fatal(err)
 			}
 			got := fmt.Sprintf("%v %s %q %q", d.Allowed, d.Outcome, d.Rule, d.Verdicts)
-			for _, u := range d.Limits {
+			for _, u := range d.Usages {
 				got += fmt.Sprintf(" %s:%d", u.Rule, u.Used)
 			}
 			if want := m.do(verb, &req); got != want {

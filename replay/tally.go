@@ -44,8 +44,8 @@ func newTallies(rules *rule.Set) tallies {
 
 // add counts one decision, which was made at now.
 func (ts *tallies) add(d *weir.Decision, now window.Instant) {
-	for i := range d.Limits {
-		u := &d.Limits[i]
+	for i := range d.Usages {
+		u := &d.Usages[i]
 		t := ts.named[u.Rule]
 		t.Matched++
 		// A key with hits in its window has been seen.

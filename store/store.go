@@ -7,12 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/weirhq/weir/window"
 )
 
-// Verb is what a request does with its counters.
+// Verb is what a call does with its counters.
 type Verb uint8
 
 const (
@@ -24,7 +23,7 @@ const (
 
 var verbNames = [...]string{"check", "take", "record", "refund"}
 
-// String is the verb as the API writes it.
+// String returns the verb as the API writes it.
 func (v Verb) String() string {
 	if int(v) < len(verbNames) {
 		return verbNames[v]
@@ -41,57 +40,27 @@ const (
 	Enforce Role = iota
 	// Shadow ops are counted when they admit themselves, and never decide.
 	Shadow
-	// Always ops are recorded, whatever the others say: counters, triggers.
+	// Always ops are recorded, whatever the others answer: counters, triggers.
 	Always
+	// Look ops are evaluated with their hits, are not counted, and never
+	// decide.
+	Look
 )
 
-// Space is where the keys of one rule live. Two spaces with equal IDs are the
-// same space. A Space must not be changed or copied after its first use.
-type Space struct {
-	// ID is the identity of the counters: as long as it stays the same, they
-	// are kept.
-	ID string
-
-	// Name is the rule's name, for people: it may be part of a key's name in
-	// a shared store. Spaces with equal IDs have equal names.
-	Name string
-
-	// MaxKeys bounds the keys that a store in memory keeps; 0 means
-	// [DefaultMaxKeys].
-	MaxKeys int64
-
-	home atomic.Pointer[any]
-}
-
-// Home is what a store has left here to find the space's keys by, or nil. It
-// is a hint: another store may have left it, or the same one long ago.
-func (s *Space) Home() any {
-	if h := s.home.Load(); h != nil {
-		return *h
-	}
-	return nil
-}
-
-// SetHome leaves h for the next call with this space.
-func (s *Space) SetHome(h any) { s.home.Store(&h) }
-
-// DefaultMaxKeys is the most keys a space holds when it does not say.
-const DefaultMaxKeys = 10_000_000
-
-// Op is one limit asked about one key. Do fills in Result.
+// Op is one limit asked about one key. A call fills in Result.
 type Op struct {
 	Space *Space
 	Limit *window.Compiled
 
-	// Key is counted apart within the space. Stores do not keep the slice.
+	// Key selects the counter within the space. Stores do not keep the slice.
 	Key []byte
 
 	// Together, when not empty, keeps keys with the same Together on one node
-	// of a sharded store, so that they are decided in one step there. It does
-	// not tell keys apart. Stores do not keep the slice.
+	// of a sharded store, so that they are decided in one step there. It is
+	// not part of the key. Stores do not keep the slice.
 	Together []byte
 
-	// N is the number of hits; 0 only looks. Negative is taken as 0.
+	// N is the number of hits; 0 only looks. Negative counts as 0.
 	N int64
 
 	// Member is what a distinct limit counts. Stores do not keep the slice.
@@ -99,31 +68,47 @@ type Op struct {
 
 	Role Role
 
-	// CountDenied asks that a take which is denied, by this op or by another
-	// one, is recorded all the same. Not with [Always].
+	// CountDenied records a take that is denied, by this op or by another
+	// one, all the same. Not with [Always].
 	CountDenied bool
 
 	// Result is the answer.
 	Result window.Result
 }
 
+// Call is ops that are decided in one atomic step.
+type Call struct {
+	Verb Verb
+	Ops  []Op
+
+	// Err is set by [Store.Do] when the call was not decided: nothing was
+	// counted for any of its ops, and their results are not set. It is
+	// [ErrRepeated] when two ops have the same key, and an [*OutageError] that
+	// names ops when the store could not answer those.
+	Err error
+}
+
 // Store keeps counters. Its methods are safe for concurrent use.
 type Store interface {
-	// Do runs verb for all ops in one atomic step at one instant, and writes
-	// each op's Result. Ops are evaluated as if in order, and are owned by
-	// the store until Do returns. In a take an op's Result.Allowed is its own
-	// answer: an op that would have fitted says so even when another one
-	// denied, and then nothing was counted for it (but see CountDenied).
+	// Do decides calls, which are independent of each other: each in one
+	// atomic step at one instant. Two calls that share a key are decided in
+	// their order, unless one of them has to be sent again or is spread over
+	// several nodes.
 	//
-	// When ctx is done before the step, nothing is counted and its error is
-	// returned. Two ops on the same key are refused with [ErrRepeated]. An
-	// [*OutageError] names the ops that could not be answered; nothing was
-	// counted for any op, and results are not set.
-	Do(ctx context.Context, verb Verb, ops []Op) error
+	// Do writes the Result of each op, and Err of each call: nil when the
+	// call was decided. The ops of a call are evaluated as if in order. In a
+	// take an op's Result.Allowed is its own answer: an op that would have
+	// fitted reports true even when another one denied, and then nothing was
+	// counted for it (but see CountDenied).
+	//
+	// The calls and their ops are owned by the store until Do returns. The
+	// error concerns all calls: the store is closed, or ctx was done before
+	// the first of them. Nothing was counted then, and Err is not set.
+	Do(ctx context.Context, calls []Call) error
 
-	// Peek returns a copy of the state of op's key, empty when there is none,
-	// and the store's instant.
-	Peek(ctx context.Context, op *Op) (window.State, window.Instant, error)
+	// Read returns the numbers that the store has for op's key, and its
+	// history. It counts nothing.
+	Read(ctx context.Context, op *Op) (window.Reading, error)
 
 	// Forget drops the state of op's key.
 	Forget(ctx context.Context, op *Op) error
@@ -133,23 +118,42 @@ type Store interface {
 	Close() error
 }
 
+// Single is implemented by stores that have a faster way to decide a single
+// op. A store that wraps another one can implement it too.
+type Single interface {
+	// One runs verb for n hits of one key under limit, as [Store.Do] does for
+	// a call with one op that enforces. The error is what Do would return or
+	// put into the call's Err.
+	One(ctx context.Context, verb Verb, space *Space, limit *window.Compiled, key, member string, n int64) (window.Result, error)
+}
+
+// Do has s decide one call.
+func Do(ctx context.Context, s Store, verb Verb, ops []Op) error {
+	calls := [1]Call{{Verb: verb, Ops: ops}}
+	if err := s.Do(ctx, calls[:]); err != nil {
+		return err
+	}
+	return calls[0].Err
+}
+
 var (
-	// ErrClosed answers calls on a closed store.
+	// ErrClosed is the error of calls on a closed store.
 	ErrClosed = errors.New("store is closed")
-	// ErrRepeated answers a call with two ops on one key.
+	// ErrRepeated is the error of a call with two ops on one key.
 	ErrRepeated = errors.New("two ops on the same key in one call")
-	// ErrFull is inside an [OutageError]: the space has no room for a new key.
+	// ErrFull is wrapped in an [OutageError]: the space has no room for a new key.
 	ErrFull = errors.New("no room for a new key: max_keys are there already; raise it, or wait until some expire")
 )
 
-// OutageError says which ops a store could not answer, and why. The caller
-// then follows each rule's policy for outages.
+// OutageError names the ops of a call that a store could not answer, and the
+// cause. The caller then follows each rule's policy for outages.
 type OutageError struct {
 	// Ops are indexes into the call's ops, ascending; nil means all of them.
 	Ops []int
 	Err error
 }
 
+// Error returns the cause and how many ops it concerns.
 func (e *OutageError) Error() string {
 	switch {
 	case errors.Is(e.Err, ErrFull):
@@ -160,5 +164,5 @@ func (e *OutageError) Error() string {
 	return fmt.Sprintf("store out of reach for %d ops: %v", len(e.Ops), e.Err)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *OutageError) Unwrap() error { return e.Err }

@@ -21,13 +21,17 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if f != nil {
 		return f
 	}
-	b := append(x.out[:0], `{"answers":[`...)
+	items := make([]weir.Item, len(parts))
 	for i, p := range parts {
+		items[i].Verb, items[i].Request = p.ask(shared[p.from:p.to:p.to])
+	}
+	a.engine.DoAll(r.Context(), items)
+	b := append(x.out[:0], `{"answers":[`...)
+	for i := range items {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		req := weir.Request{Attributes: shared[p.from:p.to:p.to], Hits: p.hits, Feedback: p.feedback}
-		if err := a.engine.Do(r.Context(), p.verb, &req, &x.decision); err != nil {
+		if err := items[i].Err; err != nil {
 			problem := problemOf(err)
 			if problem.Field != "" {
 				problem.Field = fmt.Sprintf("requests[%d].%s", i, problem.Field)
@@ -35,7 +39,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			b = append(problem.append(append(b, `{"problem":`...)), '}')
 			continue
 		}
-		b = appendDecision(b, &x.decision)
+		b = appendDecision(b, &items[i].Decision)
 	}
 	x.out = append(b, ']', '}')
 	return answer(w, x.out)

@@ -13,7 +13,8 @@ func (a *API) decide(verb store.Verb) handler {
 		if err := x.read(r); err != nil {
 			return err
 		}
-		if f := x.scan.decode(x.body, &x.request); f != nil {
+		verb, f := x.scan.decode(x.body, verb, &x.request)
+		if f != nil {
 			return f
 		}
 		if err := a.engine.Do(r.Context(), verb, &x.request, &x.decision); err != nil {
@@ -29,7 +30,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.read(r); err != nil {
 		return err
 	}
-	if f := x.scan.decode(x.body, &x.request); f != nil {
+	if _, f := x.scan.decode(x.body, store.Check, &x.request); f != nil {
 		return f
 	}
 	why, err := a.engine.Explain(r.Context(), x.request)

@@ -21,11 +21,11 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 		b = appendSeconds(append(b, `,"retry_after":`...), d.RetryAfter)
 	}
 	b = append(b, `,"limits":[`...)
-	for i := range d.Limits {
+	for i := range d.Usages {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendUsage(append(b, '{'), &d.Limits[i]), '}')
+		b = append(appendUsage(append(b, '{'), &d.Usages[i]), '}')
 	}
 	b = append(b, ']')
 	if len(d.Verdicts) > 0 {

@@ -10,7 +10,7 @@ import (
 func Decode(body []byte) (weir.Request, error) {
 	var s scanner
 	var req weir.Request
-	if f := s.decode(body, &req); f != nil {
+	if _, f := s.decode(body, weir.Take, &req); f != nil {
 		return weir.Request{}, f
 	}
 	return req, nil

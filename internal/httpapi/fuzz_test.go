@@ -88,6 +88,9 @@ func twin(body []byte) (weir.Request, error) {
 	if !seen["attributes"] {
 		return req, fmt.Errorf("no attributes")
 	}
+	if seen["hits"] && req.Hits == 0 { // a check, which has no feedback
+		req.Feedback = ""
+	}
 	return req, nil
 }
 
@@ -193,9 +196,6 @@ func twinHits(src []byte) (int64, error) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || n.Sign() < 0 || n.BitLen() > 53 {
 		return 0, fmt.Errorf("%s does not suit", text)
-	}
-	if n.Sign() == 0 {
-		return weir.LookOnly, nil
 	}
 	return n.Int64(), nil
 }

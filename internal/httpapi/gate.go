@@ -48,8 +48,8 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 // denied is the body of an outcome that has none.
 func denied(d *weir.Decision, status int) *Problem {
 	p := &Problem{Status: status, Detail: "denied by rule " + d.Rule}
-	for i := range d.Limits {
-		if u := &d.Limits[i]; u.Rule == d.Rule {
+	for i := range d.Usages {
+		if u := &d.Usages[i]; u.Rule == d.Rule {
 			p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 			p.Policies = []string{d.Rule}
 		}

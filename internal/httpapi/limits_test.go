@@ -56,11 +56,11 @@ func TestSizes(t *testing.T) {
 // unreachable is a store that cannot tell what it has counted.
 type unreachable struct{ store.Store }
 
-func (unreachable) Peek(context.Context, *store.Op) (window.State, window.Instant, error) {
-	return nil, 0, &store.OutageError{Err: errors.New("connection refused")}
+func (unreachable) Read(context.Context, *store.Op) (window.Reading, error) {
+	return window.Reading{}, &store.OutageError{Err: errors.New("connection refused")}
 }
 
-// The numbers of a key have no policy for outages: nobody else knows them.
+// Without a local store the numbers of a key are known to the store alone.
 func TestUsageOutOfReach(t *testing.T) {
 	t.Parallel()
 	file, err := rulefile.Parse("rules.yaml", []byte(posts), nil)

@@ -25,8 +25,8 @@ func rateLimitHeaders(h http.Header, d *weir.Decision) {
 		}
 	}
 	var policy, left []byte
-	for i := range d.Limits {
-		u := &d.Limits[i]
+	for i := range d.Usages {
+		u := &d.Usages[i]
 		at, ok := rules.Find(u.Rule)
 		if !ok || at > end || u.Kind != rule.KindLimit || u.Shadow {
 			continue

@@ -27,15 +27,25 @@ type part struct {
 	from, to int
 }
 
-// decode reads body as one request into req, whose attributes it reuses.
-func (s *scanner) decode(body []byte, req *weir.Request) *fault.Fault {
+// decode reads body as one request for verb into req, whose attributes it
+// reuses. It returns the verb to run.
+func (s *scanner) decode(body []byte, verb store.Verb, req *weir.Request) (store.Verb, *fault.Fault) {
 	s.reset(body)
 	p, attrs, f := s.request(req.Attributes[:0], false)
 	if f == nil {
 		f = s.end()
 	}
-	*req = weir.Request{Attributes: attrs, Hits: p.hits, Feedback: p.feedback}
-	return f
+	p.verb = verb
+	verb, *req = p.ask(attrs)
+	return verb, f
+}
+
+// ask returns the request in p, and the verb to run: a check for hits: 0.
+func (p *part) ask(attrs []weir.Attribute) (store.Verb, weir.Request) {
+	if p.hits == 0 {
+		return store.Check, weir.Request{Attributes: attrs}
+	}
+	return p.verb, weir.Request{Attributes: attrs, Hits: p.hits, Feedback: p.feedback}
 }
 
 // request reads an object with attributes, which it appends to attrs, hits,
@@ -129,7 +139,7 @@ func (s *scanner) value() (string, *fault.Fault) {
 	return "", s.unexpected("a string, a number or a boolean")
 }
 
-// hits reads a request's cost; 0 looks only.
+// hits reads a request's cost. 0 turns the request into a check.
 func (s *scanner) hits() (int64, *fault.Fault) {
 	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
 		return 0, s.unexpected("a number")
@@ -147,8 +157,6 @@ func (s *scanner) hits() (int64, *fault.Fault) {
 		return 0, s.fault(at, "is not a whole number")
 	case err != nil || n > window.MaxHits:
 		return 0, s.fault(at, "is more than %d", window.MaxHits)
-	case n == 0:
-		return weir.LookOnly, nil
 	}
 	return n, nil
 }

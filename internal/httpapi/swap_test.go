@@ -19,9 +19,9 @@ type between struct {
 	do func()
 }
 
-func (b *between) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (b *between) Do(ctx context.Context, calls []store.Call) error {
 	b.do()
-	return b.Store.Do(ctx, verb, ops)
+	return b.Store.Do(ctx, calls)
 }
 
 // A gate answers with the outcome as the rules that decided define it, also
@@ -43,7 +43,7 @@ func TestGateWhileRulesAreSwapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts.do = func() { e.SetRules(other.Set) }
+	counts.do = func() { _ = e.SetRules(other.Set) }
 	w := httptest.NewRecorder()
 	api := httpapi.New(e, func() httpapi.Source { return httpapi.Source{} })
 	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/gate?user=bob", nil))

@@ -16,13 +16,13 @@ rule : [direct] [uid @ black] [time=1; count=0;] [result=2; return=103]
 rule : [count] [uid=+] [time=5; count=1;] [result=2; return=501]`)
 	s.want("koala-1 by koala-101", weir.Take, "uid", "1")
 	s.want("koala-1 by koala-101", weir.Take, "uid", "1")
-	if _, d := s.ask(weir.Check, "uid", "1"); len(d.Limits) != 1 || d.Limits[0].Used != 2 {
-		t.Errorf("count behind a white list: got %+v, want 2 used", d.Limits)
+	if _, d := s.ask(weir.Check, "uid", "1"); len(d.Usages) != 1 || d.Usages[0].Used != 2 {
+		t.Errorf("count behind a white list: got %+v, want 2 used", d.Usages)
 	}
 	s.want("koala-2 by koala-103", weir.Take, "uid", "9")
 	s.ask(weir.Record, "uid", "9")
-	if _, d := s.ask(weir.Check, "uid", "9"); len(d.Limits) != 1 || d.Limits[0].Used != 1 {
-		t.Errorf("count behind a black list, of an update and a denied take: got %+v, want 1 used", d.Limits)
+	if _, d := s.ask(weir.Check, "uid", "9"); len(d.Usages) != 1 || d.Usages[0].Used != 1 {
+		t.Errorf("count behind a black list, of an update and a denied take: got %+v, want 1 used", d.Usages)
 	}
 	s.want("allow", weir.Take, "uid", "7")
 }
@@ -57,8 +57,8 @@ rule : [count] [act=ask,answer;uid=+] [time=60; count=2] [result=3; return=2]`)
 	s.want("allow", weir.Take, "act", "ask", "uid", "7")
 	s.want("allow", weir.Take, "act", "answer", "uid", "7")
 	s.want("koala-2 by koala-1", weir.Take, "act", "ask", "uid", "7")
-	if _, d := s.ask(weir.Check, "act", "ask", "uid", "7"); d.Limits[1].Used != 1 {
-		t.Errorf("its own counter: got %d used, want 1", d.Limits[1].Used)
+	if _, d := s.ask(weir.Check, "act", "ask", "uid", "7"); d.Usages[1].Used != 1 {
+		t.Errorf("its own counter: got %d used, want 1", d.Usages[1].Used)
 	}
 }
 
@@ -92,7 +92,7 @@ rule : [count] [act=index;ip=+] [time=100; count=20] [result=2; return=1202]`)
 	s.want("koala-2 by koala-1201", weir.Take, "act", "index", "ip", "192.0.2.1")
 	used := func() [2]int64 {
 		_, d := s.ask(weir.Check, "act", "index", "ip", "192.0.2.1")
-		return [2]int64{d.Limits[0].Used, d.Limits[1].Used}
+		return [2]int64{d.Usages[0].Used, d.Usages[1].Used}
 	}
 	for _, tt := range []struct {
 		feedback string

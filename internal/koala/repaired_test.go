@@ -57,8 +57,8 @@ func TestFault02EveryKeyCountsAllAndEnds(t *testing.T) {
 	}
 	callers.Wait()
 	for i := range keys {
-		if _, d := s.ask(weir.Check, "uid", fmt.Sprint(i)); d.Limits[0].Used != hits {
-			t.Errorf("key %d: got %d used, want %d", i, d.Limits[0].Used, hits)
+		if _, d := s.ask(weir.Check, "uid", fmt.Sprint(i)); d.Usages[0].Used != hits {
+			t.Errorf("key %d: got %d used, want %d", i, d.Usages[0].Used, hits)
 		}
 	}
 	s.pass(5 * time.Second)
@@ -182,7 +182,7 @@ rule : [count] [uid=+] [time=100; count=1] [result=2; return=4]`)
 	s.ask(weir.Record, "uid", "9")
 	_, d := s.ask(weir.Check, "uid", "9")
 	var out []string
-	for _, u := range d.Limits {
+	for _, u := range d.Usages {
 		if !u.Allowed {
 			out = append(out, u.Rule)
 		}

@@ -31,15 +31,14 @@ type broken struct {
 	out bool
 }
 
-func (b *broken) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (b *broken) Do(ctx context.Context, calls []store.Call) error {
 	if !b.out {
-		return b.Store.Do(ctx, verb, ops)
+		return b.Store.Do(ctx, calls)
 	}
-	all := make([]int, len(ops))
-	for i := range all {
-		all[i] = i
+	for i := range calls {
+		calls[i].Err = &store.OutageError{Err: errors.New("out of reach")}
 	}
-	return &store.OutageError{Ops: all, Err: errors.New("out of reach")}
+	return nil
 }
 
 // open makes a site with rules, one a line, two dicts and three rows: 1 lets

@@ -27,6 +27,7 @@ type Metrics struct {
 	over      *prometheus.CounterVec
 	triggered *prometheus.CounterVec
 	degraded  prometheus.Counter
+	failed    *prometheus.CounterVec
 
 	reloads  *prometheus.CounterVec
 	reloaded prometheus.Gauge
@@ -50,6 +51,8 @@ func New(version string) *Metrics {
 			"Takes for which a rule was over its quota; mode shadow: those it would have denied.", "rule", "mode"),
 		triggered: counters(r, "weir_rule_triggered_total",
 			"Takes and records that a trigger reported.", "rule"),
+		failed: counters(r, "weir_requests_failed_total",
+			"Requests that the engine answered with an error, such as bad input.", "verb"),
 		reloads: counters(r, "weir_rules_reload_total",
 			"Attempts to load the rules, by result.", "result"),
 		degraded: prometheus.NewCounter(prometheus.CounterOpts{
@@ -105,8 +108,8 @@ func (m *Metrics) Decided(verb store.Verb, d *weir.Decision, took time.Duration)
 	if verb != store.Take && verb != store.Record {
 		return
 	}
-	for i := range d.Limits {
-		u := &d.Limits[i]
+	for i := range d.Usages {
+		u := &d.Usages[i]
 		m.matched.WithLabelValues(u.Rule).Inc()
 		if !u.Allowed {
 			m.over.WithLabelValues(u.Rule, mode(u)).Inc()
@@ -116,6 +119,13 @@ func (m *Metrics) Decided(verb store.Verb, d *weir.Decision, took time.Duration)
 		m.triggered.WithLabelValues(rule).Inc()
 	}
 }
+
+// Failed counts one request that was answered with an error.
+func (m *Metrics) Failed(verb store.Verb, _ error) { m.failed.WithLabelValues(verb.String()).Inc() }
+
+// Outage implements [weir.Observer]. Outages are counted by node ([Metrics.WatchNodes]),
+// and the decisions that they degrade by Decided.
+func (m *Metrics) Outage(store.Verb, error) {}
 
 func mode(u *weir.Usage) string {
 	if u.Shadow {

@@ -27,7 +27,7 @@ func read(m *metrics.Metrics) map[string]bool {
 func denied() *weir.Decision {
 	return &weir.Decision{
 		Outcome: "deny", Rule: "posts",
-		Limits: []weir.Usage{
+		Usages: []weir.Usage{
 			{Rule: "posts", Key: "secret"},
 			{Rule: "trial", Key: "secret", Shadow: true},
 			{Rule: "views", Key: "secret", Result: window.Result{Allowed: true}},

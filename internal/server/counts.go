@@ -51,11 +51,12 @@ func (c *counts) close() {
 	_ = c.memory.Close()
 }
 
-func (c *counts) options(cfg config.Config) []weir.Option {
+// options returns the engine's options for these counts.
+func (c *counts) options(cfg config.Config) []weir.EngineOption {
 	if c.shared == nil {
-		return []weir.Option{weir.WithStore(c.memory)}
+		return []weir.EngineOption{weir.WithStore(c.memory)}
 	}
-	return []weir.Option{weir.WithStore(c.shared), weir.WithLocal(c.memory, cfg.Nodes)}
+	return []weir.EngineOption{weir.WithStore(c.shared), weir.WithLocal(c.memory, cfg.Nodes)}
 }
 
 // location is where the counts are, for the log.
@@ -105,8 +106,8 @@ func (c *counts) ping(ctx context.Context) error {
 	if c.shared == nil {
 		return nil
 	}
-	_, _, err := c.shared.Peek(ctx, &store.Op{
-		Space: &store.Space{ID: "alive", Name: "alive"},
+	_, err := c.shared.Read(ctx, &store.Op{
+		Space: store.NewSpace("", "alive", "alive", 0),
 		Limit: window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Second)}),
 	})
 	return err

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
 
@@ -171,7 +172,8 @@ func stats(e *weir.Engine, s *memstore.Store) metrics.StoreStats {
 	rules := e.Rules()
 	keys := make(map[string]int64, rules.Len())
 	for i := range rules.Len() {
-		keys[rules.Rule(i).Name] = s.Keys(rules.ID(i))
+		r := rules.Rule(i)
+		keys[r.Name] = s.Keys(store.NewSpace("", rules.ID(i), r.Name, r.MaxKeys))
 	}
 	return metrics.StoreStats{Keys: keys, Full: s.Full()}
 }

@@ -48,17 +48,16 @@ func BenchmarkTake(b *testing.B) {
 			limit := window.MustCompile(l)
 			b.Run(fmt.Sprintf("%v/keys=%s", l.Window.Kind, keys), func(b *testing.B) {
 				s := memstore.New()
-				space := &store.Space{ID: "s"}
+				space := store.NewSpace("", "s", "", 0)
 				run(b, draws, func() func(key []byte) {
 					ops := []store.Op{{Space: space, Limit: limit, N: 1}}
+					calls := []store.Call{{Verb: store.Take, Ops: ops}}
 					return func(key []byte) {
 						ops[0].Key = key
-						if err := s.Do(b.Context(), store.Take, ops); err != nil {
-							b.Fatal(err)
-						}
+						do(b, s, calls)
 					}
 				})
-				if n := s.Keys("s"); n > 1 {
+				if n := keysOf(s, "s"); n > 1 {
 					b.ReportMetric(float64(bytes(s))/float64(n), "bytes/key")
 				}
 			})
@@ -80,11 +79,10 @@ func BenchmarkTakeOps(b *testing.B) {
 			for i := range n {
 				ops = append(ops, hit(fmt.Sprint("space", i), limit, "some key"))
 			}
+			calls := []store.Call{{Verb: store.Take, Ops: ops}}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := s.Do(b.Context(), store.Take, ops); err != nil {
-					b.Fatal(err)
-				}
+				do(b, s, calls)
 			}
 		})
 	}

@@ -98,8 +98,9 @@ func TestTimeBeforeReclaimedKeys(t *testing.T) {
 	}
 	o.Set(noon)
 	r := take(t, o.Store, op)
-	if _, now, _ := o.Store.Peek(t.Context(), &op); now < noon.Add(12*time.Hour) || r.ResetAfter > 24*time.Hour {
-		t.Errorf("got a take at %v, want one after the day that was used up", now.Time())
+	reading, _ := o.Store.Read(t.Context(), &op)
+	if reading.At < noon.Add(12*time.Hour) || r.ResetAfter > 24*time.Hour {
+		t.Errorf("got a take at %v, want one after the day that was used up", reading.At.Time())
 	}
 }
 
@@ -107,7 +108,7 @@ func TestTimeBeforeReclaimedKeys(t *testing.T) {
 func take(t testing.TB, s store.Store, op store.Op) window.Result {
 	t.Helper()
 	ops := []store.Op{op}
-	if err := s.Do(t.Context(), store.Take, ops); err != nil {
+	if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 		t.Fatalf("take of %s: got error %v", op.Key, err)
 	}
 	return ops[0].Result
@@ -115,7 +116,7 @@ func take(t testing.TB, s store.Store, op store.Op) window.Result {
 
 // hit is one hit on a key.
 func hit(space string, limit *window.Compiled, key string) store.Op {
-	return store.Op{Space: &store.Space{ID: space}, Limit: limit, Key: []byte(key), N: 1}
+	return store.Op{Space: store.NewSpace("", space, "", 0), Limit: limit, Key: []byte(key), N: 1}
 }
 
 // A call that reads the clock and then waits for its locks, while the key that
@@ -135,13 +136,13 @@ func TestWaitingCall(t *testing.T) {
 		return at, at
 	}))
 	defer s.Close()
-	limit, space := window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(length)}), &store.Space{ID: "x"}
+	limit, space := window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(length)}), store.NewSpace("", "x", "", 0)
 	take := func(keys int) bool {
 		ops := make([]store.Op, keys)
 		for i := range ops {
 			ops[i] = store.Op{Space: space, Limit: limit, Key: []byte(strconv.Itoa(i)), N: 1, Role: store.Shadow}
 		}
-		if err := s.Do(t.Context(), store.Take, ops); err != nil {
+		if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 			t.Error(err)
 		}
 		return ops[0].Result.Allowed
@@ -165,5 +166,15 @@ func TestWaitingCall(t *testing.T) {
 	now.Store(int64(start.Add(2*length - time.Microsecond)))
 	if take(1) {
 		t.Error("a microsecond before the second hit leaves: got allowed, want denied")
+	}
+}
+
+// keysOf returns how many keys s has of the space with the ID.
+func keysOf(s *memstore.Store, id string) int64 { return s.Keys(store.NewSpace("", id, "", 0)) }
+
+// do has s decide calls.
+func do(t testing.TB, s store.Store, calls []store.Call) {
+	if err := s.Do(t.Context(), calls); err != nil || calls[0].Err != nil {
+		t.Fatal(err, calls[0].Err)
 	}
 }

@@ -22,10 +22,19 @@ const (
 )
 
 // Do implements [store.Store].
-func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	for i := range calls {
+		c := &calls[i]
+		c.Err = s.call(c.Verb, c.Ops)
+	}
+	return nil
+}
+
+// call decides the ops of one call.
+func (s *Store) call(verb store.Verb, ops []store.Op) error {
 	switch {
 	case len(ops) == 0:
 		return nil
@@ -172,7 +181,7 @@ func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 		p := &places[i]
 		p.date(&s.clock)
 		p.find()
-		if adds(verb) && !p.reserve(s, p.op.Space.MaxKeys) {
+		if adds(verb) && !p.reserve(s, p.op.Space.MaxKeys()) {
 			full = append(full, p.index)
 		}
 	}

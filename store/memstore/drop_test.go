@@ -22,7 +22,7 @@ func TestDropInUse(t *testing.T) {
 	}))
 	defer s.Close()
 	l := window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(window.MaxLength)})
-	space := &store.Space{ID: "one"}
+	space := store.NewSpace("", "one", "", 0)
 
 	var inside, admitted atomic.Int64
 	var done atomic.Bool
@@ -36,7 +36,7 @@ func TestDropInUse(t *testing.T) {
 		takers.Go(func() {
 			ops := []store.Op{{Space: space, Limit: l, Key: []byte("k"), N: 1}}
 			for range 2000 {
-				if err := s.Do(t.Context(), store.Take, ops); err != nil {
+				if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 					t.Error(err)
 					return
 				}
@@ -48,7 +48,7 @@ func TestDropInUse(t *testing.T) {
 					t.Errorf("got %d inside at once, want 1", n)
 				}
 				inside.Add(-1)
-				if err := s.Do(t.Context(), store.Refund, ops); err != nil {
+				if err := store.Do(t.Context(), s, store.Refund, ops); err != nil {
 					t.Error(err)
 					return
 				}
@@ -61,7 +61,7 @@ func TestDropInUse(t *testing.T) {
 	if admitted.Load() == 0 {
 		t.Error("got none admitted, want some")
 	}
-	if n := s.Keys("one"); n != 0 {
+	if n := keysOf(s, "one"); n != 0 {
 		t.Errorf("after all was given back: got %d keys, want 0", n)
 	}
 }

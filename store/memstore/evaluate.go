@@ -27,8 +27,13 @@ func (s *Store) take(places []place) {
 	admitted := s.admit(places)
 	for i := range places {
 		p := &places[i]
-		if p.findAgain(); p.op.Role == store.Always {
+		p.findAgain()
+		switch p.op.Role {
+		case store.Always:
 			s.count(p, store.Record, &p.op.Result)
+			continue
+		case store.Look:
+			s.lookOnly(p, p.op)
 			continue
 		}
 		denied := p.op.Role == store.Enforce && !admitted
@@ -39,6 +44,13 @@ func (s *Store) take(places []place) {
 		if denied && p.op.CountDenied {
 			s.recordDenied(p, &p.op.Result)
 		}
+	}
+}
+
+// lookOnly evaluates op, which is not counted unless it counts what is denied.
+func (s *Store) lookOnly(p *place, op *store.Op) {
+	if p.look(&op.Result); op.CountDenied {
+		s.recordDenied(p, &op.Result)
 	}
 }
 

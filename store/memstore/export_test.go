@@ -5,9 +5,14 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// ShardsAt is how many shards a store has left at the space's home.
-func ShardsAt(space *store.Space) (n int) {
-	t, _ := space.Home().(*table)
+// Table is a table, for tests.
+type Table = table
+
+// TableOf returns the table of space in s.
+func TableOf(s *Store, space *store.Space) *Table { return s.tables.existing(space) }
+
+// ShardsOf returns how many shards t has.
+func ShardsOf(t *Table) (n int) {
 	for i := range t.shards {
 		if t.shards[i].Load() != nil {
 			n++

@@ -22,7 +22,7 @@ func TestFull(t *testing.T) {
 	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute)})
 	small := func(key string) store.Op {
 		op := hit("small", limit, key)
-		op.Space.MaxKeys = 3
+		op.Space = store.NewSpace("", "small", "", 3)
 		return op
 	}
 	for i := range 3 {
@@ -31,7 +31,7 @@ func TestFull(t *testing.T) {
 	wide := hit("wide", limit, "k")
 	for _, verb := range []store.Verb{store.Take, store.Record} {
 		ops := []store.Op{small("k0"), small("new"), wide, small("newer")}
-		err := s.Do(t.Context(), verb, ops)
+		err := store.Do(t.Context(), s, verb, ops)
 		var full *store.OutageError
 		if !errors.As(err, &full) || !errors.Is(err, store.ErrFull) || !slices.Equal(full.Ops, []int{1, 3}) {
 			t.Fatalf("%v of new keys: got error %v, want ops 1 and 3 refused as full", verb, err)
@@ -39,7 +39,7 @@ func TestFull(t *testing.T) {
 	}
 	for _, verb := range []store.Verb{store.Check, store.Refund} {
 		ops := []store.Op{small("k0"), small("new"), wide}
-		if err := s.Do(t.Context(), verb, ops); err != nil {
+		if err := store.Do(t.Context(), s, verb, ops); err != nil {
 			t.Errorf("%v: got error %v, want none", verb, err)
 		}
 		if verb == store.Check && (ops[0].Result.Used != 1 || ops[2].Result.Used != 0) {
@@ -49,8 +49,8 @@ func TestFull(t *testing.T) {
 	if r := take(t, s, small("k1")); r.Used != 2 {
 		t.Errorf("known key: got %+v, want 2 used", r)
 	}
-	if s.Full() != 4 || s.Keys("small") != 2 { // k0 was refunded
-		t.Errorf("got %d refused and %d keys, want 4 and 2", s.Full(), s.Keys("small"))
+	if s.Full() != 4 || keysOf(s, "small") != 2 { // k0 was refunded
+		t.Errorf("got %d refused and %d keys, want 4 and 2", s.Full(), keysOf(s, "small"))
 	}
 	take(t, s, small("k0"))
 
@@ -69,22 +69,22 @@ func TestFullUnderLoad(t *testing.T) {
 	o.Set(1e15)
 	s := o.Store.(*memstore.Store)
 	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Minute)})
-	space := &store.Space{ID: "s", MaxKeys: 1000}
+	space := store.NewSpace("", "s", "", 1000)
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
 			for j := range 100 {
 				ops := []store.Op{{Space: space, Limit: limit, Key: fmt.Append(nil, i, "/", j), N: 1}}
-				if s.Do(t.Context(), store.Take, ops) == nil {
+				if store.Do(t.Context(), s, store.Take, ops) == nil {
 					admitted.Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if admitted.Load() != 1000 || s.Keys("s") != 1000 || s.Full() != 600 {
-		t.Errorf("got %d admitted, %d keys, %d refused, want 1000, 1000, 600", admitted.Load(), s.Keys("s"), s.Full())
+	if admitted.Load() != 1000 || keysOf(s, "s") != 1000 || s.Full() != 600 {
+		t.Errorf("got %d admitted, %d keys, %d refused, want 1000, 1000, 600", admitted.Load(), keysOf(s, "s"), s.Full())
 	}
 }
 
@@ -95,13 +95,13 @@ func TestFullOfExpired(t *testing.T) {
 	o := open(t, memstore.WithShards(1))
 	s := o.Store.(*memstore.Store)
 	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)})
-	space := &store.Space{ID: "s", MaxKeys: 2}
+	space := store.NewSpace("", "s", "", 2)
 	ask := func(keys ...string) error {
 		ops := make([]store.Op, len(keys))
 		for i, key := range keys {
 			ops[i] = store.Op{Space: space, Limit: limit, Key: []byte(key), N: 1}
 		}
-		return s.Do(t.Context(), store.Take, ops)
+		return store.Do(t.Context(), s, store.Take, ops)
 	}
 	for i, key := range []string{"expired", "live"} {
 		o.Set(1e15 + window.Instant(i)*3000e6)
@@ -110,10 +110,10 @@ func TestFullOfExpired(t *testing.T) {
 		}
 	}
 	o.Set(1e15 + 2*3600e6 + 1)
-	if err := ask("expired", "new"); !errors.Is(err, store.ErrFull) || s.Keys("s") > 2 {
-		t.Errorf("got error %v and %d keys, want %v and 2 at most", err, s.Keys("s"), store.ErrFull)
+	if err := ask("expired", "new"); !errors.Is(err, store.ErrFull) || keysOf(s, "s") > 2 {
+		t.Errorf("got error %v and %d keys, want %v and 2 at most", err, keysOf(s, "s"), store.ErrFull)
 	}
-	if err := ask("expired", "live"); err != nil || s.Keys("s") != 2 {
-		t.Errorf("got error %v and %d keys, want none and 2", err, s.Keys("s"))
+	if err := ask("expired", "live"); err != nil || keysOf(s, "s") != 2 {
+		t.Errorf("got error %v and %d keys, want none and 2", err, keysOf(s, "s"))
 	}
 }

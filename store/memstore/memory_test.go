@@ -24,7 +24,7 @@ func flood(t testing.TB, s store.Store, op store.Op, first, last int, n int) {
 	for i := first; i < last; i++ {
 		ops[0].Key = fmt.Appendf(ops[0].Key[:0], "key %d", i)
 		for range n {
-			if err := s.Do(t.Context(), store.Take, ops); err != nil {
+			if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -84,7 +84,7 @@ func TestMemoryGoesBack(t *testing.T) {
 		t.Errorf("got %d keys reclaimed by looking at 100 slots", got)
 	}
 	s.Sweep(1 << 30)
-	if got := s.Keys("s"); got != keys/100 {
+	if got := keysOf(s, "s"); got != keys/100 {
 		t.Errorf("got %d keys, want %d", got, keys/100)
 	}
 	s.Sweep(1 << 30) // what became thin is now next to something thin
@@ -94,8 +94,8 @@ func TestMemoryGoesBack(t *testing.T) {
 	}
 	o.Set(1e15 + 4*3600e6)
 	s.Sweep(1 << 30)
-	if got := bytes(s); got != 0 || s.Keys("s") != 0 {
-		t.Errorf("got %d bytes for %d keys, want none", got, s.Keys("s"))
+	if got := bytes(s); got != 0 || keysOf(s, "s") != 0 {
+		t.Errorf("got %d bytes for %d keys, want none", got, keysOf(s, "s"))
 	}
 }
 
@@ -124,7 +124,7 @@ func TestSweepEnds(t *testing.T) {
 		"a table that was never counted in": func(t *testing.T, s *memstore.Store) {
 			ops := []store.Op{op("s")}
 			ops[0].Key = []byte("key")
-			if err := s.Do(t.Context(), store.Check, ops); err != nil {
+			if err := store.Do(t.Context(), s, store.Check, ops); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -165,8 +165,8 @@ func TestSweepPassesEmptyShards(t *testing.T) {
 		s.Sweep(100)
 	}
 	o.Set(now.Add(2 * time.Hour))
-	if s.Sweep(10_000); s.Keys("s") != 0 {
-		t.Errorf("got %d keys left after a look at ten thousand slots, want none", s.Keys("s"))
+	if s.Sweep(10_000); keysOf(s, "s") != 0 {
+		t.Errorf("got %d keys left after a look at ten thousand slots, want none", keysOf(s, "s"))
 	}
 }
 
@@ -184,11 +184,11 @@ func TestReclaimsAsItGoes(t *testing.T) {
 			if i%100 == 0 {
 				time.Sleep(time.Minute / aMinute * 100)
 			}
-			if got := s.Keys("passing"); got > 2*aMinute {
+			if got := keysOf(s, "passing"); got > 2*aMinute {
 				t.Fatalf("got %d keys after %d of %d a minute, want at most twice as many", got, i, aMinute)
 			}
 		}
-		if got := s.Keys("removed"); got > 0 {
+		if got := keysOf(s, "removed"); got > 0 {
 			t.Errorf("got %d keys of a rule that was removed, want them reclaimed by the others' calls", got)
 		}
 		if got := s.Stats(); len(got) != 1 {
@@ -197,20 +197,21 @@ func TestReclaimsAsItGoes(t *testing.T) {
 	})
 }
 
-// A space may outlive the store that it was used with: a limiter's does.
+// Calls that have begun may hold a table of a store that is closed meanwhile.
 func TestCloseFreesKeys(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
 	op := hit("s", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}), "")
 	flood(t, s, op, 0, 100, 1)
-	if memstore.ShardsAt(op.Space) == 0 {
-		t.Fatal("got no shards at the space's home, want some to free")
+	table := memstore.TableOf(s, op.Space)
+	if memstore.ShardsOf(table) == 0 {
+		t.Fatal("got no shards, want some to free")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := memstore.ShardsAt(op.Space); got != 0 {
-		t.Errorf("got %d shards at the space's home after the store was closed, want none", got)
+	if got := memstore.ShardsOf(table); got != 0 {
+		t.Errorf("got %d shards after the store was closed, want none", got)
 	}
 }
 
@@ -271,11 +272,8 @@ func TestNoAllocations(t *testing.T) {
 				ops = append(ops, hit(fmt.Sprint(name, i), limit, "k"))
 			}
 			for _, verb := range []store.Verb{store.Take, store.Check, store.Record, store.Refund} {
-				got := testing.AllocsPerRun(300, func() {
-					if err := s.Do(t.Context(), verb, ops); err != nil {
-						t.Fatal(err)
-					}
-				})
+				calls := []store.Call{{Verb: verb, Ops: ops}}
+				got := testing.AllocsPerRun(300, func() { do(t, s, calls) })
 				if got != 0 {
 					t.Errorf("%s: %v of %d ops: got %v allocations, want none", name, verb, n, got)
 				}
@@ -283,6 +281,7 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 	op := []store.Op{hit("new", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}), "")}
+	calls := []store.Call{{Verb: store.Take, Ops: op}}
 	rng := rand.New(rand.NewPCG(1, 1))
 	key := make([]byte, 16)
 	if got := testing.AllocsPerRun(20_000, func() {
@@ -290,9 +289,7 @@ func TestNoAllocations(t *testing.T) {
 			key[i] = byte(rng.Uint32())
 		}
 		op[0].Key = key
-		if err := s.Do(t.Context(), store.Take, op); err != nil {
-			t.Fatal(err)
-		}
+		do(t, s, calls)
 	}); got != 0 {
 		t.Errorf("new keys: got %v allocations each, want less than one", got)
 	}
@@ -305,7 +302,7 @@ func TestGrowthUnderLoad(t *testing.T) {
 	s := o.Store.(*memstore.Store)
 	o.Set(1e15)
 	limit := window.MustCompile(window.Limit{Quota: 100, Window: window.Sliding(time.Hour)})
-	space := &store.Space{ID: "s"}
+	space := store.NewSpace("", "s", "", 0)
 	const goroutines, keys = 8, 3000
 	var wg sync.WaitGroup
 	for i := range goroutines {
@@ -316,7 +313,7 @@ func TestGrowthUnderLoad(t *testing.T) {
 					{Space: space, Limit: limit, Key: fmt.Append(nil, "shared", k), N: 1},
 					{Space: space, Limit: limit, Key: fmt.Append(nil, "own", i, "/", k), N: 2},
 				}
-				if err := s.Do(t.Context(), store.Take, ops); err != nil {
+				if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 					t.Error(err)
 				}
 				if k%100 == 0 {
@@ -332,7 +329,7 @@ func TestGrowthUnderLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got, want := s.Keys("s"), int64(keys+goroutines*keys/2); got != want {
+	if got, want := keysOf(s, "s"), int64(keys+goroutines*keys/2); got != want {
 		t.Errorf("got %d keys, want %d", got, want)
 	}
 	for k := range keys {
@@ -340,7 +337,7 @@ func TestGrowthUnderLoad(t *testing.T) {
 			{Space: space, Limit: limit, Key: fmt.Append(nil, "shared", k)},
 			{Space: space, Limit: limit, Key: fmt.Append(nil, "own", k%goroutines, "/", k)},
 		}
-		if err := s.Do(t.Context(), store.Check, ops); err != nil {
+		if err := store.Do(t.Context(), s, store.Check, ops); err != nil {
 			t.Fatal(err)
 		}
 		if shared, own := ops[0].Result.Used, ops[1].Result.Used; shared != goroutines || own != int64(2*(k%2)) {

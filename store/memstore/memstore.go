@@ -29,7 +29,10 @@ type Store struct {
 	scratch []atomic.Pointer[window.State]
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store  = (*Store)(nil)
+	_ store.Single = (*Store)(nil)
+)
 
 // Option changes what [New] makes.
 type Option func(*Store)
@@ -57,7 +60,7 @@ func New(opts ...Option) *Store {
 	s := &Store{shards: powerOfTwo(min(max(16*runtime.GOMAXPROCS(0), 32), 256))}
 	s.clock.start = time.Now()
 	s.seeds.key, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed()
-	s.tables.byID = make(map[string]*table)
+	s.tables.index.reset()
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -68,16 +71,18 @@ func New(opts ...Option) *Store {
 // powerOfTwo is the smallest power of two that is n or more.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
 
-// Peek returns a copy of the state of op's key, empty when there is none, and
-// the instant that op's limit would be asked at.
-func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
+// Read implements [store.Store].
+func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 	var state window.State
 	err := s.visit(ctx, op, func(_ *table, sh *shard, f fingerprint) {
 		if g, at, ok := sh.find(f); ok {
 			state = append(state, g.stateOf(at)...)
 		}
 	})
-	return state, s.clock.read(true).of(op.Limit.OnCalendar()), err
+	if err != nil {
+		return window.Reading{}, err
+	}
+	return op.Limit.Read(state, s.clock.read(true).of(op.Limit.OnCalendar())), nil
 }
 
 // Forget drops the state of op's key.
@@ -96,7 +101,7 @@ func (s *Store) visit(ctx context.Context, op *store.Op, see func(*table, *shard
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	t := s.tables.existing(op.Space.ID)
+	t := s.tables.existing(op.Space)
 	if t == nil {
 		return nil
 	}
@@ -125,10 +130,11 @@ func (s *Store) Close() error {
 	defer ts.mu.Unlock()
 	for _, t := range ts.order {
 		t.dead.Store(true)
-		for i := range t.shards { // the table is still at its space's home
+		for i := range t.shards { // calls may still hold the table
 			t.shards[i].Store(nil)
 		}
 	}
-	ts.closed, ts.byID, ts.order = true, nil, nil
+	ts.closed, ts.order = true, nil
+	ts.index.reset()
 	return nil
 }

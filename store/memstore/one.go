@@ -41,6 +41,8 @@ func (s *Store) doOne(verb store.Verb, op *store.Op) error {
 	switch {
 	case verb == store.Check:
 		p.look(&op.Result)
+	case verb == store.Take && op.Role == store.Look:
+		s.lookOnly(&p, op)
 	case verb == store.Take && op.Role == store.Always:
 		s.count(&p, store.Record, &op.Result)
 	default:
@@ -66,7 +68,7 @@ func (s *Store) enter(p *place, verb store.Verb, space *store.Space) error {
 		p.shard.mu.Lock()
 		p.date(&s.clock)
 		p.find()
-		if adds(verb) && !p.reserve(s, space.MaxKeys) {
+		if adds(verb) && !p.reserve(s, space.MaxKeys()) {
 			p.shard.mu.Unlock()
 			return outage([]int{0})
 		}

@@ -66,9 +66,6 @@ func (p *place) reserve(s *Store, most int64) bool {
 		}
 		return true
 	}
-	if most == 0 {
-		most = store.DefaultMaxKeys
-	}
 	t := p.table
 	p.reserved = t.reserve(most)
 	if !p.reserved && t.reclaim(p.shard, p.segment, p.key, s.clock.expiry(p.read, t)) {

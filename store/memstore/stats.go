@@ -1,11 +1,13 @@
 package memstore
 
+import "github.com/weirhq/weir/store"
+
 // Stats are the numbers of one space.
 type Stats struct {
-	Space string // its ID
-	Keys  int64  // kept now, with expired ones that are not reclaimed yet
-	Bytes int64  // that the keys and their states take
-	Full  int64  // ops refused for want of room, see [github.com/weirhq/weir/store.ErrFull]
+	Space *store.Space
+	Keys  int64 // kept now, with expired ones that are not reclaimed yet
+	Bytes int64 // that the keys and their states take
+	Full  int64 // ops refused for want of room, see [github.com/weirhq/weir/store.ErrFull]
 }
 
 // Stats returns the numbers of every space, in no order. It takes each shard's
@@ -18,14 +20,14 @@ func (s *Store) Stats() []Stats {
 	copy(tables, ts.order)
 	ts.mu.Unlock()
 	for _, t := range tables {
-		all = append(all, Stats{t.id, t.keys.Load(), t.bytes(), t.full.Load()})
+		all = append(all, Stats{&t.space, t.keys.Load(), t.bytes(), t.full.Load()})
 	}
 	return all
 }
 
-// Keys is how many keys the space has.
-func (s *Store) Keys(spaceID string) int64 {
-	if t := s.tables.existing(spaceID); t != nil {
+// Keys returns how many keys the space has.
+func (s *Store) Keys(space *store.Space) int64 {
+	if t := s.tables.existing(space); t != nil {
 		return t.keys.Load()
 	}
 	return 0

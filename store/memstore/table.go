@@ -12,10 +12,9 @@ import (
 // table holds the keys of one space, shared among shards by hash. Shards are
 // made when they are first needed.
 type table struct {
-	tables *tables
-	id     string
-	onWall bool   // the space's limits need the time of day
-	number uint64 // tables are locked in the order of their numbers
+	space  store.Space // a copy: spaces come and go with rule sets
+	onWall bool        // the space's limits need the time of day
+	number uint64      // tables are locked in the order of their numbers
 	shards []atomic.Pointer[shard]
 
 	// limit is a copy of one that the space's keys are under. Any will do to
@@ -54,22 +53,22 @@ func (t *table) reserve(most int64) bool {
 	return true
 }
 
-// tables finds the table of a space, by its ID; a space that was seen before
-// has it at home.
+// tables finds the table of a space.
 type tables struct {
+	index index
+
 	mu     sync.Mutex
-	closed bool              // guarded by mu
-	byID   map[string]*table // guarded by mu
-	order  []*table          // guarded by mu; the same ones
-	hand   int               // guarded by mu; the table to sweep next
-	made   uint64            // guarded by mu; tables ever made
+	closed bool     // guarded by mu
+	order  []*table // guarded by mu; those in the index that are not dead
+	hand   int      // guarded by mu; the table to sweep next
+	made   uint64   // guarded by mu; tables ever made
 }
 
 // of is the table of space, or nil when the store is closed. The space's keys
 // are under limits of l's kind.
 func (ts *tables) of(space *store.Space, l *window.Compiled, shards int) *table {
-	t, ok := space.Home().(*table)
-	if !ok || t.tables != ts || t.dead.Load() {
+	t := ts.index.of(space)
+	if t == nil || t.dead.Load() {
 		if t = ts.lookup(space, l, shards); t == nil {
 			return nil
 		}
@@ -86,29 +85,29 @@ func (ts *tables) lookup(space *store.Space, l *window.Compiled, shards int) *ta
 	if ts.closed {
 		return nil
 	}
-	t := ts.byID[space.ID]
-	if t == nil {
+	t := ts.index.of(space)
+	if t == nil || t.dead.Load() {
 		ts.made++
 		t = &table{
-			tables: ts, id: space.ID, number: ts.made,
+			space: *space, number: ts.made,
 			onWall: l.OnCalendar(), shards: make([]atomic.Pointer[shard], shards),
 		}
-		ts.byID[t.id] = t
 		ts.order = append(ts.order, t)
+		ts.index.put(t, ts.order)
 	}
 	if known := t.limit.Load(); known == nil || known.Limit() != l.Limit() {
 		limit := *l
 		t.limit.Store(&limit)
 	}
-	space.SetHome(t)
 	return t
 }
 
-// existing is the table with the ID, or nil.
-func (ts *tables) existing(id string) *table {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	return ts.byID[id]
+// existing returns the table of space, or nil.
+func (ts *tables) existing(space *store.Space) *table {
+	if t := ts.index.of(space); t != nil && !t.dead.Load() {
+		return t
+	}
+	return nil
 }
 
 // round is how many calls of next come round to the same shard, at most.
@@ -169,7 +168,6 @@ func (ts *tables) drop(i int) bool {
 		t.dead.Store(false)
 		return false
 	}
-	delete(ts.byID, t.id)
 	last := len(ts.order) - 1
 	ts.order[i], ts.order[last] = ts.order[last], nil
 	ts.order = ts.order[:last]

@@ -58,5 +58,5 @@ func BenchmarkTake(b *testing.B) {
 }
 
 func taking(s store.Store) func(ops []store.Op) error {
-	return func(ops []store.Op) error { return s.Do(context.Background(), store.Take, ops) }
+	return func(ops []store.Op) error { return store.Do(context.Background(), s, store.Take, ops) }
 }

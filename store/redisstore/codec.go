@@ -15,7 +15,7 @@ const (
 	askShadow
 	askRecord
 	askRefund
-	askCountDenied = 8 // with enforce and shadow
+	askCountDenied = 8 // with look, enforce and shadow
 )
 
 // The codes of the kinds, which states begin with after their version.
@@ -61,6 +61,7 @@ func ask(verb store.Verb, op *store.Op) byte {
 			asked = askEnforce
 		case store.Shadow:
 			asked = askShadow
+		case store.Look:
 		default:
 			return askRecord
 		}

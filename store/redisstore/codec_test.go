@@ -25,7 +25,7 @@ func TestPeekedStates(t *testing.T) {
 	c := connect(t, redistest.Server(t).Addr())
 	for _, s := range subjects(t) {
 		got, want := open(t, c), storetest.NewModel()
-		p := &player{Rand: rand.New(rand.NewPCG(9, 9)), subject: &s, space: &store.Space{ID: s.name}}
+		p := &player{Rand: rand.New(rand.NewPCG(9, 9)), subject: &s, space: store.NewSpace("", s.name, "", 0)}
 		p.now = window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 		for i := range 300 {
 			p.pass()
@@ -33,10 +33,10 @@ func TestPeekedStates(t *testing.T) {
 			want.Set(p.now)
 			verb, ops := p.call()
 			twin := slices.Clone(ops)
-			if err := got.Store.Do(t.Context(), verb, ops); err != nil {
+			if err := store.Do(t.Context(), got.Store, verb, ops); err != nil {
 				t.Fatal(err)
 			}
-			if err := want.Store.Do(t.Context(), verb, twin); err != nil {
+			if err := store.Do(t.Context(), want.Store, verb, twin); err != nil {
 				t.Fatal(err)
 			}
 			if i%10 > 0 {
@@ -44,14 +44,11 @@ func TestPeekedStates(t *testing.T) {
 			}
 			l := s.compiled[0]
 			op := store.Op{Space: p.space, Limit: l, Key: ops[0].Key}
-			mine, now, err := got.Store.Peek(t.Context(), &op)
+			mine, now, err := got.Store.(*redisstore.Store).Peek(t.Context(), &op)
 			if err != nil || now != p.now {
 				t.Fatalf("%s: got instant %d and error %v, want %d", s.name, now, err, p.now)
 			}
-			theirs, _, err := want.Store.Peek(t.Context(), &op)
-			if err != nil {
-				t.Fatal(err)
-			}
+			theirs := want.Store.(*storetest.Model).State(&op)
 			for _, later := range []time.Duration{0, time.Second, time.Minute, time.Hour} {
 				h := window.Hits{N: max(1, s.limits[0].Quota)}
 				got, want := l.Check(mine, now.Add(later), h), l.Check(theirs, now.Add(later), h)
@@ -98,7 +95,7 @@ func TestStatesOfOldVersions(t *testing.T) {
 	for _, test := range pinned {
 		o := open(t, c)
 		model := storetest.NewModel()
-		op := store.Op{Space: &store.Space{ID: test.name}, Limit: window.MustCompile(test.limit), Key: []byte("k")}
+		op := store.Op{Space: store.NewSpace("", test.name, "", 0), Limit: window.MustCompile(test.limit), Key: []byte("k")}
 		prefix := fmt.Sprint("t", opened.Load())
 		key := redisstore.KeyName(prefix, &op)
 		for i, n := range []int64{30, 1, 2, 1} {
@@ -107,7 +104,7 @@ func TestStatesOfOldVersions(t *testing.T) {
 			o.Set(at)
 			model.Set(at)
 			for _, s := range []store.Store{o.Store, model.Store} {
-				if err := s.Do(t.Context(), store.Record, []store.Op{op}); err != nil {
+				if err := store.Do(t.Context(), s, store.Record, []store.Op{op}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -129,10 +126,10 @@ func TestStatesOfOldVersions(t *testing.T) {
 		for _, n := range []int64{0, 1} {
 			op.N = n
 			got, want := []store.Op{op}, []store.Op{op}
-			if err := o.Store.Do(t.Context(), store.Take, got); err != nil {
+			if err := store.Do(t.Context(), o.Store, store.Take, got); err != nil {
 				t.Fatal(err)
 			}
-			if err := model.Store.Do(t.Context(), store.Take, want); err != nil {
+			if err := store.Do(t.Context(), model.Store, store.Take, want); err != nil {
 				t.Fatal(err)
 			}
 			if got[0].Result != want[0].Result {
@@ -183,14 +180,14 @@ func TestInspectAKey(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
 	s := redisstore.New(c)
-	op := store.Op{Space: &store.Space{ID: "s", Name: "rule"}, Key: []byte("k"), N: 1, Limit: window.MustCompile(window.Limit{Quota: 500, Window: window.Fixed(time.Hour), Measure: window.Distinct})}
+	op := store.Op{Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1, Limit: window.MustCompile(window.Limit{Quota: 500, Window: window.Fixed(time.Hour), Measure: window.Distinct})}
 	key := redisstore.KeyName("weir", &op)
 	if _, err := s.Inspect(t.Context(), key); !errors.Is(err, redisstore.ErrNoKey) {
 		t.Errorf("got error %v, want %v", err, redisstore.ErrNoKey)
 	}
 	for i := range 100 {
 		op.Member = fmt.Append(nil, i)
-		if err := s.Do(t.Context(), store.Take, []store.Op{op, hourly(5, "other", fmt.Sprint(i))}); err != nil {
+		if err := store.Do(t.Context(), s, store.Take, []store.Op{op, hourly(5, "other", fmt.Sprint(i))}); err != nil {
 			t.Fatal(err)
 		}
 	}

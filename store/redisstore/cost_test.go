@@ -52,18 +52,18 @@ type meter struct{ client rueidis.Client }
 // hammer takes on one hot key.
 func (m meter) hammer(b *testing.B, c rueidis.Client, l *window.Compiled) {
 	s := redisstore.New(c)
-	op := store.Op{Space: &store.Space{ID: b.Name(), Name: "rule"}, Limit: l, Key: []byte("user-42"), N: 1}
+	op := store.Op{Space: store.NewSpace("", b.Name(), "rule", 0), Limit: l, Key: []byte("user-42"), N: 1}
 	if l.Limit().Window.Length == year {
 		full := op
 		full.N = l.Limit().Quota
-		if err := s.Do(b.Context(), store.Record, []store.Op{full}); err != nil {
+		if err := store.Do(b.Context(), s, store.Record, []store.Op{full}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	var denied atomic.Int64
 	m.measure(b, "evalsha", func() error {
 		mine := [1]store.Op{op}
-		err := s.Do(b.Context(), store.Take, mine[:])
+		err := store.Do(b.Context(), s, store.Take, mine[:])
 		if !mine[0].Result.Allowed {
 			denied.Add(1)
 		}

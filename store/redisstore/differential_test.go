@@ -127,7 +127,7 @@ func TestAgreesWithWindow(t *testing.T) {
 // play makes calls of one to three ops of a subject.
 func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 	got, want := open(t, c), storetest.NewModel()
-	p := &player{Rand: rand.New(rand.NewPCG(seed, 7)), subject: s, space: &store.Space{ID: s.name, Name: "rule"}}
+	p := &player{Rand: rand.New(rand.NewPCG(seed, 7)), subject: s, space: store.NewSpace("", s.name, "rule", 0)}
 	p.now = window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)) + window.Instant(p.Int64N(1e9))
 	for i := range calls {
 		p.pass()
@@ -135,11 +135,11 @@ func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 		want.Set(p.now)
 		verb, ops := p.call()
 		twin := slices.Clone(ops)
-		if err := want.Store.Do(t.Context(), verb, twin); err != nil {
+		if err := store.Do(t.Context(), want.Store, verb, twin); err != nil {
 			t.Error(err)
 			return
 		}
-		if err := got.Store.Do(t.Context(), verb, ops); err != nil {
+		if err := store.Do(t.Context(), got.Store, verb, ops); err != nil {
 			t.Errorf("seed %d, call %d: got error %v", seed, i, err)
 			return
 		}

@@ -105,7 +105,7 @@ func TestSlotMoves(t *testing.T) {
 	slot := redisstore.SlotOf([]byte("{k}"))
 	for i := range 50 { // that the slot has keys to move
 		op := hourly(quota, fmt.Sprint("more", i), "k")
-		if err := s.Do(t.Context(), store.Take, []store.Op{op}); err != nil {
+		if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestSlotMoves(t *testing.T) {
 	for op, d := range map[*store.Op]*traffic{&a: single, &b: both, &beside: both} {
 		got, want := used(t, s, *op), d.admitted.Load()
 		if d.outages.Load() == 0 && got != want || got < want {
-			t.Errorf("%s: got %d used, want the %d admitted; %d outages", op.Space.Name, got, want, d.outages.Load())
+			t.Errorf("%s: got %d used, want the %d admitted; %d outages", op.Space.Name(), got, want, d.outages.Load())
 		}
 	}
 	t.Logf("%d and %d admitted, %d and %d outages", single.admitted.Load(), both.admitted.Load(),

@@ -18,6 +18,8 @@ import (
 //
 //	weir:{acme}:posts-per-hour:ann:6dd2c1b94f10a3e7
 //
+// In a namespace the rule is NAMESPACE/RULE.
+//
 // Bytes that are not plain are %XX. Parts longer than 64 bytes are cut there,
 // with "…" as %E2%80%A6 at the end, and the hash then has 32 digits instead of
 // 16: two counters never share a key. Distinct members that are too many for
@@ -40,7 +42,7 @@ func (n namer) append(b []byte, op *store.Op) []byte {
 	sum := digest(op)
 	b = append(b, n.prefix...)
 	b = append(b, keySeparator, '{')
-	tag, cut, cutKey := len(b), false, false
+	tag, cut, cutKey, cutNamespace := len(b), false, false, false
 	switch {
 	case len(op.Together) > 0:
 		b, _ = appendPlain(b, op.Together, false)
@@ -48,19 +50,23 @@ func (n namer) append(b []byte, op *store.Op) []byte {
 		b, cutKey = appendReadable(b, op.Key)
 	}
 	if len(b) == tag {
-		b, _ = appendPlain(b, []byte(op.Space.Name), false)
+		b, _ = appendPlain(b, []byte(op.Space.Name()), false)
 	}
 	if len(b) == tag {
 		b = hex.AppendEncode(b, sum[:8])
 	}
 	b = append(b, '}', keySeparator)
-	b, cut = appendPlain(b, []byte(op.Space.Name), false)
+	if namespace := op.Space.Namespace(); namespace != "" {
+		b, cutNamespace = appendPlain(b, []byte(namespace), false)
+		b = append(b, '/')
+	}
+	b, cut = appendPlain(b, []byte(op.Space.Name()), false)
 	b = append(b, keySeparator)
 	if len(op.Together) > 0 {
 		b, cutKey = appendReadable(b, op.Key)
 		b = append(b, keySeparator)
 	}
-	if cut || cutKey {
+	if cut || cutKey || cutNamespace {
 		return hex.AppendEncode(b, sum[:16])
 	}
 	return hex.AppendEncode(b, sum[:8])

@@ -28,7 +28,7 @@ func TestKeyNames(t *testing.T) {
 		{"a:b", key("{x} y%\n"), "", "weir:{%7Bx%7D%20y%25%0A}:a%3Ab:"},
 		{"long", key(long), "", "weir:{" + long[:64] + "%E2%80%A6}:long:"},
 	} {
-		op := store.Op{Space: &store.Space{ID: test.rule, Name: test.rule}, Key: []byte(test.key), Together: []byte(test.together)}
+		op := store.Op{Space: store.NewSpace("", test.rule, test.rule, 0), Key: []byte(test.key), Together: []byte(test.together)}
 		got := redisstore.KeyName("weir", &op)
 		if !strings.HasPrefix(got, test.want) {
 			t.Errorf("key %q of rule %q: got %s, want %s", test.key, test.rule, got, test.want)
@@ -46,7 +46,7 @@ func FuzzKeyNames(f *testing.F) {
 	f.Add("r", strings.Repeat("x", 100), "r", strings.Repeat("x", 101), "")
 	f.Fuzz(func(t *testing.T, id1, key1, id2, key2, together string) {
 		name := func(id, key string) string {
-			op := store.Op{Space: &store.Space{ID: id, Name: id}, Key: []byte(key), Together: []byte(together)}
+			op := store.Op{Space: store.NewSpace("", id, id, 0), Key: []byte(key), Together: []byte(together)}
 			return redisstore.KeyName("p", &op)
 		}
 		a, b := name(id1, key1), name(id2, key2)

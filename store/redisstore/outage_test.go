@@ -24,7 +24,7 @@ func TestLateCallsAreNotCounted(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 500 {
 		callers.Go(func() {
-			if err := s.Do(context.Background(), store.Take, []store.Op{op}); err == nil {
+			if err := store.Do(context.Background(), s, store.Take, []store.Op{op}); err == nil {
 				t.Error("got an answer from a server that stands still")
 			}
 		})

@@ -18,7 +18,7 @@ import (
 // outage takes op and returns the outage that it must meet.
 func outage(t *testing.T, s store.Store, verb store.Verb, op store.Op) string {
 	t.Helper()
-	err := s.Do(context.Background(), verb, []store.Op{op})
+	err := store.Do(context.Background(), s, verb, []store.Op{op})
 	var out *store.OutageError
 	if !errors.As(err, &out) {
 		t.Fatalf("%v: got error %v, want an outage", verb, err)
@@ -38,7 +38,7 @@ func wantIn(t *testing.T, got string, want ...string) {
 func take(t *testing.T, s store.Store, op store.Op) bool {
 	t.Helper()
 	ops := []store.Op{op}
-	if err := s.Do(t.Context(), store.Take, ops); err != nil {
+	if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 		t.Fatal(err)
 	}
 	return ops[0].Result.Allowed
@@ -66,12 +66,12 @@ func TestPassword(t *testing.T) {
 	n.Must("ACL", "SETUSER", "weir", "resetpass", ">other")
 	n.Must("CLIENT", "KILL", "USER", "weir")
 	redistest.Eventually(t, "the login is refused", func() bool {
-		err := s.Do(context.Background(), store.Take, []store.Op{op})
+		err := store.Do(context.Background(), s, store.Take, []store.Op{op})
 		return err != nil && strings.Contains(err.Error(), "WRONGPASS")
 	})
 	n.Must("ACL", "SETUSER", "weir", ">p@ss/w?rd")
 	redistest.Eventually(t, "the login is right again", func() bool {
-		return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
+		return store.Do(context.Background(), s, store.Take, []store.Op{op}) == nil
 	})
 }
 
@@ -114,12 +114,12 @@ func TestLeastRights(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			op := store.Op{Space: &store.Space{ID: name + m.String()}, Limit: limit, Key: []byte("k"), N: 1}
+			op := store.Op{Space: store.NewSpace("", name+m.String(), "", 0), Limit: limit, Key: []byte("k"), N: 1}
 			for i := range 100 { // more members than one string holds
 				op.Member = []byte{byte(i)}
 				take(t, s, op)
 			}
-			if err := s.Do(t.Context(), store.Refund, []store.Op{op}); err != nil {
+			if err := store.Do(t.Context(), s, store.Refund, []store.Op{op}); err != nil {
 				t.Errorf("%s of %v: refund: %v", name, m, err)
 			}
 			if _, _, err := s.Peek(t.Context(), &op); err != nil {
@@ -280,7 +280,7 @@ func TestServersAreNotThereYet(t *testing.T) {
 				n.Restart()
 			}
 			redistest.Eventually(t, "the store answers", func() bool {
-				return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
+				return store.Do(context.Background(), s, store.Take, []store.Op{op}) == nil
 			})
 		})
 	}
@@ -297,7 +297,7 @@ func TestInFlight(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 3 {
 		callers.Go(func() {
-			if err := s.Do(context.Background(), store.Take, []store.Op{op}); err != nil {
+			if err := store.Do(context.Background(), s, store.Take, []store.Op{op}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -322,7 +322,7 @@ func TestCallersDeadline(t *testing.T) {
 	defer n.Continue()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := s.Do(ctx, store.Take, []store.Op{op}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := store.Do(ctx, s, store.Take, []store.Op{op}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v, want the caller's deadline", err)
 	}
 }
@@ -343,7 +343,7 @@ func TestNothingStaysInFlight(t *testing.T) {
 			own := append([]store.Op(nil), ops[:1+i%3]...)
 			for n := range 40 {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n)*time.Millisecond)
-				_ = s.Do(ctx, store.Take, own)
+				_ = store.Do(ctx, s, store.Take, own)
 				_, _, _ = s.Peek(ctx, &own[0])
 				cancel()
 			}
@@ -369,9 +369,9 @@ func TestTooManyOps(t *testing.T) {
 	ops := make([]store.Op, 1<<16)
 	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Hour)})
 	for i := range ops {
-		ops[i] = store.Op{Space: &store.Space{ID: "many", Name: "many"}, Limit: limit, Key: fmt.Append(nil, i), N: 1}
+		ops[i] = store.Op{Space: store.NewSpace("", "many", "many", 0), Limit: limit, Key: fmt.Append(nil, i), N: 1}
 	}
-	err := s.Do(t.Context(), store.Take, ops)
+	err := store.Do(t.Context(), s, store.Take, ops)
 	if err == nil {
 		t.Fatal("got no error")
 	}

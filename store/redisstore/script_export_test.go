@@ -32,3 +32,8 @@ func InWords(state string) (text string, ok bool) {
 	text, err := k.inWords("key")
 	return text, err == nil
 }
+
+// Peek returns the state of op's key in words, and the server's instant.
+func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
+	return s.peek(ctx, op)
+}

@@ -62,9 +62,9 @@ func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
 	s := redisstore.New(c)
 	for _, subject := range subjects(t) {
 		limit := subject.compiled[0]
-		ops := []store.Op{{Space: &store.Space{ID: subject.name, Name: "rule"}, Limit: limit, Key: []byte("k"), N: 1, Member: []byte("m")}}
+		ops := []store.Op{{Space: store.NewSpace("", subject.name, "rule", 0), Limit: limit, Key: []byte("k"), N: 1, Member: []byte("m")}}
 		for _, verb := range []store.Verb{store.Take, store.Record, store.Take, store.Refund, store.Check} {
-			if err := s.Do(t.Context(), verb, ops); err != nil {
+			if err := store.Do(t.Context(), s, verb, ops); err != nil {
 				t.Fatal(err)
 			}
 			key := redisstore.KeyName("weir", &ops[0])
@@ -93,9 +93,9 @@ func TestExactlyTheQuota(t *testing.T) {
 		var callers sync.WaitGroup
 		for i := range 64 {
 			callers.Go(func() {
-				ops := []store.Op{{Space: &store.Space{ID: w.ID()}, Limit: window.MustCompile(window.Limit{Quota: 1000, Window: w}), Key: []byte("k"), N: 1}}
+				ops := []store.Op{{Space: store.NewSpace("", w.ID(), "", 0), Limit: window.MustCompile(window.Limit{Quota: 1000, Window: w}), Key: []byte("k"), N: 1}}
 				for range 20 {
-					if err := stores[i%2].Do(t.Context(), store.Take, ops); err != nil {
+					if err := store.Do(t.Context(), stores[i%2], store.Take, ops); err != nil {
 						t.Error(err)
 					}
 					if ops[0].Result.Allowed {
@@ -117,7 +117,7 @@ func TestScriptIsLoadedWhenTheServerLostIt(t *testing.T) {
 	s := redisstore.New(c)
 	ops := []store.Op{hourly(10, "rule", "k")}
 	for want := range int64(4) {
-		if err := s.Do(t.Context(), store.Take, ops); err != nil {
+		if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 			t.Fatal(err)
 		}
 		if got := ops[0].Result.Used; got != want+1 {
@@ -158,7 +158,7 @@ func TestCalendarIsTheServers(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
 	day := window.MustCompile(window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil)})
-	ops := []store.Op{{Space: &store.Space{ID: "s"}, Limit: day, Key: []byte("k"), N: 1}}
+	ops := []store.Op{{Space: store.NewSpace("", "s", "", 0), Limit: day, Key: []byte("k"), N: 1}}
 	for i, off := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour, -5 * 365 * 24 * time.Hour, 5 * 365 * 24 * time.Hour} {
 		near := redisstore.Call{Near: window.At(time.Now().Add(off))}
 		now, err := near.Run(t.Context(), c, "weir", store.Take, ops)
@@ -194,14 +194,14 @@ func TestForeignKeys(t *testing.T) {
 			"another kind":   c.B().Set().Key("x").Value("\x01\x05" + strings.Repeat("\x00", 37)).Build(),
 			"a short string": c.B().Set().Key("x").Value("\x01").Build(),
 		} {
-			bad := store.Op{Space: &store.Space{ID: name, Name: "rule"}, Limit: limit, Key: []byte(what), N: 1}
+			bad := store.Op{Space: store.NewSpace("", name, "rule", 0), Limit: limit, Key: []byte(what), N: 1}
 			key := redisstore.KeyName("weir", &bad)
 			if err := errors.Join(c.Do(t.Context(), set).Error(), c.Do(t.Context(), c.B().Rename().Key("x").Newkey(key).Build()).Error()); err != nil {
 				t.Fatal(err)
 			}
 			good := hourly(10, "good", fmt.Sprint(name, what))
 			for _, ops := range [][]store.Op{{bad}, {good, bad}, {bad, good}} {
-				err := s.Do(t.Context(), store.Take, ops)
+				err := store.Do(t.Context(), s, store.Take, ops)
 				var outage *store.OutageError
 				if !errors.As(err, &outage) || !strings.Contains(err.Error(), fmt.Sprintf("%q", key)) {
 					t.Errorf("%s, %s: got error %v, want an outage that names %q", name, what, err, key)
@@ -209,7 +209,7 @@ func TestForeignKeys(t *testing.T) {
 			}
 			good.N = 0
 			ops := []store.Op{good}
-			if err := s.Do(t.Context(), store.Check, ops); err != nil || ops[0].Result.Used != 0 {
+			if err := store.Do(t.Context(), s, store.Check, ops); err != nil || ops[0].Result.Used != 0 {
 				t.Errorf("%s, %s: got %d counted beside it and error %v, want 0", name, what, ops[0].Result.Used, err)
 			}
 			if _, _, err := s.Peek(t.Context(), &bad); err == nil {
@@ -229,7 +229,7 @@ func TestRefusedRead(t *testing.T) {
 	n.Must("ACL", "SETUSER", "default", "-get", "-getrange")
 	s := redisstore.New(connect(t, n.Addr()))
 	for _, quota := range []int64{10, 1000} {
-		err := s.Do(t.Context(), store.Take, []store.Op{hourly(quota, "rule", "k")})
+		err := store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", "k")})
 		if err == nil || !strings.Contains(err.Error(), "can't run") && !strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), "not weir's") {
 			t.Errorf("got error %v, want that the user has no right", err)
 		}
@@ -243,11 +243,11 @@ func TestManyMembers(t *testing.T) {
 	c := connect(t, redistest.Server(t).Addr())
 	s := redisstore.New(c)
 	limit := window.MustCompile(window.Limit{Quota: 3000, Window: window.Sliding(time.Hour), Measure: window.Distinct})
-	op := store.Op{Space: &store.Space{ID: "s"}, Limit: limit, Key: []byte("k"), N: 1}
+	op := store.Op{Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: []byte("k"), N: 1}
 	run := func(verb store.Verb, member int) window.Result {
 		op.Member = fmt.Append(nil, "member", member)
 		ops := []store.Op{op}
-		if err := s.Do(t.Context(), verb, ops); err != nil {
+		if err := store.Do(t.Context(), s, verb, ops); err != nil {
 			t.Fatal(err)
 		}
 		return ops[0].Result
@@ -286,7 +286,7 @@ func TestMembersUsedTooOften(t *testing.T) {
 	c := connect(t, redistest.Server(t).Addr())
 	for _, others := range []int{0, 100} {
 		got, want := open(t, c), storetest.NewModel()
-		op := store.Op{Space: &store.Space{ID: "s"}, Key: []byte("k"), N: 1,
+		op := store.Op{Space: store.NewSpace("", "s", "", 0), Key: []byte("k"), N: 1,
 			Limit: window.MustCompile(window.Limit{Quota: 200, Window: window.Sliding(time.Hour), Measure: window.Distinct})}
 		at := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
 		run := func(verb store.Verb, member string) {
@@ -295,7 +295,7 @@ func TestMembersUsedTooOften(t *testing.T) {
 			ops, twin := []store.Op{op}, []store.Op{op}
 			got.Set(at)
 			want.Set(at)
-			if err := errors.Join(got.Store.Do(t.Context(), verb, ops), want.Store.Do(t.Context(), verb, twin)); err != nil {
+			if err := errors.Join(store.Do(t.Context(), got.Store, verb, ops), store.Do(t.Context(), want.Store, verb, twin)); err != nil {
 				t.Fatal(err)
 			}
 			if ops[0].Result != twin[0].Result {

@@ -34,7 +34,7 @@ func TestSlotsDecideTogether(t *testing.T) {
 		callers.Go(func() {
 			own := append([]store.Op(nil), ops...)
 			for range 10 {
-				if err := s.Do(context.Background(), store.Take, own); err != nil {
+				if err := store.Do(context.Background(), s, store.Take, own); err != nil {
 					t.Error(err)
 					return
 				}
@@ -76,7 +76,7 @@ func TestGiveBackInTime(t *testing.T) {
 		var last time.Time
 		for range 1000 {
 			began, one := time.Now(), []store.Op{short}
-			if err := s.Do(t.Context(), store.Take, one); err != nil {
+			if err := store.Do(t.Context(), s, store.Take, one); err != nil {
 				t.Fatal(err)
 			}
 			if !one[0].Result.Allowed {
@@ -130,13 +130,13 @@ func TestDeadShard(t *testing.T) {
 	always.Role = store.Always
 	ops = append(ops, always)
 	redistest.Eventually(t, "a call is answered", func() bool {
-		return s.Do(t.Context(), store.Take, append([]store.Op(nil), ops...)) == nil
+		return store.Do(t.Context(), s, store.Take, append([]store.Op(nil), ops...)) == nil
 	})
 	before := used(t, s, ops[0])
 	c.Masters[1].Stop()
 	defer c.Masters[1].Continue()
 	for range 20 {
-		err := s.Do(t.Context(), store.Take, ops)
+		err := store.Do(t.Context(), s, store.Take, ops)
 		var out *store.OutageError
 		if !errors.As(err, &out) || fmt.Sprint(out.Ops) != "[1]" {
 			t.Fatalf("got error %v, want an outage of op 1", err)
@@ -197,7 +197,7 @@ func TestWaitReplicas(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() {
-			if err := patient.Do(context.Background(), store.Take, []store.Op{op}); err != nil {
+			if err := store.Do(context.Background(), patient, store.Take, []store.Op{op}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -208,7 +208,7 @@ func TestWaitReplicas(t *testing.T) {
 	used(t, s, op) // a check needs no replica
 	replica.Continue()
 	redistest.Eventually(t, "the replica confirms", func() bool {
-		return s.Do(context.Background(), store.Take, []store.Op{op}) == nil
+		return store.Do(context.Background(), s, store.Take, []store.Op{op}) == nil
 	})
 }
 
@@ -221,13 +221,13 @@ func TestCloseWithDeadShards(t *testing.T) {
 	keys := keysOn(c.Masters...)
 	ops := []store.Op{hourly(10, "rule", keys[0]), hourly(10, "rule", keys[1]), hourly(10, "rule", keys[2])}
 	redistest.Eventually(t, "a call is answered", func() bool {
-		return s.Do(t.Context(), store.Take, append([]store.Op(nil), ops...)) == nil
+		return store.Do(t.Context(), s, store.Take, append([]store.Op(nil), ops...)) == nil
 	})
 	for _, n := range c.Masters {
 		n.Stop()
 		t.Cleanup(n.Continue)
 	}
-	_ = s.Do(t.Context(), store.Take, ops)
+	_ = store.Do(t.Context(), s, store.Take, ops)
 	began := time.Now()
 	s.Close()
 	if took := time.Since(began); took > 10*time.Second {

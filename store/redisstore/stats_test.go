@@ -21,7 +21,7 @@ func TestNodes(t *testing.T) {
 	}
 	n.Kill()
 	redistest.Eventually(t, "the node is cut off", func() bool {
-		_ = s.Do(t.Context(), store.Check, []store.Op{op})
+		_ = store.Do(t.Context(), s, store.Check, []store.Op{op})
 		return s.Nodes()[0].CutOff
 	})
 	if got := s.Nodes()[0].Outages; got < 5 {

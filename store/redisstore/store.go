@@ -80,7 +80,19 @@ func upTo(n int) []int {
 // one of them denies a take, the others give back what they have counted.
 // Meanwhile others may be denied because of it: a cluster is never too
 // generous, but now and then too strict.
-func (s *Store) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (s *Store) Do(ctx context.Context, calls []store.Call) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	for i := range calls {
+		c := &calls[i]
+		c.Err = s.call(ctx, c.Verb, c.Ops)
+	}
+	return nil
+}
+
+// call decides the ops of one call.
+func (s *Store) call(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
@@ -133,8 +145,18 @@ func (s *Store) now() window.Instant {
 	return s.clock()
 }
 
-// Peek implements [store.Store].
-func (s *Store) Peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
+// Read implements [store.Store].
+func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	state, now, err := s.peek(ctx, op)
+	if err != nil {
+		return window.Reading{}, err
+	}
+	return op.Limit.Read(state, now), nil
+}
+
+// peek returns the state of op's key in words, empty when there is none, and
+// the server's instant.
+func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
 	err = s.ask(ctx, op, func(ctx context.Context, c rueidis.Client) (err error) {
 		state, now, err = s.program.peek(ctx, c, op)
 		return err

@@ -31,7 +31,7 @@ func at(addr string) string { return fmt.Sprintf("redis://%s?timeout=%v", addr, 
 // hourly is an op on a key whose limit is quota an hour.
 func hourly(quota int64, rule, key string) store.Op {
 	limit := window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Hour)})
-	return store.Op{Space: &store.Space{ID: rule, Name: rule}, Limit: limit, Key: []byte(key), N: 1}
+	return store.Op{Space: store.NewSpace("", rule, rule, 0), Limit: limit, Key: []byte(key), N: 1}
 }
 
 // traffic is callers that take the same ops again and again, until the test
@@ -71,7 +71,7 @@ func drive(t testing.TB, s store.Store, callers int, ops ...store.Op) *traffic {
 
 func (d *traffic) take(s store.Store, ops []store.Op) {
 	began := time.Now()
-	err := s.Do(context.Background(), store.Take, ops)
+	err := store.Do(context.Background(), s, store.Take, ops)
 	took := int64(time.Since(began))
 	for longest := d.longest.Load(); took > longest && !d.longest.CompareAndSwap(longest, took); {
 		longest = d.longest.Load()
@@ -141,7 +141,7 @@ func used(t testing.TB, s store.Store, op store.Op) int64 {
 	ops := []store.Op{op}
 	ops[0].N = 0
 	redistest.Eventually(t, "the store answers", func() bool {
-		return s.Do(context.Background(), store.Check, ops) == nil
+		return store.Do(context.Background(), s, store.Check, ops) == nil
 	})
 	return ops[0].Result.Used
 }

@@ -23,17 +23,27 @@ func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
 		r.pass()
 		a.Set(r.now)
 		b.Set(r.now)
-		verb, ops := r.call()
-		other := slices.Clone(ops)
-		errA := a.Store.Do(t.Context(), verb, ops)
-		errB := b.Store.Do(t.Context(), verb, other)
+		calls := r.calls()
+		others := make([]store.Call, len(calls))
+		for i, c := range calls {
+			others[i] = store.Call{Verb: c.Verb, Ops: slices.Clone(c.Ops)}
+		}
+		errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
 		if fmt.Sprint(errA) != fmt.Sprint(errB) {
 			t.Fatalf("seed %d, step %d: got errors %v and %v, want the same", seed, step, errA, errB)
 		}
-		for i := range ops {
-			if op := &ops[i]; op.Result != other[i].Result {
+		for n := range calls {
+			verb, ops, other := calls[n].Verb, calls[n].Ops, others[n].Ops
+			if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
+				t.Fatalf("seed %d, step %d, call %d of %d: got errors %v and %v, want the same", seed, step, n, len(calls), errA, errB)
+			}
+			for i := range ops {
+				op := &ops[i]
+				if op.Result == other[i].Result {
+					continue
+				}
 				t.Fatalf("seed %d, step %d, %v at %v, op %d of %d: %s, %d hits on key %s of %s (role %d, count denied %v):\ngot  %+v\nand  %+v,\nwant the same",
-					seed, step, verb, r.now.Time(), i, len(ops), op.Limit.Limit().Window, op.N, op.Key, op.Space.ID, op.Role, op.CountDenied,
+					seed, step, verb, r.now.Time(), i, len(ops), op.Limit.Limit().Window, op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
 					op.Result, other[i].Result)
 			}
 		}
@@ -66,7 +76,20 @@ func (r *random) pass() {
 	}
 }
 
-// call is a verb with one to four ops.
+// calls returns one call, or a few that may share keys.
+func (r *random) calls() []store.Call {
+	n := 1
+	if r.IntN(4) == 0 {
+		n = 1 + r.IntN(6)
+	}
+	calls := make([]store.Call, n)
+	for i := range calls {
+		calls[i].Verb, calls[i].Ops = r.call()
+	}
+	return calls
+}
+
+// call returns a verb and one to four ops.
 func (r *random) call() (store.Verb, []store.Op) {
 	verb := store.Take
 	if r.IntN(3) == 0 {
@@ -94,7 +117,7 @@ func (r *random) op(name string) store.Op {
 	op.Member = []byte{byte(r.IntN(20))}
 	op.N = r.hits(limit)
 	if r.IntN(4) == 0 {
-		op.Role = []store.Role{store.Shadow, store.Always}[r.IntN(2)]
+		op.Role = []store.Role{store.Shadow, store.Always, store.Look}[r.IntN(3)]
 	}
 	op.CountDenied = op.Role != store.Always && r.IntN(8) == 0
 	return op

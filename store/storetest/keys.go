@@ -55,7 +55,7 @@ func manyOps(s *stage) {
 			}
 		}
 	}
-	if err := s.Store.Do(s.Context(), store.Take, nil); err != nil {
+	if err := store.Do(s.Context(), s.Store, store.Take, nil); err != nil {
 		s.Errorf("no ops: got error %v, want none", err)
 	}
 }

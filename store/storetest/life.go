@@ -6,26 +6,23 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
 )
 
-func peekAndForget(s *stage) {
+func readAndForget(s *stage) {
 	limit := hourly(5)
 	op := hit("s", limit, "k")
-	if state := s.peek(op); len(state) != 0 {
-		s.Errorf("unknown key: got state %v, want none", state)
+	if r := s.read(op); r.Used != 0 || r.Remaining != 5 || r.ResetAfter != 0 {
+		s.Errorf("unknown key: got %+v, want none used", r)
 	}
 	s.do(store.Take, op, hit("s", limit, "other"))
 	s.at(time.Minute)
-	state, now, err := s.Store.Peek(s.Context(), &op)
-	if err != nil || now != start.Add(time.Minute) {
-		s.Errorf("peek: got instant %v and error %v, want %v", now, err, start.Add(time.Minute))
+	r := s.read(op)
+	if r.At != start.Add(time.Minute) || r.Used != 1 || r.Remaining != 4 || r.ResetAfter != 59*time.Minute {
+		s.Errorf("got %+v, want 1 used at %v, reset after 59m", r, start.Add(time.Minute))
 	}
-	want := limit.Check(state, now, window.Hits{N: 1})
-	if got := s.one(store.Check, op); got != want || want.Used != 1 {
-		s.Errorf("check: got %+v, want what the peeked state gives: %+v", got, want)
+	if want := s.one(store.Check, times(0, op)); r.Result != want {
+		s.Errorf("got %+v, want what a check of no hits answers: %+v", r.Result, want)
 	}
-	clear(state) // it is a copy
 	s.used(1, op)
 	for range 2 {
 		if err := s.Store.Forget(s.Context(), &op); err != nil {
@@ -44,7 +41,7 @@ func repeatedKey(s *stage) {
 			{same, same},
 			{same, other, hit("t", limit, "k"), hit("s", hourly(7), "k")},
 		} {
-			if err := s.Store.Do(s.Context(), verb, ops); !errors.Is(err, store.ErrRepeated) {
+			if err := store.Do(s.Context(), s.Store, verb, ops); !errors.Is(err, store.ErrRepeated) {
 				s.Errorf("%v of %d ops: got error %v, want %v", verb, len(ops), err, store.ErrRepeated)
 			}
 		}
@@ -58,12 +55,12 @@ func contextDone(s *stage) {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	for _, verb := range []store.Verb{store.Check, store.Take, store.Record, store.Refund} {
-		if err := s.Store.Do(ctx, verb, []store.Op{op}); !errors.Is(err, context.Canceled) {
+		if err := store.Do(ctx, s.Store, verb, []store.Op{op}); !errors.Is(err, context.Canceled) {
 			s.Errorf("%v: got error %v, want %v", verb, err, context.Canceled)
 		}
 	}
-	if _, _, err := s.Store.Peek(ctx, &op); !errors.Is(err, context.Canceled) {
-		s.Errorf("peek: got error %v, want %v", err, context.Canceled)
+	if _, err := s.Store.Read(ctx, &op); !errors.Is(err, context.Canceled) {
+		s.Errorf("read: got error %v, want %v", err, context.Canceled)
 	}
 	if err := s.Store.Forget(ctx, &op); !errors.Is(err, context.Canceled) {
 		s.Errorf("forget: got error %v, want %v", err, context.Canceled)
@@ -79,12 +76,12 @@ func closing(s *stage) {
 			s.Errorf("close: got error %v, want none", err)
 		}
 	}
-	err := s.Store.Do(s.Context(), store.Take, []store.Op{op})
+	err := store.Do(s.Context(), s.Store, store.Take, []store.Op{op})
 	if !errors.Is(err, store.ErrClosed) {
 		s.Errorf("take: got error %v, want %v", err, store.ErrClosed)
 	}
-	if _, _, err := s.Store.Peek(s.Context(), &op); !errors.Is(err, store.ErrClosed) {
-		s.Errorf("peek: got error %v, want %v", err, store.ErrClosed)
+	if _, err := s.Store.Read(s.Context(), &op); !errors.Is(err, store.ErrClosed) {
+		s.Errorf("read: got error %v, want %v", err, store.ErrClosed)
 	}
 	if err := s.Store.Forget(s.Context(), &op); !errors.Is(err, store.ErrClosed) {
 		s.Errorf("forget: got error %v, want %v", err, store.ErrClosed)

@@ -41,7 +41,7 @@ func oneKeyUnderLoad(s *stage) {
 		crowd(func(int) {
 			for range 20 {
 				ops := []store.Op{op}
-				if err := s.Store.Do(s.Context(), store.Take, ops); err != nil {
+				if err := store.Do(s.Context(), s.Store, store.Take, ops); err != nil {
 					s.Errorf("%v: got error %v", w, err)
 				} else if ops[0].Result.Allowed {
 					admitted.Add(1)
@@ -72,7 +72,7 @@ func severalKeysUnderLoad(s *stage) {
 		for range 15 {
 			three := rng.Perm(keys)[:3]
 			call := []store.Op{ops[three[0]], ops[three[1]], ops[three[2]]}
-			if err := s.Store.Do(s.Context(), store.Take, call); err != nil {
+			if err := store.Do(s.Context(), s.Store, store.Take, call); err != nil {
 				s.Errorf("got error %v", err)
 				return
 			}

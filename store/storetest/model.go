@@ -19,7 +19,7 @@ type Model struct {
 	seed   maphash.Seed
 }
 
-type address struct{ space, key string }
+type address struct{ namespace, space, key string }
 
 // NewModel is an empty model, at the instant 0.
 func NewModel() Opened {
@@ -34,12 +34,19 @@ func (m *Model) set(now window.Instant) {
 }
 
 // Do implements [store.Store].
-func (m *Model) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (m *Model) Do(ctx context.Context, calls []store.Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(ctx); err != nil {
 		return err
 	}
+	for i := range calls {
+		calls[i].Err = m.call(calls[i].Verb, calls[i].Ops)
+	}
+	return nil
+}
+
+func (m *Model) call(verb store.Verb, ops []store.Op) error {
 	seen := make(map[address]bool)
 	for i := range ops {
 		at := addressOf(&ops[i])
@@ -74,7 +81,7 @@ func (m *Model) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
 func (m *Model) take(op *store.Op, admitted bool) {
 	own := op.Result
 	switch {
-	case own.Allowed && (admitted || op.Role == store.Shadow):
+	case own.Allowed && op.Role != store.Look && (admitted || op.Role == store.Shadow):
 		op.Result = m.apply(store.Take, op)
 	case op.CountDenied:
 		r := m.apply(store.Record, op)
@@ -105,14 +112,21 @@ func (m *Model) apply(verb store.Verb, op *store.Op) (r window.Result) {
 	return r
 }
 
-// Peek implements [store.Store].
-func (m *Model) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
+// Read implements [store.Store].
+func (m *Model) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(ctx); err != nil {
-		return nil, m.now, err
+		return window.Reading{}, err
 	}
-	return slices.Clone(m.states[addressOf(op)]), m.now, nil
+	return op.Limit.Read(slices.Clone(m.states[addressOf(op)]), m.now), nil
+}
+
+// State returns a copy of the state of op's key, empty when there is none.
+func (m *Model) State(op *store.Op) window.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.states[addressOf(op)])
 }
 
 // Forget implements [store.Store].
@@ -141,4 +155,6 @@ func (m *Model) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func addressOf(op *store.Op) address { return address{op.Space.ID, string(op.Key)} }
+func addressOf(op *store.Op) address {
+	return address{op.Space.Namespace(), op.Space.ID(), string(op.Key)}
+}

@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"counters admit everything", counters},
 
 		{"one denies, none is counted", oneDenies},
+		{"look ops are neither counted nor do they decide", lookNeverCounts},
 		{"shadow ops never decide", shadowNeverDecides},
 		{"always ops are recorded", alwaysIsRecorded},
 		{"denied hits are counted on demand", countDenied},
@@ -59,7 +60,10 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"time going back frees no quota", timeGoesBack},
 		{"a changed quota keeps the count", quotaChanges},
 
-		{"peek and forget", peekAndForget},
+		{"read and forget", readAndForget},
+		{"history is what the window counted", history},
+		{"calls of one Do are decided by themselves, in order", manyCalls},
+		{"namespaces are apart", namespaces},
 		{"two ops on a key are refused", repeatedKey},
 		{"a context that is done counts nothing", contextDone},
 		{"close", closing},
@@ -103,7 +107,7 @@ func (s *stage) at(d time.Duration) { s.Set(start.Add(d)) }
 // do runs verb and returns the results of ops.
 func (s *stage) do(verb store.Verb, ops ...store.Op) []window.Result {
 	s.Helper()
-	if err := s.Store.Do(s.Context(), verb, ops); err != nil {
+	if err := store.Do(s.Context(), s.Store, verb, ops); err != nil {
 		s.Fatalf("%v of %d ops: got error %v", verb, len(ops), err)
 	}
 	results := make([]window.Result, len(ops))
@@ -125,7 +129,7 @@ func (s *stage) used(want int64, ops ...store.Op) {
 	for _, op := range ops {
 		op.N = 0
 		if got := s.one(store.Check, op).Used; got != want {
-			s.Errorf("used of %s in %s: got %d, want %d", op.Key, op.Space.ID, got, want)
+			s.Errorf("used of %s in %s: got %d, want %d", op.Key, op.Space.ID(), got, want)
 		}
 	}
 }
@@ -137,7 +141,7 @@ func hourly(quota int64) *window.Compiled {
 
 // hit is one hit on a key.
 func hit(space string, limit *window.Compiled, key string) store.Op {
-	return store.Op{Space: &store.Space{ID: space}, Limit: limit, Key: []byte(key), N: 1}
+	return store.Op{Space: store.NewSpace("", space, "", 0), Limit: limit, Key: []byte(key), N: 1}
 }
 
 // times is op with n hits.

@@ -132,12 +132,12 @@ func quotaChanges(s *stage) {
 	})
 }
 
-// peek is the state of op's key.
-func (s *stage) peek(op store.Op) window.State {
+// read returns the numbers of op's key.
+func (s *stage) read(op store.Op) window.Reading {
 	s.Helper()
-	state, _, err := s.Store.Peek(s.Context(), &op)
+	r, err := s.Store.Read(s.Context(), &op)
 	if err != nil {
-		s.Fatalf("peek: got error %v", err)
+		s.Fatalf("read: got error %v", err)
 	}
-	return state
+	return r
 }

@@ -23,10 +23,10 @@ func oneDenies(s *stage) {
 	for _, ops := range [][]store.Op{{wide, tight}, {tight, wide}} {
 		for i, r := range s.do(store.Take, ops...) {
 			// Each op gives its own answer; the one that fitted was not counted.
-			if own := ops[i].Space.ID == "wide"; r.Allowed != own || r.Used != 1 || r.Before != 1 {
-				s.Errorf("%s: got %+v, want allowed %v with 1 used", ops[i].Space.ID, r, own)
+			if own := ops[i].Space.ID() == "wide"; r.Allowed != own || r.Used != 1 || r.Before != 1 {
+				s.Errorf("%s: got %+v, want allowed %v with 1 used", ops[i].Space.ID(), r, own)
 			}
-			if ops[i].Space.ID == "tight" && r.RetryAfter != time.Hour {
+			if ops[i].Space.ID() == "tight" && r.RetryAfter != time.Hour {
 				s.Errorf("tight: got retry after %v, want 1h", r.RetryAfter)
 			}
 		}
@@ -121,4 +121,26 @@ func rolesInTakeOnly(s *stage) {
 		}
 	}
 	s.used(1, wide, ops[2])
+}
+
+func lookNeverCounts(s *stage) {
+	s.do(store.Take, tight)
+	for range 3 {
+		results := s.do(store.Take, as(store.Look, tight), wide, as(store.Look, times(3, hit("other", hourly(10), "k"))))
+		if r := results[0]; r.Allowed || r.Used != 1 || r.RetryAfter != time.Hour {
+			s.Errorf("over its quota: got %+v, want denied for 1h", r)
+		}
+		if r := results[2]; !r.Allowed || r.Used != 0 || r.Remaining != 10 {
+			s.Errorf("with room: got %+v, want allowed and none used", r)
+		}
+	}
+	s.used(3, wide)
+	// It is counted where it counts what is denied; its own answer stays.
+	counted := as(store.Look, hit("counted", hourly(2), "k"))
+	counted.CountDenied = true
+	for i := range int64(4) {
+		if r := s.one(store.Take, counted); r.Allowed != (i < 2) || r.Used != min(i+1, 2) {
+			s.Errorf("counted, take %d: got %+v, want allowed %v with %d used", i, r, i < 2, min(i+1, 2))
+		}
+	}
 }

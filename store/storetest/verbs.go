@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -71,8 +70,8 @@ func noHitsOnlyLook(s *stage) {
 	}
 	unknown := times(0, hit("s", hourly(2), "unknown"))
 	s.one(store.Record, unknown)
-	if state := s.peek(unknown); len(state) > 0 {
-		s.Errorf("unknown key: got state %v, want none", state)
+	if r := s.read(unknown); r.Used != 0 || r.ResetAfter != 0 {
+		s.Errorf("unknown key: got %+v, want none used", r)
 	}
 }
 
@@ -83,14 +82,14 @@ func neverFits(s *stage) {
 		}
 		op := hit("s", l, "k")
 		s.one(store.Take, op)
-		before := s.peek(op)
+		before := s.read(op)
 		for _, n := range []int64{l.Capacity() + 1, window.MaxHits, 1<<63 - 1} {
 			if r := s.one(store.Take, times(n, op)); r.Allowed || r.RetryAfter != window.Never || r.Used != 1 {
 				s.Errorf("take of %d: got %+v, want never with 1 used", n, r)
 			}
 		}
-		if after := s.peek(op); !slices.Equal(before, after) {
-			s.Errorf("got state %v, want it unchanged: %v", after, before)
+		if after := s.read(op); after.Result != before.Result {
+			s.Errorf("got %+v, want it unchanged: %+v", after, before)
 		}
 	})
 }

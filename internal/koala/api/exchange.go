@@ -31,7 +31,7 @@ func (x *exchange) free() {
 		return
 	}
 	clear(attributes)
-	clear(x.decision.Limits[:cap(x.decision.Limits)]) // their keys are parts of it, too
+	clear(x.decision.Usages[:cap(x.decision.Usages)]) // their keys are parts of it, too
 	x.request = weir.Request{Attributes: attributes[:0]}
 	exchanges.Put(x)
 }

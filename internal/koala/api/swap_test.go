@@ -23,11 +23,11 @@ type scripted struct {
 	do func() error
 }
 
-func (s *scripted) Do(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (s *scripted) Do(ctx context.Context, calls []store.Call) error {
 	if err := s.do(); err != nil {
 		return err
 	}
-	return s.Store.Do(ctx, verb, ops)
+	return s.Store.Do(ctx, calls)
 }
 
 func parse(t *testing.T, src string) *rule.Set {

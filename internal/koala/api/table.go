@@ -68,7 +68,7 @@ func (t *table) answer(d *weir.Decision) []byte {
 	switch i, ok := t.set.Find(d.Rule); {
 	case ok:
 		return t.lines[i].row
-	case len(d.Limits)+len(d.Verdicts) > 0, d.Degraded: // a rule that is degraded has matched
+	case len(d.Usages)+len(d.Verdicts) > 0, d.Degraded: // a rule that is degraded has matched
 		return t.within
 	}
 	return t.none
@@ -92,8 +92,8 @@ func (t *table) visit(d *weir.Decision, each func(i int, out bool) bool) {
 		}
 		return true
 	}
-	for n := range d.Limits {
-		u := &d.Limits[n]
+	for n := range d.Usages {
+		u := &d.Usages[n]
 		if u.Kind != rule.KindLimit || u.Shadow {
 			continue
 		}

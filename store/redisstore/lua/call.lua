@@ -51,7 +51,7 @@ for i = 1, count do
     o:add(n)
     changed = true
     took = role ~= RECORD
-  elseif ask > 8 then -- denied, and counted all the same; the wait is the one after that
+  elseif ask >= 8 then -- denied, and counted all the same; the wait is the one after that
     o:add(n)
     changed, again = true, wait ~= 0
   end

@@ -1,0 +1,115 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weirhq/weir/store"
+)
+
+// local is the part of a task that this process's memory answers.
+type local struct {
+	ops    []store.Op
+	of     []int // ops[i] belongs to of[i]
+	denied bool  // one of the ops denies
+	call   [1]store.Call
+}
+
+func (l *local) reset() {
+	clear(l.ops)
+	l.ops, l.of, l.denied = l.ops[:0], l.of[:0], false
+	l.call[0] = store.Call{}
+}
+
+func (l *local) add(op store.Op, of int) { l.ops, l.of = append(l.ops, op), append(l.of, of) }
+
+// do runs verb for ops in memory.
+func (d *Driver) do(ctx context.Context, l *local, verb store.Verb, ops []store.Op) error {
+	l.call[0] = store.Call{Verb: verb, Ops: ops}
+	if err := d.Local.Do(ctx, l.call[:]); err != nil {
+		return err
+	}
+	return l.call[0].Err
+}
+
+// askLocal has memory answer the local ops from the one numbered from on. Ops
+// that it has no room for are answered by their policies alone.
+func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
+	l := &t.local
+	for from < len(l.ops) {
+		if t.refused() {
+			readOnly(l.ops[from:])
+		}
+		err := d.do(ctx, l, t.Verb, l.ops[from:])
+		if err == nil {
+			break
+		}
+		var out *store.OutageError
+		if !errors.As(err, &out) {
+			l.ops, l.of = l.ops[:from], l.of[:from]
+			return err
+		}
+		left := from
+		for i := from; i < len(l.ops); i++ {
+			if out.Ops == nil || slices.Contains(out.Ops, i-from) {
+				t.decideAlone(&l.ops[i], l.of[i])
+				continue
+			}
+			l.ops[left], l.of[left] = l.ops[i], l.of[i]
+			left++
+		}
+		l.ops, l.of = l.ops[:left], l.of[:left]
+	}
+	if !anyDenies(l.ops[from:]) {
+		return nil
+	}
+	l.denied = true
+	for i := range l.ops[from:] {
+		if op := &l.ops[from+i]; op.Role == store.Enforce && !op.CountDenied {
+			op.N = 0 // memory has counted none of these
+		}
+	}
+	return nil
+}
+
+// settle merges the local ops into the others, after giving back what they
+// counted when another op has denied the take since.
+func (d *Driver) settle(ctx context.Context, t *Task) {
+	if t.Verb == store.Take && t.IsDenied() {
+		d.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
+	}
+	for n, of := range t.local.of {
+		at, _ := slices.BinarySearch(t.Of, of)
+		t.Of = slices.Insert(t.Of, at, of)
+		t.Ops = slices.Insert(t.Ops, at, t.local.ops[n])
+	}
+}
+
+// giveBack takes back what the local ops that pick picks have counted. Memory
+// forgets it as if it had not been.
+func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool) {
+	if t.Verb != store.Take && t.Verb != store.Record {
+		return
+	}
+	var ops []store.Op
+	var of []int
+	for i := range t.local.ops {
+		if op := &t.local.ops[i]; op.N > 0 && op.Result.Allowed && pick(op) {
+			ops, of = append(ops, *op), append(of, i)
+		}
+	}
+	if len(ops) == 0 {
+		return
+	}
+	if err := d.do(context.WithoutCancel(ctx), &t.local, store.Refund, ops); err != nil {
+		d.tell(store.Refund, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
+		return
+	}
+	for n, i := range of {
+		r := ops[n].Result
+		r.Before = r.Used
+		t.local.ops[i].Result = r
+	}
+}

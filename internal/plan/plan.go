@@ -1,0 +1,186 @@
+// Package plan turns a request into what a store is asked: the rules that
+// match, and one op for each of them that counts. It is the first of the three
+// rooms of the engine, before internal/drive and the verdict in package weir.
+// It is pure: no clock, no lock, no IO.
+package plan
+
+import (
+	"slices"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Request is one action, with its attributes where the rules look for them.
+type Request struct {
+	Verb store.Verb
+	Hits int64 // at least 1
+
+	// Feedback, in a refund, selects the hits that each rule gives back.
+	// Empty: Hits.
+	Feedback string
+
+	// Values are the attributes, indexed as [rule.Set.Attributes].
+	Values []string
+}
+
+// Plan is what one request asks of a store. Its zero value is ready for use.
+// A Plan can be used again; it then reuses its memory.
+type Plan struct {
+	Rules   *Rules
+	Request Request
+
+	// Matched are the indexes of the rules that match, ascending.
+	Matched []int
+
+	// Verdict is the first verdict among them, or -1.
+	Verdict int
+
+	// Now are the ops to be decided in one step, and Later those that wait for
+	// the outcome of that step: rules behind a verdict that allows, where a
+	// limit before it may deny.
+	Now, Later Ops
+
+	keys []byte // keys and members of all ops, one behind the other
+}
+
+// Ops are ops and the rules that they belong to.
+type Ops struct {
+	List []store.Op
+	Of   []int // List[i] belongs to rule Of[i]; ascending
+}
+
+func (o *Ops) add(i int) *store.Op {
+	o.List, o.Of = append(o.List, store.Op{}), append(o.Of, i)
+	return &o.List[len(o.List)-1]
+}
+
+// Reset empties o and keeps its memory.
+func (o *Ops) Reset() {
+	clear(o.List)
+	o.List, o.Of = o.List[:0], o.Of[:0]
+}
+
+// Reset drops what p refers to and keeps its memory.
+func (p *Plan) Reset() {
+	clear(p.Request.Values)
+	p.Request = Request{Values: p.Request.Values[:0]}
+	p.Now.Reset()
+	p.Later.Reset()
+	p.Rules, p.Matched, p.Verdict, p.keys = nil, p.Matched[:0], -1, p.keys[:0]
+}
+
+// Make fills in p from its Rules and its Request. The error is a [*fault.Fault].
+func (p *Plan) Make() error {
+	p.Verdict = -1
+	p.Matched = p.Rules.Match(p.Request.Values, p.Matched[:0])
+	for _, i := range p.Matched {
+		r := p.Rules.Rule(i)
+		if r.Kind() == rule.KindVerdict {
+			if r.Mode != rule.Shadow && p.Verdict < 0 {
+				p.decide(i)
+			}
+			continue
+		}
+		ops := &p.Now
+		if p.waits() {
+			ops = &p.Later
+		}
+		op := ops.add(i)
+		if err := p.fill(op, i); err != nil {
+			return err
+		}
+		if p.Verdict >= 0 {
+			p.follow(op)
+		}
+	}
+	return nil
+}
+
+// decide makes rule i the verdict. Where it denies a take, the limits before
+// it are evaluated and not charged.
+func (p *Plan) decide(i int) {
+	p.Verdict = i
+	if p.Request.Verb != store.Take || p.Rules.Allows(i) {
+		return
+	}
+	for n := range p.Now.List {
+		if op := &p.Now.List[n]; op.Role == store.Enforce {
+			op.Role = store.Look
+		}
+	}
+}
+
+// waits reports whether the next op has to wait until the limits before the
+// verdict have been decided: they may deny a take that the verdict allows.
+func (p *Plan) waits() bool {
+	return p.Verdict >= 0 && p.Request.Verb == store.Take && p.Rules.Allows(p.Verdict) &&
+		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && op.N > 0 })
+}
+
+// follow makes op, of a rule behind the verdict, one that never decides. It
+// counts in a record, and in a take that the verdict allows.
+func (p *Plan) follow(op *store.Op) {
+	op.Role, op.CountDenied = store.Always, false
+	if p.Request.Verb == store.Take && !p.Rules.Allows(p.Verdict) {
+		op.N = 0
+	}
+}
+
+// fill makes op, which is empty, the op of rule i.
+func (p *Plan) fill(op *store.Op, i int) error {
+	r, values := p.Rules.Rule(i), p.Request.Values
+	op.Space, op.Limit, op.N = p.Rules.spaces[i], p.Rules.LimitOf(i, values), p.Request.Hits
+	op.Role, op.CountDenied = role(r), r.CountDenied
+	switch {
+	case p.Request.Feedback != "":
+		op.N = r.Feedback[p.Request.Feedback]
+	case r.Measure == window.Sum:
+		n, err := p.Rules.Sum(i, values)
+		if err != nil {
+			return &fault.Fault{Path: "attributes." + r.Of, Problem: "rule " + r.Name + ": " + err.Error()}
+		}
+		op.N = n
+	}
+	// A slice of keys stays valid when keys itself moves on to grow.
+	from := len(p.keys)
+	p.keys = p.Rules.AppendKey(p.keys, i, values)
+	op.Key = p.keys[from:len(p.keys):len(p.keys)]
+	if r.Together != "" {
+		op.Together = p.keep(p.Rules.Together(i, values))
+	}
+	if r.Measure == window.Distinct {
+		op.Member = p.keep(p.Rules.Member(i, values))
+	}
+	return nil
+}
+
+// keep copies text behind the keys.
+func (p *Plan) keep(text string) []byte {
+	from := len(p.keys)
+	p.keys = append(p.keys, text...)
+	return p.keys[from:len(p.keys):len(p.keys)]
+}
+
+func role(r *rule.Rule) store.Role {
+	switch {
+	case r.Kind() != rule.KindLimit:
+		return store.Always
+	case r.Mode == rule.Shadow:
+		return store.Shadow
+	}
+	return store.Enforce
+}
+
+// Decides reports whether the request asks for an outcome: a take and a check
+// do, a record and a refund only count.
+func (p *Plan) Decides() bool {
+	return p.Request.Verb == store.Take || p.Request.Verb == store.Check
+}
+
+// Refused reports whether a verdict denies the request.
+func (p *Plan) Refused() bool {
+	return p.Decides() && p.Verdict >= 0 && !p.Rules.Allows(p.Verdict)
+}

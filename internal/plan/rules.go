@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+)
+
+// Rules is a rule set with the spaces that its counters live in. It is
+// immutable and safe for concurrent use.
+type Rules struct {
+	*rule.Set
+	namespace string
+	spaces    []*store.Space // by rule
+}
+
+// NewRules returns set with a space for each of its rules, in namespace. A
+// rule whose identity ([rule.Set.ID]) and bound on keys are those of a rule in
+// old keeps that rule's space. old may be nil.
+func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
+	known := map[string]*store.Space{}
+	if old != nil && old.namespace == namespace {
+		for _, s := range old.spaces {
+			known[s.ID()] = s
+		}
+	}
+	rules := &Rules{Set: set, namespace: namespace, spaces: make([]*store.Space, set.Len())}
+	for i := range rules.spaces {
+		r := set.Rule(i)
+		s := store.NewSpace(namespace, set.ID(i), r.Name, r.MaxKeys)
+		if old := known[s.ID()]; old != nil && old.MaxKeys() == s.MaxKeys() {
+			s = old
+		}
+		rules.spaces[i] = s
+	}
+	return rules
+}
+
+// Locate returns the op that finds a key of the rule called name, and the
+// rule's index. It needs the attributes of the key only; the rule's other
+// conditions need not hold. ok is false when no rule of that name counts.
+func (r *Rules) Locate(name string, values []string) (op store.Op, i int, ok bool, err error) {
+	i, ok = r.Find(name)
+	if !ok || r.Rule(i).Kind() == rule.KindVerdict {
+		return op, i, false, nil
+	}
+	ru := r.Rule(i)
+	for _, attribute := range ru.Per {
+		if at, _ := r.Attribute(attribute); values[at] == "" {
+			return op, i, true, &fault.Fault{
+				Path: "attributes." + attribute, Problem: "missing: rule " + name + " counts per " + attribute,
+			}
+		}
+	}
+	op = store.Op{
+		Space: r.spaces[i], Limit: r.LimitOf(i, values), Key: r.AppendKey(nil, i, values),
+		Together: []byte(r.Together(i, values)),
+	}
+	if op.Limit == nil {
+		return op, i, true, &fault.Fault{
+			Path: "attributes." + ru.Quota.By, Problem: "missing: the limit of rule " + name + " depends on it",
+		}
+	}
+	return op, i, true, nil
+}
+
+// OnOutage returns the outage policy of rule i.
+func (r *Rules) OnOutage(i int) rule.Outage { return r.Rule(i).OnOutage }

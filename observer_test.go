@@ -1,0 +1,123 @@
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// observed keeps what an observer is called with, one line each.
+type observed struct{ lines []string }
+
+func (o *observed) Decided(verb weir.Verb, d *weir.Decision, _ time.Duration) {
+	o.add("%s: allowed %v by %q, degraded %v", verb, d.Allowed, d.Rule, d.Degraded)
+}
+
+func (o *observed) Failed(verb weir.Verb, err error) { o.add("%s failed: %v", verb, err) }
+
+func (o *observed) Outage(verb weir.Verb, err error) { o.add("%s outage: %v", verb, err) }
+
+func (o *observed) add(format string, args ...any) {
+	o.lines = append(o.lines, fmt.Sprintf(format, args...))
+}
+
+func (o *observed) wants(t *testing.T, want ...string) {
+	t.Helper()
+	if got := strings.Join(o.lines, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	o.lines = nil
+}
+
+func TestObserverOfAnEngine(t *testing.T) {
+	t.Parallel()
+	var o observed
+	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
+	defer s.Close()
+	e := engine(t, "rules: [{name: one, limit: 1, window: 1h}]", weir.WithObserver(&o), weir.WithStore(s))
+	for range 2 {
+		_, _ = e.Take(t.Context(), weir.Request{})
+	}
+	_, _ = e.Refund(t.Context(), weir.Request{})
+	o.wants(t,
+		`take: allowed true by "", degraded false`,
+		`take: allowed false by "one", degraded false`,
+		`refund: allowed true by "", degraded false`)
+
+	_, _ = e.Take(t.Context(), weir.Request{Hits: -7})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = e.Check(gone, weir.Request{})
+	o.wants(t,
+		"take failed: weir: hits: -7: want at least 1, or 0 for 1",
+		"check failed: weir: check: context canceled")
+
+	s.out["one"] = true
+	_, _ = e.Take(t.Context(), weir.Request{})
+	o.wants(t,
+		"take outage: store out of reach for 1 ops: out of reach",
+		`take: allowed false by "one", degraded true`)
+
+	s.out["one"] = false
+	e.DoAll(t.Context(), []weir.Item{{Verb: weir.Check}, {Verb: weir.Take, Request: weir.Request{Feedback: "solved"}}})
+	o.wants(t,
+		`check: allowed true by "", degraded false`,
+		`take failed: weir: feedback: "solved" in a take: want a refund`)
+}
+
+func TestObserverOfALimiter(t *testing.T) {
+	t.Parallel()
+	var o observed
+	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
+	defer s.Close()
+	m := weir.MustLimiter(weir.Sliding(1, time.Hour), weir.WithStore(s), weir.WithName("posts"),
+		weir.WithObserver(&o), weir.WithOutage(rule.OutageAllow))
+	for range 2 {
+		_, _ = m.Allow(t.Context(), "ann")
+	}
+	s.out["posts"] = true
+	_, _ = m.Allow(t.Context(), "ann")
+	s.out["posts"] = false
+	_ = s.Close()
+	_, _ = m.Allow(t.Context(), "ann")
+	o.wants(t,
+		`take: allowed true by "", degraded false`,
+		`take: allowed false by "posts", degraded false`,
+		"take outage: store out of reach for 1 ops: out of reach",
+		`take: allowed true by "", degraded true`,
+		"take failed: weir: take: store is closed")
+}
+
+// A store that a program wraps keeps the fast way of the one inside it.
+type counting struct {
+	*memstore.Store
+	ones int
+}
+
+func (c *counting) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (window.Result, error) {
+	c.ones++
+	return c.Store.One(ctx, verb, space, limit, key, member, n)
+}
+
+func TestWrappingStoresKeepTheFastWay(t *testing.T) {
+	t.Parallel()
+	c := &counting{Store: memstore.New()}
+	defer c.Close()
+	m := weir.MustLimiter(weir.Sliding(1, time.Hour), weir.WithStore(c), weir.WithName("posts"))
+	for i := range 2 {
+		if r, err := m.Allow(t.Context(), "ann"); err != nil || r.Allowed != (i == 0) {
+			t.Errorf("take %d: got %+v, %v, want allowed %v", i, r, err, i == 0)
+		}
+	}
+	if c.ones != 2 {
+		t.Errorf("got %d single calls, want 2", c.ones)
+	}
+}

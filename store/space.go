@@ -1,0 +1,58 @@
+package store
+
+import (
+	"hash/maphash"
+)
+
+// DefaultMaxKeys is the most keys that a space holds when it does not say.
+const DefaultMaxKeys = 10_000_000
+
+// Space is where the keys of one rule live. Two spaces with equal namespaces
+// and IDs are the same space. Make one with [NewSpace]. A Space is immutable
+// and safe for concurrent use; making it once and passing the same pointer is
+// faster than making it for each call.
+type Space struct {
+	namespace, id, name string
+	maxKeys             int64
+	hash                uint64 // of namespace and id
+}
+
+// NewSpace returns the space with the identity id in namespace, which keeps
+// the counters of one tenant apart from those of others; "" is the default
+// namespace. name is for people: it may be part of a key's name in a shared
+// store, and spaces that are the same have the same name. maxKeys bounds the
+// keys that a store in memory keeps; 0 means [DefaultMaxKeys].
+func NewSpace(namespace, id, name string, maxKeys int64) *Space {
+	if maxKeys <= 0 {
+		maxKeys = DefaultMaxKeys
+	}
+	s := &Space{namespace: namespace, id: id, name: name, maxKeys: maxKeys}
+	s.hash = maphash.Comparable(seed, [2]string{namespace, id})
+	return s
+}
+
+// seed makes the hashes of this process differ from those of others. It is
+// never changed.
+var seed = maphash.MakeSeed()
+
+// Namespace returns the tenant, "" for the default one.
+func (s *Space) Namespace() string { return s.namespace }
+
+// ID returns the identity of the counters within their namespace: as long as
+// it stays the same, they are kept. It is bytes, not text for people.
+func (s *Space) ID() string { return s.id }
+
+// Name returns the rule's name.
+func (s *Space) Name() string { return s.name }
+
+// MaxKeys returns the most keys that a store in memory keeps for the space.
+func (s *Space) MaxKeys() int64 { return s.maxKeys }
+
+// Hash returns a hash of the space's identity: equal for spaces that are the
+// same, and good for as long as this process runs.
+func (s *Space) Hash() uint64 { return s.hash }
+
+// Same reports whether s and t are the same space.
+func (s *Space) Same(t *Space) bool {
+	return s == t || s.hash == t.hash && s.id == t.id && s.namespace == t.namespace
+}

@@ -1,0 +1,96 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// The verdict is the last of the engine's three rooms: it makes a Decision of
+// what was planned and what was answered. It is pure.
+
+// outageRetry is the wait of a denial because of an outage, whose length is
+// unknown.
+const outageRetry = time.Second
+
+// verdict writes the decision about p into d, which is empty; t has the
+// answers. The first rule, in the rules' order, that does not admit the
+// request gives the outcome.
+func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
+	rules := p.Rules
+	d.Allowed, d.Outcome, d.Degraded, d.Rules = true, rule.Allow, t.Outage != nil, rules.Set
+	decides := p.Decides()
+	denial := denial{rule: -1}
+	for n := range t.Ops {
+		i, op := t.Of[n], &t.Ops[n]
+		r := rules.Rule(i)
+		d.Usages = append(d.Usages, Usage{})
+		u := &d.Usages[len(d.Usages)-1]
+		u.Rule, u.Kind, u.Key = r.Name, r.Kind(), rules.Key(i, p.Request.Values)
+		u.Shadow, u.Result = r.Mode == rule.Shadow, op.Result
+		if decides && drive.Denies(op) {
+			denial.add(d, i, r.Name, op.Result.RetryAfter)
+		}
+		if fired(r, p.Request.Verb, &op.Result) {
+			d.Triggered = append(d.Triggered, r.Name)
+		}
+	}
+	if p.Verdict >= 0 {
+		for _, i := range p.Matched {
+			if r := rules.Rule(i); r.Kind() == rule.KindVerdict && r.Mode == rule.Enforce {
+				d.Verdicts = append(d.Verdicts, r.Name)
+			}
+		}
+	}
+	if decides && t.Denied >= 0 {
+		denial.add(d, t.Denied, rules.Rule(t.Denied).Name, outageRetry)
+	}
+	if decides && p.Verdict >= 0 {
+		v := rules.Rule(p.Verdict)
+		switch {
+		case p.Refused():
+			denial.add(d, p.Verdict, v.Name, window.Never)
+		case denial.rule < 0:
+			d.Outcome, d.Rule = v.Then, v.Name
+		}
+	}
+	if denial.rule < 0 {
+		return
+	}
+	r := rules.Rule(denial.rule)
+	d.Allowed, d.Outcome, d.Rule = false, r.Then, r.Name
+	if d.Outcome == "" {
+		d.Outcome = rule.Deny
+	}
+}
+
+// denial gathers the rules that deny.
+type denial struct {
+	rule int // the first of them, or -1
+}
+
+// add adds rule i, called name, which asks to wait. d gets the longest wait.
+func (f *denial) add(d *Decision, i int, name string, wait time.Duration) {
+	if f.rule < 0 || i < f.rule {
+		f.rule = i
+	}
+	if d.RetryAfter == window.Never {
+		return
+	}
+	if wait == window.Never || wait > d.RetryAfter {
+		d.RetryAfter, d.RetryRule = wait, name
+	}
+}
+
+// fired reports whether the trigger r reports: its window holds at least its
+// number and, for one that reports once, has crossed it in this call.
+func fired(r *rule.Rule, verb store.Verb, res *window.Result) bool {
+	if r.Kind() != rule.KindTrigger || r.Mode == rule.Shadow || verb == store.Refund || res.Used < r.Trigger {
+		return false
+	}
+	return !r.Once || res.Before < r.Trigger
+}
