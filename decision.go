@@ -71,7 +71,9 @@ func (d *Decision) of(kind rule.Kind) iter.Seq[*Usage] {
 
 // reset empties d and keeps the memory of its slices.
 func (d *Decision) reset() {
-	*d = Decision{Usages: d.Usages[:0], Verdicts: d.Verdicts[:0], Triggered: d.Triggered[:0]}
+	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, "", "", 0, ""
+	d.Usages, d.Verdicts, d.Triggered = d.Usages[:0], d.Verdicts[:0], d.Triggered[:0]
+	d.Degraded, d.Rules = false, nil
 }
 
 // Usage is one rule's numbers for one key.

@@ -243,11 +243,13 @@ func (c *call) finish(d *drive.Driver) {
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
 	p := &c.request
-	p.Now.List, p.Now.Of = c.now.Ops, c.now.Of
+	if c.now.Ops != nil { // planned; the task's slices may have grown
+		p.Now.List, p.Now.Of = c.now.Ops, c.now.Of
+	}
 	if c.later.Ops != nil {
 		p.Later.List, p.Later.Of = c.later.Ops, c.later.Of
+		c.later.Reset()
 	}
 	c.now.Reset()
-	c.later.Reset()
 	p.Reset()
 }

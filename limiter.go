@@ -34,6 +34,7 @@ type Limiter struct {
 	space    *store.Space
 	driver   drive.Driver
 	single   store.Single // the store, where it decides single ops faster
+	distinct bool         // the limit counts members
 	policy   policy
 	observer Observer
 	owned    bool      // Close closes the store
@@ -53,6 +54,8 @@ func (p *policy) OnOutage(int) rule.Outage { return rule.Outage(*p) }
 // ask is one call of a limiter on its way through the store. Asks are pooled.
 type ask struct {
 	task  drive.Task
+	op    [1]store.Op
+	of    [1]int
 	bytes []byte // of the key and the member
 }
 
@@ -81,6 +84,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	m := &Limiter{
 		limit:    limit,
 		space:    store.NewSpace(o.namespace, identity(o.name, &l), o.name, o.maxKeys),
+		distinct: limit.Distinct(),
 		policy:   policy(o.outage),
 		observer: o.observer,
 	}
@@ -207,52 +211,50 @@ func (m *Limiter) ready() error {
 	return fault.Newf("limiter", "nil or zero: make one with weir.NewLimiter or weir.MustLimiter")
 }
 
-// check refuses what the limit cannot be asked.
-func (m *Limiter) check(verb Verb, member string, n int64) error {
-	if err := m.ready(); err != nil {
-		return err
-	}
-	distinct := m.limit.Distinct()
-	switch {
-	case n < 1:
-		return fault.Newf("hits", "%d: want at least 1; Check looks without counting", n)
-	case verb == Check:
-	case distinct && member == "":
-		return fault.Newf("member", "missing: the limit counts distinct members, use AllowMember, RecordMember or RefundMember")
-	case !distinct && member != "":
-		return fault.Newf("member", "the limit counts hits: use Allow, Record or Refund")
-	}
-	return nil
-}
-
 func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64) (Result, error) {
-	if err := m.check(verb, member, n); err != nil {
-		return Result{}, err
+	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
+		return Result{}, m.refuse(n)
 	}
 	if m.observer != nil {
 		return m.observed(ctx, verb, key, member, n)
 	}
-	return m.decide(ctx, verb, key, member, n)
+	if m.single == nil {
+		return m.drive(ctx, verb, key, member, n, nil)
+	}
+	r, err := m.single.One(ctx, verb, m.space, m.limit, key, member, n)
+	if err != nil {
+		return m.drive(ctx, verb, key, member, n, err)
+	}
+	return Result{Result: r}, nil
 }
 
-// decide asks the store, and applies the outage policy where it cannot answer.
-func (m *Limiter) decide(ctx context.Context, verb Verb, key, member string, n int64) (r Result, err error) {
-	var unanswered error
-	if m.single != nil {
-		if r.Result, unanswered = m.single.One(ctx, verb, m.space, m.limit, key, member, n); unanswered == nil {
-			return r, nil
-		}
+// refuse returns the fault of a call that do refuses.
+func (m *Limiter) refuse(n int64) error {
+	if err := m.ready(); err != nil {
+		return err
 	}
+	switch {
+	case n < 1:
+		return fault.Newf("hits", "%d: want at least 1; Check looks without counting", n)
+	case m.distinct:
+		return fault.Newf("member", "missing: the limit counts distinct members, use AllowMember, RecordMember or RefundMember")
+	}
+	return fault.Newf("member", "the limit counts hits: use Allow, Record or Refund")
+}
+
+// drive asks the store and applies the outage policy where it cannot answer.
+// err is the store's answer, if it has been asked already.
+func (m *Limiter) drive(ctx context.Context, verb Verb, key, member string, n int64, err error) (r Result, _ error) {
 	a := m.asks.Get().(*ask)
 	a.bytes = append(append(a.bytes[:0], key...), member...)
 	a.task.Verb, a.task.Policies = verb, &m.policy
-	a.task.Of = append(a.task.Of, 0)
-	a.task.Ops = append(a.task.Ops, store.Op{
+	a.op[0] = store.Op{
 		Space: m.space, Limit: m.limit, N: n,
 		Key: a.bytes[:len(key):len(key)], Member: a.bytes[len(key):],
-	})
-	if unanswered != nil {
-		m.driver.Recover(ctx, &a.task, unanswered)
+	}
+	a.task.Ops, a.task.Of = a.op[:], a.of[:]
+	if err != nil {
+		m.driver.Recover(ctx, &a.task, err)
 	} else {
 		m.driver.Run(ctx, &a.task)
 	}
@@ -286,7 +288,7 @@ func (m *Limiter) result(t *drive.Task) Result {
 // observed decides and calls the observer.
 func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n int64) (Result, error) {
 	began := time.Now()
-	r, err := m.decide(ctx, verb, key, member, n)
+	r, err := m.drive(ctx, verb, key, member, n, nil)
 	if err != nil {
 		m.observer.Failed(verb, err)
 		return r, err

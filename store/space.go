@@ -12,9 +12,16 @@ const DefaultMaxKeys = 10_000_000
 // and safe for concurrent use; making it once and passing the same pointer is
 // faster than making it for each call.
 type Space struct {
-	namespace, id, name string
-	maxKeys             int64
-	hash                uint64 // of namespace and id
+	*identity
+	name    string
+	maxKeys int64
+}
+
+// identity is what makes two spaces the same. Spaces that are the same may
+// share one, which makes comparing them cheap.
+type identity struct {
+	namespace, id string
+	hash          uint64 // of both
 }
 
 // NewSpace returns the space with the identity id in namespace, which keeps
@@ -26,9 +33,8 @@ func NewSpace(namespace, id, name string, maxKeys int64) *Space {
 	if maxKeys <= 0 {
 		maxKeys = DefaultMaxKeys
 	}
-	s := &Space{namespace: namespace, id: id, name: name, maxKeys: maxKeys}
-	s.hash = maphash.Comparable(seed, [2]string{namespace, id})
-	return s
+	hash := maphash.Comparable(seed, [2]string{namespace, id})
+	return &Space{&identity{namespace, id, hash}, name, maxKeys}
 }
 
 // seed makes the hashes of this process differ from those of others. It is
@@ -53,6 +59,6 @@ func (s *Space) MaxKeys() int64 { return s.maxKeys }
 func (s *Space) Hash() uint64 { return s.hash }
 
 // Same reports whether s and t are the same space.
-func (s *Space) Same(t *Space) bool {
-	return s == t || s.hash == t.hash && s.id == t.id && s.namespace == t.namespace
-}
+func (s *Space) Same(t *Space) bool { return s.identity == t.identity || s.identity.equal(t.identity) }
+
+func (i *identity) equal(j *identity) bool { return *i == *j }

@@ -84,26 +84,25 @@ type Task struct {
 	local local
 }
 
-// Reset drops what t refers to and keeps its memory.
+// Reset drops what t refers to. The ops and Of stay the caller's.
 func (t *Task) Reset() {
-	clear(t.Ops)
-	t.Ops, t.Of = t.Ops[:0], t.Of[:0]
-	t.Policies, t.Refused, t.Denied, t.Outage, t.Err = nil, false, -1, nil, nil
-	t.call[0] = store.Call{}
-	t.local.reset()
+	t.Ops, t.Of, t.Policies, t.call[0] = nil, nil, nil, store.Call{}
+	if t.Outage != nil {
+		t.local.reset()
+	}
+	t.Refused, t.Outage, t.Err = false, nil, nil
 }
 
 // Run decides tasks, which are independent of each other: each in one atomic
 // step, in order where two share a key, unless one of them meets an outage.
 // What became of a task is in its fields.
 func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
-	var few [1]*Task
-	open := append(few[:0], tasks...)
 	for _, t := range tasks {
 		t.Denied = -1
 	}
-	for again := false; len(open) > 0; again = true {
-		open = d.round(ctx, open, again)
+	open := d.round(ctx, tasks, false)
+	for len(open) > 0 {
+		open = d.round(ctx, open, true)
 	}
 	for _, t := range tasks {
 		if t.Outage != nil && t.Err == nil {
@@ -124,12 +123,14 @@ func (d *Driver) Recover(ctx context.Context, t *Task, err error) {
 // round asks the store for all tasks at once, and returns those that it has to
 // be asked for again.
 func (d *Driver) round(ctx context.Context, tasks []*Task, again bool) (open []*Task) {
+	if len(tasks) == 0 {
+		return nil
+	}
 	calls := tasks[0].call[:0]
 	for _, t := range tasks {
 		calls = append(calls, store.Call{Verb: t.Verb, Ops: t.Ops})
 	}
 	all := d.Store.Do(ctx, calls)
-	open = tasks[:0]
 	for i, t := range tasks {
 		err := calls[i].Err
 		if all != nil {

@@ -66,10 +66,10 @@ func (o *Ops) Reset() {
 // Reset drops what p refers to and keeps its memory.
 func (p *Plan) Reset() {
 	clear(p.Request.Values)
-	p.Request = Request{Values: p.Request.Values[:0]}
+	p.Request.Feedback = ""
 	p.Now.Reset()
 	p.Later.Reset()
-	p.Rules, p.Matched, p.Verdict, p.keys = nil, p.Matched[:0], -1, p.keys[:0]
+	p.Rules, p.keys = nil, p.keys[:0]
 }
 
 // Make fills in p from its Rules and its Request. The error is a [*fault.Fault].
