@@ -1,6 +1,6 @@
 // Package httpapi is weir's JSON API: it reads requests, asks the engine, and
 // writes decisions. Being over a limit is an answer like any other, with
-// status 200; only what cannot be decided is a [Problem]. docs/http.md is the
+// status 200; only what cannot be decided is a [answer.Problem]. docs/http.md is the
 // API as its users see it.
 package httpapi
 
@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/store"
 )
 
-// API answers everything below /v1/, and all other paths with a [Problem].
+// API answers everything below /v1/, and all other paths with a [answer.Problem].
 // It is safe for concurrent use.
 type API struct {
 	engine *weir.Engine
@@ -61,14 +62,14 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange()
 	defer x.free()
 	if err := a.serve(x, w, r); err != nil {
-		problemOf(err).Write(w)
+		answer.ProblemOf(err).Write(w)
 	}
 }
 
 func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	route, ok := a.routes[r.URL.Path]
 	if !ok {
-		return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %s", r.URL.Path)}
+		return &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %s", r.URL.Path)}
 	}
 	h := route[r.Method]
 	if h == nil && r.Method == http.MethodHead {
@@ -77,11 +78,11 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if h == nil {
 		h = route[""]
 	} else if a.origin.Check(r) != nil {
-		return &Problem{Status: http.StatusForbidden, Detail: "a web page of another origin may not call this"}
+		return &answer.Problem{Status: http.StatusForbidden, Detail: "a web page of another origin may not call this"}
 	}
 	if h == nil {
 		allow := strings.Join(slices.Sorted(maps.Keys(route)), ", ")
-		return &Problem{
+		return &answer.Problem{
 			Status: http.StatusMethodNotAllowed,
 			Detail: fmt.Sprintf("%s does not take %s; use %s", r.URL.Path, r.Method, allow),
 			Allow:  allow,
@@ -93,8 +94,8 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 // jsonType is shared by all answers, which saves a slice for each.
 var jsonType = []string{"application/json"}
 
-// answer writes body, and a line's end so that it reads well in a terminal.
-func answer(w http.ResponseWriter, body []byte) error {
+// respond writes body, and a line's end so that it reads well in a terminal.
+func respond(w http.ResponseWriter, body []byte) error {
 	w.Header()["Content-Type"] = jsonType
 	_, _ = w.Write(append(body, '\n')) // the caller has gone if this fails
 	return nil

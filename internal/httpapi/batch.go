@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/answer"
 )
 
 // batch decides many requests in order. All of them are read before the first
@@ -32,17 +33,17 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			b = append(b, ',')
 		}
 		if err := items[i].Err; err != nil {
-			problem := problemOf(err)
+			problem := answer.ProblemOf(err)
 			if problem.Field != "" {
 				problem.Field = fmt.Sprintf("requests[%d].%s", i, problem.Field)
 			}
-			b = append(problem.append(append(b, `{"problem":`...)), '}')
+			b = append(problem.Append(append(b, `{"problem":`...)), '}')
 			continue
 		}
 		b = appendDecision(b, &items[i].Decision)
 	}
 	x.out = append(b, ']', '}')
-	return answer(w, x.out)
+	return respond(w, x.out)
 }
 
 // batch reads a batch; the attributes of all its parts are appended to attrs.

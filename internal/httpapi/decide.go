@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/store"
 )
 
@@ -21,7 +22,7 @@ func (a *API) decide(verb store.Verb) handler {
 			return err
 		}
 		x.out = appendDecision(x.out[:0], &x.decision)
-		return answer(w, x.out)
+		return respond(w, x.out)
 	}
 }
 
@@ -46,17 +47,17 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 		b = appendExplanation(b, &why.Rules[i])
 	}
 	x.out = append(b, ']', '}')
-	return answer(w, x.out)
+	return respond(w, x.out)
 }
 
 func appendExplanation(b []byte, e *weir.RuleExplanation) []byte {
-	b = appendText(append(b, `{"rule":`...), e.Rule)
-	b = appendText(append(b, `,"kind":`...), e.Kind.String())
+	b = answer.AppendText(append(b, `{"rule":`...), e.Rule)
+	b = answer.AppendText(append(b, `,"kind":`...), e.Kind.String())
 	b = appendBool(append(b, `,"matched":`...), e.Matched)
 	if e.Shadow {
 		b = append(b, `,"shadow":true`...)
 	}
-	b = appendTexts(append(b, `,"reasons":`...), e.Reasons)
+	b = answer.AppendTexts(append(b, `,"reasons":`...), e.Reasons)
 	if e.Usage != nil {
 		b = append(appendUsage(append(b, `,"usage":{`...), e.Usage), '}')
 	}

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/answer"
 )
 
 // An exchange is the memory of one call. It is used again by later calls, so
@@ -41,7 +42,7 @@ func (x *exchange) free() {
 // read takes in r's body, once it is known to be JSON and small enough.
 func (x *exchange) read(r *http.Request) error {
 	if !isJSON(r.Header) {
-		return &Problem{
+		return &answer.Problem{
 			Status: http.StatusUnsupportedMediaType,
 			Detail: "the body must be application/json",
 		}
@@ -63,15 +64,15 @@ func (x *exchange) read(r *http.Request) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return &Problem{Status: http.StatusRequestTimeout, Detail: "the body came too slowly"}
+			return &answer.Problem{Status: http.StatusRequestTimeout, Detail: "the body came too slowly"}
 		case err != nil:
-			return &Problem{Status: http.StatusBadRequest, Detail: "the body breaks off: " + err.Error()}
+			return &answer.Problem{Status: http.StatusBadRequest, Detail: "the body breaks off: " + err.Error()}
 		}
 	}
 }
 
-func tooLarge() *Problem {
-	return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
+func tooLarge() *answer.Problem {
+	return &answer.Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
 }
 
 // isJSON says whether h announces JSON, or nothing, or what curl -d announces

@@ -1,10 +1,6 @@
 package httpapi
 
-import (
-	"time"
-
-	"github.com/weirhq/weir"
-)
+import "github.com/weirhq/weir"
 
 // Decode reads body as one request. Its error is line:column: field: problem.
 func Decode(body []byte) (weir.Request, error) {
@@ -15,7 +11,3 @@ func Decode(body []byte) (weir.Request, error) {
 	}
 	return req, nil
 }
-
-// AppendText and AppendSeconds are how the API writes text and durations.
-func AppendText(b []byte, s string) []byte           { return appendText(b, s) }
-func AppendSeconds(b []byte, d time.Duration) []byte { return appendSeconds(b, d) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/store"
 )
 
@@ -25,7 +26,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := a.engine.Do(r.Context(), store.Take, &x.request, d); err != nil {
 		return err
 	}
-	rateLimitHeaders(w.Header(), d)
+	answer.RateLimit(w.Header(), d)
 
 	outcome, _ := d.Rules.Outcome(d.Outcome)
 	status := outcome.Status
@@ -40,21 +41,9 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	case d.Allowed:
 		w.WriteHeader(status)
 	default:
-		denied(d, status).Write(w)
+		answer.Denied(d, status).Write(w)
 	}
 	return nil
-}
-
-// denied is the body of an outcome that has none.
-func denied(d *weir.Decision, status int) *Problem {
-	p := &Problem{Status: status, Detail: "denied by rule " + d.Rule}
-	for i := range d.Usages {
-		if u := &d.Usages[i]; u.Rule == d.Rule {
-			p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-			p.Policies = []string{d.Rule}
-		}
-	}
-	return p
 }
 
 // A gateCall collects what the URL of one gate call says:

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/answer"
 )
 
 // parameters calls each for every name=value of a query string, in order. An
@@ -33,8 +34,8 @@ func parameters(query string, each func(name, value string) error) error {
 	return nil
 }
 
-func badParameter(name, problem string) *Problem {
-	return &Problem{Status: http.StatusBadRequest, Field: name, Detail: problem}
+func badParameter(name, problem string) *answer.Problem {
+	return &answer.Problem{Status: http.StatusBadRequest, Field: name, Detail: problem}
 }
 
 // withParameter appends an attribute that a query string gives, within the

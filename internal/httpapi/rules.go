@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -13,9 +14,9 @@ import (
 // rules shows the rules in force, and where they came from.
 func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 	from, set := a.source(), a.engine.Rules()
-	b := appendText(append(x.out[:0], `{"file":`...), from.File)
-	b = appendText(append(b, `,"hash":`...), from.Hash)
-	b = appendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))
+	b := answer.AppendText(append(x.out[:0], `{"file":`...), from.File)
+	b = answer.AppendText(append(b, `,"hash":`...), from.Hash)
+	b = answer.AppendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))
 	b = append(b, `,"rules":[`...)
 	for i := range set.Len() {
 		if i > 0 {
@@ -24,30 +25,30 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 		b = appendRule(b, set.Rule(i))
 	}
 	x.out = append(b, ']', '}')
-	return answer(w, x.out)
+	return respond(w, x.out)
 }
 
 // appendRule appends r in the words of the rules file; what is at its default
 // is left out.
 func appendRule(b []byte, r *rule.Rule) []byte {
-	b = appendText(append(b, `{"name":`...), r.Name)
-	b = appendText(append(b, `,"kind":`...), r.Kind().String())
+	b = answer.AppendText(append(b, `{"name":`...), r.Name)
+	b = answer.AppendText(append(b, `,"kind":`...), r.Kind().String())
 	if len(r.When) > 0 {
 		b = append(b, `,"when":[`...)
 		for i, c := range r.When {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendText(b, c.Attribute+" "+c.Test.String())
+			b = answer.AppendText(b, c.Attribute+" "+c.Test.String())
 		}
 		b = append(b, ']')
 	}
 	if len(r.Per) > 0 {
-		b = appendTexts(append(b, `,"per":`...), r.Per)
+		b = answer.AppendTexts(append(b, `,"per":`...), r.Per)
 	}
 	if r.Measure != window.Count {
-		b = appendText(append(b, ','), r.Measure.String())
-		b = appendText(append(b, ':'), r.Of)
+		b = answer.AppendText(append(b, ','), r.Measure.String())
+		b = answer.AppendText(append(b, ':'), r.Of)
 	}
 	if r.Quota != nil {
 		b = appendQuota(append(b, `,"limit":`...), r.Quota)
@@ -56,19 +57,19 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 		b = appendInt(append(b, `,"trigger":`...), r.Trigger)
 	}
 	if r.Kind() != rule.KindVerdict {
-		b = appendText(append(b, `,"window":`...), r.Window.String())
+		b = answer.AppendText(append(b, `,"window":`...), r.Window.String())
 	}
 	if r.Then != "" {
-		b = appendText(append(b, `,"then":`...), r.Then)
+		b = answer.AppendText(append(b, `,"then":`...), r.Then)
 	}
 	if r.Rest != rule.RestSkip {
-		b = appendText(append(b, `,"rest":`...), r.Rest.String())
+		b = answer.AppendText(append(b, `,"rest":`...), r.Rest.String())
 	}
 	if len(r.Feedback) > 0 {
 		b = append(appendNumbers(append(b, `,"feedback":{`...), r.Feedback), '}')
 	}
 	if r.Mode != rule.Enforce {
-		b = appendText(append(b, `,"mode":`...), r.Mode.String())
+		b = answer.AppendText(append(b, `,"mode":`...), r.Mode.String())
 	}
 	return append(b, '}')
 }
@@ -78,7 +79,7 @@ func appendQuota(b []byte, q *rule.Quota) []byte {
 	if q.By == "" {
 		return appendInt(b, q.Value)
 	}
-	b = appendText(append(b, `{"by":`...), q.By)
+	b = answer.AppendText(append(b, `{"by":`...), q.By)
 	b = append(appendNumbers(append(b, `,"cases":{`...), q.Cases), '}')
 	if q.Else != nil {
 		b = appendInt(append(b, `,"else":`...), *q.Else)
@@ -92,7 +93,7 @@ func appendNumbers(b []byte, numbers map[string]int64) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendInt(append(appendText(b, name), ':'), numbers[name])
+		b = appendInt(append(answer.AppendText(b, name), ':'), numbers[name])
 	}
 	return b
 }

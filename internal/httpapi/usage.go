@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -24,7 +25,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = appendSeries(append(b, `,"series":`...), u.History)
 	}
 	x.out = append(b, '}')
-	return answer(w, x.out)
+	return respond(w, x.out)
 }
 
 // forget makes a key as good as unused.
@@ -66,7 +67,7 @@ func appendSeries(b []byte, cells []window.Cell) []byte {
 			b = append(b, ',')
 		}
 		b = c.Start.Time().AppendFormat(append(b, `{"start":"`...), time.RFC3339Nano)
-		b = appendSeconds(append(b, `","seconds":`...), c.Length)
+		b = answer.AppendSeconds(append(b, `","seconds":`...), c.Length)
 		b = append(appendInt(append(b, `,"hits":`...), c.Hits), '}')
 	}
 	return append(b, ']')

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/internal/metrics"
 )
 
@@ -69,7 +69,7 @@ func adminHandler(rules *reloader, numbers *metrics.Metrics, r *readiness) http.
 		_, _ = io.WriteString(w, `{"rules":`+strconv.Itoa(n)+`,"hash":"`+rules.source().Hash+"\"}\n")
 	})
 	mux.HandleFunc("/-/reload", func(w http.ResponseWriter, req *http.Request) {
-		(&httpapi.Problem{
+		(&answer.Problem{
 			Status: http.StatusMethodNotAllowed,
 			Detail: "/-/reload does not take " + req.Method + "; use POST",
 			Allow:  http.MethodPost,
@@ -81,7 +81,7 @@ func adminHandler(rules *reloader, numbers *metrics.Metrics, r *readiness) http.
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		(&httpapi.Problem{Status: http.StatusNotFound, Detail: "no such path: " + req.URL.Path}).Write(w)
+		(&answer.Problem{Status: http.StatusNotFound, Detail: "no such path: " + req.URL.Path}).Write(w)
 	})
 	return mux
 }

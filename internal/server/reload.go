@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/internal/httpapi"
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
 	"github.com/weirhq/weir/internal/metrics"
@@ -121,15 +122,15 @@ func (r *reloader) onSignal(ctx context.Context, signals <-chan os.Signal) {
 }
 
 // refusal is err, from a reload, as an answer with every fault.
-func refusal(err error) *httpapi.Problem {
+func refusal(err error) *answer.Problem {
 	faults := summaries(err)
 	switch {
 	case errors.Is(err, errNoFile):
-		return &httpapi.Problem{Status: http.StatusConflict, Detail: err.Error()}
+		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
 	case len(faults) == 0:
-		return &httpapi.Problem{Status: http.StatusUnprocessableEntity, Detail: err.Error()}
+		return &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: err.Error()}
 	}
-	return &httpapi.Problem{
+	return &answer.Problem{
 		Status: http.StatusUnprocessableEntity,
 		Detail: "the rules file is wrong; the old rules stay in force",
 		Faults: faults,

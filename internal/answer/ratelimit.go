@@ -1,4 +1,4 @@
-package httpapi
+package answer
 
 import (
 	"net/http"
@@ -10,10 +10,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// rateLimitHeaders sets Retry-After, and the fields RateLimit-Policy and
-// RateLimit of draft-ietf-httpapi-ratelimit-headers-10, for the limits of d
-// that decide: those before a verdict, without the ones that only watch.
-func rateLimitHeaders(h http.Header, d *weir.Decision) {
+// RateLimit sets Retry-After, and the fields RateLimit-Policy and RateLimit of
+// draft-ietf-httpapi-ratelimit-headers-10, for the limits that decided d: those
+// before the first verdict, without rules in shadow mode.
+func RateLimit(h http.Header, d *weir.Decision) {
 	rules := d.Rules
 	if d.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(d.RetryAfter), 10))
@@ -38,7 +38,7 @@ func rateLimitHeaders(h http.Header, d *weir.Decision) {
 		}
 		left = appendItem(left, u.Rule)
 		left = appendParameter(left, "r", u.Remaining)
-		// t is the time until there is more, which only a denial knows.
+		// t is the time until more is available. Only a denial has it.
 		if u.RetryAfter > 0 {
 			left = appendParameter(left, "t", wholeSeconds(u.RetryAfter))
 		}
@@ -49,13 +49,14 @@ func rateLimitHeaders(h http.Header, d *weir.Decision) {
 	}
 }
 
-// wholeSeconds is d in seconds, rounded up so that nobody comes back early.
+// wholeSeconds returns d in seconds, rounded up so that a client does not return
+// too early.
 func wholeSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
 }
 
-// seconds is how long w is; 0 for a month or a year, which have no one length,
-// and for a bucket, whose burst says nothing about its rate.
+// seconds returns the length of w. It returns 0 for a month and a year, whose
+// length varies, and for a bucket, whose quota is a burst and not a rate.
 func seconds(w *window.Window) int64 {
 	if w.Kind == window.KindBucket {
 		return 0
@@ -76,8 +77,8 @@ func seconds(w *window.Window) int64 {
 	return 0
 }
 
-// appendItem appends a String of RFC 9651 as the next item of a list. Rules'
-// names have nothing that one would have to escape.
+// appendItem appends a String of RFC 9651 as the next item of a list. Names of
+// rules contain no character that needs an escape.
 func appendItem(b []byte, name string) []byte {
 	if b != nil {
 		b = append(b, ", "...)
@@ -85,7 +86,8 @@ func appendItem(b []byte, name string) []byte {
 	return append(append(append(b, '"'), name...), '"')
 }
 
-// appendParameter appends an Integer of RFC 9651, which has 15 digits at most.
+// appendParameter appends a parameter that is an Integer of RFC 9651. Such an
+// Integer has 15 digits at most; larger numbers are cut to that.
 func appendParameter(b []byte, name string, n int64) []byte {
 	const most = 999_999_999_999_999
 	b = append(append(append(b, ';'), name...), '=')

@@ -1,0 +1,136 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store"
+)
+
+// Problem is an answer that states why there is no decision, as RFC 9457
+// defines it. A request that is answered with a Problem was not counted.
+type Problem struct {
+	// Status is the HTTP status.
+	Status int
+
+	// Detail states what is wrong with Field, and what is expected instead. In
+	// JSON it starts with the field.
+	Detail string
+
+	// Field is the part of the request that is wrong, such as attributes.user.
+	// Place is its position in the body, as line:column. Both may be empty.
+	Field string
+	Place string
+
+	// Type is a URI that identifies the kind of problem; empty means
+	// about:blank.
+	Type string
+
+	// Policies are the rules that were exceeded, if the problem is a denial.
+	Policies []string
+
+	// Faults are the faults in a rules file, one line each.
+	Faults []string
+
+	// Allow lists the methods that a path takes, for the header of this name.
+	Allow string
+}
+
+// Error returns the field and the detail.
+func (p *Problem) Error() string {
+	if p.Field == "" {
+		return p.Detail
+	}
+	return p.Field + ": " + p.Detail
+}
+
+// Write writes p as the answer to a request.
+func (p *Problem) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	if p.Allow != "" {
+		h.Set("Allow", p.Allow)
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(p.Append(nil), '\n')) // the caller has gone if this fails
+}
+
+// Append appends p as a JSON object.
+func (p *Problem) Append(b []byte) []byte {
+	kind := p.Type
+	if kind == "" {
+		kind = "about:blank"
+	}
+	b = AppendText(append(b, `{"type":`...), kind)
+	b = AppendText(append(b, `,"title":`...), http.StatusText(p.Status))
+	b = fmt.Appendf(b, `,"status":%d`, p.Status)
+	b = AppendText(append(b, `,"detail":`...), p.Error())
+	if p.Field != "" {
+		b = AppendText(append(b, `,"field":`...), p.Field)
+	}
+	if p.Place != "" {
+		b = AppendText(append(b, `,"place":`...), p.Place)
+	}
+	if p.Policies != nil {
+		b = AppendTexts(append(b, `,"violated-policies":`...), p.Policies)
+	}
+	if p.Faults != nil {
+		b = AppendTexts(append(b, `,"faults":`...), p.Faults)
+	}
+	return append(b, '}')
+}
+
+// statuses maps errors to status codes. When several match, the last one counts.
+// Any other error
+// is an internal server error.
+var statuses = []struct {
+	err    error
+	status int
+}{
+	{weir.ErrUnknownRule, http.StatusNotFound},
+	{store.ErrClosed, http.StatusServiceUnavailable},
+	{context.Canceled, http.StatusServiceUnavailable},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable},
+}
+
+// ProblemOf returns the answer to a request that ended in err: the [Problem]
+// that err wraps, 400 for a [fault.Fault], 503 for an outage of the store and
+// for a request that was given up, 404 for an unknown rule, else 500.
+func ProblemOf(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var f *fault.Fault
+	if errors.As(err, &f) {
+		return &Problem{Status: http.StatusBadRequest, Field: f.Path, Detail: f.Problem, Place: f.Place.String()}
+	}
+	status := http.StatusInternalServerError
+	var out *store.OutageError
+	if errors.As(err, &out) {
+		status = http.StatusServiceUnavailable
+	}
+	for _, row := range statuses {
+		if errors.Is(err, row.err) {
+			status = row.status
+		}
+	}
+	return &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: ")}
+}
+
+// Denied returns the body of a denial whose outcome defines none.
+func Denied(d *weir.Decision, status int) *Problem {
+	p := &Problem{Status: status, Detail: "denied by rule " + d.Rule}
+	for i := range d.Usages {
+		if d.Usages[i].Rule == d.Rule {
+			p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+			p.Policies = []string{d.Rule}
+		}
+	}
+	return p
+}
