@@ -151,6 +151,9 @@ func decision(d *weir.Decision) string {
 	case d.RetryAfter > 0:
 		fmt.Fprintf(&out, ", retry after %s", window.Length(d.RetryAfter))
 	}
+	if d.RetryRule != d.Rule && !d.Allowed {
+		out.WriteString(" because of " + d.RetryRule)
+	}
 	if d.Degraded {
 		out.WriteString(", degraded")
 	}

@@ -52,7 +52,7 @@ func newVerb(name, path, short, example string) *cobra.Command {
 		},
 	}
 	c.flags(cmd)
-	cmd.Flags().Int64Var(&ask.Hits, "hits", 1, "what the action costs; 0 only looks")
+	cmd.Flags().Int64Var(&ask.Hits, "hits", 1, "what the action costs; 0 checks and counts nothing")
 	if name == "refund" {
 		cmd.Flags().StringVar(&ask.Feedback, "feedback", "", "`NAME` of what has happened since: give back what the rules state for it, not hits")
 	}

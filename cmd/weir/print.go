@@ -24,6 +24,7 @@ type (
 		Outcome    string   `json:"outcome"`
 		Rule       string   `json:"rule"`
 		RetryAfter seconds  `json:"retry_after"`
+		RetryRule  string   `json:"retry_rule"`
 		Limits     []usage  `json:"limits"`
 		Verdicts   []string `json:"verdicts"`
 		Triggered  []string `json:"triggered"`
@@ -88,7 +89,7 @@ func (d *decision) print(w io.Writer) {
 	case d.Allowed:
 		fmt.Fprintf(w, "allowed by %s: %s\n", d.Rule, d.Outcome)
 	default:
-		fmt.Fprintf(w, "%s by %s, %s\n", verdict(d.Outcome), d.Rule, wait(d.RetryAfter))
+		fmt.Fprintf(w, "%s by %s, %s\n", verdict(d.Outcome), d.Rule, d.wait())
 	}
 	if d.Degraded {
 		fmt.Fprintln(w, "degraded: the store could not answer, the rules' on_outage decided")
@@ -109,11 +110,17 @@ func verdict(outcome string) string {
 	return outcome
 }
 
-func wait(retry seconds) string {
-	if retry <= 0 {
-		return "waiting will not help"
+// wait returns when to try again, with the rule that asks for it where that is
+// not the one that denied.
+func (d *decision) wait() string {
+	text := "retry after " + d.RetryAfter.String()
+	if d.RetryAfter <= 0 {
+		text = "waiting will not help"
 	}
-	return "retry after " + retry.String()
+	if d.RetryRule != d.Rule && d.RetryRule != "" {
+		text += " (" + d.RetryRule + ")"
+	}
+	return text
 }
 
 func printUsages(w io.Writer, list []usage) {

@@ -75,6 +75,7 @@ func TestDecodeFaults(t *testing.T) {
 		{`{"attributes":{},"hits":1e16}`, `1:25: hits: is more than 9007199254740991`},
 		{`{"attributes":{},"hits":"1"}`, `1:25: hits: got '"', want a number`},
 		{`{"attributes":{},"feedback":"a","feedback":"a"}`, `1:33: feedback: is there twice`},
+		{`{"attributes":{},"hits":0,"feedback":"a"}`, `1:25: hits: is 0, which counts nothing; leave it out with feedback`},
 		{`{"attributes":{},"feedback":""}`, `1:29: feedback: is empty; leave it out to give hits back`},
 		{`{"attributes":{},"feedback":null}`, `1:29: feedback: got 'n', want a name in quotes`},
 		{`{"attributes":{},"feedback":"` + long + `"}`, `1:29: feedback: has 1025 bytes, more than 1024`},

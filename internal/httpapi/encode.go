@@ -18,6 +18,7 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 	}
 	if !d.Allowed {
 		b = answer.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter)
+		b = answer.AppendText(append(b, `,"retry_rule":`...), d.RetryRule)
 	}
 	b = append(b, `,"limits":[`...)
 	for i := range d.Usages {

@@ -88,8 +88,8 @@ func twin(body []byte) (weir.Request, error) {
 	if !seen["attributes"] {
 		return req, fmt.Errorf("no attributes")
 	}
-	if seen["hits"] && req.Hits == 0 { // a check, which has no feedback
-		req.Feedback = ""
+	if req.Hits == 0 && seen["feedback"] {
+		return req, fmt.Errorf("no hits but feedback")
 	}
 	return req, nil
 }

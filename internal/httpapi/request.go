@@ -18,11 +18,11 @@ const (
 	maxBatch      = 1000    // requests
 )
 
-// part is one request of several; its attributes are a stretch of a slice that
-// all of them share.
+// part is one request of a batch. Its attributes are the elements from and up
+// to to of a slice that all parts share.
 type part struct {
 	verb     store.Verb
-	hits     int64
+	hits     int64 // 0 makes the verb a check, of one hit
 	feedback string
 	from, to int
 }
@@ -52,7 +52,7 @@ func (p *part) ask(attrs []weir.Attribute) (store.Verb, weir.Request) {
 // feedback and, in a batch, a verb.
 func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attribute, *fault.Fault) {
 	p := part{verb: store.Take, hits: 1, from: len(attrs)}
-	start := s.pos
+	start, zero := s.pos, 0
 	var seen struct{ attributes, hits, feedback, verb bool }
 	f := s.object(func(name string, at int) (f *fault.Fault) {
 		again := false
@@ -61,7 +61,7 @@ func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attr
 			again, seen.attributes = seen.attributes, true
 			attrs, f = s.attributes(attrs)
 		case name == "hits":
-			again, seen.hits = seen.hits, true
+			again, seen.hits, zero = seen.hits, true, s.pos
 			p.hits, f = s.hits()
 		case name == "feedback":
 			again, seen.feedback = seen.feedback, true
@@ -79,8 +79,12 @@ func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attr
 		}
 		return f.In(name)
 	})
-	if f == nil && !seen.attributes {
+	switch {
+	case f != nil:
+	case !seen.attributes:
 		f = s.missing("attributes", start)
+	case p.hits == 0 && seen.feedback:
+		f = s.fault(zero, "is 0, which counts nothing; leave it out with feedback").In("hits")
 	}
 	p.to = len(attrs)
 	return p, attrs, f
