@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Address holds for an IP address inside one of patterns: an address, a CIDR
-// block ("10.0.0.0/8"), a range with both ends in it ("10.0.0.1-10.0.0.9") or
-// an IPv4 wildcard ("10.*.0.*", each * one whole number). In patterns and
-// values alike an IPv4 address written as IPv6 (::ffff:10.0.0.1) is the IPv4
-// address, and a zone (fe80::1%eth0) is dropped. It never holds for text that
-// is not an address. The error names every pattern that is none.
+// Address returns a test that holds for an IP address inside one of patterns:
+// an address, a CIDR block ("10.0.0.0/8"), a range that includes both ends
+// ("10.0.0.1-10.0.0.9") or an IPv4 wildcard ("10.*.0.*", where each * is one
+// whole number). In patterns and values alike, an IPv4 address written as IPv6
+// (::ffff:10.0.0.1) is the IPv4 address, and a zone (fe80::1%eth0) is dropped.
+// The test never holds for text that is not an address. The error names every
+// pattern that is invalid.
 func Address(patterns ...string) (Test, error) {
 	t := address{patterns: slices.Clone(patterns)}
 	var faults []error
@@ -42,25 +43,26 @@ type address struct {
 func (a address) Holds(value string) bool { return a.addresses.contain(value) }
 func (a address) String() string          { return "is an address in " + listed(a.patterns) }
 
-// addresses is a set of IP addresses. Millions of blocks cost one binary
-// search; wildcards are tried one by one.
+// addresses is a set of IP addresses. A lookup is one binary search, even among
+// millions of blocks, and a comparison with each wildcard.
 type addresses struct {
-	spans     []span // ascending and apart, after compact
+	spans     []span // ascending and disjoint, after compact
 	wildcards []wildcard
 }
 
-// span is the addresses from one to another, both in it, of one family.
+// span is an interval of addresses of one family, both ends included.
 type span struct{ from, to netip.Addr }
 
-// wildcard is the IPv4 addresses a with a&mask == want.
+// wildcard is the set of IPv4 addresses a with a&mask == want.
 type wildcard struct{ want, mask uint32 }
 
-// errNoAddress says what would have been an address pattern.
+// errNoAddress states what an address pattern can be.
 var errNoAddress = errors.New("want an address, a CIDR block, a range like 10.0.0.1-10.0.0.9 or a wildcard like 10.1.*.*")
 
-// add puts what pattern says into a. It is not like an address where nothing
-// in it is one; its error wraps [errNoAddress] where it is, and may well be
-// meant as another text all the same.
+// add adds the addresses of pattern to a. like reports whether pattern is an
+// address pattern or starts with an address; other text is no error. An error
+// that wraps [errNoAddress] means that what follows the address is malformed,
+// so that pattern may be an ordinary value.
 func (a *addresses) add(pattern string) (like bool, err error) {
 	if from, ok := parseAddress(pattern); ok {
 		a.spans = append(a.spans, span{from, from})
@@ -83,6 +85,7 @@ func (a *addresses) add(pattern string) (like bool, err error) {
 	return false, nil
 }
 
+// addBlock adds the CIDR block of an address and the number of bits in tail.
 func (a *addresses) addBlock(pattern string, addr netip.Addr, tail string) error {
 	if tail == "" || digits(tail) < len(tail) {
 		return fmt.Errorf("address %q: %q is not a number of bits: %w", pattern, tail, errNoAddress)
@@ -100,6 +103,7 @@ func (a *addresses) addBlock(pattern string, addr netip.Addr, tail string) error
 	return nil
 }
 
+// addRange adds the range from an address to the one in tail.
 func (a *addresses) addRange(pattern string, from netip.Addr, tail string) error {
 	to, ok := parseAddress(tail)
 	switch {
@@ -114,7 +118,7 @@ func (a *addresses) addRange(pattern string, from netip.Addr, tail string) error
 	return nil
 }
 
-// compact sorts the spans and joins those that overlap, as contain needs.
+// compact sorts the spans and joins those that overlap. contain relies on it.
 func (a *addresses) compact() {
 	slices.SortFunc(a.spans, func(x, y span) int { return x.from.Compare(y.from) })
 	joined := a.spans[:0]
@@ -130,7 +134,7 @@ func (a *addresses) compact() {
 	a.spans = slices.Clip(joined)
 }
 
-// contain says whether value is an address in a.
+// contain reports whether value is an address in a.
 func (a *addresses) contain(value string) bool {
 	if len(a.spans)+len(a.wildcards) == 0 {
 		return false
@@ -156,10 +160,10 @@ func (a *addresses) contain(value string) bool {
 	return false
 }
 
-// parseAddress is the address that s spells, as IPv4 where it is one, without
-// a zone.
+// parseAddress returns the address that s spells, without a zone, and as IPv4
+// where it is an IPv4 address.
 func parseAddress(s string) (netip.Addr, bool) {
-	// netip allocates an error for other text; most of it is told apart here.
+	// netip allocates an error for other text; this test sorts out most of it.
 	if len(s) < len("::") || !strings.ContainsAny(s[:min(len(s), len("ffff:"))], ".:") {
 		return netip.Addr{}, false
 	}
@@ -167,7 +171,7 @@ func parseAddress(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), err == nil
 }
 
-// parseWildcard reads four numbers with dots between, at least one of them *.
+// parseWildcard parses four numbers with dots between, at least one of them *.
 func parseWildcard(s string) (w wildcard, ok bool) {
 	if !strings.Contains(s, "*") {
 		return w, false
@@ -190,13 +194,13 @@ func parseWildcard(s string) (w wildcard, ok bool) {
 	return w, true
 }
 
-// ipv4 is the 32 bits of an IPv4 address.
+// ipv4 returns the 32 bits of an IPv4 address.
 func ipv4(a netip.Addr) uint32 {
 	b := a.As4()
 	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
-// lastOf is the highest address of a block.
+// lastOf returns the highest address of a block.
 func lastOf(p netip.Prefix) netip.Addr {
 	b := p.Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {

@@ -11,7 +11,8 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// validName is what rules and outcomes may be called: safe in keys, metrics, headers.
+// validName matches the names that rules and outcomes may have. They are safe
+// in keys, metrics and headers.
 var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$`)
 
 const wantName = "want letters, digits, dots, dashes and underscores, a letter or digit first, up to 100"
@@ -82,6 +83,8 @@ func (c *checker) fault(field, format string, args ...any) {
 	c.faults = append(c.faults, f)
 }
 
+// checkName checks the rule's name. first holds the index of the first rule of
+// each name.
 func (c *checker) checkName(first map[string]int) {
 	if c.Name == "" {
 		c.fault("name", "is missing")
@@ -97,6 +100,7 @@ func (c *checker) checkName(first map[string]int) {
 	}
 }
 
+// checkWhen checks the conditions.
 func (c *checker) checkWhen() {
 	for _, w := range c.When {
 		field := "when." + w.Attribute
@@ -111,7 +115,7 @@ func (c *checker) checkWhen() {
 	}
 }
 
-// impossible says why t can never hold, nothing where it can.
+// impossible returns the reason why t can never hold, or "" when it can.
 func impossible(t Test) string {
 	switch t := t.(type) {
 	case equal:
@@ -132,6 +136,7 @@ func impossible(t Test) string {
 	return ""
 }
 
+// checkPer checks the attributes of the key.
 func (c *checker) checkPer() {
 	for i, name := range c.Per {
 		if name == "" {
@@ -140,7 +145,7 @@ func (c *checker) checkPer() {
 			c.fault("per", "%q is there twice", name)
 		}
 	}
-	// One key must not be kept in two places.
+	// A key must not be in two places.
 	if c.Together != "" && !slices.Contains(c.Per, c.Together) {
 		c.fault("together", "%q is not in per: want one of its attributes", c.Together)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+// checkMeasure checks what the rule counts.
 func (c *checker) checkMeasure() {
 	switch field := c.Measure.String(); c.Measure {
 	case window.Count:
@@ -26,7 +27,8 @@ func (c *checker) checkMeasure() {
 	}
 }
 
-// checkEffect looks at what the rule does when: limit, trigger, then, mode.
+// checkEffect checks what the rule does: limit, trigger, then, mode and the
+// rest.
 func (c *checker) checkEffect() {
 	c.checkQuota()
 	if c.Trigger < 0 || c.Trigger > window.MaxHits {
@@ -58,6 +60,7 @@ func (c *checker) checkEffect() {
 	}
 }
 
+// checkThen checks the outcome.
 func (c *checker) checkThen() {
 	switch {
 	case c.Then == "":
@@ -72,6 +75,7 @@ func (c *checker) checkThen() {
 	}
 }
 
+// checkRest checks what happens to the rules behind a verdict.
 func (c *checker) checkRest() {
 	switch {
 	case c.Rest > RestCount:
@@ -81,6 +85,7 @@ func (c *checker) checkRest() {
 	}
 }
 
+// checkFeedback checks the hits that a refund with a name gives back.
 func (c *checker) checkFeedback() {
 	switch {
 	case len(c.Feedback) == 0:
@@ -100,6 +105,7 @@ func (c *checker) checkFeedback() {
 	}
 }
 
+// checkQuota checks the numbers that the rule admits.
 func (c *checker) checkQuota() {
 	q := c.Quota
 	if q == nil {
@@ -131,7 +137,8 @@ func (c *checker) checkQuota() {
 	}
 }
 
-// checkVerdict refuses what only counting rules have.
+// checkVerdict reports fields of a verdict that only rules which count can
+// have.
 func (c *checker) checkVerdict() {
 	refuse := func(field string, set bool) {
 		if set {

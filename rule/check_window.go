@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// checkWindow asks the window's own check about each quota. Where a window is
-// missing another one stands in, to find what else is wrong.
+// checkWindow checks the window with each quota of the rule. A window that is
+// missing is replaced by another one, so that other faults are found, too.
 func (c *checker) checkWindow() {
 	r := *c.Rule
 	need := func(field string, w *window.Window) {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Not holds where t does not. A missing attribute is an empty value for t too,
-// so that Not(Equal("a")) holds for it; add [Present] where it should not.
+// Not returns a test that holds where t does not. A missing attribute is an
+// empty value for t, too, so that Not(Equal("a")) holds for it; combine it with
+// [Present] where it should not.
 func Not(t Test) Test { return not{t} }
 
 type not struct{ test Test }
@@ -20,7 +21,7 @@ func (n not) String() string {
 	return "is not " + wanted(n.test)
 }
 
-// All holds where every one of tests does.
+// All returns a test that holds where every one of tests does.
 func All(tests ...Test) Test { return all(slices.Clone(tests)) }
 
 type all []Test
@@ -45,5 +46,6 @@ func (a all) String() string {
 	return "is " + strings.Join(parts, " and ")
 }
 
-// wanted is what t asks for without the verb: "is one of [a]" without "is".
+// wanted returns the text of t without its verb: "one of [a]" of "is one of
+// [a]".
 func wanted(t Test) string { return strings.TrimPrefix(t.String(), "is ") }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Equal holds for each of values, byte for byte. Rules that ask for equality
-// are found by an index; see [Set.Match].
+// Equal returns a test that holds for each of values, byte for byte. An index
+// finds rules with such a test; see [Set.Match].
 func Equal(values ...string) Test {
 	e := equal{values: append([]string{}, values...)}
 	if len(values) > scan {
@@ -19,8 +19,8 @@ func Equal(values ...string) Test {
 	return e
 }
 
-// scan is the most values that are compared one by one; beyond it a map is
-// faster.
+// scan is the number of values up to which they are compared one by one. A map
+// is faster for more.
 const scan = 8
 
 type equal struct {
@@ -38,7 +38,7 @@ func (e equal) Holds(value string) bool {
 
 func (e equal) String() string { return "is one of " + listed(e.values) }
 
-// listed is words in brackets, the first ten when there are many.
+// listed returns words in brackets, and only the first ten when there are more.
 func listed(words []string) string {
 	const most = 10
 	if more := len(words) - most; more > 0 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// FormKind says which function of this package made a test.
+// FormKind identifies the function of this package that made a test.
 type FormKind uint8
 
 const (
@@ -22,19 +22,19 @@ const (
 	FormPattern                 // [Pattern] Text
 )
 
-// Form is a test taken apart, so that it can be written down: which function
-// made it, and of what.
+// Form is the structure of a test, so that it can be written down: the function
+// that made it, and its arguments.
 type Form struct {
 	Kind   FormKind
 	Values []string
 	Text   string
 	Tests  []Test
 	List   *List
-	Range  Range // without bounds that are infinitely far
+	Range  Range // without infinite bounds
 }
 
-// FormOf takes t apart. The form shares nothing with it. It is false for a
-// test that this package did not make.
+// FormOf returns the form of t, which shares no memory with t. It returns false
+// for a test that this package did not make.
 func FormOf(t Test) (Form, bool) {
 	switch t := t.(type) {
 	case equal:
@@ -64,7 +64,7 @@ func FormOf(t Test) (Form, bool) {
 	return Form{}, false
 }
 
-// bounds is the range that w was made of.
+// bounds returns the range that w was made of.
 func (w within) bounds() (r Range) {
 	if w.strictAbove {
 		r.Above = &w.above

@@ -6,22 +6,22 @@ type index struct {
 	probes []probe
 }
 
-// probe finds the rules that ask for equality on one attribute.
+// probe finds the rules with an equality condition on one attribute.
 type probe struct {
 	part
 	rules map[string][]int32 // by the value, ascending
 	empty bool               // one of the values is ""
 }
 
-// asked is one value that a rule can ask of an attribute.
+// asked is a value that some rule compares an attribute with.
 type asked struct {
 	part
 	value string
 }
 
-// newIndex puts each rule under one of its equality conditions, the one whose
-// values are asked for by the fewest rules: of `action: post` and `user: ann`
-// most often the second.
+// newIndex puts each rule under one of its equality conditions: the one whose
+// values the fewest rules have. Of "action: post" and "user: ann" that is
+// usually the second.
 func newIndex(rules []compiled) index {
 	popular := make(map[asked]int)
 	for i := range rules {
@@ -61,18 +61,19 @@ func newIndex(rules []compiled) index {
 	return x
 }
 
+// add adds a rule under each of values.
 func (p *probe) add(rule int32, values []string) {
 	for _, v := range values {
 		p.empty = p.empty || v == ""
 		list := p.rules[v]
-		if len(list) == 0 || list[len(list)-1] != rule { // a value may be asked twice
+		if len(list) == 0 || list[len(list)-1] != rule { // a value may be listed twice
 			p.rules[v] = append(list, rule)
 		}
 	}
 }
 
-// selective is which condition of equality has the most popular value that is
-// the least so; -1 without one.
+// selective returns the index of the equality condition whose most popular
+// value is the least popular, or -1 when no condition is one of equality.
 func selective(when []condition, popular map[asked]int) int {
 	best, least := -1, 0
 	for i, w := range when {
@@ -91,7 +92,7 @@ func selective(when []condition, popular map[asked]int) int {
 	return best
 }
 
-// equals are the values outside of which t cannot hold; nil where it is not a
+// equals returns the only values for which t can hold, or nil when t is not a
 // test of equality.
 func equals(t Test) []string {
 	switch t := t.(type) {

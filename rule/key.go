@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// AppendKey appends parts to dst, each after its length, so that different
-// parts never give the same bytes. This file is the only place where keys are
-// built.
+// AppendKey appends parts to dst, each preceded by its length, so that
+// different parts never give the same bytes. This file is the only place that
+// builds keys.
 func AppendKey(dst []byte, parts ...string) []byte {
 	for _, p := range parts {
 		dst = appendPart(dst, p)
@@ -19,13 +19,15 @@ func AppendKey(dst []byte, parts ...string) []byte {
 	return dst
 }
 
+// appendPart appends the length of p, and p.
 func appendPart(dst []byte, p string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(p)))
 	return append(dst, p...)
 }
 
-// AppendKey appends the key of a request under rule i to dst: the values of
-// the rule's `per`, so that two requests have one key when these are equal.
+// AppendKey appends the key of a request under rule i to dst: the values of the
+// rule's `per` attributes. Two requests have the same key exactly when these
+// values are equal.
 func (s *Set) AppendKey(dst []byte, i int, values []string) []byte {
 	for _, p := range s.rules[i].per {
 		dst = appendPart(dst, p.value(values))
@@ -33,9 +35,9 @@ func (s *Set) AppendKey(dst []byte, i int, values []string) []byte {
 	return dst
 }
 
-// Key is the key of a request under rule i for people to read: the value of
+// Key returns the key of a request under rule i in readable form: the value of
 // the one attribute in `per`, name=value pairs for several, empty for none.
-// Different keys can read the same.
+// Different keys can have the same readable form.
 func (s *Set) Key(i int, values []string) string {
 	c := &s.rules[i]
 	if len(c.per) == 1 {
@@ -58,13 +60,14 @@ func (s *Set) Key(i int, values []string) string {
 	return b.String()
 }
 
-// Together is what keeps the key of a request under rule i together with
-// others, empty for nothing.
+// Together returns the value by which a store places the key of a request under
+// rule i, so that keys with the same value are together. Empty: by the key
+// alone.
 func (s *Set) Together(i int, values []string) string { return s.rules[i].together.value(values) }
 
-// Sum is what a request weighs under rule i, which sums an attribute: a whole
-// number from 0 to [window.MaxHits]. The error names the attribute and its
-// value when that is anything else.
+// Sum returns the amount of a request under rule i, which sums an attribute: a
+// whole number from 0 to [window.MaxHits]. The error names the attribute and
+// its value when that is anything else.
 func (s *Set) Sum(i int, values []string) (int64, error) {
 	c := &s.rules[i]
 	v := c.of.value(values)
@@ -76,14 +79,16 @@ func (s *Set) Sum(i int, values []string) (int64, error) {
 	return int64(n), nil
 }
 
-// Member is what a request adds under rule i, which counts distinct values.
+// Member returns the value that a request adds under rule i, which counts
+// distinct values.
 func (s *Set) Member(i int, values []string) string { return s.rules[i].of.value(values) }
 
-// ID is the identity of rule i's counters: its name, `per`, measure and the
-// kinds and lengths of its windows. Whatever else of a rule changes, its
-// counters can stay. It is bytes, not text for people.
+// ID returns the identity of the counters of rule i: its name, `per`, measure
+// and the kinds and lengths of its windows. A change of anything else keeps the
+// counters. The ID is bytes, not readable text.
 func (s *Set) ID(i int) string { return s.rules[i].id }
 
+// identity returns the ID of r.
 func identity(r *Rule) string {
 	if r.Kind() == KindVerdict {
 		return string(AppendKey(nil, r.Name))
@@ -96,7 +101,7 @@ func identity(r *Rule) string {
 	return string(AppendKey(id, r.Per...))
 }
 
-// quoted is v in quotes for a message, cut when it is long.
+// quoted returns v in quotes for a message, cut when it is long.
 func quoted(v string) string {
 	const most = 64
 	if len(v) > most {

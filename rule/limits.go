@@ -7,13 +7,14 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// LimitOf returns what rule i holds this request to: its quota, chosen by
+// LimitOf returns the limit of rule i for this request: its quota, chosen by
 // attribute where the rule says so, in its window. A trigger's quota is its
-// number, a counter's [window.Unlimited]. It is nil for a rule that decides at
-// once and where no quota is given for the request, which [Set.Match] never
-// returns. The pointers stay the same for the life of the set.
+// number, a counter's is [window.Unlimited]. LimitOf returns nil for a verdict,
+// and when the rule has no quota for the request; [Set.Match] returns no such
+// rule. The pointers stay the same for the life of the set.
 func (s *Set) LimitOf(i int, values []string) *window.Compiled { return s.rules[i].limitOf(values) }
 
+// limitOf returns the limit of c for a request; see [Set.LimitOf].
 func (c *compiled) limitOf(values []string) *window.Compiled {
 	if c.by.at < 0 {
 		return c.limit
@@ -24,7 +25,7 @@ func (c *compiled) limitOf(values []string) *window.Compiled {
 	return c.other
 }
 
-// limits fills in the limits that the rule may need.
+// limits compiles the limits that the rule may need.
 func (c *compiled) limits() {
 	switch {
 	case c.Kind() == KindVerdict:
@@ -42,7 +43,7 @@ func (c *compiled) limits() {
 	}
 }
 
-// number is the quota of a rule that has one for all.
+// number returns the quota of a rule that has the same one for all requests.
 func (r *Rule) number() int64 {
 	switch r.Kind() {
 	case KindLimit:
@@ -53,18 +54,18 @@ func (r *Rule) number() int64 {
 	return window.Unlimited
 }
 
-// limit is r's limit with quota.
+// limit returns the limit of r with a quota.
 func (r *Rule) limit(quota int64) window.Limit {
 	return window.Limit{Quota: quota, Measure: r.Measure, Window: r.window(), After: r.After}
 }
 
-// window is the one that r really counts in. It differs from r.Window for
-// sliding windows of rules that don't limit:
+// window returns the window that r counts in. It differs from r.Window for
+// sliding windows of triggers and counters:
 //
 //   - A counter has no quota that would bound a log of its hits, so it counts
 //     in cells.
-//   - A trigger that fires early is wrong, where a limit that denies early is
-//     on the safe side, so its log is exact up to the longest that there is.
+//   - A trigger must not fire early, whereas a limit may deny early. So its
+//     log is exact up to the longest log that is possible.
 func (r *Rule) window() window.Window {
 	w := r.Window
 	if w.Kind != window.KindSliding {
@@ -81,5 +82,5 @@ func (r *Rule) window() window.Window {
 	return w
 }
 
-// caseNames are the values of the attribute that chooses the quota, sorted.
+// caseNames returns the values that have a quota of their own, sorted.
 func (q *Quota) caseNames() []string { return slices.Sorted(maps.Keys(q.Cases)) }

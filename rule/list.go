@@ -6,20 +6,21 @@ import (
 )
 
 // List is a named collection of values and addresses that rules test against.
-// It is immutable and safe for concurrent use; its size does not slow it down.
+// It is immutable and safe for concurrent use. A lookup takes about the same
+// time in a list of any size.
 type List struct {
 	name      string
 	values    map[string]struct{}
 	addresses addresses
 }
 
-// NewList makes a list. An entry that reads as an address pattern ([Address])
-// stands for those addresses, however a value spells them; every other entry
-// is a value, compared byte for byte. The error names each entry that is empty
-// or an impossible pattern, such as 10.0.0.0/33 or a reversed range.
+// NewList returns a list of entries. An entry that is an address pattern
+// ([Address]) stands for those addresses, however a value spells them; every
+// other entry is a value, compared byte for byte. The error names each entry
+// that is empty or an invalid pattern, such as 10.0.0.0/33 or a reversed range.
 func NewList(name string, entries []string) (*List, error) {
 	l := &List{name: name}
-	var values []string // to make the map in one piece
+	var values []string // so that the map gets its size at once
 	var faults []error
 	for i, e := range entries {
 		if e == "" {
@@ -44,10 +45,10 @@ func NewList(name string, entries []string) (*List, error) {
 	return l, nil
 }
 
-// Name is the name that rules use.
+// Name returns the name that rules use.
 func (l *List) Name() string { return l.name }
 
-// Contains says whether value is on the list, as a value or as an address.
+// Contains reports whether value is on the list, as a value or as an address.
 func (l *List) Contains(value string) bool {
 	if _, ok := l.values[value]; ok {
 		return true
@@ -55,7 +56,7 @@ func (l *List) Contains(value string) bool {
 	return l.addresses.contain(value)
 }
 
-// In holds for what is on l.
+// In returns a test that holds for values on l.
 func In(l *List) Test { return in{l} }
 
 type in struct{ list *List }

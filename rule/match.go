@@ -3,16 +3,17 @@ package rule
 import "slices"
 
 // Match appends the indexes of the rules that match values to dst, in file
-// order. The first [Verdict] that is enforced decides; one with [RestSkip] ends
-// the matching and is the last of them, behind one with [RestCount] it goes on,
-// also to other verdicts. Rules whose mode is off never match. It allocates
-// only where dst has no room, and where a value that a test reads as an address
-// is nearly one.
+// order, and returns the extended slice.
 //
-// A rule matches when all its conditions hold, the attributes that it needs
-// for its key, sum or members are not empty, and it has a quota for the
-// request. Rules with an equality condition cost nothing unless the request
-// has the value that they ask for.
+// A rule matches when all its conditions hold, the attributes that it needs for
+// its key, sum or members are not empty, and it has a quota for the request.
+// Rules whose mode is off never match. The first enforced verdict decides: a
+// verdict with [RestSkip] is the last rule that matches; behind one with
+// [RestCount] other rules can match, further verdicts too.
+//
+// Match allocates only when dst has no room, and when a value that a test reads
+// as an address is almost one. A rule with an equality condition costs nothing
+// unless the request has one of its values.
 func (s *Set) Match(values []string, dst []int) []int {
 	m := matching{rules: s.rules, values: values, dst: dst, start: len(dst), end: int32(len(s.rules))}
 	m.try(s.index.others)
@@ -33,10 +34,10 @@ type matching struct {
 	values []string
 	dst    []int
 	start  int   // where this run's matches start in dst
-	end    int32 // no rule after this one counts any more
+	end    int32 // index of the last rule that can match
 }
 
-// try adds those of candidates that match. Candidates are ascending.
+// try adds the candidates that match. Candidates are in ascending order.
 func (m *matching) try(candidates []int32) {
 	for _, i := range candidates {
 		if i > m.end {
@@ -54,8 +55,8 @@ func (m *matching) try(candidates []int32) {
 	}
 }
 
-// matched is dst with the matches in order. Each list of candidates gave them
-// ascending, and most often one list gave them all.
+// matched returns dst with the matches in order. Each list of candidates adds
+// them in ascending order, and usually one list adds them all.
 func (m *matching) matched() []int {
 	found := m.dst[m.start:]
 	if len(found) > 1 && !slices.IsSorted(found) {
@@ -67,12 +68,12 @@ func (m *matching) matched() []int {
 	return m.dst[:m.start+len(found)]
 }
 
-// final says that no rule after c is asked when c matches.
+// final reports whether a match of c ends the matching.
 func (c *compiled) final() bool {
 	return c.Kind() == KindVerdict && c.Mode == Enforce && c.Rest == RestSkip
 }
 
-// matches says that c, which the index found, matches.
+// matches reports whether c, which the index found, matches values.
 func (c *compiled) matches(values []string) bool {
 	for i := range c.when {
 		if w := &c.when[i]; i != c.indexed && !w.test.Holds(w.value(values)) {

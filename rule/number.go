@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Range is a stretch of numbers: strictly above and below, and inclusive from
-// and to. A nil bound does not bound; the zero Range holds every number.
+// Range is an interval of numbers. Above and Below are exclusive bounds, From
+// and To inclusive ones. A nil bound is no bound; the zero Range contains every
+// number.
 type Range struct{ Above, Below, From, To *float64 }
 
-// Within holds for a decimal number inside r, such as 5, -0.5 or 1e3, compared
-// as a 64-bit float. It holds for no other text: not for NaN, Inf, 0x10 or a
-// number with blanks around it. One too large for a float is beyond every
-// bound on its side.
+// Within returns a test that holds for a decimal number inside r, such as 5,
+// -0.5 or 1e3, compared as a 64-bit float. It holds for no other text: not for
+// NaN, Inf, 0x10 or a number with blanks around it. A number that is too large
+// for a float is beyond every bound on its side.
 func Within(r Range) Test {
 	w := within{
 		above: math.Inf(-1), from: math.Inf(-1), below: math.Inf(1), to: math.Inf(1),
@@ -44,14 +45,14 @@ func (w within) Holds(value string) bool {
 	if !decimal(value) {
 		return false
 	}
-	// The only error left is a number out of range, which reads as ±Inf.
+	// The only possible error is a number out of range, which becomes ±Inf.
 	f, _ := strconv.ParseFloat(value, 64)
 	return f >= w.from && f <= w.to && (!w.strictAbove || f > w.above) && (!w.strictBelow || f < w.below)
 }
 
 func (w within) String() string { return w.text }
 
-// empty says that no number is inside, as between bounds that are reversed or
+// empty reports whether no number is inside, because the bounds are reversed or
 // NaN.
 func (w within) empty() bool {
 	low, high := max(w.above, w.from), min(w.below, w.to)
@@ -59,9 +60,9 @@ func (w within) empty() bool {
 	return !(low < high || low == high && !strict)
 }
 
-// decimal says whether s is a sign or none, digits with or without a point,
-// and an exponent or none. [strconv.ParseFloat] alone would take "Inf", "NaN"
-// and "0x1p4" too.
+// decimal reports whether s is an optional sign, digits with or without a
+// point, and an optional exponent. [strconv.ParseFloat] alone would accept
+// "Inf", "NaN" and "0x1p4", too.
 func decimal(s string) bool {
 	s = unsigned(s)
 	whole := digits(s)
@@ -84,7 +85,7 @@ func decimal(s string) bool {
 	return s != "" && digits(s) == len(s)
 }
 
-// unsigned is s without its sign.
+// unsigned returns s without its sign.
 func unsigned(s string) string {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		return s[1:]
@@ -92,7 +93,7 @@ func unsigned(s string) string {
 	return s
 }
 
-// digits is how many digits s starts with.
+// digits returns the number of digits that s starts with.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

@@ -1,10 +1,10 @@
 package rule
 
-// Present holds for every value but the empty one, which is also what a
-// missing attribute has.
+// Present returns a test that holds for every value except the empty one, which
+// a missing attribute has, too.
 func Present() Test { return presence(true) }
 
-// Absent holds for an attribute that is missing or empty.
+// Absent returns a test that holds for an attribute that is missing or empty.
 func Absent() Test { return presence(false) }
 
 type presence bool

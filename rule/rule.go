@@ -1,88 +1,94 @@
-// Package rule says when a limit applies, per what key, and what happens over
-// it. A [Set] is a compiled, immutable list of rules that finds the ones which
-// match a request. It is pure: no clock, no lock, no IO.
+// Package rule defines rules: which requests a rule matches, which keys get
+// separate counters, and what happens over the limit. A [Set] is a compiled,
+// immutable list of rules that finds the rules which match a request. The
+// package is pure: it has no clock, no lock and no IO.
 package rule
 
 import (
 	"github.com/weirhq/weir/window"
 )
 
-// Rule is one entry of a rules file. What it does follows from what is set:
-// a Quota makes it a limit, a Trigger a trigger, a Then without both decides
-// at once, and none of the three makes it a counter. See [Rule.Kind].
+// Rule is one entry of a rules file. Its kind follows from the fields that are
+// set: a Quota makes it a limit, a Trigger makes it a trigger, a Then without
+// both makes it a verdict, and without any of the three it is a counter. See
+// [Rule.Kind].
 type Rule struct {
 	Name string
 
-	// When must all hold. An attribute that is missing is the same as one
-	// that is empty.
+	// When lists the conditions, which must all hold. A missing attribute
+	// counts as an empty one.
 	When []Condition
 
-	// Per are the attributes whose values make the key. None: one key.
+	// Per names the attributes whose values make the key: each combination of
+	// values has its own counter. Without any the rule has one counter.
 	Per []string
 
-	// Together names one of Per: on a store of several nodes the keys that
-	// have the same value of it are on one node, and the rules that meet there
-	// decide in one step. Empty: each key is where it falls.
+	// Together names one of Per. In a store of several nodes, keys with the
+	// same value of this attribute are on one node, so that rules which share
+	// it decide in one step. Empty: keys are spread over the nodes.
 	Together string
 
-	// Measure is what is counted. Of names the attribute that is summed, or
-	// whose distinct values are counted.
+	// Measure is what the rule counts: hits, a sum or distinct values. Of names
+	// the attribute that is summed, or whose distinct values are counted.
 	Measure window.Measure
 	Of      string
 
 	Quota   *Quota
-	Trigger int64 // report when the window holds this much; 0: not a trigger
-	Once    bool  // report a trigger on the crossing only
+	Trigger int64 // number at which a trigger reports; 0: not a trigger
+	Once    bool  // the trigger reports only the hit that reaches its number
 
 	Window window.Window
 	After  window.After
 
-	// Then is the outcome over the quota; empty means "deny".
+	// Then is the outcome of a limit that is exceeded, and of a verdict. Empty
+	// means "deny" for a limit.
 	Then string
 
-	// Rest is what becomes of the rules behind a verdict.
+	// Rest states whether the rules behind a verdict still count.
 	Rest Rest
 
-	// Feedback is how many hits a refund with each of these names gives back
-	// to the rule, whatever the request costs: {"solved": 2}. A refund with
-	// another name leaves the rule alone.
+	// Feedback states how many hits a refund with each of these names gives
+	// back to the rule, whatever the request costs: {"solved": 2}. A refund
+	// with another name does not change the rule's counter.
 	Feedback map[string]int64
 
 	Mode        Mode
 	OnOutage    Outage
 	CountDenied bool
 
-	// MaxKeys bounds the keys in memory; 0 means the store's default.
+	// MaxKeys is the maximum number of keys in memory; 0 means the store's
+	// default.
 	MaxKeys int64
 }
 
-// Quota is how much a rule admits: one number, or one by an attribute.
+// Quota is how much a rule admits: one number, or one number for each value of
+// an attribute.
 type Quota struct {
 	Value int64 // when By is empty
 
-	// By names an attribute; Cases are the quotas by its value. Else is for
-	// every other value; nil means that the rule does not match then.
+	// By names an attribute, and Cases holds the quotas by its value. Else is the
+	// quota for every other value; nil means that the rule does not match then.
 	By    string
 	Cases map[string]int64
 	Else  *int64
 }
 
-// Kind is what a rule does.
+// Kind is the kind of a rule.
 type Kind uint8
 
 const (
-	KindLimit   Kind = iota // admits up to a quota
-	KindTrigger             // counts always and reports
-	KindCounter             // counts always
-	KindVerdict             // decides at once, counts nothing
+	KindLimit   Kind = iota // admits requests up to a quota
+	KindTrigger             // always counts, and reports from a number on
+	KindCounter             // always counts
+	KindVerdict             // decides at once and counts nothing
 )
 
 var kindNames = [...]string{"limit", "trigger", "counter", "verdict"}
 
-// String is the kind in a word.
+// String returns the name of the kind: limit, trigger, counter or verdict.
 func (k Kind) String() string { return name(kindNames[:], int(k)) }
 
-// Kind says what r does.
+// Kind returns the kind of r.
 func (r *Rule) Kind() Kind {
 	switch {
 	case r.Quota != nil:
@@ -95,49 +101,50 @@ func (r *Rule) Kind() Kind {
 	return KindCounter
 }
 
-// Mode says whether a rule decides.
+// Mode states whether a rule decides.
 type Mode uint8
 
 const (
 	Enforce Mode = iota // decides
-	Shadow              // evaluated and counted apart, never decides
-	Off                 // skipped
+	Shadow              // is evaluated, with counters of its own, and never decides
+	Off                 // is skipped
 )
 
 var modeNames = [...]string{"enforce", "shadow", "off"}
 
-// String is the mode as rules files write it.
+// String returns the mode as rules files write it.
 func (m Mode) String() string { return name(modeNames[:], int(m)) }
 
-// Rest says what becomes of the rules behind a verdict that matches.
+// Rest states what happens to the rules behind a verdict that matches.
 type Rest uint8
 
 const (
-	RestSkip Rest = iota // they do not match
-	// RestCount has them match and decide nothing. A record counts in them, and
-	// so does a take that is allowed, past their quotas too.
+	RestSkip Rest = iota // they are skipped
+	// RestCount lets them match without a say in the decision. A record counts
+	// in them, and so does a take that is allowed, even past their quotas.
 	RestCount
 )
 
 var restNames = [...]string{"skip", "count"}
 
-// String is the word for it in a rules file.
+// String returns the value as rules files write it.
 func (r Rest) String() string { return name(restNames[:], int(r)) }
 
-// Outage says what a rule answers when its store cannot.
+// Outage states how a rule answers while the store cannot.
 type Outage uint8
 
 const (
-	OutageLocal Outage = iota // this process's memory decides
-	OutageAllow
-	OutageDeny
+	OutageLocal Outage = iota // counts in this process's memory
+	OutageAllow               // allows
+	OutageDeny                // denies
 )
 
 var outageNames = [...]string{"local", "allow", "deny"}
 
-// String is the policy as rules files write it.
+// String returns the policy as rules files write it.
 func (o Outage) String() string { return name(outageNames[:], int(o)) }
 
+// name returns names[i], or "unknown" when i is out of range.
 func name(names []string, i int) string {
 	if i < len(names) {
 		return names[i]
@@ -146,14 +153,16 @@ func name(names []string, i int) string {
 }
 
 const (
-	// Allow and Deny are the outcomes that need no definition.
+	// Allow and Deny are the predefined outcomes.
 	Allow = "allow"
 	Deny  = "deny"
 )
 
-// Outcome is how an HTTP answer shows an outcome that a rules file defines.
+// Outcome is an outcome that a rules file defines: whether it allows, and how
+// it looks in an HTTP answer.
 type Outcome struct {
-	// Allow says that the request may happen: an outcome for verdicts only.
+	// Allow reports whether the request may happen. Only verdicts can have such
+	// an outcome.
 	Allow bool
 
 	Status int    // HTTP status; 0 means 429, or 200 for one that allows
@@ -165,14 +174,17 @@ type Condition struct {
 	Attribute string
 	Test      Test
 
-	// Trim cuts blanks around the value before the test, and in the key too.
+	// Trim removes blanks around the value before the test. The key then uses
+	// the trimmed value, too.
 	Trim bool
 }
 
-// Test holds or does not hold for an attribute's value; a missing attribute
-// has the value "". Tests are immutable and safe for concurrent use.
+// Test is a predicate on an attribute's value; a missing attribute has the
+// value "". Tests are immutable and safe for concurrent use.
 type Test interface {
+	// Holds reports whether value passes the test.
 	Holds(value string) bool
-	// String is the test as an explanation shows it, such as `is one of [a b]`.
+	// String returns the test as an explanation shows it, such as
+	// "is one of [a b]". The text starts with "is ".
 	String() string
 }

@@ -24,36 +24,38 @@ type Set struct {
 	index      index
 }
 
-// compiled is a rule with its attributes as positions in a vector.
+// compiled is a rule whose attributes are positions in a vector.
 type compiled struct {
 	Rule
 	id   string
 	when []condition
-	// indexed is the one of when that holds for whatever the index finds, or -1.
+	// indexed is the position in when of the condition that holds for every
+	// request for which the index finds the rule, or -1.
 	indexed int
 
-	allows bool // of a verdict: it lets the request pass
+	allows bool // the rule is a verdict that allows
 
 	per              []part
 	together, of, by part // at < 0: the rule has none
 
 	limit *window.Compiled            // when the quota is one number
-	cases map[string]*window.Compiled // by the value of by
-	other *window.Compiled            // else; nil: none
+	cases map[string]*window.Compiled // by the value of the attribute by
+	other *window.Compiled            // for every other value; nil: none
 }
 
-// part is the value of one attribute, as one rule sees it.
+// part is a reference to one attribute's value, trimmed or not.
 type part struct {
 	at   int
 	trim bool
 }
 
+// condition is a [Condition] whose attribute is a position in a vector.
 type condition struct {
 	part
 	test Test
 }
 
-// value is p in values, "" when there is no such attribute.
+// value returns the value in values, and "" when p refers to no attribute.
 func (p part) value(values []string) string {
 	if p.at < 0 {
 		return ""
@@ -98,7 +100,8 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 	return s, nil
 }
 
-// collect gathers the attributes of rules and says where each is in a vector.
+// collect stores the attributes of rules in s and returns the position of each
+// in a vector.
 func (s *Set) collect(rules []Rule) (at map[string]int) {
 	at = make(map[string]int)
 	for i := range rules {
@@ -114,7 +117,7 @@ func (s *Set) collect(rules []Rule) (at map[string]int) {
 	return at
 }
 
-// attributes are the names that r uses, some of them more than once.
+// attributes returns the names of the attributes that r uses. Names may repeat.
 func (r *Rule) attributes() []string {
 	names := slices.Clone(r.Per)
 	for i := range r.When {
@@ -129,6 +132,7 @@ func (r *Rule) attributes() []string {
 	return names
 }
 
+// copyOf returns a deep copy of r.
 func copyOf(r Rule) Rule {
 	r.When, r.Per, r.Feedback = slices.Clone(r.When), slices.Clone(r.Per), maps.Clone(r.Feedback)
 	if r.Quota != nil {
@@ -143,8 +147,9 @@ func copyOf(r Rule) Rule {
 	return r
 }
 
-// compile turns names into positions. What one condition trims is trimmed
-// wherever the rule uses that attribute as a value: key, member, sum, quota.
+// compile turns r into its compiled form; at holds the positions of attributes.
+// An attribute that one condition trims is trimmed wherever the rule uses its
+// value: in the key, the member, the sum and the quota.
 func compile(r Rule, at map[string]int) compiled {
 	c := compiled{Rule: r, id: identity(&r)}
 	trimmed := func(name string) bool {
@@ -170,34 +175,35 @@ func compile(r Rule, at map[string]int) compiled {
 	return c
 }
 
-// Len is the number of rules.
+// Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
 
-// Rule is rule i, in file order from 0. It is only to be read.
+// Rule returns rule i, in file order from 0. The caller must not change it.
 func (s *Set) Rule(i int) *Rule { return &s.rules[i].Rule }
 
-// Find is the index of the rule called name.
+// Find returns the index of the rule called name, and whether there is one.
 func (s *Set) Find(name string) (int, bool) {
 	i, ok := s.byName[name]
 	return i, ok
 }
 
-// Allows says whether rule i, a verdict, lets the request pass: its outcome is
-// [Allow] or one that allows.
+// Allows reports whether rule i, a verdict, lets the request pass: its outcome
+// is [Allow] or an outcome that allows.
 func (s *Set) Allows(i int) bool { return s.rules[i].allows }
 
-// Outcome is how the outcome called name is shown; its Status is set. The
-// body is only to be read.
+// Outcome returns the outcome called name, with its status set, and whether
+// there is one. The caller must not change the body.
 func (s *Set) Outcome(name string) (Outcome, bool) {
 	o, ok := s.outcomes[name]
 	return o, ok
 }
 
-// Attributes are the names that any rule uses, sorted. An index into them is a
-// position in a vector of values. The slice is only to be read.
+// Attributes returns the names that any rule uses, sorted. An index into them
+// is a position in a vector of values. The caller must not change the slice.
 func (s *Set) Attributes() []string { return s.attributes }
 
-// Attribute is the position of the attribute called name.
+// Attribute returns the position of the attribute called name, and whether any
+// rule uses it.
 func (s *Set) Attribute(name string) (int, bool) {
 	if len(s.attributes) > fewAttributes {
 		i, ok := s.position[name]
@@ -211,6 +217,6 @@ func (s *Set) Attribute(name string) (int, bool) {
 	return 0, false
 }
 
-// fewAttributes are found faster one by one than in a map: most names differ in
-// length.
+// fewAttributes is how many attributes are compared one by one, which is faster
+// than a map: most names differ in length.
 const fewAttributes = 8

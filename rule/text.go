@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Prefix holds for text that starts with p.
+// Prefix returns a test that holds for text that starts with p.
 func Prefix(p string) Test { return prefix(p) }
 
 type prefix string
@@ -18,7 +18,7 @@ type prefix string
 func (p prefix) Holds(value string) bool { return strings.HasPrefix(value, string(p)) }
 func (p prefix) String() string          { return "is text that starts with " + strconv.Quote(string(p)) }
 
-// Suffix holds for text that ends with s.
+// Suffix returns a test that holds for text that ends with s.
 func Suffix(s string) Test { return suffix(s) }
 
 type suffix string
@@ -26,9 +26,10 @@ type suffix string
 func (s suffix) Holds(value string) bool { return strings.HasSuffix(value, string(s)) }
 func (s suffix) String() string          { return "is text that ends with " + strconv.Quote(string(s)) }
 
-// Pattern holds for text in which re, a regular expression in RE2's syntax,
-// matches somewhere; anchor it with ^ and $ where it must match all of it. An
-// error says what is wrong with re and at which character.
+// Pattern returns a test that holds for text in which re, a regular expression
+// in RE2's syntax, matches somewhere; anchor it with ^ and $ where it must
+// match all of it. The error states what is wrong with re and at which
+// character.
 func Pattern(re string) (Test, error) {
 	compiled, err := regexp.Compile(re)
 	if err == nil {

@@ -4,14 +4,15 @@ import (
 	"fmt"
 )
 
-// Why says whether rule i matches values by itself, whatever comes before it,
-// and if not, why: each condition that failed, in words.
+// Why reports whether rule i by itself matches values, regardless of the rules
+// before it. If it does not match, reasons has a text for each condition that
+// failed.
 func (s *Set) Why(i int, values []string) (matched bool, reasons []string) {
 	c := &s.rules[i]
 	if c.Mode == Off {
 		reasons = append(reasons, "mode is off")
 	}
-	missing := make(map[string]bool) // said once each
+	missing := make(map[string]bool) // attributes that a reason names already
 	lacks := func(name string) {
 		if !missing[name] {
 			missing[name] = true
