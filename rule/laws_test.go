@@ -55,7 +55,7 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// matchSlowly is Match from its definition.
+// matchSlowly returns what Match should return, from its definition.
 func matchSlowly(rules []rule.Rule, request map[string]string) (found []int) {
 	for i := range rules {
 		r := &rules[i]

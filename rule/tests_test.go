@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// must is the test of a constructor that can fail.
+// must returns the test of a constructor that can fail.
 func must(t *testing.T) func(test rule.Test, err error) rule.Test {
 	return func(test rule.Test, err error) rule.Test {
 		t.Helper()
@@ -27,7 +27,7 @@ func list(t *testing.T, entries ...string) *rule.List {
 	return l
 }
 
-// TestHolds is the table of every test: what it holds for and what not.
+// TestHolds checks which values every test holds for.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	must := must(t)
@@ -133,7 +133,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// TestRefused is the table of patterns and entries that are errors.
+// TestRefused checks that wrong patterns and entries are errors.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	entries := func(entries ...string) error { _, err := rule.NewList("staff", entries); return err }

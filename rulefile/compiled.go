@@ -84,7 +84,7 @@ func stands(fs fault.List, n *node) bool {
 	return i < len(fs) && !before(last.line, last.column, fs[i].Place.Line, fs[i].Place.Column)
 }
 
-// last returns the node that n ends with.
+// last returns the last scalar or empty value within n.
 func (n *node) last() *node {
 	switch {
 	case len(n.items) > 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// dump is what a file says, in one form for the many in which it can be said.
+// dump returns a file's content in one form for the many ways of writing it.
 func dump(f *rulefile.File) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "zone %v\n", f.Zone)

@@ -1,6 +1,6 @@
 package rulefile
 
-// Keys are the keys that the parser knows, by where the schema has them.
+// Keys returns the keys that the parser accepts, by where the schema has them.
 func Keys() map[string][]string {
 	var windows []string
 	for _, k := range windowKeys {

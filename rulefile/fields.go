@@ -8,10 +8,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The readers here take nil for a key that is not there, and answer the zero
-// value for it as for one that is wrong.
+// The readers below accept nil for a missing key. They return the zero value for
+// it, and for a value that is wrong.
 
-// fields are the values of a table with known keys; nil when n is none.
+// fields returns the values of a table with known keys, or nil when n is no
+// table.
 func (p *pass) fields(n *node, known []string) map[string]*node {
 	if n.kind != aTable {
 		p.fault(n, "%s is %s, want a table with keys such as %s", n.label, n, known[0]+":")
@@ -28,7 +29,8 @@ func (p *pass) fields(n *node, known []string) map[string]*node {
 	return f
 }
 
-// unique are the entries of a table, without those whose key came before.
+// unique returns the entries of a table without those whose key is a
+// repetition.
 func (p *pass) unique(n *node) []entry {
 	first := make(map[string]*node, len(n.entries))
 	once := make([]entry, 0, len(n.entries))
@@ -46,7 +48,7 @@ func (p *pass) unique(n *node) []entry {
 	return once
 }
 
-// text is a scalar that is not empty.
+// text returns the text of a scalar that is not empty.
 func (p *pass) text(n *node) string {
 	switch {
 	case n == nil:
@@ -62,8 +64,9 @@ func (p *pass) text(n *node) string {
 	return ""
 }
 
-// lacksQuotes says that n is a table only because the YAML parser takes the
-// colon of a value such as fe80::1 for one behind a key, as it does in brackets.
+// lacksQuotes reports whether n is a table only because the YAML parser takes
+// the colon in a value such as fe80::1 for the end of a key, as it does within
+// brackets.
 func (p *pass) lacksQuotes(n *node) bool {
 	if n.kind != aTable || len(n.entries) == 0 {
 		return false
@@ -73,7 +76,8 @@ func (p *pass) lacksQuotes(n *node) bool {
 	return ok && rest != "" && rest[0] != ' '
 }
 
-// texts is a list of texts, or one text by itself.
+// texts returns a list of texts. One text without a list counts as a list of
+// one.
 func (p *pass) texts(n *node) []string {
 	if n == nil {
 		return nil
@@ -96,7 +100,7 @@ func (p *pass) texts(n *node) []string {
 	return all
 }
 
-// whole is a whole number from least to most.
+// whole returns a whole number from least to most.
 func (p *pass) whole(n *node, least, most int64) int64 {
 	if n == nil {
 		return 0
@@ -119,7 +123,7 @@ func (p *pass) whole(n *node, least, most int64) int64 {
 	return 0
 }
 
-// limitText writes the largest count the way people know it.
+// limitText returns n as text, and 2^53-1 for the largest count.
 func limitText(n int64) string {
 	if n == window.MaxHits {
 		return "2^53-1"
@@ -127,7 +131,7 @@ func limitText(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// number is any number.
+// number returns any number.
 func (p *pass) number(n *node) float64 {
 	v, err := strconv.ParseFloat(n.text, 64)
 	switch {
@@ -141,7 +145,7 @@ func (p *pass) number(n *node) float64 {
 	return 0
 }
 
-// yes is true or false.
+// yes returns a boolean.
 func (p *pass) yes(n *node) bool {
 	if n == nil {
 		return false
@@ -152,7 +156,8 @@ func (p *pass) yes(n *node) bool {
 	return n.text == "true"
 }
 
-// choice is the index in names of the word that n is; 0 when it is none.
+// choice returns the index in names of the word in n, and 0 when the word is
+// none of them.
 func (p *pass) choice(n *node, names []string) int {
 	if n == nil {
 		return 0
@@ -168,7 +173,7 @@ func (p *pass) choice(n *node, names []string) int {
 	return 0
 }
 
-// orEmpty is String, with an empty text called so.
+// orEmpty returns n.String(), and "empty" for an empty text.
 func (n *node) orEmpty() string {
 	if n.kind == aText && n.text == "" {
 		return "empty"

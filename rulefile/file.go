@@ -10,16 +10,17 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// File is a rules file that was read without a fault. It must not be changed.
+// File is a rules file that was read without a fault. The caller must not
+// change it.
 type File struct {
-	// Set are the compiled rules.
+	// Set is the compiled rules.
 	Set *rule.Set
 
-	// Lists are the absolute paths of the list files that were read, in the
-	// file's order: when one changes, the rules are to be read again.
+	// Lists holds the absolute paths of the list files that were read, in the
+	// file's order. When one of them changes, the rules should be read again.
 	Lists []string
 
-	// Zone is the file's time zone, UTC when it names none.
+	// Zone is the time zone that the file sets, UTC when it sets none.
 	Zone *time.Location
 }
 
@@ -55,8 +56,8 @@ func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*Fi
 	return file, nil
 }
 
-// pass is one run over a file. Its methods note faults and go on with something
-// harmless in place of what was wrong, so that one run finds them all.
+// pass is one run over a file. When a value is wrong, its methods note a fault
+// and continue with a harmless one, so that one run finds all faults.
 type pass struct {
 	name string
 	read func(path string) ([]byte, error)
@@ -110,5 +111,5 @@ func (p *pass) file(n *node) *File {
 	return &File{Set: set, Lists: p.paths, Zone: p.zone}
 }
 
-// smallest is a rule to show where there is none.
+// smallest is the rule that faults show as an example.
 const smallest = `"- {name: posts, per: [user], limit: 5, window: 1h}"`

@@ -16,11 +16,11 @@ import (
 
 var listKeys = []string{"file", "values"}
 
-// maxListFaults is how many faults of one list file are shown: a file of
-// another kind would have one in every line.
+// maxListFaults is how many faults of one list file are noted: a file in
+// another format would have one in every line.
 const maxListFaults = 10
 
-// readLists reads lists:, names with their values.
+// readLists reads the table lists: names and their values.
 func (p *pass) readLists(n *node) {
 	if n == nil || n.kind == nothing {
 		return
@@ -53,7 +53,7 @@ func (p *pass) readLists(n *node) {
 	}
 }
 
-// listValues reads a list that stands in the rules file.
+// listValues reads a list whose values are in the rules file.
 func (p *pass) listValues(name string, n *node) {
 	if n.kind == aList && len(n.items) == 0 {
 		n.kind = nothing
@@ -78,7 +78,7 @@ func (p *pass) listValues(name string, n *node) {
 	}
 }
 
-// wrongEntry says why value cannot stand on a list; empty when it can.
+// wrongEntry returns why value cannot be on a list, or "" when it can.
 func wrongEntry(name, value string) string {
 	_, err := rule.NewList(name, []string{value})
 	if err == nil {
@@ -87,7 +87,7 @@ func wrongEntry(name, value string) string {
 	return strings.Replace(err.Error(), "entry 1: ", "", 1)
 }
 
-// listFile reads a list from its own file: a value a line.
+// listFile reads a list from a file of its own, one value a line.
 func (p *pass) listFile(name string, n *node) {
 	path := p.text(n)
 	if path == "" {
@@ -103,7 +103,7 @@ func (p *pass) listFile(name string, n *node) {
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		p.fault(n, "list %q: file %q: %v; the path is taken from where the rules file is", name, path, err)
+		p.fault(n, "list %q: file %q: %v; its path is relative to the rules file", name, path, err)
 		return
 	}
 	shown := files.Beside(p.name, path)
@@ -127,7 +127,7 @@ func (p *pass) listFile(name string, n *node) {
 	p.listFaults(name, shown, lines)
 }
 
-// listFaults finds what is wrong in a list file, line by line.
+// listFaults notes what is wrong in a list file, line by line.
 func (p *pass) listFaults(name, shown string, lines [][]byte) {
 	found := 0
 	for i, line := range lines {
@@ -155,8 +155,9 @@ func (p *pass) listFaults(name, shown string, lines [][]byte) {
 	}
 }
 
-// listLine is the value in a line of a list file: without blanks around it,
-// and without what stands behind a # at its start or after a blank.
+// listLine returns the value in a line of a list file: without blanks around
+// it, and without a comment, which starts with a # at the start or after a
+// blank.
 func listLine(line []byte) string {
 	for i, c := range line {
 		if c == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t') {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// node is a YAML value with its place.
+// node is a YAML value and its place.
 type node struct {
-	label        string // what faults call it: the key that it stands under
-	key          *node  // that key; nil in a list and for the whole file
+	label        string // name in faults: the key that it stands under
+	key          *node  // that key; nil in a list and for the whole document
 	kind         kind
 	line, column int // from 1; a column is a character
 
-	text    string // a scalar, numbers and booleans as their shortest text
-	raw     string // a scalar as the file writes it
+	text    string // value of a scalar; numbers and booleans as their shortest text
+	raw     string // scalar as the file writes it
 	quoted  bool
 	items   []*node // of a list
 	entries []entry // of a table
@@ -22,7 +22,7 @@ type node struct {
 
 type entry struct{ key, value *node }
 
-// kind is what a value is, in a rule author's words.
+// kind is the type of a value, in a rule author's words.
 type kind uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 
 var kindNames = [...]string{"empty", "text", "a number", "true or false", "a list", "a table of keys"}
 
-// String says what n is, for faults.
+// String returns a description of n for faults.
 func (n *node) String() string {
 	switch {
 	case n.kind == aNumber || n.kind == aBoolean:
@@ -51,7 +51,7 @@ func (n *node) String() string {
 
 func (n *node) isScalar() bool { return n.kind == aText || n.kind == aNumber || n.kind == aBoolean }
 
-// get is the value of key in a table, nil when there is none.
+// get returns the value of key in a table, or nil when there is none.
 func (n *node) get(key string) *node {
 	for _, e := range n.entries {
 		if e.key.text == key {
@@ -67,8 +67,8 @@ var (
 	based    = regexp.MustCompile(`^0(x[0-9a-fA-F]+|o[0-7]+|b[01]+)$`)
 )
 
-// scalar sets what a plain or quoted scalar means, by YAML 1.2's core schema
-// with underscores in numbers. Whole numbers keep all their digits.
+// scalar sets n to the plain or quoted scalar s, by YAML 1.2's core schema with
+// underscores in numbers. Whole numbers keep all their digits.
 func (n *node) scalar(s string) {
 	n.kind, n.text, n.raw = aText, s, s
 	if n.quoted {
@@ -96,7 +96,7 @@ func (n *node) scalar(s string) {
 	}
 }
 
-// shortest is a whole number without plus and without leading zeros.
+// shortest returns a whole number without plus and leading zeros.
 func shortest(digits string) string {
 	sign := ""
 	if digits[0] == '-' {
@@ -109,8 +109,8 @@ func shortest(digits string) string {
 	return sign + digits
 }
 
-// ambiguous says that n is a number with leading zeros, 007, which other
-// YAML readers take for octal, and people for text.
+// ambiguous reports whether n is a number with leading zeros, such as 007,
+// which other YAML readers take for octal and people for text.
 func (n *node) ambiguous() bool {
 	digits := strings.TrimLeft(n.raw, "+-")
 	return n.kind == aNumber && len(digits) > 1 && digits[0] == '0' && integers.MatchString(n.raw)

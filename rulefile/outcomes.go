@@ -9,7 +9,7 @@ import (
 
 var outcomeKeys = []string{"status", "body", "allow"}
 
-// readOutcomes reads outcomes:, names with what callers are shown.
+// readOutcomes reads the table outcomes: names, and how answers show them.
 func (p *pass) readOutcomes(n *node) {
 	p.outcomes = map[string]rule.Outcome{}
 	if n == nil || n.kind == nothing {
@@ -35,7 +35,7 @@ func (p *pass) readOutcomes(n *node) {
 	}
 }
 
-// outcome is the name of an outcome that there is.
+// outcome returns the name of an outcome that exists.
 func (p *pass) outcome(n *node) string {
 	name := p.text(n)
 	known := append([]string{rule.Allow, rule.Deny}, sorted(p.outcomes)...)
@@ -45,7 +45,7 @@ func (p *pass) outcome(n *node) string {
 	return name
 }
 
-// json appends n as JSON, keys in the file's order.
+// json appends n as JSON, with keys in the file's order.
 func (p *pass) json(b []byte, n *node) []byte {
 	switch n.kind {
 	case nothing:
@@ -75,7 +75,7 @@ func (p *pass) json(b []byte, n *node) []byte {
 	return appendText(b, n.text)
 }
 
-// appendText appends s as a JSON string; marshalling a string cannot fail.
+// appendText appends s as a JSON string. Marshalling a string cannot fail.
 func appendText(b []byte, s string) []byte {
 	text, _ := json.Marshal(s)
 	return append(b, text...)

@@ -18,7 +18,7 @@ var (
 	outages = []string{rule.OutageLocal.String(), rule.OutageAllow.String(), rule.OutageDeny.String()}
 )
 
-// readRule reads one entry of rules:.
+// readRule reads one entry of the list rules.
 func (p *pass) readRule(n *node) rule.Rule {
 	n.label = "a rule"
 	if name := n.get("name"); name != nil {
@@ -75,7 +75,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 	return r
 }
 
-// feedback is how many hits are given back for what may happen later.
+// feedback reads how many hits a refund gives back, by its name.
 func (p *pass) feedback(n *node) map[string]int64 {
 	if n == nil {
 		return nil
@@ -96,7 +96,7 @@ func (p *pass) feedback(n *node) map[string]int64 {
 
 var afterKeys = []string{"count", "window"}
 
-// after is the condition that a limit starts to count under.
+// after reads the condition under which a limit starts to count.
 func (p *pass) after(n *node, zone *time.Location) window.After {
 	if n == nil {
 		return window.After{}
@@ -113,7 +113,7 @@ func (p *pass) after(n *node, zone *time.Location) window.After {
 	}
 }
 
-// quota is a number, or numbers by the value of an attribute.
+// quota reads a number, or numbers by the value of an attribute.
 func (p *pass) quota(n *node) *rule.Quota {
 	if n == nil {
 		return nil

@@ -67,8 +67,8 @@ func TestSchemaAcceptsWhatParses(t *testing.T) {
 	}
 }
 
-// TestSchemaRefusesWhatDoesNotParse is about structure: what a schema cannot
-// know, such as an outcome that is not defined, is the parser's alone.
+// TestSchemaRefusesWhatDoesNotParse checks the structure of files. Only the
+// parser can find faults such as an outcome that is not defined.
 func TestSchemaRefusesWhatDoesNotParse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, src string }{
@@ -161,7 +161,7 @@ func TestSchemaNamesTheParsersKeys(t *testing.T) {
 	}
 }
 
-// at is the part of a schema that a path leads to.
+// at returns the part of a schema that a path leads to.
 func at(doc any, path []string) any {
 	for _, step := range path {
 		if table, ok := doc.(map[string]any); ok && step != "" {

@@ -50,8 +50,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// unescape is a command's input; with the argument escaped, \t \r \n and \xNN
-// stand for what a script cannot hold.
+// unescape returns a command's input. With the argument escaped, \t \r \n and
+// \xNN stand for characters that a script cannot hold.
 func unescape(d *datadriven.TestData) string {
 	if !d.HasArg("escaped") {
 		return d.Input + "\n"

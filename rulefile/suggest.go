@@ -12,7 +12,7 @@ import (
 const longest = 64
 
 // unknown returns the problem of a word that is none of names. It suggests the
-// closest name or, when none is close and the names are few, lists them all.
+// closest name. When none is close it lists the names, if they are few.
 func unknown(what, got string, names []string) string {
 	text := fmt.Sprintf("unknown %s %q", what, got)
 	if len(got) > longest {

@@ -4,7 +4,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// matcherKeys are the tests that a table under when: can ask for.
+// matcherKeys are the tests that a table below when can contain.
 var matcherKeys = []string{
 	"equal", "not", "all", "in", "above", "below", "from", "to", "ip", "prefix", "suffix", "match", "absent", "trim",
 }
@@ -33,8 +33,8 @@ func (p *pass) when(n *node) []rule.Condition {
 	return all
 }
 
-// test reads what an attribute must be. Trimming is said once for it, not
-// within a not or an all.
+// test reads a condition on an attribute. Only the outermost table of a
+// condition may have trim, not one within a not or an all.
 func (p *pass) test(n *node, outermost bool) rule.Test {
 	switch n.kind {
 	case aTable:
@@ -100,7 +100,7 @@ func (p *pass) tests(n *node, outermost bool) rule.Test {
 	return rule.All(all...)
 }
 
-// one reads one test; nil for those that its caller reads.
+// one reads the test under key. It returns nil for keys that its caller reads.
 func (p *pass) one(key string, n *node) rule.Test {
 	switch key {
 	case "equal":
@@ -128,7 +128,7 @@ func (p *pass) one(key string, n *node) rule.Test {
 	return nil
 }
 
-// all reads a list of tests: for those that cannot stand in one table.
+// all reads a list of tests, for those that cannot stand in one table.
 func (p *pass) all(n *node) rule.Test {
 	if len(n.items) == 0 { // or no list at all
 		p.fault(n, "all has no list of tests: want some, such as [{not: curl}, {not: {prefix: Go}}]")
@@ -155,7 +155,7 @@ func (p *pass) in(n *node) rule.Test {
 		}
 		return rule.Present()
 	}
-	if list == nil { // there, but not right: its own faults say why
+	if list == nil { // the list has faults of its own
 		return rule.Present()
 	}
 	return rule.In(list)

@@ -10,7 +10,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// windowKeys are the kinds of window, and what may stand beside each.
+// windowKeys lists the kinds of windows, and the keys that may stand beside
+// each.
 var windowKeys = []struct {
 	kind   string
 	beside []string
@@ -27,8 +28,8 @@ var (
 	weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 )
 
-// window is how hits age: a duration slides, a period is the calendar's, and a
-// table says more.
+// window reads a window: a duration is a sliding one, a period one of the
+// calendar, and a table is any kind.
 func (p *pass) window(n *node, zone *time.Location) window.Window {
 	switch {
 	case n == nil:
@@ -86,7 +87,7 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 	return w
 }
 
-// orNone names what was found.
+// orNone returns found as a list in words.
 func orNone(found []string) string {
 	if len(found) == 0 {
 		return "no kind"
@@ -94,12 +95,12 @@ func orNone(found []string) string {
 	return strings.Join(found, " and ")
 }
 
-// period is one of the calendar's.
+// period reads a period of the calendar.
 func (p *pass) period(n *node) window.Period {
 	return window.Period(1 + p.choice(n, periods))
 }
 
-// anchor is the day that a week or a month starts on.
+// anchor reads the day on which a week or a month starts.
 func (p *pass) anchor(n *node, of window.Period) int {
 	switch {
 	case n == nil:
@@ -113,10 +114,10 @@ func (p *pass) anchor(n *node, of window.Period) int {
 	return 0
 }
 
-// spelled is a length of time whose unit is written out.
+// spelled matches a length of time whose unit is written out.
 var spelled = regexp.MustCompile(`^([0-9]+) *(s|m|h|d|w)(ec|econd|in|inute|r|our|ay|eek)?s?$`)
 
-// duration reads a length of time. words are what could have stood in its
+// duration reads a length of time. words are the alternatives to one in its
 // place.
 func (p *pass) duration(n *node, words []string) time.Duration {
 	const harmless = time.Hour

@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,27 +9,27 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Draft is what [Write] makes a rules file of. Only Rules must be there.
+// Draft is the content of a rules file for [Write]. Only Rules is required.
 type Draft struct {
-	// Rules and Outcomes are what [rule.New] makes a set of.
+	// Rules and Outcomes are the arguments of [rule.New].
 	Rules    []rule.Rule
 	Outcomes map[string]rule.Outcome
 
-	// Lists are the lists that the rules test against, in the file's order.
+	// Lists holds the lists that the rules test against, in the file's order.
 	Lists []ListSource
 
-	// Zone becomes the file's time zone; nil is UTC.
+	// Zone is the file's time zone; nil means UTC.
 	Zone *time.Location
 
-	// Head is a comment at the start of the file, Comments and OutcomeComments
-	// are those above the rules and outcomes with these names: lines, without #.
+	// Head is the comment at the start of the file. Comments and OutcomeComments
+	// are the comments above rules and outcomes, by name. All are lines without #.
 	Head            string
 	Comments        map[string]string
 	OutcomeComments map[string]string
 }
 
-// ListSource is where a list has its values from: from a file, by its path as
-// the rules file is to name it, or, where that is empty, from Values.
+// ListSource is the source of a list's values: a file, by its path as the rules
+// file should name it, or Values when File is empty.
 type ListSource struct {
 	Name    string
 	File    string
@@ -38,12 +37,12 @@ type ListSource struct {
 	Comment string // lines above it, without #
 }
 
-// Write is the rules file that says what d says: [Parse] makes the same rules
-// of it, with the same identities. A test may come back in other words that
-// hold for the same values.
+// Write returns a rules file with the content of d. [Parse] turns it into the
+// same rules with the same identities. A test may be written in another form
+// that holds for the same values.
 //
-// The error is a [fault.List] when d's rules are no set, and names every place
-// that no rules file can say: a test that package rule did not make, say.
+// The error is a [fault.List]: that of [rule.New], or every part of d that a
+// rules file cannot express, such as a test that package rule did not make.
 func Write(d *Draft) ([]byte, error) {
 	if _, err := rule.New(d.Rules, d.Outcomes); err != nil {
 		return nil, err
@@ -75,29 +74,31 @@ func Write(d *Draft) ([]byte, error) {
 		w.rule = d.Rules[i].Name
 		item(&b, "  ", w.ruleTable(&d.Rules[i]))
 	}
-	if w.errs != nil {
-		return nil, errors.Join(w.errs...)
+	if err := w.list.Err(); err != nil {
+		return nil, err
 	}
 	src := []byte(b.String())
-	// What is left, such as text that is not UTF-8, the reader finds.
+	// The reader finds other faults, such as text that is not UTF-8.
 	if _, err := Parse("what was written", src, func(string) ([]byte, error) { return nil, nil }); err != nil {
 		return nil, fmt.Errorf("a rules file cannot say all of this: %w", err)
 	}
 	return src, nil
 }
 
-// writer is one run of Write. Its methods note what cannot be written and go
-// on, so that one run finds all of it.
+// writer is one run of Write. Its methods note what a rules file cannot express
+// and continue, so that one run finds all of it.
 type writer struct {
 	zone  *time.Location
 	given map[string]bool // the names of the lists
-	rule  string          // that is being written
-	errs  []error
+	rule  string          // name of the rule that is being written
+	list  fault.List      // what cannot be expressed
 }
 
-// cannot notes what of the rule cannot be written.
+// cannot notes that a field of the rule cannot be expressed.
 func (w *writer) cannot(field, format string, args ...any) {
-	w.errs = append(w.errs, fmt.Errorf("rule %q: %s: %s", w.rule, field, fmt.Sprintf(format, args...)))
+	f := fault.Newf(field, format, args...)
+	f.Rule = w.rule
+	w.list = append(w.list, f)
 }
 
 // comment writes lines as comments.
@@ -133,6 +134,7 @@ func section(b *strings.Builder, key string, all []commented) {
 	}
 }
 
+// lists returns the table of lists.
 func (w *writer) lists(lists []ListSource) (all []commented) {
 	for _, l := range lists {
 		w.given[l.Name] = true
@@ -145,6 +147,7 @@ func (w *writer) lists(lists []ListSource) (all []commented) {
 	return all
 }
 
+// outcomes returns the table of outcomes.
 func outcomes(by map[string]rule.Outcome, comments map[string]string) (all []commented) {
 	for _, name := range sorted(by) {
 		o, of := by[name], table{}

@@ -59,8 +59,8 @@ func sameSet(t *testing.T, got, want *rule.Set, src []byte) {
 	}
 }
 
-// bare is r without its tests and the zones of its windows, which its identity
-// shows.
+// bare returns r without its tests and the zones of its windows, which the
+// rule's identity shows.
 func bare(r *rule.Rule) rule.Rule {
 	b := *r
 	b.When, b.Window.Zone, b.After.Window.Zone = nil, nil, nil
@@ -77,7 +77,7 @@ func sameOutcomes(t *testing.T, got *rule.Set, want map[string]rule.Outcome, src
 	}
 }
 
-// meaning is JSON in one of its spellings.
+// meaning returns JSON in one of its spellings.
 func meaning(t *testing.T, src []byte) string {
 	t.Helper()
 	if len(src) == 0 {
@@ -111,7 +111,7 @@ func sameAnswers(t *testing.T, got, want *rule.Set, values []string, src []byte)
 	}
 }
 
-// awkward are texts that YAML reads as something else, and some ordinary ones.
+// awkward lists text that YAML reads as something else, and ordinary text.
 var awkward = []string{
 	"a", "b", "post", "é", "北京", "a b", "42", "-5", "10.0.0.1", "fe80::1", "10.0.0.0/8", "1.50", "007", "1_000",
 	"+5", "1e3", "0x1F", "0b1", "0o7", ".5", "5.", ".inf", "-.INF", ".nan", "true", "True", "no", "off", "y", "null",
@@ -127,8 +127,8 @@ type generator struct {
 
 func (g generator) pick(words ...string) string { return words[g.IntN(len(words))] }
 
-// word is a text that is not empty. A fuzzer's may be neither UTF-8 nor short
-// enough for a key, as YAML asks.
+// word returns text that is not empty. A fuzzer's text may be invalid UTF-8, or
+// too long for a key in YAML.
 func (g generator) word() string {
 	if w := []rune(g.pick(g.words...)); len(w) > 0 {
 		return string(w[:min(len(w), 100)])
@@ -144,7 +144,7 @@ func (g generator) some(n int) []string {
 	return words
 }
 
-// draft is a draft of up to eight rules that are valid, and their set.
+// draft returns a draft of up to eight valid rules, and their set.
 func (g generator) draft(t *testing.T) (*rulefile.Draft, *rule.Set) {
 	t.Helper()
 	d := &rulefile.Draft{
@@ -198,7 +198,7 @@ func (g generator) zone() *time.Location {
 
 func (g generator) attribute() string { return g.pick("user", "ip", "a: b", "off", "7", "北") }
 
-// rule is a rule that may be invalid.
+// rule returns a rule that may be invalid.
 func (g generator) rule(list *rule.List) rule.Rule {
 	r := rule.Rule{
 		Mode:     rule.Mode(g.IntN(3)),
@@ -246,7 +246,8 @@ func (g generator) rule(list *rule.List) rule.Rule {
 	return r
 }
 
-// planned is a value with a quota of its own; two words are keys beside them.
+// planned returns a value with a quota of its own. It is neither of the two
+// words that are keys beside such values.
 func (g generator) planned() string {
 	if w := g.word(); w != "by" && w != "else" {
 		return w
@@ -275,7 +276,7 @@ func (g generator) window(zone *time.Location) window.Window {
 	return w
 }
 
-// test is any test that a rules file can say.
+// test returns any test that a rules file can express.
 func (g generator) test(list *rule.List, depth int) rule.Test {
 	if depth < 3 {
 		switch g.IntN(8) {
@@ -338,8 +339,8 @@ func (g generator) pattern() rule.Test {
 	}
 }
 
-// request is a value for each of set's attributes, most of them such as rules
-// ask for.
+// request returns a value for each of set's attributes, most of them values
+// that the rules test for.
 func (g generator) request(set *rule.Set) []string {
 	values := make([]string, len(set.Attributes()))
 	for i := range values {

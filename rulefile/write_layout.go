@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// value is a part of a file that is being written: a scalar, a list or a table.
+// value is a part of a file to write: a scalar, a list or a table.
 type value interface {
-	flow() string // all of it in one line
+	flow() string // returns the value in one line
 }
 
 type (
@@ -24,8 +24,8 @@ type (
 	}
 )
 
-// most is how many characters fit in a line, such as one with a result row of
-// koala's; what is longer has a line for each of its parts.
+// most is the maximum number of characters in a line. A value that is longer
+// has a line for each of its parts.
 const most = 150
 
 func (s scalar) flow() string { return string(s) }
@@ -80,12 +80,13 @@ func item(b *strings.Builder, indent string, t table) {
 	b.WriteString(indent + "- " + strings.TrimPrefix(lines.String(), indent+"  "))
 }
 
-// harmless is text that has no meaning to YAML, within brackets too. What the
-// reader or [token.IsNeedQuoted] takes for something else needs quotes still.
+// harmless matches text that has no meaning to YAML, not even within brackets.
+// It still needs quotes when the reader or [token.IsNeedQuoted] takes it for
+// something else.
 var harmless = regexp.MustCompile(`^[\pL\pN_./$^(+-][\pL\pN_./$^()+*=|@%&!? ~;<>-]*$`)
 
-// text is s as a value that is read as text: in quotes where it would not be
-// the same without.
+// text returns s as a value that is read as text, in quotes when it would have
+// another meaning without.
 func text(s string) scalar {
 	n := node{}
 	n.scalar(s)
@@ -95,7 +96,8 @@ func text(s string) scalar {
 	return jsonText(s)
 }
 
-// jsonText is s as a value that is read as text in JSON, where 5 and "5" differ.
+// jsonText returns s as a value that is read as text in JSON, where 5 and "5"
+// differ.
 func jsonText(s string) scalar {
 	switch {
 	case plain(s):
@@ -106,14 +108,14 @@ func jsonText(s string) scalar {
 	return scalar(strconv.Quote(s))
 }
 
-// plain says that s is text to every reader of YAML, also without quotes.
+// plain reports whether every reader of YAML takes s without quotes for text.
 func plain(s string) bool {
 	n := node{}
 	n.scalar(s)
 	return n.kind == aText && harmless.MatchString(s) && !token.IsNeedQuoted(s) && token.New(s, s, nil).Type == token.StringType
 }
 
-// texts are one text by itself, or several as a list.
+// texts returns several texts as a list.
 func texts(all []string) value {
 	l := make(list, len(all))
 	for i, s := range all {
@@ -122,5 +124,5 @@ func texts(all []string) value {
 	return l
 }
 
-// number is a key with a whole number.
+// number returns a key with a whole number.
 func number(key scalar, n int64) pair { return pair{key, scalar(strconv.FormatInt(n, 10))} }

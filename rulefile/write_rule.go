@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// ruleTable is a rule with its keys in the order in which people read them:
-// for whom, what is counted, how much of it, and what then.
+// ruleTable returns a rule with its keys in reading order: for whom, what is
+// counted, how much of it, and the consequence.
 func (w *writer) ruleTable(r *rule.Rule) table {
 	t := table{{"name", text(r.Name)}}
 	add := func(set bool, key scalar, v value) {
@@ -51,7 +51,7 @@ func (w *writer) ruleTable(r *rule.Rule) table {
 	return t
 }
 
-// numbers are a table of names with a number each.
+// numbers returns a table of names with a number each.
 func numbers(of map[string]int64) (t table) {
 	for _, name := range sorted(of) {
 		t = append(t, number(text(name), of[name]))
@@ -59,6 +59,7 @@ func numbers(of map[string]int64) (t table) {
 	return t
 }
 
+// quota returns a number, or a table of numbers by the value of an attribute.
 func (w *writer) quota(q *rule.Quota) value {
 	if q.By == "" {
 		return number("", q.Value).value
@@ -75,8 +76,8 @@ func (w *writer) quota(q *rule.Quota) value {
 	return t
 }
 
-// zoneOf is the time zone of a rule's calendar windows, the file's where it has
-// none.
+// zoneOf returns the time zone of a rule's calendar windows, and the file's
+// when it has none.
 func (w *writer) zoneOf(r *rule.Rule) *time.Location {
 	var zone *time.Location
 	for _, win := range []window.Window{r.Window, r.After.Window} {
@@ -98,6 +99,7 @@ func (w *writer) zoneOf(r *rule.Rule) *time.Location {
 	return zone
 }
 
+// window returns win in its shortest form.
 func (w *writer) window(win window.Window) value {
 	length := scalar(duration(win.Length))
 	t := table{{scalar(win.Kind.String()), length}}
@@ -129,7 +131,7 @@ func (w *writer) window(win window.Window) value {
 	return t
 }
 
-// units are those of a length of time, the longest first.
+// units lists the units of a length of time, the longest first.
 var units = []struct {
 	name string
 	unit time.Duration
@@ -142,7 +144,7 @@ var units = []struct {
 	{"us", time.Microsecond},
 }
 
-// duration is d as a whole number of the longest unit that allows one.
+// duration returns d as a whole number of the longest possible unit.
 func duration(d time.Duration) string {
 	for _, u := range units {
 		if d%u.unit == 0 {
@@ -152,15 +154,15 @@ func duration(d time.Duration) string {
 	return d.String()
 }
 
-// body is JSON as YAML with the same keys in the same order.
+// body returns JSON as YAML with the same keys in the same order.
 func body(src []byte) value {
 	d := json.NewDecoder(bytes.NewReader(src))
 	d.UseNumber()
 	return jsonValue(d)
 }
 
-// jsonValue is the next value of d. [rule.New] has looked at it already: it is
-// JSON, and there is one.
+// jsonValue returns the next value of d. [rule.New] has checked that there is
+// one.
 func jsonValue(d *json.Decoder) value {
 	t, _ := d.Token()
 	switch t := t.(type) {

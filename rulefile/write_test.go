@@ -45,7 +45,8 @@ func ExampleWrite() {
 	// <nil>
 }
 
-// TestWriteRefuses is what no rules file can say: all of it is reported.
+// TestWriteRefuses checks that everything which no rules file can express is
+// reported.
 func TestWriteRefuses(t *testing.T) {
 	t.Parallel()
 	list, err := rule.NewList("staff", nil)

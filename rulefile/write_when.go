@@ -9,8 +9,9 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// when is the conditions of a rule by their attributes, and whether all of
-// them trim. Several on one attribute are one with all their tests.
+// when returns the conditions of a rule by their attributes, and reports
+// whether all of them trim. Several conditions on one attribute become one with
+// all their tests.
 func (w *writer) when(conditions []rule.Condition) (t table, trimmed bool) {
 	var names []string
 	trimmed = len(conditions) > 0
@@ -49,12 +50,12 @@ func (w *writer) when(conditions []rule.Condition) (t table, trimmed bool) {
 	return t, trimmed
 }
 
-// test is a test in its shortest form.
+// test returns a test in its shortest form.
 func (w *writer) test(field string, t rule.Test) value {
 	return short(w.tests(field, t))
 }
 
-// short is a table of tests, or what says the same without a table.
+// short returns a table of tests, or a shorter value with the same meaning.
 func short(of table) value {
 	if len(of) != 1 {
 		return of
@@ -68,11 +69,11 @@ func short(of table) value {
 	return of
 }
 
-// star stands for any value, but for itself behind equal.
+// star stands for any value, except behind equal, where it stands for itself.
 const star = scalar(`"*"`)
 
-// tests is a test as a table, which more tests may be added to. Where a rules
-// file, which knows no empty text and no empty list, cannot say t, it is a test
+// tests returns a test as a table that more tests can be added to. A rules file
+// has no empty text and no empty list, so a test with one becomes another test
 // that holds for the same values.
 func (w *writer) tests(field string, t rule.Test) table {
 	f, ok := rule.FormOf(t)
@@ -124,7 +125,7 @@ func (w *writer) tests(field string, t rule.Test) table {
 
 var textTests = map[rule.FormKind]scalar{rule.FormPrefix: "prefix", rule.FormSuffix: "suffix", rule.FormPattern: "match"}
 
-// parts are the tests that t is made of, each once.
+// parts returns the tests that t consists of, without repetitions.
 func (w *writer) parts(field string, t rule.Test) (parts []table) {
 	f, _ := rule.FormOf(t)
 	if f.Kind != rule.FormAll {
@@ -142,7 +143,7 @@ func (w *writer) parts(field string, t rule.Test) (parts []table) {
 	return parts
 }
 
-// together is several tests in one table where their keys allow it.
+// together returns several tests in one table where their keys allow it.
 func together(parts []table) table {
 	var one table
 	several := make(list, len(parts))
@@ -161,6 +162,7 @@ func together(parts []table) table {
 	return one
 }
 
+// within returns the bounds of r.
 func (w *writer) within(field string, r rule.Range) (t table) {
 	for _, bound := range []struct {
 		key   scalar
@@ -184,7 +186,7 @@ func (w *writer) within(field string, r rule.Range) (t table) {
 	return t
 }
 
-// oneOrMore is one text by itself, or a list.
+// oneOrMore returns one text by itself, or a list.
 func oneOrMore(all []string) value {
 	if len(all) == 1 {
 		return text(all[0])

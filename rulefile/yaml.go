@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// maxSource bounds a rules file, in bytes. Ten thousand rules need about
-	// one million.
+	// maxSource is the maximum size of a rules file, in bytes. Ten thousand rules
+	// need about one million.
 	maxSource = 16 << 20
-	// maxDepth bounds nesting between brackets, maxColumn that by indentation.
-	// The YAML parser recurses, so both are looked at before it runs.
+	// maxDepth is the maximum nesting of brackets, and maxColumn the maximum
+	// indentation. Both are checked before the YAML parser runs, because it
+	// recurses.
 	maxDepth  = 64
 	maxColumn = 1024
 )
 
-// refused are the parts of YAML that rules files do without, and what to
-// write in their place.
+// refused lists the parts of YAML that rules files do not support, and what to
+// write instead.
 var refused = map[token.Type]string{
 	token.AliasType:      `* has a meaning of its own in YAML: in quotes, "*", it stands for any value; aliases (*name) are not supported, write the value out`,
 	token.AnchorType:     `anchors (&name) are not supported: write the value out at each place; a text that starts with & needs quotes`,
@@ -33,7 +34,7 @@ var refused = map[token.Type]string{
 	token.MappingKeyType: `keys after ? are not supported: write "key: value"`,
 }
 
-// source turns src into a tree; nil when a fault makes that impossible.
+// source returns src as a tree, or nil when a fault makes that impossible.
 func (p *pass) source(src []byte) *node {
 	if len(src) > maxSource {
 		p.at(1, 1, "the file has %d MiB, want at most %d", len(src)>>20, maxSource>>20)
@@ -60,8 +61,8 @@ func (p *pass) source(src []byte) *node {
 	return p.document(file)
 }
 
-// unwanted notes the tokens that rules files do without, and nesting that is
-// too deep for any of them.
+// unwanted notes the tokens that rules files do not support, and nesting that
+// is too deep.
 func (p *pass) unwanted(tokens token.Tokens) {
 	depth := 0
 	for _, t := range tokens {
@@ -92,7 +93,7 @@ func (p *pass) unwanted(tokens token.Tokens) {
 	}
 }
 
-// syntax notes the one fault that the YAML parser stopped at.
+// syntax notes the fault at which the YAML parser stopped.
 func (p *pass) syntax(err error) {
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil {
@@ -107,7 +108,7 @@ func (p *pass) syntax(err error) {
 	p.at(at.Line, at.Column, "%s", why)
 }
 
-// document is the tree of the one document that a rules file is.
+// document returns the tree of the one document in a rules file.
 func (p *pass) document(file *ast.File) *node {
 	var root *node
 	for _, doc := range file.Docs {
@@ -127,7 +128,7 @@ func (p *pass) document(file *ast.File) *node {
 	return root
 }
 
-// tree is n in this package's own terms. label is what faults call it.
+// tree converts n. Faults call it label.
 func (p *pass) tree(n ast.Node, label string) *node {
 	t := n.GetToken()
 	to := &node{label: label, line: t.Position.Line, column: t.Position.Column}
@@ -163,7 +164,7 @@ func (p *pass) tree(n ast.Node, label string) *node {
 	return to
 }
 
-// entry is one key with its value.
+// entry converts one key and its value.
 func (p *pass) entry(e *ast.MappingValueNode) entry {
 	key := p.tree(e.Key, "a key")
 	value := p.tree(e.Value, key.text)

@@ -8,12 +8,12 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// zones are the names of time zones that a misspelt one is compared with.
+// zones lists the names of time zones that an unknown one is compared with.
 //
 //go:embed zones.txt
 var zones string
 
-// timezone reads the name of a time zone; UTC in place of one that is wrong.
+// timezone reads the name of a time zone. It returns UTC for one that is wrong.
 func (p *pass) timezone(n *node) *time.Location {
 	name := p.text(n)
 	if name == "" {
