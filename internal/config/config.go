@@ -1,6 +1,6 @@
-// Package config is what the service can be told: its defaults, and the
-// checks that find every fault at once. Where the values come from, flags or a
-// file, is the caller's business.
+// Package config defines the configuration of the service: its defaults, and
+// the checks that find every fault at once. It does not read flags or files;
+// the caller sets the fields.
 package config
 
 import (
@@ -16,64 +16,69 @@ import (
 // Config is the configuration of the service. Start from [Default]; the zero
 // value is not valid.
 type Config struct {
-	// Rules is the path of the rules file. Empty runs the demo rule.
+	// Rules is the path of the rules file. Empty: the demo rule is served.
 	Rules string
 
-	// Koala is the path of a rule file of koala's, in place of Rules.
+	// Koala is the path of a koala rule file, which replaces Rules.
 	Koala string
 
-	// KoalaListen is the address of koala's calls; see [Config.KoalaAddr].
+	// KoalaListen is the address that serves koala's calls; see
+	// [Config.KoalaAddr].
 	KoalaListen string
 
-	// KoalaToken is what a caller shows who rewrites the file Koala. Empty:
-	// nobody can.
+	// KoalaToken is the secret that a call must show to rewrite the file Koala.
+	// Empty: no call can.
 	KoalaToken string
 
 	// Listen is the address of the API, host:port. Port 0 picks a free one.
 	Listen string
 
-	// Admin is the address of health, metrics, reload and profiles. Whoever
+	// Admin is the address of health, metrics, reload and profiles. Anyone who
 	// reaches it can reload the rules: keep it off public networks.
 	Admin string
 
 	// Watch reloads the rules when the file, or a list it reads, changes.
 	Watch bool
 
-	// WatchEvery is how often Watch looks at the files even when the system
-	// tells of no change, as for files that another machine changes. 0: never.
+	// WatchEvery is the interval at which Watch checks the files even without a
+	// notification from the system, for files that another machine changes. 0:
+	// never.
 	WatchEvery time.Duration
 
-	// Store is the URL of the store that all instances share. Empty counts in
-	// memory. StoreTimeout is the longest that a call to it waits; 0 means what
-	// the URL says, or the store's default.
+	// Store is the URL of the store that all instances share. Empty: each counts
+	// in its own memory. StoreTimeout is the maximum duration of a call to the
+	// store; 0 means the value in the URL, or the store's default.
 	Store        string
 	StoreTimeout time.Duration
 
-	// Nodes is how many instances share the store. While it is out of reach,
-	// each may admit that part of a quota by itself.
+	// Nodes is the number of instances that share the store. While the store is
+	// out of reach, each instance admits its share of a quota: a Nodes-th of
+	// it.
 	Nodes int
 
 	// ReadyNeedsStore makes /readyz fail while the store is out of reach.
 	// Without it the service stays ready, and rules follow their on_outage.
 	ReadyNeedsStore bool
 
-	// DrainDelay is how long the service goes on taking connections after it
-	// was told to stop, with /readyz failing, so that load balancers notice.
+	// DrainDelay is how long the service accepts connections after it was told
+	// to stop. Meanwhile /readyz fails, so that load balancers notice.
 	DrainDelay time.Duration
 
-	// DrainTimeout is how long requests in flight get to finish after that.
+	// DrainTimeout is how long requests in flight may take to finish after
+	// that.
 	DrainTimeout time.Duration
 
-	// LogFormat is "text" or "json", LogLevel "debug", "info", "warn" or
+	// LogFormat is "text" or "json". LogLevel is "debug", "info", "warn" or
 	// "error".
 	LogFormat string
 	LogLevel  string
 
-	// Warnings are what the log says first about where the values came from.
+	// Warnings are logged at the start. They concern the source of the values.
 	Warnings []string
 }
 
-// Default is a service on loopback that watches its rules.
+// Default returns the configuration of a service on the loopback interface that
+// watches its rules.
 func Default() Config {
 	return Config{
 		Listen:       "127.0.0.1:8080",
@@ -86,8 +91,9 @@ func Default() Config {
 	}
 }
 
-// KoalaAddr is where koala's calls are answered: at KoalaListen, or, with a rule
-// file of koala's, at koala's port on the loopback. Empty: nowhere.
+// KoalaAddr returns the address that serves koala's calls: KoalaListen or, if
+// that is empty and Koala is set, koala's own port on the loopback interface.
+// It returns an empty string when no address serves them.
 func (c *Config) KoalaAddr() string {
 	if c.KoalaListen == "" && c.Koala != "" {
 		return "127.0.0.1:9981"
@@ -95,10 +101,10 @@ func (c *Config) KoalaAddr() string {
 	return c.KoalaListen
 }
 
-// LogFormats are the ways to write a log that a Config takes.
+// LogFormats returns the valid values of LogFormat.
 func LogFormats() []string { return []string{"text", "json"} }
 
-// LogLevels are the levels that a Config takes, from most to least talkative.
+// LogLevels returns the valid values of LogLevel, the most verbose first.
 func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
 
 // Validate returns every fault of c as a [fault.List]. Paths are the names of
@@ -178,12 +184,14 @@ func (f *faults) store(c *Config) {
 	}
 }
 
+// notNegative checks that d is not below 0.
 func (f *faults) notNegative(field string, d time.Duration) {
 	if d < 0 {
 		f.Addf(field, "%v: negative", d)
 	}
 }
 
+// oneOf checks that value is one of allowed.
 func (f *faults) oneOf(field, value string, allowed []string) {
 	if !slices.Contains(allowed, value) {
 		f.Addf(field, "%q: not one of %s", value, strings.Join(allowed, ", "))

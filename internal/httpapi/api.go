@@ -1,7 +1,7 @@
-// Package httpapi is weir's JSON API: it reads requests, asks the engine, and
-// writes decisions. Being over a limit is an answer like any other, with
-// status 200; only what cannot be decided is a [answer.Problem]. docs/http.md is the
-// API as its users see it.
+// Package httpapi is the JSON API: it reads requests, calls the engine, and
+// writes decisions. A denial is an ordinary answer with status 200. A request
+// that cannot be decided is answered with an [answer.Problem]. docs/http.md
+// describes the API to its users.
 package httpapi
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// API answers everything below /v1/, and all other paths with a [answer.Problem].
-// It is safe for concurrent use.
+// API answers everything below /v1/, and all other paths with an
+// [answer.Problem]. Make one with [New]. It is safe for concurrent use.
 type API struct {
 	engine *weir.Engine
 	source func() Source
@@ -26,21 +26,21 @@ type API struct {
 	origin *http.CrossOriginProtection
 }
 
-// Source is where the rules that are in force came from.
+// Source describes where the rules in force came from.
 type Source struct {
-	File   string    // the rules file, or what stands in for it
-	Hash   string    // of the file and the lists it reads
-	Loaded time.Time // when they came into force
+	File   string    // path of the rules file, or "demo"
+	Hash   string    // hash of the file and of the lists that it names
+	Loaded time.Time // time at which the rules came into force
 }
 
-// handler answers one call, or says why it cannot.
+// handler answers one call, or returns the error that is the answer.
 type handler func(x *exchange, w http.ResponseWriter, r *http.Request) error
 
-// methods are the handlers of one path by method; "" takes every method.
+// methods holds the handlers of one path by method; "" stands for every method.
 type methods map[string]handler
 
-// New is the API of engine. It asks source where the rules came from when
-// somebody wants to know.
+// New returns the API of engine. It calls source for each request for the rules
+// in force.
 func New(engine *weir.Engine, source func() Source) *API {
 	a := &API{engine: engine, source: source, origin: http.NewCrossOriginProtection()}
 	a.routes = map[string]methods{
@@ -66,6 +66,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serve calls the handler for the path and the method of r.
 func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	route, ok := a.routes[r.URL.Path]
 	if !ok {
@@ -91,10 +92,10 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	return h(x, w, r)
 }
 
-// jsonType is shared by all answers, which saves a slice for each.
+// jsonType is shared by all answers, which saves an allocation for each.
 var jsonType = []string{"application/json"}
 
-// respond writes body, and a line's end so that it reads well in a terminal.
+// respond writes body and a newline.
 func respond(w http.ResponseWriter, body []byte) error {
 	w.Header()["Content-Type"] = jsonType
 	_, _ = w.Write(append(body, '\n')) // the caller has gone if this fails

@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/internal/answer"
 )
 
-// batch decides many requests in order. All of them are read before the first
-// is decided, so that a malformed batch counts nothing. Each is decided by
-// itself: they are not one atomic step.
+// batch decides many requests in order. It reads all of them before it decides
+// the first one, so that a malformed batch counts nothing. Each request is
+// decided by itself: a batch is not one atomic step.
 func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.read(r); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, x.out)
 }
 
-// batch reads a batch; the attributes of all its parts are appended to attrs.
+// batch reads a batch. It appends the attributes of all parts to attrs.
 func (s *scanner) batch(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault.Fault) {
 	start, found := s.pos, false
 	f = s.object(func(name string, at int) (f *fault.Fault) {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// decide is the call that every action makes: one request, one decision.
+// decide returns the handler that decides one request.
 func (a *API) decide(verb store.Verb) handler {
 	return func(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		if err := x.read(r); err != nil {
@@ -26,7 +26,7 @@ func (a *API) decide(verb store.Verb) handler {
 	}
 }
 
-// explain says what would happen to a request and why; it counts nothing.
+// explain shows what a check would answer, and why. It counts nothing.
 func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.read(r); err != nil {
 		return err
@@ -50,6 +50,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	return respond(w, x.out)
 }
 
+// appendExplanation appends why a rule matched or did not, and its numbers.
 func appendExplanation(b []byte, e *weir.RuleExplanation) []byte {
 	b = answer.AppendText(append(b, `{"rule":`...), e.Rule)
 	b = answer.AppendText(append(b, `,"kind":`...), e.Kind.String())

@@ -97,7 +97,7 @@ func TestDecodeFaults(t *testing.T) {
 	}
 }
 
-// many is n attributes, each of nine bytes with its comma.
+// many returns n attributes, each of nine bytes with its comma.
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {

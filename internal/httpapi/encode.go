@@ -40,8 +40,8 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 	return append(b, '}')
 }
 
-// appendUsage appends the members of one rule's numbers. What does not limit
-// has no quota and nothing that remains.
+// appendUsage appends the members of one rule's numbers. A counter has no quota
+// and no remainder.
 func appendUsage(b []byte, u *weir.Usage) []byte {
 	b = answer.AppendText(append(b, `"rule":`...), u.Rule)
 	if u.Kind != rule.KindLimit {

@@ -14,8 +14,8 @@ import (
 	"github.com/weirhq/weir/internal/answer"
 )
 
-// An exchange is the memory of one call. It is used again by later calls, so
-// nothing in it may be kept: the request's strings are views of its body.
+// An exchange is the memory of one call. Later calls use it again, so no part
+// of it may be kept: the strings of the request are views of its body.
 type exchange struct {
 	body     []byte
 	scan     scanner
@@ -26,12 +26,14 @@ type exchange struct {
 
 var exchanges = sync.Pool{New: func() any { return &exchange{body: make([]byte, 0, 1<<10)} }}
 
-// maxKept is the size, in bytes, above which an exchange's memory is not used again.
+// maxKept is the size, in bytes, above which the memory of an exchange is
+// dropped after the call.
 const maxKept = 64 << 10
 
+// newExchange returns an exchange from the pool.
 func newExchange() *exchange { return exchanges.Get().(*exchange) }
 
-// free gives x back.
+// free returns x to the pool.
 func (x *exchange) free() {
 	attributes := cap(x.request.Attributes) * int(unsafe.Sizeof(weir.Attribute{}))
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
@@ -39,7 +41,7 @@ func (x *exchange) free() {
 	}
 }
 
-// read takes in r's body, once it is known to be JSON and small enough.
+// read reads the body of r, which must be JSON and small enough.
 func (x *exchange) read(r *http.Request) error {
 	if !isJSON(r.Header) {
 		return &answer.Problem{
@@ -64,19 +66,20 @@ func (x *exchange) read(r *http.Request) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return &answer.Problem{Status: http.StatusRequestTimeout, Detail: "the body came too slowly"}
+			return &answer.Problem{Status: http.StatusRequestTimeout, Detail: "timeout while reading the body"}
 		case err != nil:
-			return &answer.Problem{Status: http.StatusBadRequest, Detail: "the body breaks off: " + err.Error()}
+			return &answer.Problem{Status: http.StatusBadRequest, Detail: "the body ends early: " + err.Error()}
 		}
 	}
 }
 
+// tooLarge returns the answer to a body over the limit.
 func tooLarge() *answer.Problem {
 	return &answer.Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
 }
 
-// isJSON says whether h announces JSON, or nothing, or what curl -d announces
-// for everything.
+// isJSON reports whether h announces JSON, no type, or the type that curl -d
+// announces for any body.
 func isJSON(h http.Header) bool {
 	values := h["Content-Type"]
 	if len(values) == 0 || values[0] == "application/json" {

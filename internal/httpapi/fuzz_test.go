@@ -55,7 +55,8 @@ func FuzzDecode(f *testing.F) {
 
 func shown(r weir.Request) string { return fmt.Sprintf("%q %d %q", r.Attributes, r.Hits, r.Feedback) }
 
-// twin reads body with encoding/json, and adds by hand what that is lax about.
+// twin reads body with encoding/json, and checks by hand what that package does
+// not.
 func twin(body []byte) (weir.Request, error) {
 	req := weir.Request{Hits: 1}
 	if !json.Valid(body) || !utf8.Valid(body) {
@@ -94,14 +95,13 @@ func twin(body []byte) (weir.Request, error) {
 	return req, nil
 }
 
-// member is one name and value of an object, as encoding/json reads the name.
+// member is one name and value of an object. encoding/json reads the name.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// members are those of the object that src is, in order, twice what is there
-// twice.
+// members returns the members of the object src in order, with repetitions.
 func members(src []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(src))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -12,8 +12,8 @@ import (
 
 // gate takes for a proxy, and answers with the outcome's status and body.
 //
-// The URL is written by whoever sets up the proxy, so it alone says where
-// attributes come from. A header counts only when the URL names it: otherwise
+// The URL is written by whoever configures the proxy, so it alone defines where
+// attributes come from. A header is read only when the URL names it: otherwise
 // a client could add attributes of its own. See [gateCall].
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	c := gateCall{request: r, attrs: x.request.Attributes[:0]}
@@ -46,7 +46,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A gateCall collects what the URL of one gate call says:
+// A gateCall collects the parameters in the URL of one gate call:
 //
 //	NAME=VALUE              an attribute
 //	header.NAME=HEADER      an attribute that the proxy sends in a header
@@ -62,6 +62,7 @@ type outcomeStatus struct {
 	status  int
 }
 
+// parameter adds one parameter of the URL.
 func (c *gateCall) parameter(name, value string) (err error) {
 	if attribute, ok := strings.CutPrefix(name, "header."); ok {
 		c.attrs, err = withParameter(c.attrs, attribute, fromHeader(c.request, attribute, value))
@@ -79,6 +80,7 @@ func (c *gateCall) parameter(name, value string) (err error) {
 	return err
 }
 
+// status returns the status that the URL sets for an outcome, or 0.
 func (c *gateCall) status(outcome string) int {
 	for _, s := range c.statuses {
 		if s.outcome == outcome {
@@ -88,9 +90,9 @@ func (c *gateCall) status(outcome string) int {
 	return 0
 }
 
-// fromHeader is the value of a header, cut to what the attribute is: path and
-// query are the parts of a URI, and ip is the last address of a list, which
-// the nearest proxy wrote; those before it are hearsay.
+// fromHeader returns the attribute in a header: of a URI only the path or the
+// query, and as ip the last address of a list. The nearest proxy wrote that
+// one; a client may have forged those before it.
 func fromHeader(r *http.Request, attribute, header string) string {
 	value := ""
 	if lines := r.Header.Values(header); len(lines) > 0 {

@@ -17,7 +17,7 @@ import (
 
 const posts = "rules:\n  - {name: posts, when: {action: post}, per: [user], limit: 5, window: 1h}\n"
 
-// TestSizes asks for the largest body and batch that fit, and one more.
+// TestSizes sends the largest body and batch that fit, and one more.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -53,7 +53,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// unreachable is a store that cannot tell what it has counted.
+// unreachable is a store that cannot read its counters.
 type unreachable struct{ store.Store }
 
 func (unreachable) Read(context.Context, *store.Op) (window.Reading, error) {
@@ -78,7 +78,7 @@ func TestUsageOutOfReach(t *testing.T) {
 	}
 }
 
-// TestUnavailable asks of a service that is ending, and gives up a call.
+// TestUnavailable calls a service whose store is closed, and gives up a call.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	closed := newBench(t, posts)

@@ -7,8 +7,8 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// number reads the number at pos as its shortest plain decimal: 1e3 is 1000,
-// 1.50 is 1.5, -0 is 0. It goes by the digits, so that long identifiers keep
+// number reads the number at pos and returns its shortest plain decimal: 1e3 is
+// 1000, 1.50 is 1.5, -0 is 0. It works on digits, so that long identifiers keep
 // all of theirs.
 func (s *scanner) number() (string, *fault.Fault) {
 	start := s.pos
@@ -49,9 +49,10 @@ func (s *scanner) number() (string, *fault.Fault) {
 	return view(s.text[begin:]), nil
 }
 
+// at reports whether c is the next byte.
 func (s *scanner) at(c byte) bool { return s.pos < len(s.src) && s.src[s.pos] == c }
 
-// digits skips digits and says how many.
+// digits skips digits and returns their number.
 func (s *scanner) digits() int {
 	start := s.pos
 	for s.pos < len(s.src) && '0' <= s.src[s.pos] && s.src[s.pos] <= '9' {
@@ -61,7 +62,8 @@ func (s *scanner) digits() int {
 }
 
 // decimal appends raw, a JSON number, to text without exponent and without
-// zeros that say nothing. It is false when that is longer than a value may be.
+// needless zeros. It returns false when the result is longer than a value may
+// be.
 func (s *scanner) decimal(raw string) bool {
 	raw, negative := strings.CutPrefix(raw, "-")
 	mantissa, exponent := raw, ""
@@ -70,7 +72,7 @@ func (s *scanner) decimal(raw string) bool {
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
-	// point is where the decimal point stands in digits, maybe outside.
+	// point is the position of the decimal point in digits, possibly outside.
 	point := len(digits) - len(fraction) + clamped(exponent)
 	digits = strings.TrimRight(digits, "0")
 	if digits == "" {
@@ -99,13 +101,15 @@ func (s *scanner) decimal(raw string) bool {
 	return true
 }
 
+// zeros appends n zeros to text.
 func (s *scanner) zeros(n int) {
 	for range n {
 		s.text = append(s.text, '0')
 	}
 }
 
-// clamped is an exponent, cut to what no body can even out.
+// clamped returns an exponent, cut to a number beyond what the digits of any
+// body can balance.
 func clamped(exponent string) int {
 	const most = 1 << 30
 	n, err := strconv.Atoi(exponent)

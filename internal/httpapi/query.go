@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/internal/answer"
 )
 
-// parameters calls each for every name=value of a query string, in order. An
-// error of each ends it.
+// parameters calls each for every name=value of a query string, in order. It
+// stops at the first error.
 func parameters(query string, each func(name, value string) error) error {
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
@@ -34,12 +34,13 @@ func parameters(query string, each func(name, value string) error) error {
 	return nil
 }
 
+// badParameter returns the answer to a parameter that is wrong.
 func badParameter(name, problem string) *answer.Problem {
 	return &answer.Problem{Status: http.StatusBadRequest, Field: name, Detail: problem}
 }
 
-// withParameter appends an attribute that a query string gives, within the
-// same bounds as a JSON one.
+// withParameter appends an attribute from a query string. The same bounds hold
+// as for one in JSON.
 func withParameter(attrs []weir.Attribute, name, value string) ([]weir.Attribute, error) {
 	if f := suits(attrs, name); f != nil {
 		return attrs, badParameter(f.Path, f.Problem)

@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// What one call may carry.
+// Bounds of one call.
 const (
 	maxBody       = 1 << 20 // bytes
 	maxAttributes = 64
@@ -48,8 +48,8 @@ func (p *part) ask(attrs []weir.Attribute) (store.Verb, weir.Request) {
 	return p.verb, weir.Request{Attributes: attrs, Hits: p.hits, Feedback: p.feedback}
 }
 
-// request reads an object with attributes, which it appends to attrs, hits,
-// feedback and, in a batch, a verb.
+// request reads an object with attributes, hits, feedback and, in a batch, a
+// verb. It appends the attributes to attrs.
 func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attribute, *fault.Fault) {
 	p := part{verb: store.Take, hits: 1, from: len(attrs)}
 	start, zero := s.pos, 0
@@ -128,7 +128,7 @@ func suits(attrs []weir.Attribute, name string) *fault.Fault {
 	return nil
 }
 
-// value reads a string, a number or a boolean as an attribute's text.
+// value reads a string, a number or a boolean as the text of an attribute.
 func (s *scanner) value() (string, *fault.Fault) {
 	switch c := s.peek(); {
 	case c == '"':
@@ -143,7 +143,7 @@ func (s *scanner) value() (string, *fault.Fault) {
 	return "", s.unexpected("a string, a number or a boolean")
 }
 
-// hits reads a request's cost. 0 turns the request into a check.
+// hits reads the cost of a request. A cost of 0 turns the request into a check.
 func (s *scanner) hits() (int64, *fault.Fault) {
 	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
 		return 0, s.unexpected("a number")
@@ -165,7 +165,7 @@ func (s *scanner) hits() (int64, *fault.Fault) {
 	return n, nil
 }
 
-// feedback reads the name of what a refund is given for.
+// feedback reads the name that a refund is given for.
 func (s *scanner) feedback() (string, *fault.Fault) {
 	if s.peek() != '"' {
 		return "", s.unexpected("a name in quotes")
@@ -183,7 +183,7 @@ func (s *scanner) feedback() (string, *fault.Fault) {
 	return name, nil
 }
 
-// verb reads what a request in a batch asks for.
+// verb reads the verb of a request in a batch.
 func (s *scanner) verb() (store.Verb, *fault.Fault) {
 	if s.peek() != '"' {
 		return 0, s.unexpected("take, check, record or refund in quotes")
@@ -201,5 +201,5 @@ func (s *scanner) verb() (store.Verb, *fault.Fault) {
 	return 0, s.fault(at, "is %q; want take, check, record or refund", name)
 }
 
-// verbs are what a request can ask for.
+// verbs lists the verbs that a request can have.
 var verbs = [...]store.Verb{store.Take, store.Check, store.Record, store.Refund}

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// rules shows the rules in force, and where they came from.
+// rules shows the rules in force and their source.
 func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 	from, set := a.source(), a.engine.Rules()
 	b := answer.AppendText(append(x.out[:0], `{"file":`...), from.File)
@@ -28,8 +28,8 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 	return respond(w, x.out)
 }
 
-// appendRule appends r in the words of the rules file; what is at its default
-// is left out.
+// appendRule appends r with the keys of the rules file, without those at their
+// default.
 func appendRule(b []byte, r *rule.Rule) []byte {
 	b = answer.AppendText(append(b, `{"name":`...), r.Name)
 	b = answer.AppendText(append(b, `,"kind":`...), r.Kind().String())
@@ -87,7 +87,7 @@ func appendQuota(b []byte, q *rule.Quota) []byte {
 	return append(b, '}')
 }
 
-// appendNumbers appends the members of numbers by name.
+// appendNumbers appends the members of numbers, sorted by name.
 func appendNumbers(b []byte, numbers map[string]int64) []byte {
 	for i, name := range slices.Sorted(maps.Keys(numbers)) {
 		if i > 0 {

@@ -11,11 +11,12 @@ import (
 )
 
 // A scanner reads one JSON text by hand, without reflection and without
-// allocating. It is stricter than encoding/json: names count once and as they
-// are written, text must be valid UTF-8, and nothing may follow the value.
+// allocations. It is stricter than encoding/json: a name may occur only once,
+// names are case sensitive, text must be valid UTF-8, and nothing may follow
+// the value.
 //
-// Strings are views of src, or of text where they had escapes or a number was
-// rewritten. They are good until the scanner is given its next text.
+// Strings are views of src, or of text when they contain escapes or a number
+// was rewritten. They are valid until the next reset.
 type scanner struct {
 	src  []byte
 	pos  int
@@ -47,9 +48,10 @@ func (s *scanner) place(at int) fault.Place {
 	}
 }
 
+// reset sets s to the start of src.
 func (s *scanner) reset(src []byte) { s.src, s.pos, s.text = src, 0, s.text[:0] }
 
-// peek skips blanks and is the next byte, or 0 at the end.
+// peek skips blanks and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
 	for s.pos < len(s.src) {
 		switch c := s.src[s.pos]; c {
@@ -62,7 +64,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// unexpected is the fault of whatever stands at pos.
+// unexpected returns the fault of the character at pos.
 func (s *scanner) unexpected(want string) *fault.Fault {
 	if s.pos >= len(s.src) {
 		return s.fault(len(s.src), "the text ends, want %s", want)
@@ -71,7 +73,7 @@ func (s *scanner) unexpected(want string) *fault.Fault {
 	return s.fault(s.pos, "got %q, want %s", got, want)
 }
 
-// end asks that nothing but blanks is left.
+// end checks that nothing but blanks is left.
 func (s *scanner) end() *fault.Fault {
 	if s.peek(); s.pos < len(s.src) {
 		return s.unexpected("nothing after the object")
@@ -79,7 +81,7 @@ func (s *scanner) end() *fault.Fault {
 	return nil
 }
 
-// open steps into an object or an array.
+// open reads the bracket that opens an object or an array.
 func (s *scanner) open(bracket byte) *fault.Fault {
 	if s.peek() == bracket {
 		s.pos++
@@ -91,8 +93,8 @@ func (s *scanner) open(bracket byte) *fault.Fault {
 	return s.unexpected("an array")
 }
 
-// more steps to the next item of an object or array that was opened, and says
-// whether there is one; else it steps out.
+// more moves to the next item of an object or array and reports whether there
+// is one. Otherwise it reads the closing bracket.
 func (s *scanner) more(first bool, bracket byte) (bool, *fault.Fault) {
 	switch c := s.peek(); {
 	case c == bracket:
@@ -107,8 +109,8 @@ func (s *scanner) more(first bool, bracket byte) (bool, *fault.Fault) {
 	return false, s.unexpected(fmt.Sprintf("',' or %q", bracket))
 }
 
-// object reads an object. It calls member with each name, and where that
-// stands; member reads the value.
+// object reads an object. It calls member with the name of each member and the
+// name's offset; member reads the value.
 func (s *scanner) object(member func(name string, at int) *fault.Fault) *fault.Fault {
 	if f := s.open('{'); f != nil {
 		return f
@@ -148,7 +150,7 @@ func (s *scanner) array(element func(i int) *fault.Fault) *fault.Fault {
 	}
 }
 
-// name reads the name of a member and steps to its value.
+// name reads the name of a member and moves to its value.
 func (s *scanner) name() (string, *fault.Fault) {
 	if s.peek() != '"' {
 		return "", s.unexpected("a name in quotes")
@@ -185,7 +187,7 @@ func (s *scanner) string() (string, *fault.Fault) {
 	return "", s.fault(len(s.src), "the text ends inside a string")
 }
 
-// checked is src[from:to] as a string, once it is known to be UTF-8.
+// checked returns src[from:to] as a string, if it is valid UTF-8.
 func (s *scanner) checked(from, to int, ascii bool) (string, *fault.Fault) {
 	b := s.src[from:to]
 	for i := 0; !ascii && i < len(b); {
@@ -218,7 +220,7 @@ func (s *scanner) escaped(start, esc int) (string, *fault.Fault) {
 		if esc < len(s.src) && s.src[esc] == '\\' {
 			continue
 		}
-		// The rest has no escape: the plain case reads it, quote and all.
+		// The rest has no escape: string reads it up to the quote.
 		s.pos = plain - 1
 		rest, f := s.string()
 		if f != nil {
@@ -229,7 +231,7 @@ func (s *scanner) escaped(start, esc int) (string, *fault.Fault) {
 	}
 }
 
-// escapes are what a backslash makes of the byte after it.
+// escapes maps the byte after a backslash to its meaning.
 var escapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
@@ -265,7 +267,8 @@ func (s *scanner) escape() *fault.Fault {
 	return nil
 }
 
-// unicode is the value of the escape \uXXXX at an offset.
+// unicode returns the value of the escape \uXXXX at an offset, and whether
+// there is one.
 func (s *scanner) unicode(at int) (rune, bool) {
 	if at+6 > len(s.src) || s.src[at] != '\\' || s.src[at+1] != 'u' {
 		return 0, false
@@ -296,5 +299,5 @@ func (s *scanner) literal(word string) *fault.Fault {
 	return nil
 }
 
-// view is b as a string without a copy: it changes when b does.
+// view returns b as a string without a copy. The string changes when b does.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -22,14 +22,14 @@ import (
 var start = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 
 // bench is an API over the rules of a script, with a clock that the script
-// moves.
+// sets.
 type bench struct {
 	api    *httpapi.API
 	counts *memstore.Store
 	now    time.Time
 }
 
-// newBench is an API over the rules of a YAML text.
+// newBench returns an API over the rules in a YAML text.
 func newBench(t testing.TB, rules string) *bench {
 	t.Helper()
 	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
@@ -48,8 +48,8 @@ func newBench(t testing.TB, rules string) *bench {
 	return b
 }
 
-// call makes a call that is written as a method and a URL, headers, and a body
-// after them, and writes the answer in the same way.
+// call sends a request that is written as a method and a URL, headers, and a
+// body after them. It returns the answer in the same form.
 func (b *bench) call(t *testing.T, text string) string {
 	t.Helper()
 	first, rest, _ := strings.Cut(text, "\n")

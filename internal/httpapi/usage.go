@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// usage is the numbers of one key of one rule, and a counter's series.
+// usage shows the numbers of one key of one rule, and the series of a counter.
 func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	name, attrs, err := oneKey(r)
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, x.out)
 }
 
-// forget makes a key as good as unused.
+// forget deletes what a rule has counted for a key.
 func (a *API) forget(_ *exchange, w http.ResponseWriter, r *http.Request) error {
 	name, attrs, err := oneKey(r)
 	if err != nil {
@@ -60,6 +60,7 @@ func oneKey(r *http.Request) (name string, attrs []weir.Attribute, err error) {
 	return name, attrs, err
 }
 
+// appendSeries appends the cells of a counter.
 func appendSeries(b []byte, cells []window.Cell) []byte {
 	b = append(b, '[')
 	for i, c := range cells {

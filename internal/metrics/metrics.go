@@ -1,6 +1,6 @@
-// Package metrics tells Prometheus what the service does: a [weir.Observer]
-// for decisions, and what the server reports about its rules and its store.
-// A key is never a label: there are as many keys as there are users.
+// Package metrics exports metrics to Prometheus: a [weir.Observer] for
+// decisions, and what the server reports about its rules and its store. A key
+// is never a label, because there are as many keys as users.
 package metrics
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// Metrics are the numbers of one service, in a registry of their own. Make
-// them with [New]. They are safe for concurrent use.
+// Metrics holds the metrics of one service, in a registry of their own. Make
+// one with [New]. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -37,20 +37,20 @@ type Metrics struct {
 
 var _ weir.Observer = (*Metrics)(nil)
 
-// New makes the metrics of a service that calls itself version.
+// New returns the metrics of a service of a version.
 func New(version string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
 		registry: r,
 		decisions: counters(r, "weir_decisions_total",
-			"Decisions, by what was asked, the outcome, and the rule that gave it (empty when none did).",
+			"Decisions, by verb, outcome and the rule that gave the outcome (empty when none did).",
 			"rule", "outcome", "verb"),
 		matched: counters(r, "weir_rule_matched_total",
 			"Takes and records that a rule counted or would have counted.", "rule"),
 		over: counters(r, "weir_rule_over_total",
-			"Takes for which a rule was over its quota; mode shadow: those it would have denied.", "rule", "mode"),
+			"Takes that exceeded a rule; with mode shadow, takes that it would have denied.", "rule", "mode"),
 		triggered: counters(r, "weir_rule_triggered_total",
-			"Takes and records that a trigger reported.", "rule"),
+			"Takes and records for which a trigger reported.", "rule"),
 		failed: counters(r, "weir_requests_failed_total",
 			"Requests that the engine answered with an error, such as bad input.", "verb"),
 		reloads: counters(r, "weir_rules_reload_total",
@@ -60,8 +60,8 @@ func New(version string) *Metrics {
 			Help: "Decisions made without the store, by the rules' on_outage.",
 		}),
 		success:  gauge(r, "weir_rules_reload_success", "Whether the last attempt to load the rules succeeded."),
-		reloaded: gauge(r, "weir_rules_reload_timestamp_seconds", "When rules were last loaded, in Unix time."),
-		rules:    gauge(r, "weir_rules", "Rules in force."),
+		reloaded: gauge(r, "weir_rules_reload_timestamp_seconds", "Time of the last successful load of the rules, in Unix time."),
+		rules:    gauge(r, "weir_rules", "Number of rules in force."),
 	}
 	duration := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "weir_decision_duration_seconds",
@@ -70,7 +70,7 @@ func New(version string) *Metrics {
 	})
 	m.duration = duration
 	for _, result := range []string{"success", "failure"} {
-		m.reloads.WithLabelValues(result) // so that both are there from the start
+		m.reloads.WithLabelValues(result) // so that both exist from the start
 	}
 	build := gauge(prometheus.WrapRegistererWith(prometheus.Labels{
 		"version": version, "goversion": runtime.Version(),
@@ -81,19 +81,21 @@ func New(version string) *Metrics {
 	return m
 }
 
+// counters registers a counter with labels.
 func counters(r prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	r.MustRegister(c)
 	return c
 }
 
+// gauge registers a gauge.
 func gauge(r prometheus.Registerer, name, help string) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	r.MustRegister(g)
 	return g
 }
 
-// Handler serves the metrics.
+// Handler returns the handler that serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
@@ -127,6 +129,7 @@ func (m *Metrics) Failed(verb store.Verb, _ error) { m.failed.WithLabelValues(ve
 // and the decisions that they degrade by Decided.
 func (m *Metrics) Outage(store.Verb, error) {}
 
+// mode returns the label for the mode of a rule.
 func mode(u *weir.Usage) string {
 	if u.Shadow {
 		return "shadow"
@@ -134,7 +137,7 @@ func mode(u *weir.Usage) string {
 	return "enforce"
 }
 
-// Loaded notes that rules were put in force at a time.
+// Loaded records that rules came into force at a time.
 func (m *Metrics) Loaded(rules int, at time.Time) {
 	m.reloads.WithLabelValues("success").Inc()
 	m.success.Set(1)
@@ -142,7 +145,8 @@ func (m *Metrics) Loaded(rules int, at time.Time) {
 	m.rules.Set(float64(rules))
 }
 
-// Refused notes that rules could not be loaded, and the old ones stay.
+// Refused records that rules could not be loaded, so that the old ones stay in
+// force.
 func (m *Metrics) Refused() {
 	m.reloads.WithLabelValues("failure").Inc()
 	m.success.Set(0)

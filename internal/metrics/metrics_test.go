@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// read is what Prometheus would read, without what it cannot test for.
+// read returns what Prometheus would read, without lines that vary.
 func read(m *metrics.Metrics) map[string]bool {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))

@@ -2,16 +2,16 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// StoreStats are what a store in memory tells about itself.
+// StoreStats is the state of a store in memory.
 type StoreStats struct {
-	// Keys are the keys kept for each rule.
+	// Keys holds the number of keys of each rule.
 	Keys map[string]int64
 
-	// Full is how often a new key found no room, since the start.
+	// Full is the number of new keys that found no room since the start.
 	Full int64
 }
 
-// Watch reports what stats says each time the metrics are read.
+// Watch exports what stats returns, each time the metrics are read.
 func (m *Metrics) Watch(stats func() StoreStats) {
 	m.registry.MustRegister(&storeCollector{
 		stats: stats,
@@ -39,23 +39,23 @@ func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.full, prometheus.CounterValue, float64(s.Full))
 }
 
-// NodeStats are what a node of a shared store tells about itself.
+// NodeStats is the state of one node of a shared store.
 type NodeStats struct {
 	Addr              string
-	CutOff            bool // it is not asked, because it does not answer
+	CutOff            bool // the node gets no calls, because it does not answer
 	InFlight, Outages int64
 }
 
-// WatchNodes reports what nodes says each time the metrics are read.
+// WatchNodes exports what nodes returns, each time the metrics are read.
 func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"node"}, nil)
 	}
 	m.registry.MustRegister(&nodeCollector{
 		nodes:    nodes,
-		outages:  desc("weir_store_outages_total", "Calls that a node of the store has not answered, or was not asked."),
-		cutOff:   desc("weir_store_cut_off", "Whether a node of the store is not asked, because it does not answer."),
-		inFlight: desc("weir_store_in_flight", "Calls that wait for a node of the store."),
+		outages:  desc("weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it while it was cut off."),
+		cutOff:   desc("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer."),
+		inFlight: desc("weir_store_in_flight", "Calls that wait for an answer of a node of the store."),
 	})
 }
 

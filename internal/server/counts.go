@@ -18,13 +18,14 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// counts are where the service counts: in memory, or in a store that instances
-// share, and then in memory while that is out of reach.
+// counts is where the service counts: in memory, or in a store that instances
+// share. While that is out of reach, it counts in memory.
 type counts struct {
 	memory *memstore.Store
-	shared *redisstore.Store // nil when there is none
+	shared *redisstore.Store // nil: counts in memory only
 }
 
+// openCounts opens the store that cfg names.
 func openCounts(ctx context.Context, cfg config.Config) (*counts, error) {
 	c := &counts{}
 	if cfg.Store != "" {
@@ -43,7 +44,7 @@ func openCounts(ctx context.Context, cfg config.Config) (*counts, error) {
 	return c, nil
 }
 
-// close frees what open took; closing a store cannot lose what it has counted.
+// close frees what openCounts opened. It loses no counts of a shared store.
 func (c *counts) close() {
 	if c.shared != nil {
 		_ = c.shared.Close()
@@ -51,7 +52,7 @@ func (c *counts) close() {
 	_ = c.memory.Close()
 }
 
-// options returns the engine's options for these counts.
+// options returns the options of an engine that counts in c.
 func (c *counts) options(cfg config.Config) []weir.EngineOption {
 	if c.shared == nil {
 		return []weir.EngineOption{weir.WithStore(c.memory)}
@@ -59,7 +60,7 @@ func (c *counts) options(cfg config.Config) []weir.EngineOption {
 	return []weir.EngineOption{weir.WithStore(c.shared), weir.WithLocal(c.memory, cfg.Nodes)}
 }
 
-// location is where the counts are, for the log.
+// location returns where the counts are, for the log.
 func (c *counts) location() string {
 	if c.shared == nil {
 		return "memory"
@@ -67,7 +68,7 @@ func (c *counts) location() string {
 	return c.shared.Location()
 }
 
-// nodes are what the metrics show of the shared store.
+// nodes returns the state of the shared store for the metrics.
 func (c *counts) nodes() []metrics.NodeStats {
 	nodes := c.shared.Nodes()
 	all := make([]metrics.NodeStats, len(nodes))
@@ -77,8 +78,8 @@ func (c *counts) nodes() []metrics.NodeStats {
 	return all
 }
 
-// away says in a line how much of the shared store is out of reach, nothing
-// when nothing is.
+// away returns a line about the nodes of the shared store that are out of
+// reach, or an empty string when all answer.
 func (c *counts) away() string {
 	if c.shared == nil {
 		return ""
@@ -98,7 +99,7 @@ func (c *counts) away() string {
 	return ""
 }
 
-// ping asks the shared store. Memory is always there.
+// ping checks that the shared store answers. Memory always does.
 func (c *counts) ping(ctx context.Context) error {
 	if away := c.away(); away != "" {
 		return errors.New(strings.TrimSpace(away))
@@ -113,8 +114,8 @@ func (c *counts) ping(ctx context.Context) error {
 	return err
 }
 
-// report logs when a node of the shared store goes out of reach, and when it is
-// back. Short outages are for the metrics.
+// report logs when a node of the shared store goes out of reach, and when it
+// answers again. It misses outages below a second; the metrics count them.
 func (c *counts) report(ctx context.Context, log *slog.Logger) {
 	if c.shared == nil {
 		return
@@ -133,11 +134,11 @@ func (c *counts) report(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// outOfReach holds the nodes that the log has called out of reach.
+// outOfReach holds the nodes that the log has reported as out of reach.
 type outOfReach map[string]bool
 
-// report logs what has changed. A node that a cluster has replaced never
-// answers again, and its outage is over all the same.
+// report logs the changes since the last call. A node that a cluster has
+// replaced never answers again; its outage ends with its removal.
 func (out outOfReach) report(log *slog.Logger, nodes []redisstore.Node) {
 	gone := maps.Clone(out)
 	for _, n := range nodes {

@@ -6,5 +6,5 @@ import (
 	"github.com/weirhq/weir/store/redisstore"
 )
 
-// NewReport is what logs how the nodes of a store do.
+// NewReport returns the function that logs the state of a store's nodes.
 func NewReport() func(*slog.Logger, []redisstore.Node) { return outOfReach{}.report }

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/store/redisstore"
 )
 
-// Each change is said once, and a node that a cluster has replaced does not
-// stay out of reach for good.
+// Each change is logged once. A node that a cluster has replaced does not stay
+// out of reach.
 func TestReportOfNodes(t *testing.T) {
 	t.Parallel()
 	report := server.NewReport()

@@ -72,7 +72,7 @@ func TestDocs(t *testing.T) {
 // word is an argument in single quotes, or without quotes and blanks.
 var word = regexp.MustCompile(`'([^']*)'|([^'\s\\]+)`)
 
-// curl makes the call that a command makes.
+// curl sends the request of a curl command.
 func (s *service) curl(t *testing.T, command string) (int, http.Header, string) {
 	t.Helper()
 	var args []string
@@ -117,11 +117,11 @@ func (s *service) curl(t *testing.T, command string) (int, http.Header, string) 
 	return resp.StatusCode, resp.Header, string(body)
 }
 
-// seconds are what counts down in headers.
+// seconds matches numbers in headers that count down.
 var seconds = regexp.MustCompile(`t=\d+|^\d+$`)
 
-// sameAnswer compares an answer with one that is written out; headers that are
-// not written do not matter.
+// sameAnswer compares an answer with one that is written out. It ignores
+// headers that are not written out.
 func sameAnswer(t *testing.T, command string, status int, header http.Header, body, text string) {
 	t.Helper()
 	want, err := http.ReadResponse(bufio.NewReader(strings.NewReader(text+"\n")), nil)
@@ -164,8 +164,8 @@ func sameJSON(t *testing.T, command, got, want string) {
 	}
 }
 
-// lasting is v without what differs from run to run. Whether a wait is none,
-// some or forever does not.
+// lasting returns v without what differs from run to run. Whether a wait is
+// zero, positive or forever stays.
 func lasting(v any) any {
 	switch v := v.(type) {
 	case []any:

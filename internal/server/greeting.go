@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// demo are the rules of a service that was given none.
+// demo is the rules file of a service that was given none.
 const demo = `rules:
   - name: posts-per-hour
     when: {action: post}
@@ -15,8 +15,8 @@ const demo = `rules:
     window: 1h
 `
 
-// greet says where the service listens and, where it runs the demo, what to
-// try first.
+// greet prints where the service listens. When it runs the demo, greet prints
+// what to try first.
 func greet(out io.Writer, path string, rules int, api, admin, koala string) {
 	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
 	if koala != "" {
@@ -38,7 +38,7 @@ Then write your own rules: weir init rules.yaml && weir serve --rules rules.yaml
 `, api)
 }
 
-// Version is this build's version, (devel) when it was not built from one.
+// Version returns the version of this build, or (devel) when it has none.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

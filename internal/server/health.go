@@ -11,19 +11,20 @@ import (
 	"github.com/weirhq/weir/internal/metrics"
 )
 
-// readiness says whether the service wants new requests.
+// readiness decides whether the service accepts new requests.
 type readiness struct {
 	store    *counts
-	needed   bool // not ready while the store is out of reach
+	needed   bool // the service is not ready while the store is out of reach
 	draining atomic.Bool
 }
 
+// drain marks the service as not ready.
 func (r *readiness) drain() { r.draining.Store(true) }
 
-// healthz says that the process is there.
+// healthz answers that the process is running.
 func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
 
-// readyz says whether to send requests here.
+// readyz answers whether the service accepts new requests.
 func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 	if r.draining.Load() {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -39,7 +40,7 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, away)
 }
 
-// withHealth answers the two questions of load balancers beside the API.
+// withHealth adds /healthz and /readyz to the API.
 func withHealth(api http.Handler, r *readiness) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch req.URL.Path {
@@ -53,7 +54,8 @@ func withHealth(api http.Handler, r *readiness) http.Handler {
 	})
 }
 
-// adminHandler is for operators: health, metrics, reload and profiles.
+// adminHandler returns the handler for operators: health, metrics, reload and
+// profiles.
 func adminHandler(rules *reloader, numbers *metrics.Metrics, r *readiness) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", healthz)

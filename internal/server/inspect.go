@@ -2,21 +2,21 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store/redisstore"
 )
 
-// inspectTimeout is how long somebody who looks at a key is willing to wait.
+// inspectTimeout is the maximum duration of an inspection.
 const inspectTimeout = 5 * time.Second
 
-// Inspect writes what the store at a URL keeps under the name of a key.
+// Inspect writes what the store at a URL holds under the name of a key.
 func Inspect(ctx context.Context, store, key string, out io.Writer) error {
 	if store == "" {
-		return errors.New("store: missing: give --store, or set WEIR_STORE")
+		return fault.Newf("store", "missing: give --store, or set WEIR_STORE")
 	}
 	where, err := redisstore.Parse(store)
 	if err != nil {

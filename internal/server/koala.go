@@ -11,17 +11,18 @@ import (
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
 )
 
-// koalaHead is the longest head of a request to koala's calls, in bytes: a
-// multi/browse has all that it asks in its first line.
+// koalaHead is the maximum size of a request's head on koala's address, in
+// bytes. A multi/browse has all its parameters in the first line.
 const koalaHead = 256 << 10
 
-// koalaFront answers koala's calls at an address of their own. A nil one is none.
+// koalaFront serves koala's calls at an address of their own. A nil koalaFront
+// serves none.
 type koalaFront struct {
 	*listener
 	api *koalaapi.API
 }
 
-// openKoala is nil when cfg asks for no such calls.
+// openKoala returns nil when cfg asks for no such calls.
 func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, log *slog.Logger) (*koalaFront, error) {
 	addr := cfg.KoalaAddr()
 	if addr == "" {
@@ -45,9 +46,10 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, lo
 	return &koalaFront{l, api}, nil
 }
 
-// Close ends what listens, and then frees the API.
+// Close closes the listener, and then frees the API.
 func (k *koalaFront) Close() error { return errors.Join(k.listener.Close(), k.api.Close()) }
 
+// url returns the address as a URL, or an empty string when k is nil.
 func (k *koalaFront) url() string {
 	if k == nil {
 		return ""

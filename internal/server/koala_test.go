@@ -42,8 +42,8 @@ rule : [count] [act=two;uid=+] [time=3600; count=1;] [result=2; return=107]
 3 : { "Ret_type":3, "Ret_code":0, "Err_no":11, "Err_msg":"", "Str_reason":"Vcode", "Need_vcode":1, "Vcode_len":4, "Vcode_type":0, "Other":"", "Version":0 }
 `
 
-// koalaHome is a directory like koala's: rules and dicts in conf, named from
-// above it.
+// koalaHome returns the rule file in a directory like koala's: rules and dicts
+// are in conf, and paths start above it.
 func koalaHome(t *testing.T) (rules string) {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "conf")
@@ -112,7 +112,7 @@ func (k koala) send(t *testing.T, request string) answer {
 	return answer{status: resp.StatusCode, text: string(body)}
 }
 
-// row is a row of koalaRules, as koala writes it.
+// row returns a row of koalaRules as koala writes it.
 func row(kind, code, errNo int, reason string, vcode, length int) string {
 	return fmt.Sprintf(`{"Ret_type":%d,"Ret_code":%d,"Err_no":%d,"Err_msg":"","Str_reason":%q,"Need_vcode":%d,"Vcode_len":%d,"Vcode_type":0,"Other":"","Version":0}`,
 		kind, code, errNo, reason, vcode, length)
@@ -186,7 +186,7 @@ func TestKoalaAnswers(t *testing.T) {
 	}
 }
 
-// wantAdmitted has 100 callers at once write through.
+// wantAdmitted writes through from 100 callers at once.
 func (k koala) wantAdmitted(t *testing.T, act string, want int64) {
 	t.Helper()
 	var admitted atomic.Int64

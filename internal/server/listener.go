@@ -12,20 +12,21 @@ import (
 	"time"
 )
 
-// listener is one address and what answers there.
+// listener is an HTTP server on one address.
 type listener struct {
 	*http.Server
 	socket  net.Listener
 	ended   chan struct{} // closed when no connection will be added to open
 	open    atomic.Int64  // connections
-	leaving atomic.Bool   // each answer ends its connection
+	leaving atomic.Bool   // each answer closes its connection
 }
 
-// linger is how long connections that are kept alive get, at the end, to learn
-// with their next answer that they must not be used again.
+// linger is how long, at the end, connections that are kept alive have to learn
+// from their next answer that they are closed.
 const linger = 250 * time.Millisecond
 
-// listen takes the address, so that a clash shows before anything is served.
+// listen opens the address, so that an address in use is reported before
+// anything is served.
 func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
 	socket, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -43,7 +44,7 @@ func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
 			h.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       8 * time.Second, // less than it may take to answer, so that there is time to say so
+		ReadTimeout:       8 * time.Second, // below WriteTimeout, so that there is time for the answer
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -52,7 +53,7 @@ func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
 	return l, nil
 }
 
-// count keeps l.open.
+// count maintains l.open.
 func (l *listener) count(_ net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateNew:
@@ -62,7 +63,7 @@ func (l *listener) count(_ net.Conn, s http.ConnState) {
 	}
 }
 
-// serve answers until the listener is shut down.
+// serve serves requests until the listener is shut down.
 func (l *listener) serve() error {
 	defer close(l.ended)
 	err := l.Serve(l.socket)
@@ -72,10 +73,10 @@ func (l *listener) serve() error {
 	return err
 }
 
-// Shutdown takes no more connections and lets requests in flight finish. What
-// it adds to [http.Server.Shutdown]: a connection that is kept alive is closed
-// behind an answer that says so. Closing it between two requests, as that one
-// does, loses the request that its client is sending.
+// Shutdown accepts no more connections and lets requests in flight finish.
+// Unlike [http.Server.Shutdown] it closes a connection that is kept alive only
+// behind an answer that announces it. Closing one between two requests, as that
+// function does, loses the request that the client is sending.
 func (l *listener) Shutdown(ctx context.Context) error {
 	l.leaving.Store(true)
 	err := l.socket.Close()
@@ -86,7 +87,8 @@ func (l *listener) Shutdown(ctx context.Context) error {
 	return errors.Join(err, l.Server.Shutdown(ctx))
 }
 
-// Close ends the listener at once, also one that never served.
+// Close closes the listener at once, even if it never served.
 func (l *listener) Close() error { return errors.Join(l.Server.Close(), l.socket.Close()) }
 
+// url returns the address as a URL.
 func (l *listener) url() string { return "http://" + l.socket.Addr().String() }

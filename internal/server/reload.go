@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/metrics"
 )
 
-// reloader puts rules in force. A file that is wrong changes nothing.
+// reloader puts rules in force. A file with a fault changes nothing.
 type reloader struct {
 	engine  *weir.Engine
 	rules   rulesAt
@@ -31,15 +31,17 @@ type reloader struct {
 	lists []string   // files that the last attempt read; guarded by mu
 }
 
+// newReloader returns a reloader for an engine whose rules are first.
 func newReloader(e *weir.Engine, first loaded, rules rulesAt, m *metrics.Metrics, log *slog.Logger) *reloader {
 	r := &reloader{engine: e, rules: rules, metrics: m, log: log}
 	r.inForce(first)
 	return r
 }
 
-// source is where the rules in force came from.
+// source returns where the rules in force came from.
 func (r *reloader) source() httpapi.Source { return *r.current.Load() }
 
+// inForce records that l is in force.
 func (r *reloader) inForce(l loaded) {
 	name := r.rules.path
 	if name == "" {
@@ -50,13 +52,14 @@ func (r *reloader) inForce(l loaded) {
 	r.current.Store(&httpapi.Source{File: name, Hash: l.hash, Loaded: now})
 	r.metrics.Loaded(l.set.Len(), now)
 	if n := len(l.warnings); n > 0 {
-		r.log.Warn("some rules mean another thing than to koala: run weir check", "warnings", n, "first", l.warnings[0].Summary())
+		r.log.Warn("some rules differ from koala: run weir check", "warnings", n, "first", l.warnings[0].Summary())
 	}
 }
 
 var errNoFile = errors.New("there is no rules file to reload; start with --rules FILE")
 
-// reload reads the rules again because somebody asked.
+// reload reads the rules again on request. asked names the source of the
+// request in the log.
 func (r *reloader) reload(asked string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,19 +71,20 @@ func (r *reloader) reload(asked string) error {
 }
 
 // changed reads the rules again because a file may have changed. It does
-// nothing when they are what the last attempt saw, good or bad.
+// nothing when the content is that of the last attempt, whether that succeeded
+// or not.
 func (r *reloader) changed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l, err := r.rules.read()
 	if l.hash != r.tried {
-		_ = r.swapLocked(l, err, "file") // it is logged, and nobody waits for it
+		_ = r.swapLocked(l, err, "file") // the error is logged, and has no other reader
 	}
 }
 
-// rewrite puts text in the place of the rules' file, and in force. When it is
-// wrong or cannot be written, nothing changes: rules that only one process had,
-// until it ends, would help nobody.
+// rewrite replaces the rules file with text and puts it in force. Nothing
+// changes when text is wrong or the file cannot be written: rules in force
+// without a file would be lost with the process.
 func (r *reloader) rewrite(text []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,6 +98,7 @@ func (r *reloader) rewrite(text []byte) error {
 	return r.swapLocked(l, nil, "rewrite")
 }
 
+// swapLocked puts l in force, unless err reports that it could not be read.
 func (r *reloader) swapLocked(l loaded, err error, asked string) error {
 	r.tried, r.lists = l.hash, l.lists
 	if err != nil {
@@ -121,7 +126,7 @@ func (r *reloader) onSignal(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// refusal is err, from a reload, as an answer with every fault.
+// refusal returns the answer to a reload that failed, with every fault.
 func refusal(err error) *answer.Problem {
 	faults := summaries(err)
 	switch {

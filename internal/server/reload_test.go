@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 )
 
-// posts are rules that admit n posts an hour.
+// posts returns rules that admit n posts an hour.
 func posts(n int) string {
 	return fmt.Sprintf("rules:\n  - {name: posts, when: {action: post}, per: [user], limit: %d, window: 1h}\n", n)
 }
@@ -23,7 +23,7 @@ func withRules(path string, watch bool) func(*config.Config) {
 	return func(c *config.Config) { c.Rules, c.Watch = path, watch }
 }
 
-// wantPosts asks that n posts of a user are allowed and the next one is not.
+// wantPosts checks that n posts of a user are allowed and the next one is not.
 func wantPosts(t *testing.T, s *service, user string, n int) {
 	t.Helper()
 	for i := range n + 1 {

@@ -16,13 +16,14 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// rulesAt is where rules are read: a rules file, or one of koala's. Without a
-// path it is the demo.
+// rulesAt is the location of the rules: a rules file, or one of koala's.
+// Without a path it is the demo.
 type rulesAt struct {
 	path  string
 	koala bool
 }
 
+// rulesOf returns the location of the rules that cfg names.
 func rulesOf(cfg config.Config) rulesAt {
 	if cfg.Koala != "" {
 		return rulesAt{path: cfg.Koala, koala: true}
@@ -30,16 +31,16 @@ func rulesOf(cfg config.Config) rulesAt {
 	return rulesAt{path: cfg.Rules}
 }
 
-// loaded are rules as they were read.
+// loaded is the result of reading the rules.
 type loaded struct {
 	set      *rule.Set
-	lists    []string // the files that they read, beside their own
-	hash     string   // of their file and the lists, set even where they are wrong
+	lists    []string // paths of the list files
+	hash     string   // hash of the file and the lists; set even when they have a fault
 	warnings fault.List
 }
 
-// read reads the rules. What is hashed is what is parsed: each file is read
-// once.
+// read reads the rules. It reads each file once, so that the hash is that of
+// the parsed content.
 func (r rulesAt) read() (loaded, error) {
 	src := []byte(demo)
 	if r.path != "" {
@@ -51,7 +52,7 @@ func (r rulesAt) read() (loaded, error) {
 	return r.parse(src)
 }
 
-// parse reads src as if it were the rules' file.
+// parse reads src as the content of the rules file.
 func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	sum := sha256.New()
 	sum.Write(src)
@@ -77,8 +78,8 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	return l, err
 }
 
-// replace puts text in the place of the rules' file: at once for who reads it,
-// and with the old one's permissions.
+// replace replaces the content of the rules file with text. Readers see the old
+// or the new content, never a part. The permissions stay the same.
 func (r rulesAt) replace(text []byte) error {
 	path, err := filepath.EvalSymlinks(r.path)
 	if err != nil {
@@ -98,7 +99,7 @@ func (r rulesAt) replace(text []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // what is wrong is told already
+		_ = os.Remove(f.Name()) // err is the fault to report
 	}
 	return err
 }

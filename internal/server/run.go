@@ -1,6 +1,6 @@
-// Package server wires the service together and lives its life: it listens,
-// reloads rules, says how it is, and drains when told to stop. It alone knows
-// the front ends and the stores.
+// Package server assembles the service and runs it: it listens, reloads rules,
+// reports its health, and drains when it is told to stop. No other package
+// imports both front ends and stores.
 package server
 
 import (
@@ -23,9 +23,9 @@ import (
 	"github.com/weirhq/weir/store/memstore"
 )
 
-// Run serves as cfg says until ctx is done, and then lets requests in flight
-// finish. It greets on out, with the addresses it listens on, and logs to
-// logs. The error is nil after an orderly end.
+// Run serves as cfg states until ctx is done, and then lets requests in flight
+// finish. It prints the addresses to out and logs to logs. It returns nil after
+// an orderly end.
 func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		numbers.WatchNodes(counts.nodes)
 	}
 
-	// What runs beside the requests ends before this function does.
+	// Goroutines that do not serve requests end before Run returns.
 	var group sync.WaitGroup
 	defer group.Wait()
 	beside, stop := context.WithCancel(ctx)
@@ -118,8 +118,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	return nil
 }
 
-// drain lets requests in flight finish. The admin address goes last: until
-// then it tells that the service is draining.
+// drain lets requests in flight finish. The admin address is closed last,
+// because it reports that the service is draining.
 func drain(cfg config.Config, fronts []*listener, admin *listener) error {
 	time.Sleep(cfg.DrainDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
@@ -138,10 +138,11 @@ func drain(cfg config.Config, fronts []*listener, admin *listener) error {
 	return nil
 }
 
+// newLog returns the logger that cfg describes.
 func newLog(cfg config.Config, w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
-		level = slog.LevelInfo // Validate has seen to it
+		level = slog.LevelInfo // unreachable after Validate
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {
@@ -150,11 +151,12 @@ func newLog(cfg config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// sweepSlots bounds how much of the store one sweep looks at: ten million keys
-// take about a minute and a half, and a sweep a few milliseconds.
+// sweepSlots is how many slots of the store one sweep visits. A sweep takes a
+// few milliseconds, and a round over ten million keys about a minute and a
+// half.
 const sweepSlots = 100_000
 
-// sweep gives back, once a second, the memory of keys that nobody asks about.
+// sweep frees, once a second, the memory of keys that have expired.
 func sweep(ctx context.Context, s *memstore.Store) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -168,6 +170,7 @@ func sweep(ctx context.Context, s *memstore.Store) {
 	}
 }
 
+// stats returns the state of the store in memory, by the rules in force.
 func stats(e *weir.Engine, s *memstore.Store) metrics.StoreStats {
 	rules := e.Rules()
 	keys := make(map[string]int64, rules.Len())

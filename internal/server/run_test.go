@@ -126,8 +126,8 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// keepAsking makes a request again and again on one connection, until an answer
-// says that it was the last, and is how it went wrong before that.
+// keepAsking sends a request again and again on one connection until an answer
+// announces that it is the last. It returns what goes wrong before.
 func keepAsking(conn net.Conn, request string, answers *atomic.Int64) error {
 	r := bufio.NewReader(conn)
 	for {

@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds every wait of these tests; none is expected to need it.
+// patience is the limit of every wait of these tests; none is expected to need
+// it.
 const patience = 20 * time.Second
 
 // service is the real service on free ports.
@@ -76,7 +77,7 @@ func start(t *testing.T, change func(*config.Config)) *service {
 	return s
 }
 
-// stop ends the service and is what Run returned, nil the second time.
+// stop ends the service and returns the result of Run, nil the second time.
 func (s *service) stop() error {
 	s.cancel()
 	err := <-s.ended
@@ -177,7 +178,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// rulesFile is a new file of rules that no other test sees.
+// rulesFile returns a new file of rules.
 func rulesFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rules.yaml")

@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
-// onStore has a service count on n, with patience for a busy machine.
+// onStore makes a service count on n, with a time-out for a busy machine.
 func onStore(t *testing.T, n *redistest.Node, nodes int) func(*config.Config) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")

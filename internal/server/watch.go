@@ -14,16 +14,17 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long a change gets to be finished before it is read.
+// settle is the delay between a change and reading it, so that the change can
+// be finished.
 const settle = 200 * time.Millisecond
 
-// watch reloads when the rules file or one of its lists may have changed.
+// watch reloads the rules when their file or one of its lists may have changed.
 //
-// It watches directories: editors replace files, and Kubernetes swaps a link
-// beside them, so a watch on the file itself would hold on to the old one. What
-// happened in a directory does not matter; the content's hash decides.
+// It watches directories. Editors replace files, and Kubernetes swaps a link
+// beside them, so a watch on the file itself would stay on the old one. The
+// kind of event does not matter; the hash of the content decides.
 //
-// Where every is not 0, it looks at the files that often, too.
+// When every is not 0, watch also checks the files at that interval.
 func (r *reloader) watch(ctx context.Context, every time.Duration) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -32,7 +33,7 @@ func (r *reloader) watch(ctx context.Context, every time.Duration) {
 	}
 	defer w.Close()
 
-	due := time.After(0) // what changed before the watch began
+	due := time.After(0) // for changes before the watch began
 	seen := r.stamp()
 	var look <-chan time.Time
 	if every > 0 {
@@ -59,20 +60,22 @@ func (r *reloader) watch(ctx context.Context, every time.Duration) {
 			due = nil
 			r.changed()
 			if r.follow(w) {
-				due = time.After(settle) // something may have changed before it was watched
+				due = time.After(settle) // for changes before the directory was watched
 			}
 		}
 	}
 }
 
-// files are those that the last attempt read: one that was missing may come.
+// files returns the files that the last attempt read, including those that are
+// missing.
 func (r *reloader) files() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append(slices.Clone(r.lists), r.rules.path)
 }
 
-// stamp changes when one of the files does, or at least its size or date.
+// stamp returns a text that changes when the size or the date of one of the
+// files does.
 func (r *reloader) stamp() string {
 	var all strings.Builder
 	for _, file := range r.files() {
@@ -86,8 +89,8 @@ func (r *reloader) stamp() string {
 	return all.String()
 }
 
-// follow watches the directories on which the files depend now, and those
-// alone. It says whether one is new.
+// follow watches the directories on which the files depend now, and no others.
+// It reports whether one of them is new.
 func (r *reloader) follow(w *fsnotify.Watcher) (grown bool) {
 	watched := w.WatchList()
 	var wanted []string
@@ -110,8 +113,9 @@ func (r *reloader) follow(w *fsnotify.Watcher) (grown bool) {
 	return grown
 }
 
-// watchNearest watches dir, or, while there is none, the nearest one above it
-// that there is: dir will appear in that. It returns the one that it watches.
+// watchNearest watches dir, or, if it does not exist, the nearest existing
+// directory above it, in which dir can appear. It returns the directory that it
+// watches.
 func watchNearest(w *fsnotify.Watcher, dir string) (string, error) {
 	for {
 		err := w.Add(dir)
@@ -123,8 +127,8 @@ func watchNearest(w *fsnotify.Watcher, dir string) (string, error) {
 	}
 }
 
-// homes are the directories in which file stands, and each link on the way to
-// it: where a change can make it another file.
+// homes returns the directories that hold file and every link on the way to it.
+// A change in one of them can make the path lead to another file.
 func homes(file string) []string {
 	dirs := []string{filepath.Dir(file)}
 	todo := []string{filepath.Clean(file)}
@@ -147,5 +151,5 @@ func homes(file string) []string {
 	return dirs
 }
 
-// maxHomes ends the search where links lead in a circle.
+// maxHomes stops the search when links lead in a circle.
 const maxHomes = 64
