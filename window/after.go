@@ -1,31 +1,54 @@
 package window
 
 // After: a limit that counts only from the Count-th hit of another window on.
-// Below the count hits go to that base alone; from the hit that reaches it on
-// they are taken by the limit too. With {30, a day} before one in two seconds
-// the 30th question is the limit's first hit, and the 31st waits for it.
+// Hits below the count go to that window alone, the base. From the hit that
+// reaches the count on they are taken by the limit too. With {30, a day} before
+// one in two seconds the 30th question is the limit's first hit, and the 31st
+// waits for it.
+//
+// Over a sliding window the count is exact up to MaxPrecision. Above it the
+// base counts in groups of g = ⌈count/MaxPrecision⌉ and reaches the count at
+// most g-1 hits early, never late.
 //
 // State: the number of words of the base's state, that state, the limit's.
+type after struct {
+	count       int64
+	base, inner *Compiled
+}
 
-// base is the limit that counts up to the condition. It must tell apart counts
-// up to where the limit itself is full, so that a refund finds the hits that
-// were in both.
-func (l *Limit) base() Limit {
+// waits reports whether l has a condition.
+func waits(l *Limit) bool { return l.After.Count > 0 }
+
+func newAfter(l *Limit, below func(Limit) *Compiled) algorithm {
+	inner := *l
+	inner.After = After{}
+	return &after{count: l.After.Count, base: below(baseOf(l)), inner: below(inner)}
+}
+
+// baseOf returns the limit that counts up to the condition of l.
+//
+// A take needs the newest Count hits of the base. A refund also needs those
+// that were in both windows, Count plus the quota, to find out how many of the
+// hits that it gives back were the limit's. Where these are more than a state
+// can keep, the base remembers the newest max(Count, keptHits), and hits that
+// are given back beyond that stay in the count until they leave the window.
+func baseOf(l *Limit) Limit {
 	b := Limit{Quota: addHits(l.After.Count, max(l.capacity(), 0)), Measure: l.Measure, Window: l.After.Window}
-	if b.Window.Kind == KindSliding && b.Window.Precision == 0 {
-		b.Window.Precision = int(min(max(b.Quota, DefaultPrecision), 1000))
+	if kinds[b.Window.Kind].fields&hasPrecision == 0 || b.Window.Precision > 0 {
+		return b
 	}
+	if b.Quota > MaxPrecision {
+		b.Quota = max(l.After.Count, keptHits)
+	}
+	b.Window.Precision = int(min(b.Quota, MaxPrecision))
 	return b
 }
 
-// inner is the limit without the condition.
-func (l *Limit) inner() Limit {
-	in := *l
-	in.After = After{}
-	return in
-}
+// keptHits is how many hits a base with a quota above MaxPrecision remembers at
+// least. They take 8 KB.
+const keptHits = 1000
 
-// split is the two states in s.
+// split returns the two states in s.
 func split(s State) (base, inner State) {
 	if len(s) == 0 {
 		return nil, nil
@@ -34,31 +57,30 @@ func split(s State) (base, inner State) {
 	return s[1:n:n], s[n:]
 }
 
-// part is how many of n hits are the limit's when the base holds used.
-func (l *Compiled) part(used, n int64) int64 {
-	return min(max(used-l.limit.After.Count+1+n, 0), n)
+// part returns how many of n hits are the limit's when the base holds held.
+func (a *after) part(held, n int64) int64 {
+	n = min(n, MaxHits+1) // as good as more: neither fits
+	return min(max(held-a.count+1+n, 0), n)
 }
 
-func (l *Compiled) lookAfter(s State, now Instant, h Hits) (used int64, fits Instant) {
-	base, inner := l.base, l.inner
+func (a *after) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	b, in := split(s)
-	held, _ := base.look(b, now, Hits{})
-	n := l.part(held, h.N)
-	used, fits = inner.look(in, now, Hits{N: n})
+	held, _ := a.base.algorithm.look(b, now, Hits{})
+	used, fits = a.inner.algorithm.look(in, now, Hits{N: a.part(held, h.N)})
 	if fits != never && fits <= now {
 		return used, fits
 	}
 	// The hits fit when the limit has room for them, or earlier, when so much
-	// has left the base that fewer of them are the limit's. That they fit, once
-	// true, stays true, so bisect for the first instant.
+	// has left the base that fewer of them are the limit's. Once they fit they
+	// go on fitting, so bisect for the first instant.
 	fitsAt := func(at Instant) bool {
-		held, _ := base.look(b, at, Hits{})
-		_, f := inner.look(in, at, Hits{N: l.part(held, h.N)})
+		held, _ := a.base.algorithm.look(b, at, Hits{})
+		_, f := a.inner.algorithm.look(in, at, Hits{N: a.part(held, h.N)})
 		return f != never && f <= at
 	}
 	hi := fits
-	if fits == never {
-		if hi = base.Expires(b); hi <= now || !fitsAt(hi) {
+	if fits == never { // at the latest when both states are empty
+		if hi = a.expires(s); hi <= now || !fitsAt(hi) {
 			return used, never
 		}
 	}
@@ -76,84 +98,108 @@ func (l *Compiled) lookAfter(s State, now Instant, h Hits) (used int64, fits Ins
 	return used, hi
 }
 
-func (l *Compiled) addAfter(s State, now Instant, h Hits) State {
-	base, inner := l.base, l.inner
+func (a *after) add(s State, now Instant, h Hits) State {
 	b, _ := split(s)
-	held, _ := base.look(b, now, Hits{})
-	n := l.part(held, h.N)
-	s = l.onBase(s, base.Room(b, h), func(b State) State { return base.add(b, now, h) })
+	held, _ := a.base.algorithm.look(b, now, Hits{})
+	n := a.part(held, h.N)
+	s, b = a.open(s, a.base.algorithm.room(b, h))
+	s = closeBase(s, a.base.algorithm.add(b, now, h), cap(b))
 	if n == 0 {
 		return s
 	}
-	return onInner(s, func(in State) State { return inner.add(in, now, Hits{N: n}) })
+	end := 1 + int(s[0])
+	return append(s[:end], a.inner.algorithm.add(s[end:], now, Hits{N: n})...)
 }
 
-func (l *Compiled) subAfter(s State, now Instant, h Hits) State {
-	base, inner := l.base, l.inner
-	b, _ := split(s)
-	held, _ := base.look(b, now, Hits{})
-	n := min(max(held-l.limit.After.Count+1, 0), h.N)
-	s = l.onBase(s, len(b), func(b State) State {
-		if len(b) == 0 {
-			return b
-		}
-		return base.sub(b, now, h)
-	})
-	s = onInner(s, func(in State) State {
-		if n == 0 || len(in) == 0 {
-			return in
-		}
-		return inner.sub(in, now, Hits{N: n})
-	})
+func (a *after) sub(s State, now Instant, h Hits) State {
+	b, in := split(s)
+	held, _ := a.base.algorithm.look(b, now, Hits{})
+	n := min(max(held-a.count+1, 0), h.N)
+	if n > 0 && len(in) > 0 {
+		end := len(s) - len(in)
+		s = append(s[:end], a.inner.algorithm.sub(in, now, Hits{N: n})...)
+	}
+	if len(b) > 0 {
+		s = closeBase(s, a.base.algorithm.sub(b, now, h), len(b))
+	}
 	if len(s) == 1 {
 		return s[:0]
 	}
 	return s
 }
 
-// onBase changes the base's part of s with f, which is given room words to
-// grow into, and closes the gap behind it.
-func (l *Compiled) onBase(s State, room int, f func(State) State) State {
+// open returns s with room words for the base's state to grow into, behind
+// which the limit's follows, and the base's state in that room.
+func (a *after) open(s State, room int) (opened, base State) {
 	b, in := split(s)
 	words, room := len(b), max(len(b), room)
 	size := 1 + room + len(in)
-	out := s
+	opened = s
 	if size > cap(s) {
-		out = make(State, size, max(size, l.roomFor(size)))
+		opened = make(State, size, max(size, min(2*size, a.words())))
 	}
-	out = out[:size]
-	copy(out[1+room:], in)
-	copy(out[1:], b)
-	b = f(out[1 : 1+words : 1+room])
+	opened = opened[:size]
+	copy(opened[1+room:], in)
+	copy(opened[1:], b)
+	return opened, opened[1 : 1+words : 1+room]
+}
+
+// closeBase puts b where s has room words for the base's state, and closes the
+// gap behind it.
+func closeBase(s, b State, room int) State {
 	if len(b) > room { // only where the base's own limit was changed
-		grown := make(State, 1+len(b)+len(in))
-		copy(grown[1+len(b):], out[1+room:])
-		out, room = grown, len(b)
+		grown := make(State, len(s)-room+len(b))
+		copy(grown[1+len(b):], s[1+room:])
+		s, room = grown, len(b)
 	}
-	copy(out[1:], b)
-	copy(out[1+len(b):], out[1+room:])
-	out[0] = uint64(len(b))
-	return out[:1+len(b)+len(in)]
+	copy(s[1:], b)
+	copy(s[1+len(b):], s[1+room:])
+	s[0] = uint64(len(b))
+	return s[:len(s)-room+len(b)]
 }
 
-// onInner changes the limit's part of s with f.
-func onInner(s State, f func(State) State) State {
-	n := 1 + int(s[0])
-	in := f(s[n:])
-	return append(s[:n], in...)
-}
-
-func (l *Compiled) expiresAfter(s State) Instant {
-	base, inner := l.base, l.inner
+func (a *after) expires(s State) Instant {
 	b, in := split(s)
-	return max(base.Expires(b), inner.Expires(in))
+	return max(a.base.Expires(b), a.inner.Expires(in))
 }
 
-func (l *Compiled) roomAfter(s State, h Hits) int {
-	base, inner := l.base, l.inner
+func (a *after) seen(s State) (at Instant) {
 	b, in := split(s)
-	return 1 + base.Room(b, h) + inner.Room(in, h)
+	if len(b) > 0 {
+		at = a.base.algorithm.seen(b)
+	}
+	if len(in) > 0 {
+		at = max(at, a.inner.algorithm.seen(in))
+	}
+	return at
 }
 
-// roomFor is the capacity to make for a state that needs size words now.
-func (l *Compiled) roomFor(size int) int { return min(2*size, l.maxWords()) }
+func (a *after) room(s State, h Hits) int {
+	b, in := split(s)
+	return 1 + a.base.algorithm.room(b, h) + a.inner.algorithm.room(in, h)
+}
+
+func (a *after) words() int { return 1 + a.base.algorithm.words() + a.inner.algorithm.words() }
+
+// history returns nothing: neither of the two windows has all the hits.
+func (a *after) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
+
+func validateAfter(l *Limit, f *faults) {
+	a := &l.After
+	if *a == (After{}) {
+		return
+	}
+	if a.Count < 1 || a.Count > MaxHits {
+		f.add("after.count", "%d: want 1 to %d", a.Count, MaxHits)
+	}
+	if l.Measure == Distinct || l.Quota == Unlimited {
+		f.add("after", "only a limit on hits or sums can wait for a count")
+	}
+	if kind, known := a.Window.row(); known && kind.drains {
+		f.add("after.window.kind", "a %s does not count: want %s", kind.name, names(func(k *row) bool { return !k.drains }))
+		return
+	}
+	f.path = "after."
+	a.Window.validate(f)
+	f.path = ""
+}

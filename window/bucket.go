@@ -1,6 +1,10 @@
 package window
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
 
 // A bucket is the generic cell rate algorithm (ITU-T I.371, ATM Forum TM 4.0),
 // the leaky bucket as a meter: each hit books interval = window/quota, and
@@ -16,8 +20,17 @@ import "math/bits"
 // zero also its numerator and its denominator, the quota.
 const bucketWords = 3
 
+type bucket struct {
+	quota, burst int64
+	length       uint64 // µs
+}
+
+func newBucket(l *Limit) algorithm {
+	return &bucket{quota: l.Quota, burst: l.capacity(), length: uint64(l.Window.micros())}
+}
+
 // booked is how far ahead of now time is booked: d + f/quota microseconds.
-func (l *Compiled) booked(s State, now Instant) (d int64, f uint64) {
+func (b *bucket) booked(s State, now Instant) (d int64, f uint64) {
 	if len(s) == 0 || Instant(s[0]) < now {
 		return 0, 0
 	}
@@ -25,7 +38,7 @@ func (l *Compiled) booked(s State, now Instant) (d int64, f uint64) {
 	if len(s) < bucketWords {
 		return d, 0
 	}
-	if s[2] != uint64(l.limit.Quota) {
+	if s[2] != uint64(b.quota) {
 		return d + 1, 0
 	}
 	return d, s[1]
@@ -34,32 +47,32 @@ func (l *Compiled) booked(s State, now Instant) (d int64, f uint64) {
 // limitAhead is how far ahead of now time may be booked for n more hits to
 // fit, in whole microseconds rounded down, given the fraction f that is booked
 // already; -1 when only an empty bucket will do.
-func (l *Compiled) limitAhead(n int64, f uint64) int64 {
-	hi, lo := bits.Mul64(uint64(l.Capacity()-n), uint64(l.limit.Window.micros()))
+func (b *bucket) limitAhead(n int64, f uint64) int64 {
+	hi, lo := bits.Mul64(uint64(b.burst-n), b.length)
 	lo, borrow := bits.Sub64(lo, f, 0)
 	if borrow > hi {
 		return -1
 	}
-	q, _ := bits.Div64(hi-borrow, lo, uint64(l.limit.Quota))
+	q, _ := bits.Div64(hi-borrow, lo, uint64(b.quota))
 	return int64(q)
 }
 
-func (l *Compiled) lookBucket(s State, now Instant, n int64) (used int64, fits Instant) {
-	burst := l.Capacity()
-	if burst == 0 || l.limit.Quota == 0 {
+func (b *bucket) look(s State, now Instant, h Hits) (used int64, fits Instant) {
+	n, burst := h.N, b.burst
+	if burst == 0 || b.quota == 0 {
 		if n > 0 {
 			return 0, never
 		}
 		return 0, now
 	}
-	d, f := l.booked(s, now)
+	d, f := b.booked(s, now)
 	switch {
-	case d > l.limitAhead(0, f):
+	case d > b.limitAhead(0, f):
 		used = burst
 	case d > 0 || f > 0: // ⌈(d·quota + f) / window⌉
-		hi, lo := bits.Mul64(uint64(d), uint64(l.limit.Quota))
+		hi, lo := bits.Mul64(uint64(d), uint64(b.quota))
 		lo, carry := bits.Add64(lo, f, 0)
-		q, r := bits.Div64(hi+carry, lo, uint64(l.limit.Window.micros()))
+		q, r := bits.Div64(hi+carry, lo, b.length)
 		if used = int64(q); r > 0 {
 			used++
 		}
@@ -70,49 +83,49 @@ func (l *Compiled) lookBucket(s State, now Instant, n int64) (used int64, fits I
 	if n > burst {
 		return used, never
 	}
-	ahead := l.limitAhead(n, f)
+	ahead := b.limitAhead(n, f)
 	if d <= ahead {
 		return used, now
 	}
 	return used, now + Instant(d-ahead)
 }
 
-func (l *Compiled) addBucket(s State, now Instant, n int64) State {
-	if l.limit.Quota == 0 {
+func (b *bucket) add(s State, now Instant, h Hits) State {
+	if b.quota == 0 {
 		return s[:0]
 	}
-	d, f := l.booked(s, now)
-	hi, lo := bits.Mul64(uint64(n), uint64(l.limit.Window.micros()))
+	d, f := b.booked(s, now)
+	hi, lo := bits.Mul64(uint64(h.N), b.length)
 	lo, carry := bits.Add64(lo, f, 0)
 	hi += carry
-	if hi >= uint64(l.limit.Quota) { // more than 2^64 µs: booked as far as an instant goes
+	if hi >= uint64(b.quota) { // more than 2^64 µs: booked as far as an instant goes
 		return append(s[:0], uint64(MaxHits))
 	}
-	q, r := bits.Div64(hi, lo, uint64(l.limit.Quota))
+	q, r := bits.Div64(hi, lo, uint64(b.quota))
 	until := uint64(now) + uint64(d) + min(q, uint64(MaxHits))
 	if until >= uint64(MaxHits) {
 		return append(s[:0], uint64(MaxHits))
 	}
-	return book(s, until, r, uint64(l.limit.Quota))
+	return book(s, until, r, uint64(b.quota))
 }
 
-func (l *Compiled) subBucket(s State, now Instant, n int64) State {
-	if l.limit.Quota == 0 {
+func (b *bucket) sub(s State, now Instant, h Hits) State {
+	if b.quota == 0 {
 		return s[:0]
 	}
-	d, f := l.booked(s, now)
+	d, f := b.booked(s, now)
 	// What is left is d + f/quota - n·window/quota, computed in 1/quota µs.
-	hi, lo := bits.Mul64(uint64(d), uint64(l.limit.Quota))
+	hi, lo := bits.Mul64(uint64(d), uint64(b.quota))
 	lo, carry := bits.Add64(lo, f, 0)
 	hi += carry
-	backHi, backLo := bits.Mul64(uint64(n), uint64(l.limit.Window.micros()))
+	backHi, backLo := bits.Mul64(uint64(h.N), b.length)
 	lo, borrow := bits.Sub64(lo, backLo, 0)
 	hi, borrow = bits.Sub64(hi, backHi, borrow)
 	if borrow > 0 || hi|lo == 0 {
 		return s[:0]
 	}
-	q, r := bits.Div64(hi, lo, uint64(l.limit.Quota))
-	return book(s, uint64(now)+q, r, uint64(l.limit.Quota))
+	q, r := bits.Div64(hi, lo, uint64(b.quota))
+	return book(s, uint64(now)+q, r, uint64(b.quota))
 }
 
 // book writes until + f/quota.
@@ -123,9 +136,51 @@ func book(s State, until, f, quota uint64) State {
 	return append(s[:0], until, f, quota)
 }
 
-func expiresBucket(s State) Instant {
+func (b *bucket) expires(s State) Instant {
 	if len(s) == bucketWords {
 		return Instant(s[0]) + 1 // some fraction of the next microsecond is booked
 	}
 	return Instant(s[0])
+}
+
+// seen returns 0: at an earlier instant more is booked ahead.
+func (b *bucket) seen(State) Instant { return 0 }
+
+func (b *bucket) room(State, Hits) int { return bucketWords }
+
+func (b *bucket) words() int { return bucketWords }
+
+func (b *bucket) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
+
+func describeBucket(name string, w *Window) string {
+	if w.Burst > 0 {
+		return fmt.Sprintf("%s burst %d", describeLength(name, w), w.Burst)
+	}
+	return describeLength(name, w)
+}
+
+// validateBucket bounds the time that a full bucket books, and the products
+// that a script computes exactly in a double.
+func validateBucket(l *Limit, f *faults) {
+	if l.Quota < 1 {
+		return
+	}
+	w := l.Window.micros()
+	common := gcd(w, l.Quota)
+	if hi, lo := bits.Mul64(uint64(l.capacity()), uint64(w/common)); hi > 0 || lo > uint64(MaxHits) {
+		f.add("window.burst", "%d hits at %d per %s need products above 2^53: want a smaller burst, or a quota and length with a common divisor",
+			l.capacity(), l.Quota, Length(l.Window.Length))
+		return
+	}
+	if full := l.capacity() * (w / common) / (l.Quota / common); full > int64(MaxLength/time.Microsecond) {
+		f.add("window.burst", "%d hits at %d per %s take more than 100 years to refill: want a smaller burst",
+			l.capacity(), l.Quota, Length(l.Window.Length))
+	}
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }

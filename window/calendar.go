@@ -1,6 +1,9 @@
 package window
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // PeriodBounds is the calendar period of w that now is in: start ≤ now < end.
 //
@@ -114,4 +117,27 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) Instant {
 func wallDay(t time.Time) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+}
+
+func describePeriod(_ string, w *Window) string {
+	s := w.Period.String() + " " + w.zoneName()
+	if w.Anchor > 1 {
+		s += fmt.Sprintf(" from day %d", w.Anchor)
+	}
+	return s
+}
+
+func idOfPeriod(w *Window) string {
+	id := w.Period.String() + "/" + w.zoneName()
+	if w.Anchor > 1 {
+		id += fmt.Sprintf("/%d", w.Anchor)
+	}
+	return id
+}
+
+func (w *Window) zoneName() string {
+	if w.Zone == nil {
+		return "UTC"
+	}
+	return w.Zone.String()
 }

@@ -1,5 +1,7 @@
 package window
 
+import "fmt"
+
 // A cells window is cut into n cells of ⌈length/n⌉ microseconds, aligned to
 // the epoch, with one counter each. Its state does not grow with the traffic.
 //
@@ -17,6 +19,19 @@ package window
 // cells from the oldest that is not zero to the newest.
 const cellsHeader = 3
 
+type cells struct {
+	quota  int64
+	length int64 // µs
+	width  int64 // µs
+	n      int
+}
+
+func newCells(l *Limit) algorithm {
+	w := &l.Window
+	return &cells{quota: l.Quota, length: w.micros(), width: w.cellWidth(), n: w.cells()}
+}
+
+// cells returns the number of cells.
 func (w *Window) cells() int {
 	if w.N > 0 {
 		return w.N
@@ -90,41 +105,41 @@ func weigh(n, share int64) int64 {
 	return n / 1024 * share
 }
 
-func (l *Compiled) lookCells(s State, now Instant, n int64) (used int64, fits Instant) {
-	w := l.limit.Window.micros()
+func (w *cells) look(s State, now Instant, h Hits) (used int64, fits Instant) {
+	n := h.N
 	c := readCells(s)
-	c.expire(now, w)
-	if l.limit.Quota == Unlimited {
-		return c.estimate(now, w), now
+	c.expire(now, w.length)
+	if w.quota == Unlimited {
+		return c.estimate(now, w.length), now
 	}
 	switch {
 	case n == 0:
 		return c.sum, now
-	case n > l.limit.Quota:
+	case n > w.quota:
 		return c.sum, never
 	}
 	left, i := c.sum, -1
-	for left > l.limit.Quota-n {
+	for left > w.quota-n {
 		i++
 		left -= int64(c.cells[i])
 	}
 	if i < 0 {
 		return c.sum, now
 	}
-	return c.sum, c.leaves(i, w)
+	return c.sum, c.leaves(i, w.length)
 }
 
-func (l *Compiled) addCells(s State, now Instant, n int64) State {
-	width := l.limit.Window.cellWidth()
+func (w *cells) add(s State, now Instant, h Hits) State {
+	width := w.width
 	c := readCells(s)
 	if len(c.cells) > 0 && c.width != width {
 		s = c.recut(width)
 		c = readCells(s)
 	}
 	c.width = width
-	c.expire(now, l.limit.Window.micros())
+	c.expire(now, w.length)
 	index := floorDiv(int64(now), width)
-	n = min(n, MaxHits-c.sum)
+	n := min(h.N, MaxHits-c.sum)
 	kept, size := len(c.cells), cellsHeader+1
 	if kept > 0 {
 		index = max(index, c.newest()) // cells that were cut anew may end after now
@@ -142,9 +157,10 @@ func (l *Compiled) addCells(s State, now Instant, n int64) State {
 	return out
 }
 
-func (l *Compiled) subCells(s State, now Instant, n int64) State {
+func (w *cells) sub(s State, now Instant, h Hits) State {
+	n := h.N
 	c := readCells(s)
-	c.expire(now, l.limit.Window.micros())
+	c.expire(now, w.length)
 	if n >= c.sum {
 		return s[:0]
 	}
@@ -160,11 +176,11 @@ func (l *Compiled) subCells(s State, now Instant, n int64) State {
 	return out
 }
 
-func (l *Compiled) expiresCells(s State) Instant {
+func (w *cells) expires(s State) Instant {
 	c := readCells(s)
 	for i := len(c.cells) - 1; i >= 0; i-- {
 		if c.cells[i] > 0 {
-			return c.leaves(i, l.limit.Window.micros())
+			return c.leaves(i, w.length)
 		}
 	}
 	return 0
@@ -188,9 +204,37 @@ func (c *cellRow) recut(width int64) State {
 	return s
 }
 
-func (l *Compiled) roomCells(s State) int {
+func (w *cells) room(s State, _ Hits) int {
 	if len(s) == 0 {
 		return cellsHeader + 1
 	}
-	return l.maxWords()
+	return w.words()
+}
+
+func (w *cells) words() int { return cellsHeader + w.n + 1 }
+
+// seen returns the start of the newest cell.
+func (w *cells) seen(s State) Instant { return Instant(s[0] * s[1]) }
+
+// history returns all cells up to the one that now is in.
+func (w *cells) history(s State, now Instant, _ int64) ([]Cell, bool) {
+	c := readCells(s)
+	c.expire(now, w.length)
+	if len(c.cells) == 0 {
+		return nil, true
+	}
+	current := int64(now) / c.width
+	all := make([]Cell, current-c.first+1)
+	for i := range all {
+		all[i].Start = Instant((c.first + int64(i)) * c.width)
+		all[i].Length = Instant(c.width).length()
+		if i < len(c.cells) {
+			all[i].Hits = int64(c.cells[i])
+		}
+	}
+	return all, true
+}
+
+func describeCells(name string, w *Window) string {
+	return fmt.Sprintf("%s/%d", describeLength(name, w), w.cells())
 }

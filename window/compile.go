@@ -6,9 +6,20 @@ import "time"
 // with [Compile] or [MustCompile]. It is immutable and safe for concurrent use.
 type Compiled struct {
 	limit      Limit
-	base       *Compiled // of a limit with a condition: counts up to it
-	inner      *Compiled // of a limit with a condition: the limit without it
+	capacity   int64
 	onCalendar bool
+
+	// recounts reports whether a take can raise Used by less than its hits, so
+	// that Take has to look again.
+	recounts bool
+
+	algorithm algorithm
+
+	// log is the algorithm where states can be plain logs, see log.go; or nil.
+	log *sliding
+
+	// Of a limit with a condition, otherwise nil.
+	base, inner *Compiled
 }
 
 // Compile makes l ready for use. It returns the error of [Limit.Validate] when
@@ -30,15 +41,35 @@ func MustCompile(l Limit) *Compiled {
 	return c
 }
 
-// compile makes a valid limit ready for use. The base of a limit with a
-// condition passes here only: its precision can be above [MaxPrecision].
+// compile makes l ready for use. It is valid, or made of one that is.
 func compile(l Limit) *Compiled {
-	c := &Compiled{limit: l, onCalendar: l.Window.Kind == KindCalendar}
-	if l.After.Count > 0 {
-		c.base, c.inner = compile(l.base()), compile(l.inner())
-		c.onCalendar = c.base.onCalendar || c.inner.onCalendar
+	c := &Compiled{limit: l, capacity: l.capacity(), onCalendar: l.Window.Period != 0, recounts: l.Measure == Distinct}
+	c.algorithm = algorithmOf(&l)
+	switch a := c.algorithm.(type) {
+	case *after:
+		c.base, c.inner = a.base, a.inner
+		c.onCalendar = a.base.onCalendar || a.inner.onCalendar
+		c.recounts = true
+	case *sliding:
+		if a.isLog() {
+			c.log = a
+		}
 	}
 	return c
+}
+
+// algorithmOf finds the row of l, that of the outermost wrapper first.
+func algorithmOf(l *Limit) algorithm {
+	for i := range wrappers {
+		if w := &wrappers[i]; w.wraps(l) {
+			return w.compile(l, compile)
+		}
+	}
+	kind := &kinds[l.Window.Kind]
+	if l.Measure == Distinct {
+		return kind.members(l)
+	}
+	return kind.compile(l)
 }
 
 // Limit returns the declaration that l was compiled from.
@@ -54,7 +85,7 @@ func (l *Compiled) OnCalendar() bool { return l.onCalendar }
 
 // Capacity returns the most hits that fit at once: the quota, a bucket's burst,
 // or [Unlimited].
-func (l *Compiled) Capacity() int64 { return l.limit.capacity() }
+func (l *Compiled) Capacity() int64 { return l.capacity }
 
 // Base returns the limit that counts up to the condition of l, or nil when l
 // has no condition ([Limit.After]).
@@ -69,9 +100,7 @@ func (l *Compiled) Inner() *Compiled {
 }
 
 // Group returns the number of hits in a full group of a sliding window.
-func (l *Compiled) Group() int64 { return l.group() }
+func (l *Compiled) Group() int64 { return groupOf(&l.limit) }
 
 // CellWidth returns the width of a cell of a cells window.
-func (l *Compiled) CellWidth() time.Duration {
-	return time.Duration(l.limit.Window.cellWidth()) * time.Microsecond
-}
+func (l *Compiled) CellWidth() time.Duration { return Instant(l.limit.Window.cellWidth()).length() }

@@ -13,10 +13,13 @@ const (
 	KindBucket               // a rate with a burst
 )
 
-var kindNames = [...]string{"sliding", "cells", "fixed", "calendar", "bucket"}
-
-// String is the kind's name as rules files write it.
-func (k Kind) String() string { return name(kindNames[:], int(k)) }
+// String returns the kind's name as rules files write it.
+func (k Kind) String() string {
+	if int(k) < len(kinds) {
+		return kinds[k].name
+	}
+	return "unknown"
+}
 
 // Measure says what of a request is counted.
 type Measure uint8
@@ -138,9 +141,9 @@ type Limit struct {
 
 func (w *Window) micros() int64 { return int64(w.Length / time.Microsecond) }
 
-// capacity is the most hits that fit at once.
+// capacity returns the most hits that fit at once. Only a bucket has a burst.
 func (l *Limit) capacity() int64 {
-	if l.Window.Kind == KindBucket && l.Window.Burst > 0 && l.Quota != 0 {
+	if l.Window.Burst > 0 && l.Quota != 0 {
 		return l.Window.Burst
 	}
 	return l.Quota

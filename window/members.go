@@ -1,8 +1,9 @@
 package window
 
 // Distinct members: how many different ones are inside the window. A member
-// that is already inside is free, and its date becomes now. Sliding windows let
-// each member go on its own; fixed and calendar windows let all go together.
+// that is already inside is free, and its date becomes now. In a sliding window
+// each member leaves on its own. In a fixed or calendar window all leave
+// together.
 //
 // A member is known by a 64-bit fingerprint that the store makes: with 10 000
 // members inside, the chance that a new one looks like one of them is below
@@ -20,26 +21,39 @@ const (
 	maxUses     = 1<<(64-usesShift) - 1
 )
 
-// membersHeader is how many words stand before the members.
-func (l *Compiled) membersHeader() int {
-	if l.limit.Window.Kind == KindSliding {
-		return 0
-	}
-	return 1
+type members struct {
+	quota  int64
+	length int64 // µs, of a sliding window
+	period *span // of a fixed or calendar window; nil: a sliding one
+	header int   // words before the members
 }
 
-// insideMembers is the offset of the first member that is inside at now.
-func (l *Compiled) insideMembers(s State, now Instant) int {
+func membersOfSliding(l *Limit) algorithm {
+	return &members{quota: l.Quota, length: l.Window.micros()}
+}
+
+func membersOfFixed(l *Limit) algorithm {
+	p := spanOfFixed(&l.Window)
+	return &members{quota: l.Quota, period: &p, header: 1}
+}
+
+func membersOfCalendar(l *Limit) algorithm {
+	p := spanOfCalendar(&l.Window)
+	return &members{quota: l.Quota, period: &p, header: 1}
+}
+
+// inside returns the offset of the first member that is inside at now.
+func (m *members) inside(s State, now Instant) int {
 	if len(s) == 0 {
 		return 0
 	}
-	if l.limit.Window.Kind != KindSliding {
-		if now >= l.periodEnd(s) {
+	if m.period != nil {
+		if now >= m.period.end(s[0]) {
 			return len(s)
 		}
-		return 1
+		return m.header
 	}
-	edge := int64(now) - l.limit.Window.micros()
+	edge := int64(now) - m.length
 	lo, hi := 0, len(s)/memberWords
 	for lo < hi {
 		if mid := int(uint(lo+hi) >> 1); memberDate(s, mid*memberWords) <= edge {
@@ -51,9 +65,10 @@ func (l *Compiled) insideMembers(s State, now Instant) int {
 	return lo * memberWords
 }
 
+// memberDate returns the date of the member at offset i.
 func memberDate(s State, i int) int64 { return int64(s[i+1] & dateMask) }
 
-// findMember is the offset of the member from first on, or -1.
+// findMember returns the offset of the member from first on, or -1.
 func findMember(s State, first int, member uint64) int {
 	for i := len(s) - memberWords; i >= first; i -= memberWords {
 		if s[i] == member {
@@ -63,47 +78,46 @@ func findMember(s State, first int, member uint64) int {
 	return -1
 }
 
-func (l *Compiled) lookMembers(s State, now Instant, h Hits) (used int64, fits Instant) {
-	first := l.insideMembers(s, now)
+func (m *members) look(s State, now Instant, h Hits) (used int64, fits Instant) {
+	first := m.inside(s, now)
 	used = int64(len(s)-first) / memberWords
 	switch {
-	case h.N == 0 || used < l.limit.Quota || findMember(s, first, h.Member) >= 0:
+	case h.N == 0 || used < m.quota || findMember(s, first, h.Member) >= 0:
 		return used, now
-	case l.limit.Quota == 0:
+	case m.quota == 0:
 		return used, never
-	case l.limit.Window.Kind != KindSliding:
-		return used, l.periodEnd(s)
+	case m.period != nil:
+		return used, m.period.end(s[0])
 	}
-	last := first + int(used-l.limit.Quota)*memberWords
-	return used, Instant(memberDate(s, last)) + Instant(l.limit.Window.micros())
+	last := first + int(used-m.quota)*memberWords
+	return used, Instant(memberDate(s, last) + m.length)
 }
 
-func (l *Compiled) addMember(s State, now Instant, member uint64) State {
-	h := l.membersHeader()
-	first := l.insideMembers(s, now)
+func (m *members) add(s State, now Instant, h Hits) State {
+	first := m.inside(s, now)
 	if first >= len(s) {
 		s = s[:0]
-		if h > 0 {
-			s = append(s, l.mark(now))
+		if m.period != nil {
+			s = append(s, m.period.mark(now))
 		}
-		first = h
+		first = m.header
 	}
 	uses := uint64(1)
-	if i := findMember(s, first, member); i >= 0 {
+	if i := findMember(s, first, h.Member); i >= 0 {
 		uses = min(s[i+1]>>usesShift+1, maxUses)
 		s = append(s[:i], s[i+memberWords:]...)
-	} else if over := (len(s)-first)/memberWords + 1 - int(l.limit.Quota); over > 0 {
+	} else if over := (len(s)-first)/memberWords + 1 - int(m.quota); over > 0 {
 		first = min(first+over*memberWords, len(s))
 	}
-	if first > h {
-		s = append(s[:h], s[first:]...)
+	if first > m.header {
+		s = append(s[:m.header], s[first:]...)
 	}
-	return append(s, member, uint64(now)|uses<<usesShift)
+	return append(s, h.Member, uint64(now)|uses<<usesShift)
 }
 
-func (l *Compiled) subMember(s State, now Instant, member uint64) State {
-	first := l.insideMembers(s, now)
-	i := findMember(s, first, member)
+func (m *members) sub(s State, now Instant, h Hits) State {
+	first := m.inside(s, now)
+	i := findMember(s, first, h.Member)
 	if i < 0 {
 		return s
 	}
@@ -111,7 +125,7 @@ func (l *Compiled) subMember(s State, now Instant, member uint64) State {
 	case maxUses:
 	case 1:
 		s = append(s[:i], s[i+memberWords:]...)
-		if len(s) == l.membersHeader() {
+		if len(s) == m.header {
 			return s[:0]
 		}
 	default:
@@ -120,9 +134,25 @@ func (l *Compiled) subMember(s State, now Instant, member uint64) State {
 	return s
 }
 
-func (l *Compiled) expiresMembers(s State) Instant {
-	if l.limit.Window.Kind != KindSliding {
-		return l.periodEnd(s)
+func (m *members) expires(s State) Instant {
+	if m.period != nil {
+		return m.period.end(s[0])
 	}
-	return Instant(memberDate(s, len(s)-memberWords)) + Instant(l.limit.Window.micros())
+	return Instant(memberDate(s, len(s)-memberWords) + m.length)
+}
+
+// seen returns when a member was used last.
+func (m *members) seen(s State) Instant { return Instant(memberDate(s, len(s)-memberWords)) }
+
+func (m *members) room(s State, _ Hits) int {
+	return min(max(len(s), m.header)+memberWords, m.words())
+}
+
+func (m *members) words() int { return m.header + memberWords*int(max(m.quota, 1)+1) }
+
+func (m *members) history(s State, _ Instant, used int64) ([]Cell, bool) {
+	if m.period == nil {
+		return nil, false
+	}
+	return m.period.cell(s[0], used), false
 }

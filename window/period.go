@@ -2,60 +2,114 @@ package window
 
 // Fixed and calendar windows: a period and one number. A fixed window starts
 // with the first hit and lasts its length, so up to twice the quota can pass
-// across an edge; a calendar window is the current minute, hour, … of a zone
+// across an edge. A calendar window is the current minute, hour, … of a zone
 // and admits the quota in each.
 //
 // State: the period's mark, the hits in it. The mark of a fixed window is its
-// start; of a calendar window its end, so that the calendar is only asked at
-// the first hit of a period. Giving everything back ends a period.
+// start. The mark of a calendar window is its end, so that the calendar is
+// needed only at the first hit of a period. Giving everything back ends a
+// period.
 const periodWords = 2
 
-// periodEnd is when the period of s ends.
-func (l *Compiled) periodEnd(s State) Instant {
-	if l.limit.Window.Kind == KindFixed {
-		return Instant(s[0]) + Instant(l.limit.Window.micros())
-	}
-	return Instant(s[0])
+type period struct {
+	quota int64
+	span
 }
 
-// mark is the mark of a period whose first hit is at now.
-func (l *Compiled) mark(now Instant) uint64 {
-	if l.limit.Window.Kind == KindFixed {
+// span is when a period begins and ends.
+type span struct {
+	length   Instant // from the mark to the end: of a fixed window its length, of a calendar window 0
+	calendar *Window // nil: a fixed window
+}
+
+func newFixed(l *Limit) algorithm { return &period{quota: l.Quota, span: spanOfFixed(&l.Window)} }
+
+func newCalendar(l *Limit) algorithm {
+	return &period{quota: l.Quota, span: spanOfCalendar(&l.Window)}
+}
+
+func spanOfFixed(w *Window) span { return span{length: Instant(w.micros())} }
+
+func spanOfCalendar(w *Window) span {
+	calendar := *w
+	return span{calendar: &calendar}
+}
+
+// end returns the end of the period with this mark.
+func (p *span) end(mark uint64) Instant { return Instant(mark) + p.length }
+
+// mark returns the mark of a period whose first hit is at now.
+func (p *span) mark(now Instant) uint64 {
+	if p.calendar == nil {
 		return uint64(now)
 	}
-	return uint64(l.limit.Window.PeriodEnd(now))
+	return uint64(p.calendar.PeriodEnd(now))
 }
 
-func (l *Compiled) lookPeriod(s State, now Instant, n int64) (used int64, fits Instant) {
+// since returns the latest instant that a mark remembers.
+func (p *span) since(mark uint64) Instant {
+	if p.calendar == nil {
+		return Instant(mark)
+	}
+	return 0
+}
+
+// cell returns the period with this mark and the hits in it.
+func (p *span) cell(mark uint64, hits int64) []Cell {
+	if hits == 0 {
+		return nil
+	}
+	start, end := Instant(mark), p.end(mark)
+	if p.calendar != nil {
+		start, _ = p.calendar.PeriodBounds(end - 1)
+	}
+	return []Cell{{Start: start, Length: end.Sub(start), Hits: hits}}
+}
+
+func (p *period) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	end := now
 	if len(s) > 0 {
-		if end = l.periodEnd(s); now < end {
+		if end = p.end(s[0]); now < end {
 			used = int64(s[1])
 		}
 	}
 	switch {
-	case n == 0 || l.limit.Quota == Unlimited:
+	case h.N == 0 || p.quota == Unlimited:
 		return used, now
-	case n > l.limit.Quota:
+	case h.N > p.quota:
 		return used, never
-	case used > l.limit.Quota-n:
+	case used > p.quota-h.N:
 		return used, end
 	}
 	return used, now
 }
 
-func (l *Compiled) addPeriod(s State, now Instant, n int64) State {
-	if len(s) == 0 || now >= l.periodEnd(s) {
-		return append(s[:0], l.mark(now), uint64(n))
+func (p *period) add(s State, now Instant, h Hits) State {
+	if len(s) == 0 || now >= p.end(s[0]) {
+		return append(s[:0], p.mark(now), uint64(h.N))
 	}
-	s[1] = uint64(addHits(int64(s[1]), n))
+	s[1] = uint64(addHits(int64(s[1]), h.N))
 	return s
 }
 
-func (l *Compiled) subPeriod(s State, now Instant, n int64) State {
-	if now >= l.periodEnd(s) || n >= int64(s[1]) {
+func (p *period) sub(s State, now Instant, h Hits) State {
+	if now >= p.end(s[0]) || h.N >= int64(s[1]) {
 		return s[:0]
 	}
-	s[1] -= uint64(n)
+	s[1] -= uint64(h.N)
 	return s
+}
+
+func (p *period) expires(s State) Instant { return p.end(s[0]) }
+
+// seen returns the start of a fixed window. A calendar window keeps its period
+// at earlier instants, and the wait is longer.
+func (p *period) seen(s State) Instant { return p.since(s[0]) }
+
+func (p *period) room(State, Hits) int { return periodWords }
+
+func (p *period) words() int { return periodWords }
+
+func (p *period) history(s State, _ Instant, used int64) ([]Cell, bool) {
+	return p.cell(s[0], used), false
 }

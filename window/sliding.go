@@ -85,15 +85,25 @@ func (g *hitLog) write(s State, added int, now Instant) State {
 	return out
 }
 
-// group is the number of hits in a group of l.
-func (l *Compiled) group() int64 {
-	p := l.limit.Window.precision()
-	if l.limit.Quota <= p { // spares a division
-		return 1
-	}
-	return (l.limit.Quota + p - 1) / p
+type sliding struct {
+	quota     int64
+	length    int64 // µs
+	precision int64
+	group     int64 // hits in a full group
 }
 
+func newSliding(l *Limit) algorithm {
+	w := &l.Window
+	return &sliding{quota: l.Quota, length: w.micros(), precision: w.precision(), group: groupOf(l)}
+}
+
+// groupOf returns the number of hits in a full group of a sliding limit.
+func groupOf(l *Limit) int64 {
+	p := l.Window.precision()
+	return max((l.Quota+p-1)/p, 1)
+}
+
+// precision returns the most groups of a sliding window.
 func (w *Window) precision() int64 {
 	if w.Precision > 0 {
 		return int64(w.Precision)
@@ -101,31 +111,31 @@ func (w *Window) precision() int64 {
 	return DefaultPrecision
 }
 
-func (l *Compiled) lookSliding(s State, now Instant, n int64) (used int64, fits Instant) {
-	w := l.limit.Window.micros()
+func (w *sliding) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	g := readLog(s)
-	g.expire(now, w)
+	g.expire(now, w.length)
 	total := g.total()
 	used = min(total, MaxHits)
 	switch {
-	case n == 0:
+	case h.N == 0:
 		return used, now
-	case n > l.limit.Quota:
+	case h.N > w.quota:
 		return used, never
-	case total <= l.limit.Quota-n:
+	case total <= w.quota-h.N:
 		return used, now
 	}
 	// The oldest groups that have to leave, the last of them perhaps not full.
-	leave := (total + n - l.limit.Quota + g.group - 1) / g.group
-	return used, Instant(g.dates[min(leave, int64(len(g.dates)))-1]) + Instant(w)
+	leave := (total + h.N - w.quota + g.group - 1) / g.group
+	return used, Instant(int64(g.dates[min(leave, int64(len(g.dates)))-1]) + w.length)
 }
 
-func (l *Compiled) addSliding(s State, now Instant, n int64) State {
+func (w *sliding) add(s State, now Instant, h Hits) State {
+	n := h.N
 	g := readLog(s)
-	g.expire(now, l.limit.Window.micros())
-	size := l.group()
+	g.expire(now, w.length)
+	size := w.group
 	if g.group != size {
-		g.regroup(size, l.limit.Quota)
+		g.regroup(size, w.quota)
 	}
 	g.group = size
 	if k := len(g.dates); k > 0 && g.fill < size {
@@ -141,7 +151,7 @@ func (l *Compiled) addSliding(s State, now Instant, n int64) State {
 	}
 	// Past the quota the oldest groups go, as long as what stays fills it.
 	groups := int64(len(g.dates)) + added
-	if over := (groups-1)*size + g.fill - l.limit.Quota; over >= size {
+	if over := (groups-1)*size + g.fill - w.quota; over >= size {
 		drop := min(over/size, groups)
 		g.excess = addHits(g.excess, drop*size)
 		old := min(drop, int64(len(g.dates)))
@@ -151,9 +161,10 @@ func (l *Compiled) addSliding(s State, now Instant, n int64) State {
 	return g.write(s, int(added), now)
 }
 
-func (l *Compiled) subSliding(s State, now Instant, n int64) State {
+func (w *sliding) sub(s State, now Instant, h Hits) State {
+	n := h.N
 	g := readLog(s)
-	g.expire(now, l.limit.Window.micros())
+	g.expire(now, w.length)
 	eaten := min(n, g.excess)
 	g.excess -= eaten
 	n -= eaten
@@ -170,14 +181,19 @@ func (l *Compiled) subSliding(s State, now Instant, n int64) State {
 	return g.write(s, 0, now)
 }
 
-func (l *Compiled) roomSliding(s State, n int64) int {
-	size, most := l.group(), l.maxWords()
+func (w *sliding) expires(s State) Instant { return Instant(int64(s[len(s)-1]) + w.length) }
+
+// seen returns the date of the newest hit.
+func (w *sliding) seen(s State) Instant { return Instant(s[len(s)-1]) }
+
+func (w *sliding) room(s State, h Hits) int {
+	n, size, most := h.N, w.group, w.words()
 	g := readLog(s)
 	if len(s) > 0 && g.group != size {
 		return most
 	}
 	room := int64(len(s))
-	if size > 1 && len(s) == 0 || g.header() == 0 && room+n > l.limit.Quota {
+	if size > 1 && len(s) == 0 || g.header() == 0 && room+n > w.quota {
 		room += logHeader // for groups, or for hits past the quota
 	}
 	// What does not fit into the newest group opens others.
@@ -192,6 +208,10 @@ func (l *Compiled) roomSliding(s State, n int64) int {
 	}
 	return int(min(room, int64(most)))
 }
+
+func (w *sliding) words() int { return logHeader + int(min(w.quota, w.precision)) + 1 }
+
+func (w *sliding) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
 
 // regroup puts the hits into groups of another size, each dated by its newest
 // hit, so none is dated earlier than it was. The state was left by a limit with

@@ -1,7 +1,7 @@
 package window
 
 import (
-	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/fault"
@@ -28,56 +28,63 @@ func (f *faults) add(field, format string, args ...any) {
 }
 
 func (l *Limit) validate(f *faults) {
-	w := &l.Window
+	kind, known := l.Window.row()
 	switch {
 	case l.Quota < Unlimited || l.Quota > MaxHits:
 		f.add("quota", "%d: want 0 to %d", l.Quota, MaxHits)
-	case l.Quota == Unlimited && (w.Kind == KindSliding || w.Kind == KindBucket || l.Measure == Distinct):
-		f.add("quota", "a counter without a limit needs a cells, fixed or calendar window and counts hits or sums")
+	case l.Quota == Unlimited && known && (!kind.unlimited || l.Measure == Distinct):
+		f.add("quota", "a counter without a limit needs a %s window and counts hits or sums", names(func(k *row) bool { return k.unlimited }))
 	}
 	switch {
 	case l.Measure > Distinct:
 		f.add("measure", "unknown: want count, sum or distinct")
-	case l.Measure == Distinct && (w.Kind == KindCells || w.Kind == KindBucket):
-		f.add("measure", "distinct members cannot be counted in a %s window: want sliding, fixed or calendar", w.Kind)
+	case l.Measure == Distinct && known && kind.members == nil:
+		f.add("measure", "distinct members cannot be counted in a %s window: want %s", kind.name, names(func(k *row) bool { return k.members != nil }))
 	case l.Measure == Distinct && l.Quota > MaxMembers:
 		f.add("quota", "%d: distinct members are counted exactly up to %d", l.Quota, MaxMembers)
 	}
 	before := len(f.list)
-	w.validate(f)
-	if w.Kind == KindBucket && len(f.list) == before {
-		l.validateBucket(f)
+	l.Window.validate(f)
+	if len(f.list) == before && kind.validate != nil {
+		kind.validate(l, f)
 	}
-	l.validateAfter(f)
+	for i := range wrappers {
+		wrappers[i].validate(l, f)
+	}
 }
 
 func (w *Window) validate(f *faults) {
-	if w.Kind > KindBucket {
-		f.add("window.kind", "unknown: want sliding, cells, fixed, calendar or bucket")
+	kind, known := w.row()
+	if !known {
+		f.add("window.kind", "unknown: want %s", names(func(*row) bool { return true }))
 		return
 	}
-	if w.Kind == KindCalendar {
-		w.validateCalendar(f)
-	} else {
+	switch {
+	case kind.fields&hasLength != 0:
 		w.validateLength(f)
+	case w.Length != 0:
+		f.add("window.length", "a %s window has a period instead", kind.name)
 	}
-	only := func(kind Kind, field string, set bool) {
-		if set && w.Kind != kind {
-			f.add(field, "only a %s window has it", kind)
+	if kind.fields&hasPeriod != 0 {
+		w.validatePeriod(f)
+	}
+	only := func(has field, name string, set bool) {
+		if set && kind.fields&has == 0 {
+			f.add(name, "only a %s window has it", names(func(k *row) bool { return k.fields&has != 0 }))
 		}
 	}
-	only(KindSliding, "window.precision", w.Precision != 0)
-	only(KindCells, "window.n", w.N != 0)
-	only(KindBucket, "window.burst", w.Burst != 0)
-	only(KindCalendar, "window.period", w.Period != 0)
-	only(KindCalendar, "window.anchor", w.Anchor != 0)
-	only(KindCalendar, "window.zone", w.Zone != nil)
+	only(hasPrecision, "window.precision", w.Precision != 0)
+	only(hasN, "window.n", w.N != 0)
+	only(hasBurst, "window.burst", w.Burst != 0)
+	only(hasPeriod, "window.period", w.Period != 0)
+	only(hasPeriod, "window.anchor", w.Anchor != 0)
+	only(hasPeriod, "window.zone", w.Zone != nil)
 	if w.Precision < 0 || w.Precision > MaxPrecision {
 		f.add("window.precision", "%d: want 1 to %d", w.Precision, MaxPrecision)
 	}
 	if w.N < 0 || w.N > MaxCells {
 		f.add("window.n", "%d: want 1 to %d cells", w.N, MaxCells)
-	} else if w.Kind == KindCells && int64(w.cells()) > w.micros() {
+	} else if kind.fields&hasN != 0 && int64(w.cells()) > w.micros() {
 		f.add("window.n", "%d cells are more than the window has microseconds", w.cells())
 	}
 	if w.Burst < 0 || w.Burst > MaxHits {
@@ -96,10 +103,7 @@ func (w *Window) validateLength(f *faults) {
 	}
 }
 
-func (w *Window) validateCalendar(f *faults) {
-	if w.Length != 0 {
-		f.add("window.length", "a calendar window has a period instead")
-	}
+func (w *Window) validatePeriod(f *faults) {
 	if w.Period < Minute || w.Period > Year {
 		f.add("window.period", "want minute, hour, day, week, month or year")
 	}
@@ -119,48 +123,25 @@ func (w *Window) validateCalendar(f *faults) {
 	}
 }
 
-// validateBucket bounds the time that a full bucket books, and the products
-// that a script computes exactly in a double.
-func (l *Limit) validateBucket(f *faults) {
-	if l.Quota < 1 {
-		return
+// row returns the row of w's kind; ok is false when there is no such kind.
+func (w *Window) row() (_ row, ok bool) {
+	if int(w.Kind) < len(kinds) {
+		return kinds[w.Kind], true
 	}
-	w := l.Window.micros()
-	common := gcd(w, l.Quota)
-	if hi, lo := bits.Mul64(uint64(l.capacity()), uint64(w/common)); hi > 0 || lo > uint64(MaxHits) {
-		f.add("window.burst", "%d hits at %d per %s need products above 2^53: want a smaller burst, or a quota and length with a common divisor",
-			l.capacity(), l.Quota, Length(l.Window.Length))
-		return
-	}
-	if full := l.capacity() * (w / common) / (l.Quota / common); full > int64(MaxLength/time.Microsecond) {
-		f.add("window.burst", "%d hits at %d per %s take more than 100 years to refill: want a smaller burst",
-			l.capacity(), l.Quota, Length(l.Window.Length))
-	}
+	return row{}, false
 }
 
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
+// names returns the names of the kinds that pick picks: "cells, fixed or calendar".
+func names(pick func(*row) bool) string {
+	var all []string
+	for i := range kinds {
+		if pick(&kinds[i]) {
+			all = append(all, kinds[i].name)
+		}
 	}
-	return a
-}
-
-func (l *Limit) validateAfter(f *faults) {
-	a := &l.After
-	if *a == (After{}) {
-		return
+	last := len(all) - 1
+	if last == 0 {
+		return all[0]
 	}
-	if a.Count < 1 || a.Count > MaxHits {
-		f.add("after.count", "%d: want 1 to %d", a.Count, MaxHits)
-	}
-	if l.Measure == Distinct || l.Quota == Unlimited {
-		f.add("after", "only a limit on hits or sums can wait for a count")
-	}
-	if a.Window.Kind == KindBucket {
-		f.add("after.window.kind", "a bucket does not count: want sliding, cells, fixed or calendar")
-		return
-	}
-	f.path = "after."
-	a.Window.validate(f)
-	f.path = ""
+	return strings.Join(all[:last], ", ") + " or " + all[last]
 }
