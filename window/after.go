@@ -27,26 +27,19 @@ func newAfter(l *Limit, below func(Limit) *Compiled) algorithm {
 
 // baseOf returns the limit that counts up to the condition of l.
 //
-// A take needs the newest Count hits of the base. A refund also needs those
-// that were in both windows, Count plus the quota, to find out how many of the
-// hits that it gives back were the limit's. Where these are more than a state
-// can keep, the base remembers the newest max(Count, keptHits), and hits that
-// are given back beyond that stay in the count until they leave the window.
+// A take needs the newest Count hits of the base. A refund needs those that
+// were in both windows, Count plus the quota, to find out how many of the hits
+// that it gives back were the limit's. Over a sliding window these are kept up
+// to MaxPrecision, so that a larger quota does not coarsen the count. A refund
+// that reaches beyond them is given back in part.
 func baseOf(l *Limit) Limit {
 	b := Limit{Quota: addHits(l.After.Count, max(l.capacity(), 0)), Measure: l.Measure, Window: l.After.Window}
-	if kinds[b.Window.Kind].fields&hasPrecision == 0 || b.Window.Precision > 0 {
-		return b
+	if kinds[b.Window.Kind].fields&hasPrecision != 0 && b.Window.Precision == 0 {
+		b.Quota = max(l.After.Count, min(b.Quota, MaxPrecision))
+		b.Window.Precision = int(min(b.Quota, MaxPrecision))
 	}
-	if b.Quota > MaxPrecision {
-		b.Quota = max(l.After.Count, keptHits)
-	}
-	b.Window.Precision = int(min(b.Quota, MaxPrecision))
 	return b
 }
-
-// keptHits is how many hits a base with a quota above MaxPrecision remembers at
-// least. They take 8 KB.
-const keptHits = 1000
 
 // split returns the two states in s.
 func split(s State) (base, inner State) {

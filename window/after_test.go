@@ -1,45 +1,129 @@
 package window_test
 
 import (
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir/window"
 )
 
-// After a count, hits below it go to the base alone, and from the hit that
-// reaches it on to the limit too. The twin is two twins and that sentence;
-// waits are found by the laws (see FuzzLaws).
-func TestAfter(t *testing.T) {
+// TestAfterIsExact holds takes and waits to two twins: hits below the count go
+// to the base alone, and from the hit that reaches it on to the limit too.
+func TestAfterIsExact(t *testing.T) {
 	t.Parallel()
-	for _, count := range []int64{1, 2, 30} {
-		for _, quota := range []int64{1, 3, 10} {
-			for _, shape := range shapes {
-				rnd := rand.New(rand.NewPCG(uint64(count), uint64(quota)))
-				l := window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(2 * time.Second), After: window.After{Count: count, Window: window.Fixed(time.Minute)}})
-				base, inner := fixed(time.Minute), &log{length: 2 * time.Second}
-				tr := traffic{shape: shape, verbs: []verb{take, take, take, check}, length: 2 * time.Second, most: 4}
-				var s window.State
-				for i, c := range tr.calls(rnd, 2000) {
-					n := c.hits.N
-					above := min(n, max(0, base.used(c.now)+n-count+1)) // hits count to used+n
-					want := inner.used(c.now)+above <= quota || above == 0
-					var r window.Result
-					if s, r = c.do(l, s); r.Allowed != want {
-						t.Fatalf("after %d, quota %d, call %d, %s of %d: got %+v, want allowed %v", count, quota, i, c.verb, n, r, want)
+	limits := []struct {
+		window window.Window
+		twin   func() twin
+	}{
+		{window.Sliding(2 * time.Second), func() twin { return &log{length: 2 * time.Second} }},
+		{window.Fixed(2 * time.Second), func() twin { return fixed(2 * time.Second) }},
+	}
+	bases := []struct {
+		window window.Window
+		twin   func() twin
+	}{
+		{window.Fixed(time.Minute), func() twin { return fixed(time.Minute) }},
+		{window.Sliding(time.Minute), func() twin { return &log{length: time.Minute} }},
+		{window.Sliding(time.Second), func() twin { return &log{length: time.Second} }},
+	}
+	for _, limit := range limits {
+		for _, base := range bases {
+			for _, count := range []int64{1, 13, 1500} {
+				// The count is exact whatever the quota, although a state cannot
+				// keep as many hits as count and quota together.
+				for _, quota := range []int64{1, 3, 100, 100_000} {
+					if limit.window.Kind == window.KindSliding && quota > window.DefaultPrecision {
+						continue // in groups
 					}
-					if want && c.verb == take {
-						base.add(c.now, n)
-						if above > 0 {
-							inner.add(c.now, above)
-						}
-					}
-					if got, want := r.Used, inner.used(c.now); got != want {
-						t.Fatalf("after %d, quota %d, call %d: got %d used, want %d", count, quota, i, got, want)
+					l := window.MustCompile(window.Limit{Quota: quota, Window: limit.window, After: window.After{Count: count, Window: base.window}})
+					for _, shape := range shapes {
+						rnd := rand.New(rand.NewPCG(uint64(count), uint64(quota)))
+						tr := traffic{shape: shape, verbs: []verb{take, take, take, check}, length: 2 * time.Second, most: min(count+quota, 300)}
+						afterAgrees(t, l, base.twin(), limit.twin(), tr.calls(rnd, 400))
 					}
 				}
 			}
+		}
+	}
+}
+
+func afterAgrees(t *testing.T, l *window.Compiled, base, inner twin, calls []call) {
+	t.Helper()
+	quota, count := l.Limit().Quota, l.Limit().After.Count
+	var s window.State
+	for i, c := range calls {
+		n := c.hits.N
+		part := func(at window.Instant) int64 { return min(n, max(0, base.used(at)+n-count+1)) }
+		fits := func(at window.Instant) bool { return part(at) == 0 || inner.used(at)+part(at) <= quota }
+		want := window.Result{Quota: quota, Before: inner.used(c.now)}
+		if want.Allowed = fits(c.now); !want.Allowed {
+			want.RetryAfter = window.Never
+			for _, at := range slices.Sorted(slices.Values(append(base.changes(c.now), inner.changes(c.now)...))) {
+				if fits(at) {
+					want.RetryAfter = at.Sub(c.now)
+					break
+				}
+			}
+		} else if above := part(c.now); c.verb == take {
+			base.add(c.now, n)
+			if above > 0 {
+				inner.add(c.now, above)
+			}
+		}
+		want.Used = inner.used(c.now)
+		want.Remaining = quota - want.Used
+		var got window.Result
+		s, got = c.do(l, s)
+		got.ResetAfter = 0
+		if got != want {
+			t.Fatalf("%v after %d in %v, quota %d, call %d, %s of %d:\ngot  %+v\nwant %+v",
+				l.Limit().Window, count, l.Limit().After.Window, quota, i, c.verb, n, got, want)
+		}
+	}
+}
+
+// TestAfterLargeCounts: above MaxPrecision the base counts in groups and may
+// reach the count early, by less than a group.
+func TestAfterLargeCounts(t *testing.T) {
+	t.Parallel()
+	const count, group = 25_000, 3
+	l := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Hour), After: window.After{Count: count, Window: window.Sliding(time.Minute)}})
+	if got := l.Base().Group(); got != group {
+		t.Fatalf("got groups of %d, want %d", got, group)
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	base := &log{length: time.Minute}
+	var s window.State
+	now := noon
+	for range 3000 {
+		now += window.Instant(rnd.Int64N(50_000))
+		h := window.Hits{N: 1 + rnd.Int64N(30)}
+		held := base.used(now)
+		var r window.Result
+		s, r = l.Record(s, now, h)
+		base.add(now, h.N)
+		if early, late := r.Used > 0 && held+h.N < count-(group-1), r.Used == 0 && held+h.N >= count; early || late {
+			t.Fatalf("%d hits: got %d of them the limit's, want the first at %d or up to %d before", held+h.N, r.Used, count, group-1)
+		}
+		if r.Used > 0 {
+			return
+		}
+	}
+	t.Error("the count was never reached")
+}
+
+// TestAfterMoreThanCanBeCounted: the most hits that a caller can name are as
+// far above the quota as any other.
+func TestAfterMoreThanCanBeCounted(t *testing.T) {
+	t.Parallel()
+	l := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}})
+	s, _ := l.Take(nil, 0, window.Hits{N: 5})
+	for _, n := range []int64{window.MaxHits, window.MaxHits + 1, math.MaxInt64} {
+		if r := l.Check(s, 0, window.Hits{N: n}); r.Allowed || r.RetryAfter != window.Never {
+			t.Errorf("%d hits: got %+v, want never", n, r)
 		}
 	}
 }
@@ -64,5 +148,30 @@ func TestAfterRefund(t *testing.T) {
 	}
 	if _, r = l.Take(s, 0, one); r.Used != 1 {
 		t.Errorf("the third hit again: got %d used, want 1", r.Used)
+	}
+}
+
+// TestAfterRefundOfMany: a refund finds the limit's hits although count and
+// quota are more than the base keeps.
+func TestAfterRefundOfMany(t *testing.T) {
+	t.Parallel()
+	l := window.MustCompile(window.Limit{Quota: 100_000, Measure: window.Sum, Window: window.Fixed(time.Hour), After: window.After{Count: 1000, Window: window.Sliding(time.Minute)}})
+	for _, step := range []struct {
+		taken, refunded int64
+		before, after   int64 // used
+	}{
+		{1500, 600, 501, 0},
+		{1500, 100, 501, 401},
+		{30_000, 5000, 29_001, 24_001},
+		{30_000, 9001, 29_001, 20_000},
+		{30_000, 20_000, 29_001, 20_000}, // 9001 of them, the base has no more
+	} {
+		s, r := l.Take(nil, noon, window.Hits{N: step.taken})
+		if r.Used != step.before {
+			t.Errorf("%d taken: got %d used, want %d", step.taken, r.Used, step.before)
+		}
+		if _, r = l.Refund(s, noon, window.Hits{N: step.refunded}); r.Used != step.after {
+			t.Errorf("%d of %d given back: got %d used, want %d", step.refunded, step.taken, r.Used, step.after)
+		}
 	}
 }

@@ -123,6 +123,7 @@ func (k *keeper) call(c call) window.Result {
 	k.want(room <= k.MaxWords() || len(before) > k.MaxWords(), "got room %d, want at most MaxWords, %d", room, k.MaxWords())
 	reserved := append(make(window.State, 0, max(room, len(before))), before...)
 	s, r := c.do(k.Compiled, reserved)
+	k.withoutLog(c, before, s, r)
 	k.s = slices.Clone(s)
 	k.bounds(r)
 	k.want(len(s) <= k.MaxWords(), "got %d words, want at most MaxWords, %d", len(s), k.MaxWords())
@@ -148,6 +149,14 @@ func (k *keeper) call(c call) window.Result {
 	}
 	k.expires(r)
 	return r
+}
+
+// withoutLog: the fast path of plain logs gives the result and the state that
+// the sliding window gives without it.
+func (k *keeper) withoutLog(c call, before, after window.State, r window.Result) {
+	s, want := c.do(k.WithoutLog(), slices.Clone(before))
+	k.want(r == want, "got %+v, want what the sliding window answers, %+v", r, want)
+	k.want(slices.Equal(after, s), "got state %v, want that of the sliding window, %v", after, s)
 }
 
 // estimate: a cells counter weighs its oldest cell, so that it is not exact.
@@ -204,8 +213,7 @@ func (k *keeper) denied(c call, s window.State, r window.Result) {
 	if r.RetryAfter == window.Never {
 		fits := l.Measure == window.Distinct && r.Quota > 0 || l.Measure != window.Distinct && c.hits.N <= r.Quota
 		k.want(!fits, "got never, want a wait: %+v", r)
-		later := k.Check(nil, c.now, c.hits)
-		k.want(l.After.Count > 0 || !later.Allowed, "got never, yet an unused key admits it")
+		k.want(!k.Check(nil, c.now, c.hits).Allowed, "got never, yet an unused key admits it")
 		return
 	}
 	now := k.clock(s, r, c.now)

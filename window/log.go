@@ -3,8 +3,8 @@ package window
 // Most limits are sliding windows with a quota up to the precision. Their
 // states are plain logs: a date for each hit, without a header. A take need not
 // take such a state apart and lay it out again, which halves its time, from 55
-// to some 25 ns at a quota of 100. TestLogIsSliding holds this fast path to
-// look and add of the sliding window.
+// to some 25 ns at a quota of 100. The laws (FuzzLaws)
+// hold this fast path to look and add of the sliding window.
 
 // isLog reports whether states are plain logs unless hits are recorded past the
 // quota.

@@ -91,6 +91,8 @@ func subjects(t testing.TB) []subject {
 		{name: "distinct in a calendar window", limits: []window.Limit{distinct(80, window.Calendar(window.Day, berlin)), distinct(5, window.Calendar(window.Day, berlin))}, crowd: true},
 		{name: "after a day's count", limits: []window.Limit{waits(count(1, window.Sliding(2*time.Second)), 30, window.Calendar(window.Day, berlin))}},
 		{name: "after a sliding count", limits: []window.Limit{waits(count(3, window.Bucket(minute, 0)), 5, window.Sliding(10*minute)), waits(count(4, window.Bucket(minute, 2)), 3, window.Sliding(10*minute))}},
+		{name: "after a count that ends first", limits: []window.Limit{waits(count(30, window.Sliding(2*minute)), 28, window.Sliding(minute)), waits(count(20, window.Sliding(2*minute)), 18, window.Sliding(minute))}},
+		{name: "after fewer hits than are kept", limits: []window.Limit{waits(sum(100_000, window.Fixed(minute)), 13, window.Sliding(minute)), waits(sum(50_000, window.Fixed(minute)), 2000, window.Sliding(minute))}},
 		{name: "after a count in cells", limits: []window.Limit{waits(sum(50, window.Cells(minute, 6)), 200, window.Cells(5*minute, 5)), waits(sum(50, window.Cells(minute, 6)), 100, window.Cells(5*minute, 5))}},
 		{name: "after a count in a fixed window", limits: []window.Limit{waits(count(10, window.Fixed(minute)), 20, window.Fixed(5*minute))}},
 	}

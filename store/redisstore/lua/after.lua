@@ -34,7 +34,7 @@ local function look_after(o, n)
   end
   local hi = fits
   if fits == NEVER then
-    hi = o.base:expires()
+    hi = math.max(o.base:expires(), o.inner:expires())
     if hi <= o.now or not fits_at(hi) then return used, NEVER end
   end
   local lo = o.now
