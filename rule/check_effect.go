@@ -52,8 +52,12 @@ func (c *checker) checkEffect() {
 	if c.OnOutage > OutageDeny {
 		c.fault("on_outage", "unknown, want local, allow or deny")
 	}
-	if c.CountDenied && c.Kind() != KindLimit {
+	switch {
+	case !c.CountDenied:
+	case c.Kind() != KindLimit:
 		c.fault("count_denied", "is for rules with a limit")
+	case c.Measure == window.Distinct:
+		c.fault("count_denied", "does not go with distinct: a denied member would take the place of one that was admitted")
 	}
 	if c.MaxKeys < 0 {
 		c.fault("max_keys", "%d: want a number of keys, or 0 for the default", c.MaxKeys)
