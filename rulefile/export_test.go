@@ -4,7 +4,7 @@ package rulefile
 func Keys() map[string][]string {
 	var windows []string
 	for _, k := range windowKeys {
-		windows = append(append(windows, k.kind), k.beside...)
+		windows = append(append(windows, k.kind.String()), k.beside...)
 	}
 	return map[string][]string{
 		"":                                  fileKeys,

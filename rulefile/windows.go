@@ -10,17 +10,32 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// windowKeys lists the kinds of windows, and the keys that may stand beside
-// each.
+// windowKeys has a row for each kind of window: its key, the keys that may stand
+// beside it, and the function that reads them. v is the value of the kind's key.
 var windowKeys = []struct {
-	kind   string
+	kind   window.Kind
 	beside []string
+	read   func(p *pass, v *node, f map[string]*node, zone *time.Location) window.Window
 }{
-	{"sliding", []string{"precision"}},
-	{"cells", []string{"n"}},
-	{"fixed", nil},
-	{"calendar", []string{"starts"}},
-	{"bucket", []string{"burst"}},
+	{window.KindSliding, []string{"precision"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
+		w := window.Sliding(p.duration(v, nil))
+		w.Precision = int(p.whole(f["precision"], 1, window.MaxPrecision))
+		return w
+	}},
+	{window.KindCells, []string{"n"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
+		return window.Cells(p.duration(v, nil), int(p.whole(f["n"], 1, window.MaxCells)))
+	}},
+	{window.KindFixed, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
+		return window.Fixed(p.duration(v, nil))
+	}},
+	{window.KindCalendar, []string{"starts"}, func(p *pass, v *node, f map[string]*node, zone *time.Location) window.Window {
+		w := window.Calendar(p.period(v), zone)
+		w.Anchor = p.anchor(f["starts"], w.Period)
+		return w
+	}},
+	{window.KindBucket, []string{"burst"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
+		return window.Bucket(p.duration(v, nil), p.whole(f["burst"], 1, window.MaxHits))
+	}},
 }
 
 var (
@@ -45,11 +60,13 @@ func (p *pass) window(n *node, zone *time.Location) window.Window {
 // windowTable reads a window that is written as a table.
 func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 	var known, kinds, found []string
-	for _, k := range windowKeys {
-		known = append(append(known, k.kind), k.beside...)
-		kinds = append(kinds, k.kind)
-		if n.get(k.kind) != nil {
-			found = append(found, k.kind)
+	at := 0 // the kind's row
+	for i, k := range windowKeys {
+		kind := k.kind.String()
+		known = append(append(known, kind), k.beside...)
+		kinds = append(kinds, kind)
+		if n.get(kind) != nil {
+			at, found = i, append(found, kind)
 		}
 	}
 	sound := len(p.faults)
@@ -61,30 +78,15 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 		p.fault(n, "%s has %s: want one of %s, such as {sliding: 1h}", n.label, orNone(found), either(kinds))
 		return window.Window{}
 	}
-	kind, v := found[0], f[found[0]]
-	for _, k := range windowKeys {
+	for i, k := range windowKeys {
 		for _, key := range k.beside {
-			if other := f[key]; other != nil && k.kind != kind {
-				p.fault(other, "%s does not go with %s: it is for %s", key, kind, k.kind)
+			if other := f[key]; other != nil && i != at {
+				p.fault(other, "%s does not go with %s: it is for %s", key, found[0], k.kind)
 				return window.Window{}
 			}
 		}
 	}
-	switch kind {
-	case "cells":
-		return window.Cells(p.duration(v, nil), int(p.whole(f["n"], 1, window.MaxCells)))
-	case "fixed":
-		return window.Fixed(p.duration(v, nil))
-	case "bucket":
-		return window.Bucket(p.duration(v, nil), p.whole(f["burst"], 1, window.MaxHits))
-	case "calendar":
-		w := window.Calendar(p.period(v), zone)
-		w.Anchor = p.anchor(f["starts"], w.Period)
-		return w
-	}
-	w := window.Sliding(p.duration(v, nil))
-	w.Precision = int(p.whole(f["precision"], 1, window.MaxPrecision))
-	return w
+	return windowKeys[at].read(p, f[found[0]], f, zone)
 }
 
 // orNone returns found as a list in words.

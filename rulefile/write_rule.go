@@ -81,7 +81,7 @@ func (w *writer) quota(q *rule.Quota) value {
 func (w *writer) zoneOf(r *rule.Rule) *time.Location {
 	var zone *time.Location
 	for _, win := range []window.Window{r.Window, r.After.Window} {
-		if win.Kind != window.KindCalendar || win == (window.Window{}) {
+		if win.Period == 0 {
 			continue
 		}
 		its := win.Zone
@@ -99,34 +99,36 @@ func (w *writer) zoneOf(r *rule.Rule) *time.Location {
 	return zone
 }
 
-// window returns win in its shortest form.
+// window returns win, in the short form where only its length or its period is
+// set.
 func (w *writer) window(win window.Window) value {
 	length := scalar(duration(win.Length))
+	short := win.Kind == window.KindSliding
+	if win.Period != 0 {
+		length, short = scalar(win.Period.String()), true
+	}
 	t := table{{scalar(win.Kind.String()), length}}
-	switch win.Kind {
-	case window.KindSliding:
-		if win.Precision == 0 {
-			return length
+	for _, option := range []struct {
+		key scalar
+		n   int64
+	}{
+		{"precision", int64(win.Precision)},
+		{"n", int64(win.N)},
+		{"burst", win.Burst},
+	} {
+		if option.n > 0 {
+			t = append(t, number(option.key, option.n))
 		}
-		return append(t, number("precision", int64(win.Precision)))
-	case window.KindCalendar:
-		period := scalar(win.Period.String())
-		t[0].value = period
-		switch {
-		case win.Anchor == 0:
-			return period
-		case win.Period == window.Week:
-			return append(t, pair{"starts", scalar(weekdays[win.Anchor-1])})
-		}
-		return append(t, number("starts", int64(win.Anchor)))
-	case window.KindCells:
-		if win.N > 0 {
-			t = append(t, number("n", int64(win.N)))
-		}
-	case window.KindBucket:
-		if win.Burst > 0 {
-			t = append(t, number("burst", win.Burst))
-		}
+	}
+	switch {
+	case win.Anchor == 0:
+	case win.Period == window.Week:
+		t = append(t, pair{"starts", scalar(weekdays[win.Anchor-1])})
+	default:
+		t = append(t, number("starts", int64(win.Anchor)))
+	}
+	if short && len(t) == 1 {
+		return length
 	}
 	return t
 }

@@ -13,16 +13,19 @@ package window
 // State: the number of words of the base's state, that state, the limit's.
 type after struct {
 	count       int64
-	base, inner *Compiled
+	base, inner algorithm
 }
 
 // waits reports whether l has a condition.
 func waits(l *Limit) bool { return l.After.Count > 0 }
 
-func newAfter(l *Limit, below func(Limit) *Compiled) algorithm {
-	inner := *l
+func compileAfter(c *Compiled, below func(Limit) *Compiled) {
+	inner := c.limit
 	inner.After = After{}
-	return &after{count: l.After.Count, base: below(baseOf(l)), inner: below(inner)}
+	c.base, c.inner = below(baseOf(&c.limit)), below(inner)
+	c.onCalendar = c.base.onCalendar || c.inner.onCalendar
+	c.recounts = true
+	c.algorithm = &after{count: c.limit.After.Count, base: c.base.algorithm, inner: c.inner.algorithm}
 }
 
 // baseOf returns the limit that counts up to the condition of l.
@@ -58,8 +61,8 @@ func (a *after) part(held, n int64) int64 {
 
 func (a *after) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	b, in := split(s)
-	held, _ := a.base.algorithm.look(b, now, Hits{})
-	used, fits = a.inner.algorithm.look(in, now, Hits{N: a.part(held, h.N)})
+	held, _ := a.base.look(b, now, Hits{})
+	used, fits = a.inner.look(in, now, Hits{N: a.part(held, h.N)})
 	if fits != never && fits <= now {
 		return used, fits
 	}
@@ -67,8 +70,8 @@ func (a *after) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	// has left the base that fewer of them are the limit's. Once they fit they
 	// go on fitting, so bisect for the first instant.
 	fitsAt := func(at Instant) bool {
-		held, _ := a.base.algorithm.look(b, at, Hits{})
-		_, f := a.inner.algorithm.look(in, at, Hits{N: a.part(held, h.N)})
+		held, _ := a.base.look(b, at, Hits{})
+		_, f := a.inner.look(in, at, Hits{N: a.part(held, h.N)})
 		return f != never && f <= at
 	}
 	hi := fits
@@ -93,27 +96,27 @@ func (a *after) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 
 func (a *after) add(s State, now Instant, h Hits) State {
 	b, _ := split(s)
-	held, _ := a.base.algorithm.look(b, now, Hits{})
+	held, _ := a.base.look(b, now, Hits{})
 	n := a.part(held, h.N)
-	s, b = a.open(s, a.base.algorithm.room(b, h))
-	s = closeBase(s, a.base.algorithm.add(b, now, h), cap(b))
+	s, b = a.open(s, a.base.room(b, h))
+	s = closeBase(s, a.base.add(b, now, h), cap(b))
 	if n == 0 {
 		return s
 	}
 	end := 1 + int(s[0])
-	return append(s[:end], a.inner.algorithm.add(s[end:], now, Hits{N: n})...)
+	return append(s[:end], a.inner.add(s[end:], now, Hits{N: n})...)
 }
 
 func (a *after) sub(s State, now Instant, h Hits) State {
 	b, in := split(s)
-	held, _ := a.base.algorithm.look(b, now, Hits{})
+	held, _ := a.base.look(b, now, Hits{})
 	n := min(max(held-a.count+1, 0), h.N)
 	if n > 0 && len(in) > 0 {
 		end := len(s) - len(in)
-		s = append(s[:end], a.inner.algorithm.sub(in, now, Hits{N: n})...)
+		s = append(s[:end], a.inner.sub(in, now, Hits{N: n})...)
 	}
 	if len(b) > 0 {
-		s = closeBase(s, a.base.algorithm.sub(b, now, h), len(b))
+		s = closeBase(s, a.base.sub(b, now, h), len(b))
 	}
 	if len(s) == 1 {
 		return s[:0]
@@ -151,28 +154,34 @@ func closeBase(s, b State, room int) State {
 	return s[:len(s)-room+len(b)]
 }
 
-func (a *after) expires(s State) Instant {
+func (a *after) expires(s State) (at Instant) {
 	b, in := split(s)
-	return max(a.base.Expires(b), a.inner.Expires(in))
+	if len(b) > 0 {
+		at = a.base.expires(b)
+	}
+	if len(in) > 0 {
+		at = max(at, a.inner.expires(in))
+	}
+	return at
 }
 
 func (a *after) seen(s State) (at Instant) {
 	b, in := split(s)
 	if len(b) > 0 {
-		at = a.base.algorithm.seen(b)
+		at = a.base.seen(b)
 	}
 	if len(in) > 0 {
-		at = max(at, a.inner.algorithm.seen(in))
+		at = max(at, a.inner.seen(in))
 	}
 	return at
 }
 
 func (a *after) room(s State, h Hits) int {
 	b, in := split(s)
-	return 1 + a.base.algorithm.room(b, h) + a.inner.algorithm.room(in, h)
+	return 1 + a.base.room(b, h) + a.inner.room(in, h)
 }
 
-func (a *after) words() int { return 1 + a.base.algorithm.words() + a.inner.algorithm.words() }
+func (a *after) words() int { return 1 + a.base.words() + a.inner.words() }
 
 // history returns nothing: neither of the two windows has all the hits.
 func (a *after) history(State, Instant, int64) ([]Cell, bool) { return nil, false }

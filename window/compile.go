@@ -44,32 +44,20 @@ func MustCompile(l Limit) *Compiled {
 // compile makes l ready for use. It is valid, or made of one that is.
 func compile(l Limit) *Compiled {
 	c := &Compiled{limit: l, capacity: l.capacity(), onCalendar: l.Window.Period != 0, recounts: l.Measure == Distinct}
-	c.algorithm = algorithmOf(&l)
-	switch a := c.algorithm.(type) {
-	case *after:
-		c.base, c.inner = a.base, a.inner
-		c.onCalendar = a.base.onCalendar || a.inner.onCalendar
-		c.recounts = true
-	case *sliding:
-		if a.isLog() {
-			c.log = a
-		}
-	}
-	return c
-}
-
-// algorithmOf finds the row of l, that of the outermost wrapper first.
-func algorithmOf(l *Limit) algorithm {
 	for i := range wrappers {
-		if w := &wrappers[i]; w.wraps(l) {
-			return w.compile(l, compile)
+		if w := &wrappers[i]; w.wraps(&l) {
+			w.compile(c, compile)
+			return c
 		}
 	}
 	kind := &kinds[l.Window.Kind]
 	if l.Measure == Distinct {
-		return kind.members(l)
+		c.algorithm = kind.members(&l)
+		return c
 	}
-	return kind.compile(l)
+	c.algorithm = kind.compile(&l)
+	c.log = plainLog(c.algorithm)
+	return c
 }
 
 // Limit returns the declaration that l was compiled from.

@@ -67,7 +67,7 @@ type row struct {
 // The state of a wrapper contains the state of the limit below it, so that a
 // wrapper works with every kind.
 var wrappers = [...]wrapper{
-	{wraps: waits, validate: validateAfter, compile: newAfter},
+	{wraps: waits, validate: validateAfter, compile: compileAfter},
 }
 
 // wrapper is a limit around another one.
@@ -78,9 +78,9 @@ type wrapper struct {
 	// validate adds what is wrong with the wrapper's own fields.
 	validate func(l *Limit, f *faults)
 
-	// compile returns the algorithm of l. It compiles the limits below the
-	// wrapper by calling below.
-	compile func(l *Limit, below func(Limit) *Compiled) algorithm
+	// compile sets the algorithm of c, whose limit is set, and what else the
+	// wrapper changes. It compiles the limits below the wrapper with below.
+	compile func(c *Compiled, below func(Limit) *Compiled)
 }
 
 // algorithm is how a compiled limit counts. Its values are immutable. The

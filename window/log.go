@@ -6,9 +6,14 @@ package window
 // to some 25 ns at a quota of 100. The laws (FuzzLaws)
 // hold this fast path to look and add of the sliding window.
 
-// isLog reports whether states are plain logs unless hits are recorded past the
-// quota.
-func (w *sliding) isLog() bool { return w.quota <= w.precision }
+// plainLog returns the sliding window whose states are plain logs unless hits
+// are recorded past the quota, or nil when a is something else.
+func plainLog(a algorithm) *sliding {
+	if w, ok := a.(*sliding); ok && w.quota <= w.precision {
+		return w
+	}
+	return nil
+}
 
 // isLog reports whether s is a plain log that stays one when hits are taken.
 func (l *Compiled) isLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
