@@ -59,6 +59,9 @@ func (c *checker) checkEffect() {
 	case c.Measure == window.Distinct:
 		c.fault("count_denied", "does not go with distinct: a denied member would take the place of one that was admitted")
 	}
+	if c.Code < 0 {
+		c.fault("code", "%d: want a number from 1 on, or 0 for none", c.Code)
+	}
 	if c.MaxKeys < 0 {
 		c.fault("max_keys", "%d: want a number of keys, or 0 for the default", c.MaxKeys)
 	}

@@ -44,6 +44,10 @@ type Rule struct {
 	// means "deny" for a limit.
 	Then string
 
+	// Code is the rule's number for clients that know rules by number, such
+	// as koala's; 0 means none. It does not change what the rule counts.
+	Code int64
+
 	// Rest states whether the rules behind a verdict still count.
 	Rest Rest
 

@@ -306,6 +306,8 @@ func (s *script) setting(t *testing.T, d *datadriven.TestData, r *rule.Rule, set
 		r.Together = value
 	case "count_denied":
 		r.CountDenied = true
+	case "code":
+		r.Code = number(value)
 	case "max_keys":
 		r.MaxKeys = number(value)
 	case "on_outage":

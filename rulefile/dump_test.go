@@ -48,6 +48,7 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 		text string
 	}{
 		{r.Then != "", "then " + r.Then},
+		{r.Code > 0, fmt.Sprintf("code %d", r.Code)},
 		{r.Rest != rule.RestSkip, "rest " + r.Rest.String()},
 		{len(r.Feedback) > 0, fmt.Sprintf("feedback %v", r.Feedback)},
 		{r.Mode != rule.Enforce, "mode " + r.Mode.String()},

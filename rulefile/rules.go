@@ -9,7 +9,7 @@ import (
 
 var ruleKeys = []string{
 	"name", "when", "trim", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once",
-	"then", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone",
+	"then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone",
 }
 
 var (
@@ -45,6 +45,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
 		Then:        p.outcome(f["then"]),
+		Code:        p.whole(f["code"], 1, window.MaxHits),
 		Rest:        rule.Rest(p.choice(f["rest"], rests)),
 		Feedback:    p.feedback(f["feedback"]),
 		Mode:        rule.Mode(p.choice(f["mode"], modes)),

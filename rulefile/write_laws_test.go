@@ -204,6 +204,7 @@ func (g generator) rule(list *rule.List) rule.Rule {
 		Mode:     rule.Mode(g.IntN(3)),
 		OnOutage: rule.Outage(g.IntN(3)),
 		MaxKeys:  g.Int64N(3),
+		Code:     g.Int64N(3),
 	}
 	trim := map[string]bool{}
 	for range g.IntN(5) {

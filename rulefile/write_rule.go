@@ -40,6 +40,9 @@ func (w *writer) ruleTable(r *rule.Rule) table {
 	}
 	add(zone != w.zone, "timezone", text(zone.String()))
 	add(r.Then != "", "then", text(r.Then))
+	if r.Code > 0 {
+		t = append(t, number("code", r.Code))
+	}
 	add(r.Rest != rule.RestSkip, "rest", text(r.Rest.String()))
 	add(len(r.Feedback) > 0, "feedback", numbers(r.Feedback))
 	add(r.Mode != rule.Enforce, "mode", text(r.Mode.String()))

@@ -77,6 +77,9 @@ func sameRules(t *testing.T, got *rule.Set, want *koala.File) {
 		if got.ID(i) != want.Set.ID(i) {
 			t.Errorf("rule %d: got ID %q, want %q", i, got.ID(i), want.Set.ID(i))
 		}
+		if got, want := got.Rule(i).Code, want.Set.Rule(i).Code; got != want {
+			t.Errorf("rule %d: got code %d, want %d", i, got, want)
+		}
 	}
 	for name := range want.Outcomes {
 		g, _ := got.Outcome(name)

@@ -28,7 +28,7 @@ func (p *pass) readRule(s piece) {
 	if code > 0 {
 		p.rule = fmt.Sprintf("koala-%d", code)
 	}
-	r := rule.Rule{Name: p.rule, OnOutage: rule.OutageAllow}
+	r := rule.Rule{Name: p.rule, Code: code, OnOutage: rule.OutageAllow}
 	var per []string
 	r.When, per = p.conditions(conditions)
 	row := p.resultRow(ret, answer)

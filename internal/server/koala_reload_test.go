@@ -134,7 +134,7 @@ func TestKoalaRewrite(t *testing.T) {
 // clients too.
 func TestKoalaListensWithNativeRules(t *testing.T) {
 	t.Parallel()
-	path := rulesFile(t, "rules: [{name: koala-501, when: {act: ask}, per: [uid], limit: 1, window: 1h, then: deny}]")
+	path := rulesFile(t, "rules: [{name: koala-501, code: 501, when: {act: ask}, per: [uid], limit: 1, window: 1h, then: deny}]")
 	k := startKoala(t, "", func(c *config.Config) { c.Rules = path })
 	for _, want := range []string{within, denied(501)} {
 		if a := k.get(t, "/rule/browse?act=ask&uid=7&_writeThrough=yes"); a.text != want {

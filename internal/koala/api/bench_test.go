@@ -28,7 +28,7 @@ func (b *bench) asker(t testing.TB, uri string) (ask func(), w *discard) {
 }
 
 func BenchmarkBrowse(b *testing.B) {
-	bench := newBench(b, "rules: [{name: koala-1, when: {act: ask}, per: [uid], limit: 1000000, window: {fixed: 1h}}]")
+	bench := newBench(b, "rules: [{name: koala-1, code: 1, when: {act: ask}, per: [uid], limit: 1000000, window: {fixed: 1h}}]")
 	for name, uri := range map[string]string{
 		"check": "/rule/browse?act=ask&uid=7",
 		"take":  "/rule/browse?act=ask&uid=7&_writeThrough=yes",

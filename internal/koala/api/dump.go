@@ -36,10 +36,10 @@ func (a *API) dumpCounter(x *exchange, _ *http.Request) reply {
 // counted is the statistics of rule i in words, nothing while there are none.
 func (a *API) counted(t *table, i int) string {
 	allowed, denied, err := a.tally.today(t.set.Rule(i).Name)
-	if err != nil || t.lines[i].number < 0 || allowed+denied == 0 {
+	if err != nil || t.lines[i].code == 0 || allowed+denied == 0 {
 		return ""
 	}
-	return fmt.Sprintf("  rule_no:%d  allow:%d  deny:%d ", t.lines[i].number, allowed, denied)
+	return fmt.Sprintf("  rule_no:%d  allow:%d  deny:%d ", t.lines[i].code, allowed, denied)
 }
 
 // dumpPolicy is the rules in force.
@@ -52,9 +52,8 @@ func (a *API) dumpPolicy(*exchange, *http.Request) reply {
 		if r.Quota != nil {
 			count = r.Quota.Value
 		}
-		row, _ := numberOf(r.Then)
 		fmt.Fprintf(&all, "methord_ %s _keys_ %s _base_ %d _time_ %d _count_ %d _result_ %d _returnCode_ %d<br /><br />",
-			method(r), keys(r), r.After.Count, seconds(&r.Window), count, row, t.lines[i].number)
+			method(r), keys(r), r.After.Count, seconds(&r.Window), count, t.lines[i].kind, t.lines[i].code)
 	}
 	return reply{body: []byte(all.String())}
 }

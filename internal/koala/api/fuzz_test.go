@@ -53,9 +53,9 @@ func FuzzCalls(f *testing.F) {
 	f.Add(`argsJson=[{"Id":"0","Arg":"act%253Dask%2526uid%253D1"},{"Arg":"=&&%"}]`)
 	f.Add("_feedbackType=erase2&act=ask&uid=1")
 	b := newBench(f, `rules:
-  - {name: koala-101, when: {ip: {ip: 10.0.0.0/8}}, then: deny, rest: count}
-  - {name: koala-201, when: {act: ask, size: {below: 5}}, per: [uid], limit: 2, window: {fixed: 1h}}
-  - {name: koala-301, when: {act: ask}, per: [uid], limit: 2, window: 1h, feedback: {erase1: 1, erase2: 2}}
+  - {name: koala-101, code: 101, when: {ip: {ip: 10.0.0.0/8}}, then: deny, rest: count}
+  - {name: koala-201, code: 201, when: {act: ask, size: {below: 5}}, per: [uid], limit: 2, window: {fixed: 1h}}
+  - {name: koala-301, code: 301, when: {act: ask}, per: [uid], limit: 2, window: 1h, feedback: {erase1: 1, erase2: 2}}
   - {name: spend, when: {act: buy}, per: [uid], sum: cents, limit: 100, window: 1h}
 `)
 	f.Fuzz(func(t *testing.T, query string) {

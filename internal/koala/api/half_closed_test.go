@@ -12,7 +12,7 @@ import (
 // does, is answered. To net/http it has gone.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "rules: [{name: koala-1, when: {act: ask}, per: [uid], limit: 1, window: {fixed: 1h}}]")
+	b := newBench(t, "rules: [{name: koala-1, code: 1, when: {act: ask}, per: [uid], limit: 1, window: {fixed: 1h}}]")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, tc := range []struct{ uri, want string }{

@@ -13,8 +13,8 @@ import (
 func TestWriteThroughAdmitsTheLimit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `rules:
-  - {name: koala-1, when: {act: count}, per: [uid], limit: 2, window: {fixed: 5s}}
-  - {name: koala-2, when: {act: leak}, per: [uid], limit: 10, window: 100s}
+  - {name: koala-1, code: 1, when: {act: count}, per: [uid], limit: 2, window: {fixed: 5s}}
+  - {name: koala-2, code: 2, when: {act: leak}, per: [uid], limit: 10, window: 100s}
 `)
 	for act, want := range map[string]int64{"count": 2, "leak": 10} {
 		var admitted atomic.Int64
@@ -41,8 +41,8 @@ func TestWriteThroughAdmitsTheLimit(t *testing.T) {
 // one or the other set.
 func TestRulesSwappedUnderLoad(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "rules: [{name: koala-1, when: {act: ask}, then: deny}]")
-	other := newBench(t, "rules: [{name: x, when: {act: no}, then: deny}, {name: koala-2, when: {act: ask}, then: deny}]").engine.Rules()
+	b := newBench(t, "rules: [{name: koala-1, code: 1, when: {act: ask}, then: deny}]")
+	other := newBench(t, "rules: [{name: x, when: {act: no}, then: deny}, {name: koala-2, code: 2, when: {act: ask}, then: deny}]").engine.Rules()
 	first := b.engine.Rules()
 	done := make(chan struct{})
 	var swapper sync.WaitGroup
@@ -73,7 +73,7 @@ func TestRulesSwappedUnderLoad(t *testing.T) {
 // clients that read to the end of the connection know no chunks.
 func TestMultiIsNotChunked(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "rules: [{name: koala-1, when: {act: ask}, then: deny}]")
+	b := newBench(t, "rules: [{name: koala-1, code: 1, when: {act: ask}, then: deny}]")
 	ask := func(jobs int) string {
 		list := strings.TrimSuffix(strings.Repeat(`{"Id":"1","Arg":"act%3Dask"},`, jobs), ",")
 		return b.send(t, "GET /multi/browse?argsJson=["+list+"] HTTP/1.1\r\n\r\n", 1)

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/weirhq/weir/rule"
 )
@@ -52,28 +51,13 @@ func rowOf(set *rule.Set, name string) row {
 	return r
 }
 
-// numberOf is the number at the end of a rule's or an outcome's name, which is
-// its number in koala's rule file.
-func numberOf(name string) (n int64, ok bool) {
-	_, digits, found := cutLast(strings.TrimSuffix(name, "-over"), "-")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	return n, found && err == nil && n >= 0
-}
-
-// by is r as the answer of the rule called name: with its number, where it has
-// one.
-func (r row) by(name string) row {
-	if n, ok := numberOf(name); ok {
-		r.RetCode = n
+// by returns r as the answer of a rule with a return code. A code of 0 means
+// that the rule has none: the row keeps its own.
+func (r row) by(code int64) row {
+	if code > 0 {
+		r.RetCode = code
 	}
 	return r
-}
-
-func cutLast(text, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, sep); i >= 0 {
-		return text[:i], text[i+len(sep):], true
-	}
-	return text, "", false
 }
 
 // failed is the row for a request that could not be decided. Its Err_no is not

@@ -64,9 +64,9 @@ func ask(t *testing.T, rules, uri string, do func(*weir.Engine) error) string {
 // the ones before it were decided by others.
 func TestRowIsOfTheRulesThatDecided(t *testing.T) {
 	t.Parallel()
-	other := parse(t, `{outcomes: {told: {allow: true, body: {Str_reason: staff}}}, rules: [{name: koala-1, when: {uid: ann}, then: told}]}`)
+	other := parse(t, `{outcomes: {told: {allow: true, body: {Str_reason: staff}}}, rules: [{name: koala-1, code: 1, when: {uid: ann}, then: told}]}`)
 	jobs := url.QueryEscape(`[{"Id":"0","Arg":"uid%3Dbob"},{"Id":"1","Arg":"uid%3Dann"}]`)
-	got := ask(t, `{outcomes: {told: {status: 403}}, rules: [{name: koala-1, per: [uid], limit: 0, window: 1h, then: told}]}`,
+	got := ask(t, `{outcomes: {told: {status: 403}}, rules: [{name: koala-1, code: 1, per: [uid], limit: 0, window: 1h, then: told}]}`,
 		"/multi/browse?argsJson="+jobs, func(e *weir.Engine) error { e.SetRules(other); return nil })
 	_, first, _ := strings.Cut(got, `"Id":"0"`)
 	first, second, _ := strings.Cut(first, `"Id":"1"`)
@@ -80,8 +80,8 @@ func TestRowIsOfTheRulesThatDecided(t *testing.T) {
 func TestCompleteTellsWhoDeniesWithoutStore(t *testing.T) {
 	t.Parallel()
 	got := ask(t, `rules:
-  - {name: koala-1, when: {act: ask}, per: [uid], limit: 5, window: 1h, on_outage: deny}
-  - {name: koala-2, when: {uid: ann}, then: allow, rest: count}
+  - {name: koala-1, code: 1, when: {act: ask}, per: [uid], limit: 5, window: 1h, on_outage: deny}
+  - {name: koala-2, code: 2, when: {uid: ann}, then: allow, rest: count}
 `, "/rule/browse_complete?act=ask&uid=ann", func(*weir.Engine) error { return &store.OutageError{Err: errors.New("gone")} })
 	if !strings.Contains(got, `"Ret_code":1,"Err_no":10`) {
 		t.Errorf("got %s, want rule 1 to deny", got)
@@ -91,7 +91,7 @@ func TestCompleteTellsWhoDeniesWithoutStore(t *testing.T) {
 // Hits that were not given back are not told to be.
 func TestFeedbackWithoutStore(t *testing.T) {
 	t.Parallel()
-	rules := `rules: [{name: koala-1, when: {act: ask}, per: [uid], limit: 5, window: 1h, on_outage: allow, feedback: {erase1: 2}}]`
+	rules := `rules: [{name: koala-1, code: 1, when: {act: ask}, per: [uid], limit: 5, window: 1h, on_outage: allow, feedback: {erase1: 2}}]`
 	got := ask(t, rules, "/rule/feedback?act=ask&uid=ann&_feedbackType=erase1",
 		func(*weir.Engine) error { return &store.OutageError{Err: errors.New("gone")} })
 	if want := `{"err_no":-1, "err_msg":"the store is out of reach: nothing was given back"}`; got != want {

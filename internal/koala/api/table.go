@@ -14,8 +14,9 @@ type table struct {
 
 // line is what one rule answers.
 type line struct {
-	number int64 // its return code; -1: none
-	row    []byte
+	code int64 // its return code; 0: none
+	kind int64 // the row's Ret_type
+	row  []byte
 }
 
 // inForce is the table of the rules in force.
@@ -53,12 +54,8 @@ func newTable(set *rule.Set) *table {
 		if _, known := rows[outcome]; !known {
 			rows[outcome] = rowOf(set, outcome)
 		}
-		l := line{number: -1}
-		if n, ok := numberOf(r.Name); ok {
-			l.number = n
-		}
-		l.row = rows[outcome].by(r.Name).appendTo(nil)
-		t.lines[i] = l
+		answer := rows[outcome].by(r.Code)
+		t.lines[i] = line{code: r.Code, kind: answer.RetType, row: answer.appendTo(nil)}
 	}
 	return t
 }

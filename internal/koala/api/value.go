@@ -37,11 +37,11 @@ func (a *API) value(x *exchange, _ *http.Request) reply {
 // none.
 func (t *table) numbered(code string) int {
 	n, err := strconv.ParseInt(code, 10, 64)
-	if err != nil || n < 0 {
+	if err != nil || n < 1 {
 		return -1
 	}
 	for i := range t.lines {
-		if t.lines[i].number == n {
+		if t.lines[i].code == n {
 			return i
 		}
 	}
