@@ -17,7 +17,7 @@ func (a *API) browse(x *exchange, _ *http.Request) reply {
 	}
 	t := a.table(d.Rules)
 	a.count(t, d, false)
-	return reply{body: t.answer(d)}
+	return reply{body: t.answer(d, t.rows)}
 }
 
 func verbOf(x *exchange) weir.Verb {
@@ -45,11 +45,11 @@ func (a *API) complete(x *exchange, _ *http.Request) reply {
 	})
 	switch {
 	case !told: // a rule that denies while the store is out of reach has no numbers
-		out = append(out, t.answer(d)...)
+		out = append(out, t.answer(d, t.rows)...)
 	case len(out) > 1:
 		out = out[:len(out)-1] // the last comma
 	default:
-		out = append(out, t.none...)
+		out = append(out, t.rows.none...)
 	}
 	x.out = append(out, ']')
 	return reply{body: x.out}

@@ -23,6 +23,9 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxJobs {
 		return reply{status: http.StatusBadRequest}
 	}
+	if len(jobs) == 0 {
+		return reply{body: []byte("null")} // as koala writes an empty list
+	}
 	out := append(x.out[:0], '[')
 	for i := range jobs {
 		if i > 0 {
@@ -36,7 +39,7 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 		} else {
 			t := a.table(x.decision.Rules)
 			a.count(t, &x.decision, false)
-			out = append(out, t.answer(&x.decision)...)
+			out = append(out, t.answer(&x.decision, t.multi)...)
 		}
 		out = append(out, '}')
 	}
@@ -44,11 +47,28 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 	return reply{body: x.out}
 }
 
-// query is the query that j asks about. Koala's clients escape it once more as
-// a whole, which leaves no `=` in it; others send it as it is.
+// query returns the query of j. koala unescapes Arg once, as a whole, because
+// its clients escape the whole query once more; other clients send the query as
+// it is. Arg is unescaped only if something in it must have been escaped so: a
+// separator of parameters, or of a name and its value.
 func (j *job) query() string {
-	if strings.Contains(j.Arg, "=") {
-		return j.Arg
+	for parameter := range strings.SplitSeq(j.Arg, "&") {
+		switch strings.Count(parameter, "=") {
+		case 0:
+			if hasEscape(parameter, "%3d") {
+				return unescape(j.Arg)
+			}
+		case 1: // as it should be
+		default: // the = of a value is escaped, so that this is another parameter's
+			if hasEscape(parameter, "%26") {
+				return unescape(j.Arg)
+			}
+		}
 	}
-	return unescape(j.Arg)
+	return j.Arg
+}
+
+// hasEscape reports whether text has an escape, which is in small letters.
+func hasEscape(text, escape string) bool {
+	return strings.Contains(strings.ToLower(text), escape)
 }

@@ -3,13 +3,21 @@ package api
 import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 // table is what a set of rules answers, written once. It is immutable.
 type table struct {
-	set          *rule.Set
-	none, within []byte // the rows for no match, and for none over
-	lines        []line // by index in set
+	set   *rule.Set
+	rows  fallback // of a browse
+	multi fallback // of a multi/browse
+	lines []line   // by index in set
+}
+
+// fallback holds the rows of requests that no rule decides.
+type fallback struct {
+	none   []byte // no rule matched
+	within []byte // rules matched, and none was over
 }
 
 // line is what one rule answers.
@@ -38,12 +46,14 @@ func (a *API) table(set *rule.Set) *table {
 }
 
 func newTable(set *rule.Set) *table {
+	none, within := rowOf(set, outcomeOf(rowNone)), rowOf(set, outcomeOf(rowWithin))
 	t := &table{
-		set:    set,
-		none:   rowOf(set, outcomeOf(rowNone)).appendTo(nil),
-		within: rowOf(set, outcomeOf(rowWithin)).appendTo(nil),
-		lines:  make([]line, set.Len()),
+		set:   set,
+		rows:  fallback{none.appendTo(nil), within.appendTo(nil)},
+		lines: make([]line, set.Len()),
 	}
+	none.RetCode, within.RetCode = 0, 0 // as koala has it
+	t.multi = fallback{none.appendTo(nil), within.appendTo(nil)}
 	rows := map[string]row{}
 	for i := range t.lines {
 		r := set.Rule(i)
@@ -60,15 +70,15 @@ func newTable(set *rule.Set) *table {
 	return t
 }
 
-// answer is the row for a decision of t's rules.
-func (t *table) answer(d *weir.Decision) []byte {
+// answer returns the row for a decision of t's rules: a rule's, or one of f.
+func (t *table) answer(d *weir.Decision, f fallback) []byte {
 	switch i, ok := t.set.Find(d.Rule); {
 	case ok:
 		return t.lines[i].row
 	case len(d.Usages)+len(d.Verdicts) > 0, d.Degraded: // a rule that is degraded has matched
-		return t.within
+		return f.within
 	}
-	return t.none
+	return f.none
 }
 
 // visit calls each for the rules that answered, in the rules' order, until it
@@ -95,9 +105,26 @@ func (t *table) visit(d *weir.Decision, each func(i int, out bool) bool) {
 			continue
 		}
 		i, _ := t.set.Find(u.Rule)
-		if !verdictsTo(i) || !each(i, !u.Allowed) {
+		if !verdictsTo(i) {
+			return
+		}
+		behind := len(verdicts) < len(d.Verdicts)
+		if !each(i, !u.Allowed || behind && t.wasOver(i, u, d.Allowed)) {
 			return
 		}
 	}
 	verdictsTo(len(t.lines))
+}
+
+// wasOver reports whether rule i, which stands behind a verdict, was over its
+// limit before the request. Such a rule denies nothing: an allowed take counts
+// in it past its limit, and a denied take leaves it alone. Its numbers tell.
+func (t *table) wasOver(i int, u *weir.Usage, counted bool) bool {
+	switch {
+	case u.Quota == window.Unlimited:
+		return false
+	case counted && t.set.Rule(i).After.Count > 0 && u.Used == u.Before:
+		return false // the count from which the limit holds is not reached
+	}
+	return u.Before >= u.Quota
 }
