@@ -11,10 +11,6 @@ import (
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
 )
 
-// koalaHead is the maximum size of a request's head on koala's address, in
-// bytes. A multi/browse has all its parameters in the first line.
-const koalaHead = 256 << 10
-
 // koalaFront serves koala's calls at an address of their own. A nil koalaFront
 // serves none.
 type koalaFront struct {
@@ -41,7 +37,7 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, lo
 		return nil, errors.Join(fmt.Errorf("koala-listen: %w", err), api.Close())
 	}
 	l.socket = koalaapi.Listen(l.socket)
-	l.MaxHeaderBytes = koalaHead
+	l.MaxHeaderBytes = koalaapi.MaxHead
 	l.WriteTimeout = 10 * time.Second
 	return &koalaFront{l, api}, nil
 }

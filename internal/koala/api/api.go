@@ -94,9 +94,6 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchanges.Get().(*exchange)
 	defer x.free()
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as it was sent: koala decodes no paths
-	if r.URL.IsAbs() {                               // from a client that takes this for its proxy
-		path, query = r.URL.EscapedPath(), r.URL.RawQuery
-	}
 	x.read(query)
 	if c := a.route(path); c != nil {
 		x.write(w, r, c(a, x, r))

@@ -2,13 +2,11 @@ package api
 
 import "net"
 
-// Listen has l accept what koala's clients send: HTTP/1.1 without a Host
-// header, which net/http would refuse. A request's head gets an empty one where
-// it has none.
-//
-// A request that may have a body is made the last one of its connection, as
-// every one of koala's is: so where the next head begins never depends on how
-// long a body is.
+// Listen returns a listener whose connections read what koala's clients send as
+// requests that net/http accepts. net/http refuses with 400 or 505, in plain
+// text, a head without a Host or with two, a target without a leading slash or
+// with a blank in it, and a version that it does not know; koala answers all of
+// these.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -21,12 +19,12 @@ func (l listener) Accept() (net.Conn, error) {
 	return &conn{Conn: c}, nil
 }
 
-// conn completes the heads that are read from it.
+// conn rewrites the heads that are read from it.
 type conn struct {
 	net.Conn
 	heads heads
 	array []byte // of out
-	out   []byte // completed, and not read yet
+	out   []byte // rewritten, and not read yet
 	err   error  // what comes behind out
 }
 
@@ -38,7 +36,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		if c.heads.over || len(p) == 0 {
 			return n, err
 		}
-		c.array = c.heads.complete(c.array[:0], p[:n])
+		c.array = c.heads.rewrite(c.array[:0], p[:n])
 		c.out, c.err = c.array, err
 	}
 	if len(c.out) == 0 {
