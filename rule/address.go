@@ -17,7 +17,19 @@ import (
 // The test never holds for text that is not an address. The error names every
 // pattern that is invalid.
 func Address(patterns ...string) (Test, error) {
-	t := address{patterns: slices.Clone(patterns)}
+	return newAddress(patterns, false)
+}
+
+// LooseAddress is [Address] for values that programs other than weir read as
+// addresses, too: four numbers with zeros or a + before them (010.0.0.1 is
+// 10.0.0.1, never octal), and one number for all four (167772161 is 10.0.0.1).
+// The patterns are those of Address.
+func LooseAddress(patterns ...string) (Test, error) {
+	return newAddress(patterns, true)
+}
+
+func newAddress(patterns []string, loose bool) (Test, error) {
+	t := address{patterns: slices.Clone(patterns), loose: loose}
 	var faults []error
 	for _, p := range patterns {
 		like, err := t.addresses.add(p)
@@ -38,10 +50,23 @@ func Address(patterns ...string) (Test, error) {
 type address struct {
 	addresses addresses
 	patterns  []string
+	loose     bool
 }
 
-func (a address) Holds(value string) bool { return a.addresses.contain(value) }
-func (a address) String() string          { return "is an address in " + listed(a.patterns) }
+func (a address) Holds(value string) bool {
+	addr, ok := parseAddress(value)
+	if !ok && a.loose {
+		addr, ok = parseLoose(value)
+	}
+	return ok && a.addresses.contain(addr)
+}
+
+func (a address) String() string {
+	if a.loose {
+		return "is an address, in any spelling, in " + listed(a.patterns)
+	}
+	return "is an address in " + listed(a.patterns)
+}
 
 // addresses is a set of IP addresses. A lookup is one binary search, even among
 // millions of blocks, and a comparison with each wildcard.
@@ -134,15 +159,17 @@ func (a *addresses) compact() {
 	a.spans = slices.Clip(joined)
 }
 
-// contain reports whether value is an address in a.
-func (a *addresses) contain(value string) bool {
+// spell reports whether value is an address in a.
+func (a *addresses) spell(value string) bool {
 	if len(a.spans)+len(a.wildcards) == 0 {
 		return false
 	}
 	addr, ok := parseAddress(value)
-	if !ok {
-		return false
-	}
+	return ok && a.contain(addr)
+}
+
+// contain reports whether addr is in a.
+func (a *addresses) contain(addr netip.Addr) bool {
 	// The only span that can hold addr is the last one that starts at or before it.
 	after, found := slices.BinarySearchFunc(a.spans, addr, func(s span, x netip.Addr) int { return s.from.Compare(x) })
 	if found || after > 0 && !a.spans[after-1].to.Less(addr) {
@@ -169,6 +196,32 @@ func parseAddress(s string) (netip.Addr, bool) {
 	}
 	addr, err := netip.ParseAddr(s)
 	return addr.Unmap().WithZone(""), err == nil
+}
+
+// parseLoose returns the IPv4 address of four numbers with dots between, or of
+// one number for all four, in any form that strconv reads as a number.
+func parseLoose(s string) (addr netip.Addr, ok bool) {
+	if strings.Trim(s, "0123456789+-.") != "" { // strconv allocates an error for it
+		return addr, false
+	}
+	var length uint
+	switch strings.Count(s, ".") {
+	case 0:
+		length = 32
+	case 3:
+		length = 8
+	default:
+		return addr, false
+	}
+	var bits uint32
+	for part := range strings.SplitSeq(s, ".") {
+		n, err := strconv.ParseInt(part, 10, 64)
+		if err != nil || n < 0 || n >= 1<<length {
+			return addr, false
+		}
+		bits = bits<<length | uint32(n)
+	}
+	return netip.AddrFrom4([4]byte{byte(bits >> 24), byte(bits >> 16), byte(bits >> 8), byte(bits)}), true
 }
 
 // parseWildcard parses four numbers with dots between, at least one of them *.

@@ -9,17 +9,18 @@ import (
 type FormKind uint8
 
 const (
-	FormEqual   FormKind = iota // [Equal] of Values
-	FormPresent                 // [Present]
-	FormAbsent                  // [Absent]
-	FormNot                     // [Not] of the one in Tests
-	FormAll                     // [All] of Tests
-	FormIn                      // [In] List
-	FormWithin                  // [Within] Range
-	FormAddress                 // [Address] of Values
-	FormPrefix                  // [Prefix] Text
-	FormSuffix                  // [Suffix] Text
-	FormPattern                 // [Pattern] Text
+	FormEqual        FormKind = iota // [Equal] of Values
+	FormPresent                      // [Present]
+	FormAbsent                       // [Absent]
+	FormNot                          // [Not] of the one in Tests
+	FormAll                          // [All] of Tests
+	FormIn                           // [In] List
+	FormWithin                       // [Within] Range
+	FormAddress                      // [Address] of Values
+	FormPrefix                       // [Prefix] Text
+	FormSuffix                       // [Suffix] Text
+	FormPattern                      // [Pattern] Text
+	FormLooseAddress                 // [LooseAddress] of Values
 )
 
 // Form is the structure of a test, so that it can be written down: the function
@@ -53,7 +54,11 @@ func FormOf(t Test) (Form, bool) {
 	case within:
 		return Form{Kind: FormWithin, Range: t.bounds()}, true
 	case address:
-		return Form{Kind: FormAddress, Values: slices.Clone(t.patterns)}, true
+		f := Form{Kind: FormAddress, Values: slices.Clone(t.patterns)}
+		if t.loose {
+			f.Kind = FormLooseAddress
+		}
+		return f, true
 	case prefix:
 		return Form{Kind: FormPrefix, Text: string(t)}, true
 	case suffix:

@@ -25,6 +25,7 @@ func TestFormOf(t *testing.T) {
 		{rule.Within(rule.Range{}), rule.Form{Kind: rule.FormWithin}},
 		{rule.Within(rule.Range{Above: &five, To: &nine}), rule.Form{Kind: rule.FormWithin, Range: rule.Range{Above: &five, To: &nine}}},
 		{rule.Within(rule.Range{From: &five, Below: &nine}), rule.Form{Kind: rule.FormWithin, Range: rule.Range{From: &five, Below: &nine}}},
+		{must(rule.LooseAddress("10.0.0.0/8", "::1")), rule.Form{Kind: rule.FormLooseAddress, Values: []string{"10.0.0.0/8", "::1"}}},
 		{must(rule.Address("10.0.0.0/8", "::1")), rule.Form{Kind: rule.FormAddress, Values: []string{"10.0.0.0/8", "::1"}}},
 		{rule.Prefix("/a"), rule.Form{Kind: rule.FormPrefix, Text: "/a"}},
 		{rule.Suffix("a/"), rule.Form{Kind: rule.FormSuffix, Text: "a/"}},

@@ -53,7 +53,7 @@ func (l *List) Contains(value string) bool {
 	if _, ok := l.values[value]; ok {
 		return true
 	}
-	return l.addresses.contain(value)
+	return l.addresses.spell(value)
 }
 
 // In returns a test that holds for values on l.

@@ -6,7 +6,7 @@ import (
 
 // matcherKeys are the tests that a table below when can contain.
 var matcherKeys = []string{
-	"equal", "not", "all", "in", "above", "below", "from", "to", "ip", "prefix", "suffix", "match", "absent", "trim",
+	"equal", "not", "all", "in", "above", "below", "from", "to", "ip", "loose_ip", "prefix", "suffix", "match", "absent", "trim",
 }
 
 // when reads the conditions of a rule, in the file's order.
@@ -112,7 +112,9 @@ func (p *pass) one(key string, n *node) rule.Test {
 	case "in":
 		return p.in(n)
 	case "ip":
-		return p.addresses(n)
+		return p.addresses(n, rule.Address)
+	case "loose_ip":
+		return p.addresses(n, rule.LooseAddress)
 	case "prefix":
 		return rule.Prefix(p.text(n))
 	case "suffix":
@@ -162,9 +164,9 @@ func (p *pass) in(n *node) rule.Test {
 }
 
 // addresses reads IP addresses, ranges and wildcards.
-func (p *pass) addresses(n *node) rule.Test {
+func (p *pass) addresses(n *node, of func(patterns ...string) (rule.Test, error)) rule.Test {
 	patterns := p.texts(n)
-	test, err := rule.Address(patterns...)
+	test, err := of(patterns...)
 	if err == nil {
 		return test
 	}

@@ -325,7 +325,11 @@ func (g generator) test(list *rule.List, depth int) rule.Test {
 func (g generator) address() rule.Test {
 	patterns := []string{"10.0.0.0/8", "10.0.0.1", "fe80::1%eth0", "10.0.0.1-10.0.0.9", "::/0", "10.*.0.*"}
 	g.Shuffle(len(patterns), func(i, j int) { patterns[i], patterns[j] = patterns[j], patterns[i] })
-	test, err := rule.Address(patterns[:g.IntN(len(patterns))]...)
+	of := rule.Address
+	if g.IntN(2) == 0 {
+		of = rule.LooseAddress
+	}
+	test, err := of(patterns[:g.IntN(len(patterns))]...)
 	if err != nil {
 		panic(err) // the patterns are right
 	}

@@ -93,9 +93,12 @@ func (w *writer) tests(field string, t rule.Test) table {
 			return table{{"not", anything}}
 		}
 		return table{{"equal", oneOrMore(f.Values)}}
-	case rule.FormAddress:
+	case rule.FormAddress, rule.FormLooseAddress:
 		if len(f.Values) == 0 {
 			return table{{"not", anything}}
+		}
+		if f.Kind == rule.FormLooseAddress {
+			return table{{"loose_ip", oneOrMore(f.Values)}}
 		}
 		return table{{"ip", oneOrMore(f.Values)}}
 	case rule.FormPresent:

@@ -205,7 +205,7 @@ func (g koalaGenerator) request() []weir.Attribute {
 	return weir.Attributes(
 		"act", g.pick("ask", "ask", "answer", "vote", "true", ""),
 		"uid", g.pick("1", "3", " 3", "5 ", "9", "12", "-4", "abc", "北京", ""),
-		"ip", g.pick("10.0.0.1", "10.0.0.8", "10.7.0.7", "192.168.1.77", "fe80::1", "nowhere", ""),
+		"ip", g.pick("10.0.0.1", "10.0.0.8", "10.7.0.7", "192.168.1.77", "010.7.0.7", "167772161", "-1", "fe80::1", "nowhere", ""),
 		"tag", g.pick("#a", "true #b", "true", "null", "~", "1.5", "1.50", "007", "7", "a b", "#c", "北京", "r", ""),
 	)
 }

@@ -95,6 +95,9 @@ func (p *pass) combine(c condition) (condition, bool) {
 			break
 		}
 	}
+	if c.op == "=" && !strings.ContainsAny(c.value.text, "+-*") {
+		c.value = c.value.without("{~}") // as koala does for a list of texts
+	}
 	if strings.Contains(c.value.text, "{~}") || strings.Contains(c.value.text, "{*}") {
 		p.fault(c.value, "{~} stands behind the last value, once")
 		return c, false

@@ -25,6 +25,12 @@ func (s piece) trim() piece {
 // isBlank is what a condition's Trim cuts.
 func isBlank(r rune) bool { return unicode.IsSpace(r) }
 
+// without returns s without the bytes in cutset at its ends, and blanks there.
+func (s piece) without(cutset string) piece {
+	left := strings.TrimLeft(s.text, cutset)
+	return piece{strings.TrimRight(left, cutset), s.at + len(s.text) - len(left)}.trim()
+}
+
 // cut is what stands before and behind the first sep in s.
 func (s piece) cut(sep string) (before, after piece, found bool) {
 	i := strings.Index(s.text, sep)

@@ -51,12 +51,12 @@ func (r *row) outcome() rule.Outcome {
 // outcomeName is what result row n is called as an outcome.
 func outcomeName(n int64) string { return "koala-" + strconv.FormatInt(n, 10) }
 
-// defaultRows puts rows 0 (no rule matched) and 1 (none was out) where the
-// file has none.
+// defaultRows adds rows 0 (no rule matched) and 1 (none was out) where the file
+// has none. As in koala all of their fields are empty.
 func (p *pass) defaultRows() {
 	for n := range int64(2) {
 		if _, ok := p.file.Outcomes[outcomeName(n)]; !ok {
-			p.file.Outcomes[outcomeName(n)] = (&row{RetType: int32(n), StrReason: "Allow"}).outcome()
+			p.file.Outcomes[outcomeName(n)] = new(row).outcome()
 		}
 	}
 }

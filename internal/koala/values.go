@@ -92,7 +92,7 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 			p.warn(e, "koala took %q for everything from %s to %s; weir takes each * for one number", pattern, first, last)
 		}
 	}
-	test, err := rule.Address(patterns...)
+	test, err := rule.LooseAddress(patterns...)
 	if err != nil || sound != len(p.faults) {
 		return nil
 	}
@@ -100,12 +100,12 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 		return test
 	}
 	p.warn(c.value, "koala took no IPv6 address for one outside of the range; weir does")
-	any, err := rule.Address("0.0.0.0/0", "::/0")
-	if err != nil {
-		return nil
-	}
-	return rule.All(any, rule.Not(test))
+	return rule.All(rule.Not(rule.All(rule.Not(anyAddress), rule.Not(integer))), rule.Not(test))
 }
+
+// anyAddress holds for every address. A value outside of a range must be an
+// address or a whole number, as in koala, to which addresses are numbers.
+var anyAddress = must(rule.LooseAddress("0.0.0.0/0", "::/0"))
 
 // starInside says whether a * in pattern stands before a number.
 func starInside(pattern string) bool {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -153,7 +154,7 @@ func wantAccepted(t *testing.T, stream, got []byte) {
 	r := bufio.NewReader(bytes.NewReader(got))
 	for {
 		request, err := http.ReadRequest(r)
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return // the stream breaks off
 		}
 		if err != nil {
