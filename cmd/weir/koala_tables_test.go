@@ -105,7 +105,7 @@ func TestKoalaPageRules(t *testing.T) {
 			}
 			tried++
 			rule := snippet[0]
-			if rule[0] != '[' {
+			if !strings.Contains(rule, "] [") {
 				rule = "[count] [" + rule + "] [time=5; count=1]"
 			}
 			if strings.Count(rule, "[") == 3 {
@@ -136,6 +136,9 @@ func TestKoalaPageConditions(t *testing.T) {
 	}{
 		{"[count] [k>5] [time=5; count=1]", "10.0.0.1", false},
 		{"[count] [k=+] [time=5; count=1]", " ", false},
+		{"[count] [k=1-9] [time=5; count=1]", "0.0.0.5", false},
+		{"[count] [k=10.0.0.1-10.0.0.1] [time=5; count=1]", "010.0.0.1", true},
+		{"[count] [k=10.0.0.1-10.0.0.1] [time=5; count=1]", "167772161", true},
 		{"[count] [k=2001:db8::1-2001:db8::9] [time=5; count=1]", "2001:db8::2", true},
 		{"[count] [k=1,5-7] [time=5; count=1]", "1", true},
 		{"[count] [k=10.0.0.1,10.0.0.5-10.0.0.7] [time=5; count=1]", "10.0.0.1", true},
