@@ -18,8 +18,8 @@ type condition struct {
 	combined bool // {~} behind the value
 }
 
-// conditions reads the keys of a rule: what must hold, and the keys whose
-// values keep counters apart.
+// conditions reads the keys of a rule. It returns what must hold, and the keys
+// whose values get separate counters.
 func (p *pass) conditions(s piece) (when []rule.Condition, per []string) {
 	apart := map[string]bool{}
 	for _, part := range s.split(";") {
@@ -44,7 +44,7 @@ func (p *pass) conditions(s piece) (when []rule.Condition, per []string) {
 	return when, slices.Sorted(maps.Keys(apart))
 }
 
-// condition takes one condition apart.
+// condition splits one condition into its parts.
 func (p *pass) condition(s piece) (c condition, ok bool) {
 	i := strings.IndexAny(s.text, "@<>=")
 	if i < 0 {
@@ -87,7 +87,8 @@ func (p *pass) spelledOut(s piece) (c condition, ok bool) {
 	return p.combine(c)
 }
 
-// combine cuts {~}, or {*} as the first documentation has it, from the value.
+// combine cuts {~}, or {*} as in the first documentation, from the end of the
+// value.
 func (p *pass) combine(c condition) (condition, bool) {
 	for _, sign := range []string{"{~}", "{*}"} {
 		if strings.HasSuffix(c.value.text, sign) {
@@ -109,7 +110,7 @@ func (p *pass) combine(c condition) (condition, bool) {
 	return c, true
 }
 
-// test is what a condition asks of its key; nil when it is not right.
+// test returns the test of a condition, or nil if the condition is wrong.
 func (p *pass) test(c condition) rule.Test {
 	switch c.op {
 	case "@":
@@ -133,20 +134,20 @@ func (p *pass) test(c condition) rule.Test {
 	return p.numbers(c, []span{side})
 }
 
-// inDict is whether a value is in a dict, as text or as an address.
+// inDict returns a test for values in a dict, as text or as an address.
 func (p *pass) inDict(c condition) rule.Test {
 	list, known := p.lists[c.value.text]
 	switch {
 	case !known:
 		p.fault(c.value, "unknown dict %q: want one of [dicts]%s", c.value.text, p.dictNames())
 		return nil
-	case list == nil: // there, but not right: its own fault says why
+	case list == nil: // it has a fault of its own
 		return nil
 	}
 	return negate(rule.In(list), c.not)
 }
 
-// dictNames are the dicts there are, for a message.
+// dictNames returns the names of the dicts, for a message.
 func (p *pass) dictNames() string {
 	if len(p.lists) == 0 {
 		return ", which is empty"
@@ -154,8 +155,8 @@ func (p *pass) dictNames() string {
 	return ": " + strings.Join(slices.Sorted(maps.Keys(p.lists)), ", ")
 }
 
-// negate is t, or with not a value that is there and for which t does not
-// hold.
+// negate returns t. With not it returns a test for values that are present and
+// do not pass t.
 func negate(t rule.Test, not bool) rule.Test {
 	if not {
 		return rule.All(rule.Present(), rule.Not(t))

@@ -53,9 +53,9 @@ func (p *pass) readDict(s piece) {
 	p.file.Paths = append(p.file.Paths, found)
 }
 
-// items are the lines of a dict file that say something, trimmed. koala
-// compared each as text; what reads as several addresses stands for them now,
-// and what cannot is left out.
+// items returns the lines of a dict file, trimmed, without empty ones. koala
+// compared each line as text. weir reads a line that means several addresses as
+// these addresses, and skips a malformed one.
 func (p *pass) items(text, file string) []string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	items := make([]string, 0, strings.Count(text, "\n")+1)
@@ -80,13 +80,14 @@ func (p *pass) items(text, file string) []string {
 	return items
 }
 
-// oddLines are warnings about lines of a dict file that are odd in one way.
+// oddLines collects warnings about lines of a dict file that are odd in the
+// same way.
 type oddLines struct {
 	pass *pass
 	file string
-	most int // are shown
+	most int // the most that are shown
 	seen int
-	last int // which of the warnings
+	last int // the index of the last warning
 }
 
 func (p *pass) oddLines(file string, most int) oddLines {
@@ -97,21 +98,21 @@ func (o *oddLines) add(number int, line, format string, args ...any) {
 	if o.seen++; o.seen > o.most {
 		return
 	}
-	// A copy, so that the warning does not keep the dict's text.
+	// The copy of the line lets the dict's text be freed.
 	here := pass{name: o.file, here: entry{number: number, text: strings.Clone(line)}}
 	o.last = len(o.pass.warnings)
 	o.pass.warnings = append(o.pass.warnings, here.note(here.here.piece(), format, args...))
 }
 
-// more tells how many lines were not shown.
+// more adds to the last warning how many lines were not shown.
 func (o *oddLines) more() {
 	if more := o.seen - o.most; more > 0 {
 		o.pass.warnings[o.last].Problem += fmt.Sprintf(" (and %d more like it)", more)
 	}
 }
 
-// severalAddresses says whether text is meant as more than one IP address: a
-// CIDR block, a range, or an IPv4 address with a *.
+// severalAddresses reports whether text means more than one IP address: a CIDR
+// block, a range, or an IPv4 address with a *.
 func severalAddresses(text string) bool {
 	if strings.IndexByte(text, '*') >= 0 {
 		return dotted(text, "0123456789.*")
@@ -127,10 +128,12 @@ func severalAddresses(text string) bool {
 	return meantAsAddress(head) && meantAsAddress(tail)
 }
 
-// meantAsAddress says whether text is an address, or one like 10.0.0.256.
+// meantAsAddress reports whether text is an address, or looks like one, such as
+// 10.0.0.256.
 func meantAsAddress(text string) bool { return isAddress(text) || dotted(text, "0123456789.") }
 
-// dotted says whether text is four parts of some signs, with dots between.
+// dotted reports whether text has four parts with dots between, all made of
+// signs.
 func dotted(text, signs string) bool {
 	return strings.Count(text, ".") == 3 && strings.Trim(text, signs) == ""
 }

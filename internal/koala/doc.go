@@ -1,24 +1,25 @@
-// Package koala reads the rule file of koala, the rule service, as an
-// ordinary [rule.Set], and koala's own main file. What is wrong in a file is
-// told all at once, with its place; where weir decides otherwise than koala
-// did, a warning says what koala did and what weir does.
+// Package koala reads the rule file of koala, the rule service, as a
+// [rule.Set], and koala's main file. It reports all faults in a file at once,
+// with their places. Where weir decides differently, a warning states what
+// koala did and what weir does.
 //
 // A file has three sections, [dicts], [rules] and [result]. A rule becomes a
-// rule called koala-<return code>, a result row an outcome called
-// koala-<row number> whose body is the row as koala writes it:
+// rule with the name koala-<return code> and the return code as its Code. A
+// result row becomes an outcome with the name koala-<row number>; its body is
+// the row as koala writes it. The methods are:
 //
-//	direct   a verdict; the rules behind it go on counting
+//	direct   a verdict; the rules behind it still count
 //	count    a fixed window of `time` seconds; with 86400 the day in Shanghai
-//	base     as count, but only from the hit of a day on that reaches `base`
+//	base     as count, but only from the hit of a day that reaches `base`
 //	leak     a sliding window that is exact up to a thousand hits
 //
-// The counters of a rule are apart by the values of its keys, in alphabetical
-// order of the keys; keys with {~} are left out. Blanks around values do not
-// count. A rule lets everything pass while its store is out of reach, as koala
-// did.
+// A rule has one counter for each combination of the values of its keys, in
+// alphabetical order of the keys and without keys with {~}. Blanks around values
+// are ignored. While the store is out of reach a rule lets everything pass, as
+// in koala.
 //
-// What koala's documentation promised and koala did not do, weir does: CIDR
-// blocks, IPv6, a * anywhere in an IPv4 address, several conditions on one key,
-// {*} for {~}, key-IN-dict and key-NOTIN-dict. Keys and values are any bytes,
-// so that a file in GBK is read too.
+// weir also implements what koala's documentation promised and koala did not
+// do: CIDR blocks, IPv6, a * anywhere in an IPv4 address, several conditions on
+// one key, {*} for {~}, key-IN-dict and key-NOTIN-dict. Keys and values may be
+// any bytes, such as GBK text.
 package koala

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// day is the `time` that means the natural day.
+	// day is the `time` that stands for the natural day.
 	day = 24 * 60 * 60
 
-	// exact is up to which count a leak rule is exact.
+	// exact is the largest count up to which a leak rule is exact.
 	exact = 1000
 )
 
-// limit fills in what a count, base or leak rule counts, and in which window.
+// limit sets the quota and the window of a count, base or leak rule.
 func (p *pass) limit(r *rule.Rule, method, values piece, v map[string]setting) {
 	seconds := p.number(values, v, "time", int64(window.MaxLength/time.Second))
 	r.Quota = &rule.Quota{Value: p.number(values, v, "count", window.MaxHits)}
@@ -63,7 +63,7 @@ func (p *pass) baseWarnings(method piece, v map[string]setting, seconds int64) {
 	}
 }
 
-// admitted is how many a leak rule lets pass, in words.
+// admitted returns, in words, how many hits a leak rule admits.
 func admitted(count int64) string {
 	if count <= exact {
 		return fmt.Sprintf("exactly %d", count)
@@ -72,8 +72,8 @@ func admitted(count int64) string {
 	return fmt.Sprintf("at most %d, and at least %d,", count, count-group+1)
 }
 
-// number is a setting that must be there, 1 to most; 1 in place of one that is
-// not right.
+// number returns a required setting, which must be from 1 to most. It returns 1
+// for one that is wrong.
 func (p *pass) number(s piece, v map[string]setting, name string, most int64) int64 {
 	n, ok := v[name]
 	switch {
@@ -92,7 +92,8 @@ func (p *pass) number(s piece, v map[string]setting, name string, most int64) in
 	return 1
 }
 
-// feedback is what a leak rule gives back, by the feedback's name.
+// feedback returns the hits that a leak rule gives back, by the name of the
+// feedback.
 func (p *pass) feedback(v map[string]setting) map[string]int64 {
 	var back map[string]int64
 	for _, name := range []string{"erase1", "erase2"} {
@@ -112,7 +113,7 @@ func (p *pass) feedback(v map[string]setting) map[string]int64 {
 	return back
 }
 
-// unused tells of settings that do nothing in this rule.
+// unused warns of settings that have no effect in this rule.
 func (p *pass) unused(v map[string]setting, names ...string) {
 	for _, name := range names {
 		if n, ok := v[name]; ok && n.value != 0 {

@@ -9,22 +9,22 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// span is whole numbers, both ends in it.
+// span is a range of whole numbers. Both ends are part of it.
 type span struct{ from, to int64 }
 
 const (
 	lowest, highest = math.MinInt64, math.MaxInt64
 
-	// exactly is where bounds must end: values are compared as 64-bit floats,
-	// which is exact as long as the bound is below it.
+	// exactly is the limit of bounds: values are compared as 64-bit floats,
+	// which is exact for a bound below it.
 	exactly = 1 << 53
 
-	// maxSpans is the most ranges apart in one condition.
+	// maxSpans is the most separate ranges in one condition.
 	maxSpans = 100
 )
 
-// isRange says whether s is two whole numbers with - between. A negative
-// number is none, in koala and here.
+// isRange reports whether s is two whole numbers with - between. As in koala,
+// the first must not be negative.
 func isRange(s piece) bool {
 	from, to, ok := s.cut("-")
 	_, wrongFrom := strconv.ParseInt(from.trim().text, 10, 64)
@@ -32,8 +32,8 @@ func isRange(s piece) bool {
 	return ok && wrongFrom == nil && wrongTo == nil
 }
 
-// ranges is whether a value is a whole number among elements: numbers and
-// ranges of them.
+// ranges returns a test for whole numbers among elements, which are numbers and
+// ranges.
 func (p *pass) ranges(c condition, elements []piece) rule.Test {
 	var spans []span
 	sound := len(p.faults)
@@ -62,7 +62,7 @@ func (p *pass) ranges(c condition, elements []piece) rule.Test {
 	return p.numbers(c, spans)
 }
 
-// integer holds for whole numbers in digits, of any length.
+// integer holds for whole numbers of any length.
 var integer = must(rule.Pattern(`^[+-]?[0-9]+$`))
 
 func must(t rule.Test, err error) rule.Test {
@@ -72,22 +72,22 @@ func must(t rule.Test, err error) rule.Test {
 	return t
 }
 
-// numbers is whether a value is a whole number of 64 bits inside spans, or,
-// with not, outside of them.
+// numbers returns a test for 64-bit whole numbers inside spans or, with not,
+// outside them.
 func (p *pass) numbers(c condition, spans []span) rule.Test {
 	if spans = merged(spans); len(spans) > maxSpans {
 		p.fault(c.value, "%d ranges apart: want at most %d in a condition; many single values go into a dict, key @ dict", len(spans), maxSpans)
 		return nil
 	}
-	if c.not { // a condition never names all numbers, so that some are left
+	if c.not { // never empty: a condition cannot name all numbers
 		spans = between(span{lowest, highest}, spans)
 	}
 	return rule.All(append([]rule.Test{integer}, inside(spans)...)...)
 }
 
-// inside are the tests that hold together for the numbers in spans: the first
-// to the last, but for what lies between. The ends of 64 bits are rounded:
-// a number up to 1024 beyond them is taken for one inside.
+// inside returns the tests that together hold for the numbers in spans: from
+// the first to the last, except those between. The ends of the 64-bit range are
+// rounded: a number up to 1024 beyond them passes too.
 func inside(spans []span) []rule.Test {
 	hull := span{spans[0].from, spans[len(spans)-1].to}
 	from, to := float64(hull.from), float64(hull.to)
@@ -98,7 +98,7 @@ func inside(spans []span) []rule.Test {
 	return tests
 }
 
-// all is a test that holds where every one of tests does.
+// all returns a test that holds if every one of tests does.
 func all(tests []rule.Test) rule.Test {
 	if len(tests) == 1 {
 		return tests[0]
@@ -106,7 +106,7 @@ func all(tests []rule.Test) rule.Test {
 	return rule.All(tests...)
 }
 
-// merged is spans in order and apart.
+// merged returns spans sorted, with overlapping and adjacent ones joined.
 func merged(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	joined := spans[:1]
@@ -121,7 +121,8 @@ func merged(spans []span) []span {
 	return joined
 }
 
-// between is what of hull is in none of spans, which are merged and inside.
+// between returns the parts of hull outside spans, which are merged and inside
+// hull.
 func between(hull span, spans []span) []span {
 	var gaps []span
 	next := hull.from

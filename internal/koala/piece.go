@@ -5,33 +5,34 @@ import (
 	"unicode"
 )
 
-// piece is a part of a line that knows where it stands, for the faults in it.
+// piece is a part of a line, with its position for faults.
 type piece struct {
 	text string
 	at   int // in the line, in bytes
 }
 
-// from and to are what of s is behind and before byte i of it.
+// from and to return the parts of s behind and before byte i.
 func (s piece) from(i int) piece { return piece{s.text[i:], s.at + i} }
 func (s piece) to(i int) piece   { return piece{s.text[:i], s.at} }
 
-// trim is s without blanks around it.
+// trim returns s without blanks at its ends.
 func (s piece) trim() piece {
 	right := strings.TrimRightFunc(s.text, isBlank)
 	left := strings.TrimLeftFunc(right, isBlank)
 	return piece{left, s.at + len(right) - len(left)}
 }
 
-// isBlank is what a condition's Trim cuts.
+// isBlank reports whether a condition's Trim cuts r.
 func isBlank(r rune) bool { return unicode.IsSpace(r) }
 
-// without returns s without the bytes in cutset at its ends, and blanks there.
+// without returns s without the characters of cutset, and then blanks, at its
+// ends.
 func (s piece) without(cutset string) piece {
 	left := strings.TrimLeft(s.text, cutset)
 	return piece{strings.TrimRight(left, cutset), s.at + len(s.text) - len(left)}.trim()
 }
 
-// cut is what stands before and behind the first sep in s.
+// cut returns the parts of s before and behind the first sep.
 func (s piece) cut(sep string) (before, after piece, found bool) {
 	i := strings.Index(s.text, sep)
 	if i < 0 {
@@ -40,7 +41,7 @@ func (s piece) cut(sep string) (before, after piece, found bool) {
 	return s.to(i), s.from(i + len(sep)), true
 }
 
-// split is what stands between seps in s, trimmed, without what is empty.
+// split returns the parts of s between seps, trimmed, without empty ones.
 func (s piece) split(sep string) []piece {
 	var parts []piece
 	for more := true; more; {

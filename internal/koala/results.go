@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// row is a result row in koala's order and spelling. Its Ret_code is written
-// over with the return code of the rule that was out.
+// row is a result row, with its fields in koala's order and spelling. In an
+// answer its Ret_code is replaced by the return code of the rule.
 type row struct {
 	RetType   int32  `json:"Ret_type"`
 	RetCode   int32  `json:"Ret_code"`
@@ -28,8 +28,8 @@ type row struct {
 	Version   int32  `json:"Version"`
 }
 
-// fields are r's by their names in small letters without underscores, which
-// is what all spellings of koala's versions have in common.
+// fields returns pointers to r's fields by their names in lower case without
+// underscores, which is common to the spellings of all versions of koala.
 func (r *row) fields() map[string]any {
 	return map[string]any{
 		"rettype": &r.RetType, "retcode": &r.RetCode, "errno": &r.ErrNo, "errmsg": &r.ErrMsg,
@@ -38,21 +38,21 @@ func (r *row) fields() map[string]any {
 	}
 }
 
-// outcome is r for the rules. A row without an error and without a captcha
-// lets the request pass.
+// outcome returns r as an outcome of rules. A row without an error and without
+// a captcha lets the request pass.
 func (r *row) outcome() rule.Outcome {
 	body, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // numbers and texts always have a JSON form
+		panic(err) // numbers and strings always have a JSON form
 	}
 	return rule.Outcome{Allow: r.ErrNo == 0 && r.NeedVcode == 0, Body: body}
 }
 
-// outcomeName is what result row n is called as an outcome.
+// outcomeName returns the name of the outcome for result row n.
 func outcomeName(n int64) string { return "koala-" + strconv.FormatInt(n, 10) }
 
-// defaultRows adds rows 0 (no rule matched) and 1 (none was out) where the file
-// has none. As in koala all of their fields are empty.
+// defaultRows adds rows 0 (no rule matched) and 1 (no rule over its limit) to a
+// file without them. As in koala, their fields are empty.
 func (p *pass) defaultRows() {
 	for n := range int64(2) {
 		if _, ok := p.file.Outcomes[outcomeName(n)]; !ok {
@@ -88,7 +88,7 @@ func (p *pass) row(s piece) (r row) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		// The offset is behind the byte that is wrong.
+		// The offset is one past the wrong byte.
 		p.fault(s.from(min(max(int(syntax.Offset)-1, 0), len(s.text))), "the row is not JSON: %v", err)
 		return r
 	case err != nil || raw == nil:
@@ -109,12 +109,12 @@ func (p *pass) row(s piece) (r row) {
 	return r
 }
 
-// find is where key is in s.
+// find returns the part of s that starts at key.
 func (s piece) find(key string) piece {
 	return s.from(max(strings.Index(s.text, `"`+key+`"`), 0))
 }
 
-// wanted is what field takes, in words.
+// wanted describes what field accepts.
 func wanted(field any) string {
 	if _, ok := field.(*string); ok {
 		return "text in quotes"

@@ -50,8 +50,8 @@ func (p *pass) readRule(s piece) {
 	}
 }
 
-// groups are the four brackets of a rule. A bracket ends where the next one
-// begins, so that values may have brackets in them.
+// groups returns the four brackets of a rule. A bracket ends where the next one
+// begins, so that values may contain brackets.
 func (p *pass) groups(s piece) (groups []piece, ok bool) {
 	line := s
 	for s = s.trim(); s.text != ""; s = s.trim() {
@@ -74,7 +74,8 @@ func (p *pass) groups(s piece) (groups []piece, ok bool) {
 	return groups, true
 }
 
-// closing is where the bracket that text starts with ends, -1 for nowhere.
+// closing returns the index at which the bracket at the start of text ends, or
+// -1.
 func closing(text string) int {
 	last := -1
 	for i := range len(text) {
@@ -89,7 +90,7 @@ func closing(text string) int {
 	return last
 }
 
-// returnCode is the rule's number, 0 when it is not right.
+// returnCode returns the rule's return code, or 0 if it is wrong.
 func (p *pass) returnCode(s piece, answer map[string]setting) int64 {
 	code, ok := answer["return"]
 	switch {
@@ -108,7 +109,7 @@ func (p *pass) returnCode(s piece, answer map[string]setting) int64 {
 	return code.value
 }
 
-// resultRow is the row that the rule answers with.
+// resultRow returns the number of the rule's row, or 0 if it is wrong.
 func (p *pass) resultRow(s piece, answer map[string]setting) int64 {
 	result, ok := answer["result"]
 	switch {
@@ -125,8 +126,9 @@ func (p *pass) resultRow(s piece, answer map[string]setting) int64 {
 	return result.value
 }
 
-// over is the outcome of a rule that counts when it is over its limit. A row
-// that lets pass is shown, but does not let pass.
+// over returns the outcome of a counting rule that is over its limit. A row
+// that lets the request pass is answered as it is, but the request counts as
+// denied.
 func (p *pass) over(s piece, n int64) string {
 	name := outcomeName(n)
 	row := p.file.Outcomes[name]

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// section is one of the three parts of a rule file.
+// section identifies one of the three parts of a rule file.
 type section int
 
 const (
@@ -16,17 +16,17 @@ const (
 
 var sectionNames = map[string]section{"[dicts]": dicts, "[rules]": rules, "[result]": results}
 
-// entry is one line of a section that says something.
+// entry is one line of a section, neither empty nor a comment.
 type entry struct {
 	number  int // from 1
 	text    string
 	comment string // the comment lines directly above, without #
 }
 
-// piece is the whole line, trimmed.
+// piece returns the whole line, trimmed.
 func (e entry) piece() piece { return piece{text: e.text}.trim() }
 
-// sections are the lines of src by section.
+// sections returns the lines of src by section.
 func (p *pass) sections(src []byte) map[section][]entry {
 	found := map[section][]entry{}
 	var comment []string
@@ -62,14 +62,14 @@ func (p *pass) sections(src []byte) map[section][]entry {
 		}
 		comment = nil
 	}
-	if len(found[rules]) == 0 { // a file that was cut short would lift every limit
+	if len(found[rules]) == 0 { // a truncated file must not lift every limit
 		p.here = entry{number: max(seen[rules], 1)}
 		p.fault(piece{}, "there are no rules: want a line [rules], and rules below it")
 	}
 	return found
 }
 
-// splitLines goes over the lines of text, numbered from 1.
+// splitLines iterates over the lines of text, numbered from 1.
 func splitLines(text string) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		number, more := 0, true

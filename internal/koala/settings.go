@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// setting is a number with a name, such as time=5.
+// setting is a named number, such as time=5.
 type setting struct {
 	value int64
 	at    piece
 }
 
-// wraps says that koala, which keeps numbers in 32 bits, would have read
-// another one.
+// wraps reports whether the number does not fit into 32 bits, in which koala
+// keeps it.
 func (n setting) wraps() bool { return int64(int32(n.value)) != n.value }
 
 // settings reads `name=number; …`.
@@ -32,7 +32,7 @@ func (p *pass) settings(s piece, known ...string) map[string]setting {
 		value, err := strconv.ParseInt(number.text, 10, 64)
 		if err != nil {
 			p.fault(part, "%s is %q, want a whole number", name.text, number.text)
-			value = 1 // something harmless
+			value = 1 // harmless
 		}
 		found[name.text] = setting{value, part}
 	}

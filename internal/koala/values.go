@@ -6,8 +6,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// values is what `key=a,b,c` asks: any text, one of some texts, a number in
-// ranges, or an address.
+// values returns the test of `key=a,b,c`: any value, one of some texts, a
+// number in ranges, or an address.
 func (p *pass) values(c condition) rule.Test {
 	if c.value.text == "+" {
 		if c.not {
@@ -17,7 +17,7 @@ func (p *pass) values(c condition) rule.Test {
 		return rule.Present()
 	}
 	var texts []string
-	var plain, six, several, spans int // elements by what they are
+	var plain, six, several, spans int // how many elements are of which kind
 	sound := len(p.faults)
 	elements := c.value.split(",")
 	for _, e := range elements {
@@ -50,7 +50,7 @@ func (p *pass) values(c condition) rule.Test {
 	return negate(rule.Equal(texts...), c.not)
 }
 
-// strange says what a value means that koala refused, too.
+// strange explains a value that koala refused, too.
 func strange(text string) string {
 	switch {
 	case text == "*":
@@ -65,11 +65,11 @@ func strange(text string) string {
 	return "koala reads - as a range of whole numbers from 0 on or of addresses: text with - in it goes into a dict, key @ dict"
 }
 
-// addresses is whether a value is an IP address among elements.
+// addresses returns a test for IP addresses among elements.
 func (p *pass) addresses(c condition, elements []piece) rule.Test {
 	var patterns []string
 	sound := len(p.faults)
-	asText := !strings.ContainsAny(c.value.text, "+-*") // koala read no range in it
+	asText := !strings.ContainsAny(c.value.text, "+-*") // koala compared it as text
 	for _, e := range elements {
 		pattern := e.text
 		if from, to, ok := e.cut("-"); ok {
@@ -103,11 +103,11 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 	return rule.All(rule.Not(rule.All(rule.Not(anyAddress), rule.Not(integer))), rule.Not(test))
 }
 
-// anyAddress holds for every address. A value outside of a range must be an
-// address or a whole number, as in koala, to which addresses are numbers.
+// anyAddress holds for every address. koala reads addresses as numbers: a value
+// outside a range is an address or a whole number.
 var anyAddress = must(rule.LooseAddress("0.0.0.0/0", "::/0"))
 
-// starInside says whether a * in pattern stands before a number.
+// starInside reports whether a * in pattern stands before a number.
 func starInside(pattern string) bool {
 	_, behind, found := strings.Cut(pattern, "*")
 	return found && strings.ContainsAny(behind, "0123456789")

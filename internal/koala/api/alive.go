@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// alive says whether the store can be reached.
+// alive reports whether the store can be reached.
 func (a *API) alive(*exchange, *http.Request) reply {
 	if a.config.Ping != nil && a.config.Ping(context.Background()) != nil {
 		return reply{http.StatusInternalServerError, []byte(`{"errno": -1, "errmsg": "redis-error!"}`)}

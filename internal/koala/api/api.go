@@ -1,7 +1,7 @@
-// Package api answers as koala does, so that a site that runs koala can
-// put weir in its place and change nothing else. Browse is a check, update a
-// record, a browse that writes through one take; which rules there are is the
-// engine's business. docs/koala.md is for those who come from koala.
+// Package api answers koala's calls, so that a site can replace koala by weir
+// and change nothing else. Browse is a check, update a record, and browse with
+// `_writeThrough` one take. The engine holds the rules; a rule's Code is its
+// return code. docs/koala.md describes the move.
 package api
 
 import (
@@ -14,32 +14,33 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// API answers koala's calls, and everything else with `not found`. Make one
-// with [New]. It is safe for concurrent use.
+// API answers koala's calls, and any other path with `not found`. [New] makes
+// one. It is safe for concurrent use.
 type API struct {
 	engine *weir.Engine
 	config Config
 	tally  *tally
 
-	current atomic.Pointer[table] // of the rules in force when it was last asked
-	making  sync.Mutex            // held while a table is made
+	current atomic.Pointer[table] // of the rules that decided last
+	making  sync.Mutex            // held while a table is being made
 }
 
-// Config is what an API needs beside its engine. The zero value is valid.
+// Config holds what an API needs beside its engine. The zero value is valid.
 type Config struct {
-	// Ping says whether the store can be reached; nil: it always can.
+	// Ping returns an error if the store cannot be reached. A nil Ping stands
+	// for a store that always can.
 	Ping func(context.Context) error
 
-	// Rewrite puts the text of another rule file in force. What is wrong with
-	// the text is a [*RulesError]; any other error is this program's trouble.
-	// Without it, or without a Token, there is no such call.
+	// Rewrite puts the text of another rule file in force. It returns a
+	// [*RulesError] if the text is wrong; any other error is a failure of this
+	// program. The call rule/rewrite exists only with Rewrite and Token.
 	Rewrite func(text []byte) error
 
-	// Token is what a caller has to show who rewrites the rules.
+	// Token is what a caller must send to rewrite the rules.
 	Token string
 }
 
-// New is koala's API of engine. Close frees its statistics.
+// New returns koala's API of engine. Close frees its statistics.
 func New(engine *weir.Engine, config Config) (*API, error) {
 	t, err := newTally()
 	if err != nil {
@@ -48,19 +49,20 @@ func New(engine *weir.Engine, config Config) (*API, error) {
 	return &API{engine: engine, config: config, tally: t}, nil
 }
 
-// Close frees the statistics, after the last call.
+// Close frees the statistics. It must follow the last call.
 func (a *API) Close() error { return a.tally.close() }
 
-// reply is the answer to a call, which is text in every case.
+// reply is the answer to a call. All answers are text.
 type reply struct {
 	status int // 0 means 200
 	body   []byte
 }
 
-// call answers one path. What it returns is good until x is used again.
+// call answers one path. The reply is valid until x is used again.
 type call func(a *API, x *exchange, r *http.Request) reply
 
-// route is the call at path, nil when there is none. Koala takes any method.
+// route returns the call at path, or nil if there is none. As in koala, the
+// method does not matter.
 func (a *API) route(path string) call {
 	switch strings.Trim(path, "/") {
 	case "rule/browse":
@@ -93,7 +95,7 @@ func (a *API) route(path string) call {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchanges.Get().(*exchange)
 	defer x.free()
-	path, query, _ := strings.Cut(r.RequestURI, "?") // as it was sent: koala decodes no paths
+	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	x.read(query)
 	if c := a.route(path); c != nil {
 		x.write(w, r, c(a, x, r))

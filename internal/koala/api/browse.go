@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// browse asks whether an action may happen. With `_writeThrough=yes` it is
-// counted in the same step, when it may.
+// browse decides whether an action may happen. With `_writeThrough=yes` it also
+// counts the action, in the same step, if the action may happen.
 func (a *API) browse(x *exchange, _ *http.Request) reply {
 	d := &x.decision
 	if err := x.ask(a.engine, verbOf(x)); err != nil {
@@ -27,7 +27,8 @@ func verbOf(x *exchange) weir.Verb {
 	return weir.Check
 }
 
-// complete is browse that tells every rule that is over, not the first alone.
+// complete answers with the row of every rule that is over its limit, not only
+// the first.
 func (a *API) complete(x *exchange, _ *http.Request) reply {
 	d := &x.decision
 	if err := x.ask(a.engine, verbOf(x)); err != nil {
@@ -44,7 +45,7 @@ func (a *API) complete(x *exchange, _ *http.Request) reply {
 		return true
 	})
 	switch {
-	case !told: // a rule that denies while the store is out of reach has no numbers
+	case !told: // a rule that denies in an outage has no numbers
 		out = append(out, t.answer(d, t.rows)...)
 	case len(out) > 1:
 		out = out[:len(out)-1] // the last comma
@@ -60,9 +61,9 @@ func (a *API) update(x *exchange, _ *http.Request) reply {
 	return a.write(x, weir.Record)
 }
 
-// feedback gives back what rules state for `erase1` or `erase2`; koala takes
-// any other word for erase1. A store that is out of reach is an error here: no
-// rule says that hits are given back all the same.
+// feedback gives back the hits that rules state for `erase1` or `erase2`. As in
+// koala, any other word means erase1. An outage is an error: the rules do not
+// state what a refund does then.
 func (a *API) feedback(x *exchange, _ *http.Request) reply {
 	x.request.Feedback = "erase1"
 	if x.parameter("_feedbackType") == "erase2" {
@@ -84,7 +85,7 @@ func (a *API) write(x *exchange, verb weir.Verb) reply {
 
 var written = []byte(`{"err_no":0, "err_msg":"OK"}`)
 
-// statusOf is the status for a request that could not be decided.
+// statusOf returns the HTTP status for a request that could not be decided.
 func statusOf(err error) int {
 	var input *fault.Fault
 	if errors.As(err, &input) {

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// dumpCounter is how often each rule has allowed and denied today, or only the
-// rule `rule_no`.
+// dumpCounter answers with how often each rule has allowed and denied today, or
+// only the rule `rule_no`.
 func (a *API) dumpCounter(x *exchange, _ *http.Request) reply {
 	t := a.inForce()
 	if code := x.parameter("rule_no"); code != "" && code != "0" {
@@ -33,7 +33,8 @@ func (a *API) dumpCounter(x *exchange, _ *http.Request) reply {
 	return reply{body: []byte(all.String())}
 }
 
-// counted is the statistics of rule i in words, nothing while there are none.
+// counted returns the statistics of rule i in words, or an empty string if
+// there are none.
 func (a *API) counted(t *table, i int) string {
 	allowed, denied, err := a.tally.today(t.set.Rule(i).Name)
 	if err != nil || t.lines[i].code == 0 || allowed+denied == 0 {
@@ -42,7 +43,7 @@ func (a *API) counted(t *table, i int) string {
 	return fmt.Sprintf("  rule_no:%d  allow:%d  deny:%d ", t.lines[i].code, allowed, denied)
 }
 
-// dumpPolicy is the rules in force.
+// dumpPolicy answers with the rules in force.
 func (a *API) dumpPolicy(*exchange, *http.Request) reply {
 	t := a.inForce()
 	var all strings.Builder
@@ -58,7 +59,7 @@ func (a *API) dumpPolicy(*exchange, *http.Request) reply {
 	return reply{body: []byte(all.String())}
 }
 
-// method is koala's word for what r does.
+// method returns koala's word for the kind of r.
 func method(r *rule.Rule) string {
 	switch {
 	case r.Kind() == rule.KindVerdict:
@@ -79,8 +80,8 @@ func keys(r *rule.Rule) string {
 	return html.EscapeString(all.String())
 }
 
-// seconds is the length of w, in koala's unit; of calendar periods koala knows
-// the day.
+// seconds returns the length of w in koala's unit. A calendar period counts as
+// a day, the only one that koala has.
 func seconds(w *window.Window) int64 {
 	if w.Kind == window.KindCalendar {
 		return int64(24 * time.Hour / time.Second)

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// An exchange is the memory of one call, which later calls use again.
+// An exchange holds the memory of one call. Later calls reuse it.
 type exchange struct {
 	request  weir.Request
 	decision weir.Decision
@@ -20,37 +20,36 @@ type exchange struct {
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
-// maxKept is the size, in bytes, above which an exchange's memory is not used
-// again.
+// maxKept is the size in bytes up to which the memory of an exchange is reused.
 const maxKept = 64 << 10
 
-// free gives x back, without the request that its strings are parts of.
+// free makes x available to later calls, without references to the request.
 func (x *exchange) free() {
 	attributes := x.request.Attributes[:cap(x.request.Attributes)]
 	if len(attributes)*int(unsafe.Sizeof(weir.Attribute{}))+cap(x.out) > maxKept {
 		return
 	}
 	clear(attributes)
-	clear(x.decision.Usages[:cap(x.decision.Usages)]) // their keys are parts of it, too
+	clear(x.decision.Usages[:cap(x.decision.Usages)]) // their keys refer to the request
 	x.request = weir.Request{Attributes: attributes[:0]}
 	exchanges.Put(x)
 }
 
-// read makes the request of a query.
+// read sets the attributes of the request from a query.
 func (x *exchange) read(query string) {
 	x.request.Attributes = appendParameters(x.request.Attributes[:0], query)
 }
 
-// ask has e decide the request. It does not end with the client's side of the
-// connection: one that has sent all it will may close it and wait for the
-// answer, and net/http cannot tell it from one that has gone. Stores have
-// time-outs of their own.
+// ask lets e decide the request. It ignores the context of the HTTP request: a
+// client may close its side of the connection after the request and wait for
+// the answer, and net/http reports such a client as gone. Stores have their own
+// time-outs.
 func (x *exchange) ask(e *weir.Engine, verb weir.Verb) error {
 	return e.Do(context.Background(), verb, &x.request, &x.decision)
 }
 
-// parameter is the value of the query's parameter called name, the last one
-// where there are several.
+// parameter returns the value of the parameter with a name, the last one if
+// there are several.
 func (x *exchange) parameter(name string) string {
 	for i := len(x.request.Attributes) - 1; i >= 0; i-- {
 		if a := &x.request.Attributes[i]; a.Name == name {
@@ -60,7 +59,8 @@ func (x *exchange) parameter(name string) string {
 	return ""
 }
 
-// Header values that all answers share, which saves slices for each.
+// These header values are shared by all answers, which saves an allocation
+// each.
 var (
 	serverName  = []string{"Koala-Server"}
 	contentType = []string{"text/html; charset=utf-8"}
@@ -68,7 +68,7 @@ var (
 	connKeep    = []string{"keep-alive"}
 )
 
-// computed is the longest body, in bytes, whose length net/http finds out by
+// computed is the longest body, in bytes, whose length net/http computes by
 // itself.
 const computed = 2000
 
@@ -76,7 +76,7 @@ func (x *exchange) write(w http.ResponseWriter, r *http.Request, answer reply) {
 	h := w.Header()
 	h["Server"] = serverName
 	h["Content-Type"] = contentType
-	h["Date"] = nil // koala sends none
+	h["Date"] = nil // koala sends no date
 	switch {
 	case h["Connection"] != nil: // the service is ending
 	case r.Close || !asksToStay(r.Header["Connection"]):
@@ -90,11 +90,11 @@ func (x *exchange) write(w http.ResponseWriter, r *http.Request, answer reply) {
 	if answer.status != 0 {
 		w.WriteHeader(answer.status)
 	}
-	_, _ = w.Write(answer.body) // the caller has gone if this fails
+	_, _ = w.Write(answer.body) // an error means that the caller is gone
 }
 
-// asksToStay says that a client wants its connection kept, which koala does for
-// nobody and weir for those who ask.
+// asksToStay reports whether a client asks to keep its connection. koala never
+// does so.
 func asksToStay(connection []string) bool {
 	for _, list := range connection {
 		for option := range strings.SplitSeq(list, ",") {

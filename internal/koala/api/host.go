@@ -2,11 +2,11 @@ package api
 
 import "net"
 
-// Listen returns a listener whose connections read what koala's clients send as
-// requests that net/http accepts. net/http refuses with 400 or 505, in plain
-// text, a head without a Host or with two, a target without a leading slash or
-// with a blank in it, and a version that it does not know; koala answers all of
-// these.
+// Listen returns a listener whose connections turn what koala's clients send
+// into requests that net/http accepts. net/http answers with 400 or 505, in
+// plain text, to a head without a Host or with two, to a target without a
+// leading slash or with a blank, and to an unknown version. koala answers all
+// of these.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -25,11 +25,10 @@ type conn struct {
 	heads heads
 	array []byte // of out
 	out   []byte // rewritten, and not read yet
-	err   error  // what comes behind out
+	err   error  // returned when out is empty
 }
 
-// Read reads on. Like the reading of any connection it is for one goroutine at
-// a time.
+// Read implements [net.Conn]. It must not be called concurrently.
 func (c *conn) Read(p []byte) (int, error) {
 	for len(c.out) == 0 && c.err == nil {
 		n, err := c.Conn.Read(p)
@@ -41,7 +40,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	if len(c.out) == 0 {
 		err := c.err
-		c.err = nil // it may have been a deadline, which can be moved
+		c.err = nil // a deadline may be moved
 		return 0, err
 	}
 	n := copy(p, c.out)
@@ -49,7 +48,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// CloseWrite ends what is written and lets the client read it to its end.
+// CloseWrite closes the side of the connection that is written, so that the
+// client can read to the end.
 func (c *conn) CloseWrite() error {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		return tcp.CloseWrite()

@@ -14,10 +14,11 @@ type job struct {
 	Arg string
 }
 
-// maxJobs bounds a multi/browse, as the batch of the JSON API is bounded.
+// maxJobs is the most requests in a multi/browse, as in a batch of the JSON
+// API.
 const maxJobs = 1000
 
-// multi is browse for several requests, each of them held to every rule.
+// multi answers browse for several requests. Each is held to every rule.
 func (a *API) multi(x *exchange, _ *http.Request) reply {
 	var jobs []job
 	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxJobs {
@@ -47,10 +48,10 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 	return reply{body: x.out}
 }
 
-// query returns the query of j. koala unescapes Arg once, as a whole, because
-// its clients escape the whole query once more; other clients send the query as
-// it is. Arg is unescaped only if something in it must have been escaped so: a
-// separator of parameters, or of a name and its value.
+// query returns the query of j. koala's clients escape the whole query once
+// more, and koala unescapes Arg once, as a whole; other clients send the query
+// as it is. query unescapes Arg only if a separator in it is escaped, one of
+// two parameters or of a name and its value.
 func (j *job) query() string {
 	for parameter := range strings.SplitSeq(j.Arg, "&") {
 		switch strings.Count(parameter, "=") {
@@ -58,8 +59,8 @@ func (j *job) query() string {
 			if hasEscape(parameter, "%3d") {
 				return unescape(j.Arg)
 			}
-		case 1: // as it should be
-		default: // the = of a value is escaped, so that this is another parameter's
+		case 1: // name=value
+		default: // a value has no plain =, so this one belongs to another parameter
 			if hasEscape(parameter, "%26") {
 				return unescape(j.Arg)
 			}
@@ -68,7 +69,7 @@ func (j *job) query() string {
 	return j.Arg
 }
 
-// hasEscape reports whether text has an escape, which is in small letters.
+// hasEscape reports whether text contains escape, which is in lower case.
 func hasEscape(text, escape string) bool {
 	return strings.Contains(strings.ToLower(text), escape)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// appendParameters appends every parameter of a query, in order: of two with
-// one name the last counts, for the engine as for koala. There is no query that
-// it refuses or gives up on, since a request of which only a part was read
-// could pass a rule by:
+// appendParameters appends every parameter of a query, in order: of several
+// with the same name the last one counts, for the engine as for koala. It
+// accepts any query and reads all of it, so that no request can avoid a rule by
+// a malformed part:
 //
 //   - a name without `=` has an empty value, which is the same as none;
-//   - text with an escape that is not one stays as it is.
+//   - text with an invalid escape stays as it is.
 func appendParameters(attrs []weir.Attribute, query string) []weir.Attribute {
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
@@ -25,8 +25,8 @@ func appendParameters(attrs []weir.Attribute, query string) []weir.Attribute {
 	return attrs
 }
 
-// unescape reads `%41` and `+`, which is a blank. It copies only text that has
-// one of them.
+// unescape decodes `%41` to A and `+` to a blank. It copies the text only if
+// there is something to decode.
 func unescape(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain

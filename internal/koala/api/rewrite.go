@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// RulesError says what is wrong with the text of a rule file.
+// RulesError is an error in the text of a rule file.
 type RulesError struct{ Err error }
 
 func (e *RulesError) Error() string { return e.Err.Error() }
 
-// Unwrap is the error as the rule file's reader gave it.
+// Unwrap returns the error of the rule file's reader.
 func (e *RulesError) Unwrap() error { return e.Err }
 
-// maxRules is the longest form, in bytes, that rewrites the rules: some ten
-// thousand of them.
+// maxRules is the longest form, in bytes, that rewrite accepts. It holds about
+// ten thousand rules.
 const maxRules = 8 << 20
 
-// rewrite puts the rule file that a form holds as `rule_stream` in force. The
-// caller shows the token as `Authorization: Bearer TOKEN`: what stands in a
-// query stands in logs.
+// rewrite puts the rule file in the form value `rule_stream` in force. The
+// caller sends the token as `Authorization: Bearer TOKEN`, because queries
+// appear in logs.
 func (a *API) rewrite(x *exchange, r *http.Request) reply {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || subtle.ConstantTimeCompare([]byte(token), []byte(a.config.Token)) != 1 {

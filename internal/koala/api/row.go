@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// row is what koala answers, its fields in koala's order and spelling.
+// row is an answer of koala's, with the fields in koala's order and spelling.
 type row struct {
 	RetType   int64  `json:"Ret_type"`
 	RetCode   int64  `json:"Ret_code"`
@@ -21,18 +21,19 @@ type row struct {
 	Version   int64
 }
 
-// outcomeOf is the name of the outcome that stands for row n of a rule file.
+// outcomeOf returns the name of the outcome that stands for row n of a rule
+// file.
 func outcomeOf(n int64) string { return "koala-" + strconv.FormatInt(n, 10) }
 
-// The rows that answer for no rule.
+// These rows answer for no rule.
 const (
 	rowNone   = 0 // no rule matched
-	rowWithin = 1 // rules matched, and none was over
+	rowWithin = 1 // rules matched, and none was over its limit
 )
 
-// rowOf is the row for an outcome of set. One that is not a row of koala's is
-// told in koala's words: its name is the reason, and what its body has of a
-// row's fields goes into it.
+// rowOf returns the row for an outcome of set. For an outcome that is not one
+// of koala's rows it makes one: the outcome's name is the reason, and fields of
+// a row in the outcome's body override the others.
 func rowOf(set *rule.Set, name string) row {
 	outcome, ok := set.Outcome(name)
 	r := row{RetType: 2, ErrNo: 10, Reason: "Deny"}
@@ -60,8 +61,8 @@ func (r row) by(code int64) row {
 	return r
 }
 
-// failed is the row for a request that could not be decided. Its Err_no is not
-// 0, so that no client takes it for leave to go on.
+// failed returns the row for a request that could not be decided. Its Err_no is
+// not 0, so that clients do not take it for permission.
 func failed(err error) row {
 	return row{RetType: -1, ErrNo: -1, ErrMsg: err.Error(), Reason: "Error"}
 }
@@ -69,7 +70,7 @@ func failed(err error) row {
 func (r row) appendTo(out []byte) []byte {
 	b, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // a row is numbers and text
+		panic(err) // a row holds numbers and text only
 	}
 	return append(out, b...)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// table is what a set of rules answers, written once. It is immutable.
+// table holds the answers of a set of rules, encoded once. It is immutable.
 type table struct {
 	set   *rule.Set
 	rows  fallback // of a browse
@@ -17,20 +17,20 @@ type table struct {
 // fallback holds the rows of requests that no rule decides.
 type fallback struct {
 	none   []byte // no rule matched
-	within []byte // rules matched, and none was over
+	within []byte // rules matched, and none was over its limit
 }
 
-// line is what one rule answers.
+// line holds the answer of one rule.
 type line struct {
 	code int64 // its return code; 0: none
 	kind int64 // the row's Ret_type
 	row  []byte
 }
 
-// inForce is the table of the rules in force.
+// inForce returns the table of the rules in force.
 func (a *API) inForce() *table { return a.table(a.engine.Rules()) }
 
-// table is the table of set.
+// table returns the table of set.
 func (a *API) table(set *rule.Set) *table {
 	if t := a.current.Load(); t != nil && t.set == set {
 		return t
@@ -75,15 +75,16 @@ func (t *table) answer(d *weir.Decision, f fallback) []byte {
 	switch i, ok := t.set.Find(d.Rule); {
 	case ok:
 		return t.lines[i].row
-	case len(d.Usages)+len(d.Verdicts) > 0, d.Degraded: // a rule that is degraded has matched
+	case len(d.Usages)+len(d.Verdicts) > 0, d.Degraded: // a degraded rule has matched
 		return f.within
 	}
 	return f.none
 }
 
-// visit calls each for the rules that answered, in the rules' order, until it
-// returns false. i is a rule's index, out says that it is over or decides at
-// once. Rules that only watch or count say nothing.
+// visit calls each for the rules that answered, in the rules' order, until each
+// returns false. i is the rule's index. out reports whether the rule is over
+// its limit or is a verdict. visit skips rules in shadow mode, triggers and
+// counters.
 func (t *table) visit(d *weir.Decision, each func(i int, out bool) bool) {
 	verdicts := d.Verdicts
 	verdictsTo := func(end int) bool {
@@ -118,13 +119,13 @@ func (t *table) visit(d *weir.Decision, each func(i int, out bool) bool) {
 
 // wasOver reports whether rule i, which stands behind a verdict, was over its
 // limit before the request. Such a rule denies nothing: an allowed take counts
-// in it past its limit, and a denied take leaves it alone. Its numbers tell.
+// in it past its limit, and a denied take does not count.
 func (t *table) wasOver(i int, u *weir.Usage, counted bool) bool {
 	switch {
 	case u.Quota == window.Unlimited:
 		return false
 	case counted && t.set.Rule(i).After.Count > 0 && u.Used == u.Before:
-		return false // the count from which the limit holds is not reached
+		return false // the limit does not hold yet
 	}
 	return u.Before >= u.Quota
 }

@@ -9,14 +9,13 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// tally counts, for today in koala's time zone, how often each rule let a
-// request pass and how often it did not. It is this process's alone, as
-// koala's is.
+// tally counts how often each rule has allowed and denied a request today, in
+// koala's time zone. Like koala's statistics it belongs to one process.
 type tally struct{ allowed, denied *weir.Counter }
 
 func newTally() (*tally, error) {
 	zone, err := time.LoadLocation("Asia/Shanghai")
-	if err != nil { // no time zone data on this machine; there has been no summer time since 1991
+	if err != nil { // without time zone data; there has been no summer time since 1991
 		zone = time.FixedZone("Asia/Shanghai", 8*60*60)
 	}
 	day := window.Calendar(window.Day, zone)
@@ -33,8 +32,8 @@ func newTally() (*tally, error) {
 
 func (t *tally) close() error { return errors.Join(t.allowed.Close(), t.denied.Close()) }
 
-// add counts one answer of the rule called name. A count that finds no room is
-// lost: statistics deny nobody.
+// add counts one answer of a rule. It ignores a count for which there is no
+// room: statistics never deny.
 func (t *tally) add(name string, allowed bool) {
 	c := t.denied
 	if allowed {
@@ -43,7 +42,7 @@ func (t *tally) add(name string, allowed bool) {
 	_, _ = c.Add(context.Background(), name, 1)
 }
 
-// today is how often the rule called name has allowed and denied.
+// today returns how often a rule has allowed and denied today.
 func (t *tally) today(name string) (allowed, denied int64, err error) {
 	allowed, err = t.allowed.Count(context.Background(), name, 24*time.Hour)
 	if err == nil {
@@ -52,8 +51,8 @@ func (t *tally) today(name string) (allowed, denied int64, err error) {
 	return allowed, denied, err
 }
 
-// count adds what the rules of a decision answered, up to the one that decided;
-// all of them where a request wants to know all.
+// count adds the answers of the rules in a decision: up to the rule that
+// decided, or of all rules if all is set.
 func (a *API) count(t *table, d *weir.Decision, all bool) {
 	t.visit(d, func(i int, out bool) bool {
 		name := t.set.Rule(i).Name

@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// value is what the rule `rule_no` has counted for the key of the other
-// parameters. A rule that decides at once has counted nothing.
+// value answers with the count of the rule `rule_no` for the key that the other
+// parameters make. A verdict counts nothing: its value is 0.
 func (a *API) value(x *exchange, _ *http.Request) reply {
 	t := a.inForce()
 	i := t.numbered(x.parameter("rule_no"))
@@ -33,8 +33,8 @@ func (a *API) value(x *exchange, _ *http.Request) reply {
 	return reply{body: x.out}
 }
 
-// numbered is the index of the first rule with a return code, -1 when there is
-// none.
+// numbered returns the index of the first rule with a return code, or -1 if
+// there is none.
 func (t *table) numbered(code string) int {
 	n, err := strconv.ParseInt(code, 10, 64)
 	if err != nil || n < 1 {
