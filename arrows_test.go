@@ -49,8 +49,8 @@ var arrows = map[string]arrow{
 
 	"scripts/emptyhandler": {},
 
-	"replay/accesslog": {ours: []string{"window"}},
-	"replay":           {ours: []string{".", "replay/accesslog", "rule", "store", "store/memstore", "window"}},
+	"internal/logs/accesslog": {ours: []string{"window"}},
+	"replay":                  {ours: []string{".", "fault", "internal/logs/accesslog", "rule", "store", "store/memstore", "window"}},
 	"rulefile": {
 		ours:   []string{"internal/files", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},

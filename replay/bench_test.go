@@ -13,7 +13,7 @@ import (
 // thousand addresses, some of them far busier than others, over half a day.
 func BenchmarkRun(b *testing.B) {
 	const lines = 100_000
-	rules, log := wordpress(b, nil), visits(lines)
+	rules, log := wordpress(b, nil), busySite(lines)
 	b.SetBytes(int64(len(log)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -25,7 +25,7 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportMetric(float64(lines*b.N)/b.Elapsed().Seconds(), "lines/s")
 }
 
-func visits(lines int) string {
+func busySite(lines int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	busy := rand.NewZipf(random, 1.1, 10, 999)
 	var log strings.Builder

@@ -1,12 +1,26 @@
-// Package replay sends recorded requests through rules, on the time of the
-// recording and with the engine that serves live ones: what would these rules
-// have done to last month's traffic?
+// Package replay sends recorded requests through rules, at the recorded times
+// and with the engine that serves live requests. It shows what rules would have
+// done to last month's traffic.
 //
-// A line of an access log is one request with the attributes ip, method, path
-// (without the query), query, status, bytes, referer, agent and host, as
-// [accesslog.Entry] describes them, and costs one hit. Lines are taken in the
-// order of the logs, each at its own instant. Servers write a line when they
-// have answered, so instants go back now and then: a key's clock never does.
+// A line of an access log, in the common or the combined format, is one request
+// that costs one hit. Its attributes are
+//
+//	ip       the client's address, or its name where the server looked it up
+//	method   such as GET; empty when the line holds no HTTP request
+//	path     without the query; empty when the line holds no HTTP request
+//	query    without its question mark
+//	status   three digits
+//	bytes    the size of the response, 0 where the line has "-"
+//	referer  the Referer header
+//	agent    the User-Agent header
+//	host     the virtual host without its port, where the line has one
+//
+// Attributes that a line leaves out or gives as "-" are empty. Text that a
+// server escaped with backslashes stays escaped.
+//
+// Lines are taken in the order of the logs, each at its own time. A server
+// writes a line when it has answered, so times can go back. A key's clock does
+// not: an earlier time counts as the latest one seen for that key.
 package replay
 
 import (
@@ -16,7 +30,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/replay/accesslog"
+	"github.com/weirhq/weir/internal/logs/accesslog"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"

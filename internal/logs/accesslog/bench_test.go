@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/replay/accesslog"
+	"github.com/weirhq/weir/internal/logs/accesslog"
 )
 
 func BenchmarkParse(b *testing.B) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/replay/accesslog"
+	"github.com/weirhq/weir/internal/logs/accesslog"
 	"github.com/weirhq/weir/window"
 )
 

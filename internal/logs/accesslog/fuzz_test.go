@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/replay/accesslog"
+	"github.com/weirhq/weir/internal/logs/accesslog"
 )
 
 // FuzzParse looks for a line that Parse panics on, and for an accepted line
