@@ -50,7 +50,7 @@ var arrows = map[string]arrow{
 	"scripts/emptyhandler": {},
 
 	"internal/logs/accesslog": {ours: []string{"window"}},
-	"replay":                  {ours: []string{".", "fault", "internal/logs/accesslog", "rule", "store", "store/memstore", "window"}},
+	"replay":                  {ours: []string{".", "internal/logs/accesslog", "rule", "store", "store/memstore", "window"}},
 	"rulefile": {
 		ours:   []string{"internal/files", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},

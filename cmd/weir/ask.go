@@ -6,38 +6,84 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newVerbs are the commands that ask for a decision.
-func newVerbs() []*cobra.Command {
-	return []*cobra.Command{
-		newVerb("take", "/v1/take", "Ask whether an action may happen, and count it if so",
-			"  weir take action=post user=42\n  weir take action=completion team=red tokens=1200"),
-		newVerb("look", "/v1/check", "Ask whether an action may happen, and count nothing",
-			"  weir look action=post user=42"),
-		newVerb("record", "/v1/record", "Count an action whatever the limits",
-			"  weir record page=/home --hits 3"),
-		newVerb("refund", "/v1/refund", "Give the hits of an action back",
-			"  weir refund action=post user=42\n  weir refund action=search ip=192.0.2.7 --feedback solved"),
-	}
+func newTake() *cobra.Command {
+	var check bool
+	cmd := newVerb(verb{
+		name:  "take",
+		short: "Decide whether an action may happen, and count it if so",
+		long: `Decide whether an action may happen, and count it if so. A denied action is not
+charged to the limits. With --check, nothing is counted.`,
+		hits: "hits that the action costs; 0 checks, as --check does",
+		example: `  weir take action=post user=42
+  weir take action=completion team=red tokens=1200
+  weir take --check action=post user=42`,
+		path: func() string {
+			if check {
+				return "/v1/check"
+			}
+			return "/v1/take"
+		},
+	}, new(request))
+	cmd.Flags().BoolVar(&check, "check", false, "answer as a take would, but count nothing")
+	return cmd
 }
 
-func newVerb(name, path, short, example string) *cobra.Command {
+func newRecord() *cobra.Command {
+	return newVerb(verb{
+		name:    "record",
+		short:   "Count an action that has happened, past the limits too",
+		long:    "Count an action that has already happened, even past the limits.",
+		hits:    "hits to count",
+		example: "  weir record page=/home --hits 3",
+		path:    func() string { return "/v1/record" },
+	}, new(request))
+}
+
+func newRefund() *cobra.Command {
+	body := new(request)
+	cmd := newVerb(verb{
+		name:  "refund",
+		short: "Give back the hits of an action",
+		long: `Give back the hits of an action, for example because it failed. Every rule that
+matches gives back its newest hits, never more than it holds. With --feedback
+each rule gives back the hits that it states for that name.`,
+		hits: "hits to give back",
+		example: `  weir refund action=post user=42
+  weir refund action=search ip=192.0.2.7 --feedback solved`,
+		path: func() string { return "/v1/refund" },
+	}, body)
+	cmd.Flags().StringVar(&body.Feedback, "feedback", "", "give back the hits that the rules state for `NAME`")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if body.Feedback != "" && cmd.Flags().Changed("hits") {
+			return &usageError{"--feedback and --hits exclude each other: the rules state the hits of a feedback"}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// verb describes a command that asks the service for a decision.
+type verb struct {
+	name, short, long, hits, example string
+
+	path func() string // of the API; called when the flags are known
+}
+
+// newVerb returns the command for v. Its flags and arguments fill body.
+func newVerb(v verb, body *request) *cobra.Command {
 	var c client
-	var ask request
 	cmd := &cobra.Command{
-		Use:     name + " ATTRIBUTE=VALUE…",
-		Short:   short,
-		Long:    short + ".\n\nExit status: 0 allowed, 3 denied.",
-		Example: example,
+		Use:     v.name + " ATTRIBUTE=VALUE…",
+		Short:   v.short,
+		Long:    v.long + "\n\nExit status: 0 allowed, 3 denied.",
+		Example: v.example,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			attrs, err := attributes(args)
 			if err != nil {
 				return err
 			}
-			if ask.Feedback != "" && cmd.Flags().Changed("hits") {
-				return &usageError{"--feedback gives back what the rules state: leave --hits out"}
-			}
-			ask.Attributes = attrs
-			answer, err := c.call(cmd.Context(), http.MethodPost, path, &ask)
+			body.Attributes = attrs
+			answer, err := c.call(cmd.Context(), http.MethodPost, v.path(), body)
 			if err != nil {
 				return err
 			}
@@ -52,10 +98,7 @@ func newVerb(name, path, short, example string) *cobra.Command {
 		},
 	}
 	c.flags(cmd)
-	cmd.Flags().Int64Var(&ask.Hits, "hits", 1, "what the action costs; 0 checks and counts nothing")
-	if name == "refund" {
-		cmd.Flags().StringVar(&ask.Feedback, "feedback", "", "`NAME` of what has happened since: give back what the rules state for it, not hits")
-	}
+	cmd.Flags().Int64Var(&body.Hits, "hits", 1, v.hits)
 	return cmd
 }
 
@@ -64,7 +107,7 @@ func newExplain() *cobra.Command {
 	var hits int64
 	cmd := &cobra.Command{
 		Use:     "explain ATTRIBUTE=VALUE…",
-		Short:   "Say which rules match an action and why; count nothing",
+		Short:   "Show which rules match an action, and why; count nothing",
 		Example: "  weir explain action=post user=42",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			attrs, err := attributes(args)
@@ -79,15 +122,17 @@ func newExplain() *cobra.Command {
 		},
 	}
 	c.flags(cmd)
-	cmd.Flags().Int64Var(&hits, "hits", 1, "what the action costs")
+	cmd.Flags().Int64Var(&hits, "hits", 1, "hits that the action costs")
 	return cmd
 }
 
 func newUsage() *cobra.Command {
 	var c client
 	cmd := &cobra.Command{
-		Use:     "usage RULE ATTRIBUTE=VALUE…",
-		Short:   "Show what a rule has counted for a key",
+		Use:   "usage RULE ATTRIBUTE=VALUE…",
+		Short: "Show what a rule has counted for a key",
+		Long: `Show what a rule has counted for a key. The attributes are those that make the
+key: the rule's per. A counter also prints its history.`,
 		Example: "  weir usage posts-per-hour user=42\n  weir usage page-views page=/home --json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -110,7 +155,8 @@ func newForget() *cobra.Command {
 	var c client
 	cmd := &cobra.Command{
 		Use:     "forget RULE ATTRIBUTE=VALUE…",
-		Short:   "Forget what a rule has counted for a key",
+		Short:   "Drop what a rule has counted for a key",
+		Long:    "Drop what a rule has counted for a key, as if the key had never been used.",
 		Example: "  weir forget posts-per-hour user=42",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,14 +16,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// client asks a running service.
+// client calls a running service.
 type client struct {
 	addr string
-	json bool // print answers as they come
+	json bool // print answers unchanged
 }
 
-// flags are those of every command that asks, and how the shell completes its
-// arguments.
+// flags adds the flags of the commands that call a service, and turns the
+// completion of file names off.
 func (c *client) flags(cmd *cobra.Command) {
 	addr := os.Getenv("WEIR_ADDR")
 	if addr == "" {
@@ -34,11 +34,11 @@ func (c *client) flags(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // attributes are not files
 }
 
-// patience is how long an answer may take.
+// patience is the longest wait for an answer.
 const patience = 10 * time.Second
 
-// call sends body, if any, as JSON and reads the answer. Problems come back as
-// errors.
+// call sends body, if any, as JSON and returns the answer. A problem that the
+// service reports is an error.
 func (c *client) call(ctx context.Context, method, path string, body any) ([]byte, error) {
 	var payload bytes.Buffer
 	if body != nil {
@@ -72,7 +72,7 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 	return answer, nil
 }
 
-// problem is what a service answered in place of an answer.
+// problem returns the error that a service reports in an answer.
 func problem(resp *http.Response, answer []byte) error {
 	var p struct{ Detail string }
 	if err := json.Unmarshal(answer, &p); err != nil || p.Detail == "" {
@@ -81,30 +81,30 @@ func problem(resp *http.Response, answer []byte) error {
 	return errors.New(p.Detail)
 }
 
-// attributes reads arguments such as user=42.
+// attributes parses arguments such as user=42.
 func attributes(args []string) (map[string]string, error) {
 	attrs := map[string]string{}
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
-			return nil, &usageError{fmt.Sprintf("%q is not an attribute, such as user=42", arg)}
+			return nil, &usageError{fmt.Sprintf("invalid attribute %q: want NAME=VALUE, such as user=42", arg)}
 		}
 		if _, twice := attrs[name]; twice {
-			return nil, &usageError{fmt.Sprintf("attribute %s is there twice", name)}
+			return nil, &usageError{fmt.Sprintf("attribute %s is given twice", name)}
 		}
 		attrs[name] = value
 	}
 	return attrs, nil
 }
 
-// keyQuery is the query that names one key of a rule.
+// keyQuery returns the URL query for one key of a rule.
 func keyQuery(rule string, args []string) (string, error) {
 	attrs, err := attributes(args)
 	if err != nil {
 		return "", err
 	}
 	if _, ok := attrs["rule"]; ok {
-		return "", &usageError{"an attribute called rule cannot be asked for here"}
+		return "", &usageError{"attribute rule: the name is reserved here for the rule itself"}
 	}
 	q := url.Values{"rule": {rule}}
 	for name, value := range attrs {

@@ -18,7 +18,7 @@ import (
 func newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Turn the rules of another program into a rules file",
+		Short: "Convert the rules of another program into a rules file",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,14 +29,14 @@ func newImport() *cobra.Command {
 func newImportKoala() *cobra.Command {
 	return &cobra.Command{
 		Use:   "koala FILE",
-		Short: "Turn koala's rules into a rules file",
-		Long: `Turn koala's rule file, or the one that its main file names, into a rules file
-that decides the same, and print it. Counters carry over from one to the other.
-Where koala decided otherwise, warnings say so.
+		Short: "Convert koala's rules into a rules file",
+		Long: `Convert koala's rule file into a rules file that decides the same, and print it.
+FILE is koala's rule file, or its main file, which names the rule file; - is the
+standard input. Counters survive the change from one file to the other. Warnings
+show where koala decided differently.
 
-Dicts stay in their files; paths below the current directory are written
-relative to it, for a rules file that is put there. FILE may be - for the
-standard input.`,
+Dicts stay in their files. Paths below the current directory are written relative
+to it, so put the rules file there.`,
 		Example: "  weir import koala conf/koala_rule.conf > rules.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ standard input.`,
 			printWarnings(cmd.ErrOrStderr(), k.warnings)
 			if err != nil {
 				fmt.Fprintln(cmd.ErrOrStderr(), err)
-				return fmt.Errorf("%s is wrong, and nothing was written", in.name)
+				return fmt.Errorf("%s has faults; nothing was written", in.name)
 			}
 			_, err = cmd.OutOrStdout().Write(rules)
 			return err
@@ -60,8 +60,8 @@ standard input.`,
 	}
 }
 
-// rulesFile is the rules file that decides as k does. It adds warnings about
-// dicts that are not left in their files.
+// rulesFile returns a rules file that decides as k does. It adds a warning to k
+// for each dict whose values are written into the rules file.
 func (k *koalaRules) rulesFile() ([]byte, error) {
 	d := rulefile.Draft{
 		Rules:    k.Rules,
@@ -90,7 +90,7 @@ func (k *koalaRules) rulesFile() ([]byte, error) {
 	return rulefile.Write(&d)
 }
 
-// notUTF8 is the first place in a file that no rules file can have.
+// notUTF8 returns a fault for the first text in a file that is not UTF-8.
 func notUTF8(name string, text []byte) fault.List {
 	number := 0
 	for line := range bytes.Lines(text) {
@@ -102,14 +102,15 @@ func notUTF8(name string, text []byte) fault.List {
 		column := utf8.RuneCountInString(good[:strings.IndexByte(good, '\n')]) + 1
 		return fault.List{{
 			Place:   fault.Place{File: name, Line: number, Column: column, Source: strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\ufffd")},
-			Problem: "the line is not UTF-8 text, as rules files are: convert the file, such as with iconv -f GBK -t UTF-8, and see that callers send UTF-8",
+			Problem: "the line is not UTF-8 text, which rules files must be: convert the file, for example with iconv -f GBK -t UTF-8, and make sure that callers send UTF-8",
 		}}
 	}
 	return nil
 }
 
-// listSource is a dict as a list: its file, or, with a warning, its values where
-// weir would not read the same in the file.
+// listSource returns a dict as a list. The list refers to the dict's file. If weir
+// would read the file differently, the list holds the values instead, and there
+// is a warning.
 func listSource(name, path string, text []byte) (list rulefile.ListSource, warning fault.List) {
 	list.Name = name
 	number := 0
@@ -124,10 +125,10 @@ func listSource(name, path string, text []byte) (list rulefile.ListSource, warni
 		if (comment || err != nil) && warning == nil {
 			warning = fault.List{{
 				Place:   fault.Place{File: fromHere(path), Line: number, Column: 1, Source: item},
-				Problem: fmt.Sprintf("list %q has its values in the rules file, because weir would read this line of its file otherwise", name),
+				Problem: fmt.Sprintf("the values of list %q are written into the rules file, because weir would read this line of the list's file differently", name),
 			}}
 		}
-		if err == nil { // else koala's reader has left it out, with a warning
+		if err == nil { // else koala's reader has skipped it, with a warning
 			list.Values = append(list.Values, item)
 		}
 	}
@@ -137,7 +138,7 @@ func listSource(name, path string, text []byte) (list rulefile.ListSource, warni
 	return list, warning
 }
 
-// fromHere is path relative to the current directory, when it is below it.
+// fromHere returns path relative to the current directory if path is below it.
 func fromHere(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// FuzzImportKoala: what a koala rule file decides and counts, the rules file
-// that is made of it decides and counts, too.
+// FuzzImportKoala imports random koala rule files. Each resulting rules file must
+// decide and count as the koala file does.
 func FuzzImportKoala(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed)
@@ -67,7 +67,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// sameRules compares identities and what callers are shown.
+// sameRules compares the rules' identities, and the outcomes.
 func sameRules(t *testing.T, got *rule.Set, want *koala.File) {
 	t.Helper()
 	if got.Len() != want.Set.Len() {
@@ -90,7 +90,7 @@ func sameRules(t *testing.T, got *rule.Set, want *koala.File) {
 	}
 }
 
-// pair is two engines that are asked the same at the same instants.
+// pair is two engines that get the same requests at the same instants.
 type pair struct {
 	got, want *weir.Engine
 	now       *window.Instant
@@ -111,8 +111,8 @@ func newPair(t *testing.T, got, want *rule.Set) *pair {
 	return &pair{engine(got), engine(want), &now}
 }
 
-// step asks both for the same, after a while, and compares the answers and
-// the counters.
+// step lets some time pass, sends one request to both engines, and compares the
+// answers and the counters.
 func (p *pair) step(t *testing.T, g koalaGenerator) bool {
 	t.Helper()
 	*p.now = p.now.Add([]time.Duration{0, 0, 100 * time.Millisecond, time.Second, time.Minute, time.Hour}[g.IntN(6)])
@@ -124,7 +124,7 @@ func (p *pair) step(t *testing.T, g koalaGenerator) bool {
 	var got, want weir.Decision
 	errGot := p.got.Do(t.Context(), verb, &r, &got)
 	errWant := p.want.Do(t.Context(), verb, &r, &want)
-	got.Rules, want.Rules = nil, nil // the pair is one of equal rules, not of the same
+	got.Rules, want.Rules = nil, nil // two equal sets, not one
 	if !reflect.DeepEqual(got, want) || fmt.Sprint(errGot) != fmt.Sprint(errWant) {
 		t.Errorf("%v %+v: got %+v, %v, want %+v, %v", verb, r, got, errGot, want, errWant)
 		return false
@@ -141,7 +141,7 @@ func (p *pair) step(t *testing.T, g koalaGenerator) bool {
 	return true
 }
 
-// koalaGenerator makes rule files from koala's grammar, and requests.
+// koalaGenerator generates koala rule files, and requests.
 type koalaGenerator struct{ *rand.Rand }
 
 func (g koalaGenerator) pick(words ...string) string { return words[g.IntN(len(words))] }
@@ -152,7 +152,7 @@ var koalaDicts = map[string]string{
 	"tags.dat":  "#a\ntrue #b\n007\nnull\n10.0.0.0/99\n",
 }
 
-// file is a rule file of up to eight rules.
+// file returns a rule file of up to eight rules.
 func (g koalaGenerator) file() string {
 	var b strings.Builder
 	b.WriteString("# Of the site.\n[dicts]\nusers : users.dat\nnets:nets.dat\n tags : tags.dat \n[rules]\n")
@@ -169,7 +169,7 @@ func (g koalaGenerator) file() string {
 	return b.String()
 }
 
-// rule is a rule's method, keys and numbers.
+// rule returns a rule's method, keys and numbers.
 func (g koalaGenerator) rule() string {
 	keys := g.conditions()
 	seconds, count := g.pick("1", "5", "60", "3600", "86400"), g.pick("1", "2", "3", "150")
@@ -184,7 +184,7 @@ func (g koalaGenerator) rule() string {
 	return fmt.Sprintf("[count] [%s] [time=%s; count=%s]", keys, seconds, count)
 }
 
-// conditions are one to three, now and then two on one key.
+// conditions returns one to three conditions, sometimes two on one key.
 func (g koalaGenerator) conditions() string {
 	conditions := []string{
 		"act=ask,answer", "act=ask", "act!=vote", "act = + ", "act !=vote,true", "act! = ask",
@@ -200,7 +200,7 @@ func (g koalaGenerator) conditions() string {
 	return strings.Join(some, g.pick(";", "; ")) + g.pick("", ";")
 }
 
-// request is what a caller may send: values with blanks around, odd ones, none.
+// request returns the attributes of a random request, also empty and odd ones.
 func (g koalaGenerator) request() []weir.Attribute {
 	return weir.Attributes(
 		"act", g.pick("ask", "ask", "answer", "vote", "true", ""),
@@ -210,7 +210,7 @@ func (g koalaGenerator) request() []weir.Attribute {
 	)
 }
 
-// TestImportAsksForUTF8: a file in another encoding is refused at its place.
+// TestImportAsksForUTF8 imports files that are not UTF-8: the fault has a place.
 func TestImportAsksForUTF8(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/internal/koala"
 )
 
-// koalaSections and koalaMain tell koala's files, the rule file and the main
-// file, from rules files, where no such line can stand.
+// koalaSections and koalaMain match lines of koala's rule file and of its main
+// file. A rules file cannot hold such lines.
 var (
 	koalaSections = regexp.MustCompile(`(?im)^(\x{feff})?\[(dicts|rules|result)\][ \t\r]*$`)
 	koalaMain     = regexp.MustCompile(`(?m)^(\x{feff})?[ \t]*rule_file[ \t]*=`)
@@ -20,15 +20,15 @@ var (
 
 func isKoala(src []byte) bool { return koalaSections.Match(src) || koalaMain.Match(src) }
 
-// koalaRules is koala's rule file, and the file that it was read from: in, or
-// the one that in names when that is koala's main file.
+// koalaRules is koala's rule file with the source that it was read from. When
+// the command was given koala's main file, source is the rule file named there.
 type koalaRules struct {
 	source
 	*koala.File
 	warnings fault.List
 }
 
-// loadKoala reads koala's rules. Warnings are there with an error, too.
+// loadKoala reads koala's rules. It returns warnings with an error, too.
 func loadKoala(in source) (k koalaRules, err error) {
 	k.source = in
 	if koalaMain.Match(in.text) && !koalaSections.Match(in.text) {
@@ -36,14 +36,14 @@ func loadKoala(in source) (k koalaRules, err error) {
 			return k, err
 		}
 	}
-	// Dicts of the standard input are taken from the current directory.
+	// For the standard input, paths of dicts are relative to the current directory.
 	if k.File, err = koala.ParseAt(k.name, k.text, os.ReadFile); err == nil {
 		k.warnings = append(k.warnings, k.File.Warnings...)
 	}
 	return k, err
 }
 
-// followMain goes from koala's main file to its rule file.
+// followMain replaces koala's main file in k with the rule file that it names.
 func (k *koalaRules) followMain() (err error) {
 	var m koala.Main
 	if k.stdin {
@@ -62,12 +62,13 @@ func (k *koalaRules) followMain() (err error) {
 	return nil
 }
 
-// noRuleFile says that the rule file cannot be read which the main file names.
+// noRuleFile returns the error for a rule file that a main file names and that
+// cannot be read.
 func noRuleFile(main string, err error) error {
-	return fmt.Errorf("%s: rule_file: %w; the path is taken from where the main file is, then from the directory above", main, err)
+	return fmt.Errorf("%s: rule_file: %w; a relative path starts at the directory of the main file, or at the one above", main, err)
 }
 
-// printWarnings prints each warning once, with the other lines that it is for.
+// printWarnings prints each warning once, with all lines that have it.
 func printWarnings(w io.Writer, warnings fault.List) {
 	type place struct{ file, problem string }
 	lines := map[place][]string{}
@@ -88,7 +89,7 @@ func printWarnings(w io.Writer, warnings fault.List) {
 	}
 }
 
-// also names further lines, the first of them when there are many.
+// also returns a note of further lines, of the first ten when there are more.
 func also(lines []string) string {
 	const most = 10
 	switch n := len(lines); {

@@ -1,5 +1,5 @@
-// Command weir serves rules over HTTP, checks and replays them, and asks a
-// running service.
+// Command weir serves rules over HTTP, checks rules files, replays logs through
+// them, and calls a running service.
 package main
 
 import (
@@ -12,23 +12,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What weir exits with.
+// Exit statuses.
 const (
-	exitError  = 1 // it could not be done
-	exitUsage  = 2 // it was asked for in the wrong way
-	exitDenied = 3 // it was asked and answered: denied
+	exitError  = 1 // the command failed
+	exitUsage  = 2 // the command line is invalid
+	exitDenied = 3 // the action was denied
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run is the whole program, but for the process around it.
+// run executes the command line in args and returns the exit status.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	// Cobra looks at flags and arguments before a command runs.
+	// Errors before a command begins come from cobra's checks of the command line.
 	began := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
 
@@ -47,14 +47,15 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	return exitError
 }
 
-// message returns the text of err with "weir: " in front, once: errors of the
-// library start with it.
+// message returns the text of err with "weir: " in front. Errors of the
+// library already start with it.
 func message(err error) string { return "weir: " + strings.TrimPrefix(err.Error(), "weir: ") }
 
-// errDenied ends a command whose answer, already printed, is no.
+// errDenied sets the exit status of a denied action. The answer is already
+// printed.
 var errDenied = errors.New("denied")
 
-// usageError is an argument that cannot be meant.
+// usageError is an invalid command line.
 type usageError struct{ problem string }
 
 func (e *usageError) Error() string { return e.problem }
@@ -66,12 +67,12 @@ func newRoot() *cobra.Command {
 		Long: `weir counts how often something happens, per key and over a window, and decides
 whether it may happen again.
 
-Exit status: 0 done, or allowed; 1 error; 2 wrong usage; 3 denied.`,
-		Example: `  weir serve                               # a demo, at once
-  weir init rules.yaml                     # rules to start from
-  weir check rules.yaml                    # every fault in them
-  weir serve --rules rules.yaml            # the service
-  weir take action=post user=42            # ask it
+Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
+		Example: `  weir serve                               # run the service with a demo rule
+  weir init rules.yaml                     # write rules to start from
+  weir check rules.yaml                    # print every fault in them
+  weir serve --rules rules.yaml            # run the service with them
+  weir take action=post user=42            # ask the service for a decision
   weir replay --rules rules.yaml access.log.gz`,
 		Version:       version(),
 		SilenceUsage:  true,
@@ -80,13 +81,13 @@ Exit status: 0 done, or allowed; 1 error; 2 wrong usage; 3 denied.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: "service", Title: "Service and rules:"},
-		&cobra.Group{ID: "client", Title: "Asking a running service:"},
+		&cobra.Group{ID: "client", Title: "Calls to a running service:"},
 	)
 	for _, c := range []*cobra.Command{newServe(), newCheck(), newImport(), newInit(), newSchema(), newReplay(), newInspect()} {
 		c.GroupID = "service"
 		root.AddCommand(c)
 	}
-	for _, c := range append(newVerbs(), newExplain(), newUsage(), newForget()) {
+	for _, c := range []*cobra.Command{newTake(), newRecord(), newRefund(), newExplain(), newUsage(), newForget()} {
 		c.GroupID = "client"
 		root.AddCommand(c)
 	}

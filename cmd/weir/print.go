@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The service's JSON, as far as it is printed. Numbers that an answer may lack
-// are pointers.
+// The part of the service's JSON that is printed. Numbers that an answer can
+// leave out are pointers.
 type (
 	request struct {
 		Attributes map[string]string `json:"attributes"`
@@ -54,7 +54,7 @@ type (
 	}
 )
 
-// seconds is a duration as the API writes it; negative is never.
+// seconds is a duration in the API's JSON. A negative one means never.
 type seconds float64
 
 func (s seconds) String() string {
@@ -64,10 +64,11 @@ func (s seconds) String() string {
 	return time.Duration(float64(s) * float64(time.Second)).Round(time.Millisecond).String()
 }
 
-// show reads an answer, and prints it as it came, or for people.
+// show parses an answer into into and prints it: unchanged with --json, else as
+// tables.
 func (c *client) show(cmd *cobra.Command, answer []byte, into interface{ print(io.Writer) }) error {
 	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("the answer is not a weir service's: %w", err)
+		return fmt.Errorf("the answer does not come from a weir service: %w", err)
 	}
 	if c.json {
 		_, err := cmd.OutOrStdout().Write(answer)
@@ -92,7 +93,7 @@ func (d *decision) print(w io.Writer) {
 		fmt.Fprintf(w, "%s by %s, %s\n", verdict(d.Outcome), d.Rule, d.wait())
 	}
 	if d.Degraded {
-		fmt.Fprintln(w, "degraded: the store could not answer, the rules' on_outage decided")
+		fmt.Fprintln(w, "degraded: the store did not answer; the rules' on_outage decided")
 	}
 	if len(d.Verdicts) > 1 {
 		fmt.Fprintf(w, "verdicts: %s\n", strings.Join(d.Verdicts, ", "))

@@ -21,8 +21,8 @@ import (
 
 var fence = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")
 
-// TestReadme follows the README as a newcomer does: it runs its commands, in
-// order, and holds its rules, its program and its answers to what happens.
+// TestReadme follows the README as a newcomer does. It runs the commands in
+// order, parses the rules, runs the program, and compares the answers.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../README.md")
@@ -51,8 +51,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestReadmeStore starts the service that the README has on a store, with a
-// Redis of its own.
+// TestReadmeStore starts the README's service with a store, on a Redis of its
+// own.
 func TestReadmeStore(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Server(t)
@@ -76,12 +76,12 @@ func TestReadmeStore(t *testing.T) {
 	}
 }
 
-// newcomer follows the README in a directory of its own.
+// newcomer runs what the README shows, in a directory of its own.
 type newcomer struct {
 	t      *testing.T
 	dir    string
-	store  string // URL, for serve
-	api    string // of the service that runs
+	store  string // URL for serve
+	api    string // of the running service
 	answer string // of its last call
 	did    []string
 }
@@ -100,17 +100,17 @@ func (n *newcomer) shell(text string) {
 	for line := range strings.Lines(text) {
 		args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/weir ")
 		if !ok {
-			n.t.Errorf("do not know how to run %q", line)
+			n.t.Errorf("got a line that the test cannot run: %q", line)
 			continue
 		}
 		if strings.Contains(args, "--store") {
-			continue // TestReadmeStore follows it
+			continue // TestReadmeStore runs it
 		}
 		n.weir(strings.Fields(args))
 	}
 }
 
-// curl posts as curl -d does.
+// curl posts body as curl -d does.
 func (n *newcomer) curl(path, body string) {
 	n.t.Helper()
 	resp, err := http.Post(n.api+path, "application/x-www-form-urlencoded", strings.NewReader(body))
@@ -152,7 +152,7 @@ func (n *newcomer) weir(args []string) {
 	}
 }
 
-// serve runs the service that args ask for, on free ports, until the test ends.
+// serve runs weir serve with args, on free ports, until the test ends.
 func (n *newcomer) serve(args []string) {
 	n.t.Helper()
 	cfg := config.Default()
@@ -187,7 +187,7 @@ func (n *newcomer) serve(args []string) {
 	})
 }
 
-// program runs a Go program against this module.
+// program runs a Go program that imports this module.
 func (n *newcomer) program(text string) {
 	n.t.Helper()
 	n.did = append(n.did, "go")
@@ -207,7 +207,7 @@ func (n *newcomer) program(text string) {
 
 var waits = regexp.MustCompile(`("(?:retry|reset)_after":)[0-9.]+`)
 
-// shape is an answer without its waits.
+// shape returns an answer without its waits.
 func shape(answer string) string {
 	return strings.TrimSpace(waits.ReplaceAllString(answer, "${1}…"))
 }

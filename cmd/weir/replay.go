@@ -22,18 +22,19 @@ func newReplay() *cobra.Command {
 	top := replay.DefaultTop
 	cmd := &cobra.Command{
 		Use:   "replay --rules FILE [LOG…]",
-		Short: "Run an access log through rules, on the log's own clock",
-		Long: `Run access logs through rules, on the logs' own clock, and say what the rules
-would have done. Logs are read in the order given, the standard input without
-any or for "-"; gzip is unpacked. Lines that cannot be read are counted and shown.
+		Short: "Replay an access log through rules, on the log's own clock",
+		Long: `Replay access logs through rules, on the logs' own clock, and report what the
+rules would have done. Logs are read in the order given. Without a LOG, or for
+"-", the standard input is read. Logs may be packed with gzip. Lines that cannot
+be read are counted and shown.
 
-A line is a request with the attributes ip, method, path (without the query),
-query, status, bytes, referer, agent and host.`,
+Each line is one request with the attributes ip, method, path (without the
+query), query, status, bytes, referer, agent and host.`,
 		Example: `  weir replay --rules rules.yaml access.log.2.gz access.log
   zcat access.log.*.gz | weir replay --rules rules.yaml --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rules == "" {
-				return &usageError{"there are no rules; name a file with --rules"}
+				return &usageError{"--rules FILE is required"}
 			}
 			if format != "combined" {
 				return &usageError{fmt.Sprintf("--format %q: want combined", format)}
@@ -52,7 +53,7 @@ query, status, bytes, referer, agent and host.`,
 					continue
 				}
 				if _, err := os.Stat(name); err != nil {
-					return err // now, not after the logs before it
+					return err // before any log is read
 				}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
@@ -64,7 +65,7 @@ query, status, bytes, referer, agent and host.`,
 				if report == nil || report.Lines == 0 {
 					return err
 				}
-				err = fmt.Errorf("%w; the report ends after %d lines", err, report.Lines)
+				err = fmt.Errorf("%w; the report covers the %d lines before it", err, report.Lines)
 			} else {
 				line.done(report.Lines)
 			}
@@ -73,15 +74,15 @@ query, status, bytes, referer, agent and host.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&rules, "rules", "", "rules `file`")
-	f.StringVar(&format, "format", "combined", "how the log is written; the common format is part of combined")
+	f.StringVar(&format, "format", "combined", "log `format`: combined, which includes the common format")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
-	f.IntVar(&top, "top", top, "how many denied keys of each rule to list")
+	f.IntVar(&top, "top", top, "how many denied keys to list for each rule")
 	complete(cmd, "format", []string{"combined"})
 	return cmd
 }
 
-// showReport prints the report; as JSON has no place for bad lines, they go to
-// where errors go.
+// showReport prints the report. The JSON has no bad lines: they are printed as
+// errors are.
 func showReport(cmd *cobra.Command, report *replay.Report, asJSON bool) error {
 	if !asJSON {
 		return report.WriteText(cmd.OutOrStdout())
@@ -92,8 +93,8 @@ func showReport(cmd *cobra.Command, report *replay.Report, asJSON bool) error {
 	return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
 }
 
-// progressLine is a line that says how far a replay has come. It is rewritten
-// in place, a few times a second, and only on a terminal.
+// progressLine shows the progress of a replay on one line of a terminal, a few
+// times a second. It shows nothing elsewhere.
 type progressLine struct {
 	out      io.Writer
 	terminal bool
@@ -117,7 +118,7 @@ func (p *progressLine) show(at replay.Progress) {
 	}
 }
 
-// end leaves the terminal's line as it was before.
+// end clears the line.
 func (p *progressLine) end() {
 	if p.terminal {
 		fmt.Fprint(p.out, "\r\x1b[K")

@@ -16,13 +16,12 @@ func newCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE…",
 		Short: "Check rules files and print every fault",
-		Long: `Check rules files, and the lists that they read. Every fault is printed as
-file:line:column, with its line and what was expected there. FILE may be - for
-the standard input.
+		Long: `Check rules files and the list files that they name. Every fault is printed with
+its place (file:line:column), the line itself, and what was expected. FILE may be
+- for the standard input.
 
-Of koala's files, the rule file and the main file, warnings say where koala
-decided otherwise than weir does. They are told by their lines [rules] and
-rule_file = PATH.`,
+Koala's rule file and main file are checked, too: a file with a line [rules] or
+rule_file = PATH is one of them. Warnings show where koala decides differently.`,
 		Example: "  weir check rules.yaml\n  weir check koala_rule.conf",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
@@ -34,14 +33,14 @@ rule_file = PATH.`,
 				}
 			}
 			if bad > 0 {
-				return fmt.Errorf("%d of %s wrong", bad, plural(len(files), "file"))
+				return fmt.Errorf("faults in %d of %s", bad, plural(len(files), "file"))
 			}
 			return nil
 		},
 	}
 }
 
-// checkFile prints how many rules a file has, and its warnings.
+// checkFile checks a file and prints its number of rules, and its warnings.
 func checkFile(cmd *cobra.Command, name string) error {
 	in, err := readSource(cmd, name)
 	if err != nil {
@@ -65,14 +64,14 @@ func checkFile(cmd *cobra.Command, name string) error {
 	return nil
 }
 
-// source is a file that a command was given.
+// source is a file named on the command line.
 type source struct {
-	name  string // that faults call it
+	name  string // in faults
 	text  []byte
 	stdin bool
 }
 
-// readSource reads a file, or the standard input for -.
+// readSource reads the named file, or the standard input for "-".
 func readSource(cmd *cobra.Command, name string) (source, error) {
 	if name == "-" {
 		text, err := io.ReadAll(cmd.InOrStdin())
@@ -82,8 +81,8 @@ func readSource(cmd *cobra.Command, name string) (source, error) {
 	return source{name, text, false}, err
 }
 
-// rules reads s as a rules file. List files of the standard input are taken
-// from the current directory.
+// rules parses s as a rules file. For the standard input, paths of list files are
+// relative to the current directory.
 func (s source) rules() (*rulefile.File, error) {
 	if s.stdin {
 		return rulefile.Parse(s.name, s.text, os.ReadFile)
@@ -102,7 +101,8 @@ func newInit() *cobra.Command {
 	force := false
 	cmd := &cobra.Command{
 		Use:     "init [FILE]",
-		Short:   "Write commented rules to start from",
+		Short:   "Write a commented rules file to start from",
+		Long:    "Write a commented rules file to start from. Without FILE, write rules.yaml.",
 		Example: "  weir init            # writes rules.yaml\n  weir init limits.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,7 +115,7 @@ func newInit() *cobra.Command {
 				flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 			}
 			if err := write(name, flags, rulefile.Example()); errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%s is there already; --force overwrites it", name)
+				return fmt.Errorf("%s already exists; --force overwrites it", name)
 			} else if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func newInit() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite the file")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
 }
 

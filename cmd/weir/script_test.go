@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"weir": main})
 }
 
-// TestScripts runs the program as its users do; testdata/script reads as its
-// manual.
+// TestScripts runs the program as its users do. The scripts in testdata/script
+// read like a manual.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -30,8 +30,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("WEIR_ADDR", "127.0.0.1:1")    // nobody listens there
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // else each process takes a second to end
+			e.Setenv("WEIR_ADDR", "127.0.0.1:1")    // no service listens there
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // without it each process takes a second to end
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestRedisScripts is the same with a Redis server, whose URL is $STORE.
+// TestRedisScripts runs scripts with a Redis server, whose URL is $STORE.
 func TestRedisScripts(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -56,7 +56,7 @@ func TestRedisScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":  serve,
 			"status": status,
-			// inspect runs weir inspect for the only key there is.
+			// inspect runs weir inspect for the only key in Redis.
 			"inspect": func(ts *testscript.TestScript, _ bool, _ []string) {
 				keys := n.Must("KEYS", "weir:*").([]any)
 				if len(keys) != 1 {
@@ -106,7 +106,7 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// status N COMMAND… runs a command and asks that it exits with N.
+// status N COMMAND… runs a command, which must exit with status N.
 func status(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N command…")

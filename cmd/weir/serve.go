@@ -22,21 +22,21 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve rules over HTTP",
-		Long: `Serve the rules of a file over HTTP; without a file, a demo rule.
+		Long: `Serve the rules of a file over HTTP. Without a file, serve a demo rule.
 
-The rules are read again when the file or a list that it reads changes, on
-SIGHUP, and on POST /-/reload to the admin address. A file that is wrong changes
-nothing, and counters survive. SIGTERM and SIGINT let requests in flight finish.
+The rules are read again when the file or one of its list files changes, on
+SIGHUP, and on POST /-/reload to the admin address. Counters survive a reload. If
+the file has faults, the old rules stay in force. On SIGTERM and SIGINT the
+service finishes the requests in flight, then ends.
 
-Instances that share a store, in Redis or Valkey, count together; without one
-they count in memory. Where its URL holds a password, put it into the variable
-WEIR_STORE: arguments are for all users of a machine to see.
+Counts are in memory. With --store, all instances that name the same Redis or
+Valkey count together. If the URL holds a password, set WEIR_STORE instead of
+the flag: other users of the machine can read command lines.
 
-In place of koala: --koala takes a rule file of koala's as it is, and answers
-koala's calls at --koala-listen; --koala-config takes what koala's own main file
-says of the address, the rule file and Redis. Flags win over that file. Rules can
-be rewritten with POST /rule/rewrite by who shows the token in
-WEIR_KOALA_TOKEN.`,
+To replace koala: --koala reads koala's rule file and answers koala's calls at
+--koala-listen. --koala-config reads the address, the rule file and Redis from
+koala's main file; flags take precedence. A client with the token in
+WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 		Example: `  weir serve
   weir serve --rules rules.yaml
   weir serve --rules rules.yaml --listen :8080 --log-format json
@@ -47,7 +47,7 @@ WEIR_KOALA_TOKEN.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends at once
+			context.AfterFunc(ctx, stop) // a second signal kills the process
 			if koalaConfig != "" {
 				if err := readKoalaConfig(cmd, &cfg, koalaConfig); err != nil {
 					return err
@@ -59,35 +59,35 @@ WEIR_KOALA_TOKEN.`,
 			return server.Run(ctx, cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&koalaConfig, "koala-config", "", "koala's main `file`, for what no flag says")
+	cmd.Flags().StringVar(&koalaConfig, "koala-config", "", "koala's main `file`; flags take precedence")
 	serveFlags(cmd, &cfg)
 	return cmd
 }
 
-// serveFlags are the flags that fill cfg.
+// serveFlags adds the flags that set cfg.
 func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f := cmd.Flags()
-	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`; without one a demo runs")
+	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`; without one, a demo rule")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles; keep it private")
-	f.StringVar(&cfg.Koala, "koala", cfg.Koala, "koala's rule `file`, in place of rules")
-	f.StringVar(&cfg.KoalaListen, "koala-listen", cfg.KoalaListen, "`address` of koala's calls (default 127.0.0.1:9981 with koala)")
-	f.StringVar(&cfg.KoalaToken, "koala-token", cfg.KoalaToken, "`token` for rewriting koala's rules; better in WEIR_KOALA_TOKEN")
+	f.StringVar(&cfg.Koala, "koala", cfg.Koala, "koala's rule `file`, instead of --rules")
+	f.StringVar(&cfg.KoalaListen, "koala-listen", cfg.KoalaListen, "`address` for koala's calls (default 127.0.0.1:9981 with --koala)")
+	f.StringVar(&cfg.KoalaToken, "koala-token", cfg.KoalaToken, "`token` that allows rewriting koala's rules; prefer WEIR_KOALA_TOKEN")
 	f.BoolVar(&cfg.Watch, "watch", cfg.Watch, "read the rules again when their files change")
-	f.DurationVar(&cfg.WatchEvery, "watch-every", cfg.WatchEvery, "look at the files this often, too, for those that other machines change")
+	f.DurationVar(&cfg.WatchEvery, "watch-every", cfg.WatchEvery, "also check the files at this interval, for changes made by other machines")
 	storeFlag(cmd, &cfg.Store)
 	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest wait for the store (default 10ms)")
-	f.IntVar(&cfg.Nodes, "nodes", cfg.Nodes, "how many instances share the store, and each quota while it is out of reach")
-	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "not ready while the store is out of reach")
-	f.DurationVar(&cfg.DrainDelay, "drain-delay", cfg.DrainDelay, "how long to go on serving, not ready, when told to stop")
-	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cfg.DrainTimeout, "how long requests in flight may take after that")
-	f.StringVar(&cfg.LogFormat, "log-format", cfg.LogFormat, "text or json")
-	f.StringVar(&cfg.LogLevel, "log-level", cfg.LogLevel, "debug, info, warn or error")
+	f.IntVar(&cfg.Nodes, "nodes", cfg.Nodes, "how many instances share the store; each admits its share of a quota during an outage")
+	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is out of reach")
+	f.DurationVar(&cfg.DrainDelay, "drain-delay", cfg.DrainDelay, "how long to keep serving, not ready, after a signal to stop")
+	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cfg.DrainTimeout, "how long requests in flight may take after --drain-delay")
+	f.StringVar(&cfg.LogFormat, "log-format", cfg.LogFormat, "log `format`: text or json")
+	f.StringVar(&cfg.LogLevel, "log-level", cfg.LogLevel, "lowest `level` to log: debug, info, warn or error")
 	complete(cmd, "log-format", config.LogFormats())
 	complete(cmd, "log-level", config.LogLevels())
 }
 
-// readKoalaConfig fills cfg with what koala's main file says and no flag does.
+// readKoalaConfig sets the fields of cfg that koala's main file has and no flag sets.
 func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error {
 	main, warnings, err := koala.LoadMain(path)
 	if err != nil {
@@ -116,10 +116,10 @@ func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error 
 	return nil
 }
 
-// complete offers values for a flag in the shell.
+// complete makes the shell complete a flag with the given values.
 func complete(cmd *cobra.Command, flag string, values []string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag: a slip of this package
+		panic(err) // no such flag: a bug in this package
 	}
 }
 
