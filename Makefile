@@ -1,6 +1,7 @@
-# Everything here needs Go, git and make; what else a target needs, it installs:
-# below ./bin, and for the tests redis-server, from the system's packages. `make`
-# alone lists the targets.
+# The targets need Go, git and make. They install what else they need: `make lint`
+# puts golangci-lint into ./bin, and `make test` installs redis-server with the
+# system's package manager. `make test WEIR_REQUIRE_REDIS=0` installs nothing and
+# skips the tests that need Redis. `make` alone lists the targets.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -10,7 +11,7 @@ ARGS     ?= serve
 LINT_VERSION := v2.15.0
 LINT         := bin/golangci-lint-$(LINT_VERSION)
 
-# The race detector needs a C compiler. Without one Go says CGO_ENABLED=0.
+# The race detector needs a C compiler. Without one, Go reports CGO_ENABLED=0.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
@@ -19,43 +20,43 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## run the service, or another command: make run ARGS="check rules.yaml"
+run: ## run the service, or a command: make run ARGS="check rules.yaml"
 	$(GO) run ./cmd/weir $(ARGS)
 
-deps: redis # what the tests need beside Go: its modules, and Redis
+deps: redis # download the modules and install redis-server, for the tests
 	@$(GO) mod download
 
-# Tests start Redis servers of their own. WEIR_REQUIRE_REDIS=0 skips those tests
-# where Redis is missing; WEIR_REDIS_SERVER names another server program.
+# The tests start their own Redis servers. WEIR_REQUIRE_REDIS=0 skips these tests
+# where redis-server is missing. WEIR_REDIS_SERVER names another server program.
 export WEIR_REQUIRE_REDIS ?= 1
 REDIS = $(or $(WEIR_REDIS_SERVER),redis-server)
 
-redis: # install redis-server where it is missing
+redis: # install redis-server if it is missing
 	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-redis
 
-test: deps ## run the tests
+test: deps ## run the tests; installs redis-server unless WEIR_REQUIRE_REDIS=0
 	$(GO) test ./...
 
-check: format vet fresh lint race peers ## all that a change must pass
+check: format vet fresh lint race peers ## run everything that a change must pass
 
-format: # fails and names the files that gofmt would change
+format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
 	if [ -n "$$files" ]; then echo "gofmt would change (make fmt):"; echo "$$files"; exit 1; fi
 
 vet:
 	$(GO) vet ./...
 
-fresh: # fails when a file that is made from others is out of date
+fresh: # fail if a generated file is out of date
 	$(GO) mod tidy -diff
 
 race: deps
-	@$(if $(RACE),:,echo "no C compiler: the tests run without the race detector")
+	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
 	$(GO) test $(RACE) ./...
 
-peers: # the benchmarks, a module of their own, still build, and their peers limit
+peers: # vet and test the benchmarks, which are a module of their own
 	cd benchmarks && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
-lint: $(LINT) ## run golangci-lint, which it installs when missing (minutes, once)
+lint: $(LINT) ## run golangci-lint; the first run installs it (minutes)
 	$(LINT) run
 
 $(LINT):
@@ -75,15 +76,15 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 		done; \
 	done
 
-bench: ## run the benchmarks, all or those that match BENCH
+bench: ## run all benchmarks, or those that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
-# The Redis rows need redis-server, which `make deps` installs; without it the
-# document says so. PEERS are flags: PEERS="-quick", PEERS="-only hot,million";
-# with them no charts are drawn, unless PEERS has -images DIR.
+# The Redis rows need redis-server, which `make deps` installs. Without it, the
+# document has a note in their place. PEERS holds flags: PEERS="-quick",
+# PEERS="-only hot,million". With PEERS, charts are drawn only for -images DIR.
 bench-peers: ## print weir and its peers side by side, as Markdown (ten minutes)
 	@cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images)
 
-cover: ## write the tests' coverage to cover.out and print the total
+cover: ## write the test coverage to cover.out and print the total
 	$(GO) test -coverpkg ./... -coverprofile cover.out ./...
 	@$(GO) tool cover -func cover.out | tail -n 1

@@ -1,5 +1,5 @@
-// Command emptyhandler answers every request with nothing: what HTTP itself
-// costs, to compare the service with.
+// Command emptyhandler answers every request with an empty body. It measures the
+// cost of HTTP itself, for comparison with the service.
 package main
 
 import (
