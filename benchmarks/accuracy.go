@@ -12,15 +12,15 @@ import (
 	"github.com/weirhq/weir/benchmarks/report"
 )
 
-// What the traces are played against, and how much faster to a limiter that
-// cannot be told the time.
+// The limit that the traces are played against, and the factor by which they are
+// played faster to a limiter that needs the real clock.
 const (
 	traceQuota  = 1000
 	traceWindow = 10 * time.Second
 	traceScale  = 100
 )
 
-// accuracy holds answers to an exact log.
+// accuracy compares the answers of limiters with an exact log.
 func accuracy(s settings) (*report.Table, error) {
 	peers := peer.Accuracy()
 	traces := measure.Traces(s.arrivals, traceQuota, traceWindow)
@@ -36,14 +36,14 @@ func accuracy(s settings) (*report.Table, error) {
 
 	t := &report.Table{
 		Title: "Accuracy",
-		Text: fmt.Sprintf("%s arrivals, %s per %v, against an exact log. *Over*: the most that was admitted in any %[3]v, in quotas; 1 is right. "+
-			"*Admitted*: in all, of what an exact limiter would have admitted, least and most over the traces. "+
-			"*Wrongly denied*: share of all requests that were denied although less than a quota had been admitted; where many ask again and again, "+
-			"one hit too few for a moment denies many. *aimed*: a limiter at rest gets its whole quota at once, each time later in its window, then a stream, "+
-			"and a last burst just before the first one may be forgotten.",
+		Text: fmt.Sprintf("%s arrivals, %s per %v, compared with an exact log. *Over*: the most hits admitted in any %[3]v, as a multiple of the quota; 1 is right. "+
+			"*Admitted*: all admitted hits, as a share of those that an exact limiter would have admitted; the lowest and the highest over the traces. "+
+			"*Wrongly denied*: share of all requests that were denied although fewer hits than the quota had been admitted. If many callers retry, "+
+			"one hit too few for a moment denies many requests. *aimed*: an idle limiter gets its whole quota at once, each time later in its window, then a stream, "+
+			"and a last burst just before the first one leaves the window.",
 			report.Number(float64(s.arrivals)), report.Number(traceQuota), traceWindow),
 		Head:  []string{""},
-		Notes: []string{fmt.Sprintf("*: cannot be told the time, so it was played %d times as fast on the real clock, against a window of %v; a few hits are the machine's.", traceScale, traceWindow/traceScale)},
+		Notes: []string{fmt.Sprintf("*: needs the real clock, so the trace was played %d times as fast, against a window of %v; the machine's timing accounts for a few hits.", traceScale, traceWindow/traceScale)},
 	}
 	for _, p := range peer.Hot() {
 		if p.NoTrace != "" {
@@ -55,7 +55,7 @@ func accuracy(s settings) (*report.Table, error) {
 	}
 	t.Head = append(t.Head, "admitted", "wrongly denied")
 	chart := report.Chart{
-		Title: "The most admitted in any window, in quotas, over four traces (1 is right)", Mark: 1,
+		Title: "The most hits admitted in any window, as a multiple of the quota, over four traces (1 is right)", Mark: 1,
 	}
 	for i, p := range peers {
 		name := p.Name
@@ -78,7 +78,7 @@ func accuracy(s settings) (*report.Table, error) {
 	return t, err
 }
 
-// spread is the least and the most of some shares.
+// spread returns the lowest and the highest of some shares.
 func spread(shares []float64) string {
 	least, most := report.Share(slices.Min(shares)), report.Share(slices.Max(shares))
 	if least == most {
@@ -87,8 +87,8 @@ func spread(shares []float64) string {
 	return strings.TrimSuffix(least, " %") + "–" + most
 }
 
-// playAll plays a trace to all: first, one by one, to those that can be told
-// the time; then to the others, who wait most of the time, together.
+// playAll plays a trace to all peers: first, one by one, to those with a settable
+// clock; then to the others together, because they wait most of the time.
 func playAll(peers []peer.Peer, trace measure.Trace, done func(i int, o *measure.Oracle)) error {
 	errs := make([]error, len(peers))
 	play := func(i int) {

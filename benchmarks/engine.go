@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/benchmarks/report"
 )
 
-// engine is what rules cost over limiters.
+// engine measures what rules cost beyond limiters.
 func engine(s settings) (*report.Table, error) {
 	peers := peer.Engine()
 	keys := measure.NewKeys(1)
@@ -28,7 +28,7 @@ func engine(s settings) (*report.Table, error) {
 	numbers := measure.Rounds(s.rounds, jobs)
 	t := &report.Table{
 		Title: "Rules",
-		Text:  "One request again and again on one core: `Engine.Do` with sliding rules per user, beside `Limiter.Allow` with the same limit: 100 in some µs, and where it says *in groups* 10⁹ an hour. All is admitted.",
+		Text:  "The same request repeated on one core: `Engine.Do` with sliding rules per user, and `Limiter.Allow` with the same limit. The limit is 100 in some µs; in rows with *in groups* it is 10⁹ an hour. Every request is admitted.",
 		Head:  []string{"", "ns", "× one rule", "× one Limiter", "allocations"},
 	}
 	rule, limiter := reference(peers, numbers, 0), numbers[0][0]

@@ -8,16 +8,16 @@ import (
 	"github.com/weirhq/weir/benchmarks/report"
 )
 
-// expiry is what is left of a table whose keys have all expired. It is one
-// round: most of it is waiting.
+// expiry measures what is left of a table whose keys have all expired. It takes
+// one round, because most of the time is waiting.
 func expiry(s settings) (*report.Table, error) {
 	keys, others := measure.NewKeys(s.keys), measure.NewKeys(s.keys+1000)
 	few := others.From(s.keys)
 	t := &report.Table{
 		Title: "All keys expired",
-		Text: fmt.Sprintf("%s keys in a window of %v, which then passes; light traffic follows for %v, a call every 10 µs at most on a thousand other keys: "+
-			"as many as in a minute of 10,000 a second. "+
-			"*left*: of the memory the table took. One round.", report.Number(float64(s.keys)), s.window, s.light),
+		Text: fmt.Sprintf("%s keys in a window of %v, which then passes. Light traffic on a thousand other keys follows for %v, with at most one call every 10 µs: "+
+			"as many calls as in a minute at 10,000 a second. "+
+			"*left*: share of the table's memory. One round.", report.Number(float64(s.keys)), s.window, s.light),
 		Head: []string{"", "left", "slowest call meanwhile"},
 	}
 	idle := measure.Expire(func(string) bool { return true }, measure.NewKeys(1), few, 0, s.light)

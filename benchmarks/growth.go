@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// growth times single calls.
+// growth measures single calls while tables grow and expire.
 func growth(s settings) (*report.Table, error) {
 	keys := measure.NewKeys(s.grown)
 	subjects := []func() (measure.Subject, error){
@@ -46,14 +46,14 @@ func growth(s settings) (*report.Table, error) {
 	}
 	t := &report.Table{
 		Title: "Growing and shrinking without a pause",
-		Text: fmt.Sprintf("Time of each single call while a table grows from nothing to %s keys, and while all of them expire, on one core. "+
-			"The empty call shows what the machine itself does to the loop (scheduler, interrupts, garbage collector). "+
-			"*busy*: slow calls during which the thread was running for over a millisecond; in the others something else had the core.", report.Number(float64(s.grown))),
+		Text: fmt.Sprintf("The time of each single call while a table grows from nothing to %s keys, and while all of them expire, on one core. "+
+			"The empty call shows the influence of the machine itself (scheduler, interrupts, garbage collector). "+
+			"*busy*: slow calls during which the thread ran for over a millisecond; during the others, something else had the core.", report.Number(float64(s.grown))),
 		Head: []string{
 			"", "growing: p50", "p99.99", "max", "over 1 ms", "of them busy",
 			"expiring: p50", "p99.99", "max", "over 1 ms", "of them busy", "keys left",
 		},
-		Notes: []string{"The plain map is swept part by part, one of 256 under its lock every 1000 calls; it is what a program would write itself."},
+		Notes: []string{"The plain map is swept part by part: every 1000 calls, one of its 256 parts under its lock. A program would write this itself."},
 	}
 	for i, n := range numbers {
 		var cells []string
@@ -68,7 +68,7 @@ func growth(s settings) (*report.Table, error) {
 	return t, nil
 }
 
-// times are what some calls add to a row.
+// times returns the numbers of some calls for a row.
 func times(c *measure.Calls) measure.Numbers {
 	return measure.Numbers{
 		float64(c.At(0.5)), float64(c.At(0.9999)), float64(c.Max()), float64(c.Slow()), float64(c.Busy),
@@ -97,7 +97,7 @@ func plainMap() (measure.Subject, error) {
 	}, nil
 }
 
-// weirTable is a limiter whose clock we move.
+// weirTable returns a limiter with a settable clock.
 func weirTable(name string, limit weir.Limit) func() (measure.Subject, error) {
 	return func() (measure.Subject, error) {
 		var skipped atomic.Int64 // microseconds
@@ -115,7 +115,7 @@ func weirTable(name string, limit weir.Limit) func() (measure.Subject, error) {
 				r, err := l.Allow(ctx, key)
 				return err == nil && r.Allowed
 			},
-			// Keys outlive what they expire at by an hour when the clock is given.
+			// With a given clock, keys stay for an hour after they expire.
 			Expire: func() { skipped.Add(2 * time.Hour.Microseconds()) },
 			Len: func() (n int) {
 				for _, st := range s.Stats() {
@@ -123,7 +123,7 @@ func weirTable(name string, limit weir.Limit) func() (measure.Subject, error) {
 				}
 				return n
 			},
-			Close: func() { _ = s.Close() }, // memory has nothing to lose
+			Close: func() { _ = s.Close() }, // a store in memory closes without error
 		}, nil
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/weirhq/weir/benchmarks/report"
 )
 
-// plenty is a quota that no measurement uses up.
+// plenty returns a quota that no measurement uses up.
 func plenty() peer.Config { return peer.Config{Quota: 1_000_000_000, Window: time.Hour} }
 
-// scarce is one that is used up at once.
+// scarce returns a quota that is used up at once.
 func scarce() peer.Config { return peer.Config{Quota: 100, Window: time.Minute} }
 
-// hot is one key.
+// hot measures limiters with one key.
 func hot(s settings) (*report.Table, error) {
 	peers := peer.Hot()
 	keys := measure.NewKeys(1)
@@ -47,12 +47,12 @@ func hot(s settings) (*report.Table, error) {
 
 	t := &report.Table{
 		Title: "One hot key in memory",
-		Text: "Nanoseconds a call, of all cores together; the loop and the call through a function value are in all rows (see the empty call). " +
-			"*Admitted*: a quota that is never used up, 10⁹ an hour. *Denied*: 100 a minute, used up.",
+		Text: "Nanoseconds per call, of all cores together. Every row includes the loop and the call through a function value (see the empty call). " +
+			"*Admitted*: with a quota that is never used up, 10⁹ an hour. *Denied*: with a quota of 100 a minute, used up.",
 		Head: []string{"", "one core", "two cores", "denied, one core", "× reference", "on two", "allocations", "admitted"},
 	}
 	raw, raw2 := reference(peers, numbers, 0), reference(peers, numbers, 1)
-	chart := report.Chart{Title: "One hot key, one core: nanoseconds a call that is admitted", Unit: " ns"}
+	chart := report.Chart{Title: "One hot key, one core: nanoseconds per admitted call", Unit: " ns"}
 	for i, p := range peers {
 		n := numbers[i]
 		admitted := "–"

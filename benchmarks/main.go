@@ -1,12 +1,12 @@
-// Command benchmarks measures weir beside its peers and the raw costs, in one
-// run, and prints the tables as one Markdown document.
+// Command benchmarks measures weir, its peers and the raw costs in one run, and
+// prints the tables as one Markdown document.
 //
 //	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR]
 //
-// It knows these sections, in this order: hot, million, engine, rolling,
-// accuracy, expiry, growth, redis. A full run takes about ten minutes on two
-// cores that have nothing else to do. -quick takes seconds and shows only that
-// everything works: its numbers are worth nothing.
+// The sections are, in this order: hot, million, engine, rolling, accuracy,
+// expiry, growth, redis. A full run takes about ten minutes on two idle cores.
+// -quick takes seconds and only shows that everything works. Its numbers mean
+// nothing.
 package main
 
 import (
@@ -30,11 +30,11 @@ func main() {
 	}
 }
 
-// settings are how much is measured.
+// settings determine how much is measured.
 type settings struct {
 	rounds int
 	slice  time.Duration // of one measurement of one row in one round
-	keys   int           // of the tables with many
+	keys   int           // of the tables with many keys
 	grown  int           // keys of the tables that grow
 
 	arrivals int           // of a trace
@@ -75,12 +75,12 @@ func sections() []section {
 func run(args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	fast := flags.Bool("quick", false, "take seconds, for tests; the numbers are worth nothing")
-	only := flags.String("only", "", "sections to measure, with commas; all when empty")
-	rounds := flags.Int("rounds", 0, "rounds of every row; 0 means the default")
-	images := flags.String("images", "", "folder to write the charts to; none when empty")
+	fast := flags.Bool("quick", false, "take seconds, for tests; the numbers mean nothing")
+	only := flags.String("only", "", "sections to measure, separated by commas; default: all")
+	rounds := flags.Int("rounds", 0, "rounds of every row; 0 is the default")
+	images := flags.String("images", "", "`folder` for the charts; default: no charts")
 	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp): // it was printed
+	case errors.Is(err, flag.ErrHelp): // the help is printed
 		return nil
 	case err != nil:
 		return err
@@ -119,7 +119,7 @@ func run(args []string, out, progress io.Writer) error {
 	return failed
 }
 
-// command is how make is told to do the same again; it sets -images itself.
+// command returns the make command that repeats the run. make itself sets -images.
 func command(flags *flag.FlagSet) string {
 	var given []string
 	flags.Visit(func(f *flag.Flag) {
@@ -133,7 +133,7 @@ func command(flags *flag.FlagSet) string {
 	return fmt.Sprintf("make bench-peers PEERS=%q", strings.Join(given, " "))
 }
 
-// choose is the sections with the names in a list with commas.
+// choose returns the sections that a comma-separated list names.
 func choose(only string) ([]section, error) {
 	if only == "" {
 		return sections(), nil

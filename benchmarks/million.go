@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/benchmarks/report"
 )
 
-// million is many keys. Each turn makes the limiter anew, so that no other
-// one's memory is scanned or cached meanwhile.
+// million measures limiters with many keys. Each turn makes a new limiter, so
+// that no other limiter's memory is scanned or cached meanwhile.
 func million(s settings) (*report.Table, error) {
 	peers := peer.Million()
 	keys := measure.NewKeys(s.keys)
@@ -50,8 +50,8 @@ func million(s settings) (*report.Table, error) {
 
 	t := &report.Table{
 		Title: "A million keys in memory",
-		Text: fmt.Sprintf("%s keys of 24 bytes, a quota of 100 a minute, nanoseconds a call. *zipf*: exponent 1.1. *bytes a key*: after the garbage was collected, "+
-			"each key having been used once, and with the key's own text where it is kept. *GC*: one collection with all keys there; %s ms without any.",
+		Text: fmt.Sprintf("%s keys of 24 bytes, a quota of 100 a minute, nanoseconds per call. *zipf*: exponent 1.1. *bytes a key*: after a garbage collection, "+
+			"with each key used once, including the key's text where a limiter keeps it. *GC*: one collection with all keys in memory; %s ms without keys.",
 			report.Number(float64(s.keys)), report.Number(idle)),
 		Head: []string{
 			"", "zipf, one core", "two cores", "gain", "uniform, one core", "× reference (zipf)", "on two", "allocations",
@@ -59,7 +59,7 @@ func million(s settings) (*report.Table, error) {
 		},
 	}
 	raw, raw2 := reference(peers, numbers, 0), reference(peers, numbers, 1)
-	chart := report.Chart{Title: "A million keys, zipf, one core: nanoseconds a call", Unit: " ns"}
+	chart := report.Chart{Title: "A million keys, zipf, one core: nanoseconds per call", Unit: " ns"}
 	for i, p := range peers {
 		n := numbers[i]
 		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Ratio(n[0]/n[1])+"×", report.Number(n[2]), report.Ratio(n[0]/raw), report.Ratio(n[1]/raw2),

@@ -9,12 +9,12 @@ import (
 	"github.com/weirhq/weir/benchmarks/report"
 )
 
-// redis is what counts in a Redis server on this machine.
+// redis measures limiters that count in a Redis server on this machine.
 func redis(s settings) (*report.Table, error) {
 	t := &report.Table{
 		Title: "Over Redis",
-		Text: "10,000 keys, 1,000 per minute, client and server on the same cores. Calls a second at 16, 64 and 256 callers that each wait for their answer, " +
-			"and the 99th percentile at 64.",
+		Text: "10,000 keys, 1,000 per minute, client and server on the same cores. Calls per second with 16, 64 and 256 callers, each of which waits for its answer, " +
+			"and the 99th percentile with 64.",
 	}
 	server, err := measure.StartRedis()
 	if err != nil {
@@ -40,7 +40,7 @@ func redis(s settings) (*report.Table, error) {
 			if err := server.Flush(); err != nil {
 				failed = err
 			}
-			l.Allow(keys.At(0)) // connect, and load what has to be loaded
+			l.Allow(keys.At(0)) // connects, and loads scripts
 			for i, c := range callers {
 				load := measure.Callers(l.Allow, keys, c, 2*s.slice)
 				n[i] = load.PerSecond
@@ -62,11 +62,11 @@ func redis(s settings) (*report.Table, error) {
 		n := numbers[i]
 		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Number(n[2]), report.Ratio(n[1]/raw), report.Time(n[3]), report.Share(n[4]))
 	}
-	t.Notes = append(notes(peers), "An answer that is an error counts as one that was not admitted.")
+	t.Notes = append(notes(peers), "An error counts as not admitted.")
 	return t, nil
 }
 
-// redisVersion is asked of a server that is started for it.
+// redisVersion starts a server and returns its version.
 func redisVersion() string {
 	server, err := measure.StartRedis()
 	if err != nil {

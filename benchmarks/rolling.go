@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/benchmarks/report"
 )
 
-// rolling is windows of statistics, without keys.
+// rolling measures windows of statistics, which have no keys.
 func rolling(s settings) (*report.Table, error) {
 	windows := peer.Windows()
 	keys := measure.NewKeys(1)
@@ -20,7 +20,7 @@ func rolling(s settings) (*report.Table, error) {
 		jobs = append(jobs, func() measure.Numbers {
 			one := measure.Measure(adding, keys, measure.One(), 1, s.slice)
 			two := measure.Measure(adding, keys, measure.One(), 2, s.slice)
-			add() // so that there is something to sum
+			add() // the sum must not be empty
 			sums := measure.Measure(summing, keys, measure.One(), 1, s.slice)
 			return measure.Numbers{one.Nanoseconds, two.Nanoseconds, one.Allocs, sums.Nanoseconds, sums.Allocs}
 		})
@@ -28,7 +28,7 @@ func rolling(s settings) (*report.Table, error) {
 	numbers := measure.Rounds(s.rounds, jobs)
 	t := &report.Table{
 		Title: "Rolling statistics",
-		Text:  "A window of 10 buckets over a second, in full use, as a program counts on its own hot paths. Nanoseconds a call.",
+		Text:  "A window of 10 buckets over a second, in full use, as a program counts on its own hot paths. Nanoseconds per call.",
 		Head:  []string{"", "add, one core", "two cores", "× reference", "allocations", "sum", "allocations"},
 	}
 	for i, w := range windows {

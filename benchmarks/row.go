@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/benchmarks/report"
 )
 
-// draw writes a chart, where charts are wanted, and returns what the document
-// calls it.
+// draw writes a chart, if s has a folder for charts, and returns its path in the
+// document.
 func (s settings) draw(name string, c report.Chart) (string, error) {
 	if s.images == "" || len(c.Bars) == 0 {
 		return "", nil
@@ -24,13 +24,13 @@ func (s settings) draw(name string, c report.Chart) (string, error) {
 		return "", err
 	}
 	if err := c.Write(f); err != nil {
-		_ = f.Close() // the first error says more
+		_ = f.Close() // the first error is more useful
 		return "", err
 	}
 	return "images/" + name, f.Close()
 }
 
-// start makes a peer; an error says which one.
+// start makes a limiter of a peer. An error names the peer.
 func start(p peer.Peer, c peer.Config) (peer.Limiter, error) {
 	l, err := p.New(c)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *started) stop() {
 	}
 }
 
-// reference is the number that ratios are taken of.
+// reference returns the number in a column that ratios refer to.
 func reference(peers []peer.Peer, numbers []measure.Numbers, column int) float64 {
 	for i, p := range peers {
 		if p.Reference {
@@ -66,7 +66,7 @@ func reference(peers []peer.Peer, numbers []measure.Numbers, column int) float64
 	return measure.None()
 }
 
-// label is a row's name, marked when ratios are taken of it.
+// label returns a row's name, in bold if ratios refer to the row.
 func label(p peer.Peer) string {
 	if p.Reference {
 		return report.Bold(p.Name)
@@ -74,7 +74,7 @@ func label(p peer.Peer) string {
 	return p.Name
 }
 
-// notes are the settings of the peers that had a choice.
+// notes returns the settings of the peers that had a choice.
 func notes(peers []peer.Peer) (list []string) {
 	for _, p := range peers {
 		if p.Note != "" {
@@ -84,7 +84,7 @@ func notes(peers []peer.Peer) (list []string) {
 	return list
 }
 
-// bar is a peer's bar in a chart.
+// bar returns a peer's bar in a chart.
 func bar(p peer.Peer, value float64, text string) report.Bar {
 	return report.Bar{Label: p.Name, Value: value, Text: text, Ours: p.IsOurs(), Raw: p.IsRaw()}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/weirhq/weir/benchmarks/peer"
 )
 
-// Judge plays a trace to a limiter and holds its answers to an exact log. A
-// peer that can be told the time is told the trace's; another one is played the
-// trace faster, by scale, against a window that is as much shorter.
+// Judge plays a trace to a limiter and compares its answers with an exact log. A
+// peer with a settable clock gets the time of the trace. Another peer gets the
+// trace faster, by scale, with a window that is shorter by the same factor.
 func Judge(p peer.Peer, t Trace, quota int, window time.Duration, scale int) (*Oracle, error) {
 	if p.Clock {
 		return judgeVirtual(p, t, quota, window)
@@ -17,8 +17,8 @@ func Judge(p peer.Peer, t Trace, quota int, window time.Duration, scale int) (*O
 }
 
 func judgeVirtual(p peer.Peer, t Trace, quota int, window time.Duration) (*Oracle, error) {
-	// A whole number of any window that is measured since the epoch, so that
-	// boundaries are where the trace takes them to be.
+	// A whole number of windows after the epoch, so that boundaries are where the
+	// trace expects them.
 	base := time.Unix(0, 0).Add(time.Duration(1<<20) * window)
 	now := base
 	l, err := p.New(peer.Config{Quota: int64(quota), Window: window, Now: func() time.Time { return now }})
@@ -34,8 +34,8 @@ func judgeVirtual(p peer.Peer, t Trace, quota int, window time.Duration) (*Oracl
 	return o, nil
 }
 
-// judgeReal waits for each arrival and takes the time of it just before the
-// call. Arrivals that the machine is late for come together.
+// judgeReal waits for each arrival, and reads its time just before the call. If
+// the machine is late, several arrivals come together.
 func judgeReal(p peer.Peer, t Trace, quota int, window time.Duration, scale int) (*Oracle, error) {
 	window /= time.Duration(scale)
 	l, err := p.New(peer.Config{Quota: int64(quota), Window: window})

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// Expiry is what becomes of a table whose keys have all expired.
+// Expiry has the numbers of a table whose keys have all expired.
 type Expiry struct {
 	Left float64       // share of the memory that is still in use
 	Slow time.Duration // the slowest call of the light traffic meanwhile
 }
 
-// Expire fills a limiter whose window is short, waits until all of it has
-// expired, and then asks it about a few other keys, a call every 10 µs, for as
-// long as d.
+// Expire fills a limiter with a short window, waits until all keys have expired,
+// and then calls it for a few other keys, every 10 µs, for the time d.
 func Expire(allow func(string) bool, keys, others Keys, window, d time.Duration) Expiry {
 	empty, _ := Heap()
 	Fill(allow, keys, 1)
@@ -31,9 +30,9 @@ func Expire(allow func(string) bool, keys, others Keys, window, d time.Duration)
 		}
 	}
 	rest, _ := Heap()
-	runtime.KeepAlive(allow) // or all of it may be collected already
+	runtime.KeepAlive(allow) // else it may be collected before
 	left := max(0, rest-empty) / (full - empty)
-	if full-empty < float64(keys.Len()) { // it kept nothing worth the name
+	if full-empty < float64(keys.Len()) { // it kept no keys
 		left = None()
 	}
 	return Expiry{Left: left, Slow: slow}

@@ -9,28 +9,28 @@ import (
 type Subject struct {
 	Name   string
 	Allow  func(key string) bool
-	Expire func()     // makes all its keys expire at once
-	Len    func() int // how many keys it keeps
+	Expire func()     // makes all keys expire at once
+	Len    func() int // number of keys
 	Close  func()
 }
 
-// Growth are the times of single calls while a table fills, and while all that
-// is in it expires.
+// Growth has the times of single calls while a table fills, and while all of its
+// keys expire.
 type Growth struct {
 	Grow, Shrink Calls
-	Left         float64 // share of the keys that are kept at the end
+	Left         float64 // share of the keys that remain at the end
 }
 
-// Calls are the times of single calls.
+// Calls has the times of single calls.
 type Calls struct {
 	Histogram
-	// Busy is how many of the slow ones were slow for what the program did:
-	// for the others the thread was not running, and the machine had its time.
+	// Busy is the number of slow calls during which the thread was running. During
+	// the other slow calls the machine ran something else.
 	Busy uint64
 }
 
-// Grow asks about every key once, lets all expire, and then asks about a few
-// of them half as often as there were keys.
+// Grow calls s once for every key, makes all keys expire, and then makes half as
+// many calls for a few of the keys.
 func Grow(s Subject, keys Keys) *Growth {
 	g := new(Growth)
 	g.Grow.time(keys.Len(), func(i int) { s.Allow(keys.At(uint32(i))) })
@@ -43,9 +43,9 @@ func Grow(s Subject, keys Keys) *Growth {
 	return g
 }
 
-// time times n calls, each from the end of the one before: the clock is read
-// once a call, and what the machine does to the loop is in the times. What the
-// thread itself has run is looked at every 64 calls, since that costs more.
+// time times n calls, each from the end of the call before. It reads the clock
+// once per call, so the times include what the machine does to the loop. It reads
+// the thread's time only every 64 calls, because that costs more.
 func (c *Calls) time(n int, call func(i int)) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

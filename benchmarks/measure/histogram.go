@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Histogram counts times in steps of a 32nd of their size. Its zero value is
-// empty. It is not safe for concurrent use.
+// Histogram counts times with a precision of a 32nd. The zero value is empty. It
+// is not safe for concurrent use.
 type Histogram struct {
 	counts [64 << steps]uint64
 	total  uint64
@@ -15,10 +15,10 @@ type Histogram struct {
 	slow   uint64
 }
 
-// steps is how many bits below the highest one tell two times apart.
+// steps is the number of bits below the highest one that are kept.
 const steps = 5
 
-// Slow is from where on a call counts as slow.
+// Slow is the time from which a call counts as slow.
 const Slow = time.Millisecond
 
 // Add counts one time.
@@ -31,7 +31,7 @@ func (h *Histogram) Add(d time.Duration) {
 	}
 }
 
-// Merge counts all that o counted.
+// Merge adds the times in o.
 func (h *Histogram) Merge(o *Histogram) {
 	for i, n := range o.counts {
 		h.counts[i] += n
@@ -41,7 +41,8 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.slow += o.slow
 }
 
-// At is the time that a share of all stay within, at most a 32nd too long.
+// At returns the time that the given share of all times does not exceed. It is
+// at most a 32nd too long.
 func (h *Histogram) At(share float64) time.Duration {
 	rest := uint64(math.Ceil(share * float64(h.total)))
 	for i, n := range h.counts {
@@ -53,22 +54,22 @@ func (h *Histogram) At(share float64) time.Duration {
 	return h.max
 }
 
-// Max is the longest time.
+// Max returns the longest time.
 func (h *Histogram) Max() time.Duration { return h.max }
 
-// Slow is how many times are longer than the constant of this name.
+// Slow returns the number of times longer than the constant Slow.
 func (h *Histogram) Slow() uint64 { return h.slow }
 
-// Len is how many times were counted.
+// Len returns the number of times.
 func (h *Histogram) Len() uint64 { return h.total }
 
-// place is where n is counted: exactly below 64, then 32 places a doubling.
+// place returns the index for n: exact below 64, then 32 indexes per doubling.
 func place(n uint64) int {
 	shift := max(0, bits.Len64(n)-steps-1)
 	return shift<<steps + int(n>>shift)
 }
 
-// end is the largest number that is counted at i.
+// end returns the largest number with the index i.
 func end(i int) time.Duration {
 	shift := max(0, i>>steps-1)
 	return time.Duration((i-shift<<steps+1)<<shift - 1)

@@ -9,11 +9,11 @@ import (
 // KeyLength is the length of every key.
 const KeyLength = 24
 
-// Keys are strings that stand in one piece of memory, so that they give the
-// garbage collector nothing to scan and cost a call nothing to make.
+// Keys are strings in one piece of memory. The garbage collector has nothing to
+// scan, and a call pays nothing to make a key.
 type Keys struct{ text string }
 
-// NewKeys makes n keys.
+// NewKeys returns n keys.
 func NewKeys(n int) Keys {
 	var b strings.Builder
 	b.Grow(n * KeyLength)
@@ -23,25 +23,25 @@ func NewKeys(n int) Keys {
 	return Keys{b.String()}
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (k Keys) Len() int { return len(k.text) / KeyLength }
 
-// At is the key with the number i.
+// At returns the key with the number i.
 func (k Keys) At(i uint32) string {
 	at := int(i) * KeyLength
 	return k.text[at : at+KeyLength]
 }
 
-// draws is how many keys are drawn before the series starts again.
+// draws is the length of a series of keys, which then repeats.
 const draws = 1 << 21
 
-// Draw is a series of keys, by number. Its length is a power of two.
+// Draw is a series of key numbers. Its length is a power of two.
 type Draw []uint32
 
-// One draws the first key only.
+// One returns a series of the first key only.
 func One() Draw { return Draw{0} }
 
-// Uniform draws each of n keys as often as any other.
+// Uniform returns a series in which n keys are equally frequent.
 func Uniform(n int) Draw {
 	rng := rand.New(rand.NewPCG(1, 2))
 	d := make(Draw, draws)
@@ -51,8 +51,8 @@ func Uniform(n int) Draw {
 	return d
 }
 
-// Zipf draws a few of n keys most of the time, as people do, with exponent
-// 1.1. The frequent ones do not stand side by side in memory.
+// Zipf returns a series in which a few of n keys are frequent, as in real
+// traffic, with exponent 1.1. Frequent keys are not adjacent in memory.
 func Zipf(n int) Draw {
 	rng := rand.New(rand.NewPCG(3, 4))
 	zipf := rand.NewZipf(rng, 1.1, 1, uint64(n-1))
@@ -64,5 +64,5 @@ func Zipf(n int) Draw {
 	return d
 }
 
-// From is the keys from number i on.
+// From returns the keys from number i on.
 func (k Keys) From(i int) Keys { return Keys{k.text[i*KeyLength:]} }

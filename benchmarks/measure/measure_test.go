@@ -52,11 +52,11 @@ func TestOracle(t *testing.T) {
 	}{{0, true}, {1, false}, {5, true}, {9, false}, {10, true}, {11, true}, {12, false}} {
 		o.See(hit.at, hit.admitted)
 	}
-	// Inside (1, 11] are 5, 10 and 11; at 1 only the hit of 0 was there.
+	// The window (1, 11] has 5, 10 and 11; at 1 the window had only the hit of 0.
 	if o.Over() != 1.5 || math.Abs(o.WronglyDenied()-1.0/7) > 1e-9 {
 		t.Errorf("got %v over and %v wrongly denied, want 1.5 and 1/7", o.Over(), o.WronglyDenied())
 	}
-	// An exact limiter admits those of 0, 1, 10 and 11.
+	// An exact limiter admits the hits of 0, 1, 10 and 11.
 	if o.Admitted() != 1 {
 		t.Errorf("got %v of what is right admitted, want 1", o.Admitted())
 	}
@@ -76,7 +76,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// A limiter on the real clock is played the trace faster.
+// A limiter on the real clock gets the trace faster.
 func TestJudgeFaster(t *testing.T) {
 	t.Parallel()
 	for _, p := range peer.Accuracy() {
@@ -94,9 +94,9 @@ func TestJudgeFaster(t *testing.T) {
 	}
 }
 
-// What needs no measuring: weir's sliding window is never over, and a fixed
-// one is, twice, when it is aimed at. Sentinel has one clock for the whole
-// process, so nothing runs beside this test.
+// weir's sliding window never admits more than the quota, and a fixed window
+// admits twice the quota under the aimed trace. Sentinel has one clock for the
+// process, so this test is not parallel.
 func TestJudge(t *testing.T) {
 	traces := measure.Traces(30_000, 1000, 10*time.Second)
 	for _, p := range peer.Accuracy() {
@@ -139,7 +139,7 @@ func TestMedians(t *testing.T) {
 	}
 }
 
-// A call that works for long is told from one that is kept from working.
+// A slow call that works counts as busy; one that waits for the machine does not.
 func TestGrowSeesBusyCalls(t *testing.T) {
 	t.Parallel()
 	calls := 0

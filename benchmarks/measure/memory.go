@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Fill asks about every key as often as hits says. Each key is given in memory
-// of its own, as programs make them for a request: who keeps it pays for it.
+// Fill calls allow hits times for every key. Each key has memory of its own, as
+// keys of requests do, so a limiter that keeps the key pays for it.
 func Fill(allow func(string) bool, keys Keys, hits int) {
 	for range max(1, hits) {
 		for i := range keys.Len() {
@@ -16,10 +16,9 @@ func Fill(allow func(string) bool, keys Keys, hits int) {
 	}
 }
 
-// Heap is how many bytes are in use after the garbage was collected, and how
-// many milliseconds one collection takes: the median of three. Pools and
-// finalizers, which end some peers' goroutines, hold things until a second and
-// a third time.
+// Heap returns the bytes in use after a garbage collection, and the milliseconds
+// of one collection, as the median of three. Pools and finalizers, which end some
+// peers' goroutines, hold memory until a second and a third collection.
 func Heap() (bytes, collection float64) {
 	var turns []float64
 	for range 3 {

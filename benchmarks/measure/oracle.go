@@ -2,22 +2,22 @@ package measure
 
 import "time"
 
-// Oracle holds the answers of a limiter to an exact log of what it admitted. A
-// hit is inside the window that ends at now when now-window < t ≤ now.
+// Oracle compares the answers of a limiter with an exact log of the admitted hits.
+// A hit at t is inside the window that ends at now if now-window < t ≤ now.
 type Oracle struct {
 	quota  int
 	window time.Duration
 
-	log, ideal hits // of what was admitted; of what an exact limiter would have
+	log, ideal hits // hits that were admitted; that an exact limiter would have admitted
 
 	worst, asked, wrong int
 	admitted, ideally   int
 }
 
-// hits are those inside the window, oldest first.
+// hits are the hits inside the window, oldest first.
 type hits []time.Duration
 
-// since drops what is not inside the window that began at start.
+// since drops the hits before a window that began at start.
 func (h hits) since(start time.Duration) hits {
 	gone := 0
 	for gone < len(h) && h[gone] <= start {
@@ -26,12 +26,12 @@ func (h hits) since(start time.Duration) hits {
 	return h[gone:]
 }
 
-// NewOracle starts with an empty log.
+// NewOracle returns an oracle with an empty log.
 func NewOracle(quota int, window time.Duration) *Oracle {
 	return &Oracle{quota: quota, window: window}
 }
 
-// See tells o what the limiter said at now, which never goes back.
+// See adds the limiter's answer at now. now must not go back.
 func (o *Oracle) See(now time.Duration, admitted bool) {
 	o.log, o.ideal = o.log.since(now-o.window), o.ideal.since(now-o.window)
 	o.asked++
@@ -49,13 +49,14 @@ func (o *Oracle) See(now time.Duration, admitted bool) {
 	}
 }
 
-// Over is the most that was admitted in any window, in quotas: 1 is right.
+// Over returns the most hits admitted in any window, divided by the quota. 1 is
+// right.
 func (o *Oracle) Over() float64 { return float64(o.worst) / float64(o.quota) }
 
-// Admitted is all that was admitted, in parts of what an exact limiter would
-// have admitted of the same requests: 1 is right.
+// Admitted returns the admitted hits, divided by those that an exact limiter would
+// have admitted. 1 is right.
 func (o *Oracle) Admitted() float64 { return float64(o.admitted) / float64(o.ideally) }
 
-// WronglyDenied is the share of all requests that were denied although less
-// than the quota had been admitted in the window.
+// WronglyDenied returns the share of all requests that were denied although the
+// window held fewer hits than the quota.
 func (o *Oracle) WronglyDenied() float64 { return float64(o.wrong) / float64(o.asked) }

@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// Server is a Redis server of our own, without persistence, on a free port of
-// this machine.
+// Server is a Redis server without persistence, on a free port of this machine.
 type Server struct {
 	Addr string
 	cmd  *exec.Cmd
 	dir  string
 }
 
-// StartRedis starts a server; an error says that there is none, or why it did
-// not start. WEIR_REDIS_SERVER names another program than redis-server.
+// StartRedis starts a server. It fails if the program is missing or does not
+// start. WEIR_REDIS_SERVER names another program than redis-server.
 func StartRedis() (*Server, error) {
 	name := os.Getenv("WEIR_REDIS_SERVER")
 	if name == "" {
@@ -42,7 +41,7 @@ func StartRedis() (*Server, error) {
 	cmd := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
 	s := &Server{Addr: addr, cmd: cmd, dir: dir}
 	if err := cmd.Start(); err != nil {
-		_ = os.RemoveAll(dir) // the first error says more
+		_ = os.RemoveAll(dir) // the first error is more useful
 		return nil, err
 	}
 	for range 100 {
@@ -69,8 +68,8 @@ func freePort() (addr, port string, err error) {
 // Stop ends the server.
 func (s *Server) Stop() {
 	_ = s.cmd.Process.Kill() // it may have ended already
-	_ = s.cmd.Wait()         // it was killed: that is no news
-	_ = os.RemoveAll(s.dir)  // it is in the system's folder for what is left behind
+	_ = s.cmd.Wait()         // always an error, because it was killed
+	_ = os.RemoveAll(s.dir)  // the system cleans its folder for temporary files
 }
 
 // Flush empties the server.
@@ -79,7 +78,7 @@ func (s *Server) Flush() error {
 	return err
 }
 
-// Version is what the server calls itself.
+// Version returns the version that the server reports.
 func (s *Server) Version() string {
 	info, err := s.ask("INFO server")
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *Server) Version() string {
 	return version
 }
 
-// ask sends one command and returns its answer's first kilobytes.
+// ask sends a command and returns the first kilobytes of the answer.
 func (s *Server) ask(command string) (string, error) {
 	var d net.Dialer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -115,14 +114,14 @@ func (s *Server) ask(command string) (string, error) {
 	return string(answer), nil
 }
 
-// Load is what callers that wait for each answer get.
+// Load has the numbers of callers that wait for each answer.
 type Load struct {
 	PerSecond float64
 	P99       time.Duration
 	Admitted  float64 // share of the calls
 }
 
-// Callers has n of them call allow for d, each with other keys.
+// Callers runs n callers of allow for the time d, each with its own keys.
 func Callers(allow func(string) bool, keys Keys, n int, d time.Duration) Load {
 	var (
 		mu       sync.Mutex

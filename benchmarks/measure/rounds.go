@@ -1,6 +1,6 @@
-// Package measure asks limiters and tells what it cost, what they kept, and
-// what they let through. Every number is the median of rounds in which all rows
-// take their turn, so that a noisy minute of the machine hits them alike.
+// Package measure calls limiters and measures time, memory and what they admit.
+// Every number is the median of rounds in which all rows take turns, so that a
+// noisy minute of the machine affects all rows alike.
 package measure
 
 import (
@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// Numbers are what one turn of one row found, by column. NaN is "none".
+// Numbers are the results of one turn of a row, by column. NaN is "none".
 type Numbers []float64
 
-// None is a number that there is not.
+// None returns NaN, which stands for no number.
 func None() float64 { return math.NaN() }
 
-// Rounds gives each job its turn, n times over, and returns the median of each
-// number of each job.
+// Rounds runs the jobs in turns, n times, and returns the median of each number of
+// each job.
 func Rounds(n int, jobs []func() Numbers) []Numbers {
 	turns := make([][]Numbers, len(jobs))
 	for range n {
@@ -30,7 +30,7 @@ func Rounds(n int, jobs []func() Numbers) []Numbers {
 	return medians
 }
 
-// Medians are the medians of each number over some turns.
+// Medians returns the medians of the numbers of some turns.
 func Medians(turns []Numbers) Numbers {
 	if len(turns) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func Medians(turns []Numbers) Numbers {
 	return medians
 }
 
-// median is the middle of values, the lower one of two; NaN of none.
+// median returns the middle value, the lower one of two, or NaN without values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return None()

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Speed is what calls cost.
+// Speed has the cost of calls.
 type Speed struct {
-	Nanoseconds float64 // of the wall clock, for one call of all goroutines together
-	Allocs      float64 // allocations a call
+	Nanoseconds float64 // wall-clock time per call of all goroutines together
+	Allocs      float64 // allocations per call
 	Admitted    float64 // share of the calls
 }
 
-// batch is how many calls pass between two looks at the clock.
+// batch is the number of calls between two reads of the clock.
 const batch = 512
 
-// Measure calls allow for about d from as many goroutines as cores, and lets
-// the program use no more cores than that. Each goroutine starts elsewhere in
+// Measure calls allow for about the time d, from as many goroutines as cores. The
+// program uses no more cores meanwhile. Each goroutine starts at another place in
 // the series of keys.
 func Measure(allow func(string) bool, keys Keys, draw Draw, cores int, d time.Duration) Speed {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
@@ -55,7 +55,7 @@ func Measure(allow func(string) bool, keys Keys, draw Draw, cores int, d time.Du
 	}
 }
 
-// some makes a batch of calls and counts those that were admitted.
+// some makes a batch of calls and returns how many were admitted.
 func some(allow func(string) bool, keys Keys, draw Draw, at int) (admitted int) {
 	mask := len(draw) - 1
 	for i := at; i < at+batch; i++ {

@@ -4,5 +4,5 @@ package measure
 
 import "time"
 
-// threadTime takes the thread to be always running: only Linux is asked.
+// threadTime counts the thread as always running: only Linux has the numbers.
 func threadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Trace is when requests arrive, in order.
+// Trace has the arrival times of requests, in order.
 type Trace struct {
 	Name string
 	At   []time.Duration
 }
 
-// Traces are n arrivals each, against a limit of quota in window.
+// Traces returns traces of n arrivals each, for a limit of quota in window.
 func Traces(n, quota int, window time.Duration) []Trace {
 	return []Trace{
 		{"bursts at boundaries", boundaries(n, quota, window)},
@@ -22,8 +22,8 @@ func Traces(n, quota int, window time.Duration) []Trace {
 	}
 }
 
-// boundaries rests for most of every third window, puts a quota into its last
-// fifth, and twice a quota into most of the next one.
+// boundaries has no arrivals for most of every third window, a quota in its last
+// fifth, and twice the quota in most of the next window.
 func boundaries(n, quota int, window time.Duration) []time.Duration {
 	var at []time.Duration
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -38,7 +38,7 @@ func boundaries(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// random are bursts of up to half a quota, at twice the limit's rate.
+// random has bursts of up to half a quota, at twice the limit's rate.
 func random(n, quota int, window time.Duration) []time.Duration {
 	rng := rand.New(rand.NewPCG(7, 8))
 	var at []time.Duration
@@ -52,7 +52,7 @@ func random(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// light is a little above the limit's rate, one by one, with a burst of a
+// light has single arrivals a little above the limit's rate, and a burst of a
 // quota in every tenth window.
 func light(n, quota int, window time.Duration) []time.Duration {
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -71,10 +71,10 @@ func light(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// aimed asks a limiter that has rested for two windows. One hit starts what
-// starts with a hit; a burst fills the quota, each time later in the window; a
-// stream then takes what a bucket lets in again; and a last burst, a tenth of a
-// window before the first one may be forgotten, finds whatever forgot it early.
+// aimed attacks a limiter that was idle for two windows. One hit starts windows
+// that begin with a hit. A burst fills the quota, each time later in the window.
+// A stream then takes what a bucket leaks. A last burst comes a tenth of a window
+// before the first one leaves: a limiter that forgot it early admits too much.
 func aimed(n, quota int, window time.Duration) []time.Duration {
 	var at []time.Duration
 	attacks := max(1, n/(11*quota/4))
@@ -91,7 +91,8 @@ func aimed(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// evenly appends n arrivals in the time d after start, neither end included.
+// evenly appends n evenly spaced arrivals in the time d after start, without the
+// ends.
 func evenly(at []time.Duration, n int, start, d time.Duration) []time.Duration {
 	for i := range n {
 		at = append(at, start+d*time.Duration(i+1)/time.Duration(n+1))
@@ -99,7 +100,7 @@ func evenly(at []time.Duration, n int, start, d time.Duration) []time.Duration {
 	return at
 }
 
-// inOrder sorts arrivals, cut to whole microseconds: weir's finest time.
+// inOrder sorts arrivals and truncates them to microseconds, weir's precision.
 func inOrder(at []time.Duration) []time.Duration {
 	for i := range at {
 		at[i] = at[i].Truncate(time.Microsecond)

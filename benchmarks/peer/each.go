@@ -2,13 +2,13 @@ package peer
 
 import "sync"
 
-// each keeps one limiter a key in a sync.Map, as programs do with a limiter
-// that has no keys of its own. Nothing is ever removed.
+// each keeps one limiter per key in a sync.Map, as programs do with a limiter
+// that has no keys. It never removes one.
 func each[T any](make func() T, allow func(T) bool) Limiter {
 	return eachKey(func(string) T { return make() }, allow)
 }
 
-// eachKey is each for limiters that want to know their key.
+// eachKey is like each, for limiters that need their key.
 func eachKey[T any](make func(key string) T, allow func(T) bool) Limiter {
 	var limiters sync.Map
 	return Limiter{Allow: func(key string) bool {

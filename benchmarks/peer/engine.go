@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Engine are rows that answer requests, or the same with Limiters; they are
-// for one goroutine. The key is ignored: a request carries its own.
+// Engine returns the rows with an Engine, and those with Limiters for comparison.
+// They are for one goroutine, and ignore the key: a request has its own.
 func Engine() []Peer {
 	one := engineOf("Engine, 1 rule", limitRules(1))
 	one.Reference = true
@@ -28,9 +28,9 @@ func Engine() []Peer {
 	}
 }
 
-// exact is c, or in place of a quota that is never used up a limit as most are,
-// of up to a hundred hits, in a window so short that what it admits leaves as
-// fast as it comes.
+// exact returns c. If the quota of c is never used up, it returns a limit of up to
+// a hundred hits instead, with a window so short that hits leave as fast as they
+// come.
 func exact(c Config) Config {
 	if c.Quota > 100 {
 		c.Quota, c.Window = 100, min(c.Window, 5*time.Microsecond)
@@ -38,7 +38,7 @@ func exact(c Config) Config {
 	return c
 }
 
-// limiters asks n Limiters about one key each, one after the other.
+// limiters calls n Limiters, one after the other.
 func limiters(n int) Peer {
 	name := "Limiter.Allow"
 	if n > 1 {
@@ -65,13 +65,13 @@ func limiters(n int) Peer {
 	}}
 }
 
-// limitRules are n exact rules that all match, each per user.
+// limitRules returns n exact rules per user that all match.
 func limitRules(n int) func(Config) []rule.Rule {
 	return func(c Config) []rule.Rule { return inGroups(n)(exact(c)) }
 }
 
-// inGroups are the same with the quota of the section, which is so large that
-// hits are counted in groups.
+// inGroups returns the same rules with the quota of the section. It is so large
+// that hits are counted in groups.
 func inGroups(n int) func(Config) []rule.Rule {
 	return func(c Config) []rule.Rule {
 		var rules []rule.Rule
@@ -87,7 +87,7 @@ func inGroups(n int) func(Config) []rule.Rule {
 	}
 }
 
-// equalRules are n rules for as many actions. The last one is asked for.
+// equalRules returns n rules for n actions. Requests have the last action.
 func equalRules(n int) func(Config) []rule.Rule {
 	return func(c Config) []rule.Rule {
 		var rules []rule.Rule
@@ -120,7 +120,7 @@ func engineOf(name string, rules func(Config) []rule.Rule) Peer {
 		)
 		return Limiter{
 			Allow: func(string) bool { return e.Do(ctx, weir.Take, &req, &d) == nil && d.Allowed },
-			Close: func() { _ = e.Close() }, // memory has nothing to lose
+			Close: func() { _ = e.Close() }, // a store in memory closes without error
 		}, nil
 	}}
 }

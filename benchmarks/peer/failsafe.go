@@ -2,7 +2,7 @@ package peer
 
 import "github.com/failsafe-go/failsafe-go/ratelimiter"
 
-// failsafeBursty is a fixed window.
+// failsafeBursty returns a peer with a fixed window.
 func failsafeBursty() []Peer {
 	type limiter = ratelimiter.RateLimiter[any]
 	return []Peer{{

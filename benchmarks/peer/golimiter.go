@@ -6,11 +6,11 @@ import (
 	"github.com/sethvargo/go-limiter/memorystore"
 )
 
-// goLimiter is sethvargo's bucket, filled anew in ticks.
+// goLimiter returns sethvargo's bucket, which is refilled in ticks.
 func goLimiter() []Peer {
 	return []Peer{{
 		Name: "sethvargo/go-limiter", Module: "github.com/sethvargo/go-limiter", Keys: true,
-		Note: "sweeps once a window what was not used for one",
+		Note: "sweeps once per window, and drops keys unused for a window",
 		New: func(c Config) (Limiter, error) {
 			s, err := memorystore.New(&memorystore.Config{
 				Tokens: uint64(c.Quota), Interval: c.Window,
@@ -25,7 +25,7 @@ func goLimiter() []Peer {
 					_, _, _, ok, err := s.Take(ctx, key)
 					return ok && err == nil
 				},
-				Close: func() { _ = s.Close(ctx) }, // it has nothing that can fail
+				Close: func() { _ = s.Close(ctx) }, // it cannot fail
 			}, nil
 		},
 	}}

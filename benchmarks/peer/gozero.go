@@ -11,10 +11,10 @@ import (
 
 const (
 	goZeroModule = "github.com/zeromicro/go-zero"
-	buckets      = 10 // of windows that are cut in some
+	buckets      = 10 // of windows with buckets
 )
 
-// go-zero prints what its process uses, once a minute, to standard output.
+// go-zero prints the usage of its process to standard output once a minute.
 func init() { logx.Disable() }
 
 type goZeroWindow = collection.RollingWindow[int64, *collection.Bucket[int64]]
@@ -29,7 +29,8 @@ func goZeroSum(w *goZeroWindow) (sum int64) {
 	return sum
 }
 
-// goZeroMemory limits by a rolling window as its users do: sum, then add.
+// goZeroMemory returns a limiter made of a rolling window, as its users make it:
+// sum, then add.
 func goZeroMemory() []Peer {
 	return []Peer{{
 		Name: "go-zero RollingWindow in a sync.Map", Module: goZeroModule, Keys: true,
@@ -46,7 +47,7 @@ func goZeroMemory() []Peer {
 	}}
 }
 
-// goZeroRedis are its two limiters, which it has over Redis only.
+// goZeroRedis returns its two limiters, which work with Redis only.
 func goZeroRedis() []Peer {
 	open := func(c Config) (*redis.Redis, error) {
 		return redis.NewRedis(redis.RedisConf{Host: c.Redis, Type: redis.NodeType})
@@ -66,7 +67,7 @@ func goZeroRedis() []Peer {
 		},
 	}, {
 		Name: "go-zero TokenLimiter (bucket)", Module: goZeroModule, Keys: true,
-		Note: "one a key in a sync.Map; its rate is whole hits a second, rounded up here",
+		Note: "one per key in a sync.Map; its rate is in whole hits per second, rounded up here",
 		New: func(c Config) (Limiter, error) {
 			r, err := open(c)
 			if err != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/juju/ratelimit"
 )
 
-// jujuRatelimit is a bucket that fills in ticks.
+// jujuRatelimit returns a bucket that fills in ticks.
 func jujuRatelimit() []Peer {
 	return []Peer{{
 		Name: "juju/ratelimit in a sync.Map", Module: "github.com/juju/ratelimit", Keys: true, Clock: true,
 		New: func(c Config) (Limiter, error) {
-			var clock ratelimit.Clock // nil: the machine's
+			var clock ratelimit.Clock // nil is the machine's clock
 			if c.Now != nil {
 				clock = jujuClock(c.Now)
 			}
-			// By hand what NewBucketWithRate searches for with every bucket.
+			// NewBucketWithRate would search for these numbers with every bucket.
 			quantum := max(1, c.Quota/int64(c.Window/time.Microsecond))
 			bucket := func() *ratelimit.Bucket {
 				return ratelimit.NewBucketWithQuantumAndClock(c.Window/time.Duration(c.Quota/quantum), c.Quota, quantum, clock)
@@ -25,7 +25,7 @@ func jujuRatelimit() []Peer {
 	}}
 }
 
-// jujuClock is a clock that is only ever read.
+// jujuClock is a clock that only supports Now.
 type jujuClock func() time.Time
 
 func (c jujuClock) Now() time.Time    { return c() }

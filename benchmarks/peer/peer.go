@@ -1,6 +1,6 @@
-// Package peer holds the limiters that are measured side by side: weir, what
-// else Go programs use, and the raw costs that bound them all. Each has a file
-// of its own; to add one, write its file and name it in a list below.
+// Package peer has the limiters that are measured: weir, other limiters for Go,
+// and the raw costs that bound them all. Each has a file of its own. To add one,
+// write its file and name it in a list below.
 package peer
 
 import (
@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// Config is what is asked of every peer.
+// Config is the limit that a peer must enforce.
 type Config struct {
-	// Quota hits of one key are admitted in Window.
+	// Quota is the number of hits of one key to admit in Window.
 	Quota  int64
 	Window time.Duration
 
-	// Now tells the time; nil means the machine's clock. Only peers whose
-	// Clock is set listen to it.
+	// Now returns the time; nil is the machine's clock. Only peers with Clock
+	// use it.
 	Now func() time.Time
 
-	// Redis is the host:port of the server, for peers that count there.
+	// Redis is the host:port of the server, for peers that count in Redis.
 	Redis string
 }
 
-// Limiter is a peer that was made, with the one call that is measured.
+// Limiter is a running peer, with the call to measure.
 type Limiter struct {
-	// Allow takes one hit of key and tells whether it is admitted. It is safe
+	// Allow takes one hit of key and reports whether it is admitted. It is safe
 	// for concurrent use.
 	Allow func(key string) bool
 
-	// Close ends what the limiter started; nil when there is nothing.
+	// Close ends what the limiter started. It can be nil.
 	Close func()
 }
 
-// Stop closes l, where there is something to close.
+// Stop calls l.Close unless it is nil.
 func (l Limiter) Stop() {
 	if l.Close != nil {
 		l.Close()
 	}
 }
 
-// Kind is what a peer is.
+// Kind is the kind of a peer.
 type Kind uint8
 
-// One that limits admits and denies; a cost is a part that limiters are made of;
-// one that flows is set up so that it never has a reason to deny.
+// Limits is a limiter that admits and denies. Cost is a part that limiters are
+// made of. Flows is a limiter that is set up to never deny.
 const (
 	Limits Kind = iota
 	Cost
@@ -53,28 +53,28 @@ const (
 // Peer is one row of the tables.
 type Peer struct {
 	Name   string // in the tables
-	Module string // its path, for the version; empty for what is written here
-	Note   string // its settings, where there was a choice
+	Module string // its path, for the version; empty for code of this package
+	Note   string // its settings, if there was a choice
 	Kind   Kind
 
-	Keys      bool // it keeps keys apart
-	Clock     bool // it can be told the time
-	Reference bool // the row that ratios in its table are taken of
-	Hits      int  // of each key when a table is filled; 0 means 1
+	Keys      bool // it counts per key
+	Clock     bool // its clock can be set
+	Reference bool // the row that the ratios of its table refer to
+	Hits      int  // per key when a table is filled; 0 means 1
 
-	// NoTrace says why the peer cannot be held to an exact log.
+	// NoTrace is the reason why the peer cannot be compared with an exact log.
 	NoTrace string
 
 	New func(Config) (Limiter, error)
 }
 
-// Hot are the peers for one key: the raw costs, weir and all that keep their
-// counts in memory.
+// Hot returns the peers for one key: the raw costs, weir, and all others that
+// count in memory.
 func Hot() []Peer {
 	return join(rawCosts(), []Peer{rawXsync(true)}, weirHot(), inMemory())
 }
 
-// Million are the peers that keep many keys apart, in memory.
+// Million returns the peers that count many keys in memory.
 func Million() []Peer {
 	var keyed []Peer
 	for _, p := range inMemory() {
@@ -85,7 +85,7 @@ func Million() []Peer {
 	return join([]Peer{rawTouch(), rawShards(), rawXsync(false), rawSyncMap()}, weirMillion(), keyed)
 }
 
-// Accuracy are the limiters whose answers are held to an exact log.
+// Accuracy returns the limiters whose answers are compared with an exact log.
 func Accuracy() []Peer {
 	var some []Peer
 	for _, p := range join(weirAccuracy(), inMemory()) {
@@ -96,12 +96,12 @@ func Accuracy() []Peer {
 	return some
 }
 
-// Redis are the peers that count in a Redis server, after two raw costs.
+// Redis returns two raw costs and the peers that count in a Redis server.
 func Redis() []Peer {
 	return join(rawRedis(), weirRedis(), redisRate(), ululeRedis(), goZeroRedis(), throttledRedis())
 }
 
-// inMemory are the others that count in this process's memory.
+// inMemory returns the other limiters that count in memory.
 func inMemory() []Peer {
 	return join(xtime(), uberRatelimit(), goLimiter(), throttledMemory(), slidingWindow(), ululeMemory(),
 		jujuRatelimit(), httprateLocal(), tollboothLocal(), failsafeBursty(), goZeroMemory(), sentinelMemory())
@@ -115,8 +115,7 @@ func join(lists ...[]Peer) []Peer {
 	return all
 }
 
-// Absent are limiters that people use and that are not measured here, each
-// with the reason.
+// Absent lists limiters that are in use but not measured here, with the reasons.
 func Absent() []string {
 	return []string{
 		"github.com/mennanov/limiters: the module proxy does not serve it",
@@ -125,14 +124,13 @@ func Absent() []string {
 	}
 }
 
-// IsRaw says that a row bounds the others: it is no limiter that anyone would
-// use.
+// IsRaw reports whether p is a raw cost, which bounds the other rows.
 func (p Peer) IsRaw() bool { return strings.HasPrefix(p.Name, "raw") }
 
-// IsOurs says that a row is weir's.
+// IsOurs reports whether p is weir's.
 func (p Peer) IsOurs() bool { return strings.HasPrefix(p.Name, "weir") }
 
-// Modules are the paths of all modules that are measured, some more than once.
+// Modules returns the paths of all measured modules, some more than once.
 func Modules() []string {
 	modules := []string{"github.com/weirhq/weir", "github.com/puzpuzpuz/xsync/v4"}
 	for _, p := range join(Hot(), Redis()) {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/benchmarks/peer"
 )
 
-// What is measured has to be a limiter: it admits a quota and denies what is
-// over it, and one key has no part in another's.
+// Every measured limiter must admit a quota, deny hits over it, and count keys
+// separately.
 func TestPeersLimit(t *testing.T) {
 	t.Parallel()
 	for _, p := range append(peer.Hot(), peer.Million()...) {
@@ -32,15 +32,15 @@ func TestPeersLimitOverRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(p.Name, func(t *testing.T) {
-			// A minute: go-zero's bucket knows no slower rate than one a second.
+			// A minute, because go-zero's bucket has no rate below one hit a second.
 			c := peer.Config{Quota: 50, Window: time.Minute, Redis: server.Addr}
 			limits(t, p, c, c)
 		})
 	}
 }
 
-// limits asks twice a quota of two keys. Another limiter of the kind is there
-// meanwhile, and must not change what the first one does.
+// limits takes twice the quota of two keys. A second limiter of the same kind
+// runs meanwhile and must not change the answers of the first one.
 func limits(t *testing.T, p peer.Peer, c, other peer.Config) {
 	l, err := p.New(c)
 	if err != nil {
@@ -69,16 +69,16 @@ func limits(t *testing.T, p peer.Peer, c, other peer.Config) {
 				admitted++
 			}
 		}
-		// A bucket may get one hit back while it is asked.
+		// A bucket may leak one hit during the calls.
 		if admitted < c.Quota || admitted > c.Quota+1 {
 			t.Errorf("key %q: got %d of %d admitted, want %d", key, admitted, 2*c.Quota, c.Quota)
 		}
 	}
 }
 
-// A clock that is given is the one that counts: no window passes on it while
-// it stands still, and a whole one passes at once when it is moved. Sentinel
-// has one clock for the whole process, so nothing runs beside this test.
+// A limiter must use the given clock: no window passes while the clock stands,
+// and a whole window passes when the clock is set forward. Sentinel has one clock
+// for the process, so this test is not parallel.
 func TestPeersTakeAClock(t *testing.T) {
 	for _, p := range peer.Accuracy() {
 		if !p.Clock {

@@ -9,8 +9,8 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// gcra is the cheapest limiter: a bucket in one word, the instant from which
-// on it is full, in nanoseconds since the limiter was made.
+// gcra is the cheapest limiter: a bucket in one word. The word is the instant from
+// which the whole burst fits, in nanoseconds since the creation of the limiter.
 type gcra struct {
 	start           time.Time
 	interval, burst int64
@@ -22,13 +22,13 @@ func newGCRA(c Config) gcra {
 
 func (g *gcra) now() int64 { return int64(time.Since(g.start)) }
 
-// next is what follows full at now, and whether the hit fits.
+// next returns the word after a hit at now, and reports whether the hit fits.
 func (g *gcra) next(full, now int64) (int64, bool) {
 	full = max(full, now) + g.interval
 	return full, full-now <= g.burst
 }
 
-// swap takes a hit of a word that several goroutines share.
+// swap takes a hit from a word that several goroutines share.
 func (g *gcra) swap(word *atomic.Int64) bool {
 	now := g.now()
 	for {
@@ -40,8 +40,8 @@ func (g *gcra) swap(word *atomic.Int64) bool {
 	}
 }
 
-// rawXsync is a GCRA by CAS on a word in an xsync map; for one key it is what
-// the ratios are taken of.
+// rawXsync returns a GCRA by CAS on a word in an xsync map. For one key it is the
+// reference of the ratios.
 func rawXsync(reference bool) Peer {
 	return Peer{
 		Name: "raw: xsync lookup + time.Since + GCRA by CAS", Keys: true, Reference: reference,
@@ -69,19 +69,19 @@ func rawSyncMap() Peer {
 	}
 }
 
-// Shards is a map of buckets in 256 parts, each with its lock: the least that
-// keeps a million keys apart.
+// Shards is a map of buckets in 256 parts, each with a lock: the simplest way to
+// count a million keys.
 type Shards struct {
 	gcra
 	seed  maphash.Seed
 	parts [256]struct {
 		mu    sync.Mutex
 		words map[string]int64 // guarded by mu
-		_     [48]byte         // each on a cache line of its own
+		_     [48]byte         // keeps each part on its own cache line
 	}
 }
 
-// NewShards makes an empty map of buckets.
+// NewShards returns an empty map of buckets.
 func NewShards(c Config) *Shards {
 	s := &Shards{gcra: newGCRA(c), seed: maphash.MakeSeed()}
 	for i := range s.parts {
@@ -103,7 +103,7 @@ func (s *Shards) Allow(key string) bool {
 	return fits
 }
 
-// Sweep removes from part i of 256 what has expired after d more.
+// Sweep removes the buckets from part i of 256 that expire within d from now.
 func (s *Shards) Sweep(i int, d time.Duration) {
 	part := &s.parts[i%len(s.parts)]
 	now := s.now() + int64(d)
@@ -116,7 +116,7 @@ func (s *Shards) Sweep(i int, d time.Duration) {
 	}
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (s *Shards) Len() (n int) {
 	for i := range s.parts {
 		s.parts[i].mu.Lock()

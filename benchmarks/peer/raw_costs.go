@@ -9,8 +9,8 @@ import (
 	"github.com/puzpuzpuz/xsync/v4"
 )
 
-// rawCosts are the parts that a limiter is made of. Their answers are always
-// true, after a comparison that keeps the compiler from dropping the work.
+// rawCosts returns the parts that limiters are made of. Their answers are always
+// true, after a comparison that keeps the compiler from removing the work.
 func rawCosts() []Peer {
 	return []Peer{
 		cost("raw: an empty call", func() func(string) bool {
@@ -65,8 +65,7 @@ func rawCosts() []Peer {
 	}
 }
 
-// HotKey is the one key of the tables that have only one: the first one that
-// package measure makes.
+// HotKey is the key of the tables with one key: the first key of package measure.
 const HotKey = "user:0000000000000000000"
 
 func cost(name string, make func() func(string) bool) Peer {
@@ -75,8 +74,8 @@ func cost(name string, make func() func(string) bool) Peer {
 	}}
 }
 
-// rawTouch hashes the key and writes one word of a table that is as large as
-// that of a limiter: the one cache miss that nobody can avoid.
+// rawTouch hashes the key and writes one word of a table as large as a limiter's.
+// No limiter can avoid this cache miss.
 func rawTouch() Peer {
 	return Peer{Name: "raw: hash the key, touch its memory", Kind: Cost, Keys: true, New: func(Config) (Limiter, error) {
 		const size = 1 << 21

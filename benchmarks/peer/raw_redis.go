@@ -7,8 +7,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// rawRedis is what one script call costs, with the client that pipelines by
-// itself and with the common one, and INCR without a script.
+// rawRedis returns one script call with each of two clients, rueidis (which
+// pipelines) and go-redis, and INCR without a script.
 func rawRedis() []Peer {
 	const script = `return redis.call("INCR", KEYS[1])`
 	ctx := context.Background()
@@ -41,7 +41,7 @@ func rawRedis() []Peer {
 			client, lua := redis.NewClient(redisOptions(c)), redis.NewScript(script)
 			return Limiter{Allow: func(key string) bool {
 				return lua.Run(ctx, client, []string{key}).Err() == nil
-			}, Close: func() { _ = client.Close() }}, nil // nothing is left that could be lost
+			}, Close: func() { _ = client.Close() }}, nil // nothing is lost
 		},
 	}}
 }

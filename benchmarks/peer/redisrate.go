@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisRate is GCRA in a Lua script.
+// redisRate returns a GCRA in a Lua script.
 func redisRate() []Peer {
 	return []Peer{{
 		Name: "redis_rate (GCRA)", Module: "github.com/go-redis/redis_rate/v10", Keys: true,
@@ -20,13 +20,13 @@ func redisRate() []Peer {
 					r, err := l.Allow(ctx, key, limit)
 					return err == nil && r.Allowed == 1
 				},
-				Close: func() { _ = client.Close() }, // nothing is left that could be lost
+				Close: func() { _ = client.Close() }, // nothing is lost
 			}, nil
 		},
 	}}
 }
 
-// redisOptions are the defaults of go-redis: ten connections a core.
+// redisOptions returns the defaults of go-redis: ten connections per core.
 func redisOptions(c Config) *redis.Options {
 	return &redis.Options{Addr: c.Redis}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/weirhq/weir/rolling"
 )
 
-// Rolling is a window of statistics, of 10 buckets over a second.
+// Rolling is a window of statistics with 10 buckets over a second.
 type Rolling struct {
 	Name, Module string
 	Reference    bool
-	// New makes one, and returns how to add 1 and how to ask for the sum.
+	// New makes a window and returns functions that add 1 and return the sum.
 	New func() (add func(), sum func() int64)
 }
 
-// Windows are the windows of statistics, after what bounds them.
+// Windows returns the windows of statistics, after the raw cost that bounds them.
 func Windows() []Rolling {
 	return []Rolling{{
 		Name: "raw: time.Since + atomic add; atomic load", Reference: true,

@@ -15,8 +15,8 @@ import (
 
 const sentinelModule = "github.com/alibaba/sentinel-golang"
 
-// sentinelMemory is its window of buckets, used as a limiter, and its check of
-// hot parameters.
+// sentinelMemory returns Sentinel's window of buckets, used as a limiter, and its
+// check of hot parameters.
 func sentinelMemory() []Peer {
 	return []Peer{{
 		Name: "Sentinel LeapArray in a sync.Map", Module: sentinelModule, Keys: true, Clock: true,
@@ -32,7 +32,7 @@ func sentinelMemory() []Peer {
 				w.AddCount(base.MetricEventPass, 1)
 				return true
 			})
-			if c.Now != nil { // the one clock of the whole package
+			if c.Now != nil { // the package has one clock
 				util.SetClock(sentinelClock(c.Now))
 				l.Close = func() { util.SetClock(util.NewRealClock()) }
 			}
@@ -40,19 +40,19 @@ func sentinelMemory() []Peer {
 		},
 	}, {
 		Name: "Sentinel hot-param check", Module: sentinelModule, Keys: true,
-		NoTrace: "its windows are of whole seconds, and its clock cannot be set back",
+		NoTrace: "its windows have whole seconds, and its clock cannot be set back",
 		Note:    "for two million parameters; Entry and Exit",
 		New:     newHotParam,
 	}}
 }
 
-// hotParams numbers the resources, which are known to the whole process.
+// hotParams numbers the resources, whose names are global.
 var hotParams atomic.Int64
 
 func newHotParam(c Config) (Limiter, error) {
-	logging.ResetGlobalLoggerLevel(logging.ErrorLevel + 1) // it writes to stdout
+	logging.ResetGlobalLoggerLevel(logging.ErrorLevel + 1) // it logs to standard output
 	resource := fmt.Sprint("resource ", hotParams.Add(1))
-	// Its window is in whole seconds.
+	// Its windows have whole seconds.
 	rule := &hotspot.Rule{
 		Resource: resource, MetricType: hotspot.QPS, ControlBehavior: hotspot.Reject,
 		Threshold: c.Quota, DurationInSec: max(1, int64(c.Window/time.Second)), ParamsMaxCapacity: 2_000_000,
@@ -69,11 +69,11 @@ func newHotParam(c Config) (Limiter, error) {
 			e.Exit()
 			return true
 		},
-		Close: func() { _ = hotspot.ClearRulesOfResource(resource) }, // it has nothing that can fail
+		Close: func() { _ = hotspot.ClearRulesOfResource(resource) }, // it cannot fail
 	}, nil
 }
 
-// sentinelClock is a clock that is only ever read.
+// sentinelClock is a clock that only supports reading.
 type sentinelClock func() time.Time
 
 func (c sentinelClock) Now() time.Time            { return c() }

@@ -6,7 +6,8 @@ import (
 	"github.com/RussellLuo/slidingwindow"
 )
 
-// slidingWindow weighs the window before by what of it is still inside.
+// slidingWindow returns a limiter that counts a share of the previous window: the
+// part that is still inside.
 func slidingWindow() []Peer {
 	const module = "github.com/RussellLuo/slidingwindow"
 	window := func(c Config) *slidingwindow.Limiter {

@@ -11,7 +11,7 @@ import (
 
 const throttledModule = "github.com/throttled/throttled/v2"
 
-// throttledMemory is GCRA in a map under one lock, and in an LRU cache.
+// throttledMemory returns GCRA in a map with one lock, and in an LRU cache.
 func throttledMemory() []Peer {
 	in := func(maxKeys int) func(Config) (Limiter, error) {
 		return func(c Config) (Limiter, error) {
@@ -34,7 +34,7 @@ func throttledMemory() []Peer {
 	}
 }
 
-// throttledRedis is GCRA by reading and comparing-and-swapping in Redis.
+// throttledRedis returns GCRA in Redis, by a read and a compare-and-swap.
 func throttledRedis() []Peer {
 	return []Peer{{
 		Name: "throttled (GCRA)", Module: throttledModule, Keys: true,
@@ -45,7 +45,7 @@ func throttledRedis() []Peer {
 				return Limiter{}, err
 			}
 			l, err := throttledOn(s, c)
-			l.Close = func() { _ = client.Close() } // nothing is left that could be lost
+			l.Close = func() { _ = client.Close() } // nothing is lost
 			return l, err
 		},
 	}}

@@ -5,8 +5,8 @@ import (
 	"github.com/didip/tollbooth/v7/limiter"
 )
 
-// tollboothLocal keeps an x/time bucket a key in a cache that expires. It is
-// asked as its middleware asks it, outside HTTP.
+// tollboothLocal returns a limiter with an x/time bucket per key, in a cache whose
+// entries expire. It is called as its middleware calls it, outside HTTP.
 func tollboothLocal() []Peer {
 	return []Peer{{
 		Name: "didip/tollbooth", Module: "github.com/didip/tollbooth/v7", Keys: true,

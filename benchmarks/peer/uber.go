@@ -2,8 +2,8 @@ package peer
 
 import "go.uber.org/ratelimit"
 
-// uberRatelimit spaces calls evenly and makes callers wait; it cannot deny. It
-// is asked for a rate that nobody reaches, so that it never waits.
+// uberRatelimit returns a limiter that makes callers wait instead of denying. Its
+// rate is so high that it never waits.
 func uberRatelimit() []Peer {
 	return []Peer{{
 		Name: "uber ratelimit, Take", Module: "go.uber.org/ratelimit", Kind: Flows,

@@ -11,11 +11,11 @@ import (
 
 const ululeModule = "github.com/ulule/limiter/v3"
 
-// ululeMemory is a fixed window that starts with the first hit.
+// ululeMemory returns a fixed window that starts with the first hit.
 func ululeMemory() []Peer {
 	return []Peer{{
 		Name: "ulule/limiter", Module: ululeModule, Keys: true,
-		Note: "cleans up once a window, and every 30 seconds, its default",
+		Note: "cleans up once per window, and every 30 seconds, its default",
 		New: func(c Config) (Limiter, error) {
 			s := memory.NewStoreWithOptions(limiter.StoreOptions{Prefix: "u", CleanUpInterval: min(c.Window, limiter.DefaultCleanUpInterval)})
 			return Limiter{Allow: ululeAllow(s, c)}, nil
@@ -34,7 +34,7 @@ func ululeRedis() []Peer {
 			}
 			return Limiter{
 				Allow: ululeAllow(s, c),
-				Close: func() { _ = client.Close() }, // nothing is left that could be lost
+				Close: func() { _ = client.Close() }, // nothing is lost
 			}, nil
 		},
 	}}

@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// limitOf turns what is asked into one of weir's limits.
+// limitOf returns weir's limit for c.
 type limitOf func(Config) weir.Limit
 
 func sliding(c Config) weir.Limit  { return weir.Sliding(c.Quota, c.Window) }
@@ -18,9 +18,9 @@ func bucket(c Config) weir.Limit   { return weir.Bucket(c.Quota, c.Window, 0) }
 func fixed(c Config) weir.Limit    { return weir.Fixed(c.Quota, c.Window) }
 func calendar(c Config) weir.Limit { return weir.Calendar(c.Quota, window.Day, nil) }
 
-// weirHot are the windows for one key. A quota that is never used up makes a
-// sliding window count in groups; so the exact one, of 100, is asked in a
-// window so short that what it admits leaves as fast as it comes.
+// weirHot returns the windows for one key. With a quota that is never used up, a
+// sliding window counts in groups. The exact one has a quota of 100, and a window
+// so short that hits leave as fast as they come.
 func weirHot() []Peer {
 	exact := weirPeer("weir sliding, exact, in motion", func(c Config) weir.Limit {
 		return weir.Sliding(100, min(c.Window, 5*time.Microsecond))
@@ -75,14 +75,14 @@ func weirRedis() []Peer {
 				return Limiter{}, err
 			}
 			l, err := weir.NewLimiter(limit(c), weir.WithStore(s), weir.WithName(name))
-			return Limiter{Allow: allow(l), Close: func() { _ = s.Close() }}, err // nothing can be lost
+			return Limiter{Allow: allow(l), Close: func() { _ = s.Close() }}, err // nothing is lost
 		}}
 	}
 	return []Peer{on("weir sliding", sliding), on("weir bucket", bucket), on("weir fixed", fixed)}
 }
 
-// weirPeer is a Limiter in memory of its own, or, with a clock that is given,
-// in a store that has it.
+// weirPeer returns a Limiter with a store of its own. The store has the given
+// clock, if there is one.
 func weirPeer(name string, limit limitOf) Peer {
 	return Peer{Name: name, Keys: true, Clock: true, New: func(c Config) (Limiter, error) {
 		var options []weir.Option
@@ -94,7 +94,7 @@ func weirPeer(name string, limit limitOf) Peer {
 		if err != nil {
 			return Limiter{}, err
 		}
-		return Limiter{Allow: allow(l), Close: func() { _ = l.Close() }}, nil // memory has nothing to lose
+		return Limiter{Allow: allow(l), Close: func() { _ = l.Close() }}, nil // a store in memory closes without error
 	}}
 }
 

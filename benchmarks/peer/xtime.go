@@ -4,7 +4,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// xtime is a bucket of Quota that fills in Window.
+// xtime returns a bucket of Quota hits that fills in Window.
 func xtime() []Peer {
 	const module = "golang.org/x/time"
 	bucket := func(c Config) *rate.Limiter {

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Chart is bars that lie on their side, shortest meaning best. They are drawn
-// in that order; one that is far longer than most is cut, and says so.
+// Chart is a chart of horizontal bars. The shortest is the best and comes first.
+// A bar that is far longer than most is cut, and marked.
 type Chart struct {
 	Title string
-	Unit  string  // after each number, with its blank
-	Mark  float64 // drawn as a line when above 0: what is right
+	Unit  string  // after each number, including the blank
+	Mark  float64 // the right value, drawn as a line if above 0
 	Bars  []Bar
 }
 
@@ -22,7 +22,7 @@ type Chart struct {
 type Bar struct {
 	Label string
 	Value float64
-	Text  string // what is written behind it
+	Text  string // the label at its end
 	Ours  bool   // weir's own
 	Raw   bool   // a cost that bounds all others
 }
@@ -33,12 +33,12 @@ const (
 	barHeight  = 18
 	barStep    = 24
 	valueWidth = 90
-	sideMargin = 24 // for labels in fonts that are wider than the usual one
+	sideMargin = 24 // for labels in wider fonts
 	topMargin  = 44
 )
 
-// chartStyle makes the picture fit light and dark pages: it has no ground of
-// its own, and asks for the reader's colours.
+// chartStyle makes the picture fit light and dark pages: it has no background, and
+// follows the reader's colour scheme.
 const chartStyle = `
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .title { font-weight: 600; font-size: 15px }
@@ -83,8 +83,8 @@ func (c *Chart) Write(w io.Writer) error {
 	return err
 }
 
-// most is the longest length that is drawn: that of the longest bar, or three
-// times that of the middle one.
+// most returns the longest length to draw: that of the longest bar, at most three
+// times that of the median.
 func (c *Chart) most(sorted []Bar) float64 {
 	if len(sorted) == 0 {
 		return 1
@@ -96,7 +96,7 @@ func (c *Chart) most(sorted []Bar) float64 {
 	return max(longest, c.Mark, 1e-9)
 }
 
-// legend says whose bars are whose, at the right of the title.
+// legend draws the meaning of the colours, to the right of the title.
 func legend(s *strings.Builder) {
 	x := chartWidth - 210
 	for _, b := range []Bar{{Label: "weir", Ours: true}, {Label: "peers"}, {Label: "raw costs", Raw: true}} {
@@ -118,6 +118,6 @@ func (b Bar) class() string {
 
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder returns no error
 	return b.String()
 }

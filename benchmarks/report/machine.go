@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Head writes the document's head: where and when it was measured, and what.
+// Head writes the head of the document: the machine, the date, and the modules.
 func Head(w io.Writer, now time.Time, command, redis string, rounds int, modules, absent []string) {
 	fmt.Fprintf(w, "# weir and its peers, measured side by side\n\n")
 	fmt.Fprintf(w, "%s, %d cores; %s, %s/%s; Redis %s; %s. Made by `%s`: medians of %d rounds in which all rows of a table "+
-		"take turns. Ratios within a table are what counts; rows that weir loses are printed like all others.\n",
+		"take turns. Compare ratios within a table. Rows that weir loses are printed like all others.\n",
 		processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, redis,
 		now.Format("2 January 2006"), command, rounds)
 	fmt.Fprintf(w, "\nVersions: %s.\n", strings.Join(versions(modules), ", "))
@@ -25,7 +25,7 @@ func Head(w io.Writer, now time.Time, command, redis string, rounds int, modules
 	}
 }
 
-// processor is the CPU's name, as Linux tells it.
+// processor returns the name of the CPU on Linux.
 func processor() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -40,7 +40,7 @@ func processor() string {
 	return "unknown CPU"
 }
 
-// versions are the modules, each once, with the version that was built in.
+// versions returns the modules, each once, with the version in this build.
 func versions(modules []string) []string {
 	built := make(map[string]string)
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -1,4 +1,4 @@
-// Package report writes what was measured: Markdown, and charts as SVG.
+// Package report writes results: Markdown, and charts as SVG.
 package report
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Table is one table of the document, with what a reader has to know about it.
+// Table is one table of the document, with its explanations.
 type Table struct {
 	Title string
 	Text  string   // a paragraph before the table
@@ -44,10 +44,10 @@ func (t *Table) Write(w io.Writer) {
 	}
 }
 
-// Bold marks what ratios are taken of.
+// Bold marks the row that ratios refer to.
 func Bold(s string) string { return "**" + s + "**" }
 
-// Number writes n with three digits, or a dash when there is none.
+// Number formats n with three digits, or returns a dash for NaN.
 func Number(n float64) string {
 	switch {
 	case math.IsNaN(n) || math.IsInf(n, 0):
@@ -62,7 +62,7 @@ func Number(n float64) string {
 	return trim(fmt.Sprintf("%.2f", n))
 }
 
-// Ratio writes n with two decimals, or a dash.
+// Ratio formats n with two decimals, or returns a dash for NaN.
 func Ratio(n float64) string {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
 		return "–"
@@ -70,7 +70,7 @@ func Ratio(n float64) string {
 	return fmt.Sprintf("%.2f", n)
 }
 
-// Share writes a part of 1 as a percentage.
+// Share formats a part of 1 as a percentage.
 func Share(n float64) string {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
 		return "–"
@@ -81,7 +81,7 @@ func Share(n float64) string {
 	return fmt.Sprintf("%.0f %%", 100*n)
 }
 
-// Time writes nanoseconds in the unit that suits them.
+// Time formats nanoseconds in a suitable unit.
 func Time(ns float64) string {
 	switch d := time.Duration(ns); {
 	case math.IsNaN(ns):
@@ -95,10 +95,10 @@ func Time(ns float64) string {
 	}
 }
 
-// trim drops a fraction of zeros.
+// trim removes a fraction of zeros.
 func trim(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, ".00"), ".0") }
 
-// thousands sets commas.
+// thousands inserts commas between groups of digits.
 func thousands(n int64) string {
 	s := fmt.Sprint(n)
 	for at := len(s) - 3; at > 0; at -= 3 {
