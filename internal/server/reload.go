@@ -101,12 +101,14 @@ func (r *reloader) rewrite(text []byte) error {
 // swapLocked puts l in force, unless err reports that it could not be read.
 func (r *reloader) swapLocked(l loaded, err error, asked string) error {
 	r.tried, r.lists = l.hash, l.lists
+	if err == nil {
+		err = r.engine.SetRules(l.set)
+	}
 	if err != nil {
 		r.metrics.Refused()
 		r.log.Error("rules refused, the old ones stay", "asked", asked, "error", err)
 		return err
 	}
-	r.engine.SetRules(l.set)
 	r.inForce(l)
 	r.log.Info("rules loaded", "asked", asked, "rules", l.set.Len(), "hash", l.hash)
 	return nil

@@ -14,7 +14,8 @@ import (
 	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
-// onStore makes a service count on n, with a time-out for a busy machine.
+// onStore returns a change that makes a service count on n, with a time-out for
+// a busy machine.
 func onStore(t *testing.T, n *redistest.Node, nodes int) func(*config.Config) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
