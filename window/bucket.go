@@ -178,6 +178,7 @@ func validateBucket(l *Limit, f *faults) {
 	}
 }
 
+// gcd returns the greatest common divisor.
 func gcd(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b

@@ -90,5 +90,15 @@ func (l *Compiled) Inner() *Compiled {
 // Group returns the number of hits in a full group of a sliding window.
 func (l *Compiled) Group() int64 { return groupOf(&l.limit) }
 
+// Rate returns the quota and the length of the window, in microseconds, in
+// lowest terms, and their greatest common divisor: 60 hits a minute are 1 hit
+// each 1,000,000 µs, times 60. A script of a store computes exactly with the
+// small numbers.
+func (l *Compiled) Rate() (hits, micros, divisor int64) {
+	hits, micros = l.limit.Quota, l.limit.Window.micros()
+	divisor = max(1, gcd(micros, hits))
+	return hits / divisor, micros / divisor, divisor
+}
+
 // CellWidth returns the width of a cell of a cells window.
 func (l *Compiled) CellWidth() time.Duration { return Instant(l.limit.Window.cellWidth()).length() }

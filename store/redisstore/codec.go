@@ -132,8 +132,8 @@ func (p *program) appendLimit(b []byte, code byte, c *window.Compiled, near wind
 		around := p.calendars.around(w, near)
 		return put7(put7(b, quota), around[:]...), calendar
 	case codeBucket:
-		common := gcd(length, quota)
-		return put7(b, c.Capacity(), quota/common, length/common, common), bucket
+		hits, per, divisor := c.Rate()
+		return put7(b, c.Capacity(), hits, per, divisor), bucket
 	case codeAfter:
 		base, inner := c.Base(), c.Inner()
 		b = append(put7(b, l.After.Count), codeOf(base))
@@ -152,10 +152,3 @@ func (p *program) appendLimit(b []byte, code byte, c *window.Compiled, near wind
 }
 
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
