@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// TestAfterIsExact holds takes and waits to two twins: hits below the count go
-// to the base alone, and from the hit that reaches it on to the limit too.
+// TestAfterIsExact compares takes and waits with two twins: hits below the count
+// go to the base alone, those from the count on to the limit too.
 func TestAfterIsExact(t *testing.T) {
 	t.Parallel()
 	limits := []struct {
@@ -85,8 +85,8 @@ func afterAgrees(t *testing.T, l *window.Compiled, base, inner twin, calls []cal
 	}
 }
 
-// TestAfterLargeCounts: above MaxPrecision the base counts in groups and may
-// reach the count early, by less than a group.
+// Above MaxPrecision the base counts in groups. It can reach the count early, by
+// less than a group, and never late.
 func TestAfterLargeCounts(t *testing.T) {
 	t.Parallel()
 	const count, group = 25_000, 3
@@ -115,8 +115,7 @@ func TestAfterLargeCounts(t *testing.T) {
 	t.Error("the count was never reached")
 }
 
-// TestAfterMoreThanCanBeCounted: the most hits that a caller can name are as
-// far above the quota as any other.
+// Hits above MaxHits are denied like any others above the quota.
 func TestAfterMoreThanCanBeCounted(t *testing.T) {
 	t.Parallel()
 	l := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}})
@@ -128,7 +127,7 @@ func TestAfterMoreThanCanBeCounted(t *testing.T) {
 	}
 }
 
-// A refund takes back what both windows hold of the newest hits.
+// A refund takes the newest hits back from both windows.
 func TestAfterRefund(t *testing.T) {
 	t.Parallel()
 	l := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}})
@@ -151,8 +150,8 @@ func TestAfterRefund(t *testing.T) {
 	}
 }
 
-// TestAfterRefundOfMany: a refund finds the limit's hits although count and
-// quota are more than the base keeps.
+// A refund finds the limit's hits although count and quota together are more
+// than the base keeps.
 func TestAfterRefundOfMany(t *testing.T) {
 	t.Parallel()
 	l := window.MustCompile(window.Limit{Quota: 100_000, Measure: window.Sum, Window: window.Fixed(time.Hour), After: window.After{Count: 1000, Window: window.Sliding(time.Minute)}})

@@ -7,16 +7,15 @@ import (
 )
 
 // A bucket is the generic cell rate algorithm (ITU-T I.371, ATM Forum TM 4.0),
-// the leaky bucket as a meter: each hit books interval = window/quota, and
-// hits are admitted while what is booked ahead of now is at most burst
-// intervals. Over any span t that admits at most burst + t·quota/window hits.
+// the leaky bucket as a meter. Each hit books interval = window/quota. Hits are
+// admitted while at most burst intervals are booked ahead of now. Over any span
+// t that admits at most burst + t·quota/window hits.
 //
-// It is exact although the interval may not be a whole number of
-// microseconds: what is booked is kept as a whole number and a fraction of the
-// quota. When the quota changes under a fraction, that is rounded up, by less
-// than a microsecond.
+// The interval may not be a whole number of microseconds. What is booked is
+// kept as whole microseconds and a fraction of the quota, so that it is exact.
+// When the quota changes, a fraction is rounded up to a whole microsecond.
 //
-// State: the instant until which time is booked; where the fraction is not
+// State: the instant until which time is booked, and where the fraction is not
 // zero also its numerator and its denominator, the quota.
 const bucketWords = 3
 
@@ -29,7 +28,7 @@ func newBucket(l *Limit) algorithm {
 	return &bucket{quota: l.Quota, burst: l.capacity(), length: uint64(l.Window.micros())}
 }
 
-// booked is how far ahead of now time is booked: d + f/quota microseconds.
+// booked returns how far ahead of now time is booked: d + f/quota microseconds.
 func (b *bucket) booked(s State, now Instant) (d int64, f uint64) {
 	if len(s) == 0 || Instant(s[0]) < now {
 		return 0, 0
@@ -44,9 +43,9 @@ func (b *bucket) booked(s State, now Instant) (d int64, f uint64) {
 	return d, s[1]
 }
 
-// limitAhead is how far ahead of now time may be booked for n more hits to
-// fit, in whole microseconds rounded down, given the fraction f that is booked
-// already; -1 when only an empty bucket will do.
+// limitAhead returns how far ahead of now time may be booked so that n more
+// hits fit, in whole microseconds rounded down. A fraction f is booked already.
+// It returns -1 when the hits fit an empty bucket only.
 func (b *bucket) limitAhead(n int64, f uint64) int64 {
 	hi, lo := bits.Mul64(uint64(b.burst-n), b.length)
 	lo, borrow := bits.Sub64(lo, f, 0)
@@ -138,12 +137,13 @@ func book(s State, until, f, quota uint64) State {
 
 func (b *bucket) expires(s State) Instant {
 	if len(s) == bucketWords {
-		return Instant(s[0]) + 1 // some fraction of the next microsecond is booked
+		return Instant(s[0]) + 1 // a fraction of the next microsecond is booked
 	}
 	return Instant(s[0])
 }
 
-// seen returns 0: at an earlier instant more is booked ahead.
+// seen returns 0: an earlier instant has more booked ahead of it, and so is
+// never more generous.
 func (b *bucket) seen(State) Instant { return 0 }
 
 func (b *bucket) room(State, Hits) int { return bucketWords }
@@ -159,8 +159,8 @@ func describeBucket(name string, w *Window) string {
 	return describeLength(name, w)
 }
 
-// validateBucket bounds the time that a full bucket books, and the products
-// that a script computes exactly in a double.
+// validateBucket bounds the time that a full bucket takes to drain, and the
+// products that a script has to compute exactly in a double.
 func validateBucket(l *Limit, f *faults) {
 	if l.Quota < 1 {
 		return

@@ -10,9 +10,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// meter is the twin of a bucket: the hits in it as a fraction, which leaks by
-// quota each window. It is a leaky bucket, where the limiter is a cell rate
-// algorithm that thinks in time: two views of one thing.
+// meter is the twin of a bucket: a leaky bucket, which keeps the hits in it as a
+// fraction and leaks the quota in each window. The limiter books time instead.
 type meter struct {
 	l     *window.Compiled
 	level *big.Rat
@@ -21,7 +20,7 @@ type meter struct {
 
 func newMeter(l *window.Compiled) *meter { return &meter{l: l, level: new(big.Rat)} }
 
-// leaked is how many hits flow out in d.
+// leaked returns how many hits flow out in d.
 func (m *meter) leaked(d int64) *big.Rat {
 	r := big.NewRat(d, m.l.Limit().Window.Length.Microseconds())
 	return r.Mul(r, big.NewRat(m.l.Limit().Quota, 1))
@@ -42,7 +41,7 @@ func (m *meter) set(now window.Instant, level *big.Rat) {
 	m.level, m.at = level, now
 }
 
-// wait is the fewest whole microseconds in which level falls to most.
+// wait returns the fewest whole microseconds in which level falls to most.
 func (m *meter) wait(level *big.Rat, most int64) time.Duration {
 	over := new(big.Rat).Sub(level, big.NewRat(most, 1))
 	if over.Sign() <= 0 {
@@ -115,9 +114,9 @@ func TestBucketIsExact(t *testing.T) {
 	}
 }
 
-// Seven in ten seconds for a whole day of greedy traffic: burst + ⌊t·quota/W⌋
-// to the last hit, although a hit is 1428571.428… microseconds. Only a burst of
-// one loses the fraction each time: it is empty before the next hit may come.
+// A day of greedy traffic at seven in ten seconds is admitted exactly, to
+// burst + ⌊t·quota/W⌋, although a hit takes 1428571.428… microseconds. A burst
+// of one loses the fraction at each hit, because the bucket has to be empty.
 func TestBucketGreedyDay(t *testing.T) {
 	t.Parallel()
 	for _, burst := range []int64{1, 2, 3, 7, 1000} {
@@ -171,9 +170,9 @@ func TestBucketSpans(t *testing.T) {
 	}
 }
 
-// withinRate looks at every span between two admitted hits: hits j to i are at
-// most burst + ⌊t·quota/W⌋ when, counted in hits·W so that nothing is rounded,
-// (i+1-j)·W - t·quota ≤ burst·W; one pass carries the worst j along.
+// withinRate checks every span between two admitted hits: hits j to i must be at
+// most burst + ⌊t·quota/W⌋. Without rounding, in units of hits·W, that is
+// (i+1-j)·W - t·quota ≤ burst·W. One pass keeps the worst j.
 func withinRate(t *testing.T, l *window.Compiled, at []window.Instant) {
 	t.Helper()
 	w, worst := l.Limit().Window.Length.Microseconds(), int64(-1<<62)

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// PeriodBounds is the calendar period of w that now is in: start ≤ now < end.
+// PeriodBounds returns the period of a calendar window that contains now:
+// start ≤ now < end.
 //
-// Minutes and hours follow the clock on the wall; where the zone's offset
-// changes inside one, it ends there, so that none is longer than its name.
-// Days are as long as the date on the wall stands (23, 24 or 25 hours where
-// summer time begins or ends), and one that has begun stays, although the clock
-// may go back over midnight; weeks, months and years are whole days.
+// Minutes and hours follow the wall clock. Where the zone's offset changes
+// inside one, it ends there, so that none is longer than its name. A day lasts
+// from local midnight to the next: 23 or 25 hours where summer time begins or
+// ends. A day that has begun goes on when the clock is set back over midnight.
+// Weeks, months and years are whole days.
 func (w Window) PeriodBounds(now Instant) (start, end Instant) {
 	zone := w.Zone
 	if zone == nil {
@@ -47,14 +48,14 @@ func (w Window) PeriodBounds(now Instant) (start, end Instant) {
 	}
 }
 
-// PeriodEnd is the end of the period that now is in.
+// PeriodEnd returns the end of the period that contains now.
 func (w Window) PeriodEnd(now Instant) Instant {
 	_, end := w.PeriodBounds(now)
 	return end
 }
 
-// clockPeriod is the unit of wall time that t is in, cut where the zone's
-// offset changes.
+// clockPeriod returns the unit of wall time that contains t, cut where the
+// zone's offset changes.
 func clockPeriod(t time.Time, unit time.Duration) (start, end Instant) {
 	_, offset := t.Zone()
 	wall := At(t).Add(time.Duration(offset) * time.Second)
@@ -73,7 +74,7 @@ func clockPeriod(t time.Time, unit time.Duration) (start, end Instant) {
 	return start, end
 }
 
-// changes says that the zone's offset is another one from t on.
+// changes reports whether the zone's offset changes at t.
 func changes(t time.Time) bool {
 	if t.IsZero() {
 		return false
@@ -83,16 +84,16 @@ func changes(t time.Time) bool {
 	return before != after
 }
 
-// anchored is the day of the month that a month anchored to day starts on: the
-// last one in months that are shorter.
+// anchored returns the day of the month on which a month anchored to day
+// starts: the last day in shorter months.
 func anchored(y int, m time.Month, day int) int {
 	last := time.Date(y, m+1, 0, 0, 0, 0, 0, time.UTC).Day()
 	return min(day, last)
 }
 
-// dayStart is the first instant of a date in zone. That is midnight, except
-// where the clock skips it, or shows it twice and time.Date may give the
-// second.
+// dayStart returns the first instant of a date in zone. That is midnight,
+// except where the clock skips midnight. Where the clock shows midnight twice,
+// it is the first, although time.Date may return the second.
 func dayStart(y int, m time.Month, d int, zone *time.Location) Instant {
 	t := time.Date(y, m, d, 0, 0, 0, 0, zone)
 	from, to := t.ZoneBounds()
@@ -113,7 +114,7 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) Instant {
 	return At(t)
 }
 
-// wallDay is the date on the wall at t, as midnight UTC.
+// wallDay returns the date of t in its zone, as midnight UTC.
 func wallDay(t time.Time) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A program that links time/tzdata knows Berlin's 25-hour day on a machine
-// without a time zone database: here, locked into an empty directory.
+// A program that links time/tzdata computes Berlin's 25-hour day on a machine
+// without a time zone database. Here it runs with an empty root directory.
 func TestCalendarWithoutTzdata(t *testing.T) {
 	t.Parallel()
 	room := t.TempDir()

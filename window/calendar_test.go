@@ -30,7 +30,7 @@ var restless = []struct{ zone, from, to string }{
 	{"Europe/Berlin", "2044-12-20", "2045-01-10"},       // beyond the table of transitions
 }
 
-// dateLabel numbers the period that the date on the wall at t falls in.
+// dateLabel returns a number for the period of the local date at t.
 func dateLabel(w window.Window, t time.Time) int64 {
 	y, m, d := t.Date()
 	day := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400
@@ -51,9 +51,9 @@ func dateLabel(w window.Window, t time.Time) int64 {
 	return day
 }
 
-// starts are the instants in [from, to) at which a period starts, found by
-// looking at the wall clock at every step. A date that has begun stays: where
-// the clock goes back over midnight, the day does not.
+// starts returns the instants in [from, to) at which a period starts. It reads
+// the wall clock at every step. A date that has begun goes on where the clock is
+// set back over midnight.
 func starts(w window.Window, from, to time.Time, step time.Duration) (at []window.Instant) {
 	label := dateLabel(w, from)
 	for t := from; t.Before(to); t = t.Add(step) {
@@ -65,8 +65,8 @@ func starts(w window.Window, from, to time.Time, step time.Duration) (at []windo
 	return at
 }
 
-// clockStarts are those of minutes and hours: where the wall clock shows a new
-// one, or is set.
+// clockStarts is starts for minutes and hours: they start where the wall clock
+// shows a new one, or is set.
 func clockStarts(unit time.Duration, from, to time.Time) (at []window.Instant) {
 	show := func(t time.Time) string {
 		_, offset := t.Zone()
@@ -83,7 +83,7 @@ func clockStarts(unit time.Duration, from, to time.Time) (at []window.Instant) {
 	return at
 }
 
-// wantPeriods looks at both sides of every start and at random in between.
+// wantPeriods checks both sides of every start, and random instants in between.
 func wantPeriods(t *testing.T, w window.Window, at []window.Instant) {
 	t.Helper()
 	if len(at) < 2 {
@@ -198,8 +198,7 @@ func TestCalendarIsExact(t *testing.T) {
 	}
 }
 
-// The scripts, Shanghai's day among them, read the same whatever zone the host
-// is in.
+// The scripts give the same results whatever zone the host is in.
 func TestHostZone(t *testing.T) {
 	t.Parallel()
 	const inside = "WEIR_TEST_HOST_ZONE"

@@ -5,15 +5,14 @@ import "fmt"
 // A cells window is cut into n cells of ⌈length/n⌉ microseconds, aligned to
 // the epoch, with one counter each. Its state does not grow with the traffic.
 //
-// As a limit it counts the oldest cell whole although only part of it is still
-// inside: never over the quota, and early by at most that cell's hits. As a
-// counter it weighs the oldest cell by its overlap, in 1/1024ths rounded down:
-// an estimate, exact for hits spread evenly over the cell and off by at most
-// the hits of that cell.
+// A limit counts the whole oldest cell although only part of it is inside. It
+// never admits more than the quota, and denies at most that cell's hits early.
+// A counter weighs the oldest cell by its overlap, in 1/1024ths rounded down.
+// The estimate is exact for hits that are spread evenly over the cell, and off
+// by at most the hits of that cell.
 //
-// This is the sliding window of slots known from Sentinel's LeapArray, except
-// that LeapArray leaves the oldest cell out, which admits up to twice the
-// quota.
+// The layout is that of Sentinel's LeapArray. LeapArray leaves the oldest cell
+// out, which admits up to twice the quota.
 //
 // State: cell width, index of the newest cell, sum of all cells, then the
 // cells from the oldest that is not zero to the newest.
@@ -39,13 +38,13 @@ func (w *Window) cells() int {
 	return DefaultCells
 }
 
-// cellWidth is the width of a cell in microseconds.
+// cellWidth returns the width of a cell in microseconds.
 func (w *Window) cellWidth() int64 {
 	n := int64(w.cells())
 	return (w.micros() + n - 1) / n
 }
 
-// cellRow is a cells state, taken apart.
+// cellRow is the parts of a cells state.
 type cellRow struct {
 	width int64
 	first int64 // index of cells[0]
@@ -73,13 +72,13 @@ func (c *cellRow) expire(now Instant, w int64) {
 	}
 }
 
-// leaves is when cell i has left a window of length w.
+// leaves returns the instant at which cell i has left a window of length w.
 func (c *cellRow) leaves(i int, w int64) Instant {
 	return Instant((c.first+int64(i)+1)*c.width + w - 1)
 }
 
-// estimate is the sum with the oldest cell weighed by its overlap with the d
-// microseconds that end at now.
+// estimate returns the hits in the d microseconds that end at now. The oldest
+// cell is weighed by its overlap.
 func (c *cellRow) estimate(now Instant, d int64) int64 {
 	from := int64(now) - d + 1
 	sum := c.sum
@@ -96,8 +95,8 @@ func (c *cellRow) estimate(now Instant, d int64) int64 {
 	return sum
 }
 
-// weigh is n·share/1024, rounded down, in numbers that a Lua script can hold:
-// above 2^40 n itself is cut to a multiple of 1024 first.
+// weigh returns n·share/1024, rounded down, with products that a Lua script can
+// hold: above 2^40, n is cut to a multiple of 1024 first.
 func weigh(n, share int64) int64 {
 	if n < 1<<40 {
 		return n * share / 1024
@@ -142,7 +141,7 @@ func (w *cells) add(s State, now Instant, h Hits) State {
 	n := min(h.N, MaxHits-c.sum)
 	kept, size := len(c.cells), cellsHeader+1
 	if kept > 0 {
-		index = max(index, c.newest()) // cells that were cut anew may end after now
+		index = max(index, c.newest()) // after a change of width the newest cell may end after now
 		size = cellsHeader + int(index-c.first) + 1
 	}
 	out := s
@@ -186,8 +185,8 @@ func (w *cells) expires(s State) Instant {
 	return 0
 }
 
-// recut is the row in cells of another width: each cell's hits go to the cell
-// that its end falls in, so none is dated earlier than it was.
+// recut returns the state in cells of another width. The hits of a cell go to
+// the cell that contains its end, so that no hit gets an earlier date.
 func (c *cellRow) recut(width int64) State {
 	last := floorDiv((c.newest()+1)*c.width-1, width)
 	first := floorDiv((c.first+1)*c.width-1, width)

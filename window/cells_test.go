@@ -31,7 +31,7 @@ func (c *slots) instant(now window.Instant) window.Instant {
 	return now
 }
 
-// overlaps: a cell whose last microsecond is inside (now-W, now].
+// overlaps reports whether the cell's last microsecond is inside (now-W, now].
 func (c *slots) overlaps(cell int64, now window.Instant) bool {
 	return (cell+1)*c.width-1 > int64(now)-c.length
 }
@@ -78,7 +78,7 @@ func (c *slots) refund(now window.Instant, n int64) {
 	}
 }
 
-// As a limit cells are exactly their definition.
+// A limit over cells agrees exactly with the definition.
 func TestCellsLimit(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int64{1, 2, 7, 60} {
@@ -98,8 +98,8 @@ func TestCellsLimit(t *testing.T) {
 	}
 }
 
-// Beside the exact log: cells count every hit that is inside, and none that
-// left more than a cell ago. So no window ever admits more than the quota.
+// Compared with the exact log, cells count every hit that is inside, and none
+// that left more than a cell ago. So they never admit more than the quota.
 func TestCellsBound(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int64{1, 2, 7, 60} {
@@ -131,8 +131,8 @@ func TestCellsBound(t *testing.T) {
 	}
 }
 
-// As a counter the oldest cell is weighed by its overlap, to within a 1024th of
-// it and one hit. Count does the same for less than the window.
+// A counter weighs the oldest cell by its overlap, exact to a 1024th of the cell
+// and one hit. Count does the same for less than the window.
 func TestCellsEstimate(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int64{1, 7, 60} {
@@ -164,8 +164,8 @@ func TestCellsEstimate(t *testing.T) {
 	}
 }
 
-// weighed is the estimate over the last d, rounded down once, and how much
-// coarser weights may make it smaller.
+// weighed returns the estimate over the last d, rounded down once, and by how
+// much coarser weights may lower it.
 func (c *slots) weighed(now window.Instant, d time.Duration) (want, spare int64) {
 	from := int64(now) - d.Microseconds() + 1
 	oldest := int64(0)
@@ -182,8 +182,7 @@ func (c *slots) weighed(now window.Instant, d time.Duration) (want, spare int64)
 	return want + oldest*(end-from)/c.width, 1 + oldest/1024
 }
 
-// History is the cells with what was counted in each, oldest first, and what
-// they hold is what was counted.
+// History has the cells, oldest first, with the hits that were counted in each.
 func TestCellsHistory(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(11, 0))

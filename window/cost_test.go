@@ -8,8 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// kinds are one limit of each shape, for what has to hold or is measured for
-// all of them. Each is called for quota 5 and for larger ones.
+// kinds has one limit of each kind, for tests and benchmarks of all of them.
 var kinds = []struct {
 	name  string
 	limit func(quota int64) window.Limit
@@ -58,8 +57,7 @@ func TestNoAllocation(t *testing.T) { // not parallel: it counts the process's a
 	}
 }
 
-// Room is enough for the call it is asked for: taken at its word each time,
-// the state never moves to another array.
+// With the capacity that Room returns, the state never moves to another array.
 func TestRoomIsEnough(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
@@ -78,8 +76,8 @@ func TestRoomIsEnough(t *testing.T) {
 	}
 }
 
-// State is small: as many words as are used, never more than MaxWords, which
-// does not depend on the quota.
+// A state has as many words as it uses, and never more than MaxWords, which has
+// a bound whatever the quota.
 func TestStateWords(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -141,7 +139,7 @@ func BenchmarkTake(b *testing.B) {
 	})
 }
 
-// BenchmarkDenied is the cost under attack: the quota is used up.
+// BenchmarkDenied measures takes after the quota is used up.
 func BenchmarkDenied(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name+"/quota=100", func(b *testing.B) {
@@ -156,8 +154,8 @@ func BenchmarkDenied(b *testing.B) {
 	}
 }
 
-// BenchmarkReference is the least that any limiter does: a count, a period's
-// end, a comparison.
+// BenchmarkReference measures the least that any limiter does: it compares a
+// count, and a period's end.
 func BenchmarkReference(b *testing.B) {
 	var used, end, now int64
 	for b.Loop() {

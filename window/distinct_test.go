@@ -10,9 +10,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// guests is the twin of distinct members: who is inside, since when, and how
-// often they were counted. All of them leave at the end of a period, or each
-// one when its newest use does.
+// guests is the twin of distinct members: a map from members to their dates and
+// uses. All of them leave at the end of a period, or each leaves with its newest
+// use.
 type guests struct {
 	l      *window.Compiled
 	inside map[uint64]*guest
@@ -26,7 +26,7 @@ type guest struct {
 
 func (g *guests) sliding() bool { return g.l.Limit().Window.Kind == window.KindSliding }
 
-// leaves is when the member's newest use has left.
+// leaves returns the instant at which the member's newest use has left.
 func (g *guests) leaves(m *guest) window.Instant {
 	if g.sliding() {
 		return m.newest.Add(g.l.Limit().Window.Length)

@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// noon is the instant at which the examples begin.
+// noon is the first instant of the examples.
 var noon = window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 
 func ExampleSliding() {
@@ -124,7 +124,7 @@ func ExampleLimit_Validate() {
 	// Output: weir: window.n: -1: want 1 to 10000 cells
 }
 
-// Ten strangers a day: a member that is already inside is free.
+// Two strangers a day. A member that is already inside is free.
 func ExampleHits_member() {
 	l := window.MustCompile(window.Limit{Quota: 2, Measure: window.Distinct, Window: window.Calendar(window.Day, time.UTC)})
 	var s window.State
@@ -140,7 +140,7 @@ func ExampleHits_member() {
 	// cid false
 }
 
-// After thirty questions a day one every two seconds.
+// After 30 questions a day, one every two seconds.
 func ExampleAfter() {
 	l := window.MustCompile(window.Limit{
 		Quota:  1,

@@ -75,9 +75,9 @@ func TestFixedIsExact(t *testing.T) {
 	}
 }
 
-// Around an edge a fixed window admits nearly twice its quota in no time: the
-// demonstration that koala's authors give, five passes at quota 3 in 5s. A
-// sliding window under the same traffic never lets more than 3 through.
+// Around an edge a fixed window can admit nearly twice its quota at once. This is
+// the demonstration of koala's authors: five passes at a quota of 3 in 5s. A
+// sliding window under the same traffic admits at most 3.
 func TestKoalaDemonstration(t *testing.T) {
 	t.Parallel()
 	length := 5 * time.Second

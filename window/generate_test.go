@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// source gives numbers out of a fuzzer's bytes, and zeros behind their end.
+// source returns numbers from a fuzzer's bytes, and zeros after their end.
 type source struct{ data []byte }
 
 func (g *source) byte() byte {
@@ -39,7 +39,7 @@ var (
 	someZones  = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns"}
 )
 
-// window draws any window, not always one that Validate accepts.
+// window draws a window of a kind. Validate may refuse it.
 func (g *source) window(kind window.Kind) window.Window {
 	w := window.Window{Kind: kind}
 	if kind == window.KindCalendar {
@@ -81,8 +81,8 @@ func (g *source) limit() window.Limit {
 	return l
 }
 
-// call draws the next call: mostly takes, a few hits, some calls at one
-// instant, some at a window's edge, some in the past, some in another age.
+// call draws the next call: mostly takes of a few hits. Some calls come at the
+// same instant, at a window's edge, in the past, or a long time later.
 func (g *source) call(l *window.Limit, now window.Instant, last time.Duration) call {
 	c := call{verb: []verb{take, take, take, check, record, refund}[g.below(6)], hits: window.Hits{N: int64(g.below(4))}}
 	switch g.below(8) {
@@ -124,7 +124,7 @@ func (g *source) call(l *window.Limit, now window.Instant, last time.Duration) c
 // window behind it ends below 2^53.
 const latestInstant = window.Instant(window.MaxHits) - window.Instant(window.MaxLength/time.Microsecond)
 
-// randomBytes is n bytes for a source.
+// randomBytes returns n bytes for a source.
 func randomBytes(rnd *rand.Rand, n int) []byte {
 	b := make([]byte, 0, n+8)
 	for len(b) < n {

@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// FuzzLaws holds any limit under any calls to the laws that all kinds share.
-// Its bytes are a limit and then calls; what Validate refuses is no limit. The
-// seeds are four of each kind and measure that go together.
+// FuzzLaws checks the laws that all kinds share, with any limit and any calls.
+// Its bytes are a limit and then calls. Limits that Validate refuses are skipped.
+// The seeds are four of each pair of a kind and a measure.
 func FuzzLaws(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	type pair struct {
@@ -33,8 +33,8 @@ func FuzzLaws(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { lawful(t, data) })
 }
 
-// TestLaws is a fixed run through the same laws which is known to meet every
-// kind with every measure that it counts.
+// TestLaws checks the same laws in a fixed run, and that the run meets every kind
+// with every measure that it counts.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -64,7 +64,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// lawful decodes and runs data; false when it is no valid limit.
+// lawful decodes and runs data. It returns false when the limit is invalid.
 func lawful(t *testing.T, data []byte) (window.Limit, bool) {
 	g := &source{data}
 	l := g.limit()
@@ -86,7 +86,7 @@ func lawful(t *testing.T, data []byte) (window.Limit, bool) {
 	return l, true
 }
 
-// keeper holds one key's calls to the laws.
+// keeper checks the laws for the calls of one key.
 type keeper struct {
 	t *testing.T
 	*window.Compiled
@@ -94,7 +94,7 @@ type keeper struct {
 	s window.State
 	c call // the one that is looked at
 
-	// past says that more was counted than used can tell: hits were recorded
+	// past reports whether more was counted than Used shows: hits were recorded
 	// past the quota, or a bucket's clock ran backwards.
 	past   bool
 	latest window.Instant
@@ -151,22 +151,23 @@ func (k *keeper) call(c call) window.Result {
 	return r
 }
 
-// withoutLog: the fast path of plain logs gives the result and the state that
-// the sliding window gives without it.
+// withoutLog checks that the fast path of plain logs returns the result and the
+// state that the sliding window returns without it.
 func (k *keeper) withoutLog(c call, before, after window.State, r window.Result) {
 	s, want := c.do(k.WithoutLog(), slices.Clone(before))
 	k.want(r == want, "got %+v, want what the sliding window answers, %+v", r, want)
 	k.want(slices.Equal(after, s), "got state %v, want that of the sliding window, %v", after, s)
 }
 
-// estimate: a cells counter weighs its oldest cell, so that it is not exact.
+// estimate reports whether Used is not exact: a counter in cells weighs its
+// oldest cell.
 func (k *keeper) estimate() bool {
 	return k.l.Quota == window.Unlimited && k.l.Window.Kind == window.KindCells
 }
 
 func (k *keeper) look(now window.Instant) window.Result { return k.Check(k.s, now, window.Hits{}) }
 
-// bounds are the laws of any single result.
+// bounds checks the laws of a single result.
 func (k *keeper) bounds(r window.Result) {
 	l := &k.l
 	k.want(r.Used >= 0 && r.Used <= window.MaxHits, "got used %d, want 0 to 2^53-1", r.Used)
@@ -186,7 +187,7 @@ func (k *keeper) bounds(r window.Result) {
 	k.want(r.ResetAfter >= 0, "got reset after %v", r.ResetAfter)
 }
 
-// backwards: an earlier instant never frees anything.
+// backwards checks that an earlier instant frees nothing.
 func (k *keeper) backwards(look window.Result) {
 	for _, back := range []window.Instant{1, window.Instant(k.l.Window.Length.Microseconds() / 2), 1 << 40} {
 		earlier := k.look(k.c.now - back)
@@ -198,7 +199,7 @@ func (k *keeper) backwards(look window.Result) {
 	}
 }
 
-// clock is the instant that now counts as: waits are measured from there.
+// clock returns the instant that now counts as, from which waits are measured.
 func (k *keeper) clock(s window.State, r window.Result, now window.Instant) window.Instant {
 	if r.ResetAfter == 0 {
 		return now
@@ -206,8 +207,8 @@ func (k *keeper) clock(s window.State, r window.Result, now window.Instant) wind
 	return k.Expires(s) - window.Instant(r.ResetAfter/time.Microsecond)
 }
 
-// denied: the same hits fit after exactly RetryAfter, and not a microsecond
-// before; what never fits is more than the quota.
+// denied checks that the same hits fit after RetryAfter and not a microsecond
+// before, and that hits which never fit do not fit an unused key either.
 func (k *keeper) denied(c call, s window.State, r window.Result) {
 	l := &k.l
 	if r.RetryAfter == window.Never {
@@ -227,7 +228,7 @@ func (k *keeper) denied(c call, s window.State, r window.Result) {
 	k.want(!before.Allowed, "denied for %v, and yet allowed 1µs before: %+v", r.RetryAfter, before)
 }
 
-// counted: what was admitted or recorded is in used.
+// counted checks that used holds what was admitted or recorded.
 func (k *keeper) counted(c call, look, r window.Result) {
 	n := c.hits.N
 	k.want(r.Before == look.Used, "got before %d, want what a look says, %d", r.Before, look.Used)
@@ -251,7 +252,7 @@ func (k *keeper) counted(c call, look, r window.Result) {
 	}
 }
 
-// refunded: used falls by n, as far as there was that much.
+// refunded checks that used falls by n, or to 0.
 func (k *keeper) refunded(c call, look, r window.Result) {
 	n := c.hits.N
 	k.want(r.Before == look.Used, "got before %d, want what a look says, %d", r.Before, look.Used)
@@ -268,7 +269,8 @@ func (k *keeper) refunded(c call, look, r window.Result) {
 	}
 }
 
-// expires: from Expires on the state is as good as none, before that it is not.
+// expires checks that the state is as good as none from Expires on, and not
+// before.
 func (k *keeper) expires(r window.Result) {
 	l, at := &k.l, k.Expires(k.s)
 	if len(k.s) == 0 {

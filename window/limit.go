@@ -2,7 +2,7 @@ package window
 
 import "time"
 
-// Kind says how hits age.
+// Kind is how hits age.
 type Kind uint8
 
 const (
@@ -21,7 +21,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Measure says what of a request is counted.
+// Measure is what of a request is counted.
 type Measure uint8
 
 const (
@@ -32,7 +32,7 @@ const (
 
 var measureNames = [...]string{"count", "sum", "distinct"}
 
-// String is the measure's name.
+// String returns the measure's name.
 func (m Measure) String() string { return name(measureNames[:], int(m)) }
 
 // Period is the length of a calendar window.
@@ -49,7 +49,7 @@ const (
 
 var periodNames = [...]string{"none", "minute", "hour", "day", "week", "month", "year"}
 
-// String is the period's name as rules files write it.
+// String returns the period's name as rules files write it.
 func (p Period) String() string { return name(periodNames[:], int(p)) }
 
 func name(names []string, i int) string {
@@ -59,39 +59,38 @@ func name(names []string, i int) string {
 	return "unknown"
 }
 
-// Window says how hits age. Its zero value is not usable; make one with
-// [Sliding], [Cells], [Fixed], [Calendar] or [Bucket] and set what differs.
-// It is a comparable value and safe for concurrent use.
+// Window is how hits age: a kind and its numbers. The zero value is invalid.
+// Make one with [Sliding], [Cells], [Fixed], [Calendar] or [Bucket] and set the
+// fields that differ. A Window is comparable and safe for concurrent use.
 type Window struct {
 	Kind Kind
 
-	// Length is how long a hit stays inside, a whole number of microseconds.
-	// Not for calendar windows.
+	// Length is how long a hit stays inside, in whole microseconds. A calendar
+	// window has a Period instead.
 	Length time.Duration
 
-	// Precision is how many groups a sliding window keeps at most: up to
-	// this quota it is exact. 0 means [DefaultPrecision].
+	// Precision is the most groups that a sliding window keeps. The window is
+	// exact up to a quota of that size. 0 means [DefaultPrecision].
 	Precision int
 
 	// N is the number of cells. 0 means [DefaultCells].
 	N int
 
-	// Burst is the most hits a bucket admits at once. 0 means the quota.
+	// Burst is the most hits that a bucket admits at once. 0 means the quota.
 	Burst int64
 
-	// Period, Anchor and Zone shape a calendar window. Anchor is the day a
-	// week starts on (1 Monday … 7 Sunday) or the day of the month a month
-	// starts on (1 … 31, the last day in shorter months); 0 means 1. A nil
-	// Zone is UTC.
+	// Period, Anchor and Zone define a calendar window. Anchor is the first day
+	// of a week (1 Monday … 7 Sunday), or of a month (1 … 31, or the last day
+	// of a shorter month). 0 means 1. A nil Zone means UTC.
 	Period Period
 	Anchor int
 	Zone   *time.Location
 }
 
 const (
-	// DefaultPrecision is the number of groups of a sliding window.
+	// DefaultPrecision is the most groups of a sliding window by default.
 	DefaultPrecision = 100
-	// DefaultCells is the number of cells of a cells window.
+	// DefaultCells is the number of cells of a cells window by default.
 	DefaultCells = 60
 	// MaxPrecision, MaxCells and MaxMembers bound the state of one key.
 	MaxPrecision = 10_000
@@ -99,39 +98,40 @@ const (
 	MaxMembers   = 10_000
 )
 
-// Sliding is a window that ends now and is d long.
+// Sliding returns a window that ends now and is d long.
 func Sliding(d time.Duration) Window { return Window{Kind: KindSliding, Length: d} }
 
-// Cells is a sliding window of length d cut into n cells; n = 0 means 60.
+// Cells returns a window that ends now, is d long and is cut into n cells. 0
+// means [DefaultCells].
 func Cells(d time.Duration, n int) Window { return Window{Kind: KindCells, Length: d, N: n} }
 
-// Fixed is a window that starts with the first hit and lasts d.
+// Fixed returns a window that starts with the first hit and lasts d.
 func Fixed(d time.Duration) Window { return Window{Kind: KindFixed, Length: d} }
 
-// Calendar is the current minute, hour, day, week, month or year in zone.
+// Calendar returns the current minute, hour, day, week, month or year in zone.
 func Calendar(p Period, zone *time.Location) Window {
 	return Window{Kind: KindCalendar, Period: p, Zone: zone}
 }
 
-// Bucket refills by the quota in d and admits at most burst hits at once;
-// burst = 0 means the quota.
+// Bucket returns a window that drains at the rate of the quota in d and admits
+// at most burst hits at once. 0 means the quota.
 func Bucket(d time.Duration, burst int64) Window {
 	return Window{Kind: KindBucket, Length: d, Burst: burst}
 }
 
-// After makes a limit count only from the Count-th hit in Window on. The zero
-// value is no condition.
+// After is a condition: the limit counts from the Count-th hit in Window on.
+// The zero value means no condition.
 type After struct {
 	Count  int64
 	Window Window
 }
 
-// Limit is a quota in a window. Its zero value is refused by
-// [Limit.Validate]; the other methods ask for a limit that Validate accepts.
-// It is a comparable value, and its methods are safe for concurrent use.
+// Limit declares a quota in a window. The zero value is invalid. [Compile]
+// makes a Limit ready for use. A Limit is comparable and safe for concurrent
+// use.
 type Limit struct {
-	// Quota is how many hits, weights or members are admitted; 0 admits none,
-	// but for a member that was recorded and is still inside. [Unlimited]
+	// Quota is how many hits, weights or members are admitted. 0 admits none,
+	// except a member that was recorded and is still inside. [Unlimited]
 	// counts without a limit.
 	Quota   int64
 	Measure Measure
@@ -139,6 +139,7 @@ type Limit struct {
 	After   After
 }
 
+// micros returns the length in microseconds.
 func (w *Window) micros() int64 { return int64(w.Length / time.Microsecond) }
 
 // capacity returns the most hits that fit at once. Only a bucket has a burst.

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Counts stop at 2^53-1, whatever is added to them, and come back from there.
+// Counts stop at 2^53-1, whatever is added to them, and refunds lower them again.
 func TestCountsStop(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []window.Limit{
@@ -60,7 +60,7 @@ func TestInstantsOutOfRange(t *testing.T) {
 	}
 }
 
-// Negative hits are none: every verb only looks.
+// With negative hits every verb only looks.
 func TestNegativeHits(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {

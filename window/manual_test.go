@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestManual holds the samples of docs/windows.md to what weir does.
+// TestManual runs the samples of docs/windows.md.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/windows.md")

@@ -5,15 +5,15 @@ package window
 // each member leaves on its own. In a fixed or calendar window all leave
 // together.
 //
-// A member is known by a 64-bit fingerprint that the store makes: with 10 000
-// members inside, the chance that a new one looks like one of them is below
+// The store identifies a member by a 64-bit fingerprint. With 10 000 members
+// inside, the chance that a new one has the fingerprint of one of them is below
 // 10^-15.
 //
-// State: for fixed and calendar windows the period's mark; then two words a
-// member, the one used last at the end: fingerprint, and date with the number
-// of its uses. A refund takes one use back and the member leaves with its last
-// one; from 2047 uses on a member can no longer be refunded. Recording past the
-// quota drops the members used longest ago.
+// State: for fixed and calendar windows the period's mark, then two words for
+// each member: its fingerprint, and its date with the number of its uses. The
+// member used last stands at the end. A refund takes one use back, and the
+// member leaves with its last use. A member with 2047 uses or more can no longer
+// be refunded. Recording past the quota drops the members used longest ago.
 const (
 	memberWords = 2
 	usesShift   = 53

@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A state survives a changed quota, precision, number of cells or burst: what
-// was counted still counts, up to what the new quota can tell apart, and a
-// window later nothing of the change is left.
+// A state stays valid when the quota, the precision, the number of cells or the
+// burst changes. What was counted still counts, up to the new quota. One window
+// later the change has no effect any more.
 func TestStateSurvivesReload(t *testing.T) {
 	t.Parallel()
 	sliding := func(quota int64, precision int) window.Limit {
@@ -69,7 +69,7 @@ func TestStateSurvivesReload(t *testing.T) {
 	}
 }
 
-// definition is the twin of a window, exact where the window is an approximation.
+// definition returns the exact twin of a window.
 func definition(w window.Window) twin {
 	switch w.Kind {
 	case window.KindFixed:
@@ -80,8 +80,8 @@ func definition(w window.Window) twin {
 	return &log{length: w.Length}
 }
 
-// A bucket keeps what is booked, rounded up to the microsecond, when its burst
-// or its quota changes.
+// When a bucket's burst or quota changes, what is booked stays, rounded up to
+// the microsecond.
 func TestBucketSurvivesReload(t *testing.T) {
 	t.Parallel()
 	before := window.MustCompile(window.Limit{Quota: 7, Window: window.Bucket(10*time.Second, 5)})
@@ -133,7 +133,7 @@ func TestWindowID(t *testing.T) {
 }
 
 // Whatever quotas, precisions, cells and bursts follow each other, results stay
-// in bounds and nothing panics; the laws of a single limit need not hold.
+// in bounds and nothing panics. The laws of a single limit need not hold.
 func TestReloadAnything(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5000) {
@@ -171,8 +171,8 @@ func TestReloadAnything(t *testing.T) {
 	}
 }
 
-// changed is l with another quota and with what else does not make another
-// window of it.
+// changed returns l with other values of the fields that are not part of its
+// identity.
 func changed(l window.Limit, g *source) window.Limit {
 	if l.Quota != window.Unlimited {
 		l.Quota = someQuotas[g.below(len(someQuotas)-1)]

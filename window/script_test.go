@@ -57,7 +57,7 @@ func runScript(t *testing.T, d *datadriven.TestData) string {
 	return out.String()
 }
 
-// scriptCall makes the call that words ask for, a take unless they say else.
+// scriptCall makes the call that words name, by default a take.
 func scriptCall(t *testing.T, d *datadriven.TestData, l *window.Compiled, s window.State, now window.Instant, words []string) (window.State, string) {
 	verb := "take"
 	if len(words) > 0 {
@@ -219,7 +219,7 @@ func scriptInstant(t *testing.T, d *datadriven.TestData, text string) window.Ins
 	return window.At(at)
 }
 
-// member is a name's fingerprint.
+// member returns the fingerprint of a name.
 func member(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))

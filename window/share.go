@@ -1,8 +1,8 @@
 package window
 
-// Share returns the limit that one of so many nodes keeps to when they cannot
-// reach a common store. Together they admit the quota, plus what rounding up
-// adds: fewer than one hit a node.
+// Share returns the part of l that one node keeps to while the nodes cannot
+// reach their common store. Together the nodes admit the quota, plus less than
+// one hit a node because shares are rounded up.
 //
 // A share is for counting in memory only. The products of a bucket's share can
 // pass 2^53, which [Limit.Validate] refuses because a script could not compute

@@ -2,28 +2,28 @@ package window
 
 // A sliding window is a log of instants, bounded by the quota. Up to the
 // precision it is exact. Above it hits are kept in groups of
-// g = ⌈quota/precision⌉, each dated by its newest hit; only the newest group is
-// partly filled. A group leaves when its newest hit does, so only the one
-// group that straddles the window's edge can hold hits which are outside:
+// g = ⌈quota/precision⌉. Each group is dated by its newest hit, and only the
+// newest group is partly filled. A group leaves when its newest hit does, so
+// only the group at the window's edge can hold hits that are outside:
 // exact ≤ used ≤ exact+g-1, whatever the traffic. Nothing is ever admitted
-// over the quota; at most g-1 hits, under 1 % of it, are denied early.
+// over the quota. At most g-1 hits are denied early, which by default is less
+// than 1 % of the quota.
 //
-// The idea is that of equi-depth histograms, cut for a limiter: the error is
-// bounded in hits, where cells of time bound it in time and then pay with up
-// to a whole burst.
+// The idea is that of equi-depth histograms: the error is bounded in hits.
+// Cells of time bound the error in time, which can be a whole burst of hits.
 //
 // State: the groups' dates, oldest first. Where groups are larger than one
 // hit, or hits were recorded past the quota, three words stand before them:
 // the group size with the top bit set, the fill of the newest group, and the
-// excess: hits older than the oldest group which were recorded past the quota
-// and are only remembered as a number, so that a refund takes from them before
-// it frees quota. They are forgotten with the oldest group.
+// excess. The excess is the number of hits that were recorded past the quota
+// and are older than the oldest group. A refund takes from the excess before it
+// frees quota. The excess is forgotten with the oldest group.
 const (
 	logHeader = 3
 	logMark   = 1 << 63
 )
 
-// hitLog is a sliding state, taken apart.
+// hitLog is the parts of a sliding state.
 type hitLog struct {
 	group  int64    // hits in a full group
 	fill   int64    // hits in the newest group
@@ -38,7 +38,7 @@ func readLog(s State) hitLog {
 	return hitLog{1, 1, 0, s}
 }
 
-// header is how many words stand before the dates.
+// header returns the number of words before the dates.
 func (g *hitLog) header() int {
 	if g.group > 1 || g.excess > 0 {
 		return logHeader
@@ -46,8 +46,8 @@ func (g *hitLog) header() int {
 	return 0
 }
 
-// total is the number of hits in the groups. A last group may carry it past
-// MaxHits where that is the quota.
+// total returns the number of hits in the groups. It can pass MaxHits by less
+// than a group.
 func (g *hitLog) total() int64 {
 	if len(g.dates) == 0 {
 		return 0
@@ -62,8 +62,8 @@ func (g *hitLog) expire(now Instant, w int64) {
 	}
 }
 
-// write lays the log out in s, which its dates may be part of, followed by
-// added groups dated now.
+// write writes the log to s, followed by added groups dated now. The log's
+// dates may be part of s.
 func (g *hitLog) write(s State, added int, now Instant) State {
 	h, kept := g.header(), len(g.dates)
 	size := h + kept + added
@@ -201,7 +201,7 @@ func (w *sliding) room(s State, h Hits) int {
 		n -= size - g.fill
 	}
 	switch {
-	case n > size: // spares a division
+	case n > size: // otherwise no division is needed
 		room = addHits(room, (n+size-1)/size)
 	case n > 0:
 		room++
@@ -213,10 +213,9 @@ func (w *sliding) words() int { return logHeader + int(min(w.quota, w.precision)
 
 func (w *sliding) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
 
-// regroup puts the hits into groups of another size, each dated by its newest
-// hit, so none is dated earlier than it was. The state was left by a limit with
-// another quota or precision; hits that no longer matter under quota become
-// excess.
+// regroup puts the hits into groups of another size, for a state that was left
+// by a limit with another quota or precision. Each group is dated by its newest
+// hit, so that no hit gets an earlier date. Hits past the quota become excess.
 func (g *hitLog) regroup(size, quota int64) {
 	if len(g.dates) == 0 {
 		return

@@ -69,7 +69,7 @@ func (g *log) refund(now window.Instant, n int64) {
 	}
 }
 
-// Up to the precision a sliding window is the definition itself.
+// Up to the precision a sliding window agrees exactly with the definition.
 func TestSlidingIsExact(t *testing.T) {
 	t.Parallel()
 	for _, measure := range []window.Measure{window.Count, window.Sum} {
@@ -98,8 +98,8 @@ func TestSlidingPrecisionIsExact(t *testing.T) {
 	agree(t, l, &log{length: time.Minute}, tr.calls(rnd, 3000))
 }
 
-// Above the precision hits are kept in groups of g: at most g-1 are counted
-// that have left, none is forgotten, and no window ever holds more than quota.
+// Above the precision hits are kept in groups of g. At most g-1 hits are counted
+// after they have left, none is forgotten, and the quota is never exceeded.
 func TestSlidingGroups(t *testing.T) {
 	t.Parallel()
 	for _, precision := range []int64{1, 2, 7, 100} {
@@ -120,8 +120,8 @@ func TestSlidingGroups(t *testing.T) {
 	}
 }
 
-// withinGroup wants exact ≤ used ≤ exact+spare all along calls, whatever was
-// refunded, and never more than the quota in a window.
+// withinGroup checks exact ≤ used ≤ exact+spare after each call, refunds
+// included, and that no window holds more than the quota.
 func withinGroup(t *testing.T, l *window.Compiled, spare int64, calls []call) {
 	t.Helper()
 	var s window.State
@@ -152,8 +152,8 @@ func withinGroup(t *testing.T, l *window.Compiled, spare int64, calls []call) {
 	}
 }
 
-// Past the quota, which only a record can pass, used is at least the quota as
-// long as the quota's worth of hits is inside, and a refund eats the excess first.
+// Only records can exceed the quota. Then used is at least the quota while as
+// many hits are inside, and a refund takes from the excess first.
 func TestSlidingRecordPastQuota(t *testing.T) {
 	t.Parallel()
 	for _, quota := range []int64{1, 3, 100, 150, 1000} {

@@ -8,21 +8,21 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A twin counts hits as the definition says, slowly: it remembers every hit.
-// What a limiter answers follows from what is inside and when that changes.
+// A twin counts hits by the definition: it remembers every hit. The results of a
+// limiter follow from the hits inside and the instants at which they leave.
 type twin interface {
-	// instant is the one that now counts as.
+	// instant returns the instant that now counts as.
 	instant(now window.Instant) window.Instant
-	// used is how many hits are inside at now.
+	// used returns the number of hits inside at now.
 	used(now window.Instant) int64
-	// changes are the instants after now at which used falls by itself, in order.
+	// changes returns the instants after now at which used falls, in order.
 	changes(now window.Instant) []window.Instant
 	// add counts n hits at now; refund takes the newest n back.
 	add(now window.Instant, n int64)
 	refund(now window.Instant, n int64)
 }
 
-// verb is one of the four; call is one use of it.
+// verb is one of the four verbs, and call is one use of it.
 type verb string
 
 const (
@@ -50,7 +50,7 @@ func (c call) do(l *window.Compiled, s window.State) (window.State, window.Resul
 	return s, l.Check(s, c.now, c.hits)
 }
 
-// answer is what a twin with a quota says to c.
+// answer returns the result of c under a quota, by a twin.
 func answer(w twin, quota int64, c call) window.Result {
 	now, n := w.instant(c.now), c.hits.N
 	r := window.Result{Allowed: true, Quota: quota, Before: w.used(now)}
@@ -87,10 +87,10 @@ func answer(w twin, quota int64, c call) window.Result {
 	return r
 }
 
-// admitted is a list of hits; it finds the most that any window held.
+// admitted is a list of hits that were admitted.
 type admitted []logged
 
-// most is the most hits in any window (t-length, t]. Hits are in time's order.
+// most returns the most hits in any window (t-length, t]. Hits are in order.
 func (a admitted) most(length time.Duration) int64 {
 	var most, inside int64
 	oldest := 0
@@ -105,8 +105,8 @@ func (a admitted) most(length time.Duration) int64 {
 	return most
 }
 
-// traffic makes calls of one shape: steady, in bursts, or aimed at the edges,
-// a microsecond around multiples of the window's length after earlier calls.
+// traffic makes calls of one shape: steady, in bursts, or at the edges, within a
+// microsecond of the window's length after an earlier call.
 type traffic struct {
 	shape  string
 	verbs  []verb
@@ -151,7 +151,7 @@ func (tr traffic) calls(rnd *rand.Rand, n int) []call {
 // mostlyTakes is a mix of verbs in which nothing passes the quota.
 var mostlyTakes = []verb{take, take, take, take, take, take, check, refund}
 
-// agree runs calls on l and on its twin and wants equal results.
+// agree runs calls on l and on its twin and fails where the results differ.
 func agree(t *testing.T, l *window.Compiled, w twin, calls []call) {
 	t.Helper()
 	var s window.State
