@@ -121,6 +121,11 @@ func (k *keeper) call(c call) window.Result {
 
 	room := k.Room(k.s, c.hits)
 	k.want(room <= k.MaxWords() || len(before) > k.MaxWords(), "got room %d, want at most MaxWords, %d", room, k.MaxWords())
+	if c.verb == take {
+		most := room
+		room = k.TakeRoom(k.s, c.hits)
+		k.want(room <= max(most, len(before)), "got room %d for a take, want at most %d", room, most)
+	}
 	reserved := append(make(window.State, 0, max(room, len(before))), before...)
 	s, r := c.do(k.Compiled, reserved)
 	k.withoutLog(c, before, s, r)
