@@ -36,8 +36,20 @@ var (
 		10 * time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, window.MaxLength,
 	}
 	someCounts = []int{0, 1, 2, 3, 7, 10, 100, 1000} // of groups and cells
+	allKinds   = kindsOf(func(window.Kind) bool { return true })
+	conditions = kindsOf(func(k window.Kind) bool { return k != window.KindBucket }) // of after
 	someZones  = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns"}
 )
+
+// kindsOf returns the kinds that pick picks.
+func kindsOf(pick func(window.Kind) bool) (all []window.Kind) {
+	for k := window.Kind(0); k.String() != "unknown"; k++ {
+		if pick(k) {
+			all = append(all, k)
+		}
+	}
+	return all
+}
 
 // window draws a window of a kind. Validate may refuse it.
 func (g *source) window(kind window.Kind) window.Window {
@@ -69,14 +81,14 @@ func (g *source) window(kind window.Kind) window.Window {
 
 func (g *source) limit() window.Limit {
 	l := window.Limit{
-		Window:  g.window(window.Kind(g.below(5))),
+		Window:  g.window(allKinds[g.below(len(allKinds))]),
 		Measure: window.Measure(g.below(3)),
 	}
 	if l.Quota = someQuotas[g.below(len(someQuotas))]; g.below(8) == 0 {
 		l.Quota += int64(g.byte())
 	}
 	if g.below(8) == 0 {
-		l.After = window.After{Count: int64(1 + g.below(40)), Window: g.window(window.Kind(g.below(4)))}
+		l.After = window.After{Count: int64(1 + g.below(40)), Window: g.window(conditions[g.below(len(conditions))])}
 	}
 	return l
 }

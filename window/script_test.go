@@ -176,16 +176,12 @@ func scriptLimit(t *testing.T, d *datadriven.TestData) window.Limit {
 }
 
 func scriptWindow(t *testing.T, d *datadriven.TestData, w *window.Window, kind, length string, zone *time.Location) {
-	kinds := map[string]window.Kind{
-		"sliding": window.KindSliding, "cells": window.KindCells, "fixed": window.KindFixed,
-		"calendar": window.KindCalendar, "bucket": window.KindBucket,
+	named := kindsOf(func(k window.Kind) bool { return k.String() == kind })
+	if len(named) != 1 {
+		d.Fatalf(t, "got kind %q, want one of %v", kind, allKinds)
 	}
-	k, ok := kinds[kind]
-	if !ok {
-		d.Fatalf(t, "got kind %q, want sliding, cells, fixed, calendar or bucket", kind)
-	}
-	w.Kind = k
-	if k == window.KindCalendar {
+	w.Kind = named[0]
+	if w.Kind == window.KindCalendar {
 		for p := window.Minute; p <= window.Year; p++ {
 			if p.String() == length {
 				w.Period = p
