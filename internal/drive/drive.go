@@ -100,9 +100,9 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 	for _, t := range tasks {
 		t.Denied = -1
 	}
-	open := d.round(ctx, tasks, false)
-	for len(open) > 0 {
-		open = d.round(ctx, open, true)
+	open := tasks
+	for again := false; len(open) > 0; again = true {
+		open = d.round(ctx, open, again)
 	}
 	for _, t := range tasks {
 		if t.Outage != nil && t.Err == nil {
@@ -123,12 +123,22 @@ func (d *Driver) Recover(ctx context.Context, t *Task, err error) {
 // round asks the store for all tasks at once, and returns those that it has to
 // be asked for again.
 func (d *Driver) round(ctx context.Context, tasks []*Task, again bool) (open []*Task) {
-	if len(tasks) == 0 {
-		return nil
+	if len(tasks) == 1 { // most often; without a list of calls
+		t := tasks[0]
+		call := &t.call[0]
+		call.Verb, call.Ops, call.Err = t.Verb, t.Ops, nil
+		err := d.Store.Do(ctx, t.call[:])
+		if err == nil {
+			err = call.Err
+		}
+		if err == nil || !d.unanswered(ctx, t, err, again) {
+			return nil
+		}
+		return tasks
 	}
-	calls := tasks[0].call[:0]
-	for _, t := range tasks {
-		calls = append(calls, store.Call{Verb: t.Verb, Ops: t.Ops})
+	calls := make([]store.Call, len(tasks))
+	for i, t := range tasks {
+		calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops}
 	}
 	all := d.Store.Do(ctx, calls)
 	for i, t := range tasks {
@@ -136,19 +146,22 @@ func (d *Driver) round(ctx context.Context, tasks []*Task, again bool) (open []*
 		if all != nil {
 			err = all
 		}
-		if err == nil {
-			continue
-		}
-		if err := d.drop(ctx, t, err, again); err != nil {
-			d.giveBack(ctx, t, func(*store.Op) bool { return true })
-			t.Err = err
-			continue
-		}
-		if len(t.Ops) > 0 {
+		if err != nil && d.unanswered(ctx, t, err, again) {
 			open = append(open, t)
 		}
 	}
 	return open
+}
+
+// unanswered does what follows when the store answered t with err. It reports
+// whether the store has to be asked for the rest of t.
+func (d *Driver) unanswered(ctx context.Context, t *Task, err error, again bool) bool {
+	if err := d.drop(ctx, t, err, again); err != nil {
+		d.giveBack(ctx, t, func(*store.Op) bool { return true })
+		t.Err = err
+		return false
+	}
+	return len(t.Ops) > 0
 }
 
 // drop takes the ops that the store could not answer out of t, all of them
