@@ -85,10 +85,10 @@ func weirRedis() []Peer {
 // clock, if there is one.
 func weirPeer(name string, limit limitOf) Peer {
 	return Peer{Name: name, Keys: true, Clock: true, New: func(c Config) (Limiter, error) {
-		var options []weir.Option
+		var options []weir.LimiterOption
 		if c.Now != nil {
 			tell := func() window.Instant { return window.Instant(c.Now().UnixMicro()) }
-			options = []weir.Option{weir.WithStore(memstore.New(memstore.WithClock(tell))), weir.WithName(name)}
+			options = []weir.LimiterOption{weir.WithStore(memstore.New(memstore.WithClock(tell))), weir.WithName(name)}
 		}
 		l, err := weir.NewLimiter(limit(c), options...)
 		if err != nil {
