@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/replay"
 )
 
-// BenchmarkRun replays 100 000 lines through the five rules of the example: a
-// thousand addresses, some of them far busier than others, over half a day.
+// BenchmarkRun replays 100 000 lines through the five rules of the example, from
+// addresses of very different traffic, over half a day.
 func BenchmarkRun(b *testing.B) {
 	const lines = 100_000
 	rules, log := wordpress(b, nil), busySite(lines)

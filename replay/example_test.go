@@ -25,7 +25,7 @@ func ExampleRun() {
 		log.Fatal(err)
 	}
 
-	// replay.File("access.log.gz") is the log in a file.
+	// replay.File("access.log.gz") reads the log from a file.
 	recorded := replay.Log{Name: "three logins", Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(`
 10.0.0.1 - - [01/Mar/2026:12:00:00 +0000] "POST /login HTTP/1.1" 200 10

@@ -12,15 +12,16 @@ import (
 	"os"
 )
 
-// Log is a log to read. Run opens it when its turn comes and closes it after.
-// What starts as gzip data does is unpacked, whatever its name.
+// Log is a log to read. [Run] opens each log in turn, and closes it before it
+// opens the next one. Data in gzip format is unpacked, whatever the log's name.
 type Log struct {
-	// Name is for people.
+	// Name appears in reports and errors.
 	Name string
+	// Open returns the log's data.
 	Open func() (io.ReadCloser, error)
 }
 
-// File is the log in the named file; "-" is the standard input.
+// File returns the log in the named file. "-" is the standard input.
 func File(name string) Log {
 	if name == "-" {
 		return Log{"stdin", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }}
@@ -28,24 +29,24 @@ func File(name string) Log {
 	return Log{name, func() (io.ReadCloser, error) { return os.Open(name) }}
 }
 
-// blockSize is what is read at a time, and the longest line. It fits a core's
-// cache.
+// blockSize is the number of bytes to read at a time, and the length of the longest
+// line. It fits into a core's cache.
 const blockSize = 256 << 10
 
 var errLongLine = fmt.Errorf("longer than %d bytes", blockSize)
 
-// block is a part of a log. Its lines become requests without being copied:
-// attributes are text, and a text's parts share its memory.
+// block is a part of a log. Its lines become requests without a copy: attributes
+// are parts of the text and share its memory.
 type block struct {
 	log   string
 	first bool   // the log begins here
-	text  string // whole lines; the last one of a log may lack its newline
+	text  string // whole lines; a log's last line may have no newline
 	cut   bool   // text is the start of a line that is too long
-	err   error  // why there is no more
+	err   error  // ends the logs
 }
 
-// read sends the logs in blocks, until an error or the end of ctx. It runs
-// beside the engine, so that unpacking has a core of its own.
+// read sends the logs in blocks until an error, or until ctx is done. It runs
+// beside the engine, so that a second core can unpack.
 func read(ctx context.Context, logs []Log, out chan<- block) {
 	buffer := make([]byte, blockSize)
 	for _, l := range logs {
@@ -69,7 +70,7 @@ func read(ctx context.Context, logs []Log, out chan<- block) {
 	}
 }
 
-// named is err with the log's name, which those of files have already.
+// named adds the log's name to err. Errors of files already have it.
 func (l Log) named(err error) error {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return err
@@ -88,8 +89,8 @@ func (l Log) read(buffer []byte, send func(block) bool) error {
 		return err
 	}
 
-	kept := 0     // bytes of a line that is not whole yet, at the buffer's start
-	skip := false // the rest of a line that is too long is still to come
+	kept := 0     // bytes of an incomplete line, at the buffer's start
+	skip := false // inside a line that is too long
 	for {
 		n, err := fill(in, buffer[kept:])
 		text := buffer[:kept+n]
@@ -119,8 +120,8 @@ func (l Log) read(buffer []byte, send func(block) bool) error {
 	}
 }
 
-// fill reads until p is full or there is an error. [io.ReadFull] would give
-// the end of the log and data that breaks off one and the same error.
+// fill reads until p is full or there is an error. [io.ReadFull] would return the
+// same error for the end of the log and for truncated data.
 func fill(in io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
@@ -137,7 +138,7 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// unpacked is file, unpacked when it starts as gzip data does.
+// unpacked returns a reader of file that unpacks gzip data.
 func unpacked(file io.Reader) (io.Reader, error) {
 	in := bufio.NewReaderSize(file, 64<<10)
 	if magic, err := in.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {

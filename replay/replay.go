@@ -37,13 +37,13 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Run takes every line of the logs, one log after the other, through rules
-// whose counters start from nothing. A line that cannot be read is counted and
-// passed over. An error is a log that cannot be read on, or the end of ctx;
-// the report then says what happened until there.
+// Run sends every line of the logs, one log after the other, through rules. The
+// counters start empty. A line that cannot be read is counted and skipped. Run
+// returns an error if a log cannot be read to its end, or if ctx is done; the
+// report then covers the lines before.
 //
-// When Run returns, it no longer reads; so a read that blocks, as one from a
-// terminal, delays the end that ctx asks for.
+// Run returns only when its reads have ended. A read that blocks, for example from
+// a terminal, therefore delays the return after ctx is done.
 func Run(ctx context.Context, rules *rule.Set, logs []Log, options ...Option) (*Report, error) {
 	r := run{top: DefaultTop, keepBad: DefaultKeepBad, progress: func(Progress) {}}
 	for _, option := range options {
@@ -61,7 +61,7 @@ func Run(ctx context.Context, rules *rule.Set, logs []Log, options ...Option) (*
 	}()
 	defer func() {
 		stop()
-		for range blocks { // until the reader has gone
+		for range blocks { // until the reader has ended
 		}
 	}()
 
@@ -78,30 +78,32 @@ func Run(ctx context.Context, rules *rule.Set, logs []Log, options ...Option) (*
 type Option func(*run)
 
 const (
-	// DefaultTop is how many denied keys a rule lists when nobody asks.
+	// DefaultTop is the default number of denied keys that each rule lists.
 	DefaultTop = 10
-	// DefaultKeepBad is how many bad lines are kept when nobody asks.
+	// DefaultKeepBad is the default number of bad lines in the report.
 	DefaultKeepBad = 10
 )
 
-// WithTop lists the n keys of each rule that were denied most.
+// WithTop lists the n keys of each rule with the most denials. Default: DefaultTop.
 func WithTop(n int) Option { return func(r *run) { r.top = n } }
 
-// WithKeepBad keeps the first n bad lines for the report.
+// WithKeepBad reports the first n bad lines. Default: DefaultKeepBad.
 func WithKeepBad(n int) Option { return func(r *run) { r.keepBad = n } }
 
-// WithProgress calls tell now and then, from Run itself, so it should be quick.
+// WithProgress calls tell after each block of lines, on the goroutine of [Run], so
+// tell must be quick. Default: no calls.
 func WithProgress(tell func(Progress)) Option { return func(r *run) { r.progress = tell } }
 
-// Progress is how far a run has come.
+// Progress describes how much of the logs has been read.
 type Progress struct {
-	// Log is the name of the log that is being read.
+	// Log is the name of the current log.
 	Log string
-	// Lines have been read so far, in all logs; Bad ones are among them.
+	// Lines is the number of lines read so far, in all logs. Bad is the number of
+	// bad lines among them.
 	Lines, Bad int64
 }
 
-// run is a replay on its way.
+// run is a running replay.
 type run struct {
 	top, keepBad int
 	progress     func(Progress)
@@ -112,15 +114,15 @@ type run struct {
 	request  weir.Request
 	decision weir.Decision
 
-	log        string // the one that is being read
-	line       int64  // its current line
+	log        string // name of the current log
+	line       int64  // number of the current line in it
 	lines, bad int64
 	badLines   []BadLine
 	degraded   int64
 	tallies    tallies
 }
 
-// field is an attribute that the rules ask for, and where its value is.
+// field is an attribute that the rules use, with a pointer to its value.
 type field struct {
 	name  string
 	value *string
@@ -147,7 +149,7 @@ func (r *run) start(rules *rule.Set) error {
 	return nil
 }
 
-// block takes the lines of b.
+// block replays the lines of b.
 func (r *run) block(ctx context.Context, b block) error {
 	if b.err != nil {
 		return b.err
@@ -173,7 +175,7 @@ func (r *run) block(ctx context.Context, b block) error {
 
 func (r *run) next() { r.line++; r.lines++ }
 
-// take sends one line through the engine.
+// take replays one line.
 func (r *run) take(ctx context.Context, line string) error {
 	if err := accesslog.Parse(line, &r.entry); err != nil {
 		r.isBad(line, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// requests is a log of n lines with ten addresses, one line a second.
+// requests returns a log of n lines with ten addresses, one line a second.
 func requests(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -47,8 +47,8 @@ func pack(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// TestPacked reads one log in every shape that it can come in: the numbers are
-// the same. Ten thousand lines are several blocks.
+// TestPacked reads the same log in several forms: the numbers must be equal. Ten
+// thousand lines are several blocks.
 func TestPacked(t *testing.T) {
 	t.Parallel()
 	content := requests(10_000)
@@ -108,7 +108,8 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// TestBrokenLog has a log that breaks off: what came before is reported.
+// TestBrokenLog reads a log that ends with an error: the report covers the lines
+// before.
 func TestBrokenLog(t *testing.T) {
 	t.Parallel()
 	packed := pack(t, requests(10_000))
@@ -117,7 +118,7 @@ func TestBrokenLog(t *testing.T) {
 		name string
 		open func() (io.ReadCloser, error)
 		want error
-		some bool // of the broken log was read
+		some bool // some of the broken log was read
 	}{
 		{"missing", replay.File("bad").Open, fs.ErrNotExist, false},
 		{"gzip cut short", func() (io.ReadCloser, error) {
@@ -153,7 +154,7 @@ type closer struct {
 
 func (c closer) Close() error { *c.closed = true; return nil }
 
-// TestCancel ends a replay of a log without end. The log is closed by then.
+// TestCancel cancels a replay of an endless log, which must then be closed.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -207,7 +208,7 @@ func TestHowMuchIsShown(t *testing.T) {
 	}
 }
 
-// TestStrangeKeys has a client that sends what a terminal would obey.
+// TestStrangeKeys has a client that sends control characters of terminals.
 func TestStrangeKeys(t *testing.T) {
 	t.Parallel()
 	rules := parse(t, `rules: [{name: agents, per: [agent], limit: 0, window: 1h}]`)

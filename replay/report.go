@@ -6,76 +6,78 @@ import (
 	"unicode/utf8"
 )
 
-// Report is what rules did to the requests of a replay. As JSON it is what
-// `weir replay --json` prints; what only people read is not in it.
+// Report describes what rules did to the requests of a replay. Its JSON is what
+// `weir replay --json` prints. Fields for people only are not in the JSON.
 type Report struct {
-	// Lines were read; Bad ones among them were passed over.
+	// Lines is the number of lines read. Bad is the number of lines among them
+	// that were skipped.
 	Lines int64 `json:"lines"`
 	Bad   int64 `json:"bad"`
 
-	// Rules are in the order of the rules.
+	// Rules has a tally for each rule, in the order of the rules.
 	Rules []Tally `json:"rules"`
 
-	// BadLines are the first of the bad lines.
+	// BadLines has the first bad lines.
 	BadLines []BadLine `json:"-"`
 
-	// Degraded requests found the memory for keys full. What a rule's policy
-	// for outages decided in its place is not in the rule's numbers.
+	// Degraded is the number of requests with a key that found the table in memory
+	// full. The rule's outage policy decided for it, and the rule's numbers do not
+	// include the key.
 	Degraded int64 `json:"-"`
 }
 
-// Tally is what one rule did.
+// Tally has the numbers of one rule.
 type Tally struct {
-	// Name is the rule's.
+	// Name is the name of the rule.
 	Name string `json:"name"`
 
-	// Matched is Allowed and Denied together. Denied requests found this rule
-	// over its limit, and may have been decided by an earlier one; a shadow
-	// rule has them too. A rule that decides at once matches those that it
-	// decided.
+	// Matched is the sum of Allowed and Denied. Denied counts the requests that
+	// exceeded this rule's limit, even if an earlier rule decided them; a rule in
+	// shadow mode has them, too. A verdict matches the requests that it decided.
 	Matched int64 `json:"matched"`
 	Allowed int64 `json:"allowed"`
 	Denied  int64 `json:"denied"`
 
-	// Decided requests were given this rule's outcome.
+	// Decided is the number of requests for which this rule set the outcome.
 	Decided int64 `json:"decided"`
 
-	// Keys is how many different keys matched. They are told apart by 64-bit
-	// hashes: of a million keys, one may be missed once in 37 million replays.
+	// Keys is the number of different keys that matched. Keys are compared by
+	// 64-bit hashes: among a million keys, one is missed once in 37 million
+	// replays.
 	Keys int64 `json:"keys"`
 
-	// TopDenied are the keys with most denied requests, most first; of equal
-	// ones the lesser key first.
+	// TopDenied has the keys with the most denied requests, most first. Keys with
+	// the same number are in alphabetical order.
 	TopDenied []DeniedKey `json:"top_denied"`
 
-	// FirstDenied and LastDenied are the earliest and the latest instant of
-	// denied requests; zero when there are none.
+	// FirstDenied and LastDenied are the earliest and the latest time of a denied
+	// request. They are zero if there is none.
 	FirstDenied time.Time `json:"-"`
 	LastDenied  time.Time `json:"-"`
 }
 
-// DeniedKey is a key as a person would read it, and how often it was denied.
+// DeniedKey is a key in readable form, and the number of its denied requests.
 type DeniedKey struct {
 	Key    string `json:"key"`
 	Denied int64  `json:"denied"`
 }
 
-// BadLine is a line that was passed over.
+// BadLine is a line that was skipped.
 type BadLine struct {
 	Log     string
-	Line    int64 // counted from 1 in each log
+	Line    int64 // number of the line, from 1 in each log
 	Problem string
-	Text    string // the start of it
+	Text    string // the start of the line
 }
 
-// String is log:line: problem: the start of the line.
+// String returns "log:line: problem: start of the line".
 func (b BadLine) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", b.Log, b.Line, b.Problem, printable(b.Text))
 }
 
 const excerptLength = 100 // bytes
 
-// excerpt is the start of a text, cut between characters.
+// excerpt returns the start of a text, cut between characters.
 func excerpt(text string) string {
 	if len(text) <= excerptLength {
 		return text

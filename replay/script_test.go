@@ -13,9 +13,9 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// TestScripts runs testdata. `rules` sets the rules, `log name=N` adds a log,
-// `replay` shows what the rules do to all logs, in order, and forgets the
-// logs; with the argument json as JSON.
+// TestScripts runs testdata. `rules` sets the rules, and `log name=N` adds a log.
+// `replay` shows what the rules do to all logs, in order, and drops the logs; with
+// the argument json it prints JSON.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -54,7 +54,7 @@ func parse(t *testing.T, src string) *rule.Set {
 	return file.Set
 }
 
-// text is a log with the given text.
+// text returns a log with the given text.
 func text(name, content string) replay.Log {
 	return replay.Log{Name: name, Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(content)), nil

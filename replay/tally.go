@@ -42,13 +42,13 @@ func newTallies(rules *rule.Set) tallies {
 	return ts
 }
 
-// add counts one decision, which was made at now.
+// add counts a decision made at now.
 func (ts *tallies) add(d *weir.Decision, now window.Instant) {
 	for i := range d.Usages {
 		u := &d.Usages[i]
 		t := ts.named[u.Rule]
 		t.Matched++
-		// A key with hits in its window has been seen.
+		// A key with earlier hits in its window is in seen already.
 		if u.Before == 0 {
 			t.seen[maphash.String(ts.seed, u.Key)] = struct{}{}
 		}
@@ -86,12 +86,12 @@ func (t *tally) denyKey(key string) {
 	n := t.denied[key]
 	if n == nil {
 		n = new(int64)
-		t.denied[strings.Clone(key)] = n // key shares the memory of a block
+		t.denied[strings.Clone(key)] = n // key shares memory with a block
 	}
 	*n++
 }
 
-// report makes the numbers final, with the top keys of each rule.
+// report returns the tallies, each with its top keys.
 func (ts *tallies) report(top int) []Tally {
 	report := make([]Tally, len(ts.rules))
 	for i, t := range ts.rules {
@@ -107,7 +107,7 @@ func (ts *tallies) report(top int) []Tally {
 }
 
 func (t *tally) topDenied(top int) []DeniedKey {
-	keys := make([]DeniedKey, 0, len(t.denied)) // an empty list in JSON, not null
+	keys := make([]DeniedKey, 0, len(t.denied)) // an empty list in the JSON, not null
 	for key, n := range t.denied {
 		keys = append(keys, DeniedKey{key, *n})
 	}

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// WriteText writes the report as tables for people, times in UTC.
+// WriteText writes the report as tables, with times in UTC.
 func (r *Report) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "lines: %d, bad: %d\n", r.Lines, r.Bad)
@@ -23,7 +23,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(out, "  and %d more\n", more)
 	}
 	if r.Degraded > 0 {
-		fmt.Fprintf(out, "%d requests found the memory for keys full\n", r.Degraded)
+		fmt.Fprintf(out, "%d requests found the table of keys full\n", r.Degraded)
 	}
 	fmt.Fprintln(out)
 	return errors.Join(r.writeRules(out), r.writeTop(out), out.Flush())
@@ -61,8 +61,8 @@ func moment(t time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// printable is text as it is, or quoted where it would confuse a terminal or a
-// table: a log holds whatever clients sent.
+// printable returns text unchanged, or quoted if it could confuse a terminal or a
+// table. Clients can put any text into a log.
 func printable(text string) string {
 	strange := func(r rune) bool { return !strconv.IsPrint(r) }
 	if strings.ContainsFunc(text, strange) || !utf8.ValidString(text) {

@@ -7,7 +7,8 @@ import (
 	"github.com/weirhq/weir/rolling"
 )
 
-// TestAllocations is not parallel: AllocsPerRun counts everybody's.
+// TestAllocations is not parallel, because AllocsPerRun counts the allocations of
+// all goroutines.
 func TestAllocations(t *testing.T) {
 	w := rolling.MustNew[float64](10, 10*time.Hour)
 	var now time.Duration

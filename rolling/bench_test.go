@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/rolling"
 )
 
-// parallel runs f on every core that -cpu gives.
+// parallel runs f on as many cores as -cpu sets.
 func parallel(b *testing.B, name string, f func()) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
@@ -20,8 +20,8 @@ func parallel(b *testing.B, name string, f func()) {
 	})
 }
 
-// BenchmarkAdd measures one hit. The row "raw" is what it takes at least: a
-// clock and an atomic addition to a number that all cores share.
+// BenchmarkAdd measures one hit. The row "raw" is the minimum: a clock and an atomic
+// addition to a number that all cores share.
 func BenchmarkAdd(b *testing.B) {
 	born := time.Now()
 	var sum, late atomic.Int64
@@ -45,8 +45,8 @@ func BenchmarkAdd(b *testing.B) {
 	parallel(b, "bucket=1µs", func() { short.Add(3) })
 }
 
-// BenchmarkSum reads ten buckets, each of which has hits. The row "raw" is a
-// clock and ten atomic loads.
+// BenchmarkSum reads ten buckets with hits. The row "raw" is a clock and ten atomic
+// loads.
 func BenchmarkSum(b *testing.B) {
 	born := time.Now()
 	var cells [10]atomic.Int64

@@ -2,10 +2,10 @@ package rolling
 
 import "time"
 
-// A Bucket is what happened in one step of a view. Without hits, all its
-// numbers are zero.
+// A Bucket has the numbers of one step of a view. Without hits, all numbers are
+// zero.
 type Bucket[T Number] struct {
-	Start time.Time // wall clock when the window was made, plus the time since
+	Start time.Time // wall clock at the creation of the window, plus the time since
 	Count int64
 	Sum   T
 	Min   T
@@ -14,7 +14,7 @@ type Bucket[T Number] struct {
 
 // take adds a cell's hits to b.
 func (b *Bucket[T]) take(c *cell[T]) {
-	count := c.count.Load() // first: see cell.add
+	count := c.count.Load() // first; see cell.add
 	least, most := fromWord[T](c.least.Load()), fromWord[T](c.most.Load())
 	if b.Count == 0 || below(least, b.Min) {
 		b.Min = least

@@ -5,19 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// A cell is one bucket as it is kept. It only takes hits in, is never emptied,
-// and has at least one hit from the moment that others can see it.
+// A cell is a bucket in the list of a window. Hits are only ever added. A cell is
+// never cleared, and has at least one hit when it becomes visible.
 type cell[T Number] struct {
-	start int64 // nanoseconds since the window was made
+	start int64 // nanoseconds since the creation of the window
 	older atomic.Pointer[cell[T]]
 	count atomic.Int64
 	sum   atomic.Uint64
 	least atomic.Uint64
 	most  atomic.Uint64
-	_     [16]byte // 64 bytes, a cache line: the one before was written by others
+	_     [16]byte // makes 64 bytes, a cache line, so that cells share none
 }
 
-// newCell makes a cell that has v in it.
+// newCell returns a cell with the hit v.
 func newCell[T Number](start int64, v T) *cell[T] {
 	c := &cell[T]{start: start}
 	word := toWord(v)
@@ -28,7 +28,8 @@ func newCell[T Number](start int64, v T) *cell[T] {
 	return c
 }
 
-// add counts v last: what readers find counted is in the other numbers too.
+// add adds the hit v. It changes the count last, so that the other numbers include
+// every hit that a reader finds counted.
 func (c *cell[T]) add(v T) {
 	if isFloat[T]() {
 		addFloat(&c.sum, float64(v))

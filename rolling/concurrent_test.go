@@ -12,9 +12,9 @@ import (
 
 const writers = 64
 
-// TestEveryHitInALongWindow lets writers run freely while every other hit
-// begins a new bucket, in a window so long that none ever leaves: each hit has
-// to be in exactly one bucket at the end.
+// TestEveryHitInALongWindow runs many writers while every other hit opens a new
+// bucket. The window is so long that no bucket leaves: each hit must be in exactly
+// one bucket at the end.
 func TestEveryHitInALongWindow(t *testing.T) {
 	t.Parallel()
 	const width = 2 * time.Nanosecond
@@ -59,9 +59,9 @@ func TestEveryHitInALongWindow(t *testing.T) {
 	}
 }
 
-// TestEveryHitUntilItLeaves has all writers race to open each bucket, and
-// counts the bucket and the window before the next one. Buckets leave all the
-// while: the window holds four.
+// TestEveryHitUntilItLeaves makes all writers race to open each bucket, and counts
+// the bucket and the window before the next one. The window holds four buckets, so
+// buckets leave all the time.
 func TestEveryHitUntilItLeaves(t *testing.T) {
 	t.Parallel()
 	const n = 4
@@ -89,7 +89,7 @@ func TestEveryHitUntilItLeaves(t *testing.T) {
 	}
 }
 
-// ledger counts hits by the second of a clock, for seconds from 0 on.
+// ledger counts hits by second, from second 0 on.
 type ledger []atomic.Int64
 
 func (l ledger) sum(from, to int64) int64 {
@@ -100,9 +100,9 @@ func (l ledger) sum(from, to int64) int64 {
 	return sum
 }
 
-// TestReadsAreBounded holds reads to what the package promises, while writers
-// write and the clock runs: a read has every hit that had returned before it
-// and stays inside, and none that left before it or began after it.
+// TestReadsAreBounded checks the promises of the package for reads, while writers
+// write and the clock runs. A read counts every hit whose Add returned before it and
+// that stays inside, and no hit that left before it or began after it.
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	const n, seconds = 5, rotations / 50
@@ -118,10 +118,10 @@ func TestReadsAreBounded(t *testing.T) {
 				began.Add(1)
 				now := clock.Load()
 				w.AddAt(time.Duration(now), 1)
-				// A hit's bucket lies between the seconds of call and return.
+				// A hit's bucket lies between the second of the call and that of the return.
 				called[now/int64(time.Second)].Add(1)
 				returned[second()].Add(1)
-				if second() < reads.Load()+n { // at least a read a second
+				if second() < reads.Load()+n { // at least one read per second
 					clock.Add(int64(time.Millisecond))
 				} else {
 					runtime.Gosched()
@@ -130,7 +130,7 @@ func TestReadsAreBounded(t *testing.T) {
 		})
 	}
 	for second() < seconds {
-		// What had returned, and was in a bucket that had left by then.
+		// Hits that had returned, in buckets that had left by then.
 		gone := returned.sum(0, second()-n+1)
 		done := make([]int64, 2*n+1)
 		first := second() - n

@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/rolling"
 )
 
-// Five posts an hour, counted in minutes: a post leaves after 59 to 60 of them.
+// Five posts an hour, counted in minutes: a post leaves after 59 to 60 minutes.
 func Example() {
 	posts := rolling.MustNew[int](60, time.Hour)
 	for range 6 {
@@ -41,7 +41,7 @@ func ExampleWindow_Sum() {
 	// 1070 true
 }
 
-// All numbers of a window of latencies, from one reading.
+// All numbers of a window of latencies, from the same read.
 func ExampleWindow_Total() {
 	latency := rolling.MustNew[time.Duration](10, time.Minute)
 	for _, ms := range []time.Duration{12, 30, 18} {
@@ -52,7 +52,7 @@ func ExampleWindow_Total() {
 	// Output: 3 requests, 20ms on average, 12ms to 30ms
 }
 
-// Requests a second over a minute, and the same hits in steps of ten seconds.
+// Requests per second over a minute, and the same hits in steps of ten seconds.
 func ExampleWindow_View() {
 	requests := rolling.MustNew[int](60, time.Minute)
 	tens, err := requests.View(6, 10)
@@ -77,8 +77,8 @@ func ExampleWindow_View() {
 	// 6 120
 }
 
-// Without the running bucket, whose numbers are still growing, every step is as
-// long as any other: what to look at for a decision such as a circuit breaker's.
+// The numbers of the running bucket still grow. Without it, all steps have the same
+// length, as a decision such as a circuit breaker's needs.
 func ExampleView_Complete() {
 	failures := rolling.MustNew[int](10, 10*time.Hour)
 	failures.Add(1)

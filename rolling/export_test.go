@@ -2,8 +2,8 @@ package rolling
 
 import "time"
 
-// The twins of the methods that read a clock, for tests that tell the time
-// themselves: now is since the window was made.
+// Twins of the methods that read a clock, for tests with their own time. now is the
+// age of the window.
 
 func (w *Window[T]) AddAt(now time.Duration, v T)               { w.add(int64(now), v) }
 func (v View[T]) SumAt(now time.Duration) T                     { return v.sum(int64(now)) }
@@ -12,10 +12,10 @@ func (v View[T]) TotalAt(now time.Duration) Bucket[T]           { return v.total
 func (v View[T]) RateAt(now time.Duration) float64              { return v.rate(int64(now)) }
 func (v View[T]) ReduceAt(now time.Duration, f func(Bucket[T])) { v.reduce(int64(now), f) }
 
-// Writer is an Add that has found its bucket and fallen asleep.
+// Writer is a call of Add that sleeps after it has found its bucket.
 func (w *Window[T]) Writer() func(v T) { return w.newest.Load().add }
 
-// Kept is how many cells the window keeps alive.
+// Kept returns the number of cells in the list.
 func (w *Window[T]) Kept() int {
 	kept := 0
 	for c := w.newest.Load(); c != nil; c = c.older.Load() {

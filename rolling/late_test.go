@@ -7,8 +7,8 @@ import (
 	"github.com/weirhq/weir/rolling"
 )
 
-// TestLateWriter wakes a writer at every moment after it found its bucket: the
-// hit is in that bucket while the window has it, and afterwards in none.
+// TestLateWriter wakes a writer at every moment after it found its bucket. The hit
+// is in that bucket while the window has the bucket, and afterwards in none.
 func TestLateWriter(t *testing.T) {
 	t.Parallel()
 	const n = 3
@@ -37,8 +37,8 @@ func TestLateWriter(t *testing.T) {
 	}
 }
 
-// TestOldCellsAreFreed: however long a window runs, it keeps no more than the
-// buckets of two lengths.
+// TestOldCellsAreFreed runs a window for long: the list never has more buckets than
+// two window lengths.
 func TestOldCellsAreFreed(t *testing.T) {
 	t.Parallel()
 	const n = 10

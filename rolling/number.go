@@ -2,25 +2,26 @@ package rolling
 
 import "math"
 
-// Number is what a window adds up: whole numbers, floating-point numbers, and
-// types made of them, such as [time.Duration].
+// Number is the type of the values of a window: an integer or floating-point type,
+// or a type derived from one, such as [time.Duration].
 //
-// A sum is of the same type, and overflows as that type does: whole numbers
-// wrap around. Choose one that holds the sum of a whole window.
+// A sum has the same type, and overflows as the type does: integers wrap around.
+// Choose a type that can hold the sum of a whole window.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
 		~float32 | ~float64
 }
 
-// isFloat is known when the code is compiled for T; the branch costs nothing.
+// isFloat reports whether T is a floating-point type. The compiler knows the result
+// for each T, so the branch costs nothing.
 func isFloat[T Number]() bool {
 	one := T(1)
 	return one/2 != 0
 }
 
-// toWord is v as the word that a cell keeps: bits of a float64, or a whole
-// number modulo 2^64, in which sums come out right for every shorter type.
+// toWord returns v as a word of a cell: the bits of a float64, or an integer modulo
+// 2^64, in which sums are right for every shorter type.
 func toWord[T Number](v T) uint64 {
 	if isFloat[T]() {
 		return math.Float64bits(float64(v))
@@ -35,8 +36,8 @@ func fromWord[T Number](word uint64) T {
 	return T(word)
 }
 
-// below reports whether v takes the place of m as the least value, and above
-// as the most. What is not a number (NaN) gives way to anything.
+// below reports whether v replaces m as the minimum. above reports whether v
+// replaces m as the maximum. Any value replaces NaN.
 func below[T Number](v, m T) bool { return v < m || isNaN(m) }
 func above[T Number](v, m T) bool { return v > m || isNaN(m) }
 

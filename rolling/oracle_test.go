@@ -10,20 +10,20 @@ import (
 	"github.com/weirhq/weir/rolling"
 )
 
-// hit is what the oracle remembers: the bucket, by its number since the window
-// was made, and the value.
+// hit is a hit in the oracle: the number of its bucket since the creation of the
+// window, and its value.
 type hit[T rolling.Number] struct {
 	bucket int64
 	value  T
 }
 
-// oracle is a window by its definition: a list of hits.
+// oracle is a window written from the definition: a list of hits.
 type oracle[T rolling.Number] struct {
 	width int64
 	hits  []hit[T]
 }
 
-// latest is the newest bucket: time does not run backwards for a window.
+// latest returns the newest bucket. Time never goes back for a window.
 func (o *oracle[T]) latest() int64 {
 	latest := int64(0)
 	for _, h := range o.hits {
@@ -36,7 +36,7 @@ func (o *oracle[T]) add(now time.Duration, v T) {
 	o.hits = append(o.hits, hit[T]{max(int64(now)/o.width, o.latest()), v})
 }
 
-// steps are the sums of a view, oldest first.
+// steps returns the sums of a view, oldest first.
 func (o *oracle[T]) steps(now time.Duration, steps, buckets int, complete bool) []rolling.Bucket[T] {
 	running := max(int64(now)/o.width, o.latest()) / int64(buckets)
 	var row []rolling.Bucket[T]
@@ -55,7 +55,7 @@ func (o *oracle[T]) steps(now time.Duration, steps, buckets int, complete bool) 
 	return row
 }
 
-// plus is a and b as one bucket.
+// plus returns a and b as one bucket.
 func plus[T rolling.Number](a, b rolling.Bucket[T]) rolling.Bucket[T] {
 	switch {
 	case a.Count == 0:
@@ -68,8 +68,8 @@ func plus[T rolling.Number](a, b rolling.Bucket[T]) rolling.Bucket[T] {
 	}
 }
 
-// TestOracle compares every way to read with the oracle, on random traffic with
-// silences, clocks that disagree, and views of every shape.
+// TestOracle compares all reads with the oracle, on random traffic with pauses,
+// clocks that disagree, and views of every shape.
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	t.Run("int", func(t *testing.T) { against(t, func(r *rand.Rand) int { return int(r.Uint64()) }) })
@@ -79,7 +79,7 @@ func TestOracle(t *testing.T) {
 	t.Run("duration", func(t *testing.T) {
 		against(t, func(r *rand.Rand) time.Duration { return time.Duration(r.Int64N(int64(time.Hour))) })
 	})
-	// Eighths, so that sums are exact in whatever order they are taken.
+	// Eighths, so that sums are exact in any order.
 	t.Run("float32", func(t *testing.T) { against(t, func(r *rand.Rand) float32 { return float32(r.IntN(200)-100) / 8 }) })
 	t.Run("float64", func(t *testing.T) { against(t, func(r *rand.Rand) float64 { return float64(r.IntN(200)-100) / 8 }) })
 }

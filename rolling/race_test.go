@@ -2,5 +2,5 @@
 
 package rolling_test
 
-// The race detector is slow, and looks at every access whatever their number.
+// The race detector is slow, and checks every access whatever their number.
 const rotations = 4_000

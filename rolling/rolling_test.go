@@ -14,7 +14,7 @@ func TestNewRefuses(t *testing.T) {
 	for _, c := range []struct {
 		n      int
 		length time.Duration
-		want   []string // a word of each fault
+		want   []string // a word from each fault
 	}{
 		{0, time.Second, []string{"0 buckets"}},
 		{1<<20 + 1, time.Hour, []string{"1048577 buckets"}},
@@ -112,7 +112,7 @@ func TestZeroView(t *testing.T) {
 	}
 }
 
-// TestNotANumber: it spoils the sums it is in, and only those.
+// TestNotANumber adds NaN, which must affect only the sums that include it.
 func TestNotANumber(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()

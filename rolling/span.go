@@ -2,8 +2,8 @@ package rolling
 
 import "time"
 
-// A span is what a view shows at one moment: the cells that start in
-// [from, to), newest first. Everything that reads a window starts here.
+// A span has the cells of a view at one moment: those that start in [from, to),
+// newest first. Every read of a window starts with a span.
 type span[T Number] struct {
 	newest   *cell[T] // nil when no cell is inside
 	from, to int64
@@ -12,7 +12,7 @@ type span[T Number] struct {
 
 func (v View[T]) span(now int64) span[T] {
 	c := v.w.newest.Load()
-	// Another call may have read its clock later than this one and been quicker.
+	// Another call may have read the clock after this one, and published first.
 	now = max(now, c.start)
 	running := now - now%v.step
 	s := span[T]{from: running - (v.steps-1)*v.step, to: running + v.step, now: now}
@@ -26,7 +26,7 @@ func (v View[T]) span(now int64) span[T] {
 	return s
 }
 
-// older is the cell after c in the span, or nil.
+// older returns the cell after c in the span, or nil.
 func (s *span[T]) older(c *cell[T]) *cell[T] { return s.inside(c.older.Load()) }
 
 func (s *span[T]) inside(c *cell[T]) *cell[T] {

@@ -35,7 +35,7 @@ func TestHitsLeaveWithTheirBucket(t *testing.T) {
 	})
 }
 
-// TestCriticalHit: 1000 points within three seconds.
+// TestCriticalHit counts points until there are 1000 within three seconds.
 func TestCriticalHit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestCriticalHit(t *testing.T) {
 	})
 }
 
-// TestRequestsPerSecond looks at a minute of requests in seconds and, through a
-// coarser view of the same hits, in steps of ten.
+// TestRequestsPerSecond reads a minute of requests in seconds and, through a coarser
+// view of the same hits, in steps of ten seconds.
 func TestRequestsPerSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,8 +92,8 @@ func lastStep(v rolling.View[int]) (sum int) {
 	return sum
 }
 
-// TestStarts: buckets are dated by the clock that runs on, from the window's
-// making.
+// TestStarts checks the dates of buckets: the wall clock at the creation of the
+// window, plus the monotonic time since.
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// A View reads a window: all of it, its last buckets, several buckets as one
-// step, or only what is complete. It is a small value, holds nothing of its own
-// and may be copied and kept. The zero View is empty. All methods are safe for
-// concurrent use, take no lock, and read the clock once.
+// A View reads a window: all buckets, the last ones, several buckets as one step,
+// or only complete steps. It is a small value that holds no hits, and you can copy
+// and keep it. The zero View is empty. All methods are safe for concurrent use,
+// take no lock, and read the clock once.
 type View[T Number] struct {
 	w        *Window[T]
 	steps    int64
@@ -16,12 +16,13 @@ type View[T Number] struct {
 	complete bool  // without the running step
 }
 
-// All is the view of the whole window, a step a bucket.
+// All returns the view of the whole window. Each step is a bucket.
 func (w *Window[T]) All() View[T] { return View[T]{w: w, steps: w.n, step: w.width} }
 
-// View is a coarser view of the same hits: the running step and those before
-// it, each as long as so many buckets. Steps are lined up with the window's
-// making. Together they have at most the window's buckets.
+// View returns a coarser view of the same hits: the running step and the steps
+// before it, each with the given number of buckets. Steps start at multiples of
+// their length after the creation of the window. The view has at most the buckets
+// of the window.
 func (w *Window[T]) View(steps, buckets int) (View[T], error) {
 	var faults []error
 	if steps < 1 {
@@ -39,14 +40,14 @@ func (w *Window[T]) View(steps, buckets int) (View[T], error) {
 	return View[T]{w: w, steps: int64(steps), step: int64(buckets) * w.width}, nil
 }
 
-// Complete is the view without its running step: one step shorter, and no
-// number in it is of half a step only.
+// Complete returns the view without its running step. It has one step less, and
+// all of its steps are complete.
 func (v View[T]) Complete() View[T] {
 	v.complete = true
 	return v
 }
 
-// Sum is the sum of all values in the view.
+// Sum returns the sum of all values in the view.
 func (v View[T]) Sum() T {
 	if v.w == nil {
 		return 0
@@ -54,7 +55,7 @@ func (v View[T]) Sum() T {
 	return v.sum(v.w.now())
 }
 
-// Count is how many hits are in the view.
+// Count returns the number of hits in the view.
 func (v View[T]) Count() int64 {
 	if v.w == nil {
 		return 0
@@ -62,20 +63,20 @@ func (v View[T]) Count() int64 {
 	return v.count(v.w.now())
 }
 
-// Min is the least value in the view, and false when there is none.
+// Min returns the lowest value in the view, or false if there are no hits.
 func (v View[T]) Min() (T, bool) {
 	t := v.Total()
 	return t.Min, t.Count > 0
 }
 
-// Max is the greatest value in the view, and false when there is none.
+// Max returns the highest value in the view, or false if there are no hits.
 func (v View[T]) Max() (T, bool) {
 	t := v.Total()
 	return t.Max, t.Count > 0
 }
 
-// Total has all numbers of the view, from one reading, as if it were one
-// bucket.
+// Total returns all numbers of the view as those of one bucket. They come from the
+// same read.
 func (v View[T]) Total() Bucket[T] {
 	if v.w == nil {
 		return Bucket[T]{}
@@ -83,10 +84,10 @@ func (v View[T]) Total() Bucket[T] {
 	return v.total(v.w.now())
 }
 
-// Rate is the sum a second, over the time that the view's steps have lasted by
-// now, or since the window was made if that is later: with Add(1) the hits a
-// second. It is never taken over less than one step, so that the first hit of a
-// new window is not a rate of millions.
+// Rate returns the sum per second; with Add(1), the hits per second. The time
+// starts with the view's first step, or at the creation of the window if that is
+// later. It is at least one step, so that the first hit of a new window is not a
+// rate of millions.
 func (v View[T]) Rate() float64 {
 	if v.w == nil {
 		return 0
@@ -94,9 +95,9 @@ func (v View[T]) Rate() float64 {
 	return v.rate(v.w.now())
 }
 
-// Reduce calls f with every step of the view, oldest first, also with those in
-// which nothing happened and those before the window was made. It allocates
-// nothing while at most 64 buckets have hits.
+// Reduce calls f with every step of the view, oldest first, including steps without
+// hits and steps before the creation of the window. It does not allocate if at most
+// 64 buckets have hits.
 func (v View[T]) Reduce(f func(Bucket[T])) {
 	if v.w != nil {
 		v.reduce(v.w.now(), f)

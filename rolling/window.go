@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Bounds of what [New] takes. They keep every sum of times within an int64, and
-// the walk over the buckets within what a call may cost.
+// Bounds of the arguments of [New]. With them, sums of times fit into an int64, and
+// a call is not too slow.
 const (
 	maxBuckets = 1 << 20
 	maxLength  = 10 * 365 * 24 * time.Hour
 )
 
-// A Window has the statistics of the last n buckets, the running one included.
-// [New] makes one; the zero Window is not usable. All methods are safe for
+// A Window has the statistics of the last n buckets, including the running one.
+// [New] makes a Window; the zero Window is not usable. All methods are safe for
 // concurrent use, take no lock, and read the clock once.
 type Window[T Number] struct {
 	born  time.Time
 	n     int64
 	width int64 // of a bucket, in nanoseconds
 
-	// newest is the head of the list of cells. There is always one: the first
-	// is so old that it never was inside.
+	// newest is the head of the list of cells. It is never nil: the first cell is
+	// so old that it never was inside.
 	newest atomic.Pointer[cell[T]]
 }
 
-// New makes a window of n buckets over a length. A bucket is length/n long,
-// rounded up to whole nanoseconds. There are 1 to 1048576 buckets, of at least
-// a nanosecond each, over at most ten years of 365 days.
+// New returns a window of n buckets with the given total length. A bucket is
+// length/n long, rounded up to whole nanoseconds. A window has 1 to 1048576
+// buckets of at least a nanosecond each, and is at most ten years of 365 days long.
 func New[T Number](n int, length time.Duration) (*Window[T], error) {
 	var faults []error
 	if n < 1 || n > maxBuckets {
@@ -50,8 +50,8 @@ func New[T Number](n int, length time.Duration) (*Window[T], error) {
 	return w, nil
 }
 
-// MustNew is [New] for numbers that are written in the program; it panics when
-// they are out of bounds.
+// MustNew is like [New], but panics if the arguments are out of bounds. Use it for
+// constant arguments.
 func MustNew[T Number](n int, length time.Duration) *Window[T] {
 	w, err := New[T](n, length)
 	if err != nil {
@@ -60,13 +60,13 @@ func MustNew[T Number](n int, length time.Duration) *Window[T] {
 	return w
 }
 
-// now is the age of the window in nanoseconds. It is monotonic, and
-// time.Since of an instant costs half of what time.Now does.
+// now returns the age of the window in nanoseconds. It is monotonic. time.Since
+// costs half as much as time.Now.
 func (w *Window[T]) now() int64 { return int64(time.Since(w.born)) }
 
-// Add counts one hit with the value v: in a window of latencies one latency, in
-// one of bytes the bytes of one answer, in one of requests 1. What is not a
-// number (NaN) makes the sum of its bucket NaN; Min and Max pass it over.
+// Add counts one hit with the value v: a latency in a window of latencies, the
+// bytes of an answer in a window of bytes, 1 in a window of requests. A NaN makes
+// the sum of its bucket NaN. Min and Max ignore it.
 func (w *Window[T]) Add(v T) { w.add(w.now(), v) }
 
 func (w *Window[T]) add(now int64, v T) {
@@ -75,12 +75,12 @@ func (w *Window[T]) add(now int64, v T) {
 		w.open(now, v)
 		return
 	}
-	// Also when another writer's clock was read later and c is newer than now.
+	// c can be newer than now, if another writer read the clock later.
 	c.add(v)
 }
 
-// open counts v in the bucket of now, which it puts in front unless somebody
-// else does so first.
+// open counts v in the bucket of now. It puts a new bucket in front, unless another
+// writer does so first.
 func (w *Window[T]) open(now int64, v T) {
 	opened := newCell(now-now%w.width, v)
 	for {
@@ -97,12 +97,13 @@ func (w *Window[T]) open(now int64, v T) {
 	}
 }
 
-// trim cuts off the cells that have left the window, so that they can be freed.
-// It does so once in a window's length: a bucket then costs two steps of the
-// walk however many there are, and at most twice as many are kept as count.
+// trim cuts off the cells that have left the window, so that they can be freed. It
+// walks along the list once per window length. Each bucket then costs two steps of
+// a walk, whatever the number of buckets, and the list has at most twice as many
+// cells as the window has buckets.
 //
-// Readers and writers that are still at a cell behind the cut keep it alive;
-// what they add to it or read from it has left the window.
+// Readers and writers that still use a cell behind the cut keep it alive. Hits that
+// they add to it or read from it have left the window.
 func (w *Window[T]) trim(newest, before *cell[T]) {
 	length := w.n * w.width
 	if newest.start/length == before.start/length {
@@ -115,24 +116,24 @@ func (w *Window[T]) trim(newest, before *cell[T]) {
 	last.older.Store(nil)
 }
 
-// Sum is the sum of all values inside.
+// Sum returns the sum of all values in the window.
 func (w *Window[T]) Sum() T { return w.All().Sum() }
 
-// Count is how many hits are inside.
+// Count returns the number of hits in the window.
 func (w *Window[T]) Count() int64 { return w.All().Count() }
 
-// Min is the least value inside, and false when there is none.
+// Min returns the lowest value in the window, or false if there are no hits.
 func (w *Window[T]) Min() (T, bool) { return w.All().Min() }
 
-// Max is the greatest value inside, and false when there is none.
+// Max returns the highest value in the window, or false if there are no hits.
 func (w *Window[T]) Max() (T, bool) { return w.All().Max() }
 
-// Total has all these numbers from one reading.
+// Total returns all these numbers, from the same read.
 func (w *Window[T]) Total() Bucket[T] { return w.All().Total() }
 
-// Rate is the sum a second; see [View.Rate].
+// Rate returns the sum per second; see [View.Rate].
 func (w *Window[T]) Rate() float64 { return w.All().Rate() }
 
 // Reduce calls f with every bucket, oldest first; see [View.Reduce].
-// w.All().Complete().Reduce leaves the running one out.
+// w.All().Complete().Reduce leaves out the running bucket.
 func (w *Window[T]) Reduce(f func(Bucket[T])) { w.All().Reduce(f) }

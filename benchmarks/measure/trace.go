@@ -22,8 +22,8 @@ func Traces(n, quota int, window time.Duration) []Trace {
 	}
 }
 
-// boundaries has no arrivals for most of every third window, a quota in its last
-// fifth, and twice the quota in most of the next window.
+// boundaries returns a trace without arrivals for most of every third window, with
+// a quota in its last fifth, and with twice the quota in most of the next window.
 func boundaries(n, quota int, window time.Duration) []time.Duration {
 	var at []time.Duration
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -38,7 +38,7 @@ func boundaries(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// random has bursts of up to half a quota, at twice the limit's rate.
+// random returns bursts of up to half a quota, at twice the limit's rate.
 func random(n, quota int, window time.Duration) []time.Duration {
 	rng := rand.New(rand.NewPCG(7, 8))
 	var at []time.Duration
@@ -52,7 +52,7 @@ func random(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// light has single arrivals a little above the limit's rate, and a burst of a
+// light returns single arrivals a little above the limit's rate, with a burst of a
 // quota in every tenth window.
 func light(n, quota int, window time.Duration) []time.Duration {
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -71,7 +71,7 @@ func light(n, quota int, window time.Duration) []time.Duration {
 	return inOrder(at[:n])
 }
 
-// aimed attacks a limiter that was idle for two windows. One hit starts windows
+// aimed returns an attack on a limiter that was idle for two windows. One hit starts windows
 // that begin with a hit. A burst fills the quota, each time later in the window.
 // A stream then takes what a bucket leaks. A last burst comes a tenth of a window
 // before the first one leaves: a limiter that forgot it early admits too much.

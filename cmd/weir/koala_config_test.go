@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 )
 
-// Not parallel: it sets the environment.
+// Not parallel, because it sets the environment.
 func TestServeKoalaConfig(t *testing.T) {
 	t.Setenv("WEIR_STORE", "")
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
-// koalaPages are the page for those who come from koala, and its translation.
+// koalaPages are the page about the move from koala, and its translation.
 var koalaPages = []string{"../../docs/koala.md", "../../docs/koala.zh.md"}
 
 func readPage(t *testing.T, path string) string {
@@ -30,8 +30,8 @@ func readPage(t *testing.T, path string) string {
 	return string(src)
 }
 
-// TestKoalaPages moves from koala to weir as the pages tell: it writes their
-// files, runs their commands in order, and holds their answers to what happens.
+// TestKoalaPages moves from koala to weir as the pages describe. It writes their
+// files, runs their commands in order, and compares the answers.
 func TestKoalaPages(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Server(t)
@@ -43,7 +43,7 @@ func TestKoalaPages(t *testing.T) {
 				m := mover{t: t, home: t.TempDir(), redis: fmt.Sprintf("redis://%s/%d?timeout=10s", redis.Addr(), database)}
 				m.followAll(blocks)
 				if m.degraded && database < 10 {
-					continue // the machine stood still, and calls did not count
+					continue // the machine stalled, and some calls were not counted
 				}
 				for _, f := range m.faults {
 					t.Error(f)
@@ -57,7 +57,7 @@ func TestKoalaPages(t *testing.T) {
 	}
 }
 
-// mover follows a page in a home of koala's.
+// mover follows a page, in a directory of its own.
 type mover struct {
 	t       *testing.T
 	home    string
@@ -69,11 +69,11 @@ type mover struct {
 	said    strings.Builder
 
 	answers  int
-	faults   []string // what is not as the page says
-	degraded bool     // a service had to do without Redis
+	faults   []string // differences from the page
+	degraded bool     // a service decided without Redis
 }
 
-// followAll follows the blocks of code of a page.
+// followAll follows all blocks of code of a page.
 func (m *mover) followAll(blocks [][]string) {
 	m.t.Helper()
 	for i, b := range blocks {
@@ -90,7 +90,7 @@ func (m *mover) fault(format string, args ...any) {
 	m.faults = append(m.faults, fmt.Sprintf(format, args...))
 }
 
-// follow does what one block of code asks, which want is the answer to.
+// follow executes one block of code. want is the block with its answer.
 func (m *mover) follow(language, text, want string) {
 	m.t.Helper()
 	m.said.Reset()
@@ -123,8 +123,9 @@ func (m *mover) follow(language, text, want string) {
 	}
 }
 
-// misses is the first line of want that is not in got, in want's order; empty
-// when all are. Unless want has a line …, for others, got must have no others.
+// misses returns the first line of want that is not in got, in want's order, or ""
+// if got has all. Unless want has a line …, which stands for other lines, got must
+// have no other lines.
 func misses(got, want string) string {
 	lines := strings.Split(got, "\n")
 	others := len(lines) > strings.Count(want, "\n")+1
@@ -145,7 +146,7 @@ func misses(got, want string) string {
 	return ""
 }
 
-// write writes a file whose first line has its name.
+// write writes a file. The first line of the block has its name.
 func (m *mover) write(text string) {
 	m.t.Helper()
 	name, ok := strings.CutPrefix(text[:strings.IndexByte(text, '\n')], "# ")
@@ -166,7 +167,7 @@ func (m *mover) command(line string) {
 	m.t.Helper()
 	switch {
 	case strings.HasPrefix(line, "bin/koala_ctl "):
-		// Koala's own.
+		// one of koala's own commands
 	case strings.Contains(line, "weir serve "):
 		m.serve(line)
 	case strings.HasPrefix(line, "curl "):
@@ -189,8 +190,8 @@ func (m *mover) shell(line string) *exec.Cmd {
 
 var greeting = regexp.MustCompile(`^weir listens on (\S+), its admin on (\S+)\nkoala's calls: (\S+)\n$`)
 
-// serve starts the service that line asks for, on free ports and on a Redis of
-// the test where the line has one, in place of the one that runs.
+// serve starts the service in line, and ends the one that runs. Ports are free
+// ones; if the line has a Redis, it is that of the test.
 func (m *mover) serve(line string) {
 	m.t.Helper()
 	m.stop()
@@ -219,7 +220,7 @@ func (m *mover) serve(line string) {
 	m.api, m.admin, m.koala = at[1], at[2], at[3]
 }
 
-// stop ends the service that runs, if one does.
+// stop ends the running service, if there is one.
 func (m *mover) stop() {
 	if m.service == nil {
 		return
@@ -229,17 +230,17 @@ func (m *mover) stop() {
 		_ = resp.Body.Close()
 		m.degraded = m.degraded || !strings.Contains(string(text), "\nweir_decisions_degraded_total 0\n")
 	}
-	_ = m.service.Process.Signal(syscall.SIGTERM) // when it has ended, Wait tells
+	_ = m.service.Process.Signal(syscall.SIGTERM) // if it has ended, Wait returns the error
 	if err := m.service.Wait(); err != nil {
 		m.fault("the service ends with %v", err)
 	}
 	m.service = nil
 }
 
-// word is an argument in single quotes, or without quotes and blanks.
+// word matches an argument in single quotes, or without quotes and blanks.
 var word = regexp.MustCompile(`'([^']*)'|([^'\s]+)`)
 
-// curl makes the call that a command makes, and notes its answer.
+// curl makes the call of a curl command, and keeps the answer.
 func (m *mover) curl(line string) {
 	m.t.Helper()
 	var args []string
@@ -291,14 +292,14 @@ func (m *mover) curl(line string) {
 	fmt.Fprintln(&m.said, strings.TrimRight(string(answer), "\n"))
 }
 
-// found is text with the addresses of the service that runs.
+// found returns text with the addresses of the running service.
 func (m *mover) found(text string) string {
 	return strings.NewReplacer(
 		"http://127.0.0.1:9981", m.koala, "http://127.0.0.1:9982", m.koala,
 		"http://127.0.0.1:8080", m.api, "http://127.0.0.1:8081", m.admin).Replace(text)
 }
 
-// php runs a program, where there is PHP.
+// php runs a PHP program, if PHP is installed.
 func (m *mover) php(text, want string) {
 	m.t.Run("php", func(t *testing.T) {
 		php, err := exec.LookPath("php")

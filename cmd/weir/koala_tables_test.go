@@ -11,10 +11,10 @@ import (
 	"github.com/weirhq/weir/internal/koala"
 )
 
-// comments are those in code, which are translated.
+// comments matches comments in code, which are translated.
 var comments = regexp.MustCompile(`(?m)^(#|//) .*\n| +(#|//) .*$`)
 
-// TestKoalaPagesAgree holds the translation to the same files, commands,
+// TestKoalaPagesAgree checks that the translation has the same files, commands,
 // answers, headings and rows of tables.
 func TestKoalaPagesAgree(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestKoalaPagesAgree(t *testing.T) {
 	}
 }
 
-// rows are the rows of the tables in text, by cells.
+// rows returns the rows of the tables in text, as cells.
 func rows(text string) (all [][]string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -73,7 +73,7 @@ func rows(text string) (all [][]string) {
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// code is what of a cell is code or a number.
+// code returns the code and the numbers in a cell.
 func code(cell string) []string {
 	if strings.Trim(cell, "0123456789") == "" {
 		return []string{cell}
@@ -85,8 +85,8 @@ func code(cell string) []string {
 	return all
 }
 
-// TestKoalaPageRules holds the tables of rules that weir refuses, or reads
-// otherwise, to what the reader of rule files says.
+// TestKoalaPageRules compares the tables of rules that weir refuses, or reads
+// differently, with the reader of rule files.
 func TestKoalaPageRules(t *testing.T) {
 	t.Parallel()
 	page := readPage(t, koalaPages[0])
@@ -126,8 +126,8 @@ func TestKoalaPageRules(t *testing.T) {
 	}
 }
 
-// TestKoalaPageConditions holds what the page says of conditions elsewhere, of
-// those without a message and of those that koala did not take.
+// TestKoalaPageConditions checks what the page says about other conditions: those
+// without a message, and those that koala refused.
 func TestKoalaPageConditions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

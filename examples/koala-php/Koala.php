@@ -2,9 +2,9 @@
 declare(strict_types=1);
 
 /**
- * Koala asks a service that speaks as koala does. An answer is a row:
- * Err_no 0 means go on, Need_vcode 1 that a captcha with Vcode_len letters is
- * wanted, and Ret_code is the number of the rule that decided.
+ * Koala calls a service with koala's API. An answer is a row: Err_no 0 means that
+ * the action may happen, Need_vcode 1 that the user must solve a captcha with
+ * Vcode_len letters. Ret_code is the number of the rule that decided.
  */
 final class Koala
 {
@@ -39,7 +39,7 @@ final class Koala
             }
             stream_set_timeout($socket, self::TIMEOUT);
             fwrite($socket, "GET $uri HTTP/1.1\r\nAccept: */*\r\n\r\n");
-            $answer = stream_get_contents($socket); // up to the end: koala closes
+            $answer = stream_get_contents($socket); // to the end, because koala closes the connection
             fclose($socket);
             return explode("\r\n\r\n", $answer, 2)[1] ?? '';
         });

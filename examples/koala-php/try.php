@@ -1,5 +1,5 @@
 <?php
-// php try.php HOST:PORT asks for each kind of answer, in both ways.
+// php try.php HOST:PORT makes a call for each kind of answer, in both ways.
 declare(strict_types=1);
 
 require __DIR__ . '/Koala.php';
@@ -13,7 +13,7 @@ function told(array $row): string
 }
 
 foreach (['curl' => Koala::viaCurl($host, (int) $port), 'socket' => Koala::viaSocket($host, (int) $port)] as $way => $koala) {
-    $user = '中文 ' . bin2hex(random_bytes(4)) . '&|+%'; // nobody has asked for this one before
+    $user = '中文 ' . bin2hex(random_bytes(4)) . '&|+%'; // a user without earlier calls
     $post = ['act' => 'post', 'uid' => $user];
     $login = ['act' => 'login', 'uid' => $user];
 

@@ -1,11 +1,11 @@
-// Package accesslog reads the lines that web servers write for each request,
-// in the common log format
+// Package accesslog parses access logs of web servers. It reads the common log
+// format
 //
 //	address ident user [day/month/year:hour:minute:second zone] "request" status bytes
 //
-// in the combined one, which adds "referer" and "agent", and in both with the
-// virtual host before the address. What follows the last known field is left
-// alone, so formats that only add to these can be read too.
+// and the combined log format, which adds "referer" and "agent". In both, a
+// virtual host can precede the address. Fields after the known ones are ignored,
+// so formats that only add fields can be read, too.
 package accesslog
 
 import (
@@ -15,36 +15,36 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Entry is what one line says. Its texts are parts of the line, as they are
-// written there: what a server escaped with backslashes stays escaped. A field
-// that the line leaves out or gives as "-" is empty.
+// Entry has the fields of one line. Its strings are unchanged parts of the line:
+// text that a server escaped with backslashes stays escaped. A field that the line
+// leaves out or gives as "-" is empty.
 type Entry struct {
-	// Time is the moment of the request, whole seconds as the formats have it.
+	// Time is the time of the request, in whole seconds as in the formats.
 	Time window.Instant
 
-	// Host is the virtual host without its port, from the start of the line
-	// or from a request that spells out the whole address.
+	// Host is the virtual host without its port, from the start of the line or
+	// from a request with an absolute URL.
 	Host string
 
-	// IP is the client's address, or its name where the server looked it up.
+	// IP is the client's address, or its name if the server looked it up.
 	IP string
 
-	// Method, Path and Query are the parts of the request line; the query is
-	// without its question mark. All three are empty when the line was not
-	// HTTP, as when somebody speaks TLS to an open port.
+	// Method, Path and Query are the parts of the request line; Query has no
+	// question mark. All three are empty if the request was not HTTP, for example
+	// TLS on a port for plain HTTP.
 	Method, Path, Query string
 
 	// Status has three digits.
 	Status string
 
-	// Bytes is the size of the response in digits, "0" where the line says "-".
+	// Bytes is the size of the response in digits, "0" if the line has "-".
 	Bytes string
 
 	Referer, Agent string
 }
 
-// Parse reads one line, without its newline, into e. It allocates nothing but
-// the error, which names the column that it stopped at. e is then half set.
+// Parse parses one line, without its newline, into e. The error has the column at
+// which Parse stopped; e is then partly set. Only the error is allocated.
 func Parse(line string, e *Entry) error {
 	*e = Entry{}
 	line = strings.TrimSuffix(line, "\r")
@@ -83,7 +83,7 @@ func Parse(line string, e *Entry) error {
 		e.Bytes = "0"
 	}
 
-	// The common format ends here; other fields than quoted ones are unknown.
+	// The common format ends here. Known fields after it are quoted.
 	if at+1 >= len(line) || line[at+1] != '"' {
 		return nil
 	}
@@ -105,10 +105,10 @@ func wrong(at int, want string) error {
 	return fmt.Errorf("column %d: want %s", at+1, want)
 }
 
-// origin reads what stands before the time: address, ident, user, and in front
-// of these perhaps the host. A user's name may hold blanks, so four words are
-// not always a host; but then the second one is the ident, which nobody has
-// sent for decades and servers write as "-".
+// origin parses the part before the time: address, ident, user, and before them
+// the host, if there is one. A user's name can have blanks, so four words do not
+// always have a host. Without a host, the second word is the ident, which servers
+// have written as "-" for decades.
 func (e *Entry) origin(s string) bool {
 	first, rest, _ := strings.Cut(s, " ")
 	second, rest, _ := strings.Cut(rest, " ")
@@ -124,8 +124,8 @@ func (e *Entry) origin(s string) bool {
 	return true
 }
 
-// request takes a request line apart. The target may hold blanks, which some
-// clients send and servers log.
+// request parses a request line. The target can have blanks, because some clients
+// send them and servers log them.
 func (e *Entry) request(s string) {
 	method, target, _ := strings.Cut(s, " ")
 	if !isMethod(method) {
@@ -144,9 +144,9 @@ func (e *Entry) request(s string) {
 	}
 }
 
-// absolute takes apart what follows the scheme in a target such as
-// http://host/path, which proxies are sent. Taken as a path it would walk
-// around every rule for /path. No path at all means "/" (RFC 9112, 3.2.1).
+// absolute parses the part after the scheme in a target such as http://host/path,
+// which clients send to proxies. As a path it would bypass every rule for /path. An
+// empty path means "/" (RFC 9112, 3.2.1).
 func (e *Entry) absolute(rest string) {
 	host, path := rest, "/"
 	if at := strings.IndexByte(rest, '/'); at >= 0 {

@@ -121,8 +121,8 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// TestParseTime holds the time of a line to that of package time, over every
-// day in which a rule of the calendar shows.
+// TestParseTime compares the times of lines with package time, for every day of
+// 135 years.
 func TestParseTime(t *testing.T) {
 	t.Parallel()
 	const layout = "02/Jan/2006:15:04:05 -0700"

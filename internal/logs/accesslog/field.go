@@ -2,8 +2,8 @@ package accesslog
 
 import "strings"
 
-// word is the text from the blank at line[at] to the next one, and where that
-// is. It is empty when there is no blank at line[at].
+// word returns the text from the blank at line[at] to the next blank, and the index
+// of that blank. The text is empty if line[at] is not a blank.
 func word(line string, at int) (string, int) {
 	if at >= len(line) || line[at] != ' ' {
 		return "", at
@@ -15,10 +15,10 @@ func word(line string, at int) (string, int) {
 	return rest, at + 1 + len(rest)
 }
 
-// quoted is the text between the quote at line[at] and its end, and where the
-// line goes on; that is negative when there is no such text. A quote that is
-// escaped, or that no blank follows, is part of the text: not every server
-// escapes.
+// quoted returns the text after the quote at line[at] up to the closing quote, and
+// the index after that. The index is negative if there is no such text. A quote
+// that is escaped, or without a blank after it, is part of the text, because not
+// every server escapes quotes.
 func quoted(line string, at int) (text string, end int) {
 	if at >= len(line) || line[at] != '"' {
 		return "", -1
@@ -35,8 +35,8 @@ func quoted(line string, at int) (text string, end int) {
 	}
 }
 
-// escaped says whether what follows text is escaped: whether text ends in an
-// odd number of backslashes.
+// escaped reports whether the character after text is escaped, that is, whether
+// text ends in an odd number of backslashes.
 func escaped(text string) bool {
 	n := len(text)
 	for n > 0 && text[n-1] == '\\' {
@@ -45,7 +45,7 @@ func escaped(text string) bool {
 	return (len(text)-n)%2 == 1
 }
 
-// present is a field without the "-" that stands for none.
+// present returns field, or "" if field is "-".
 func present(field string) string {
 	if field == "-" {
 		return ""
@@ -53,7 +53,7 @@ func present(field string) string {
 	return field
 }
 
-// withoutPort cuts the port from name:port and [address]:port.
+// withoutPort returns host without the port of name:port or [address]:port.
 func withoutPort(host string) string {
 	at := strings.LastIndexByte(host, ':')
 	if at < 0 || strings.IndexByte(host[at:], ']') >= 0 {
@@ -66,7 +66,7 @@ func isHTTP(scheme string) bool {
 	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
 }
 
-// isMethod says whether s can be a method: GET, M-SEARCH, VERSION_CONTROL.
+// isMethod reports whether s can be a method, such as GET or M-SEARCH.
 func isMethod(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
@@ -78,8 +78,8 @@ func isMethod(s string) bool {
 
 func isStatus(s string) bool { return len(s) == 3 && isDigits(s) }
 
-// isSize says whether s is a number of bytes. Fifteen digits stay below the
-// most hits that a window holds.
+// isSize reports whether s is a number of bytes or "-". Fifteen digits are below
+// the highest count of a window.
 func isSize(s string) bool { return s == "-" || s != "" && len(s) <= 15 && isDigits(s) }
 
 func isDigits(s string) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/weirhq/weir/internal/logs/accesslog"
 )
 
-// FuzzParse looks for a line that Parse panics on, and for an accepted line
-// with a field that is not what the field's comment promises.
+// FuzzParse searches for a line on which Parse panics, and for an entry with a field
+// that breaks the promise of the field's comment.
 func FuzzParse(f *testing.F) {
 	f.Add(combined)
 	f.Add(`h:80 ::1 - a b [29/Feb/2016:12:00:00 +0000] "GET http://x/\" HTTP/1.1" 304 - "\\" "" 1`)

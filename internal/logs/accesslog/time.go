@@ -7,8 +7,8 @@ const (
 	timeLength = len("02/Jan/2006:15:04:05 -0700")
 )
 
-// parseTime reads a time such as 20/Feb/2016:00:00:45 -0500. Package time
-// would take some ten times as long for it.
+// parseTime parses a time such as 20/Feb/2016:00:00:45 -0500. Package time would
+// take about ten times as long.
 func parseTime(s string) (window.Instant, bool) {
 	if s[2] != '/' || s[6] != '/' || s[11] != ':' || s[14] != ':' || s[17] != ':' || s[20] != ' ' {
 		return 0, false
@@ -44,7 +44,7 @@ func parseTime(s string) (window.Instant, bool) {
 
 func within(n, most int) bool { return n >= 0 && n <= most }
 
-// number is s, all digits, or a negative number.
+// number returns the value of the digits s, or -1 if s has other characters.
 func number(s string) int {
 	n := 0
 	for i := range len(s) {
@@ -59,7 +59,7 @@ func number(s string) int {
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
-// monthOf is 1 for Jan to 12 for Dec, or 0.
+// monthOf returns 1 for Jan to 12 for Dec, and 0 for anything else.
 func monthOf(s string) int {
 	for m := 0; m < len(months); m += 3 {
 		if months[m:m+3] == s {
@@ -69,7 +69,7 @@ func monthOf(s string) int {
 	return 0
 }
 
-// monthStart are the days of a common year before each month.
+// monthStart has the days of a common year before each month.
 var monthStart = [...]int{0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365}
 
 func daysIn(year, month int) int {
@@ -80,7 +80,7 @@ func daysIn(year, month int) int {
 	return days
 }
 
-// daysBefore are the days from the start of 1970 to that of the month.
+// daysBefore returns the days from the start of 1970 to the start of the month.
 func daysBefore(year, month int) int {
 	past := year - 1
 	days := 365*(year-1970) + past/4 - past/100 + past/400 - 477 + monthStart[month-1]
