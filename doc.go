@@ -14,12 +14,12 @@
 //
 // The window decides how hits age:
 //
-//	[Sliding]   any stretch of the given length; never more than the quota
-//	[Cells]     the same in 60 counters, for very high rates
-//	[Fixed]     starts with the first hit
-//	[Calendar]  the current minute, hour, day, week, month or year
-//	[Bucket]    a steady rate with a burst
-//	[Members]   distinct members instead of hits
+//	Sliding   any stretch of the given length; never more than the quota
+//	Cells     the same in 60 counters, for very high rates
+//	Fixed     starts with the first hit
+//	Calendar  the current minute, hour, day, week, month or year
+//	Bucket    a steady rate with a burst
+//	Members   distinct members instead of hits, in any stretch
 //
 // Package window describes each of them, with its error.
 //
