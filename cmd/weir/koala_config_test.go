@@ -47,7 +47,7 @@ log_level = 7
 		if err := readKoalaConfig(cmd, &cfg, path); err != nil {
 			t.Fatal(err)
 		}
-		if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], "koala.conf:6:1: log_level means nothing") {
+		if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], "koala.conf:6:1: log_level has no effect") {
 			t.Errorf("%s: got warnings %q, want one of log_level", tc.flags, cfg.Warnings)
 		}
 		cfg.Warnings = nil

@@ -30,7 +30,7 @@ func (p *pass) conditions(s piece) (when []rule.Condition, per []string) {
 		name := c.name.text
 		was, twice := apart[name]
 		if twice {
-			p.warn(part, "koala kept only the last condition on %q; weir wants all of them to hold", name)
+			p.warn(part, "koala kept only the last condition on %q; in weir all of them must hold", name)
 		}
 		apart[name] = !c.combined && (was || !twice)
 		if test := p.test(c); test != nil {
@@ -53,7 +53,7 @@ func (p *pass) condition(s piece) (c condition, ok bool) {
 	c.name, c.op, c.value = s.to(i), s.text[i:i+1], s.from(i+1).trim()
 	if name := c.name.trim(); strings.HasSuffix(name.text, "!") {
 		if !strings.HasSuffix(c.name.text, "!") {
-			p.warn(s, "koala lost the ! for the blank behind it and took %q without; weir takes it as not", s.text)
+			p.warn(s, "koala lost the ! because of the blank behind it, and read %q without it; weir reads it as not", s.text)
 		}
 		c.not = true
 		c.name = name.to(len(name.text) - 1)
@@ -64,7 +64,7 @@ func (p *pass) condition(s piece) (c condition, ok bool) {
 		return c, false
 	}
 	if strings.HasPrefix(c.value.text, "=") {
-		p.fault(c.value, "%s= is no operator: want =, !=, <, >, @ or !@; at most 5 is <6, at least 5 is >4", c.op)
+		p.fault(c.value, "%s= is not an operator: want =, !=, <, >, @ or !@; at most 5 is <6, at least 5 is >4", c.op)
 		return c, false
 	}
 	return p.combine(c)
@@ -81,7 +81,7 @@ func (p *pass) spelledOut(s piece) (c condition, ok bool) {
 		}
 	}
 	if !ok || c.name.text == "" {
-		p.fault(s, "%q is no condition: want key=value, or another of =, !=, <, >, @, !@", s.text)
+		p.fault(s, "%q is not a condition: want key=value, or another of =, !=, <, >, @, !@", s.text)
 		return c, false
 	}
 	return p.combine(c)
@@ -100,11 +100,11 @@ func (p *pass) combine(c condition) (condition, bool) {
 		c.value = c.value.without("{~}") // as koala does for a list of texts
 	}
 	if strings.Contains(c.value.text, "{~}") || strings.Contains(c.value.text, "{*}") {
-		p.fault(c.value, "{~} stands behind the last value, once")
+		p.fault(c.value, "{~} in the middle: want it once, behind the last value")
 		return c, false
 	}
 	if c.value.text == "" {
-		p.fault(c.name, "key %q has no value, so that the rule could never match: want key=value, or key=+ for any", c.name.text)
+		p.fault(c.name, "key %q has no value, so that the rule never matches: want key=value, or key=+ for any", c.name.text)
 		return c, false
 	}
 	return c, true
@@ -124,7 +124,7 @@ func (p *pass) test(c condition) rule.Test {
 		p.fault(c.value, "%q is not a whole number: %s compares numbers; addresses are compared as key=10.0.0.1-10.0.0.9", c.value.text, c.op)
 		return nil
 	case n >= exactly || n <= -exactly:
-		p.fault(c.value, "%d: weir compares whole numbers with numbers below 2^53 = %d exactly, and takes no others", n, exactly)
+		p.fault(c.value, "%d is too large: want a number below 2^53 = %d, up to which weir compares exactly", n, exactly)
 		return nil
 	}
 	side := span{lowest, n - 1}

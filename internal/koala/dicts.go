@@ -20,7 +20,7 @@ func (p *pass) readDict(s piece) {
 		return
 	}
 	if _, twice := p.lists[name.text]; twice {
-		p.fault(name, "dict %q is there twice: want another name", name.text)
+		p.fault(name, "dict %q appears twice: want another name", name.text)
 		return
 	}
 	p.lists[name.text] = nil
@@ -34,7 +34,7 @@ func (p *pass) readDict(s piece) {
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		p.fault(path, "dict %q: file %q: %v; the path is taken from where the rule file is, then from the directory above",
+		p.fault(path, "dict %q: file %q: %v; weir looks in the directory of the rule file, then in the one above",
 			name.text, path.text, err)
 		return
 	}
@@ -68,10 +68,10 @@ func (p *pass) items(text, file string) []string {
 		}
 		if severalAddresses(item) {
 			if _, err := rule.Address(item); err != nil {
-				wrong.add(number, line, "%v; koala compared the line as text, weir leaves it out", err)
+				wrong.add(number, line, "%v; koala compared the line as text; weir skips it", err)
 				continue
 			}
-			blocks.add(number, line, "koala compared %q as text, so that no address was in it; weir takes it for the addresses", item)
+			blocks.add(number, line, "koala compared %q as text, which no address matched; weir reads it as addresses", item)
 		}
 		items = append(items, item)
 	}

@@ -85,7 +85,7 @@ func parseMain(name string, src []byte, read func(path string) ([]byte, error)) 
 	f.lines(src, 0)
 	if f.main.RuleFile == "" && len(f.faults) == 0 {
 		f.here = entry{number: 1}
-		f.fault(piece{}, "there is no rule file: want a line rule_file = conf/koala_rule.conf")
+		f.fault(piece{}, "no rule file: want a line rule_file = conf/koala_rule.conf")
 	}
 	if len(f.faults) > 0 {
 		return Main{}, f.warnings, f.faults.Err()
@@ -122,7 +122,7 @@ func (f *mainFile) lines(src []byte, depth int) {
 // include reads another file in place of the line that names it.
 func (f *mainFile) include(s piece, path string, depth int) {
 	if f.read == nil || depth == maxIncludes {
-		f.fault(s, "include: the file cannot be read here: want its lines in place of this one")
+		f.fault(s, "include: the file cannot be read here: want its lines instead of this one")
 		return
 	}
 	path = files.Beside(f.name, path)
@@ -184,13 +184,13 @@ func (f *mainFile) seconds(s piece) time.Duration {
 func (f *mainFile) meaningless(key piece) {
 	switch name := key.text; {
 	case name == "pid_file":
-		f.warn(key, "pid_file means nothing any more: weir writes none")
+		f.warn(key, "pid_file has no effect: weir writes no pid file")
 	case strings.HasPrefix(name, "external") || strings.HasPrefix(name, "redis_pool_"):
-		f.warn(key, "%s means nothing any more: weir has time-outs and connections of its own", name)
+		f.warn(key, "%s has no effect: weir has its own time-outs and connections", name)
 	case strings.HasPrefix(name, "log_"):
-		f.warn(key, "%s means nothing any more: weir logs to its standard error", name)
+		f.warn(key, "%s has no effect: weir logs to its standard error", name)
 	default:
-		f.warn(key, "%q is unknown, to koala too", name)
+		f.warn(key, "%q is unknown to koala and to weir", name)
 	}
 }
 

@@ -35,7 +35,7 @@ func (p *pass) limit(r *rule.Rule, method, values piece, v map[string]setting) {
 		r.After = window.After{Count: p.number(values, v, "base", window.MaxHits), Window: natural}
 		p.baseWarnings(method, v, seconds)
 	case seconds == day:
-		p.warn(v["time"].at, "koala's day was that of the machine's zone; weir's is that of Shanghai on any machine")
+		p.warn(v["time"].at, "koala used the day of the machine's zone; weir uses the day of Shanghai on any machine")
 	}
 	if seconds == day {
 		r.Window = natural
@@ -47,16 +47,16 @@ func (p *pass) limit(r *rule.Rule, method, values piece, v map[string]setting) {
 }
 
 func (p *pass) leakWarnings(method piece, count, seconds int64) {
-	p.warn(method, "koala's leak let %d pass in %d s, and more in the second of the edge; weir lets %s pass",
+	p.warn(method, "koala admitted %d in %d s, and more in the second at the edge; weir admits %s",
 		count+1, seconds, admitted(count))
-	p.warn(method, "koala passed over leak rules in multi/browse and browse_complete; weir does not")
+	p.warn(method, "koala skipped leak rules in multi/browse and browse_complete; weir does not")
 }
 
 func (p *pass) baseWarnings(method piece, v map[string]setting, seconds int64) {
 	p.warn(method, "koala ended the day of base at midnight UTC; weir ends it at midnight in Shanghai")
-	p.warn(method, "koala passed over base rules in multi/browse; weir does not")
+	p.warn(method, "koala skipped base rules in multi/browse; weir does not")
 	if v["base"].value == 1 {
-		p.warn(v["base"].at, "koala began to count at the second hit of the day; weir begins at the first")
+		p.warn(v["base"].at, "koala counted from the second hit of the day; weir counts from the first")
 	}
 	if seconds == day {
 		p.warn(v["time"].at, "koala's second counter lasted %d s from its first hit; weir counts by the day in Shanghai, as count rules do", day)
@@ -69,7 +69,7 @@ func admitted(count int64) string {
 		return fmt.Sprintf("exactly %d", count)
 	}
 	group := (count + exact - 1) / exact // hits that age together
-	return fmt.Sprintf("at most %d, and at least %d,", count, count-group+1)
+	return fmt.Sprintf("at most %d, and at least %d", count, count-group+1)
 }
 
 // number returns a required setting, which must be from 1 to most. It returns 1
@@ -80,12 +80,12 @@ func (p *pass) number(s piece, v map[string]setting, name string, most int64) in
 	case !ok:
 		p.fault(s, "the rule has no %s: want %s=NUMBER, 1 or more", name, name)
 	case n.value < 1 && name == "count":
-		p.fault(n.at, "count is %d: want 1 or more; a rule that only decides is a [direct] one", n.value)
+		p.fault(n.at, "count is %d: want 1 or more, or a [direct] rule to deny always", n.value)
 	case n.value < 1 || n.value > most:
 		p.fault(n.at, "%s is %d: want 1 to %d", name, n.value, most)
 	default:
 		if n.wraps() {
-			p.warn(n.at, "koala read %s=%d as %d; weir takes it as written", name, n.value, int32(n.value))
+			p.warn(n.at, "koala read %s=%d as %d; weir uses it as written", name, n.value, int32(n.value))
 		}
 		return n.value
 	}
@@ -117,7 +117,7 @@ func (p *pass) feedback(v map[string]setting) map[string]int64 {
 func (p *pass) unused(v map[string]setting, names ...string) {
 	for _, name := range names {
 		if n, ok := v[name]; ok && n.value != 0 {
-			p.warn(n.at, "%s does nothing in a rule of this method, neither in koala nor in weir", name)
+			p.warn(n.at, "%s has no effect in a rule of this method, in koala and in weir", name)
 		}
 	}
 }

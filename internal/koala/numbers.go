@@ -46,11 +46,11 @@ func (p *pass) ranges(c condition, elements []piece) rule.Test {
 		y, wrongTo := strconv.ParseInt(to.trim().text, 10, 64)
 		switch {
 		case wrongFrom != nil || wrongTo != nil:
-			p.fault(e, "%q is not a whole number, like the others: want rules of their own for text and for numbers", e.text)
+			p.fault(e, "%q is not a whole number, unlike the others: want separate rules for text and for numbers", e.text)
 		case x > y:
 			p.fault(e, "the range is reversed: want %d-%d", y, x)
 		case x >= exactly || y >= exactly && y != highest:
-			p.fault(e, "%s: weir compares whole numbers with numbers below 2^53 = %d exactly, and takes no others; for no end write %d",
+			p.fault(e, "%s is too large: want numbers below 2^53 = %d, up to which weir compares exactly, or %d for no upper end",
 				e.text, exactly, highest)
 		default:
 			spans = append(spans, span{x, y})
@@ -76,7 +76,7 @@ func must(t rule.Test, err error) rule.Test {
 // outside them.
 func (p *pass) numbers(c condition, spans []span) rule.Test {
 	if spans = merged(spans); len(spans) > maxSpans {
-		p.fault(c.value, "%d ranges apart: want at most %d in a condition; many single values go into a dict, key @ dict", len(spans), maxSpans)
+		p.fault(c.value, "%d separate ranges: want at most %d in a condition; put many single values into a dict, key @ dict", len(spans), maxSpans)
 		return nil
 	}
 	if c.not { // never empty: a condition cannot name all numbers

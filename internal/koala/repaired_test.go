@@ -170,7 +170,7 @@ func TestFault08ValuesDoNotCollide(t *testing.T) {
 	s.want("koala-2 by koala-501", weir.Take, "a", "1|2", "b", "3")
 }
 
-// Koala's multi/browse passed over direct, base and leak rules, and
+// Koala's multi/browse skipped direct, base and leak rules, and
 // browse_complete over leak. A check shows all that are out.
 func TestFault09EveryMethodIsAsked(t *testing.T) {
 	t.Parallel()

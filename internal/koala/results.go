@@ -71,7 +71,7 @@ func (p *pass) readRow(s piece) {
 		return
 	}
 	if _, twice := p.file.Outcomes[outcomeName(n)]; twice {
-		p.fault(number, "row %d is there twice: want one", n)
+		p.fault(number, "row %d appears twice: want one", n)
 		return
 	}
 	r := p.row(text)
@@ -99,7 +99,7 @@ func (p *pass) row(s piece) (r row) {
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		field, known := fields[strings.ToLower(strings.ReplaceAll(key, "_", ""))]
 		if !known {
-			p.warn(s.find(key), "koala passes over %q in silence, and so does weir: want a field such as Err_no or Str_reason", key)
+			p.warn(s.find(key), "unknown field %q, which koala and weir ignore: want one such as Err_no or Str_reason", key)
 			continue
 		}
 		if err := json.Unmarshal(raw[key], field); err != nil {

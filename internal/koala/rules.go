@@ -37,7 +37,7 @@ func (p *pass) readRule(s piece) {
 	switch method.text {
 	case "direct":
 		r.Then, r.Rest = outcomeName(row), rule.RestCount
-		p.warn(method, "koala passed over direct rules in multi/browse; weir does not")
+		p.warn(method, "koala skipped direct rules in multi/browse; weir does not")
 	case "count", "base", "leak":
 		r.Per, r.Then = per, p.over(ret, row)
 		p.limit(&r, method, values, v)
@@ -56,7 +56,7 @@ func (p *pass) groups(s piece) (groups []piece, ok bool) {
 	line := s
 	for s = s.trim(); s.text != ""; s = s.trim() {
 		if s.text[0] != '[' {
-			p.fault(s, "want [ here; a comment stands in a line of its own")
+			p.fault(s, "want [ here; a comment needs a line of its own")
 			return nil, false
 		}
 		end := closing(s.text)
@@ -95,14 +95,14 @@ func (p *pass) returnCode(s piece, answer map[string]setting) int64 {
 	code, ok := answer["return"]
 	switch {
 	case !ok:
-		p.fault(s, "the rule has no return code: want return=NUMBER, another one for each rule")
+		p.fault(s, "the rule has no return code: want return=NUMBER, a different one for each rule")
 		return 0
 	case code.value < 1 || code.wraps():
 		p.fault(code.at, "return is %d: want 1 to 2147483647", code.value)
 		return 0
 	}
 	if line, taken := p.returns[code.value]; taken {
-		p.fault(code.at, "return code %d is line %d's too: want another one for each rule", code.value, line)
+		p.fault(code.at, "return code %d is also that of line %d: want a different one for each rule", code.value, line)
 		return 0
 	}
 	p.returns[code.value] = p.here.number
@@ -117,11 +117,11 @@ func (p *pass) resultRow(s piece, answer map[string]setting) int64 {
 		p.fault(s, "the rule has no result: want result=NUMBER, a row of [result]")
 		return 0
 	case result.value < 1 || result.wraps():
-		p.fault(result.at, "result is %d: want a row of [result] from 1 on", result.value)
+		p.fault(result.at, "result is %d: want the number of a row of [result], 1 or more", result.value)
 		return 0
 	}
 	if _, known := p.file.Outcomes[outcomeName(result.value)]; !known {
-		p.fault(result.at, "there is no row %d in [result]", result.value)
+		p.fault(result.at, "[result] has no row %d", result.value)
 	}
 	return result.value
 }
@@ -135,7 +135,7 @@ func (p *pass) over(s piece, n int64) string {
 	if !row.Allow {
 		return name
 	}
-	p.warn(s, "koala answers with row %d, which lets pass, when the rule is out; weir answers with the same row and counts the request as denied", n)
+	p.warn(s, "over the limit, koala answers with row %d, which lets the request pass; weir answers with the same row and counts the request as denied", n)
 	name += "-over"
 	row.Allow = false
 	p.file.Outcomes[name] = row

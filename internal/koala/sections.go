@@ -45,18 +45,18 @@ func (p *pass) sections(src []byte) map[section][]entry {
 			comment = append(comment, strings.ToValidUTF8(strings.TrimSpace(strings.TrimLeft(s.text, "#")), "\ufffd"))
 			continue
 		case known && seen[head] > 0:
-			p.fault(s, "section %s is there twice, first in line %d: want one", s.text, seen[head])
+			p.fault(s, "section %s appears twice, first in line %d: want one", s.text, seen[head])
 			in = head
 		case known:
 			in, seen[head] = head, number
 			if in < last {
-				p.warn(s, "koala wanted [dicts], [rules] and [result] in this order, and found no rules when [result] came first; weir reads them in any")
+				p.warn(s, "koala needed [dicts], [rules] and [result] in this order, and found no rules behind [result]; weir accepts any order")
 			}
 			last = max(last, in)
 		case s.text[0] == '[' && strings.IndexByte(s.text, ']') == len(s.text)-1:
 			p.fault(s, "unknown section %s: want [dicts], [rules] or [result]", s.text)
 		case in == none:
-			p.fault(s, "this stands in no section: want [dicts], [rules] or [result] in a line above it, or # before it")
+			p.fault(s, "the line is in no section: want [dicts], [rules] or [result] in a line above it, or # before it")
 		default:
 			found[in] = append(found[in], p.here)
 		}
@@ -64,7 +64,7 @@ func (p *pass) sections(src []byte) map[section][]entry {
 	}
 	if len(found[rules]) == 0 { // a truncated file must not lift every limit
 		p.here = entry{number: max(seen[rules], 1)}
-		p.fault(piece{}, "there are no rules: want a line [rules], and rules below it")
+		p.fault(piece{}, "no rules: want a line [rules], and rules below it")
 	}
 	return found
 }

@@ -27,7 +27,7 @@ func (p *pass) settings(s piece, known ...string) map[string]setting {
 			continue
 		}
 		if _, twice := found[name.text]; twice {
-			p.fault(part, "%s is there twice: want one", name.text)
+			p.fault(part, "%s appears twice: want one", name.text)
 		}
 		value, err := strconv.ParseInt(number.text, 10, 64)
 		if err != nil {

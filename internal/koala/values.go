@@ -11,7 +11,7 @@ import (
 func (p *pass) values(c condition) rule.Test {
 	if c.value.text == "+" {
 		if c.not {
-			p.fault(c.value, "!=+ could never match, a key must be there; koala took it for =+: write that")
+			p.fault(c.value, "!=+ never matches, since a key must be present; koala read it as =+: want that")
 			return nil
 		}
 		return rule.Present()
@@ -38,7 +38,7 @@ func (p *pass) values(c condition) rule.Test {
 	}
 	switch {
 	case len(elements) == 0:
-		p.fault(c.value, "key %q has no value, so that the rule could never match", c.name.text)
+		p.fault(c.value, "key %q has no value, so that the rule never matches", c.name.text)
 		return nil
 	case sound != len(p.faults):
 		return nil
@@ -54,15 +54,15 @@ func (p *pass) values(c condition) rule.Test {
 func strange(text string) string {
 	switch {
 	case text == "*":
-		return "* stands for a number in an IPv4 address: for any value write +"
+		return "* stands for a number in an IPv4 address: want + for any value"
 	case strings.Contains(text, "=") && strings.ContainsAny(text, " \t"):
 		return "a ; is missing before the next key"
 	case strings.Contains(text, "*"):
 		return "a * stands for one of the four numbers of an IPv4 address, as in 10.0.*.*"
 	case strings.Contains(text, "+"):
-		return "a + stands alone, for any value"
+		return "a + stands for any value and must stand alone"
 	}
-	return "koala reads - as a range of whole numbers from 0 on or of addresses: text with - in it goes into a dict, key @ dict"
+	return "- is for ranges of whole numbers from 0 on, or of addresses: put text with - into a dict, key @ dict"
 }
 
 // addresses returns a test for IP addresses among elements.
@@ -76,7 +76,7 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 			pattern = from.trim().text + "-" + to.trim().text
 		}
 		if !isAddress(pattern) && !severalAddresses(pattern) {
-			p.fault(e, "%q is not an address, like the others: want rules of their own for addresses and for other values", e.text)
+			p.fault(e, "%q is not an address, unlike the others: want separate rules for addresses and for other values", e.text)
 			continue
 		}
 		if _, err := rule.Address(pattern); err != nil {
@@ -86,10 +86,10 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 		patterns = append(patterns, pattern)
 		switch {
 		case asText && strings.Contains(pattern, "/"):
-			p.warn(e, "koala compared %q as text, so that no address was in it; weir takes it for the block", pattern)
+			p.warn(e, "koala compared %q as text, which no address matched; weir reads it as the block", pattern)
 		case starInside(pattern):
 			first, last := strings.ReplaceAll(pattern, "*", "0"), strings.ReplaceAll(pattern, "*", "255")
-			p.warn(e, "koala took %q for everything from %s to %s; weir takes each * for one number", pattern, first, last)
+			p.warn(e, "koala read %q as everything from %s to %s; weir reads each * as one number", pattern, first, last)
 		}
 	}
 	test, err := rule.LooseAddress(patterns...)
@@ -99,7 +99,7 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 	if !c.not {
 		return test
 	}
-	p.warn(c.value, "koala took no IPv6 address for one outside of the range; weir does")
+	p.warn(c.value, "koala matched no IPv6 address as outside the range; weir does")
 	return rule.All(rule.Not(rule.All(rule.Not(anyAddress), rule.Not(integer))), rule.Not(test))
 }
 
