@@ -221,7 +221,7 @@ func TestImportAsksForUTF8(t *testing.T) {
 	status := run([]string{"import", "koala", conf}, nil, &out, &errs)
 	lines := strings.Split(errs.String(), "\n")
 	for _, place := range []string{conf + ":4:20: ", filepath.Join(dir, "gbk.dat") + ":2:3: "} {
-		if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, place+"the line is not UTF-8 text") }) {
+		if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, place+"the line is not UTF-8") }) {
 			t.Errorf("got\n%s\nwant a fault at %s", &errs, place)
 		}
 	}

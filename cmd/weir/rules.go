@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -46,7 +47,7 @@ func checkFile(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if !isKoala(in.text) {
+	if !koala.Is(in.text) {
 		file, err := in.rules()
 		if err != nil {
 			return err
@@ -54,13 +55,13 @@ func checkFile(cmd *cobra.Command, name string) error {
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, ok\n", in.name, plural(file.Set.Len(), "rule"))
 		return nil
 	}
-	k, err := loadKoala(in)
-	printWarnings(cmd.ErrOrStderr(), k.warnings)
+	site, err := koala.Read(in.name, in.text, in.stdin)
+	printWarnings(cmd.ErrOrStderr(), site.Warnings)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s, ok\n",
-		k.name, plural(k.Set.Len(), "koala rule"), plural(len(k.warnings), "warning"))
+		site.Name, plural(site.Set.Len(), "koala rule"), plural(len(site.Warnings), "warning"))
 	return nil
 }
 

@@ -99,8 +99,8 @@ func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error 
 	}
 	given := cmd.Flags().Changed
 	if !given("koala") && !given("rules") {
-		if _, err := os.Stat(main.RuleFile); err != nil {
-			return noRuleFile(path, err)
+		if err := main.CheckRuleFile(path); err != nil {
+			return err
 		}
 		cfg.Koala = main.RuleFile
 	}

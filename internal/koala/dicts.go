@@ -34,7 +34,7 @@ func (p *pass) readDict(s piece) {
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		p.fault(path, "dict %q: file %q: %v; weir looks in the directory of the rule file, then in the one above",
+		p.fault(path, "dict %q: file %q: %v; a relative path starts at the directory of the rule file, or at the one above",
 			name.text, path.text, err)
 		return
 	}

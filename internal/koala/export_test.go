@@ -2,4 +2,4 @@ package koala
 
 // Shanghai is the zone of koala's natural day, on a machine that loads zones
 // with load.
-var Shanghai = shanghai
+var Shanghai = zone

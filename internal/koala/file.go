@@ -11,46 +11,45 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// File is a rule file that was read without a fault. It must not be changed.
+// File is a rule file without faults. It must not be changed.
 type File struct {
-	// Set are the compiled Rules with Outcomes.
+	// Set is compiled from Rules and Outcomes.
 	Set      *rule.Set
 	Rules    []rule.Rule
 	Outcomes map[string]rule.Outcome
 
-	// Lists are the dicts in the file's order, and Paths the absolute paths of
-	// their files in the same order: when one changes, the rules are to be
-	// read again.
+	// Lists are the dicts in the order of the file. Paths are the absolute
+	// paths of their files, in the same order. When one of these files changes,
+	// the rules must be read again.
 	Lists []List
 	Paths []string
 
-	// Zone is the one of koala's natural day, Asia/Shanghai.
+	// Zone is the zone of koala's natural day, Asia/Shanghai.
 	Zone *time.Location
 
-	// Warnings are what weir takes otherwise than koala did, in the order of
+	// Warnings state what weir reads differently from koala, in the order of
 	// the file.
 	Warnings fault.List
 
-	// Comments are the comment lines directly above a rule, by its name,
-	// without the #. RowComments are those above a result row, by the name of
-	// its outcome.
+	// Comments are the comment lines directly above a rule, without the #, by
+	// the name of the rule. RowComments are those above a result row, by the
+	// name of its outcome.
 	Comments    map[string]string
 	RowComments map[string]string
 }
 
-// List is where a dict comes from.
+// List describes the source of a dict.
 type List struct {
 	Name    string
-	Path    string // as the rule file writes it
+	Path    string // as written in the rule file
 	Line    int    // in the rule file, from 1
 	Comment string // the comment lines directly above, without the #
 }
 
-// Load reads the rule file at path, and its dict files, from disk. A relative
-// path of a dict is taken from the rule file's directory; when nothing is
-// there, from the directory above, because koala, started in its home, names
-// conf/x.dat in conf/koala_rule.conf. The error is a [fault.List] when the file could
-// be read but is not right.
+// Load reads the rule file at path, and its dict files, from disk. It looks for
+// a dict with a relative path in the rule file's directory, then in the
+// directory above, because koala starts in its home and names conf/x.dat in
+// conf/koala_rule.conf. The error is a [fault.List] if the file could be read.
 func Load(path string) (*File, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -59,9 +58,9 @@ func Load(path string) (*File, error) {
 	return ParseAt(path, src, os.ReadFile)
 }
 
-// ParseAt reads src as if it stood in the rule file at path: dict files are
-// found as by [Load], and read is given the paths at which they are. Any error
-// is a [fault.List].
+// ParseAt reads src as the text of the rule file at path. It looks for dict
+// files as [Load] does, and calls read with the paths at which they are. Any
+// error is a [fault.List].
 func ParseAt(path string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	return parse(path, src, func(dict string) ([]byte, string, error) {
 		found := nearby(path, dict)
@@ -70,9 +69,9 @@ func ParseAt(path string, src []byte, read func(path string) ([]byte, error)) (*
 	})
 }
 
-// Parse reads src as a rule file. Faults call it name, and dict files stand
-// relative to it: read is given a dict's path as the rule file writes it. A
-// nil read refuses dicts. Any error is a [fault.List].
+// Parse reads src as the text of a rule file. Faults call it name. Parse calls
+// read with the path of a dict as written in the rule file; a nil read makes
+// every dict a fault. Any error is a [fault.List].
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	if read == nil {
 		return parse(name, src, nil)
@@ -83,14 +82,14 @@ func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*Fi
 	})
 }
 
-// reader reads a dict file and says where it was found.
+// reader reads a dict file and returns where it was found.
 type reader func(path string) (src []byte, found string, err error)
 
 func parse(name string, src []byte, read reader) (*File, error) {
 	p := pass{
 		name: name, read: read,
 		file: &File{
-			Zone: shanghai(time.LoadLocation), Comments: map[string]string{}, RowComments: map[string]string{}, Outcomes: map[string]rule.Outcome{},
+			Zone: Zone(), Comments: map[string]string{}, RowComments: map[string]string{}, Outcomes: map[string]rule.Outcome{},
 		},
 		lists: map[string]*rule.List{}, returns: map[int64]int{},
 	}
@@ -104,31 +103,33 @@ func parse(name string, src []byte, read reader) (*File, error) {
 	return p.file, nil
 }
 
-// shanghai is the zone of koala's natural day. A machine without a time zone
-// database has it too: since 1991 there was no summer time.
-func shanghai(load func(name string) (*time.Location, error)) *time.Location {
+// Zone returns the zone of koala's natural day, Asia/Shanghai. It does not need
+// time zone data: there has been no summer time since 1991.
+func Zone() *time.Location { return zone(time.LoadLocation) }
+
+func zone(load func(name string) (*time.Location, error)) *time.Location {
 	const name = "Asia/Shanghai"
-	if zone, err := load(name); err == nil {
-		return zone
+	if loaded, err := load(name); err == nil {
+		return loaded
 	}
 	return time.FixedZone(name, 8*60*60)
 }
 
-// pass is one run over a file. Its methods note faults and go on, so that one
-// run finds them all.
+// pass is one run over a file. Its methods note faults and continue, so that
+// one run finds all.
 type pass struct {
 	name string
 	read reader
 	file *File
 
-	here     entry  // the line that is being read
-	rule     string // the rule that is being read, for its faults
+	here     entry  // the current line
+	rule     string // the name of the current rule, for its faults
 	faults   fault.List
 	warnings fault.List
 
 	shown, shownFor string // see source
 
-	lists   map[string]*rule.List // nil for a dict that is not right
+	lists   map[string]*rule.List // nil for a dict with a fault
 	returns map[int64]int         // lines of the rules by return code
 }
 
@@ -153,8 +154,8 @@ func (p *pass) readFile(src []byte) {
 	}
 }
 
-// compile makes the set. What was read without a fault compiles; if not, that
-// is said of the whole file.
+// compile makes the set. It reports an error, which should not happen, as a
+// fault of the whole file.
 func (p *pass) compile() {
 	set, err := rule.New(p.file.Rules, p.file.Outcomes)
 	p.file.Set = set
@@ -164,14 +165,18 @@ func (p *pass) compile() {
 	}
 }
 
-// fault notes that something is wrong at s, in the line that is being read.
+// maxWarnings is the number of warnings after which the reader stops to note
+// more.
+const maxWarnings = 10_000
+
+// fault notes that something is wrong at s, in the current line.
 func (p *pass) fault(s piece, format string, args ...any) {
 	if len(p.faults) < fault.Most {
 		p.faults = append(p.faults, p.note(s, format, args...))
 	}
 }
 
-// warn notes that weir takes what is at s otherwise than koala did.
+// warn notes that weir reads what is at s differently from koala.
 func (p *pass) warn(s piece, format string, args ...any) {
 	if len(p.warnings) < maxWarnings {
 		p.warnings = append(p.warnings, p.note(s, format, args...))
@@ -188,8 +193,8 @@ func (p *pass) note(s piece, format string, args ...any) *fault.Fault {
 	}
 }
 
-// source is the line that is being read, as UTF-8. A byte that is no character
-// is one, as for the column.
+// source returns the current line as UTF-8. An invalid byte becomes one
+// character, as in the column.
 func (p *pass) source() string {
 	if p.shown == "" || p.shownFor != p.here.text {
 		p.shown, p.shownFor = p.here.text, p.here.text

@@ -16,30 +16,29 @@ import (
 	"github.com/weirhq/weir/internal/files"
 )
 
-// Main is koala's own configuration, its main file koala.conf, as far as it
-// means something to weir.
+// Main holds the settings of koala's main file, koala.conf, that matter to
+// weir.
 type Main struct {
-	// Listen is the address of koala's HTTP, such as ":9981"; empty when the
-	// file names none.
+	// Listen is the address of koala's HTTP, such as ":9981". It is empty if
+	// the file names none.
 	Listen string
 
-	// RuleFile is the path of the rule file. [LoadMain] makes it one that can
-	// be opened; [ParseMain] leaves it as written.
+	// RuleFile is the path of the rule file. [LoadMain] resolves it;
+	// [ParseMain] leaves it as written.
 	RuleFile string
 
-	// Redis is the address of the Redis server, host:port; empty when the file
-	// names none. Password is empty for none: koala sent an empty one, which
-	// Redis refuses, and then let everything pass.
+	// Redis is the address of the Redis server, host:port. It is empty if the
+	// file names none. An empty Password means none. (koala sent an empty
+	// password, which Redis refuses, and then let everything pass.)
 	Redis    string
 	Password string
 
-	// Reload is how often koala looked at its files, 300 s when the file does
-	// not say.
+	// Reload is how often koala checked its files. The default is 300 s.
 	Reload time.Duration
 }
 
-// StoreURL is m's Redis as a URL, redis://:PASSWORD@HOST:PORT; empty when m
-// names none.
+// StoreURL returns the URL of m's Redis, redis://:PASSWORD@HOST:PORT, or an
+// empty string if m names none.
 func (m *Main) StoreURL() string {
 	if m.Redis == "" {
 		return ""
@@ -57,10 +56,10 @@ const defaultReload = 300 * time.Second
 const maxIncludes = 8
 
 // LoadMain reads the main file at path, and those that it includes, from disk.
-// RuleFile becomes a path that can be opened: a relative one is taken from the
-// main file's directory; when nothing is there, from the directory above,
-// because koala, started in its home, names conf/koala_rule.conf in
-// conf/koala.conf. Warnings and errors are those of [ParseMain].
+// It looks for the rule file in the main file's directory, then in the
+// directory above, because koala starts in its home and names
+// conf/koala_rule.conf in conf/koala.conf. Warnings and errors are those of
+// [ParseMain].
 func LoadMain(path string) (Main, fault.List, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -73,9 +72,9 @@ func LoadMain(path string) (Main, fault.List, error) {
 	return m, warnings, err
 }
 
-// ParseMain reads src as koala's main file, which faults call name. Beside
-// what it says it returns warnings: keys that mean nothing any more. It reads
-// no other file, so that include is a fault here. The error is a [fault.List].
+// ParseMain reads src as the text of koala's main file. Faults call it name.
+// The warnings are about keys without effect. ParseMain reads no other file: an
+// include is a fault. The error is a [fault.List].
 func ParseMain(name string, src []byte) (Main, fault.List, error) {
 	return parseMain(name, src, nil)
 }
@@ -119,7 +118,7 @@ func (f *mainFile) lines(src []byte, depth int) {
 	}
 }
 
-// include reads another file in place of the line that names it.
+// include reads another file at the place of the line that names it.
 func (f *mainFile) include(s piece, path string, depth int) {
 	if f.read == nil || depth == maxIncludes {
 		f.fault(s, "include: the file cannot be read here: want its lines instead of this one")
@@ -137,7 +136,8 @@ func (f *mainFile) include(s piece, path string, depth int) {
 	f.name, f.here = name, here
 }
 
-// set takes one value. Of two with one key the last counts, as in koala.
+// set sets one value. Of several with the same key the last one counts, as in
+// koala.
 func (f *mainFile) set(key, value piece) {
 	switch key.text {
 	case "listen":
@@ -155,7 +155,7 @@ func (f *mainFile) set(key, value piece) {
 	}
 }
 
-// address is a host and a port, empty for none.
+// address returns a host and a port, or an empty string for none.
 func (f *mainFile) address(s piece) string {
 	if s.text == "" {
 		return ""
@@ -167,7 +167,8 @@ func (f *mainFile) address(s piece) string {
 	return s.text
 }
 
-// seconds is a length of time; none and 0 are koala's default.
+// seconds returns a length of time. An empty value and 0 stand for koala's
+// default.
 func (f *mainFile) seconds(s piece) time.Duration {
 	const most = 365 * 24 * 60 * 60
 	n, err := strconv.ParseInt(s.text, 10, 64)
@@ -180,7 +181,7 @@ func (f *mainFile) seconds(s piece) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// meaningless tells of a key that does nothing in weir.
+// meaningless warns of a key that has no effect in weir.
 func (f *mainFile) meaningless(key piece) {
 	switch name := key.text; {
 	case name == "pid_file":
@@ -194,8 +195,8 @@ func (f *mainFile) meaningless(key piece) {
 	}
 }
 
-// nearby is where a path in the file name leads to: from the file's directory
-// or, when nothing is there, from the one above.
+// nearby resolves a path in the file name: from the file's directory or, if
+// nothing is there, from the directory above.
 func nearby(name, path string) string {
 	found := files.Beside(name, path)
 	if _, err := os.Stat(found); !errors.Is(err, fs.ErrNotExist) || filepath.IsAbs(path) {

@@ -229,7 +229,9 @@ func TestFault11ChangedMethodCounts(t *testing.T) {
 		`rule : [leak] [uid=+] [time=100; count=1] [result=2; return=501]`,
 		`rule : [base] [uid=+] [base=1; time=100; count=1] [result=2; return=501]`,
 	} {
-		s.engine.SetRules(parse(t, rules).Set)
+		if err := s.engine.SetRules(parse(t, rules).Set); err != nil {
+			t.Fatal(err)
+		}
 		s.want("allow", weir.Take, "uid", "7")
 		s.want("koala-2 by koala-501", weir.Take, "uid", "7")
 	}

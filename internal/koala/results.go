@@ -48,15 +48,15 @@ func (r *row) outcome() rule.Outcome {
 	return rule.Outcome{Allow: r.ErrNo == 0 && r.NeedVcode == 0, Body: body}
 }
 
-// outcomeName returns the name of the outcome for result row n.
-func outcomeName(n int64) string { return "koala-" + strconv.FormatInt(n, 10) }
+// OutcomeName returns the name of the outcome that stands for result row n.
+func OutcomeName(n int64) string { return "koala-" + strconv.FormatInt(n, 10) }
 
 // defaultRows adds rows 0 (no rule matched) and 1 (no rule over its limit) to a
 // file without them. As in koala, their fields are empty.
 func (p *pass) defaultRows() {
 	for n := range int64(2) {
-		if _, ok := p.file.Outcomes[outcomeName(n)]; !ok {
-			p.file.Outcomes[outcomeName(n)] = new(row).outcome()
+		if _, ok := p.file.Outcomes[OutcomeName(n)]; !ok {
+			p.file.Outcomes[OutcomeName(n)] = new(row).outcome()
 		}
 	}
 }
@@ -70,14 +70,14 @@ func (p *pass) readRow(s piece) {
 		p.fault(s, `want a result row as number : {…}, such as 2 : {"Ret_type":2, "Err_no":10, "Str_reason":"Deny"}`)
 		return
 	}
-	if _, twice := p.file.Outcomes[outcomeName(n)]; twice {
+	if _, twice := p.file.Outcomes[OutcomeName(n)]; twice {
 		p.fault(number, "row %d appears twice: want one", n)
 		return
 	}
 	r := p.row(text)
-	p.file.Outcomes[outcomeName(n)] = r.outcome()
+	p.file.Outcomes[OutcomeName(n)] = r.outcome()
 	if p.here.comment != "" {
-		p.file.RowComments[outcomeName(n)] = p.here.comment
+		p.file.RowComments[OutcomeName(n)] = p.here.comment
 	}
 }
 

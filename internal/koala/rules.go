@@ -36,7 +36,7 @@ func (p *pass) readRule(s piece) {
 	v := p.settings(values, "time", "count", "base", "erase1", "erase2")
 	switch method.text {
 	case "direct":
-		r.Then, r.Rest = outcomeName(row), rule.RestCount
+		r.Then, r.Rest = OutcomeName(row), rule.RestCount
 		p.warn(method, "koala skipped direct rules in multi/browse; weir does not")
 	case "count", "base", "leak":
 		r.Per, r.Then = per, p.over(ret, row)
@@ -120,7 +120,7 @@ func (p *pass) resultRow(s piece, answer map[string]setting) int64 {
 		p.fault(result.at, "result is %d: want the number of a row of [result], 1 or more", result.value)
 		return 0
 	}
-	if _, known := p.file.Outcomes[outcomeName(result.value)]; !known {
+	if _, known := p.file.Outcomes[OutcomeName(result.value)]; !known {
 		p.fault(result.at, "[result] has no row %d", result.value)
 	}
 	return result.value
@@ -130,7 +130,7 @@ func (p *pass) resultRow(s piece, answer map[string]setting) int64 {
 // that lets the request pass is answered as it is, but the request counts as
 // denied.
 func (p *pass) over(s piece, n int64) string {
-	name := outcomeName(n)
+	name := OutcomeName(n)
 	row := p.file.Outcomes[name]
 	if !row.Allow {
 		return name

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // Fault 1: 100 callers at once, at a limit of 2, were up to 27 admitted ones.
@@ -52,8 +54,11 @@ func TestRulesSwappedUnderLoad(t *testing.T) {
 			case <-done:
 				return
 			default:
-				b.engine.SetRules(other)
-				b.engine.SetRules(first)
+				for _, set := range []*rule.Set{other, first} {
+					if err := b.engine.SetRules(set); err != nil {
+						t.Error(err)
+					}
+				}
 			}
 		}
 	})

@@ -2,8 +2,8 @@ package api
 
 import (
 	"encoding/json"
-	"strconv"
 
+	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -21,10 +21,6 @@ type row struct {
 	Version   int64
 }
 
-// outcomeOf returns the name of the outcome that stands for row n of a rule
-// file.
-func outcomeOf(n int64) string { return "koala-" + strconv.FormatInt(n, 10) }
-
 // These rows answer for no rule.
 const (
 	rowNone   = 0 // no rule matched
@@ -38,9 +34,9 @@ func rowOf(set *rule.Set, name string) row {
 	outcome, ok := set.Outcome(name)
 	r := row{RetType: 2, ErrNo: 10, Reason: "Deny"}
 	switch {
-	case ok && outcome.Allow, name == outcomeOf(rowWithin):
+	case ok && outcome.Allow, name == koala.OutcomeName(rowWithin):
 		r = row{RetType: 1, Reason: "Allow"}
-	case name == outcomeOf(rowNone):
+	case name == koala.OutcomeName(rowNone):
 		r = row{Reason: "Allow"}
 	case name != rule.Deny:
 		r.Reason = name

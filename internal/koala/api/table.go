@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -46,7 +47,7 @@ func (a *API) table(set *rule.Set) *table {
 }
 
 func newTable(set *rule.Set) *table {
-	none, within := rowOf(set, outcomeOf(rowNone)), rowOf(set, outcomeOf(rowWithin))
+	none, within := rowOf(set, koala.OutcomeName(rowNone)), rowOf(set, koala.OutcomeName(rowWithin))
 	t := &table{
 		set:   set,
 		rows:  fallback{none.appendTo(nil), within.appendTo(nil)},

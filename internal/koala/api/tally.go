@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/window"
 )
 
@@ -14,11 +15,7 @@ import (
 type tally struct{ allowed, denied *weir.Counter }
 
 func newTally() (*tally, error) {
-	zone, err := time.LoadLocation("Asia/Shanghai")
-	if err != nil { // without time zone data; there has been no summer time since 1991
-		zone = time.FixedZone("Asia/Shanghai", 8*60*60)
-	}
-	day := window.Calendar(window.Day, zone)
+	day := window.Calendar(window.Day, koala.Zone())
 	allowed, err := weir.NewCounter(day)
 	if err != nil {
 		return nil, err
