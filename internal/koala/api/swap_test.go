@@ -67,7 +67,7 @@ func TestRowIsOfTheRulesThatDecided(t *testing.T) {
 	other := parse(t, `{outcomes: {told: {allow: true, body: {Str_reason: staff}}}, rules: [{name: koala-1, code: 1, when: {uid: ann}, then: told}]}`)
 	jobs := url.QueryEscape(`[{"Id":"0","Arg":"uid%3Dbob"},{"Id":"1","Arg":"uid%3Dann"}]`)
 	got := ask(t, `{outcomes: {told: {status: 403}}, rules: [{name: koala-1, code: 1, per: [uid], limit: 0, window: 1h, then: told}]}`,
-		"/multi/browse?argsJson="+jobs, func(e *weir.Engine) error { e.SetRules(other); return nil })
+		"/multi/browse?argsJson="+jobs, func(e *weir.Engine) error { return e.SetRules(other) })
 	_, first, _ := strings.Cut(got, `"Id":"0"`)
 	first, second, _ := strings.Cut(first, `"Id":"1"`)
 	if !strings.Contains(first, `"Err_no":10,"Err_msg":"","Str_reason":"told"`) || !strings.Contains(second, `"Err_no":0,"Err_msg":"","Str_reason":"staff"`) {
