@@ -64,6 +64,10 @@ var arrows = map[string]arrow{
 
 	"internal/answer": {ours: []string{".", "rule", "store", "window"}},
 	"internal/files":  {},
+	"internal/scripttest": { // tests only
+		ours:   []string{".", "rulefile", "store/memstore", "window"},
+		theirs: []string{"github.com/cockroachdb/datadriven"},
+	},
 	"internal/metrics": {
 		ours:   []string{".", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},

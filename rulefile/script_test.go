@@ -1,9 +1,6 @@
 package rulefile_test
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -23,13 +20,11 @@ import (
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		files := map[string]string{}
+		files := scripttest.Files{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "file":
-				var name string
-				d.ScanArgs(t, "name", &name)
-				files[name] = unescape(d)
+				files.Add(t, d)
 				return ""
 			case "load":
 				var name string
@@ -40,9 +35,9 @@ func TestScripts(t *testing.T) {
 				}
 				return dump(f)
 			case "rules":
-				return read(unescape(d), files)
+				return read(scripttest.Text(d), files)
 			case "write":
-				return writeBack(unescape(d))
+				return writeBack(scripttest.Text(d))
 			}
 			d.Fatalf(t, "unknown command %q", d.Cmd)
 			return ""
@@ -50,36 +45,12 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// unescape returns a command's input. With the argument escaped, \t \r \n and
-// \xNN stand for characters that a script cannot hold.
-func unescape(d *datadriven.TestData) string {
-	if !d.HasArg("escaped") {
-		return d.Input + "\n"
-	}
-	var text string
-	_, err := fmt.Sscanf(`"`+strings.ReplaceAll(strings.ReplaceAll(d.Input, "\n", ""), `"`, `\"`)+`"`, "%q", &text)
+func read(src string, files scripttest.Files) string {
+	f, err := rulefile.Parse("rules.yaml", []byte(src), files.Read)
 	if err != nil {
-		return err.Error()
+		return scripttest.Refusal(err)
 	}
-	return text
-}
-
-func read(src string, files map[string]string) string {
-	f, err := rulefile.Parse("rules.yaml", []byte(src), func(path string) ([]byte, error) {
-		text, ok := files[path]
-		if !ok {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-		}
-		return []byte(text), nil
-	})
-	var faults fault.List
-	switch {
-	case err == nil:
-		return dump(f)
-	case errors.As(err, &faults):
-		return faults.Error() + "\n"
-	}
-	return fmt.Sprintf("got %T, want fault.List: %v", err, err)
+	return dump(f)
 }
 
 // writeBack reads a rules file and writes it again, with its lists as files.

@@ -11,15 +11,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
-
-// start is when every script begins.
-var start = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 
 // bench is an API over the rules of a script, with a clock that the script
 // sets.
@@ -32,18 +28,11 @@ type bench struct {
 // newBench returns an API over the rules in a YAML text.
 func newBench(t testing.TB, rules string) *bench {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{now: start}
-	b.counts = memstore.New(memstore.WithClock(func() window.Instant { return window.At(b.now) }))
-	engine, err := weir.NewEngine(file.Set, weir.WithStore(b.counts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := &bench{now: scripttest.Start}
+	engine, counts := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(b.now) })
+	b.counts = counts
 	b.api = httpapi.New(engine, func() httpapi.Source {
-		return httpapi.Source{File: "rules.yaml", Hash: "c0ffee", Loaded: start}
+		return httpapi.Source{File: "rules.yaml", Hash: "c0ffee", Loaded: scripttest.Start}
 	})
 	return b
 }
@@ -95,11 +84,7 @@ func TestScripts(t *testing.T) {
 			case "call":
 				return b.call(t, d.Input)
 			case "wait":
-				wait, err := time.ParseDuration(d.CmdArgs[0].Key)
-				if err != nil {
-					d.Fatalf(t, "%v", err)
-				}
-				b.now = b.now.Add(wait)
+				b.now = b.now.Add(scripttest.Duration(t, d))
 				return ""
 			}
 			d.Fatalf(t, "no such command: %s", d.Cmd)

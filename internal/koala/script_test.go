@@ -1,9 +1,7 @@
 package koala_test
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -11,8 +9,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/koala"
+	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -25,13 +23,11 @@ import (
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		dicts := map[string]string{"black.dat": "9\n", "white.dat": "1\n"}
+		dicts := scripttest.Files{"black.dat": "9\n", "white.dat": "1\n"}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "dict":
-				var name string
-				d.ScanArgs(t, "name", &name)
-				dicts[name] = unescape(d)
+				dicts.Add(t, d)
 				return ""
 			case "load":
 				var name string
@@ -42,30 +38,16 @@ func TestScripts(t *testing.T) {
 				}
 				return dump(f)
 			case "file":
-				return read(unescape(d), dicts)
+				return read(scripttest.Text(d), dicts)
 			case "rules":
-				return read(around(unescape(d)), dicts)
+				return read(around(scripttest.Text(d)), dicts)
 			case "main":
-				return readMain(unescape(d))
+				return readMain(scripttest.Text(d))
 			}
 			d.Fatalf(t, "unknown command %q", d.Cmd)
 			return ""
 		})
 	})
-}
-
-// unescape is a command's input; with the argument escaped, \t \r \n and \xNN
-// stand for what a script cannot hold.
-func unescape(d *datadriven.TestData) string {
-	if !d.HasArg("escaped") {
-		return d.Input + "\n"
-	}
-	var text string
-	_, err := fmt.Sscanf(`"`+strings.ReplaceAll(strings.ReplaceAll(d.Input, "\n", ""), `"`, `\"`)+`"`, "%q", &text)
-	if err != nil {
-		return err.Error()
-	}
-	return text
 }
 
 // around is a whole file with some rules, which begin in line 5.
@@ -81,22 +63,12 @@ white : white.dat
 `
 }
 
-func read(src string, dicts map[string]string) string {
-	f, err := koala.Parse("koala_rule.conf", []byte(src), func(path string) ([]byte, error) {
-		text, ok := dicts[path]
-		if !ok {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-		}
-		return []byte(text), nil
-	})
-	var faults fault.List
-	switch {
-	case err == nil:
-		return dump(f)
-	case errors.As(err, &faults):
-		return faults.Error() + "\n"
+func read(src string, dicts scripttest.Files) string {
+	f, err := koala.Parse("koala_rule.conf", []byte(src), dicts.Read)
+	if err != nil {
+		return scripttest.Refusal(err)
 	}
-	return fmt.Sprintf("got %T, want fault.List: %v", err, err)
+	return dump(f)
 }
 
 // dump is what is in f, a line each: no dicts that are always there, and the

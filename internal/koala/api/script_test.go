@@ -18,8 +18,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/koala/api"
-	"github.com/weirhq/weir/rulefile"
-	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -37,17 +36,10 @@ type bench struct {
 // newBench is an API over the rules of a YAML text.
 func newBench(t testing.TB, rules string) *bench {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := &bench{}
-	b.micros.Store(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC).UnixMicro())
-	counts := memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(b.micros.Load()) }))
-	t.Cleanup(func() { counts.Close() })
-	if b.engine, err = weir.NewEngine(file.Set, weir.WithStore(counts)); err != nil {
-		t.Fatal(err)
-	}
+	b.micros.Store(scripttest.Start.UnixMicro())
+	b.engine, _ = scripttest.NewEngine(t, rules, func() window.Instant { return window.Instant(b.micros.Load()) })
+	var err error
 	if b.api, err = api.New(b.engine, api.Config{Ping: b.ping, Rewrite: b.rewrite, Token: "secret"}); err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +149,7 @@ func TestScripts(t *testing.T) {
 				}
 				return all.String()
 			case "wait":
-				wait, err := time.ParseDuration(d.CmdArgs[0].Key)
-				if err != nil {
-					d.Fatalf(t, "%v", err)
-				}
-				b.micros.Add(wait.Microseconds())
+				b.micros.Add(scripttest.Duration(t, d).Microseconds())
 				return ""
 			case "store":
 				b.gone.Store(d.CmdArgs[0].Key == "gone")
