@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weirhq/weir/internal/koala/api"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -89,5 +90,17 @@ func TestMultiIsNotChunked(t *testing.T) {
 	}
 	if got := ask(1001); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
 		t.Errorf("got %s, want more than 1000 jobs refused", got)
+	}
+}
+
+// A head longer than the limit is refused, in its first line and in its fields.
+func TestHeadIsTooLong(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "rules: [{name: a, when: {act: ask}, then: deny}]")
+	long := strings.Repeat("a", api.MaxHead+5000)
+	for _, head := range []string{"GET /rule/browse?act=" + long + " HTTP/1.1\r\n", "GET /rule/browse HTTP/1.1\r\nX: " + long + "\r\n"} {
+		if got := b.send(t, head+"\r\n", 1); !strings.HasPrefix(got, "HTTP/1.1 431 ") {
+			t.Errorf("%.40s…: got %.60s, want 431", head, got)
+		}
 	}
 }

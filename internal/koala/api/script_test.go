@@ -49,7 +49,7 @@ func newBench(t testing.TB, rules string) *bench {
 		t.Fatal(err)
 	}
 	b.addr = socket.Addr().String()
-	server := &http.Server{Handler: b.api, ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{Handler: b.api, MaxHeaderBytes: api.MaxHead, ErrorLog: log.New(io.Discard, "", 0)}
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = server.Serve(api.Listen(socket)) }()
 	t.Cleanup(func() { server.Close(); <-ended })
