@@ -99,9 +99,9 @@ func TestSetRulesUnderLoad(t *testing.T) {
 		all.Go(func() {
 			for i := range 200 {
 				if i%20 == 0 {
-					e.SetRules(other)
+					_ = e.SetRules(other)
 				} else if i%20 == 10 {
-					e.SetRules(first)
+					_ = e.SetRules(first)
 				}
 				d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann")})
 				if err != nil {

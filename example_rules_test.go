@@ -56,6 +56,48 @@ rules:
 	//   sms-day 1 of 10
 }
 
+func ExampleDecision_Limits() {
+	e := newEngine(`
+rules:
+  - {name: sms-minute, per: [phone], limit: 1, window: 1m}
+  - {name: sms-hour, per: [phone], limit: 1, window: 1h}
+  - {name: sent, window: 1h}
+`)
+	defer e.Close()
+	_, _ = e.Take(context.Background(), request("phone=555"))
+	d, _ := e.Take(context.Background(), request("phone=555"))
+	fmt.Println("denied by", d.Rule, "for the wait of", d.RetryRule)
+	for u := range d.Limits() {
+		fmt.Println(u.Rule, u.Remaining, "left")
+	}
+	for u := range d.Counters() {
+		fmt.Println(u.Rule, u.Used)
+	}
+	// Output:
+	// denied by sms-minute for the wait of sms-hour
+	// sms-minute 0 left
+	// sms-hour 0 left
+	// sent 2
+}
+
+func ExampleEngine_DoAll() {
+	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	defer e.Close()
+	batch := []weir.Item{
+		{Verb: weir.Take, Request: request("user=ann")},
+		{Verb: weir.Take, Request: request("user=ann")},
+		{Verb: weir.Take, Request: request("user=bob")},
+	}
+	e.DoAll(context.Background(), batch)
+	for _, item := range batch {
+		fmt.Println(item.Decision.Allowed, item.Err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+	// true <nil>
+}
+
 func ExampleEngine_Check() {
 	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
 	defer e.Close()
@@ -122,7 +164,7 @@ func ExampleEngine_SetRules() {
 	defer e.Close()
 	_, _ = e.Take(context.Background(), request("user=ann"))
 	f, _ := rulefile.Parse("rules.yaml", []byte("rules: [{name: posts, per: [user], limit: 2, window: 1h}]"), nil)
-	e.SetRules(f.Set)
+	_ = e.SetRules(f.Set)
 	d, _ := e.Take(context.Background(), request("user=ann"))
 	fmt.Println(d.Allowed, d.Usages[0].Used, "of", d.Usages[0].Quota)
 	// Output: true 2 of 2

@@ -2,11 +2,14 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -152,4 +155,25 @@ func ExampleCounter() {
 	history, _ := views.History(ctx, "/home")
 	fmt.Println(n, lastHour, history[0].Length, history[0].Hits > 0)
 	// Output: 3 3 1m0s true
+}
+
+// While its store is out of reach, this limiter admits, and says so.
+func ExampleWithOutage() {
+	counts := &away{memstore.New()}
+	defer counts.Close()
+	posts := weir.MustLimiter(weir.Sliding(5, time.Hour),
+		weir.WithStore(counts), weir.WithName("posts"), weir.WithOutage(rule.OutageAllow))
+	r, err := posts.Allow(context.Background(), "user:42")
+	fmt.Println(r.Allowed, r.Degraded, err)
+	// Output: true true <nil>
+}
+
+// away is a store that nothing reaches.
+type away struct{ store.Store }
+
+func (*away) Do(_ context.Context, calls []store.Call) error {
+	for i := range calls {
+		calls[i].Err = &store.OutageError{Err: errors.New("connection refused")}
+	}
+	return nil
 }

@@ -136,6 +136,25 @@ func TestLimitersShareAStoreByName(t *testing.T) {
 	}
 }
 
+// Namespaces keep the counters of one store apart, those of rules too.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	defer s.Close()
+	for _, namespace := range []string{"", "red", "blue"} {
+		m := weir.MustLimiter(weir.Sliding(1, time.Hour), weir.WithStore(s), weir.WithName("a"), weir.WithNamespace(namespace))
+		e := engine(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]", weir.WithStore(s), weir.WithNamespace(namespace))
+		if r, err := m.Allow(t.Context(), "k"); err != nil || !r.Allowed {
+			t.Errorf("limiter in %q: got %+v, %v, want a count of its own", namespace, r, err)
+		}
+		for i := range 2 {
+			if d := takes(t, e, "user", "ann"); d.Allowed != (i == 0) {
+				t.Errorf("engine in %q, take %d: got allowed %v", namespace, i, d.Allowed)
+			}
+		}
+	}
+}
+
 // A limit on different members that is asked without one would count all hits
 // as the same member, and deny nobody.
 func TestMembersNeedNames(t *testing.T) {

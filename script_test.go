@@ -57,7 +57,9 @@ func (s *scene) rules(t *testing.T, src string) string {
 		return err.Error()
 	}
 	if s.engine != nil {
-		s.engine.SetRules(f.Set)
+		if err := s.engine.SetRules(f.Set); err != nil {
+			t.Fatal(err)
+		}
 	} else if s.engine, err = weir.NewEngine(f.Set, weir.WithStore(s.store)); err != nil {
 		t.Fatal(err)
 	}
