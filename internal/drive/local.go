@@ -9,22 +9,6 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// local is the part of a task that this process's memory answers.
-type local struct {
-	ops    []store.Op
-	of     []int // ops[i] belongs to of[i]
-	denied bool  // one of the ops denies
-	call   [1]store.Call
-}
-
-func (l *local) reset() {
-	clear(l.ops)
-	l.ops, l.of, l.denied = l.ops[:0], l.of[:0], false
-	l.call[0] = store.Call{}
-}
-
-func (l *local) add(op store.Op, of int) { l.ops, l.of = append(l.ops, op), append(l.of, of) }
-
 // do runs verb for ops in memory.
 func (d *Driver) do(ctx context.Context, l *local, verb store.Verb, ops []store.Op) error {
 	l.call[0] = store.Call{Verb: verb, Ops: ops}

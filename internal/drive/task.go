@@ -1,0 +1,116 @@
+package drive
+
+import (
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+)
+
+// Policies are outage policies by number.
+type Policies interface {
+	OnOutage(of int) rule.Outage
+}
+
+// Task is the ops of one request on their way through the store. Its zero
+// value is ready for use. A Task can be used again after Reset; it then reuses
+// its memory.
+type Task struct {
+	Verb store.Verb
+
+	// Ops are the ops to decide, and Of what each of them belongs to: the
+	// caller's numbers, ascending. After Run they are the ops that were
+	// answered, with their results.
+	Ops []store.Op
+	Of  []int
+
+	// Policies are the outage policies of what the ops belong to.
+	Policies Policies
+
+	// Refused is set by the caller for a request that is denied whatever the
+	// ops answer.
+	Refused bool
+
+	// Denied is set by Run to what the first op belongs to whose policy denied
+	// the request, or to -1.
+	Denied int
+
+	// Outage is set by Run to the cause, when the store could not answer some
+	// op. The decision is degraded then.
+	Outage error
+
+	// Err is set by Run when the task was not decided. Nothing was counted.
+	Err error
+
+	call  [1]store.Call
+	local local
+}
+
+// Reset drops what t refers to. The ops and Of stay the caller's.
+func (t *Task) Reset() {
+	t.Ops, t.Of, t.Policies, t.call[0] = nil, nil, nil, store.Call{}
+	if t.Outage != nil {
+		t.local.reset()
+	}
+	t.Refused, t.Outage, t.Err = false, nil, nil
+}
+
+// decideAlone answers op by its policy and nothing else.
+func (t *Task) decideAlone(op *store.Op, of int) {
+	if op.Role == store.Enforce && t.Policies.OnOutage(of) != rule.OutageAllow && t.Denied < 0 {
+		t.Denied = of
+	}
+}
+
+// refused reports whether the request is denied already, whatever the store
+// answers.
+func (t *Task) refused() bool {
+	decides := t.Verb == store.Take || t.Verb == store.Check
+	return t.Refused || decides && (t.Denied >= 0 || t.local.denied)
+}
+
+// readOnly turns the enforcing ops of a denied request into reads. Those that
+// count what is denied become records.
+func readOnly(ops []store.Op) {
+	for i := range ops {
+		op := &ops[i]
+		switch {
+		case op.Role != store.Enforce:
+		case op.CountDenied:
+			op.Role, op.CountDenied = store.Always, false
+		default:
+			op.N = 0
+		}
+	}
+}
+
+// Denies reports whether op, which was answered, denies its request.
+func Denies(op *store.Op) bool {
+	return (op.Role == store.Enforce || op.Role == store.Look) && !op.Result.Allowed
+}
+
+func anyDenies(ops []store.Op) bool {
+	for i := range ops {
+		if Denies(&ops[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsDenied reports whether the request of t, which was decided, is denied.
+func (t *Task) IsDenied() bool { return t.refused() || anyDenies(t.Ops) }
+
+// local is the part of a task that this process's memory answers.
+type local struct {
+	ops    []store.Op
+	of     []int // ops[i] belongs to of[i]
+	denied bool  // one of the ops denies
+	call   [1]store.Call
+}
+
+func (l *local) reset() {
+	clear(l.ops)
+	l.ops, l.of, l.denied = l.ops[:0], l.of[:0], false
+	l.call[0] = store.Call{}
+}
+
+func (l *local) add(op store.Op, of int) { l.ops, l.of = append(l.ops, op), append(l.of, of) }
