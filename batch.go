@@ -50,7 +50,9 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 		if item.Err == nil {
 			verdict(&item.Decision, &c.request, &c.now)
 		}
-		e.tell(item.Verb, &item.Decision, item.Err, began)
+		if e.observer != nil {
+			e.tell(item.Verb, &item.Decision, item.Err, began)
+		}
 		c.reset()
 		e.calls.Put(c)
 	}
@@ -97,7 +99,7 @@ func (b *batch) stretch(ctx context.Context, from, end int) {
 		if c.now.Err != nil {
 			item.Err = c.failed()
 		}
-		if item.Err == nil {
+		if item.Err == nil && len(c.later.Ops) > 0 {
 			c.finish(d)
 		}
 	}

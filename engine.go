@@ -119,19 +119,19 @@ func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) err
 	}
 	c.reset()
 	e.calls.Put(c)
-	e.tell(verb, d, err, began)
+	if e.observer != nil {
+		e.tell(verb, d, err, began)
+	}
 	return err
 }
 
-// tell calls the observer.
+// tell calls the observer, which there is.
 func (e *Engine) tell(verb Verb, d *Decision, err error, began time.Time) {
-	switch {
-	case e.observer == nil:
-	case err != nil:
+	if err != nil {
 		e.observer.Failed(verb, err)
-	default:
-		e.observer.Decided(verb, d, time.Since(began))
+		return
 	}
+	e.observer.Decided(verb, d, time.Since(began))
 }
 
 // Rules returns the rules in force, nil for an engine that was not made by
@@ -186,16 +186,14 @@ func (c *call) plan(rules *plan.Rules, verb Verb, r *Request) error {
 	if err := r.read(verb, rules.Set, &p.Request); err != nil {
 		return err
 	}
-	if err := p.Make(); err != nil {
-		return err
-	}
+	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
 		c.later.Verb, c.later.Policies = Record, rules
 		c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
 	}
-	return nil
+	return err
 }
 
 // run has the driver decide c.
@@ -208,7 +206,9 @@ func (c *call) run(ctx context.Context, d *drive.Driver) error {
 	} else if d.Run(ctx, &c.now); c.now.Err != nil {
 		return c.failed()
 	}
-	c.finish(d)
+	if len(c.later.Ops) > 0 {
+		c.finish(d)
+	}
 	return nil
 }
 
@@ -220,9 +220,6 @@ func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.
 // is safe because those rules decide nothing. The decision stands when the step
 // fails.
 func (c *call) finish(d *drive.Driver) {
-	if len(c.later.Ops) == 0 {
-		return
-	}
 	if c.now.IsDenied() {
 		for i := range c.later.Ops {
 			c.later.Ops[i].N = 0
@@ -243,11 +240,10 @@ func (c *call) finish(d *drive.Driver) {
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
 	p := &c.request
-	if c.now.Ops != nil { // planned; the task's slices may have grown
-		p.Now.List, p.Now.Of = c.now.Ops, c.now.Of
-	}
-	if c.later.Ops != nil {
+	p.Now.List, p.Now.Of = c.now.Ops, c.now.Of // which may have grown
+	if len(c.later.Ops) > 0 {
 		p.Later.List, p.Later.Of = c.later.Ops, c.later.Of
+		c.later.Ops = nil
 		c.later.Reset()
 	}
 	c.now.Reset()

@@ -115,48 +115,56 @@ func MustLimiter(l Limit, options ...LimiterOption) *Limiter {
 }
 
 // Allow takes one hit.
-func (m *Limiter) Allow(ctx context.Context, key string) (Result, error) {
-	return m.do(ctx, Take, key, "", 1)
+func (m *Limiter) Allow(ctx context.Context, key string) (r Result, err error) {
+	err = m.do(ctx, Take, key, "", 1, &r)
+	return r, err
 }
 
 // AllowN takes n hits, all or none. n is at least 1.
-func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (Result, error) {
-	return m.do(ctx, Take, key, "", n)
+func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (r Result, err error) {
+	err = m.do(ctx, Take, key, "", n, &r)
+	return r, err
 }
 
 // AllowMember takes a member, for limits that count distinct ones. Such a
 // limit takes nothing else.
-func (m *Limiter) AllowMember(ctx context.Context, key, member string) (Result, error) {
-	return m.do(ctx, Take, key, member, 1)
+func (m *Limiter) AllowMember(ctx context.Context, key, member string) (r Result, err error) {
+	err = m.do(ctx, Take, key, member, 1, &r)
+	return r, err
 }
 
 // Check reports whether one hit, or a member that is new, would be admitted.
 // It counts nothing.
-func (m *Limiter) Check(ctx context.Context, key string) (Result, error) {
-	return m.do(ctx, Check, key, "", 1)
+func (m *Limiter) Check(ctx context.Context, key string) (r Result, err error) {
+	err = m.do(ctx, Check, key, "", 1, &r)
+	return r, err
 }
 
 // Record counts n hits whatever the limit, for what has happened already.
-func (m *Limiter) Record(ctx context.Context, key string, n int64) (Result, error) {
-	return m.do(ctx, Record, key, "", n)
+func (m *Limiter) Record(ctx context.Context, key string, n int64) (r Result, err error) {
+	err = m.do(ctx, Record, key, "", n, &r)
+	return r, err
 }
 
 // RecordMember counts a member whatever the limit. Past the quota the members
 // used longest ago are dropped.
-func (m *Limiter) RecordMember(ctx context.Context, key, member string) (Result, error) {
-	return m.do(ctx, Record, key, member, 1)
+func (m *Limiter) RecordMember(ctx context.Context, key, member string) (r Result, err error) {
+	err = m.do(ctx, Record, key, member, 1, &r)
+	return r, err
 }
 
 // Refund gives n hits back, the newest ones first. It never gives back more
 // than there are.
-func (m *Limiter) Refund(ctx context.Context, key string, n int64) (Result, error) {
-	return m.do(ctx, Refund, key, "", n)
+func (m *Limiter) Refund(ctx context.Context, key string, n int64) (r Result, err error) {
+	err = m.do(ctx, Refund, key, "", n, &r)
+	return r, err
 }
 
 // RefundMember gives one use of a member back. The member leaves the window
 // with its last use.
-func (m *Limiter) RefundMember(ctx context.Context, key, member string) (Result, error) {
-	return m.do(ctx, Refund, key, member, 1)
+func (m *Limiter) RefundMember(ctx context.Context, key, member string) (r Result, err error) {
+	err = m.do(ctx, Refund, key, member, 1, &r)
+	return r, err
 }
 
 // Forget drops what is counted for the key.
@@ -211,21 +219,21 @@ func (m *Limiter) ready() error {
 	return fault.Newf("limiter", "nil or zero: make one with weir.NewLimiter or weir.MustLimiter")
 }
 
-func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64) (Result, error) {
+// do decides and writes the answer into r, which is empty. A copy of a Result
+// costs several nanoseconds.
+func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64, r *Result) (err error) {
 	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
-		return Result{}, m.refuse(n)
+		return m.refuse(n)
 	}
-	if m.observer != nil {
-		return m.observed(ctx, verb, key, member, n)
+	if m.observer == nil && m.single != nil {
+		if r.Result, err = m.single.One(ctx, verb, m.space, m.limit, key, member, n); err == nil {
+			return nil
+		}
+		*r, err = m.drive(ctx, verb, key, member, n, err)
+		return err
 	}
-	if m.single == nil {
-		return m.drive(ctx, verb, key, member, n, nil)
-	}
-	r, err := m.single.One(ctx, verb, m.space, m.limit, key, member, n)
-	if err != nil {
-		return m.drive(ctx, verb, key, member, n, err)
-	}
-	return Result{Result: r}, nil
+	*r, err = m.observed(ctx, verb, key, member, n)
+	return err
 }
 
 // refuse returns the fault of a call that do refuses.
@@ -285,10 +293,13 @@ func (m *Limiter) result(t *drive.Task) Result {
 	return r
 }
 
-// observed decides and calls the observer.
+// observed decides and calls the observer, if there is one.
 func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n int64) (Result, error) {
 	began := time.Now()
 	r, err := m.drive(ctx, verb, key, member, n, nil)
+	if m.observer == nil {
+		return r, err
+	}
 	if err != nil {
 		m.observer.Failed(verb, err)
 		return r, err

@@ -29,6 +29,14 @@ import (
 // step, in order where two share a key, unless one of them meets an outage.
 // What became of a task is in its fields.
 func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
+	if len(tasks) == 1 {
+		t := tasks[0]
+		t.Denied = -1
+		if err := d.ask(ctx, t); err != nil {
+			d.Recover(ctx, t, err)
+		}
+		return
+	}
 	for _, t := range tasks {
 		t.Denied = -1
 	}
@@ -37,37 +45,33 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 		open = d.round(ctx, open, again)
 	}
 	for _, t := range tasks {
-		if t.Outage != nil && t.Err == nil {
-			d.settle(ctx, t)
-		}
+		d.settle(ctx, t)
 	}
 }
 
-// Recover decides t, whose only op the store answered with err, as Run does
-// after its first round. The caller has asked the store itself.
+// Recover decides t, for which the caller has asked the store itself: err,
+// which is not nil, is the store's answer. It does what Run does after that.
 func (d *Driver) Recover(ctx context.Context, t *Task, err error) {
 	t.Denied = -1
-	if t.Err = d.drop(ctx, t, err, false); t.Err == nil {
-		d.settle(ctx, t)
+	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
+		err = d.ask(ctx, t)
 	}
+	d.settle(ctx, t)
+}
+
+// ask asks the store for t alone.
+func (d *Driver) ask(ctx context.Context, t *Task) error {
+	call := &t.call[0]
+	call.Verb, call.Ops, call.Err = t.Verb, t.Ops, nil
+	if err := d.Store.Do(ctx, t.call[:]); err != nil {
+		return err
+	}
+	return call.Err
 }
 
 // round asks the store for all tasks at once, and returns those that it has to
 // be asked for again.
 func (d *Driver) round(ctx context.Context, tasks []*Task, again bool) (open []*Task) {
-	if len(tasks) == 1 { // most often; without a list of calls
-		t := tasks[0]
-		call := &t.call[0]
-		call.Verb, call.Ops, call.Err = t.Verb, t.Ops, nil
-		err := d.Store.Do(ctx, t.call[:])
-		if err == nil {
-			err = call.Err
-		}
-		if err == nil || !d.unanswered(ctx, t, err, again) {
-			return nil
-		}
-		return tasks
-	}
 	calls := make([]store.Call, len(tasks))
 	for i, t := range tasks {
 		calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops}

@@ -188,7 +188,7 @@ func TestErrorsEndATask(t *testing.T) {
 		}
 	}
 	task.Reset()
-	if task.Err != nil || task.Outage != nil || task.Ops != nil {
+	if task.Err != nil || task.Outage != nil || task.Policies != nil {
 		t.Errorf("after a reset: got %+v", task)
 	}
 }

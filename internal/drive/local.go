@@ -58,9 +58,13 @@ func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
 	return nil
 }
 
-// settle merges the local ops into the others, after giving back what they
-// counted when another op has denied the take since.
+// settle ends a task that met an outage: it merges the local ops into the
+// others, after giving back what they counted when another op has denied the
+// take since.
 func (d *Driver) settle(ctx context.Context, t *Task) {
+	if t.Outage == nil || t.Err != nil {
+		return
+	}
 	if t.Verb == store.Take && t.IsDenied() {
 		d.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}

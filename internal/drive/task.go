@@ -44,13 +44,13 @@ type Task struct {
 	local local
 }
 
-// Reset drops what t refers to. The ops and Of stay the caller's.
+// Reset drops what t refers to, but for Ops and Of, which are the caller's.
 func (t *Task) Reset() {
-	t.Ops, t.Of, t.Policies, t.call[0] = nil, nil, nil, store.Call{}
-	if t.Outage != nil {
+	t.Policies = nil
+	if t.Outage != nil || t.Err != nil {
 		t.local.reset()
+		t.Outage, t.Err = nil, nil
 	}
-	t.Refused, t.Outage, t.Err = false, nil, nil
 }
 
 // decideAlone answers op by its policy and nothing else.

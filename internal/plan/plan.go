@@ -68,7 +68,9 @@ func (p *Plan) Reset() {
 	clear(p.Request.Values)
 	p.Request.Feedback = ""
 	p.Now.Reset()
-	p.Later.Reset()
+	if len(p.Later.List) > 0 {
+		p.Later.Reset()
+	}
 	p.Rules, p.keys = nil, p.keys[:0]
 }
 
