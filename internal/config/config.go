@@ -154,10 +154,10 @@ func (f *faults) clash(field, addr, other, taken string) {
 // koala checks the fields about koala.
 func (f *faults) koala(c *Config) {
 	if c.Koala != "" && c.Rules != "" {
-		f.Addf("koala", "not with rules: one file has all the rules; weir import koala makes koala's native ones")
+		f.Addf("koala", "not with rules: all rules come from one file; weir import koala converts koala's")
 	}
 	if c.KoalaToken != "" && c.Koala == "" {
-		f.Addf("koala-token", "only with koala: it is for rewriting that file")
+		f.Addf("koala-token", "only with koala: it allows rewriting koala's rule file")
 	}
 	if addr := c.KoalaAddr(); addr != "" {
 		f.address("koala-listen", addr)
@@ -178,7 +178,7 @@ func (f *faults) store(c *Config) {
 	case c.StoreTimeout != 0:
 		f.Addf("store-timeout", "only with store")
 	case c.Nodes > 1:
-		f.Addf("nodes", "only with store: instances that count in memory know nothing of each other")
+		f.Addf("nodes", "only with store: instances that count in memory do not share quotas")
 	case c.ReadyNeedsStore:
 		f.Addf("ready-needs-store", "only with store")
 	}

@@ -33,7 +33,7 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 	}
 	const want = `listen: ":99999": port out of range 0 to 65535
 admin: "localhost": not host:port, such as 127.0.0.1:8080
-koala: not with rules: one file has all the rules; weir import koala makes koala's native ones
+koala: not with rules: all rules come from one file; weir import koala converts koala's
 koala-listen: "localhost:http": port is not a number
 nodes: 0: want the number of instances, at least 1
 watch-every: -1ns: negative
@@ -64,7 +64,7 @@ func TestValidateStore(t *testing.T) {
 		"store-timeout: 10ns: want at least 1ms": func(c *config.Config) { c.Store, c.StoreTimeout = "redis://localhost", 10 },
 		"store-timeout: only with store":         func(c *config.Config) { c.StoreTimeout = time.Second },
 		"ready-needs-store: only with store":     func(c *config.Config) { c.ReadyNeedsStore = true },
-		"nodes: only with store: instances that count in memory know nothing of each other": func(c *config.Config) {
+		"nodes: only with store: instances that count in memory do not share quotas": func(c *config.Config) {
 			c.Nodes = 2
 		},
 	} {
@@ -104,7 +104,7 @@ func TestValidateKoala(t *testing.T) {
 		{func(c *config.Config) { c.Koala = "koala_rule.conf" }, "127.0.0.1:9981", ""},
 		{func(c *config.Config) { c.Koala, c.KoalaListen, c.KoalaToken = "koala_rule.conf", ":9982", "x" }, ":9982", ""},
 		{func(c *config.Config) { c.Rules, c.KoalaListen = "rules.yaml", ":9981" }, ":9981", ""},
-		{func(c *config.Config) { c.KoalaToken = "x" }, "", "koala-token: only with koala: it is for rewriting that file"},
+		{func(c *config.Config) { c.KoalaToken = "x" }, "", "koala-token: only with koala: it allows rewriting koala's rule file"},
 		{func(c *config.Config) { c.KoalaListen = "127.0.0.1:8080" }, "127.0.0.1:8080",
 			`koala-listen: "127.0.0.1:8080": the same as listen; give it a port of its own`},
 	} {

@@ -79,13 +79,13 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if h == nil {
 		h = route[""]
 	} else if a.origin.Check(r) != nil {
-		return &answer.Problem{Status: http.StatusForbidden, Detail: "a web page of another origin may not call this"}
+		return &answer.Problem{Status: http.StatusForbidden, Detail: "calls from web pages of another origin are refused"}
 	}
 	if h == nil {
 		allow := strings.Join(slices.Sorted(maps.Keys(route)), ", ")
 		return &answer.Problem{
 			Status: http.StatusMethodNotAllowed,
-			Detail: fmt.Sprintf("%s does not take %s; use %s", r.URL.Path, r.Method, allow),
+			Detail: fmt.Sprintf("%s does not accept %s; use %s", r.URL.Path, r.Method, allow),
 			Allow:  allow,
 		}
 	}

@@ -153,7 +153,7 @@ func (out outOfReach) report(log *slog.Logger, nodes []redisstore.Node) {
 		}
 	}
 	for addr := range gone {
-		log.Info("store goes on without a node that was out of reach", "node", addr)
+		log.Info("node out of reach has left the store", "node", addr)
 		delete(out, addr)
 	}
 }

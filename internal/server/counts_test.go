@@ -25,7 +25,7 @@ func TestReportOfNodes(t *testing.T) {
 		{[]redisstore.Node{down, other}, ""},
 		{[]redisstore.Node{up, other}, "store answers again"},
 		{[]redisstore.Node{down, other}, "store out of reach"},
-		{[]redisstore.Node{other}, "store goes on without a node"},
+		{[]redisstore.Node{other}, "node out of reach has left the store"},
 		{[]redisstore.Node{other}, ""},
 		{[]redisstore.Node{down, other}, "store out of reach"},
 	} {

@@ -27,7 +27,7 @@ func greet(out io.Writer, path string, rules int, api, admin, koala string) {
 		return
 	}
 	fmt.Fprintf(out, `
-There is no --rules file, so a demo runs: five posts an hour per user.
+Without --rules, weir serves a demo rule: five posts an hour per user.
 Try it; the sixth call is denied:
 
   for i in 1 2 3 4 5 6; do

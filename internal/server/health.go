@@ -73,7 +73,7 @@ func adminHandler(rules *reloader, numbers *metrics.Metrics, r *readiness) http.
 	mux.HandleFunc("/-/reload", func(w http.ResponseWriter, req *http.Request) {
 		(&answer.Problem{
 			Status: http.StatusMethodNotAllowed,
-			Detail: "/-/reload does not take " + req.Method + "; use POST",
+			Detail: "/-/reload does not accept " + req.Method + "; use POST",
 			Allow:  http.MethodPost,
 		}).Write(w)
 	})

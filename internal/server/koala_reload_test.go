@@ -25,7 +25,7 @@ func TestKoalaReload(t *testing.T) {
 	}
 
 	write(t, rules, strings.Replace(koalaRules, "[count] [act=pair", "[cuont] [act=pair", 1))
-	k.logs.await(t, 1, `msg="rules refused, the old ones stay" asked=file`)
+	k.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
 	k.logs.await(t, 1, `koala_rule.conf:9:`)
 	if a := call(t, "POST", k.admin+"/-/reload", ""); a.status != 422 || !strings.Contains(fmt.Sprint(a.json["faults"]), "koala_rule.conf:9:") {
 		t.Errorf("got %d %s, want the fault with its line", a.status, a.text)

@@ -30,7 +30,7 @@ const linger = 250 * time.Millisecond
 func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
 	socket, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use; end what listens there, or choose another address", addr)
+		return nil, fmt.Errorf("%s is in use; end the program that listens there, or choose another address", addr)
 	}
 	if err != nil {
 		return nil, err

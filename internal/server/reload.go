@@ -56,7 +56,7 @@ func (r *reloader) inForce(l loaded) {
 	}
 }
 
-var errNoFile = errors.New("there is no rules file to reload; start with --rules FILE")
+var errNoFile = errors.New("no rules file to reload; start weir with --rules FILE")
 
 // reload reads the rules again on request. asked names the source of the
 // request in the log.
@@ -106,7 +106,7 @@ func (r *reloader) swapLocked(l loaded, err error, asked string) error {
 	}
 	if err != nil {
 		r.metrics.Refused()
-		r.log.Error("rules refused, the old ones stay", "asked", asked, "error", err)
+		r.log.Error("rules refused; the old rules stay in force", "asked", asked, "error", err)
 		return err
 	}
 	r.inForce(l)
@@ -139,7 +139,7 @@ func refusal(err error) *answer.Problem {
 	}
 	return &answer.Problem{
 		Status: http.StatusUnprocessableEntity,
-		Detail: "the rules file is wrong; the old rules stay in force",
+		Detail: "the rules file has faults; the old rules stay in force",
 		Faults: faults,
 	}
 }

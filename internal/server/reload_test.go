@@ -109,7 +109,7 @@ func TestWatchFile(t *testing.T) {
 	wantPosts(t, s, "ann", 2)
 
 	write(t, path, broken)
-	s.logs.await(t, 1, `msg="rules refused, the old ones stay" asked=file`)
+	s.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
 	wantPosts(t, s, "bob", 2)
 
 	write(t, path, posts(3))
@@ -165,7 +165,7 @@ func TestWatchMissingListComes(t *testing.T) {
 	write(t, path, posts(3))
 	s.logs.await(t, 1, `msg="rules loaded" asked=file`) // the watch is under way
 	write(t, path, "lists: {staff: {file: lists/staff.txt}}\nrules: [{name: staff, when: {user: {in: staff}}, then: allow}]\n")
-	s.logs.await(t, 1, `msg="rules refused, the old ones stay" asked=file`)
+	s.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
 	write(t, list, "ann\n")
 	s.logs.await(t, 2, `msg="rules loaded" asked=file`)
 }
@@ -177,7 +177,7 @@ func TestWatchEmptyListComes(t *testing.T) {
 	path := rulesFile(t, posts(2))
 	s := start(t, withRules(path, true))
 	write(t, path, withList)
-	s.logs.await(t, 1, `msg="rules refused, the old ones stay" asked=file`)
+	s.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
 	write(t, filepath.Join(filepath.Dir(path), "staff.txt"), "")
 	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
 }
@@ -254,7 +254,7 @@ func TestWatchDirectoryMadeAnew(t *testing.T) {
 		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
 			t.Fatal(err)
 		}
-		s.logs.await(t, i+1, `msg="rules refused, the old ones stay" asked=file`)
+		s.logs.await(t, i+1, `msg="rules refused; the old rules stay in force" asked=file`)
 		fill(n)
 		s.logs.await(t, i+1, `msg="rules loaded" asked=file`)
 	}
@@ -269,7 +269,7 @@ func TestWatchLinksInACircle(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.Symlink("rules.yaml", path)); err != nil {
 		t.Fatal(err)
 	}
-	s.logs.await(t, 1, `msg="rules refused, the old ones stay" asked=file`)
+	s.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
 	write(t, path, posts(3))
 	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
 	wantPosts(t, s, "ann", 3)
