@@ -15,7 +15,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis test check format vet fresh race peers lint fmt fuzz bench bench-peers cover
+.PHONY: help run deps redis test check format vet fresh race peers lint luacheck fmt fuzz bench bench-peers cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,12 +56,20 @@ race: deps
 peers: # vet and test the benchmarks, which are a module of their own
 	cd benchmarks && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
-lint: $(LINT) ## run golangci-lint; the first run installs it (minutes)
+lint: $(LINT) luacheck ## run golangci-lint and luacheck; the first run installs them (minutes)
 	$(LINT) run
+	cd $(PROGRAMS) && $(LUACHECK) -q .
 
 $(LINT):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv bin/golangci-lint $@
+
+# The Lua programs that run inside Redis.
+PROGRAMS = store/redisstore/testdata/programs
+LUACHECK = luacheck
+
+luacheck: # install luacheck if it is missing
+	@command -v $(LUACHECK) >/dev/null || scripts/install-luacheck
 
 fmt: ## format the code
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')

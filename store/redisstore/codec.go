@@ -18,19 +18,6 @@ const (
 	askCountDenied = 8 // with look, enforce and shadow
 )
 
-// The codes of the kinds, which states begin with after their version.
-const (
-	codeSliding byte = 1 + iota
-	codeCells
-	codeFixed
-	codeCalendar
-	codeBucket
-	codeAfter
-	codeMembers // in a sliding window
-	codeMembersFixed
-	codeMembersCalendar
-)
-
 // unlimited is a quota above every number of hits.
 const unlimited = 1<<56 - 1
 
@@ -76,25 +63,16 @@ func ask(verb store.Verb, op *store.Op) byte {
 	return asked
 }
 
-// appendOp appends what the script reads of op, and returns the features that it
-// needs. near is about the server's instant.
-func (p *program) appendOp(b []byte, verb store.Verb, op *store.Op, near window.Instant) ([]byte, features) {
-	code, asked := codeOf(op.Limit), ask(verb, op)
+// appendOp appends what the script reads of op. near is about the server's
+// instant.
+func (p *program) appendOp(b []byte, code, asked byte, op *store.Op, near window.Instant) []byte {
 	b = append(b, code, asked)
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
-	b, f := p.appendLimit(b, code, op.Limit, near)
-	switch {
-	case asked == askRefund:
-		f |= refunds | slow
-	case asked > askRecord || code != codeSliding:
-		f |= slow
-	case asked > askEnforce:
-		f |= apart
-	}
+	b = p.appendLimit(b, code, op.Limit, near)
 	if code >= codeMembers {
 		b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
 	}
-	return b, f
+	return b
 }
 
 func codeOf(c *window.Compiled) byte {
@@ -113,7 +91,7 @@ func codeOf(c *window.Compiled) byte {
 }
 
 // appendLimit appends the numbers of a limit.
-func (p *program) appendLimit(b []byte, code byte, c *window.Compiled, near window.Instant) ([]byte, features) {
+func (p *program) appendLimit(b []byte, code byte, c *window.Compiled, near window.Instant) []byte {
 	l := c.Limit()
 	w := &l.Window
 	quota := l.Quota
@@ -123,31 +101,30 @@ func (p *program) appendLimit(b []byte, code byte, c *window.Compiled, near wind
 	length := micros(w.Length)
 	switch code {
 	case codeSliding:
-		return put7(b, quota, length, c.Group()), sliding
+		return put7(b, quota, length, c.Group())
 	case codeCells:
-		return put7(b, quota, length, micros(c.CellWidth())), cells
+		return put7(b, quota, length, micros(c.CellWidth()))
 	case codeFixed:
-		return put7(b, quota, length), fixed
+		return put7(b, quota, length)
 	case codeCalendar:
 		around := p.calendars.around(w, near)
-		return put7(put7(b, quota), around[:]...), calendar
+		return put7(put7(b, quota), around[:]...)
 	case codeBucket:
 		hits, per, divisor := c.Rate()
-		return put7(b, c.Capacity(), hits, per, divisor), bucket
+		return put7(b, c.Capacity(), hits, per, divisor)
 	case codeAfter:
 		base, inner := c.Base(), c.Inner()
 		b = append(put7(b, l.After.Count), codeOf(base))
-		b, f := p.appendLimit(b, codeOf(base), base, near)
+		b = p.appendLimit(b, codeOf(base), base, near)
 		b = append(b, codeOf(inner))
-		b, g := p.appendLimit(b, codeOf(inner), inner, near)
-		return b, f | g | after
+		return p.appendLimit(b, codeOf(inner), inner, near)
 	case codeMembers:
-		return put7(b, quota, length), membersSliding
+		return put7(b, quota, length)
 	case codeMembersFixed:
-		return put7(b, quota, length), membersFixed
+		return put7(b, quota, length)
 	default:
 		around := p.calendars.around(w, near)
-		return put7(put7(b, quota), around[:]...), membersCalendar
+		return put7(put7(b, quota), around[:]...)
 	}
 }
 

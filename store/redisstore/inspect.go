@@ -89,18 +89,6 @@ func (p *page) ago(at window.Instant) string {
 	return fmt.Sprintf("%s, %v ago", moment(at), p.now.Sub(at))
 }
 
-var codeNames = map[byte]string{
-	codeSliding:         "sliding window",
-	codeCells:           "cells",
-	codeFixed:           "fixed window",
-	codeCalendar:        "calendar window",
-	codeBucket:          "bucket",
-	codeAfter:           "limit after a count",
-	codeMembers:         "distinct members in a sliding window",
-	codeMembersFixed:    "distinct members in a fixed window",
-	codeMembersCalendar: "distinct members in a calendar window",
-}
-
 // describe writes what a state says. It is false when the state cannot be read.
 func (k *kept) describe(p *page, state string) bool {
 	s, ok := k.decode(state)
@@ -108,7 +96,7 @@ func (k *kept) describe(p *page, state string) bool {
 		return false
 	}
 	code := state[1]
-	p.line("kind     %s, version %d, %d bytes", codeNames[code], state[0], len(state))
+	p.line("kind     %s, version %d, %d bytes", kindOf(code).name, state[0], len(state))
 	switch code {
 	case codeSliding:
 		p.sliding(s)

@@ -24,7 +24,13 @@ type kept struct {
 	uses  map[string]string
 }
 
-var peekScript = newScript(0, "peek")
+var peekScript = peekProgram()
+
+func peekProgram() *script {
+	var j joiner
+	j.file("peek")
+	return newScript(j.String())
+}
 
 // fetch reads all that is kept for key.
 func (p *program) fetch(ctx context.Context, c rueidis.Client, key string) (kept, error) {

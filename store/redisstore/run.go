@@ -83,9 +83,9 @@ func (p *program) run(ctx context.Context, c rueidis.Client, verb store.Verb, op
 		opts.near = window.At(time.Now())
 	}
 	for attempt := 0; ; attempt++ {
-		args, f := p.appendCall((*buf)[:0], verb, ops, which, opts)
+		args, r := p.appendCall((*buf)[:0], verb, ops, which, opts)
 		*buf = args
-		reply, err := p.eval(ctx, c, p.scripts.of(f), keys, string(args))
+		reply, err := p.eval(ctx, c, p.scripts.of(r), keys, string(args))
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", among(keys), err)
 		}
@@ -142,25 +142,29 @@ func (p *program) keys(buf *[]byte, ops []store.Op, which []int) ([]string, erro
 	return keys, nil
 }
 
-// appendCall appends the argument of the script.
-func (p *program) appendCall(b []byte, verb store.Verb, ops []store.Op, which []int, opts callOptions) ([]byte, features) {
+// appendCall appends the argument of the script, and returns which script reads
+// it.
+func (p *program) appendCall(b []byte, verb store.Verb, ops []store.Op, which []int, opts callOptions) ([]byte, recipe) {
 	b = put7(b, opts.now, opts.deadline)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(which)))
-	var need features
+	first := codeOf(ops[which[0]].Limit)
+	r := recipe{kind: kindOf(first), many: len(which) > 1}
+	mixed := r.kind.wraps
+	r.fast = r.kind.fast
 	for _, i := range which {
-		var f features
-		b, f = p.appendOp(b, verb, &ops[i], opts.near)
-		need |= f
+		code, asked := codeOf(ops[i].Limit), ask(verb, &ops[i])
+		b = p.appendOp(b, code, asked, &ops[i], opts.near)
+		if code != first || asked == askRefund {
+			mixed = true
+		}
+		if asked > askRecord || r.many && asked > askEnforce {
+			r.fast = false
+		}
 	}
-	switch {
-	case len(which) == 1 && need&slow == 0:
-		need |= fastOne
-	case len(which) > 1 && need&(slow|apart) == 0:
-		need |= many | fastMany
-	case len(which) > 1:
-		need |= many
+	if mixed {
+		return b, recipe{many: r.many}
 	}
-	return b, need
+	return b, r
 }
 
 // results takes the results out of a reply.

@@ -4,7 +4,8 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
-	"maps"
+	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -12,136 +13,182 @@ import (
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
-// features are what a call needs of the script. A server makes the functions of
-// a script anew at each call, so a script holds what its calls need and no
-// more: measured, all kinds in one script cost 5 µs a call.
-type features uint16
-
-const (
-	sliding features = 1 << iota
-	cells
-	fixed
-	calendar
-	bucket
-	after
-	membersSliding
-	membersFixed
-	membersCalendar
-	refunds  // ops that give back
-	slow     // more than to look at sliding limits, or to add to them
-	apart    // ops that are counted whatever the others say
-	many     // more than one op
-	fastOne  // nothing slow, one op
-	fastMany // nothing slow, several ops, none apart
-)
-
-const (
-	members = membersSliding | membersFixed | membersCalendar
-	always  = 1<<16 - 1
-)
-
-// featureNames are the names that lines "--: name" in a file have: what follows
-// is for calls with one of these features, up to "--: all".
-// "--: not name" is for calls without it.
-var featureNames = map[string]features{
-	"all":              always,
-	"sliding":          sliding,
-	"fixed":            fixed,
-	"calendar":         calendar,
-	"members":          members,
-	"members_sliding":  membersSliding,
-	"members_fixed":    membersFixed,
-	"members_calendar": membersCalendar,
-	"refund":           refunds,
-	"many":             many,
-	"counts_else":      members | after, // a take does not add its hits to what is used
-	"fast_one":         fastOne,
+// A recipe names the program for one sort of call. A server makes the functions
+// of a script anew at each call, so a program has few: measured, all kinds of
+// windows in one flat program cost 5 µs a call. The programs are
+//
+//   - one for calls with one op of a kind, and one for calls with several ops of
+//     one kind;
+//   - for sliding windows also one of each that decides common calls by a few
+//     bytes of the states;
+//   - two mixed ones for all other calls: ops of several kinds, refunds, and
+//     limits after a count.
+type recipe struct {
+	kind *kind // nil: mixed
+	many bool  // several ops
+	fast bool  // decides common calls first
 }
 
-// files are the names of the files of a script with these features, in order.
-func (f features) files() []string {
-	files := []string{"head"}
-	for _, part := range []struct {
-		file string
-		of   features
-	}{
-		{"fast_one", fastOne},
-		{"fast_many", fastMany},
-		{"open", always},
-		{"sliding", sliding},
-		{"cells", cells},
-		{"period", fixed | calendar | membersCalendar},
-		{"bucket", bucket},
-		{"members", members},
-		{"after", after},
-	} {
-		if f&part.of != 0 {
-			files = append(files, part.file)
+// name returns the program's name, which is the name of its golden file too.
+func (r recipe) name() string {
+	name := "mixed"
+	if r.kind != nil {
+		name = r.kind.lua
+	}
+	if r.many {
+		name += "_many"
+	} else {
+		name += "_one"
+	}
+	if r.fast {
+		name += "_fast"
+	}
+	return name
+}
+
+// index returns the program's place in a table of all of them.
+func (r recipe) index() int {
+	i := 0
+	if r.kind != nil {
+		i = 4 * int(r.kind.code)
+	}
+	if r.many {
+		i |= 1
+	}
+	if r.fast {
+		i |= 2
+	}
+	return i
+}
+
+// recipes returns all recipes, of every program that can be needed.
+func recipes() []recipe {
+	all := []recipe{{}, {many: true}}
+	for i := range kinds {
+		k := &kinds[i]
+		if k.wraps {
+			continue // always mixed
+		}
+		all = append(all, recipe{kind: k}, recipe{kind: k, many: true})
+		if k.fast {
+			all = append(all, recipe{kind: k, fast: true}, recipe{kind: k, many: true, fast: true})
 		}
 	}
-	return append(files, "call")
+	return all
 }
 
-// script is a program in Lua and the hash by which a server knows it.
+// text joins the program's files.
+func (r recipe) text() string {
+	var b joiner
+	b.file("head")
+	switch {
+	case r.fast && r.many:
+		b.file("fast_many")
+	case r.fast:
+		b.file("fast_one")
+	case !r.many:
+		b.file("read_one")
+	}
+	b.file("rows")
+	if r.kind != nil {
+		b.kind(r.kind)
+	} else {
+		b.mixed()
+	}
+	if r.many {
+		b.file("call_many")
+	} else {
+		b.file("call_one")
+	}
+	return b.String()
+}
+
+// joiner makes a program out of whole files.
+type joiner struct{ strings.Builder }
+
+// file adds the lines of a file, without comments.
+func (j *joiner) file(name string) {
+	b, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the files are part of this package
+	}
+	for line := range strings.Lines(string(b)) {
+		code, _, _ := strings.Cut(line, "--")
+		if code = strings.TrimRight(code, " \n"); code != "" {
+			j.WriteString(code)
+			j.WriteByte('\n')
+		}
+	}
+}
+
+// kind adds the files of one kind.
+func (j *joiner) kind(k *kind) {
+	if k.calendar {
+		j.file("period_end")
+	}
+	if k.family != "" {
+		j.file(k.family)
+	}
+	j.file(k.lua)
+}
+
+// mixed adds the files of all kinds. Those of each family are in a function of
+// their own, which lazy.lua calls when a row of the family is needed.
+func (j *joiner) mixed() {
+	j.file("lazy")
+	j.file("period_end")
+	for i := 0; i < len(kinds); {
+		family := kinds[i : i+1]
+		if shared := kinds[i].family; shared != "" {
+			n := slices.IndexFunc(kinds[i:], func(k kind) bool { return k.family != shared })
+			if n < 0 {
+				n = len(kinds) - i
+			}
+			family = kinds[i : i+n]
+		}
+		j.family(family)
+		i += len(family)
+	}
+}
+
+// family adds the files of a family of kinds, in a function.
+func (j *joiner) family(kinds []kind) {
+	name := kinds[0].family
+	fmt.Fprintf(j, "make[%d] = function()\n", kinds[0].code)
+	if name == "" {
+		name = kinds[0].lua
+	} else {
+		j.file(name)
+	}
+	for i := range kinds {
+		j.file(kinds[i].lua)
+	}
+	j.file(name + "_refund")
+	j.WriteString("end\n")
+	for i := range kinds[1:] {
+		fmt.Fprintf(j, "make[%d] = make[%d]\n", kinds[i+1].code, kinds[0].code)
+	}
+}
+
+// script is a program's text and the hash by which a server knows it.
 type script struct{ text, sha string }
 
-// scripts are those that were needed so far, made on first use.
+func newScript(text string) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text, hex.EncodeToString(sum[:])}
+}
+
+// scripts holds the programs that were needed so far. The zero value is ready;
+// it is safe for concurrent use.
 type scripts struct {
-	made atomic.Pointer[map[features]*script] // never changed, but replaced
+	made [4 * (maxCode + 1)]atomic.Pointer[script]
 }
 
-// of is the script for calls with these features.
-func (s *scripts) of(f features) *script {
-	for {
-		old := s.made.Load()
-		known := map[features]*script{}
-		if old != nil {
-			if made := (*old)[f]; made != nil {
-				return made
-			}
-			known = maps.Clone(*old)
-		}
-		known[f] = newScript(f, f.files()...)
-		if s.made.CompareAndSwap(old, &known) {
-			return known[f]
-		}
+// of returns the script that r names, and makes it on first use.
+func (s *scripts) of(r recipe) *script {
+	made := &s.made[r.index()]
+	if made.Load() == nil {
+		made.Store(newScript(r.text()))
 	}
-}
-
-// newScript joins the parts of files that are for f, without comments: a server
-// would only keep them in memory.
-func newScript(f features, files ...string) *script {
-	var text strings.Builder
-	for _, file := range files {
-		b, err := luaFiles.ReadFile("lua/" + file + ".lua")
-		if err != nil {
-			panic(err) // the files are part of this package
-		}
-		wanted := true
-		for line := range strings.Lines(string(b)) {
-			line = strings.TrimSpace(line)
-			if names, ok := strings.CutPrefix(line, "--: "); ok {
-				wanted = f.include(names)
-				continue
-			}
-			code, _, _ := strings.Cut(line, "-- ")
-			if code = strings.TrimSpace(code); code != "" && wanted {
-				text.WriteString(code)
-				text.WriteByte('\n')
-			}
-		}
-	}
-	sum := sha1.Sum([]byte(text.String()))
-	return &script{text.String(), hex.EncodeToString(sum[:])}
-}
-
-// include says whether f has one of the named features.
-func (f features) include(names string) bool {
-	for name := range strings.SplitSeq(names, ", ") {
-		name, not := strings.CutPrefix(name, "not ")
-		if (f&featureNames[name] != 0) != not {
-			return true
-		}
-	}
-	return false
+	return made.Load()
 }

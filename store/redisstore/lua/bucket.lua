@@ -2,12 +2,12 @@
 -- until which time is booked, the fraction of a microsecond booked after it as
 -- a numerator and its denominator, the quota; 0 and 0 for none.
 --
--- The limit comes as capacity, quota and length, both divided by their greatest
--- common divisor, and that divisor: capacity · length is below 2^53 then, and
--- every fraction in a state a multiple of the divisor.
+-- The limit comes as its capacity, its quota and length, both divided by their
+-- greatest common divisor, and that divisor. Then capacity · length is below
+-- 2^53, and every fraction in a state is a multiple of the divisor.
 
--- times is n · length / quota, rounded down, and the remainder; no number on
--- the way is above 2^53. NEVER when the quotient is.
+-- times returns n · length / quota, rounded down, and the remainder, without a
+-- number above 2^53 on the way. It returns NEVER if the quotient is above that.
 local function times(n, length, quota)
   if n <= MAX / length - 1 then
     n = n * length
@@ -28,7 +28,7 @@ local function times(n, length, quota)
   return q, r
 end
 
--- ahead is how far ahead time may be booked for n more hits to fit.
+-- ahead returns how far ahead time may be booked so that n more hits fit.
 local function ahead(o, n)
   local x = (o.cap - n) * o.length - o.f
   return x < 0 and -1 or floor(x / o.quota)
@@ -62,33 +62,19 @@ local function add_bucket(o, n)
   if o.now + o.d >= MAX then o.d, o.f = MAX - o.now, 0 end
 end
 
---: refund
-local function sub_bucket(o, n)
-  if o.cap == 0 then
-    o.d, o.f = 0, 0
-    return
-  end
-  local q, r = times(n, o.length, o.quota)
-  local d, f = o.d - q, o.f - r
-  if f < 0 then d, f = d - 1, f + o.quota end
-  if d < 0 then d, f = 0, 0 end
-  o.d, o.f = d, f
-end
-
---: all
-local function save_bucket(o)
-  local d, f = o.d, o.f
-  if d == 0 and f == 0 then return nil end
-  local common = f > 0 and o.common or 0
-  return pk('<BBI7I7I7', 1, 5, o.now + d, f * common, o.quota * common)
-end
-
 local function expires_bucket(o)
   if o.f > 0 then return o.now + o.d + 1 end
   return o.d > 0 and o.now + o.d or 0
 end
 
-open[5] = function(v, i, at)
+local function save_bucket(o)
+  local d, f = o.d, o.f
+  if d == 0 and f == 0 then return nil end
+  local common = f > 0 and o.common or 0
+  return pk('<BBI7I7I7', 1, 5, o.now + d, f * common, o.quota * common), expires_bucket(o)
+end
+
+local function open_bucket(v, i, at)
   local cap, quota, length, common
   cap, quota, length, common, p = up('<I7I7I7I7', args, p)
   local d, f = 0, 0
@@ -103,9 +89,7 @@ open[5] = function(v, i, at)
   end
   return {
     now = at, cap = cap, quota = quota, length = length, common = common, d = d, f = f,
-    look = look_bucket, add = add_bucket, expires = expires_bucket, save = save_bucket,
---: refund
-    sub = sub_bucket,
---: all
   }
 end
+
+kinds[5] = {open = open_bucket, look = look_bucket, add = add_bucket, save = save_bucket, expires = expires_bucket}

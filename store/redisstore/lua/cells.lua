@@ -1,4 +1,4 @@
--- A row of cells. State: version, kind, width of a cell, index of the newest,
+-- Cells of equal width. State: version, kind, width of a cell, index of the newest,
 -- sum of all, hits of the newest, number of the others; then the others that
 -- are not zero, oldest first: index modulo 2^16, hits.
 local function estimate(o)
@@ -53,7 +53,8 @@ end
 -- that its end falls in, so none is dated earlier than it was. Cells that have
 -- left already are read again: they may still be inside wider ones.
 local function recut(o)
-  local width, to, v, s = o.width, o.want, o.v, 0
+  local to, v = o.want, o.v
+  local width, s
   width, o.index, o.sum, o.cur, o.n, s = up('<I7I7I7I7I2', v, o.i + 2)
   local last = floor(((o.index + 1) * width - 1) / to)
   local cells, sum, prev, held = {}, 0, nil, 0
@@ -96,35 +97,6 @@ local function add_cells(o, n)
   o.sum = o.sum + n
 end
 
---: refund
-local function sub_cells(o, n)
-  if n >= o.sum then
-    o.sum = 0
-    return
-  end
-  o.sum = o.sum - n
-  local part = math.min(n, o.cur)
-  o.cur, n = o.cur - part, n - part
-  while n > 0 do
-    local at = o.s + (o.n - 1) * 9
-    local e, x = up('<I2I7', o.v, at)
-    if x > n then
-      o.v, o.s = cut(o.v, o.s, at - 1) .. pk('<I2I7', e, x - n), 1
-      return
-    end
-    n, o.n = n - x, o.n - 1
-  end
-end
-
---: all
-local function save_cells(o)
-  if o.sum == 0 then return nil end
-  local v = o.n > 0 and cut(o.v, o.s, o.s + o.n * 9 - 1) or ''
-  v = pk('<BBI7I7I7I7I2', 1, 2, o.width, o.index, o.sum, o.cur, o.n) .. v
-  o.v, o.i, o.s = v, 1, 33
-  return v
-end
-
 local function expires_cells(o)
   if o.sum == 0 then return 0 end
   local last = o.index
@@ -135,14 +107,18 @@ local function expires_cells(o)
   return (last + 1) * o.width + o.w - 1
 end
 
-open[2] = function(v, i, at)
+local function save_cells(o)
+  if o.sum == 0 then return nil end
+  local v = o.n > 0 and cut(o.v, o.s, o.s + o.n * 9 - 1) or ''
+  v = pk('<BBI7I7I7I7I2', 1, 2, o.width, o.index, o.sum, o.cur, o.n) .. v
+  o.v, o.i, o.s = v, 1, 33
+  return v, expires_cells(o)
+end
+
+local function open_cells(v, i, at)
   local o = {
     now = at, quota = 0, w = 0, want = 0, v = v, i = i, s = 1,
     width = 0, index = 0, sum = 0, cur = 0, n = 0,
-    look = look_cells, add = add_cells, expires = expires_cells, save = save_cells,
---: refund
-    sub = sub_cells,
---: all
   }
   o.quota, o.w, o.want, p = up('<I7I7I7', args, p)
   o.width = o.want
@@ -154,3 +130,5 @@ open[2] = function(v, i, at)
   end
   return o
 end
+
+kinds[2] = {open = open_cells, look = look_cells, add = add_cells, save = save_cells, expires = expires_cells}

@@ -1,44 +1,47 @@
--- What fast_one.lua is for one op, for several: a call that is decided by the
--- fixed parts of all its states, and in which all ops decide together.
-local admitted, room, fast = true, true, 0
-local heads, lives = {false, false, false, false}, {false, false, false, false}
-local counted, denied = {false, false, false, false}, {false, false, false, false}
-for i = 1, count do
-  local _, ask, n, quota, w, size
-  _, ask, n, quota, w, size, p = up('<BBI7I7I7I7', args, p)
-  local head = redis.pcall('GETRANGE', KEYS[i], '0', '38')
-  if #head ~= 39 then break end
-  local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
-  local at = newest > now and newest or now
-  local used = (k - 1) * group + fill
-  local over = n > 0 and used - (quota - n) or 0
-  if version ~= 1 or kind ~= 1 or group ~= size or oldest <= at - w or used >= MAX
-    or over > group and n <= quota then break end
-  local wait = 0
-  if over > 0 then
-    wait = n > quota and NEVER or oldest + w - at
-    if ask ~= LOOK then admitted = false end
-  elseif ask ~= LOOK and admitted then
-    room = room and fill + n <= group
-    heads[i] = pk('<I7I7I7', at, k > 1 and oldest or at, fill + n)
-    local step = floor(w / 8) + 1
-    local tick = floor(at / step)
-    if tick > floor(newest / step) then lives[i] = (tick + 1) * step + w end
-    counted[i] = pk('<I7I7I7I7', used + n, used, 0, w)
-  end
-  denied[i] = pk('<I7I7I7I7', used, used, wait, newest + w - at)
-  fast = i
-end
-if fast == count and (room or not admitted) then
-  local reply = pk('<BI7', DONE, now)
-  for i = 1, count do
-    if admitted and counted[i] then
-      call('SETRANGE', KEYS[i], '4', heads[i])
-      if lives[i] then call('PEXPIRE', KEYS[i], floor((lives[i] - now + 999) / 1000) + slack) end
-      reply = reply .. counted[i]
-    else
-      reply = reply .. denied[i]
+-- Does for several ops what fast_one.lua does for one: it decides calls for
+-- which the fixed parts of all states are enough, and in which each op is either
+-- a look or counted only if all ops admit it.
+do
+  local admitted, room, fast, q = true, true, 0, p
+  local heads, lives = {false, false, false, false}, {false, false, false, false}
+  local counted, denied = {false, false, false, false}, {false, false, false, false}
+  for i = 1, total do
+    local _, ask, n, quota, w, size
+    _, ask, n, quota, w, size, q = up('<BBI7I7I7I7', args, q)
+    local head = redis.pcall('GETRANGE', KEYS[i], '0', '38')
+    if #head ~= 39 then break end
+    local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
+    local at = newest > now and newest or now
+    local used = (k - 1) * group + fill
+    local over = n > 0 and used - (quota - n) or 0
+    if version ~= 1 or kind ~= 1 or group ~= size or oldest <= at - w or used >= MAX
+      or over > group and n <= quota then break end
+    local wait = 0
+    if over > 0 then
+      wait = n > quota and NEVER or oldest + w - at
+      if ask ~= LOOK then admitted = false end
+    elseif ask ~= LOOK and admitted then
+      room = room and fill + n <= group
+      heads[i] = pk('<I7I7I7', at, k > 1 and oldest or at, fill + n)
+      local step = floor(w / 8) + 1
+      local tick = floor(at / step)
+      if tick > floor(newest / step) then lives[i] = (tick + 1) * step + w end
+      counted[i] = pk('<I7I7I7I7', used + n, used, 0, w)
     end
+    denied[i] = pk('<I7I7I7I7', used, used, wait, newest + w - at)
+    fast = i
   end
-  return reply
+  if fast == total and (room or not admitted) then
+    local reply = pk('<BI7', DONE, now)
+    for i = 1, total do
+      if admitted and counted[i] then
+        call('SETRANGE', KEYS[i], '4', heads[i])
+        if lives[i] then call('PEXPIRE', KEYS[i], floor((lives[i] - now + 999) / 1000) + slack) end
+        reply = reply .. counted[i]
+      else
+        reply = reply .. denied[i]
+      end
+    end
+    return reply
+  end
 end

@@ -1,38 +1,42 @@
--- Most calls about one sliding limit need the fixed part of its state only:
+-- Most calls with one sliding limit need only the fixed part of its state:
 -- nothing has left the window, and the hits fit into the newest group, or the
--- oldest group tells when they fit. A call that needs more reads on behind this
--- file, from the start.
+-- date of the oldest group is the wait. This file decides those calls. For all
+-- others it reads the whole state, and the rest of the program decides.
 --
--- A sliding key lives up to an eighth of the window longer than its state: till
--- a multiple of that, so that most hits need not move it.
-local _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
-local head, whole
-if size == 1 then -- most of these need all of it
-  whole = redis.pcall('GET', KEYS[1])
-  head = whole or ''
-else
-  head = redis.pcall('GETRANGE', KEYS[1], '0', '38')
-end
-if #head >= 39 then
-  local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
-  local at = newest > now and newest or now
-  local used = (k - 1) * group + fill
-  if version == 1 and kind == 1 and group == size and oldest > at - w and used < MAX then
-    local over = used - (quota - n)
-    if n > 0 and over > 0 then
-      if ask ~= RECORD and (n > quota or over <= group) then
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, n > quota and NEVER or oldest + w - at, newest + w - at)
+-- A sliding key lives up to an eighth of the window longer than its state: until
+-- a multiple of that, so that most hits need not move its expiry.
+local state
+do
+  local _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
+  local head
+  if size == 1 then -- most of these calls need all of it
+    state = redis.pcall('GET', KEYS[1])
+    head = state or ''
+  else
+    head = redis.pcall('GETRANGE', KEYS[1], '0', '38')
+  end
+  if #head >= 39 then
+    local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
+    local at = newest > now and newest or now
+    local used = (k - 1) * group + fill
+    if version == 1 and kind == 1 and group == size and oldest > at - w and used < MAX then
+      local over = used - (quota - n)
+      if n > 0 and over > 0 then
+        if ask ~= RECORD and (n > quota or over <= group) then
+          return pk('<BI7I7I7I7I7', DONE, now, used, used, n > quota and NEVER or oldest + w - at, newest + w - at)
+        end
+      elseif ask == LOOK then
+        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + w - at)
+      elseif fill + n <= group then
+        call('SETRANGE', KEYS[1], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
+        local step = floor(w / 8) + 1
+        local tick = floor(at / step)
+        if tick > floor(newest / step) then
+          call('PEXPIRE', KEYS[1], floor(((tick + 1) * step + w - now + 999) / 1000) + slack)
+        end
+        return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, w)
       end
-    elseif ask == LOOK then
-      return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + w - at)
-    elseif fill + n <= group then
-      call('SETRANGE', KEYS[1], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
-      local step = floor(w / 8) + 1
-      local tick = floor(at / step)
-      if tick > floor(newest / step) then
-        call('PEXPIRE', KEYS[1], floor(((tick + 1) * step + w - now + 999) / 1000) + slack)
-      end
-      return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, w)
     end
   end
 end
+if state == nil then state = redis.pcall('GET', KEYS[1]) end

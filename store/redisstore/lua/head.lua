@@ -1,26 +1,27 @@
--- Every script is this file, fast.lua where it helps, the kinds of windows that
--- the call needs, and call.lua. The kinds say the same as package window, on
--- packed states: what a rule means is written there, and tests hold both to
--- equal answers. A line "--: name" begins lines for calls that need what is
--- named, "--: not name" for others, "--: all" ends them.
+-- The head of every program. A program is this file, one that reads the state
+-- or decides the common case, the kinds of windows that the call needs, and
+-- call_one.lua or call_many.lua; package script joins them. The kinds do the
+-- same as package window, on packed states: package window documents what they
+-- mean, and tests hold both to equal answers.
 --
 -- Numbers are whole and below 2^53. struct's I7 holds them.
 local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
 
 local MAX = 9007199254740991       -- window.MaxHits
-local NEVER = 9007199254740992     -- when hits fit that never do
+local NEVER = 9007199254740992     -- the wait of hits that can never fit
 
--- What an op asks for.
-local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4 -- + 8: count it when denied
+-- What the caller asks for an op.
+local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4 -- + 8: count it when it is not admitted
 
--- A reply begins with a status and the instant: 0 all went well and what is
--- said of each op follows; in every other case nothing was counted.
+-- A reply begins with a status and the instant. After DONE follow the numbers
+-- of each op. With every other status nothing was counted.
 local DONE, STALE, CLOCK, BROKEN, FOREIGN = 0, 1, 2, 3, 4
 
--- The call: an instant to use instead of the server's and the deadline, 0 for
--- none, the number of ops, and the ops, which are read on from p.
-local args = ARGV[1]
-local now, deadline, count, p = up('<I7I7I2', args)
+-- The argument holds an instant that replaces the server's and the deadline,
+-- each 0 for none, then the number of ops, then the ops. p is the position of
+-- the next number to read.
+local args, p = ARGV[1], 17
+local now, deadline, total = up('<I7I7I2', args)
 local slack = 1 -- milliseconds that a key outlives its state
 if now == 0 then
   local t = call('TIME')

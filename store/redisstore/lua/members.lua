@@ -2,19 +2,20 @@
 -- of the period (0 in a sliding window), whether the members are elsewhere;
 -- then 17 bytes a member: fingerprint, date, uses.
 --
--- More than a few members are kept in a sorted set beside the state, by date,
--- and those with more than one use also in a hash: 8-byte fingerprints without
--- anything else. The score is the date after EPOCH, where there is room for
--- 16ths of a microsecond: they keep 16 members of one microsecond in order. It
--- takes a clock that was set back to have more; those leave in any order.
+-- More than FEW members are kept in a sorted set beside the state, by date, and
+-- those with more than one use also in a hash. Both hold the 8 bytes of the
+-- fingerprints. The score is the date after EPOCH, with room for 16ths of a
+-- microsecond, which keep 16 members of one microsecond in order. There can be
+-- more only after a clock was set back; those leave in any order.
 --
--- With 64 members both cost the same, with 1000 a call costs 15 µs where a string would
--- cost 117; but the set takes twice the memory, and from 128 on six times.
+-- With 64 members both ways cost the same. With 1000 members a call costs 15 µs,
+-- and 117 µs if they were in a string. The set takes twice the memory of the
+-- string, and from 128 members on six times.
 local FEW = 64
 local EPOCH = 1577836800000000 -- 2020-01-01
 local MOST_USES = 2047
 
--- find is where the member's record starts in the packed state, or nil.
+-- find returns where the member's record starts in the packed state, or nil.
 local function find(o)
   local at = string.find(o.v, o.member, o.s, true)
   while at and (at - o.s) % 17 ~= 0 do at = string.find(o.v, o.member, at + 1, true) end
@@ -40,7 +41,7 @@ local function look_members(o, n)
   return used, floor(oldest[2]) + EPOCH + o.w
 end
 
--- score_after is the score of a date that is not before the one with score.
+-- score_after returns the score of date, after the member that has score.
 local function score_after(score, date)
   if not score or floor(score) ~= date then return date end
   return floor(score + 0.0625) == date and score + 0.0625 or score
@@ -112,61 +113,25 @@ local function add_members(o)
   if o.count > FEW then spread(o) end
 end
 
---: refund
-local function sub_from_set(o)
-  local uses = tonumber(call('HGET', o.hash, o.member) or 1)
-  if uses == MOST_USES then return true end
-  if uses > 2 then
-    call('HSET', o.hash, o.member, uses - 1)
-  elseif uses == 2 then
-    call('HDEL', o.hash, o.member)
-  else
-    call('ZREM', o.set, o.member)
-    o.count = o.count - 1
-    local last = call('ZRANGE', o.set, -1, -1, 'WITHSCORES')[2]
-    o.score = tonumber(last)
-    o.newest = last and floor(last) + EPOCH
-  end
-end
-
-local function sub_members(o)
-  if not inside(o) then return true end
-  if o.set then return sub_from_set(o) end
-  local at, v = find(o), o.v
-  local uses = up('<I2', v, at + 15)
-  if uses == MOST_USES then return true end
-  if uses > 1 then
-    o.v = cut(v, 1, at + 14) .. pk('<I2', uses - 1) .. cut(v, at + 17)
-    return
-  end
-  v = cut(v, 1, at - 1) .. cut(v, at + 17)
-  o.v, o.count = v, o.count - 1
-  o.newest = #v > o.first and up('<I7', v, #v - 8)
-end
-
---: all
-local function save_members(o)
-  if not o.newest then return nil end
-  local head = pk('<BBI7B', 1, o.kind, o.mark, o.set and 1 or 0)
-  return o.set and head or head .. cut(o.v, o.first)
-end
-
 local function expires_members(o)
   return o.newest and (o.sliding and o.newest or o.mark) + o.w or 0
 end
 
--- open_members reads a state; next is the mark of a period that starts now.
-local function open_members(kind, v, at, keys, quota, w, next)
+local function save_members(o)
+  if not o.newest then return nil end
+  local head = pk('<BBI7B', 1, o.kind, o.mark, o.set and 1 or 0)
+  return o.set and head or head .. cut(o.v, o.first), expires_members(o)
+end
+
+-- open_members reads a state. next is the mark of a period that starts now.
+local function open_members(kind, v, at, k, quota, w, next)
   local member
   member, p = up('<c8', args, p)
+  local keys = {KEYS[k], KEYS[k + 1]}
   local o = {
     now = at, kind = kind, sliding = kind == 7, quota = quota, w = w, next = next,
     member = member, keys = keys, set = nil, hash = nil, v = '', s = 1, first = 1,
     count = 0, mark = 0, newest = false, score = nil, edge = -NEVER,
-    look = look_members, add = add_members, expires = expires_members, save = save_members,
---: refund
-    sub = sub_members,
---: all
   }
   if not v then return o end
   local mark, far = up('<I7B', v, 3)
@@ -201,25 +166,4 @@ local function open_members(kind, v, at, keys, quota, w, next)
   end
   o.s, o.count = 11 + lo * 17, count - lo
   return o
-end
-
---: members_sliding
-open[7] = function(v, _, at, keys)
-  local quota, w
-  quota, w, p = up('<I7I7', args, p)
-  return open_members(7, v, at, keys, quota, w, 0)
-end
-
---: members_fixed
-open[8] = function(v, _, at, keys)
-  local quota, w
-  quota, w, p = up('<I7I7', args, p)
-  return open_members(8, v, at, keys, quota, w, at)
-end
-
---: members_calendar
-open[9] = function(v, _, at, keys)
-  local quota
-  quota, p = up('<I7', args, p)
-  return open_members(9, v, at, keys, quota, 0, period_end(at))
 end

@@ -1,4 +1,4 @@
--- The instant, and all that is kept for a key.
+-- Returns the instant and all that Redis keeps for a key.
 local t = redis.call('TIME')
 return {
   t[1] * 1000000 + t[2],

@@ -16,22 +16,13 @@ local function add_period(o, n)
   end
 end
 
---: refund
-local function sub_period(o, n)
-  if n >= o.used then
-    o.live, o.used = false, 0
-  else
-    o.used = o.used - n
-  end
-end
-
---: all
-local function save_period(o)
-  return o.live and pk('<BBI7I7', 1, o.kind, o.mark, o.used) or nil
-end
-
 local function expires_period(o)
   return o.live and o.mark + o.w or 0
+end
+
+local function save_period(o)
+  if not o.live then return nil end
+  return pk('<BBI7I7', 1, o.kind, o.mark, o.used), o.mark + o.w
 end
 
 local function open_period(kind, v, i, at, quota, w, next)
@@ -45,33 +36,5 @@ local function open_period(kind, v, i, at, quota, w, next)
   return {
     now = at, kind = kind, quota = quota, w = w, next = next,
     mark = mark, used = used, live = live,
-    look = look_period, add = add_period, expires = expires_period, save = save_period,
---: refund
-    sub = sub_period,
---: all
   }
-end
-
---: fixed
-open[3] = function(v, i, at)
-  local quota, w
-  quota, w, p = up('<I7I7', args, p)
-  return open_period(3, v, i, at, quota, w, at)
-end
-
---: calendar, members_calendar
--- A calendar window's periods come with the call: the bounds of a few around
--- the caller's instant. A key's own period ends where its state says.
-local function period_end(at)
-  local start, e1, e2, e3
-  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
-  if at < start or at >= e3 then off = true end
-  return at < e1 and e1 or at < e2 and e2 or e3
-end
-
---: calendar
-open[4] = function(v, i, at)
-  local quota
-  quota, p = up('<I7', args, p)
-  return open_period(4, v, i, at, quota, 0, period_end(at))
 end

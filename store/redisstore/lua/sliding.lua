@@ -1,7 +1,7 @@
 -- A log of groups of hits. State: version, kind, number of groups, date of the
 -- newest group, of the oldest, fill of the newest, hits in a full group,
 -- excess; then the dates of all groups but the newest, oldest first. Most takes
--- change the fixed part only.
+-- change only the fixed part.
 local function look_sliding(o, n)
   local k, group, quota = o.k, o.group, o.quota
   local used = k > 0 and (k - 1) * group + o.fill or 0
@@ -17,7 +17,7 @@ local function look_sliding(o, n)
 end
 
 -- regroup puts the hits into groups of the limit's size, each dated by its
--- newest hit. The state was left by a limit with another quota or precision.
+-- newest hit. A limit with another quota or precision left the state.
 local function regroup(o)
   local v, s, k, group, size = o.v, o.s, o.k, o.group, o.size
   local over, skip = (k - 1) * group - o.quota + o.fill, 0
@@ -78,23 +78,6 @@ local function add_sliding(o, n)
   o.newest, o.s, o.tail = o.now, o.s + drop * 7, tail
 end
 
---: refund
-local function sub_sliding(o, n)
-  local eaten = math.min(n, o.excess)
-  o.excess, n = o.excess - eaten, n - eaten
-  local k, group = o.k, o.group
-  if k == 0 or n >= (k - 1) * group + o.fill then
-    o.k = 0
-  elseif n < o.fill then
-    o.fill = o.fill - n
-  else
-    n = n - o.fill
-    k = k - 1 - floor(n / group)
-    o.k, o.fill, o.newest = k, group - n % group, up('<I7', o.v, o.s + (k - 1) * 7)
-  end
-end
-
---: all
 local function save_sliding(o)
   local k, s, newest, tail = o.k, o.s, o.newest, o.tail
   if k <= 0 then return nil end
@@ -104,18 +87,20 @@ local function save_sliding(o)
   local v = pk('<BBI2I7I7I7I7I7', 1, 1, k, newest, oldest, o.fill, o.group, o.excess)
   v = old > 0 and v .. cut(o.v, s, s + old - 1) .. tail or v .. tail
   o.v, o.s, o.tail = v, 40, ''
-  return v
+  local step = floor(o.w / 8) + 1 -- as in fast_one.lua
+  return v, (floor(newest / step) + 1) * step + o.w
 end
 
 local function expires_sliding(o)
   return o.k > 0 and o.newest + o.w or 0
 end
 
-open[1] = function(v, i, at)
+local function open_sliding(v, i, at)
   local quota, w, size
   quota, w, size, p = up('<I7I7I7', args, p)
-  local k, newest, oldest, fill, group, excess, s = 0, 0, 0, 0, size, 0, 1
+  local k, newest, fill, group, excess, s = 0, 0, 0, size, 0, 1
   if v then
+    local oldest
     k, newest, oldest, fill, group, excess, s = up('<I2I7I7I7I7I7', v, i + 2)
     if newest > at then at = newest end
     local edge = at - w
@@ -134,9 +119,7 @@ open[1] = function(v, i, at)
   return {
     now = at, quota = quota, w = w, size = size, v = v, s = s, tail = '',
     k = k, newest = newest, fill = fill, group = group, excess = excess,
-    look = look_sliding, add = add_sliding, expires = expires_sliding, save = save_sliding,
---: refund
-    sub = sub_sliding,
---: all
   }
 end
+
+kinds[1] = {open = open_sliding, look = look_sliding, add = add_sliding, save = save_sliding, expires = expires_sliding}

@@ -1,0 +1,48 @@
+-- A call with one op: look, decide, and only then write.
+local kind, ask, n
+kind, ask, n, p = up('<BBI7', args, p)
+local key = KEYS[1]
+if state then
+  if type(state) == 'table' then -- an error
+    return string.find(state.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, 1) .. state.err or state
+  end
+  local version, held = string.byte(state, 1, 2)
+  if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, 1) .. cut(state, 1, 2) end
+end
+local row = kinds[kind]
+local o = row.open(state, 1, now, 2)
+if off then return pk('<BI7', CLOCK, now) end
+local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
+
+local role, changed, took, again = ask % 8, false, false, false
+if role == REFUND then
+  changed = not row.sub(o, n)
+elseif role == RECORD or wait == 0 and role ~= LOOK then
+  row.add(o, n)
+  changed = true
+  took = role ~= RECORD
+elseif ask >= 8 then -- denied, and counted all the same; the wait is the one after that
+  row.add(o, n)
+  changed, again = true, wait ~= 0
+end
+if changed then
+  local s, till = row.save(o)
+  if s then
+    local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
+    call('SET', key, s, 'PX', ms)
+    if o.set then
+      call('PEXPIRE', o.set, ms)
+      call('PEXPIRE', o.hash, ms)
+    end
+  else
+    call('DEL', key)
+  end
+  if again then
+    local _, later = row.look(o, n)
+    if later ~= 0 then wait = later end
+  end
+end
+if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
+local used = took and not row.parts and before + n
+if not used or used > MAX then used = row.look(o, 0) end
+return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))

@@ -1,0 +1,11 @@
+-- Distinct members in a fixed window.
+local function open_members_fixed(v, _, at, k)
+  local quota, w
+  quota, w, p = up('<I7I7', args, p)
+  return open_members(8, v, at, k, quota, w, at)
+end
+
+kinds[8] = {
+  open = open_members_fixed, look = look_members, add = add_members, save = save_members, expires = expires_members,
+  keys = 3, parts = true,
+}

@@ -1,0 +1,31 @@
+local function sub_from_set(o)
+  local uses = tonumber(call('HGET', o.hash, o.member) or 1)
+  if uses == MOST_USES then return true end
+  if uses > 2 then
+    call('HSET', o.hash, o.member, uses - 1)
+  elseif uses == 2 then
+    call('HDEL', o.hash, o.member)
+  else
+    call('ZREM', o.set, o.member)
+    o.count = o.count - 1
+    local last = call('ZRANGE', o.set, -1, -1, 'WITHSCORES')[2]
+    o.score = tonumber(last)
+    o.newest = last and floor(last) + EPOCH
+  end
+end
+
+local function sub_members(o)
+  if not inside(o) then return true end
+  if o.set then return sub_from_set(o) end
+  local at, v = find(o), o.v
+  local uses = up('<I2', v, at + 15)
+  if uses == MOST_USES then return true end
+  if uses > 1 then
+    o.v = cut(v, 1, at + 14) .. pk('<I2', uses - 1) .. cut(v, at + 17)
+    return
+  end
+  v = cut(v, 1, at - 1) .. cut(v, at + 17)
+  o.v, o.count = v, o.count - 1
+  o.newest = #v > o.first and up('<I7', v, #v - 8)
+end
+kinds[7].sub, kinds[8].sub, kinds[9].sub = sub_members, sub_members, sub_members

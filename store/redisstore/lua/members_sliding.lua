@@ -1,0 +1,11 @@
+-- Distinct members in a sliding window.
+local function open_members_sliding(v, _, at, k)
+  local quota, w
+  quota, w, p = up('<I7I7', args, p)
+  return open_members(7, v, at, k, quota, w, 0)
+end
+
+kinds[7] = {
+  open = open_members_sliding, look = look_members, add = add_members, save = save_members, expires = expires_members,
+  keys = 3, parts = true,
+}
