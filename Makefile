@@ -65,7 +65,7 @@ $(LINT):
 	mv bin/golangci-lint $@
 
 # The Lua programs that run inside Redis.
-PROGRAMS = store/redisstore/testdata/programs
+PROGRAMS = store/redisstore/internal/script/testdata/programs
 LUACHECK = luacheck
 
 luacheck: # install luacheck if it is missing

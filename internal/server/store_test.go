@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/internal/server"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 // onStore returns a change that makes a service count on n, with a time-out for

@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
 
 // openURL opens a store that is closed with the test.
-func openURL(t testing.TB, url string, options ...redisstore.Option) *redisstore.Store {
+func openURL(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), url, options...)
+	s, err := redisstore.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func TestContractOnCluster(t *testing.T) {
 	var stores atomic.Int64
 	storetest.Run(t, func(t testing.TB) storetest.Opened {
 		var now atomic.Int64
-		s := openURL(t, fmt.Sprint(url, "&prefix=c", stores.Add(1)),
-			redisstore.WithClock(func() window.Instant { return window.Instant(now.Load()) }))
+		s := openURL(t, fmt.Sprint(url, "&prefix=c", stores.Add(1)))
+		redisstore.SetClock(s, func() window.Instant { return window.Instant(now.Load()) })
 		return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}
 	})
 }

@@ -10,11 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -137,43 +135,6 @@ func TestStatesOfOldVersions(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Nothing that stands under a key makes a reader panic.
-func FuzzPeek(f *testing.F) {
-	for _, test := range pinned {
-		b, err := hex.DecodeString(test.state)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(b))
-	}
-	f.Fuzz(func(t *testing.T, state string) {
-		text, ok := redisstore.InWords(state)
-		if ok == (text == "") {
-			t.Errorf("got %q, readable %v", text, ok)
-		}
-		if ok && !strings.HasPrefix(state, "\x01") {
-			t.Errorf("got %q of a state of another version", text)
-		}
-	})
-}
-
-// TestInspect runs testdata/inspect.txt: states in hexadecimal, and what an
-// inspection says of them.
-func TestInspect(t *testing.T) {
-	t.Parallel()
-	datadriven.RunTest(t, "testdata/inspect.txt", func(t *testing.T, d *datadriven.TestData) string {
-		state, err := hex.DecodeString(strings.ReplaceAll(d.Input, "\n", ""))
-		if err != nil {
-			return err.Error() + "\n"
-		}
-		text, ok := redisstore.InWords(string(state))
-		if !ok {
-			return "not a state\n"
-		}
-		return text
-	})
 }
 
 func TestInspectAKey(t *testing.T) {

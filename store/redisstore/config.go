@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
-// Mode is how servers stand together.
+// Mode is the deployment topology of the servers.
 type Mode uint8
 
 const (
@@ -19,25 +20,25 @@ const (
 	Cluster              // a cluster
 )
 
-// Config says which servers to use, and how. [Parse] makes one from a URL. A
-// field's zero value means its default.
+// Config names the servers to use, and how to use them. [Parse] makes one from a
+// URL. The zero value of a field means its default.
 type Config struct {
 	Mode Mode
 
-	// Addrs are host:port, or the path of a socket: of the server, of the
-	// Sentinels, or of some nodes of the cluster.
+	// Addrs are the addresses of the server, of the Sentinels, or of some nodes
+	// of the cluster: host:port, or the path of a socket.
 	Addrs []string
 
-	// Username and Password log in; no username means the user "default". An
-	// empty password means no login, with or without a username: it is a
-	// variable that was not set.
+	// Username and Password are the login. No username means the user "default".
+	// An empty password means no login, with or without a username: a variable
+	// in the URL was probably not set.
 	Username, Password string
 
-	// Primary is what the Sentinels call the primary; SentinelUsername and
-	// SentinelPassword log in to them.
+	// Primary is the Sentinels' name of the primary. SentinelUsername and
+	// SentinelPassword are the login to the Sentinels.
 	Primary, SentinelUsername, SentinelPassword string
 
-	// DB is the number of the database; a cluster has only 0.
+	// DB is the number of the database. A cluster has only 0.
 	DB int
 
 	// TLS encrypts connections; nil means plain ones.
@@ -46,19 +47,21 @@ type Config struct {
 	// Prefix begins the name of every key. Default "weir".
 	Prefix string
 
-	// ClientName is what the servers call these connections. Default "weir".
+	// ClientName is the servers' name for these connections. Default "weir".
 	ClientName string
 
-	// Timeout is the longest that a call waits for an answer. Default 10 ms.
+	// Timeout is the longest time that a call waits for an answer. A slice of a
+	// batch has this time of its own. Default 10 ms.
 	Timeout time.Duration
 
-	// InFlight is how many calls may wait for one node at the same time; one
-	// more is answered with an outage at once. Default 1024.
+	// InFlight is how many calls may wait for one node at the same time. One more
+	// meets an outage at once. A slice of a batch counts as its calls. Default
+	// 1024.
 	InFlight int
 
-	// WaitReplicas is how many replicas have to confirm what was counted
-	// before it is answered. Default 0: a failover can forget the last
-	// moments, and admit as many hits again.
+	// WaitReplicas is how many replicas have to confirm a count before the call
+	// is answered. Default 0: a failover can lose the last moments, and then as
+	// many hits are admitted again.
 	WaitReplicas int
 }
 
@@ -66,10 +69,10 @@ const (
 	defaultName     = "weir"
 	defaultTimeout  = 10 * time.Millisecond
 	defaultInFlight = 1024
-	maxInFlight     = 1 << ringScale
+	maxInFlight     = wire.MaxInFlight
 )
 
-// withDefaults is c with every field said.
+// withDefaults returns c with unset fields filled in.
 func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
 		c.Prefix = defaultName
@@ -84,6 +87,17 @@ func (c Config) withDefaults() Config {
 		c.InFlight = defaultInFlight
 	}
 	return c
+}
+
+// wire returns what connections and calls need of c.
+func (c *Config) wire() *wire.Config {
+	return &wire.Config{
+		Mode: wire.Mode(c.Mode), Addrs: c.Addrs,
+		Username: c.Username, Password: c.Password,
+		Primary: c.Primary, SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword,
+		DB: c.DB, TLS: c.TLS, ClientName: c.ClientName,
+		Timeout: c.Timeout, InFlight: c.InFlight, WaitReplicas: c.WaitReplicas,
+	}
 }
 
 // validate returns every fault of c. Paths start with "store".
@@ -124,7 +138,7 @@ func (c *Config) validate() (faults fault.List) {
 	return faults
 }
 
-// String is where the store is, for logs: a URL without its secrets.
+// String returns where the store is, as a URL without secrets, for logs.
 func (c Config) String() string {
 	var b strings.Builder
 	switch {
@@ -152,5 +166,5 @@ func (c Config) String() string {
 	return b.String()
 }
 
-// socket says that the server is on a socket of this machine.
+// socket reports whether the server is on a socket of this machine.
 func (c *Config) socket() bool { return len(c.Addrs) == 1 && strings.HasPrefix(c.Addrs[0], "/") }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -29,9 +29,8 @@ var opened atomic.Int64
 // open makes a store with keys of its own and a clock that tests set.
 func open(t testing.TB, c rueidis.Client) storetest.Opened {
 	var now atomic.Int64
-	s := redisstore.New(c,
-		redisstore.WithPrefix(fmt.Sprint("t", opened.Add(1))),
-		redisstore.WithClock(func() window.Instant { return window.Instant(now.Load()) }))
+	s := redisstore.New(c, redisstore.WithPrefix(fmt.Sprint("t", opened.Add(1))))
+	redisstore.SetClock(s, func() window.Instant { return window.Instant(now.Load()) })
 	t.Cleanup(func() { s.Close() })
 	return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}
 }

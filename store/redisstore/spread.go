@@ -7,20 +7,23 @@ import (
 	"sync"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
-// group is the part of a call whose keys are in one slot: they are decided in
-// one step.
+// group is the part of a call whose keys are in one slot, which decides it in one
+// step.
 type group struct {
 	slot     int
 	which    []int
 	at       window.Instant // when it was decided
-	admitted bool           // it denies nothing; known once all are decided
+	admitted bool           // it denies nothing; set once all are decided
 	err      error
 }
 
-// slot is the slot of the first op, and whether all others are in it too.
+// slot returns the slot of the first op, and reports whether all others are in
+// it too.
 func (s *Store) slot(ops []store.Op) (slot int, all bool) {
 	for i := range ops {
 		own := s.slotOf(&ops[i])
@@ -34,10 +37,10 @@ func (s *Store) slot(ops []store.Op) (slot int, all bool) {
 
 func (s *Store) slotOf(op *store.Op) int {
 	var buf [128]byte
-	return slotOf(s.program.names.append(buf[:0], op))
+	return wire.SlotOf(s.codec.Names().Append(buf[:0], op))
 }
 
-// groups puts ops into groups by their slots, in the order of the ops.
+// groups returns ops in groups by their slots, in the order of the ops.
 func (s *Store) groups(ops []store.Op) []group {
 	var groups []group
 	for i := range ops {
@@ -55,41 +58,41 @@ func (s *Store) groups(ops []store.Op) []group {
 // spread runs a call whose keys are in several slots. Each group is decided in
 // a step of its own, all at the same time. When one of them denies a take, or
 // gives no answer, the others give back exactly what they have counted. Until
-// they have, others may be denied because of it; nobody is ever admitted for
-// it.
+// then other calls may be denied because of it; no call is ever admitted because
+// of it.
 //
-// A group that gives no answer gives nothing back: nobody knows whether it has
-// counted, and what was not counted must not be given back. A fifth of the time
-// is left for the others to give back: a caller who then asks for their ops
-// alone must not be denied because of its own hits.
-func (s *Store) spread(ctx context.Context, r request, groups []group) error {
+// A group that gives no answer gives nothing back: it may not have counted, and
+// what was not counted must not be given back. A fifth of the time is left for
+// the others to give back: a caller who then asks for their ops alone must not be
+// denied because of its own hits.
+func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) error {
 	for i := range groups {
-		if !s.servers.ready(groups[i].slot) {
-			groups[i].err = errCutOff
+		if !s.servers.Ready(groups[i].slot) {
+			groups[i].err = wire.ErrCutOff
 		}
 	}
 	if err := failed(groups); err != nil {
 		return err // before anything is counted
 	}
-	answer, cancel := context.WithTimeoutCause(ctx, s.config.Timeout*4/5, errTimeout)
+	answer, cancel := wire.Within(ctx, s.config.Timeout*4/5)
 	defer cancel()
 	each(groups, func(g *group) {
-		part := r
-		part.which = g.which
-		g.at, g.err = s.servers.run(answer, g.slot, part)
+		part := *r
+		part.Which = g.which
+		g.at, g.err = s.servers.Run(answer, g.slot, part)
 	})
 	err := failed(groups)
 	switch {
 	case err != nil:
 		s.giveBack(ctx, r, groups, everything)
-	case r.verb == store.Take && slices.ContainsFunc(r.which, func(i int) bool { return denies(&r.ops[i]) }):
+	case r.Verb == store.Take && slices.ContainsFunc(r.Which, func(i int) bool { return denies(&r.Ops[i]) }):
 		s.giveBack(ctx, r, groups, enforced)
 	}
 	return err
 }
 
 // each calls f for all groups at the same time. Calls to one node share its
-// connections, and so their way there and back.
+// connections, and travel together.
 func each(groups []group, f func(*group)) {
 	var others sync.WaitGroup
 	for i := range groups[1:] {
@@ -99,7 +102,7 @@ func each(groups []group, f func(*group)) {
 	others.Wait()
 }
 
-// failed is the outage of the groups that were not answered, if any.
+// failed returns the outage of the groups without an answer, if there are any.
 func failed(groups []group) error {
 	var out *store.OutageError
 	for i := range groups {
@@ -121,5 +124,5 @@ func failed(groups []group) error {
 	return out
 }
 
-// denies says that op denies its take.
+// denies reports whether op denies its take.
 func denies(op *store.Op) bool { return op.Role == store.Enforce && !op.Result.Allowed }

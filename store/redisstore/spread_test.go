@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -88,33 +87,6 @@ func TestGiveBackInTime(t *testing.T) {
 			last = began
 		}
 		d.end()
-	}
-}
-
-// Hits of a limit with a condition are given back while they are in both of
-// its windows. The key stays in use for longer.
-func TestGiveBackWithACondition(t *testing.T) {
-	t.Parallel()
-	at := window.At(time.Date(2026, 3, 2, 12, 0, 59, 800e6, time.UTC)) // 200 ms before a minute ends
-	day, minute := window.Calendar(window.Day, nil), window.Calendar(window.Minute, nil)
-	for _, test := range []struct {
-		base, inner window.Window
-		want        time.Duration
-	}{
-		{day, minute, 200 * time.Millisecond},
-		{minute, day, 200 * time.Millisecond},
-		{day, window.Sliding(2 * time.Second), 2 * time.Second},
-		{window.Sliding(3 * time.Second), window.Sliding(time.Hour), 3 * time.Second},
-		{day, window.Bucket(time.Second, 0), 100 * time.Millisecond},
-	} {
-		op := hourly(10, "rule", "k")
-		limit := op.Limit.Limit()
-		limit.Window, limit.After = test.inner, window.After{Count: 2, Window: test.base}
-		op.Limit = window.MustCompile(limit)
-		op.Result.ResetAfter = 12 * time.Hour
-		if got := redisstore.Inside(&op, at); got != test.want {
-			t.Errorf("%v after %v: got %v, want %v", test.inner, test.base, got, test.want)
-		}
 	}
 }
 

@@ -1,6 +1,3 @@
-// Package redisstore keeps counters in Redis or Valkey, for several processes
-// that share them. All ops of a call are decided by one script in one step, on
-// the server's clock; on a cluster in one step a slot, see [Store.Do].
 package redisstore
 
 import (
@@ -13,49 +10,69 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
 // Store is a [store.Store] on one server, on a primary that Sentinels watch
-// over, or on a cluster.
+// over, or on a cluster. Make one with [Open] or [New].
 type Store struct {
-	servers servers
-	program *program
+	codec   *script.Codec
+	servers wire.Servers
 	config  *Config
-	dialer  *dialer               // nil when the client is the caller's
+	owned   bool                  // the connections are the store's own
 	clock   func() window.Instant // in tests only
+	timer   wire.Timer
 
 	closed atomic.Bool
-	shared atomic.Pointer[sharedTime]
-
-	life  sync.RWMutex   // held while closed is set, or a task is added
-	tasks sync.WaitGroup // what goes on after its call
+	life   sync.RWMutex   // held while closed is set, or a task is added
+	tasks  sync.WaitGroup // what goes on after its call
 }
 
-// Option changes a store.
-type Option func(*Store)
+// Option changes a store that [New] returns.
+type Option func(*Config)
 
-// WithPrefix makes the names of all keys begin with prefix; default "weir".
-func WithPrefix(prefix string) Option {
-	return func(s *Store) { s.program.names.prefix = prefix }
-}
+// WithPrefix makes the names of all keys begin with prefix. Default: "weir".
+func WithPrefix(prefix string) Option { return func(c *Config) { c.Prefix = prefix } }
 
-// WithClock makes the store use this clock and not the server's. It is for
-// tests; keys then stay an hour longer.
-func WithClock(now func() window.Instant) Option {
-	return func(s *Store) { s.clock = now }
-}
-
-// New makes a store on the server that client talks to. The client stays the
-// caller's, and so do time-outs: calls wait until their contexts are done.
-// [Open] is for all else.
+// New returns a store on the server, or the cluster, that client is connected to.
+// The caller closes the client and sets its time-outs: the calls of the store
+// wait until their contexts are done. Use [Open] unless the program has a client
+// already.
 func New(client rueidis.Client, options ...Option) *Store {
-	config := &Config{}
-	s := &Store{servers: alone{newNode("redis", config, client)}, config: config, program: newProgram(defaultName)}
+	config := &Config{Prefix: defaultName}
 	for _, o := range options {
-		o(s)
+		o(config)
 	}
-	return s
+	codec := script.NewCodec(config.Prefix)
+	return &Store{codec: codec, servers: wire.Around(client, codec), config: config}
+}
+
+// Open returns a store on the servers that a URL names; see [Parse]. The store
+// connects by itself, and again whenever it has to. Servers that are out of
+// reach now are no error: calls meet outages until they are back. Servers that
+// refuse, because of a wrong password for example, are an error.
+func Open(ctx context.Context, rawURL string) (*Store, error) {
+	c, err := Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return c.Open(ctx)
+}
+
+// Open returns a store on these servers, as the function [Open] does.
+func (c Config) Open(ctx context.Context) (*Store, error) {
+	c = c.withDefaults()
+	if err := c.validate().Err(); err != nil {
+		return nil, err
+	}
+	codec := script.NewCodec(c.Prefix)
+	servers, err := wire.Open(ctx, c.wire(), codec)
+	if err != nil {
+		return nil, fmt.Errorf("store %v: %w", c, err)
+	}
+	return &Store{codec: codec, servers: servers, config: &c, owned: true}, nil
 }
 
 // few is how many ops a call can have without a list on the heap.
@@ -63,7 +80,7 @@ const few = 8
 
 var firstFew = [few]int{0, 1, 2, 3, 4, 5, 6, 7}
 
-// upTo is the numbers below n.
+// upTo returns the numbers below n.
 func upTo(n int) []int {
 	if n <= few {
 		return firstFew[:n]
@@ -78,7 +95,7 @@ func upTo(n int) []int {
 // Do implements [store.Store]. On a cluster the keys of a call can lie in
 // several slots, and each slot decides for itself, all at the same time. When
 // one of them denies a take, the others give back what they have counted.
-// Meanwhile others may be denied because of it: a cluster is never too
+// Meanwhile other calls may be denied because of it: a cluster is never too
 // generous, but now and then too strict.
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	if err := s.ready(ctx); err != nil {
@@ -96,26 +113,24 @@ func (s *Store) call(ctx context.Context, verb store.Verb, ops []store.Op) error
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
-	if len(ops) > maxOps {
-		return fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), maxOps)
+	if len(ops) > script.MaxOps {
+		return fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), script.MaxOps)
 	}
-	within, cancel := s.within(ctx)
+	within, cancel := s.timer.Within(ctx, s.config.Timeout)
 	defer cancel()
-	r := request{program: s.program, verb: verb, ops: ops, which: upTo(len(ops)), options: callOptions{now: s.now()}}
+	step := script.Step{Verb: verb, Ops: ops, Which: upTo(len(ops)), Times: script.Times{Now: s.now()}}
 	slot, one := 0, true
-	if s.servers.sharded() {
+	if s.servers.Sharded() {
 		slot, one = s.slot(ops)
 	}
 	if !one {
-		return s.failed(ctx, s.spread(within, r, s.groups(ops)))
+		return s.failed(ctx, s.spread(within, &step, s.groups(ops)))
 	}
-	_, err := s.servers.run(within, slot, r)
+	_, err := s.servers.Run(within, slot, step)
 	return s.failed(ctx, err)
 }
 
-// maxOps is the most ops that a script can be told of.
-const maxOps = 1<<16 - 1
-
+// ready returns an error when the store is closed or ctx is done.
 func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
 		return store.ErrClosed
@@ -123,7 +138,7 @@ func (s *Store) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// failed is the error that a caller sees.
+// failed returns err as the caller sees it.
 func (s *Store) failed(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, store.ErrRepeated) {
 		return err
@@ -145,51 +160,8 @@ func (s *Store) now() window.Instant {
 	return s.clock()
 }
 
-// Read implements [store.Store].
-func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
-	state, now, err := s.peek(ctx, op)
-	if err != nil {
-		return window.Reading{}, err
-	}
-	return op.Limit.Read(state, now), nil
-}
-
-// peek returns the state of op's key in words, empty when there is none, and
-// the server's instant.
-func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
-	err = s.ask(ctx, op, func(ctx context.Context, c rueidis.Client) (err error) {
-		state, now, err = s.program.peek(ctx, c, op)
-		return err
-	})
-	if s.clock != nil {
-		now = s.clock()
-	}
-	return state, now, err
-}
-
-// Forget implements [store.Store].
-func (s *Store) Forget(ctx context.Context, op *store.Op) error {
-	return s.ask(ctx, op, func(ctx context.Context, c rueidis.Client) error {
-		return s.program.forget(ctx, c, op)
-	})
-}
-
-// ask calls f with the client of the node that has op's key.
-func (s *Store) ask(ctx context.Context, op *store.Op, f func(context.Context, rueidis.Client) error) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	within, cancel := s.within(ctx)
-	defer cancel()
-	slot := s.slotOf(op)
-	_, err := s.servers.client(within, slot, func(c rueidis.Client) (window.Instant, error) {
-		return 0, f(within, c)
-	})
-	return s.failed(ctx, err)
-}
-
-// background runs f in a goroutine that Close waits for, unless the store is
-// closed.
+// background runs f in a goroutine that Close waits for. It returns false when
+// the store is closed.
 func (s *Store) background(f func()) bool {
 	s.life.RLock()
 	defer s.life.RUnlock()
@@ -201,16 +173,14 @@ func (s *Store) background(f func()) bool {
 }
 
 // Close implements [store.Store]. It waits until what has to be given back has
-// been, a second at most.
+// been given back, a second at most.
 func (s *Store) Close() error {
 	s.life.Lock()
 	closed := s.closed.Swap(true)
 	s.life.Unlock()
-	if closed || s.dialer == nil {
-		return nil
+	if !closed && s.owned {
+		s.tasks.Wait()
+		s.servers.Close()
 	}
-	s.dialer.close() // what waits for a connection ends
-	s.tasks.Wait()
-	s.servers.close()
 	return nil
 }

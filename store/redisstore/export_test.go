@@ -1,0 +1,43 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
+	"github.com/weirhq/weir/window"
+)
+
+// SetClock makes s use this clock and not the server's. Keys then stay an hour
+// longer.
+func SetClock(s *Store, now func() window.Instant) { s.clock = now }
+
+// KeyName returns the name of op's key.
+func KeyName(prefix string, op *store.Op) string {
+	return string(script.NewCodec(prefix).Names().Append(nil, op))
+}
+
+// ErrStale is the error of a call that reached the server after its deadline.
+var ErrStale = script.ErrStale
+
+// SlotOf returns the slot of a key.
+var SlotOf = wire.SlotOf
+
+// Call is a call with all that a store adds to its ops.
+type Call struct{ Now, Near, Deadline window.Instant }
+
+// Run runs verb for ops on the server behind c.
+func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb store.Verb, ops []store.Op) (window.Instant, error) {
+	return wire.Around(c, script.NewCodec(prefix)).Run(ctx, 0, script.Step{
+		Verb: verb, Ops: ops, Which: upTo(len(ops)),
+		Times: script.Times{Now: o.Now, Near: o.Near, Deadline: o.Deadline},
+	})
+}
+
+// Peek returns the state of op's key in words, and the server's instant.
+func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
+	return s.peek(ctx, op)
+}

@@ -1,0 +1,219 @@
+package script
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Step is a call, or the part of a call that one slot decides: a program decides
+// it in one atomic step.
+type Step struct {
+	Verb  store.Verb
+	Ops   []store.Op
+	Which []int // the ops of the step, by their index in Ops
+	Times Times
+}
+
+// Times are what a step carries besides its ops.
+type Times struct {
+	// Now takes the place of the server's instant, in tests only; 0 does not.
+	Now window.Instant
+
+	// Near is about the server's instant: the step carries the calendar periods
+	// around it. 0 means the time of this machine.
+	Near window.Instant
+
+	// Deadline is the server's instant after which the step counts nothing any
+	// more; 0 is none.
+	Deadline window.Instant
+}
+
+// MaxOps is the most ops that a program can read.
+const MaxOps = 1<<16 - 1
+
+// The statuses that a reply begins with: the constants of lua/head.lua.
+const (
+	statusDone byte = iota
+	statusStale
+	statusClock
+	statusBroken
+	statusForeign
+)
+
+const (
+	replyHead = 1 + 7
+	replyOp   = 4 * 7
+)
+
+// With each of these errors a server has answered, and nothing was counted.
+var (
+	// ErrStale is the error of a step that reached the server after its deadline.
+	ErrStale = errors.New("the call came too late to the server")
+	// ErrForeign is the error of a key that holds something else than a string.
+	ErrForeign = errors.New("it is not weir's; delete it or use another prefix")
+	// ErrCalendar is the error of a step whose calendar periods are not around the
+	// server's instant. Sent again with that instant in Near, it succeeds.
+	ErrCalendar = errors.New("the calendars of this machine and of the server differ")
+)
+
+// StateError is the error of a key whose state cannot be read: another program
+// wrote it, or a newer version of this one.
+type StateError struct {
+	Key  string
+	Head string // the first two bytes: version and kind
+}
+
+// Error returns the key, how its state begins, and what to do.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("key %q holds no state that this version can read: it begins with %q; delete it or use another prefix", e.Key, e.Head)
+}
+
+// Keys returns the names of all keys of a step, or [store.ErrRepeated] when two
+// ops have the same one. An op with members has three.
+func (c *Codec) Keys(s *Step) ([]string, error) {
+	buf := c.buffers.Get().(*[]byte)
+	defer c.buffers.Put(buf)
+	keys := make([]string, 0, 3*len(s.Which))
+	var first [8]int
+	starts := first[:0]
+	for _, i := range s.Which {
+		op := &s.Ops[i]
+		*buf = c.names.Append((*buf)[:0], op)
+		key := string(*buf)
+		for _, at := range starts {
+			if keys[at] == key {
+				return nil, store.ErrRepeated
+			}
+		}
+		starts = append(starts, len(keys))
+		keys = append(keys, key)
+		if op.Limit.Distinct() {
+			keys = append(keys, key+membersSuffix, key+usesSuffix)
+		}
+	}
+	return keys, nil
+}
+
+// Encode returns the program for a step and its argument.
+func (c *Codec) Encode(s *Step, t Times) (*Program, string) {
+	buf := c.buffers.Get().(*[]byte)
+	defer c.buffers.Put(buf)
+	switch {
+	case t.Now != 0:
+		t.Near = t.Now
+	case t.Near == 0:
+		t.Near = window.At(time.Now())
+	}
+	var r recipe
+	*buf, r = c.appendStep((*buf)[:0], s, t)
+	return c.programs.of(r), string(*buf)
+}
+
+// appendStep appends the argument for a step, and returns which program reads
+// it.
+func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
+	b = put7(b, t.Now, t.Deadline)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
+	r := recipe{kind: kindFor(s.Ops[s.Which[0]].Limit), many: len(s.Which) > 1}
+	mixed := r.kind.wraps
+	r.fast = r.kind.fast
+	for _, i := range s.Which {
+		op := &s.Ops[i]
+		k, asked := kindFor(op.Limit), ask(s.Verb, op)
+		b = c.appendOp(b, k, asked, op, t.Near)
+		if k != r.kind || asked == askRefund {
+			mixed = true
+		}
+		if asked > askRecord || r.many && asked > askEnforce {
+			r.fast = false
+		}
+	}
+	if mixed {
+		return b, recipe{many: r.many}
+	}
+	return b, r
+}
+
+// Decode writes the results that a reply to s has, and returns the server's
+// instant. Where it returns an error, nothing was counted and no result is
+// written. The instant is 0 when the reply has none.
+func (c *Codec) Decode(s *Step, keys []string, reply string) (window.Instant, error) {
+	if len(reply) < replyHead {
+		return 0, fmt.Errorf("%s: the script answers %q", Among(keys), reply)
+	}
+	now := window.Instant(get7(reply[1:]))
+	switch reply[0] {
+	case statusDone:
+		return now, results(reply[replyHead:], s)
+	case statusStale:
+		return now, ErrStale
+	case statusClock:
+		return now, ErrCalendar
+	}
+	return now, refused(reply, keys)
+}
+
+// results writes the results of a reply.
+func results(reply string, s *Step) error {
+	if len(reply) != replyOp*len(s.Which) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
+	}
+	for n, i := range s.Which {
+		r := reply[n*replyOp:]
+		s.Ops[i].Result = result(s.Ops[i].Limit, get7(r), get7(r[7:]), get7(r[14:]), get7(r[21:]))
+	}
+	return nil
+}
+
+// never is the wait in a reply for hits that can never fit.
+const never = window.MaxHits + 1
+
+// result returns what a window returns with these numbers. The waits are in
+// microseconds.
+func result(l *window.Compiled, used, before, wait, reset int64) window.Result {
+	r := window.Result{
+		Allowed:    wait == 0,
+		Quota:      l.Capacity(),
+		Used:       used,
+		Before:     before,
+		Remaining:  window.Unlimited,
+		RetryAfter: time.Duration(wait) * time.Microsecond,
+		ResetAfter: time.Duration(reset) * time.Microsecond,
+	}
+	if r.Quota != window.Unlimited {
+		r.Remaining = max(0, r.Quota-used)
+	}
+	if wait == never {
+		r.RetryAfter = window.Never
+	}
+	return r
+}
+
+// refused returns the error of a key that the program could not read.
+func refused(reply string, keys []string) error {
+	const head = replyHead + 4
+	if len(reply) < head {
+		return fmt.Errorf("the script answers %q", reply)
+	}
+	n := int(binary.LittleEndian.Uint32([]byte(reply[replyHead:]))) - 1
+	if n < 0 || n >= len(keys) {
+		return fmt.Errorf("the script answers %q", reply)
+	}
+	if reply[0] == statusForeign {
+		return fmt.Errorf("key %q: %s: %w", keys[n], reply[head:], ErrForeign)
+	}
+	return &StateError{Key: keys[n], Head: reply[head:]}
+}
+
+// Among names the keys of a step, for an error.
+func Among(keys []string) string {
+	if len(keys) == 1 {
+		return fmt.Sprintf("key %q", keys[0])
+	}
+	return fmt.Sprintf("key %q and %d more", keys[0], len(keys)-1)
+}

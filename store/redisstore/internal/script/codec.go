@@ -1,0 +1,147 @@
+package script
+
+import (
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Codec turns steps into what a program reads, and replies into results. It is
+// safe for concurrent use.
+type Codec struct {
+	names     Names
+	programs  programs
+	calendars calendars
+	buffers   sync.Pool // of *[]byte
+}
+
+// NewCodec returns a codec for keys that begin with prefix.
+func NewCodec(prefix string) *Codec {
+	c := &Codec{names: Names{prefix}}
+	c.buffers.New = func() any { return new([]byte) }
+	return c
+}
+
+// Names returns the names of keys.
+func (c *Codec) Names() Names { return c.names }
+
+// What a call asks for an op: the constants of lua/head.lua.
+const (
+	askLook byte = iota
+	askEnforce
+	askShadow
+	askRecord
+	askRefund
+	askCountDenied = 8 // with look, enforce and shadow
+)
+
+// ask returns what verb asks for op.
+func ask(verb store.Verb, op *store.Op) byte {
+	if op.N <= 0 {
+		return askLook
+	}
+	asked := askLook
+	switch verb {
+	case store.Take:
+		switch op.Role {
+		case store.Enforce:
+			asked = askEnforce
+		case store.Shadow:
+			asked = askShadow
+		case store.Look:
+		default:
+			return askRecord
+		}
+		if op.CountDenied {
+			asked += askCountDenied
+		}
+	case store.Record:
+		asked = askRecord
+	case store.Refund:
+		asked = askRefund
+	}
+	return asked
+}
+
+// unlimited is a quota above every number of hits.
+const unlimited = 1<<56 - 1
+
+// put7 appends numbers that are below 2^56 in 7 bytes each, the lowest first.
+func put7[N ~int64](b []byte, numbers ...N) []byte {
+	for _, n := range numbers {
+		b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48))
+	}
+	return b
+}
+
+// get7 returns the number that put7 wrote.
+func get7(b string) int64 {
+	_ = b[6]
+	return int64(b[0]) | int64(b[1])<<8 | int64(b[2])<<16 | int64(b[3])<<24 | int64(b[4])<<32 | int64(b[5])<<40 | int64(b[6])<<48
+}
+
+// appendOp appends what a program reads of op. near is about the server's
+// instant.
+func (c *Codec) appendOp(b []byte, k *kind, asked byte, op *store.Op, near window.Instant) []byte {
+	b = append(b, k.code, asked)
+	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
+	b = c.appendLimit(b, k, op.Limit, near)
+	if k.distinct {
+		b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
+	}
+	return b
+}
+
+// appendLimit appends the numbers of a limit. A wrapper's are followed by the
+// code and the numbers of its base, and those of its inner limit.
+func (c *Codec) appendLimit(b []byte, k *kind, l *window.Compiled, near window.Instant) []byte {
+	b = k.numbers(c, b, l, near)
+	if !k.wraps {
+		return b
+	}
+	base, inner := kindFor(l.Base()), kindFor(l.Inner())
+	b = c.appendLimit(append(b, base.code), base, l.Base(), near)
+	return c.appendLimit(append(b, inner.code), inner, l.Inner(), near)
+}
+
+// quota returns a limit's quota as a program reads it.
+func quota(l *window.Compiled) int64 {
+	if q := l.Limit().Quota; q != window.Unlimited {
+		return q
+	}
+	return unlimited
+}
+
+// length returns the length of a limit's window in microseconds.
+func length(l *window.Compiled) int64 { return micros(l.Limit().Window.Length) }
+
+func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
+
+func slidingNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
+	return put7(b, quota(l), length(l), l.Group())
+}
+
+func cellsNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
+	return put7(b, quota(l), length(l), micros(l.CellWidth()))
+}
+
+func lengthNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
+	return put7(b, quota(l), length(l))
+}
+
+func calendarNumbers(c *Codec, b []byte, l *window.Compiled, near window.Instant) []byte {
+	around := c.calendars.around(l.Limit().Window, near)
+	return put7(put7(b, quota(l)), around[:]...)
+}
+
+func bucketNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
+	hits, per, divisor := l.Rate()
+	return put7(b, l.Capacity(), hits, per, divisor)
+}
+
+func afterNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
+	return put7(b, l.Limit().After.Count)
+}

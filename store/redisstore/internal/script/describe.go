@@ -1,0 +1,163 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// ErrNoKey is the error of an inspection of a key that is not there.
+var ErrNoKey = errors.New("weir: no such key")
+
+// Describe returns a page for people about what is kept for key. A state does not
+// have the length of its window, so the page shows hits that have left the window
+// until the key is used again or expires.
+func (k *Kept) Describe(key string) (string, error) {
+	if k.State == "" {
+		return "", fmt.Errorf("key %q: %w", key, ErrNoKey)
+	}
+	p := &page{now: k.Now}
+	p.line("key      %s", key)
+	lives := "for ever, which is a fault"
+	if k.TTL >= 0 {
+		lives = "for " + k.TTL.String()
+	}
+	p.line("lives    %s", lives)
+	p.line("now      %s", moment(k.Now))
+	if !k.describe(p, k.State) {
+		return "", k.unreadable(key)
+	}
+	return p.text.String(), nil
+}
+
+// page is a text that is being written.
+type page struct {
+	text   strings.Builder
+	indent string
+	now    window.Instant
+}
+
+func (p *page) line(format string, args ...any) {
+	p.text.WriteString(p.indent)
+	fmt.Fprintf(&p.text, format, args...)
+	p.text.WriteByte('\n')
+}
+
+// entries writes n lines, of many only the last: those are the newest.
+func (p *page) entries(n int, write func(i int)) {
+	const most = 20
+	if n > most {
+		p.line("  … %d older", n-most)
+	}
+	for i := max(0, n-most); i < n; i++ {
+		write(i)
+	}
+}
+
+// moment returns an instant for people, to the microsecond.
+func moment(i window.Instant) string { return i.Time().Format("2006-01-02 15:04:05.000000Z") }
+
+// ago returns an instant and how far it is from now.
+func (p *page) ago(at window.Instant) string {
+	if at > p.now {
+		return fmt.Sprintf("%s, in %v", moment(at), at.Sub(p.now))
+	}
+	return fmt.Sprintf("%s, %v ago", moment(at), p.now.Sub(at))
+}
+
+// describe writes the lines of a state, and reports whether it can be read.
+func (k *Kept) describe(p *page, state string) bool {
+	s, ok := k.decode(state)
+	if !ok {
+		return false
+	}
+	row, body := open(state)
+	p.line("kind     %s, version %d, %d bytes", row.name, version, len(state))
+	if row.wraps {
+		return k.describeParts(p, body)
+	}
+	row.describe(p, s)
+	return true
+}
+
+// describeParts writes the two states of a limit after a count.
+func (k *Kept) describeParts(p *page, body string) bool {
+	base, inner, _ := split(body)
+	p.indent = "  "
+	defer func() { p.indent = "" }()
+	for _, part := range []struct{ name, state string }{{"count", base}, {"limit", inner}} {
+		if part.state == "" {
+			p.line("%s: unused", part.name)
+			continue
+		}
+		p.line("%s:", part.name)
+		if !k.describe(p, part.state) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *page) fixed(s window.State) {
+	p.line("hits     %d", s[1])
+	p.line("began    %s", p.ago(window.Instant(s[0])))
+}
+
+func (p *page) calendar(s window.State) {
+	p.line("hits     %d", s[1])
+	p.line("ends     %s", p.ago(window.Instant(s[0])))
+}
+
+func (p *page) bucket(s window.State) {
+	p.line("booked   until %s", p.ago(window.Instant(s[0])))
+}
+
+func (p *page) sliding(s window.State) {
+	group, fill, excess := uint64(1), uint64(1), uint64(0)
+	if s[0]&logMark != 0 {
+		group, fill, excess = s[0]&^logMark, s[1], s[2]
+		s = s[3:]
+	}
+	last := len(s) - 1
+	p.line("hits     %d, in groups of %d", uint64(last)*group+fill, group)
+	if excess > 0 {
+		p.line("older    %d hits past the quota", excess)
+	}
+	p.entries(len(s), func(i int) {
+		n := group
+		if i == last {
+			n = fill
+		}
+		p.line("  %8d  %s", n, p.ago(window.Instant(s[i])))
+	})
+}
+
+func (p *page) cells(s window.State) {
+	width, newest, cells := int64(s[0]), int64(s[1]), s[3:]
+	p.line("hits     %d, in cells of %v", s[2], time.Duration(width)*time.Microsecond)
+	first := newest - int64(len(cells)) + 1
+	p.entries(len(cells), func(i int) {
+		p.line("  %8d  since %s", cells[i], p.ago(window.Instant((first+int64(i))*width)))
+	})
+}
+
+func (p *page) members(s window.State) {
+	p.line("members  %d, by their fingerprints", len(s)/2)
+	p.entries(len(s)/2, func(i int) {
+		date, uses := s[2*i+1]&(1<<usesShift-1), s[2*i+1]>>usesShift
+		p.line("  %016x  %s, %d times", s[2*i], p.ago(window.Instant(date)), uses)
+	})
+}
+
+func (p *page) membersFixed(s window.State) {
+	p.line("began    %s", p.ago(window.Instant(s[0])))
+	p.members(s[1:])
+}
+
+func (p *page) membersCalendar(s window.State) {
+	p.line("ends     %s", p.ago(window.Instant(s[0])))
+	p.members(s[1:])
+}

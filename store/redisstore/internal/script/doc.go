@@ -1,0 +1,25 @@
+// Package script holds the programs in Lua that decide calls inside Redis, and
+// the codec for what they read and write. It does no IO.
+//
+// # Programs
+//
+// The files in lua/ are joined whole into programs: a head, the kinds of windows
+// that a call needs, and the decision for one op or for several. Every program
+// is committed in testdata/programs, where it can be read as it runs. The table
+// of kinds has a row per kind of window, which names its Lua file and holds its
+// half of the codec.
+//
+// # Calls
+//
+// A program reads the keys and one argument: an instant to use in place of the
+// server's (tests), the deadline, and for each op its kind, what is asked of it,
+// its hits, and the numbers of its limit. Numbers have 7 bytes, the lowest
+// first. The reply is a status, the server's instant, and for each op the hits
+// used, the hits used before, the wait, and the time until it is unused.
+//
+// # States
+//
+// A state is a string that begins with its version and the code of its kind; the
+// Lua file of the kind documents the rest. States of all versions that were ever
+// released stay readable: a change of the form needs a new version.
+package script

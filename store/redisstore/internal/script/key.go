@@ -1,0 +1,151 @@
+package script
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/weirhq/weir/store"
+)
+
+// A key in Redis reads
+//
+//	weir:{ann}:posts-per-hour:6dd2c1b94f10a3e7
+//	prefix, key, rule, hash of the counters' identity and the key
+//
+// The part in braces decides the slot on a cluster. It is the counter's key,
+// its parts joined by commas. Where the rule keeps keys together, it is what it
+// keeps them together by, and the key follows the rule. A rule without a key has
+// its name there.
+//
+//	weir:{acme}:posts-per-hour:ann:6dd2c1b94f10a3e7
+//
+// In a namespace the rule is NAMESPACE/RULE.
+//
+// Bytes that are not plain are %XX. Parts longer than 64 bytes are cut there,
+// with "…" as %E2%80%A6 at the end, and the hash then has 32 digits instead of
+// 16: two counters never share a key. Distinct members that are too many for
+// one string are in a sorted set, at the key with ":z" behind it, and a hash,
+// with ":u". This format is stable: changing it would lose all counters.
+const (
+	keySeparator = ':'
+	maxKeyPart   = 64
+	keyCut       = "%E2%80%A6"
+
+	membersSuffix = ":z" // a sorted set: when a member was used last
+	usesSuffix    = ":u" // a hash: how often, when more than once
+)
+
+// Names makes the names of keys, which all begin with a prefix.
+type Names struct{ prefix string }
+
+// All returns the names of all keys that op can have.
+func (n Names) All(op *store.Op) []string {
+	key := string(n.Append(nil, op))
+	if op.Limit.Distinct() {
+		return []string{key, key + membersSuffix, key + usesSuffix}
+	}
+	return []string{key}
+}
+
+// Beside returns the keys that a program which reads a state may need: that of
+// the state, of its sorted set, and of its hash.
+func Beside(key string) []string { return []string{key, key + membersSuffix, key + usesSuffix} }
+
+// Append appends the name of op's key to b.
+func (n Names) Append(b []byte, op *store.Op) []byte {
+	sum := digest(op)
+	b = append(b, n.prefix...)
+	b = append(b, keySeparator, '{')
+	tag, cut, cutKey, cutNamespace := len(b), false, false, false
+	switch {
+	case len(op.Together) > 0:
+		b, _ = appendPlain(b, op.Together, false)
+	default:
+		b, cutKey = appendReadable(b, op.Key)
+	}
+	if len(b) == tag {
+		b, _ = appendPlain(b, []byte(op.Space.Name()), false)
+	}
+	if len(b) == tag {
+		b = hex.AppendEncode(b, sum[:8])
+	}
+	b = append(b, '}', keySeparator)
+	if namespace := op.Space.Namespace(); namespace != "" {
+		b, cutNamespace = appendPlain(b, []byte(namespace), false)
+		b = append(b, '/')
+	}
+	b, cut = appendPlain(b, []byte(op.Space.Name()), false)
+	b = append(b, keySeparator)
+	if len(op.Together) > 0 {
+		b, cutKey = appendReadable(b, op.Key)
+		b = append(b, keySeparator)
+	}
+	if cut || cutKey || cutNamespace {
+		return hex.AppendEncode(b, sum[:16])
+	}
+	return hex.AppendEncode(b, sum[:8])
+}
+
+// appendReadable appends a key for people: the parts that [rule.AppendKey] has
+// joined, with commas between them, or the key as it is.
+func appendReadable(b, key []byte) (_ []byte, cut bool) {
+	if !hasParts(key) {
+		return appendPlain(b, key, true)
+	}
+	for first := true; len(key) > 0; first = false {
+		if !first {
+			b = append(b, ',')
+		}
+		size, n := binary.Uvarint(key)
+		var short bool
+		b, short = appendPlain(b, key[n:n+int(size)], true)
+		cut = cut || short
+		key = key[n+int(size):]
+	}
+	return b, cut
+}
+
+// hasParts reports whether key consists of parts, each after its length.
+func hasParts(key []byte) bool {
+	for len(key) > 0 {
+		size, n := binary.Uvarint(key)
+		if n <= 0 || size > uint64(len(key)-n) {
+			return false
+		}
+		key = key[n+int(size):]
+	}
+	return true
+}
+
+// appendPlain appends text with all but plain bytes escaped, and reports whether
+// it had to be cut. Colons are plain inside a key (addresses have them), not in
+// the name of a rule.
+func appendPlain(b, text []byte, colons bool) (_ []byte, cut bool) {
+	if len(text) > maxKeyPart {
+		text, cut = text[:maxKeyPart], true
+	}
+	const digits = "0123456789ABCDEF"
+	for _, c := range text {
+		if plain(c) || colons && c == ':' {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	if cut {
+		b = append(b, keyCut...)
+	}
+	return b, cut
+}
+
+func plain(c byte) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	switch c {
+	case '-', '_', '.', '~', '@', '+', '/', '=', '!', '*':
+		return true
+	}
+	return false
+}

@@ -1,0 +1,130 @@
+package script
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// kind is a row of the table of kinds: all that this package needs to know about
+// one kind of window, or about a limit around others.
+type kind struct {
+	code   byte   // in states and calls
+	lua    string // its Lua file, and its name among the programs
+	family string // the Lua file that its family shares; empty for none
+	name   string // for people
+
+	window   window.Kind // the windows that the row is for,
+	distinct bool        // and whether their hits are members
+	calendar bool        // its calls carry calendar periods
+	fast     bool        // there are fast programs for it
+	wraps    bool        // a limit with a base: its calls run mixed programs
+
+	// numbers appends the numbers of a limit, as the kind's open function in Lua
+	// reads them. Those of a wrapped base and inner limit follow by themselves.
+	numbers func(c *Codec, b []byte, l *window.Compiled, near window.Instant) []byte
+
+	// stays returns how long a hit at an instant is in the window, or less. A
+	// fixed window that has begun before counts as one that begins.
+	stays func(l *window.Compiled, at window.Instant) time.Duration
+
+	// decode returns the body of a state in words, as package window keeps it,
+	// and reports whether it could. A wrapper has none: its state is two others.
+	decode func(k *Kept, body string) (window.State, bool)
+
+	// describe writes the words of a state for people.
+	describe func(p *page, s window.State)
+}
+
+// The codes of the kinds. They are part of every state.
+const (
+	codeSliding byte = 1 + iota
+	codeCells
+	codeFixed
+	codeCalendar
+	codeBucket
+	codeAfter
+	codeMembers // in a sliding window
+	codeMembersFixed
+	codeMembersCalendar
+
+	maxCode = codeMembersCalendar
+)
+
+// kinds are the rows, by code. Families stand together.
+var kinds = [maxCode]kind{
+	{
+		code: codeSliding, lua: "sliding", name: "sliding window",
+		window: window.KindSliding, fast: true,
+		numbers: slidingNumbers, stays: staysItsLength,
+		decode: decodeSliding, describe: (*page).sliding,
+	},
+	{
+		code: codeCells, lua: "cells", name: "cells",
+		window:  window.KindCells,
+		numbers: cellsNumbers, stays: staysItsLength,
+		decode: decodeCells, describe: (*page).cells,
+	},
+	{
+		code: codeFixed, lua: "fixed", family: "period", name: "fixed window",
+		window:  window.KindFixed,
+		numbers: lengthNumbers, stays: staysItsLength,
+		decode: decodePeriod, describe: (*page).fixed,
+	},
+	{
+		code: codeCalendar, lua: "calendar", family: "period", name: "calendar window",
+		window: window.KindCalendar, calendar: true,
+		numbers: calendarNumbers, stays: staysItsPeriod,
+		decode: decodePeriod, describe: (*page).calendar,
+	},
+	{
+		code: codeBucket, lua: "bucket", name: "bucket",
+		window:  window.KindBucket,
+		numbers: bucketNumbers, stays: staysUntilDrained,
+		decode: decodeBucket, describe: (*page).bucket,
+	},
+	{
+		code: codeAfter, lua: "after", name: "limit after a count", wraps: true,
+		numbers: afterNumbers,
+	},
+	{
+		code: codeMembers, lua: "members_sliding", family: "members", name: "distinct members in a sliding window",
+		window: window.KindSliding, distinct: true,
+		numbers: lengthNumbers, stays: staysItsLength,
+		decode: decodeMembers, describe: (*page).members,
+	},
+	{
+		code: codeMembersFixed, lua: "members_fixed", family: "members", name: "distinct members in a fixed window",
+		window: window.KindFixed, distinct: true,
+		numbers: lengthNumbers, stays: staysItsLength,
+		decode: decodeMembersOfPeriod, describe: (*page).membersFixed,
+	},
+	{
+		code: codeMembersCalendar, lua: "members_calendar", family: "members", name: "distinct members in a calendar window",
+		window: window.KindCalendar, distinct: true, calendar: true,
+		numbers: calendarNumbers, stays: staysItsPeriod,
+		decode: decodeMembersOfPeriod, describe: (*page).membersCalendar,
+	},
+}
+
+// kindOf returns the row of a code, or nil when there is none.
+func kindOf(code byte) *kind {
+	if code < 1 || code > maxCode {
+		return nil
+	}
+	return &kinds[code-1]
+}
+
+// kindFor returns the row for a limit.
+func kindFor(l *window.Compiled) *kind {
+	if l.Base() != nil {
+		return &kinds[codeAfter-1]
+	}
+	w, distinct := l.Limit().Window.Kind, l.Distinct()
+	for i := range kinds {
+		if k := &kinds[i]; k.window == w && k.distinct == distinct && !k.wraps {
+			return k
+		}
+	}
+	panic("script: a limit of a kind without a row")
+}

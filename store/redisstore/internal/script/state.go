@@ -1,0 +1,192 @@
+package script
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// Kept is all that Redis keeps for a key, as the program [Peek] answers it.
+type Kept struct {
+	Now   window.Instant
+	State string        // empty: the key is not there
+	TTL   time.Duration // negative: none
+	Last  []string      // of the sorted set, fingerprints and scores in turn
+	Uses  map[string]string
+}
+
+// Words returns the state in words, as package window keeps it, and nil for a
+// key that is not there. It returns a [*StateError] for a state that it cannot
+// read.
+func (k *Kept) Words(key string) (window.State, error) {
+	if k.State == "" {
+		return nil, nil
+	}
+	s, ok := k.decode(k.State)
+	if !ok {
+		return nil, k.unreadable(key)
+	}
+	return s, nil
+}
+
+func (k *Kept) unreadable(key string) error {
+	return &StateError{Key: key, Head: k.State[:min(len(k.State), 2)]}
+}
+
+// version is what states of this version begin with.
+const version = 1
+
+// open returns the row and the body of a state; the row is nil when the state is
+// not of this version.
+func open(state string) (*kind, string) {
+	if len(state) < 2 || state[0] != version {
+		return nil, ""
+	}
+	return kindOf(state[1]), state[2:]
+}
+
+// decode returns a state in words, and reports whether it could.
+func (k *Kept) decode(state string) (window.State, bool) {
+	row, body := open(state)
+	switch {
+	case row == nil:
+		return nil, false
+	case !row.wraps:
+		return row.decode(k, body)
+	}
+	first, second, ok := split(body)
+	var base, inner window.State
+	if ok && first != "" {
+		base, ok = k.decode(first)
+	}
+	if ok && second != "" {
+		inner, ok = k.decode(second)
+	}
+	return append(append(window.State{uint64(len(base))}, base...), inner...), ok
+}
+
+// split returns the two states in the body of a wrapper's state.
+func split(body string) (base, inner string, ok bool) {
+	if len(body) < 3 {
+		return "", "", false
+	}
+	n := int(body[0]) | int(body[1])<<8 | int(body[2])<<16
+	body = body[3:]
+	n = min(n, len(body))
+	return body[:n], body[n:], true
+}
+
+// words returns the n numbers of 7 bytes that body consists of.
+func words(body string, n int) (window.State, bool) {
+	if len(body) != 7*n {
+		return nil, false
+	}
+	s := make(window.State, n)
+	for i := range s {
+		s[i] = uint64(get7(body[7*i:]))
+	}
+	return s, true
+}
+
+const logMark = 1 << 63 // in a sliding state in words: groups larger than one
+
+func decodeSliding(_ *Kept, body string) (window.State, bool) {
+	const head = 2 + 5*7
+	if len(body) < head {
+		return nil, false
+	}
+	n := int(binary.LittleEndian.Uint16([]byte(body)))
+	fixed, _ := words(body[2:head], 5)
+	dates, ok := words(body[head:], n-1)
+	if !ok {
+		return nil, false
+	}
+	newest, fill, group, excess := fixed[0], fixed[2], fixed[3], fixed[4]
+	var s window.State
+	if group > 1 || excess > 0 {
+		s = window.State{group | logMark, fill, excess}
+	}
+	return append(append(s, dates...), newest), true
+}
+
+func decodeCells(_ *Kept, body string) (window.State, bool) {
+	const head, cell = 4*7 + 2, 2 + 7
+	if len(body) < head || (len(body)-head)%cell != 0 {
+		return nil, false
+	}
+	fixed, _ := words(body[:28], 4)
+	width, index, sum, newest := fixed[0], fixed[1], fixed[2], fixed[3]
+	// A cell has its distance behind the newest; those between are zero.
+	behind := func(at string) int { return int(uint16(index) - binary.LittleEndian.Uint16([]byte(at))) }
+	oldest := 0
+	if len(body) > head {
+		oldest = behind(body[head:])
+	}
+	s := make(window.State, 3+oldest+1)
+	s[0], s[1], s[2], s[3+oldest] = width, index, sum, newest
+	for rest := body[head:]; rest != ""; rest = rest[cell:] {
+		back := behind(rest)
+		if back == 0 || back > oldest {
+			return nil, false
+		}
+		s[3+oldest-back] = uint64(get7(rest[2:]))
+	}
+	return s, true
+}
+
+func decodePeriod(_ *Kept, body string) (window.State, bool) { return words(body, 2) }
+
+func decodeBucket(_ *Kept, body string) (window.State, bool) {
+	s, ok := words(body, 3)
+	if ok && s[1] == 0 {
+		s = s[:1]
+	}
+	return s, ok
+}
+
+// epoch is what the scores of a sorted set count from, 2020-01-01, in µs.
+const epoch = 1_577_836_800_000_000
+
+const usesShift = 53 // in a state in words a member's uses are above its date
+
+func decodeMembers(k *Kept, body string) (window.State, bool) {
+	const head, record = 7 + 1, 8 + 7 + 2
+	if len(body) < head || (len(body)-head)%record != 0 {
+		return nil, false
+	}
+	s := window.State{}
+	for rest := body[head:]; rest != ""; rest = rest[record:] {
+		b := []byte(rest[:record])
+		uses := uint64(binary.LittleEndian.Uint16(b[15:]))
+		s = append(s, binary.LittleEndian.Uint64(b), uint64(get7(rest[8:]))|uses<<usesShift)
+	}
+	if body[7] == 0 {
+		return s, true // a sorted set beside it is left over: its state was evicted
+	}
+	for m := range slices.Chunk(k.Last, 2) {
+		score, err := strconv.ParseFloat(m[1], 64)
+		if err != nil || len(m[0]) != 8 {
+			return nil, false
+		}
+		uses := uint64(1)
+		if n, err := strconv.ParseUint(k.Uses[m[0]], 10, 11); err == nil {
+			uses = n
+		}
+		date := uint64(int64(math.Floor(score)) + epoch)
+		s = append(s, binary.LittleEndian.Uint64([]byte(m[0])), date|uses<<usesShift)
+	}
+	return s, true
+}
+
+// decodeMembersOfPeriod puts the period's mark before the members.
+func decodeMembersOfPeriod(k *Kept, body string) (window.State, bool) {
+	s, ok := decodeMembers(k, body)
+	if !ok {
+		return nil, false
+	}
+	return slices.Insert(s, 0, uint64(get7(body))), true
+}

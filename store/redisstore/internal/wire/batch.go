@@ -1,0 +1,304 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
+)
+
+// MaxSlice is the most calls of a batch that travel together.
+const MaxSlice = 128
+
+// shareOf is the part of a node's free calls in flight that a slice may take:
+// one in so many. Callers with batches then leave room for each other and for
+// single calls, and a node can answer within the time-out.
+const shareOf = 8
+
+// Job is a step of a batch.
+type Job struct {
+	Step script.Step // all jobs of a batch have the same Times
+	Slot int
+	Err  error // set by RunAll; nil when the step was decided
+
+	asking bool // its slot is on its way to the node
+	keys   []string
+	near   window.Instant // the server's, from an answer; 0 before
+	stale  bool           // was sent again after it came too late
+	text   text
+}
+
+// text is whether a job brings the text of its program, which the node may not
+// have.
+type text uint8
+
+const (
+	textNever text = iota
+	textFirst      // if no job before it brings the text
+	textAlways
+	textTried // it did
+)
+
+// share returns how many jobs a slice for the node may have now. A slice counts
+// as its jobs in the bound of calls in flight.
+func (n *Node) share() int {
+	if n.config.Timeout == 0 {
+		return MaxSlice
+	}
+	free := n.config.InFlight - int(n.inFlight.Load())
+	return min(max(free/shareOf, 1), MaxSlice)
+}
+
+// runAll has the node decide jobs, and writes their errors. spread is for a
+// client that may send each of them to another server.
+func (n *Node) runAll(ctx context.Context, jobs []*Job, spread bool) {
+	c, err := n.enter(len(jobs))
+	if err != nil {
+		for _, j := range jobs {
+			j.Err = n.missed(err)
+		}
+		return
+	}
+	n.decideAll(ctx, c, jobs, spread)
+	answered := false
+	for _, j := range jobs {
+		answered = answered || answers(j.Err)
+		if j.Err != nil && !errors.Is(j.Err, store.ErrRepeated) {
+			j.Err = n.missed(j.Err)
+		}
+	}
+	n.exit(ctx, len(jobs), answered)
+}
+
+// decideAll sends jobs, and those again that the server has not counted for a
+// reason which is gone now: see decide.
+func (n *Node) decideAll(ctx context.Context, c rueidis.Client, jobs []*Job, spread bool) {
+	pending := make([]*Job, 0, len(jobs))
+	for _, j := range jobs {
+		if j.keys, j.Err = n.codec.Keys(&j.Step); j.Err == nil {
+			pending = append(pending, j)
+		}
+	}
+	for len(pending) > 0 {
+		again := 0
+		for i, reply := range n.send(ctx, c, pending, spread) {
+			j := pending[i]
+			if j.Err = n.receive(ctx, j, reply); j.Err == errAgain {
+				pending[again] = j
+				again++
+			}
+		}
+		pending = pending[:again]
+	}
+}
+
+// errAgain is the error of a job that has to be sent again.
+var errAgain = errors.New("again")
+
+// send sends jobs in one round trip, and returns their replies.
+func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread bool) []rueidis.RedisResult {
+	commands := make([]rueidis.Completed, 0, len(jobs)+1)
+	var loaded []*script.Program
+	asked, counts := false, false
+	aimed, err := n.aim(ctx, c, jobs[0].Step.Times)
+	if err != nil {
+		return repeat(rueidis.NewErrorResult(err), len(jobs))
+	}
+	for _, j := range jobs {
+		times := aimed
+		if j.near != 0 {
+			times.Near = j.near
+		}
+		program, args := n.codec.Encode(&j.Step, times)
+		if j.asking {
+			asked = true
+			commands = append(commands, c.B().Asking().Build())
+		}
+		// The first job with a program that is missing brings its text for all
+		// jobs behind it.
+		if j.text == textAlways || j.text == textFirst && (spread || !slices.Contains(loaded, program)) {
+			loaded = append(loaded, program)
+			j.text = textTried
+			commands = append(commands, byText(c, program, j.keys, args))
+		} else {
+			commands = append(commands, bySHA(c, program, j.keys, args))
+		}
+		counts = counts || j.Step.Verb != store.Check
+	}
+	waits := counts && n.config.WaitReplicas > 0
+	if waits {
+		commands = append(commands, wait(c, n.config.WaitReplicas, n.patience(ctx)))
+	}
+	replies := c.DoMulti(ctx, commands...)
+	var unconfirmed error
+	if waits {
+		last := len(replies) - 1
+		unconfirmed = confirmed(replies[last], n.config.WaitReplicas)
+		replies = replies[:last]
+	}
+	if !asked && unconfirmed == nil {
+		return replies
+	}
+	return own(jobs, replies, unconfirmed)
+}
+
+// own returns the replies to jobs among the replies to ASKING. Those that have
+// counted get the error unconfirmed, if there is one.
+func own(jobs []*Job, replies []rueidis.RedisResult, unconfirmed error) []rueidis.RedisResult {
+	all := make([]rueidis.RedisResult, len(jobs))
+	at := 0
+	for i, j := range jobs {
+		if j.asking {
+			at++
+		}
+		all[i] = replies[at]
+		at++
+		if unconfirmed != nil && j.Step.Verb != store.Check && all[i].Error() == nil {
+			all[i] = rueidis.NewErrorResult(unconfirmed)
+		}
+	}
+	return all
+}
+
+func repeat(r rueidis.RedisResult, n int) []rueidis.RedisResult {
+	all := make([]rueidis.RedisResult, n)
+	for i := range all {
+		all[i] = r
+	}
+	return all
+}
+
+// receive writes the results in a reply to j, and returns the error of the job:
+// errAgain for one that has to be sent again.
+func (n *Node) receive(ctx context.Context, j *Job, reply rueidis.RedisResult) error {
+	answer, err := reply.ToString()
+	switch {
+	case err == nil:
+	case noScript(err) && j.text < textAlways:
+		j.text++
+		return errAgain
+	default:
+		return fmt.Errorf("%s: %w", script.Among(j.keys), err)
+	}
+	at, err := n.codec.Decode(&j.Step, j.keys, answer)
+	n.learn(at, j.Step.Times)
+	switch {
+	case err == nil:
+	case errors.Is(err, script.ErrStale) && !j.stale && ctx.Err() == nil:
+		j.stale = true
+		return errAgain
+	case errors.Is(err, script.ErrCalendar) && j.near == 0:
+		j.near = at
+		return errAgain
+	}
+	return err
+}
+
+// RunAll implements [Servers]: each node decides its jobs, all nodes at the same
+// time. Jobs that a node sends on are sent again.
+func (c *cluster) RunAll(ctx context.Context, jobs []Job) {
+	pending := make([]*Job, len(jobs))
+	to := make([]*Node, len(jobs))
+	for i := range jobs {
+		pending[i], to[i] = &jobs[i], c.slots[jobs[i].Slot].Load()
+	}
+	for sent := 0; len(pending) > 0; sent++ {
+		c.runOnNodes(ctx, pending, to)
+		again, wait := 0, false
+		for i, j := range pending {
+			n, later := c.next(j, to[i])
+			if n == nil || sent == maxRedirects || later && ctx.Err() != nil {
+				continue
+			}
+			pending[again], to[again] = j, n
+			again++
+			wait = wait || later
+		}
+		pending, to = pending[:again], to[:again]
+		if wait {
+			select {
+			case <-time.After(time.Millisecond << sent):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// runOnNodes has each job decided by its node.
+func (c *cluster) runOnNodes(ctx context.Context, jobs []*Job, to []*Node) {
+	var nodes []*Node
+	var parts [][]*Job
+	for i, j := range jobs {
+		at := slices.Index(nodes, to[i])
+		switch {
+		case to[i] == nil:
+			j.Err = errNoNode
+			continue
+		case at < 0:
+			at = len(nodes)
+			nodes, parts = append(nodes, to[i]), append(parts, nil)
+		}
+		parts[at] = append(parts[at], j)
+	}
+	var others sync.WaitGroup
+	for i, n := range nodes {
+		if i > 0 {
+			others.Go(func() { n.runAll(ctx, parts[i], false) })
+		}
+	}
+	if len(nodes) > 0 {
+		nodes[0].runAll(ctx, parts[0], false)
+	}
+	others.Wait()
+}
+
+// next returns the node that n sends j on to, or nil when j is done; later when
+// j should not be sent at once.
+func (c *cluster) next(j *Job, n *Node) (_ *Node, later bool) {
+	if j.Err == nil || errors.Is(j.Err, store.ErrRepeated) {
+		return nil, false
+	}
+	c.ask()
+	var said *rueidis.RedisError
+	if n == nil || !errors.As(j.Err, &said) {
+		return nil, false
+	}
+	j.text = textNever
+	switch verb, addr := redirect(said.Error(), n.addr); verb {
+	case "MOVED":
+		j.asking = false
+		n = c.node(addr)
+		c.slots[j.Slot].Store(n)
+		return n, false
+	case "ASK":
+		j.asking = true
+		n = c.node(addr)
+		n.asked.Store(int64(elapsed()))
+		return n, false
+	case "TRYAGAIN":
+		return n, true
+	}
+	return nil, false
+}
+
+// Share implements [Servers]: the share at the busiest node.
+func (c *cluster) Share() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	share := MaxSlice
+	for _, n := range c.byAddr {
+		if n.ready() {
+			share = min(share, n.share())
+		}
+	}
+	return share
+}

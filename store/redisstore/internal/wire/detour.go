@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+)
+
+// detour is a client that sends each command with another one before or behind
+// it, on the same connection.
+type detour struct {
+	rueidis.Client
+	asking   bool          // ASKING before, for a slot that is on its way to the node
+	replicas int           // WAIT behind, for so many replicas to confirm
+	within   time.Duration // how long WAIT waits
+}
+
+// detour returns the client for a call with verb.
+func (n *Node) detour(ctx context.Context, c rueidis.Client, verb store.Verb, asking bool) rueidis.Client {
+	replicas := n.config.WaitReplicas
+	if verb == store.Check {
+		replicas = 0
+	}
+	if !asking && replicas == 0 {
+		return c
+	}
+	return detour{c, asking, replicas, n.patience(ctx)}
+}
+
+// patience returns how long WAIT waits: its answer has to be here in time.
+func (n *Node) patience(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline) * 3 / 4
+	}
+	return n.config.Timeout
+}
+
+// Do implements [rueidis.Client].
+func (d detour) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	commands := make([]rueidis.Completed, 0, 3)
+	if d.asking {
+		commands = append(commands, d.B().Asking().Build())
+	}
+	at := len(commands)
+	commands = append(commands, cmd)
+	if d.replicas > 0 {
+		commands = append(commands, wait(d, d.replicas, d.within))
+	}
+	replies := d.DoMulti(ctx, commands...)
+	if d.replicas > 0 && replies[at].Error() == nil {
+		if err := confirmed(replies[at+1], d.replicas); err != nil {
+			return rueidis.NewErrorResult(err)
+		}
+	}
+	return replies[at]
+}
+
+// wait returns the command that waits for replicas to confirm all that was
+// written before it on the connection.
+func wait(c rueidis.Client, replicas int, within time.Duration) rueidis.Completed {
+	ms := max(1, within.Milliseconds())
+	return c.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build()
+}
+
+// confirmed returns an error if fewer replicas have confirmed.
+func confirmed(reply rueidis.RedisResult, replicas int) error {
+	n, err := reply.AsInt64()
+	if err == nil && n < int64(replicas) {
+		return errReplicas
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+)
+
+// connectTimeout is how long making a connection may take. It is far longer than
+// a call waits, because a busy server is slow at this.
+const connectTimeout = time.Second
+
+// dialer connects to servers for calls that may give up before the connection is
+// made. A call that gives up leaves its connection to the next one. It is safe
+// for concurrent use.
+type dialer struct {
+	ctx    context.Context // done when the dialer is closed
+	cancel context.CancelFunc
+	dials  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool                     // guarded by mu
+	spares map[string]chan net.Conn // guarded by mu; connections left over, by address
+}
+
+type dialed struct {
+	conn net.Conn
+	err  error
+}
+
+func newDialer() *dialer {
+	d := &dialer{spares: map[string]chan net.Conn{}}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// dial returns a connection to addr: its own, or one that was left over.
+func (d *dialer) dial(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
+	got, gone := make(chan dialed), make(chan struct{})
+	defer close(gone)
+	spare, ok := d.spare(addr)
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	select {
+	case conn := <-spare:
+		return conn, nil
+	default:
+	}
+	if !d.start(func() {
+		conn, err := connect(d.ctx, addr, config)
+		select {
+		case got <- dialed{conn, err}:
+		case <-gone:
+			leave(conn, spare)
+		}
+	}) {
+		return nil, net.ErrClosed
+	}
+	select {
+	case r := <-got:
+		return r.conn, r.err
+	case conn := <-spare:
+		return conn, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// leave keeps conn, unless it is nil, for the next call. It keeps one.
+func leave(conn net.Conn, spare chan<- net.Conn) {
+	if conn == nil {
+		return
+	}
+	select {
+	case spare <- conn:
+	default:
+		_ = conn.Close() // it was never used
+	}
+}
+
+// spare returns the place for a left-over connection to addr, and false when the
+// dialer is closed.
+func (d *dialer) spare(addr string) (chan net.Conn, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.spares[addr]
+	if s == nil && !d.closed {
+		s = make(chan net.Conn, 1)
+		d.spares[addr] = s
+	}
+	return s, !d.closed
+}
+
+// start runs f in a goroutine that close waits for. It returns false when the
+// dialer is closed.
+func (d *dialer) start(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.dials.Go(f)
+	}
+	return !d.closed
+}
+
+// close ends all dials and closes left-over connections.
+func (d *dialer) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.cancel()
+	d.dials.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, spare := range d.spares {
+		select {
+		case conn := <-spare:
+			_ = conn.Close() // it was never used
+		default:
+		}
+	}
+}
+
+func connect(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	network := "tcp"
+	if addr[0] == '/' {
+		network = "unix"
+	}
+	plain := &net.Dialer{KeepAlive: time.Second}
+	if config == nil {
+		return plain.DialContext(ctx, network, addr)
+	}
+	// The server's name comes from the address where config has none.
+	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, network, addr)
+}

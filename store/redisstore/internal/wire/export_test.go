@@ -1,0 +1,20 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// Breaker is a breaker.
+type Breaker struct{ b breaker }
+
+func (b *Breaker) Admits(now time.Duration) bool { return b.b.admits(now) }
+func (b *Breaker) Silent(now time.Duration)      { b.b.silent(now) }
+func (b *Breaker) Answered()                     { b.b.answered() }
+
+// ServerClock is a serverClock.
+type ServerClock struct{ c serverClock }
+
+func (c *ServerClock) Learn(server window.Instant, now time.Duration) { c.c.learn(server, now) }
+func (c *ServerClock) At(now time.Duration) window.Instant            { return c.c.at(now) }

@@ -1,0 +1,267 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
+)
+
+// The errors of calls that were not sent, or whose answer is worthless.
+var (
+	ErrCutOff    = errors.New("the server has not answered lately")
+	errBusy      = errors.New("too many calls wait for the server")
+	errReplicas  = errors.New("too few replicas have confirmed in time")
+	errNoPrimary = errors.New("no Sentinel has named the primary yet")
+)
+
+// Node is one server, or the primary that Sentinels name. It is safe for
+// concurrent use.
+type Node struct {
+	addr     string
+	config   *Config
+	codec    *script.Codec
+	client   atomic.Pointer[rueidis.Client] // nil until Sentinels have answered
+	breaker  breaker
+	clock    serverClock
+	inFlight atomic.Int64
+	outages  atomic.Int64 // calls without an answer, or not sent
+	asked    atomic.Int64 // when a cluster last sent a call here ahead of its slot
+}
+
+// started is what breakers and clocks count time from. It never goes back.
+var started = time.Now()
+
+func elapsed() time.Duration { return time.Since(started) }
+
+func newNode(addr string, config *Config, codec *script.Codec, client rueidis.Client) *Node {
+	n := &Node{addr: addr, config: config, codec: codec}
+	if client != nil {
+		n.client.Store(&client)
+	}
+	return n
+}
+
+// Addr returns the server's address, or the primary's name.
+func (n *Node) Addr() string { return n.addr }
+
+// CutOff reports whether the node gets only a trial call now and then, because
+// it has not answered lately or is not known yet.
+func (n *Node) CutOff() bool { return n.breaker.open() || n.client.Load() == nil }
+
+// InFlight returns the number of calls that wait for the node.
+func (n *Node) InFlight() int64 { return n.inFlight.Load() }
+
+// Outages returns the number of calls that the node did not answer, or that were
+// not sent to it.
+func (n *Node) Outages() int64 { return n.outages.Load() }
+
+// Probe sends a trial call if the breaker is open and a trial is due.
+func (n *Node) Probe(ctx context.Context) {
+	if !n.breaker.open() {
+		return
+	}
+	_, _ = n.guard(ctx, func(c rueidis.Client) (window.Instant, error) {
+		return 0, n.askTime(ctx, c)
+	})
+}
+
+// run has the node decide a step, and returns the instant at which it did.
+// asking is for a slot that is on its way to the node.
+func (n *Node) run(ctx context.Context, s *script.Step, asking bool) (window.Instant, error) {
+	c, err := n.enter(1)
+	if err != nil {
+		return 0, n.missed(err)
+	}
+	at, err := n.decide(ctx, n.detour(ctx, c, s.Verb, asking), s)
+	return at, n.leave(ctx, err)
+}
+
+// decide sends a step, in one round trip where all goes well. The script may
+// not be there yet, the deadline or the calendar of this machine may be off: the
+// server has counted nothing then, and decide sends the step once more.
+func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step) (window.Instant, error) {
+	keys, err := n.codec.Keys(s)
+	if err != nil {
+		return 0, err
+	}
+	var near window.Instant
+	for stale, off := 0, 0; ; {
+		times, err := n.aim(ctx, c, s.Times)
+		if err != nil {
+			return 0, err
+		}
+		if near != 0 {
+			times.Near = near
+		}
+		program, args := n.codec.Encode(s, times)
+		reply, err := Eval(ctx, c, program, keys, args).ToString()
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", script.Among(keys), err)
+		}
+		at, err := n.codec.Decode(s, keys, reply)
+		n.learn(at, times)
+		switch {
+		case errors.Is(err, script.ErrStale) && stale == 0 && ctx.Err() == nil:
+			stale++ // perhaps the server's clock was set forward; now it is known
+		case errors.Is(err, script.ErrCalendar) && off == 0:
+			near = at
+			off++
+		default:
+			return at, err
+		}
+	}
+}
+
+// learn uses the server's instant in a reply, unless a test has set it.
+func (n *Node) learn(at window.Instant, t script.Times) {
+	if at != 0 && t.Now == 0 {
+		n.clock.learn(at, elapsed())
+	}
+}
+
+// Eval runs a program, and sends its text to a server that does not have it.
+func Eval(ctx context.Context, c rueidis.Client, p *script.Program, keys []string, args string) rueidis.RedisResult {
+	reply := c.Do(ctx, bySHA(c, p, keys, args))
+	if noScript(reply.Error()) {
+		return c.Do(ctx, byText(c, p, keys, args))
+	}
+	return reply
+}
+
+func bySHA(c rueidis.Client, p *script.Program, keys []string, args string) rueidis.Completed {
+	return c.B().Evalsha().Sha1(p.SHA).Numkeys(int64(len(keys))).Key(keys...).Arg(args).Build()
+}
+
+func byText(c rueidis.Client, p *script.Program, keys []string, args string) rueidis.Completed {
+	return c.B().Eval().Script(p.Text).Numkeys(int64(len(keys))).Key(keys...).Arg(args).Build()
+}
+
+// noScript reports whether a server does not have the text of a program.
+func noScript(err error) bool {
+	said, ok := rueidis.IsRedisErr(err)
+	return ok && said.IsNoScript()
+}
+
+// guard calls f with the node's client, unless the node is cut off or busy.
+func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
+	c, err := n.enter(1)
+	if err != nil {
+		return 0, n.missed(err)
+	}
+	at, err := f(c)
+	return at, n.leave(ctx, err)
+}
+
+// enter begins some calls, which leave or leaveAll ends, and returns the client
+// to use. It returns an error when the node is cut off or busy.
+func (n *Node) enter(calls int) (rueidis.Client, error) {
+	client := n.client.Load()
+	switch {
+	case client == nil:
+		return nil, errNoPrimary
+	case n.config.Timeout == 0:
+	case !n.breaker.admits(elapsed()):
+		return nil, ErrCutOff
+	case n.inFlight.Add(int64(calls)) > int64(n.config.InFlight):
+		n.inFlight.Add(-int64(calls))
+		return nil, errBusy
+	}
+	return *client, nil
+}
+
+// leave ends a call that ended with err, and returns err for the caller.
+func (n *Node) leave(ctx context.Context, err error) error {
+	n.exit(ctx, 1, answers(err))
+	if err == nil || errors.Is(err, store.ErrRepeated) {
+		return err
+	}
+	return n.missed(err)
+}
+
+// exit ends some calls that were sent together, and tells the breaker whether
+// the node has answered.
+func (n *Node) exit(ctx context.Context, calls int, answered bool) {
+	if n.config.Timeout == 0 {
+		return
+	}
+	n.inFlight.Add(-int64(calls))
+	switch {
+	case answered:
+		n.breaker.answered()
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeout):
+		// The caller had less time than the time-out, or has gone.
+	default:
+		n.breaker.silent(elapsed())
+	}
+}
+
+// missed counts a call that the node did not answer, and adds the node to its
+// error. A node that sends a call on to another one has answered it.
+func (n *Node) missed(err error) error {
+	if !redirected(err) {
+		n.outages.Add(1)
+	}
+	return fmt.Errorf("%s: %w", n.addr, err)
+}
+
+// answers reports whether a call that ended with err got an answer.
+func answers(err error) bool {
+	if err == nil {
+		return true
+	}
+	var said *rueidis.RedisError
+	var state *script.StateError
+	return errors.As(err, &said) || errors.As(err, &state) ||
+		slices.ContainsFunc(answered, func(target error) bool { return errors.Is(err, target) })
+}
+
+// answered are errors of calls that got an answer, or that need none.
+var answered = []error{script.ErrStale, script.ErrForeign, script.ErrCalendar, store.ErrRepeated}
+
+// aim returns t with a deadline on the server's clock: the end of ctx. It asks
+// the server for its time once.
+func (n *Node) aim(ctx context.Context, c rueidis.Client, t script.Times) (script.Times, error) {
+	deadline, ok := ctx.Deadline()
+	if !ok || t.Now != 0 {
+		return t, nil
+	}
+	if !n.clock.known() {
+		if err := n.askTime(ctx, c); err != nil {
+			return t, err
+		}
+	}
+	now := elapsed()
+	t.Near = n.clock.at(now)
+	if own := n.clock.at(now + time.Until(deadline)); t.Deadline == 0 || own < t.Deadline {
+		t.Deadline = own
+	}
+	return t, nil
+}
+
+func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
+	t, err := c.Do(ctx, c.B().Time().Build()).AsIntSlice()
+	if err == nil && len(t) == 2 {
+		n.clock.learn(window.Instant(t[0]*1e6+t[1]), elapsed())
+	}
+	return err
+}
+
+// ready reports whether a call may go to the node now.
+func (n *Node) ready() bool {
+	return n.client.Load() != nil && !n.breaker.refuses(elapsed())
+}
+
+func (n *Node) close() {
+	if c := n.client.Load(); c != nil {
+		(*c).Close()
+	}
+}

@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/window"
+)
+
+// maxRedirects is how often a call is sent on: to where a slot has moved, and
+// from there on while it is still moving.
+const maxRedirects = 5
+
+// follow calls ask with the node that serves slot, and again with each node that
+// the one before sends the call on to. A node that sends a call on has not
+// counted it.
+func (c *cluster) follow(ctx context.Context, slot int, ask func(n *Node, asking bool) (window.Instant, error)) (window.Instant, error) {
+	n, asking := c.slots[slot].Load(), false
+	if n == nil {
+		c.ask()
+		return 0, errNoNode
+	}
+	for sent := 0; ; sent++ {
+		at, err := ask(n, asking)
+		var said *rueidis.RedisError
+		if err == nil || !errors.As(err, &said) || sent == maxRedirects {
+			if err != nil {
+				c.ask()
+			}
+			return at, err
+		}
+		switch verb, addr := redirect(said.Error(), n.addr); verb {
+		case "MOVED":
+			n, asking = c.node(addr), false
+			c.slots[slot].Store(n)
+			c.ask()
+		case "ASK":
+			n, asking = c.node(addr), true
+			n.asked.Store(int64(elapsed()))
+		case "TRYAGAIN":
+			// Some keys of the call have moved, others not yet.
+			select {
+			case <-time.After(time.Millisecond << sent):
+			case <-ctx.Done():
+				return at, err
+			}
+		default:
+			c.ask()
+			return at, err
+		}
+	}
+}
+
+// redirected reports whether a node has answered that a call belongs to another
+// node, or must come again. That is no outage.
+func redirected(err error) bool {
+	var said *rueidis.RedisError
+	if !errors.As(err, &said) {
+		return false
+	}
+	switch firstWord(said.Error()) {
+	case "MOVED", "ASK", "TRYAGAIN":
+		return true
+	}
+	return false
+}
+
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+// redirect returns the first word of a node's answer, and the address in it. An
+// address without a host means the node's own.
+func redirect(said, own string) (verb, addr string) {
+	verb = firstWord(said)
+	if verb != "MOVED" && verb != "ASK" {
+		return verb, ""
+	}
+	words := strings.Fields(said)
+	if len(words) < 3 {
+		return "", ""
+	}
+	colon := strings.LastIndexByte(words[2], ':')
+	if colon < 0 {
+		return "", ""
+	}
+	return verb, join(words[2][:colon], words[2][colon+1:], own)
+}
+
+// join returns host and port as an address. An empty host is that of own.
+func join(host, port, own string) string {
+	host = strings.Trim(host, "[]")
+	if host == "" || host == "?" {
+		host, _, _ = net.SplitHostPort(own)
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -1,0 +1,142 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// ask makes the goroutine in watch ask for the slots soon.
+func (c *cluster) ask() {
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
+}
+
+// watch keeps the slots up to date until the cluster is closed.
+func (c *cluster) watch() {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-tick.C:
+		case <-c.news:
+		}
+		_ = c.refresh(c.ctx) // it is called again as long as calls fail
+		// A cluster that is in trouble is not asked without a break.
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-time.After(breakFor):
+		}
+	}
+}
+
+// refresh asks one node after the other who serves which slots, until one
+// answers. It begins with the nodes that are not cut off.
+func (c *cluster) refresh(ctx context.Context) error {
+	all := c.Nodes()
+	slices.SortStableFunc(all, func(a, b *Node) int {
+		return int(a.breaker.trial.Load() - b.breaker.trial.Load())
+	})
+	err := errNoSlots
+	for _, n := range all {
+		if err = c.learn(ctx, n.addr, *n.client.Load()); err == nil {
+			return nil
+		}
+	}
+	c.mu.Lock()
+	seeds := slices.Clone(c.seeds)
+	c.mu.Unlock()
+	for _, addr := range seeds {
+		if slices.ContainsFunc(all, func(n *Node) bool { return n.addr == addr }) {
+			continue
+		}
+		client := c.config.connect(addr, c.dialer)
+		err = c.learn(ctx, addr, client)
+		client.Close()
+		if err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// learn asks the node at addr who serves which slots.
+func (c *cluster) learn(ctx context.Context, addr string, client rueidis.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	ranges, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
+	if err != nil {
+		return fmt.Errorf("%s: %w", addr, err)
+	}
+	owners, seeds := map[string]bool{}, slices.Clone(c.config.Addrs)
+	for _, r := range ranges {
+		parts, err := r.ToArray()
+		if err != nil || len(parts) < 3 {
+			return fmt.Errorf("%s: a range of slots that reads %v", addr, r)
+		}
+		from, err1 := parts[0].AsInt64()
+		to, err2 := parts[1].AsInt64()
+		if err1 != nil || err2 != nil || from < 0 || to >= slotCount {
+			return fmt.Errorf("%s: a range of slots that reads %v", addr, r)
+		}
+		for i, part := range parts[2:] {
+			at, err := part.ToArray()
+			if err != nil || len(at) < 2 {
+				return fmt.Errorf("%s: a range of slots that reads %v", addr, r)
+			}
+			host, _ := at[0].ToString() // empty means the node's own
+			port, err := at[1].AsInt64()
+			if err != nil {
+				return fmt.Errorf("%s: a range of slots that reads %v", addr, r)
+			}
+			there := join(host, fmt.Sprint(port), addr)
+			seeds = append(seeds, there)
+			if i > 0 {
+				continue // a replica
+			}
+			owners[there] = true
+			n := c.node(there)
+			for slot := from; slot <= to; slot++ {
+				c.slots[slot].Store(n)
+			}
+		}
+	}
+	if len(owners) == 0 {
+		return fmt.Errorf("%s: %w", addr, errNoSlots)
+	}
+	c.forget(owners, seeds)
+	return nil
+}
+
+// keepAsked is how long the store keeps a node that serves nothing yet, for the
+// slots that are on their way to it.
+const keepAsked = time.Minute
+
+// forget drops the nodes that serve nothing any more.
+func (c *cluster) forget(owners map[string]bool, seeds []string) {
+	slices.Sort(seeds)
+	c.mu.Lock()
+	c.seeds = slices.Compact(seeds)
+	var gone []*Node
+	for addr, n := range c.byAddr {
+		if asked := n.asked.Load(); !owners[addr] && (asked == 0 || elapsed()-time.Duration(asked) > keepAsked) {
+			gone = append(gone, n)
+			delete(c.byAddr, addr)
+		}
+	}
+	c.mu.Unlock()
+	for _, n := range gone {
+		for i := range c.slots {
+			c.slots[i].CompareAndSwap(n, nil)
+		}
+		c.tasks.Go(n.close)
+	}
+}

@@ -1,0 +1,114 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
+	"github.com/weirhq/weir/window"
+)
+
+// StateError is the error of a key whose state cannot be read: another program
+// wrote it, or a newer version of this one.
+type StateError = script.StateError
+
+// ErrNoKey is the error of [Store.Inspect] for a key that is not there.
+var ErrNoKey = script.ErrNoKey
+
+// Read implements [store.Store].
+func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	state, now, err := s.peek(ctx, op)
+	if err != nil {
+		return window.Reading{}, err
+	}
+	return op.Limit.Read(state, now), nil
+}
+
+// peek returns the state of op's key in words, empty when there is none, and the
+// server's instant.
+func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
+	err = s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
+		key := string(s.codec.Names().Append(nil, op))
+		kept, err := fetch(ctx, c, key)
+		if err != nil {
+			return 0, err
+		}
+		now = kept.Now
+		state, err = kept.Words(key)
+		return now, err
+	})
+	if s.clock != nil {
+		now = s.clock()
+	}
+	return state, now, s.failed(ctx, err)
+}
+
+// Forget implements [store.Store].
+func (s *Store) Forget(ctx context.Context, op *store.Op) error {
+	return s.failed(ctx, s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
+		return 0, c.Do(ctx, c.B().Del().Key(s.codec.Names().All(op)...).Build()).Error()
+	}))
+}
+
+// Inspect returns a page about what is kept under the name of a key, as Redis
+// shows it: for people who look into a store, not for programs. A state does not
+// have the length of its window, so the page shows hits that have left the window
+// until the key is used again or expires.
+func (s *Store) Inspect(ctx context.Context, key string) (string, error) {
+	var kept script.Kept
+	err := s.ask(ctx, wire.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (at window.Instant, err error) {
+		kept, err = fetch(ctx, c, key)
+		return kept.Now, err
+	})
+	if err != nil {
+		return "", err
+	}
+	return kept.Describe(key)
+}
+
+// ask calls f with the client of the node that serves slot. f returns the
+// server's instant, or 0.
+func (s *Store) ask(ctx context.Context, slot int, f func(context.Context, rueidis.Client) (window.Instant, error)) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	within, cancel := s.timer.Within(ctx, s.config.Timeout)
+	defer cancel()
+	_, err := s.servers.Client(within, slot, func(c rueidis.Client) (window.Instant, error) { return f(within, c) })
+	return err
+}
+
+// fetch reads all that Redis keeps for key.
+func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, error) {
+	var k script.Kept
+	all, err := wire.Eval(ctx, c, script.Peek(), script.Beside(key), "").ToArray()
+	if err != nil {
+		return k, fmt.Errorf("key %q: %w", key, err)
+	}
+	if len(all) != 5 {
+		return k, fmt.Errorf("key %q: the script answers %d values", key, len(all))
+	}
+	now, err := all[0].AsInt64()
+	if err != nil {
+		return k, err
+	}
+	k.Now = window.Instant(now)
+	if k.State, err = all[1].ToString(); err != nil && !rueidis.IsRedisNil(err) {
+		return k, err
+	}
+	ms, err := all[2].AsInt64()
+	if err != nil {
+		return k, err
+	}
+	k.TTL = time.Duration(ms) * time.Millisecond
+	if k.Last, err = all[3].AsStrSlice(); err != nil {
+		return k, err
+	}
+	k.Uses, err = all[4].AsStrMap()
+	return k, err
+}
