@@ -8,3 +8,12 @@ func Programs() map[string]string {
 	}
 	return all
 }
+
+// EncodeFast returns what Encode does, and the general program that decides the
+// same calls; ok reports whether Encode names a fast program.
+func (c *Codec) EncodeFast(s *Step, t Times) (fast, general *Program, args string, ok bool) {
+	b, r := c.appendStep(nil, s, t)
+	slow := r
+	slow.fast = false
+	return c.programs.of(r), c.programs.of(slow), string(b), r.fast
+}

@@ -1,0 +1,76 @@
+package script_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
+)
+
+// TestFastPrograms runs the same calls in the fast programs and in the general
+// ones. The replies and the states are equal, byte for byte.
+func TestFastPrograms(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	codec := script.NewCodec("p")
+	rng := rand.New(rand.NewPCG(3, 9))
+	limits := []*window.Compiled{
+		window.MustCompile(window.Limit{Quota: 7, Window: window.Sliding(time.Minute)}),
+		window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Minute)}),
+		window.MustCompile(window.Limit{Quota: 900, Window: window.Sliding(time.Minute)}), // another group
+		window.MustCompile(window.Limit{Quota: 0, Window: window.Sliding(time.Minute)}),
+	}
+	now := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
+	for call := range 4000 {
+		now = now.Add(time.Duration(rng.Int64N(int64([]time.Duration{1, time.Second, 10 * time.Second, 70 * time.Second}[min(rng.IntN(12), 3)]))))
+		if rng.IntN(20) == 0 {
+			now -= 1_000_000 // a clock that was set back
+		}
+		step := script.Step{Verb: []store.Verb{store.Take, store.Take, store.Record, store.Check}[rng.IntN(4)]}
+		if rng.IntN(2) == 0 {
+			step.Verb = store.Take
+		}
+		for i, key := range rng.Perm(4)[:1+rng.IntN(3)] {
+			limit := limits[key%2]
+			if rng.IntN(15) == 0 {
+				limit = limits[rng.IntN(len(limits))]
+			}
+			step.Ops = append(step.Ops, store.Op{
+				Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: fmt.Append(nil, key), N: rng.Int64N(1 + max(2, limit.Capacity()/30)),
+			})
+			step.Which = append(step.Which, i)
+		}
+		if len(step.Ops) > 1 && step.Verb == store.Record {
+			step.Verb = store.Take
+		}
+		fast, general, args, ok := codec.EncodeFast(&step, script.Times{Now: now})
+		if !ok {
+			t.Fatalf("call %d: got no fast program for %v of %d ops", call, step.Verb, len(step.Ops))
+		}
+		run := func(p *script.Program, prefix string) (reply any, states []any) {
+			command := []string{"EVAL", p.Text, strconv.Itoa(len(step.Ops))}
+			for i := range step.Ops {
+				command = append(command, prefix+string(step.Ops[i].Key))
+			}
+			reply = n.Must(append(command, args)...)
+			for i := range step.Ops {
+				states = append(states, n.Must("GET", prefix+string(step.Ops[i].Key)))
+			}
+			return reply, states
+		}
+		got, gotStates := run(fast, "fast")
+		want, wantStates := run(general, "general")
+		if got != want || fmt.Sprintf("%q", gotStates) != fmt.Sprintf("%q", wantStates) {
+			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %q\nwant %q, states %q", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
+		}
+	}
+	if n.Info("cmdstat_setrange") == "" {
+		t.Error("got no call that a fast program decided and counted, want many")
+	}
+}
