@@ -3,6 +3,9 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -52,6 +55,51 @@ func BenchmarkTake(b *testing.B) {
 						}
 					}
 				})
+			})
+		}
+	}
+}
+
+// BenchmarkDo measures 1,000 calls of callers that send them one by one or in one
+// batch. Keys are different, as are those of the requests of a batch.
+func BenchmarkDo(b *testing.B) {
+	n := redistest.Server(b)
+	const size = 1000
+	for _, callers := range []int{1, 16} {
+		for name, together := range map[string]int{"batch": size, "one by one": 1} {
+			b.Run(fmt.Sprintf("%s/callers=%d", name, callers), func(b *testing.B) {
+				s := openURL(b, "redis://"+n.Addr())
+				used(b, s, hourly(1, "rule", "connects"))
+				b.ReportAllocs()
+				var outages atomic.Int64
+				var all sync.WaitGroup
+				share := max(1, b.N/callers)
+				b.ResetTimer()
+				for caller := range callers {
+					all.Go(func() {
+						calls := make([]store.Call, size)
+						for i := range calls {
+							calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{hourly(1_000_000, "rule", fmt.Sprint(caller, "-", i))}}
+						}
+						for range share {
+							for part := range slices.Chunk(calls, together) {
+								if err := s.Do(context.Background(), part); err != nil {
+									b.Error(err)
+								}
+							}
+							for i := range calls {
+								if calls[i].Err != nil {
+									outages.Add(1)
+								}
+							}
+						}
+					})
+				}
+				all.Wait()
+				done := float64(share * callers * size)
+				b.ReportMetric(done/b.Elapsed().Seconds(), "decisions/s")
+				b.ReportMetric(100*float64(outages.Load())/done, "%outages")
+				b.ReportMetric(b.Elapsed().Seconds()*1000*float64(callers)/float64(share*callers), "ms/batch")
 			})
 		}
 	}

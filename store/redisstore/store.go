@@ -25,6 +25,8 @@ type Store struct {
 	clock   func() window.Instant // in tests only
 	timer   wire.Timer
 
+	sliced atomic.Int64 // calls in slices that are under way
+
 	closed atomic.Bool
 	life   sync.RWMutex   // held while closed is set, or a task is added
 	tasks  sync.WaitGroup // what goes on after its call
@@ -90,44 +92,6 @@ func upTo(n int) []int {
 		all[i] = i
 	}
 	return all
-}
-
-// Do implements [store.Store]. On a cluster the keys of a call can lie in
-// several slots, and each slot decides for itself, all at the same time. When
-// one of them denies a take, the others give back what they have counted.
-// Meanwhile other calls may be denied because of it: a cluster is never too
-// generous, but now and then too strict.
-func (s *Store) Do(ctx context.Context, calls []store.Call) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	for i := range calls {
-		c := &calls[i]
-		c.Err = s.call(ctx, c.Verb, c.Ops)
-	}
-	return nil
-}
-
-// call decides the ops of one call.
-func (s *Store) call(ctx context.Context, verb store.Verb, ops []store.Op) error {
-	if err := s.ready(ctx); err != nil || len(ops) == 0 {
-		return err
-	}
-	if len(ops) > script.MaxOps {
-		return fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), script.MaxOps)
-	}
-	within, cancel := s.timer.Within(ctx, s.config.Timeout)
-	defer cancel()
-	step := script.Step{Verb: verb, Ops: ops, Which: upTo(len(ops)), Times: script.Times{Now: s.now()}}
-	slot, one := 0, true
-	if s.servers.Sharded() {
-		slot, one = s.slot(ops)
-	}
-	if !one {
-		return s.failed(ctx, s.spread(within, &step, s.groups(ops)))
-	}
-	_, err := s.servers.Run(within, slot, step)
-	return s.failed(ctx, err)
 }
 
 // ready returns an error when the store is closed or ctx is done.

@@ -19,7 +19,7 @@ import (
 //
 //	weir:{acme}:posts-per-hour:ann:6dd2c1b94f10a3e7
 //
-// In a namespace the rule is NAMESPACE/RULE.
+// In a namespace the rule is NAMESPACE/RULE, and the hash covers the namespace.
 //
 // Bytes that are not plain are %XX. Parts longer than 64 bytes are cut there,
 // with "…" as %E2%80%A6 at the end, and the hash then has 32 digits instead of

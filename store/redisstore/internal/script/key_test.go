@@ -36,6 +36,21 @@ func TestKeyNames(t *testing.T) {
 	}
 }
 
+// The keys of a namespace are other keys, in the same slots.
+func TestKeyNamesInNamespaces(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ namespace, want string }{
+		{"", "weir:{ann}:posts:4f94698d21c09dce"},
+		{"acme", "weir:{ann}:acme/posts:"},
+		{"a/b:c", "weir:{ann}:a/b%3Ac/posts:"},
+	} {
+		op := store.Op{Space: store.NewSpace(test.namespace, "posts", "posts", 0), Key: []byte(key("ann"))}
+		if got := string(script.NewCodec("weir").Names().Append(nil, &op)); !strings.HasPrefix(got, test.want) {
+			t.Errorf("namespace %q: got %s, want %s", test.namespace, got, test.want)
+		}
+	}
+}
+
 // Different counters have different keys, and those kept together have the same text in braces;
 // nothing in a key ends or splits the braces.
 func FuzzKeyNames(f *testing.F) {

@@ -171,12 +171,15 @@ func (j *joiner) family(kinds []kind) {
 	}
 }
 
-// Program is the text of a program and the hash by which a server knows it.
-type Program struct{ Text, SHA string }
+// Program is a script: its text, and the hash by which a server finds it.
+type Program struct {
+	Text, SHA string
+	Number    int // of the programs that decide calls, from 0 to 63
+}
 
-func newProgram(text string) *Program {
+func newProgram(number int, text string) *Program {
 	sum := sha1.Sum([]byte(text))
-	return &Program{text, hex.EncodeToString(sum[:])}
+	return &Program{text, hex.EncodeToString(sum[:]), number}
 }
 
 // programs holds the programs that were needed so far. The zero value is ready;
@@ -189,7 +192,7 @@ type programs struct {
 func (p *programs) of(r recipe) *Program {
 	made := &p.made[r.index()]
 	if made.Load() == nil {
-		made.Store(newProgram(r.text()))
+		made.Store(newProgram(r.index(), r.text()))
 	}
 	return made.Load()
 }
@@ -199,5 +202,5 @@ func (p *programs) of(r recipe) *Program {
 var Peek = sync.OnceValue(func() *Program {
 	var j joiner
 	j.file("peek")
-	return newProgram(j.String())
+	return newProgram(0, j.String())
 })

@@ -15,25 +15,18 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// MaxSlice is the most calls of a batch that travel together.
-const MaxSlice = 128
-
-// shareOf is the part of a node's free calls in flight that a slice may take:
-// one in so many. Callers with batches then leave room for each other and for
-// single calls, and a node can answer within the time-out.
-const shareOf = 8
-
 // Job is a step of a batch.
 type Job struct {
 	Step script.Step // all jobs of a batch have the same Times
 	Slot int
 	Err  error // set by RunAll; nil when the step was decided
 
-	asking bool // its slot is on its way to the node
-	keys   []string
-	near   window.Instant // the server's, from an answer; 0 before
-	stale  bool           // was sent again after it came too late
-	text   text
+	asking  bool // its slot is on its way to the node
+	keys    []string
+	program *script.Program
+	near    window.Instant // the server's, from an answer; 0 before
+	stale   bool           // was sent again after it came too late
+	text    text
 }
 
 // text is whether a job brings the text of its program, which the node may not
@@ -46,16 +39,6 @@ const (
 	textAlways
 	textTried // it did
 )
-
-// share returns how many jobs a slice for the node may have now. A slice counts
-// as its jobs in the bound of calls in flight.
-func (n *Node) share() int {
-	if n.config.Timeout == 0 {
-		return MaxSlice
-	}
-	free := n.config.InFlight - int(n.inFlight.Load())
-	return min(max(free/shareOf, 1), MaxSlice)
-}
 
 // runAll has the node decide jobs, and writes their errors. spread is for a
 // client that may send each of them to another server.
@@ -106,7 +89,7 @@ var errAgain = errors.New("again")
 // send sends jobs in one round trip, and returns their replies.
 func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread bool) []rueidis.RedisResult {
 	commands := make([]rueidis.Completed, 0, len(jobs)+1)
-	var loaded []*script.Program
+	var sent []*script.Program // with their text
 	asked, counts := false, false
 	aimed, err := n.aim(ctx, c, jobs[0].Step.Times)
 	if err != nil {
@@ -117,19 +100,17 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 		if j.near != 0 {
 			times.Near = j.near
 		}
-		program, args := n.codec.Encode(&j.Step, times)
+		var args string
+		j.program, args = n.codec.Encode(&j.Step, times)
 		if j.asking {
 			asked = true
 			commands = append(commands, c.B().Asking().Build())
 		}
-		// The first job with a program that is missing brings its text for all
-		// jobs behind it.
-		if j.text == textAlways || j.text == textFirst && (spread || !slices.Contains(loaded, program)) {
-			loaded = append(loaded, program)
-			j.text = textTried
-			commands = append(commands, byText(c, program, j.keys, args))
+		if n.withText(j, sent, spread) {
+			sent = append(sent, j.program)
+			commands = append(commands, byText(c, j.program, j.keys, args))
 		} else {
-			commands = append(commands, bySHA(c, program, j.keys, args))
+			commands = append(commands, bySHA(c, j.program, j.keys, args))
 		}
 		counts = counts || j.Step.Verb != store.Check
 	}
@@ -148,6 +129,21 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 		return replies
 	}
 	return own(jobs, replies, unconfirmed)
+}
+
+// withText reports whether j has to bring the text of its program: the first job
+// with a program that the node may not have brings it for all jobs behind it. A
+// job without the text that meets a node without the program is sent again, and
+// out of its order.
+func (n *Node) withText(j *Job, sent []*script.Program, spread bool) bool {
+	missing := j.text == textFirst || !spread && n.loaded.Load()&(1<<j.program.Number) == 0
+	if j.text == textAlways || missing && (spread || !slices.Contains(sent, j.program)) {
+		if j.text != textNever {
+			j.text = textTried
+		}
+		return true
+	}
+	return false
 }
 
 // own returns the replies to jobs among the replies to ASKING. Those that have
@@ -183,10 +179,14 @@ func (n *Node) receive(ctx context.Context, j *Job, reply rueidis.RedisResult) e
 	switch {
 	case err == nil:
 	case noScript(err) && j.text < textAlways:
+		n.loaded.Store(0)
 		j.text++
 		return errAgain
 	default:
 		return fmt.Errorf("%s: %w", script.Among(j.keys), err)
+	}
+	if bit := uint64(1) << j.program.Number; n.loaded.Load()&bit == 0 {
+		n.loaded.Or(bit)
 	}
 	at, err := n.codec.Decode(&j.Step, j.keys, answer)
 	n.learn(at, j.Step.Times)
@@ -288,17 +288,4 @@ func (c *cluster) next(j *Job, n *Node) (_ *Node, later bool) {
 		return n, true
 	}
 	return nil, false
-}
-
-// Share implements [Servers]: the share at the busiest node.
-func (c *cluster) Share() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	share := MaxSlice
-	for _, n := range c.byAddr {
-		if n.ready() {
-			share = min(share, n.share())
-		}
-	}
-	return share
 }

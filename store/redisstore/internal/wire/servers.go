@@ -20,10 +20,6 @@ type Servers interface {
 	// their order, but for those that have to be sent again.
 	RunAll(ctx context.Context, jobs []Job)
 
-	// Share returns how many jobs one RunAll may have now, at least 1 and at most
-	// MaxSlice.
-	Share() int
-
 	// Client calls f with the client of the node that serves slot.
 	Client(ctx context.Context, slot int, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error)
 
@@ -70,7 +66,6 @@ func (a alone) Client(ctx context.Context, _ int, f func(rueidis.Client) (window
 	return a.guard(ctx, f)
 }
 
-func (a alone) Share() int     { return a.share() }
 func (a alone) Ready(int) bool { return a.ready() }
 func (a alone) Sharded() bool  { return a.sharded }
 func (a alone) Nodes() []*Node { return []*Node{a.Node} }

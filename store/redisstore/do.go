@@ -1,0 +1,186 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
+)
+
+// maxSlice is the most calls of a batch that travel together.
+const maxSlice = 128
+
+// Do implements [store.Store]. Several calls travel in slices of at most 128,
+// one slice after the other. A slice is one round trip to each node that has keys
+// of it, with a deadline of its own. It counts in the bound of calls in flight as
+// its calls. All slices together hold a quarter of the bound, and each takes at
+// most half of what is free of that: with many batches at once slices are
+// smaller, and a server can answer them in time.
+//
+// Calls that share a key are decided in their order, unless one of them has to be
+// sent again: because its slot has moved, or the server had lost the script.
+//
+// On a cluster the keys of a call can lie in several slots. Such a call does not
+// travel with the others: each slot decides for itself, all at the same time.
+// When one of them denies a take, the others give back what they have counted.
+// Meanwhile other calls may be denied because of it: a cluster is never too
+// generous, but now and then too strict.
+func (s *Store) Do(ctx context.Context, calls []store.Call) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if len(calls) == 1 {
+		calls[0].Err = s.one(ctx, calls[0].Verb, calls[0].Ops)
+		return nil
+	}
+	b := batch{Store: s}
+	for len(calls) > 0 {
+		n := s.reserve(len(calls))
+		b.run(ctx, calls[:n])
+		s.sliced.Add(-int64(n))
+		calls = calls[n:]
+	}
+	return nil
+}
+
+// reserve returns how many calls the next slice may have, of most that are left,
+// and counts them in s.sliced.
+func (s *Store) reserve(most int) int {
+	room := int64(s.config.InFlight)
+	if room == 0 {
+		room = defaultInFlight
+	}
+	for {
+		taken := s.sliced.Load()
+		n := min(max((room/4-taken)/2, 1), maxSlice, int64(most))
+		if s.sliced.CompareAndSwap(taken, taken+n) {
+			return int(n)
+		}
+	}
+}
+
+// one decides a call.
+func (s *Store) one(ctx context.Context, verb store.Verb, ops []store.Op) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	within, cancel := s.timer.Within(ctx, s.config.Timeout)
+	defer cancel()
+	step, slot, oneSlot, err := s.step(verb, ops)
+	switch {
+	case err != nil:
+		return err
+	case oneSlot:
+		_, err = s.servers.Run(within, slot, step)
+	default:
+		err = s.spread(within, &step, s.groups(ops))
+	}
+	return s.failed(ctx, err)
+}
+
+// step returns a call as a step, and the slot of its first key. It reports
+// whether all keys are in that slot.
+func (s *Store) step(verb store.Verb, ops []store.Op) (_ script.Step, slot int, one bool, err error) {
+	if len(ops) > script.MaxOps {
+		return script.Step{}, 0, false, fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), script.MaxOps)
+	}
+	one = true
+	if s.servers.Sharded() {
+		slot, one = s.slot(ops)
+	}
+	return script.Step{Verb: verb, Ops: ops, Which: upTo(len(ops)), Times: script.Times{Now: s.now()}}, slot, one, nil
+}
+
+// batch decides the calls of one Do, one slice after the other.
+type batch struct {
+	*Store
+	jobs []wire.Job
+	of   []*store.Call // of each job
+}
+
+// run decides a slice of calls.
+func (b *batch) run(ctx context.Context, calls []store.Call) {
+	if err := b.ready(ctx); err != nil { // since the slice before
+		for i := range calls {
+			calls[i].Err = err
+		}
+		return
+	}
+	if b.servers.Sharded() {
+		for _, wave := range b.waves(calls) {
+			b.together(ctx, wave)
+		}
+		return
+	}
+	all := make([]*store.Call, len(calls))
+	for i := range calls {
+		all[i] = &calls[i]
+	}
+	b.together(ctx, all)
+}
+
+// together decides calls at the same time: those with all keys in one slot in as
+// few round trips as possible, in their order, and each of the others by itself.
+func (b *batch) together(ctx context.Context, calls []*store.Call) {
+	within, cancel := b.timer.Within(ctx, b.config.Timeout)
+	defer cancel()
+	b.jobs, b.of = b.jobs[:0], b.of[:0]
+	var spread sync.WaitGroup
+	for _, c := range calls {
+		if c.Err = nil; len(c.Ops) == 0 {
+			continue
+		}
+		step, slot, one, err := b.step(c.Verb, c.Ops)
+		switch {
+		case err != nil:
+			c.Err = err
+		case one:
+			b.jobs, b.of = append(b.jobs, wire.Job{Step: step, Slot: slot}), append(b.of, c)
+		default:
+			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, &step, b.groups(c.Ops))) })
+		}
+	}
+	b.servers.RunAll(within, b.jobs)
+	for i, c := range b.of {
+		c.Err = b.failed(ctx, b.jobs[i].Err)
+	}
+	spread.Wait()
+}
+
+// waves returns calls in groups that can be decided together, one group after
+// the other. A call with keys in several slots is in a later group than the calls
+// before it that share a key with it, and in an earlier one than those behind it.
+func (b *batch) waves(calls []store.Call) [][]*store.Call {
+	type last struct {
+		wave   int
+		spread bool
+	}
+	lasts := make(map[string]last, len(calls))
+	var waves [][]*store.Call
+	var key []byte
+	for i := range calls {
+		c := &calls[i]
+		_, one := b.slot(c.Ops)
+		wave := 0
+		for i := range c.Ops {
+			key = b.codec.Names().Append(key[:0], &c.Ops[i])
+			if before, ok := lasts[string(key)]; ok && (before.spread || !one) {
+				wave = max(wave, before.wave+1)
+			} else if ok {
+				wave = max(wave, before.wave)
+			}
+		}
+		for i := range c.Ops {
+			key = b.codec.Names().Append(key[:0], &c.Ops[i])
+			lasts[string(key)] = last{wave, !one}
+		}
+		for len(waves) <= wave {
+			waves = append(waves, nil)
+		}
+		waves[wave] = append(waves[wave], c)
+	}
+	return waves
+}

@@ -1,0 +1,335 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/window"
+)
+
+// takes returns n calls that take a hit of op, each with a key of its own.
+func takes(n int, op store.Op) []store.Call {
+	calls := make([]store.Call, n)
+	for i := range calls {
+		own := op
+		own.Key = fmt.Append(nil, "key", i)
+		calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{own}}
+	}
+	return calls
+}
+
+// do runs calls, and returns how many have an error of their own.
+func do(t *testing.T, s store.Store, calls []store.Call) (outages int) {
+	t.Helper()
+	if err := s.Do(context.Background(), calls); err != nil {
+		t.Fatal(err)
+	}
+	for i := range calls {
+		if calls[i].Err != nil {
+			outages++
+		}
+	}
+	return outages
+}
+
+// Calls in one batch that share a key are decided in their order.
+func TestBatchKeepsOrder(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	for name, s := range map[string]store.Store{
+		"server":  redisstore.New(connect(t, redistest.Server(t).Addr())),
+		"cluster": openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s"),
+	} {
+		const keys = 40
+		var calls []store.Call
+		for i := range 10 * keys {
+			op := hourly(1000, "rule", fmt.Sprint(i%keys))
+			op.N = 1 + int64(i/keys)
+			calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{op}})
+		}
+		used(t, s, hourly(1, "other", "loads the script")) // the first calls may be sent again
+		do(t, s, calls[:keys])
+		calls = calls[keys:]
+		if got := do(t, s, calls); got != 0 {
+			t.Fatalf("%s: got %d outages, want none", name, got)
+		}
+		for i := range calls {
+			n := calls[i].Ops[0].N
+			if got, want := calls[i].Ops[0].Result.Used, n*(n+1)/2; got != want {
+				t.Errorf("%s: call %d: got %d used, want %d", name, i, got, want)
+			}
+		}
+	}
+}
+
+// A call of a batch that fails leaves the others alone.
+func TestBatchWithFaults(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	s := redisstore.New(c)
+	calls := takes(300, hourly(10, "rule", ""))
+	foreign, broken, twice, none := &calls[7], &calls[150], &calls[151], &calls[299]
+	for key, text := range map[string]string{
+		redisstore.KeyName("weir", &foreign.Ops[0]): "",
+		redisstore.KeyName("weir", &broken.Ops[0]):  "not a state",
+	} {
+		set := c.B().Set().Key(key).Value(text).Build()
+		if text == "" {
+			set = c.B().Rpush().Key(key).Element("1").Build()
+		}
+		if err := c.Do(t.Context(), set).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	twice.Ops = append(twice.Ops, twice.Ops[0])
+	none.Ops = nil
+	calls[8].Err = errors.New("left over")
+	do(t, s, calls)
+	for _, bad := range []*store.Call{foreign, broken} {
+		var outage *store.OutageError
+		if key := redisstore.KeyName("weir", &bad.Ops[0]); !errors.As(bad.Err, &outage) || !strings.Contains(bad.Err.Error(), key) {
+			t.Errorf("got error %v, want an outage that names %s", bad.Err, key)
+		}
+		bad.Err = nil
+	}
+	if !errors.Is(twice.Err, store.ErrRepeated) {
+		t.Errorf("two ops on one key: got error %v, want %v", twice.Err, store.ErrRepeated)
+	}
+	twice.Err, foreign.Ops, broken.Ops, twice.Ops = nil, nil, nil, nil
+	for i := range calls {
+		if call := &calls[i]; call.Err != nil || len(call.Ops) > 0 && call.Ops[0].Result.Used != 1 {
+			t.Errorf("call %d: got %+v, want one used", i, call)
+		}
+	}
+}
+
+// A server that has lost its scripts gets each text once, and all calls count
+// once.
+func TestBatchLoadsScripts(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	c := connect(t, n.Addr())
+	s := redisstore.New(c)
+	fixed := hourly(10, "fixed", "")
+	fixed.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Fixed(time.Hour)})
+	calls := append(takes(50, hourly(10, "rule", "")), takes(50, fixed)...)
+	for want := range int64(3) {
+		if got := do(t, s, calls); got != 0 {
+			t.Fatalf("got %d outages, first %v, want none", got, calls[0].Err)
+		}
+		for i := range calls {
+			if got := calls[i].Ops[0].Result.Used; got != want+1 {
+				t.Errorf("call %d: got %d used, want %d", i, got, want+1)
+			}
+		}
+		n.Must("SCRIPT", "FLUSH")
+	}
+	if got := n.Info("cmdstat_eval"); !strings.HasPrefix(got, "calls=6,") {
+		t.Errorf("EVAL: got %s, want a call for each of two scripts, three times", got)
+	}
+}
+
+// A machine whose clock is years off still counts a batch in the server's
+// periods, with the deadline on the server's clock.
+func TestBatchOfCalendars(t *testing.T) {
+	t.Parallel()
+	s := openURL(t, "redis://"+redistest.Server(t).Addr()+"?timeout=20s")
+	day := hourly(5, "day", "")
+	day.Limit = window.MustCompile(window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil)})
+	calls := takes(200, day)
+	if got := do(t, s, calls); got != 0 {
+		t.Fatalf("got %d outages, first %v, want none", got, calls[0].Err)
+	}
+	for i := range calls {
+		if r := calls[i].Ops[0].Result; r.Used != 1 || r.ResetAfter > 24*time.Hour {
+			t.Errorf("call %d: got %+v, want one used today", i, r)
+		}
+	}
+}
+
+// On a cluster calls travel by node, and those with keys in several slots are
+// decided as one: none of their limits is passed, none is charged alone.
+func TestBatchOnCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	url := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.Masters[0].Addr()}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	for name, s := range map[string]store.Store{"url": url, "the caller's client": redisstore.New(client, redisstore.WithPrefix("own"))} {
+		calls := takes(100, hourly(10, "rule", ""))
+		for i := range 20 { // ten of them fit
+			a, b := hourly(10, "shared", "all"), hourly(10, "own", fmt.Sprint(i))
+			calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{a, b}})
+		}
+		if got := do(t, s, calls); got != 0 {
+			t.Fatalf("%s: got %d outages, want none", name, got)
+		}
+		for i := range 100 {
+			if got := calls[i].Ops[0].Result.Used; got != 1 {
+				t.Errorf("%s: call %d: got %d used, want 1", name, i, got)
+			}
+		}
+		admitted := int64(0)
+		for i := range 20 {
+			ops := calls[100+i].Ops
+			want := int64(0)
+			if ops[0].Result.Allowed && ops[1].Result.Allowed {
+				admitted++
+				want = 1
+			}
+			if got := used(t, s, hourly(10, "own", fmt.Sprint(i))); got != want {
+				t.Errorf("%s: call %d beside the shared key: got %d used, want %d", name, i, got, want)
+			}
+		}
+		if got := used(t, s, hourly(10, "shared", "all")); got != admitted || got == 0 {
+			t.Errorf("%s: got %d used of the shared key, want the %d admitted, and some", name, got, admitted)
+		}
+	}
+}
+
+// A slot moves from node to node while batches are counted: no hit is lost, and
+// none is counted twice.
+func TestBatchWhileSlotMoves(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, clusterURL(c))
+	slot := redisstore.SlotOf([]byte("{k}"))
+	var calls []store.Call
+	for i := range 60 {
+		op := hourly(quota, fmt.Sprint("rule", i), "k")
+		if i%2 == 1 {
+			op = hourly(quota, "rule", fmt.Sprint("elsewhere", i))
+		}
+		calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{op}})
+	}
+	for range 20 { // that the slot has keys to move, and all nodes are connected
+		do(t, s, calls)
+	}
+	before := make([]int64, len(calls))
+	for i := range calls {
+		before[i] = used(t, s, calls[i].Ops[0])
+	}
+	admitted, outages := make([]atomic.Int64, len(calls)), make([]atomic.Int64, len(calls))
+	ctx, cancel := context.WithCancel(context.Background())
+	var callers sync.WaitGroup
+	var rounds atomic.Int64
+	for range 2 {
+		callers.Go(func() {
+			own := make([]store.Call, len(calls))
+			for i := range own {
+				own[i] = store.Call{Verb: store.Take, Ops: append([]store.Op(nil), calls[i].Ops...)}
+			}
+			for ctx.Err() == nil {
+				if err := s.Do(context.Background(), own); err != nil {
+					t.Error(err)
+				}
+				for i := range own {
+					if own[i].Err == nil {
+						admitted[i].Add(1)
+					} else {
+						outages[i].Add(1)
+					}
+				}
+				rounds.Add(1)
+			}
+		})
+	}
+	for i := range 6 {
+		c.Move(slot, c.Masters[i%3])
+		n := rounds.Load()
+		redistest.Eventually(t, "batches are decided", func() bool { return rounds.Load() > n+10 })
+	}
+	cancel()
+	callers.Wait()
+	var met int64
+	for i := range calls {
+		got, want := used(t, s, calls[i].Ops[0])-before[i], admitted[i].Load()
+		if got < want || got > want+outages[i].Load() {
+			t.Errorf("call %d: got %d counted, want the %d admitted and at most %d outages", i, got, want, outages[i].Load())
+		}
+		met += outages[i].Load()
+	}
+	t.Logf("%d batches of %d calls, %d outages", rounds.Load(), len(calls), met)
+}
+
+// A batch on a server that stands still meets outages, and counts nothing.
+func TestLateBatchIsNotCounted(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, at(n.Addr()))
+	calls := takes(300, hourly(quota, "rule", ""))
+	redistest.Eventually(t, "the store answers", func() bool { return do(t, s, calls) == 0 })
+	before := make([]int64, len(calls))
+	for i := range calls {
+		before[i] = used(t, s, calls[i].Ops[0])
+	}
+	n.Stop()
+	if got := do(t, s, calls); got != len(calls) {
+		t.Errorf("outages: got %d, want %d", got, len(calls))
+	}
+	if got := s.Nodes()[0]; got.InFlight != 0 || got.Outages < int64(len(calls)) {
+		t.Errorf("got %+v, want nothing in flight and all calls as outages", got)
+	}
+	n.Continue()
+	for i := range calls {
+		if got := used(t, s, calls[i].Ops[0]); got != before[i] {
+			t.Errorf("call %d: got %d used, want %d as before", i, got, before[i])
+		}
+	}
+}
+
+// The calls of slices count in the bound of calls in flight: with room for one a
+// batch goes out call by call.
+func TestBatchInFlight(t *testing.T) {
+	t.Parallel()
+	s := openURL(t, "redis://"+redistest.Server(t).Addr()+"?timeout=20s&in_flight=1")
+	if got := do(t, s, takes(50, hourly(10, "rule", ""))); got != 0 {
+		t.Errorf("got %d outages, want none", got)
+	}
+}
+
+// With wait_replicas the counting calls of a slice are outages when no replica
+// confirms. Checks are not.
+func TestBatchWaitsForReplicas(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Server(t)
+	s := openURL(t, "redis://"+primary.Addr()+"?timeout=1s&wait_replicas=1")
+	calls := takes(20, hourly(10, "rule", ""))
+	calls[3].Verb = store.Check
+	used(t, s, calls[0].Ops[0]) // loads the script, so that the calls are sent once
+	if got := do(t, s, calls); got != len(calls)-1 || calls[3].Err != nil {
+		t.Errorf("without a replica: got %d outages, a check with %v; want all but the check", got, calls[3].Err)
+	}
+	primary.Replica()
+	redistest.Eventually(t, "the replica confirms", func() bool { return do(t, s, calls) == 0 })
+}
+
+// A context that is done before a slice leaves its calls undecided.
+func TestBatchIsCancelled(t *testing.T) {
+	t.Parallel()
+	s := redisstore.New(connect(t, redistest.Server(t).Addr()))
+	calls := takes(300, hourly(10, "rule", ""))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Do(ctx, calls); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want %v", err, context.Canceled)
+	}
+	s.Close()
+	if err := s.Do(t.Context(), calls); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("got error %v, want %v", err, store.ErrClosed)
+	}
+}
