@@ -74,7 +74,7 @@ func (n *Node) decideAll(ctx context.Context, c rueidis.Client, jobs []*Job, spr
 		again := 0
 		for i, reply := range n.send(ctx, c, pending, spread) {
 			j := pending[i]
-			if j.Err = n.receive(ctx, j, reply); j.Err == errAgain {
+			if n.receive(ctx, j, reply) {
 				pending[again] = j
 				again++
 			}
@@ -82,9 +82,6 @@ func (n *Node) decideAll(ctx context.Context, c rueidis.Client, jobs []*Job, spr
 		pending = pending[:again]
 	}
 }
-
-// errAgain is the error of a job that has to be sent again.
-var errAgain = errors.New("again")
 
 // send sends jobs in one round trip, and returns their replies.
 func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread bool) []rueidis.RedisResult {
@@ -172,34 +169,34 @@ func repeat(r rueidis.RedisResult, n int) []rueidis.RedisResult {
 	return all
 }
 
-// receive writes the results in a reply to j, and returns the error of the job:
-// errAgain for one that has to be sent again.
-func (n *Node) receive(ctx context.Context, j *Job, reply rueidis.RedisResult) error {
+// receive writes the results or the error in a reply to j, and reports whether j
+// has to be sent again.
+func (n *Node) receive(ctx context.Context, j *Job, reply rueidis.RedisResult) (again bool) {
 	answer, err := reply.ToString()
-	switch {
-	case err == nil:
-	case noScript(err) && j.text < textAlways:
-		n.loaded.Store(0)
-		j.text++
-		return errAgain
-	default:
-		return fmt.Errorf("%s: %w", script.Among(j.keys), err)
+	if err != nil {
+		j.Err = fmt.Errorf("%s: %w", script.Among(j.keys), err)
+		if noScript(err) && j.text < textAlways {
+			n.loaded.Store(0)
+			j.text++
+			return true
+		}
+		return false
 	}
 	if bit := uint64(1) << j.program.Number; n.loaded.Load()&bit == 0 {
 		n.loaded.Or(bit)
 	}
 	at, err := n.codec.Decode(&j.Step, j.keys, answer)
 	n.learn(at, j.Step.Times)
+	j.Err = err
 	switch {
-	case err == nil:
 	case errors.Is(err, script.ErrStale) && !j.stale && ctx.Err() == nil:
 		j.stale = true
-		return errAgain
+		return true
 	case errors.Is(err, script.ErrCalendar) && j.near == 0:
 		j.near = at
-		return errAgain
+		return true
 	}
-	return err
+	return false
 }
 
 // RunAll implements [Servers]: each node decides its jobs, all nodes at the same

@@ -1,0 +1,53 @@
+// Package wire sends steps to servers: nodes, connections, the topology of a
+// cluster, deadlines. Package script makes what is sent, and reads the answers.
+//
+// # What keeps a caller from waiting
+//
+// A call waits for an answer until its time-out, [Config].Timeout. Four things
+// keep it from waiting when that is in vain.
+//
+//   - The breaker of each node. Five calls in a row without an answer open it:
+//     calls for the node fail at once. Every 100 ms it lets one call through. Any
+//     answer closes it, an error of the server too. A slice of a batch is one call
+//     to the breaker. A call whose context was done earlier than its time-out
+//     does not count.
+//   - The bound of calls in flight, [Config].InFlight, for each node. A call above
+//     it fails at once. A slice counts as its calls.
+//   - The dialer. A call may end before its connection is made; the connection is
+//     left for the next call.
+//   - A shared timer. Calls with a time-out of up to 50 ms share a context with
+//     those that began in the tenth of the time-out before them.
+//
+// # What keeps a late call from counting
+//
+// Each call carries a deadline on the server's clock: the instant at which its
+// caller gives up. A program that runs later answers so and counts nothing.
+// The server's clock comes from the answers of the server, and before the first
+// of them from TIME. The estimate is never ahead of the server, so a deadline may
+// be early by the time an answer is under way, and is never late.
+//
+// # What is sent twice
+//
+// A step is sent again only after an answer which means that nothing was
+// counted: the server does not have the program (NOSCRIPT), the slot is elsewhere
+// (MOVED, ASK), some keys of a slot have moved already (TRYAGAIN), the step came
+// after its deadline, or the calendar periods in it are not the server's. The last
+// two happen once at most, a redirection five times. The client retries nothing.
+//
+// # Batches
+//
+// [Servers].RunAll sends jobs as one pipeline to each node, on one connection, so
+// that a node decides them in order. Jobs that have to be sent again follow
+// together, in the same time-out. The first job with a program that a node may
+// not have brings its text. ASKING goes before each job that needs it, and one WAIT
+// behind all jobs of a node that count.
+//
+// # Giving back
+//
+// A call whose keys are in several slots is one step for each slot. When one slot
+// denies, or does not answer, the store gives back what the others have counted,
+// as steps with a deadline of their own: the instant at which the hits leave
+// their window. The caller waits for this up to its time-out; a fifth of that is
+// kept for it. It goes on for up to a second in the background. Package redisstore
+// does it.
+package wire
