@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Slots is how many slots a cluster has.
+// Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// Nodes is a cluster. It calls a node dead after a second, and goes on serving
-// the slots of the others meanwhile.
+// Nodes is a cluster. It counts a node as dead after a second, and goes on serving
+// the slots of the others.
 type Nodes struct {
 	Masters  []*Node // as started; a failover changes roles
 	Replicas []*Node // Replicas[i] copies Masters[i%len(Masters)]
@@ -19,7 +19,7 @@ type Nodes struct {
 }
 
 // Cluster starts a cluster with the slots shared evenly among its masters, and
-// waits until every node knows all of it.
+// waits until every node has the whole picture.
 func Cluster(t testing.TB, masters, replicas int, args ...string) *Nodes {
 	t.Helper()
 	c := &Nodes{t: t}
@@ -77,8 +77,8 @@ func (n *Node) busPort() string {
 	return ""
 }
 
-// WaitAgreed waits until every node that runs says that all slots are served,
-// and by the same nodes.
+// WaitAgreed waits until all nodes that run agree that all slots are served, and by
+// which nodes.
 func (c *Nodes) WaitAgreed() {
 	c.t.Helper()
 	Eventually(c.t, "the cluster agrees", func() bool {
@@ -101,8 +101,8 @@ func (c *Nodes) WaitAgreed() {
 	})
 }
 
-// ranges are the slots and the port of the master of each in a reply of
-// CLUSTER SLOTS.
+// ranges returns the slots in a reply of CLUSTER SLOTS, each with the port of its
+// master.
 func ranges(view any) map[string]any {
 	all := map[string]any{}
 	list, _ := view.([]any)
@@ -116,21 +116,22 @@ func ranges(view any) map[string]any {
 	return all
 }
 
-// ID is the node's name within the cluster.
+// ID returns the node's name within the cluster.
 func (n *Node) ID() string {
 	n.t.Helper()
 	return fmt.Sprint(n.Must("CLUSTER", "MYID"))
 }
 
-// All are the masters and the replicas.
+// All returns the masters and the replicas.
 func (c *Nodes) All() []*Node {
 	return append(c.Masters[:len(c.Masters):len(c.Masters)], c.Replicas...)
 }
 
-// Addrs are the addresses of all nodes, with commas.
+// Addrs returns the addresses of all nodes, separated by commas.
 func (c *Nodes) Addrs() string { return addrs(c.All()) }
 
-// Owner is the node that serves slot now, as the first node that runs says.
+// Owner returns the node that serves slot now, in the view of the first node that
+// runs.
 func (c *Nodes) Owner(slot int) *Node {
 	c.t.Helper()
 	for _, n := range c.All() {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// patience is how long a process has to get ready: enough for a machine that
-// is busy with other tests.
+// patience is how long a process may take to get ready, on a machine that is busy
+// with other tests.
 const patience = 30 * time.Second
 
-// program is the path of the server to run.
+// program returns the path of the server to run.
 func program(t testing.TB) string {
 	t.Helper()
 	name := os.Getenv("WEIR_REDIS_SERVER")
@@ -37,8 +37,8 @@ func program(t testing.TB) string {
 	return ""
 }
 
-// Eventually asks until ok answers true and fails the test when it has not
-// done so in 30 seconds; what names the thing that is waited for.
+// Eventually calls ok until it returns true. It fails the test when that takes
+// more than 30 seconds; what names the condition.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

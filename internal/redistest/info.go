@@ -2,11 +2,11 @@ package redistest
 
 import "strings"
 
-// Info is one value of INFO: Info("used_cpu_user"). It is empty when there is
+// Info returns one value of INFO: Info("used_cpu_user"). It is empty when there is
 // no such field or no answer.
 func (n *Node) Info(field string) string { return n.field(field, "INFO", "everything") }
 
-// field is the value of a field in a reply of "field:value" lines.
+// field returns the value of a field in a reply of "field:value" lines.
 func (n *Node) field(name string, command ...string) string {
 	reply, err := n.Do(command...)
 	if err != nil {

@@ -38,7 +38,7 @@ func Server(t testing.TB, args ...string) *Node {
 	return n
 }
 
-// Replica starts a server that copies n, and waits until it has all of it.
+// Replica starts a server that copies n, and waits until it has all data.
 func (n *Node) Replica(args ...string) *Node {
 	n.t.Helper()
 	own := []string{"--replicaof", "127.0.0.1 " + strconv.Itoa(n.port)}
@@ -67,8 +67,8 @@ func newNode(t testing.TB, args []string) *Node {
 	return n
 }
 
-// start runs the process and waits until it answers. A port that somebody else
-// took meanwhile is exchanged.
+// start runs the process and waits until it answers. If another process has taken
+// the port meanwhile, it gets another one.
 func (n *Node) start() {
 	n.t.Helper()
 	for range 5 {
@@ -80,7 +80,7 @@ func (n *Node) start() {
 	n.t.Fatalf("%s %q did not start:\n%s", n.program, n.args, n.Log())
 }
 
-// tryStart is false when the process ended before it answered.
+// tryStart returns false when the process ended before it answered.
 func (n *Node) tryStart() bool {
 	n.t.Helper()
 	n.run()
@@ -128,13 +128,13 @@ func (n *Node) end() chan struct{} {
 	return n.ended
 }
 
-// Addr is the node's address, host:port.
+// Addr returns the node's address, host:port.
 func (n *Node) Addr() string { return loopback(n.port) }
 
-// Port is the node's port.
+// Port returns the node's port.
 func (n *Node) Port() int { return n.port }
 
-// Log is what the process has logged so far.
+// Log returns what the process has logged so far.
 func (n *Node) Log() string {
 	b, err := os.ReadFile(filepath.Join(n.dir, "log"))
 	if err != nil {
@@ -174,7 +174,7 @@ func (n *Node) Stop() { n.signal(syscall.SIGSTOP) }
 // Continue ends a Stop.
 func (n *Node) Continue() { n.signal(syscall.SIGCONT) }
 
-// Pause is a Stop that ends by itself after d. It returns at once.
+// Pause does what Stop does, for d. It returns at once.
 func (n *Node) Pause(d time.Duration) {
 	n.Stop()
 	timer := time.AfterFunc(d, n.Continue)
@@ -218,7 +218,7 @@ func (n *Node) Do(args ...string) (any, error) {
 	return reply, nil
 }
 
-// Must is Do for commands that cannot fail: the test ends when one does.
+// Must does what Do does. The test ends when the command fails.
 func (n *Node) Must(args ...string) any {
 	n.t.Helper()
 	reply, err := n.Do(args...)
@@ -228,7 +228,7 @@ func (n *Node) Must(args ...string) any {
 	return reply
 }
 
-// disconnect is called with mu held.
+// disconnect closes the connection. It needs mu.
 func (n *Node) disconnect() {
 	if n.control != nil {
 		n.control.close()
@@ -236,7 +236,7 @@ func (n *Node) disconnect() {
 	}
 }
 
-// Running says that the process has been started and not killed.
+// Running reports whether the process has been started and not killed.
 func (n *Node) Running() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -18,7 +18,7 @@ var given struct {
 	ports map[int]bool // guarded by Mutex
 }
 
-// FreePort is a port of the loopback that nobody listens on.
+// FreePort returns a port of the loopback without a listener.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	given.Lock()

@@ -2,8 +2,8 @@ package redistest
 
 import "syscall"
 
-// diesWithParent has the kernel kill the process when ours ends, however it
-// ends: a panic in one test skips the cleaning up of all others.
+// diesWithParent makes the kernel kill the process when the test process ends: a
+// panic in one test skips the cleanup of all others.
 func diesWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

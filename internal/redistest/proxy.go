@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a server and breaks what passes through
-// it on demand. Its methods are safe for concurrent use.
+// Proxy carries the bytes between a client and a server, and breaks connections on
+// demand. Its methods are safe for concurrent use.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -44,7 +44,7 @@ func Through(t testing.TB, n *Node) *Proxy {
 	return p
 }
 
-// Addr is where clients connect to.
+// Addr returns the address that clients connect to.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Delay makes every byte arrive d later, in both directions.
@@ -54,7 +54,7 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.delay = d
 }
 
-// Reset breaks all connections off; new ones pass.
+// Reset closes all connections; new ones pass.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,8 +67,7 @@ func (p *Proxy) Reset() {
 	clear(p.conns)
 }
 
-// Cut breaks all connections off, and new ones as soon as they are made, until
-// Heal.
+// Cut closes all connections, and new ones as soon as they are made, until Heal.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	p.cut = true
@@ -76,9 +75,8 @@ func (p *Proxy) Cut() {
 	p.Reset()
 }
 
-// Hold lets no byte through until Heal, while connections stay open and new
-// ones are made: what a network that loses every packet looks like. What was
-// sent meanwhile arrives after Heal.
+// Hold lets no byte through until Heal, while connections stay open and new ones
+// are made, as in a network that loses every packet. The bytes arrive after Heal.
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +132,7 @@ func (p *Proxy) add(ends ...net.Conn) bool {
 	return !p.cut
 }
 
-// chunk is what was read at once, and when it arrives at the other end.
+// chunk is bytes that were read at once, and when they arrive at the other end.
 type chunk struct {
 	bytes []byte
 	due   time.Time
@@ -173,7 +171,8 @@ func (p *Proxy) pump(from, to net.Conn) {
 	}
 }
 
-// wait waits for due, and while bytes are held; it is false at the end.
+// wait waits for due, and while bytes are held. It returns false when the proxy is
+// closed.
 func (p *Proxy) wait(due time.Time) bool {
 	p.mu.Lock()
 	flowing := p.flowing

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// conn is a connection that speaks just enough of the Redis protocol to set
-// servers up, and shares no code with the client under test.
+// conn is a connection with as much of the Redis protocol as setting up servers
+// needs. It shares no code with the client under test.
 type conn struct {
 	net net.Conn
 	r   *bufio.Reader
@@ -55,7 +55,7 @@ func (c *conn) do(args ...string) (any, error) {
 	return c.read()
 }
 
-// read reads one reply. What the server says is wrong is a reply too.
+// read reads one reply. An error of the server is a reply, too.
 func (c *conn) read() (any, error) {
 	line, err := c.r.ReadString('\n')
 	if err != nil {

@@ -9,17 +9,18 @@ import (
 	"testing"
 )
 
-// MasterName is what the Sentinels of [Sentinel] call their primary.
+// MasterName is the name of the primary with the Sentinels of [Sentinel].
 const MasterName = "weir"
 
-// Guarded is a primary with a replica, watched over by three Sentinels, two of
-// which have to agree on a failover. They call a primary dead after 500 ms.
+// Guarded is a primary with a replica and three Sentinels, two of which have to
+// agree on a failover. They count a primary as dead after 500 ms.
 type Guarded struct {
 	Primary, Replica *Node // as started; a failover changes their roles
 	Sentinels        []*Node
 }
 
-// Sentinel starts a [Guarded] primary and waits until all know each other.
+// Sentinel starts a [Guarded] primary and waits until all processes have found each
+// other.
 func Sentinel(t testing.TB, args ...string) *Guarded {
 	t.Helper()
 	g := &Guarded{Primary: Server(t, args...)}
@@ -53,10 +54,10 @@ func startSentinel(t testing.TB, primary *Node) *Node {
 	return n
 }
 
-// Addrs are the addresses of the Sentinels, with commas.
+// Addrs returns the addresses of the Sentinels, separated by commas.
 func (g *Guarded) Addrs() string { return addrs(g.Sentinels) }
 
-// Master is the address that the Sentinels give for the primary now.
+// Master returns the address of the primary that the Sentinels name now.
 func (g *Guarded) Master() string {
 	for _, s := range g.Sentinels {
 		reply, err := s.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName)
@@ -67,7 +68,7 @@ func (g *Guarded) Master() string {
 	return ""
 }
 
-// pair is the value behind name in a flat list of names and values.
+// pair returns the value behind name in a flat list of names and values.
 func pair(list []any, name string) string {
 	for i := 0; i+1 < len(list); i += 2 {
 		if list[i] == name {

@@ -15,9 +15,8 @@ import (
 	"github.com/weirhq/weir/store/redisstore"
 )
 
-// BenchmarkTake is what a store costs around the script: its deadline, breaker
-// and, on a cluster, its slots. The references are a store without any of it,
-// and one INCR.
+// BenchmarkTake measures a take through the store, with its deadline and breaker.
+// The references are a store without either, and one INCR.
 func BenchmarkTake(b *testing.B) {
 	n := redistest.Server(b)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr()}, DisableCache: true})
@@ -61,7 +60,7 @@ func BenchmarkTake(b *testing.B) {
 }
 
 // BenchmarkDo measures 1,000 calls of callers that send them one by one or in one
-// batch. Keys are different, as are those of the requests of a batch.
+// batch. Each call has a key of its own.
 func BenchmarkDo(b *testing.B) {
 	n := redistest.Server(b)
 	const size = 1000

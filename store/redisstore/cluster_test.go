@@ -22,13 +22,12 @@ func openURL(t testing.TB, url string) *redisstore.Store {
 	return s
 }
 
-// clusterURL is the URL of c for these tests.
+// clusterURL returns the URL of c for these tests.
 func clusterURL(c *redistest.Nodes) string {
 	return fmt.Sprintf("redis+cluster://%s?timeout=%v", c.Addrs(), patience)
 }
 
-// keysOn are keys that lie on the nodes of a cluster of three that is new, one
-// on each.
+// keysOn returns keys on the nodes of a new cluster, one on each.
 func keysOn(nodes ...*redistest.Node) []string {
 	keys := make([]string, len(nodes))
 	for i := range keys {
@@ -42,8 +41,8 @@ func keysOn(nodes ...*redistest.Node) []string {
 	return keys
 }
 
-// A cluster, where the keys of one call are in several slots, keeps the same
-// contract as one server.
+// A cluster keeps the same contract as one server, although the keys of one call
+// are in several slots.
 func TestContractOnCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)

@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A peeked state means to package window what the model's means.
+// A state in words gives the same results in package window as the model's.
 func TestPeekedStates(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
@@ -58,9 +58,9 @@ func TestPeekedStates(t *testing.T) {
 	}
 }
 
-// States are read as they were written by the first version that wrote them:
-// when this test fails, users lose their counters. A new form gets a new
-// version byte, and the old one a line here.
+// pinned are states as the first version of each kind wrote them. When a test with
+// them fails, users lose their counters. A new form gets a new version byte, and
+// the old one a line here.
 var pinned = []struct {
 	name  string
 	limit window.Limit

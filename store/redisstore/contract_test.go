@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// connect is a client of the server at addr, which ends with the test.
+// connect returns a client of the server at addr. It is closed with the test.
 func connect(t testing.TB, addr string) rueidis.Client {
 	t.Helper()
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})

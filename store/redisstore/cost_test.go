@@ -88,7 +88,8 @@ func (m meter) measure(b *testing.B, command string, call func() error) {
 	b.ReportMetric((usec2-usec)/(calls2-calls), "inside-µs/op")
 }
 
-// read is a command's calls, µs in them, and the process's CPU seconds.
+// read returns the calls of a command, the µs in them, and the CPU seconds of the
+// process.
 func (m meter) read(b *testing.B, command string) (calls, usec, cpu float64) {
 	b.Helper()
 	info, err := m.client.Do(b.Context(), m.client.B().Info().Section("everything").Build()).ToString()

@@ -166,7 +166,7 @@ type player struct {
 	*subject
 	space *store.Space
 	now   window.Instant
-	last  time.Duration // what a call was told to wait
+	last  time.Duration // the wait in the result of the last call
 	here  int           // calls at this instant
 }
 
@@ -185,7 +185,7 @@ func (p *player) pass() {
 	switch p.IntN(12) {
 	case 0:
 		p.now = p.now.Add(length) + window.Instant(p.IntN(3)-1)
-	case 1: // to when the last call said to come back
+	case 1: // to the end of the wait in the last result
 		p.now = p.now.Add(p.last) + window.Instant(p.IntN(3)-1)
 	case 2:
 		back := window.Instant(p.Int64N(length.Microseconds()))
@@ -245,13 +245,13 @@ func (p *player) op(key string) store.Op {
 	op.CountDenied = op.Role != store.Always && p.IntN(10) == 0
 	if p.limits[i].Window.Kind == window.KindCells && len(p.limits) > 1 {
 		// Cells that were cut anew may begin after now, and package window then
-		// tells the wait of a denied and counted op from there.
+		// counts the wait of a denied and counted op from there.
 		op.CountDenied = false
 	}
 	return op
 }
 
-// hits is mostly a few, sometimes none, all, or more than fit.
+// hits returns mostly a few, sometimes none, all, or more than fit.
 func (p *player) hits(l *window.Compiled) int64 {
 	most := p.most
 	if most == 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Two instances on one Redis that stands still in the middle: with what it has
-// admitted, and the share that each then admits by itself, it is the quota twice
-// at most, however the calls fall.
+// Redis stands still while two instances count in it. What Redis admits and the
+// shares that the instances then admit by themselves are at most the quota twice,
+// however the calls fall.
 func TestInstancesShareTheQuota(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -89,7 +89,7 @@ func TestInstancesShareTheQuota(t *testing.T) {
 }
 
 // A request with a rule on a node that stands still is not denied because of
-// what it has itself counted on another node, before it knew.
+// its own hits on another node.
 func TestDeadShardDeniesNobody(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)

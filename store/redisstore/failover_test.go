@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/store/redisstore"
 )
 
-// Sentinels put the replica in the primary's place. What the replica had not
-// heard of yet is forgotten, so that many hits may be admitted again.
+// Sentinels put the replica in the primary's place. Hits that had not reached the
+// replica are lost, and as many may be admitted again.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	g := redistest.Sentinel(t)
@@ -34,7 +34,7 @@ func TestSentinelFailover(t *testing.T) {
 		admitted, kept, took, time.Duration(d.longest.Load()))
 }
 
-// Sentinels are told to exchange a primary that lives: the store follows them
+// Sentinels exchange a primary that lives, on command: the store follows them
 // although nothing has failed.
 func TestSentinelSwitch(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func (s *Store) giveBack(ctx context.Context, r *script.Step, groups []group, pi
 	}
 }
 
-// undo is what one group gives back.
+// undo is a step that gives back hits of one group.
 type undo struct {
 	slot  int
 	which []int // of the call's ops

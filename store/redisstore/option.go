@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// urlOptions are what may stand behind the ? of a URL. Each reads its value.
+// urlOptions are the options behind the ? of a URL. Each function reads a value.
 var urlOptions = map[string]func(p *parser, name, value string){
 	"db":            func(p *parser, _, v string) { p.database(v) },
 	"prefix":        textOption(func(p *parser) *string { return &p.config.Prefix }),

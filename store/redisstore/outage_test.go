@@ -10,10 +10,10 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-const quota = 1_000_000 // nobody gets there
+const quota = 1_000_000 // more than any test takes
 
-// What calls ask of a server that stands still counts nothing when it goes on:
-// they have given up by then.
+// Calls to a server that stands still count nothing when it goes on: their
+// callers have given up by then.
 func TestLateCallsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)

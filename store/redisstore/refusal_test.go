@@ -44,8 +44,8 @@ func take(t *testing.T, s store.Store, op store.Op) bool {
 	return ops[0].Result.Allowed
 }
 
-// A wrong password is told when the store is opened, without repeating it; one
-// that is changed later makes an outage, until it is right again.
+// A wrong password is an error when the store is opened, which does not repeat it.
+// A password that changes later causes outages, until it is right again.
 func TestPassword(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t, "--requirepass", "right")
@@ -75,7 +75,7 @@ func TestPassword(t *testing.T) {
 	})
 }
 
-// Who takes one kind of servers for another is told so.
+// A URL of another kind of servers is an error.
 func TestKindsOfServers(t *testing.T) {
 	t.Parallel()
 	c, g, n := redistest.Cluster(t, 3, 0), redistest.Sentinel(t), redistest.Server(t)
@@ -97,7 +97,7 @@ func TestKindsOfServers(t *testing.T) {
 	}
 }
 
-// The least that a user has to be allowed.
+// The rights that docs/redis.md names are enough.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -132,7 +132,7 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
-// What somebody else keeps under weir's key is left alone, and told.
+// A value of another program under weir's key stays, and is an error.
 func TestForeignKey(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -156,7 +156,7 @@ func TestForeignKey(t *testing.T) {
 	take(t, s, op)
 }
 
-// A replica answers questions and refuses to count.
+// A replica answers checks and refuses to count.
 func TestReadOnlyReplica(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Server(t)
@@ -171,7 +171,7 @@ func TestReadOnlyReplica(t *testing.T) {
 	take(t, s, op)
 }
 
-// A server without room refuses to count: an outage, not a free pass.
+// A server without memory refuses to count: that is an outage.
 func TestMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
@@ -182,7 +182,7 @@ func TestMemoryIsFull(t *testing.T) {
 	take(t, s, hourly(10, "rule", "k"))
 }
 
-// fill writes keys of somebody else until the server has no room.
+// fill writes keys of another program until the server has no room.
 func fill(t *testing.T, n *redistest.Node) {
 	t.Helper()
 	for i := range 100_000 {
@@ -196,8 +196,8 @@ func fill(t *testing.T, n *redistest.Node) {
 	t.Fatal("the server has room without end")
 }
 
-// What a server evicts is as good as unused, so a full key may be admitted
-// again. volatile-ttl evicts what ends first anyway; allkeys-lru does not care.
+// A key that a server evicts is as good as unused, so a full key may be admitted
+// again. volatile-ttl evicts the keys that end first; allkeys-lru any key.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	for policy, keeps := range map[string]bool{"volatile-ttl": true, "allkeys-lru": false} {
@@ -222,8 +222,8 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// Many members are kept in two keys. Either can be evicted without the other:
-// what is left of them is as good as nothing, for takes as for readers.
+// Many members are kept in several keys. One can be evicted without the others:
+// what is left is as good as nothing, for takes as for reads.
 func TestHalfEviction(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -249,8 +249,8 @@ func TestHalfEviction(t *testing.T) {
 	}
 }
 
-// Servers that are out of reach when a store is opened are no error: it answers
-// outages until they are there.
+// Servers that are out of reach when a store is opened are no error: calls meet
+// outages until the servers are there.
 func TestServersAreNotThereYet(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) (url string, nodes []*redistest.Node){
@@ -286,7 +286,7 @@ func TestServersAreNotThereYet(t *testing.T) {
 	}
 }
 
-// More calls than may wait for a server are not sent.
+// Calls above the bound of calls in flight are not sent.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -311,7 +311,7 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// A caller's own, shorter time is its own business.
+// A deadline of the caller that is earlier than the time-out is not an outage.
 func TestCallersDeadline(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -327,8 +327,8 @@ func TestCallersDeadline(t *testing.T) {
 	}
 }
 
-// However calls end, answered, given up, cut off or cancelled, none is counted
-// as one that waits for ever after.
+// Calls end in several ways: answered, given up, cut off, cancelled. None stays in
+// the number of calls in flight.
 func TestNothingStaysInFlight(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
@@ -361,7 +361,7 @@ func TestNothingStaysInFlight(t *testing.T) {
 	})
 }
 
-// More ops than a script can be told of are refused, and nothing is counted.
+// A call with more ops than a script can read is an error, and nothing is counted.
 func TestTooManyOps(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// ttls are the keys of a server with how long they live.
+// ttls returns the keys of a server with how long they live.
 func ttls(t *testing.T, c rueidis.Client) map[string]time.Duration {
 	t.Helper()
 	keys, err := c.Do(t.Context(), c.B().Keys().Pattern("*").Build()).AsStrSlice()
@@ -54,8 +54,8 @@ func TestEveryKeyExpires(t *testing.T) {
 	}
 }
 
-// A key lives as long as its state; that of a sliding window, whose end moves
-// with each hit, up to an eighth longer.
+// A key lives as long as its state. A key of a sliding window lives up to an eighth
+// longer, because its end moves with each hit.
 func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
@@ -81,7 +81,7 @@ func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
 	}
 }
 
-// Two stores on one server, 64 callers, the server's own clock.
+// Two stores on one server with 64 callers admit exactly the quota.
 func TestExactlyTheQuota(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Server(t).Addr()
@@ -172,7 +172,7 @@ func TestCalendarIsTheServers(t *testing.T) {
 	}
 }
 
-// What is not weir's under weir's keys is an error that names the key, and
+// A value of another program under weir's key is an error that names the key, and
 // nothing is counted for any op.
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
@@ -222,7 +222,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// What a server refuses otherwise is told as it says it.
+// The error of a server that refuses for another reason is passed on.
 func TestRefusedRead(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -236,8 +236,8 @@ func TestRefusedRead(t *testing.T) {
 	}
 }
 
-// Members that are too many for one string have keys of their own, which come
-// and go with it.
+// Members that are too many for one string have keys of their own, which come and
+// go with the string.
 func TestManyMembers(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
@@ -279,8 +279,8 @@ func TestManyMembers(t *testing.T) {
 	}
 }
 
-// A member counts its uses up to 2047; from then on it cannot be refunded,
-// wherever it is kept.
+// A member counts its uses up to 2047. From then on it cannot be refunded, in a
+// string as in a set.
 func TestMembersUsedTooOften(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())

@@ -59,9 +59,9 @@ func TestSlotsDecideTogether(t *testing.T) {
 	}
 }
 
-// What is given back is what was counted, and only as long as it is in its
-// window: in windows that are hardly longer than a way to the server and back,
-// others count meanwhile, and none of theirs may go with it.
+// Only hits that were counted are given back, and only while they are in their
+// window. In windows that are hardly longer than a round trip other calls count
+// meanwhile, and keep their hits.
 func TestGiveBackInTime(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
@@ -90,8 +90,8 @@ func TestGiveBackInTime(t *testing.T) {
 	}
 }
 
-// A shard that is dead takes only its own ops down, and what the others have
-// counted for the call is given back.
+// With a dead shard only its own ops fail. What the others have counted for the
+// call is given back.
 func TestDeadShard(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
@@ -119,9 +119,8 @@ func TestDeadShard(t *testing.T) {
 	})
 }
 
-// Nodes that stand still again and again, while calls take keys on all of them:
-// what was counted and lost its answer is never given back, so that the quota
-// holds whatever happens.
+// Nodes stand still again and again while calls take keys on all of them. Hits
+// whose answer was lost are never given back, so that the quota holds.
 func TestQuotaHoldsThroughOutages(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
@@ -151,12 +150,12 @@ func TestQuotaHoldsThroughOutages(t *testing.T) {
 	}
 }
 
-// With wait_replicas a call that no replica has confirmed is an outage.
+// With wait_replicas a call is an outage unless a replica confirms it.
 func TestWaitReplicas(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Server(t)
 	replica := primary.Replica()
-	s := openURL(t, "redis://"+primary.Addr()+"?timeout=1s&wait_replicas=1") // a server tells the end of a WAIT up to 100 ms late
+	s := openURL(t, "redis://"+primary.Addr()+"?timeout=1s&wait_replicas=1") // a server ends a WAIT up to 100 ms late
 	op := hourly(quota, "rule", "k")
 	if !take(t, s, op) {
 		t.Fatal("got denied, want admitted")
@@ -184,8 +183,8 @@ func TestWaitReplicas(t *testing.T) {
 	})
 }
 
-// Closing ends although no node answers. It takes a second, since it waits for
-// all of them at the same time; a busy machine gets more.
+// Close returns although no node answers. It takes a second, since it waits for all
+// nodes at the same time; a busy machine may take longer.
 func TestCloseWithDeadShards(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)

@@ -70,7 +70,7 @@ func (a *authority) write(name, kind string, der []byte) string {
 	return path
 }
 
-// A server that speaks TLS, to clients with a certificate only.
+// A server with TLS, which answers only clients with a certificate.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -110,7 +110,7 @@ func TestTLS(t *testing.T) {
 			return true
 		})
 	}
-	// What the server thinks of us, it says by breaking off.
+	// A server that refuses a client closes the connection.
 	outage(t, openURL(t, to("ca", ca)), store.Take, op)
 }
 
@@ -127,7 +127,7 @@ func TestUnixSocket(t *testing.T) {
 	take(t, openURL(t, "unix://"+socket+"?db=1&timeout=5s"), hourly(10, "rule", "k"))
 }
 
-// A password from a file, for a cluster whose nodes all ask for it.
+// A password from a file, for a cluster whose nodes all need it.
 func TestPasswordFile(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0, "--requirepass", "from a file", "--masterauth", "from a file")

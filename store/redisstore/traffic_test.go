@@ -20,15 +20,15 @@ const (
 	patience = 50 * time.Millisecond
 
 	// slack is what a caller may wait on top of that before a test fails: the
-	// machine may have nothing left for it. Where a store forgets somebody, it is
-	// for seconds.
+	// machine may have nothing left for it. A caller that a store forgets waits for
+	// seconds.
 	slack = time.Second
 )
 
-// at is the URL of the server at addr for these tests.
+// at returns the URL of the server at addr for these tests.
 func at(addr string) string { return fmt.Sprintf("redis://%s?timeout=%v", addr, patience) }
 
-// hourly is an op on a key whose limit is quota an hour.
+// hourly returns an op on a key with a limit of quota an hour.
 func hourly(quota int64, rule, key string) store.Op {
 	limit := window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Hour)})
 	return store.Op{Space: store.NewSpace("", rule, rule, 0), Limit: limit, Key: []byte(key), N: 1}
@@ -98,7 +98,7 @@ func allowed(ops []store.Op) bool {
 	return true
 }
 
-// end ends the traffic and checks that nobody had to wait too long.
+// end ends the traffic and checks that no caller waited too long.
 func (d *traffic) end() {
 	d.cancel()
 	d.callers.Wait()
@@ -131,11 +131,11 @@ func kept(t testing.TB, got, admitted int64) {
 	}
 }
 
-// most is how many hits can have been counted where so many were admitted: those
-// too whose answers were lost, by what the test does or on a busy machine.
+// most returns how many hits can have been counted where so many were admitted.
+// It includes hits whose answers were lost, by the test or on a busy machine.
 func most(admitted int64) int64 { return admitted + admitted/5 + 100 }
 
-// used is how much of op is used, as the store says once it answers.
+// used returns how much of op is used. It waits until the store answers.
 func used(t testing.TB, s store.Store, op store.Op) int64 {
 	t.Helper()
 	ops := []store.Op{op}

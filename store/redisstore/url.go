@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// Parse reads where the store is from a URL:
+// Parse reads a configuration from a URL:
 //
 //	redis://user:password@host:6379/0?prefix=weir
 //	rediss://host:6380?ca=ca.pem&cert=client.pem&key=client.key
@@ -22,8 +22,8 @@ import (
 // rediss+sentinel and rediss+cluster are the same with TLS. Options are prefix,
 // db, client_name, timeout, in_flight, wait_replicas, password_file,
 // sentinel_username, sentinel_password, and with TLS ca, cert, key and
-// server_name; what they mean says [Config]. The error names every fault and
-// repeats no password.
+// server_name; [Config] documents them. The error names every fault and repeats no
+// password.
 func Parse(rawURL string) (Config, error) {
 	p := parser{}
 	p.read(rawURL)
@@ -37,8 +37,8 @@ func Parse(rawURL string) (Config, error) {
 	return c, nil
 }
 
-// parser reads one URL. It does not use url.Parse, which knows one host only
-// and repeats the whole URL, password and all, in its errors.
+// parser reads one URL. It does not use url.Parse, which allows one host only and
+// repeats the whole URL in its errors, with the password.
 type parser struct {
 	config Config
 	faults fault.List
@@ -51,7 +51,7 @@ func (p *parser) fault(part, format string, args ...any) {
 	p.faults = append(p.faults, fault.Newf(part, format, args...).In("store"))
 }
 
-// schemes are the kinds of URLs; with TLS redis is spelled rediss.
+// schemes are the schemes of URLs; with TLS redis is spelled rediss.
 var schemes = []string{
 	"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "unix",
 }
@@ -125,7 +125,7 @@ func (p *parser) hosts(authority string) {
 	}
 }
 
-// address is host with its port, or with the usual one.
+// address returns host with its port, or with the usual one.
 func address(host, port string) (addr string, ok bool) {
 	switch {
 	case strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]"):
@@ -146,7 +146,7 @@ func address(host, port string) (addr string, ok bool) {
 	return net.JoinHostPort(host, port), true
 }
 
-// path is the name of the primary, or the database.
+// path reads the name of the primary, or the database.
 func (p *parser) path(path string) {
 	switch {
 	case p.config.Mode == Sentinel:
@@ -168,8 +168,8 @@ func (p *parser) database(text string) {
 	p.config.DB = int(n)
 }
 
-// passwordFile reads a password, so that it need not be part of the URL, which
-// others can see among the processes.
+// passwordFile reads a password from a file. Other users of the machine can see a
+// URL in the list of processes.
 func (p *parser) passwordFile(name string) {
 	b, err := os.ReadFile(name)
 	if err != nil {

@@ -77,7 +77,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A configuration that no URL gave has its faults told too.
+// A configuration that was not read from a URL is checked, too.
 func TestConfigWithoutAddress(t *testing.T) {
 	t.Parallel()
 	_, err := redisstore.Config{Addrs: []string{""}}.Open(t.Context())

@@ -188,8 +188,8 @@ func (n *Node) leave(ctx context.Context, err error) error {
 	return n.missed(err)
 }
 
-// exit ends some calls that were sent together, and tells the breaker whether
-// the node has answered.
+// exit ends some calls that were sent together, and passes on to the breaker
+// whether the node has answered.
 func (n *Node) exit(ctx context.Context, calls int, answered bool) {
 	if n.config.Timeout == 0 {
 		return
