@@ -77,8 +77,8 @@ func (b *batch) run(ctx context.Context) {
 	}
 }
 
-// stretch decides the items from the one numbered from up to end in one step
-// of the store each, all at once.
+// stretch decides the items from the one numbered from up to end, each in one
+// step of the store, all in one call.
 func (b *batch) stretch(ctx context.Context, from, end int) {
 	done := ctx.Err()
 	tasks := make([]*drive.Task, 0, end-from)

@@ -196,7 +196,7 @@ func (c *call) plan(rules *plan.Rules, verb Verb, r *Request) error {
 	return err
 }
 
-// run has the driver decide c.
+// run decides c with d.
 func (c *call) run(ctx context.Context, d *drive.Driver) error {
 	if len(c.now.Ops) == 0 {
 		if err := ctx.Err(); err != nil {
@@ -215,8 +215,8 @@ func (c *call) run(ctx context.Context, d *drive.Driver) error {
 // failed returns the error of a call that was not decided.
 func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.now.Err) }
 
-// finish has the rules behind a verdict count a take that the limits before it
-// admitted, and look at one that was denied. That is a step of its own, which
+// finish counts a take in the rules behind a verdict when the limits before it
+// admitted the take, and otherwise only evaluates those rules. That is a step of its own, which
 // is safe because those rules decide nothing. The decision stands when the step
 // fails.
 func (c *call) finish(d *drive.Driver) {

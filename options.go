@@ -54,9 +54,9 @@ func WithStore(s store.Store) Option {
 	})
 }
 
-// WithLocal has s, a store in this process's memory, decide while the store
-// given with [WithStore] is out of reach, for rules and limiters whose outage
-// policy is local. nodes is how many processes share the store: each admits an
+// WithLocal makes s, a store in this process's memory, decide while the store
+// given with [WithStore] is out of reach. It applies to rules and limiters whose
+// outage policy is local. nodes is how many processes share the store: each admits an
 // nth of each quota, rounded up. What s counts stays in s. The caller closes
 // s. Default: the local policy denies.
 func WithLocal(s store.Store, nodes int) Option {

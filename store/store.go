@@ -127,7 +127,7 @@ type Single interface {
 	One(ctx context.Context, verb Verb, space *Space, limit *window.Compiled, key, member string, n int64) (window.Result, error)
 }
 
-// Do has s decide one call.
+// Do decides one call in s.
 func Do(ctx context.Context, s Store, verb Verb, ops []Op) error {
 	calls := [1]Call{{Verb: verb, Ops: ops}}
 	if err := s.Do(ctx, calls[:]); err != nil {

@@ -18,8 +18,8 @@ func (d *Driver) do(ctx context.Context, l *local, verb store.Verb, ops []store.
 	return l.call[0].Err
 }
 
-// askLocal has memory answer the local ops from the one numbered from on. Ops
-// that it has no room for are answered by their policies alone.
+// askLocal answers the local ops, from the one numbered from on, from memory.
+// Ops for which memory has no room are answered by their policies alone.
 func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
 	l := &t.local
 	for from < len(l.ops) {
