@@ -216,9 +216,9 @@ func (c *call) run(ctx context.Context, d *drive.Driver) error {
 func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.now.Err) }
 
 // finish counts a take in the rules behind a verdict when the limits before it
-// admitted the take, and otherwise only evaluates those rules. That is a step of its own, which
-// is safe because those rules decide nothing. The decision stands when the step
-// fails.
+// admitted the take, and otherwise only evaluates those rules. That is a step of
+// its own, which is safe because those rules decide nothing. The decision stands
+// when the step fails.
 func (c *call) finish(d *drive.Driver) {
 	if c.now.IsDenied() {
 		for i := range c.later.Ops {
@@ -241,7 +241,7 @@ func (c *call) finish(d *drive.Driver) {
 func (c *call) reset() {
 	p := &c.request
 	p.Now.List, p.Now.Of = c.now.Ops, c.now.Of // which may have grown
-	if len(c.later.Ops) > 0 {
+	if c.later.Policies != nil { // it was planned
 		p.Later.List, p.Later.Of = c.later.Ops, c.later.Of
 		c.later.Ops = nil
 		c.later.Reset()

@@ -340,3 +340,24 @@ func TestCounterInAnOutage(t *testing.T) {
 		t.Errorf("local: got a count of %d, %v, want 3", n, err)
 	}
 }
+
+// What one request met in an outage does not reach the next one, whose memory
+// is the same.
+func TestOutageEndsWithItsRequest(t *testing.T) {
+	t.Parallel()
+	e, s := shakyEngine(t, `rules:
+  - {name: first, per: [user], limit: 50, window: 1h}
+  - {name: staff, when: {user: ann}, then: allow, rest: count}
+  - {name: behind, per: [user], limit: 50, window: 1h, on_outage: allow}`)
+	for i := range int64(8) {
+		s.out["behind"] = i%2 == 0
+		d := takes(t, e, "user", "ann")
+		want := fmt.Sprintf("first %d/50 ", i+1)
+		if i%2 == 1 {
+			want += fmt.Sprintf("behind %d/50 ", (i+1)/2)
+		}
+		if !d.Allowed || d.Degraded != (i%2 == 0) || counts(d) != want {
+			t.Errorf("take %d: got allowed %v, degraded %v, %s, want true, %v, %s", i, d.Allowed, d.Degraded, counts(d), i%2 == 0, want)
+		}
+	}
+}
