@@ -126,15 +126,14 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
 		op := &s.Ops[i]
 		k, asked := kindFor(op.Limit), ask(s.Verb, op)
 		b = c.appendOp(b, k, asked, op, t.Near)
-		if k != r.kind || asked == askRefund {
-			mixed = true
-		}
+		mixed = mixed || k != r.kind
+		r.refund = r.refund || asked == askRefund
 		if asked > askRecord || r.many && asked > askEnforce {
 			r.fast = false
 		}
 	}
 	if mixed {
-		return b, recipe{many: r.many}
+		r.kind, r.fast = nil, false
 	}
 	return b, r
 }

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,15 +18,16 @@ var luaFiles embed.FS
 // windows in one flat program cost 5 µs a call. The programs are
 //
 //   - one for calls with one op of a kind, and one for calls with several ops of
-//     one kind;
+//     one kind, each with and without refunds;
 //   - for sliding windows also one of each that decides common calls by a few
 //     bytes of the states;
-//   - two mixed ones for all other calls: ops of several kinds, refunds, and
-//     limits after a count.
+//   - mixed ones for all other calls: ops of several kinds, and limits after a
+//     count.
 type recipe struct {
-	kind *kind // nil: mixed
-	many bool  // several ops
-	fast bool  // decides common calls first
+	kind   *kind // nil: mixed
+	many   bool  // several ops
+	fast   bool  // decides common calls first
+	refund bool  // some ops are refunds; never with fast
 }
 
 // name returns the program's name, which is the name of its golden file too.
@@ -41,38 +41,56 @@ func (r recipe) name() string {
 	} else {
 		name += "_one"
 	}
-	if r.fast {
+	switch {
+	case r.fast:
 		name += "_fast"
+	case r.refund:
+		name += "_refund"
 	}
 	return name
 }
+
+// The bits of an index below the kind's code. There is none for fast and refund
+// together.
+const (
+	withMany = 1 << iota
+	withFast
+	withRefund
+	perKind
+)
 
 // index returns the program's place in a table of all of them.
 func (r recipe) index() int {
 	i := 0
 	if r.kind != nil {
-		i = 4 * int(r.kind.code)
+		i = perKind * int(r.kind.code)
 	}
 	if r.many {
-		i |= 1
+		i |= withMany
 	}
 	if r.fast {
-		i |= 2
+		i |= withFast
+	}
+	if r.refund {
+		i |= withRefund
 	}
 	return i
 }
 
 // recipes returns all recipes, of every program that can be needed.
 func recipes() []recipe {
-	all := []recipe{{}, {many: true}}
-	for i := range kinds {
-		k := &kinds[i]
-		if k.wraps {
-			continue // always mixed
-		}
-		all = append(all, recipe{kind: k}, recipe{kind: k, many: true})
-		if k.fast {
-			all = append(all, recipe{kind: k, fast: true}, recipe{kind: k, many: true, fast: true})
+	var all []recipe
+	for _, many := range []bool{false, true} {
+		all = append(all, recipe{many: many}, recipe{many: many, refund: true})
+		for i := range kinds {
+			k := &kinds[i]
+			if k.wraps {
+				continue // always mixed
+			}
+			all = append(all, recipe{kind: k, many: many}, recipe{kind: k, many: many, refund: true})
+			if k.fast {
+				all = append(all, recipe{kind: k, many: many, fast: true})
+			}
 		}
 	}
 	return all
@@ -80,32 +98,35 @@ func recipes() []recipe {
 
 // text joins the program's files.
 func (r recipe) text() string {
-	var b joiner
-	b.file("head")
+	j := joiner{refund: r.refund}
+	j.file("head")
 	switch {
 	case r.fast && r.many:
-		b.file("fast_many")
+		j.file("fast_many")
 	case r.fast:
-		b.file("fast_one")
+		j.file("fast_one")
 	case !r.many:
-		b.file("read_one")
+		j.file("read_one")
 	}
-	b.file("rows")
+	j.file("rows")
 	if r.kind != nil {
-		b.kind(r.kind)
+		j.family(kinds[r.kind.code-1 : r.kind.code])
 	} else {
-		b.mixed()
+		j.mixed()
 	}
 	if r.many {
-		b.file("call_many")
+		j.file("call_many")
 	} else {
-		b.file("call_one")
+		j.file("call_one")
 	}
-	return b.String()
+	return j.String()
 }
 
 // joiner makes a program out of whole files.
-type joiner struct{ strings.Builder }
+type joiner struct {
+	strings.Builder
+	refund bool
+}
 
 // file adds the lines of a file, without comments.
 func (j *joiner) file(name string) {
@@ -122,59 +143,55 @@ func (j *joiner) file(name string) {
 	}
 }
 
-// kind adds the files of one kind.
-func (j *joiner) kind(k *kind) {
-	if k.calendar {
-		j.file("period_end")
-	}
-	if k.family != "" {
-		j.file(k.family)
-	}
-	j.file(k.lua)
-}
-
-// mixed adds the files of all kinds. Those of each family are in a function of
-// their own, which lazy.lua calls when a row of the family is needed.
-func (j *joiner) mixed() {
-	j.file("lazy")
-	j.file("period_end")
-	for i := 0; i < len(kinds); {
-		family := kinds[i : i+1]
-		if shared := kinds[i].family; shared != "" {
-			n := slices.IndexFunc(kinds[i:], func(k kind) bool { return k.family != shared })
-			if n < 0 {
-				n = len(kinds) - i
-			}
-			family = kinds[i : i+n]
-		}
-		j.family(family)
-		i += len(family)
-	}
-}
-
-// family adds the files of a family of kinds, in a function.
+// family adds the files of some kinds of one family. When they are several, each
+// is in a branch of its own.
 func (j *joiner) family(kinds []kind) {
-	name := kinds[0].family
-	fmt.Fprintf(j, "make[%d] = function()\n", kinds[0].code)
-	if name == "" {
-		name = kinds[0].lua
-	} else {
-		j.file(name)
+	refund := kinds[0].lua
+	if shared := kinds[0].family; shared != "" {
+		j.file(shared)
+		refund = shared
 	}
 	for i := range kinds {
-		j.file(kinds[i].lua)
+		k := &kinds[i]
+		if len(kinds) > 1 {
+			fmt.Fprintf(j, "if code == %d then\n", k.code)
+		}
+		if k.calendar {
+			j.file("period_end")
+		}
+		j.file(k.lua)
+		if len(kinds) > 1 {
+			j.WriteString("end\n")
+		}
 	}
-	j.file(name + "_refund")
+	if j.refund {
+		j.file(refund + "_refund")
+	}
+}
+
+// mixed adds the files of all kinds, each family in a branch of the function that
+// makes a row when it is needed.
+func (j *joiner) mixed() {
+	j.file("lazy_begin")
+	for i := 0; i < len(kinds); {
+		n := 1
+		for ; i+n < len(kinds) && kinds[i].family != "" && kinds[i+n].family == kinds[i].family; n++ {
+		}
+		if i > 0 {
+			j.WriteString("else")
+		}
+		fmt.Fprintf(j, "if code >= %d and code <= %d then\n", kinds[i].code, kinds[i+n-1].code)
+		j.family(kinds[i : i+n])
+		i += n
+	}
 	j.WriteString("end\n")
-	for i := range kinds[1:] {
-		fmt.Fprintf(j, "make[%d] = make[%d]\n", kinds[i+1].code, kinds[0].code)
-	}
+	j.file("lazy_end")
 }
 
 // Program is a script: its text, and the hash by which a server finds it.
 type Program struct {
 	Text, SHA string
-	Number    int // of the programs that decide calls, from 0 to 63
+	Number    int // of the programs that decide calls, below [Numbers]
 }
 
 func newProgram(number int, text string) *Program {
@@ -182,10 +199,13 @@ func newProgram(number int, text string) *Program {
 	return &Program{text, hex.EncodeToString(sum[:]), number}
 }
 
+// Numbers is above the numbers of all programs.
+const Numbers = perKind * (int(maxCode) + 1)
+
 // programs holds the programs that were needed so far. The zero value is ready;
 // it is safe for concurrent use.
 type programs struct {
-	made [4 * (maxCode + 1)]atomic.Pointer[Program]
+	made [Numbers]atomic.Pointer[Program]
 }
 
 // of returns the program that r names, and makes it on first use.

@@ -133,7 +133,7 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 // job without the text that meets a node without the program is sent again, and
 // out of its order.
 func (n *Node) withText(j *Job, sent []*script.Program, spread bool) bool {
-	missing := j.text == textFirst || !spread && n.loaded.Load()&(1<<j.program.Number) == 0
+	missing := j.text == textFirst || !spread && !n.loaded[j.program.Number].Load()
 	if j.text == textAlways || missing && (spread || !slices.Contains(sent, j.program)) {
 		if j.text != textNever {
 			j.text = textTried
@@ -176,14 +176,16 @@ func (n *Node) receive(ctx context.Context, j *Job, reply rueidis.RedisResult) (
 	if err != nil {
 		j.Err = fmt.Errorf("%s: %w", script.Among(j.keys), err)
 		if noScript(err) && j.text < textAlways {
-			n.loaded.Store(0)
+			for i := range n.loaded {
+				n.loaded[i].Store(false)
+			}
 			j.text++
 			return true
 		}
 		return false
 	}
-	if bit := uint64(1) << j.program.Number; n.loaded.Load()&bit == 0 {
-		n.loaded.Or(bit)
+	if loaded := &n.loaded[j.program.Number]; !loaded.Load() {
+		loaded.Store(true)
 	}
 	at, err := n.codec.Decode(&j.Step, j.keys, answer)
 	n.learn(at, j.Step.Times)

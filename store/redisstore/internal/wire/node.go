@@ -33,9 +33,9 @@ type Node struct {
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
-	outages  atomic.Int64  // calls without an answer, or not sent
-	loaded   atomic.Uint64 // bits by number of the programs that a batch found there
-	asked    atomic.Int64  // when a cluster last sent a call here ahead of its slot
+	outages  atomic.Int64                // calls without an answer, or not sent
+	loaded   [script.Numbers]atomic.Bool // programs that a batch found there, by number
+	asked    atomic.Int64                // when a cluster last sent a call here ahead of its slot
 }
 
 // started is what breakers and clocks count time from. It never goes back.

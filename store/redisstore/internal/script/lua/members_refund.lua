@@ -28,4 +28,8 @@ local function sub_members(o)
   o.v, o.count = v, o.count - 1
   o.newest = #v > o.first and up('<I7', v, #v - 8)
 end
-kinds[7].sub, kinds[8].sub, kinds[9].sub = sub_members, sub_members, sub_members
+
+for number = 7, 9 do
+  local row = rawget(kinds, number)
+  if row then row.sub = sub_members end
+end

@@ -5,4 +5,8 @@ local function sub_period(o, n)
     o.used = o.used - n
   end
 end
-kinds[3].sub, kinds[4].sub = sub_period, sub_period
+
+for number = 3, 4 do
+  local row = rawget(kinds, number)
+  if row then row.sub = sub_period end
+end

@@ -16,12 +16,6 @@ if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
 local state = redis.pcall('GET', KEYS[1])
 local kinds = {}
 local off = false
-local function period_end(at)
-  local start, e1, e2, e3
-  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
-  if at < start or at >= e3 then off = true end
-  return at < e1 and e1 or at < e2 and e2 or e3
-end
 local function look_period(o, n)
   local used, quota = o.used, o.quota
   if n == 0 or used <= quota - n then return used, 0 end
@@ -55,6 +49,12 @@ local function open_period(kind, v, i, at, quota, w, next)
     now = at, kind = kind, quota = quota, w = w, next = next,
     mark = mark, used = used, live = live,
   }
+end
+local function period_end(at)
+  local start, e1, e2, e3
+  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
+  if at < start or at >= e3 then off = true end
+  return at < e1 and e1 or at < e2 and e2 or e3
 end
 local function open_calendar(v, i, at)
   local quota

@@ -15,12 +15,6 @@ end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
 local kinds = {}
 local off = false
-local function period_end(at)
-  local start, e1, e2, e3
-  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
-  if at < start or at >= e3 then off = true end
-  return at < e1 and e1 or at < e2 and e2 or e3
-end
 local FEW = 64
 local EPOCH = 1577836800000000
 local MOST_USES = 2047
@@ -161,6 +155,12 @@ local function open_members(kind, v, at, k, quota, w, next)
   end
   o.s, o.count = 11 + lo * 17, count - lo
   return o
+end
+local function period_end(at)
+  local start, e1, e2, e3
+  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
+  if at < start or at >= e3 then off = true end
+  return at < e1 and e1 or at < e2 and e2 or e3
 end
 local function open_members_calendar(v, _, at, k)
   local quota

@@ -15,18 +15,8 @@ end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
 local kinds = {}
 local off = false
-local make = {}
 setmetatable(kinds, {__index = function(rows, code)
-  make[code]()
-  return rawget(rows, code)
-end})
-local function period_end(at)
-  local start, e1, e2, e3
-  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
-  if at < start or at >= e3 then off = true end
-  return at < e1 and e1 or at < e2 and e2 or e3
-end
-make[1] = function()
+if code >= 1 and code <= 1 then
 local function look_sliding(o, n)
   local k, group, quota = o.k, o.group, o.quota
   local used = k > 0 and (k - 1) * group + o.fill or 0
@@ -136,22 +126,7 @@ local function open_sliding(v, i, at)
   }
 end
 kinds[1] = {open = open_sliding, look = look_sliding, add = add_sliding, save = save_sliding, expires = expires_sliding}
-kinds[1].sub = function(o, n)
-  local eaten = math.min(n, o.excess)
-  o.excess, n = o.excess - eaten, n - eaten
-  local k, group = o.k, o.group
-  if k == 0 or n >= (k - 1) * group + o.fill then
-    o.k = 0
-  elseif n < o.fill then
-    o.fill = o.fill - n
-  else
-    n = n - o.fill
-    k = k - 1 - floor(n / group)
-    o.k, o.fill, o.newest = k, group - n % group, up('<I7', o.v, o.s + (k - 1) * 7)
-  end
-end
-end
-make[2] = function()
+elseif code >= 2 and code <= 2 then
 local function estimate(o)
   local sum, width, from = o.sum, o.width, o.now - o.w + 1
   local first, hits = o.index, o.cur
@@ -271,26 +246,7 @@ local function open_cells(v, i, at)
   return o
 end
 kinds[2] = {open = open_cells, look = look_cells, add = add_cells, save = save_cells, expires = expires_cells}
-kinds[2].sub = function(o, n)
-  if n >= o.sum then
-    o.sum = 0
-    return
-  end
-  o.sum = o.sum - n
-  local part = math.min(n, o.cur)
-  o.cur, n = o.cur - part, n - part
-  while n > 0 do
-    local at = o.s + (o.n - 1) * 9
-    local e, x = up('<I2I7', o.v, at)
-    if x > n then
-      o.v, o.s = cut(o.v, o.s, at - 1) .. pk('<I2I7', e, x - n), 1
-      return
-    end
-    n, o.n = n - x, o.n - 1
-  end
-end
-end
-make[3] = function()
+elseif code >= 3 and code <= 4 then
 local function look_period(o, n)
   local used, quota = o.used, o.quota
   if n == 0 or used <= quota - n then return used, 0 end
@@ -325,29 +281,29 @@ local function open_period(kind, v, i, at, quota, w, next)
     mark = mark, used = used, live = live,
   }
 end
+if code == 3 then
 local function open_fixed(v, i, at)
   local quota, w
   quota, w, p = up('<I7I7', args, p)
   return open_period(3, v, i, at, quota, w, at)
 end
 kinds[3] = {open = open_fixed, look = look_period, add = add_period, save = save_period, expires = expires_period}
+end
+if code == 4 then
+local function period_end(at)
+  local start, e1, e2, e3
+  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
+  if at < start or at >= e3 then off = true end
+  return at < e1 and e1 or at < e2 and e2 or e3
+end
 local function open_calendar(v, i, at)
   local quota
   quota, p = up('<I7', args, p)
   return open_period(4, v, i, at, quota, 0, period_end(at))
 end
 kinds[4] = {open = open_calendar, look = look_period, add = add_period, save = save_period, expires = expires_period}
-local function sub_period(o, n)
-  if n >= o.used then
-    o.live, o.used = false, 0
-  else
-    o.used = o.used - n
-  end
 end
-kinds[3].sub, kinds[4].sub = sub_period, sub_period
-end
-make[4] = make[3]
-make[5] = function()
+elseif code >= 5 and code <= 5 then
 local function times(n, length, quota)
   if n <= MAX / length - 1 then
     n = n * length
@@ -425,19 +381,7 @@ local function open_bucket(v, i, at)
   }
 end
 kinds[5] = {open = open_bucket, look = look_bucket, add = add_bucket, save = save_bucket, expires = expires_bucket}
-kinds[5].sub = function(o, n)
-  if o.cap == 0 then
-    o.d, o.f = 0, 0
-    return
-  end
-  local q, r = times(n, o.length, o.quota)
-  local d, f = o.d - q, o.f - r
-  if f < 0 then d, f = d - 1, f + o.quota end
-  if d < 0 then d, f = 0, 0 end
-  o.d, o.f = d, f
-end
-end
-make[6] = function()
+elseif code >= 6 and code <= 6 then
 local function part(o, used, n)
   return math.min(math.max(used - o.count + 1 + n, 0), n)
 end
@@ -525,14 +469,7 @@ kinds[6] = {
   open = open_after, look = look_after, add = add_after, save = save_after, expires = expires_after,
   parts = true,
 }
-kinds[6].sub = function(o, n)
-  local k = math.min(math.max(o.base_row.look(o.base, 0) - o.count + 1, 0), n)
-  o.base_row.sub(o.base, n)
-  o.touched = k > 0
-  if k > 0 then o.inner_row.sub(o.inner, k) end
-end
-end
-make[7] = function()
+elseif code >= 7 and code <= 9 then
 local FEW = 64
 local EPOCH = 1577836800000000
 local MOST_USES = 2047
@@ -674,6 +611,7 @@ local function open_members(kind, v, at, k, quota, w, next)
   o.s, o.count = 11 + lo * 17, count - lo
   return o
 end
+if code == 7 then
 local function open_members_sliding(v, _, at, k)
   local quota, w
   quota, w, p = up('<I7I7', args, p)
@@ -683,6 +621,8 @@ kinds[7] = {
   open = open_members_sliding, look = look_members, add = add_members, save = save_members, expires = expires_members,
   keys = 3, parts = true,
 }
+end
+if code == 8 then
 local function open_members_fixed(v, _, at, k)
   local quota, w
   quota, w, p = up('<I7I7', args, p)
@@ -692,6 +632,14 @@ kinds[8] = {
   open = open_members_fixed, look = look_members, add = add_members, save = save_members, expires = expires_members,
   keys = 3, parts = true,
 }
+end
+if code == 9 then
+local function period_end(at)
+  local start, e1, e2, e3
+  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
+  if at < start or at >= e3 then off = true end
+  return at < e1 and e1 or at < e2 and e2 or e3
+end
 local function open_members_calendar(v, _, at, k)
   local quota
   quota, p = up('<I7', args, p)
@@ -701,39 +649,10 @@ kinds[9] = {
   open = open_members_calendar, look = look_members, add = add_members, save = save_members, expires = expires_members,
   keys = 3, parts = true,
 }
-local function sub_from_set(o)
-  local uses = tonumber(call('HGET', o.hash, o.member) or 1)
-  if uses == MOST_USES then return true end
-  if uses > 2 then
-    call('HSET', o.hash, o.member, uses - 1)
-  elseif uses == 2 then
-    call('HDEL', o.hash, o.member)
-  else
-    call('ZREM', o.set, o.member)
-    o.count = o.count - 1
-    local last = call('ZRANGE', o.set, -1, -1, 'WITHSCORES')[2]
-    o.score = tonumber(last)
-    o.newest = last and floor(last) + EPOCH
-  end
 end
-local function sub_members(o)
-  if not inside(o) then return true end
-  if o.set then return sub_from_set(o) end
-  local at, v = find(o), o.v
-  local uses = up('<I2', v, at + 15)
-  if uses == MOST_USES then return true end
-  if uses > 1 then
-    o.v = cut(v, 1, at + 14) .. pk('<I2', uses - 1) .. cut(v, at + 17)
-    return
-  end
-  v = cut(v, 1, at - 1) .. cut(v, at + 17)
-  o.v, o.count = v, o.count - 1
-  o.newest = #v > o.first and up('<I7', v, #v - 8)
 end
-kinds[7].sub, kinds[8].sub, kinds[9].sub = sub_members, sub_members, sub_members
-end
-make[8] = make[7]
-make[9] = make[7]
+  return rawget(rows, code)
+end})
 local rows, ops, asks, ns, keys, befores, waits = {}, {}, {}, {}, {}, {}, {}
 local admitted, k = true, 1
 for i = 1, total do

@@ -1,0 +1,2 @@
+  return rawget(rows, code)
+end})

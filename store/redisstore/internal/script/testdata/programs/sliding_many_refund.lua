@@ -1,0 +1,199 @@
+local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local MAX = 9007199254740991
+local NEVER = 9007199254740992
+local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
+local DONE, STALE, CLOCK, BROKEN, FOREIGN = 0, 1, 2, 3, 4
+local args, p = ARGV[1], 17
+local now, deadline, total = up('<I7I7I2', args)
+local slack = 1
+if now == 0 then
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+else
+  slack = 3600000
+end
+if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+local kinds = {}
+local off = false
+local function look_sliding(o, n)
+  local k, group, quota = o.k, o.group, o.quota
+  local used = k > 0 and (k - 1) * group + o.fill or 0
+  local over = k > 0 and (k - 1) * group - (quota - n) + o.fill or n - quota
+  if used > MAX then used = MAX end
+  if n == 0 or over <= 0 then return used, 0 end
+  if n > quota then return used, NEVER end
+  local leave = floor((over - 1) / group) + 1
+  if leave >= k then return used, o.newest + o.w end
+  return used, up('<I7', o.v, o.s + (leave - 1) * 7) + o.w
+end
+local function regroup(o)
+  local v, s, k, group, size = o.v, o.s, o.k, o.group, o.size
+  local over, skip = (k - 1) * group - o.quota + o.fill, 0
+  if over >= size then
+    skip = floor(over / size) * size
+    o.excess = math.min(o.excess + skip, MAX)
+  end
+  local dates, filled = {}, 0
+  for i = 1, k do
+    local hits, date = group, o.newest
+    if i == k then hits = o.fill else date = up('<I7', v, s + (i - 1) * 7) end
+    local skipped = math.min(hits, skip)
+    skip, hits = skip - skipped, hits - skipped
+    while hits > 0 do
+      if filled == 0 then dates[#dates + 1] = date end
+      dates[#dates] = date
+      local part = math.min(hits, size - filled)
+      filled, hits = (filled + part) % size, hits - part
+    end
+  end
+  k = #dates
+  o.k, o.fill, o.newest = k, filled == 0 and size or filled, dates[k] or 0
+  for i = 1, k do dates[i] = pk('<I7', dates[i]) end
+  o.v, o.s = table.concat(dates), 1
+end
+local function add_sliding(o, n)
+  if o.k > 0 and o.group ~= o.size then regroup(o) end
+  local size, k, newest = o.size, o.k, o.newest
+  if n > MAX then n = MAX end
+  local over, past, added, drop = -o.quota, n, 0, 0
+  if k > 0 then
+    over = (k - 1) * size - o.quota + o.fill
+    local part = size - o.fill
+    if part > n then part = n end
+    if part > 0 then
+      o.fill, newest, n = o.fill + part, o.now, n - part
+    end
+  end
+  if n > 0 then
+    added = floor((n - 1) / size) + 1
+    o.fill = n - (added - 1) * size
+  end
+  if over + past >= size then
+    drop = floor(over / size) + floor(past / size) + floor((over % size + past % size) / size)
+    if drop > k + added then drop = k + added end
+    o.excess = math.min(o.excess + drop * size, MAX)
+  end
+  o.group, o.k = size, k + added - drop
+  if added == 0 then
+    o.newest, o.s = newest, o.s + drop * 7
+    return
+  end
+  local kept, tail = 0, ''
+  if k > drop then kept, tail = k - drop, pk('<I7', newest) end
+  if o.k - 1 > kept then tail = tail .. string.rep(pk('<I7', o.now), o.k - 1 - kept) end
+  o.newest, o.s, o.tail = o.now, o.s + drop * 7, tail
+end
+local function save_sliding(o)
+  local k, s, newest, tail = o.k, o.s, o.newest, o.tail
+  if k <= 0 then return nil end
+  local old = (k - 1) * 7 - #tail
+  local oldest = newest
+  if k > 1 then oldest = old > 0 and up('<I7', o.v, s) or up('<I7', tail) end
+  local v = pk('<BBI2I7I7I7I7I7', 1, 1, k, newest, oldest, o.fill, o.group, o.excess)
+  v = old > 0 and v .. cut(o.v, s, s + old - 1) .. tail or v .. tail
+  o.v, o.s, o.tail = v, 40, ''
+  local step = floor(o.w / 8) + 1
+  return v, (floor(newest / step) + 1) * step + o.w
+end
+local function expires_sliding(o)
+  return o.k > 0 and o.newest + o.w or 0
+end
+local function open_sliding(v, i, at)
+  local quota, w, size
+  quota, w, size, p = up('<I7I7I7', args, p)
+  local k, newest, fill, group, excess, s = 0, 0, 0, size, 0, 1
+  if v then
+    local oldest
+    k, newest, oldest, fill, group, excess, s = up('<I2I7I7I7I7I7', v, i + 2)
+    if newest > at then at = newest end
+    local edge = at - w
+    if newest <= edge then
+      k, excess = 0, 0
+    elseif oldest <= edge then
+      local lo, mid, hi = 1, 2, k
+      while hi - lo > 1 do
+        if up('<I7', v, s + (mid - 1) * 7) <= edge then lo = mid else hi = mid end
+        mid = floor((lo + hi) / 2)
+      end
+      s, k, excess = s + lo * 7, k - lo, 0
+    end
+  end
+  return {
+    now = at, quota = quota, w = w, size = size, v = v, s = s, tail = '',
+    k = k, newest = newest, fill = fill, group = group, excess = excess,
+  }
+end
+kinds[1] = {open = open_sliding, look = look_sliding, add = add_sliding, save = save_sliding, expires = expires_sliding}
+kinds[1].sub = function(o, n)
+  local eaten = math.min(n, o.excess)
+  o.excess, n = o.excess - eaten, n - eaten
+  local k, group = o.k, o.group
+  if k == 0 or n >= (k - 1) * group + o.fill then
+    o.k = 0
+  elseif n < o.fill then
+    o.fill = o.fill - n
+  else
+    n = n - o.fill
+    k = k - 1 - floor(n / group)
+    o.k, o.fill, o.newest = k, group - n % group, up('<I7', o.v, o.s + (k - 1) * 7)
+  end
+end
+local rows, ops, asks, ns, keys, befores, waits = {}, {}, {}, {}, {}, {}, {}
+local admitted, k = true, 1
+for i = 1, total do
+  local kind, ask, n
+  kind, ask, n, p = up('<BBI7', args, p)
+  local key = KEYS[k]
+  local v = redis.pcall('GET', key)
+  if v then
+    if type(v) == 'table' then
+      return string.find(v.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, k) .. v.err or v
+    end
+    local version, held = string.byte(v, 1, 2)
+    if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, k) .. cut(v, 1, 2) end
+  end
+  local row = kinds[kind]
+  local o = row.open(v, 1, now, k + 1)
+  k = k + (row.keys or 1)
+  if off then return pk('<BI7', CLOCK, now) end
+  local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
+  if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
+  rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i] = row, o, ask, n, key, before, wait
+end
+local reply = pk('<BI7', DONE, now)
+for i = 1, total do
+  local row, o, ask, n, key, before, wait = rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i]
+  local role, changed, took, again = ask % 8, false, false, false
+  if role == REFUND then
+    changed = not row.sub(o, n)
+  elseif role == RECORD or wait == 0 and (role == SHADOW or role == ENFORCE and admitted) then
+    row.add(o, n)
+    changed = true
+    took = role ~= RECORD
+  elseif ask >= 8 then
+    row.add(o, n)
+    changed, again = true, wait ~= 0
+  end
+  if changed then
+    local s, till = row.save(o)
+    if s then
+      local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
+      call('SET', key, s, 'PX', ms)
+      if o.set then
+        call('PEXPIRE', o.set, ms)
+        call('PEXPIRE', o.hash, ms)
+      end
+    else
+      call('DEL', key)
+    end
+    if again then
+      local _, later = row.look(o, n)
+      if later ~= 0 then wait = later end
+    end
+  end
+  if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
+  local used = took and not row.parts and before + n
+  if not used or used > MAX then used = row.look(o, 0) end
+  reply = reply .. pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
+end
+return reply
