@@ -35,6 +35,7 @@ var arrows = map[string]arrow{
 	"rule":                             {ours: []string{"window"}, pure: true},
 	"store":                            {ours: []string{"window"}},
 	"store/storetest":                  {ours: []string{"store", "window"}},
+	"store/memstore/internal/table":    {pure: true},
 	"store/memstore":                   {ours: []string{"store", "window"}},
 	"store/redisstore/internal/script": {ours: []string{"store", "window"}},
 	"store/redisstore/internal/wire": {

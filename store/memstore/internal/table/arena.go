@@ -1,0 +1,85 @@
+package table
+
+import "math/bits"
+
+// arena holds the states of a segment that are too large for their slots. A
+// state that outgrows its block gets another one, and leaves its own behind.
+type arena struct {
+	words []uint64 // len is what blocks were cut from, cap is what there is
+
+	// live is the number of words in blocks that slots point to.
+	// Invariant: live <= len(words).
+	live int
+
+	left freeLists
+}
+
+// block is where a state is in an arena.
+// Invariant: inline < len <= cap, and cap is a class.
+type block struct{ off, len, cap int }
+
+// state returns the state in b, with the capacity of its block.
+func (a *arena) state(b block) []uint64 {
+	return a.words[b.off : b.off+b.cap : b.off+b.cap][:b.len]
+}
+
+// cut returns the offset of a block of size words: one that was left behind,
+// or a new one. It reports false when there is no room.
+func (a *arena) cut(size int) (off int, ok bool) {
+	if off, ok = a.left.pop(a.words, size); !ok {
+		off = len(a.words)
+		if off+size > cap(a.words) {
+			return 0, false
+		}
+		a.words = a.words[:off+size]
+	}
+	a.live += size
+	return off, true
+}
+
+// leave leaves b behind. The state in it is lost.
+func (a *arena) leave(b block) {
+	a.live -= b.cap
+	a.left.push(a.words, b.off, b.cap)
+}
+
+// freeLists are the blocks that were left behind, by size from 4 to 8 words:
+// for each size the first block's offset plus one. The first word of a block
+// is the next block's offset plus one; 0 ends a list. Larger blocks are not
+// listed: their memory is free again when the arena is compacted.
+type freeLists [5]uint32
+
+const smallest = inline + 1 // the size of the blocks of the first list
+
+// push adds the block of size words at off.
+func (f *freeLists) push(words []uint64, off, size int) {
+	if i := size - smallest; i < len(f) {
+		words[off] = uint64(f[i])
+		f[i] = uint32(off) + 1
+	}
+}
+
+// pop takes a block of size words. It reports false when there is none.
+func (f *freeLists) pop(words []uint64, size int) (off int, ok bool) {
+	i := size - smallest
+	if i >= len(f) || f[i] == 0 {
+		return 0, false
+	}
+	off = int(f[i]) - 1
+	f[i] = uint32(words[off])
+	return off, true
+}
+
+// class returns the size of the block for a state of n words, or 0 when the
+// state fits in its slot. Sizes are 4 to 8, then 10, 12, 14, 16, 20, 24 and so
+// on, four to each power of two: less than a fifth of a block is unused.
+func class(n int) int {
+	switch {
+	case n <= inline:
+		return 0
+	case n <= 8:
+		return n
+	}
+	step := 1 << (bits.Len(uint(n-1)) - 3)
+	return (n + step - 1) / step * step
+}

@@ -1,0 +1,41 @@
+// Package table maps hashes to states of a few words. It is the memory of
+// package memstore: it has no clock, no locks, no limits and no counters, and
+// its owner passes what it needs of those to its methods.
+//
+//	Table ──► directory ──► segment ──► slot ──► block
+//	          by hash       ≤ 416 keys  a key    a state of 4 words or more
+//
+// A table is a directory of segments. The first bits of a hash choose the
+// entry, and with it the segment: a small hash table with linear probing. A
+// slot of 32 bytes holds a key and up to three words of state, so that one
+// access to memory finds both. A larger state is in a block of its segment's
+// arena. Neither slots nor blocks hold pointers, so the garbage collector does
+// not scan them.
+//
+// # Growth
+//
+// A segment grows by a quarter at a time until it has 416 keys or 64 KiB of
+// blocks. Then it splits in two by one more bit of the hash (extendible
+// hashing: Fagin, Nievergelt, Pippenger and Strong, 1979), and at times the
+// directory doubles. Segments that become small shrink, and merge again with
+// the other half that they were split from, when a sweep leaves them. So no
+// call copies more than one segment, 16 KiB of slots and 64 KiB of blocks,
+// and the directory, 32 bytes for every segment, more or less. A segment of up
+// to eight huge states is not split.
+//
+// # Invariants
+//
+//   - The directory has 1<<depth entries. A segment of depth d is in
+//     1<<(depth-d) neighbouring entries, which share the first d bits, and all
+//     its keys share those bits.
+//   - An entry's slots are its segment's slots: whoever replaces a segment's
+//     slots writes its entries again.
+//   - A segment that has slots has a free one, so every search ends.
+//   - Every key can be reached by probing from its own slot without meeting a
+//     free one. Removing a key moves others back to keep this true.
+//   - A [Ref] is good until the table changes: Put, Remove, Reclaim and Sweep
+//     may move any slot or block. [Ref.Resize] and writes to the words that
+//     [Ref.Words] returned move nothing.
+//   - No key expires before the earliest instant of its segment's round, and
+//     none in the table before that of the table's round; see round.
+package table

@@ -1,0 +1,61 @@
+package table
+
+// slot holds a key and its state: up to three words in the slot itself, or the
+// place of the block that holds more.
+type slot struct {
+	tag   tag
+	words [inline]uint64
+}
+
+// tag is the key of a slot and the length of its state: 61 bits of the hash,
+// and below them the number of words in the slot, or away. The zero tag is a
+// free slot; a key's state has at least one word.
+type tag uint64
+
+const free tag = 0
+
+const (
+	inline = 3 // words in a slot
+	away   = 7 // in place of their number: the words are in a block
+	meta   = 7 // the bits of a tag that are not the hash's
+)
+
+func tagOf(h Hash, words int) tag { return tag(h)<<3 | tag(words) }
+
+// is reports whether t is the tag of h.
+func (t tag) is(h Hash) bool { return t != free && t&^meta == tag(h)<<3 }
+
+// hash returns the hash without its three highest bits.
+func (t tag) hash() Hash { return Hash(t >> 3) }
+
+// words returns the number of words in the slot, or away.
+func (t tag) words() int { return int(t & meta) }
+
+// with returns t for a state of the given number of words.
+func (t tag) with(words int) tag { return t&^meta | tag(words) }
+
+// block returns the block of s, whose state is away.
+func (s *slot) block() block {
+	return block{off: int(s.words[0]), len: int(s.words[1]), cap: int(s.words[2])}
+}
+
+// point makes b the block of s.
+func (s *slot) point(b block) {
+	s.words = [inline]uint64{uint64(b.off), uint64(b.len), uint64(b.cap)}
+}
+
+// find returns the index of the slot of h, or of the free slot where h would
+// go. One of slots must be free.
+func find(slots []slot, h Hash) (i int, known bool) {
+	for i := h.slot(len(slots)); ; {
+		switch tag := slots[i].tag; {
+		case tag.is(h):
+			return i, true
+		case tag == free:
+			return i, false
+		}
+		if i++; i == len(slots) {
+			i = 0
+		}
+	}
+}
