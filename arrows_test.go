@@ -36,7 +36,7 @@ var arrows = map[string]arrow{
 	"store":                            {ours: []string{"window"}},
 	"store/storetest":                  {ours: []string{"store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
-	"store/memstore":                   {ours: []string{"store", "window"}},
+	"store/memstore":                   {ours: []string{"store", "store/memstore/internal/table", "window"}},
 	"store/redisstore/internal/script": {ours: []string{"store", "window"}},
 	"store/redisstore/internal/wire": {
 		ours:   []string{"store", "store/redisstore/internal/script", "window"},

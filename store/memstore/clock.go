@@ -4,13 +4,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
 )
 
-// A moment is one reading of the clock, for both kinds of windows. Lengths of
-// time are measured on a steady clock, which nobody can set; the calendar is
-// read off the wall, and follows it when it is set. Calls that need no calendar
-// do not read the wall, which is half of what a reading costs; it is 0 then.
+// moment is one reading of the clock, for both kinds of windows. Lengths of
+// time are measured on the steady clock, which cannot be set. Calendar windows
+// follow the wall clock, also when it is set. Calls that need no calendar do
+// not read the wall clock, which is half of what a reading costs; wall is 0
+// then.
 type moment struct{ steady, wall window.Instant }
 
 func (m moment) of(onWall bool) window.Instant {
@@ -22,47 +24,54 @@ func (m moment) of(onWall bool) window.Instant {
 
 const (
 	// wallSlack is how long keys of calendar windows outlive their period, so
-	// that the small steps by which a wall clock is set back find them.
+	// that they are found when the wall clock is set back by a small step.
 	wallSlack = time.Minute
-	// givenSlack is the same for a clock that the caller gives: logs are out
-	// of order by as long as a request takes.
+	// givenSlack is how long all keys outlive their expiry with a clock that
+	// the caller gives: entries of logs are out of order by as long as a
+	// request takes.
 	givenSlack = time.Hour
 )
 
-// clock tells the time. A key that was reclaimed is forgotten with the latest
-// instant it has seen, so from then on the clock never tells an instant before
-// the key's expiry: the floor. Time that runs backwards cannot free quota.
+// clock tells the time. A reclaimed key has forgotten when it was used, so from
+// then on no call is dated before the instant at which the key expired: the
+// floor. Time that runs backwards frees no quota.
 type clock struct {
-	start time.Time     // of the machine's clocks
-	tell  func() moment // asked instead of them, if not nil
-	given bool          // by the caller, who may go back in time
+	start time.Time     // a reading of the machine's clocks
+	tell  func() moment // in place of them, if not nil
+	given bool          // tell is the caller's, and may go back
 
+	// Invariant: no key that was reclaimed expired after the floor. The floor
+	// is raised under the lock of the shard that the key was in.
 	steadyFloor, wallFloor atomic.Int64
 }
 
-// read tells the time, with that of day if asked for: both from one reading.
-func (c *clock) read(onWall bool) moment {
+// now reads the clock, with the time of day if asked for. Both are from one
+// reading.
+func (c *clock) now(onWall bool) moment {
 	switch {
 	case c.tell != nil:
-		return c.floored(c.tell())
+		return c.tell()
 	case onWall:
 		t := time.Now()
-		return c.floored(moment{steady: window.At(c.start).Add(t.Sub(c.start)), wall: window.At(t)})
+		return moment{steady: window.At(c.start).Add(t.Sub(c.start)), wall: window.At(t)}
 	default:
-		return c.floored(moment{steady: window.At(c.start).Add(time.Since(c.start))})
+		return moment{steady: window.At(c.start).Add(time.Since(c.start))}
 	}
 }
 
-// floored is m, not before what has been forgotten by now.
+// read reads the clock, with the time of day, for sweeps.
+func (c *clock) read() moment { return c.floored(c.now(true)) }
+
+// floored returns m, or the floor where that is later.
 func (c *clock) floored(m moment) moment {
 	m.steady = max(m.steady, window.Instant(c.steadyFloor.Load()))
 	m.wall = max(m.wall, window.Instant(c.wallFloor.Load()))
 	return m
 }
 
-// horizon is the instant up to which keys must have expired to be reclaimed at
-// m. A wall clock that was set far ahead reclaims nothing that the steady clock
-// would keep: it may be set back again.
+// horizon returns the instant up to which keys have to expire to be reclaimed
+// at m. When the wall clock was set far ahead, keys stay as long as the steady
+// clock keeps them, because the wall clock may be set back again.
 func (c *clock) horizon(m moment, onWall bool) window.Instant {
 	switch {
 	case c.given:
@@ -74,38 +83,37 @@ func (c *clock) horizon(m moment, onWall bool) window.Instant {
 	}
 }
 
-// floor is the floor for instants on the wall, or the steady ones.
-func (c *clock) floor(onWall bool) *atomic.Int64 {
-	if onWall {
-		return &c.wallFloor
-	}
-	return &c.steadyFloor
-}
-
-// expiry is how keys are reclaimed at one moment: those of the limit that
-// expire at the horizon or before. Then the floor rises to the horizon.
+// expiry is how keys are reclaimed at one moment.
 type expiry struct {
-	limit   *window.Compiled
-	horizon window.Instant
-	floor   *atomic.Int64
+	table.Expiry
+	floor *atomic.Int64
 }
 
-// expiry is how the keys of t are reclaimed at m.
-func (c *clock) expiry(m moment, t *table) expiry {
-	return expiry{t.limit.Load(), c.horizon(m, t.onWall), c.floor(t.onWall)}
+// expiry returns how the keys of ks are reclaimed at m.
+func (c *clock) expiry(m moment, ks *keyspace) expiry {
+	e := expiry{
+		table.Expiry{Lives: (*lives)(ks.limit.Load()), Horizon: int64(c.horizon(m, ks.onWall))},
+		&c.steadyFloor,
+	}
+	if ks.onWall {
+		e.floor = &c.wallFloor
+	}
+	return e
 }
 
-func (e expiry) of(s window.State) (at window.Instant, over bool) {
-	at = e.limit.Expires(s)
-	return at, at <= e.horizon
-}
-
-// raise is called when keys were reclaimed.
+// raise raises the floor to the horizon. It is called when keys were reclaimed,
+// before their shard is unlocked.
 func (e expiry) raise() {
 	for {
 		old := e.floor.Load()
-		if old >= int64(e.horizon) || e.floor.CompareAndSwap(old, int64(e.horizon)) {
+		if old >= e.Horizon || e.floor.CompareAndSwap(old, e.Horizon) {
 			return
 		}
 	}
 }
+
+// lives is a limit that tells a table how long its keys live.
+type lives window.Compiled
+
+// Expires implements [table.Lives].
+func (l *lives) Expires(state []uint64) int64 { return int64((*window.Compiled)(l).Expires(state)) }

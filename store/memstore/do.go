@@ -3,23 +3,12 @@ package memstore
 import (
 	"cmp"
 	"context"
-	"hash/maphash"
 	"slices"
-	"time"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
 )
 
-const (
-	few = 8 // ops that a call can have without allocating
-
-	// Each tendEvery-th call to a shard, and the first one in each tendAfter,
-	// sweeps there and in another shard. Where there is much to reclaim, light
-	// traffic does it as fast as heavy traffic.
-	tendEvery = 64
-	tendAfter = window.Instant(time.Millisecond / time.Microsecond)
-)
+const few = 8 // ops that a call can have without allocating
 
 // Do implements [store.Store].
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
@@ -48,23 +37,27 @@ func (s *Store) call(verb store.Verb, ops []store.Op) error {
 	}
 }
 
+// doAll decides a call of several ops. places is room for as many.
 func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 	for {
-		if !s.locate(ops, places) {
+		onWall, ok := s.locate(ops, places)
+		if !ok {
 			return store.ErrClosed
 		}
 		if overlap(places) {
 			return store.ErrRepeated
 		}
+		m := s.clock.now(onWall)
 		lock(places)
+		s.date(places, m)
 		full := s.reserve(verb, places)
 		if !dead(places) {
 			if full == nil {
 				s.evaluate(verb, places)
 			}
-			away := s.tend(places)
+			due := s.tend(places)
 			unlock(places)
-			if away {
+			if due {
 				s.sweepNext()
 			}
 			return outage(full)
@@ -74,43 +67,30 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 	}
 }
 
-// locate finds the place of each op, and puts the places into the order in
-// which they are locked. It is false when the store is closed.
-func (s *Store) locate(ops []store.Op, places []place) bool {
-	wall := false
+// locate sets the place of each op, in the order in which they are locked. It
+// reports whether one of them needs the time of day, and false when the store
+// is closed.
+func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
 	for i := range ops {
 		op := &ops[i]
-		t := s.tables.of(op.Space, op.Limit, s.shards)
-		if t == nil {
-			return false
+		ks := s.keyspaces.of(op.Space, op.Limit, s.shards)
+		if ks == nil {
+			return false, false
 		}
-		wall = wall || t.onWall
-		key := s.fingerprint(op.Key)
+		onWall = onWall || ks.onWall
+		key := s.hash(op.Key)
 		places[i] = place{
 			op: op, index: i, limit: op.Limit, hits: s.hits(op),
-			table: t, key: key, shard: t.shard(key.shard(s.shards)),
+			keyspace: ks, key: key, shard: ks.shard(numberOf(key, s.shards)),
 		}
 	}
-	m := s.clock.read(wall)
-	for i := range places {
-		places[i].read = m
-	}
 	order(places)
-	return true
+	return onWall, true
 }
 
-// hits are what op asks for.
-func (s *Store) hits(op *store.Op) window.Hits {
-	h := window.Hits{N: max(op.N, 0)}
-	if op.Limit.Distinct() {
-		h.Member = maphash.Bytes(s.seeds.member, op.Member)
-	}
-	return h
-}
-
-// order puts places into the order in which they are locked: by table, and by
-// hash, which is by shard. Few are most often in order already, as rules are in
-// the order in which their tables were made.
+// order puts places into the order in which they are locked: by keyspace, and
+// by hash, which is by shard. Few places are most often in order already,
+// because keyspaces are made in the order of the rules.
 func order(places []place) {
 	if len(places) > few {
 		slices.SortFunc(places, func(p, q place) int { return p.compare(&q) })
@@ -123,15 +103,16 @@ func order(places []place) {
 	}
 }
 
+// compare compares places by the order in which they are locked.
 func (p *place) compare(q *place) int {
-	if p.table != q.table {
-		return cmp.Compare(p.table.number, q.table.number)
+	if p.keyspace != q.keyspace {
+		return cmp.Compare(p.keyspace.number, q.keyspace.number)
 	}
 	return cmp.Compare(p.key, q.key)
 }
 
-// overlap marks the ordered places that share a shard, and says whether two of
-// them are the same.
+// overlap marks the ordered places that share a shard, and reports whether two
+// of them are the same.
 func overlap(places []place) (repeated bool) {
 	for i := 1; i < len(places); i++ {
 		if p, q := &places[i-1], &places[i]; p.shard == q.shard {
@@ -142,11 +123,13 @@ func overlap(places []place) (repeated bool) {
 	return repeated
 }
 
-// first says whether places[i] is the first one in its shard.
+// first reports whether places[i] is the first one in its shard.
 func first(places []place, i int) bool {
 	return i == 0 || places[i].shard != places[i-1].shard
 }
 
+// lock locks each shard once. The places are in order, as in every other call,
+// so calls do not wait for each other in a circle.
 func lock(places []place) {
 	for i := range places {
 		if first(places, i) {
@@ -155,6 +138,7 @@ func lock(places []place) {
 	}
 }
 
+// unlock unlocks what lock locked.
 func unlock(places []place) {
 	for i := range places {
 		if first(places, i) {
@@ -163,23 +147,31 @@ func unlock(places []place) {
 	}
 }
 
-// dead says whether a table was dropped before its places were locked.
+// date dates the ops, whose shards are locked, with the reading m.
+func (s *Store) date(places []place, m moment) {
+	floored := s.clock.floored(m)
+	for i := range places {
+		p := &places[i]
+		p.read, p.now = floored, floored.of(p.keyspace.onWall)
+	}
+}
+
+// dead reports whether a keyspace was dropped before its places were locked.
 func dead(places []place) bool {
 	for i := range places {
-		if places[i].table.dead.Load() {
+		if places[i].keyspace.dead.Load() {
 			return true
 		}
 	}
 	return false
 }
 
-// reserve dates and finds the ops, and counts a key for each that may add one.
-// It returns the indexes of those for which there is no room; nil when there is
+// reserve finds the ops, and reserves a key for each that may add one. It
+// returns the indexes of those for which there is no room; nil when there is
 // room for all.
 func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 	for i := range places {
 		p := &places[i]
-		p.date(&s.clock)
 		p.find()
 		if adds(verb) && !p.reserve(s, p.op.Space.MaxKeys()) {
 			full = append(full, p.index)
@@ -191,15 +183,17 @@ func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 	return full
 }
 
-// adds says whether verb can make a key.
+// adds reports whether verb can make a key.
 func adds(verb store.Verb) bool { return verb == store.Take || verb == store.Record }
 
+// release gives back what was reserved and not used.
 func release(places []place) {
 	for i := range places {
 		places[i].release()
 	}
 }
 
+// outage returns the error of a call for some of whose ops there is no room.
 func outage(full []int) error {
 	if full == nil {
 		return nil
@@ -208,8 +202,8 @@ func outage(full []int) error {
 	return &store.OutageError{Ops: full, Err: store.ErrFull}
 }
 
-// tend reclaims a few expired keys in the shards of the call when it is time
-// to, and says whether it is time to sweep somewhere else too.
+// tend ends a call: it sweeps its shards when it is time to, and reports whether
+// it is time to sweep somewhere else too.
 func (s *Store) tend(places []place) (due bool) {
 	release(places)
 	for i := range places {
@@ -218,15 +212,4 @@ func (s *Store) tend(places []place) (due bool) {
 		}
 	}
 	return due
-}
-
-// tend does so for one shard.
-func (p *place) tend(c *clock) (due bool) {
-	sh := p.shard
-	if sh.calls++; sh.calls < tendEvery && p.read.steady-sh.tended < tendAfter {
-		return false
-	}
-	sh.calls, sh.tended = 0, p.read.steady
-	p.table.sweep(sh, budget{aFew, manySlots}, c.expiry(p.read, p.table))
-	return true
 }

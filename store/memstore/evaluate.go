@@ -22,7 +22,7 @@ func (s *Store) evaluate(verb store.Verb, places []place) {
 	}
 }
 
-// take counts all enforcing ops or none, and each of the others by itself.
+// take counts all enforcing ops or none, and each of the others on its own.
 func (s *Store) take(places []place) {
 	admitted := s.admit(places)
 	for i := range places {
@@ -54,8 +54,8 @@ func (s *Store) lookOnly(p *place, op *store.Op) {
 	}
 }
 
-// admit says whether all enforcing ops fit. One that decides alone looks and
-// counts in one go.
+// admit reports whether all enforcing ops fit. It leaves a single one to count,
+// which looks itself.
 func (s *Store) admit(places []place) bool {
 	enforcing := 0
 	for i := range places {
@@ -77,8 +77,8 @@ func (s *Store) admit(places []place) bool {
 	return admitted
 }
 
-// recordDenied counts an op of a take that was denied, whose own answer is in
-// r: it stays, with the wait after what is now counted.
+// recordDenied counts an op of a take that was denied. The op's own answer, which
+// is in r, stays; its wait becomes the one after what was counted now.
 func (s *Store) recordDenied(p *place, r *window.Result) {
 	own := *r
 	s.count(p, store.Record, r)

@@ -5,24 +5,24 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Table is a table, for tests.
-type Table = table
+// Keyspace is a keyspace, for tests.
+type Keyspace = keyspace
 
-// TableOf returns the table of space in s.
-func TableOf(s *Store, space *store.Space) *Table { return s.tables.existing(space) }
+// KeyspaceOf returns the keyspace of space in s.
+func KeyspaceOf(s *Store, space *store.Space) *Keyspace { return s.keyspaces.existing(space) }
 
-// ShardsOf returns how many shards t has.
-func ShardsOf(t *Table) (n int) {
-	for i := range t.shards {
-		if t.shards[i].Load() != nil {
+// ShardsOf returns how many shards ks has.
+func ShardsOf(ks *Keyspace) (n int) {
+	for i := range ks.shards {
+		if ks.shards[i].Load() != nil {
 			n++
 		}
 	}
 	return n
 }
 
-// WithMachine is the machine's clock as a test sets it: a steady one that
-// cannot be set, and the one on the wall.
+// WithMachine replaces the machine's clocks: the steady one, which never goes
+// back, and the one on the wall.
 func WithMachine(tell func() (steady, wall window.Instant)) Option {
 	return func(s *Store) {
 		s.clock.tell = func() moment {

@@ -6,64 +6,70 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// index finds tables by their spaces. Reading takes no lock; writers hold
-// tables.mu. It is a hash table with linear probing that is never more than
-// half full, so that a search always ends at a free entry.
+// index finds keyspaces by their spaces. Reading takes no lock; writing needs
+// keyspaces.mu. It is a hash table with linear probing whose entries are only
+// ever set, or replaced by one for the same space. When there is no room for
+// another one, a new array without the dead ones takes its place; readers of
+// the old one find a keyspace that is dead, or none, and then look again under
+// the lock.
 type index struct {
-	entries atomic.Pointer[[]atomic.Pointer[table]] // a power of two of them
-	used    int                                     // guarded by tables.mu; dead tables included
+	// Invariant: a power of two, at most half of which are set, so that a
+	// search ends at an entry that is not.
+	entries atomic.Pointer[[]atomic.Pointer[keyspace]]
+
+	used int // guarded by keyspaces.mu; entries that are set
 }
 
-// of returns the table of space, which may be dead, or nil.
-func (x *index) of(space *store.Space) *table {
+// of returns the keyspace of space, which may be dead, or nil.
+func (x *index) of(space *store.Space) *keyspace {
 	entries := *x.entries.Load()
 	for i := space.Hash(); ; i++ {
-		t := entries[i&uint64(len(entries)-1)].Load()
-		if t == nil || t.space.Same(space) {
-			return t
+		ks := entries[i&uint64(len(entries)-1)].Load()
+		if ks == nil || ks.space.Same(space) {
+			return ks
 		}
 	}
 }
 
-// put makes t the table of its space, and drops the dead ones when there is no
-// room for one more; all are the tables that are alive.
-func (x *index) put(t *table, all []*table) {
+// put makes ks the keyspace of its space. all are those that are alive.
+func (x *index) put(ks *keyspace, all []*keyspace) {
 	entries := *x.entries.Load()
-	if 2*(x.used+1) > len(entries) {
-		size := 8
-		for size < 4*(len(all)+1) {
-			size *= 2
-		}
-		entries = make([]atomic.Pointer[table], size)
-		x.used = 0
-		for _, t := range all {
-			x.enter(entries, t)
-		}
-		x.enter(entries, t)
-		x.entries.Store(&entries)
+	if 2*(x.used+1) <= len(entries) {
+		x.enter(entries, ks)
 		return
 	}
-	x.enter(entries, t)
+	size := 8
+	for size < 4*(len(all)+1) {
+		size *= 2
+	}
+	entries = make([]atomic.Pointer[keyspace], size)
+	x.used = 0
+	for _, alive := range all {
+		x.enter(entries, alive)
+	}
+	x.enter(entries, ks)
+	x.entries.Store(&entries)
 }
 
-func (x *index) enter(entries []atomic.Pointer[table], t *table) {
-	for i := t.space.Hash(); ; i++ {
+// enter sets the entry of ks.
+func (x *index) enter(entries []atomic.Pointer[keyspace], ks *keyspace) {
+	for i := ks.space.Hash(); ; i++ {
 		e := &entries[i&uint64(len(entries)-1)]
 		switch old := e.Load(); {
 		case old == nil:
 			x.used++
-			e.Store(t)
+			e.Store(ks)
 			return
-		case old.space.Same(&t.space):
-			e.Store(t)
+		case old.space.Same(&ks.space):
+			e.Store(ks)
 			return
 		}
 	}
 }
 
-// reset drops all tables.
+// reset drops all keyspaces.
 func (x *index) reset() {
-	entries := make([]atomic.Pointer[table], 8)
+	entries := make([]atomic.Pointer[keyspace], 8)
 	x.entries.Store(&entries)
 	x.used = 0
 }

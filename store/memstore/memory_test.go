@@ -203,14 +203,14 @@ func TestCloseFreesKeys(t *testing.T) {
 	s := memstore.New()
 	op := hit("s", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}), "")
 	flood(t, s, op, 0, 100, 1)
-	table := memstore.TableOf(s, op.Space)
-	if memstore.ShardsOf(table) == 0 {
+	keyspace := memstore.KeyspaceOf(s, op.Space)
+	if memstore.ShardsOf(keyspace) == 0 {
 		t.Fatal("got no shards, want some to free")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := memstore.ShardsOf(table); got != 0 {
+	if got := memstore.ShardsOf(keyspace); got != 0 {
 		t.Errorf("got %d shards after the store was closed, want none", got)
 	}
 }

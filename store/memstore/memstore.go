@@ -17,15 +17,15 @@ import (
 // locks of the shards that a call's keys are in.
 type Store struct {
 	clock  clock
-	shards int // of each table
+	shards int // of each keyspace
 	seeds  struct{ key, member maphash.Seed }
 
-	closed atomic.Bool
-	full   atomic.Int64
-	tables tables
+	closed    atomic.Bool
+	full      atomic.Int64 // ops that were refused for want of room
+	keyspaces keyspaces
 
 	// scratch are states to work on that are too large for their shard's
-	// scratch, one for each number of a shard; nil while it is used.
+	// scratch, one for each number of a shard; nil while in use.
 	scratch []atomic.Pointer[window.State]
 }
 
@@ -37,8 +37,8 @@ var (
 // Option changes what [New] makes.
 type Option func(*Store)
 
-// WithClock makes the store ask tell for the time, once a call, instead of the
-// machine's clocks. It is for replays and tests. Instants may go back: by less
+// WithClock makes the store call tell for the time, once a call, instead of
+// reading the machine's clocks. It is for replays and tests. Instants may go back: by less
 // than an hour, each key still has what it counted; by more, the store stays
 // at the latest instant for which it has reclaimed keys.
 func WithClock(tell func() window.Instant) Option {
@@ -55,12 +55,12 @@ func WithShards(n int) Option {
 	return func(s *Store) { s.shards = powerOfTwo(min(max(n, 1), 256)) }
 }
 
-// New makes an empty store.
+// New returns an empty store.
 func New(opts ...Option) *Store {
 	s := &Store{shards: powerOfTwo(min(max(16*runtime.GOMAXPROCS(0), 32), 256))}
 	s.clock.start = time.Now()
 	s.seeds.key, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed()
-	s.tables.index.reset()
+	s.keyspaces.index.reset()
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -68,52 +68,45 @@ func New(opts ...Option) *Store {
 	return s
 }
 
-// powerOfTwo is the smallest power of two that is n or more.
+// powerOfTwo returns the smallest power of two that is n or more.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
 
 // Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
-	var state window.State
-	err := s.visit(ctx, op, func(_ *table, sh *shard, f fingerprint) {
-		if g, at, ok := sh.find(f); ok {
-			state = append(state, g.stateOf(at)...)
-		}
-	})
-	if err != nil {
+	if err := s.ready(ctx); err != nil {
 		return window.Reading{}, err
 	}
-	return op.Limit.Read(state, s.clock.read(true).of(op.Limit.OnCalendar())), nil
+	onWall := op.Limit.OnCalendar()
+	m := s.clock.now(onWall)
+	var state window.State
+	_, sh, h := s.lookup(op)
+	if sh != nil {
+		sh.mu.Lock()
+		state = append(state, sh.table.Find(h).State()...)
+		sh.mu.Unlock()
+	}
+	return op.Limit.Read(state, s.clock.floored(m).of(onWall)), nil
 }
 
-// Forget drops the state of op's key.
+// Forget implements [store.Store].
 func (s *Store) Forget(ctx context.Context, op *store.Op) error {
-	return s.visit(ctx, op, func(t *table, sh *shard, f fingerprint) {
-		if g, _, ok := sh.find(f); ok {
-			sh.remove(g, f)
-			t.keys.Add(-1)
-		}
-	})
-}
-
-// visit calls see under the lock of the shard where op's key would be, if
-// there is one.
-func (s *Store) visit(ctx context.Context, op *store.Op, see func(*table, *shard, fingerprint)) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	t := s.tables.existing(op.Space)
-	if t == nil {
+	ks, sh, h := s.lookup(op)
+	if sh == nil {
 		return nil
 	}
-	f := s.fingerprint(op.Key)
-	if sh := t.shards[f.shard(s.shards)].Load(); sh != nil {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		see(t, sh, f)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if at := sh.table.Find(h); at.Known() {
+		sh.table.Remove(at, h)
+		ks.keys.Add(-1)
 	}
 	return nil
 }
 
+// ready returns the error of a call that is not decided.
 func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
 		return store.ErrClosed
@@ -122,19 +115,9 @@ func (s *Store) ready(ctx context.Context) error {
 }
 
 // Close drops all keys. Calls that have begun may still be answered; later ones
-// answer [store.ErrClosed].
+// return [store.ErrClosed].
 func (s *Store) Close() error {
 	s.closed.Store(true)
-	ts := &s.tables
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	for _, t := range ts.order {
-		t.dead.Store(true)
-		for i := range t.shards { // calls may still hold the table
-			t.shards[i].Store(nil)
-		}
-	}
-	ts.closed, ts.order = true, nil
-	ts.index.reset()
+	s.keyspaces.close()
 	return nil
 }

@@ -1,0 +1,83 @@
+package memstore
+
+import (
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// count runs verb on the key: in its own memory when what it becomes fits
+// there, and else on a scratch state, which is copied to new memory. It follows
+// find.
+func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
+	if p.hits.N == 0 {
+		p.look(r)
+		return
+	}
+	state := window.State(p.at.State())
+	room := p.room(verb, state)
+	switch {
+	case room <= cap(state):
+		s.countInPlace(p, verb, state, r)
+		return
+	case room <= len(p.shard.scratch):
+		s.countApart(p, verb, append(p.shard.scratch[:0], state...), r)
+		return
+	}
+	own := &s.scratch[numberOf(p.key, s.shards)]
+	scratch := own.Swap(nil)
+	if scratch == nil {
+		scratch = new(window.State)
+	}
+	if cap(*scratch) < room {
+		*scratch = make(window.State, 0, room+room/4)
+	}
+	*scratch = append((*scratch)[:0], state...)
+	s.countApart(p, verb, *scratch, r)
+	own.Store(scratch)
+}
+
+// countApart runs verb on a copy of the state, and keeps it if it changed.
+func (s *Store) countApart(p *place, verb store.Verb, state window.State, r *window.Result) {
+	if next := p.apply(verb, state, r); r.Allowed {
+		s.keep(p, next, r)
+	}
+}
+
+// countInPlace runs verb on the state in the key's own memory.
+func (s *Store) countInPlace(p *place, verb store.Verb, state window.State, r *window.Result) {
+	next := p.apply(verb, state, r)
+	switch {
+	case len(state) == 0: // a refund of an unknown key
+	case len(next) == 0 || &next[0] != &state[0]:
+		s.keep(p, next, r)
+	default:
+		if len(next) != len(state) {
+			p.at.Resize(len(next))
+		}
+		if verb == store.Refund { // no other verb makes a key expire earlier
+			p.shard.table.Note(p.at, int64(p.now.Add(r.ResetAfter)))
+		}
+	}
+}
+
+// keep makes next the state of the key. The memory of next is not the table's.
+func (s *Store) keep(p *place, next window.State, r *window.Result) {
+	t := &p.shard.table
+	change := -t.Keys()
+	if len(next) > 0 {
+		e := s.clock.expiry(p.read, p.keyspace)
+		if t.Put(p.at, p.key, next, int64(p.now.Add(r.ResetAfter)), e.Expiry) > 0 {
+			e.raise()
+		}
+	} else if p.at.Known() {
+		t.Remove(p.at, p.key)
+	}
+	change += t.Keys()
+	if p.reserved {
+		p.reserved = false
+		change--
+	}
+	if change != 0 {
+		p.keyspace.keys.Add(int64(change))
+	}
+}

@@ -1,0 +1,228 @@
+package memstore
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// keyspace holds the keys of one space, shared among shards by hash.
+type keyspace struct {
+	space  store.Space // a copy, so that old rule sets can be freed
+	onWall bool        // the space's limits need the time of day
+	number uint64      // keyspaces are locked in the order of their numbers
+
+	// shards are made when they are first needed, and nil until then and after
+	// [Store.Close].
+	shards []atomic.Pointer[shard]
+
+	// limit is a copy of one that the space's keys are under. Any of them says
+	// when states expire.
+	limit atomic.Pointer[window.Compiled]
+
+	// keys is the number of keys in the shards, and of those that calls have
+	// reserved. Invariant: a call reserves before it counts a new key, so keys
+	// is never less than what the shards hold, and never more than the most
+	// that a call allowed.
+	keys atomic.Int64
+
+	full atomic.Int64  // ops that were refused for want of room
+	turn atomic.Uint32 // the shard that a full keyspace sweeps next
+
+	// A keyspace that stays empty and unused is dropped. Calls set used before
+	// they use it. They ask for dead after they have locked their shards and
+	// reserved their keys, and look the space up again when it is set.
+	used atomic.Bool
+	dead atomic.Bool
+
+	idleSince window.Instant // guarded by keyspaces.mu
+	hand      int            // guarded by keyspaces.mu; the shard to sweep next
+}
+
+// shard returns the shard number i. It makes it if need be.
+func (ks *keyspace) shard(i int) *shard {
+	if sh := ks.shards[i].Load(); sh != nil {
+		return sh
+	}
+	return ks.makeShard(i)
+}
+
+func (ks *keyspace) makeShard(i int) *shard {
+	sh := new(shard)
+	if !ks.shards[i].CompareAndSwap(nil, sh) {
+		if made := ks.shards[i].Load(); made != nil {
+			return made
+		}
+	}
+	return sh
+}
+
+// reserve counts one key more. It reports false when there are most already.
+func (ks *keyspace) reserve(most int64) bool {
+	if ks.keys.Add(1) > most {
+		ks.keys.Add(-1)
+		return false
+	}
+	return true
+}
+
+// bytes returns how much memory the keys take.
+func (ks *keyspace) bytes() (n int64) {
+	for i := range ks.shards {
+		if sh := ks.shards[i].Load(); sh != nil {
+			sh.mu.Lock()
+			n += sh.table.Bytes()
+			sh.mu.Unlock()
+		}
+	}
+	return n
+}
+
+// keyspaces are the keyspaces of a store.
+type keyspaces struct {
+	index index // of those in order, and of dead ones
+
+	mu     sync.Mutex
+	closed bool        // guarded by mu
+	order  []*keyspace // guarded by mu; those that are not dead
+	hand   int         // guarded by mu; the keyspace to sweep next
+	made   uint64      // guarded by mu; how many were ever made
+}
+
+// of returns the keyspace of space, or nil when the store is closed. It makes
+// the keyspace if need be. l is a limit of the space's keys.
+func (kss *keyspaces) of(space *store.Space, l *window.Compiled, shards int) *keyspace {
+	ks := kss.index.of(space)
+	if ks == nil || ks.dead.Load() {
+		if ks = kss.lookup(space, l, shards); ks == nil {
+			return nil
+		}
+	}
+	if !ks.used.Load() {
+		ks.used.Store(true)
+	}
+	return ks
+}
+
+// lookup does what of does, under the lock.
+func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled, shards int) *keyspace {
+	kss.mu.Lock()
+	defer kss.mu.Unlock()
+	if kss.closed {
+		return nil
+	}
+	ks := kss.index.of(space)
+	if ks == nil || ks.dead.Load() {
+		kss.made++
+		ks = &keyspace{
+			space: *space, number: kss.made,
+			onWall: l.OnCalendar(), shards: make([]atomic.Pointer[shard], shards),
+		}
+		kss.order = append(kss.order, ks)
+		kss.index.put(ks, kss.order)
+	}
+	if known := ks.limit.Load(); known == nil || known.Limit() != l.Limit() {
+		limit := *l
+		ks.limit.Store(&limit)
+	}
+	return ks
+}
+
+// existing returns the keyspace of space, or nil.
+func (kss *keyspaces) existing(space *store.Space) *keyspace {
+	if ks := kss.index.of(space); ks != nil && !ks.dead.Load() {
+		return ks
+	}
+	return nil
+}
+
+// all returns the keyspaces that are not dead.
+func (kss *keyspaces) all() []*keyspace {
+	kss.mu.Lock()
+	defer kss.mu.Unlock()
+	return append([]*keyspace(nil), kss.order...)
+}
+
+// round returns after how many calls at most next has returned every shard.
+func (kss *keyspaces) round() (n int) {
+	kss.mu.Lock()
+	defer kss.mu.Unlock()
+	for _, ks := range kss.order {
+		n += len(ks.shards) + 1
+	}
+	return n
+}
+
+// next returns the shard to sweep next and its keyspace. The shard is nil when
+// the hand has come to the end of a keyspace, or has dropped one.
+func (kss *keyspaces) next(now window.Instant) (*keyspace, *shard) {
+	kss.mu.Lock()
+	defer kss.mu.Unlock()
+	if kss.hand >= len(kss.order) {
+		kss.hand = 0
+	}
+	if len(kss.order) == 0 {
+		return nil, nil
+	}
+	ks := kss.order[kss.hand]
+	if ks.hand == 0 && ks.idle(now) && kss.drop(kss.hand) {
+		return nil, nil
+	}
+	for ks.hand < len(ks.shards) {
+		sh := ks.shards[ks.hand].Load()
+		if ks.hand++; sh != nil {
+			return ks, sh
+		}
+	}
+	ks.hand = 0
+	kss.hand++
+	return ks, nil
+}
+
+// idleTime is how long a keyspace stays empty and unused before it is dropped.
+const idleTime = time.Minute
+
+// idle reports whether ks has been empty and unused for idleTime. It needs
+// keyspaces.mu.
+func (ks *keyspace) idle(now window.Instant) bool {
+	if ks.keys.Load() > 0 || ks.used.Load() {
+		ks.used.Store(false)
+		ks.idleSince = now
+		return false
+	}
+	return now.Sub(ks.idleSince) >= idleTime
+}
+
+// drop drops the keyspace order[i], and reports false when a call has reserved
+// a key there. Calls reserve first and then ask whether the keyspace is dead;
+// drop sets dead first and then asks for keys: at least one of the two notices
+// the other. It needs keyspaces.mu.
+func (kss *keyspaces) drop(i int) bool {
+	ks := kss.order[i]
+	ks.dead.Store(true)
+	if ks.keys.Load() > 0 {
+		ks.dead.Store(false)
+		return false
+	}
+	last := len(kss.order) - 1
+	kss.order[i], kss.order[last] = kss.order[last], nil
+	kss.order = kss.order[:last]
+	return true
+}
+
+// close drops all keyspaces for good.
+func (kss *keyspaces) close() {
+	kss.mu.Lock()
+	defer kss.mu.Unlock()
+	for _, ks := range kss.order {
+		ks.dead.Store(true)
+		for i := range ks.shards { // calls may still hold the keyspace
+			ks.shards[i].Store(nil)
+		}
+	}
+	kss.closed, kss.order = true, nil
+	kss.index.reset()
+}
