@@ -59,6 +59,19 @@ func (c *clock) now(onWall bool) moment {
 	}
 }
 
+// again reads the clock again for a call that read m, and found that calls
+// with later readings have been decided since. A clock that the caller gives
+// may go back: its reading stands. It is rarely called, and not inlined so that
+// shard.date is.
+//
+//go:noinline
+func (c *clock) again(m moment, onWall bool) moment {
+	if c.given {
+		return m
+	}
+	return c.now(onWall)
+}
+
 // read reads the clock, with the time of day, for sweeps.
 func (c *clock) read() moment { return c.floored(c.now(true)) }
 

@@ -1,8 +1,7 @@
 package memstore_test
 
 import (
-	"strconv"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +103,202 @@ func TestTimeBeforeReclaimedKeys(t *testing.T) {
 	}
 }
 
+// A stage is a store on a machine whose clocks a test sets. It can hold a call
+// back between its reading of the clock and its locks.
+type stage struct {
+	*memstore.Store
+	mu           sync.Mutex
+	steady, wall window.Instant
+	held         chan chan struct{} // not nil: the next reading waits here
+}
+
+func newStage(t *testing.T, now window.Instant) *stage {
+	c := &stage{steady: now, wall: now}
+	c.Store = memstore.New(memstore.WithMachine(c.tell))
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (c *stage) tell() (steady, wall window.Instant) {
+	c.mu.Lock()
+	steady, wall = c.steady, c.wall
+	held := c.held
+	c.held = nil
+	c.mu.Unlock()
+	if held != nil {
+		release := make(chan struct{})
+		held <- release
+		<-release
+	}
+	return steady, wall
+}
+
+// set sets the steady clock and the one on the wall.
+func (c *stage) set(steady, wall window.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steady, c.wall = steady, wall
+}
+
+// late runs call in a goroutine until it has read the clock, then between, and
+// returns when call has ended.
+func (c *stage) late(call, between func()) {
+	held := make(chan chan struct{})
+	c.mu.Lock()
+	c.held = held
+	c.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		call()
+	}()
+	release := <-held
+	between()
+	close(release)
+	<-ended
+}
+
+// A call that reads the clock and then waits for its lock, while the key that
+// it wants expires and is reclaimed, does not count before that expiry.
+func TestLateCallAfterReclaim(t *testing.T) {
+	t.Parallel()
+	const start, length = window.Instant(1e15), time.Minute
+	s := newStage(t, start)
+	op := hit("s", window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(length)}), "k")
+	take(t, s, op)
+
+	set := func(d time.Duration) { s.set(start.Add(d), start.Add(d)) }
+	var second window.Result
+	set(length - time.Microsecond)
+	s.late(func() { second = take(t, s, op) }, func() {
+		set(length)
+		if got := s.Sweep(1000); got != 1 {
+			t.Errorf("got %d keys reclaimed, want 1", got)
+		}
+	})
+	if !second.Allowed {
+		t.Fatalf("after the first hit was reclaimed: got %+v, want allowed", second)
+	}
+	set(2*length - time.Microsecond)
+	if r := take(t, s, op); r.Allowed {
+		t.Errorf("a microsecond before the second hit leaves: got %+v, want denied", r)
+	}
+}
+
+// A call that reads the clock and then waits for its lock, while a call with a
+// later reading is decided, is dated after that: a bucket which never filled
+// denies neither of them.
+func TestLateCallInBucket(t *testing.T) {
+	t.Parallel()
+	start := window.At(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC))
+	// Two at once, one a second.
+	bucket := window.Limit{Quota: 60, Window: window.Bucket(time.Minute, 2)}
+	daily := bucket // from the second hit of a day on, by the wall clock
+	daily.After = window.After{Count: 2, Window: window.Calendar(window.Day, nil)}
+
+	for name, l := range map[string]window.Limit{"bucket": bucket, "bucket on the wall clock": daily} {
+		limit := window.MustCompile(l)
+		op, other := hit("s", limit, "k"), hit("other", limit, "k")
+		one := func(s *stage) window.Result {
+			r, err := s.One(t.Context(), store.Take, op.Space, limit, "k", "", 1)
+			if err != nil {
+				t.Error(err)
+			}
+			return r
+		}
+		single := func(s *stage) window.Result { return take(t, s, op) }
+		several := func(s *stage) window.Result {
+			ops := []store.Op{other, op}
+			if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
+				t.Error(err)
+			}
+			return ops[1].Result
+		}
+		read := func(s *stage) window.Result {
+			reading, err := s.Read(t.Context(), &op)
+			if err != nil {
+				t.Error(err)
+			}
+			reading.Result.Allowed = reading.Used < 2 // the second one's hit
+			return reading.Result
+		}
+		for path, call := range map[string]func(*stage) window.Result{"one": one, "a call": single, "a call of two": several, "read": read} {
+			s := newStage(t, start)
+			if l.After.Count > 0 { // the first hit of a day is free
+				take(t, s, op)
+			}
+			take(t, s, op)
+			var late window.Result
+			s.late(func() { late = call(s) }, func() {
+				later := start.Add(time.Second) // the bucket is empty again
+				s.set(later, later)
+				if r := take(t, s, op); !r.Allowed || r.Used != 1 {
+					t.Errorf("%s, %s: second take: got %+v, want allowed with 1 used", name, path, r)
+				}
+			})
+			if !late.Allowed {
+				t.Errorf("%s, %s: late: got %+v, want allowed: there was room for one more at all times", name, path, late)
+			}
+		}
+	}
+}
+
+// A late call follows the wall clock when that was set back meanwhile.
+func TestLateCallFollowsTheWall(t *testing.T) {
+	t.Parallel()
+	midnight := window.At(time.Date(2026, time.March, 3, 0, 0, 0, 0, time.UTC))
+	s := newStage(t, midnight)
+	op := hit("s", window.MustCompile(window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil)}), "k")
+	other := op
+	other.Key = []byte("other") // in the same shard, or not
+	var late window.Result
+	s.late(func() { late = take(t, s, op) }, func() {
+		s.set(midnight.Add(time.Second), midnight.Add(-time.Second))
+		take(t, s, op)
+		take(t, s, other)
+	})
+	if !late.Allowed || late.Used != 2 || late.ResetAfter != time.Second {
+		t.Errorf("got %+v, want 2 used in a day that ends in a second", late)
+	}
+}
+
+// A refund that makes a key expire earlier makes it be reclaimed earlier.
+func TestReclaimAfterRefund(t *testing.T) {
+	t.Parallel()
+	const start = window.Instant(1e15)
+	s := newStage(t, start)
+	at := func(d time.Duration) { s.set(start.Add(d), start.Add(d)) }
+	op := hit("s", window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute)}), "k")
+	for _, d := range []time.Duration{0, 50 * time.Second, 59 * time.Second} {
+		at(d)
+		take(t, s, op)
+	}
+	at(time.Minute)
+	s.Sweep(1000) // finds that the key expires at 119s
+	if err := store.Do(t.Context(), s, store.Refund, []store.Op{op}); err != nil {
+		t.Fatal(err)
+	}
+	at(110 * time.Second)
+	if got := s.Sweep(1000); got != 1 {
+		t.Errorf("when the hit at 50s leaves: got %d keys reclaimed, want 1", got)
+	}
+}
+
+// Instants that the caller gives may go back: no other key's use holds them.
+func TestGivenInstantsGoBack(t *testing.T) {
+	t.Parallel()
+	o := open(t, memstore.WithShards(1))
+	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Bucket(time.Minute, 0)})
+	o.Set(1e15 + 10e6)
+	take(t, o.Store, hit("s", limit, "ann"))
+	o.Set(1e15)
+	take(t, o.Store, hit("s", limit, "bob"))
+	o.Set(1e15 + 60e6)
+	if r := take(t, o.Store, hit("s", limit, "bob")); !r.Allowed {
+		t.Errorf("a minute after the first hit: got %+v, want allowed", r)
+	}
+}
+
 // take takes one op and returns its result.
 func take(t testing.TB, s store.Store, op store.Op) window.Result {
 	t.Helper()
@@ -117,56 +312,6 @@ func take(t testing.TB, s store.Store, op store.Op) window.Result {
 // hit is one hit on a key.
 func hit(space string, limit *window.Compiled, key string) store.Op {
 	return store.Op{Space: store.NewSpace("", space, "", 0), Limit: limit, Key: []byte(key), N: 1}
-}
-
-// A call that reads the clock and then waits for its locks, while the key that
-// it wants expires and is reclaimed, does not count before that expiry.
-func TestWaitingCall(t *testing.T) {
-	t.Parallel()
-	const start, length = window.Instant(1e15), time.Minute
-	var now atomic.Int64
-	now.Store(int64(start))
-	read := make(chan struct{}, 8)
-	s := memstore.New(memstore.WithMachine(func() (steady, wall window.Instant) {
-		at := window.Instant(now.Load())
-		select {
-		case read <- struct{}{}:
-		default:
-		}
-		return at, at
-	}))
-	defer s.Close()
-	limit, space := window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(length)}), store.NewSpace("", "x", "", 0)
-	take := func(keys int) bool {
-		ops := make([]store.Op, keys)
-		for i := range ops {
-			ops[i] = store.Op{Space: space, Limit: limit, Key: []byte(strconv.Itoa(i)), N: 1, Role: store.Shadow}
-		}
-		if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
-			t.Error(err)
-		}
-		return ops[0].Result.Allowed
-	}
-	if !take(1) {
-		t.Fatal("first hit: got denied, want allowed")
-	}
-
-	// The time is read before so many keys are put in order, which takes a while.
-	<-read
-	now.Store(int64(start.Add(length - time.Microsecond)))
-	waiting := make(chan bool)
-	go func() { waiting <- take(50_000) }()
-	<-read
-	now.Store(int64(start.Add(length)))
-	s.Sweep(1000)
-
-	if !<-waiting {
-		return // the sweep came too late to matter
-	}
-	now.Store(int64(start.Add(2*length - time.Microsecond)))
-	if take(1) {
-		t.Error("a microsecond before the second hit leaves: got allowed, want denied")
-	}
 }
 
 // keysOf returns how many keys s has of the space with the ID.

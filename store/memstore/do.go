@@ -49,7 +49,7 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 		}
 		m := s.clock.now(onWall)
 		lock(places)
-		s.date(places, m)
+		s.date(places, m, onWall)
 		full := s.reserve(verb, places)
 		if !dead(places) {
 			if full == nil {
@@ -147,11 +147,20 @@ func unlock(places []place) {
 	}
 }
 
-// date dates the ops, whose shards are locked, with the reading m.
-func (s *Store) date(places []place, m moment) {
+// date dates the ops, whose shards are locked, with one instant: m, or a new
+// reading when m is older than that of a call that was decided in one of the
+// shards meanwhile.
+func (s *Store) date(places []place, m moment, onWall bool) {
+	for i := range places {
+		if m.steady < places[i].shard.latest {
+			m = s.clock.again(m, onWall)
+			break
+		}
+	}
 	floored := s.clock.floored(m)
 	for i := range places {
 		p := &places[i]
+		p.shard.latest = m.steady
 		p.read, p.now = floored, floored.of(p.keyspace.onWall)
 	}
 }

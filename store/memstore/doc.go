@@ -46,6 +46,13 @@
 // Calendar windows follow the wall clock, also when it is set. Only they read
 // it, because that is half of what a reading costs.
 //
+// A call reads the clock once, before it locks. If a call with a later reading
+// was decided in one of its shards meanwhile, it reads the clock again under its
+// locks. So every call is dated with one instant between its start and its end,
+// and never before a hit that it sees: a bucket which had room at all times does
+// not deny a call because its goroutine was descheduled. A clock that the caller
+// gives ([WithClock]) is read once; there the instants are the caller's.
+//
 // A reclaimed key has forgotten when it was used. So from then on no call is
 // dated before the instant at which that key expired: the clock has a floor,
 // which is checked under the locks. Keys of calendar windows outlive their

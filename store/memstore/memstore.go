@@ -38,9 +38,11 @@ var (
 type Option func(*Store)
 
 // WithClock makes the store call tell for the time, once a call, instead of
-// reading the machine's clocks. It is for replays and tests. Instants may go back: by less
-// than an hour, each key still has what it counted; by more, the store stays
-// at the latest instant for which it has reclaimed keys.
+// reading the machine's clocks. It is for replays and tests. Each call is dated
+// with the instant that tell returned for it, so calls that run at once are in
+// the order of their locks, not of their instants. Instants may go back: by
+// less than an hour, each key still has what it counted; by more, the store
+// stays at the latest instant for which it has reclaimed keys.
 func WithClock(tell func() window.Instant) Option {
 	return func(s *Store) {
 		s.clock.given = true
@@ -82,6 +84,7 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	_, sh, h := s.lookup(op)
 	if sh != nil {
 		sh.mu.Lock()
+		m = sh.date(&s.clock, m, onWall)
 		state = append(state, sh.table.Find(h).State()...)
 		sh.mu.Unlock()
 	}

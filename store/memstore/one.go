@@ -66,7 +66,7 @@ func (s *Store) enter(p *place, verb store.Verb, space *store.Space) error {
 		sh := ks.shard(numberOf(p.key, s.shards))
 		m := s.clock.now(ks.onWall)
 		sh.mu.Lock()
-		p.keyspace, p.shard, p.read = ks, sh, s.clock.floored(m)
+		p.keyspace, p.shard, p.read = ks, sh, s.clock.floored(sh.date(&s.clock, m, ks.onWall))
 		p.now = p.read.of(ks.onWall)
 		p.find()
 		if adds(verb) && !p.reserve(s, space.MaxKeys()) {

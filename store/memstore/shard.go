@@ -15,10 +15,26 @@ type shard struct {
 
 	table table.Table
 
+	// latest is the latest reading of the steady clock by which a call here
+	// was dated. Invariant on the machine's clock: no hit here is dated after
+	// it, and it never goes back.
+	latest window.Instant
+
 	calls  uint8          // since the last call that swept
 	tended window.Instant // when that was
 
 	scratch [8]uint64 // to work on small states where their block is too small
+}
+
+// date returns the reading of the clock that a call is dated with: m, which it
+// read before it locked sh, or a new one when a call with a later reading has
+// been decided here since.
+func (sh *shard) date(c *clock, m moment, onWall bool) moment {
+	if m.steady < sh.latest {
+		m = c.again(m, onWall)
+	}
+	sh.latest = m.steady
+	return m
 }
 
 // numberOf returns which of n shards the key h belongs to. n is a power of two
