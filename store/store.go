@@ -150,7 +150,10 @@ var (
 type OutageError struct {
 	// Ops are indexes into the call's ops, ascending; nil means all of them.
 	Ops []int
-	Err error
+
+	// Reason is why; empty means [ReasonUnknown]. Err has the details.
+	Reason Reason
+	Err    error
 }
 
 // Error returns the cause and how many ops it concerns.

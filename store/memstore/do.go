@@ -208,7 +208,7 @@ func outage(full []int) error {
 		return nil
 	}
 	slices.Sort(full)
-	return &store.OutageError{Ops: full, Err: store.ErrFull}
+	return &store.OutageError{Ops: full, Reason: store.ReasonFull, Err: store.ErrFull}
 }
 
 // tend ends a call: it sweeps its shards when it is time to, and reports whether

@@ -113,7 +113,7 @@ func failed(groups []group) error {
 		case g.err == nil:
 			continue
 		case out == nil:
-			out = &store.OutageError{Err: g.err}
+			out = &store.OutageError{Reason: wire.ReasonOf(g.err), Err: g.err}
 		}
 		out.Ops = append(out.Ops, g.which...)
 	}

@@ -1,6 +1,10 @@
 package redisstore
 
-import "context"
+import (
+	"context"
+
+	"github.com/weirhq/weir/store"
+)
 
 // Node holds the numbers of one server, or of the primary that Sentinels name.
 type Node struct {
@@ -15,6 +19,9 @@ type Node struct {
 	// number of calls since the store was made that it did not answer, or that
 	// were not sent to it.
 	InFlight, Outages int64
+
+	// Reasons is Outages by reason. It has the reasons that occurred.
+	Reasons map[store.Reason]int64
 }
 
 // Nodes returns the numbers of the nodes in use, by address. On a cluster there
@@ -23,7 +30,9 @@ func (s *Store) Nodes() []Node {
 	nodes := s.servers.Nodes()
 	all := make([]Node, len(nodes))
 	for i, n := range nodes {
-		all[i] = Node{Addr: n.Addr(), CutOff: n.CutOff(), InFlight: n.InFlight(), Outages: n.Outages()}
+		all[i] = Node{
+			Addr: n.Addr(), CutOff: n.CutOff(), InFlight: n.InFlight(), Outages: n.Outages(), Reasons: n.Reasons(),
+		}
 	}
 	return all
 }

@@ -114,7 +114,7 @@ func (s *Store) failed(ctx context.Context, err error) error {
 	if errors.As(err, &out) {
 		return out
 	}
-	return &store.OutageError{Err: err}
+	return &store.OutageError{Reason: wire.ReasonOf(err), Err: err}
 }
 
 func (s *Store) now() window.Instant {

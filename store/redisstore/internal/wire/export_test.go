@@ -3,6 +3,7 @@ package wire
 import (
 	"time"
 
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -18,3 +19,13 @@ type ServerClock struct{ c serverClock }
 
 func (c *ServerClock) Learn(server window.Instant, now time.Duration) { c.c.learn(server, now) }
 func (c *ServerClock) At(now time.Duration) window.Instant            { return c.c.at(now) }
+
+// Tally is a tally.
+type Tally struct{ t tally }
+
+func (t *Tally) Add(r store.Reason)             { t.t.add(r) }
+func (t *Tally) Counts() map[store.Reason]int64 { return t.t.counts() }
+func (t *Tally) Sum() int64                     { return t.t.sum() }
+
+// ReasonSaid is reasonSaid.
+var ReasonSaid = reasonSaid

@@ -33,7 +33,7 @@ type Node struct {
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
-	outages  atomic.Int64                // calls without an answer, or not sent
+	outages  tally                       // calls without an answer, or not sent
 	loaded   [script.Numbers]atomic.Bool // programs that a batch found there, by number
 	asked    atomic.Int64                // when a cluster last sent a call here ahead of its slot
 }
@@ -63,7 +63,10 @@ func (n *Node) InFlight() int64 { return n.inFlight.Load() }
 
 // Outages returns the number of calls that the node did not answer, or that were
 // not sent to it.
-func (n *Node) Outages() int64 { return n.outages.Load() }
+func (n *Node) Outages() int64 { return n.outages.sum() }
+
+// Reasons returns the same number by reason. It has the reasons that occurred.
+func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
 
 // Probe sends a trial call if the breaker is open and a trial is due.
 func (n *Node) Probe(ctx context.Context) {
@@ -209,7 +212,7 @@ func (n *Node) exit(ctx context.Context, calls int, answered bool) {
 // error. A node that sends a call on to another one has answered it.
 func (n *Node) missed(err error) error {
 	if !redirected(err) {
-		n.outages.Add(1)
+		n.outages.add(ReasonOf(err))
 	}
 	return fmt.Errorf("%s: %w", n.addr, err)
 }
