@@ -241,7 +241,7 @@ func (c *call) finish(d *drive.Driver) {
 func (c *call) reset() {
 	p := &c.request
 	p.Now.List, p.Now.Of = c.now.Ops, c.now.Of // which may have grown
-	if c.later.Policies != nil { // it was planned
+	if c.later.Policies != nil {               // it was planned
 		p.Later.List, p.Later.Of = c.later.Ops, c.later.Of
 		c.later.Ops = nil
 		c.later.Reset()

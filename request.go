@@ -62,13 +62,12 @@ func (r *Request) read(verb Verb, set *rule.Set, to *plan.Request) error {
 }
 
 // vector returns the values of attributes in the order of set's attributes. It
-// reuses the memory of values.
+// reuses the memory of values, all of whose texts are empty.
 func vector(values []string, set *rule.Set, attributes []Attribute) []string {
 	if n := len(set.Attributes()); cap(values) < n {
 		values = make([]string, n)
 	} else {
 		values = values[:n]
-		clear(values)
 	}
 	for i := range attributes {
 		if at, ok := set.Attribute(attributes[i].Name); ok {

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
@@ -25,17 +26,16 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 	d.Allowed, d.Outcome, d.Degraded, d.Rules = true, rule.Allow, t.Outage != nil, rules.Set
 	decides := p.Decides()
 	denial := denial{rule: -1}
+	d.Usages = slices.Grow(d.Usages, len(t.Ops))[:len(t.Ops)]
 	for n := range t.Ops {
-		i, op := t.Of[n], &t.Ops[n]
+		i, op, u := t.Of[n], &t.Ops[n], &d.Usages[n]
 		r := rules.Rule(i)
-		d.Usages = append(d.Usages, Usage{})
-		u := &d.Usages[len(d.Usages)-1]
 		u.Rule, u.Kind, u.Key = r.Name, r.Kind(), rules.Key(i, p.Request.Values)
 		u.Shadow, u.Result = r.Mode == rule.Shadow, op.Result
 		if decides && drive.Denies(op) {
 			denial.add(d, i, r.Name, op.Result.RetryAfter)
 		}
-		if fired(r, p.Request.Verb, &op.Result) {
+		if u.Kind == rule.KindTrigger && fired(r, p.Request.Verb, &op.Result) {
 			d.Triggered = append(d.Triggered, r.Name)
 		}
 	}
@@ -89,7 +89,7 @@ func (f *denial) add(d *Decision, i int, name string, wait time.Duration) {
 // fired reports whether the trigger r reports: its window holds at least its
 // number and, for one that reports once, has crossed it in this call.
 func fired(r *rule.Rule, verb store.Verb, res *window.Result) bool {
-	if r.Kind() != rule.KindTrigger || r.Mode == rule.Shadow || verb == store.Refund || res.Used < r.Trigger {
+	if r.Mode == rule.Shadow || verb == store.Refund || res.Used < r.Trigger {
 		return false
 	}
 	return !r.Once || res.Before < r.Trigger

@@ -126,6 +126,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 			t.decideAlone(&t.Ops[i], t.Of[i])
 		}
 	}
+	clear(t.Ops[left:])
 	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
 	err = d.askLocal(ctx, t, from)
 	if t.refused() {

@@ -48,13 +48,23 @@ type Plan struct {
 
 // Ops are ops and the rules that they belong to.
 type Ops struct {
+	// List holds the ops. Invariant: what lies between its length and its
+	// capacity is zero, so that an op is not cleared twice.
 	List []store.Op
-	Of   []int // List[i] belongs to rule Of[i]; ascending
+
+	Of []int // List[i] belongs to rule Of[i]; ascending
 }
 
+// add adds an empty op of rule i.
 func (o *Ops) add(i int) *store.Op {
-	o.List, o.Of = append(o.List, store.Op{}), append(o.Of, i)
-	return &o.List[len(o.List)-1]
+	n := len(o.List)
+	o.Of = append(o.Of, i)
+	if n < cap(o.List) {
+		o.List = o.List[:n+1]
+	} else {
+		o.List = append(o.List, store.Op{})
+	}
+	return &o.List[n]
 }
 
 // Reset empties o and keeps its memory.
