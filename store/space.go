@@ -4,7 +4,8 @@ import (
 	"hash/maphash"
 )
 
-// DefaultMaxKeys is the most keys that a space holds when it does not say.
+// DefaultMaxKeys is the most keys that a space holds, unless it is made with
+// another number.
 const DefaultMaxKeys = 10_000_000
 
 // Space is where the keys of one rule live. Two spaces with equal namespaces
@@ -17,18 +18,18 @@ type Space struct {
 	maxKeys int64
 }
 
-// identity is what makes two spaces the same. Spaces that are the same may
-// share one, which makes comparing them cheap.
+// identity is what makes two spaces the same. Equal pointers make comparing
+// cheap, but are not needed.
 type identity struct {
 	namespace, id string
 	hash          uint64 // of both
 }
 
-// NewSpace returns the space with the identity id in namespace, which keeps
-// the counters of one tenant apart from those of others; "" is the default
-// namespace. name is for people: it may be part of a key's name in a shared
-// store, and spaces that are the same have the same name. maxKeys bounds the
-// keys that a store in memory keeps; 0 means [DefaultMaxKeys].
+// NewSpace returns the space with the given identity. The namespace keeps the
+// counters of one tenant apart from those of others; "" is the default one. The
+// name is for people. A shared store may use it in the names of keys, so spaces
+// that are the same must have the same name. maxKeys bounds the keys that a
+// store in memory keeps; 0 or less means [DefaultMaxKeys].
 func NewSpace(namespace, id, name string, maxKeys int64) *Space {
 	if maxKeys <= 0 {
 		maxKeys = DefaultMaxKeys
@@ -37,15 +38,14 @@ func NewSpace(namespace, id, name string, maxKeys int64) *Space {
 	return &Space{&identity{namespace, id, hash}, name, maxKeys}
 }
 
-// seed makes the hashes of this process differ from those of others. It is
-// never changed.
+// seed is the random seed of this process's hashes. It is never changed.
 var seed = maphash.MakeSeed()
 
 // Namespace returns the tenant, "" for the default one.
 func (s *Space) Namespace() string { return s.namespace }
 
-// ID returns the identity of the counters within their namespace: as long as
-// it stays the same, they are kept. It is bytes, not text for people.
+// ID returns the identity of the counters within their namespace. Counters are
+// kept as long as it stays the same. It is bytes, not text for people.
 func (s *Space) ID() string { return s.id }
 
 // Name returns the rule's name.
@@ -55,7 +55,7 @@ func (s *Space) Name() string { return s.name }
 func (s *Space) MaxKeys() int64 { return s.maxKeys }
 
 // Hash returns a hash of the space's identity: equal for spaces that are the
-// same, and good for as long as this process runs.
+// same, and valid as long as this process runs.
 func (s *Space) Hash() uint64 { return s.hash }
 
 // Same reports whether s and t are the same space.

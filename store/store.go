@@ -1,6 +1,6 @@
 // Package store is the contract between the rules and the places where their
-// counters are kept. Package storetest is the same contract as a test suite;
-// whatever implements [Store] runs it.
+// counters are kept. Package storetest is the same contract as a test suite for
+// implementations of [Store].
 package store
 
 import (
@@ -15,9 +15,9 @@ import (
 type Verb uint8
 
 const (
-	Check  Verb = iota // look only
-	Take               // look and, if admitted, count, in one step
-	Record             // count whatever the limit
+	Check  Verb = iota // evaluate and count nothing
+	Take               // evaluate and, if admitted, count, in one step
+	Record             // count, whatever the limit
 	Refund             // give hits back
 )
 
@@ -42,34 +42,35 @@ const (
 	Shadow
 	// Always ops are recorded, whatever the others answer: counters, triggers.
 	Always
-	// Look ops are evaluated with their hits, are not counted, and never
+	// Look ops are evaluated with their hits. They are not counted and never
 	// decide.
 	Look
 )
 
-// Op is one limit asked about one key. A call fills in Result.
+// Op is what a call does with one key under one limit. The store sets Result.
 type Op struct {
 	Space *Space
 	Limit *window.Compiled
 
-	// Key selects the counter within the space. Stores do not keep the slice.
+	// Key selects the counter within the space. Stores do not retain the slice.
 	Key []byte
 
 	// Together, when not empty, keeps keys with the same Together on one node
 	// of a sharded store, so that they are decided in one step there. It is
-	// not part of the key. Stores do not keep the slice.
+	// not part of the key. Stores do not retain the slice.
 	Together []byte
 
-	// N is the number of hits; 0 only looks. Negative counts as 0.
+	// N is the number of hits. With 0 every verb counts nothing and is allowed;
+	// a negative number is 0.
 	N int64
 
-	// Member is what a distinct limit counts. Stores do not keep the slice.
+	// Member is what a distinct limit counts. Stores do not retain the slice.
 	Member []byte
 
 	Role Role
 
-	// CountDenied records a take that is denied, by this op or by another
-	// one, all the same. Not with [Always].
+	// CountDenied makes a take count the op also when the take is denied, by
+	// this op or by another one. It is not used with [Always].
 	CountDenied bool
 
 	// Result is the answer.
@@ -106,15 +107,15 @@ type Store interface {
 	// the first of them. Nothing was counted then, and Err is not set.
 	Do(ctx context.Context, calls []Call) error
 
-	// Read returns the numbers that the store has for op's key, and its
-	// history. It counts nothing.
+	// Read returns the numbers and the history of op's key under op's limit. It
+	// counts nothing.
 	Read(ctx context.Context, op *Op) (window.Reading, error)
 
-	// Forget drops the state of op's key.
+	// Forget drops the counter of op's key.
 	Forget(ctx context.Context, op *Op) error
 
-	// Close releases what the store holds. Calls after it answer [ErrClosed];
-	// closing twice is safe.
+	// Close releases what the store holds. Calls after it return [ErrClosed].
+	// Closing twice is safe.
 	Close() error
 }
 
@@ -127,7 +128,7 @@ type Single interface {
 	One(ctx context.Context, verb Verb, space *Space, limit *window.Compiled, key, member string, n int64) (window.Result, error)
 }
 
-// Do decides one call in s.
+// Do decides one call in s. It returns the error of [Store.Do] or of the call.
 func Do(ctx context.Context, s Store, verb Verb, ops []Op) error {
 	calls := [1]Call{{Verb: verb, Ops: ops}}
 	if err := s.Do(ctx, calls[:]); err != nil {
@@ -142,7 +143,7 @@ var (
 	// ErrRepeated is the error of a call with two ops on one key.
 	ErrRepeated = errors.New("two ops on the same key in one call")
 	// ErrFull is wrapped in an [OutageError]: the space has no room for a new key.
-	ErrFull = errors.New("no room for a new key: max_keys are there already; raise it, or wait until some expire")
+	ErrFull = errors.New("no room for a new key: max_keys is reached; raise it, or wait until keys expire")
 )
 
 // OutageError names the ops of a call that a store could not answer, and the

@@ -9,8 +9,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Calls of one Do see each other's hits in their order, and one that is
-// refused or denied leaves the others alone.
+// The calls of one Do see each other's hits in their order, and a call that is
+// refused or denied changes nothing for the others. A Do may have more calls
+// than a store sends at once.
 func manyCalls(s *stage) {
 	limit := hourly(2)
 	same, other := hit("s", limit, "k"), hit("s", limit, "other")
@@ -48,7 +49,6 @@ func manyCalls(s *stage) {
 		s.Errorf("no calls: got error %v, want none", err)
 	}
 
-	// More calls than a store sends at once.
 	many := make([]store.Call, 500)
 	wide := hit("wide", hourly(400), "k")
 	for i := range many {
@@ -64,6 +64,7 @@ func manyCalls(s *stage) {
 	}
 }
 
+// Spaces with one ID in several namespaces have counters of their own.
 func namespaces(s *stage) {
 	limit := hourly(5)
 	for i, namespace := range []string{"", "a", "b", "a:", "s"} {
@@ -82,6 +83,8 @@ func namespaces(s *stage) {
 	s.used(1, hit("s", limit, "k"))
 }
 
+// Read returns the cells of a cells window and the period of a calendar window,
+// with their hits.
 func history(s *stage) {
 	cells := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Hour, 60)})
 	op := hit("cells", cells, "k")

@@ -12,10 +12,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Compare does the same random steps on two stores and wants the same results:
-// all verbs, roles, windows and measures, alone and together, in bursts and
-// with pauses. Time only goes forward: a store may forget an expired key, and
-// with it the latest instant at which it was used. The seed makes the steps.
+// Compare runs the same random calls on two stores, and fails t when a result or
+// an error differs. The seed determines the calls: all verbs, roles, windows and
+// measures, with one op or several, in bursts and with pauses. Time only goes
+// forward, because a store may drop an expired key, and with it the latest
+// instant at which it was used.
 func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
 	t.Helper()
 	r := newRandom(seed)
@@ -50,7 +51,7 @@ func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
 	}
 }
 
-// random makes up calls.
+// random generates calls.
 type random struct {
 	*rand.Rand
 	now    window.Instant
@@ -65,7 +66,7 @@ func newRandom(seed uint64) *random {
 	return r
 }
 
-// pass lets time pass: in bursts at one pace each, from none to days.
+// pass lets time pass: in bursts of one pace each, from no time to hours a step.
 func (r *random) pass() {
 	if r.IntN(40) == 0 {
 		paces := []time.Duration{0, time.Microsecond, time.Millisecond, time.Second, time.Minute, time.Hour}
@@ -106,9 +107,11 @@ func (r *random) call() (store.Verb, []store.Op) {
 	return verb, ops
 }
 
+// op returns an op under the named limit, at times with another quota, as for
+// another plan.
 func (r *random) op(name string) store.Op {
 	limit := r.limits[name]
-	if other := limit.Limit(); other.Quota > 0 && r.IntN(10) == 0 { // another quota in the same space, as for another plan
+	if other := limit.Limit(); other.Quota > 0 && r.IntN(10) == 0 {
 		other.Quota += 5
 		limit = window.MustCompile(other)
 	}
@@ -123,7 +126,8 @@ func (r *random) op(name string) store.Op {
 	return op
 }
 
-// hits is mostly a few, sometimes none, all, or more than fit.
+// hits returns a number of hits: mostly a few, sometimes none, all that fit, or
+// more.
 func (r *random) hits(l *window.Compiled) int64 {
 	most := max(l.Capacity(), 10)
 	switch r.IntN(20) {

@@ -6,6 +6,7 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
+// Each op gets its own result, whatever the order of keys and spaces.
 func resultsInOrder(s *stage) {
 	var ops []store.Op
 	for i := range int64(6) {
@@ -19,6 +20,7 @@ func resultsInOrder(s *stage) {
 	}
 }
 
+// Keys and IDs of spaces are bytes. No two pairs of them share a counter.
 func keysAreApart(s *stage) {
 	limit := hourly(5)
 	keys := []string{"", "a", "b", "ab", "a\x00", "\x00a", "a:b", "{a}", "A", "\xff"}
@@ -37,11 +39,14 @@ func keysAreApart(s *stage) {
 	}
 }
 
+// Spaces with equal IDs are the same, although made twice.
 func spacesByID(s *stage) {
 	s.one(store.Take, hit("same", hourly(5), "k"))
 	s.used(1, hit("same", hourly(5), "k")) // through another pointer
 }
 
+// A call may have more ops than a store handles without allocating, and a call
+// without ops counts nothing.
 func manyOps(s *stage) {
 	var ops []store.Op
 	for i := range 100 {

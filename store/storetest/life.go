@@ -8,6 +8,8 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
+// Read returns the numbers and counts nothing. Forget drops one key, and may be
+// called again.
 func readAndForget(s *stage) {
 	limit := hourly(5)
 	op := hit("s", limit, "k")
@@ -33,6 +35,8 @@ func readAndForget(s *stage) {
 	s.used(1, hit("s", limit, "other"))
 }
 
+// A call with two ops on one key is refused with ErrRepeated, whatever the
+// limits, and counts nothing.
 func repeatedKey(s *stage) {
 	limit := hourly(5)
 	same, other := hit("s", limit, "k"), hit("s", limit, "other")
@@ -49,6 +53,8 @@ func repeatedKey(s *stage) {
 	s.used(0, same, other, hit("t", limit, "k"))
 }
 
+// A call whose context is done fails with the error of the context and counts
+// nothing.
 func contextDone(s *stage) {
 	op := hit("s", hourly(5), "k")
 	s.one(store.Take, op)
@@ -68,6 +74,7 @@ func contextDone(s *stage) {
 	s.used(1, op)
 }
 
+// Close may be called twice. Calls after it return ErrClosed.
 func closing(s *stage) {
 	op := hit("s", hourly(5), "k")
 	s.one(store.Take, op)

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// crowd runs f in 64 goroutines that start together.
+// crowd calls f in 64 goroutines that start together, and waits for them.
 func crowd(f func(i int)) {
 	var wg sync.WaitGroup
 	gate := make(chan struct{})
@@ -25,6 +25,8 @@ func crowd(f func(i int)) {
 	wg.Wait()
 }
 
+// Of 1280 concurrent takes of one key, exactly the quota is admitted, in every
+// kind of window.
 func oneKeyUnderLoad(s *stage) {
 	for _, w := range []window.Window{
 		window.Sliding(time.Hour),
@@ -55,9 +57,9 @@ func oneKeyUnderLoad(s *stage) {
 	}
 }
 
-// Every call takes three of five keys, in any order: a store that locked them
-// as they come would stand still, one that counted before all have admitted
-// would count more than it admits.
+// Calls that take three of five keys in any order count exactly what they
+// admit. A store that locked keys in the order of the ops would deadlock; one
+// that counted an op before all have admitted would count more than it admits.
 func severalKeysUnderLoad(s *stage) {
 	const keys = 5
 	var (

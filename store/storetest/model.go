@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Model is the contract in its plainest form: one map under one lock, which
-// forgets nothing by itself. It is what other stores are compared with.
+// Model is the contract in its plainest form: one map under one lock. It never
+// drops a key by itself. Other stores are compared with it.
 type Model struct {
 	mu     sync.Mutex
 	now    window.Instant
@@ -19,9 +19,10 @@ type Model struct {
 	seed   maphash.Seed
 }
 
+// address is what makes two keys the same.
 type address struct{ namespace, space, key string }
 
-// NewModel is an empty model, at the instant 0.
+// NewModel returns an empty model, at the instant 0.
 func NewModel() Opened {
 	m := &Model{states: make(map[address]window.State), seed: maphash.MakeSeed()}
 	return Opened{Store: m, Set: m.set}
@@ -46,6 +47,7 @@ func (m *Model) Do(ctx context.Context, calls []store.Call) error {
 	return nil
 }
 
+// call decides the ops of one call.
 func (m *Model) call(verb store.Verb, ops []store.Op) error {
 	seen := make(map[address]bool)
 	for i := range ops {
@@ -55,7 +57,7 @@ func (m *Model) call(verb store.Verb, ops []store.Op) error {
 		}
 		seen[at] = true
 	}
-	// In a take all enforcing ops are asked before any is counted.
+	// A take evaluates all enforcing ops before it counts any.
 	admitted := true
 	for i := range ops {
 		op := &ops[i]
@@ -77,7 +79,8 @@ func (m *Model) call(verb store.Verb, ops []store.Op) error {
 	return nil
 }
 
-// take counts op, which has been checked, if it fits and the others allow it.
+// take counts op, whose result is that of a check, if it fits and, unless it is
+// a shadow op, all enforcing ops were admitted.
 func (m *Model) take(op *store.Op, admitted bool) {
 	own := op.Result
 	switch {
@@ -93,7 +96,7 @@ func (m *Model) take(op *store.Op, admitted bool) {
 	}
 }
 
-// apply runs verb for op alone.
+// apply runs verb on the state of op.
 func (m *Model) apply(verb store.Verb, op *store.Op) (r window.Result) {
 	at := addressOf(op)
 	state := slices.Clone(m.states[at])

@@ -1,13 +1,13 @@
 // Package storetest is the contract of [store.Store] as a test suite. A store's
-// tests call [Run], and [Compare] with a store that is known to be right:
+// tests call [Run], and [Compare] to hold the store to the [Model]:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Run(t, func(t testing.TB) storetest.Opened { … })
 //	}
 //
-// Each file is one idea of the contract and reads from top to bottom. The
-// windows are a minute or longer, so a store whose keys also expire on a clock
-// of its own has time to answer.
+// Each file holds one part of the contract: the comment of each test is a promise,
+// and the test shows it. Windows are a minute or longer, so that a store whose
+// keys also expire on a clock of its own has time to answer.
 package storetest
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Opened is a store to test and the hold on its time.
+// Opened is a store to test, and its clock.
 type Opened struct {
-	// Store has no keys. Whoever opened it closes it, by t.Cleanup.
+	// Store has no keys. The function that opened it closes it with t.Cleanup.
 	Store store.Store
 
-	// Set makes the store tell this instant, for all windows, until the next
-	// Set. It is not called while the store is in use.
+	// Set sets the store's clock, for all windows, which then stands still. It
+	// is not called while the store is in use.
 	Set func(window.Instant)
 }
 
-// Run tests the contract on stores that open makes, one a test.
+// Run tests the contract. It calls open for a new store for each test.
 func Run(t *testing.T, open func(t testing.TB) Opened) {
 	for _, test := range []struct {
 		name string
@@ -81,7 +81,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 // start is the instant at which every test begins: a Monday noon.
 var start = window.At(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC))
 
-// stage is what a test plays on.
+// stage is a test with its store.
 type stage struct {
 	*testing.T
 	Opened
@@ -94,17 +94,17 @@ func newStage(t *testing.T, open func(testing.TB) Opened) *stage {
 	return s
 }
 
-// each runs test on a new store for every kind of window and every measure.
+// each calls test with a new store for every kind of window and every measure.
 func (s *stage) each(test func(s *stage, l *window.Compiled)) {
 	for name, l := range limits() {
 		s.Run(name, func(t *testing.T) { test(newStage(t, s.open), l) })
 	}
 }
 
-// at makes it d after the start.
+// at sets the clock to d after the start.
 func (s *stage) at(d time.Duration) { s.Set(start.Add(d)) }
 
-// do runs verb and returns the results of ops.
+// do decides one call and returns the results of its ops.
 func (s *stage) do(verb store.Verb, ops ...store.Op) []window.Result {
 	s.Helper()
 	if err := store.Do(s.Context(), s.Store, verb, ops); err != nil {
@@ -117,13 +117,13 @@ func (s *stage) do(verb store.Verb, ops ...store.Op) []window.Result {
 	return results
 }
 
-// one runs verb with one op.
+// one decides a call of one op and returns its result.
 func (s *stage) one(verb store.Verb, op store.Op) window.Result {
 	s.Helper()
 	return s.do(verb, op)[0]
 }
 
-// used checks how much of each op is used.
+// used fails the test when not exactly want hits of each op are used.
 func (s *stage) used(want int64, ops ...store.Op) {
 	s.Helper()
 	for _, op := range ops {
@@ -134,23 +134,23 @@ func (s *stage) used(want int64, ops ...store.Op) {
 	}
 }
 
-// hourly is a limit of quota an hour, exact to the hit.
+// hourly returns a limit of quota hits an hour, exact to the hit.
 func hourly(quota int64) *window.Compiled {
 	return window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Hour)})
 }
 
-// hit is one hit on a key.
+// hit returns an op of one hit on a key.
 func hit(space string, limit *window.Compiled, key string) store.Op {
 	return store.Op{Space: store.NewSpace("", space, "", 0), Limit: limit, Key: []byte(key), N: 1}
 }
 
-// times is op with n hits.
+// times returns op with n hits.
 func times(n int64, op store.Op) store.Op {
 	op.N = n
 	return op
 }
 
-// as is op in another role.
+// as returns op in another role.
 func as(role store.Role, op store.Op) store.Op {
 	op.Role = role
 	return op

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// limits are all kinds of windows with all measures, by name.
+// limits returns all kinds of windows with all measures, by name.
 func limits() map[string]*window.Compiled {
 	berlin := time.FixedZone("Berlin in winter", 3600)
 	all := map[string]window.Limit{
@@ -45,8 +45,8 @@ func limits() map[string]*window.Compiled {
 	return compiled
 }
 
-// fill takes until the limit denies, and returns the op that was denied; ok is
-// false for counters.
+// fill takes until the limit denies, and returns the op that was denied. It
+// reports false for counters, which deny nothing.
 func (s *stage) fill(l *window.Compiled, key string) (op store.Op, denied window.Result, ok bool) {
 	op = hit("s", l, key)
 	op.N = max(1, l.Limit().Quota/12)
@@ -59,6 +59,7 @@ func (s *stage) fill(l *window.Compiled, key string) (op store.Op, denied window
 	return op, window.Result{}, false
 }
 
+// A denied take fits after its RetryAfter, and not a microsecond before.
 func fitAfterRetryAfter(s *stage) {
 	s.each(func(s *stage, l *window.Compiled) {
 		op, denied, ok := s.fill(l, "k")
@@ -76,6 +77,8 @@ func fitAfterRetryAfter(s *stage) {
 	})
 }
 
+// After its ResetAfter a key answers like an unused one, and not a microsecond
+// before.
 func unusedAfterResetAfter(s *stage) {
 	s.each(func(s *stage, l *window.Compiled) {
 		op, _, _ := s.fill(l, "k")
@@ -95,6 +98,8 @@ func unusedAfterResetAfter(s *stage) {
 	})
 }
 
+// At an earlier instant a full key is still full, and it then goes on where it
+// was.
 func timeGoesBack(s *stage) {
 	s.each(func(s *stage, l *window.Compiled) {
 		op, denied, ok := s.fill(l, "k")
@@ -107,7 +112,6 @@ func timeGoesBack(s *stage) {
 				s.Errorf("%v back: got %+v, want denied with %d used", back, r, denied.Used)
 			}
 		}
-		// It goes on where it was.
 		s.at(denied.RetryAfter)
 		if r := s.one(store.Take, op); !r.Allowed {
 			s.Errorf("after retry-after: got %+v, want allowed", r)
@@ -115,6 +119,7 @@ func timeGoesBack(s *stage) {
 	})
 }
 
+// A key keeps its count when the quota of its space changes.
 func quotaChanges(s *stage) {
 	s.each(func(s *stage, l *window.Compiled) {
 		more := l.Limit()
@@ -132,7 +137,7 @@ func quotaChanges(s *stage) {
 	})
 }
 
-// read returns the numbers of op's key.
+// read returns what Read answers for op.
 func (s *stage) read(op store.Op) window.Reading {
 	s.Helper()
 	r, err := s.Store.Read(s.Context(), &op)

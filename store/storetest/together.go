@@ -7,14 +7,16 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Who is charged when several ops meet in one take. In all tests here "tight"
-// has room for one hit and "wide" for ten.
+// Which ops are counted when several are in one take. In all tests here tight has
+// room for one hit, and wide for ten.
 
 var (
 	tight = hit("tight", hourly(1), "k")
 	wide  = hit("wide", hourly(10), "k")
 )
 
+// If one op of a take denies, no op is counted, and each op still has its own
+// answer.
 func oneDenies(s *stage) {
 	results := s.do(store.Take, wide, tight)
 	if !results[0].Allowed || !results[1].Allowed {
@@ -32,11 +34,13 @@ func oneDenies(s *stage) {
 		}
 	}
 	s.used(1, wide, tight)
-	// The last of many denies, and the key of another op was never used.
+	// The last of three denies, and the first one's key was never used.
 	s.do(store.Take, hit("wide", hourly(10), "new"), wide, tight)
 	s.used(0, hit("wide", hourly(10), "new"))
 }
 
+// A shadow op that denies does not stop the others, and one that admits is
+// counted although the others deny.
 func shadowNeverDecides(s *stage) {
 	shadow := as(store.Shadow, tight)
 	s.do(store.Take, wide, shadow)
@@ -47,13 +51,13 @@ func shadowNeverDecides(s *stage) {
 	if results[1].Allowed || results[1].Used != 1 {
 		s.Errorf("shadow op over its quota: got %+v, want denied with 1 used", results[1])
 	}
-	// A shadow op counts what it admits, whatever the others say.
 	full := hit("full", hourly(0), "k")
 	if r := s.do(store.Take, as(store.Shadow, wide), full)[0]; !r.Allowed || r.Used != 3 {
 		s.Errorf("shadow op beside one that denies: got %+v, want allowed with 3 used", r)
 	}
 }
 
+// An always op is counted past its quota, and when the take is denied.
 func alwaysIsRecorded(s *stage) {
 	full := hit("full", hourly(0), "k")
 	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Hour)})
@@ -67,6 +71,8 @@ func alwaysIsRecorded(s *stage) {
 	s.used(0, wide)
 }
 
+// An op with CountDenied is counted when it is denied, by itself or by another
+// op. Its own answer stays, and the wait is the one after that.
 func countDenied(s *stage) {
 	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Hour)})
 	op := hit("counted", limit, "k")
@@ -79,7 +85,7 @@ func countDenied(s *stage) {
 			s.Errorf("denied: got %+v, want denied for 59m with %d before and %d used", r, want-1, want)
 		}
 	}
-	// Denied by another op: its own answer stays, and it is counted.
+	// Denied by another op.
 	fits := hit("fits", hourly(10), "k")
 	fits.CountDenied = true
 	full := hit("full", hourly(0), "k")
@@ -90,14 +96,14 @@ func countDenied(s *stage) {
 		}
 	}
 	s.used(0, wide)
-	// The same in the shadow.
+	// In a shadow op.
 	shadow := as(store.Shadow, op)
 	shadow.Key = []byte("shadow")
 	s.one(store.Take, shadow)
 	if r := s.one(store.Take, shadow); r.Allowed || r.Used != 2 {
 		s.Errorf("shadow: got %+v, want denied with 2 used", r)
 	}
-	// A sliding window that keeps recording what it denies never lets up.
+	// In a sliding window, denied hits keep the key over its quota.
 	s.at(0)
 	busy := hit("busy", hourly(1), "k")
 	busy.CountDenied = true
@@ -108,6 +114,7 @@ func countDenied(s *stage) {
 	}
 }
 
+// Record, refund and check treat all roles alike.
 func rolesInTakeOnly(s *stage) {
 	ops := []store.Op{tight, as(store.Shadow, wide), as(store.Always, hit("always", hourly(10), "k"))}
 	s.do(store.Record, ops...)
@@ -123,6 +130,7 @@ func rolesInTakeOnly(s *stage) {
 	s.used(1, wide, ops[2])
 }
 
+// A look op has its own answer in a take, is not counted and does not decide.
 func lookNeverCounts(s *stage) {
 	s.do(store.Take, tight)
 	for range 3 {
@@ -135,7 +143,7 @@ func lookNeverCounts(s *stage) {
 		}
 	}
 	s.used(3, wide)
-	// It is counted where it counts what is denied; its own answer stays.
+	// With CountDenied it is counted, and its own answer stays.
 	counted := as(store.Look, hit("counted", hourly(2), "k"))
 	counted.CountDenied = true
 	for i := range int64(4) {

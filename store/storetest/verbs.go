@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+// A check answers as a take would, any number of times.
 func checkCountsNothing(s *stage) {
 	op := hit("s", hourly(2), "k")
 	for range 5 {
@@ -22,6 +23,7 @@ func checkCountsNothing(s *stage) {
 	}
 }
 
+// A record is allowed past the quota, and takes are denied after it.
 func recordPastTheQuota(s *stage) {
 	for _, l := range []window.Limit{
 		{Quota: 3, Window: window.Fixed(time.Hour)},
@@ -38,6 +40,7 @@ func recordPastTheQuota(s *stage) {
 	}
 }
 
+// A refund gives back what it names, and never more than there is.
 func refundGivesBack(s *stage) {
 	op := hit("s", hourly(5), "k")
 	s.one(store.Take, times(5, op))
@@ -55,6 +58,8 @@ func refundGivesBack(s *stage) {
 	}
 }
 
+// Without hits, or with a negative number, all verbs are allowed and count
+// nothing.
 func noHitsOnlyLook(s *stage) {
 	op := hit("s", hourly(2), "k")
 	s.one(store.Take, times(2, op))
@@ -75,6 +80,8 @@ func noHitsOnlyLook(s *stage) {
 	}
 }
 
+// A take of more hits than the quota is denied for good and leaves the state as
+// it was.
 func neverFits(s *stage) {
 	s.each(func(s *stage, l *window.Compiled) {
 		if l.Distinct() || l.Capacity() == window.Unlimited || l.Base() != nil {
@@ -94,6 +101,8 @@ func neverFits(s *stage) {
 	})
 }
 
+// A distinct limit counts each member once, and admits the members that it has
+// when it is full.
 func membersOnce(s *stage) {
 	limit := window.MustCompile(window.Limit{Quota: 2, Measure: window.Distinct, Window: window.Sliding(time.Hour)})
 	take := func(member string) window.Result {
@@ -121,6 +130,7 @@ func membersOnce(s *stage) {
 	}
 }
 
+// A quota of zero denies for good.
 func quotaOfZero(s *stage) {
 	op := hit("s", hourly(0), "k")
 	if r := s.one(store.Take, op); r.Allowed || r.RetryAfter != window.Never || r.Remaining != 0 {
@@ -128,6 +138,7 @@ func quotaOfZero(s *stage) {
 	}
 }
 
+// A limit without a quota counts everything and denies nothing.
 func counters(s *stage) {
 	limit := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Hour, 0)})
 	op := as(store.Always, times(1000, hit("s", limit, "k")))
