@@ -17,7 +17,7 @@ import (
 
 const benchKeys = 1_000_000
 
-// draw is which keys are asked about, in order.
+// draw returns the numbers of a million keys in the order of the calls.
 func draw(name string) []uint32 {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 1, benchKeys-1)
@@ -33,9 +33,9 @@ func draw(name string) []uint32 {
 	return draws
 }
 
-// BenchmarkTake measures one op a call. The row "raw" is what the cheapest
-// limiter that keeps its keys apart would cost: a clock, a hash, a lock out of
-// 256, a map of one word a key.
+// BenchmarkTake measures one op a call. The row "raw" is the cheapest limiter
+// that keeps its keys apart: a clock, a hash, one of 256 locks, and a map with
+// one word a key.
 func BenchmarkTake(b *testing.B) {
 	limits := []window.Limit{
 		{Quota: 1000, Window: window.Bucket(time.Minute, 0)},
@@ -88,8 +88,39 @@ func BenchmarkTakeOps(b *testing.B) {
 	}
 }
 
-// run calls what each goroutine makes with the keys drawn, after all keys were
-// used once.
+// BenchmarkExpiry measures one hit on a new key a call, while as many keys
+// expire: a table of a hundred thousand that is never the same.
+func BenchmarkExpiry(b *testing.B) {
+	for _, l := range []window.Limit{
+		{Quota: 10, Window: window.Bucket(time.Second, 0)},
+		{Quota: 20, Window: window.Sliding(100 * time.Millisecond)},
+	} {
+		b.Run(l.Window.Kind.String(), func(b *testing.B) {
+			now := window.Instant(1e15)
+			s := memstore.New(memstore.WithMachine(func() (steady, wall window.Instant) { return now, now }))
+			ops := []store.Op{hit("s", window.MustCompile(l), "")}
+			calls := []store.Call{{Verb: store.Take, Ops: ops}}
+			key := make([]byte, 4)
+			ops[0].Key = key
+			next := func() {
+				now++ // both windows keep a key for 100 ms
+				binary.BigEndian.PutUint32(key, uint32(now))
+				do(b, s, calls)
+			}
+			for range 300_000 {
+				next()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				next()
+			}
+			b.ReportMetric(float64(bytes(s))/float64(keysOf(s, "s")), "bytes/key")
+		})
+	}
+}
+
+// run measures the function that start returns, one in each goroutine, with the
+// keys drawn, after all keys were used once.
 func run(b *testing.B, draws []uint32, start func() func(key []byte)) {
 	key := func(buf []byte, n uint32) []byte { return binary.BigEndian.AppendUint32(buf[:0], n) }
 	take, buf := start(), make([]byte, 4)
@@ -107,7 +138,7 @@ func run(b *testing.B, draws []uint32, start func() func(key []byte)) {
 	})
 }
 
-// raw is a bucket limiter in as few lines as it takes.
+// raw is a bucket limiter in as few lines as possible.
 type raw struct {
 	seed   maphash.Seed
 	start  time.Time
