@@ -38,7 +38,7 @@ func TestMachineClock(t *testing.T) {
 	}
 }
 
-// The wall clock is set; the steady one goes on.
+// When the wall clock is set, calendar windows follow it, and no other ones.
 func TestWallClockSteps(t *testing.T) {
 	t.Parallel()
 	day := window.MustCompile(window.Limit{Quota: 1, Window: window.Calendar(window.Day, nil)})
@@ -82,8 +82,8 @@ func TestWallClockSteps(t *testing.T) {
 	}
 }
 
-// A key that was reclaimed has forgotten when it was used: the clock is kept
-// from telling a time when it still had no quota.
+// A reclaimed key has forgotten when it was used. After that, no call is dated
+// before the key's expiry.
 func TestTimeBeforeReclaimedKeys(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -309,7 +309,7 @@ func take(t testing.TB, s store.Store, op store.Op) window.Result {
 	return ops[0].Result
 }
 
-// hit is one hit on a key.
+// hit returns an op of one hit on a key.
 func hit(space string, limit *window.Compiled, key string) store.Op {
 	return store.Op{Space: store.NewSpace("", space, "", 0), Limit: limit, Key: []byte(key), N: 1}
 }
@@ -317,7 +317,7 @@ func hit(space string, limit *window.Compiled, key string) store.Op {
 // keysOf returns how many keys s has of the space with the ID.
 func keysOf(s *memstore.Store, id string) int64 { return s.Keys(store.NewSpace("", id, "", 0)) }
 
-// do has s decide calls.
+// do decides calls in s, and fails the test on an error.
 func do(t testing.TB, s store.Store, calls []store.Call) {
 	if err := s.Do(t.Context(), calls); err != nil || calls[0].Err != nil {
 		t.Fatal(err, calls[0].Err)

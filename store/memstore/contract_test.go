@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// open makes a store with a clock that tests set.
+// open returns a store with a clock that tests set.
 func open(t testing.TB, opts ...memstore.Option) storetest.Opened {
 	var now atomic.Int64
 	clock := memstore.WithClock(func() window.Instant { return window.Instant(now.Load()) })

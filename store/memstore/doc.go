@@ -63,9 +63,10 @@
 // # Invariants
 //
 // Locks. A call locks the shards of its keys in the order of their keyspaces'
-// numbers and, within one, of their hashes; each once. keyspaces.mu is locked
-// while no shard is, or released before one is locked. A sweep of another shard
-// than the call's own only tries its lock. So no two calls wait for each other.
+// numbers and, within one, of their hashes; each once. keyspaces.mu
+// is not locked while a shard is locked, and no shard is locked under it. A call
+// that sweeps other shards than its own only tries their locks. So no two calls
+// wait for each other.
 //
 // A call goes through these steps:
 //

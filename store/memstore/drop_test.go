@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A table that is empty time and again is dropped while calls use it. A quota
-// of one, given back at once, then still lets in one at a time.
+// A keyspace that is empty time and again is dropped while calls use it. No hit
+// is lost: a quota of one, given back at once, admits one call at a time.
 func TestDropInUse(t *testing.T) {
 	t.Parallel()
 	var now atomic.Int64

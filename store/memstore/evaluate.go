@@ -47,7 +47,7 @@ func (s *Store) take(places []place) {
 	}
 }
 
-// lookOnly evaluates op, which is not counted unless it counts what is denied.
+// lookOnly evaluates op as if it were denied: it is counted with CountDenied only.
 func (s *Store) lookOnly(p *place, op *store.Op) {
 	if p.look(&op.Result); op.CountDenied {
 		s.recordDenied(p, &op.Result)

@@ -62,7 +62,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// However many ask at once, no more than MaxKeys keys are kept, and no fewer.
+// Concurrent calls fill a space with exactly MaxKeys keys.
 func TestFullUnderLoad(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -88,8 +88,8 @@ func TestFullUnderLoad(t *testing.T) {
 	}
 }
 
-// A key that has expired gives its room away once: to the op that asks for it
-// again, or to another one of the call.
+// The room of an expired key is used once, by its own op or by another one of
+// the same call.
 func TestFullOfExpired(t *testing.T) {
 	t.Parallel()
 	o := open(t, memstore.WithShards(1))

@@ -24,9 +24,10 @@ type keyspace struct {
 	limit atomic.Pointer[window.Compiled]
 
 	// keys is the number of keys in the shards, and of those that calls have
-	// reserved. Invariant: a call reserves before it counts a new key, so keys
-	// is never less than what the shards hold, and never more than the most
-	// that a call allowed.
+	// reserved. Invariant: a call reserves a new key before it adds it, and a
+	// key is dropped before it is subtracted, so keys is never less than what
+	// the shards hold. Only a call that is about to be refused brings it above
+	// the most that the space may have.
 	keys atomic.Int64
 
 	full atomic.Int64  // ops that were refused for want of room

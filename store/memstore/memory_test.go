@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// flood takes n hits on each of the keys from first to last-1.
+// flood takes n single hits on each of the keys from first to last-1.
 func flood(t testing.TB, s store.Store, op store.Op, first, last int, n int) {
 	t.Helper()
 	ops := []store.Op{op}
@@ -31,6 +31,7 @@ func flood(t testing.TB, s store.Store, op store.Op, first, last int, n int) {
 	}
 }
 
+// bytes returns how much memory the keys of s take.
 func bytes(s *memstore.Store) (n int64) {
 	for _, st := range s.Stats() {
 		n += st.Bytes
@@ -99,7 +100,7 @@ func TestMemoryGoesBack(t *testing.T) {
 	}
 }
 
-// A sweep goes round tables, shards of which have nothing to look at.
+// A sweep ends although keyspaces, or some of their shards, are empty.
 func TestSweepEnds(t *testing.T) {
 	t.Parallel()
 	op := func(space string) store.Op {
@@ -151,7 +152,7 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-// Shards that were emptied take nothing from what a sweep may look at.
+// Shards that became empty do not count as slots that a sweep looks at.
 func TestSweepPassesEmptyShards(t *testing.T) {
 	t.Parallel()
 	o := open(t, memstore.WithShards(64))
@@ -170,7 +171,8 @@ func TestSweepPassesEmptyShards(t *testing.T) {
 	}
 }
 
-// Nobody but the traffic itself reclaims keys.
+// Calls reclaim expired keys: those of their own space, and those of spaces that
+// are not used any more.
 func TestReclaimsAsItGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +199,7 @@ func TestReclaimsAsItGoes(t *testing.T) {
 	})
 }
 
-// Calls that have begun may hold a table of a store that is closed meanwhile.
+// Close frees the keys, although calls that have begun may hold their keyspace.
 func TestCloseFreesKeys(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
@@ -215,7 +217,7 @@ func TestCloseFreesKeys(t *testing.T) {
 	}
 }
 
-// Rule sets are replaced, their counters stay; the old sets must be free to go.
+// When a rule set is replaced and its counters stay, the old set is not kept.
 func TestOldSpacesAreNotKept(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
@@ -236,7 +238,7 @@ func TestOldSpacesAreNotKept(t *testing.T) {
 	}
 }
 
-// The garbage collector has nothing to scan. Not parallel: it measures the heap.
+// States hold no pointers. Not parallel: it measures the heap.
 func TestNoPointers(t *testing.T) {
 	scannable := func() uint64 {
 		runtime.GC()
@@ -295,7 +297,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// Segments split, merge and shrink while others use them.
+// Segments split, merge and shrink under concurrent calls.
 func TestGrowthUnderLoad(t *testing.T) {
 	t.Parallel()
 	o := open(t, memstore.WithShards(2))

@@ -9,8 +9,8 @@ import (
 )
 
 // place is where the key of one op is, and what the op wants there. Its methods
-// need the lock of its shard. A call uses them in the order that the package
-// comment describes: reserve, find, dead.
+// need the lock of its shard. The package comment describes their order: find,
+// reserve, evaluate, release.
 type place struct {
 	keyspace *keyspace
 	shard    *shard

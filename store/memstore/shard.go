@@ -16,8 +16,8 @@ type shard struct {
 	table table.Table
 
 	// latest is the latest reading of the steady clock by which a call here
-	// was dated. Invariant on the machine's clock: no hit here is dated after
-	// it, and it never goes back.
+	// was dated. Invariant on the machine's clock: it never goes back, and no
+	// hit here is dated after both it and the clock's floor.
 	latest window.Instant
 
 	calls  uint8          // since the last call that swept
