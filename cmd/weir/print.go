@@ -43,6 +43,7 @@ type (
 			Start time.Time `json:"start"`
 			Hits  int64     `json:"hits"`
 		} `json:"series"`
+		Degraded bool `json:"degraded"`
 	}
 	explanation struct {
 		Decision decision `json:"decision"`
@@ -146,6 +147,9 @@ func number(n *int64) string {
 }
 
 func (u *usage) print(w io.Writer) {
+	if u.Degraded {
+		fmt.Fprintln(w, "degraded: the store did not answer; these are the counts of this instance alone")
+	}
 	printUsages(w, []usage{*u})
 	if len(u.Series) == 0 {
 		return

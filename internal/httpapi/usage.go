@@ -24,6 +24,9 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if u.Kind == rule.KindCounter {
 		b = appendSeries(append(b, `,"series":`...), u.History)
 	}
+	if u.Degraded {
+		b = append(b, `,"degraded":true`...)
+	}
 	x.out = append(b, '}')
 	return respond(w, x.out)
 }

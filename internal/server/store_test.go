@@ -69,6 +69,9 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 		}
 		return strings.Contains(call(t, "GET", s.admin+"/readyz", "").text, "store out of reach (1 of 1 nodes)")
 	})
+	if a := call(t, "GET", s.api+"/v1/usage?rule=hits&user=42", ""); a.json["degraded"] != true || a.json["quota"] != 250.0 {
+		t.Errorf("usage without the store: got %s, want a share of 250, degraded", a.text)
+	}
 	if a := call(t, "GET", s.api+"/readyz", ""); a.status != 200 || !strings.HasPrefix(a.text, "ready\n") {
 		t.Errorf("readiness: got %d %q, want ready all the same", a.status, a.text)
 	}
@@ -80,6 +83,9 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 	n.Restart()
 	redistest.Eventually(t, "the store answers again", func() bool { return take().json["degraded"] != true })
 	s.logs.await(t, 1, "store answers again")
+	if a := call(t, "GET", s.api+"/v1/usage?rule=hits&user=42", ""); a.json["degraded"] != nil {
+		t.Errorf("usage afterwards: got %s, want nothing about degraded", a.text)
+	}
 	if a := call(t, "GET", s.api+"/readyz", ""); a.text != "ready\n" {
 		t.Errorf("readiness afterwards: got %q, want ready", a.text)
 	}
