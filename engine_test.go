@@ -140,6 +140,10 @@ rules:
 			t.Errorf("%+v: got %v, want an fault for %s", tt.req, err, tt.field)
 		}
 	}
+	var bad *fault.Fault
+	if err := e.Do(t.Context(), weir.Refund+1, &weir.Request{}, new(weir.Decision)); !errors.As(err, &bad) || bad.Path != "verb" {
+		t.Errorf("unknown verb: got %v, want a fault for verb", err)
+	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := e.Take(canceled, weir.Request{}); !errors.Is(err, context.Canceled) {

@@ -49,6 +49,8 @@ func Attributes(namesAndValues ...string) []Attribute {
 func (r *Request) read(verb Verb, set *rule.Set, to *plan.Request) error {
 	to.Verb, to.Hits, to.Feedback = verb, r.Hits, r.Feedback
 	switch {
+	case verb > Refund:
+		return fault.Newf("verb", "%d: want Check, Take, Record or Refund", verb)
 	case r.Hits == 0:
 		to.Hits = 1
 	case r.Hits < 0:
