@@ -65,6 +65,9 @@ type outcomeStatus struct {
 // parameter adds one parameter of the URL.
 func (c *gateCall) parameter(name, value string) (err error) {
 	if attribute, ok := strings.CutPrefix(name, "header."); ok {
+		if value == "" {
+			return badParameter(name, "names no header, want one such as X-Real-IP")
+		}
 		c.attrs, err = withParameter(c.attrs, attribute, fromHeader(c.request, attribute, value))
 		return err
 	}
