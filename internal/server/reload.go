@@ -135,7 +135,7 @@ func refusal(err error) *answer.Problem {
 	case errors.Is(err, errNoFile):
 		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
 	case len(faults) == 0:
-		return &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: err.Error()}
+		return &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: err.Error() + "; the old rules stay in force"}
 	}
 	return &answer.Problem{
 		Status: http.StatusUnprocessableEntity,

@@ -73,6 +73,20 @@ func TestReloadRefusesABadFile(t *testing.T) {
 	wantPosts(t, s, "ann", 2)
 }
 
+func TestReloadWithoutItsFile(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, false))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	a := call(t, "POST", s.admin+"/-/reload", "")
+	if a.status != 422 || !strings.Contains(a.text, "no such file or directory; the old rules stay in force") {
+		t.Errorf("got %d %s, want 422 that says that the old rules stay", a.status, a.text)
+	}
+	wantPosts(t, s, "ann", 2)
+}
+
 func TestReloadTakesPost(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
