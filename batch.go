@@ -9,7 +9,10 @@ import (
 
 // Item is one request of a batch, and its answer.
 type Item struct {
-	Verb    Verb
+	// Verb is what to do with the request. Its zero value is [Check], which
+	// counts nothing. Over HTTP a request without a verb is a take.
+	Verb Verb
+
 	Request Request
 
 	// Decision is the answer. [Engine.DoAll] reuses its slices.

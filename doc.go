@@ -38,7 +38,8 @@
 //	})
 //
 // There are four verbs, with the same names in Go, over HTTP and on the
-// command line:
+// command line. There check is "weir take --check", because "weir check" reads
+// rules files.
 //
 //	check   looks and counts nothing
 //	take    counts in every rule that matches if all of them admit, else in none

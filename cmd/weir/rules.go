@@ -22,7 +22,9 @@ its place (file:line:column), the line itself, and what was expected. FILE may b
 - for the standard input.
 
 Koala's rule file and main file are checked, too: a file with a line [rules] or
-rule_file = PATH is one of them. Warnings show where koala decides differently.`,
+rule_file = PATH is one of them. Warnings show where koala decides differently.
+
+To ask a service whether an action may happen, use weir take --check.`,
 		Example: "  weir check rules.yaml\n  weir check koala_rule.conf",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
