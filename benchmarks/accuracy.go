@@ -39,8 +39,8 @@ func accuracy(s settings) (*report.Table, error) {
 		Text: fmt.Sprintf("%s arrivals, %s per %v, compared with an exact log. *Over*: the most hits admitted in any %[3]v, as a multiple of the quota; 1 is right. "+
 			"*Admitted*: all admitted hits, as a share of those that an exact limiter would have admitted; the lowest and the highest over the traces. "+
 			"*Wrongly denied*: share of all requests that were denied although fewer hits than the quota had been admitted. If many callers retry, "+
-			"one hit too few for a moment denies many requests. *aimed*: an idle limiter gets its whole quota at once, each time later in its window, then a stream, "+
-			"and a last burst just before the first one leaves the window.",
+			"a limiter that admits one hit too few for a moment denies many requests. *aimed*: an idle limiter gets its whole quota in one burst, "+
+			"each time later in its window, then a stream, and a last burst just before the first burst leaves the window.",
 			report.Number(float64(s.arrivals)), report.Number(traceQuota), traceWindow),
 		Head:  []string{""},
 		Notes: []string{fmt.Sprintf("*: needs the real clock, so the trace was played %d times as fast, against a window of %v; the machine's timing accounts for a few hits.", traceScale, traceWindow/traceScale)},
