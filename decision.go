@@ -34,8 +34,8 @@ type Decision struct {
 	// Triggers and Counters.
 	Usages []Usage
 
-	// Verdicts are the rules without limit that matched, in the rules' order,
-	// without those in shadow mode. The first one decides if no limit before
+	// Verdicts are the verdict rules that matched, in the rules' order, without
+	// those in shadow mode. The first one decides if no limit before
 	// it denies.
 	Verdicts []string
 

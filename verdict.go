@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The verdict is the last of the engine's three rooms: it makes a Decision of
+// The verdict is the last of the engine's three parts: it makes a Decision of
 // what was planned and what was answered. It is pure.
 
 // outageRetry is the wait of a denial because of an outage, whose length is

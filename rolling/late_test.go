@@ -37,9 +37,9 @@ func TestLateWriter(t *testing.T) {
 	}
 }
 
-// TestOldCellsAreFreed runs a window for long: the list never has more buckets than
+// TestOldBucketsAreFreed runs a window for long: the list never has more buckets than
 // two window lengths.
-func TestOldCellsAreFreed(t *testing.T) {
+func TestOldBucketsAreFreed(t *testing.T) {
 	t.Parallel()
 	const n = 10
 	w := rolling.MustNew[int](n, n*time.Second)

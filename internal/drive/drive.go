@@ -1,5 +1,5 @@
 // Package drive has a store decide the ops of requests, and applies the
-// outage policies where the store cannot. It is the second of the three rooms
+// outage policies where the store cannot. It is the second of the three parts
 // of the engine, between internal/plan and the verdict in package weir.
 //
 // # Outages

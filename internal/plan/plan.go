@@ -1,6 +1,6 @@
 // Package plan turns a request into what a store is asked: the rules that
 // match, and one op for each of them that counts. It is the first of the three
-// rooms of the engine, before internal/drive and the verdict in package weir.
+// parts of the engine, before internal/drive and the verdict in package weir.
 // It is pure: no clock, no lock, no IO.
 package plan
 
