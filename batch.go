@@ -25,8 +25,10 @@ type Item struct {
 
 // DoAll decides many requests, each by itself: the batch is not one atomic
 // step. Requests that share a key are decided in their order. On a store over
-// the network many of them travel together, so that a batch is several times
-// faster than one call for each.
+// the network requests travel together, so that a batch is several times faster
+// than one call for each. An exception are requests with limits before a verdict
+// rule that allows and has rest: count. Each of them ends a trip, because the
+// rules behind the verdict wait for its outcome.
 func (e *Engine) DoAll(ctx context.Context, items []Item) {
 	rules, err := e.ready()
 	if err != nil {

@@ -37,13 +37,17 @@ func (c *Counter) Add(ctx context.Context, key string, n int64) (int64, error) {
 	if err := c.ready(); err != nil {
 		return 0, err
 	}
+	if n < 1 {
+		return 0, fault.Newf("hits", "%d: want at least 1; Count reads without counting", n)
+	}
 	r, err := c.limiter.Record(ctx, key, n)
 	return r.Used, err
 }
 
 // Count returns the number of hits in the last d, at most the window's length.
 // In a cells window it is an estimate: the oldest cell counts by the part of it
-// that is inside.
+// that is inside. While the store is out of reach and there is a local one
+// ([WithLocal]), Count and History answer from that.
 func (c *Counter) Count(ctx context.Context, key string, d time.Duration) (int64, error) {
 	r, err := c.read(ctx, key)
 	return r.Count(d), err

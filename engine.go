@@ -31,8 +31,8 @@ type Engine struct {
 // NewEngine returns an engine that decides by rules. By default it counts in
 // memory of its own.
 func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
-	o, err := applyEngine(options)
-	if err != nil {
+	o, faults := applyEngine(options)
+	if err := faults.Err(); err != nil {
 		return nil, err
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}

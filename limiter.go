@@ -60,26 +60,22 @@ type ask struct {
 }
 
 // NewLimiter returns a limiter that counts in memory, unless an option says
-// otherwise. An impossible limit is refused with every [*fault.Fault] that it
-// has.
+// otherwise. The error has every [*fault.Fault] of the limit and the options.
 func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
-	if l.Quota < 0 {
+	if l.Quota == window.Unlimited {
 		return nil, fault.Newf("quota", "%d: want at least 0; NewCounter counts without a limit", l.Quota)
 	}
 	return newLimiter(l, options)
 }
 
 func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
-	o, err := applyLimiter(options)
-	if err != nil {
-		return nil, err
-	}
+	o, faults := applyLimiter(options)
 	limit, err := window.Compile(l)
-	if err != nil {
-		return nil, err
-	}
 	if o.store != nil && o.name == "" {
-		return nil, fault.Newf("name", "missing: a limiter on a given store needs one, pass WithName")
+		faults = append(faults, fault.Newf("name", "missing: a limiter on a given store needs one, pass WithName"))
+	}
+	if err := errors.Join(err, faults.Err()); err != nil {
+		return nil, err
 	}
 	m := &Limiter{
 		limit:    limit,

@@ -120,26 +120,32 @@ func WithOutage(policy rule.Outage) LimiterOption {
 	})
 }
 
-func applyEngine(list []EngineOption) (o options, err error) {
+func applyEngine(list []EngineOption) (o options, faults fault.List) {
 	for _, option := range list {
-		if option == nil {
-			continue
-		}
-		if err := option.engine(&o); err != nil {
-			return o, err
+		if option != nil {
+			faults = append(faults, fault.Of(option.engine(&o))...)
 		}
 	}
-	return o, nil
+	return o, append(faults, o.check()...)
 }
 
-func applyLimiter(list []LimiterOption) (o options, err error) {
+func applyLimiter(list []LimiterOption) (o options, faults fault.List) {
 	for _, option := range list {
-		if option == nil {
-			continue
-		}
-		if err := option.limiter(&o); err != nil {
-			return o, err
+		if option != nil {
+			faults = append(faults, fault.Of(option.limiter(&o))...)
 		}
 	}
-	return o, nil
+	return o, append(faults, o.check()...)
+}
+
+// check returns the faults of options that do not go together.
+func (o *options) check() (faults fault.List) {
+	switch {
+	case o.local == nil:
+	case o.store == nil:
+		faults.Addf("local store", "without WithStore: memory is the store already, leave WithLocal out")
+	case o.local == o.store:
+		faults.Addf("local store", "the same as the store: want one that is there when the store is not")
+	}
+	return faults
 }

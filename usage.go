@@ -46,7 +46,9 @@ func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute)
 }
 
 // Forget drops what the rule called name has counted for the key that
-// attributes give, in the store and in this process's memory.
+// attributes give, in the store and in this process's memory. When the store is
+// out of reach the error says so, and the memory has dropped the key all the
+// same.
 func (e *Engine) Forget(ctx context.Context, name string, attributes []Attribute) error {
 	k, err := e.locate(name, attributes)
 	if err != nil {

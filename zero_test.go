@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -100,6 +101,21 @@ func TestFaultsNameTheirField(t *testing.T) {
 		var f *fault.Fault
 		if !errors.As(err, &f) || f.Path != field {
 			t.Errorf("got %v, want a fault of %s", err, field)
+		}
+	}
+	// All faults are there at once, and options that do not go together are one.
+	counts := memstore.New()
+	defer counts.Close()
+	both := limiter(weir.Sliding(-2, 0), weir.WithStore(counts), weir.WithLocal(counts, 0))
+	if got := len(fault.Of(both)); got != 4 {
+		t.Errorf("got %d faults, want quota, window.length, name and nodes: %v", got, both)
+	}
+	for what, err := range map[string]error{
+		"local alone":         engine(nil, weir.WithLocal(counts, 1)),
+		"local and the store": engine(nil, weir.WithStore(counts), weir.WithLocal(counts, 1)),
+	} {
+		if list := fault.Of(err); len(list) != 1 || list[0].Path != "local store" {
+			t.Errorf("%s: got %v, want a fault of the local store", what, err)
 		}
 	}
 	// A counter is no limit of -1.

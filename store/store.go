@@ -143,7 +143,7 @@ var (
 	// ErrRepeated is the error of a call with two ops on one key.
 	ErrRepeated = errors.New("two ops on the same key in one call")
 	// ErrFull is wrapped in an [OutageError]: the space has no room for a new key.
-	ErrFull = errors.New("no room for a new key: max_keys is reached; raise it, or wait until keys expire")
+	ErrFull = errors.New("no room for a new key: the most that may be kept (max_keys) is reached; raise it, or wait until keys expire")
 )
 
 // OutageError names the ops of a call that a store could not answer, and the

@@ -84,7 +84,7 @@ func (w *Window) validate(f *faults) {
 	}
 	if w.N < 0 || w.N > MaxCells {
 		f.add("window.n", "%d: want 1 to %d cells", w.N, MaxCells)
-	} else if kind.fields&hasN != 0 && int64(w.cells()) > w.micros() {
+	} else if kind.fields&hasN != 0 && w.micros() > 0 && int64(w.cells()) > w.micros() {
 		f.add("window.n", "%d cells are more than the window has microseconds", w.cells())
 	}
 	if w.Burst < 0 || w.Burst > MaxHits {
