@@ -51,13 +51,18 @@ func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
 }
 
 // Refund gives h back: the newest hits that are still in the window, or one
-// use of the member. It never gives back more than there is.
+// use of the member. It never gives back more than there is. More than [MaxHits]
+// are all hits.
 func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
 	now, h = l.clock(s, now), h.clean()
 	before, _ := l.algorithm.look(s, now, Hits{})
 	used := before
 	if h.N > 0 && len(s) > 0 {
-		s = l.algorithm.sub(s, now, h)
+		if h.N > MaxHits && !l.Distinct() {
+			s = s[:0]
+		} else {
+			s = l.algorithm.sub(s, now, h)
+		}
 		used, _ = l.algorithm.look(s, now, Hits{})
 	}
 	l.result(&r, s, now, before, used, now)

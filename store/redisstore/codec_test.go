@@ -161,4 +161,16 @@ func TestInspectAKey(t *testing.T) {
 			t.Errorf("got %s\nwant %q in it", text, want)
 		}
 	}
+	beside, err := s.Inspect(t.Context(), key+":z")
+	if want := "key      " + key + ":z\nkind     beside the state of its members:\n\nkey      " + key + "\n"; err != nil || !strings.HasPrefix(beside, want) {
+		t.Errorf("beside it: got error %v and %s\nwant %s", err, beside, want)
+	}
+	if err := c.Do(t.Context(), c.B().Rpush().Key("list:z").Element("1").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"list:z": "it holds no string: it is not weir's", "none:z": redisstore.ErrNoKey.Error()} {
+		if _, err := s.Inspect(t.Context(), key); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v, want %q in it", key, err, want)
+		}
+	}
 }

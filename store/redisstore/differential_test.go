@@ -24,6 +24,9 @@ type subject struct {
 	compiled []*window.Compiled // limits, in order
 	most     int64              // hits of a call; 0: about the quota
 	crowd    bool               // time passes slowly, so that many members come together
+
+	// amounts returns the hits of an op, where it is not nil.
+	amounts func(r *rand.Rand, capacity int64) int64
 }
 
 func subjects(t testing.TB) []subject {
@@ -253,6 +256,9 @@ func (p *player) op(key string) store.Op {
 
 // hits returns mostly a few, sometimes none, all, or more than fit.
 func (p *player) hits(l *window.Compiled) int64 {
+	if p.amounts != nil {
+		return p.amounts(p.Rand, l.Capacity())
+	}
 	most := p.most
 	if most == 0 {
 		most = max(l.Capacity(), 10)

@@ -87,6 +87,11 @@ func (s *Store) step(verb store.Verb, ops []store.Op) (_ script.Step, slot int, 
 	if len(ops) > script.MaxOps {
 		return script.Step{}, 0, false, fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), script.MaxOps)
 	}
+	for i := range ops {
+		if err := script.Fits(&ops[i]); err != nil {
+			return script.Step{}, 0, false, fmt.Errorf("weir: %w", err)
+		}
+	}
 	one = true
 	if s.servers.Sharded() {
 		slot, one = s.slot(ops)

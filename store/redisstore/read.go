@@ -2,7 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -58,8 +60,19 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 // Inspect returns a page about what is kept under the name of a key, as Redis
 // shows it: for people who look into a store, not for programs. A state does not
 // have the length of its window, so the page shows hits that have left the window
-// until the key is used again or expires.
+// until the key is used again or expires. The keys beside a state, which hold
+// its members, have a page that names the state's key.
 func (s *Store) Inspect(ctx context.Context, key string) (string, error) {
+	page, err := s.inspect(ctx, key)
+	if beside, ok := script.StateOf(key); ok && (errors.Is(err, script.ErrForeign) || errors.Is(err, script.ErrNoKey)) {
+		if kept, _ := s.inspect(ctx, beside); kept != "" {
+			return fmt.Sprintf("key      %s\nkind     beside the state of its members:\n\n%s", key, kept), nil
+		}
+	}
+	return page, err
+}
+
+func (s *Store) inspect(ctx context.Context, key string) (string, error) {
 	var kept script.Kept
 	err := s.ask(ctx, wire.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (at window.Instant, err error) {
 		kept, err = fetch(ctx, c, key)
@@ -87,6 +100,9 @@ func (s *Store) ask(ctx context.Context, slot int, f func(context.Context, rueid
 func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, error) {
 	var k script.Kept
 	all, err := wire.Eval(ctx, c, script.Peek(), script.Beside(key), "").ToArray()
+	if said, ok := rueidis.IsRedisErr(err); ok && strings.Contains(said.Error(), "WRONGTYPE") {
+		return k, fmt.Errorf("key %q: it holds no string: %w", key, script.ErrForeign)
+	}
 	if err != nil {
 		return k, fmt.Errorf("key %q: %w", key, err)
 	}

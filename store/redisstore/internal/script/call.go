@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -79,18 +80,27 @@ func (c *Codec) Keys(s *Step) ([]string, error) {
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
 	keys := make([]string, 0, 3*len(s.Which))
-	var first [8]int
+	var seen map[string]struct{}
+	if len(s.Which) > few {
+		seen = make(map[string]struct{}, len(s.Which))
+	}
+	var first [few]int
 	starts := first[:0]
 	for _, i := range s.Which {
 		op := &s.Ops[i]
 		*buf = c.names.Append((*buf)[:0], op)
 		key := string(*buf)
-		for _, at := range starts {
-			if keys[at] == key {
-				return nil, store.ErrRepeated
-			}
+		repeated := false
+		if seen != nil {
+			_, repeated = seen[key]
+			seen[key] = struct{}{}
+		} else {
+			repeated = slices.ContainsFunc(starts, func(at int) bool { return keys[at] == key })
+			starts = append(starts, len(keys))
 		}
-		starts = append(starts, len(keys))
+		if repeated {
+			return nil, store.ErrRepeated
+		}
 		keys = append(keys, key)
 		if op.Limit.Distinct() {
 			keys = append(keys, key+membersSuffix, key+usesSuffix)
@@ -98,6 +108,9 @@ func (c *Codec) Keys(s *Step) ([]string, error) {
 	}
 	return keys, nil
 }
+
+// few is how many keys are compared with each other. More of them go into a map.
+const few = 8
 
 // Encode returns the program for a step and its argument.
 func (c *Codec) Encode(s *Step, t Times) (*Program, string) {

@@ -3,6 +3,7 @@ package script
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"strings"
 
 	"github.com/weirhq/weir/store"
 )
@@ -50,6 +51,16 @@ func (n Names) All(op *store.Op) []string {
 // Beside returns the keys that a program which reads a state may need: that of
 // the state, of its sorted set, and of its hash.
 func Beside(key string) []string { return []string{key, key + membersSuffix, key + usesSuffix} }
+
+// StateOf returns the key of the state that key, which holds members, is beside.
+// It reports whether key has the name of such a key.
+func StateOf(key string) (string, bool) {
+	state, ok := strings.CutSuffix(key, membersSuffix)
+	if !ok {
+		state, ok = strings.CutSuffix(key, usesSuffix)
+	}
+	return state, ok
+}
 
 // Append appends the name of op's key to b.
 func (n Names) Append(b []byte, op *store.Op) []byte {

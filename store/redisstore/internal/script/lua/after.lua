@@ -49,7 +49,7 @@ local function look_after(o, n)
   local lo = o.now
   if lo < hi - 1 and not fits_at(hi - 1) then lo = hi - 1 end
   while hi - lo > 1 do
-    local mid = floor((lo + hi) / 2)
+    local mid = lo + floor((hi - lo) / 2)
     if fits_at(mid) then hi = mid else lo = mid end
   end
   return used, hi

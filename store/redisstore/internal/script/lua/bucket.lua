@@ -55,7 +55,6 @@ local function add_bucket(o, n)
     o.d, o.f = 0, 0
     return
   end
-  if n > MAX then n = MAX end
   local q, r = times(n, o.length, o.quota)
   if r >= o.quota - o.f then q, r = q + 1, r - (o.quota - o.f) else r = r + o.f end
   o.d, o.f = o.d + q, r

@@ -1,5 +1,5 @@
 kinds[5].sub = function(o, n)
-  if o.cap == 0 then
+  if o.cap == 0 or n > MAX then
     o.d, o.f = 0, 0
     return
   end

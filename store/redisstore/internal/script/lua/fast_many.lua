@@ -32,16 +32,16 @@ do
     fast = i
   end
   if fast == total and (room or not admitted) then
-    local reply = pk('<BI7', DONE, now)
+    local reply = {pk('<BI7', DONE, now)}
     for i = 1, total do
       if admitted and counted[i] then
         call('SETRANGE', KEYS[i], '4', heads[i])
         if lives[i] then call('PEXPIRE', KEYS[i], floor((lives[i] - now + 999) / 1000) + slack) end
-        reply = reply .. counted[i]
+        reply[i + 1] = counted[i]
       else
-        reply = reply .. denied[i]
+        reply[i + 1] = denied[i]
       end
     end
-    return reply
+    return table.concat(reply)
   end
 end

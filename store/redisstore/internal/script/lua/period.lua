@@ -8,7 +8,6 @@ local function look_period(o, n)
 end
 
 local function add_period(o, n)
-  if n > MAX then n = MAX end
   if o.live then
     o.used = math.min(o.used + n, MAX)
   else

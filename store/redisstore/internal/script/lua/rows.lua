@@ -5,9 +5,10 @@
 --                      first key beside the state's.
 --   look(o, n)         returns the hits used, and 0 if n more fit now, else the
 --                      instant at which they fit
---   add(o, n)          counts n hits
---   sub(o, n)          takes the newest n hits back; returns true if that
---                      changes nothing. Only programs for refunds have it.
+--   add(o, n)          counts n hits, MAX at most
+--   sub(o, n)          takes the newest n hits back, all of them if n is above
+--                      MAX; returns true if that changes nothing. Only programs
+--                      for refunds have it.
 --   save(o)            returns the state to keep, and until when; nil for none
 --   expires(o)         returns when the state is as good as unused; 0 if it is
 -- A row may also hold keys, the number of keys that an op of the kind has if it

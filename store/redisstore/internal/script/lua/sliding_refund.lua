@@ -1,4 +1,8 @@
 kinds[1].sub = function(o, n)
+  if n > MAX then
+    o.k = 0
+    return
+  end
   local eaten = math.min(n, o.excess)
   o.excess, n = o.excess - eaten, n - eaten
   local k, group = o.k, o.group

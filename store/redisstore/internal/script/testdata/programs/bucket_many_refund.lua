@@ -58,7 +58,6 @@ local function add_bucket(o, n)
     o.d, o.f = 0, 0
     return
   end
-  if n > MAX then n = MAX end
   local q, r = times(n, o.length, o.quota)
   if r >= o.quota - o.f then q, r = q + 1, r - (o.quota - o.f) else r = r + o.f end
   o.d, o.f = o.d + q, r
@@ -93,7 +92,7 @@ local function open_bucket(v, i, at)
 end
 kinds[5] = {open = open_bucket, look = look_bucket, add = add_bucket, save = save_bucket, expires = expires_bucket}
 kinds[5].sub = function(o, n)
-  if o.cap == 0 then
+  if o.cap == 0 or n > MAX then
     o.d, o.f = 0, 0
     return
   end
@@ -125,18 +124,19 @@ for i = 1, total do
   if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
   rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i] = row, o, ask, n, key, before, wait
 end
-local reply = pk('<BI7', DONE, now)
+local reply = {pk('<BI7', DONE, now)}
 for i = 1, total do
   local row, o, ask, n, key, before, wait = rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i]
   local role, changed, took, again = ask % 8, false, false, false
+  local counted = n > MAX and MAX or n
   if role == REFUND then
     changed = not row.sub(o, n)
   elseif role == RECORD or wait == 0 and (role == SHADOW or role == ENFORCE and admitted) then
-    row.add(o, n)
+    row.add(o, counted)
     changed = true
     took = role ~= RECORD
   elseif ask >= 8 then
-    row.add(o, n)
+    row.add(o, counted)
     changed, again = true, wait ~= 0
   end
   if changed then
@@ -159,6 +159,6 @@ for i = 1, total do
   if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
   local used = took and not row.parts and before + n
   if not used or used > MAX then used = row.look(o, 0) end
-  reply = reply .. pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
+  reply[i + 1] = pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
 end
-return reply
+return table.concat(reply)

@@ -59,7 +59,6 @@ local function add_bucket(o, n)
     o.d, o.f = 0, 0
     return
   end
-  if n > MAX then n = MAX end
   local q, r = times(n, o.length, o.quota)
   if r >= o.quota - o.f then q, r = q + 1, r - (o.quota - o.f) else r = r + o.f end
   o.d, o.f = o.d + q, r
@@ -94,7 +93,7 @@ local function open_bucket(v, i, at)
 end
 kinds[5] = {open = open_bucket, look = look_bucket, add = add_bucket, save = save_bucket, expires = expires_bucket}
 kinds[5].sub = function(o, n)
-  if o.cap == 0 then
+  if o.cap == 0 or n > MAX then
     o.d, o.f = 0, 0
     return
   end
@@ -119,14 +118,15 @@ local o = row.open(state, 1, now, 2)
 if off then return pk('<BI7', CLOCK, now) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 local role, changed, took, again = ask % 8, false, false, false
+local counted = n > MAX and MAX or n
 if role == REFUND then
   changed = not row.sub(o, n)
 elseif role == RECORD or wait == 0 and role ~= LOOK then
-  row.add(o, n)
+  row.add(o, counted)
   changed = true
   took = role ~= RECORD
 elseif ask >= 8 then
-  row.add(o, n)
+  row.add(o, counted)
   changed, again = true, wait ~= 0
 end
 if changed then

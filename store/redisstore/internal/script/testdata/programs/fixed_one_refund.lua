@@ -23,7 +23,6 @@ local function look_period(o, n)
   return used, o.mark + o.w
 end
 local function add_period(o, n)
-  if n > MAX then n = MAX end
   if o.live then
     o.used = math.min(o.used + n, MAX)
   else
@@ -82,14 +81,15 @@ local o = row.open(state, 1, now, 2)
 if off then return pk('<BI7', CLOCK, now) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 local role, changed, took, again = ask % 8, false, false, false
+local counted = n > MAX and MAX or n
 if role == REFUND then
   changed = not row.sub(o, n)
 elseif role == RECORD or wait == 0 and role ~= LOOK then
-  row.add(o, n)
+  row.add(o, counted)
   changed = true
   took = role ~= RECORD
 elseif ask >= 8 then
-  row.add(o, n)
+  row.add(o, counted)
   changed, again = true, wait ~= 0
 end
 if changed then

@@ -220,18 +220,19 @@ for i = 1, total do
   if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
   rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i] = row, o, ask, n, key, before, wait
 end
-local reply = pk('<BI7', DONE, now)
+local reply = {pk('<BI7', DONE, now)}
 for i = 1, total do
   local row, o, ask, n, key, before, wait = rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i]
   local role, changed, took, again = ask % 8, false, false, false
+  local counted = n > MAX and MAX or n
   if role == REFUND then
     changed = not row.sub(o, n)
   elseif role == RECORD or wait == 0 and (role == SHADOW or role == ENFORCE and admitted) then
-    row.add(o, n)
+    row.add(o, counted)
     changed = true
     took = role ~= RECORD
   elseif ask >= 8 then
-    row.add(o, n)
+    row.add(o, counted)
     changed, again = true, wait ~= 0
   end
   if changed then
@@ -254,6 +255,6 @@ for i = 1, total do
   if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
   local used = took and not row.parts and before + n
   if not used or used > MAX then used = row.look(o, 0) end
-  reply = reply .. pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
+  reply[i + 1] = pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
 end
-return reply
+return table.concat(reply)

@@ -181,14 +181,15 @@ local o = row.open(state, 1, now, 2)
 if off then return pk('<BI7', CLOCK, now) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 local role, changed, took, again = ask % 8, false, false, false
+local counted = n > MAX and MAX or n
 if role == REFUND then
   changed = not row.sub(o, n)
 elseif role == RECORD or wait == 0 and role ~= LOOK then
-  row.add(o, n)
+  row.add(o, counted)
   changed = true
   took = role ~= RECORD
 elseif ask >= 8 then
-  row.add(o, n)
+  row.add(o, counted)
   changed, again = true, wait ~= 0
 end
 if changed then

@@ -16,29 +16,34 @@ if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
 local kinds = {}
 local off = false
 local function look_sliding(o, n)
-  local k, group, quota = o.k, o.group, o.quota
-  local used = k > 0 and (k - 1) * group + o.fill or 0
-  local over = k > 0 and (k - 1) * group - (quota - n) + o.fill or n - quota
+  local k, fill, group, quota = o.k, o.fill, o.group, o.quota
+  local used = k > 0 and (k - 1) * group + fill or 0
   if used > MAX then used = MAX end
-  if n == 0 or over <= 0 then return used, 0 end
+  if n == 0 then return used, 0 end
   if n > quota then return used, NEVER end
-  local leave = floor((over - 1) / group) + 1
+  local room, leave = quota - n - fill, k
+  if room >= 0 then leave = k - 1 - floor(room / group) end
+  if leave <= 0 then return used, 0 end
   if leave >= k then return used, o.newest + o.w end
   return used, up('<I7', o.v, o.s + (leave - 1) * 7) + o.w
 end
 local function regroup(o)
   local v, s, k, group, size = o.v, o.s, o.k, o.group, o.size
-  local over, skip = (k - 1) * group - o.quota + o.fill, 0
-  if over >= size then
-    skip = floor(over / size) * size
-    o.excess = math.min(o.excess + skip, MAX)
+  local past, step = o.fill % size, group % size
+  for _ = 2, k do past = past >= size - step and past - (size - step) or past + step end
+  local whole, room = o.quota % size, o.quota
+  past = past >= whole and past - whole or past + (size - whole)
+  local kept, excess = {}, o.excess
+  for i = k, 1, -1 do
+    local hits = i == k and o.fill or group
+    local a = math.min(hits, past)
+    local b = math.min(hits - a, room)
+    past, room, kept[i], excess = past - a, room - b, a + b, math.min(excess + (hits - a - b), MAX)
   end
+  o.excess = excess
   local dates, filled = {}, 0
   for i = 1, k do
-    local hits, date = group, o.newest
-    if i == k then hits = o.fill else date = up('<I7', v, s + (i - 1) * 7) end
-    local skipped = math.min(hits, skip)
-    skip, hits = skip - skipped, hits - skipped
+    local hits, date = kept[i], i == k and o.newest or up('<I7', v, s + (i - 1) * 7)
     while hits > 0 do
       if filled == 0 then dates[#dates + 1] = date end
       dates[#dates] = date
@@ -53,11 +58,8 @@ local function regroup(o)
 end
 local function add_sliding(o, n)
   if o.k > 0 and o.group ~= o.size then regroup(o) end
-  local size, k, newest = o.size, o.k, o.newest
-  if n > MAX then n = MAX end
-  local over, past, added, drop = -o.quota, n, 0, 0
+  local size, k, newest, added = o.size, o.k, o.newest, 0
   if k > 0 then
-    over = (k - 1) * size - o.quota + o.fill
     local part = size - o.fill
     if part > n then part = n end
     if part > 0 then
@@ -68,20 +70,23 @@ local function add_sliding(o, n)
     added = floor((n - 1) / size) + 1
     o.fill = n - (added - 1) * size
   end
-  if over + past >= size then
-    drop = floor(over / size) + floor(past / size) + floor((over % size + past % size) / size)
-    if drop > k + added then drop = k + added end
-    o.excess = math.min(o.excess + drop * size, MAX)
+  local most = 1 - floor((o.fill - o.quota) / size)
+  local old = 0
+  if added > most - k then
+    local drop = added - (most - k)
+    o.excess, old, o.k = math.min(o.excess + drop * size, MAX), math.min(drop, k), most
+  else
+    o.k = k + added
   end
-  o.group, o.k = size, k + added - drop
+  o.group = size
   if added == 0 then
-    o.newest, o.s = newest, o.s + drop * 7
+    o.newest, o.s = newest, o.s + old * 7
     return
   end
   local kept, tail = 0, ''
-  if k > drop then kept, tail = k - drop, pk('<I7', newest) end
+  if k > old then kept, tail = k - old, pk('<I7', newest) end
   if o.k - 1 > kept then tail = tail .. string.rep(pk('<I7', o.now), o.k - 1 - kept) end
-  o.newest, o.s, o.tail = o.now, o.s + drop * 7, tail
+  o.newest, o.s, o.tail = o.now, o.s + old * 7, tail
 end
 local function save_sliding(o)
   local k, s, newest, tail = o.k, o.s, o.newest, o.tail
@@ -125,6 +130,10 @@ local function open_sliding(v, i, at)
 end
 kinds[1] = {open = open_sliding, look = look_sliding, add = add_sliding, save = save_sliding, expires = expires_sliding}
 kinds[1].sub = function(o, n)
+  if n > MAX then
+    o.k = 0
+    return
+  end
   local eaten = math.min(n, o.excess)
   o.excess, n = o.excess - eaten, n - eaten
   local k, group = o.k, o.group
@@ -160,18 +169,19 @@ for i = 1, total do
   if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
   rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i] = row, o, ask, n, key, before, wait
 end
-local reply = pk('<BI7', DONE, now)
+local reply = {pk('<BI7', DONE, now)}
 for i = 1, total do
   local row, o, ask, n, key, before, wait = rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i]
   local role, changed, took, again = ask % 8, false, false, false
+  local counted = n > MAX and MAX or n
   if role == REFUND then
     changed = not row.sub(o, n)
   elseif role == RECORD or wait == 0 and (role == SHADOW or role == ENFORCE and admitted) then
-    row.add(o, n)
+    row.add(o, counted)
     changed = true
     took = role ~= RECORD
   elseif ask >= 8 then
-    row.add(o, n)
+    row.add(o, counted)
     changed, again = true, wait ~= 0
   end
   if changed then
@@ -194,6 +204,6 @@ for i = 1, total do
   if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
   local used = took and not row.parts and before + n
   if not used or used > MAX then used = row.look(o, 0) end
-  reply = reply .. pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
+  reply[i + 1] = pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
 end
-return reply
+return table.concat(reply)
