@@ -42,8 +42,9 @@ var arrows = map[string]arrow{
 		ours:   []string{"store", "store/redisstore/internal/script", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
+	"store/redisstore/internal/doctor": {pure: true},
 	"store/redisstore": {
-		ours:   []string{"fault", "store", "store/redisstore/internal/script", "store/redisstore/internal/wire", "window"},
+		ours:   []string{"fault", "store", "store/redisstore/internal/doctor", "store/redisstore/internal/script", "store/redisstore/internal/wire", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"internal/redistest": {}, // tests only

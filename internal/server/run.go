@@ -45,6 +45,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer counts.close()
+	if err := counts.examine(ctx, log); err != nil {
+		return err
+	}
 	engine, err := weir.NewEngine(first.set, append(counts.options(cfg), weir.WithObserver(numbers))...)
 	if err != nil {
 		return err

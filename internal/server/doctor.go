@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store/redisstore"
+)
+
+const (
+	// doctorTimeout is the maximum duration of the checks of a command.
+	doctorTimeout = 10 * time.Second
+
+	// examineTimeout is the maximum duration of the checks at the start of the
+	// service. Checks that have not ended by then are left out.
+	examineTimeout = time.Second
+)
+
+// diagnosis is the report of the checks, in JSON.
+type diagnosis struct {
+	Store    string               `json:"store"`
+	Refused  int                  `json:"refused"`
+	Warnings int                  `json:"warnings"`
+	Findings []redisstore.Finding `json:"findings"`
+}
+
+// count returns how many findings have a level.
+func count(findings []redisstore.Finding, level redisstore.Level) (n int) {
+	for _, f := range findings {
+		if f.Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+// Doctor checks the servers of the store at a URL, and writes what it finds to
+// out: a line for each check, or JSON. The error is that of a check that refuses
+// a server, or, with strict, of one that warns.
+func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Writer) error {
+	if store == "" {
+		return fault.Newf("store", "missing: give --store, or set WEIR_STORE")
+	}
+	where, err := redisstore.Parse(store)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	d := diagnosis{Store: where.String()}
+	d.Findings, err = diagnose(ctx, where)
+	if err != nil {
+		d.Findings = []redisstore.Finding{{
+			Check: "connection", Level: redisstore.LevelRefuse, Node: strings.Join(where.Addrs, ","),
+			Seen: strings.TrimPrefix(err.Error(), "weir: "), Means: "nothing was checked", Fix: "the URL, the network, or the server",
+		}}
+	}
+	d.Refused, d.Warnings = count(d.Findings, redisstore.LevelRefuse), count(d.Findings, redisstore.LevelWarn)
+	if err := d.write(out, asJSON); err != nil {
+		return err
+	}
+	switch {
+	case d.Refused > 0:
+		return fmt.Errorf("%d of %d checks refuse the server", d.Refused, len(d.Findings))
+	case d.Warnings > 0 && strict:
+		return fmt.Errorf("%d of %d checks warn of the server", d.Warnings, len(d.Findings))
+	}
+	return nil
+}
+
+// diagnose opens the store for the checks alone.
+func diagnose(ctx context.Context, where redisstore.Config) ([]redisstore.Finding, error) {
+	s, err := where.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Diagnose(ctx)
+}
+
+// write writes the report.
+func (d *diagnosis) write(out io.Writer, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(d)
+	}
+	node := ""
+	several := slices.ContainsFunc(d.Findings, func(f redisstore.Finding) bool { return f.Node != d.Findings[0].Node })
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range d.Findings {
+		if several && f.Node != node {
+			node = f.Node
+			fmt.Fprintf(w, "%s\n", node)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Check, f)
+	}
+	return w.Flush()
+}
+
+// examine checks the servers of the shared store, and logs each warning. The
+// error is that of a server that does not fit. Servers that are out of reach are
+// no error.
+func (c *counts) examine(ctx context.Context, log *slog.Logger) error {
+	if c.shared == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	defer cancel()
+	findings, err := c.shared.Diagnose(ctx)
+	if err != nil {
+		log.Info("store not checked", "store", c.location(), "reason", err)
+		return nil
+	}
+	for _, f := range findings {
+		switch f.Level {
+		case redisstore.LevelRefuse:
+			return fmt.Errorf("store %s: %s does not fit: %s: %s", c.location(), f.Node, f.Check, f)
+		case redisstore.LevelWarn:
+			log.Warn("store check: "+f.Check, "node", f.Node, "seen", f.Seen, "means", f.Means, "fix", f.Fix)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package redisstore_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store/redisstore"
+)
+
+// diagnose returns the findings of a check on a server, by node, and its lines.
+func diagnose(t *testing.T, url, check string) (findings []redisstore.Finding) {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	all, err := s.Diagnose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.Check == check || check == "" {
+			findings = append(findings, f)
+		}
+	}
+	if len(findings) == 0 {
+		t.Fatalf("got no finding of %q", check)
+	}
+	return findings
+}
+
+// level checks the level of the only finding of a check, and that its line has
+// some words.
+func level(t *testing.T, url, check string, want redisstore.Level, words ...string) {
+	t.Helper()
+	f := diagnose(t, url, check)
+	if len(f) != 1 || f[0].Level != want {
+		t.Errorf("%s: got %+v, want %v", check, f, want)
+	}
+	wantIn(t, f[0].String(), words...)
+}
+
+const patiently = "?timeout=10s"
+
+// A server as it comes is fit, and the checks leave nothing behind.
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t, "--appendonly", "yes")
+	for _, f := range diagnose(t, "redis://"+n.Addr()+patiently, "") {
+		if f.Level != redisstore.LevelOK && f.Check != "engine" {
+			t.Errorf("%s: got %v: %v", f.Check, f.Level, f)
+		}
+		if f.Node != n.Addr() {
+			t.Errorf("%s: got node %q, want %q", f.Check, f.Node, n.Addr())
+		}
+	}
+	if size := n.Must("DBSIZE"); size != int64(0) {
+		t.Errorf("keys behind the checks: got %v, want none", size)
+	}
+}
+
+// Each setting that can lose counts is seen on a real server.
+func TestDiagnoseSeesSettings(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--maxclients", "100")
+	url := "redis://" + n.Addr() + patiently
+	level(t, url, "eviction", redisstore.LevelWarn, "allkeys-lru at 100 MB")
+	level(t, url, "persistence", redisstore.LevelWarn, "neither")
+	level(t, url, "replicas", redisstore.LevelOK, "0 in step")
+	level(t, url+"&wait_replicas=1", "replicas", redisstore.LevelWarn, "wait_replicas=1")
+	level(t, url+"&wait_replicas=1", "clients", redisstore.LevelWarn, "of maxclients 100 ")
+	level(t, url, "prefix", redisstore.LevelOK)
+	n.Must("SET", "weir:junk", "1")
+	level(t, url, "prefix", redisstore.LevelWarn, `"weir:junk"`)
+	level(t, url+"&prefix=other", "prefix", redisstore.LevelOK)
+	r := n.Replica()
+	level(t, url+"&wait_replicas=1", "replicas", redisstore.LevelOK, "1 in step, of which 1")
+	level(t, "redis://"+r.Addr()+patiently, "role", redisstore.LevelWarn, "a replica")
+	level(t, "redis://"+r.Addr()+patiently, "rights", redisstore.LevelWarn, "READONLY")
+}
+
+// The documented rights are enough, and each of them is needed.
+func TestDiagnoseRights(t *testing.T) {
+	t.Parallel()
+	rights := documentedRights(t)
+	n := redistest.Server(t)
+	setUser := func(rules ...string) {
+		n.Must(append([]string{"ACL", "SETUSER", "weir", "reset", "on", ">secret"}, rules...)...)
+	}
+	url := "redis://weir:secret@" + n.Addr() + patiently
+	setUser(rights...)
+	level(t, url, "rights", redisstore.LevelOK)
+	level(t, url, "atomic", redisstore.LevelOK, "all counted")
+	level(t, url, "eviction", redisstore.LevelUnknown, "ACL SETUSER weir +info")
+	for i, r := range rights {
+		if r[0] != '+' || r == "+eval" || r == "+time" {
+			continue // without eval no program runs; without time Open refuses
+		}
+		setUser(slices.Delete(slices.Clone(rights), i, i+1)...)
+		level(t, url, "rights", redisstore.LevelRefuse, "ACL SETUSER weir ~weir:* "+r)
+	}
+	setUser(slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == "+eval" })...)
+	level(t, url, "scripting", redisstore.LevelRefuse, "ACL SETUSER weir ~weir:* +eval")
+	setUser(rights...)
+	level(t, url+"&prefix=other", "scripting", redisstore.LevelRefuse, "~other:*")
+}
+
+// documentedRights returns the rules of the user in docs/redis.md.
+func documentedRights(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`ACL SETUSER weir on >secret ([^\x60]+)`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("docs/redis.md has no ACL SETUSER")
+	}
+	return strings.Fields(string(m[1]))
+}
+
+// A cluster is checked node by node.
+func TestDiagnoseCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	url := "redis+cluster://" + c.Masters[0].Addr() + patiently
+	nodes := map[string]bool{}
+	for _, f := range diagnose(t, url, "") {
+		nodes[f.Node] = true
+		if f.Level == redisstore.LevelRefuse || f.Level == redisstore.LevelUnknown {
+			t.Errorf("%s %s: got %v: %v", f.Node, f.Check, f.Level, f)
+		}
+	}
+	if len(nodes) != 3 {
+		t.Errorf("got nodes %v, want 3", nodes)
+	}
+	for _, n := range c.Masters {
+		if !nodes[n.Addr()] {
+			t.Errorf("got nodes %v, want %s", nodes, n.Addr())
+		}
+	}
+}
+
+// A server out of reach is an error, soon enough.
+func TestDiagnoseOutOfReach(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s, err := redisstore.Open(t.Context(), "redis://"+n.Addr()+patiently)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	n.Stop()
+	defer n.Continue()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	if all, err := s.Diagnose(ctx); err == nil {
+		t.Errorf("got findings %v, want an error", all)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("a stopped server: got an answer after %v", took)
+	}
+}

@@ -1,0 +1,139 @@
+// Package doctor checks whether a server fits the programs of the store, and how
+// well. The checks are a pure function of what the server answered: package
+// redisstore asks, and this package judges.
+//
+// A check refuses a server on which limits would not hold, or nothing would be
+// counted, until someone changes it. It warns of what can lose counts or cause
+// outages, and of what can end by itself, such as a full memory.
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Level is the result of a check.
+type Level uint8
+
+// The levels, from good to bad.
+const (
+	OK      Level = iota
+	Unknown       // the server does not show it, or the user may not see it
+	Warn          // it works, and something can go wrong
+	Refuse        // limits would not hold, or nothing would be counted
+)
+
+var levels = [...]string{OK: "ok", Unknown: "unknown", Warn: "warn", Refuse: "refuse"}
+
+func (l Level) String() string { return levels[l] }
+
+// MarshalText returns the level's name.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// Finding is the result of one check on one node.
+type Finding struct {
+	Check string `json:"check"`
+	Level Level  `json:"level"`
+	Node  string `json:"node"`            // the node's address
+	Seen  string `json:"seen"`            // what the server answered
+	Means string `json:"means,omitempty"` // what follows for limits
+	Fix   string `json:"fix,omitempty"`   // what to do about it
+}
+
+// String returns the finding on one line, without level, node and name.
+func (f Finding) String() string {
+	var b strings.Builder
+	b.WriteString(f.Seen)
+	if f.Means != "" {
+		b.WriteString(": " + f.Means)
+	}
+	if f.Fix != "" {
+		b.WriteString("; fix: " + f.Fix)
+	}
+	return b.String()
+}
+
+// Facts are what a node answered, and what the store wants of it. Texts of
+// commands that the node refused are empty.
+type Facts struct {
+	Node string
+	Use  Use
+
+	Info   string // of INFO: lines of name:value
+	Hello  string // of HELLO: lines of name:value
+	Config string // of CONFIG GET: lines of name value
+	User   string // of ACL WHOAMI
+
+	// Ran holds the commands that the node was asked to run, by name in capitals,
+	// each with the node's error or an empty string. EVAL stands for [Probe],
+	// STRUCT for Lua's struct library.
+	Ran map[string]string
+
+	// Raced is how many runs of [Race] were sent over two connections at the same
+	// time, and Counted how many of them the key has counted. Raced is 0 when they
+	// were not sent.
+	Raced, Counted int
+
+	RoundTrip time.Duration // median; 0 when it was not measured
+	Ahead     time.Duration // the node's clock, ahead of this machine's
+
+	Keys     []string // of one SCAN for the prefix
+	KeysSeen bool     // SCAN was answered
+}
+
+// Use is what the store's configuration wants of a server.
+type Use struct {
+	Scheme       string // redis, redis+sentinel or redis+cluster, with TLS or without
+	User         string // of the login
+	Prefix       string
+	Timeout      time.Duration
+	InFlight     int
+	WaitReplicas int
+}
+
+// cluster reports whether the URL names a cluster.
+func (u *Use) cluster() bool { return strings.HasSuffix(u.Scheme, "+cluster") }
+
+// checks are all checks, in the order of the report.
+var checks = []struct {
+	name string
+	run  func(*server) verdict
+}{
+	{"engine", engine},
+	{"version", version},
+	{"topology", topology},
+	{"scripting", scripting},
+	{"struct", structs},
+	{"atomic", atomic},
+	{"rights", rights},
+	{"role", role},
+	{"eviction", eviction},
+	{"persistence", persistence},
+	{"replicas", replicas},
+	{"clients", clients},
+	{"round-trip", roundTrip},
+	{"clock", clock},
+	{"prefix", prefix},
+}
+
+// Check returns what the checks find in f, one finding for each check.
+func Check(f *Facts) []Finding {
+	s := read(f)
+	all := make([]Finding, len(checks))
+	for i, c := range checks {
+		v := c.run(s)
+		all[i] = Finding{Check: c.name, Level: v.level, Node: f.Node, Seen: v.seen, Means: v.means, Fix: v.fix}
+	}
+	return all
+}
+
+// verdict is a finding without the name of its check and node.
+type verdict struct {
+	level            Level
+	seen, means, fix string
+}
+
+func ok(format string, args ...any) verdict {
+	return verdict{level: OK, seen: fmt.Sprintf(format, args...)}
+}
