@@ -54,7 +54,7 @@ func argument(d *datadriven.TestData, name string) string {
 func recorded(t *testing.T, server string) *doctor.Facts {
 	t.Helper()
 	text := func(kind string) string {
-		b, err := os.ReadFile(filepath.Join("testdata/servers", server+"."+kind))
+		b, err := os.ReadFile(filepath.Join("testdata", "servers", server+"."+kind))
 		if err != nil {
 			t.Fatal(err)
 		}
