@@ -50,12 +50,17 @@ func TestRedisScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			e.Setenv("ADDR", n.Addr())
 			e.Setenv("STORE", "redis://"+n.Addr()+"?timeout=10s")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":  serve,
 			"status": status,
+			// restrict USER RIGHT makes a user that lacks a right.
+			"restrict": func(_ *testscript.TestScript, _ bool, args []string) {
+				n.Must("ACL", "SETUSER", args[0], "on", ">secret", "~fit:*", "+@all", args[1])
+			},
 			// inspect runs weir inspect for the only key in Redis.
 			"inspect": func(ts *testscript.TestScript, _ bool, _ []string) {
 				keys := n.Must("KEYS", "weir:*").([]any)

@@ -30,7 +30,8 @@ the file has faults, the old rules stay in force. On SIGTERM and SIGINT the
 service finishes the requests in flight, then ends.
 
 Counts are in memory. With --store, all instances that name the same Redis or
-Valkey count together. If the URL holds a password, set WEIR_STORE instead of
+Valkey count together. weir serve does not start on a server that does not fit,
+and logs what can lose counts; weir doctor makes the same checks. If the URL holds a password, set WEIR_STORE instead of
 the flag: other users of the machine can read command lines.
 
 To replace koala: --koala reads koala's rule file and answers koala's calls at

@@ -19,9 +19,11 @@ const (
 	// doctorTimeout is the maximum duration of the checks of a command.
 	doctorTimeout = 10 * time.Second
 
-	// examineTimeout is the maximum duration of the checks at the start of the
-	// service. Checks that have not ended by then are left out.
-	examineTimeout = time.Second
+	// examineWithin is how long opening the store and checking its servers may
+	// delay the start of the service. Where opening took all of it, because a
+	// server stands still, the checks get examineAtLeast.
+	examineWithin  = 2 * time.Second
+	examineAtLeast = 100 * time.Millisecond
 )
 
 // diagnosis is the report of the checks, in JSON.
@@ -107,14 +109,14 @@ func (d *diagnosis) write(out io.Writer, asJSON bool) error {
 	return w.Flush()
 }
 
-// examine checks the servers of the shared store, and logs each warning. The
-// error is that of a server that does not fit. Servers that are out of reach are
-// no error.
-func (c *counts) examine(ctx context.Context, log *slog.Logger) error {
+// examine checks the servers of the shared store until a deadline, and logs each
+// warning. The error is that of a server that does not fit. Servers that are out
+// of reach are no error.
+func (c *counts) examine(ctx context.Context, deadline time.Time, log *slog.Logger) error {
 	if c.shared == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, max(time.Until(deadline), examineAtLeast))
 	defer cancel()
 	findings, err := c.shared.Diagnose(ctx)
 	if err != nil {

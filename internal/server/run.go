@@ -40,12 +40,13 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	begun := time.Now()
 	counts, err := openCounts(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer counts.close()
-	if err := counts.examine(ctx, log); err != nil {
+	if err := counts.examine(ctx, begun.Add(examineWithin), log); err != nil {
 		return err
 	}
 	engine, err := weir.NewEngine(first.set, append(counts.options(cfg), weir.WithObserver(numbers))...)

@@ -1,0 +1,62 @@
+package server_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/internal/server"
+)
+
+// A start logs each warning of the checks on one line, and goes on.
+func TestStartLogsWarnings(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	s := start(t, onStore(t, n, 2))
+	s.logs.await(t, 1, `msg="store check: eviction"`)
+	s.logs.await(t, 1, `msg="store check: persistence"`)
+	if a := call(t, "POST", s.api+"/v1/take", `{"attributes":{"user":"42"}}`); a.json["allowed"] != true || a.json["degraded"] == true {
+		t.Errorf("a take: got %s", a.text)
+	}
+}
+
+// A server that does not fit ends the start, with the fix in the error.
+func TestStartRefusesServer(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Must("ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "+@all", "-zadd", "-hset")
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	onStore(t, n, 2)(&cfg)
+	cfg.Store = "redis://weir:secret@" + n.Addr()
+	err := server.Run(t.Context(), cfg, io.Discard, io.Discard)
+	if err == nil {
+		t.Fatal("got a start without the rights, want an error")
+	}
+	for _, want := range []string{"redis://weir@" + n.Addr(), "rights", "fix: ACL SETUSER weir ~weir:* +zadd +hset"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %q, want %q in it", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("got the password in %q", err)
+	}
+}
+
+// A server that is out of reach is not checked, and delays the start by seconds
+// at most.
+func TestStartWithoutServer(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Stop()
+	defer n.Continue()
+	begun := time.Now()
+	s := start(t, onStore(t, n, 2))
+	s.logs.await(t, 1, "store not checked")
+	if took := time.Since(begun); took > 15*time.Second {
+		t.Errorf("with a stopped server: got a start after %v", took)
+	}
+}
