@@ -178,7 +178,7 @@ func TestMemoryIsFull(t *testing.T) {
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=1s")
 	fill(t, n)
 	wantIn(t, outage(t, s, store.Take, hourly(10, "rule", "k")), "OOM")
-	n.Must("FLUSHALL")
+	n.Must("FLUSHALL", "SYNC")
 	take(t, s, hourly(10, "rule", "k"))
 }
 

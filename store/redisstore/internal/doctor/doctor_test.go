@@ -16,8 +16,8 @@ import (
 )
 
 // TestChecks runs the checks on what servers answered. The texts of Redis 7.0
-// were recorded. Those of the other engines are excerpts, put together from what
-// these engines and their users have published.
+// and Valkey 8 were recorded. Those of the other engines are excerpts, put together
+// from what these engines and their users have published.
 //
 // A line of input changes a recording: "info NAME:VALUE", "config NAME VALUE" and
 // "hello NAME:VALUE" replace a line or add one, "no info" drops a text, "ran

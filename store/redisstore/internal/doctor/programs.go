@@ -15,7 +15,7 @@ func engine(s *server) verdict {
 		return ok("Redis")
 	case valkey:
 		v := ok("Valkey")
-		v.means = "a fork of Redis 7.2; weir's tests run on Redis 7.0"
+		v.means = "weir's tests pass on 8.0"
 		return v
 	case "":
 		if s.Info == "" {
