@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -46,6 +47,10 @@ type Decision struct {
 	// policies for outages decided in its place.
 	Degraded bool
 
+	// DegradedReason is why the store could not answer, the first time in this
+	// decision: [store.ReasonLate] and so on. Empty when not Degraded.
+	DegradedReason store.Reason
+
 	// Rules are the rules that decided. Others may be in force by now.
 	Rules *rule.Set
 }
@@ -73,7 +78,7 @@ func (d *Decision) of(kind rule.Kind) iter.Seq[*Usage] {
 func (d *Decision) reset() {
 	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, "", "", 0, ""
 	d.Usages, d.Verdicts, d.Triggered = d.Usages[:0], d.Verdicts[:0], d.Triggered[:0]
-	d.Degraded, d.Rules = false, nil
+	d.Degraded, d.DegradedReason, d.Rules = false, "", nil
 }
 
 // Usage is one rule's numbers for one key.

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
 
@@ -229,12 +230,20 @@ func (c *call) finish(d *drive.Driver) {
 	d.Run(context.Background(), &c.later)
 	switch {
 	case c.later.Err != nil:
-		c.now.Outage = c.later.Err
+		c.degrade(c.later.Err, store.ReasonUnknown)
 		return
 	case c.later.Outage != nil:
-		c.now.Outage = c.later.Outage
+		c.degrade(c.later.Outage, c.later.Reason)
 	}
 	c.now.Ops, c.now.Of = append(c.now.Ops, c.later.Ops...), append(c.now.Of, c.later.Of...)
+}
+
+// degrade makes the decision degraded by err. The first reason stays.
+func (c *call) degrade(err error, reason store.Reason) {
+	if c.now.Outage == nil {
+		c.now.Reason = reason
+	}
+	c.now.Outage = err
 }
 
 // reset drops what c refers to, so that the pool keeps none of the request.

@@ -277,7 +277,10 @@ func (m *Limiter) drive(ctx context.Context, verb Verb, key, member string, n in
 
 // result returns the answer of t, which was decided.
 func (m *Limiter) result(t *drive.Task) Result {
-	r := Result{Degraded: t.Outage != nil}
+	var r Result
+	if t.Outage != nil {
+		r.degrade(t.Reason)
+	}
 	switch {
 	case len(t.Ops) > 0:
 		r.Result = t.Ops[0].Result
@@ -302,7 +305,7 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 	}
 	name := m.space.Name()
 	d := Decision{
-		Allowed: r.Allowed, Outcome: rule.Allow, Degraded: r.Degraded,
+		Allowed: r.Allowed, Outcome: rule.Allow, Degraded: r.Degraded, DegradedReason: r.DegradedReason(),
 		Usages: []Usage{{Rule: name, Kind: rule.KindLimit, Key: key, Result: r.Result}},
 	}
 	if !r.Allowed {

@@ -1,8 +1,10 @@
 package weir
 
 import (
+	"slices"
 	"time"
 
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -18,6 +20,28 @@ type Result struct {
 	// limiter's outage policy did: see [WithOutage]. Unless the policy is
 	// local, the numbers other than Quota are unknown, and 0.
 	Degraded bool
+
+	reason uint8 // one of store.Reasons, from 1; 0 is none
+}
+
+// DegradedReason returns why the store could not answer: [store.ReasonLate] and
+// so on. It is empty for a result that is not Degraded.
+func (r *Result) DegradedReason() store.Reason {
+	if r.reason == 0 {
+		return ""
+	}
+	return store.Reasons()[r.reason-1]
+}
+
+// degrade makes r the answer of an outage policy. A reason takes one byte,
+// because a Result is copied on the fast path.
+func (r *Result) degrade(reason store.Reason) {
+	all := store.Reasons()
+	at := slices.Index(all, reason)
+	if at < 0 {
+		at = slices.Index(all, store.ReasonUnknown)
+	}
+	r.Degraded, r.reason = true, uint8(at+1)
 }
 
 // Sliding admits quota hits in any window of length d.

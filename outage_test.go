@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ type shaky struct {
 	*memstore.Store
 	out   map[string]bool // by rule
 	asked int
+	why   []store.Reason // of the outages to come, in order; then none
 }
 
 var errOut = errors.New("out of reach")
@@ -44,7 +46,11 @@ func (s *shaky) outage(ops []int) error {
 	if ops == nil {
 		return nil
 	}
-	return &store.OutageError{Ops: ops, Err: errOut}
+	out := &store.OutageError{Ops: ops, Err: errOut}
+	if len(s.why) > 0 {
+		out.Reason, s.why = s.why[0], s.why[1:]
+	}
+	return out
 }
 
 // One hides the fast way of the store inside: it would not be shaky.
@@ -358,6 +364,48 @@ func TestOutageEndsWithItsRequest(t *testing.T) {
 		}
 		if !d.Allowed || d.Degraded != (i%2 == 0) || counts(d) != want {
 			t.Errorf("take %d: got allowed %v, degraded %v, %s, want true, %v, %s", i, d.Allowed, d.Degraded, counts(d), i%2 == 0, want)
+		}
+	}
+}
+
+// A degraded decision has the first reason that it met, also when it met the
+// outage behind a verdict, and the next decision has none of it.
+func TestReasonOfAnOutage(t *testing.T) {
+	t.Parallel()
+	e, s := shakyEngine(t, `rules:
+  - {name: first, per: [user], limit: 50, window: 1h}
+  - {name: staff, when: {user: ann}, then: allow, rest: count}
+  - {name: behind, per: [user], limit: 50, window: 1h}`)
+	for i, test := range []struct {
+		out  string
+		why  []store.Reason
+		want store.Reason
+	}{
+		{"first behind", []store.Reason{store.ReasonLate, store.ReasonBusy}, store.ReasonLate},
+		{"", nil, ""},
+		{"behind", []store.Reason{store.ReasonBusy}, store.ReasonBusy},
+		{"first", nil, store.ReasonUnknown},
+	} {
+		s.out["first"], s.out["behind"] = strings.Contains(test.out, "first"), strings.Contains(test.out, "behind")
+		s.why = test.why
+		d := takes(t, e, "user", "ann")
+		if d.DegradedReason != test.want || d.Degraded != (test.want != "") {
+			t.Errorf("take %d: got degraded %v, %q, want %q", i, d.Degraded, d.DegradedReason, test.want)
+		}
+	}
+}
+
+// A limiter's result has the reason, too.
+func TestReasonOfALimiter(t *testing.T) {
+	t.Parallel()
+	s := &shaky{Store: memstore.New(), out: map[string]bool{"posts": true}}
+	defer s.Close()
+	m := weir.MustLimiter(weir.Sliding(4, time.Hour), weir.WithStore(s), weir.WithName("posts"))
+	for i, want := range []store.Reason{store.ReasonCutOff, store.ReasonUnknown, store.ReasonUnknown, ""} {
+		s.why, s.out["posts"] = []store.Reason{want, "odd"}[i%2:], i < 3
+		r, err := m.Allow(t.Context(), "ann")
+		if err != nil || r.DegradedReason() != want {
+			t.Errorf("take %d: got %q, %v, want %q", i, r.DegradedReason(), err, want)
 		}
 	}
 }

@@ -23,7 +23,8 @@ const outageRetry = time.Second
 // request gives the outcome.
 func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 	rules := p.Rules
-	d.Allowed, d.Outcome, d.Degraded, d.Rules = true, rule.Allow, t.Outage != nil, rules.Set
+	d.Allowed, d.Outcome, d.Rules = true, rule.Allow, rules.Set
+	d.Degraded, d.DegradedReason = t.Outage != nil, t.Reason
 	decides := p.Decides()
 	denial := denial{rule: -1}
 	d.Usages = slices.Grow(d.Usages, len(t.Ops))[:len(t.Ops)]

@@ -168,5 +168,13 @@ func (e *OutageError) Error() string {
 	return fmt.Sprintf("store out of reach for %d ops: %v", len(e.Ops), e.Err)
 }
 
+// Cause returns the reason: [ReasonUnknown] when e has none.
+func (e *OutageError) Cause() Reason {
+	if e.Reason == "" {
+		return ReasonUnknown
+	}
+	return e.Reason
+}
+
 // Unwrap returns the cause.
 func (e *OutageError) Unwrap() error { return e.Err }

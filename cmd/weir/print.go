@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,6 +30,7 @@ type (
 		Verdicts   []string `json:"verdicts"`
 		Triggered  []string `json:"triggered"`
 		Degraded   bool     `json:"degraded"`
+		Reason     string   `json:"degraded_reason"`
 	}
 	usage struct {
 		Rule       string  `json:"rule"`
@@ -94,7 +96,7 @@ func (d *decision) print(w io.Writer) {
 		fmt.Fprintf(w, "%s by %s, %s\n", verdict(d.Outcome), d.Rule, d.wait())
 	}
 	if d.Degraded {
-		fmt.Fprintln(w, "degraded: the store did not answer; the rules' on_outage decided")
+		fmt.Fprintf(w, "degraded (%s): the store did not answer; the rules' on_outage decided\n", cmp.Or(d.Reason, "unknown"))
 	}
 	if len(d.Verdicts) > 1 {
 		fmt.Fprintf(w, "verdicts: %s\n", strings.Join(d.Verdicts, ", "))

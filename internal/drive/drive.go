@@ -108,6 +108,9 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 	if !errors.As(err, &out) {
 		return err
 	}
+	if t.Outage == nil {
+		t.Reason = out.Cause()
+	}
 	t.Outage = out
 	d.tell(t.Verb, out)
 	full := errors.Is(out, store.ErrFull)

@@ -37,6 +37,10 @@ type Task struct {
 	// op. The decision is degraded then.
 	Outage error
 
+	// Reason is set by Run with Outage: why the store could not answer, the
+	// first time in this task.
+	Reason store.Reason
+
 	// Err is set by Run when the task was not decided. Nothing was counted.
 	Err error
 
@@ -49,7 +53,7 @@ func (t *Task) Reset() {
 	t.Policies = nil
 	if t.Outage != nil || t.Err != nil {
 		t.local.reset()
-		t.Outage, t.Err = nil, nil
+		t.Outage, t.Reason, t.Err = nil, "", nil
 	}
 }
 

@@ -35,7 +35,7 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 		b = answer.AppendTexts(append(b, `,"triggered":`...), d.Triggered)
 	}
 	if d.Degraded {
-		b = append(b, `,"degraded":true`...)
+		b = answer.AppendText(append(b, `,"degraded":true,"degraded_reason":`...), string(d.DegradedReason))
 	}
 	return append(b, '}')
 }

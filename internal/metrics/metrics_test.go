@@ -107,11 +107,12 @@ func TestWatchNodes(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("v1.2.3")
 	m.WatchNodes(func() []metrics.NodeStats {
-		return []metrics.NodeStats{{Addr: "a:1", Outages: 5, CutOff: true}, {Addr: "b:2", InFlight: 7}}
+		return []metrics.NodeStats{{Addr: "a:1", Outages: map[store.Reason]int64{store.ReasonLate: 5}, CutOff: true}, {Addr: "b:2", InFlight: 7}}
 	})
 	got := read(m)
 	for _, want := range []string{
-		`weir_store_outages_total{node="a:1"} 5`, `weir_store_cut_off{node="a:1"} 1`,
+		`weir_store_outages_total{node="a:1",reason="late"} 5`, `weir_store_outages_total{node="b:2",reason="late"} 0`,
+		`weir_store_cut_off{node="a:1"} 1`,
 		`weir_store_cut_off{node="b:2"} 0`, `weir_store_in_flight{node="b:2"} 7`,
 	} {
 		if !got[want] {

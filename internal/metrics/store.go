@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirhq/weir/store"
+)
 
 // StoreStats is the state of a store in memory.
 type StoreStats struct {
@@ -41,19 +45,20 @@ func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 
 // NodeStats is the state of one node of a shared store.
 type NodeStats struct {
-	Addr              string
-	CutOff            bool // the node gets no calls, because it does not answer
-	InFlight, Outages int64
+	Addr     string
+	CutOff   bool // the node gets no calls, because it does not answer
+	InFlight int64
+	Outages  map[store.Reason]int64
 }
 
 // WatchNodes exports what nodes returns, each time the metrics are read.
 func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, []string{"node"}, nil)
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, append([]string{"node"}, labels...), nil)
 	}
 	m.registry.MustRegister(&nodeCollector{
 		nodes:    nodes,
-		outages:  desc("weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it while it was cut off."),
+		outages:  desc("weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", "reason"),
 		cutOff:   desc("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer."),
 		inFlight: desc("weir_store_in_flight", "Calls that wait for an answer of a node of the store."),
 	})
@@ -76,7 +81,9 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 		if n.CutOff {
 			cutOff = 1
 		}
-		ch <- prometheus.MustNewConstMetric(c.outages, prometheus.CounterValue, float64(n.Outages), n.Addr)
+		for _, reason := range store.Reasons() { // all of them, so that the first outage is an increase
+			ch <- prometheus.MustNewConstMetric(c.outages, prometheus.CounterValue, float64(n.Outages[reason]), n.Addr, string(reason))
+		}
 		ch <- prometheus.MustNewConstMetric(c.cutOff, prometheus.GaugeValue, cutOff, n.Addr)
 		ch <- prometheus.MustNewConstMetric(c.inFlight, prometheus.GaugeValue, float64(n.InFlight), n.Addr)
 	}

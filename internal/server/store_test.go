@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/store"
 )
 
 // onStore returns a change that makes a service count on n, with a time-out for
@@ -66,6 +68,9 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 		a := take()
 		if a.json["allowed"] != true || a.json["degraded"] != true || !strings.Contains(a.text, `"quota":250`) {
 			t.Errorf("without the store: got %s, want a share of 250", a.text)
+		}
+		if reason, _ := a.json["degraded_reason"].(string); !slices.Contains(store.Reasons(), store.Reason(reason)) {
+			t.Errorf("without the store: got reason %q, want one of %v", reason, store.Reasons())
 		}
 		return strings.Contains(call(t, "GET", s.admin+"/readyz", "").text, "store out of reach (1 of 1 nodes)")
 	})

@@ -73,7 +73,7 @@ func (c *counts) nodes() []metrics.NodeStats {
 	nodes := c.shared.Nodes()
 	all := make([]metrics.NodeStats, len(nodes))
 	for i, n := range nodes {
-		all[i] = metrics.NodeStats{Addr: n.Addr, CutOff: n.CutOff, InFlight: n.InFlight, Outages: n.Outages}
+		all[i] = metrics.NodeStats{Addr: n.Addr, CutOff: n.CutOff, InFlight: n.InFlight, Outages: n.Reasons}
 	}
 	return all
 }
