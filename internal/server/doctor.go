@@ -60,10 +60,11 @@ func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Write
 	d := diagnosis{Store: where.String()}
 	d.Findings, err = diagnose(ctx, where)
 	if err != nil {
-		d.Findings = []redisstore.Finding{{
+		d.Findings = append(d.Findings, redisstore.Finding{
 			Check: "connection", Level: redisstore.LevelRefuse, Node: strings.Join(where.Addrs, ","),
-			Seen: strings.TrimPrefix(err.Error(), "weir: "), Means: "nothing was checked", Fix: "the URL, the network, or the server",
-		}}
+			Seen:  strings.ReplaceAll(strings.TrimPrefix(err.Error(), "weir: "), "\n", ", "),
+			Means: "not checked", Fix: "the URL, the network, or the server",
+		})
 	}
 	d.Refused, d.Warnings = count(d.Findings, redisstore.LevelRefuse), count(d.Findings, redisstore.LevelWarn)
 	if err := d.write(out, asJSON); err != nil {
@@ -121,7 +122,6 @@ func (c *counts) examine(ctx context.Context, deadline time.Time, log *slog.Logg
 	findings, err := c.shared.Diagnose(ctx)
 	if err != nil {
 		log.Info("store not checked", "store", c.location(), "reason", err)
-		return nil
 	}
 	for _, f := range findings {
 		switch f.Level {

@@ -148,6 +148,39 @@ func TestDiagnoseCluster(t *testing.T) {
 	}
 }
 
+// A dead node of a cluster is an error, and the others are checked.
+func TestDiagnoseDeadShard(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s, err := redisstore.Open(t.Context(), "redis+cluster://"+c.Addrs()+patiently)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c.Masters[0].Kill()
+	all, err := s.Diagnose(t.Context())
+	if err == nil || !strings.Contains(err.Error(), c.Masters[0].Addr()) {
+		t.Errorf("got error %v, want that %s is out of reach", err, c.Masters[0].Addr())
+	}
+	for _, n := range c.Masters {
+		seen := slices.ContainsFunc(all, func(f redisstore.Finding) bool { return f.Node == n.Addr() })
+		if seen != n.Running() {
+			t.Errorf("%s, which runs (%v): got findings %v", n.Addr(), n.Running(), seen)
+		}
+	}
+}
+
+// Behind Sentinels the primary is checked.
+func TestDiagnosePrimary(t *testing.T) {
+	t.Parallel()
+	g := redistest.Sentinel(t)
+	url := "redis+sentinel://" + g.Sentinels[0].Addr() + "/" + redistest.MasterName + patiently
+	level(t, url, "topology", redisstore.LevelOK)
+	level(t, url, "role", redisstore.LevelOK, "a primary")
+	level(t, url+"&wait_replicas=1", "replicas", redisstore.LevelOK, "1 in step, of which 1")
+	level(t, url+"&wait_replicas=1", "rights", redisstore.LevelOK, "22 commands")
+}
+
 // A server out of reach is an error, soon enough.
 func TestDiagnoseOutOfReach(t *testing.T) {
 	t.Parallel()

@@ -145,8 +145,8 @@ func replicas(s *server) verdict {
 	return v
 }
 
-// connections is how many connections a store has open to a node, at most, when
-// it does not wait for replicas.
+// connections is for how many connections of a store there should be room: more
+// than it opens when it does not wait for replicas.
 const connections = 16
 
 // clients checks that there is room for connections.
