@@ -44,6 +44,7 @@ const (
 	statusClock
 	statusBroken
 	statusForeign
+	statusFailed
 )
 
 const (
@@ -72,6 +73,33 @@ type StateError struct {
 // Error returns the key, how its state begins, and what to do.
 func (e *StateError) Error() string {
 	return fmt.Sprintf("key %q holds no state that this version can read: it begins with %q; delete it or use another prefix", e.Key, e.Head)
+}
+
+// ServerError is the error that the server returned to one step of a run.
+type ServerError struct{ Text string }
+
+// Error returns the server's text.
+func (e *ServerError) Error() string { return e.Text }
+
+// Cut divides the reply to a run: it returns the reply to its first step, which
+// has so many ops, and those to the others.
+func Cut(reply string, ops int) (first, rest string, err error) {
+	n := replyHead
+	if len(reply) >= n {
+		switch reply[0] {
+		case statusDone:
+			n += ops * replyOp
+		case statusBroken, statusForeign, statusFailed:
+			const size = replyHead + 4
+			if len(reply) >= size+2 {
+				n = size + 2 + int(binary.LittleEndian.Uint16([]byte(reply[size:])))
+			}
+		}
+	}
+	if len(reply) < n {
+		return "", "", fmt.Errorf("the script answers %q", reply)
+	}
+	return reply[:n], reply[n:], nil
 }
 
 // Keys returns the names of all keys of a step, or [store.ErrRepeated] when two
@@ -109,6 +137,17 @@ func (c *Codec) Keys(s *Step) ([]string, error) {
 	return keys, nil
 }
 
+// countKeys returns the number of names that Keys returns.
+func countKeys(s *Step) int {
+	n := len(s.Which)
+	for _, i := range s.Which {
+		if s.Ops[i].Limit.Distinct() {
+			n += 2
+		}
+	}
+	return n
+}
+
 // few is how many keys are compared with each other. More of them go into a map.
 const few = 8
 
@@ -132,9 +171,10 @@ func (c *Codec) Encode(s *Step, t Times) (*Program, string) {
 func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
 	b = put7(b, t.Now, t.Deadline)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
+	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that runs have
 	r := recipe{kind: kindFor(s.Ops[s.Which[0]].Limit), many: len(s.Which) > 1}
 	mixed := r.kind.wraps
-	r.fast = r.kind.fast
+	r.fast = r.kind.fast && !r.many || r.kind.fastMany
 	for _, i := range s.Which {
 		op := &s.Ops[i]
 		k, asked := kindFor(op.Limit), ask(s.Verb, op)
@@ -208,13 +248,16 @@ func result(l *window.Compiled, used, before, wait, reset int64) window.Result {
 
 // refused returns the error of a key that the program could not read.
 func refused(reply string, keys []string) error {
-	const head = replyHead + 4
+	const head = replyHead + 4 + 2
 	if len(reply) < head {
 		return fmt.Errorf("the script answers %q", reply)
 	}
 	n := int(binary.LittleEndian.Uint32([]byte(reply[replyHead:]))) - 1
 	if n < 0 || n >= len(keys) {
 		return fmt.Errorf("the script answers %q", reply)
+	}
+	if reply[0] == statusFailed {
+		return &ServerError{Text: reply[head:]}
 	}
 	if reply[0] == statusForeign {
 		return fmt.Errorf("key %q: %s: %w", keys[n], reply[head:], ErrForeign)

@@ -13,19 +13,29 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// TestFastPrograms runs the same calls in the fast programs and in the general
-// ones. The replies and the states are equal, byte for byte.
+// TestFastPrograms runs the same calls in the fast programs, in the general ones,
+// and as a step of a run. The replies and the states are equal, byte for byte.
 func TestFastPrograms(t *testing.T) {
 	t.Parallel()
+	for name, w := range map[string]window.Window{
+		"sliding": window.Sliding(time.Minute), "fixed": window.Fixed(time.Minute), "bucket": window.Bucket(time.Minute, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var limits []*window.Compiled
+			for _, quota := range []int64{7, 1000, 900, 0} { // 900: another group of a sliding window
+				limits = append(limits, window.MustCompile(window.Limit{Quota: quota, Window: w}))
+			}
+			runFastPrograms(t, limits)
+		})
+	}
+}
+
+func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 	n := redistest.Server(t)
 	codec := script.NewCodec("p")
 	rng := rand.New(rand.NewPCG(3, 9))
-	limits := []*window.Compiled{
-		window.MustCompile(window.Limit{Quota: 7, Window: window.Sliding(time.Minute)}),
-		window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Minute)}),
-		window.MustCompile(window.Limit{Quota: 900, Window: window.Sliding(time.Minute)}), // another group
-		window.MustCompile(window.Limit{Quota: 0, Window: window.Sliding(time.Minute)}),
-	}
+	sliding := limits[0].Limit().Window.Kind == window.KindSliding
 	now := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
 	for call := range 4000 {
 		now = now.Add(time.Duration(rng.Int64N(int64([]time.Duration{1, time.Second, 10 * time.Second, 70 * time.Second}[min(rng.IntN(12), 3)]))))
@@ -36,7 +46,11 @@ func TestFastPrograms(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			step.Verb = store.Take
 		}
-		for i, key := range rng.Perm(4)[:1+rng.IntN(3)] {
+		ops := 1
+		if sliding {
+			ops += rng.IntN(3)
+		}
+		for i, key := range rng.Perm(4)[:ops] {
 			limit := limits[key%2]
 			if rng.IntN(15) == 0 {
 				limit = limits[rng.IntN(len(limits))]
@@ -53,10 +67,15 @@ func TestFastPrograms(t *testing.T) {
 		if !ok {
 			t.Fatalf("call %d: got no fast program for %v of %d ops", call, step.Verb, len(step.Ops))
 		}
-		run := func(p *script.Program, prefix string) (reply any, states []any) {
-			command := []string{"EVAL", p.Text, strconv.Itoa(len(step.Ops))}
-			for i := range step.Ops {
-				command = append(command, prefix+string(step.Ops[i].Key))
+		run := func(p *script.Program, prefix string, neighbours ...string) (reply any, states []any) {
+			command := []string{"EVAL", p.Text, strconv.Itoa(len(step.Ops) * (1 + len(neighbours)))}
+			for _, prefix := range append(neighbours, prefix) {
+				for i := range step.Ops {
+					command = append(command, prefix+string(step.Ops[i].Key))
+				}
+			}
+			for range neighbours {
+				command = append(command, args)
 			}
 			reply = n.Must(append(command, args)...)
 			for i := range step.Ops {
@@ -68,6 +87,14 @@ func TestFastPrograms(t *testing.T) {
 		want, wantStates := run(general, "general")
 		if got != want || fmt.Sprintf("%q", gotStates) != fmt.Sprintf("%q", wantStates) {
 			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %q\nwant %q, states %q", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
+		}
+		for what, p := range map[string]*script.Program{"fast": fast.Run, "general": general.Run} {
+			// The step stands behind another one, which is the same on other keys.
+			both, states := run(p, what+"run", what+"neighbour")
+			first, second, err := script.Cut(both.(string), len(step.Ops))
+			if err != nil || first != want || second != want || fmt.Sprintf("%q", states) != fmt.Sprintf("%q", wantStates) {
+				t.Fatalf("call %d, %v of %d ops in a run:\ngot  %q and %q, error %v, states %q\nwant %q, states %q", call, step.Verb, len(step.Ops), first, second, err, states, want, wantStates)
+			}
 		}
 	}
 	if n.Info("cmdstat_setrange") == "" {

@@ -17,7 +17,8 @@ type kind struct {
 	window   window.Kind // the windows that the row is for,
 	distinct bool        // and whether their hits are members
 	calendar bool        // its calls carry calendar periods
-	fast     bool        // there are fast programs for it
+	fast     bool        // there is a fast program for calls with one op,
+	fastMany bool        // and one for several
 	wraps    bool        // a limit with a base: its calls run mixed programs
 
 	// numbers appends the numbers of a limit, as the kind's open function in Lua
@@ -55,7 +56,7 @@ const (
 var kinds = [maxCode]kind{
 	{
 		code: codeSliding, lua: "sliding", name: "sliding window",
-		window: window.KindSliding, fast: true,
+		window: window.KindSliding, fast: true, fastMany: true,
 		numbers: slidingNumbers, stays: staysItsLength,
 		decode: decodeSliding, describe: (*page).sliding,
 	},
@@ -67,7 +68,7 @@ var kinds = [maxCode]kind{
 	},
 	{
 		code: codeFixed, lua: "fixed", family: "period", name: "fixed window",
-		window:  window.KindFixed,
+		window: window.KindFixed, fast: true,
 		numbers: lengthNumbers, stays: staysItsLength,
 		decode: decodePeriod, describe: (*page).fixed,
 	},
@@ -79,7 +80,7 @@ var kinds = [maxCode]kind{
 	},
 	{
 		code: codeBucket, lua: "bucket", name: "bucket",
-		window:  window.KindBucket,
+		window: window.KindBucket, fast: true,
 		numbers: bucketNumbers, stays: staysUntilDrained,
 		decode: decodeBucket, describe: (*page).bucket,
 	},

@@ -19,15 +19,18 @@ var luaFiles embed.FS
 //
 //   - one for calls with one op of a kind, and one for calls with several ops of
 //     one kind, each with and without refunds;
-//   - for sliding windows also one of each that decides common calls by a few
-//     bytes of the states;
+//   - for sliding and fixed windows and buckets also one that decides common calls
+//     by a few bytes of the states;
 //   - mixed ones for all other calls: ops of several kinds, and limits after a
-//     count.
+//     count;
+//   - for each of them without refunds one that decides a run: several steps, each
+//     as it would be decided alone.
 type recipe struct {
 	kind   *kind // nil: mixed
 	many   bool  // several ops
 	fast   bool  // decides common calls first
 	refund bool  // some ops are refunds; never with fast
+	run    bool  // decides a run of independent steps; never with refund
 }
 
 // name returns the program's name, which is the name of its golden file too.
@@ -47,6 +50,9 @@ func (r recipe) name() string {
 	case r.refund:
 		name += "_refund"
 	}
+	if r.run {
+		name += "_run"
+	}
 	return name
 }
 
@@ -56,6 +62,7 @@ const (
 	withMany = 1 << iota
 	withFast
 	withRefund
+	withRun
 	perKind
 )
 
@@ -74,6 +81,9 @@ func (r recipe) index() int {
 	if r.refund {
 		i |= withRefund
 	}
+	if r.run {
+		i |= withRun
+	}
 	return i
 }
 
@@ -88,9 +98,15 @@ func recipes() []recipe {
 				continue // always mixed
 			}
 			all = append(all, recipe{kind: k, many: many}, recipe{kind: k, many: many, refund: true})
-			if k.fast {
+			if k.fast && !many || k.fastMany {
 				all = append(all, recipe{kind: k, many: many, fast: true})
 			}
+		}
+	}
+	for _, r := range all {
+		if !r.refund {
+			r.run = true
+			all = append(all, r)
 		}
 	}
 	return all
@@ -100,11 +116,16 @@ func recipes() []recipe {
 func (r recipe) text() string {
 	j := joiner{refund: r.refund}
 	j.file("head")
+	if r.run {
+		j.file("run_begin")
+	} else {
+		j.file("begin")
+	}
 	switch {
 	case r.fast && r.many:
-		j.file("fast_many")
+		j.file(r.kind.lua + "_many_fast")
 	case r.fast:
-		j.file("fast_one")
+		j.file(r.kind.lua + "_fast")
 	case !r.many:
 		j.file("read_one")
 	}
@@ -118,6 +139,9 @@ func (r recipe) text() string {
 		j.file("call_many")
 	} else {
 		j.file("call_one")
+	}
+	if r.run {
+		j.file("run_end")
 	}
 	return j.String()
 }
@@ -191,12 +215,13 @@ func (j *joiner) mixed() {
 // Program is a script: its text, and the hash by which a server finds it.
 type Program struct {
 	Text, SHA string
-	Number    int // of the programs that decide calls, below [Numbers]
+	Number    int      // of the programs that decide calls, below [Numbers]
+	Run       *Program // decides several steps of this program, or nil
 }
 
 func newProgram(number int, text string) *Program {
 	sum := sha1.Sum([]byte(text))
-	return &Program{text, hex.EncodeToString(sum[:]), number}
+	return &Program{Text: text, SHA: hex.EncodeToString(sum[:]), Number: number}
 }
 
 // Numbers is above the numbers of all programs.
@@ -212,7 +237,12 @@ type programs struct {
 func (p *programs) of(r recipe) *Program {
 	made := &p.made[r.index()]
 	if made.Load() == nil {
-		made.Store(newProgram(r.index(), r.text()))
+		program := newProgram(r.index(), r.text())
+		if run := r; !r.refund && !r.run {
+			run.run = true
+			program.Run = p.of(run)
+		}
+		made.Store(program)
 	}
 	return made.Load()
 }

@@ -1,6 +1,6 @@
 -- A call with several ops: look at all of them, decide, and only then write.
 local rows, ops, asks, ns, keys, befores, waits = {}, {}, {}, {}, {}, {}, {}
-local admitted, k = true, 1
+local admitted, k = true, first
 for i = 1, total do
   local kind, ask, n
   kind, ask, n, p = up('<BBI7', args, p)
@@ -8,10 +8,13 @@ for i = 1, total do
   local v = redis.pcall('GET', key)
   if v then
     if type(v) == 'table' then -- an error
-      return string.find(v.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, k) .. v.err or v
+      if not string.find(v.err, 'WRONGTYPE', 1, true) then return v end
+      return pk('<BI7I4I2', FOREIGN, now, k - first + 1, #v.err) .. v.err
     end
     local version, held = string.byte(v, 1, 2)
-    if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, k) .. cut(v, 1, 2) end
+    if version ~= 1 or held ~= kind then
+      return pk('<BI7I4I2', BROKEN, now, k - first + 1, math.min(#v, 2)) .. cut(v, 1, 2)
+    end
   end
   local row = kinds[kind]
   local o = row.open(v, 1, now, k + 1)

@@ -1,16 +1,19 @@
 -- A call with one op: look, decide, and only then write.
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
-local key = KEYS[1]
+local key = KEYS[first]
 if state then
   if type(state) == 'table' then -- an error
-    return string.find(state.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, 1) .. state.err or state
+    if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
+    return pk('<BI7I4I2', FOREIGN, now, 1, #state.err) .. state.err
   end
   local version, held = string.byte(state, 1, 2)
-  if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, 1) .. cut(state, 1, 2) end
+  if version ~= 1 or held ~= kind then
+    return pk('<BI7I4I2', BROKEN, now, 1, math.min(#state, 2)) .. cut(state, 1, 2)
+  end
 end
 local row = kinds[kind]
-local o = row.open(state, 1, now, 2)
+local o = row.open(state, 1, now, first + 1)
 if off then return pk('<BI7', CLOCK, now) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 

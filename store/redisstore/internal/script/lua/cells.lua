@@ -4,12 +4,12 @@
 local function estimate(o)
   -- The oldest cell is weighed by its overlap, in 1/1024ths.
   local sum, width, from = o.sum, o.width, o.now - o.w + 1
-  local first, hits = o.index, o.cur
+  local oldest, hits = o.index, o.cur
   if o.n > 0 then
     local e, x = up('<I2I7', o.v, o.s)
-    first, hits = first - (first - e) % 65536, x
+    oldest, hits = oldest - (oldest - e) % 65536, x
   end
-  local inside = (first + 1) * width - from
+  local inside = (oldest + 1) * width - from
   if sum == 0 or inside >= width then return sum end
   inside = inside * 1024
   local share = floor((inside - math.fmod(inside, width)) / width + 0.5)

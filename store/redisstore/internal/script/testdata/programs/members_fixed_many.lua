@@ -2,8 +2,8 @@ local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.fl
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN = 0, 1, 2, 3, 4
-local args, p = ARGV[1], 17
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local args, p, first = ARGV[1], 19, 1
 local now, deadline, total = up('<I7I7I2', args)
 local slack = 1
 if now == 0 then
@@ -166,7 +166,7 @@ kinds[8] = {
   keys = 3, parts = true,
 }
 local rows, ops, asks, ns, keys, befores, waits = {}, {}, {}, {}, {}, {}, {}
-local admitted, k = true, 1
+local admitted, k = true, first
 for i = 1, total do
   local kind, ask, n
   kind, ask, n, p = up('<BBI7', args, p)
@@ -174,10 +174,13 @@ for i = 1, total do
   local v = redis.pcall('GET', key)
   if v then
     if type(v) == 'table' then
-      return string.find(v.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, k) .. v.err or v
+      if not string.find(v.err, 'WRONGTYPE', 1, true) then return v end
+      return pk('<BI7I4I2', FOREIGN, now, k - first + 1, #v.err) .. v.err
     end
     local version, held = string.byte(v, 1, 2)
-    if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, k) .. cut(v, 1, 2) end
+    if version ~= 1 or held ~= kind then
+      return pk('<BI7I4I2', BROKEN, now, k - first + 1, math.min(#v, 2)) .. cut(v, 1, 2)
+    end
   end
   local row = kinds[kind]
   local o = row.open(v, 1, now, k + 1)

@@ -2,8 +2,8 @@ local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.fl
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN = 0, 1, 2, 3, 4
-local args, p = ARGV[1], 17
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local args, p, first = ARGV[1], 19, 1
 local now, deadline, total = up('<I7I7I2', args)
 local slack = 1
 if now == 0 then
@@ -13,7 +13,7 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-local state = redis.pcall('GET', KEYS[1])
+local state = redis.pcall('GET', KEYS[first])
 local kinds = {}
 local off = false
 local FEW = 64
@@ -201,16 +201,19 @@ for number = 7, 9 do
 end
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
-local key = KEYS[1]
+local key = KEYS[first]
 if state then
   if type(state) == 'table' then
-    return string.find(state.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, 1) .. state.err or state
+    if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
+    return pk('<BI7I4I2', FOREIGN, now, 1, #state.err) .. state.err
   end
   local version, held = string.byte(state, 1, 2)
-  if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, 1) .. cut(state, 1, 2) end
+  if version ~= 1 or held ~= kind then
+    return pk('<BI7I4I2', BROKEN, now, 1, math.min(#state, 2)) .. cut(state, 1, 2)
+  end
 end
 local row = kinds[kind]
-local o = row.open(state, 1, now, 2)
+local o = row.open(state, 1, now, first + 1)
 if off then return pk('<BI7', CLOCK, now) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 local role, changed, took, again = ask % 8, false, false, false

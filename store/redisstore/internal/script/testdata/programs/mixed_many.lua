@@ -2,8 +2,8 @@ local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.fl
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN = 0, 1, 2, 3, 4
-local args, p = ARGV[1], 17
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local args, p, first = ARGV[1], 19, 1
 local now, deadline, total = up('<I7I7I2', args)
 local slack = 1
 if now == 0 then
@@ -134,12 +134,12 @@ kinds[1] = {open = open_sliding, look = look_sliding, add = add_sliding, save = 
 elseif code >= 2 and code <= 2 then
 local function estimate(o)
   local sum, width, from = o.sum, o.width, o.now - o.w + 1
-  local first, hits = o.index, o.cur
+  local oldest, hits = o.index, o.cur
   if o.n > 0 then
     local e, x = up('<I2I7', o.v, o.s)
-    first, hits = first - (first - e) % 65536, x
+    oldest, hits = oldest - (oldest - e) % 65536, x
   end
-  local inside = (first + 1) * width - from
+  local inside = (oldest + 1) * width - from
   if sum == 0 or inside >= width then return sum end
   inside = inside * 1024
   local share = floor((inside - math.fmod(inside, width)) / width + 0.5)
@@ -364,7 +364,8 @@ local function save_bucket(o)
   local d, f = o.d, o.f
   if d == 0 and f == 0 then return nil end
   local common = f > 0 and o.common or 0
-  return pk('<BBI7I7I7', 1, 5, o.now + d, f * common, o.quota * common), expires_bucket(o)
+  local step = floor(o.length * o.common / 8) + 1
+  return pk('<BBI7I7I7', 1, 5, o.now + d, f * common, o.quota * common), (floor(expires_bucket(o) / step) + 1) * step
 end
 local function open_bucket(v, i, at)
   local cap, quota, length, common
@@ -657,7 +658,7 @@ end
   return rawget(rows, code)
 end})
 local rows, ops, asks, ns, keys, befores, waits = {}, {}, {}, {}, {}, {}, {}
-local admitted, k = true, 1
+local admitted, k = true, first
 for i = 1, total do
   local kind, ask, n
   kind, ask, n, p = up('<BBI7', args, p)
@@ -665,10 +666,13 @@ for i = 1, total do
   local v = redis.pcall('GET', key)
   if v then
     if type(v) == 'table' then
-      return string.find(v.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, k) .. v.err or v
+      if not string.find(v.err, 'WRONGTYPE', 1, true) then return v end
+      return pk('<BI7I4I2', FOREIGN, now, k - first + 1, #v.err) .. v.err
     end
     local version, held = string.byte(v, 1, 2)
-    if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, k) .. cut(v, 1, 2) end
+    if version ~= 1 or held ~= kind then
+      return pk('<BI7I4I2', BROKEN, now, k - first + 1, math.min(#v, 2)) .. cut(v, 1, 2)
+    end
   end
   local row = kinds[kind]
   local o = row.open(v, 1, now, k + 1)

@@ -2,8 +2,8 @@ local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.fl
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN = 0, 1, 2, 3, 4
-local args, p = ARGV[1], 17
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local args, p, first = ARGV[1], 19, 1
 local now, deadline, total = up('<I7I7I2', args)
 local slack = 1
 if now == 0 then
@@ -18,10 +18,10 @@ do
   local _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
   local head
   if size == 1 then
-    state = redis.pcall('GET', KEYS[1])
+    state = redis.pcall('GET', KEYS[first])
     head = state or ''
   else
-    head = redis.pcall('GETRANGE', KEYS[1], '0', '38')
+    head = redis.pcall('GETRANGE', KEYS[first], '0', '38')
   end
   if #head >= 39 then
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
@@ -36,18 +36,18 @@ do
       elseif ask == LOOK then
         return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + w - at)
       elseif fill + n <= group then
-        call('SETRANGE', KEYS[1], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
+        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
         local step = floor(w / 8) + 1
         local tick = floor(at / step)
         if tick > floor(newest / step) then
-          call('PEXPIRE', KEYS[1], floor(((tick + 1) * step + w - now + 999) / 1000) + slack)
+          call('PEXPIRE', KEYS[first], floor(((tick + 1) * step + w - now + 999) / 1000) + slack)
         end
         return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, w)
       end
     end
   end
 end
-if state == nil then state = redis.pcall('GET', KEYS[1]) end
+if state == nil then state = redis.pcall('GET', KEYS[first]) end
 local kinds = {}
 local off = false
 local function look_sliding(o, n)
@@ -166,16 +166,19 @@ end
 kinds[1] = {open = open_sliding, look = look_sliding, add = add_sliding, save = save_sliding, expires = expires_sliding}
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
-local key = KEYS[1]
+local key = KEYS[first]
 if state then
   if type(state) == 'table' then
-    return string.find(state.err, 'WRONGTYPE', 1, true) and pk('<BI7I4', FOREIGN, now, 1) .. state.err or state
+    if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
+    return pk('<BI7I4I2', FOREIGN, now, 1, #state.err) .. state.err
   end
   local version, held = string.byte(state, 1, 2)
-  if version ~= 1 or held ~= kind then return pk('<BI7I4', BROKEN, now, 1) .. cut(state, 1, 2) end
+  if version ~= 1 or held ~= kind then
+    return pk('<BI7I4I2', BROKEN, now, 1, math.min(#state, 2)) .. cut(state, 1, 2)
+  end
 end
 local row = kinds[kind]
-local o = row.open(state, 1, now, 2)
+local o = row.open(state, 1, now, first + 1)
 if off then return pk('<BI7', CLOCK, now) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 local role, changed, took, again = ask % 8, false, false, false

@@ -10,10 +10,10 @@ do
   local _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
   local head
   if size == 1 then -- most of these calls need all of it
-    state = redis.pcall('GET', KEYS[1])
+    state = redis.pcall('GET', KEYS[first])
     head = state or ''
   else
-    head = redis.pcall('GETRANGE', KEYS[1], '0', '38')
+    head = redis.pcall('GETRANGE', KEYS[first], '0', '38')
   end
   if #head >= 39 then
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
@@ -28,15 +28,15 @@ do
       elseif ask == LOOK then
         return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + w - at)
       elseif fill + n <= group then
-        call('SETRANGE', KEYS[1], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
+        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
         local step = floor(w / 8) + 1
         local tick = floor(at / step)
         if tick > floor(newest / step) then
-          call('PEXPIRE', KEYS[1], floor(((tick + 1) * step + w - now + 999) / 1000) + slack)
+          call('PEXPIRE', KEYS[first], floor(((tick + 1) * step + w - now + 999) / 1000) + slack)
         end
         return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, w)
       end
     end
   end
 end
-if state == nil then state = redis.pcall('GET', KEYS[1]) end
+if state == nil then state = redis.pcall('GET', KEYS[first]) end

@@ -1,4 +1,4 @@
--- Does for several ops what fast_one.lua does for one: it decides calls for
+-- Does for several ops what sliding_fast.lua does for one: it decides calls for
 -- which the fixed parts of all states are enough, and in which each op is either
 -- a look or counted only if all ops admit it.
 do
@@ -8,7 +8,7 @@ do
   for i = 1, total do
     local _, ask, n, quota, w, size
     _, ask, n, quota, w, size, q = up('<BBI7I7I7I7', args, q)
-    local head = redis.pcall('GETRANGE', KEYS[i], '0', '38')
+    local head = redis.pcall('GETRANGE', KEYS[first + i - 1], '0', '38')
     if #head ~= 39 then break end
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
     local at = newest > now and newest or now
@@ -35,8 +35,8 @@ do
     local reply = {pk('<BI7', DONE, now)}
     for i = 1, total do
       if admitted and counted[i] then
-        call('SETRANGE', KEYS[i], '4', heads[i])
-        if lives[i] then call('PEXPIRE', KEYS[i], floor((lives[i] - now + 999) / 1000) + slack) end
+        call('SETRANGE', KEYS[first + i - 1], '4', heads[i])
+        if lives[i] then call('PEXPIRE', KEYS[first + i - 1], floor((lives[i] - now + 999) / 1000) + slack) end
         reply[i + 1] = counted[i]
       else
         reply[i + 1] = denied[i]

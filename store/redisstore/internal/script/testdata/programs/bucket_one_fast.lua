@@ -1,0 +1,177 @@
+local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local MAX = 9007199254740991
+local NEVER = 9007199254740992
+local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local args, p, first = ARGV[1], 19, 1
+local now, deadline, total = up('<I7I7I2', args)
+local slack = 1
+if now == 0 then
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+else
+  slack = 3600000
+end
+if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+local state = redis.pcall('GET', KEYS[first])
+if state and #state == 23 then
+  local _, ask, n, cap, quota, length, common = up('<BBI7I7I7I7I7', args, p)
+  local version, kind, till, part, whole = up('<BBI7I7I7', state)
+  local same = whole == 0 or whole == quota * common
+  if version == 1 and kind == 5 and same and ask ~= RECORD and n > 0 and n <= cap then
+    local d, f = till - now, part / common
+    if d < 0 then d, f = 0, 0 end
+    local room = cap * length - f - d * quota
+    if d <= MAX / quota and room >= 0 then
+      local used = (d > 0 or f > 0) and floor((d * quota + f - 1) / length) + 1 or 0
+      local after = room - n * length
+      if after < 0 then
+        local free = (cap - n) * length - f
+        free = free < 0 and -1 or floor(free / quota)
+        return pk('<BI7I7I7I7I7', DONE, now, used, used, d - free, f > 0 and d + 1 or d)
+      end
+      if ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, f > 0 and d + 1 or d) end
+      local q, r = floor(n * length / quota), n * length % quota
+      d, f = d + q, f + r
+      if f >= quota then d, f = d + 1, f - quota end
+      local lives = f > 0 and d + 1 or d
+      call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * common, f > 0 and quota * common or 0))
+      local step = floor(length * common / 8) + 1
+      local old = part > 0 and till + 1 or till
+      local tick = floor((now + lives) / step)
+      if tick > floor(old / step) then
+        call('PEXPIRE', KEYS[first], floor(((tick + 1) * step - now + 999) / 1000) + slack)
+      end
+      return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, lives)
+    end
+  end
+end
+local kinds = {}
+local off = false
+local function times(n, length, quota)
+  if n <= MAX / length - 1 then
+    n = n * length
+    return floor(n / quota), n % quota
+  end
+  local whole, rest = floor(length / quota), length % quota
+  local q, r = 0, 0
+  for bit = 52, 0, -1 do
+    q = q * 2
+    if r >= quota - r then q, r = q + 1, r - (quota - r) else r = r + r end
+    local power = 2 ^ bit
+    if n >= power then
+      n, q = n - power, q + whole
+      if rest > 0 and r >= quota - rest then q, r = q + 1, r - (quota - rest) else r = r + rest end
+    end
+    if q > MAX then return NEVER, 0 end
+  end
+  return q, r
+end
+local function ahead(o, n)
+  local x = (o.cap - n) * o.length - o.f
+  return x < 0 and -1 or floor(x / o.quota)
+end
+local function look_bucket(o, n)
+  local d, f, cap = o.d, o.f, o.cap
+  if cap == 0 then return 0, n > 0 and NEVER or 0 end
+  local used = 0
+  if d > ahead(o, 0) then
+    used = cap
+  elseif d > 0 or f > 0 then
+    used = floor((d * o.quota + f - 1) / o.length) + 1
+  end
+  if n == 0 then return used, 0 end
+  if n > cap then return used, NEVER end
+  local free = ahead(o, n)
+  if d <= free then return used, 0 end
+  return used, o.now + d - free
+end
+local function add_bucket(o, n)
+  if o.cap == 0 then
+    o.d, o.f = 0, 0
+    return
+  end
+  local q, r = times(n, o.length, o.quota)
+  if r >= o.quota - o.f then q, r = q + 1, r - (o.quota - o.f) else r = r + o.f end
+  o.d, o.f = o.d + q, r
+  if o.now + o.d >= MAX then o.d, o.f = MAX - o.now, 0 end
+end
+local function expires_bucket(o)
+  if o.f > 0 then return o.now + o.d + 1 end
+  return o.d > 0 and o.now + o.d or 0
+end
+local function save_bucket(o)
+  local d, f = o.d, o.f
+  if d == 0 and f == 0 then return nil end
+  local common = f > 0 and o.common or 0
+  local step = floor(o.length * o.common / 8) + 1
+  return pk('<BBI7I7I7', 1, 5, o.now + d, f * common, o.quota * common), (floor(expires_bucket(o) / step) + 1) * step
+end
+local function open_bucket(v, i, at)
+  local cap, quota, length, common
+  cap, quota, length, common, p = up('<I7I7I7I7', args, p)
+  local d, f = 0, 0
+  if v then
+    local till, part, whole = up('<I7I7I7', v, i + 2)
+    if till >= at then
+      d = till - at
+      if whole > 0 then
+        if whole == quota * common then f = part / common else d = d + 1 end
+      end
+    end
+  end
+  return {
+    now = at, cap = cap, quota = quota, length = length, common = common, d = d, f = f,
+  }
+end
+kinds[5] = {open = open_bucket, look = look_bucket, add = add_bucket, save = save_bucket, expires = expires_bucket}
+local kind, ask, n
+kind, ask, n, p = up('<BBI7', args, p)
+local key = KEYS[first]
+if state then
+  if type(state) == 'table' then
+    if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
+    return pk('<BI7I4I2', FOREIGN, now, 1, #state.err) .. state.err
+  end
+  local version, held = string.byte(state, 1, 2)
+  if version ~= 1 or held ~= kind then
+    return pk('<BI7I4I2', BROKEN, now, 1, math.min(#state, 2)) .. cut(state, 1, 2)
+  end
+end
+local row = kinds[kind]
+local o = row.open(state, 1, now, first + 1)
+if off then return pk('<BI7', CLOCK, now) end
+local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
+local role, changed, took, again = ask % 8, false, false, false
+local counted = n > MAX and MAX or n
+if role == REFUND then
+  changed = not row.sub(o, n)
+elseif role == RECORD or wait == 0 and role ~= LOOK then
+  row.add(o, counted)
+  changed = true
+  took = role ~= RECORD
+elseif ask >= 8 then
+  row.add(o, counted)
+  changed, again = true, wait ~= 0
+end
+if changed then
+  local s, till = row.save(o)
+  if s then
+    local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
+    call('SET', key, s, 'PX', ms)
+    if o.set then
+      call('PEXPIRE', o.set, ms)
+      call('PEXPIRE', o.hash, ms)
+    end
+  else
+    call('DEL', key)
+  end
+  if again then
+    local _, later = row.look(o, n)
+    if later ~= 0 then wait = later end
+  end
+end
+if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
+local used = took and not row.parts and before + n
+if not used or used > MAX then used = row.look(o, 0) end
+return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))

@@ -1,0 +1,132 @@
+local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local MAX = 9007199254740991
+local NEVER = 9007199254740992
+local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local args, p, first, next_first = '', 0, 1, 1
+local now, deadline, total, own_keys, slack = 0, 0, 0, 0, 1
+local clock = call('TIME')
+clock = clock[1] * 1000000 + clock[2]
+local function decide(argument)
+  args, p, first = argument, 19, next_first
+  now, deadline, total, own_keys = up('<I7I7I2I2', args)
+  next_first = first + own_keys
+  if now == 0 then now, slack = clock, 1 else slack = 3600000 end
+  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+local state = redis.pcall('GET', KEYS[first])
+local kinds = {}
+local off = false
+local function look_period(o, n)
+  local used, quota = o.used, o.quota
+  if n == 0 or used <= quota - n then return used, 0 end
+  if n > quota then return used, NEVER end
+  return used, o.mark + o.w
+end
+local function add_period(o, n)
+  if o.live then
+    o.used = math.min(o.used + n, MAX)
+  else
+    o.live, o.mark, o.used = true, o.next, n
+  end
+end
+local function expires_period(o)
+  return o.live and o.mark + o.w or 0
+end
+local function save_period(o)
+  if not o.live then return nil end
+  return pk('<BBI7I7', 1, o.kind, o.mark, o.used), o.mark + o.w
+end
+local function open_period(kind, v, i, at, quota, w, next)
+  local mark, used, live = next, 0, false
+  if v then
+    mark, used = up('<I7I7', v, i + 2)
+    if kind == 3 and mark > at then at, next = mark, mark end
+    live = at < mark + w
+    if not live then used = 0 end
+  end
+  return {
+    now = at, kind = kind, quota = quota, w = w, next = next,
+    mark = mark, used = used, live = live,
+  }
+end
+local function period_end(at)
+  local start, e1, e2, e3
+  start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
+  if at < start or at >= e3 then off = true end
+  return at < e1 and e1 or at < e2 and e2 or e3
+end
+local function open_calendar(v, i, at)
+  local quota
+  quota, p = up('<I7', args, p)
+  return open_period(4, v, i, at, quota, 0, period_end(at))
+end
+kinds[4] = {open = open_calendar, look = look_period, add = add_period, save = save_period, expires = expires_period}
+local kind, ask, n
+kind, ask, n, p = up('<BBI7', args, p)
+local key = KEYS[first]
+if state then
+  if type(state) == 'table' then
+    if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
+    return pk('<BI7I4I2', FOREIGN, now, 1, #state.err) .. state.err
+  end
+  local version, held = string.byte(state, 1, 2)
+  if version ~= 1 or held ~= kind then
+    return pk('<BI7I4I2', BROKEN, now, 1, math.min(#state, 2)) .. cut(state, 1, 2)
+  end
+end
+local row = kinds[kind]
+local o = row.open(state, 1, now, first + 1)
+if off then return pk('<BI7', CLOCK, now) end
+local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
+local role, changed, took, again = ask % 8, false, false, false
+local counted = n > MAX and MAX or n
+if role == REFUND then
+  changed = not row.sub(o, n)
+elseif role == RECORD or wait == 0 and role ~= LOOK then
+  row.add(o, counted)
+  changed = true
+  took = role ~= RECORD
+elseif ask >= 8 then
+  row.add(o, counted)
+  changed, again = true, wait ~= 0
+end
+if changed then
+  local s, till = row.save(o)
+  if s then
+    local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
+    call('SET', key, s, 'PX', ms)
+    if o.set then
+      call('PEXPIRE', o.set, ms)
+      call('PEXPIRE', o.hash, ms)
+    end
+  else
+    call('DEL', key)
+  end
+  if again then
+    local _, later = row.look(o, n)
+    if later ~= 0 then wait = later end
+  end
+end
+if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
+local used = took and not row.parts and before + n
+if not used or used > MAX then used = row.look(o, 0) end
+return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))
+end
+local replies, done = {}, 0
+local function go_on()
+  for i = done + 1, #ARGV do
+    done = i
+    local reply = decide(ARGV[i])
+    if type(reply) == 'table' then error(reply) end
+    replies[i] = reply
+  end
+end
+while done < #ARGV do
+  local ok, failed = pcall(go_on)
+  if not ok then
+    if type(failed) == 'table' then failed = failed.err end
+    failed = tostring(failed)
+    replies[done] = pk('<BI7I4I2', FAILED, clock, 1, #failed) .. failed
+  end
+end
+return table.concat(replies)

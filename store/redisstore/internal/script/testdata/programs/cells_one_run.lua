@@ -1,0 +1,206 @@
+local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local MAX = 9007199254740991
+local NEVER = 9007199254740992
+local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local args, p, first, next_first = '', 0, 1, 1
+local now, deadline, total, own_keys, slack = 0, 0, 0, 0, 1
+local clock = call('TIME')
+clock = clock[1] * 1000000 + clock[2]
+local function decide(argument)
+  args, p, first = argument, 19, next_first
+  now, deadline, total, own_keys = up('<I7I7I2I2', args)
+  next_first = first + own_keys
+  if now == 0 then now, slack = clock, 1 else slack = 3600000 end
+  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+local state = redis.pcall('GET', KEYS[first])
+local kinds = {}
+local off = false
+local function estimate(o)
+  local sum, width, from = o.sum, o.width, o.now - o.w + 1
+  local oldest, hits = o.index, o.cur
+  if o.n > 0 then
+    local e, x = up('<I2I7', o.v, o.s)
+    oldest, hits = oldest - (oldest - e) % 65536, x
+  end
+  local inside = (oldest + 1) * width - from
+  if sum == 0 or inside >= width then return sum end
+  inside = inside * 1024
+  local share = floor((inside - math.fmod(inside, width)) / width + 0.5)
+  if hits < 1099511627776 then return sum - hits + floor(hits * share / 1024) end
+  return sum - hits + floor(hits / 1024) * share
+end
+local function look_cells(o, n)
+  local quota, left = o.quota, o.sum
+  if quota > MAX then return estimate(o), 0 end
+  if n == 0 or left <= quota - n then return left, 0 end
+  if n > quota then return left, NEVER end
+  local v, s, width = o.v, o.s, o.width
+  for _ = 1, o.n do
+    local e, x
+    e, x, s = up('<I2I7', v, s)
+    left = left - x
+    if left <= quota - n then
+      return o.sum, (o.index - (o.index - e) % 65536 + 1) * width + o.w - 1
+    end
+  end
+  return o.sum, (o.index + 1) * width + o.w - 1
+end
+local function expire_cells(o)
+  local edge = floor((o.now - o.w + 1) / o.width)
+  if o.index < edge then
+    o.sum, o.cur, o.n = 0, 0, 0
+    return
+  end
+  local v, s, index = o.v, o.s, o.index
+  while o.n > 0 do
+    local e, x, q = up('<I2I7', v, s)
+    if index - (index - e) % 65536 >= edge then break end
+    o.sum, o.n, s = o.sum - x, o.n - 1, q
+  end
+  o.s = s
+end
+local function recut(o)
+  local to, v = o.want, o.v
+  local width, s
+  width, o.index, o.sum, o.cur, o.n, s = up('<I7I7I7I7I2', v, o.i + 2)
+  local last = floor(((o.index + 1) * width - 1) / to)
+  local cells, sum, prev, held = {}, 0, nil, 0
+  for i = 1, o.n + 1 do
+    local index, x = o.index, o.cur
+    if i <= o.n then
+      index, x, s = up('<I2I7', v, s)
+      index = o.index - (o.index - index) % 65536
+    end
+    index = floor(((index + 1) * width - 1) / to)
+    if index >= last - 10000 then
+      if index ~= prev and held > 0 then
+        cells[#cells + 1] = pk('<I2I7', prev % 65536, held)
+        held = 0
+      end
+      prev, held, sum = index, held + x, sum + x
+    end
+  end
+  o.width, o.index, o.sum, o.cur = to, last, sum, held
+  o.v, o.s, o.n = table.concat(cells), 1, #cells
+end
+local function add_cells(o, n)
+  if o.width ~= o.want then
+    recut(o)
+    expire_cells(o)
+  end
+  local index = floor(o.now / o.width)
+  if n > MAX - o.sum then n = MAX - o.sum end
+  if o.sum > 0 and index <= o.index then
+    o.cur = o.cur + n
+  else
+    if o.cur > 0 then
+      local more = pk('<I2I7', o.index % 65536, o.cur)
+      o.v, o.s = o.n > 0 and cut(o.v, o.s, o.s + o.n * 9 - 1) .. more or more, 1
+      o.n = o.n + 1
+    end
+    o.index, o.cur = index, n
+  end
+  o.sum = o.sum + n
+end
+local function expires_cells(o)
+  if o.sum == 0 then return 0 end
+  local last = o.index
+  if o.cur == 0 then
+    local e = up('<I2', o.v, o.s + (o.n - 1) * 9)
+    last = last - (last - e) % 65536
+  end
+  return (last + 1) * o.width + o.w - 1
+end
+local function save_cells(o)
+  if o.sum == 0 then return nil end
+  local v = o.n > 0 and cut(o.v, o.s, o.s + o.n * 9 - 1) or ''
+  v = pk('<BBI7I7I7I7I2', 1, 2, o.width, o.index, o.sum, o.cur, o.n) .. v
+  o.v, o.i, o.s = v, 1, 33
+  return v, expires_cells(o)
+end
+local function open_cells(v, i, at)
+  local o = {
+    now = at, quota = 0, w = 0, want = 0, v = v, i = i, s = 1,
+    width = 0, index = 0, sum = 0, cur = 0, n = 0,
+  }
+  o.quota, o.w, o.want, p = up('<I7I7I7', args, p)
+  o.width = o.want
+  if v then
+    o.width, o.index, o.sum, o.cur, o.n, o.s = up('<I7I7I7I7I2', v, i + 2)
+    local start = o.index * o.width
+    if start > at then o.now = start end
+    expire_cells(o)
+  end
+  return o
+end
+kinds[2] = {open = open_cells, look = look_cells, add = add_cells, save = save_cells, expires = expires_cells}
+local kind, ask, n
+kind, ask, n, p = up('<BBI7', args, p)
+local key = KEYS[first]
+if state then
+  if type(state) == 'table' then
+    if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
+    return pk('<BI7I4I2', FOREIGN, now, 1, #state.err) .. state.err
+  end
+  local version, held = string.byte(state, 1, 2)
+  if version ~= 1 or held ~= kind then
+    return pk('<BI7I4I2', BROKEN, now, 1, math.min(#state, 2)) .. cut(state, 1, 2)
+  end
+end
+local row = kinds[kind]
+local o = row.open(state, 1, now, first + 1)
+if off then return pk('<BI7', CLOCK, now) end
+local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
+local role, changed, took, again = ask % 8, false, false, false
+local counted = n > MAX and MAX or n
+if role == REFUND then
+  changed = not row.sub(o, n)
+elseif role == RECORD or wait == 0 and role ~= LOOK then
+  row.add(o, counted)
+  changed = true
+  took = role ~= RECORD
+elseif ask >= 8 then
+  row.add(o, counted)
+  changed, again = true, wait ~= 0
+end
+if changed then
+  local s, till = row.save(o)
+  if s then
+    local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
+    call('SET', key, s, 'PX', ms)
+    if o.set then
+      call('PEXPIRE', o.set, ms)
+      call('PEXPIRE', o.hash, ms)
+    end
+  else
+    call('DEL', key)
+  end
+  if again then
+    local _, later = row.look(o, n)
+    if later ~= 0 then wait = later end
+  end
+end
+if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
+local used = took and not row.parts and before + n
+if not used or used > MAX then used = row.look(o, 0) end
+return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))
+end
+local replies, done = {}, 0
+local function go_on()
+  for i = done + 1, #ARGV do
+    done = i
+    local reply = decide(ARGV[i])
+    if type(reply) == 'table' then error(reply) end
+    replies[i] = reply
+  end
+end
+while done < #ARGV do
+  local ok, failed = pcall(go_on)
+  if not ok then
+    if type(failed) == 'table' then failed = failed.err end
+    failed = tostring(failed)
+    replies[done] = pk('<BI7I4I2', FAILED, clock, 1, #failed) .. failed
+  end
+end
+return table.concat(replies)

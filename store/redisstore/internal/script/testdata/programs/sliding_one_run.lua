@@ -1,0 +1,201 @@
+local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local MAX = 9007199254740991
+local NEVER = 9007199254740992
+local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local args, p, first, next_first = '', 0, 1, 1
+local now, deadline, total, own_keys, slack = 0, 0, 0, 0, 1
+local clock = call('TIME')
+clock = clock[1] * 1000000 + clock[2]
+local function decide(argument)
+  args, p, first = argument, 19, next_first
+  now, deadline, total, own_keys = up('<I7I7I2I2', args)
+  next_first = first + own_keys
+  if now == 0 then now, slack = clock, 1 else slack = 3600000 end
+  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+local state = redis.pcall('GET', KEYS[first])
+local kinds = {}
+local off = false
+local function look_sliding(o, n)
+  local k, fill, group, quota = o.k, o.fill, o.group, o.quota
+  local used = k > 0 and (k - 1) * group + fill or 0
+  if used > MAX then used = MAX end
+  if n == 0 then return used, 0 end
+  if n > quota then return used, NEVER end
+  local room, leave = quota - n - fill, k
+  if room >= 0 then leave = k - 1 - floor(room / group) end
+  if leave <= 0 then return used, 0 end
+  if leave >= k then return used, o.newest + o.w end
+  return used, up('<I7', o.v, o.s + (leave - 1) * 7) + o.w
+end
+local function regroup(o)
+  local v, s, k, group, size = o.v, o.s, o.k, o.group, o.size
+  local past, step = o.fill % size, group % size
+  for _ = 2, k do past = past >= size - step and past - (size - step) or past + step end
+  local whole, room = o.quota % size, o.quota
+  past = past >= whole and past - whole or past + (size - whole)
+  local kept, excess = {}, o.excess
+  for i = k, 1, -1 do
+    local hits = i == k and o.fill or group
+    local a = math.min(hits, past)
+    local b = math.min(hits - a, room)
+    past, room, kept[i], excess = past - a, room - b, a + b, math.min(excess + (hits - a - b), MAX)
+  end
+  o.excess = excess
+  local dates, filled = {}, 0
+  for i = 1, k do
+    local hits, date = kept[i], i == k and o.newest or up('<I7', v, s + (i - 1) * 7)
+    while hits > 0 do
+      if filled == 0 then dates[#dates + 1] = date end
+      dates[#dates] = date
+      local part = math.min(hits, size - filled)
+      filled, hits = (filled + part) % size, hits - part
+    end
+  end
+  k = #dates
+  o.k, o.fill, o.newest = k, filled == 0 and size or filled, dates[k] or 0
+  for i = 1, k do dates[i] = pk('<I7', dates[i]) end
+  o.v, o.s = table.concat(dates), 1
+end
+local function add_sliding(o, n)
+  if o.k > 0 and o.group ~= o.size then regroup(o) end
+  local size, k, newest, added = o.size, o.k, o.newest, 0
+  if k > 0 then
+    local part = size - o.fill
+    if part > n then part = n end
+    if part > 0 then
+      o.fill, newest, n = o.fill + part, o.now, n - part
+    end
+  end
+  if n > 0 then
+    added = floor((n - 1) / size) + 1
+    o.fill = n - (added - 1) * size
+  end
+  local most = 1 - floor((o.fill - o.quota) / size)
+  local old = 0
+  if added > most - k then
+    local drop = added - (most - k)
+    o.excess, old, o.k = math.min(o.excess + drop * size, MAX), math.min(drop, k), most
+  else
+    o.k = k + added
+  end
+  o.group = size
+  if added == 0 then
+    o.newest, o.s = newest, o.s + old * 7
+    return
+  end
+  local kept, tail = 0, ''
+  if k > old then kept, tail = k - old, pk('<I7', newest) end
+  if o.k - 1 > kept then tail = tail .. string.rep(pk('<I7', o.now), o.k - 1 - kept) end
+  o.newest, o.s, o.tail = o.now, o.s + old * 7, tail
+end
+local function save_sliding(o)
+  local k, s, newest, tail = o.k, o.s, o.newest, o.tail
+  if k <= 0 then return nil end
+  local old = (k - 1) * 7 - #tail
+  local oldest = newest
+  if k > 1 then oldest = old > 0 and up('<I7', o.v, s) or up('<I7', tail) end
+  local v = pk('<BBI2I7I7I7I7I7', 1, 1, k, newest, oldest, o.fill, o.group, o.excess)
+  v = old > 0 and v .. cut(o.v, s, s + old - 1) .. tail or v .. tail
+  o.v, o.s, o.tail = v, 40, ''
+  local step = floor(o.w / 8) + 1
+  return v, (floor(newest / step) + 1) * step + o.w
+end
+local function expires_sliding(o)
+  return o.k > 0 and o.newest + o.w or 0
+end
+local function open_sliding(v, i, at)
+  local quota, w, size
+  quota, w, size, p = up('<I7I7I7', args, p)
+  local k, newest, fill, group, excess, s = 0, 0, 0, size, 0, 1
+  if v then
+    local oldest
+    k, newest, oldest, fill, group, excess, s = up('<I2I7I7I7I7I7', v, i + 2)
+    if newest > at then at = newest end
+    local edge = at - w
+    if newest <= edge then
+      k, excess = 0, 0
+    elseif oldest <= edge then
+      local lo, mid, hi = 1, 2, k
+      while hi - lo > 1 do
+        if up('<I7', v, s + (mid - 1) * 7) <= edge then lo = mid else hi = mid end
+        mid = floor((lo + hi) / 2)
+      end
+      s, k, excess = s + lo * 7, k - lo, 0
+    end
+  end
+  return {
+    now = at, quota = quota, w = w, size = size, v = v, s = s, tail = '',
+    k = k, newest = newest, fill = fill, group = group, excess = excess,
+  }
+end
+kinds[1] = {open = open_sliding, look = look_sliding, add = add_sliding, save = save_sliding, expires = expires_sliding}
+local kind, ask, n
+kind, ask, n, p = up('<BBI7', args, p)
+local key = KEYS[first]
+if state then
+  if type(state) == 'table' then
+    if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
+    return pk('<BI7I4I2', FOREIGN, now, 1, #state.err) .. state.err
+  end
+  local version, held = string.byte(state, 1, 2)
+  if version ~= 1 or held ~= kind then
+    return pk('<BI7I4I2', BROKEN, now, 1, math.min(#state, 2)) .. cut(state, 1, 2)
+  end
+end
+local row = kinds[kind]
+local o = row.open(state, 1, now, first + 1)
+if off then return pk('<BI7', CLOCK, now) end
+local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
+local role, changed, took, again = ask % 8, false, false, false
+local counted = n > MAX and MAX or n
+if role == REFUND then
+  changed = not row.sub(o, n)
+elseif role == RECORD or wait == 0 and role ~= LOOK then
+  row.add(o, counted)
+  changed = true
+  took = role ~= RECORD
+elseif ask >= 8 then
+  row.add(o, counted)
+  changed, again = true, wait ~= 0
+end
+if changed then
+  local s, till = row.save(o)
+  if s then
+    local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
+    call('SET', key, s, 'PX', ms)
+    if o.set then
+      call('PEXPIRE', o.set, ms)
+      call('PEXPIRE', o.hash, ms)
+    end
+  else
+    call('DEL', key)
+  end
+  if again then
+    local _, later = row.look(o, n)
+    if later ~= 0 then wait = later end
+  end
+end
+if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
+local used = took and not row.parts and before + n
+if not used or used > MAX then used = row.look(o, 0) end
+return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))
+end
+local replies, done = {}, 0
+local function go_on()
+  for i = done + 1, #ARGV do
+    done = i
+    local reply = decide(ARGV[i])
+    if type(reply) == 'table' then error(reply) end
+    replies[i] = reply
+  end
+end
+while done < #ARGV do
+  local ok, failed = pcall(go_on)
+  if not ok then
+    if type(failed) == 'table' then failed = failed.err end
+    failed = tostring(failed)
+    replies[done] = pk('<BI7I4I2', FAILED, clock, 1, #failed) .. failed
+  end
+end
+return table.concat(replies)
