@@ -49,9 +49,10 @@ var arrows = map[string]arrow{
 	},
 	"internal/redistest": {}, // tests only
 	"internal/plan":      {ours: []string{"fault", "rule", "store", "window"}, pure: true},
-	"internal/drive":     {ours: []string{"rule", "store", "window"}},
+	"internal/report":    {ours: []string{"store", "window"}},
+	"internal/drive":     {ours: []string{"internal/report", "rule", "store", "window"}},
 	".": {ours: []string{
-		"fault", "internal/drive", "internal/plan", "rolling", "rule", "store", "store/memstore", "window",
+		"fault", "internal/drive", "internal/plan", "internal/report", "rolling", "rule", "store", "store/memstore", "window",
 	}},
 
 	"scripts/emptyhandler": {},

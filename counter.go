@@ -80,7 +80,8 @@ func (c *Counter) Forget(ctx context.Context, key string) error {
 	return c.limiter.Forget(ctx, key)
 }
 
-// Close frees the counter's memory, unless its store was given.
+// Close frees the counter's memory, unless its store was given; see
+// [Limiter.Close].
 func (c *Counter) Close() error {
 	if c == nil {
 		return nil

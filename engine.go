@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -47,12 +48,15 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 
 // drive fills in d, and reports whether d has a store of its own.
 func (o *options) drive(d *drive.Driver) (owned bool) {
-	d.Store, d.Local, d.Nodes = o.store, o.local, o.nodes
+	d.Store, d.Local, d.Nodes, d.NodesNow = o.store, o.local, o.nodes, o.nodesNow
 	if o.observer != nil {
 		d.Told = o.observer.Outage
 	}
-	if d.Store == nil {
+	switch {
+	case d.Store == nil:
 		d.Store, owned = memstore.New(), true
+	case d.Local != nil:
+		d.Reports = report.New(d.Store)
 	}
 	return owned
 }
@@ -164,9 +168,15 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 	return nil
 }
 
-// Close closes the store, unless it was given with [WithStore].
+// Close closes the store, unless it was given with [WithStore]. With
+// [WithLocal] it first records in the store what local memory has counted and
+// the store does not have yet; close the store after the engine.
 func (e *Engine) Close() error {
-	if e == nil || !e.owned {
+	if e == nil {
+		return nil
+	}
+	e.driver.Reports.Close()
+	if !e.owned {
 		return nil
 	}
 	return e.driver.Store.Close()

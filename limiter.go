@@ -315,9 +315,15 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 	return r, nil
 }
 
-// Close frees the limiter's memory, unless its store was given.
+// Close frees the limiter's memory, unless its store was given. With
+// [WithLocal] it first records in the store what local memory has counted and
+// the store does not have yet; close the store after the limiter.
 func (m *Limiter) Close() error {
-	if m == nil || !m.owned {
+	if m == nil {
+		return nil
+	}
+	m.driver.Reports.Close()
+	if !m.owned {
 		return nil
 	}
 	return m.driver.Store.Close()

@@ -22,6 +22,7 @@ type options struct {
 	store     store.Store
 	local     store.Store
 	nodes     int64
+	nodesNow  func() int
 	observer  Observer
 	namespace string
 
@@ -57,7 +58,9 @@ func WithStore(s store.Store) Option {
 // WithLocal makes s, a store in this process's memory, decide while the store
 // given with [WithStore] is out of reach. It applies to rules and limiters whose
 // outage policy is local. nodes is how many processes share the store: each admits an
-// nth of each quota, rounded up. What s counts stays in s. The caller closes
+// nth of each quota, rounded up. What s counts stays in s for the next outage.
+// When the store answers again, a goroutine records there what s counted
+// meanwhile; Close of the engine, limiter or counter ends it. The caller closes
 // s. Default: the local policy denies.
 func WithLocal(s store.Store, nodes int) Option {
 	return option(func(o *options) error {
@@ -68,6 +71,20 @@ func WithLocal(s store.Store, nodes int) Option {
 			return fault.Newf("nodes", "%d: want at least 1", nodes)
 		}
 		o.local, o.nodes = s, int64(nodes)
+		return nil
+	})
+}
+
+// WithNodes replaces the number of processes that [WithLocal] is given by one
+// that can change: count is called when local memory decides. It must be fast
+// and safe for concurrent use, and should keep its last number while the store
+// is out of reach. A number below 1 counts as 1. Default: WithLocal's number.
+func WithNodes(count func() int) Option {
+	return option(func(o *options) error {
+		if count == nil {
+			return fault.Newf("nodes", "nil: leave the option out to keep the number of WithLocal")
+		}
+		o.nodesNow = count
 		return nil
 	})
 }

@@ -71,12 +71,12 @@ func (s *shaky) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 }
 
 // shakyEngine is an engine on a shaky store, with four nodes.
-func shakyEngine(t *testing.T, src string) (*weir.Engine, *shaky) {
+func shakyEngine(t *testing.T, src string, options ...weir.EngineOption) (*weir.Engine, *shaky) {
 	t.Helper()
 	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
 	local := memstore.New()
 	t.Cleanup(func() { s.Close(); local.Close() })
-	return engine(t, src, weir.WithStore(s), weir.WithLocal(local, 4)), s
+	return engine(t, src, append(options, weir.WithStore(s), weir.WithLocal(local, 4))...), s
 }
 
 func takes(t *testing.T, e *weir.Engine, attributes ...string) weir.Decision {

@@ -11,6 +11,9 @@
 // counted, where the store may be out of reach by then. So a take stays all or
 // nothing across both.
 //
+// What local memory counted is given to a [report.Reporter], which records it in
+// the store when that answers again.
+//
 // Memory without room for a new key ([store.ErrFull]) has no local place to
 // turn to, so the local policy denies there: a full table never hands out
 // fresh quota.
@@ -34,6 +37,8 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 		t.Denied = -1
 		if err := d.ask(ctx, t); err != nil {
 			d.Recover(ctx, t, err)
+		} else {
+			d.Reports.Answered()
 		}
 		return
 	}
@@ -82,7 +87,10 @@ func (d *Driver) round(ctx context.Context, tasks []*Task, again bool) (open []*
 		if all != nil {
 			err = all
 		}
-		if err != nil && d.unanswered(ctx, t, err, again) {
+		switch {
+		case err == nil:
+			d.Reports.Answered()
+		case d.unanswered(ctx, t, err, again):
 			open = append(open, t)
 		}
 	}
@@ -122,9 +130,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]
 			left++
 		case t.Policies.OnOutage(t.Of[i]) == rule.OutageLocal && d.Local != nil && !full:
-			op := t.Ops[i]
-			op.Limit = d.share(op.Limit)
-			t.local.add(op, t.Of[i])
+			t.local.add(t.Ops[i], t.Of[i], d.share(t.Ops[i].Limit))
 		default:
 			t.decideAlone(&t.Ops[i], t.Of[i])
 		}

@@ -3,6 +3,7 @@ package drive
 import (
 	"sync"
 
+	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -15,26 +16,44 @@ type Driver struct {
 	// Local decides in an outage for ops whose policy is local. Nil: they deny.
 	Local store.Store
 
+	// Reports, when not nil, is given what Local counts in an outage.
+	Reports *report.Reporter
+
 	// Nodes is how many processes share each quota in an outage. At least 1.
 	Nodes int64
+
+	// NodesNow, when not nil, returns what takes the place of Nodes.
+	NodesNow func() int
 
 	// Told, when not nil, is called with the cause of each outage that a
 	// decision met, and of each give-back that failed.
 	Told func(verb store.Verb, err error)
 
-	shares sync.Map // *window.Compiled → the part of it that one node may admit
+	shares sync.Map // *window.Compiled → share
 }
 
-// share returns the part of limit that one of d.Nodes may admit.
+// share is the part of a limit that one of several nodes may admit.
+type share struct {
+	nodes int64
+	limit *window.Compiled
+}
+
+// share returns the part of limit that one node may admit.
 func (d *Driver) share(limit *window.Compiled) *window.Compiled {
-	if d.Nodes <= 1 {
+	nodes := d.Nodes
+	if d.NodesNow != nil {
+		nodes = int64(d.NodesNow())
+	}
+	if nodes <= 1 {
 		return limit
 	}
-	if part, ok := d.shares.Load(limit); ok {
-		return part.(*window.Compiled)
+	if kept, ok := d.shares.Load(limit); ok {
+		if part := kept.(share); part.nodes == nodes {
+			return part.limit
+		}
 	}
-	part := limit.Share(d.Nodes)
-	d.shares.Store(limit, part)
+	part := limit.Share(nodes)
+	d.shares.Store(limit, share{nodes, part})
 	return part
 }
 

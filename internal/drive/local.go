@@ -32,7 +32,7 @@ func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
 		}
 		var out *store.OutageError
 		if !errors.As(err, &out) {
-			l.ops, l.of = l.ops[:from], l.of[:from]
+			l.cut(from)
 			return err
 		}
 		left := from
@@ -41,10 +41,10 @@ func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
 				t.decideAlone(&l.ops[i], l.of[i])
 				continue
 			}
-			l.ops[left], l.of[left] = l.ops[i], l.of[i]
+			l.ops[left], l.of[left], l.limits[left] = l.ops[i], l.of[i], l.limits[i]
 			left++
 		}
-		l.ops, l.of = l.ops[:left], l.of[:left]
+		l.cut(left)
 	}
 	if !anyDenies(l.ops[from:]) {
 		return nil
@@ -68,6 +68,7 @@ func (d *Driver) settle(ctx context.Context, t *Task) {
 	if t.Verb == store.Take && t.IsDenied() {
 		d.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
+	d.note(t)
 	for n, of := range t.local.of {
 		at, _ := slices.BinarySearch(t.Of, of)
 		t.Of = slices.Insert(t.Of, at, of)

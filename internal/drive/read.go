@@ -27,6 +27,7 @@ func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r 
 
 // Forget drops what is kept for op's key, in the store and in local memory.
 func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
+	d.Reports.Forget(op)
 	err := d.Store.Forget(ctx, op)
 	if d.Local != nil {
 		err = errors.Join(err, d.Local.Forget(ctx, op))

@@ -3,6 +3,7 @@ package drive
 import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // Policies are outage policies by number.
@@ -106,15 +107,25 @@ func (t *Task) IsDenied() bool { return t.refused() || anyDenies(t.Ops) }
 // local is the part of a task that this process's memory answers.
 type local struct {
 	ops    []store.Op
-	of     []int // ops[i] belongs to of[i]
-	denied bool  // one of the ops denies
+	of     []int              // ops[i] belongs to of[i]
+	limits []*window.Compiled // of the store; ops have shares of them
+	denied bool               // one of the ops denies
 	call   [1]store.Call
 }
 
 func (l *local) reset() {
 	clear(l.ops)
-	l.ops, l.of, l.denied = l.ops[:0], l.of[:0], false
+	clear(l.limits)
+	l.ops, l.of, l.limits, l.denied = l.ops[:0], l.of[:0], l.limits[:0], false
 	l.call[0] = store.Call{}
 }
 
-func (l *local) add(op store.Op, of int) { l.ops, l.of = append(l.ops, op), append(l.of, of) }
+// add adds op, which belongs to of, with its share of the limit.
+func (l *local) add(op store.Op, of int, share *window.Compiled) {
+	l.limits = append(l.limits, op.Limit)
+	op.Limit = share
+	l.ops, l.of = append(l.ops, op), append(l.of, of)
+}
+
+// cut drops the ops from the one numbered n on.
+func (l *local) cut(n int) { l.ops, l.of, l.limits = l.ops[:n], l.of[:n], l.limits[:n] }

@@ -121,6 +121,21 @@ func TestWatchNodes(t *testing.T) {
 	}
 }
 
+func TestWatchReports(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("v1.2.3")
+	m.WatchReports(func() weir.Reports { return weir.Reports{Pending: 2, Recorded: 30, Lost: 4, Dropped: 5} })
+	got := read(m)
+	for _, want := range []string{
+		`weir_store_report_pending 2`, `weir_store_report_hits_total{result="recorded"} 30`,
+		`weir_store_report_hits_total{result="lost"} 4`, `weir_store_report_hits_total{result="dropped"} 5`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
+
 func TestDecidedAllocatesNothing(t *testing.T) {
 	m, d := metrics.New("v1.2.3"), denied()
 	if n := testing.AllocsPerRun(100, func() { m.Decided(store.Take, d, time.Microsecond) }); n != 0 {

@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/store"
 )
 
@@ -41,6 +42,38 @@ func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.keys, prometheus.GaugeValue, float64(n), rule)
 	}
 	ch <- prometheus.MustNewConstMetric(c.full, prometheus.CounterValue, float64(s.Full))
+}
+
+// WatchReports exports what reports returns, each time the metrics are read.
+func (m *Metrics) WatchReports(reports func() weir.Reports) {
+	m.registry.MustRegister(&reportCollector{
+		reports: reports,
+		pending: prometheus.NewDesc("weir_store_report_pending",
+			"Keys with hits that were counted in an outage and are not recorded in the store yet.", nil, nil),
+		hits: prometheus.NewDesc("weir_store_report_hits_total",
+			"Hits that were counted in an outage, by what became of their report to the store.", []string{"result"}, nil),
+	})
+}
+
+type reportCollector struct {
+	reports       func() weir.Reports
+	pending, hits *prometheus.Desc
+}
+
+func (c *reportCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.pending
+	ch <- c.hits
+}
+
+func (c *reportCollector) Collect(ch chan<- prometheus.Metric) {
+	r := c.reports()
+	ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(r.Pending))
+	hits := func(result string, n int64) {
+		ch <- prometheus.MustNewConstMetric(c.hits, prometheus.CounterValue, float64(n), result)
+	}
+	hits("recorded", r.Recorded)
+	hits("lost", r.Lost)
+	hits("dropped", r.Dropped)
 }
 
 // NodeStats is the state of one node of a shared store.

@@ -53,10 +53,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer engine.Close()
 	rules := newReloader(engine, first, where, numbers, log)
 	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts.memory) })
 	if counts.shared != nil {
 		numbers.WatchNodes(counts.nodes)
+		numbers.WatchReports(engine.Reports)
 	}
 
 	// Goroutines that do not serve requests end before Run returns.

@@ -1,0 +1,157 @@
+// Package report records in a shared store what local memory counted while the
+// store was out of reach, so that a window that is still open includes it.
+//
+// # What is pending
+//
+// A [Reporter] merges what it is given per key and member: a window state of
+// the key's own limit, which holds the hits since the last report. Hits that
+// leave the window before the store answers are not reported, and a refund
+// takes pending hits away, never below zero. Pending keys are bounded; the hits
+// of a key without room are counted in [Stats] and dropped.
+//
+// # When it is reported
+//
+// A goroutine runs while something is pending. It waits until another call
+// reports that the store answers ([Reporter.Answered]), and without one looks
+// by itself, at most once a second. Then it reads one key to see whether the
+// store answers, and records what is pending in batches, dated at the report.
+//
+// # Nothing is counted twice
+//
+// An entry leaves the pending ones before it is sent. It returns only when the
+// store's reason means that the call was not sent or was refused. After any
+// other outage the call may have counted, so that its hits are counted in
+// [Stats] as lost and are not sent again.
+package report
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+const (
+	// MaxKeys is the most keys and members that wait for a report.
+	MaxKeys = 100_000
+	// maxWords bounds the words of their states.
+	maxWords = 20 * MaxKeys
+
+	pause     = 10 * time.Millisecond  // after the first answer, to gather
+	firstLook = 100 * time.Millisecond // then twice as long each time, up to:
+	lastLook  = time.Second
+	patience  = time.Second // for one call of a store without time-out, and for Close
+)
+
+// Reporter reports to one store. Make one with [New]. Its methods are safe for
+// concurrent use, and do nothing on a nil Reporter.
+type Reporter struct {
+	store store.Store
+
+	mu      sync.Mutex
+	table   table // guarded by mu
+	running bool  // guarded by mu: there is a goroutine
+	closed  bool  // guarded by mu
+
+	recorded, lost, dropped atomic.Int64 // hits
+
+	waiting  atomic.Bool   // the goroutine waits for Answered
+	answered chan struct{} // wakes the goroutine
+	stop     chan struct{} // closed by Close
+	tasks    sync.WaitGroup
+}
+
+// Stats are the numbers of a [Reporter]. All but Pending are hits since its
+// start, where a distinct member counts as one.
+type Stats struct {
+	Pending  int   // keys and members that wait for a report
+	Recorded int64 // in the store
+	Lost     int64 // in reports without an answer; they may have counted
+	Dropped  int64 // of keys for which there was no room
+}
+
+// New returns a Reporter to s. It starts no goroutine until something is
+// pending.
+func New(s store.Store) *Reporter {
+	return &Reporter{
+		store: s, table: newTable(MaxKeys, maxWords),
+		answered: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+}
+
+// Add notes n hits that local memory counted for op's key. limit is the limit
+// of the store, which op may have a share of. Add does not keep op's slices.
+func (r *Reporter) Add(op *store.Op, limit *window.Compiled, n int64) {
+	if r == nil || n <= 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed, !r.table.add(op, limit, n, now()):
+		r.dropped.Add(n)
+	case !r.running:
+		r.running = true
+		r.tasks.Go(r.run)
+	}
+}
+
+// Sub notes n hits that local memory gave back for op's key. What is not
+// pending any more stays counted in the store.
+func (r *Reporter) Sub(op *store.Op, n int64) {
+	if r == nil || n <= 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.table.sub(op, n, now())
+}
+
+// Forget drops what is pending for op's key.
+func (r *Reporter) Forget(op *store.Op) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.table.forget(op)
+}
+
+// Answered notes that the store has answered a call. It costs an atomic load.
+func (r *Reporter) Answered() {
+	if r != nil && r.waiting.Load() && r.waiting.CompareAndSwap(true, false) {
+		select {
+		case r.answered <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Stats returns the numbers of r.
+func (r *Reporter) Stats() Stats {
+	if r == nil {
+		return Stats{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Stats{r.table.len(), r.recorded.Load(), r.lost.Load(), r.dropped.Load()}
+}
+
+// Close reports what is pending, if the store answers within a second, and
+// waits for the goroutine. The caller closes the store afterwards.
+func (r *Reporter) Close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	if !r.closed {
+		r.closed = true
+		close(r.stop)
+	}
+	r.mu.Unlock()
+	r.tasks.Wait()
+}
+
+func now() window.Instant { return window.At(time.Now()) }

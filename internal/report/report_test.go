@@ -1,0 +1,296 @@
+package report_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/internal/report"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/storetest"
+	"github.com/weirhq/weir/window"
+)
+
+// far is a store that can be out of reach.
+type far struct {
+	store.Store
+	set   func(window.Instant)
+	away  atomic.Pointer[store.Reason] // nil: it answers
+	after bool                         // the outage comes after the count
+	calls atomic.Int64                 // records that it was asked for
+}
+
+func newFar() *far {
+	m := storetest.NewModel()
+	return &far{Store: m.Store, set: m.Set}
+}
+
+func (f *far) gone(reason store.Reason) { f.away.Store(&reason) }
+
+func (f *far) back() { f.away.Store(nil) }
+
+func (f *far) Do(ctx context.Context, calls []store.Call) error {
+	f.set(window.At(time.Now()))
+	f.calls.Add(int64(len(calls)))
+	for i := range calls {
+		if why := f.away.Load(); why != nil {
+			if f.after {
+				_ = store.Do(ctx, f.Store, calls[i].Verb, calls[i].Ops)
+			}
+			calls[i].Err = &store.OutageError{Reason: *why, Err: errors.New("away")}
+			continue
+		}
+		calls[i].Err = store.Do(ctx, f.Store, calls[i].Verb, calls[i].Ops)
+	}
+	return nil
+}
+
+func (f *far) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	f.set(window.At(time.Now()))
+	if why := f.away.Load(); why != nil && !f.after {
+		return window.Reading{}, &store.OutageError{Reason: *why, Err: errors.New("away")}
+	}
+	return f.Store.Read(ctx, op)
+}
+
+func (f *far) used(t *testing.T, op *store.Op) int64 {
+	t.Helper()
+	f.set(window.At(time.Now()))
+	r, err := f.Store.Read(t.Context(), op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Used
+}
+
+var (
+	posts  = store.NewSpace("", "posts", "posts", 0)
+	hourly = window.MustCompile(window.Limit{Quota: 50, Window: window.Sliding(time.Hour)})
+)
+
+// of returns an op for a key.
+func of(limit *window.Compiled, key, member string) *store.Op {
+	return &store.Op{Space: posts, Limit: limit, Key: []byte(key), Member: []byte(member)}
+}
+
+func wantStats(t *testing.T, r *report.Reporter, want report.Stats) {
+	t.Helper()
+	if got := r.Stats(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// What was counted meanwhile is recorded when the store answers, merged per
+// key. Without calls the reporter finds out by itself, within a second.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f)
+		defer r.Close()
+		f.gone(store.ReasonCutOff)
+		for range 3 {
+			r.Add(of(hourly, "ann", ""), hourly, 2)
+			r.Add(of(hourly, "bob", ""), hourly, 1)
+		}
+		r.Sub(of(hourly, "bob", ""), 2)
+		r.Sub(of(hourly, "eve", ""), 2)
+		time.Sleep(time.Minute)
+		wantStats(t, r, report.Stats{Pending: 2})
+		f.back()
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 7})
+		if ann, bob := f.used(t, of(hourly, "ann", "")), f.used(t, of(hourly, "bob", "")); ann != 6 || bob != 1 || f.calls.Load() != 2 {
+			t.Errorf("got %d and %d in %d calls, want 6 and 1 in 2", ann, bob, f.calls.Load())
+		}
+		time.Sleep(time.Hour)
+		if f.calls.Load() != 2 {
+			t.Errorf("later: got %d calls, want no more", f.calls.Load())
+		}
+	})
+}
+
+// The first call that the store answers starts the report.
+func TestReportsAfterAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f)
+		defer r.Close()
+		f.gone(store.ReasonLate)
+		r.Answered()
+		r.Add(of(hourly, "ann", ""), hourly, 1)
+		time.Sleep(10 * time.Second)
+		f.back()
+		r.Answered()
+		synctest.Wait()
+		time.Sleep(20 * time.Millisecond)
+		wantStats(t, r, report.Stats{Recorded: 1})
+	})
+}
+
+// Hits that leave the window before the store answers are not reported, nor are
+// those of a key that was forgotten.
+func TestHitsThatLeftTheWindow(t *testing.T) {
+	t.Parallel()
+	minute := window.MustCompile(window.Limit{Quota: 50, Window: window.Sliding(time.Minute)})
+	members := window.MustCompile(window.Limit{Quota: 50, Measure: window.Distinct, Window: window.Sliding(time.Minute)})
+	after := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Hour), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f)
+		defer r.Close()
+		f.gone(store.ReasonCutOff)
+		r.Add(of(minute, "ann", ""), minute, 5)
+		r.Add(of(members, "tags", "a"), members, 1)
+		r.Add(of(members, "gone", "a"), members, 1)
+		r.Add(of(members, "gone", "b"), members, 1)
+		time.Sleep(40 * time.Second)
+		r.Add(of(minute, "ann", ""), minute, 3)
+		r.Add(of(members, "tags", "b"), members, 1)
+		r.Add(of(members, "tags", "c"), members, 1)
+		r.Add(of(after, "after", ""), after, 4)
+		r.Forget(of(members, "gone", ""))
+		wantStats(t, r, report.Stats{Pending: 5})
+		time.Sleep(30 * time.Second)
+		f.back()
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 9})
+		for _, test := range []struct {
+			op   *store.Op
+			want int64
+		}{{of(minute, "ann", ""), 3}, {of(members, "tags", ""), 2}, {of(members, "gone", ""), 0}, {of(after, "after", ""), 2}} {
+			if got := f.used(t, test.op); got != test.want {
+				t.Errorf("%s: got %d used, want %d", test.op.Key, got, test.want)
+			}
+		}
+	})
+}
+
+// A report without an answer may have counted: it is not sent again.
+func TestLostReports(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		f.after = true
+		r := report.New(f)
+		defer r.Close()
+		f.gone(store.ReasonClosed)
+		r.Add(of(hourly, "ann", ""), hourly, 4)
+		time.Sleep(time.Minute)
+		wantStats(t, r, report.Stats{Lost: 4})
+		f.back()
+		r.Add(of(hourly, "ann", ""), hourly, 1)
+		time.Sleep(time.Minute)
+		wantStats(t, r, report.Stats{Recorded: 1, Lost: 4})
+		if got := f.used(t, of(hourly, "ann", "")); got != 5 {
+			t.Errorf("got %d used, want 5", got)
+		}
+	})
+}
+
+// Keys without room are counted and dropped.
+func TestMaxKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		f.gone(store.ReasonCutOff)
+		r := report.New(f)
+		defer r.Close()
+		for i := range report.MaxKeys + 5 {
+			r.Add(of(hourly, fmt.Sprint(i), ""), hourly, 2)
+		}
+		r.Add(of(hourly, "0", ""), hourly, 2)
+		wantStats(t, r, report.Stats{Pending: report.MaxKeys, Dropped: 10})
+	})
+}
+
+// stuck is a store without time-out that answers only at the end of a context.
+type stuck struct{ store.Store }
+
+func (stuck) Read(ctx context.Context, _ *store.Op) (window.Reading, error) {
+	<-ctx.Done()
+	return window.Reading{}, ctx.Err()
+}
+
+// Close reports what is pending, and waits a second at most for a store.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f)
+		r.Close()
+		r = report.New(f)
+		r.Add(of(hourly, "ann", ""), hourly, 4)
+		r.Close()
+		r.Close()
+		r.Add(of(hourly, "ann", ""), hourly, 1)
+		r.Sub(of(hourly, "ann", ""), 1)
+		wantStats(t, r, report.Stats{Recorded: 4, Dropped: 1})
+
+		began := time.Now()
+		r = report.New(stuck{f})
+		r.Add(of(hourly, "ann", ""), hourly, 3)
+		r.Close()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("stuck: Close took %v, want 1s", took)
+		}
+		wantStats(t, r, report.Stats{Dropped: 3})
+		var none *report.Reporter
+		none.Add(of(hourly, "ann", ""), hourly, 1)
+		none.Answered()
+		none.Close()
+		wantStats(t, none, report.Stats{})
+	})
+}
+
+// Whatever outages a store has, each hit is recorded once, or counted as lost
+// or dropped, or pending.
+func TestEachHitOnce(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 7))
+			f := newFar()
+			r := report.New(f)
+			many := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(1000 * time.Hour)})
+			reasons := store.Reasons()
+			added := map[string]int64{}
+			for range 60 {
+				switch rnd.IntN(4) {
+				case 0:
+					f.gone(reasons[rnd.IntN(len(reasons))])
+				case 1:
+					f.back()
+					r.Answered()
+				default:
+					for range rnd.IntN(200) {
+						key := fmt.Sprint(rnd.IntN(300))
+						r.Add(of(many, key, ""), many, 1)
+						added[key]++
+					}
+				}
+				time.Sleep(time.Duration(rnd.IntN(500)) * time.Millisecond)
+			}
+			f.back()
+			time.Sleep(10 * time.Second)
+			r.Close()
+			s := r.Stats()
+			var all, sum int64
+			for key, n := range added {
+				used := f.used(t, of(many, key, ""))
+				if all, sum = all+n, sum+used; used > n {
+					t.Errorf("seed %d, key %s: got %d recorded of %d", seed, key, used, n)
+				}
+			}
+			if s.Recorded != sum || s.Recorded+s.Lost != all || s.Pending+int(s.Dropped) != 0 {
+				t.Errorf("seed %d: got %+v and %d used of %d", seed, s, sum, all)
+			}
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/store"
+)
+
+// batchSize is how many records travel together.
+const batchSize = 128
+
+// unsent are the reasons after which a call was certainly not counted.
+var unsent = []store.Reason{
+	store.ReasonCutOff, store.ReasonBusy, store.ReasonRefused,
+	store.ReasonLoading, store.ReasonReadOnly, store.ReasonFull,
+}
+
+// run reports until nothing is pending. After Close it reports once more.
+func (r *Reporter) run() {
+	look := firstLook
+	listen := true // Answered ends the wait early
+	for open := true; open; {
+		open = r.wait(look, listen)
+		reached, kept := r.round()
+		listen = !reached || kept == 0 // what is kept waits for another node than answered
+		if look = min(2*look, lastLook); reached {
+			look = firstLook
+		}
+		if r.rest(!open) {
+			return
+		}
+	}
+}
+
+// rest reports whether the goroutine ends: when nothing is pending, or at the
+// end. What is pending then is dropped.
+func (r *Reporter) rest(end bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if end {
+		at := now()
+		for _, e := range r.table.entries {
+			r.dropped.Add(e.amount(at))
+		}
+		r.table.entries = nil
+	}
+	r.running = r.table.len() > 0
+	return !r.running
+}
+
+// wait waits until the store has answered a call or look has passed. It returns
+// false when r is closed.
+func (r *Reporter) wait(look time.Duration, listen bool) bool {
+	select {
+	case <-r.answered: // from an earlier wait
+	default:
+	}
+	r.waiting.Store(listen)
+	defer r.waiting.Store(false)
+	timer := time.NewTimer(look)
+	defer timer.Stop()
+	select {
+	case <-r.stop:
+		return false
+	case <-timer.C:
+		return true
+	case <-r.answered:
+	}
+	timer.Reset(pause)
+	select {
+	case <-r.stop:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// round reports what is pending, as long as the store answers and for a second
+// at most. It returns
+// whether the store was reached, and how many entries stay pending because they
+// were not sent.
+func (r *Reporter) round() (reached bool, kept int) {
+	var keep []*entry
+	end := time.Now().Add(patience)
+	for goOn := true; goOn && time.Now().Before(end); {
+		r.mu.Lock()
+		batch := r.table.take(batchSize, now())
+		r.mu.Unlock()
+		if len(batch) == 0 {
+			break
+		}
+		if !reached && !r.probe(batch[0]) {
+			keep = append(keep, batch...)
+			break
+		}
+		reached = true
+		var unsent []*entry
+		unsent, goOn = r.send(batch)
+		keep = append(keep, unsent...)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range keep {
+		r.table.back(e, now())
+	}
+	return reached, len(keep)
+}
+
+// op returns the op that records e.
+func (e *entry) op(n int64) store.Op {
+	return store.Op{
+		Space: e.space, Limit: e.limit, Key: []byte(e.id.key), Member: []byte(e.id.member), Together: []byte(e.together), N: n,
+	}
+}
+
+// probe reports whether the store answers a question about e's key.
+func (r *Reporter) probe(e *entry) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	op := e.op(0)
+	_, err := r.store.Read(ctx, &op)
+	return err == nil
+}
+
+// send records batch, and returns the entries that were not sent. It returns
+// false when a call went unanswered, so that the next ones may be lost as well.
+func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
+	at := now()
+	calls := make([]store.Call, len(batch))
+	for i, e := range batch {
+		calls[i] = store.Call{Verb: store.Record, Ops: []store.Op{e.op(e.amount(at))}}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := r.store.Do(ctx, calls)
+	goOn = err == nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, e := range batch {
+		n := calls[i].Ops[0].N
+		var out *store.OutageError
+		switch {
+		case err != nil: // nothing was counted
+			keep = append(keep, e)
+			continue
+		case calls[i].Err == nil:
+			r.recorded.Add(n)
+		case errors.As(calls[i].Err, &out) && slices.Contains(unsent, out.Reason):
+			keep = append(keep, e)
+			continue
+		default:
+			r.lost.Add(n)
+			goOn = goOn && out != nil && out.Reason == store.ReasonForeign
+		}
+		r.table.done(e)
+	}
+	return keep, goOn
+}

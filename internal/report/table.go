@@ -1,0 +1,142 @@
+package report
+
+import (
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// table holds what is pending. Its callers hold the lock.
+type table struct {
+	entries           map[id]*entry
+	out               int // entries that a round has taken and not settled
+	words             int // of all states, those that are out included
+	maxKeys, maxWords int
+}
+
+// id identifies a key, or a member of it.
+type id struct{ namespace, space, key, member string }
+
+// idOf returns the id of op. It is for looking up, where it allocates nothing.
+func idOf(op *store.Op) id {
+	if op.Limit.Distinct() {
+		return id{op.Space.Namespace(), op.Space.ID(), string(op.Key), string(op.Member)}
+	}
+	return id{op.Space.Namespace(), op.Space.ID(), string(op.Key), ""}
+}
+
+// entry is what is pending for one id.
+type entry struct {
+	id       id
+	space    *store.Space
+	limit    *window.Compiled
+	together string
+
+	hits  int64        // net of what was given back
+	state window.State // of limit, with these hits and their dates
+}
+
+func newTable(maxKeys, maxWords int) table {
+	return table{entries: map[id]*entry{}, maxKeys: maxKeys, maxWords: maxWords}
+}
+
+func (t *table) len() int { return len(t.entries) + t.out }
+
+// add adds n hits at now to op's key. It returns false when there is no room.
+func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.Instant) bool {
+	e := t.entries[idOf(op)]
+	if e == nil {
+		if t.len() >= t.maxKeys || t.words >= t.maxWords {
+			return false
+		}
+		e = &entry{id: idOf(op), space: op.Space, together: string(op.Together)}
+		t.entries[e.id] = e
+	}
+	e.limit = limit
+	t.words += e.add(n, now)
+	return true
+}
+
+// add adds n hits at now to e, and returns by how many words e grows.
+func (e *entry) add(n int64, now window.Instant) int {
+	before := cap(e.state)
+	e.state, _ = e.limit.Record(e.state, now, window.Hits{N: n})
+	e.hits = min(e.hits+min(n, window.MaxHits), window.MaxHits)
+	return cap(e.state) - before
+}
+
+// sub takes n hits back from op's key, at most those that are pending.
+func (t *table) sub(op *store.Op, n int64, now window.Instant) {
+	e := t.entries[idOf(op)]
+	if e == nil {
+		return
+	}
+	before := cap(e.state)
+	e.state, _ = e.limit.Refund(e.state, now, window.Hits{N: n})
+	t.words += cap(e.state) - before
+	if e.hits -= min(n, e.hits); e.amount(now) == 0 {
+		t.drop(e)
+	}
+}
+
+// amount returns how many hits of e are in the window at now.
+func (e *entry) amount(now window.Instant) int64 {
+	switch {
+	case e.limit.Expires(e.state) <= now:
+		return 0
+	case e.limit.Base() != nil: // hits up to the condition are not among those used
+		return e.hits
+	}
+	return min(e.hits, e.limit.Check(e.state, now, window.Hits{}).Used)
+}
+
+func (t *table) drop(e *entry) {
+	delete(t.entries, e.id)
+	t.words -= cap(e.state)
+}
+
+// forget drops op's key with all its members.
+func (t *table) forget(op *store.Op) {
+	want := idOf(op)
+	want.member = ""
+	for at, e := range t.entries {
+		if at.member = ""; at == want {
+			t.drop(e)
+		}
+	}
+}
+
+// take takes up to n entries out, and drops those without a hit in the window.
+func (t *table) take(n int, now window.Instant) []*entry {
+	var taken []*entry
+	for at, e := range t.entries {
+		if len(taken) == n {
+			break
+		}
+		if e.amount(now) == 0 {
+			t.drop(e)
+			continue
+		}
+		delete(t.entries, at)
+		taken = append(taken, e)
+	}
+	t.out += len(taken)
+	return taken
+}
+
+// done settles an entry that was taken.
+func (t *table) done(e *entry) {
+	t.out--
+	t.words -= cap(e.state)
+}
+
+// back returns an entry that was taken. Hits that were added meanwhile join it.
+func (t *table) back(e *entry, now window.Instant) {
+	t.out--
+	if newer := t.entries[e.id]; newer != nil {
+		n := newer.amount(now)
+		t.drop(newer)
+		e.limit = newer.limit
+		t.words += e.add(n, now)
+	}
+	t.entries[e.id] = e
+}

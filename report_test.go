@@ -1,0 +1,91 @@
+package weir_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store/memstore"
+)
+
+// After an outage the store holds what local memory admitted: the window that
+// is still open goes on with all hits.
+func TestOutageIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 20, window: 1h}]`)
+		defer e.Close()
+		takes(t, e, "user", "ann")
+		s.out["r"] = true
+		for range 7 {
+			takes(t, e, "user", "ann")
+		}
+		if got, want := e.Reports(), (weir.Reports{Pending: 1}); got != want {
+			t.Errorf("in the outage: got %+v, want %+v", got, want)
+		}
+		s.out["r"] = false
+		if d := takes(t, e, "user", "ann"); counts(d) != "r 2/20 " {
+			t.Errorf("at once: got %s, want r 2/20", counts(d))
+		}
+		time.Sleep(time.Second)
+		if d := takes(t, e, "user", "ann"); counts(d) != "r 8/20 " {
+			t.Errorf("after the report: got %s, want r 8/20", counts(d))
+		}
+		if got, want := e.Reports(), (weir.Reports{Recorded: 5}); got != want {
+			t.Errorf("after the report: got %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A limiter and a counter report, too, at their Close at the latest.
+func TestLimiterReports(t *testing.T) {
+	t.Parallel()
+	s := &shaky{Store: memstore.New(), out: map[string]bool{"posts": true, "views": true}}
+	local := memstore.New()
+	defer s.Close()
+	defer local.Close()
+	options := []weir.LimiterOption{weir.WithStore(s), weir.WithLocal(local, 1)}
+	m := weir.MustLimiter(weir.Sliding(4, time.Hour), append(options, weir.WithName("posts"))...)
+	c, err := weir.NewCounter(weir.Cells(1, time.Hour).Window, append(options, weir.WithName("views"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, _ = m.Allow(t.Context(), "ann")
+		_, _ = c.Add(t.Context(), "home", 2)
+	}
+	_, _ = m.Refund(t.Context(), "ann", 1)
+	s.out["posts"], s.out["views"] = false, false
+	_ = m.Close()
+	_ = c.Close()
+	if r, err := m.Check(t.Context(), "ann"); r.Used != 2 || err != nil {
+		t.Errorf("limiter: got %d used, %v, want 2", r.Used, err)
+	}
+	if n, err := c.Count(t.Context(), "home", time.Hour); n != 6 || err != nil {
+		t.Errorf("counter: got %d, %v, want 6", n, err)
+	}
+}
+
+// The number of nodes can change at any time, also during an outage.
+func TestNodesChange(t *testing.T) {
+	t.Parallel()
+	var nodes atomic.Int64
+	e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 12, window: 1h}]`,
+		weir.WithNodes(func() int { return int(nodes.Load()) }))
+	defer e.Close()
+	s.out["r"] = true
+	for i, test := range []struct {
+		nodes int64
+		want  string
+	}{{6, "r 1/2 "}, {3, "r 2/4 "}, {3, "r 3/4 "}, {0, "r 4/12 "}, {6, "r 4/2 "}} {
+		nodes.Store(test.nodes)
+		if d := takes(t, e, "user", "ann"); counts(d) != test.want {
+			t.Errorf("take %d of %d nodes: got %s, want %s", i, test.nodes, counts(d), test.want)
+		}
+	}
+	if _, err := weir.NewEngine(e.Rules(), weir.WithNodes(nil)); err == nil {
+		t.Error("nil: got no error")
+	}
+}
