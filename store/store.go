@@ -128,6 +128,16 @@ type Single interface {
 	One(ctx context.Context, verb Verb, space *Space, limit *window.Compiled, key, member string, n int64) (window.Result, error)
 }
 
+// Timed is implemented by stores whose calls have a time-out. A caller that may
+// ask several times for one decision calls Within first, so that the time-out
+// bounds all of it.
+type Timed interface {
+	// Within returns ctx with the end of a decision that begins now. Calls with
+	// that context meet an outage when the time is over. The caller calls the
+	// function when it is done.
+	Within(ctx context.Context) (context.Context, context.CancelFunc)
+}
+
 // Do decides one call in s. It returns the error of [Store.Do] or of the call.
 func Do(ctx context.Context, s Store, verb Verb, ops []Op) error {
 	calls := [1]Call{{Verb: verb, Ops: ops}}

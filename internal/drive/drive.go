@@ -35,8 +35,10 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 	if len(tasks) == 1 {
 		t := tasks[0]
 		t.Denied = -1
-		if err := d.ask(ctx, t); err != nil {
-			d.Recover(ctx, t, err)
+		within, cancel := d.within(ctx)
+		defer cancel()
+		if err := d.ask(within, t); err != nil {
+			d.recover(ctx, within, t, err)
 		} else {
 			d.Reports.Answered()
 		}
@@ -58,10 +60,26 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 // which is not nil, is the store's answer. It does what Run does after that.
 func (d *Driver) Recover(ctx context.Context, t *Task, err error) {
 	t.Denied = -1
+	within, cancel := d.within(ctx)
+	defer cancel()
+	d.recover(ctx, within, t, err)
+}
+
+// recover asks the store for the rest of t, in what is left of its time.
+func (d *Driver) recover(ctx, within context.Context, t *Task, err error) {
 	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
-		err = d.ask(ctx, t)
+		err = d.ask(within, t)
 	}
 	d.settle(ctx, t)
+}
+
+// within returns ctx with the end of a decision that begins now. It is for the
+// store: local memory may answer later.
+func (d *Driver) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if timed, ok := d.Store.(store.Timed); ok {
+		return timed.Within(ctx)
+	}
+	return ctx, func() {}
 }
 
 // ask asks the store for t alone.

@@ -79,7 +79,8 @@ func (c *reportCollector) Collect(ch chan<- prometheus.Metric) {
 // NodeStats is the state of one node of a shared store.
 type NodeStats struct {
 	Addr     string
-	CutOff   bool // the node gets no calls, because it does not answer
+	CutOff   bool  // the node gets no calls, because it does not answer
+	CutOffs  int64 // how often that began
 	InFlight int64
 	Outages  map[store.Reason]int64
 }
@@ -93,18 +94,20 @@ func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
 		nodes:    nodes,
 		outages:  desc("weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", "reason"),
 		cutOff:   desc("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer."),
+		cutOffs:  desc("weir_store_cut_offs_total", "How often a node of the store was cut off."),
 		inFlight: desc("weir_store_in_flight", "Calls that wait for an answer of a node of the store."),
 	})
 }
 
 type nodeCollector struct {
-	nodes                     func() []NodeStats
-	outages, cutOff, inFlight *prometheus.Desc
+	nodes                              func() []NodeStats
+	outages, cutOff, cutOffs, inFlight *prometheus.Desc
 }
 
 func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.outages
 	ch <- c.cutOff
+	ch <- c.cutOffs
 	ch <- c.inFlight
 }
 
@@ -118,6 +121,7 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(c.outages, prometheus.CounterValue, float64(n.Outages[reason]), n.Addr, string(reason))
 		}
 		ch <- prometheus.MustNewConstMetric(c.cutOff, prometheus.GaugeValue, cutOff, n.Addr)
+		ch <- prometheus.MustNewConstMetric(c.cutOffs, prometheus.CounterValue, float64(n.CutOffs), n.Addr)
 		ch <- prometheus.MustNewConstMetric(c.inFlight, prometheus.GaugeValue, float64(n.InFlight), n.Addr)
 	}
 }

@@ -41,7 +41,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	begun := time.Now()
-	counts, err := openCounts(ctx, cfg)
+	counts, err := openCounts(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,6 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer signal.Stop(hangups)
 
 	group.Go(func() { sweep(beside, counts.memory) })
-	group.Go(func() { counts.report(beside, log) })
 	group.Go(func() { rules.onSignal(beside, hangups) })
 	if cfg.Watch && where.path != "" {
 		group.Go(func() { rules.watch(beside, cfg.WatchEvery) })

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,7 +105,7 @@ func TestServiceNeedsItsStore(t *testing.T) {
 	change := onStore(t, n, 1)
 	cfg := config.Default()
 	change(&cfg)
-	err := server.Run(t.Context(), cfg, nil, nil)
+	err := server.Run(t.Context(), cfg, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "NOAUTH") || !strings.Contains(err.Error(), n.Addr()) {
 		t.Errorf("without its password: got %v, want NOAUTH of %s", err, n.Addr())
 	}

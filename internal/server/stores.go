@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"strings"
 	"time"
 
@@ -25,8 +24,9 @@ type counts struct {
 	shared *redisstore.Store // nil: counts in memory only
 }
 
-// openCounts opens the store that cfg names.
-func openCounts(ctx context.Context, cfg config.Config) (*counts, error) {
+// openCounts opens the store that cfg names. It returns when a shared store is
+// ready, or out of reach, which it logs.
+func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*counts, error) {
 	c := &counts{}
 	if cfg.Store != "" {
 		where, err := redisstore.Parse(cfg.Store)
@@ -36,6 +36,7 @@ func openCounts(ctx context.Context, cfg config.Config) (*counts, error) {
 		if cfg.StoreTimeout > 0 {
 			where.Timeout = cfg.StoreTimeout
 		}
+		where.Changed = logChange(log)
 		if c.shared, err = where.Open(ctx); err != nil {
 			return nil, err
 		}
@@ -73,7 +74,7 @@ func (c *counts) nodes() []metrics.NodeStats {
 	nodes := c.shared.Nodes()
 	all := make([]metrics.NodeStats, len(nodes))
 	for i, n := range nodes {
-		all[i] = metrics.NodeStats{Addr: n.Addr, CutOff: n.CutOff, InFlight: n.InFlight, Outages: n.Reasons}
+		all[i] = metrics.NodeStats{Addr: n.Addr, CutOff: n.CutOff, CutOffs: n.CutOffs, InFlight: n.InFlight, Outages: n.Reasons}
 	}
 	return all
 }
@@ -114,46 +115,16 @@ func (c *counts) ping(ctx context.Context) error {
 	return err
 }
 
-// report logs when a node of the shared store goes out of reach, and when it
-// answers again. It misses outages below a second; the metrics count them.
-func (c *counts) report(ctx context.Context, log *slog.Logger) {
-	if c.shared == nil {
-		return
-	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	out := outOfReach{}
-	for {
-		out.report(log, c.shared.Nodes())
-		c.shared.Probe(ctx) // there may be no requests that would
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// outOfReach holds the nodes that the log has reported as out of reach.
-type outOfReach map[string]bool
-
-// report logs the changes since the last call. A node that a cluster has
-// replaced never answers again; its outage ends with its removal.
-func (out outOfReach) report(log *slog.Logger, nodes []redisstore.Node) {
-	gone := maps.Clone(out)
-	for _, n := range nodes {
-		delete(gone, n.Addr)
+// logChange logs that a node of the shared store is cut off, or answers again.
+func logChange(log *slog.Logger) func(redisstore.Change) {
+	return func(c redisstore.Change) {
 		switch {
-		case n.CutOff && !out[n.Addr]:
-			log.Warn("store out of reach, rules follow their on_outage", "node", n.Addr)
-			out[n.Addr] = true
-		case !n.CutOff && out[n.Addr]:
-			log.Info("store answers again", "node", n.Addr, "outages", n.Outages)
-			delete(out, n.Addr)
+		case c.CutOff:
+			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Reason), "err", c.Err)
+		case c.Gone:
+			log.Info("node out of reach has left the store", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)
+		default:
+			log.Info("store answers again", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)
 		}
-	}
-	for addr := range gone {
-		log.Info("node out of reach has left the store", "node", addr)
-		delete(out, addr)
 	}
 }

@@ -50,8 +50,9 @@ type Config struct {
 	// ClientName is the servers' name for these connections. Default "weir".
 	ClientName string
 
-	// Timeout is the longest time that a call waits for an answer. A slice of a
-	// batch has this time of its own. Default 10 ms.
+	// Timeout is the longest time that a decision waits for answers, with all that
+	// it asks. A slice of a batch has this time of its own. Default 50 ms. See
+	// [WithTimeout].
 	Timeout time.Duration
 
 	// InFlight is how many calls may wait for one node at the same time. One more
@@ -63,11 +64,16 @@ type Config struct {
 	// is answered. Default 0: a failover can lose the last moments, and then as
 	// many hits are admitted again.
 	WaitReplicas int
+
+	// Changed, when not nil, is called when a node is cut off, and when it answers
+	// again. It may be called before Open returns, and for several nodes at the
+	// same time. It must not use the store.
+	Changed func(Change)
 }
 
 const (
 	defaultName     = "weir"
-	defaultTimeout  = 10 * time.Millisecond
+	defaultTimeout  = 50 * time.Millisecond
 	defaultInFlight = 1024
 	maxInFlight     = wire.MaxInFlight
 )
@@ -97,6 +103,7 @@ func (c *Config) wire() *wire.Config {
 		Primary: c.Primary, SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword,
 		DB: c.DB, TLS: c.TLS, ClientName: c.ClientName,
 		Timeout: c.Timeout, InFlight: c.InFlight, WaitReplicas: c.WaitReplicas,
+		Changed: changed(c.Changed),
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *Store) one(ctx context.Context, verb store.Verb, ops []store.Op) error 
 	if len(ops) == 0 {
 		return nil
 	}
-	within, cancel := s.timer.Within(ctx, s.config.Timeout)
+	within, cancel := s.Within(ctx)
 	defer cancel()
 	step, slot, oneSlot, err := s.step(verb, ops)
 	switch {
@@ -130,7 +130,7 @@ func (b *batch) run(ctx context.Context, calls []store.Call) {
 // together decides calls at the same time: those with all keys in one slot in as
 // few round trips as possible, in their order, and each of the others by itself.
 func (b *batch) together(ctx context.Context, calls []*store.Call) {
-	within, cancel := b.timer.Within(ctx, b.config.Timeout)
+	within, cancel := b.Within(ctx)
 	defer cancel()
 	b.jobs, b.of = b.jobs[:0], b.of[:0]
 	var spread sync.WaitGroup

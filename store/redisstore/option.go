@@ -25,7 +25,7 @@ var urlOptions = map[string]func(p *parser, name, value string){
 	"timeout": func(p *parser, name, v string) {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
-			p.fault(name, "%q: want a time such as 10ms", v)
+			p.fault(name, "%q: want a time such as 50ms", v)
 			return
 		}
 		p.config.Timeout = d

@@ -90,7 +90,7 @@ func (s *Store) ask(ctx context.Context, slot int, f func(context.Context, rueid
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	within, cancel := s.timer.Within(ctx, s.config.Timeout)
+	within, cancel := s.Within(ctx)
 	defer cancel()
 	_, err := s.servers.Client(within, slot, func(c rueidis.Client) (window.Instant, error) { return f(within, c) })
 	return err

@@ -74,7 +74,7 @@ func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) erro
 	if err := failed(groups); err != nil {
 		return err // before anything is counted
 	}
-	answer, cancel := wire.Within(ctx, s.config.Timeout*4/5)
+	answer, cancel := wire.WithinPart(ctx, s.config.Timeout, 4, 5)
 	defer cancel()
 	each(groups, func(g *group) {
 		part := *r

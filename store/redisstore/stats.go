@@ -1,9 +1,10 @@
 package redisstore
 
 import (
-	"context"
+	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
 // Node holds the numbers of one server, or of the primary that Sentinels name.
@@ -11,9 +12,10 @@ type Node struct {
 	// Addr is the server's address, or the primary's name.
 	Addr string
 
-	// CutOff is true while the node gets only a trial call now and then, because
-	// it has not answered lately or is not known yet.
-	CutOff bool
+	// CutOff is true while the node gets no calls, because it has not answered
+	// lately or there is no connection. CutOffs is how often that began.
+	CutOff  bool
+	CutOffs int64
 
 	// InFlight is the number of calls that wait for the node now. Outages is the
 	// number of calls since the store was made that it did not answer, or that
@@ -24,6 +26,22 @@ type Node struct {
 	Reasons map[store.Reason]int64
 }
 
+// Change is the start or the end of a time in which a node gets no calls.
+type Change struct {
+	Addr   string
+	CutOff bool // the start
+	Gone   bool // the end, because the node has left its cluster
+
+	// Err is why, at the start, and Reason the same in one word.
+	Err    error
+	Reason store.Reason
+
+	// Lasted is the time since the start, and Missed the number of outages since
+	// then. Both are set at the end.
+	Lasted time.Duration
+	Missed int64
+}
+
 // Nodes returns the numbers of the nodes in use, by address. On a cluster there
 // are none until one of its nodes was reached.
 func (s *Store) Nodes() []Node {
@@ -31,22 +49,23 @@ func (s *Store) Nodes() []Node {
 	all := make([]Node, len(nodes))
 	for i, n := range nodes {
 		all[i] = Node{
-			Addr: n.Addr(), CutOff: n.CutOff(), InFlight: n.InFlight(), Outages: n.Outages(), Reasons: n.Reasons(),
+			Addr: n.Addr(), CutOff: n.CutOff(), CutOffs: n.CutOffs(), InFlight: n.InFlight(), Outages: n.Outages(), Reasons: n.Reasons(),
 		}
 	}
 	return all
 }
 
-// Probe sends a trial call to the nodes that are cut off, as calls to the store
-// do. It is for a store without calls because it is out of reach.
-func (s *Store) Probe(ctx context.Context) {
-	for _, n := range s.servers.Nodes() {
-		if s.closed.Load() {
-			return
+// changed passes a change on to tell.
+func changed(tell func(Change)) func(wire.Change) {
+	if tell == nil {
+		return nil
+	}
+	return func(w wire.Change) {
+		c := Change{Addr: w.Addr, CutOff: w.CutOff, Gone: w.Gone, Err: w.Err, Lasted: w.Lasted, Missed: w.Missed}
+		if w.Err != nil {
+			c.Reason = wire.ReasonOf(w.Err)
 		}
-		within, cancel := s.timer.Within(ctx, s.config.Timeout)
-		n.Probe(within)
-		cancel()
+		tell(c)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -51,10 +52,12 @@ func New(client rueidis.Client, options ...Option) *Store {
 	return &Store{codec: codec, servers: wire.Around(client, codec), config: config}
 }
 
-// Open returns a store on the servers that a URL names; see [Parse]. The store
-// connects by itself, and again whenever it has to. Servers that are out of
-// reach now are no error: calls meet outages until they are back. Servers that
-// refuse, because of a wrong password for example, are an error.
+// Open returns a store on the servers that a URL names; see [Parse]. It returns
+// when the first attempt to connect to each of them has ended, after 2 seconds at
+// most. The store connects again by itself whenever it has to, outside the time of
+// its callers. Servers that are out of reach now are no error: calls meet outages
+// until they are back. Servers that refuse, because of a wrong password for
+// example, are an error.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	c, err := Parse(rawURL)
 	if err != nil {
@@ -77,6 +80,17 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 	return &Store{codec: codec, servers: servers, config: &c, owned: true}, nil
 }
 
+// WithTimeout returns ctx with a time-out for the decisions in it, in place of
+// [Config].Timeout. It concerns stores that [Open] returns.
+func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
+	return wire.WithTimeout(ctx, timeout)
+}
+
+// Within implements [store.Timed].
+func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return s.timer.Within(ctx, s.config.Timeout)
+}
+
 // few is how many ops a call can have without a list on the heap.
 const few = 8
 
@@ -94,12 +108,16 @@ func upTo(n int) []int {
 	return all
 }
 
-// ready returns an error when the store is closed or ctx is done.
+// ready returns an error when the store is closed or ctx is done. That the time of
+// the decision is over is an outage, and not such an error.
 func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
 		return store.ErrClosed
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil && !wire.TimedOut(ctx) {
+		return err
+	}
+	return nil
 }
 
 // failed returns err as the caller sees it.

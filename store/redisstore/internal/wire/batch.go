@@ -25,7 +25,7 @@ type Job struct {
 	keys    []string
 	program *script.Program
 	near    window.Instant // the server's, from an answer; 0 before
-	stale   bool           // was sent again after it came too late
+	stale   int            // how often it came too late
 	text    text
 }
 
@@ -43,7 +43,7 @@ const (
 // runAll has the node decide jobs, and writes their errors. spread is for a
 // client that may send each of them to another server.
 func (n *Node) runAll(ctx context.Context, jobs []*Job, spread bool) {
-	c, err := n.enter(len(jobs))
+	c, began, err := n.enter(len(jobs))
 	if err != nil {
 		for _, j := range jobs {
 			j.Err = n.missed(err)
@@ -58,7 +58,7 @@ func (n *Node) runAll(ctx context.Context, jobs []*Job, spread bool) {
 			j.Err = n.missed(j.Err)
 		}
 	}
-	n.exit(ctx, len(jobs), answered)
+	n.exit(ctx, len(jobs), began, answered)
 }
 
 // decideAll sends jobs, and those again that the server has not counted for a
@@ -191,8 +191,8 @@ func (n *Node) receive(ctx context.Context, j *Job, reply rueidis.RedisResult) (
 	n.learn(at, j.Step.Times)
 	j.Err = err
 	switch {
-	case errors.Is(err, script.ErrStale) && !j.stale && ctx.Err() == nil:
-		j.stale = true
+	case errors.Is(err, script.ErrStale) && j.stale < maxStale && ctx.Err() == nil:
+		j.stale++
 		return true
 	case errors.Is(err, script.ErrCalendar) && j.near == 0:
 		j.near = at
@@ -213,7 +213,7 @@ func (c *cluster) RunAll(ctx context.Context, jobs []Job) {
 		c.runOnNodes(ctx, pending, to)
 		again, wait := 0, false
 		for i, j := range pending {
-			n, later := c.next(j, to[i])
+			n, later := c.next(ctx, j, to[i])
 			if n == nil || sent == maxRedirects || later && ctx.Err() != nil {
 				continue
 			}
@@ -262,7 +262,7 @@ func (c *cluster) runOnNodes(ctx context.Context, jobs []*Job, to []*Node) {
 
 // next returns the node that n sends j on to, or nil when j is done; later when
 // j should not be sent at once.
-func (c *cluster) next(j *Job, n *Node) (_ *Node, later bool) {
+func (c *cluster) next(ctx context.Context, j *Job, n *Node) (_ *Node, later bool) {
 	if j.Err == nil || errors.Is(j.Err, store.ErrRepeated) {
 		return nil, false
 	}
@@ -275,14 +275,10 @@ func (c *cluster) next(j *Job, n *Node) (_ *Node, later bool) {
 	switch verb, addr := redirect(said.Error(), n.addr); verb {
 	case "MOVED":
 		j.asking = false
-		n = c.node(addr)
-		c.slots[j.Slot].Store(n)
-		return n, false
+		return c.moved(ctx, j.Slot, addr), false
 	case "ASK":
 		j.asking = true
-		n = c.node(addr)
-		n.asked.Store(int64(elapsed()))
-		return n, false
+		return c.asking(ctx, addr), false
 	case "TRYAGAIN":
 		return n, true
 	}

@@ -4,72 +4,72 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
+// Calls that stay without an answer at the same time are one silence. Five
+// silences, one after the other, open a breaker.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var b wire.Breaker
-		start := time.Now()
-		admits := func() bool { return b.Admits(time.Since(start)) }
-		want := func(want bool, when string) {
-			t.Helper()
-			if got := admits(); got != want {
-				t.Errorf("%s: got admitted %v, want %v", when, got, want)
-			}
+	const ms = time.Millisecond
+	var b wire.Breaker
+	silence := func(began, now time.Duration) {
+		for range 64 {
+			b.Silent(began, now)
 		}
-		silences := func(n int) {
-			for range n {
-				b.Silent(time.Since(start))
-			}
+	}
+	want := func(want bool, when string) {
+		t.Helper()
+		if got := b.Open(); got != want {
+			t.Errorf("%s: got open %v, want %v", when, got, want)
 		}
-		want(true, "new")
-		silences(4)
-		b.Answered()
-		silences(4)
-		want(true, "four silences, an answer, four silences")
-		silences(1)
-		want(false, "five in a row")
-		time.Sleep(99 * time.Millisecond)
-		want(false, "99 ms later")
-		time.Sleep(time.Millisecond)
-		want(true, "100 ms later: the trial")
-		want(false, "beside the trial")
-		silences(1)
-		want(false, "the trial was silent")
-		time.Sleep(100 * time.Millisecond)
-		want(true, "the next trial")
-		b.Answered()
-		want(true, "after an answer")
-		silences(4)
-		want(true, "silences before the answer are forgotten")
-	})
+	}
+	silence(0, 10*ms)
+	want(false, "64 calls in one silence")
+	for i := range 5 {
+		silence(time.Duration(i)*2*ms, 10*ms+time.Duration(i)*2*ms)
+	}
+	want(false, "calls that began before the silence ended")
+	silence(10*ms, 20*ms)
+	silence(20*ms, 30*ms)
+	silence(30*ms, 40*ms)
+	want(false, "four silences")
+	b.Answered()
+	silence(40*ms, 50*ms)
+	want(false, "an answer, and one more")
+	for i := range time.Duration(4) {
+		silence((50+10*i)*ms, (60+10*i)*ms)
+	}
+	want(true, "five in a row")
+	silence(100*ms, 110*ms)
+	want(true, "one more")
+	b.Answered()
+	want(false, "after an answer")
+	silence(110*ms, 120*ms)
+	want(false, "silences before the answer are forgotten")
 }
 
-// One of many callers gets the trial.
-func TestBreakerTrialIsOne(t *testing.T) {
+// One of many callers opens the breaker.
+func TestBreakerOpensOnce(t *testing.T) {
 	t.Parallel()
 	var b wire.Breaker
-	for range 5 {
-		b.Silent(0)
+	var opened atomic.Int64
+	for i := range time.Duration(6) {
+		var callers sync.WaitGroup
+		for range 64 {
+			callers.Go(func() {
+				if b.Silent(i*time.Second, (i+1)*time.Second) {
+					opened.Add(1)
+				}
+			})
+		}
+		callers.Wait()
 	}
-	var admitted atomic.Int64
-	var callers sync.WaitGroup
-	for range 64 {
-		callers.Go(func() {
-			if b.Admits(time.Second) {
-				admitted.Add(1)
-			}
-		})
-	}
-	callers.Wait()
-	if got := admitted.Load(); got != 1 {
-		t.Errorf("trials: got %d, want 1", got)
+	if got := opened.Load(); got != 1 {
+		t.Errorf("opened: got %d times, want 1", got)
 	}
 }
 

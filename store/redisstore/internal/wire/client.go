@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -19,70 +21,103 @@ const (
 	ringScale = 12
 
 	// deadAfter is how long a connection may be silent, pings included, before
-	// it is closed.
+	// it is closed. Two time-outs come on top, so that this ends no call early.
 	deadAfter = time.Second
 
-	// refreshEvery is how often the store asks Sentinels and clusters who leads,
-	// even when nothing seems to have changed: a message can be missed.
-	refreshEvery = 5 * time.Second
+	// pingEvery is how long a connection is unused before it is tried.
+	pingEvery = time.Second
 
 	bufferSize = 64 << 10
 )
 
-// connect returns a client of the server at addr. It connects with its first call.
-func (c *Config) connect(addr string, d *dialer) rueidis.Client {
-	o := c.options([]string{addr}, d)
-	o.ForceSingleClient, o.Sentinel = true, rueidis.SentinelOption{}
-	dial, made := o.DialCtxFn, false
-	o.DialCtxFn = func(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
-		if !made {
-			return nil, errLater // the library would make the caller wait
-		}
-		return dial(ctx, addr, nd, config)
-	}
-	client, _ := rueidis.NewClient(o) // the error is errLater
-	made = true
-	return client
+// link is a connection to a server, as a client of the Redis library that has
+// this one and makes no other, but for the connections on which calls wait for
+// replicas.
+type link struct {
+	rueidis.Client
+	lost atomic.Bool
 }
 
-var errLater = errors.New("connects with the first call")
+// errGone is the error of a call that meets a link just after its loss.
+var errGone = errors.New("the connection has broken")
 
-// options returns the options of the Redis library's client. It retries nothing,
-// because it cannot know what may count twice.
-func (c *Config) options(addrs []string, d *dialer) rueidis.ClientOption {
+// link connects to the server at addr. It calls lost when the connection ends.
+func (c *Config) link(addr string, d *dialer, lost func()) (*link, error) {
+	return c.connect(c.options(addr), d, lost)
+}
+
+// connect returns a link with options o.
+func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link, error) {
+	l := &link{}
+	var made atomic.Bool
+	var up func() bool // ends the wait for d
+	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
+		if made.Swap(true) {
+			if c.WaitReplicas > 0 && !l.lost.Load() {
+				return d.dial(ctx, addr, config)
+			}
+			return nil, errGone
+		}
+		conn, err := d.dial(ctx, addr, config)
+		if err != nil {
+			return nil, err
+		}
+		// A store that is closed does not wait for the server's greeting.
+		up = context.AfterFunc(d.ctx, func() { _ = conn.Close() })
+		return &watched{Conn: conn, ended: func() { l.lost.Store(true); lost() }}, nil
+	}
+	client, err := rueidis.NewClient(o)
+	if up != nil {
+		up()
+	}
+	if err == nil {
+		l.Client = client
+		return l, nil
+	}
+	if client != nil {
+		client.Close()
+	}
+	return nil, err
+}
+
+// watched is a connection that calls ended when it is closed.
+type watched struct {
+	net.Conn
+	once  sync.Once
+	ended func()
+}
+
+// Close implements [net.Conn].
+func (w *watched) Close() error {
+	err := w.Conn.Close()
+	w.once.Do(w.ended)
+	return err
+}
+
+// options returns the options of the Redis library's client of one server. It
+// retries nothing, because it cannot know what may count twice. It queues every
+// call: in its other mode a caller who gives up closes the connection, for all.
+func (c *Config) options(addr string) rueidis.ClientOption {
 	o := rueidis.ClientOption{
-		InitAddress:         addrs,
+		InitAddress:         []string{addr},
 		TLSConfig:           c.TLS,
 		ClientName:          c.ClientName,
 		SelectDB:            c.DB,
+		AlwaysPipelining:    true,
+		PipelineMultiplex:   -1, // one connection
 		RingScaleEachConn:   ringScale,
 		ReadBufferEachConn:  bufferSize,
 		WriteBufferEachConn: bufferSize,
 		BlockingPoolSize:    c.InFlight,
 		BlockingPoolCleanup: time.Minute,
-		ConnWriteTimeout:    deadAfter,
-		Dialer:              net.Dialer{Timeout: connectTimeout, KeepAlive: deadAfter},
-		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
-			return d.dial(ctx, addr, config)
-		},
-		DisableRetry:      true,
-		DisableCache:      true,
-		ForceSingleClient: c.Mode != Sentinel,
+		ConnWriteTimeout:    deadAfter + 2*c.Timeout,
+		Dialer:              net.Dialer{Timeout: connectTimeout, KeepAlive: pingEvery},
+		DisableRetry:        true,
+		DisableCache:        true,
+		ForceSingleClient:   true,
 	}
 	if c.Password != "" {
 		o.Username, o.Password = c.Username, c.Password
-	}
-	if c.Mode == Sentinel {
-		o.Sentinel = rueidis.SentinelOption{
-			MasterSet:               c.Primary,
-			TLSConfig:               c.TLS,
-			Dialer:                  o.Dialer,
-			ClientName:              c.ClientName,
-			TopologyRefreshInterval: refreshEvery,
-		}
-		if c.SentinelPassword != "" {
-			o.Sentinel.Username, o.Sentinel.Password = c.SentinelUsername, c.SentinelPassword
-		}
 	}
 	return o
 }

@@ -75,13 +75,15 @@ func (c *cluster) Client(ctx context.Context, slot int, f func(rueidis.Client) (
 	})
 }
 
-// node returns the node at addr. It makes one if need be, without a wait.
+// node returns the node at addr. It makes one if need be, without a wait for its
+// connections.
 func (c *cluster) node(addr string) *Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.byAddr[addr]
 	if n == nil {
-		n = newNode(addr, c.config, c.codec, c.config.connect(addr, c.dialer))
+		n = newNode(addr, c.config, c.codec)
+		n.keep(c.dialer, always(addr), false)
 		c.byAddr[addr] = n
 	}
 	return n

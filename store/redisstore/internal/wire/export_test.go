@@ -10,9 +10,9 @@ import (
 // Breaker is a breaker.
 type Breaker struct{ b breaker }
 
-func (b *Breaker) Admits(now time.Duration) bool { return b.b.admits(now) }
-func (b *Breaker) Silent(now time.Duration)      { b.b.silent(now) }
-func (b *Breaker) Answered()                     { b.b.answered() }
+func (b *Breaker) Open() bool                           { return b.b.open() }
+func (b *Breaker) Silent(began, now time.Duration) bool { return b.b.silent(began, now) }
+func (b *Breaker) Answered()                            { b.b.answered() }
 
 // ServerClock is a serverClock.
 type ServerClock struct{ c serverClock }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,11 +18,14 @@ import (
 
 // The errors of calls that were not sent, or whose answer is worthless.
 var (
-	ErrCutOff    = errors.New("the server has not answered lately")
-	errBusy      = errors.New("too many calls wait for the server")
-	errReplicas  = errors.New("too few replicas have confirmed in time")
-	errNoPrimary = errors.New("no Sentinel has named the primary yet")
+	ErrCutOff   = errors.New("the server has not answered lately")
+	errBusy     = errors.New("too many calls wait for the server")
+	errReplicas = errors.New("too few replicas have confirmed in time")
 )
+
+// connections is how many connections a node has: with two, the loss of one
+// leaves the other.
+const connections = 2
 
 // Node is one server, or the primary that Sentinels name. It is safe for
 // concurrent use.
@@ -29,12 +33,13 @@ type Node struct {
 	addr     string
 	config   *Config
 	codec    *script.Codec
-	client   atomic.Pointer[rueidis.Client] // nil until Sentinels have answered
+	links    [connections]atomic.Pointer[link]
+	keeper   *keeper // nil for the client of a caller
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
 	outages  tally                       // calls without an answer, or not sent
-	loaded   [script.Numbers]atomic.Bool // programs that a batch found there, by number
+	loaded   [script.Numbers]atomic.Bool // programs that are there, by number
 	asked    atomic.Int64                // when a cluster last sent a call here ahead of its slot
 }
 
@@ -43,20 +48,25 @@ var started = time.Now()
 
 func elapsed() time.Duration { return time.Since(started) }
 
-func newNode(addr string, config *Config, codec *script.Codec, client rueidis.Client) *Node {
-	n := &Node{addr: addr, config: config, codec: codec}
-	if client != nil {
-		n.client.Store(&client)
-	}
-	return n
+// newNode returns a node without connections.
+func newNode(addr string, config *Config, codec *script.Codec) *Node {
+	return &Node{addr: addr, config: config, codec: codec}
 }
 
 // Addr returns the server's address, or the primary's name.
 func (n *Node) Addr() string { return n.addr }
 
-// CutOff reports whether the node gets only a trial call now and then, because
-// it has not answered lately or is not known yet.
-func (n *Node) CutOff() bool { return n.breaker.open() || n.client.Load() == nil }
+// CutOff reports whether the node gets no calls, because it has not answered
+// lately or there is no connection.
+func (n *Node) CutOff() bool { return n.breaker.open() || n.client() == nil }
+
+// CutOffs returns how often the node was cut off.
+func (n *Node) CutOffs() int64 {
+	if n.keeper == nil {
+		return 0
+	}
+	return n.keeper.cutOffs.Load()
+}
 
 // InFlight returns the number of calls that wait for the node.
 func (n *Node) InFlight() int64 { return n.inFlight.Load() }
@@ -68,25 +78,26 @@ func (n *Node) Outages() int64 { return n.outages.sum() }
 // Reasons returns the same number by reason. It has the reasons that occurred.
 func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
 
-// Probe sends a trial call if the breaker is open and a trial is due.
-func (n *Node) Probe(ctx context.Context) {
-	if !n.breaker.open() {
-		return
+// client returns one of the node's connections, or nil when there is none.
+func (n *Node) client() *link {
+	first := rand.IntN(connections)
+	for i := range connections {
+		if l := n.links[(first+i)%connections].Load(); l != nil && !l.lost.Load() {
+			return l
+		}
 	}
-	_, _ = n.guard(ctx, func(c rueidis.Client) (window.Instant, error) {
-		return 0, n.askTime(ctx, c)
-	})
+	return nil
 }
 
 // run has the node decide a step, and returns the instant at which it did.
 // asking is for a slot that is on its way to the node.
 func (n *Node) run(ctx context.Context, s *script.Step, asking bool) (window.Instant, error) {
-	c, err := n.enter(1)
+	c, began, err := n.enter(1)
 	if err != nil {
 		return 0, n.missed(err)
 	}
 	at, err := n.decide(ctx, n.detour(ctx, c, s.Verb, asking), s)
-	return at, n.leave(ctx, err)
+	return at, n.leave(ctx, began, err)
 }
 
 // decide sends a step, in one round trip where all goes well. The script may
@@ -114,8 +125,8 @@ func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step) (wi
 		at, err := n.codec.Decode(s, keys, reply)
 		n.learn(at, times)
 		switch {
-		case errors.Is(err, script.ErrStale) && stale == 0 && ctx.Err() == nil:
-			stale++ // perhaps the server's clock was set forward; now it is known
+		case errors.Is(err, script.ErrStale) && stale < maxStale && ctx.Err() == nil:
+			stale++ // the server's clock may have been set forward; now it is known
 		case errors.Is(err, script.ErrCalendar) && off == 0:
 			near = at
 			off++
@@ -157,34 +168,36 @@ func noScript(err error) bool {
 
 // guard calls f with the node's client, unless the node is cut off or busy.
 func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
-	c, err := n.enter(1)
+	c, began, err := n.enter(1)
 	if err != nil {
 		return 0, n.missed(err)
 	}
 	at, err := f(c)
-	return at, n.leave(ctx, err)
+	return at, n.leave(ctx, began, err)
 }
 
-// enter begins some calls, which leave or leaveAll ends, and returns the client
-// to use. It returns an error when the node is cut off or busy.
-func (n *Node) enter(calls int) (rueidis.Client, error) {
-	client := n.client.Load()
+// enter begins some calls, which exit ends. It returns the client to use and the
+// time, or an error when the node is cut off or busy.
+func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
+	if n.breaker.open() {
+		return nil, 0, ErrCutOff
+	}
+	l := n.client()
 	switch {
-	case client == nil:
-		return nil, errNoPrimary
+	case l == nil:
+		return nil, 0, n.keeper.whyNot()
 	case n.config.Timeout == 0:
-	case !n.breaker.admits(elapsed()):
-		return nil, ErrCutOff
 	case n.inFlight.Add(int64(calls)) > int64(n.config.InFlight):
 		n.inFlight.Add(-int64(calls))
-		return nil, errBusy
+		return nil, 0, errBusy
 	}
-	return *client, nil
+	return l.Client, elapsed(), nil
 }
 
-// leave ends a call that ended with err, and returns err for the caller.
-func (n *Node) leave(ctx context.Context, err error) error {
-	n.exit(ctx, 1, answers(err))
+// leave ends a call that began at some time and ended with err, and returns err
+// for the caller.
+func (n *Node) leave(ctx context.Context, began time.Duration, err error) error {
+	n.exit(ctx, 1, began, answers(err))
 	if err == nil || errors.Is(err, store.ErrRepeated) {
 		return err
 	}
@@ -193,18 +206,23 @@ func (n *Node) leave(ctx context.Context, err error) error {
 
 // exit ends some calls that were sent together, and passes on to the breaker
 // whether the node has answered.
-func (n *Node) exit(ctx context.Context, calls int, answered bool) {
+func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answered bool) {
 	if n.config.Timeout == 0 {
 		return
 	}
 	n.inFlight.Add(-int64(calls))
+	now := elapsed()
 	switch {
 	case answered:
 		n.breaker.answered()
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeout):
+	case ctx.Err() == nil:
+		// The connection has broken. The keeper makes another one.
+	case !TimedOut(ctx):
 		// The caller had less time than the time-out, or has gone.
-	default:
-		n.breaker.silent(elapsed())
+	case now-began < n.config.Timeout/2:
+		// It was the rest of the time of a call that another node has used up.
+	case n.breaker.silent(began, now):
+		n.keeper.look()
 	}
 }
 
@@ -260,12 +278,4 @@ func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
 }
 
 // ready reports whether a call may go to the node now.
-func (n *Node) ready() bool {
-	return n.client.Load() != nil && !n.breaker.refuses(elapsed())
-}
-
-func (n *Node) close() {
-	if c := n.client.Load(); c != nil {
-		(*c).Close()
-	}
-}
+func (n *Node) ready() bool { return !n.CutOff() }

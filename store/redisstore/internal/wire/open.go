@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -18,13 +18,19 @@ type opened struct {
 	Servers
 	config *Config
 	dialer *dialer
-	tasks  sync.WaitGroup
+
+	sentinels *sentinels // nil without Sentinels
 }
 
-// Open connects to servers. Servers that are out of reach now are no error; the
-// error is that of a server which refuses.
+// openTime is how long Open waits for the first attempts to connect.
+const openTime = 2 * time.Second
+
+// Open connects to servers. It returns when the first attempt to connect to each
+// of them has ended, or after openTime; attempts go on in the background. Servers
+// that are out of reach now are no error; the error is that of a server which
+// refuses.
 func Open(ctx context.Context, config *Config, codec *script.Codec) (Servers, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	o := &opened{config: config, dialer: newDialer()}
 	if err := o.connect(ctx, codec); err != nil {
@@ -36,48 +42,78 @@ func Open(ctx context.Context, config *Config, codec *script.Codec) (Servers, er
 
 // connect makes the nodes. It returns the error of a server that refuses.
 func (o *opened) connect(ctx context.Context, codec *script.Codec) error {
-	switch o.config.Mode {
-	case Cluster:
-		c := newCluster(o.config, codec, o.dialer)
-		o.Servers = c
-		for _, addr := range o.config.Addrs {
-			c.node(addr)
-		}
-		err := c.refresh(ctx)
-		c.tasks.Go(c.watch)
-		return refusal(err)
-	case Sentinel:
-		n := newNode("primary "+o.config.Primary, o.config, codec, nil)
-		o.Servers = alone{Node: n}
-		return o.findPrimary(ctx, n)
-	default:
-		addr := o.config.Addrs[0]
-		n := newNode(addr, o.config, codec, o.config.connect(addr, o.dialer))
-		o.Servers = alone{Node: n}
-		c := *n.client.Load()
-		return refusal(errors.Join(n.askTime(ctx, c), mustBeSingle(ctx, c)))
+	if o.config.Mode == Cluster {
+		return o.connectCluster(ctx, codec)
 	}
+	n := newNode(o.config.Addrs[0], o.config, codec)
+	if o.config.Mode == Sentinel {
+		n.addr = "primary " + o.config.Primary
+		o.sentinels = &sentinels{config: o.config, dialer: o.dialer, addrs: o.config.Addrs}
+		n.keep(o.dialer, o.sentinels.primary, true)
+	} else {
+		n.keep(o.dialer, always(n.addr), false)
+	}
+	o.Servers = alone{Node: n}
+	n.keeper.await(ctx)
+	return n.keeper.refused()
+}
+
+// connectCluster connects to the nodes that the configuration names, and then to
+// those that these name.
+func (o *opened) connectCluster(ctx context.Context, codec *script.Codec) error {
+	c := newCluster(o.config, codec, o.dialer)
+	o.Servers = c
+	var named []*Node
+	for _, addr := range o.config.Addrs {
+		named = append(named, c.node(addr))
+	}
+	for _, n := range named {
+		n.keeper.await(ctx)
+	}
+	err := refusal(c.refresh(ctx))
+	c.tasks.Go(c.watch)
+	if err != nil || slices.ContainsFunc(named, func(n *Node) bool { return n.client() != nil }) {
+		return err
+	}
+	for _, n := range named {
+		if err := n.keeper.refused(); err != nil {
+			return fmt.Errorf("%s: %w", n.addr, err)
+		}
+	}
+	return nil
+}
+
+// always returns a function that returns addr.
+func always(addr string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return addr, nil }
 }
 
 // Close ends what waits for a connection, then all connections.
 func (o *opened) Close() {
 	o.dialer.close()
-	o.tasks.Wait()
 	o.Servers.Close()
+	if o.sentinels != nil {
+		o.sentinels.close()
+	}
 }
 
-// mustBeSingle returns an error for a server that is part of a cluster, or a
-// Sentinel: with the wrong URL nearly every call would fail.
-func mustBeSingle(ctx context.Context, c rueidis.Client) error {
+// mustFit returns an error for a server that is part of a cluster, or a Sentinel:
+// with the wrong URL nearly every call would fail. The server that Sentinels name
+// must be a primary, which it may not be yet.
+func mustFit(ctx context.Context, c rueidis.Client, mode Mode) error {
 	// An old server does not know the command, and one that is not there gives
 	// no answer.
 	said, _ := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
-	mode, known := said["mode"]
-	if !known {
-		return nil
+	word := func(name string) string {
+		message := said[name]
+		text, _ := message.ToString()
+		return text
 	}
-	if text, _ := mode.ToString(); text == "cluster" || text == "sentinel" {
+	if text := word("mode"); text == "cluster" || text == "sentinel" {
 		return &modeError{text}
+	}
+	if role := word("role"); mode == Sentinel && role != "" && role != "master" {
+		return errNotPrimary
 	}
 	return nil
 }
@@ -87,34 +123,6 @@ type modeError struct{ mode string }
 
 func (e *modeError) Error() string {
 	return fmt.Sprintf("the server runs as a %[1]s: want redis+%[1]s://", e.mode)
-}
-
-// findPrimary asks the Sentinels for the primary. While they are out of reach it
-// asks again in the background.
-func (o *opened) findPrimary(ctx context.Context, n *Node) error {
-	options := o.config.options(o.config.Addrs, o.dialer)
-	client, err := rueidis.NewClient(options)
-	if err == nil {
-		n.client.Store(&client)
-		return refusal(n.askTime(ctx, client))
-	}
-	if err := refusal(err); err != nil {
-		return err
-	}
-	o.tasks.Go(func() {
-		for {
-			select {
-			case <-o.dialer.ctx.Done():
-				return
-			case <-time.After(connectTimeout):
-			}
-			if client, err := rueidis.NewClient(options); err == nil {
-				n.client.Store(&client)
-				return
-			}
-		}
-	})
-	return nil
 }
 
 // refusal returns err if a server refuses and will refuse again, or is not the

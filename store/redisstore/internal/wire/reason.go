@@ -50,7 +50,6 @@ var reasons = []struct {
 	reason store.Reason
 }{
 	{ErrCutOff, store.ReasonCutOff},
-	{errNoPrimary, store.ReasonCutOff},
 	{errNoNode, store.ReasonCutOff},
 	{errBusy, store.ReasonBusy},
 	{errReplicas, store.ReasonLate},
@@ -63,6 +62,7 @@ var reasons = []struct {
 	{io.EOF, store.ReasonClosed},
 	{io.ErrUnexpectedEOF, store.ReasonClosed},
 	{net.ErrClosed, store.ReasonClosed},
+	{errGone, store.ReasonClosed},
 	{rueidis.ErrClosing, store.ReasonClosed},
 }
 

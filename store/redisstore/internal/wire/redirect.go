@@ -36,12 +36,9 @@ func (c *cluster) follow(ctx context.Context, slot int, ask func(n *Node, asking
 		}
 		switch verb, addr := redirect(said.Error(), n.addr); verb {
 		case "MOVED":
-			n, asking = c.node(addr), false
-			c.slots[slot].Store(n)
-			c.ask()
+			n, asking = c.moved(ctx, slot, addr), false
 		case "ASK":
-			n, asking = c.node(addr), true
-			n.asked.Store(int64(elapsed()))
+			n, asking = c.asking(ctx, addr), true
 		case "TRYAGAIN":
 			// Some keys of the call have moved, others not yet.
 			select {
@@ -54,6 +51,26 @@ func (c *cluster) follow(ctx context.Context, slot int, ask func(n *Node, asking
 			return at, err
 		}
 	}
+}
+
+// moved returns the node at addr, which serves slot now. A node that is new gets
+// the slot's other calls when it has connections; this one waits for them.
+func (c *cluster) moved(ctx context.Context, slot int, addr string) *Node {
+	c.ask()
+	n := c.node(addr)
+	n.keeper.await(ctx)
+	if n.ready() {
+		c.slots[slot].Store(n)
+	}
+	return n
+}
+
+// asking returns the node at addr, which a slot is on its way to.
+func (c *cluster) asking(ctx context.Context, addr string) *Node {
+	n := c.node(addr)
+	n.asked.Store(int64(elapsed()))
+	n.keeper.await(ctx)
+	return n
 }
 
 // redirected reports whether a node has answered that a call belongs to another

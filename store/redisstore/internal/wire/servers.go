@@ -46,7 +46,10 @@ type alone struct {
 // Around returns the servers that the caller's client is connected to. There is
 // no time-out, no breaker, and no bound of calls in flight.
 func Around(client rueidis.Client, codec *script.Codec) Servers {
-	n := newNode("redis", &Config{}, codec, client)
+	n := newNode("redis", &Config{}, codec)
+	for i := range n.links {
+		n.links[i].Store(&link{Client: client})
+	}
 	return alone{n, client.Mode() == rueidis.ClientModeCluster}
 }
 

@@ -7,39 +7,71 @@ import (
 	"time"
 )
 
-// Timer makes the contexts that end calls after a time-out. The zero value is
+// Timer makes the contexts that end decisions after a time-out. The zero value is
 // ready; it is safe for concurrent use.
 type Timer struct{ shared atomic.Pointer[sharedTime] }
 
-// sharedTime is the context of all calls that begin at about the same time: a
-// timer for each of them would cost more than the rest of a call.
+// sharedTime is the context of all decisions that begin in the same millisecond:
+// a timer for each of them would cost more than the rest of a call.
 type sharedTime struct {
 	context.Context
-	cancel context.CancelFunc // never called: the time-out is near
-	born   time.Duration
+	cancel  context.CancelFunc // never called: the time-out is near
+	timeout time.Duration
+	born    time.Duration
 }
 
-// brief is the longest time-out with which calls share a timer. They do not see
-// when ctx is cancelled, and have up to a tenth less than the time-out.
-const brief = 50 * time.Millisecond
+// Value implements [context.Context].
+func (s *sharedTime) Value(key any) any {
+	if key == (endKey{}) {
+		return true
+	}
+	return s.Context.Value(key)
+}
 
-// Within returns ctx with an end after timeout; 0 is none. The caller calls the
-// function when it is done.
+const (
+	// brief is the longest time-out with which decisions share a timer. They do
+	// not see when ctx is cancelled.
+	brief = 50 * time.Millisecond
+	// sharedFor is how long a shared timer is used for new decisions. They end up
+	// to that much after their time-out, and never before it.
+	sharedFor = time.Millisecond
+)
+
+// endKey is the key of contexts that end with a decision, and timeoutKey that of
+// another time-out than the store's.
+type (
+	endKey     struct{}
+	timeoutKey struct{}
+)
+
+// WithTimeout returns ctx with a time-out for the decisions in it, in place of
+// the one that [Timer.Within] gets.
+func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
+	return context.WithValue(ctx, timeoutKey{}, timeout)
+}
+
+// Within returns ctx with the end of a decision that begins now: after timeout;
+// 0 is none. When ctx has one already, from an earlier call, it stays as it is.
+// The caller calls the function when it is done.
 func (t *Timer) Within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout == 0 {
+	if timeout == 0 || ctx.Value(endKey{}) != nil {
 		return ctx, nothing
 	}
+	if other, ok := ctx.Value(timeoutKey{}).(time.Duration); ok {
+		timeout = other
+	}
 	if _, earlier := ctx.Deadline(); earlier || timeout > brief {
-		return Within(ctx, timeout)
+		within, cancel := Within(ctx, timeout)
+		return context.WithValue(within, endKey{}, true), cancel
 	}
 	now := elapsed()
 	shared := t.shared.Load()
-	if shared == nil || now-shared.born > timeout/10 {
-		shared = &sharedTime{born: now}
-		shared.Context, shared.cancel = Within(context.Background(), timeout)
+	if shared == nil || shared.timeout != timeout || now-shared.born > sharedFor {
+		shared = &sharedTime{born: now, timeout: timeout}
+		shared.Context, shared.cancel = Within(context.Background(), timeout+sharedFor)
 		t.shared.Store(shared)
 	}
-	return shared.Context, nothing
+	return shared, nothing
 }
 
 func nothing() {}
@@ -54,6 +86,18 @@ func Within(ctx context.Context, timeout time.Duration) (context.Context, contex
 	return context.WithTimeoutCause(ctx, timeout, errTimeout)
 }
 
+// WithinPart returns ctx with an end after numerator/denominator of the time that
+// it has left, or of timeout when it has no end.
+func WithinPart(ctx context.Context, timeout time.Duration, numerator, denominator int64) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		timeout = max(time.Until(end), time.Nanosecond)
+	}
+	return Within(ctx, timeout*time.Duration(numerator)/time.Duration(denominator))
+}
+
 // errTimeout is why the context of a call is done when the time-out is over, and
 // not the caller's own time.
 var errTimeout = errors.New("no answer in time")
+
+// TimedOut reports whether ctx is done because a time-out of this package is over.
+func TimedOut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTimeout) }

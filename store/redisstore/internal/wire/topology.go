@@ -42,13 +42,16 @@ func (c *cluster) watch() {
 // answers. It begins with the nodes that are not cut off.
 func (c *cluster) refresh(ctx context.Context) error {
 	all := c.Nodes()
-	slices.SortStableFunc(all, func(a, b *Node) int {
-		return int(a.breaker.trial.Load() - b.breaker.trial.Load())
-	})
 	err := errNoSlots
-	for _, n := range all {
-		if err = c.learn(ctx, n.addr, *n.client.Load()); err == nil {
-			return nil
+	for _, suspect := range []bool{false, true} {
+		for _, n := range all {
+			client := n.client()
+			if client == nil || n.breaker.open() != suspect {
+				continue
+			}
+			if err = c.learn(ctx, n.addr, client.Client); err == nil {
+				return nil
+			}
 		}
 	}
 	c.mu.Lock()
@@ -58,8 +61,12 @@ func (c *cluster) refresh(ctx context.Context) error {
 		if slices.ContainsFunc(all, func(n *Node) bool { return n.addr == addr }) {
 			continue
 		}
-		client := c.config.connect(addr, c.dialer)
-		err = c.learn(ctx, addr, client)
+		client, failed := c.config.link(addr, c.dialer, nothing)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		err = c.learn(ctx, addr, client.Client)
 		client.Close()
 		if err == nil {
 			return nil
@@ -68,7 +75,8 @@ func (c *cluster) refresh(ctx context.Context) error {
 	return err
 }
 
-// learn asks the node at addr who serves which slots.
+// learn asks the node at addr who serves which slots. Nodes that are new get
+// their slots when they have connections, or cannot be reached.
 func (c *cluster) learn(ctx context.Context, addr string, client rueidis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -77,6 +85,7 @@ func (c *cluster) learn(ctx context.Context, addr string, client rueidis.Client)
 		return fmt.Errorf("%s: %w", addr, err)
 	}
 	owners, seeds := map[string]bool{}, slices.Clone(c.config.Addrs)
+	var found []owned
 	for _, r := range ranges {
 		parts, err := r.ToArray()
 		if err != nil || len(parts) < 3 {
@@ -103,17 +112,26 @@ func (c *cluster) learn(ctx context.Context, addr string, client rueidis.Client)
 				continue // a replica
 			}
 			owners[there] = true
-			n := c.node(there)
-			for slot := from; slot <= to; slot++ {
-				c.slots[slot].Store(n)
-			}
+			found = append(found, owned{c.node(there), from, to})
 		}
 	}
 	if len(owners) == 0 {
 		return fmt.Errorf("%s: %w", addr, errNoSlots)
 	}
+	for _, o := range found {
+		o.node.keeper.await(ctx)
+		for slot := o.from; slot <= o.to; slot++ {
+			c.slots[slot].Store(o.node)
+		}
+	}
 	c.forget(owners, seeds)
 	return nil
+}
+
+// owned is a range of slots and the node that serves it.
+type owned struct {
+	node     *Node
+	from, to int64
 }
 
 // keepAsked is how long the store keeps a node that serves nothing yet, for the
@@ -137,6 +155,10 @@ func (c *cluster) forget(owners map[string]bool, seeds []string) {
 		for i := range c.slots {
 			c.slots[i].CompareAndSwap(n, nil)
 		}
-		c.tasks.Go(n.close)
+		c.tasks.Go(n.goes)
 	}
 }
+
+// refreshEvery is how often the store asks a cluster who serves which slots, even
+// when nothing seems to have changed.
+const refreshEvery = 5 * time.Second

@@ -1,0 +1,411 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+)
+
+const (
+	// retryAtMost is the longest pause between two attempts to connect.
+	retryAtMost = 500 * time.Millisecond
+
+	// probeEvery is how often a node is asked for its time, so that a loss is
+	// noticed without calls. It has probeFor to answer, or the time-out if that is
+	// longer.
+	probeEvery = time.Second
+	probeFor   = 500 * time.Millisecond
+)
+
+// keeper makes the connections of a node, outside the time of any caller, and
+// makes them again when they are lost. While the breaker is open it asks the node
+// until it answers. It has one goroutine.
+type keeper struct {
+	node    *Node
+	dialer  *dialer
+	find    func(context.Context) (addr string, err error)
+	follows bool // find can return another address later
+
+	ctx     context.Context // done when the node is closed
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+	news    chan struct{} // has one when a link was lost or the breaker has opened
+	tried   chan struct{} // closed when the first attempt has ended
+	trouble atomic.Pointer[error]
+	cutOffs atomic.Int64
+
+	// Of the goroutine alone.
+	known  bool          // the first attempt has ended
+	at     string        // the address of the links
+	since  time.Duration // when the node was cut off; 0: it is not
+	missed int64         // the outages by then
+}
+
+// keep starts a keeper for n. find returns the address to connect to.
+func (n *Node) keep(d *dialer, find func(context.Context) (string, error), follows bool) {
+	k := &keeper{
+		node: n, dialer: d, find: find, follows: follows,
+		news: make(chan struct{}, 1), tried: make(chan struct{}),
+	}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	n.keeper = k
+	k.tasks.Go(k.run)
+}
+
+// look wakes the keeper.
+func (k *keeper) look() {
+	select {
+	case k.news <- struct{}{}:
+	default:
+	}
+}
+
+// whyNot returns the error of a call to a node without a connection.
+func (k *keeper) whyNot() error {
+	if err := k.trouble.Load(); err != nil {
+		return fmt.Errorf("no connection: %w", *err)
+	}
+	select {
+	case <-k.tried:
+		return errGone
+	default:
+		return ErrCutOff
+	}
+}
+
+// refused returns the error of the last attempt to connect, if the server will
+// refuse again.
+func (k *keeper) refused() error {
+	if err := k.trouble.Load(); err != nil {
+		return refusal(*err)
+	}
+	return nil
+}
+
+// await waits until the first attempt to connect has ended, or ctx is done.
+func (k *keeper) await(ctx context.Context) {
+	select {
+	case <-k.tried:
+	case <-ctx.Done():
+	}
+}
+
+func (k *keeper) run() {
+	probe := time.NewTicker(probeEvery)
+	defer probe.Stop()
+	pause := breakFor
+	for k.ctx.Err() == nil {
+		err := k.connect()
+		if k.ctx.Err() != nil {
+			return
+		}
+		k.report(err)
+		if !k.known {
+			k.known = true
+			close(k.tried)
+		}
+		switch {
+		case err != nil && k.node.client() == nil:
+			k.sleep(pause)
+			pause = min(2*pause, retryAtMost)
+			continue
+		case k.node.breaker.open():
+			k.revive()
+			continue
+		}
+		pause = breakFor
+		k.wait(probe.C, err != nil)
+	}
+}
+
+// wait waits for something to do. When a link is missing it waits for breakFor at
+// most.
+func (k *keeper) wait(probe <-chan time.Time, missing bool) {
+	var soon <-chan time.Time
+	if missing {
+		soon = time.After(breakFor)
+	}
+	select {
+	case <-k.ctx.Done():
+	case <-k.news:
+	case <-soon:
+	case <-probe:
+		k.probe()
+	}
+}
+
+func (k *keeper) sleep(d time.Duration) {
+	select {
+	case <-k.ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// connect makes the links that are missing, at the same time. It returns an error
+// when one of them cannot be made.
+func (k *keeper) connect() error {
+	missing := k.collect()
+	if len(missing) == 0 {
+		return nil
+	}
+	if k.known && k.node.client() == nil {
+		k.report(nil) // before the attempt, which may take long
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, connectTimeout)
+	defer cancel()
+	addr, err := k.find(ctx)
+	if err != nil {
+		return k.failed(err)
+	}
+	k.at = addr
+	errs := make([]error, len(missing))
+	var dials sync.WaitGroup
+	for at, i := range missing {
+		dials.Go(func() { errs[at] = k.make(addr, i, at == 0) })
+	}
+	dials.Wait()
+	return k.failed(errors.Join(errs...))
+}
+
+// failed keeps err for the calls that meet no connection.
+func (k *keeper) failed(err error) error {
+	if err == nil {
+		k.trouble.Store(nil)
+	} else {
+		k.trouble.Store(&err)
+	}
+	return err
+}
+
+// collect removes the links that are lost, and returns the numbers of all that
+// are missing.
+func (k *keeper) collect() (missing []int) {
+	for i := range k.node.links {
+		l := k.node.links[i].Load()
+		if l != nil && l.lost.Load() {
+			k.drop(i)
+			l = nil
+		}
+		if l == nil {
+			missing = append(missing, i)
+		}
+	}
+	return missing
+}
+
+// drop takes link i away from the calls, and closes it.
+func (k *keeper) drop(i int) {
+	if l := k.node.links[i].Swap(nil); l != nil {
+		k.tasks.Go(l.Close) // it may wait for a second
+	}
+}
+
+// make connects link i to addr and gets it ready for calls. One of the links that
+// are made together loads the programs.
+func (k *keeper) make(addr string, i int, loads bool) error {
+	l, err := k.node.config.link(addr, k.dialer, k.look)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, connectTimeout)
+	defer cancel()
+	if err := k.node.warm(ctx, l.Client, loads); err != nil {
+		l.Close()
+		return err
+	}
+	k.node.links[i].Store(l)
+	return nil
+}
+
+// warm checks that the server behind c is the right one, asks it for its time, and
+// with loads makes sure that it has all programs.
+func (n *Node) warm(ctx context.Context, c rueidis.Client, loads bool) error {
+	if n.config.Mode != Cluster {
+		if err := mustFit(ctx, c, n.config.Mode); err != nil {
+			return err
+		}
+	}
+	if err := n.askTime(ctx, c); err != nil {
+		return err
+	}
+	if loads {
+		return n.load(ctx, c)
+	}
+	return nil
+}
+
+// loadTogether is how many programs a server gets at once: it decides nothing
+// while it reads them.
+const loadTogether = 8
+
+// load makes sure that the server behind c has all programs.
+func (n *Node) load(ctx context.Context, c rueidis.Client) error {
+	programs, late := n.codec.Programs(), script.Expired()
+	commands := make([]rueidis.Completed, len(programs))
+	for i, p := range programs {
+		commands[i] = bySHA(c, p, nil, late)
+	}
+	var missing []rueidis.Completed
+	for i, reply := range c.DoMulti(ctx, commands...) {
+		err := reply.Error()
+		if noScript(err) {
+			missing = append(missing, byText(c, programs[i], nil, late))
+		} else if err := unready(err); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(missing, loadTogether) {
+		for _, reply := range c.DoMulti(ctx, some...) {
+			if err := unready(reply.Error()); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range programs {
+		n.loaded[p.Number].Store(true)
+	}
+	return nil
+}
+
+// unready returns err if a server that answers a program with it cannot get
+// calls.
+func unready(err error) error {
+	if said, ok := rueidis.IsRedisErr(err); ok {
+		switch firstWord(said.Error()) {
+		case "READONLY", "MISCONF", "OOM":
+			return nil // checks are answered
+		}
+	}
+	return err
+}
+
+// probe asks the node for its time, which nobody waits for. A node that does not
+// answer is cut off. A node that follows another one may have a new address.
+func (k *keeper) probe() {
+	if k.follows {
+		k.follow()
+	}
+	l := k.node.client()
+	if l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, max(probeFor, k.node.config.Timeout))
+	defer cancel()
+	if err := k.node.askTime(ctx, l.Client); !answers(err) && ctx.Err() != nil && k.ctx.Err() == nil {
+		k.node.breaker.trip()
+	}
+}
+
+// follow drops the links when find returns another address.
+func (k *keeper) follow() {
+	ctx, cancel := context.WithTimeout(k.ctx, connectTimeout)
+	defer cancel()
+	if addr, err := k.find(ctx); err == nil && addr != k.at {
+		for i := range connections {
+			k.drop(i)
+		}
+	}
+}
+
+// revive asks the node until it answers within the time-out. When there is no
+// answer for long, it drops the links: the other end of them may be gone.
+func (k *keeper) revive() {
+	n := k.node
+	patience := max(time.Second, 2*n.config.Timeout)
+	for late := 0; n.breaker.open() && k.ctx.Err() == nil; late++ {
+		l := n.client()
+		if l == nil {
+			return
+		}
+		began := elapsed()
+		ctx, cancel := context.WithTimeout(k.ctx, patience)
+		err := n.askTime(ctx, l.Client)
+		over := ctx.Err() != nil
+		cancel()
+		switch {
+		case answers(err) && elapsed()-began <= n.config.Timeout:
+			n.breaker.answered()
+			return
+		case answers(err) && late == 0:
+			continue // it stood still, and may have answered just now
+		case over:
+			for i := range connections {
+				k.drop(i)
+			}
+			return
+		}
+		k.sleep(breakFor)
+	}
+}
+
+// report passes on that the node was cut off, or that it answers again.
+func (k *keeper) report(err error) {
+	n := k.node
+	out := n.CutOff()
+	if out == (k.since != 0) {
+		return
+	}
+	c := Change{Addr: n.addr, CutOff: out}
+	if out {
+		k.since, k.missed = elapsed(), n.Outages()
+		k.cutOffs.Add(1)
+		switch {
+		case n.breaker.open():
+			c.Err = ErrCutOff
+		case err != nil:
+			c.Err = err
+		default:
+			c.Err = errGone
+		}
+		k.tell(c)
+		return
+	}
+	k.end(c)
+}
+
+// end passes on that the time is over in which the node got no calls.
+func (k *keeper) end(c Change) {
+	c.Lasted, c.Missed = elapsed()-k.since, k.node.Outages()-k.missed
+	k.since = 0
+	k.tell(c)
+}
+
+func (k *keeper) tell(c Change) {
+	if k.node.config.Changed != nil {
+		k.node.config.Changed(c)
+	}
+}
+
+// goes closes a node that has left its cluster.
+func (n *Node) goes() {
+	n.close()
+	if n.keeper.since != 0 {
+		n.keeper.end(Change{Addr: n.addr, Gone: true})
+	}
+}
+
+// close ends the keeper and all connections.
+func (n *Node) close() {
+	if k := n.keeper; k != nil {
+		k.cancel()
+		k.tasks.Wait()
+	}
+	for i := range n.links {
+		if l := n.links[i].Swap(nil); l != nil {
+			l.Close()
+		}
+	}
+}
+
+// maxStale is how often a step that came too late is sent again, while its caller
+// has time: the second time the deadline is right, unless the clock of the server
+// has changed again.
+const maxStale = 3

@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// sentinels asks Sentinels for their primary. Only the keeper of one node uses
+// it.
+type sentinels struct {
+	config *Config
+	dialer *dialer
+	addrs  []string // the one that has answered last is the first
+	link   *link    // to the first; nil when it is to be made
+}
+
+var (
+	errNotPrimary = errors.New("the server that the Sentinels name is not a primary yet")
+	errUnknown    = errors.New("the Sentinel does not know the primary")
+)
+
+// sentinelTime is how long one Sentinel may take to answer.
+const sentinelTime = 500 * time.Millisecond
+
+// primary asks one Sentinel after the other for the address of the primary, until
+// one answers.
+func (s *sentinels) primary(ctx context.Context) (string, error) {
+	var errs []error
+	for range s.addrs {
+		addr, err := s.ask(ctx)
+		if err == nil {
+			return addr, nil
+		}
+		errs = append(errs, fmt.Errorf("Sentinel %s: %w", s.addrs[0], err))
+		s.close()
+		s.addrs = append(s.addrs[1:len(s.addrs):len(s.addrs)], s.addrs[0])
+	}
+	return "", errors.Join(errs...)
+}
+
+// ask asks the first Sentinel for the primary, and for the other Sentinels.
+func (s *sentinels) ask(ctx context.Context) (string, error) {
+	if s.link == nil || s.link.lost.Load() {
+		s.close()
+		o := s.config.options(s.addrs[0])
+		o.SelectDB, o.Username, o.Password = 0, "", ""
+		if s.config.SentinelPassword != "" {
+			o.Username, o.Password = s.config.SentinelUsername, s.config.SentinelPassword
+		}
+		l, err := s.config.connect(o, s.dialer, nothing)
+		if err != nil {
+			return "", err
+		}
+		s.link = l
+	}
+	ctx, cancel := context.WithTimeout(ctx, sentinelTime)
+	defer cancel()
+	b := s.link.B()
+	named, err := s.link.Do(ctx, b.SentinelGetMasterAddrByName().Master(s.config.Primary).Build()).AsStrSlice()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return "", err
+	}
+	others, err := s.link.Do(ctx, b.SentinelSentinels().Master(s.config.Primary).Build()).ToArray()
+	if err == nil {
+		s.learn(others)
+	}
+	if len(named) != 2 {
+		return "", errors.Join(err, errUnknown) // the Sentinel's own error refuses
+	}
+	return net.JoinHostPort(named[0], named[1]), nil
+}
+
+// learn adds the Sentinels that another one has named.
+func (s *sentinels) learn(others []rueidis.RedisMessage) {
+	for i := range others {
+		about, err := others[i].AsStrMap()
+		if err != nil || about["ip"] == "" || about["port"] == "" {
+			continue
+		}
+		if addr := net.JoinHostPort(about["ip"], about["port"]); !slices.Contains(s.addrs, addr) {
+			s.addrs = append(s.addrs[:len(s.addrs):len(s.addrs)], addr)
+		}
+	}
+}
+
+// close closes the connection.
+func (s *sentinels) close() {
+	if s.link != nil {
+		s.link.Close()
+		s.link = nil
+	}
+}
