@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -149,8 +148,8 @@ func (k *keeper) sleep(d time.Duration) {
 	}
 }
 
-// connect makes the links that are missing, at the same time. It returns an error
-// when one of them cannot be made.
+// connect makes the links that are missing, one after the other. It returns an
+// error when one of them cannot be made.
 func (k *keeper) connect() error {
 	missing := k.collect()
 	if len(missing) == 0 {
@@ -166,13 +165,14 @@ func (k *keeper) connect() error {
 		return k.failed(err)
 	}
 	k.at = addr
-	errs := make([]error, len(missing))
-	var dials sync.WaitGroup
 	for at, i := range missing {
-		dials.Go(func() { errs[at] = k.make(addr, i, at == 0) })
+		// The first one loads the programs. The server refuses the others for the
+		// same reason.
+		if err := k.make(addr, i, at == 0); err != nil {
+			return k.failed(err)
+		}
 	}
-	dials.Wait()
-	return k.failed(errors.Join(errs...))
+	return k.failed(nil)
 }
 
 // failed keeps err for the calls that meet no connection.
@@ -208,8 +208,7 @@ func (k *keeper) drop(i int) {
 	}
 }
 
-// make connects link i to addr and gets it ready for calls. One of the links that
-// are made together loads the programs.
+// make connects link i to addr and gets it ready for calls.
 func (k *keeper) make(addr string, i int, loads bool) error {
 	l, err := k.node.config.link(addr, k.dialer, k.look)
 	if err != nil {
