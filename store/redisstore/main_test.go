@@ -1,11 +1,22 @@
 package redisstore_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
 // TestMain fails when a test leaves a goroutine behind: of the store, or of
-// the client that it uses.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// the client that it uses. It also runs the children of BenchmarkColdStart.
+func TestMain(m *testing.M) {
+	if url := os.Getenv(coldEnv); url != "" {
+		if err := coldStart(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

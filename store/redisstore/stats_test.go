@@ -22,7 +22,7 @@ func TestNodes(t *testing.T) {
 	n.Kill()
 	redistest.Eventually(t, "the node is cut off", func() bool {
 		_ = store.Do(t.Context(), s, store.Check, []store.Op{op})
-		return s.Nodes()[0].CutOff
+		return s.Nodes()[0].CutOff && s.Nodes()[0].CutOffs == 1
 	})
 	_ = store.Do(t.Context(), s, store.Check, []store.Op{op})
 	got := s.Nodes()[0]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,8 +22,9 @@ var (
 	errReplicas = errors.New("too few replicas have confirmed in time")
 )
 
-// connections is how many connections a node has: with two, the loss of one
-// leaves the other.
+// connections is how many connections a node has. All calls use the first one:
+// the more of them travel together the less each costs, and two in use are slower
+// than one. The second takes over when the first one is lost.
 const connections = 2
 
 // Node is one server, or the primary that Sentinels name. It is safe for
@@ -78,11 +78,10 @@ func (n *Node) Outages() int64 { return n.outages.sum() }
 // Reasons returns the same number by reason. It has the reasons that occurred.
 func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
 
-// client returns one of the node's connections, or nil when there is none.
+// client returns the connection to use, or nil when there is none.
 func (n *Node) client() *link {
-	first := rand.IntN(connections)
-	for i := range connections {
-		if l := n.links[(first+i)%connections].Load(); l != nil && !l.lost.Load() {
+	for i := range n.links {
+		if l := n.links[i].Load(); l != nil && !l.lost.Load() {
 			return l
 		}
 	}

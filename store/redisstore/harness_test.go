@@ -1,0 +1,234 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/window"
+)
+
+// The benchmarks of this file are a harness: they measure how calls fare in cold
+// starts, short stalls and far networks, and fail above the aims. Run them alone:
+//
+//	go test ./store/redisstore -run '^$' -bench 'ColdStart|Stall|Distance' -benchtime 1x
+
+// BenchmarkColdStart starts two processes with four clients each, which make 2,400
+// takes at a limit of 1,000, 25 times. Exactly 1,000 are admitted.
+func BenchmarkColdStart(b *testing.B) {
+	for b.Loop() {
+		exact, degraded := 0, 0
+		for range 25 {
+			n := redistest.Server(b)
+			var starting sync.WaitGroup
+			var admitted, fallen atomic.Int64
+			for range 2 {
+				starting.Go(func() {
+					child := exec.Command(os.Args[0])
+					child.Env = append(os.Environ(), coldEnv+"=redis://"+n.Addr())
+					child.Stderr = os.Stderr
+					out, err := child.Output()
+					words := strings.Fields(string(out))
+					if err != nil || len(words) != 2 {
+						b.Errorf("child: got %q, %v", out, err)
+						return
+					}
+					for i, to := range []*atomic.Int64{&admitted, &fallen} {
+						count, _ := strconv.ParseInt(words[i], 10, 64)
+						to.Add(count)
+					}
+				})
+			}
+			starting.Wait()
+			if admitted.Load() == 1000 {
+				exact++
+			}
+			degraded += int(fallen.Load())
+			n.Kill()
+		}
+		b.ReportMetric(float64(exact), "exact/25")
+		b.ReportMetric(float64(degraded), "degraded")
+		if exact != 25 {
+			b.Errorf("exact: got %d of 25 runs, %d calls degraded", exact, degraded)
+		}
+	}
+}
+
+// coldEnv is the variable with the URL that a child of BenchmarkColdStart uses.
+const coldEnv = "WEIR_TEST_COLD_START"
+
+// coldStart is a child of BenchmarkColdStart. It prints how many takes were
+// admitted, and how many were degraded.
+func coldStart(url string) error {
+	s, err := redisstore.Open(context.Background(), url)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	rules, err := rule.New([]rule.Rule{{
+		Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour),
+	}}, nil)
+	if err != nil {
+		return err
+	}
+	local := memstore.New()
+	defer local.Close()
+	e, err := weir.NewEngine(rules, weir.WithStore(s), weir.WithLocal(local, 2))
+	if err != nil {
+		return err
+	}
+	var admitted, degraded atomic.Int64
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for range 300 {
+				d, err := e.Take(context.Background(), weir.Request{Attributes: weir.Attributes("user", "ann")})
+				if err == nil && d.Allowed {
+					admitted.Add(1)
+				}
+				if err != nil || d.Degraded {
+					degraded.Add(1)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if degraded.Load() > 0 {
+		fmt.Fprintf(os.Stderr, "%+v\n", s.Nodes())
+	}
+	fmt.Println(admitted.Load(), degraded.Load())
+	return nil
+}
+
+// BenchmarkStall makes a server stand still for a moment, at 4,000 calls a second.
+// Few more calls meet an outage than waited for all of their time.
+func BenchmarkStall(b *testing.B) {
+	for _, test := range []struct{ timeout, stall time.Duration }{
+		{10 * time.Millisecond, 15 * time.Millisecond}, {10 * time.Millisecond, 30 * time.Millisecond},
+		{50 * time.Millisecond, 75 * time.Millisecond}, {50 * time.Millisecond, 150 * time.Millisecond},
+	} {
+		for _, callers := range []int{16, 64} {
+			b.Run(fmt.Sprintf("timeout=%v/stall=%v/callers=%d", test.timeout, test.stall, callers), func(b *testing.B) {
+				n := redistest.Server(b, "--enable-debug-command", "yes")
+				s := openURL(b, fmt.Sprintf("redis://%s?timeout=%v", n.Addr(), test.timeout))
+				for b.Loop() {
+					late, degraded := stall(b, n, s, callers, test.timeout, test.stall)
+					ratio := float64(degraded) / float64(max(late, 1))
+					b.ReportMetric(float64(late), "late")
+					b.ReportMetric(float64(degraded), "degraded")
+					b.ReportMetric(ratio, "ratio")
+					if ratio > 1.2 {
+						b.Errorf("got %d degraded of %d late calls, want 1.2 times as many at most", degraded, late)
+					}
+				}
+			})
+		}
+	}
+}
+
+// stall has callers take while n sleeps, five times. It returns how many of their
+// calls waited for all of their time, and how many met an outage.
+func stall(b *testing.B, n *redistest.Node, s store.Store, callers int, timeout, sleep time.Duration) (late, degraded int64) {
+	var met, waited, answered atomic.Int64
+	ctx, cancel := context.WithCancel(context.Background())
+	var calling sync.WaitGroup
+	for range callers {
+		calling.Go(func() {
+			ops := []store.Op{hourly(quota, "rule", "k")}
+			every := time.NewTicker(time.Duration(callers) * time.Second / 4000)
+			defer every.Stop()
+			for ctx.Err() == nil {
+				<-every.C
+				began := time.Now()
+				err := store.Do(context.Background(), s, store.Take, ops)
+				var out *store.OutageError
+				if !errors.As(err, &out) {
+					answered.Add(1)
+					continue
+				}
+				met.Add(1)
+				if time.Since(began) >= timeout {
+					waited.Add(1)
+				}
+			}
+		})
+	}
+	more := func(calls int64) {
+		before := answered.Load()
+		redistest.Eventually(b, "calls are answered", func() bool { return answered.Load() > before+calls })
+	}
+	more(1000)
+	met.Store(0)
+	waited.Store(0)
+	for range 5 {
+		n.Must("DEBUG", "SLEEP", fmt.Sprint(sleep.Seconds()))
+		more(1000)
+	}
+	cancel()
+	calling.Wait()
+	return waited.Load(), met.Load()
+}
+
+// BenchmarkDistance makes 10,000 calls at a steady 1,000 a second to a server that
+// is far away, from the first call on and again after all connections were reset.
+func BenchmarkDistance(b *testing.B) {
+	for trip, most := range map[time.Duration]int64{
+		0: 0, 2 * time.Millisecond: 0, 6 * time.Millisecond: 0, 20 * time.Millisecond: 0, 40 * time.Millisecond: 10,
+	} {
+		b.Run(fmt.Sprintf("trip=%v", trip), func(b *testing.B) {
+			n := redistest.Server(b)
+			p := redistest.Through(b, n)
+			p.Delay(trip / 2)
+			for b.Loop() {
+				s := openURL(b, "redis://"+p.Addr())
+				cold := steady(s, 10_000)
+				p.Reset()
+				redistest.Eventually(b, "the store answers again", func() bool {
+					return !s.Nodes()[0].CutOff && store.Do(context.Background(), s, store.Check, []store.Op{hourly(quota, "rule", "k")}) == nil
+				})
+				after := steady(s, 10_000)
+				b.ReportMetric(float64(cold), "cold")
+				b.ReportMetric(float64(after), "reset")
+				if max(cold, after) > most {
+					b.Errorf("degraded: got %d cold and %d after a reset, want %d at most: %v", cold, after, most, s.Nodes()[0].Reasons)
+				}
+			}
+		})
+	}
+}
+
+// steady makes calls at a steady 1,000 a second, and returns how many met an
+// outage.
+func steady(s store.Store, calls int) int64 {
+	var degraded atomic.Int64
+	var calling sync.WaitGroup
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	began := time.Now()
+	for made := 0; made < calls; {
+		<-tick.C
+		for ; made < calls && time.Duration(made)*time.Millisecond <= time.Since(began); made++ {
+			calling.Go(func() {
+				if store.Do(context.Background(), s, store.Take, []store.Op{hourly(quota, "rule", "k")}) != nil {
+					degraded.Add(1)
+				}
+			})
+		}
+	}
+	calling.Wait()
+	return degraded.Load()
+}
