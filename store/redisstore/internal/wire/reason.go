@@ -56,6 +56,7 @@ var reasons = []struct {
 	{script.ErrStale, store.ReasonLate},
 	{errTimeout, store.ReasonLate},
 	{context.DeadlineExceeded, store.ReasonLate},
+	{context.Canceled, store.ReasonLate}, // by the end of its decision
 	{script.ErrForeign, store.ReasonForeign},
 	{syscall.ECONNREFUSED, store.ReasonRefused},
 	{syscall.ENOENT, store.ReasonRefused}, // a socket that no server has made

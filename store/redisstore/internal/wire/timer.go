@@ -9,23 +9,18 @@ import (
 
 // Timer makes the contexts that end decisions after a time-out. The zero value is
 // ready; it is safe for concurrent use.
-type Timer struct{ shared atomic.Pointer[sharedTime] }
+type Timer struct{ shared atomic.Pointer[decision] }
 
-// sharedTime is the context of all decisions that begin in the same millisecond:
-// a timer for each of them would cost more than the rest of a call.
-type sharedTime struct {
+// decision is a context that ends with a decision. All decisions that begin in the
+// same millisecond can share one: a timer for each of them would cost more than the
+// rest of a call.
+type decision struct {
 	context.Context
-	cancel  context.CancelFunc // never called: the time-out is near
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer
 	timeout time.Duration
 	born    time.Duration
-}
-
-// Value implements [context.Context].
-func (s *sharedTime) Value(key any) any {
-	if key == (endKey{}) {
-		return true
-	}
-	return s.Context.Value(key)
+	end     time.Time
 }
 
 const (
@@ -35,7 +30,55 @@ const (
 	// sharedFor is how long a shared timer is used for new decisions. They end up
 	// to that much after their time-out, and never before it.
 	sharedFor = time.Millisecond
+	// lagging is how late a timer fires on a machine that has not run the program
+	// for some time. Answers may have arrived meanwhile: they get as much time
+	// again to be read, and graceAtMost.
+	lagging     = time.Millisecond
+	graceAtMost = 10 * time.Millisecond
 )
+
+// begin returns the context of a decision in ctx that begins now and may take
+// timeout.
+func begin(ctx context.Context, timeout time.Duration) *decision {
+	d := &decision{timeout: timeout, born: elapsed(), end: time.Now().Add(timeout)}
+	d.Context, d.cancel = context.WithCancelCause(ctx)
+	if earlier, ok := ctx.Deadline(); ok && earlier.Before(d.end) {
+		d.end = earlier
+	}
+	d.timer = time.AfterFunc(timeout, func() {
+		if lag := elapsed() - d.born - timeout; lag > lagging {
+			time.AfterFunc(min(lag, graceAtMost), func() { d.cancel(errTimeout) })
+			return
+		}
+		d.cancel(errTimeout)
+	})
+	return d
+}
+
+func (d *decision) stop() {
+	d.timer.Stop()
+	d.cancel(nil)
+}
+
+// Deadline implements [context.Context].
+func (d *decision) Deadline() (time.Time, bool) { return d.end, true }
+
+// Err implements [context.Context].
+func (d *decision) Err() error {
+	err := d.Context.Err()
+	if err != nil && context.Cause(d.Context) == errTimeout {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// Value implements [context.Context].
+func (d *decision) Value(key any) any {
+	if key == (endKey{}) {
+		return d
+	}
+	return d.Context.Value(key)
+}
 
 // endKey is the key of contexts that end with a decision, and timeoutKey that of
 // another time-out than the store's.
@@ -61,14 +104,12 @@ func (t *Timer) Within(ctx context.Context, timeout time.Duration) (context.Cont
 		timeout = other
 	}
 	if _, earlier := ctx.Deadline(); earlier || timeout > brief {
-		within, cancel := Within(ctx, timeout)
-		return context.WithValue(within, endKey{}, true), cancel
+		d := begin(ctx, timeout)
+		return d, d.stop
 	}
-	now := elapsed()
 	shared := t.shared.Load()
-	if shared == nil || shared.timeout != timeout || now-shared.born > sharedFor {
-		shared = &sharedTime{born: now, timeout: timeout}
-		shared.Context, shared.cancel = Within(context.Background(), timeout+sharedFor)
+	if shared == nil || shared.timeout != timeout+sharedFor || elapsed()-shared.born > sharedFor {
+		shared = begin(context.Background(), timeout+sharedFor)
 		t.shared.Store(shared)
 	}
 	return shared, nothing
