@@ -22,6 +22,8 @@ rule_file = koala_rule.conf
 policy_loader_frequency = 30
 redis_server = 127.0.0.1:6379
 redis_auth =
+externalReadTimeout = 700
+externalWriteTimeout = 500
 log_level = 7
 `
 	put(t, path, text)
@@ -32,11 +34,12 @@ log_level = 7
 	}{
 		{"", config.Config{
 			Koala: filepath.Join(dir, "koala_rule.conf"), KoalaListen: ":9981", WatchEvery: 30 * time.Second, Store: "redis://127.0.0.1:6379",
+			KoalaTimeout: 700 * time.Millisecond,
 		}},
-		{"--koala x.conf --koala-listen :1 --watch-every 0s --store redis://other", config.Config{
-			Koala: "x.conf", KoalaListen: ":1", Store: "redis://other",
+		{"--koala x.conf --koala-listen :1 --watch-every 0s --store redis://other --store-timeout 20ms", config.Config{
+			Koala: "x.conf", KoalaListen: ":1", Store: "redis://other", StoreTimeout: 20 * time.Millisecond,
 		}},
-		{"--rules rules.yaml --store=", config.Config{Rules: "rules.yaml", KoalaListen: ":9981", WatchEvery: 30 * time.Second}},
+		{"--rules rules.yaml --store=", config.Config{Rules: "rules.yaml", KoalaListen: ":9981", WatchEvery: 30 * time.Second, KoalaTimeout: 700 * time.Millisecond}},
 	} {
 		var cfg config.Config
 		cmd := &cobra.Command{}
@@ -47,7 +50,7 @@ log_level = 7
 		if err := readKoalaConfig(cmd, &cfg, path); err != nil {
 			t.Fatal(err)
 		}
-		if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], "koala.conf:6:1: log_level has no effect") {
+		if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], "koala.conf:8:1: log_level has no effect") {
 			t.Errorf("%s: got warnings %q, want one of log_level", tc.flags, cfg.Warnings)
 		}
 		cfg.Warnings = nil

@@ -105,6 +105,9 @@ func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error 
 		}
 		cfg.Koala = main.RuleFile
 	}
+	if !given("store-timeout") {
+		cfg.KoalaTimeout = main.Timeout
+	}
 	if !given("koala-listen") {
 		cfg.KoalaListen = main.Listen
 	}

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"slices"
 	"strconv"
@@ -30,6 +31,10 @@ type Config struct {
 	// Empty: no call can.
 	KoalaToken string
 
+	// KoalaTimeout is the maximum duration of a decision for koala's calls. 0
+	// means StoreTimeout, or 500 ms if that is 0, too.
+	KoalaTimeout time.Duration
+
 	// Listen is the address of the API, host:port. Port 0 picks a free one.
 	Listen string
 
@@ -46,8 +51,8 @@ type Config struct {
 	WatchEvery time.Duration
 
 	// Store is the URL of the store that all instances share. Empty: each counts
-	// in its own memory. StoreTimeout is the maximum duration of a call to the
-	// store; 0 means the value in the URL, or the store's default.
+	// in its own memory. StoreTimeout is the maximum time that a decision waits
+	// for the store; 0 means the value in the URL, or the store's default.
 	Store        string
 	StoreTimeout time.Duration
 
@@ -101,6 +106,13 @@ func (c *Config) KoalaAddr() string {
 	return c.KoalaListen
 }
 
+// KoalaWait returns the maximum time that a decision for koala's calls waits for
+// the store. It is koala's own, 500 ms, unless one is set: koala's clients are
+// used to wait, and koala lets pass what it cannot count.
+func (c *Config) KoalaWait() time.Duration {
+	return cmp.Or(c.KoalaTimeout, c.StoreTimeout, 500*time.Millisecond)
+}
+
 // LogFormats returns the valid values of LogFormat.
 func LogFormats() []string { return []string{"text", "json"} }
 
@@ -116,6 +128,7 @@ func (c *Config) Validate() error {
 	f.clash("admin", c.Admin, "listen", c.Listen)
 	f.koala(c)
 	f.store(c)
+	f.notNegative("koala-timeout", c.KoalaTimeout)
 	f.notNegative("watch-every", c.WatchEvery)
 	f.notNegative("drain-delay", c.DrainDelay)
 	f.notNegative("drain-timeout", c.DrainTimeout)

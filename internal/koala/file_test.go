@@ -131,7 +131,7 @@ func TestLoadMain(t *testing.T) {
 	}
 	want := koala.Main{
 		Listen: ":9981", RuleFile: filepath.Join(dir, "conf", "koala_rule.conf"),
-		Redis: "redis:6379", Reload: 5 * time.Minute,
+		Redis: "redis:6379", Timeout: 500 * time.Millisecond, Reload: 5 * time.Minute,
 	}
 	if m != want {
 		t.Errorf("got %+v, want %+v", m, want)

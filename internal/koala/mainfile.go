@@ -33,6 +33,10 @@ type Main struct {
 	Redis    string
 	Password string
 
+	// Timeout is how long koala waited for an answer of Redis: the longer one of
+	// its time-outs to read and to write. The default is 500 ms.
+	Timeout time.Duration
+
 	// Reload is how often koala checked its files. The default is 300 s.
 	Reload time.Duration
 }
@@ -50,7 +54,10 @@ func (m *Main) StoreURL() string {
 	return u.String()
 }
 
-const defaultReload = 300 * time.Second
+const (
+	defaultReload  = 300 * time.Second
+	defaultTimeout = 500 * time.Millisecond
+)
 
 // maxIncludes is how deep main files may include each other.
 const maxIncludes = 8
@@ -88,6 +95,9 @@ func parseMain(name string, src []byte, read func(path string) ([]byte, error)) 
 	}
 	if len(f.faults) > 0 {
 		return Main{}, f.warnings, f.faults.Err()
+	}
+	if f.main.Timeout == 0 {
+		f.main.Timeout = defaultTimeout
 	}
 	return f.main, f.warnings, nil
 }
@@ -148,6 +158,8 @@ func (f *mainFile) set(key, value piece) {
 		f.main.Redis = f.address(value)
 	case "redis_auth":
 		f.main.Password = value.text
+	case "externalReadTimeout", "externalWriteTimeout":
+		f.main.Timeout = max(f.main.Timeout, f.milliseconds(value))
 	case "policy_loader_frequency":
 		f.main.Reload = f.seconds(value)
 	default:
@@ -181,13 +193,24 @@ func (f *mainFile) seconds(s piece) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
+// milliseconds returns a length of time. An empty value and 0 stand for koala's
+// default.
+func (f *mainFile) milliseconds(s piece) time.Duration {
+	const most = 60_000
+	n, err := strconv.ParseInt(s.text, 10, 64)
+	if s.text != "" && (err != nil || n < 0 || n > most) {
+		f.fault(s, "%q is not a number of milliseconds, want 1 to %d", s.text, most)
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
 // meaningless warns of a key that has no effect in weir.
 func (f *mainFile) meaningless(key piece) {
 	switch name := key.text; {
 	case name == "pid_file":
 		f.warn(key, "pid_file has no effect: weir writes no pid file")
 	case strings.HasPrefix(name, "external") || strings.HasPrefix(name, "redis_pool_"):
-		f.warn(key, "%s has no effect: weir has its own time-outs and connections", name)
+		f.warn(key, "%s has no effect: weir makes its connections ahead", name)
 	case strings.HasPrefix(name, "log_"):
 		f.warn(key, "%s has no effect: weir logs to its standard error", name)
 	default:

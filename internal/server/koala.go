@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/config"
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
+	"github.com/weirhq/weir/store/redisstore"
 )
 
 // koalaFront serves koala's calls at an address of their own. A nil koalaFront
@@ -32,7 +34,7 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, lo
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(addr, api, log)
+	l, err := listen(addr, within(cfg.KoalaWait(), api), log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("koala-listen: %w", err), api.Close())
 	}
@@ -40,6 +42,13 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, lo
 	l.MaxHeaderBytes = koalaapi.MaxHead
 	l.WriteTimeout = 10 * time.Second
 	return &koalaFront{l, api}, nil
+}
+
+// within returns h with a time-out for the decisions of its requests.
+func within(timeout time.Duration, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(redisstore.WithTimeout(r.Context(), timeout)))
+	})
 }
 
 // Close closes the listener, and then frees the API.

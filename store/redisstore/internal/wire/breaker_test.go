@@ -87,8 +87,9 @@ func TestServerClock(t *testing.T) {
 		{508 * ms, 10 * time.Millisecond, 510 * ms, "one that took longer says less"},
 		{523 * ms, 20 * time.Millisecond, 523 * ms, "one that came quicker says more"},
 		{503 * ms, 30 * time.Millisecond, 533 * ms, "set back: not believed yet"},
-		{10503 * ms, 10030 * time.Millisecond, 10503 * ms, "not contradicted in 10 s: believed"},
-		{99999 * ms, 10031 * time.Millisecond, 99999 * ms, "set forward: believed at once"},
+		{10503 * ms, 10030 * time.Millisecond, 10533 * ms, "one slow answer after 10 s: not believed yet"},
+		{20504 * ms, 20031 * time.Millisecond, 20504 * ms, "not contradicted in 10 s more: believed"},
+		{99999 * ms, 20032 * time.Millisecond, 99999 * ms, "set forward: believed at once"},
 	} {
 		c.Learn(step.server, step.now)
 		if got := c.At(step.now); got != step.want {

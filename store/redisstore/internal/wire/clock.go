@@ -17,14 +17,16 @@ type serverClock struct {
 	best atomic.Pointer[lead]
 }
 
-// lead is how far a server's clock is ahead of this machine's.
+// lead is how far a server's clock is ahead of this machine's: the best answer
+// since some time, and the best of the time before that. So no single slow answer
+// takes the place of all better ones.
 type lead struct {
-	by      window.Instant // at least
-	learned time.Duration
+	by, before window.Instant // at least
+	since      time.Duration
 }
 
-// leadLasts is how long the best answer stays the best. In this time clocks drift
-// apart by well under a millisecond.
+// leadLasts is how long the best answer stays the best, and then once more as long
+// beside the next one. In this time clocks drift apart by well under a millisecond.
 const leadLasts = 10 * time.Second
 
 // learn uses an answer with the server's time that arrived at now, a time since
@@ -32,8 +34,13 @@ const leadLasts = 10 * time.Second
 func (c *serverClock) learn(server window.Instant, now time.Duration) {
 	by := server - window.Instant(now/time.Microsecond)
 	best := c.best.Load()
-	if best == nil || by > best.by || now-best.learned > leadLasts {
-		c.best.CompareAndSwap(best, &lead{by, now}) // a lost race is a lost sample
+	switch {
+	case best == nil:
+		c.best.CompareAndSwap(nil, &lead{by, by, now})
+	case now-best.since > leadLasts:
+		c.best.CompareAndSwap(best, &lead{by, best.by, now})
+	case by > best.by:
+		c.best.CompareAndSwap(best, &lead{by, best.before, best.since}) // a lost race is a lost sample
 	}
 }
 
@@ -42,5 +49,6 @@ func (c *serverClock) known() bool { return c.best.Load() != nil }
 
 // at returns the server's time at now, or a little less. It needs an estimate.
 func (c *serverClock) at(now time.Duration) window.Instant {
-	return c.best.Load().by + window.Instant(now/time.Microsecond)
+	best := c.best.Load()
+	return max(best.by, best.before) + window.Instant(now/time.Microsecond)
 }
