@@ -38,7 +38,7 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 		within, cancel := d.within(ctx)
 		defer cancel()
 		if err := d.ask(within, t); err != nil {
-			d.recover(ctx, within, t, err)
+			d.resume(ctx, within, t, err)
 		} else {
 			d.Reports.Answered()
 		}
@@ -62,11 +62,11 @@ func (d *Driver) Recover(ctx context.Context, t *Task, err error) {
 	t.Denied = -1
 	within, cancel := d.within(ctx)
 	defer cancel()
-	d.recover(ctx, within, t, err)
+	d.resume(ctx, within, t, err)
 }
 
-// recover asks the store for the rest of t, in what is left of its time.
-func (d *Driver) recover(ctx, within context.Context, t *Task, err error) {
+// resume asks the store for the rest of t, in what is left of its time.
+func (d *Driver) resume(ctx, within context.Context, t *Task, err error) {
 	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
 		err = d.ask(within, t)
 	}
