@@ -31,8 +31,8 @@ const (
 )
 
 // link is a connection to a server, as a client of the Redis library that has
-// this one and makes no other, but for the connections on which calls wait for
-// replicas.
+// this one. It makes others only for calls that wait for replicas, and for an
+// examination of the server.
 type link struct {
 	rueidis.Client
 	lost atomic.Bool
@@ -53,7 +53,7 @@ func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link,
 	var up func() bool // ends the wait for d
 	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
 		if made.Swap(true) {
-			if c.WaitReplicas > 0 && !l.lost.Load() {
+			if !l.lost.Load() {
 				return d.dial(ctx, addr, config)
 			}
 			return nil, errGone
