@@ -58,6 +58,7 @@ func (o *options) drive(d *drive.Driver) (owned bool) {
 	case d.Local != nil:
 		d.Reports = report.New(d.Store)
 	}
+	d.Timed, _ = d.Store.(store.Timed)
 	return owned
 }
 

@@ -35,13 +35,13 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 	if len(tasks) == 1 {
 		t := tasks[0]
 		t.Denied = -1
-		within, cancel := d.within(ctx)
-		defer cancel()
-		if err := d.ask(within, t); err != nil {
-			d.resume(ctx, within, t, err)
-		} else {
-			d.Reports.Answered()
+		if d.Timed == nil {
+			d.one(ctx, ctx, t)
+			return
 		}
+		within, cancel := d.Timed.Within(ctx)
+		d.one(ctx, within, t)
+		cancel()
 		return
 	}
 	for _, t := range tasks {
@@ -60,9 +60,13 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 // which is not nil, is the store's answer. It does what Run does after that.
 func (d *Driver) Recover(ctx context.Context, t *Task, err error) {
 	t.Denied = -1
-	within, cancel := d.within(ctx)
-	defer cancel()
+	if d.Timed == nil {
+		d.resume(ctx, ctx, t, err)
+		return
+	}
+	within, cancel := d.Timed.Within(ctx)
 	d.resume(ctx, within, t, err)
+	cancel()
 }
 
 // resume asks the store for the rest of t, in what is left of its time.
@@ -73,13 +77,14 @@ func (d *Driver) resume(ctx, within context.Context, t *Task, err error) {
 	d.settle(ctx, t)
 }
 
-// within returns ctx with the end of a decision that begins now. It is for the
+// one decides t. within is ctx with the end of the decision. It is for the
 // store: local memory may answer later.
-func (d *Driver) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if timed, ok := d.Store.(store.Timed); ok {
-		return timed.Within(ctx)
+func (d *Driver) one(ctx, within context.Context, t *Task) {
+	if err := d.ask(within, t); err != nil {
+		d.resume(ctx, within, t, err)
+	} else {
+		d.Reports.Answered()
 	}
-	return ctx, func() {}
 }
 
 // ask asks the store for t alone.

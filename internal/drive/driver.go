@@ -13,6 +13,9 @@ import (
 type Driver struct {
 	Store store.Store
 
+	// Timed is Store, if it bounds the time of a decision, and nil otherwise.
+	Timed store.Timed
+
 	// Local decides in an outage for ops whose policy is local. Nil: they deny.
 	Local store.Store
 
