@@ -56,9 +56,10 @@ type Config struct {
 	Store        string
 	StoreTimeout time.Duration
 
-	// Nodes is the number of instances that share the store. While the store is
-	// out of reach, each instance admits its share of a quota: a Nodes-th of
-	// it.
+	// Nodes is the number of instances that share the store, or AutoNodes to
+	// count them. While the store is out of reach, each instance admits its
+	// share of a quota: a Nodes-th of it. 0 means that the number is not set:
+	// each admits the whole quota.
 	Nodes int
 
 	// ReadyNeedsStore makes /readyz fail while the store is out of reach.
@@ -82,6 +83,9 @@ type Config struct {
 	Warnings []string
 }
 
+// AutoNodes is the value of [Config.Nodes] to count the instances.
+const AutoNodes = -1
+
 // Default returns the configuration of a service on the loopback interface that
 // watches its rules.
 func Default() Config {
@@ -89,7 +93,6 @@ func Default() Config {
 		Listen:       "127.0.0.1:8080",
 		Admin:        "127.0.0.1:8081",
 		Watch:        true,
-		Nodes:        1,
 		DrainTimeout: 10 * time.Second,
 		LogFormat:    "text",
 		LogLevel:     "info",
@@ -183,14 +186,14 @@ func (f *faults) koala(c *Config) {
 // the others often follow from it.
 func (f *faults) store(c *Config) {
 	switch {
-	case c.Nodes < 1:
+	case c.Nodes < AutoNodes:
 		f.Addf("nodes", "%d: want the number of instances, at least 1", c.Nodes)
 	case c.StoreTimeout != 0 && c.StoreTimeout < time.Millisecond:
 		f.Addf("store-timeout", "%v: want at least 1ms", c.StoreTimeout)
 	case c.Store != "":
 	case c.StoreTimeout != 0:
 		f.Addf("store-timeout", "only with store")
-	case c.Nodes > 1:
+	case c.Nodes > 1 || c.Nodes == AutoNodes:
 		f.Addf("nodes", "only with store: instances that count in memory do not share quotas")
 	case c.ReadyNeedsStore:
 		f.Addf("ready-needs-store", "only with store")

@@ -20,6 +20,7 @@ func TestDefaultIsValid(t *testing.T) {
 func TestValidateJoinsEveryFault(t *testing.T) {
 	t.Parallel()
 	c := config.Config{
+		Nodes:        -2,
 		Listen:       ":99999",
 		Admin:        "localhost",
 		Rules:        "rules.yaml",
@@ -35,7 +36,7 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 admin: "localhost": not host:port, such as 127.0.0.1:8080
 koala: not with rules: all rules come from one file; weir import koala converts koala's
 koala-listen: "localhost:http": port is not a number
-nodes: 0: want the number of instances, at least 1
+nodes: -2: want the number of instances, at least 1
 watch-every: -1ns: negative
 drain-delay: -1s: negative
 drain-timeout: -1m0s: negative

@@ -55,6 +55,14 @@ func (m *Metrics) WatchReports(reports func() weir.Reports) {
 	})
 }
 
+// WatchInstances exports what number returns, each time the metrics are read.
+func (m *Metrics) WatchInstances(number func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_store_instances",
+		Help: "Instances that share the store, as this one counts them.",
+	}, func() float64 { return float64(number()) }))
+}
+
 type reportCollector struct {
 	reports       func() weir.Reports
 	pending, hits *prometheus.Desc

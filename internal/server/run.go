@@ -46,10 +46,18 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer counts.close()
+	switch {
+	case counts.here != nil:
+		counts.here.beat(ctx, log)
+	case counts.shared != nil && cfg.Nodes == 0:
+		log.Warn("--nodes is not set: while the store is out of reach, each instance admits the whole quota again; " +
+			"set the number of instances, or auto")
+	}
 	if err := counts.examine(ctx, begun.Add(examineWithin), log); err != nil {
 		return err
 	}
-	engine, err := weir.NewEngine(first.set, append(counts.options(cfg), weir.WithObserver(numbers))...)
+	observer := newEpisodes(numbers)
+	engine, err := weir.NewEngine(first.set, append(counts.options(cfg), weir.WithObserver(observer))...)
 	if err != nil {
 		return err
 	}
@@ -59,6 +67,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if counts.shared != nil {
 		numbers.WatchNodes(counts.nodes)
 		numbers.WatchReports(engine.Reports)
+	}
+	if counts.here != nil {
+		numbers.WatchInstances(counts.here.number)
 	}
 
 	// Goroutines that do not serve requests end before Run returns.
@@ -94,6 +105,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer signal.Stop(hangups)
 
 	group.Go(func() { sweep(beside, counts.memory) })
+	group.Go(func() { observer.run(beside, log) })
+	if counts.here != nil {
+		group.Go(func() { counts.here.run(beside, log) })
+	}
 	group.Go(func() { rules.onSignal(beside, hangups) })
 	if cfg.Watch && where.path != "" {
 		group.Go(func() { rules.watch(beside, cfg.WatchEvery) })

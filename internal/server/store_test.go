@@ -89,6 +89,8 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 	n.Restart()
 	redistest.Eventually(t, "the store answers again", func() bool { return take().json["degraded"] != true })
 	s.logs.await(t, 1, "store answers again")
+	s.logs.await(t, 1, "decisions without the store")
+	s.logs.await(t, 1, "decisions with the store again")
 	if a := call(t, "GET", s.api+"/v1/usage?rule=hits&user=42", ""); a.json["degraded"] != nil {
 		t.Errorf("usage afterwards: got %s, want nothing about degraded", a.text)
 	}

@@ -22,6 +22,7 @@ import (
 type counts struct {
 	memory *memstore.Store
 	shared *redisstore.Store // nil: counts in memory only
+	here   *instances        // nil: their number is configured
 }
 
 // openCounts opens the store that cfg names. It returns when a shared store is
@@ -39,6 +40,9 @@ func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*coun
 		where.Changed = logChange(log)
 		if c.shared, err = where.Open(ctx); err != nil {
 			return nil, err
+		}
+		if cfg.Nodes == config.AutoNodes {
+			c.here = newInstances(c.shared)
 		}
 	}
 	c.memory = memstore.New()
@@ -58,7 +62,11 @@ func (c *counts) options(cfg config.Config) []weir.EngineOption {
 	if c.shared == nil {
 		return []weir.EngineOption{weir.WithStore(c.memory)}
 	}
-	return []weir.EngineOption{weir.WithStore(c.shared), weir.WithLocal(c.memory, cfg.Nodes)}
+	options := []weir.EngineOption{weir.WithStore(c.shared), weir.WithLocal(c.memory, max(1, cfg.Nodes))}
+	if c.here != nil {
+		options = append(options, weir.WithNodes(c.here.number))
+	}
+	return options
 }
 
 // location returns where the counts are, for the log.

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/store"
+)
+
+// quiet is how long the store must answer all calls until an episode ends.
+const quiet = time.Second
+
+// episodes logs the times in which the store could not answer: one line at the
+// start of each, and one at its end, with its length. It observes the engine,
+// so that no episode is too short for it.
+type episodes struct {
+	*metrics.Metrics
+	began chan struct{} // an episode has begun
+
+	mu      sync.Mutex
+	current episode // guarded by mu
+}
+
+// episode is what happened between two times in which the store answered.
+type episode struct {
+	first, last time.Time          // outages; first is zero when there is no episode
+	cause       *store.OutageError // the first one
+	reasons     map[store.Reason]int64
+	decisions   int64 // degraded ones
+}
+
+func newEpisodes(m *metrics.Metrics) *episodes {
+	return &episodes{Metrics: m, began: make(chan struct{}, 1)}
+}
+
+// Decided implements [weir.Observer].
+func (e *episodes) Decided(verb weir.Verb, d *weir.Decision, took time.Duration) {
+	e.Metrics.Decided(verb, d, took)
+	if d.Degraded {
+		e.mu.Lock()
+		e.current.decisions++
+		e.mu.Unlock()
+	}
+}
+
+// Outage implements [weir.Observer].
+func (e *episodes) Outage(verb weir.Verb, err error) {
+	e.Metrics.Outage(verb, err)
+	var out *store.OutageError
+	if !errors.As(err, &out) {
+		return // a give-back that failed
+	}
+	now := time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := &e.current
+	if c.first.IsZero() {
+		c.first, c.cause, c.reasons = now, out, map[store.Reason]int64{}
+		select {
+		case e.began <- struct{}{}:
+		default:
+		}
+	}
+	c.last = now
+	c.reasons[out.Cause()]++
+}
+
+// run logs the episodes until ctx is done.
+func (e *episodes) run(ctx context.Context, log *slog.Logger) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.began:
+		}
+		e.mu.Lock()
+		cause := e.current.cause
+		e.mu.Unlock()
+		log.Warn("decisions without the store, rules follow their on_outage", "reason", string(cause.Cause()), "err", cause.Err)
+		ended, c := e.await(ctx)
+		text := "decisions with the store again"
+		if !ended {
+			text = "stopped while decisions were without the store"
+		}
+		log.Info(text, "after", c.last.Sub(c.first).Round(time.Millisecond).String(),
+			"decisions", c.decisions, "reasons", c.counts())
+	}
+}
+
+// await waits until the episode has ended, and returns it. It returns false
+// when ctx is done first.
+func (e *episodes) await(ctx context.Context) (ended bool, c episode) {
+	tick := time.NewTicker(quiet / 4)
+	defer tick.Stop()
+	for {
+		ended = true
+		select {
+		case <-ctx.Done():
+			ended = false
+		case <-tick.C:
+		}
+		e.mu.Lock()
+		if ended && time.Since(e.current.last) < quiet {
+			e.mu.Unlock()
+			continue
+		}
+		c, e.current = e.current, episode{}
+		e.mu.Unlock()
+		return ended, c
+	}
+}
+
+// counts returns the outages by reason, the most frequent first.
+func (c *episode) counts() string {
+	var parts []string
+	for _, r := range slices.SortedFunc(slices.Values(store.Reasons()), func(a, b store.Reason) int {
+		return cmp.Or(cmp.Compare(c.reasons[b], c.reasons[a]), cmp.Compare(a, b))
+	}) {
+		if n := c.reasons[r]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", r, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
