@@ -55,7 +55,8 @@
 // one of package redisstore for several processes that count together. When
 // such a store cannot answer, each rule's outage policy decides in its place
 // (on_outage in a rules file, [WithOutage] for a limiter), and the answer says
-// Degraded. With [WithLocal] this process's memory decides meanwhile.
+// Degraded. With [WithLocal] this process's memory decides meanwhile, and the
+// store gets its counts afterwards.
 //
 // In memory the clock is the machine's, read once a call, and never runs
 // backwards. Under testing/synctest it is the bubble's.

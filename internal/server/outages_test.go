@@ -50,11 +50,15 @@ func TestInstances(t *testing.T) {
 		for range 3 {
 			run, number := server.NewInstances(s)
 			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
 			numbers, stops = append(numbers, number), append(stops, stop)
 			go run(ctx, slog.New(slog.DiscardHandler))
 			time.Sleep(100 * time.Millisecond)
 		}
+		defer func() {
+			for _, stop := range stops {
+				stop()
+			}
+		}()
 		wants := func(what string, want ...int) {
 			t.Helper()
 			synctest.Wait()
