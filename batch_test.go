@@ -65,7 +65,7 @@ func TestDoAllInAnOutage(t *testing.T) {
   - {name: out, when: {action: post}, per: [user], limit: 8, window: 1h}
   - {name: closed, when: {action: pay}, per: [user], limit: 8, window: 1h, on_outage: deny}
   - {name: up, per: [user], limit: 5, window: 1h}`)
-	s.out["out"], s.out["closed"] = true, true
+	s.set(true, "out", "closed")
 	items := make([]weir.Item, 9)
 	for i := range items {
 		action := []string{"post", "pay", "read"}[i%3]

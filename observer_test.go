@@ -60,13 +60,13 @@ func TestObserverOfAnEngine(t *testing.T) {
 		"take failed: weir: hits: -7: want at least 1, or 0 for 1",
 		"check failed: weir: check: context canceled")
 
-	s.out["one"] = true
+	s.set(true, "one")
 	_, _ = e.Take(t.Context(), weir.Request{})
 	o.wants(t,
 		"take outage: store out of reach for 1 ops: out of reach",
 		`take: allowed false by "one", degraded true`)
 
-	s.out["one"] = false
+	s.set(false, "one")
 	e.DoAll(t.Context(), []weir.Item{{Verb: weir.Check}, {Verb: weir.Take, Request: weir.Request{Feedback: "solved"}}})
 	o.wants(t,
 		`check: allowed true by "", degraded false`,
@@ -83,9 +83,9 @@ func TestObserverOfALimiter(t *testing.T) {
 	for range 2 {
 		_, _ = m.Allow(t.Context(), "ann")
 	}
-	s.out["posts"] = true
+	s.set(true, "posts")
 	_, _ = m.Allow(t.Context(), "ann")
-	s.out["posts"] = false
+	s.set(false, "posts")
 	_ = s.Close()
 	_, _ = m.Allow(t.Context(), "ann")
 	o.wants(t,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,14 +19,27 @@ import (
 // shaky is a store in memory that some rules cannot reach.
 type shaky struct {
 	*memstore.Store
+
+	mu    sync.Mutex      // an engine reports from a goroutine of its own
 	out   map[string]bool // by rule
 	asked int
 	why   []store.Reason // of the outages to come, in order; then none
 }
 
+// set sets whether rules are out of reach.
+func (s *shaky) set(out bool, rules ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range rules {
+		s.out[r] = out
+	}
+}
+
 var errOut = errors.New("out of reach")
 
 func (s *shaky) Do(ctx context.Context, calls []store.Call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.asked++
 	for i := range calls {
 		c := &calls[i]
@@ -64,6 +78,8 @@ func (s *shaky) One(ctx context.Context, verb store.Verb, space *store.Space, li
 
 // Read cannot reach the same rules.
 func (s *shaky) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.out[op.Space.Name()] {
 		return window.Reading{}, &store.OutageError{Err: errOut}
 	}
@@ -102,7 +118,7 @@ func TestLocalSharesTheQuota(t *testing.T) {
 	t.Parallel()
 	e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 10, window: 1h}]`)
 	takes(t, e, "user", "ann")
-	s.out["r"] = true
+	s.set(true, "r")
 	for i := range 5 {
 		d := takes(t, e, "user", "ann")
 		if want := i < 3; d.Allowed != want || !d.Degraded {
@@ -112,7 +128,7 @@ func TestLocalSharesTheQuota(t *testing.T) {
 			t.Errorf("take %d: got %s, want %s", i, got, want)
 		}
 	}
-	s.out["r"] = false
+	s.set(false, "r")
 	if d := takes(t, e, "user", "ann"); d.Degraded || counts(d) != "r 2/10 " {
 		t.Errorf("afterwards: got degraded %v, %s, want r 2/10", d.Degraded, counts(d))
 	}
@@ -133,7 +149,7 @@ func TestOutagePolicies(t *testing.T) {
 		e, s := shakyEngine(t, `rules:
   - {name: out, per: [user], limit: 5, window: 1h, on_outage: `+test.policy+`}
   - {name: up, per: [user], limit: 5, window: 1h}`)
-		s.out["out"] = true
+		s.set(true, "out")
 		d := takes(t, e, "user", "ann")
 		if d.Allowed != test.allowed || counts(d) != test.numbers || !d.Degraded {
 			t.Errorf("%s: got allowed %v, degraded %v, %s, want %v, true, %s",
@@ -158,7 +174,7 @@ func TestLocalIsAllOrNothing(t *testing.T) {
 		rule    string
 	}{{8, 1, "up"}, {4, 5, "out"}} {
 		e, s := shakyEngine(t, fmt.Sprintf(src, test.out, test.up))
-		s.out["out"], s.out["seen"] = true, true
+		s.set(true, "out", "seen")
 		first := takes(t, e, "user", "ann")
 		if !first.Allowed {
 			t.Fatalf("%s: first take: got denied by %s", test.rule, first.Rule)
@@ -177,7 +193,7 @@ func TestLocalIsAllOrNothing(t *testing.T) {
 func TestLocalCountsDenied(t *testing.T) {
 	t.Parallel()
 	e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 4, window: {fixed: 1h}, count_denied: true}]`)
-	s.out["r"] = true
+	s.set(true, "r")
 	for i := range 3 {
 		if d := takes(t, e, "user", "ann"); d.Allowed != (i == 0) || counts(d) != fmt.Sprintf("r %d/1 ", i+1) {
 			t.Errorf("take %d: got allowed %v, %s", i, d.Allowed, counts(d))
@@ -193,7 +209,7 @@ type worsening struct {
 
 func (w *worsening) Do(ctx context.Context, calls []store.Call) error {
 	if w.asked < len(w.rules) {
-		w.out[w.rules[w.asked]] = true
+		w.set(true, w.rules[w.asked])
 	}
 	return w.shaky.Do(ctx, calls)
 }
@@ -229,7 +245,7 @@ func TestOutageBehindAVerdict(t *testing.T) {
   - {name: decides, when: {user: ann}, then: `+test.then+`, rest: count}
   - {name: out, per: [user], limit: 5, window: 1h, on_outage: `+test.policy+`}
   - {name: up, per: [user], limit: 5, window: 1h}`)
-		s.out["out"] = true
+		s.set(true, "out")
 		d := takes(t, e, "user", "ann")
 		if d.Outcome != test.then || d.Rule != "decides" || counts(d) != test.numbers || !d.Degraded {
 			t.Errorf("%s, %s: got %s by %s, %s, degraded %v, want %s by decides, %s, true",
@@ -247,11 +263,12 @@ func TestOutageBeforeAVerdict(t *testing.T) {
   - {name: out, per: [user], limit: 5, window: 1h, on_outage: deny}
   - {name: staff, when: {user: ann}, then: allow, rest: count}
   - {name: up, per: [user], limit: 5, window: 1h}`)
-	s.out["out"] = true
+	s.set(true, "out")
 	if d := takes(t, e, "user", "ann"); d.Allowed || d.Rule != "out" || counts(d) != "up 0/5 " {
 		t.Errorf("got allowed %v by %q, %s, want denied by out, up 0/5", d.Allowed, d.Rule, counts(d))
 	}
-	s.out["out"], s.out["up"] = false, true
+	s.set(false, "out")
+	s.set(true, "up")
 	if d := takes(t, e, "user", "ann"); !d.Allowed || !d.Degraded || counts(d) != "out 1/5 up 1/2 " {
 		t.Errorf("got allowed %v, degraded %v, %s, want true, true, out 1/5 up 1/2", d.Allowed, d.Degraded, counts(d))
 	}
@@ -264,7 +281,7 @@ func TestUsageInAnOutage(t *testing.T) {
   - {name: local, per: [user], limit: 8, window: 1h}
   - {name: closed, per: [user], limit: 8, window: 1h, on_outage: deny}`)
 	takes(t, e, "user", "ann")
-	s.out["local"], s.out["closed"] = true, true
+	s.set(true, "local", "closed")
 	_, _ = e.Record(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 2})
 	u, err := e.Usage(t.Context(), "local", weir.Attributes("user", "ann"))
 	if err != nil || !u.Degraded || u.Used != 2 || u.Quota != 2 {
@@ -274,7 +291,7 @@ func TestUsageInAnOutage(t *testing.T) {
 	if u, err := e.Usage(t.Context(), "closed", weir.Attributes("user", "ann")); !errors.As(err, &out) {
 		t.Errorf("deny: got %+v, %v, want an outage", u, err)
 	}
-	s.out["local"] = false
+	s.set(false, "local")
 	if u, err := e.Usage(t.Context(), "local", weir.Attributes("user", "ann")); err != nil || u.Degraded || u.Used != 1 {
 		t.Errorf("afterwards: got %+v, %v, want 1 used", u, err)
 	}
@@ -309,7 +326,7 @@ func TestLimiterInAnOutage(t *testing.T) {
 		if last.Used != test.used || last.Quota != test.quota {
 			t.Errorf("%s: got %d of %d used, want %d of %d", test.name, last.Used, last.Quota, test.used, test.quota)
 		}
-		s.out["posts"] = false
+		s.set(false, "posts")
 		if r, err := m.Allow(t.Context(), "ann"); err != nil || !r.Allowed || r.Degraded || r.Used != 1 {
 			t.Errorf("%s, afterwards: got %+v, %v, want allowed with 1 used", test.name, r, err)
 		}
@@ -356,7 +373,7 @@ func TestOutageEndsWithItsRequest(t *testing.T) {
   - {name: staff, when: {user: ann}, then: allow, rest: count}
   - {name: behind, per: [user], limit: 50, window: 1h, on_outage: allow}`)
 	for i := range int64(8) {
-		s.out["behind"] = i%2 == 0
+		s.set(i%2 == 0, "behind")
 		d := takes(t, e, "user", "ann")
 		want := fmt.Sprintf("first %d/50 ", i+1)
 		if i%2 == 1 {
@@ -386,7 +403,8 @@ func TestReasonOfAnOutage(t *testing.T) {
 		{"behind", []store.Reason{store.ReasonBusy}, store.ReasonBusy},
 		{"first", nil, store.ReasonUnknown},
 	} {
-		s.out["first"], s.out["behind"] = strings.Contains(test.out, "first"), strings.Contains(test.out, "behind")
+		s.set(strings.Contains(test.out, "first"), "first")
+		s.set(strings.Contains(test.out, "behind"), "behind")
 		s.why = test.why
 		d := takes(t, e, "user", "ann")
 		if d.DegradedReason != test.want || d.Degraded != (test.want != "") {
@@ -402,7 +420,8 @@ func TestReasonOfALimiter(t *testing.T) {
 	defer s.Close()
 	m := weir.MustLimiter(weir.Sliding(4, time.Hour), weir.WithStore(s), weir.WithName("posts"))
 	for i, want := range []store.Reason{store.ReasonCutOff, store.ReasonUnknown, store.ReasonUnknown, ""} {
-		s.why, s.out["posts"] = []store.Reason{want, "odd"}[i%2:], i < 3
+		s.why = []store.Reason{want, "odd"}[i%2:]
+		s.set(i < 3, "posts")
 		r, err := m.Allow(t.Context(), "ann")
 		if err != nil || r.DegradedReason() != want {
 			t.Errorf("take %d: got %q, %v, want %q", i, r.DegradedReason(), err, want)

@@ -18,14 +18,14 @@ func TestOutageIsReported(t *testing.T) {
 		e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 20, window: 1h}]`)
 		defer e.Close()
 		takes(t, e, "user", "ann")
-		s.out["r"] = true
+		s.set(true, "r")
 		for range 7 {
 			takes(t, e, "user", "ann")
 		}
 		if got, want := e.Reports(), (weir.Reports{Pending: 1}); got != want {
 			t.Errorf("in the outage: got %+v, want %+v", got, want)
 		}
-		s.out["r"] = false
+		s.set(false, "r")
 		if d := takes(t, e, "user", "ann"); counts(d) != "r 2/20 " {
 			t.Errorf("at once: got %s, want r 2/20", counts(d))
 		}
@@ -35,6 +35,17 @@ func TestOutageIsReported(t *testing.T) {
 		}
 		if got, want := e.Reports(), (weir.Reports{Recorded: 5}); got != want {
 			t.Errorf("after the report: got %+v, want %+v", got, want)
+		}
+		// Memory keeps its counts for the next outage, which reports none of them.
+		s.set(true, "r")
+		if d := takes(t, e, "user", "ann"); d.Allowed || counts(d) != "r 5/5 " {
+			t.Errorf("in the next outage: got allowed %v, %s, want denied, r 5/5", d.Allowed, counts(d))
+		}
+		s.set(false, "r")
+		takes(t, e, "user", "ann")
+		time.Sleep(time.Second)
+		if got, want := e.Reports(), (weir.Reports{Recorded: 5}); got != want {
+			t.Errorf("after the next outage: got %+v, want %+v", got, want)
 		}
 	})
 }
@@ -57,7 +68,7 @@ func TestLimiterReports(t *testing.T) {
 		_, _ = c.Add(t.Context(), "home", 2)
 	}
 	_, _ = m.Refund(t.Context(), "ann", 1)
-	s.out["posts"], s.out["views"] = false, false
+	s.set(false, "posts", "views")
 	_ = m.Close()
 	_ = c.Close()
 	if r, err := m.Check(t.Context(), "ann"); r.Used != 2 || err != nil {
@@ -75,7 +86,7 @@ func TestNodesChange(t *testing.T) {
 	e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 12, window: 1h}]`,
 		weir.WithNodes(func() int { return int(nodes.Load()) }))
 	defer e.Close()
-	s.out["r"] = true
+	s.set(true, "r")
 	for i, test := range []struct {
 		nodes int64
 		want  string

@@ -108,8 +108,8 @@ func TestInstancesWithoutStore(t *testing.T) {
 func TestEpisodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var said strings.Builder
-		log := slog.New(slog.NewTextHandler(&said, nil))
+		said := newJournal()
+		log := slog.New(slog.NewTextHandler(said, nil))
 		o, run := server.NewEpisodes()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -121,8 +121,11 @@ func TestEpisodes(t *testing.T) {
 		wants := func(what, want string) {
 			t.Helper()
 			synctest.Wait()
-			got := regexp.MustCompile(`(?m)^time=\S+ level=`).ReplaceAllString(said.String(), "")
-			if said.Reset(); got != want {
+			said.mu.Lock()
+			got := regexp.MustCompile(`(?m)^time=\S+ level=`).ReplaceAllString(said.text.String(), "")
+			said.text.Reset()
+			said.mu.Unlock()
+			if got != want {
 				t.Errorf("%s: got\n%swant\n%s", what, got, want)
 			}
 		}
