@@ -14,8 +14,9 @@ import (
 
 const (
 	beatEvery = 3 * time.Second
+	beatRetry = time.Second // at the start, and without an answer
 	beatTTL   = 10 * time.Second
-	beatsKept = 4 // more than fit into beatTTL
+	beatsKept = 4 // they take longer than beatTTL
 
 	maxInstances = 1000
 )
@@ -47,11 +48,12 @@ func newInstances(s store.Store) *instances {
 // answered.
 func (i *instances) number() int { return int(i.known.Load()) }
 
-// beat records this instance, and logs when the number changes.
-func (i *instances) beat(ctx context.Context, log *slog.Logger) {
+// beat records this instance, and logs when the number changes. It reports
+// whether the store answered.
+func (i *instances) beat(ctx context.Context, log *slog.Logger) bool {
 	ops := [1]store.Op{i.op}
 	if err := store.Do(ctx, i.store, store.Record, ops[:]); err != nil {
-		return // the store's nodes are reported elsewhere
+		return false // the store's nodes are reported elsewhere
 	}
 	i.recent = append(i.recent, int(ops[0].Result.Used))
 	i.recent = i.recent[max(0, len(i.recent)-beatsKept):]
@@ -59,18 +61,23 @@ func (i *instances) beat(ctx context.Context, log *slog.Logger) {
 	if before := i.known.Swap(now); before != now {
 		log.Info("instances share the store", "instances", now, "before", before)
 	}
+	return true
 }
 
 // run beats until ctx is done.
 func (i *instances) run(ctx context.Context, log *slog.Logger) {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
+	wait := beatRetry // so that instances that start together soon have a number
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-			i.beat(ctx, log)
+		case <-timer.C:
 		}
+		if wait = beatRetry; i.beat(ctx, log) {
+			wait = beatEvery
+		}
+		timer.Reset(wait)
 	}
 }

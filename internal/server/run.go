@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer counts.close()
 	switch {
 	case counts.here != nil:
-		counts.here.beat(ctx, log)
+		_ = counts.here.beat(ctx, log) // run beats again
 	case counts.shared != nil && cfg.Nodes == 0:
 		log.Warn("--nodes is not set: while the store is out of reach, each instance admits the whole quota again; " +
 			"set the number of instances, or auto")
