@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/internal/drive"
 )
 
-// Item is one request of a batch, and its answer.
+// Item is one request of a batch for [Engine.DoAll], and its answer.
 type Item struct {
 	// Verb is what to do with the request. Its zero value is [Check], which
 	// counts nothing. Over HTTP a request without a verb is a take.
@@ -18,17 +18,18 @@ type Item struct {
 	// Decision is the answer. [Engine.DoAll] reuses its slices.
 	Decision Decision
 
-	// Err is set where there is no answer. Nothing was counted for the item
-	// then.
+	// Err is the error of this item, or nil. After an error nothing was counted
+	// for the item, and Decision holds no answer.
 	Err error
 }
 
-// DoAll decides many requests, each by itself: the batch is not one atomic
-// step. Requests that share a key are decided in their order. On a store over
-// the network requests travel together, so that a batch is several times faster
-// than one call for each. An exception are requests with limits before a verdict
-// rule that allows and has rest: count. Each of them ends a trip, because the
-// rules behind the verdict wait for its outcome.
+// DoAll runs each item as [Engine.Do] would, and writes its Decision or its Err.
+// The batch is not one atomic step: each item is decided on its own. Items that
+// share a key are decided in their order. A store over the network gets many of
+// them in one round trip, so a batch is several times faster than one call for
+// each item. An item ends a round trip if it has limits before a verdict that
+// allows, and rules behind it ([rule.RestCount]), because these rules wait for
+// the outcome of the limits.
 func (e *Engine) DoAll(ctx context.Context, items []Item) {
 	rules, err := e.ready()
 	if err != nil {

@@ -10,14 +10,15 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Counter counts hits per key without a limit. Make one with [NewCounter]; the
-// methods of a nil or zero Counter return an error. Its methods are safe for
-// concurrent use.
+// Counter counts hits per key without a limit. Make one with [NewCounter]. The
+// methods of a nil or zero Counter return an error, except Close, which does
+// nothing. A Counter is safe for concurrent use.
 type Counter struct{ limiter *Limiter }
 
-// NewCounter returns a counter over w: a cells window counts over the last
-// while and keeps a history, a fixed or calendar one counts in the current
-// period. A sliding window is counted in cells of the same length.
+// NewCounter returns a counter of the hits in w. A cells window counts the hits
+// in its length up to now, and keeps a history by cell. A fixed or calendar
+// window counts the hits in its current period. A sliding window is replaced by
+// a cells window of the same length with 60 cells. A bucket is refused.
 func NewCounter(w window.Window, options ...LimiterOption) (*Counter, error) {
 	if w.Kind == window.KindSliding {
 		w = window.Cells(w.Length, 0)
@@ -30,9 +31,9 @@ func NewCounter(w window.Window, options ...LimiterOption) (*Counter, error) {
 	return &Counter{m}, nil
 }
 
-// Add counts n hits, at least 1, and returns how many are in the window now.
-// When a store over the network is out of reach and there is no local one, the
-// error is an outage and nothing was counted.
+// Add counts n hits, at least 1, and returns how many are in the window now. In
+// an outage that no local store answers (see [WithOutage]) the error wraps a
+// [*store.OutageError].
 func (c *Counter) Add(ctx context.Context, key string, n int64) (int64, error) {
 	if err := c.ready(); err != nil {
 		return 0, err
@@ -45,16 +46,18 @@ func (c *Counter) Add(ctx context.Context, key string, n int64) (int64, error) {
 }
 
 // Count returns the number of hits in the last d, at most the window's length.
-// In a cells window it is an estimate: the oldest cell counts by the part of it
-// that is inside. While the store is out of reach and there is a local one
-// ([WithLocal]), Count and History answer from that.
+// The number is an estimate: the oldest cell counts in proportion to the part of
+// it that is in the last d. A fixed or calendar window ignores d: Count returns
+// the hits of the current period. In an outage Count and History read the local
+// store ([WithLocal]), if there is one and the policy is local.
 func (c *Counter) Count(ctx context.Context, key string, d time.Duration) (int64, error) {
 	r, err := c.read(ctx, key)
 	return r.Count(d), err
 }
 
-// History returns the hits by cell, oldest first, up to the current cell. It
-// is empty when there are none.
+// History returns the hits by cell, oldest first, up to the current cell. A
+// fixed or calendar window has one cell, its current period. History is empty
+// when the window holds no hits.
 func (c *Counter) History(ctx context.Context, key string) ([]window.Cell, error) {
 	r, err := c.read(ctx, key)
 	return r.History, err
@@ -72,7 +75,7 @@ func (c *Counter) read(ctx context.Context, key string) (window.Reading, error) 
 	return r, nil
 }
 
-// Forget drops what is counted for the key.
+// Forget drops the counter of the key, with its history.
 func (c *Counter) Forget(ctx context.Context, key string) error {
 	if err := c.ready(); err != nil {
 		return err
@@ -80,8 +83,8 @@ func (c *Counter) Forget(ctx context.Context, key string) error {
 	return c.limiter.Forget(ctx, key)
 }
 
-// Close frees the counter's memory, unless its store was given; see
-// [Limiter.Close].
+// Close closes the counter's store and frees its memory, unless the store was
+// given with [WithStore]. See [Limiter.Close]. Closing twice is safe.
 func (c *Counter) Close() error {
 	if c == nil {
 		return nil

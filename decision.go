@@ -9,59 +9,66 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Decision is the answer to one request. It carries everything that a header
-// or a screen needs. Its zero value holds no answer.
+// Decision is the answer to one request. Its zero value holds no answer.
 type Decision struct {
-	// Allowed reports whether the action may happen and, in a take, was
-	// counted.
+	// Allowed reports whether the action may happen. A take has then counted
+	// it. It is true for every record and refund.
 	Allowed bool
 
 	// Outcome is what to tell the caller: "allow", "deny", or an outcome that
 	// the rules define.
 	Outcome string
 
-	// Rule is the name of the rule that gave the outcome: the first one over
-	// its quota, or the verdict that decided. Empty when no rule did.
+	// Rule is the name of the rule that set the outcome: the first rule that
+	// denies, otherwise the first verdict. It is empty when no rule set it.
 	Rule string
 
-	// RetryAfter is the longest wait that a rule over its quota asks for;
-	// [window.Never] when waiting does not help, 0 when allowed. RetryRule is
-	// the name of the rule that asks for it; it can be another one than Rule.
+	// RetryAfter is the longest of the waits of the rules that deny, and
+	// RetryRule is the name of the rule with that wait, which can differ from
+	// Rule. RetryAfter is 0 when the action is allowed, and [window.Never] when
+	// waiting does not help. A rule that denies because of its outage policy
+	// has a wait of one second.
 	RetryAfter time.Duration
 	RetryRule  string
 
-	// Usages are the numbers of every rule that counts and matched, in the
-	// rules' order. Those behind the first verdict decide nothing. See Limits,
-	// Triggers and Counters.
+	// Usages holds the numbers of every limit, trigger and counter that matched,
+	// in the order of the rules. It lacks the rules that an outage policy
+	// decided without numbers. The rules behind the first verdict are in it and
+	// decide nothing. Limits, Triggers and Counters select from it by kind.
 	Usages []Usage
 
-	// Verdicts are the verdict rules that matched, in the rules' order, without
-	// those in shadow mode. The first one decides if no limit before
-	// it denies.
+	// Verdicts holds the names of the verdicts that matched, in the order of the
+	// rules, without those in shadow mode. The first one sets the outcome if no
+	// limit before it denies.
 	Verdicts []string
 
-	// Triggered are the triggers whose window holds at least their number.
+	// Triggered holds the names of the triggers that report: their window holds
+	// at least their number of hits. A trigger with [rule.Rule.Once] reports
+	// only in the call that reaches the number. A refund triggers nothing.
 	Triggered []string
 
-	// Degraded reports whether a store could not answer, so that the rules'
-	// policies for outages decided in its place.
+	// Degraded reports whether the store could not answer for some rule, so that
+	// the rule's outage policy decided instead.
 	Degraded bool
 
-	// DegradedReason is why the store could not answer, the first time in this
-	// decision: [store.ReasonLate] and so on. Empty when not Degraded.
+	// DegradedReason is the reason of the first outage that this decision met,
+	// such as [store.ReasonLate]. It is empty if Degraded is false.
 	DegradedReason store.Reason
 
-	// Rules are the rules that decided. Others may be in force by now.
+	// Rules is the rule set that decided. SetRules may have replaced it since.
 	Rules *rule.Set
 }
 
-// Limits returns the usages of limits, in the rules' order.
+// Limits returns an iterator over the usages of limits, in the order of the
+// rules.
 func (d *Decision) Limits() iter.Seq[*Usage] { return d.of(rule.KindLimit) }
 
-// Triggers returns the usages of triggers, in the rules' order.
+// Triggers returns an iterator over the usages of triggers, in the order of the
+// rules.
 func (d *Decision) Triggers() iter.Seq[*Usage] { return d.of(rule.KindTrigger) }
 
-// Counters returns the usages of counters, in the rules' order.
+// Counters returns an iterator over the usages of counters, in the order of the
+// rules.
 func (d *Decision) Counters() iter.Seq[*Usage] { return d.of(rule.KindCounter) }
 
 func (d *Decision) of(kind rule.Kind) iter.Seq[*Usage] {
@@ -81,19 +88,20 @@ func (d *Decision) reset() {
 	d.Degraded, d.DegradedReason, d.Rules = false, "", nil
 }
 
-// Usage is one rule's numbers for one key.
+// Usage holds the numbers of one rule for one key.
 type Usage struct {
-	// Rule and Kind are the rule's name and what it does.
+	// Rule and Kind are the rule's name and kind.
 	Rule string
 	Kind rule.Kind
 
-	// Key is the rule's key for the request as a person reads it: the value of
-	// the one attribute in `per`, or name=value pairs for several.
+	// Key is the rule's key for the request in readable form: the value of the
+	// only attribute in `per`, or name=value pairs for several. For a limiter it
+	// is the key.
 	Key string
 
 	// Shadow reports whether the rule is in shadow mode.
 	Shadow bool
 
-	// Result are the numbers.
+	// Result holds the numbers. Its Allowed is the answer of this rule alone.
 	window.Result
 }

@@ -1,6 +1,6 @@
 // Package weir counts how often something happens and decides whether it may
-// happen again: hits, sums or distinct members, per key, over a window. A limit
-// that is reached is an answer, never an error.
+// happen again. It counts hits, sums or distinct members, per key, over a
+// window. Being over a limit is an answer, never an error.
 //
 // # One limit
 //
@@ -14,24 +14,27 @@
 //
 // The window decides how hits age:
 //
-//	Sliding   any stretch of the given length; never more than the quota
-//	Cells     the same in 60 counters, for very high rates
-//	Fixed     starts with the first hit
+//	Sliding   the last d, at any moment: never more than the quota
+//	Cells     as Sliding, in 60 counters, for very high rates
+//	Fixed     d, starting with the first hit
 //	Calendar  the current minute, hour, day, week, month or year
 //	Bucket    a steady rate with a burst
-//	Members   distinct members instead of hits, in any stretch
+//	Members   as Sliding, for distinct members instead of hits
 //
-// Package window describes each of them, with its error.
+// The function of the same name describes each of them, and where it denies
+// early or admits more. Package window has further settings.
 //
 // A [Counter] counts without a limit and keeps a history.
 //
 // # Rules
 //
 // An [Engine] decides requests by a set of rules. A request is an action,
-// described by attributes. Each rule says when it applies, per what key it
-// counts, its limit, and the outcome over the limit. Package rulefile reads
-// rules from YAML; package rule makes them in Go.
+// described by attributes. A rule states which requests it matches, which
+// attributes make the key that it counts, its limit, and the outcome of a
+// request over the limit. Package rulefile reads rules from YAML; package rule
+// makes them in Go.
 //
+//	file, err := rulefile.Load("rules.yaml")
 //	e, err := weir.NewEngine(file.Set)
 //	d, err := e.Take(ctx, weir.Request{
 //		Attributes: weir.Attributes("action", "post", "user", "42"),
@@ -41,10 +44,13 @@
 // command line. There check is "weir take --check", because "weir check" reads
 // rules files.
 //
-//	check   looks and counts nothing
-//	take    counts in every rule that matches if all of them admit, else in none
-//	record  counts whatever the limits
+//	check   decides and counts nothing
+//	take    decides and, if all limits admit the request, counts it
+//	record  counts without asking the limits
 //	refund  gives hits back
+//
+// A denied take is charged to no limit, unless a rule asks for that
+// ([rule.Rule.CountDenied]).
 //
 // A [Decision] holds the outcome and the numbers of every rule that matched.
 // [Engine.DoAll] decides many requests at once.
@@ -52,20 +58,23 @@
 // # Stores and outages
 //
 // Counters are kept in memory unless [WithStore] gives another store, such as
-// one of package redisstore for several processes that count together. When
-// such a store cannot answer, each rule's outage policy decides in its place
-// (on_outage in a rules file, [WithOutage] for a limiter), and the answer says
-// Degraded. With [WithLocal] this process's memory decides meanwhile, and the
-// store gets its counts afterwards.
+// one of package redisstore, which several processes can share. When such a
+// store cannot answer, there is an outage: the outage policy of each rule
+// (on_outage in a rules file) or limiter ([WithOutage]) decides instead, and
+// the answer is marked Degraded. By default the policy is local: the store
+// given with [WithLocal], in this process's memory, decides during the outage,
+// and its counts are recorded in the shared store afterwards.
+// Without WithLocal the local policy denies.
 //
-// In memory the clock is the machine's, read once a call, and never runs
-// backwards. Under testing/synctest it is the bubble's.
+// The store in memory reads the machine's clock once a call. Its time never
+// runs backwards. In a testing/synctest bubble it is the bubble's time.
 //
 // # Errors
 //
-// Errors are bad input, as a [*fault.Fault] that names the field; a context
-// that is done; or a store that is closed. After an error nothing was counted.
+// A call returns an error for bad input, a [*fault.Fault] that names the field;
+// for a context that is done; and for a store that is closed ([ErrClosed]).
+// After an error nothing was counted.
 //
-// Everything here is safe for concurrent use. An [Observer] is called after
-// each decision, error and outage.
+// Engines, limiters and counters are safe for concurrent use. An [Observer] is
+// called after each decision and each error, and at each outage.
 package weir

@@ -17,9 +17,27 @@ import (
 	"github.com/weirhq/weir/store/memstore"
 )
 
-// Engine decides requests by a set of rules. Make one with [NewEngine]; the
-// methods of a nil or zero Engine return an error. Its methods are safe for
-// concurrent use, and the rules can be replaced meanwhile.
+// Engine decides requests by a set of rules. Make one with [NewEngine]. The
+// methods of a nil or zero Engine return an error, except Rules, which returns
+// nil, and Close, which does nothing.
+//
+// Check, Take, Record and Refund run one verb for one request. Do runs any verb
+// and reuses a [Decision]; DoAll runs many requests. Explain tells why a request
+// is decided as it is. Usage reads, and Forget drops, what one rule has counted
+// for one key. SetRules replaces the rules.
+//
+// All rules that match a request are evaluated. A limit that the request
+// exceeds denies it, and so does a verdict whose outcome denies. The
+// first rule that denies, in the order of the rules, sets the outcome. If no
+// limit denies, the first verdict sets it; without a verdict it is "allow". See
+// [rule.Kind] for the kinds of rules.
+//
+// Being over a limit is a Decision, not an error. Errors are bad input
+// ([*fault.Fault]), a done context and a closed store. After an error nothing
+// was counted. While the store cannot answer, the outage policy of each rule
+// decides ([rule.Rule.OnOutage]).
+//
+// An Engine is safe for concurrent use, SetRules included.
 type Engine struct {
 	driver    drive.Driver
 	owned     bool // Close closes the store
@@ -30,8 +48,8 @@ type Engine struct {
 	calls     sync.Pool  // of *call
 }
 
-// NewEngine returns an engine that decides by rules. By default it counts in
-// memory of its own.
+// NewEngine returns an engine that decides by rules, which must not be nil. It
+// counts in memory of its own, unless [WithStore] gives a store.
 func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 	o, faults := applyEngine(options)
 	if err := faults.Err(); err != nil {
@@ -73,10 +91,11 @@ func (e *Engine) ready() (*plan.Rules, error) {
 	return nil, fault.Newf("engine", "nil or zero: make one with weir.NewEngine")
 }
 
-// Take decides whether the action may happen and, if so, counts it in every
-// rule that matches; otherwise in none. Being over a limit is a Decision, not
-// an error: errors are bad input ([*fault.Fault]), a done context, a closed
-// store. After an error nothing was counted.
+// Take decides whether the action may happen. An allowed action is counted in
+// every rule that matches. A denied one is counted in no limit, except in limits
+// with [rule.Rule.CountDenied]. Counters and triggers count it all the same. A
+// rule in shadow mode counts the actions that it admits itself. Rules behind a
+// verdict count only actions that are allowed; see [rule.RestCount].
 func (e *Engine) Take(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, Take, &r)
 }
@@ -86,13 +105,15 @@ func (e *Engine) Check(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, Check, &r)
 }
 
-// Record counts the action whatever the limits, for what has happened already.
+// Record counts the action in every rule that matches, without asking the
+// limits. It is for what has happened already. The decision's Allowed is true.
 func (e *Engine) Record(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, Record, &r)
 }
 
-// Refund gives the hits of an action back in every rule that matches it. For a
-// request with Feedback it gives back the hits that each rule states for that.
+// Refund gives the hits of an action back to every rule that matches, the newest
+// hits first. If the request has Feedback, each rule gets back the hits that it
+// states for that event instead; see [rule.Rule.Feedback].
 func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, Refund, &r)
 }
@@ -103,9 +124,10 @@ func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, e
 	return d, err
 }
 
-// Do runs verb and writes the answer into d, whose slices it reuses: with a
-// Decision that is used again Do allocates nothing, but for the text of keys
-// of several attributes. After an error d holds no answer.
+// Do runs verb for r and writes the answer into d. It overwrites d and reuses
+// the slices of d, so copy what has to outlive the next call. With a Decision
+// that is used again and a store in memory, Do allocates only the Key of rules
+// whose key has several attributes. After an error d holds no answer.
 func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) error {
 	rules, err := e.ready()
 	if err != nil {
@@ -140,8 +162,8 @@ func (e *Engine) tell(verb Verb, d *Decision, err error, began time.Time) {
 	e.observer.Decided(verb, d, time.Since(began))
 }
 
-// Rules returns the rules in force, nil for an engine that was not made by
-// NewEngine.
+// Rules returns the rules in force. It returns nil for an engine that was not
+// made by [NewEngine].
 func (e *Engine) Rules() *rule.Set {
 	rules, err := e.ready()
 	if err != nil {
@@ -150,10 +172,10 @@ func (e *Engine) Rules() *rule.Set {
 	return rules.Set
 }
 
-// SetRules puts other rules in force, at once and for all requests that start
-// later. A counter is kept when its rule's identity ([rule.Set.ID]) is the same
-// as before: its name, key, measure and window. Nil rules are refused, and
-// those in force stay.
+// SetRules replaces the rules. Requests that start after it returns are decided
+// by the new rules. A rule keeps its counters if it has the same identity in the
+// old rules and the new: see [rule.Set.ID]. Nil rules are an error, and the old
+// rules stay in force.
 func (e *Engine) SetRules(rules *rule.Set) error {
 	if rules == nil {
 		return fault.Newf("rules", "nil: want a set, which rule.New and rulefile.Load return")
@@ -169,9 +191,10 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 	return nil
 }
 
-// Close closes the store, unless it was given with [WithStore]. With
-// [WithLocal] it first records in the store what local memory has counted and
-// the store does not have yet; close the store after the engine.
+// Close closes the engine's store and frees its memory. It does not close a
+// store that was given with [WithStore]. With [WithLocal], Close first records in
+// the store what the local store has counted and the store lacks, so close the
+// store after the engine. Closing twice is safe.
 func (e *Engine) Close() error {
 	if e == nil {
 		return nil

@@ -10,29 +10,32 @@ import (
 
 // Explanation shows how the rules apply to a request.
 type Explanation struct {
-	// Decision is what a check answers.
+	// Decision is the answer of a check.
 	Decision Decision
-	// Rules are all the rules, in order.
+	// Rules has an entry for each rule in force, in the order of the rules.
 	Rules []RuleExplanation
 }
 
 // RuleExplanation shows how one rule applies to a request.
 type RuleExplanation struct {
-	Rule    string
-	Kind    rule.Kind
+	// Rule and Kind are the rule's name and kind.
+	Rule string
+	Kind rule.Kind
+	// Matched reports whether the rule matched the request and was reached.
 	Matched bool
 	// Shadow reports whether the rule is in shadow mode.
 	Shadow bool
-	// Reasons say why the rule did not match or was not reached. For a rule
-	// that matched they say why it does not decide.
+	// Reasons holds, as readable text, why the rule did not match or was not
+	// reached. For a rule that matched behind a verdict, it holds why the rule
+	// decides nothing. Otherwise it is empty.
 	Reasons []string
-	// Usage are the rule's numbers, nil where it did not match or does not
-	// count.
+	// Usage holds the rule's numbers. It is nil if the rule did not match or is
+	// a verdict, and if an outage policy decided without numbers.
 	Usage *Usage
 }
 
-// Explain returns which rules match the request, which do not and why, and
-// what a check answers. It counts nothing.
+// Explain returns the answer of [Engine.Check], and for each rule whether it
+// matches the request or why not. It counts nothing.
 func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
 	rules, err := e.ready()
 	if err != nil {

@@ -15,20 +15,29 @@ import (
 )
 
 // Limiter holds each key to one limit. Make one with [NewLimiter] or
-// [MustLimiter]; the methods of a nil or zero Limiter return an error.
+// [MustLimiter]. The methods of a nil or zero Limiter return an error, except
+// Close, which does nothing.
 //
-// Allow and AllowN take hits, AllowMember takes a member of a limit that
-// counts distinct ones. Check looks and counts nothing. Record counts whatever
-// the limit, Refund gives back, and Forget drops a key. An empty key is a key
-// like any other.
+// Each key has a counter of its own. The empty key is a key like any other.
 //
-// Being over the limit is a Result, not an error. Errors are bad input
-// ([*fault.Fault]), a done context and a closed store; after an error nothing
-// was counted and Allowed is false. While a store over the network is out of
-// reach the limiter answers by its outage policy: see [WithOutage].
+// Allow, AllowN and AllowMember ask the limit: they count if the limit admits
+// the hits, and change nothing if it does not. Wait sleeps until a hit is
+// admitted. Check asks the limit and never counts. Record and RecordMember count
+// without asking, for what has happened already, and can exceed the quota.
+// Refund and RefundMember give back what was counted. Forget drops the key.
 //
-// Methods are safe for concurrent use. In memory, those that decide allocate
-// nothing.
+// A limit counts either hits or distinct members ([Members]). A limit on
+// members needs the methods that take a member, and a limit on hits refuses
+// them. Check and Forget are for both.
+//
+// The methods that ask or count return the numbers of the key as a [Result].
+// Being over the limit is a Result, not an error. Errors are bad input ([*fault.Fault]), a done
+// context and a closed store. After an error nothing was counted and Allowed is
+// false. While the store cannot answer, the limiter's outage policy decides; see
+// [WithOutage].
+//
+// A Limiter is safe for concurrent use. On a store in memory, and without an
+// [Observer], the methods that return a Result do not allocate.
 type Limiter struct {
 	limit    *window.Compiled
 	space    *store.Space
@@ -59,8 +68,10 @@ type ask struct {
 	bytes []byte // of the key and the member
 }
 
-// NewLimiter returns a limiter that counts in memory, unless an option says
-// otherwise. The error has every [*fault.Fault] of the limit and the options.
+// NewLimiter returns a limiter that counts in memory of its own, unless
+// [WithStore] gives a store. The error is a [fault.List] of everything that is
+// wrong with the limit and the options. [window.Unlimited] is refused: use
+// [NewCounter].
 func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
 	if l.Quota == window.Unlimited {
 		return nil, fault.Newf("quota", "%d: want at least 0; NewCounter counts without a limit", l.Quota)
@@ -100,8 +111,8 @@ func identity(name string, l *Limit) string {
 	return string(rule.AppendKey(nil, name, l.Measure.String(), l.Window.ID(), after))
 }
 
-// MustLimiter is [NewLimiter] for limits that are written in the program; it
-// panics when the limit is impossible.
+// MustLimiter is like [NewLimiter] but panics when the limit or an option is
+// invalid. It is for limits that are written in the program.
 func MustLimiter(l Limit, options ...LimiterOption) *Limiter {
 	m, err := NewLimiter(l, options...)
 	if err != nil {
@@ -110,60 +121,63 @@ func MustLimiter(l Limit, options ...LimiterOption) *Limiter {
 	return m
 }
 
-// Allow takes one hit.
+// Allow admits one hit and counts it, or denies it. It is AllowN with n = 1.
 func (m *Limiter) Allow(ctx context.Context, key string) (r Result, err error) {
 	err = m.do(ctx, Take, key, "", 1, &r)
 	return r, err
 }
 
-// AllowN takes n hits, all or none. n is at least 1.
+// AllowN admits n hits together and counts them, or denies all of them. n must be
+// at least 1. More hits than Result.Quota never fit.
 func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (r Result, err error) {
 	err = m.do(ctx, Take, key, "", n, &r)
 	return r, err
 }
 
-// AllowMember takes a member, for limits that count distinct ones. Such a
-// limit takes nothing else.
+// AllowMember admits one use of a member and counts it, or denies it. It is for
+// limits that count distinct members. A member that is in the window already is
+// always admitted. The empty member is refused.
 func (m *Limiter) AllowMember(ctx context.Context, key, member string) (r Result, err error) {
 	err = m.do(ctx, Take, key, member, 1, &r)
 	return r, err
 }
 
-// Check reports whether one hit, or a member that is new, would be admitted.
-// It counts nothing.
+// Check reports whether one hit, or one member that is not in the window yet,
+// would be admitted. It counts nothing.
 func (m *Limiter) Check(ctx context.Context, key string) (r Result, err error) {
 	err = m.do(ctx, Check, key, "", 1, &r)
 	return r, err
 }
 
-// Record counts n hits whatever the limit, for what has happened already.
+// Record counts n hits, at least 1, without asking the limit. The result's
+// Allowed is true.
 func (m *Limiter) Record(ctx context.Context, key string, n int64) (r Result, err error) {
 	err = m.do(ctx, Record, key, "", n, &r)
 	return r, err
 }
 
-// RecordMember counts a member whatever the limit. Past the quota the members
-// used longest ago are dropped.
+// RecordMember counts one use of a member without asking the limit. When there
+// are more members than the quota, it drops those whose last use is the oldest.
 func (m *Limiter) RecordMember(ctx context.Context, key, member string) (r Result, err error) {
 	err = m.do(ctx, Record, key, member, 1, &r)
 	return r, err
 }
 
-// Refund gives n hits back, the newest ones first. It never gives back more
-// than there are.
+// Refund gives back n hits, at least 1, the newest ones first. It gives back at
+// most the hits that are in the window.
 func (m *Limiter) Refund(ctx context.Context, key string, n int64) (r Result, err error) {
 	err = m.do(ctx, Refund, key, "", n, &r)
 	return r, err
 }
 
-// RefundMember gives one use of a member back. The member leaves the window
-// with its last use.
+// RefundMember gives back one use of a member. The member leaves the window when
+// all its uses were given back.
 func (m *Limiter) RefundMember(ctx context.Context, key, member string) (r Result, err error) {
 	err = m.do(ctx, Refund, key, member, 1, &r)
 	return r, err
 }
 
-// Forget drops what is counted for the key.
+// Forget drops the counter of the key, so that the key is as good as unused.
 func (m *Limiter) Forget(ctx context.Context, key string) error {
 	if err := m.ready(); err != nil {
 		return err
@@ -179,13 +193,15 @@ func (m *Limiter) op(key string) *store.Op {
 	return &store.Op{Space: m.space, Limit: m.limit, Key: []byte(key)}
 }
 
-// ErrWouldWait is the error of [Limiter.Wait] when waiting cannot help: the
-// quota is 0, or the context ends before the hit would fit.
+// ErrWouldWait is returned by [Limiter.Wait] when waiting cannot help: the quota
+// is 0, or the hit does not fit before the deadline of the context.
 var ErrWouldWait = errors.New("weir: the hit does not fit before the context ends")
 
-// Wait takes one hit as soon as it fits. Callers that wait on one key are
-// served in no particular order. It returns at once with [ErrWouldWait] when
-// ctx ends before the hit fits.
+// Wait sleeps until the limit admits one hit, counts it and returns nil. It
+// returns [ErrWouldWait] at once when the hit does not fit before ctx's deadline,
+// or never fits. It returns ctx.Err() when ctx is done first. Callers that wait
+// on the same key are served in no particular order. While an outage policy
+// denies, Wait tries again every second.
 func (m *Limiter) Wait(ctx context.Context, key string) error {
 	for {
 		r, err := m.Allow(ctx, key)
@@ -315,9 +331,10 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 	return r, nil
 }
 
-// Close frees the limiter's memory, unless its store was given. With
-// [WithLocal] it first records in the store what local memory has counted and
-// the store does not have yet; close the store after the limiter.
+// Close closes the limiter's store and frees its memory. It does not close a
+// store that was given with [WithStore]. With [WithLocal], Close first records in
+// the store what the local store has counted and the store lacks, so close the
+// store after the limiter. Closing twice is safe.
 func (m *Limiter) Close() error {
 	if m == nil {
 		return nil

@@ -8,17 +8,21 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Limit is a quota in a window. See package [window] for all its fields.
+// Limit is a quota in a window. The functions Sliding, Cells, Fixed, Calendar,
+// Bucket and Members make the usual ones; see [window.Limit] for all its fields.
 type Limit = window.Limit
 
-// Result is what a [Limiter] answers for one key.
+// Result is the answer of a [Limiter] for one key.
 type Result struct {
-	// The numbers, and whether the hits are admitted.
+	// Result tells whether the hits are admitted, and holds the numbers of the
+	// key.
 	window.Result
 
 	// Degraded reports whether the store could not answer, so that the
-	// limiter's outage policy did: see [WithOutage]. Unless the policy is
-	// local, the numbers other than Quota are unknown, and 0.
+	// limiter's outage policy decided (see [WithOutage]). If a local store
+	// decided, the numbers are those of this process and its share of the quota.
+	// Otherwise only Quota is known, RetryAfter is a second if the policy
+	// denied, and the other numbers are 0.
 	Degraded bool
 
 	reason uint8 // one of store.Reasons, from 1; 0 is none
@@ -44,36 +48,41 @@ func (r *Result) degrade(reason store.Reason) {
 	r.Degraded, r.reason = true, uint8(at+1)
 }
 
-// Sliding admits quota hits in any window of length d.
+// Sliding returns a limit of quota hits in any window of length d. It is exact
+// up to a quota of 100. Above that it can deny less than 1 % of the quota early.
 func Sliding(quota int64, d time.Duration) Limit {
 	return Limit{Quota: quota, Window: window.Sliding(d)}
 }
 
-// Cells admits quota hits in any window of length d, counted in 60 cells: for
-// very high rates. It denies up to one cell's hits early.
+// Cells returns a limit of quota hits in any window of length d, counted in 60
+// cells of d/60, for very high rates. The oldest cell counts as a whole until all
+// of it has left the window, so at most the hits of one cell are denied early.
 func Cells(quota int64, d time.Duration) Limit {
 	return Limit{Quota: quota, Window: window.Cells(d, 0)}
 }
 
-// Fixed admits quota hits in a window that starts with the first hit and lasts
-// d; up to twice as many can pass across an edge.
+// Fixed returns a limit of quota hits in a window that starts with the first hit
+// and lasts d. Up to twice the quota can pass around the end of a window: at its
+// end and at the start of the next.
 func Fixed(quota int64, d time.Duration) Limit {
 	return Limit{Quota: quota, Window: window.Fixed(d)}
 }
 
-// Calendar admits quota hits in each minute, hour, day, week, month or year of
-// zone; nil is UTC.
+// Calendar returns a limit of quota hits in each minute, hour, day, week, month or
+// year of zone. A nil zone means UTC.
 func Calendar(quota int64, p window.Period, zone *time.Location) Limit {
 	return Limit{Quota: quota, Window: window.Calendar(p, zone)}
 }
 
-// Bucket admits quota hits in d on average and burst at once; burst = 0 means
-// the quota, burst = 1 spaces hits evenly.
+// Bucket returns a limit of quota hits in d on average, of which at most burst
+// come at once. Up to burst+quota hits can pass within d. A burst of 0 means the
+// quota. A burst of 1 spaces hits evenly.
 func Bucket(quota int64, d time.Duration, burst int64) Limit {
 	return Limit{Quota: quota, Window: window.Bucket(d, burst)}
 }
 
-// Members admits quota different members in any window of length d.
+// Members returns a limit of quota different members in any window of length d.
+// The quota is at most [window.MaxMembers].
 func Members(quota int64, d time.Duration) Limit {
 	return Limit{Quota: quota, Measure: window.Distinct, Window: window.Sliding(d)}
 }

@@ -2,21 +2,24 @@ package weir
 
 import "time"
 
-// Observer is called by an [Engine], a [Limiter] or a [Counter], for metrics
-// and logs. Its methods are called on the caller's goroutine, may be called
-// concurrently, and must not keep d.
+// Observer receives the decisions, errors and outages of an [Engine], a [Limiter]
+// or a [Counter], for metrics and logs; see [WithObserver]. Its methods are
+// called on the caller's goroutine before the call returns, so they should be
+// quick. They can be called concurrently.
 type Observer interface {
-	// Decided is called after each decision with the time that it took. Of a
-	// batch each decision is given the time of the whole batch. A limiter's
-	// decision names the limiter where an engine's names a rule.
+	// Decided is called after each decision. took is the time of the decision,
+	// or that of the whole batch for a request in a batch. In the decision of a
+	// limiter or a counter, the name set by [WithName] stands for the name of a
+	// rule. Decided must not keep d or its slices.
 	Decided(verb Verb, d *Decision, took time.Duration)
 
-	// Failed is called for each request that is answered with an error, such
-	// as bad input, a done context or a closed store.
+	// Failed is called for each request that gets an error: a done context, a
+	// closed store and, from an engine, bad input.
 	Failed(verb Verb, err error)
 
-	// Outage is called when a store could not answer, with the cause, before
-	// the outage policies decide. It is also called with the verb [Refund] when
-	// local memory could not take back what a denied request had counted there.
+	// Outage is called when the store cannot answer, with the cause as err,
+	// before the outage policies decide. It is also called, with the verb
+	// [Refund], when the local store cannot take back what a denied request has
+	// counted there.
 	Outage(verb Verb, err error)
 }

@@ -42,9 +42,9 @@ func (f option) engine(o *options) error         { return f(o) }
 func (f option) limiter(o *options) error        { return f(o) }
 func (f limiterOption) limiter(o *options) error { return f(o) }
 
-// WithStore keeps the counters in s. The caller closes s. For a store that can
-// be out of reach, see [WithLocal]. Default: memory of its own, which Close
-// frees.
+// WithStore keeps the counters in s. The caller closes s. Over a store that can
+// have outages, see [WithLocal]. Default: a store in memory, which the engine,
+// limiter or counter has to itself and closes.
 func WithStore(s store.Store) Option {
 	return option(func(o *options) error {
 		if s == nil {
@@ -56,12 +56,13 @@ func WithStore(s store.Store) Option {
 }
 
 // WithLocal makes s, a store in this process's memory, decide while the store
-// given with [WithStore] is out of reach. It applies to rules and limiters whose
-// outage policy is local. nodes is how many processes share the store: each admits an
-// nth of each quota, rounded up. What s counts stays in s for the next outage.
-// When the store answers again, a goroutine records there what s counted
-// meanwhile; Close of the engine, limiter or counter ends it. The caller closes
-// s. Default: the local policy denies.
+// given with [WithStore] cannot answer. It applies to rules and limiters whose
+// outage policy is [rule.OutageLocal]. nodes is the number of processes that
+// share the store given with WithStore. During an outage each of them admits
+// 1/nodes of each quota, rounded up. What s counts stays in s for the next outage.
+// After the outage a goroutine records it in the other store, too; Close of the
+// engine, limiter or counter ends the goroutine. The caller closes s. Default: no
+// local store, so the local policy denies.
 func WithLocal(s store.Store, nodes int) Option {
 	return option(func(o *options) error {
 		if s == nil {
@@ -95,21 +96,23 @@ func WithObserver(b Observer) Option {
 	return option(func(o *options) error { o.observer = b; return nil })
 }
 
-// WithNamespace keeps the counters apart from those of other namespaces in the
-// same store. Default: the namespace "".
+// WithNamespace puts the counters into the namespace called name. Two namespaces
+// in one store share no counters. Default: the namespace "".
 func WithNamespace(name string) Option {
 	return option(func(o *options) error { o.namespace = name; return nil })
 }
 
-// WithName names the counters of a limiter or a counter within their store.
-// Two that share a store and a name count together. A name is required with
-// [WithStore]. Default: none.
+// WithName sets the name under which a limiter or a counter keeps its keys in a
+// store. It is required with [WithStore]. Two limiters count together when they
+// have the same store, namespace, name and measure, and windows with the same
+// [window.Window.ID]. Default: "".
 func WithName(name string) LimiterOption {
 	return limiterOption(func(o *options) error { o.name = name; return nil })
 }
 
-// WithMaxKeys bounds the keys that a limiter or a counter keeps in memory. A
-// new key over the bound is an outage with the cause [store.ErrFull]. Default:
+// WithMaxKeys sets how many keys, at least 1, a limiter or a counter keeps in
+// memory. A call with one more key meets an outage whose cause is
+// [store.ErrFull]; for it the local policy denies. Default:
 // [store.DefaultMaxKeys].
 func WithMaxKeys(n int64) LimiterOption {
 	return limiterOption(func(o *options) error {
@@ -121,12 +124,12 @@ func WithMaxKeys(n int64) LimiterOption {
 	})
 }
 
-// WithOutage sets what a limiter answers while its store is out of reach:
+// WithOutage sets what a limiter answers while its store cannot:
 // [rule.OutageLocal] asks the store given with [WithLocal] and denies without
-// one, [rule.OutageAllow] admits, [rule.OutageDeny] denies. Results say
-// Degraded then. A counter has nothing to admit or deny: unless its policy is
-// local and there is a local store, it answers with the error. Default:
-// [rule.OutageLocal], as for rules.
+// one, [rule.OutageAllow] admits, [rule.OutageDeny] denies. Such results are
+// marked Degraded. A counter has nothing to admit or deny: with
+// rule.OutageLocal and a local store it counts there, otherwise it returns the
+// outage as an error. Default: [rule.OutageLocal].
 func WithOutage(policy rule.Outage) LimiterOption {
 	return limiterOption(func(o *options) error {
 		if policy > rule.OutageDeny {

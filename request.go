@@ -6,33 +6,37 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Attribute is one fact about an action: action=post, user=42, ip=10.0.0.1.
-// Numbers and booleans are written as their shortest text.
+// Attribute is one fact about an action, such as action=post, user=42 or
+// ip=10.0.0.1. Values are text: write a number or a boolean in its shortest
+// form, 5 and not 5.0.
 type Attribute struct{ Name, Value string }
 
-// Request is one action to decide about or to count. Its zero value is an
-// action of one hit without attributes.
+// Request describes one action to decide or to count. Its zero value is an action
+// of one hit without attributes.
 type Request struct {
-	// Attributes describe the action. An empty value is the same as a missing
-	// attribute. Of two with the same name the last one counts.
+	// Attributes describes the action. An empty value is the same as a missing
+	// attribute. Of two attributes with the same name the last one counts.
+	// Attributes that no rule uses are ignored.
 	Attributes []Attribute
 
-	// Hits is what the action costs, at least 1; 0 means 1. Rules that sum
-	// take their cost from an attribute instead. To look without counting,
-	// use [Engine.Check].
+	// Hits is the cost of the action in hits. 0 means 1, and a negative number
+	// is an error. Rules that sum an attribute take their cost from it instead,
+	// and rules on distinct members count one member. To decide without
+	// counting, use [Engine.Check].
 	Hits int64
 
-	// Feedback, in a refund only, names an event such as "solved". Each rule
-	// gives back the hits that it states for that event, and a rule that does
-	// not state it gives back nothing. Hits does not count then.
+	// Feedback names an event, such as "solved", in a refund. Each rule then
+	// gives back the hits that it states for the event ([rule.Rule.Feedback]),
+	// or nothing if it states none, and Hits is ignored. Feedback with another
+	// verb is an error.
 	Feedback string
 }
 
-// Attributes returns attributes of names and values in turn:
+// Attributes returns attributes from names and values that alternate:
 //
 //	weir.Attributes("action", "post", "user", "42")
 //
-// A last name without a value is given an empty one.
+// A last name without a value gets the empty value.
 func Attributes(namesAndValues ...string) []Attribute {
 	attrs := make([]Attribute, 0, (len(namesAndValues)+1)/2)
 	for i := 0; i < len(namesAndValues); i += 2 {

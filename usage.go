@@ -10,24 +10,26 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// ErrUnknownRule is the error of a question about a rule that is not in force.
+// ErrUnknownRule is wrapped in the error of [Engine.Usage] and [Engine.Forget]
+// when no rule in force that counts has the name. A verdict does not count.
 var ErrUnknownRule = errors.New("weir: no such rule")
 
 // KeyUsage is what a rule has counted for one key.
 type KeyUsage struct {
 	Usage
 
-	// History is the hits over time, oldest first: by cell for counters, the
-	// current period for fixed and calendar windows, empty for the others.
+	// History is the hits over time, oldest first: by cell for a cells window,
+	// the current period for a fixed or calendar window, empty for the others.
 	History []window.Cell
 
 	// Degraded reports whether the store could not answer, so that the numbers
-	// are those of this process alone.
+	// are those of the local store ([WithLocal]).
 	Degraded bool
 }
 
-// Usage returns what the rule called name has counted for the key that
-// attributes give. They must include the rule's `per`. It counts nothing.
+// Usage returns what the rule called name has counted for one key. It counts
+// nothing. The attributes must have a value for each name in the rule's `per`,
+// and for the attribute that its quota depends on; others are ignored.
 func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute) (KeyUsage, error) {
 	k, err := e.locate(name, attributes)
 	if err != nil {
@@ -45,10 +47,10 @@ func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute)
 	}, nil
 }
 
-// Forget drops what the rule called name has counted for the key that
-// attributes give, in the store and in this process's memory. When the store is
-// out of reach the error says so, and the memory has dropped the key all the
-// same.
+// Forget drops what the rule called name has counted for one key, in the store
+// and in the local store ([WithLocal]). The attributes are those of
+// [Engine.Usage]. If the store cannot answer, Forget returns the outage as an
+// error, and has dropped the key in the local store.
 func (e *Engine) Forget(ctx context.Context, name string, attributes []Attribute) error {
 	k, err := e.locate(name, attributes)
 	if err != nil {

@@ -6,11 +6,12 @@ import "github.com/weirhq/weir/store"
 type Verb = store.Verb
 
 const (
-	Check  = store.Check  // look only
-	Take   = store.Take   // look and, if admitted, count
-	Record = store.Record // count whatever the limit
+	Check  = store.Check  // decide and count nothing
+	Take   = store.Take   // decide and, if admitted, count
+	Record = store.Record // count without asking the limit
 	Refund = store.Refund // give hits back
 )
 
-// ErrClosed is the error of calls after Close.
+// ErrClosed is wrapped in the errors of calls whose store is closed. Test for it
+// with [errors.Is].
 var ErrClosed = store.ErrClosed
