@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// PeriodBounds returns the period of a calendar window that contains now:
-// start ≤ now < end.
+// PeriodBounds returns the start and the end of the period that contains now in a
+// calendar window: start ≤ now < end.
 //
-// Minutes and hours follow the wall clock. Where the zone's offset changes
-// inside one, it ends there, so that none is longer than its name. A day lasts
-// from local midnight to the next: 23 or 25 hours where summer time begins or
-// ends. A day that has begun goes on when the clock is set back over midnight.
-// Weeks, months and years are whole days.
+// Minutes and hours follow the wall clock of the zone. A minute or an hour in
+// which the zone's offset changes ends at the change, so that none is longer than
+// its name. A day lasts from local midnight to the next, which is 23 or 25 hours
+// when summer time begins or ends. If the change sets the clock back over
+// midnight, the day that has begun goes on. Weeks, months and years consist of
+// whole days.
 func (w Window) PeriodBounds(now Instant) (start, end Instant) {
 	zone := w.Zone
 	if zone == nil {
@@ -48,7 +49,8 @@ func (w Window) PeriodBounds(now Instant) (start, end Instant) {
 	}
 }
 
-// PeriodEnd returns the end of the period that contains now.
+// PeriodEnd returns the end of the period that contains now; see
+// [Window.PeriodBounds].
 func (w Window) PeriodEnd(now Instant) Instant {
 	_, end := w.PeriodBounds(now)
 	return end

@@ -2,8 +2,12 @@ package window
 
 import "time"
 
-// Compiled is a [Limit] ready for use: its methods do the counting. Make one
-// with [Compile] or [MustCompile]. It is immutable and safe for concurrent use.
+// Compiled is a [Limit] that is ready for use. Make one with [Compile] or
+// [MustCompile]. It is immutable and safe for concurrent use; its zero value is
+// not usable.
+//
+// Check, Take, Record and Refund count in the [State] of a key, and Read reads it.
+// The other methods are for stores, which keep the states.
 type Compiled struct {
 	limit      Limit
 	capacity   int64
@@ -67,16 +71,16 @@ func (l *Compiled) Limit() Limit { return l.limit }
 // [Hits.Member].
 func (l *Compiled) Distinct() bool { return l.limit.Measure == Distinct }
 
-// OnCalendar reports whether l needs the time of day: its window is a calendar
-// window, or the window of its condition is.
+// OnCalendar reports whether l depends on the wall clock, because its window or
+// the window of its condition is a calendar window.
 func (l *Compiled) OnCalendar() bool { return l.onCalendar }
 
 // Capacity returns the most hits that fit at once: the quota, a bucket's burst,
 // or [Unlimited].
 func (l *Compiled) Capacity() int64 { return l.capacity }
 
-// Base returns the limit that counts up to the condition of l, or nil when l
-// has no condition ([Limit.After]).
+// Base returns the limit that counts hits towards the condition of l, or nil when
+// l has no condition ([Limit.After]).
 func (l *Compiled) Base() *Compiled { return l.base }
 
 // Inner returns l without its condition, or l itself when it has none.
@@ -87,18 +91,20 @@ func (l *Compiled) Inner() *Compiled {
 	return l.inner
 }
 
-// Group returns the number of hits in a full group of a sliding window.
+// Group returns the number of hits that share a date in a sliding window: the
+// quota divided by the precision, rounded up, and at least 1.
 func (l *Compiled) Group() int64 { return groupOf(&l.limit) }
 
-// Rate returns the quota and the length of the window, in microseconds, in
-// lowest terms, and their greatest common divisor: 60 hits a minute are 1 hit
-// each 1,000,000 µs, times 60. A script of a store computes exactly with the
-// small numbers.
+// Rate returns the quota and the length of the window in microseconds, both
+// divided by their greatest common divisor, and that divisor. For 60 hits a
+// minute it returns 1, 1,000,000 and 60. With the small numbers a store's script
+// can compute exactly in floating point.
 func (l *Compiled) Rate() (hits, micros, divisor int64) {
 	hits, micros = l.limit.Quota, l.limit.Window.micros()
 	divisor = max(1, gcd(micros, hits))
 	return hits / divisor, micros / divisor, divisor
 }
 
-// CellWidth returns the width of a cell of a cells window.
+// CellWidth returns the length of a cell of a cells window: that of the window
+// divided by the number of cells, rounded up to a microsecond.
 func (l *Compiled) CellWidth() time.Duration { return Instant(l.limit.Window.cellWidth()).length() }

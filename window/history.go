@@ -2,31 +2,34 @@ package window
 
 import "time"
 
-// Reading is what a store holds for one key under one limit at an instant.
+// Reading holds the numbers of one key under one limit at an instant, and its
+// history.
 type Reading struct {
-	// Result is the answer to a check of no hits.
+	// Result is the answer to a check of 0 hits.
 	Result
 
 	// At is the instant of the reading. It is never before the latest instant
 	// that the state remembers.
 	At Instant
 
-	// History is the hits by cell, oldest first, up to the cell that At is in.
-	// A fixed or calendar window has one cell, its current period. History is
-	// empty for kinds without cells and for limits with a condition.
+	// History holds the hits by cell, oldest first, up to the cell that contains
+	// At. It starts with the first cell that has hits, and has no gaps. A fixed
+	// or calendar window has one cell, its current period. History is empty for sliding
+	// windows, buckets and limits with a condition, and without hits.
 	History []Cell
 
 	length int64 // of a window cut into cells, in µs; 0: it is not
 }
 
-// Cell is a stretch of time and the hits in it.
+// Cell holds the hits from Start, included, to Start plus Length, excluded.
 type Cell struct {
 	Start  Instant
 	Length time.Duration
 	Hits   int64
 }
 
-// Read returns what s holds at now. It allocates the history.
+// Read returns the numbers and the history of a key in state s at now. It counts
+// nothing. It allocates the history.
 func (l *Compiled) Read(s State, now Instant) Reading {
 	r := Reading{Result: l.Check(s, now, Hits{}), At: l.clock(s, now)}
 	if len(s) == 0 {
@@ -40,8 +43,9 @@ func (l *Compiled) Read(s State, now Instant) Reading {
 }
 
 // Count returns the number of hits in the last d, at most the window's length.
-// In a cells window it is an estimate: the oldest cell is weighed by its
-// overlap. For the other kinds Count returns Used, the hits of the whole window.
+// For a cells window it is an estimate: the oldest cell counts in proportion to
+// the part of it that is in the last d, rounded down. For other windows Count
+// ignores d and returns Used, the hits of the whole window.
 func (r *Reading) Count(d time.Duration) int64 {
 	if r.length == 0 || len(r.History) == 0 {
 		return r.Used

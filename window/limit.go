@@ -2,15 +2,15 @@ package window
 
 import "time"
 
-// Kind is how hits age.
+// Kind is the algorithm of a window.
 type Kind uint8
 
 const (
-	KindSliding  Kind = iota // a log of instants, in groups when the quota is large
-	KindCells                // the window cut into cells, one counter each
-	KindFixed                // starts with the first hit
-	KindCalendar             // minute, hour, day, week, month, year in a time zone
-	KindBucket               // a rate with a burst
+	KindSliding  Kind = iota // see [Sliding]
+	KindCells                // see [Cells]
+	KindFixed                // see [Fixed]
+	KindCalendar             // see [Calendar]
+	KindBucket               // see [Bucket]
 )
 
 // String returns the kind's name as rules files write it.
@@ -21,18 +21,18 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Measure is what of a request is counted.
+// Measure is what a limit counts.
 type Measure uint8
 
 const (
 	Count    Measure = iota // hits
-	Sum                     // hits that carry a weight
-	Distinct                // members; one that is already inside is free
+	Sum                     // weights: Hits.N is the weight of a request
+	Distinct                // different members; one that is in the window is free
 )
 
 var measureNames = [...]string{"count", "sum", "distinct"}
 
-// String returns the measure's name.
+// String returns the measure's name: count, sum or distinct.
 func (m Measure) String() string { return name(measureNames[:], int(m)) }
 
 // Period is the length of a calendar window.
@@ -59,84 +59,109 @@ func name(names []string, i int) string {
 	return "unknown"
 }
 
-// Window is how hits age: a kind and its numbers. The zero value is invalid.
-// Make one with [Sliding], [Cells], [Fixed], [Calendar] or [Bucket] and set the
-// fields that differ. A Window is comparable and safe for concurrent use.
+// Window describes how long hits count: a kind and its settings. The zero value
+// is invalid. Make one with [Sliding], [Cells], [Fixed], [Calendar] or [Bucket],
+// and then set other fields of its kind. A field that the kind does not have must
+// be zero; see [Limit.Validate]. A Window is comparable.
 type Window struct {
 	Kind Kind
 
-	// Length is how long a hit stays inside, in whole microseconds. A calendar
-	// window has a Period instead.
+	// Length is the length of the window, in whole microseconds, from one up to
+	// [MaxLength]. For a bucket it is the time in which the quota drains. A
+	// calendar window has a Period instead.
 	Length time.Duration
 
-	// Precision is the most groups that a sliding window keeps. The window is
-	// exact up to a quota of that size. 0 means [DefaultPrecision].
+	// Precision is the most dates that a sliding window keeps for a key. Up to
+	// a quota of that size each hit has its own date, and the window is exact.
+	// Above it, hits are kept in groups of quota/Precision, rounded up, that
+	// share a date. 0 means [DefaultPrecision]; the most is [MaxPrecision].
 	Precision int
 
-	// N is the number of cells. 0 means [DefaultCells].
+	// N is the number of cells of a cells window. 0 means [DefaultCells]; the
+	// most is [MaxCells].
 	N int
 
 	// Burst is the most hits that a bucket admits at once. 0 means the quota.
 	Burst int64
 
-	// Period, Anchor and Zone define a calendar window. Anchor is the first day
-	// of a week (1 Monday … 7 Sunday), or of a month (1 … 31, or the last day
-	// of a shorter month). 0 means 1. A nil Zone means UTC.
+	// Period, Anchor and Zone define a calendar window. Anchor is the day on
+	// which a week (1 Monday … 7 Sunday) or a month (1 … 31) starts; a month
+	// that is shorter starts on its last day. Anchor 0 means 1, and other
+	// periods have none. A nil Zone means UTC.
 	Period Period
 	Anchor int
 	Zone   *time.Location
 }
 
 const (
-	// DefaultPrecision is the most groups of a sliding window by default.
+	// DefaultPrecision is the default of Window.Precision.
 	DefaultPrecision = 100
-	// DefaultCells is the number of cells of a cells window by default.
+	// DefaultCells is the default of Window.N.
 	DefaultCells = 60
-	// MaxPrecision, MaxCells and MaxMembers bound the state of one key.
+	// MaxPrecision, MaxCells and MaxMembers are the largest Window.Precision,
+	// Window.N, and Quota with measure [Distinct]. They bound the state of a key.
 	MaxPrecision = 10_000
 	MaxCells     = 10_000
 	MaxMembers   = 10_000
 )
 
-// Sliding returns a window that ends now and is d long.
+// Sliding returns a window of the last d, at any moment. It is a log of the
+// instants of the hits and never admits more than the quota. Above a quota of
+// Window.Precision it can deny less than one group of hits early: by default less
+// than 1 % of the quota.
 func Sliding(d time.Duration) Window { return Window{Kind: KindSliding, Length: d} }
 
-// Cells returns a window that ends now, is d long and is cut into n cells. 0
-// means [DefaultCells].
+// Cells returns a window of the last d, at any moment, cut into n cells of d/n
+// with one counter each; n = 0 means [DefaultCells]. Under a quota the oldest cell
+// counts as a whole until all of it has left the window: no more than the quota
+// is admitted, and at most the hits of one cell are denied early. With [Unlimited]
+// the oldest cell counts in proportion to the part of it that is inside.
 func Cells(d time.Duration, n int) Window { return Window{Kind: KindCells, Length: d, N: n} }
 
-// Fixed returns a window that starts with the first hit and lasts d.
+// Fixed returns a window that starts with the first hit and lasts d. The next one
+// starts with the first hit after it. Up to twice the quota can pass around the
+// end of a window.
 func Fixed(d time.Duration) Window { return Window{Kind: KindFixed, Length: d} }
 
-// Calendar returns the current minute, hour, day, week, month or year in zone.
+// Calendar returns a window of the current minute, hour, day, week, month or year
+// in zone, where nil means UTC; see [Window.PeriodBounds].
 func Calendar(p Period, zone *time.Location) Window {
 	return Window{Kind: KindCalendar, Period: p, Zone: zone}
 }
 
-// Bucket returns a window that drains at the rate of the quota in d and admits
-// at most burst hits at once. 0 means the quota.
+// Bucket returns a window that holds at most burst hits and drains at the rate of
+// the quota in d; burst = 0 means the quota. In any span t it admits at
+// most burst + t·quota/d hits.
 func Bucket(d time.Duration, burst int64) Window {
 	return Window{Kind: KindBucket, Length: d, Burst: burst}
 }
 
-// After is a condition: the limit counts from the Count-th hit in Window on.
-// The zero value means no condition.
+// After is a condition of a limit: the limit starts with the Count-th hit in
+// Window. Earlier hits are counted towards the condition, and never denied.
+// Window cannot be a bucket. The zero value means no condition.
 type After struct {
 	Count  int64
 	Window Window
 }
 
 // Limit declares a quota in a window. The zero value is invalid. [Compile]
-// makes a Limit ready for use. A Limit is comparable and safe for concurrent
-// use.
+// makes a Limit ready for use. A Limit is comparable.
 type Limit struct {
-	// Quota is how many hits, weights or members are admitted. 0 admits none,
-	// except a member that was recorded and is still inside. [Unlimited]
-	// counts without a limit.
-	Quota   int64
+	// Quota is the number of hits or members, or the sum of weights, that the
+	// window admits, at most [MaxHits]. 0 admits nothing except a member that
+	// Record has put into the window. [Unlimited] counts without a limit; only
+	// cells, fixed and calendar windows can, and not with measure [Distinct].
+	Quota int64
+
+	// Measure is what the limit counts. Cells windows and buckets cannot count
+	// [Distinct] members.
 	Measure Measure
-	Window  Window
-	After   After
+
+	Window Window
+
+	// After is the condition under which the limit starts. A limit with
+	// measure [Distinct] or quota [Unlimited] has none.
+	After After
 }
 
 // micros returns the length in microseconds.

@@ -1,12 +1,13 @@
 package window
 
-// Share returns the part of l that one node keeps to while the nodes cannot
-// reach their common store. Together the nodes admit the quota, plus less than
-// one hit a node because shares are rounded up.
+// Share returns l with its quota, its burst and the count of its condition
+// divided by nodes, rounded up. It is for one of several nodes that cannot reach
+// their common store: together they admit the quota, plus less than one hit for
+// each node because of the rounding. nodes must be at least 1.
 //
-// A share is for counting in memory only. The products of a bucket's share can
-// pass 2^53, which [Limit.Validate] refuses because a script could not compute
-// them exactly.
+// A share is for counting in memory only. The share of a bucket may need products
+// above 2^53, which [Limit.Validate] refuses in other limits because the script
+// of a store could not compute them exactly.
 func (l *Compiled) Share(nodes int64) *Compiled {
 	part := func(n int64) int64 {
 		if n <= 0 { // unlimited, or unset

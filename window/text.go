@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ID returns the identity of the window: two windows with one ID age hits
-// alike, and read each other's states.
+// ID returns the identity of the window: its kind and its length, or its period,
+// zone and anchor. Two windows with the same ID can use each other's states.
 func (w Window) ID() string {
 	if int(w.Kind) < len(kinds) && kinds[w.Kind].id != nil {
 		return w.Kind.String() + "/" + kinds[w.Kind].id(&w)
@@ -14,8 +14,8 @@ func (w Window) ID() string {
 	return w.Kind.String() + "/" + Length(w.Length)
 }
 
-// String returns the window for people: "sliding 1h", "cells 24h/1440",
-// "day Europe/Berlin", "bucket 1m burst 20000".
+// String returns the window as readable text, such as "sliding 1h",
+// "cells 24h/1440", "day Europe/Berlin" or "bucket 1m burst 20000".
 func (w Window) String() string {
 	if int(w.Kind) < len(kinds) {
 		return kinds[w.Kind].describe(w.Kind.String(), &w)
@@ -25,7 +25,8 @@ func (w Window) String() string {
 
 func describeLength(name string, w *Window) string { return name + " " + Length(w.Length) }
 
-// Length returns d in its shortest form: 1h, not 1h0m0s.
+// Length returns d as text like [time.Duration.String], without zero minutes and
+// seconds at the end: 1h, not 1h0m0s.
 func Length(d time.Duration) string {
 	s := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

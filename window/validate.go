@@ -7,10 +7,10 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// Validate returns everything that is wrong with l as a [fault.List], with the
-// paths "quota", "measure", "window.length", "after.window.n" and so on. A
-// limit that passes keeps every product of its numbers below 2^53, so that the
-// same arithmetic is exact in a script of a shared store.
+// Validate returns everything that is wrong with l as a [fault.List], or nil. The
+// paths of the faults are "quota", "measure", "window.length", "after.window.n"
+// and so on. It refuses limits that need products above 2^53, because the script
+// of a shared store could not compute those exactly.
 func (l *Limit) Validate() error {
 	f := faults{}
 	l.validate(&f)

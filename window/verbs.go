@@ -2,7 +2,8 @@ package window
 
 import "time"
 
-// Check reports whether h would be admitted at now. It never changes s.
+// Check returns the answer that Take would give for h at now, and counts nothing:
+// it never changes s.
 func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 	if l.isLog(s) {
 		l.log.check(&r, s, now, max(h.N, 0))
@@ -14,8 +15,8 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 	return r
 }
 
-// Take asks l to admit h at now for a key in state s, and counts the hits when
-// it does. A denied take leaves s as it is.
+// Take counts h at now, for a key in state s, if l admits all of h. It returns
+// the next state. If l denies h, Take returns s unchanged.
 func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 	if l.isLog(s) {
 		next = l.log.take(&r, s, now, max(h.N, 0))
@@ -36,8 +37,9 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 	return s, r
 }
 
-// Record counts h at now, whatever the quota. Where a window has no room to
-// remember hits past its quota it forgets the oldest, and Used means "at least".
+// Record counts h at now without asking the quota. A sliding window and a limit
+// with measure [Distinct] cannot remember all hits past the quota: they forget the
+// oldest first, so Used can then be lower than what was recorded.
 func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
 	now, h = l.clock(s, now), h.clean()
 	before, _ := l.algorithm.look(s, now, Hits{})
@@ -50,9 +52,10 @@ func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
 	return s, r
 }
 
-// Refund gives h back: the newest hits that are still in the window, or one
-// use of the member. It never gives back more than there is. More than [MaxHits]
-// are all hits.
+// Refund gives h back: the newest hits that are still in the window, or, with
+// measure [Distinct], one use of the member. It gives back at most what the window
+// holds; an N above [MaxHits] gives back all hits. A member leaves the window with
+// its last use, and a member with 2047 uses or more stays until its time is over.
 func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
 	now, h = l.clock(s, now), h.clean()
 	before, _ := l.algorithm.look(s, now, Hits{})
@@ -69,8 +72,8 @@ func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
 	return s, r
 }
 
-// Expires returns the instant from which s is as good as an empty state, or 0
-// for an empty one.
+// Expires returns the instant from which s is as good as an empty state. It
+// returns 0 for an empty state.
 func (l *Compiled) Expires(s State) Instant {
 	if len(s) == 0 {
 		return 0
@@ -78,13 +81,13 @@ func (l *Compiled) Expires(s State) Instant {
 	return l.algorithm.expires(s)
 }
 
-// Room returns how many words the state may need after h are counted. With
-// that much capacity Take and Record do not allocate, unless the state was left
-// by a limit that has since been changed.
+// Room returns the most words that the state can have after Take or Record has
+// counted h. If s has that capacity they do not allocate, unless another limit
+// has made s (see [State]).
 func (l *Compiled) Room(s State, h Hits) int { return l.algorithm.room(s, h.clean().countable()) }
 
-// TakeRoom returns how many words the state may need if h are taken. It is
-// never more than Room: a take needs no room for hits past the quota.
+// TakeRoom returns the most words that the state can have after Take. It is at
+// most Room, because a take counts no hits past the quota.
 func (l *Compiled) TakeRoom(s State, h Hits) int {
 	switch {
 	case !l.isLog(s):
