@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// AppendKey appends parts to dst, each preceded by its length, so that
-// different parts never give the same bytes. This file is the only place that
+// AppendKey appends parts to dst, each after its length, so that two different
+// lists of parts never give the same bytes. This file is the only place that
 // builds keys.
 func AppendKey(dst []byte, parts ...string) []byte {
 	for _, p := range parts {
@@ -36,7 +36,7 @@ func (s *Set) AppendKey(dst []byte, i int, values []string) []byte {
 }
 
 // Key returns the key of a request under rule i in readable form: the value of
-// the one attribute in `per`, name=value pairs for several, empty for none.
+// the only attribute in `per`, or name=value pairs for several, or "" for none.
 // Different keys can have the same readable form.
 func (s *Set) Key(i int, values []string) string {
 	c := &s.rules[i]
@@ -60,14 +60,14 @@ func (s *Set) Key(i int, values []string) string {
 	return b.String()
 }
 
-// Together returns the value by which a store places the key of a request under
-// rule i, so that keys with the same value are together. Empty: by the key
-// alone.
+// Together returns the value of the attribute [Rule.Together] of rule i, or "" if
+// the rule has none. A store of several nodes keeps keys with the same value on
+// one node.
 func (s *Set) Together(i int, values []string) string { return s.rules[i].together.value(values) }
 
-// Sum returns the amount of a request under rule i, which sums an attribute: a
-// whole number from 0 to [window.MaxHits]. The error names the attribute and
-// its value when that is anything else.
+// Sum returns the amount that a request adds under rule i, which must be a rule
+// that sums an attribute. The amount is a whole number from 0 to
+// [window.MaxHits]; any other value of the attribute is an error that names both.
 func (s *Set) Sum(i int, values []string) (int64, error) {
 	c := &s.rules[i]
 	v := c.of.value(values)
@@ -79,13 +79,14 @@ func (s *Set) Sum(i int, values []string) (int64, error) {
 	return int64(n), nil
 }
 
-// Member returns the value that a request adds under rule i, which counts
-// distinct values.
+// Member returns the member that a request adds under rule i, which must be a rule
+// that counts distinct values.
 func (s *Set) Member(i int, values []string) string { return s.rules[i].of.value(values) }
 
-// ID returns the identity of the counters of rule i: its name, `per`, measure
-// and the kinds and lengths of its windows. A change of anything else keeps the
-// counters. The ID is bytes, not readable text.
+// ID returns the identity of the counters of rule i. It consists of the rule's
+// Name, Per, Measure and Of, and of the [window.Window.ID] of its window and of
+// the window of its condition. A rule keeps its counters when anything else
+// changes. The ID is bytes, not readable text.
 func (s *Set) ID(i int) string { return s.rules[i].id }
 
 // identity returns the ID of r.

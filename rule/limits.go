@@ -7,11 +7,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// LimitOf returns the limit of rule i for this request: its quota, chosen by
-// attribute where the rule says so, in its window. A trigger's quota is its
-// number, a counter's is [window.Unlimited]. LimitOf returns nil for a verdict,
-// and when the rule has no quota for the request; [Set.Match] returns no such
-// rule. The pointers stay the same for the life of the set.
+// LimitOf returns the limit that rule i counts a request under: its quota in its
+// window. The quota can depend on an attribute ([Quota]). That of a trigger is its
+// number, and that of a counter is [window.Unlimited]. LimitOf returns nil for a
+// verdict, and for a rule that has no quota for the request and so does not match
+// it. The same limit is always the same pointer.
 func (s *Set) LimitOf(i int, values []string) *window.Compiled { return s.rules[i].limitOf(values) }
 
 // limitOf returns the limit of c for a request; see [Set.LimitOf].

@@ -20,10 +20,10 @@ func Address(patterns ...string) (Test, error) {
 	return newAddress(patterns, false)
 }
 
-// LooseAddress returns a test like that of [Address], which also holds for
-// values that other programs read as addresses: four numbers with zeros or a +
-// before them (010.0.0.1 is 10.0.0.1, never octal), and one number for all four
-// (167772161 is 10.0.0.1). The patterns are those of Address.
+// LooseAddress returns a test like that of [Address], with the same patterns,
+// that reads two more forms of an IPv4 address in values, as some programs do:
+// four numbers that start with zeros or a + (010.0.0.1 is 10.0.0.1, never octal),
+// and a single number (167772161 is 10.0.0.1).
 func LooseAddress(patterns ...string) (Test, error) {
 	return newAddress(patterns, true)
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Not returns a test that holds where t does not. A missing attribute is an
-// empty value for t, too, so that Not(Equal("a")) holds for it; combine it with
-// [Present] where it should not.
+// Not returns a test that holds for each value for which t does not. A missing
+// attribute has the value "", so Not(Equal("a")) holds for it. To exclude missing
+// attributes, combine Not with [Present] in [All].
 func Not(t Test) Test { return not{t} }
 
 type not struct{ test Test }
@@ -21,7 +21,7 @@ func (n not) String() string {
 	return "is not " + wanted(n.test)
 }
 
-// All returns a test that holds where every one of tests does.
+// All returns a test that holds for each value for which all of tests hold.
 func All(tests ...Test) Test { return all(slices.Clone(tests)) }
 
 type all []Test

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Equal returns a test that holds for each of values, byte for byte. An index
-// finds rules with such a test; see [Set.Match].
+// Equal returns a test that holds for a value that is one of values, byte for
+// byte. A [Set] has an index of the rules with such tests; see [Set.Match].
 func Equal(values ...string) Test {
 	e := equal{values: append([]string{}, values...)}
 	if len(values) > scan {

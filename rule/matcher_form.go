@@ -12,7 +12,7 @@ const (
 	FormEqual        FormKind = iota // [Equal] of Values
 	FormPresent                      // [Present]
 	FormAbsent                       // [Absent]
-	FormNot                          // [Not] of the one in Tests
+	FormNot                          // [Not] of the only one of Tests
 	FormAll                          // [All] of Tests
 	FormIn                           // [In] List
 	FormWithin                       // [Within] Range
@@ -23,19 +23,19 @@ const (
 	FormLooseAddress                 // [LooseAddress] of Values
 )
 
-// Form is the structure of a test, so that it can be written down: the function
-// that made it, and its arguments.
+// Form describes how a test was made: the function, and its arguments. A program
+// can use it to write the test down.
 type Form struct {
 	Kind   FormKind
 	Values []string
 	Text   string
 	Tests  []Test
 	List   *List
-	Range  Range // without infinite bounds
+	Range  Range // an infinite bound is nil
 }
 
-// FormOf returns the form of t, which shares no memory with t. It returns false
-// for a test that this package did not make.
+// FormOf returns the form of t. The form shares no slices with t. FormOf returns
+// false for a test that this package did not make.
 func FormOf(t Test) (Form, bool) {
 	switch t := t.(type) {
 	case equal:

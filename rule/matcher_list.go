@@ -14,10 +14,11 @@ type List struct {
 	addresses addresses
 }
 
-// NewList returns a list of entries. An entry that is an address pattern
-// ([Address]) stands for those addresses, however a value spells them; every
-// other entry is a value, compared byte for byte. The error names each entry
-// that is empty or an invalid pattern, such as 10.0.0.0/33 or a reversed range.
+// NewList returns a list of entries. An entry in the form of an address pattern
+// (see [Address]) stands for all addresses in it, in any spelling. Every other
+// entry is compared byte for byte. The error names each entry that is empty, and
+// each invalid pattern, such as 10.0.0.0/33 or a range whose end is before its
+// start.
 func NewList(name string, entries []string) (*List, error) {
 	l := &List{name: name}
 	var values []string // so that the map gets its size at once
@@ -45,10 +46,11 @@ func NewList(name string, entries []string) (*List, error) {
 	return l, nil
 }
 
-// Name returns the name that rules use.
+// Name returns the name of the list.
 func (l *List) Name() string { return l.name }
 
-// Contains reports whether value is on the list, as a value or as an address.
+// Contains reports whether value is an entry of the list, or an address inside
+// one.
 func (l *List) Contains(value string) bool {
 	if _, ok := l.values[value]; ok {
 		return true
@@ -56,7 +58,7 @@ func (l *List) Contains(value string) bool {
 	return l.addresses.spell(value)
 }
 
-// In returns a test that holds for values on l.
+// In returns a test that holds for the values that l contains.
 func In(l *List) Test { return in{l} }
 
 type in struct{ list *List }

@@ -12,9 +12,9 @@ import (
 type Range struct{ Above, Below, From, To *float64 }
 
 // Within returns a test that holds for a decimal number inside r, such as 5,
-// -0.5 or 1e3, compared as a 64-bit float. It holds for no other text: not for
-// NaN, Inf, 0x10 or a number with blanks around it. A number that is too large
-// for a float is beyond every bound on its side.
+// -0.5 or 1e3. Numbers are compared as float64; one that is too large for a
+// float64 is infinite. The test holds for no other text, such as NaN, Inf, 0x10 or
+// a number with blanks around it.
 func Within(r Range) Test {
 	w := within{
 		above: math.Inf(-1), from: math.Inf(-1), below: math.Inf(1), to: math.Inf(1),

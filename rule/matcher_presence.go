@@ -1,7 +1,7 @@
 package rule
 
-// Present returns a test that holds for every value except the empty one, which
-// a missing attribute has, too.
+// Present returns a test that holds for an attribute that is neither missing nor
+// empty.
 func Present() Test { return presence(true) }
 
 // Absent returns a test that holds for an attribute that is missing or empty.

@@ -26,9 +26,9 @@ type suffix string
 func (s suffix) Holds(value string) bool { return strings.HasSuffix(value, string(s)) }
 func (s suffix) String() string          { return "is text that ends with " + strconv.Quote(string(s)) }
 
-// Pattern returns a test that holds for text in which re, a regular expression
-// in RE2's syntax, matches somewhere; anchor it with ^ and $ where it must
-// match all of it. The error states what is wrong with re and at which
+// Pattern returns a test that holds for text in which the regular expression re
+// matches somewhere. To match the whole text, anchor re with ^ and $. The syntax
+// is that of package regexp. The error states what is wrong with re and at which
 // character.
 func Pattern(re string) (Test, error) {
 	compiled, err := regexp.Compile(re)

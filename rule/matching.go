@@ -2,18 +2,18 @@ package rule
 
 import "slices"
 
-// Match appends the indexes of the rules that match values to dst, in file
-// order, and returns the extended slice.
+// Match appends the indexes of the rules that match values to dst, in the order of
+// the rules, and returns the extended slice.
 //
-// A rule matches when all its conditions hold, the attributes that it needs for
-// its key, sum or members are not empty, and it has a quota for the request.
-// Rules whose mode is off never match. The first enforced verdict decides: a
-// verdict with [RestSkip] is the last rule that matches; behind one with
-// [RestCount] other rules can match, further verdicts too.
+// A rule matches when all its conditions hold, when the attributes that it needs
+// for its key, sum or members are not empty, and when it has a quota for the
+// request. A rule whose mode is [Off] never matches. No rule matches after a
+// verdict with [RestSkip] that matches and is enforced. After a verdict with
+// [RestCount] other rules can match, among them verdicts.
 //
-// Match allocates only when dst has no room, and when a value that a test reads
-// as an address is almost one. A rule with an equality condition costs nothing
-// unless the request has one of its values.
+// Match allocates only when dst has no room, and when an [Address] test gets a
+// value that looks like an address but is none. A rule with an [Equal] condition
+// costs nothing if the request has none of its values.
 func (s *Set) Match(values []string, dst []int) []int {
 	m := matching{rules: s.rules, values: values, dst: dst, start: len(dst), end: int32(len(s.rules))}
 	m.try(s.index.others)

@@ -1,18 +1,20 @@
 // Package rule defines rules: which requests a rule matches, which keys get
-// separate counters, and what happens over the limit. A [Set] is a compiled,
-// immutable list of rules that finds the rules which match a request. The
-// package is pure: it has no clock, no lock and no IO.
+// separate counters, and what happens over the limit. [New] compiles a list of
+// rules into a [Set], which finds the rules that match a request. The package is
+// pure: it has no clock, no lock and no IO.
 package rule
 
 import (
 	"github.com/weirhq/weir/window"
 )
 
-// Rule is one entry of a rules file. Its kind follows from the fields that are
-// set: a Quota makes it a limit, a Trigger makes it a trigger, a Then without
-// both makes it a verdict, and without any of the three it is a counter. See
-// [Rule.Kind].
+// Rule is one entry of a rules file. The fields that are set determine its
+// [Kind]: with Quota it is a limit, with Trigger a trigger, with Then but neither
+// of the two a verdict, and with none of the three a counter. [New] refuses fields
+// that the kind does not have.
 type Rule struct {
+	// Name identifies the rule. It is required, and no two rules of a set have
+	// the same one.
 	Name string
 
 	// When lists the conditions, which must all hold. A missing attribute
@@ -20,58 +22,70 @@ type Rule struct {
 	When []Condition
 
 	// Per names the attributes whose values make the key: each combination of
-	// values has its own counter. Without any the rule has one counter.
+	// values has its own counter. If Per is empty, the rule has one counter.
 	Per []string
 
-	// Together names one of Per. In a store of several nodes, keys with the
-	// same value of this attribute are on one node, so that rules which share
-	// it decide in one step. Empty: keys are spread over the nodes.
+	// Together names one of the attributes in Per. A store of several nodes
+	// keeps the keys that have the same value of this attribute on one node, so
+	// that all rules with the same Together are decided there in one step. If it
+	// is empty, the keys are spread over the nodes.
 	Together string
 
-	// Measure is what the rule counts: hits, a sum or distinct values. Of names
-	// the attribute that is summed, or whose distinct values are counted.
+	// Measure is what the rule counts: hits, the sum of an attribute, or the
+	// distinct values of an attribute. Of names that attribute; it is empty when
+	// the rule counts hits.
 	Measure window.Measure
 	Of      string
 
-	Quota   *Quota
-	Trigger int64 // number at which a trigger reports; 0: not a trigger
-	Once    bool  // the trigger reports only the hit that reaches its number
+	Quota   *Quota // what a limit admits; nil: the rule is not a limit
+	Trigger int64  // the number from which a trigger reports; 0: the rule is not a trigger
+	Once    bool   // the trigger reports only when its number is reached, not above it
 
+	// Window is the window that the rule counts in. After is the condition under
+	// which a limit starts. A counter replaces a sliding window by a cells window
+	// of the same length.
 	Window window.Window
 	After  window.After
 
-	// Then is the outcome of a limit that is exceeded, and of a verdict. Empty
-	// means "deny" for a limit.
+	// Then names the outcome of a verdict, or of a request over a limit. If it
+	// is empty, the outcome of a limit is "deny".
 	Then string
 
 	// Code is the rule's number for clients that know rules by number, such
 	// as koala's; 0 means none. It does not change what the rule counts.
 	Code int64
 
-	// Rest states whether the rules behind a verdict still count.
+	// Rest states what happens to the rules after this verdict.
 	Rest Rest
 
-	// Feedback states how many hits a refund with each of these names gives
-	// back to the rule, whatever the request costs: {"solved": 2}. A refund
-	// with another name does not change the rule's counter.
+	// Feedback maps the name of an event to the hits that a refund for this
+	// event gives back to the rule, regardless of the cost of the request:
+	// {"solved": 2}. A refund for an event that is not in the map does not
+	// change the rule's counter.
 	Feedback map[string]int64
 
-	Mode        Mode
-	OnOutage    Outage
+	// Mode states whether the rule decides. OnOutage states how it answers
+	// when the store cannot.
+	Mode     Mode
+	OnOutage Outage
+
+	// CountDenied makes a limit count requests that are denied, by this rule or
+	// by another.
 	CountDenied bool
 
-	// MaxKeys is the maximum number of keys in memory; 0 means the store's
-	// default.
+	// MaxKeys is the most keys of the rule that a store in memory keeps. 0 means
+	// the store's default.
 	MaxKeys int64
 }
 
 // Quota is how much a rule admits: one number, or one number for each value of
 // an attribute.
 type Quota struct {
-	Value int64 // when By is empty
+	Value int64 // the quota, when By is empty
 
-	// By names an attribute, and Cases holds the quotas by its value. Else is the
-	// quota for every other value; nil means that the rule does not match then.
+	// By names an attribute, and Cases holds the quota for each of its values.
+	// Else is the quota for every other value and for a missing attribute. If
+	// Else is nil, the rule does not match such requests.
 	By    string
 	Cases map[string]int64
 	Else  *int64
@@ -81,10 +95,10 @@ type Quota struct {
 type Kind uint8
 
 const (
-	KindLimit   Kind = iota // admits requests up to a quota
-	KindTrigger             // always counts, and reports from a number on
-	KindCounter             // always counts
-	KindVerdict             // decides at once and counts nothing
+	KindLimit   Kind = iota // admits requests up to a quota, and denies the others
+	KindTrigger             // counts and never denies; reports when it has counted a number
+	KindCounter             // counts and never denies
+	KindVerdict             // sets an outcome and counts nothing
 )
 
 var kindNames = [...]string{"limit", "trigger", "counter", "verdict"}
@@ -109,9 +123,9 @@ func (r *Rule) Kind() Kind {
 type Mode uint8
 
 const (
-	Enforce Mode = iota // decides
-	Shadow              // is evaluated, with counters of its own, and never decides
-	Off                 // is skipped
+	Enforce Mode = iota // the rule decides
+	Shadow              // the rule counts what it would admit, and never decides
+	Off                 // the rule is skipped
 )
 
 var modeNames = [...]string{"enforce", "shadow", "off"}
@@ -119,13 +133,14 @@ var modeNames = [...]string{"enforce", "shadow", "off"}
 // String returns the mode as rules files write it.
 func (m Mode) String() string { return name(modeNames[:], int(m)) }
 
-// Rest states what happens to the rules behind a verdict that matches.
+// Rest states what happens to the rules after a verdict that matches.
 type Rest uint8
 
 const (
-	RestSkip Rest = iota // they are skipped
-	// RestCount lets them match without a say in the decision. A record counts
-	// in them, and so does a take that is allowed, even past their quotas.
+	// RestSkip makes them not match.
+	RestSkip Rest = iota
+	// RestCount makes them match and decide nothing. They count each record and
+	// each take that is allowed, even past their quotas.
 	RestCount
 )
 
@@ -134,13 +149,13 @@ var restNames = [...]string{"skip", "count"}
 // String returns the value as rules files write it.
 func (r Rest) String() string { return name(restNames[:], int(r)) }
 
-// Outage states how a rule answers while the store cannot.
+// Outage states how a rule answers when the store cannot.
 type Outage uint8
 
 const (
-	OutageLocal Outage = iota // counts in this process's memory
-	OutageAllow               // allows
-	OutageDeny                // denies
+	OutageLocal Outage = iota // a store in this process's memory decides; without one the rule denies
+	OutageAllow               // the rule allows
+	OutageDeny                // the rule denies
 )
 
 var outageNames = [...]string{"local", "allow", "deny"}
@@ -157,20 +172,20 @@ func name(names []string, i int) string {
 }
 
 const (
-	// Allow and Deny are the predefined outcomes.
+	// Allow and Deny are the names of the predefined outcomes.
 	Allow = "allow"
 	Deny  = "deny"
 )
 
-// Outcome is an outcome that a rules file defines: whether it allows, and how
-// it looks in an HTTP answer.
+// Outcome is an outcome that a rules file defines: whether the request may
+// happen, and the answer over HTTP.
 type Outcome struct {
-	// Allow reports whether the request may happen. Only verdicts can have such
-	// an outcome.
+	// Allow reports whether the request may happen. Only a verdict can have an
+	// outcome that allows.
 	Allow bool
 
-	Status int    // HTTP status; 0 means 429, or 200 for one that allows
-	Body   []byte // JSON, may be empty
+	Status int    // HTTP status; 0 means 200 if Allow is set, otherwise 429
+	Body   []byte // JSON; may be empty
 }
 
 // Condition is one test on one attribute.
@@ -178,13 +193,13 @@ type Condition struct {
 	Attribute string
 	Test      Test
 
-	// Trim removes blanks around the value before the test. The key then uses
-	// the trimmed value, too.
+	// Trim removes white space around the value before the test. The rule then
+	// uses the trimmed value everywhere: in its key, sum, members and quota.
 	Trim bool
 }
 
-// Test is a predicate on an attribute's value; a missing attribute has the
-// value "". Tests are immutable and safe for concurrent use.
+// Test is a predicate on the value of an attribute. A missing attribute has the
+// value "". A Test must be immutable and safe for concurrent use.
 type Test interface {
 	// Holds reports whether value passes the test.
 	Holds(value string) bool

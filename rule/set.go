@@ -12,9 +12,10 @@ import (
 // Set is a compiled list of rules. Make one with [New]. It is immutable and
 // safe for concurrent use.
 //
-// Its methods take a request as a vector of values: values[i] is the value of
-// Attributes()[i], empty when the request has none. A vector is exactly as
-// long as Attributes.
+// Its methods take a request as a vector of values, and a rule as its index.
+// values[i] is the value of the attribute Attributes()[i], or "" if the request
+// does not have it. The vector must be as long as Attributes(). A rule's index is
+// from 0 to Len()-1, in the order of the rules.
 type Set struct {
 	rules      []compiled
 	attributes []string
@@ -66,10 +67,10 @@ func (p part) value(values []string) string {
 	return values[p.at]
 }
 
-// New compiles rules, in the order in which they apply, and the outcomes that
-// they may name beside allow and deny. It copies its arguments. Its error is a
-// [fault.List] with everything that is wrong. Paths of faults start with the
-// rule's index, "rules[3].limit.pro", or with "outcomes.".
+// New compiles rules, in the order in which they apply, and outcomes by name. In
+// Then a rule can name one of these, [Allow] or [Deny]. New copies its arguments.
+// Its error is a [fault.List] of everything that is wrong. The paths of the
+// faults start with the rule's index, "rules[3].limit.pro", or with "outcomes.".
 func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 	if faults := check(rules, outcomes); len(faults) > 0 {
 		return nil, faults.Err()
@@ -178,32 +179,33 @@ func compile(r Rule, at map[string]int) compiled {
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
 
-// Rule returns rule i, in file order from 0. The caller must not change it.
+// Rule returns rule i. The caller must not change it.
 func (s *Set) Rule(i int) *Rule { return &s.rules[i].Rule }
 
-// Find returns the index of the rule called name, and whether there is one.
+// Find returns the index of the rule called name, and reports whether there is
+// one.
 func (s *Set) Find(name string) (int, bool) {
 	i, ok := s.byName[name]
 	return i, ok
 }
 
-// Allows reports whether rule i, a verdict, lets the request pass: its outcome
-// is [Allow] or an outcome that allows.
+// Allows reports whether rule i is a verdict whose outcome allows the request.
 func (s *Set) Allows(i int) bool { return s.rules[i].allows }
 
-// Outcome returns the outcome called name, with its status set, and whether
-// there is one. The caller must not change the body.
+// Outcome returns the outcome called name, and reports whether there is one. Its
+// Status is never 0. The caller must not change the body.
 func (s *Set) Outcome(name string) (Outcome, bool) {
 	o, ok := s.outcomes[name]
 	return o, ok
 }
 
-// Attributes returns the names that any rule uses, sorted. An index into them
-// is a position in a vector of values. The caller must not change the slice.
+// Attributes returns the sorted names of all attributes that rules use. The index
+// of a name is its position in a vector of values. The caller must not change the
+// slice.
 func (s *Set) Attributes() []string { return s.attributes }
 
-// Attribute returns the position of the attribute called name, and whether any
-// rule uses it.
+// Attribute returns the position of the attribute called name in a vector of
+// values, and reports whether any rule uses it.
 func (s *Set) Attribute(name string) (int, bool) {
 	if len(s.attributes) > fewAttributes {
 		i, ok := s.position[name]

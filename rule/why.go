@@ -4,9 +4,9 @@ import (
 	"fmt"
 )
 
-// Why reports whether rule i by itself matches values, regardless of the rules
-// before it. If it does not match, reasons has a text for each condition that
-// failed.
+// Why reports whether rule i matches values, regardless of the verdicts before it.
+// If it does not match, reasons has a readable text for each cause: a condition
+// that fails, a missing attribute, a value without a quota, or the mode [Off].
 func (s *Set) Why(i int, values []string) (matched bool, reasons []string) {
 	c := &s.rules[i]
 	if c.Mode == Off {
