@@ -69,9 +69,9 @@ type ask struct {
 }
 
 // NewLimiter returns a limiter that counts in memory of its own, unless
-// [WithStore] gives a store. The error is a [fault.List] of everything that is
-// wrong with the limit and the options. [window.Unlimited] is refused: use
-// [NewCounter].
+// [WithStore] gives a store. The error holds a [*fault.Fault] for everything that
+// is wrong with the limit and the options; see [fault.Of]. [window.Unlimited] is
+// refused: use [NewCounter].
 func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
 	if l.Quota == window.Unlimited {
 		return nil, fault.Newf("quota", "%d: want at least 0; NewCounter counts without a limit", l.Quota)

@@ -61,8 +61,9 @@ func WithStore(s store.Store) Option {
 // share the store given with WithStore. During an outage each of them admits
 // 1/nodes of each quota, rounded up. What s counts stays in s for the next outage.
 // After the outage a goroutine records it in the other store, too; Close of the
-// engine, limiter or counter ends the goroutine. The caller closes s. Default: no
-// local store, so the local policy denies.
+// engine, limiter or counter ends the goroutine. The caller closes s. WithLocal
+// needs WithStore, with another store. Default: no local store, so the local
+// policy denies.
 func WithLocal(s store.Store, nodes int) Option {
 	return option(func(o *options) error {
 		if s == nil {

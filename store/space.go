@@ -4,14 +4,14 @@ import (
 	"hash/maphash"
 )
 
-// DefaultMaxKeys is the most keys that a space holds, unless it is made with
-// another number.
+// DefaultMaxKeys is the most keys that a store in memory keeps for a space that
+// was made without another number.
 const DefaultMaxKeys = 10_000_000
 
-// Space is where the keys of one rule live. Two spaces with equal namespaces
-// and IDs are the same space. Make one with [NewSpace]. A Space is immutable
-// and safe for concurrent use; making it once and passing the same pointer is
-// faster than making it for each call.
+// Space identifies the set of keys of one rule or limiter. Two Spaces with equal
+// namespaces and IDs are the same space. Make one with [NewSpace]; the zero Space
+// is not usable. A Space is immutable and safe for concurrent use. Stores are
+// faster if all calls pass the same pointer.
 type Space struct {
 	*identity
 	name    string
@@ -25,11 +25,12 @@ type identity struct {
 	hash          uint64 // of both
 }
 
-// NewSpace returns the space with the given identity. The namespace keeps the
-// counters of one tenant apart from those of others; "" is the default one. The
-// name is for people. A shared store may use it in the names of keys, so spaces
-// that are the same must have the same name. maxKeys bounds the keys that a
-// store in memory keeps; 0 or less means [DefaultMaxKeys].
+// NewSpace returns the space with the given namespace and ID. The namespace keeps
+// the counters of one tenant apart from those of others; "" is the default one.
+// The name is for people: that of the rule or limiter. A shared store may use it
+// in the names of keys, so spaces that are the same must have the same name.
+// maxKeys is the most keys that a store in memory keeps for the space; 0 or less
+// means [DefaultMaxKeys].
 func NewSpace(namespace, id, name string, maxKeys int64) *Space {
 	if maxKeys <= 0 {
 		maxKeys = DefaultMaxKeys
@@ -44,18 +45,18 @@ var seed = maphash.MakeSeed()
 // Namespace returns the tenant, "" for the default one.
 func (s *Space) Namespace() string { return s.namespace }
 
-// ID returns the identity of the counters within their namespace. Counters are
-// kept as long as it stays the same. It is bytes, not text for people.
+// ID returns the identity of the space within its namespace. It is bytes, not
+// readable text.
 func (s *Space) ID() string { return s.id }
 
-// Name returns the rule's name.
+// Name returns the name for people.
 func (s *Space) Name() string { return s.name }
 
 // MaxKeys returns the most keys that a store in memory keeps for the space.
 func (s *Space) MaxKeys() int64 { return s.maxKeys }
 
-// Hash returns a hash of the space's identity: equal for spaces that are the
-// same, and valid as long as this process runs.
+// Hash returns a hash of the namespace and the ID. It differs from one process to
+// the next.
 func (s *Space) Hash() uint64 { return s.hash }
 
 // Same reports whether s and t are the same space.

@@ -1,6 +1,10 @@
-// Package store is the contract between the rules and the places where their
-// counters are kept. Package storetest is the same contract as a test suite for
-// implementations of [Store].
+// Package store defines [Store], the interface of the places where counters are
+// kept: package memstore keeps them in memory, package redisstore in Redis.
+// Package storetest tests implementations of Store.
+//
+// A store gets a [Call]: a [Verb] and one [Op] for each counter that a request
+// concerns. It decides all ops of the call in one atomic step, and writes a
+// [window.Result] into each.
 package store
 
 import (
@@ -16,8 +20,8 @@ type Verb uint8
 
 const (
 	Check  Verb = iota // evaluate and count nothing
-	Take               // evaluate and, if admitted, count, in one step
-	Record             // count, whatever the limit
+	Take               // evaluate and, if admitted, count
+	Record             // count without asking the limit
 	Refund             // give hits back
 )
 
@@ -31,100 +35,106 @@ func (v Verb) String() string {
 	return "unknown"
 }
 
-// Role is the part that an op has in a take.
+// Role is the part that an op has in a take. The other verbs ignore it.
 type Role uint8
 
 const (
-	// Enforce ops decide together: each is counted when all of them admit,
-	// none when one denies.
+	// Enforce ops decide together: all of them are counted if each admits its
+	// hits, and none if one denies.
 	Enforce Role = iota
-	// Shadow ops are counted when they admit themselves, and never decide.
+	// A Shadow op is counted if it admits its hits, whatever the other ops
+	// answer. It never affects other ops.
 	Shadow
-	// Always ops are recorded, whatever the others answer: counters, triggers.
+	// An Always op is recorded, whatever the other ops answer: it is the op of
+	// a counter or a trigger.
 	Always
-	// Look ops are evaluated with their hits. They are not counted and never
-	// decide.
+	// A Look op is evaluated and not counted, unless it has CountDenied. It
+	// never affects other ops.
 	Look
 )
 
-// Op is what a call does with one key under one limit. The store sets Result.
+// Op is the part of a call that concerns one key under one limit. The caller sets
+// all fields except Result, which the store sets.
 type Op struct {
 	Space *Space
 	Limit *window.Compiled
 
-	// Key selects the counter within the space. Stores do not retain the slice.
+	// Key selects the counter within the space. It may be empty. Stores do not
+	// retain the slice.
 	Key []byte
 
-	// Together, when not empty, keeps keys with the same Together on one node
-	// of a sharded store, so that they are decided in one step there. It is
-	// not part of the key. Stores do not retain the slice.
+	// Together, if not empty, makes a store of several nodes keep all keys with
+	// the same Together on one node, so that it can decide them in one step. It
+	// is not part of the key: ops on one key always have the same Together.
+	// Stores do not retain the slice.
 	Together []byte
 
-	// N is the number of hits. With 0 every verb counts nothing and is allowed;
-	// a negative number is 0.
+	// N is the number of hits. An op with N = 0 is not counted by any verb, and
+	// is always allowed. A negative N means 0.
 	N int64
 
-	// Member is what a distinct limit counts. Stores do not retain the slice.
+	// Member is the member that a limit with measure [window.Distinct] counts.
+	// Other limits ignore it. Stores do not retain the slice.
 	Member []byte
 
 	Role Role
 
-	// CountDenied makes a take count the op also when the take is denied, by
-	// this op or by another one. It is not used with [Always].
+	// CountDenied makes a take record the op when this op or another one denies
+	// the take. It has no effect with [Always].
 	CountDenied bool
 
-	// Result is the answer.
+	// Result is the answer of this op alone. It is set if the call's Err is nil.
 	Result window.Result
 }
 
-// Call is ops that are decided in one atomic step.
+// Call is a list of ops that a store decides in one atomic step.
 type Call struct {
 	Verb Verb
 	Ops  []Op
 
-	// Err is set by [Store.Do] when the call was not decided: nothing was
-	// counted for any of its ops, and their results are not set. It is
-	// [ErrRepeated] when two ops have the same key, and an [*OutageError] that
-	// names ops when the store could not answer those.
+	// Err is set by [Store.Do]. It is nil if the call was decided. Otherwise
+	// nothing was counted for any of the ops, and their results are not set. Err
+	// is [ErrRepeated] if two ops have the same key in the same space, and an
+	// [*OutageError] if the store could not answer.
 	Err error
 }
 
 // Store keeps counters. Its methods are safe for concurrent use.
 type Store interface {
-	// Do decides calls, which are independent of each other: each in one
-	// atomic step at one instant. Two calls that share a key are decided in
-	// their order, unless one of them has to be sent again or is spread over
-	// several nodes.
+	// Do decides calls. Each call is decided on its own, in one atomic step at
+	// one instant. Two calls that share a key are decided in their order, unless
+	// one of them has to be sent again or is spread over several nodes.
 	//
-	// Do writes the Result of each op, and Err of each call: nil when the
-	// call was decided. The ops of a call are evaluated as if in order. In a
-	// take an op's Result.Allowed is its own answer: an op that would have
-	// fitted reports true even when another one denied, and then nothing was
-	// counted for it (but see CountDenied).
+	// Do writes the Err of each call and the Result of each op. The ops of a
+	// call are evaluated as if one after the other. In a take, an op's
+	// Result.Allowed is the answer of this op alone: it is true for an op that
+	// fits even if another op denies, and the op is then counted only with
+	// CountDenied.
 	//
-	// The calls and their ops are owned by the store until Do returns. The
-	// error concerns all calls: the store is closed, or ctx was done before
-	// the first of them. Nothing was counted then, and Err is not set.
+	// The store owns the calls and their ops until Do returns. Do returns an
+	// error if the store is closed, or if ctx is done before the first call. Then
+	// nothing was counted, and the Err of the calls is not set.
 	Do(ctx context.Context, calls []Call) error
 
 	// Read returns the numbers and the history of op's key under op's limit. It
-	// counts nothing.
+	// counts nothing. It ignores op's N, Member and Role, and does not set
+	// Result.
 	Read(ctx context.Context, op *Op) (window.Reading, error)
 
-	// Forget drops the counter of op's key.
+	// Forget drops the counter of op's key. A key without a counter is no error.
 	Forget(ctx context.Context, op *Op) error
 
-	// Close releases what the store holds. Calls after it return [ErrClosed].
+	// Close releases the store's resources. Later calls return [ErrClosed].
 	// Closing twice is safe.
 	Close() error
 }
 
-// Single is implemented by stores that have a faster way to decide a single
-// op. A store that wraps another one can implement it too.
+// Single is an optional interface of a [Store] that has a faster way to decide a
+// call with a single op.
 type Single interface {
 	// One runs verb for n hits of one key under limit, as [Store.Do] does for
-	// a call with one op that enforces. The error is what Do would return or
-	// put into the call's Err.
+	// a call with one [Enforce] op. The error is the one that Do would return or
+	// would set as the call's Err.
 	One(ctx context.Context, verb Verb, space *Space, limit *window.Compiled, key, member string, n int64) (window.Result, error)
 }
 
@@ -138,7 +148,8 @@ type Timed interface {
 	Within(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
-// Do decides one call in s. It returns the error of [Store.Do] or of the call.
+// Do decides one call in s, and sets the results of ops. It returns the error of
+// [Store.Do] or the call's Err.
 func Do(ctx context.Context, s Store, verb Verb, ops []Op) error {
 	calls := [1]Call{{Verb: verb, Ops: ops}}
 	if err := s.Do(ctx, calls[:]); err != nil {
@@ -148,26 +159,30 @@ func Do(ctx context.Context, s Store, verb Verb, ops []Op) error {
 }
 
 var (
-	// ErrClosed is the error of calls on a closed store.
+	// ErrClosed is the error of a call on a closed store.
 	ErrClosed = errors.New("store is closed")
-	// ErrRepeated is the error of a call with two ops on one key.
+	// ErrRepeated is the Err of a call with two ops on the same key.
 	ErrRepeated = errors.New("two ops on the same key in one call")
-	// ErrFull is wrapped in an [OutageError]: the space has no room for a new key.
+	// ErrFull is the cause of an [OutageError] when a space has no room for a
+	// new key.
 	ErrFull = errors.New("no room for a new key: the most that may be kept (max_keys) is reached; raise it, or wait until keys expire")
 )
 
-// OutageError names the ops of a call that a store could not answer, and the
-// cause. The caller then follows each rule's policy for outages.
+// OutageError is the Err of a call that a store could not answer, or the error of
+// a read. It names the ops concerned and the cause. The caller then applies the
+// outage policy of each rule.
 type OutageError struct {
-	// Ops are indexes into the call's ops, ascending; nil means all of them.
+	// Ops holds the indexes of the ops that the store could not answer,
+	// ascending. nil means all ops of the call.
 	Ops []int
 
-	// Reason is why; empty means [ReasonUnknown]. Err has the details.
+	// Reason is the class of the cause; "" means [ReasonUnknown]. Err is the
+	// cause, and not nil.
 	Reason Reason
 	Err    error
 }
 
-// Error returns the cause and how many ops it concerns.
+// Error returns the cause as text, with the number of ops if Ops names them.
 func (e *OutageError) Error() string {
 	switch {
 	case errors.Is(e.Err, ErrFull):
@@ -178,7 +193,7 @@ func (e *OutageError) Error() string {
 	return fmt.Sprintf("store out of reach for %d ops: %v", len(e.Ops), e.Err)
 }
 
-// Cause returns the reason: [ReasonUnknown] when e has none.
+// Cause returns Reason, or [ReasonUnknown] if Reason is empty.
 func (e *OutageError) Cause() Reason {
 	if e.Reason == "" {
 		return ReasonUnknown
