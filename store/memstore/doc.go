@@ -4,61 +4,64 @@
 //	space ──► keyspace ──► shard ──► table ──► state
 //	by ID     a space      a lock    by hash   a few words
 //
-// A key is known by one 64-bit hash of it under a random seed that never leaves
-// the process. The key itself is not kept. Two of n keys have the same hash, and
-// then share a counter, with a probability of about n²/2^65: for ten million keys
-// 3 in a million. Such keys cannot be found without the seed, and are denied
-// early, never admitted over their quota.
+// A keyspace holds the keys of one [store.Space]. The store does not keep the keys
+// themselves: it identifies a key by a 64-bit hash with a random seed that never
+// leaves the process. If two keys have the same hash, they share a counter. Then
+// they can be denied early, and are never admitted over their quota. Among n keys
+// this happens with a probability of about n²/2^65, which for ten million keys is
+// 3 in a million. Without the seed such keys cannot be found.
 //
-// The hash chooses one of the space's shards, each of which has a lock and a
-// table (package internal/table) of hashes and states. A state of up to three
-// words is found with one cache miss: all that a bucket, a fixed or a calendar
-// window needs, and three hits of a sliding window. Tables hold no pointers to
-// states, so the garbage collector does not scan them. A key takes about 45
-// bytes, and a larger state 10 to 14 more for each of its words;
-// TestBytesPerKey measures it.
+// The hash selects one of the keyspace's shards. Each shard has a lock and a table
+// (package internal/table) of hashes and states. A state of up to three words is
+// found with one cache miss. That is enough for a bucket, for a fixed or calendar
+// window, and for three hits of a sliding window. Tables hold no pointers to
+// states, so the garbage collector does not scan them. A key takes about 45 bytes.
+// A state of more than three words takes 10 to 14 bytes more for each of its
+// words. TestBytesPerKey measures this.
 //
 // # Bounded work
 //
-// No call does work that grows with the number of keys: tables grow and shrink
-// by segments of at most 416 keys, so that the most that one op copies is 16 KiB
-// of slots and 64 KiB of larger states, some microseconds, and at times its
-// shard's directory of segments.
+// The work of a call does not grow with the number of keys. Tables grow and shrink
+// by segments of at most 416 keys, so an op copies at most 16 KiB of slots and
+// 64 KiB of larger states, which takes some microseconds. Now and then it also
+// copies its shard's directory of segments.
 //
-// Expired keys are reclaimed by the calls themselves. Each 64th call to a shard,
-// and the first one in each millisecond, looks at 32 slots there and at as many
-// in another shard, and goes on, up to 1024, where it finds many that have
-// expired. Where no key has expired it looks at one. [Store.Sweep] does as much
-// of it as it is told to at once. Keyspaces that stay empty and unused for a
-// minute are dropped.
+// Calls reclaim the expired keys. Every 64th call to a shard, and the first call in
+// each millisecond, looks at 32 slots in this shard and at 32 in another. In a
+// shard where many keys have expired it goes on, up to 1024 slots. In a shard
+// where none can have expired it looks at one. [Store.Sweep] reclaims without
+// waiting for calls. A keyspace that stays empty and unused for a minute is
+// dropped.
 //
 // # Full spaces
 //
-// A space holds at most MaxKeys keys, to the key. An op that would count on one
-// more first has the expired keys of its segment reclaimed, and those at 64
-// slots elsewhere. If that makes no room, the call is refused with
-// [github.com/weirhq/weir/store.ErrFull] and counts nothing. A key that has not
-// expired is never dropped: that would hand out fresh quota.
+// A space holds at most [store.Space.MaxKeys] keys, exactly. Before an op adds a
+// key to a full space, the store reclaims the expired keys of the op's segment and
+// of 64 slots elsewhere. If that makes no room, the call is refused with an outage
+// whose cause is [store.ErrFull], and counts nothing. The store never drops a key
+// that has not expired, because the key would then get fresh quota.
 //
 // # Time
 //
-// Lengths of time are measured on the steady clock, which cannot be set.
-// Calendar windows follow the wall clock, also when it is set. Only they read
-// it, because that is half of what a reading costs.
+// Lengths of time are measured on the monotonic clock, here called steady, which
+// cannot be set. Calendar windows follow the wall clock, and also its changes.
+// Only calls on calendar windows read the wall clock, because that is half of the
+// cost of a reading.
 //
-// A call reads the clock once, before it locks. If a call with a later reading
-// was decided in one of its shards meanwhile, it reads the clock again under its
-// locks. So every call is dated with one instant between its start and its end,
-// and never before a hit that it sees: a bucket which had room at all times does
-// not deny a call because its goroutine was descheduled. A clock that the caller
-// gives ([WithClock]) is read once; there the instants are the caller's.
+// A call reads the clock once, before it locks its shards. If another call with a
+// later reading was decided in one of these shards meanwhile, the first call reads
+// the clock again under its locks. So a call is dated with one instant between its
+// start and its end, and never before a hit that it sees. A bucket that had room
+// all the time does not deny a call because the call's goroutine was descheduled.
+// A clock that the caller gives ([WithClock]) is read only once, and its instants
+// stand.
 //
-// A reclaimed key has forgotten when it was used. So from then on no call is
-// dated before the instant at which that key expired: the clock has a floor,
-// which is checked under the locks. Keys of calendar windows outlive their
-// period by a minute, so that the small steps by which a wall clock is set back
-// neither free quota nor meet the floor. With a clock that the caller gives, all
-// keys live an hour longer.
+// When a key is reclaimed, the instants of its hits are forgotten. From then on no
+// call is dated before the instant at which that key expired. The clock has a
+// floor for this, which is checked under the locks. A key of a calendar window is
+// kept for a minute after its period, so that setting the wall clock back by a
+// small step frees no quota and does not reach the floor. With a clock that the
+// caller gives, every key is kept for an hour after it has expired.
 //
 // # Invariants
 //

@@ -12,9 +12,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Store keeps counters in this process's memory. Make one with [New]. It is
-// safe for concurrent use, starts no goroutine, and does not block beyond the
-// locks of the shards that a call's keys are in.
+// Store is a [store.Store] in this process's memory. Make one with [New]; the zero
+// Store is not usable. It is safe for concurrent use and starts no goroutine. A
+// call waits for nothing but the locks of the shards of its keys. Each space has
+// shards of its own.
 type Store struct {
 	clock  clock
 	shards int // of each keyspace
@@ -34,15 +35,18 @@ var (
 	_ store.Single = (*Store)(nil)
 )
 
-// Option changes what [New] makes.
+// Option is an option of [New].
 type Option func(*Store)
 
-// WithClock makes the store call tell for the time, once a call, instead of
-// reading the machine's clocks. It is for replays and tests. Each call is dated
-// with the instant that tell returned for it, so calls that run at once are in
-// the order of their locks, not of their instants. Instants may go back: by
-// less than an hour, each key still has what it counted; by more, the store
-// stays at the latest instant for which it has reclaimed keys.
+// WithClock makes the store call tell for the time, once for each call, instead of
+// reading the machine's clocks. It is for replays and tests. tell must be safe for
+// concurrent use. Calls that run at the same time are decided in the order in
+// which they lock, which need not be the order of their instants.
+//
+// Instants may go back. The store keeps each key for an hour after it has expired,
+// so going back by up to an hour frees no quota. The time never goes back to
+// before the instant up to which expired keys were reclaimed: earlier instants
+// count as that one. Default: the machine's clocks.
 func WithClock(tell func() window.Instant) Option {
 	return func(s *Store) {
 		s.clock.given = true
@@ -50,9 +54,9 @@ func WithClock(tell func() window.Instant) Option {
 	}
 }
 
-// WithShards sets how many locks share the keys of a space, from 1 to 256,
-// rounded up to a power of two. The default is 16 for each processor that
-// the program may use, and at least 32.
+// WithShards sets the number of shards of each space, and so of locks. It is
+// rounded up to a power of two and bounded to 1 to 256. Default: 16 for each
+// processor that the program may use ([runtime.GOMAXPROCS]), from 32 to 256.
 func WithShards(n int) Option {
 	return func(s *Store) { s.shards = powerOfTwo(min(max(n, 1), 256)) }
 }
@@ -117,8 +121,8 @@ func (s *Store) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close drops all keys. Calls that have begun may still be answered; later ones
-// return [store.ErrClosed].
+// Close implements [store.Store]. It drops all keys. Calls that have begun may
+// still be answered.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.keyspaces.close()

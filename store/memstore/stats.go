@@ -2,16 +2,16 @@ package memstore
 
 import "github.com/weirhq/weir/store"
 
-// Stats are the numbers of one space.
+// Stats holds the numbers of one space.
 type Stats struct {
 	Space *store.Space
-	Keys  int64 // kept now, with expired ones that are not reclaimed yet
-	Bytes int64 // that the keys and their states take
-	Full  int64 // ops refused for want of room, see [github.com/weirhq/weir/store.ErrFull]
+	Keys  int64 // keys in memory, including expired ones that are not reclaimed yet
+	Bytes int64 // memory that the keys and their states take
+	Full  int64 // ops refused with [store.ErrFull] since the space was last dropped
 }
 
-// Stats returns the numbers of every space, in no order. It takes each shard's
-// lock in turn.
+// Stats returns the numbers of every space in memory, in no particular order. It
+// locks one shard at a time.
 func (s *Store) Stats() []Stats {
 	keyspaces := s.keyspaces.all()
 	all := make([]Stats, len(keyspaces))
@@ -21,7 +21,8 @@ func (s *Store) Stats() []Stats {
 	return all
 }
 
-// Keys returns how many keys the space has.
+// Keys returns the number of keys of the space in memory, including expired ones
+// that are not reclaimed yet.
 func (s *Store) Keys(space *store.Space) int64 {
 	if ks := s.keyspaces.existing(space); ks != nil {
 		return ks.keys.Load()
@@ -29,6 +30,6 @@ func (s *Store) Keys(space *store.Space) int64 {
 	return 0
 }
 
-// Full returns how many ops were refused for want of room since the store was
-// made.
+// Full returns the number of ops in all spaces that were refused with
+// [store.ErrFull] since the store was made.
 func (s *Store) Full() int64 { return s.full.Load() }

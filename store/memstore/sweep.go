@@ -24,10 +24,11 @@ const (
 	atOnce = 512
 )
 
-// Sweep looks at n slots at most, going round all spaces in turn, and reclaims
-// the expired keys among them. It returns how many those were, and stops after
-// one round. Calls sweep as they go: Sweep is for stores without calls. It
-// holds no lock for longer than it takes to look at a thousand slots.
+// Sweep looks at no more than n slots, in all spaces in turn, and reclaims the
+// expired keys among them. It returns the number of keys that it reclaimed. It
+// goes on where the last sweep stopped, and ends after one round. Calls reclaim
+// keys, too; Sweep is for a store that gets few calls. It locks one shard at a
+// time, for at most a thousand slots.
 func (s *Store) Sweep(n int) (reclaimed int) {
 	m := s.clock.read()
 	for steps := s.keyspaces.round(); n > 0 && steps > 0; steps-- {
