@@ -7,28 +7,29 @@ import (
 	"unicode/utf8"
 )
 
-// Fault is one thing that is wrong. It is an error as a *Fault.
+// Fault is one thing that is wrong. *Fault is an error.
 type Fault struct {
-	// Path names the field, from the top of what was checked: "quota",
-	// "window.length", "rules[3].limit.pro", "requests[2].attributes.user".
-	// Empty when the fault concerns no single field, or Problem names it.
+	// Path names the field, starting from the value that was checked: "quota",
+	// "window.length", "rules[3].limit.pro", "requests[2].attributes.user". It is
+	// empty if the fault concerns no single field, or if Problem names the field.
 	Path string
 
 	// Problem states what is wrong and what is expected instead.
 	Problem string
 
-	// Rule is the name of the rule that is wrong. Empty outside a rule, and in
-	// a rule without a name.
+	// Rule is the name of the rule that is wrong. It is empty outside a rule, and
+	// in a rule without a name.
 	Rule string
 
-	// Place is where the fault stands in a text. Zero when there is no text.
+	// Place is the position of the fault in a text. It is zero if there is no
+	// text.
 	Place Place
 }
 
 // Place is a position in a text. The zero value is no position.
 type Place struct {
-	File   string // path of the file, as the caller named it; empty when the text is no file
-	Line   int    // from 1
+	File   string // path of the file, as the caller named it; empty if the text is not a file
+	Line   int    // from 1; 0 means no position
 	Column int    // from 1, in characters
 	Source string // the whole line
 }
@@ -51,9 +52,9 @@ func Newf(path, format string, args ...any) *Fault {
 	return &Fault{Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// In moves f below path and returns f: a fault of "user" in "attributes" is one
-// of "attributes.user". A path that starts with an index, "[2]", follows
-// without a dot. In returns nil when f is nil.
+// In changes f.Path to be below path, and returns f. In("attributes") changes
+// "user" to "attributes.user", and "[2]" to "attributes[2]". If f is nil, In returns
+// nil.
 func (f *Fault) In(path string) *Fault {
 	switch {
 	case f == nil:
@@ -67,8 +68,8 @@ func (f *Fault) In(path string) *Fault {
 	return f
 }
 
-// Error returns f as text. With a place it ends in the source line and a caret
-// under the place:
+// Error returns f as text. With a place, the text is [Fault.Summary], the source
+// line, and a caret under the place:
 //
 //	rules.yaml:4:5: rule "posts": unknown key "limt": did you mean "limit"?
 //	    limt: 5

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Most is the number of faults after which the readers of files stop to note
-// more.
+// Most is the number of faults in a file after which its reader stops noting more.
 const Most = 1000
 
-// List is several faults. An empty List is not an error; see [List.Err].
+// List is a list of faults. A List is an error, even an empty one: return
+// [List.Err] instead of a List.
 type List []*Fault
 
 // Addf appends a fault of the field at path. The problem is formatted as by
@@ -19,7 +19,7 @@ func (l *List) Addf(path, format string, args ...any) {
 	*l = append(*l, Newf(path, format, args...))
 }
 
-// Err returns l as an error, and nil when l is empty.
+// Err returns l as an error, or nil if l is empty.
 func (l List) Err() error {
 	if len(l) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (l List) Err() error {
 	return l
 }
 
-// Error returns the text of every fault, each from a line of its own.
+// Error returns the text of every fault, each starting on a line of its own.
 func (l List) Error() string {
 	texts := make([]string, len(l))
 	for i, f := range l {
@@ -36,7 +36,7 @@ func (l List) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Unwrap returns the faults as errors, for [errors.As].
+// Unwrap returns the faults as errors, for [errors.As] and [errors.Is].
 func (l List) Unwrap() []error {
 	errs := make([]error, len(l))
 	for i, f := range l {
@@ -45,8 +45,8 @@ func (l List) Unwrap() []error {
 	return errs
 }
 
-// Sort orders faults as a person would correct them: first those in the file
-// name, then other files by name, and within a file from its start.
+// Sort sorts l in place by file and position: first the faults in the file called
+// name, then those in other files, by the names of the files.
 func (l List) Sort(name string) {
 	elsewhere := func(f *Fault) int {
 		if f.Place.File == name {
@@ -64,8 +64,8 @@ func (l List) Sort(name string) {
 	})
 }
 
-// Of returns the faults that err is, wraps or joins, in order. It returns nil
-// when there are none.
+// Of returns the faults in err, in order: err itself if it is a [*Fault] or a
+// [List], and those that err wraps or joins. It returns nil if there are none.
 func Of(err error) List {
 	switch e := err.(type) { //nolint:errorlint // the cases unwrap all there is
 	case nil:

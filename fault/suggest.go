@@ -8,10 +8,10 @@ import (
 // maxWord is the length in bytes above which a word is close to no name.
 const maxWord = 64
 
-// DidYouMean returns the end of a message about an unknown word,
-// `: did you mean "limit"?`, with the known name that is closest to it. It
-// returns an empty string when no name is close: at most a third of the word's
-// letters may differ. Case does not matter.
+// DidYouMean returns text to append to a message about an unknown word, such as
+// `: did you mean "limit"?`. It suggests the known name that is closest to the
+// word, regardless of case. If in every name more than a third of the word's
+// letters differ, it returns "".
 func DidYouMean(word string, known []string) string {
 	if len(word) > maxWord {
 		return ""

@@ -1,10 +1,19 @@
 // Package rulefile reads rules files, which are YAML, into a [rule.Set], and
 // writes them.
 //
-// Reading is strict. It reports every fault in a file, and in the list files
-// that it names, at once: each with its place, the source line and what was
-// expected; see [fault.List]. docs/rules.md is the manual of the format,
-// [Schema] describes it to editors, and [Example] is a file to start from.
+//	file, err := rulefile.Load("rules.yaml")
+//	if err != nil {
+//		return err // names every fault, with its line
+//	}
+//	e, err := weir.NewEngine(file.Set)
+//
+// [Load] reads from disk and [Parse] from memory; [Write] writes. Reading is
+// strict. It reports all faults in a rules file and in its list files together,
+// each with its place, the source line and what was expected; see [fault.List].
+// A list file holds the entries of a list that rules test against, one a line.
+//
+// docs/rules.md is the manual of the format. [Schema] describes the format to
+// editors, and [Example] is a file to start from.
 package rulefile
 
 import (

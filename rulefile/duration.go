@@ -11,10 +11,10 @@ import (
 // durationPart matches a number and its unit.
 var durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)`)
 
-// ParseDuration returns the length of time that text states as rules files
-// write it: numbers with units, such as 90s, 1h30m, 1.5d or 2w. Units are us,
-// ms, s, m, h, d (24 hours) and w (7 days). The length must be a whole number
-// of microseconds, at least one, and at most [window.MaxLength].
+// ParseDuration returns the duration that text states in the syntax of rules
+// files: one or more numbers with units, such as 90s, 1h30m, 1.5d or 2w. The units
+// are us (or µs), ms, s, m, h, d (24 hours) and w (7 days). The duration must be a
+// whole number of microseconds, at least one, and at most [window.MaxLength].
 func ParseDuration(text string) (time.Duration, error) {
 	var sum time.Duration
 	for rest := text; rest != "" || text == ""; {

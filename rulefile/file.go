@@ -10,22 +10,22 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// File is a rules file that was read without a fault. The caller must not
+// File is the content of a rules file that has no faults. The caller must not
 // change it.
 type File struct {
 	// Set is the compiled rules.
 	Set *rule.Set
 
 	// Lists holds the absolute paths of the list files that were read, in the
-	// file's order. When one of them changes, the rules should be read again.
+	// order of the rules file. When one of them changes, read the rules file again.
 	Lists []string
 
 	// Zone is the time zone that the file sets, UTC when it sets none.
 	Zone *time.Location
 }
 
-// Load reads the rules file at path, and the list files that it names, from
-// disk. The error is a [fault.List] when the file could be read but is wrong.
+// Load reads the rules file at path, and the list files that it names, from disk.
+// If the rules file can be read, any error is that of [Parse].
 func Load(path string) (*File, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -36,12 +36,13 @@ func Load(path string) (*File, error) {
 	})
 }
 
-// Parse reads src as a rules file. Faults call it name, and the paths of list
-// files are relative to it. Parse calls read with a list file's path as the
-// rules file writes it; a nil read refuses list files.
+// Parse reads src as a rules file. name is the path of the file: it stands in the
+// faults, and the paths of list files are relative to it. Parse calls read with
+// the path of each list file as it is written in src. If read is nil, naming a
+// list file is a fault.
 //
-// Any error is a [fault.List] in the order of the file, with faults in list
-// files last. It ends after [fault.Most] faults.
+// Any error is a [fault.List] in the order of the file, with the faults in list
+// files last. Parse stops noting faults after [fault.Most].
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	p := pass{name: name, read: read, zone: time.UTC, lists: map[string]*rule.List{}}
 	root := p.source(src)

@@ -9,40 +9,44 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Draft is the content of a rules file for [Write]. Only Rules is required.
+// Draft is the content of a rules file to write with [Write]. All fields except
+// Rules can be empty.
 type Draft struct {
 	// Rules and Outcomes are the arguments of [rule.New].
 	Rules    []rule.Rule
 	Outcomes map[string]rule.Outcome
 
-	// Lists holds the lists that the rules test against, in the file's order.
+	// Lists holds the lists that the rules test against, in the order in which
+	// to write them.
 	Lists []ListSource
 
 	// Zone is the file's time zone; nil means UTC.
 	Zone *time.Location
 
 	// Head is the comment at the start of the file. Comments and OutcomeComments
-	// are the comments above rules and outcomes, by name. All are lines without #.
+	// hold the comments above rules and outcomes, by the name of the rule or the
+	// outcome. A comment is one or more lines without #.
 	Head            string
 	Comments        map[string]string
 	OutcomeComments map[string]string
 }
 
-// ListSource is the source of a list's values: a file, by its path as the rules
-// file should name it, or Values when File is empty.
+// ListSource states where the entries of a list come from: from a list file, or
+// from the rules file itself.
 type ListSource struct {
 	Name    string
-	File    string
-	Values  []string
-	Comment string // lines above it, without #
+	File    string   // path of the list file, as the rules file should name it
+	Values  []string // the entries, if File is empty
+	Comment string   // the comment above the list: lines without #
 }
 
-// Write returns a rules file with the content of d. [Parse] turns it into the
-// same rules with the same identities. A test may be written in another form
+// Write returns a rules file with the content of d. [Parse] reads it as the same
+// rules with the same identities ([rule.Set.ID]). A test can become another test
 // that holds for the same values.
 //
-// The error is a [fault.List]: that of [rule.New], or every part of d that a
-// rules file cannot express, such as a test that package rule did not make.
+// The error contains a [fault.List]: that of [rule.New], or one fault for each part
+// of d that a rules file cannot express, such as a test that package rule did not
+// make.
 func Write(d *Draft) ([]byte, error) {
 	if _, err := rule.New(d.Rules, d.Outcomes); err != nil {
 		return nil, err

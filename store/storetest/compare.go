@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Compare runs the same random calls on two stores, and fails t when a result or
+// Compare runs the same random calls on two stores, and fails t if a result or
 // an error differs. The seed determines the calls: all verbs, roles, windows and
 // measures, with one op or several, in bursts and with pauses. Time only goes
 // forward, because a store may drop an expired key, and with it the latest

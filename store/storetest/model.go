@@ -10,8 +10,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Model is the contract in its plainest form: one map under one lock. It never
-// drops a key by itself. Other stores are compared with it.
+// Model is the simplest store that keeps the contract: a map under a lock. It never
+// drops an expired key. Make one with [NewModel], and compare other stores with it
+// by [Compare]. It is safe for concurrent use.
 type Model struct {
 	mu     sync.Mutex
 	now    window.Instant
@@ -22,7 +23,7 @@ type Model struct {
 // address is what makes two keys the same.
 type address struct{ namespace, space, key string }
 
-// NewModel returns an empty model, at the instant 0.
+// NewModel returns an empty [*Model], whose clock stands at the instant 0.
 func NewModel() Opened {
 	m := &Model{states: make(map[address]window.State), seed: maphash.MakeSeed()}
 	return Opened{Store: m, Set: m.set}

@@ -1,13 +1,13 @@
-// Package storetest is the contract of [store.Store] as a test suite. A store's
-// tests call [Run], and [Compare] to hold the store to the [Model]:
+// Package storetest is the contract of [store.Store] as a test suite. The tests of
+// a store call [Run], and also [Compare] with a [NewModel]:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Run(t, func(t testing.TB) storetest.Opened { … })
 //	}
 //
-// Each file holds one part of the contract: the comment of each test is a promise,
-// and the test shows it. Windows are a minute or longer, so that a store whose
-// keys also expire on a clock of its own has time to answer.
+// Each file holds one part of the contract: the comment of each test states a
+// promise, and the test checks it. Windows are a minute or longer, because in some
+// stores keys also expire on the server's own clock, which the test does not set.
 package storetest
 
 import (
@@ -18,17 +18,19 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Opened is a store to test, and its clock.
+// Opened is an open store to test, and its clock.
 type Opened struct {
-	// Store has no keys. The function that opened it closes it with t.Cleanup.
+	// Store is the store, without keys. The function that opened it closes it,
+	// with t.Cleanup.
 	Store store.Store
 
-	// Set sets the store's clock, for all windows, which then stands still. It
-	// is not called while the store is in use.
+	// Set sets the store's clock, also for calendar windows. The clock then
+	// stands still. Set is not called during other calls to the store.
 	Set func(window.Instant)
 }
 
-// Run tests the contract. It calls open for a new store for each test.
+// Run tests the contract on a store, in subtests of t. It calls open for each of
+// them.
 func Run(t *testing.T, open func(t testing.TB) Opened) {
 	for _, test := range []struct {
 		name string
