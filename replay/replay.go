@@ -1,6 +1,9 @@
-// Package replay sends recorded requests through rules, at the recorded times
-// and with the engine that serves live requests. It shows what rules would have
-// done to last month's traffic.
+// Package replay sends the requests in access logs through rules, at the times in
+// the logs, and reports what the rules would have done. [Run] uses the same engine
+// that decides live requests.
+//
+//	report, err := replay.Run(ctx, file.Set, []replay.Log{replay.File("access.log.gz")})
+//	err = report.WriteText(os.Stdout)
 //
 // A line of an access log, in the common or the combined format, is one request
 // that costs one hit. Its attributes are
@@ -18,9 +21,10 @@
 // Attributes that a line leaves out or gives as "-" are empty. Text that a
 // server escaped with backslashes stays escaped.
 //
-// Lines are taken in the order of the logs, each at its own time. A server
-// writes a line when it has answered, so times can go back. A key's clock does
-// not: an earlier time counts as the latest one seen for that key.
+// Lines are replayed in the order of the logs, each at its own time. A server writes
+// a line when it has answered the request, so times can go back from one line to
+// the next. For a key time does not go back: an earlier time counts as the latest
+// one seen for that key.
 package replay
 
 import (
@@ -37,13 +41,13 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Run sends every line of the logs, one log after the other, through rules. The
-// counters start empty. A line that cannot be read is counted and skipped. Run
-// returns an error if a log cannot be read to its end, or if ctx is done; the
-// report then covers the lines before.
+// Run sends every line of the logs, one log after the other, through rules. It
+// counts in memory, and starts without any counts. A line that it cannot parse is
+// counted in Report.Bad and skipped. If a log cannot be read to its end, or if ctx
+// is done, Run returns an error and a report on the lines before.
 //
-// Run returns only when its reads have ended. A read that blocks, for example from
-// a terminal, therefore delays the return after ctx is done.
+// Run returns only when its reads have ended. So a read that blocks, for example
+// from a terminal, delays the return after ctx is done.
 func Run(ctx context.Context, rules *rule.Set, logs []Log, options ...Option) (*Report, error) {
 	r := run{top: DefaultTop, keepBad: DefaultKeepBad, progress: func(Progress) {}}
 	for _, option := range options {
@@ -74,7 +78,7 @@ func Run(ctx context.Context, rules *rule.Set, logs []Log, options ...Option) (*
 	return r.report(), ctx.Err()
 }
 
-// Option changes what [Run] does and reports.
+// Option is an option of [Run].
 type Option func(*run)
 
 const (

@@ -15,39 +15,42 @@ import (
 type Mode uint8
 
 const (
-	Single   Mode = iota // one server, or one address that leads to it
+	Single   Mode = iota // one address, which leads to one server
 	Sentinel             // a primary that Sentinels watch over
-	Cluster              // a cluster
+	Cluster              // a Redis Cluster
 )
 
-// Config names the servers to use, and how to use them. [Parse] makes one from a
-// URL. The zero value of a field means its default.
+// Config states which servers a store uses, and how. [Parse] makes one from a URL.
+// A field with its zero value has its default. Addrs is required, and so is
+// Primary with [Sentinel].
 type Config struct {
 	Mode Mode
 
-	// Addrs are the addresses of the server, of the Sentinels, or of some nodes
-	// of the cluster: host:port, or the path of a socket.
+	// Addrs holds the address of the server, or those of the Sentinels, or those
+	// of some nodes of the cluster. An address is host:port, or the path of a
+	// Unix socket, which starts with a slash.
 	Addrs []string
 
-	// Username and Password are the login. No username means the user "default".
-	// An empty password means no login, with or without a username: a variable
-	// in the URL was probably not set.
+	// Username and Password are the login at the servers. An empty Username
+	// means the user "default". With an empty Password there is no login, and
+	// Username is ignored: the URL may come from a variable that is not set.
 	Username, Password string
 
-	// Primary is the Sentinels' name of the primary. SentinelUsername and
-	// SentinelPassword are the login to the Sentinels.
+	// Primary is the name that the Sentinels have for the primary.
+	// SentinelUsername and SentinelPassword are the login at the Sentinels.
 	Primary, SentinelUsername, SentinelPassword string
 
-	// DB is the number of the database. A cluster has only 0.
+	// DB is the number of the database. A cluster has only database 0.
 	DB int
 
-	// TLS encrypts connections; nil means plain ones.
+	// TLS is the configuration of encrypted connections. Default: no encryption.
 	TLS *tls.Config
 
-	// Prefix begins the name of every key. Default "weir".
+	// Prefix is the start of the name of every key in Redis. Default: "weir".
 	Prefix string
 
-	// ClientName is the servers' name for these connections. Default "weir".
+	// ClientName is the name that the servers show for the store's connections.
+	// Default: "weir".
 	ClientName string
 
 	// Timeout is the longest time that a decision waits for answers, with all that
@@ -55,14 +58,14 @@ type Config struct {
 	// [WithTimeout].
 	Timeout time.Duration
 
-	// InFlight is how many calls may wait for one node at the same time. One more
-	// meets an outage at once. A slice of a batch counts as its calls. Default
-	// 1024.
+	// InFlight is the most calls that wait for one node at the same time. One
+	// more call meets an outage at once. A slice counts as many calls as it has.
+	// Default: 1024.
 	InFlight int
 
-	// WaitReplicas is how many replicas have to confirm a count before the call
-	// is answered. Default 0: a failover can lose the last moments, and then as
-	// many hits are admitted again.
+	// WaitReplicas is the number of replicas that must confirm a count before the
+	// call is answered. With 0, a failover can lose the counts of the last
+	// moments, and the hits lost are admitted again. Default: 0.
 	WaitReplicas int
 
 	// Changed, when not nil, is called when a node is cut off, and when it answers
@@ -145,7 +148,7 @@ func (c *Config) validate() (faults fault.List) {
 	return faults
 }
 
-// String returns where the store is, as a URL without secrets, for logs.
+// String returns the location of the servers as a URL without secrets, for logs.
 func (c Config) String() string {
 	var b strings.Builder
 	switch {

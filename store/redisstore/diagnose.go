@@ -19,22 +19,22 @@ import (
 // Finding is the result of one check of a server; see [Store.Diagnose].
 type Finding = doctor.Finding
 
-// Level is the result of a finding.
+// Level is the severity of a [Finding].
 type Level = doctor.Level
 
-// The levels of findings, from good to bad.
+// The levels of findings, in ascending order of severity.
 const (
 	LevelOK      = doctor.OK
-	LevelUnknown = doctor.Unknown // the server does not show it, or the user may not see it
-	LevelWarn    = doctor.Warn    // it works, and something can go wrong
+	LevelUnknown = doctor.Unknown // the server does not show it, or not to this user
+	LevelWarn    = doctor.Warn    // the store works, and something can go wrong
 	LevelRefuse  = doctor.Refuse  // limits would not hold, or nothing would be counted
 )
 
-// Diagnose checks whether the servers fit the store, and returns what it found on
-// each primary. It writes scratch keys under the store's prefix, deletes them,
-// and counts nothing. What the user may not see is [LevelUnknown]. The error is
-// that of servers which are out of reach; findings of the others come with it.
-// Diagnose needs a store of [Open].
+// Diagnose checks whether the servers fit the store, and returns its findings on
+// each primary. It counts nothing. It writes scratch keys under the store's prefix
+// and deletes them. A check whose facts the user may not see has [LevelUnknown].
+// If some servers are out of reach, Diagnose returns an error and the findings on
+// the others. It returns an error for a store of [New].
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err

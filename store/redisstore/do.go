@@ -13,21 +13,21 @@ import (
 // maxSlice is the most calls of a batch that travel together.
 const maxSlice = 128
 
-// Do implements [store.Store]. Several calls travel in slices of at most 128,
-// one slice after the other. A slice is one round trip to each node that has keys
-// of it, with a deadline of its own. It counts in the bound of calls in flight as
-// its calls. All slices together hold a quarter of the bound, and each takes at
-// most half of what is free of that: with many batches at once slices are
-// smaller, and a server can answer them in time.
+// Do implements [store.Store]. It sends the calls of a batch in slices of at most
+// 128, one slice after the other. A slice is one round trip to each node that has
+// keys of its calls, with a time-out of its own. The slices of all batches have at
+// most a quarter of [Config.InFlight] calls, and a new slice takes at most half of
+// what is free of this quarter. So slices get smaller when there are many batches,
+// and a server can answer them in time.
 //
 // Calls that share a key are decided in their order, unless one of them has to be
 // sent again: because its slot has moved, or the server had lost the script.
 //
-// On a cluster the keys of a call can lie in several slots. Such a call does not
-// travel with the others: each slot decides for itself, all at the same time.
-// When one of them denies a take, the others give back what they have counted.
-// Meanwhile other calls may be denied because of it: a cluster is never too
-// generous, but now and then too strict.
+// On a cluster the keys of a call can be in several slots. Such a call is not sent
+// with the others, and is not atomic: each slot decides its own keys, all slots at
+// the same time. If one of them denies a take, the store gives back what the
+// others have counted. Until then those hits can make other calls be denied. So a
+// cluster never admits too much, and at times too little.
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	if err := s.ready(ctx); err != nil {
 		return err

@@ -15,11 +15,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// StateError is the error of a key whose state cannot be read: another program
-// wrote it, or a newer version of this one.
+// StateError is the error of a key whose state cannot be read, because another
+// program or a newer version of this package wrote it.
 type StateError = script.StateError
 
-// ErrNoKey is the error of [Store.Inspect] for a key that is not there.
+// ErrNoKey is wrapped in the error of [Store.Inspect] for a key that does not exist.
 var ErrNoKey = script.ErrNoKey
 
 // Read implements [store.Store].
@@ -57,11 +57,11 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	}))
 }
 
-// Inspect returns a page about what is kept under the name of a key, as Redis
-// shows it: for people who look into a store, not for programs. A state does not
-// have the length of its window, so the page shows hits that have left the window
-// until the key is used again or expires. The keys beside a state, which hold
-// its members, have a page that names the state's key.
+// Inspect returns a page of text about one key in Redis, for people. key is the
+// name of the key in Redis. The state in it does not include the length of its
+// window. So the page still shows hits that have left the window, until the key is
+// used again or expires. The members of a distinct limit are in keys beside the
+// state; the page of such a key shows the state, too.
 func (s *Store) Inspect(ctx context.Context, key string) (string, error) {
 	page, err := s.inspect(ctx, key)
 	if beside, ok := script.StateOf(key); ok && (errors.Is(err, script.ErrForeign) || errors.Is(err, script.ErrNoKey)) {

@@ -7,9 +7,10 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
-// Node holds the numbers of one server, or of the primary that Sentinels name.
+// Node holds the numbers of one server. The primary behind Sentinels is one Node,
+// whichever server it is.
 type Node struct {
-	// Addr is the server's address, or the primary's name.
+	// Addr is the address of the server, or the Sentinels' name of the primary.
 	Addr string
 
 	// CutOff is true while the node gets no calls, because it has not answered
@@ -18,11 +19,11 @@ type Node struct {
 	CutOffs int64
 
 	// InFlight is the number of calls that wait for the node now. Outages is the
-	// number of calls since the store was made that it did not answer, or that
-	// were not sent to it.
+	// number of calls, since the store was made, that the node did not answer or
+	// that were not sent to it.
 	InFlight, Outages int64
 
-	// Reasons is Outages by reason. It has the reasons that occurred.
+	// Reasons holds Outages by reason, without reasons that did not occur.
 	Reasons map[store.Reason]int64
 }
 
@@ -69,5 +70,5 @@ func changed(tell func(Change)) func(wire.Change) {
 	}
 }
 
-// Location returns where the store is, as a URL without secrets.
+// Location returns the location of the servers as a URL without secrets.
 func (s *Store) Location() string { return s.config.String() }

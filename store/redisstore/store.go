@@ -33,16 +33,16 @@ type Store struct {
 	tasks  sync.WaitGroup // what goes on after its call
 }
 
-// Option changes a store that [New] returns.
+// Option is an option of [New].
 type Option func(*Config)
 
-// WithPrefix makes the names of all keys begin with prefix. Default: "weir".
+// WithPrefix sets the start of the name of every key in Redis. Default: "weir".
 func WithPrefix(prefix string) Option { return func(c *Config) { c.Prefix = prefix } }
 
-// New returns a store on the server, or the cluster, that client is connected to.
-// The caller closes the client and sets its time-outs: the calls of the store
-// wait until their contexts are done. Use [Open] unless the program has a client
-// already.
+// New returns a store on the server or the cluster that client is connected to. It
+// is for programs that have a client already; others use [Open]. The store has no
+// time-out of its own: a call waits as long as its context and the client allow.
+// The caller closes the client.
 func New(client rueidis.Client, options ...Option) *Store {
 	config := &Config{Prefix: defaultName}
 	for _, o := range options {
@@ -66,7 +66,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	return c.Open(ctx)
 }
 
-// Open returns a store on these servers, as the function [Open] does.
+// Open returns a store with the configuration c; see the function [Open].
 func (c Config) Open(ctx context.Context) (*Store, error) {
 	c = c.withDefaults()
 	if err := c.validate().Err(); err != nil {
@@ -154,8 +154,9 @@ func (s *Store) background(f func()) bool {
 	return true
 }
 
-// Close implements [store.Store]. It waits until what has to be given back has
-// been given back, a second at most.
+// Close implements [store.Store]. A store of [Open] first gives back the hits that
+// it still has to (see [Store.Do]), for a second at most, and then closes its
+// connections. A store of [New] does neither.
 func (s *Store) Close() error {
 	s.life.Lock()
 	closed := s.closed.Swap(true)

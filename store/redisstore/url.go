@@ -19,11 +19,18 @@ import (
 //	redis+cluster://host1:6379,host2:6379
 //	unix:///run/redis/redis.sock?db=1
 //
-// rediss+sentinel and rediss+cluster are the same with TLS. Options are prefix,
-// db, client_name, timeout, in_flight, wait_replicas, password_file,
-// sentinel_username, sentinel_password, and with TLS ca, cert, key and
-// server_name; [Config] documents them. The error names every fault and repeats no
-// password.
+// The schemes rediss, rediss+sentinel and rediss+cluster use TLS 1.2 or later. The
+// path is the database, or with Sentinels the name of the primary. The default
+// port is 6379, and 26379 for Sentinels.
+//
+// The options prefix, db, client_name, timeout (such as 20ms), in_flight,
+// wait_replicas, sentinel_username and sentinel_password set the field of
+// [Config] with that name. password_file names a file with the password. With
+// TLS, ca names a PEM file of the authorities to trust, cert and key name the PEM
+// files of the client's certificate, and server_name is the name that the
+// server's certificate must have.
+//
+// The error names every fault and repeats no password.
 func Parse(rawURL string) (Config, error) {
 	p := parser{}
 	p.read(rawURL)
