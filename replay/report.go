@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Report describes what rules did to the requests of a replay. Its JSON is what
-// `weir replay --json` prints. Fields for people only are not in the JSON.
+// Report holds what the rules did with the requests of a replay. Its JSON form is
+// the output of `weir replay --json`; some fields are not in it.
 type Report struct {
 	// Lines is the number of lines read. Bad is the number of lines among them
 	// that were skipped.
@@ -20,20 +20,21 @@ type Report struct {
 	// BadLines has the first bad lines.
 	BadLines []BadLine `json:"-"`
 
-	// Degraded is the number of requests with a key that found the table in memory
-	// full. The rule's outage policy decided for it, and the rule's numbers do not
-	// include the key.
+	// Degraded is the number of requests that met a rule with no room in memory for
+	// another key ([rule.Rule.MaxKeys]). The rule's outage policy decided them, and
+	// the rule's numbers do not include them.
 	Degraded int64 `json:"-"`
 }
 
-// Tally has the numbers of one rule.
+// Tally holds the numbers of one rule.
 type Tally struct {
 	// Name is the name of the rule.
 	Name string `json:"name"`
 
-	// Matched is the sum of Allowed and Denied. Denied counts the requests that
-	// exceeded this rule's limit, even if an earlier rule decided them; a rule in
-	// shadow mode has them, too. A verdict matches the requests that it decided.
+	// Matched is the number of requests that matched the rule: the sum of Allowed
+	// and Denied. Denied is the number of those that exceeded the rule's limit,
+	// even if an earlier rule decided them or the rule is in shadow mode. For a
+	// verdict, Matched is the number of requests that it decided.
 	Matched int64 `json:"matched"`
 	Allowed int64 `json:"allowed"`
 	Denied  int64 `json:"denied"`
@@ -41,9 +42,9 @@ type Tally struct {
 	// Decided is the number of requests for which this rule set the outcome.
 	Decided int64 `json:"decided"`
 
-	// Keys is the number of different keys that matched. Keys are compared by
-	// 64-bit hashes: among a million keys, one is missed once in 37 million
-	// replays.
+	// Keys is the number of different keys of the requests that matched. Keys are
+	// compared by 64-bit hashes, so a key can be missed: with a million keys, in
+	// one of 37 million replays.
 	Keys int64 `json:"keys"`
 
 	// TopDenied has the keys with the most denied requests, most first. Keys with

@@ -2,10 +2,10 @@ package rolling
 
 import "time"
 
-// A Bucket has the numbers of one step of a view. Without hits, all numbers are
-// zero.
+// A Bucket holds the numbers of one step of a [View]. Without hits, Count, Sum, Min
+// and Max are zero.
 type Bucket[T Number] struct {
-	Start time.Time // wall clock at the creation of the window, plus the time since
+	Start time.Time // start of the step: the wall clock at the creation of the window, plus the time since
 	Count int64
 	Sum   T
 	Min   T

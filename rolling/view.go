@@ -5,10 +5,11 @@ import (
 	"fmt"
 )
 
-// A View reads a window: all buckets, the last ones, several buckets as one step,
-// or only complete steps. It is a small value that holds no hits, and you can copy
-// and keep it. The zero View is empty. All methods are safe for concurrent use,
-// take no lock, and read the clock once.
+// A View reads a part of a window, in steps of one or more buckets. [Window.All]
+// returns the view of all buckets, and [Window.View] one of the last steps. A View
+// is a small value that holds no hits, and you can copy and keep it. The zero View
+// is empty. All methods are safe for concurrent use and take no lock. Those that
+// read hits read the clock once.
 type View[T Number] struct {
 	w        *Window[T]
 	steps    int64
@@ -19,10 +20,10 @@ type View[T Number] struct {
 // All returns the view of the whole window. Each step is a bucket.
 func (w *Window[T]) All() View[T] { return View[T]{w: w, steps: w.n, step: w.width} }
 
-// View returns a coarser view of the same hits: the running step and the steps
-// before it, each with the given number of buckets. Steps start at multiples of
-// their length after the creation of the window. The view has at most the buckets
-// of the window.
+// View returns a view of the running step and the steps-1 steps before it, each
+// with the given number of buckets. Steps start at multiples of their length after
+// the creation of the window. It returns an error if steps or buckets is below 1,
+// or if their product is more than the buckets of the window.
 func (w *Window[T]) View(steps, buckets int) (View[T], error) {
 	var faults []error
 	if steps < 1 {
@@ -40,8 +41,8 @@ func (w *Window[T]) View(steps, buckets int) (View[T], error) {
 	return View[T]{w: w, steps: int64(steps), step: int64(buckets) * w.width}, nil
 }
 
-// Complete returns the view without its running step. It has one step less, and
-// all of its steps are complete.
+// Complete returns the view without its running step, so that all steps of the
+// result are complete. It has one step less than v.
 func (v View[T]) Complete() View[T] {
 	v.complete = true
 	return v
@@ -75,8 +76,8 @@ func (v View[T]) Max() (T, bool) {
 	return t.Max, t.Count > 0
 }
 
-// Total returns all numbers of the view as those of one bucket. They come from the
-// same read.
+// Total returns the numbers of the whole view as one Bucket, all from the same
+// read.
 func (v View[T]) Total() Bucket[T] {
 	if v.w == nil {
 		return Bucket[T]{}
@@ -84,10 +85,10 @@ func (v View[T]) Total() Bucket[T] {
 	return v.total(v.w.now())
 }
 
-// Rate returns the sum per second; with Add(1), the hits per second. The time
-// starts with the view's first step, or at the creation of the window if that is
-// later. It is at least one step, so that the first hit of a new window is not a
-// rate of millions.
+// Rate returns the sum of the view divided by its time in seconds. If all values
+// are 1, that is the hits per second. The time starts with the view's first step,
+// or at the creation of the window if that is later. It is at least one step, so
+// that the first hit of a new window does not give a rate of millions.
 func (v View[T]) Rate() float64 {
 	if v.w == nil {
 		return 0

@@ -14,7 +14,7 @@ const (
 	maxLength  = 10 * 365 * 24 * time.Hour
 )
 
-// A Window has the statistics of the last n buckets, including the running one.
+// A Window holds the statistics of the last n buckets, including the running one.
 // [New] makes a Window; the zero Window is not usable. All methods are safe for
 // concurrent use, take no lock, and read the clock once.
 type Window[T Number] struct {
@@ -128,7 +128,8 @@ func (w *Window[T]) Min() (T, bool) { return w.All().Min() }
 // Max returns the highest value in the window, or false if there are no hits.
 func (w *Window[T]) Max() (T, bool) { return w.All().Max() }
 
-// Total returns all these numbers, from the same read.
+// Total returns the count, sum, minimum and maximum of the window, all from the
+// same read.
 func (w *Window[T]) Total() Bucket[T] { return w.All().Total() }
 
 // Rate returns the sum per second; see [View.Rate].

@@ -1,27 +1,26 @@
-// Package table maps hashes to states of a few words. It is the memory of
-// package memstore: it has no clock, no locks, no limits and no counters, and
-// its owner passes what it needs of those to its methods.
+// Package table maps hashes to states of a few words, for package memstore. A
+// [Table] knows neither clocks nor limits: the caller passes what its methods need
+// of those. It has no locks either: the caller must lock it.
 //
 //	Table ──► directory ──► segment ──► slot ──► block
 //	          by hash       ≤ 416 keys  a key    a state of 4 words or more
 //
-// A table is a directory of segments. The first bits of a hash choose the
-// entry, and with it the segment: a small hash table with linear probing. A
-// slot of 32 bytes holds a key and up to three words of state, so that one
-// access to memory finds both. A larger state is in a block of its segment's
-// arena. Neither slots nor blocks hold pointers, so the garbage collector does
+// A table is a directory of segments. The first bits of a hash select an entry of
+// the directory, and so a segment, which is a small hash table with linear probing.
+// A slot of 32 bytes holds a key and up to three words of state, so both are found
+// with one cache miss. A larger state is in a block of its segment's arena. Neither slots nor blocks hold pointers, so the garbage collector does
 // not scan them.
 //
 // # Growth
 //
 // A segment grows by a quarter at a time until it has 416 keys or 64 KiB of
-// blocks. Then it splits in two by one more bit of the hash (extendible
-// hashing: Fagin, Nievergelt, Pippenger and Strong, 1979), and at times the
-// directory doubles. Segments that become small shrink, and merge again with
-// the other half that they were split from, when a sweep leaves them. So no
-// call copies more than one segment, 16 KiB of slots and 64 KiB of blocks,
-// and the directory, 32 bytes for every segment, more or less. A segment of up
-// to eight huge states is not split.
+// blocks. Then it splits in two by one more bit of the hash, and at times the
+// directory doubles. This is extendible hashing (Fagin, Nievergelt, Pippenger and
+// Strong, 1979). When a sweep leaves a segment that has become small, the segment
+// shrinks, or merges with the segment that it was split from. So a call copies at
+// most one segment, which is 16 KiB of slots and 64 KiB of blocks, and the
+// directory, which has about 32 bytes for each segment. A segment of up to eight
+// huge states is not split.
 //
 // # Invariants
 //
