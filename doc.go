@@ -73,7 +73,9 @@
 //
 // A call returns an error for bad input, a [*fault.Fault] that names the field;
 // for a context that is done; and for a store that is closed ([ErrClosed]).
-// After an error nothing was counted.
+// After an error nothing was counted. One case is uncertain: a context that ends
+// while a call to a store over the network is under way. The store may have
+// counted it, or not.
 //
 // Engines, limiters and counters are safe for concurrent use. An [Observer] is
 // called after each decision and each error, and at each outage.

@@ -235,7 +235,10 @@ func (m *Limiter) ready() error {
 // costs several nanoseconds.
 func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64, r *Result) (err error) {
 	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
-		return m.refuse(n)
+		if err = m.refuse(n); m != nil && m.observer != nil {
+			m.observer.Failed(verb, err)
+		}
+		return err
 	}
 	if m.observer == nil && m.single != nil {
 		if r.Result, err = m.single.One(ctx, verb, m.space, m.limit, key, member, n); err == nil {

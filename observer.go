@@ -13,8 +13,8 @@ type Observer interface {
 	// rule. Decided must not keep d or its slices.
 	Decided(verb Verb, d *Decision, took time.Duration)
 
-	// Failed is called for each request that gets an error: a done context, a
-	// closed store and, from an engine, bad input.
+	// Failed is called for each request that gets an error: bad input, a done
+	// context or a closed store.
 	Failed(verb Verb, err error)
 
 	// Outage is called when the store cannot answer, with the cause as err,

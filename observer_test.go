@@ -86,6 +86,7 @@ func TestObserverOfALimiter(t *testing.T) {
 	s.set(true, "posts")
 	_, _ = m.Allow(t.Context(), "ann")
 	s.set(false, "posts")
+	_, _ = m.AllowN(t.Context(), "ann", -1)
 	_ = s.Close()
 	_, _ = m.Allow(t.Context(), "ann")
 	o.wants(t,
@@ -93,6 +94,7 @@ func TestObserverOfALimiter(t *testing.T) {
 		`take: allowed false by "posts", degraded false`,
 		"take outage: store out of reach for 1 ops: out of reach",
 		`take: allowed true by "", degraded true`,
+		"take failed: weir: hits: -1: want at least 1; Check looks without counting",
 		"take failed: weir: take: store is closed")
 }
 

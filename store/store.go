@@ -95,7 +95,9 @@ type Call struct {
 	// Err is set by [Store.Do]. It is nil if the call was decided. Otherwise
 	// nothing was counted for any of the ops, and their results are not set. Err
 	// is [ErrRepeated] if two ops have the same key in the same space, and an
-	// [*OutageError] if the store could not answer.
+	// [*OutageError] if the store could not answer. Over a network the answer can
+	// be lost after the call was counted: then Err is an [*OutageError] of
+	// [ReasonLate] or [ReasonClosed], or the error of the context.
 	Err error
 }
 

@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"counters admit everything", counters},
 
 		{"one denies, none is counted", oneDenies},
-		{"look ops are neither counted nor do they decide", lookNeverCounts},
+		{"look ops never decide, and count only what is denied on demand", lookNeverCounts},
 		{"shadow ops never decide", shadowNeverDecides},
 		{"always ops are recorded", alwaysIsRecorded},
 		{"denied hits are counted on demand", countDenied},
