@@ -105,9 +105,9 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 		}
 		if n.withText(j, sent, spread) {
 			sent = append(sent, j.program)
-			commands = append(commands, byText(c, j.program, j.keys, args))
+			commands = append(commands, byText(c, j.program, j.keys, []string{args}))
 		} else {
-			commands = append(commands, bySHA(c, j.program, j.keys, args))
+			commands = append(commands, bySHA(c, j.program, j.keys, []string{args}))
 		}
 		counts = counts || j.Step.Verb != store.Check
 	}

@@ -247,7 +247,7 @@ const loadTogether = 8
 
 // load makes sure that the server behind c has all programs.
 func (n *Node) load(ctx context.Context, c rueidis.Client) error {
-	programs, late := n.codec.Programs(), script.Expired()
+	programs, late := n.codec.Programs(), []string{script.Expired()}
 	commands := make([]rueidis.Completed, len(programs))
 	for i, p := range programs {
 		commands[i] = bySHA(c, p, nil, late)
@@ -402,6 +402,7 @@ func (n *Node) close() {
 			l.Close()
 		}
 	}
+	n.company.close()
 }
 
 // maxStale is how often a step that came too late is sent again, while its caller

@@ -40,7 +40,9 @@ type Node struct {
 	inFlight atomic.Int64
 	outages  tally                       // calls without an answer, or not sent
 	loaded   [script.Numbers]atomic.Bool // programs that are there, by number
-	asked    atomic.Int64                // when a cluster last sent a call here ahead of its slot
+	company  company
+	apart    bool         // steps go alone: the client may send each to another server
+	asked    atomic.Int64 // when a cluster last sent a call here ahead of its slot
 }
 
 // started is what breakers and clocks count time from. It never goes back.
@@ -117,7 +119,7 @@ func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step) (wi
 			times.Near = near
 		}
 		program, args := n.codec.Encode(s, times)
-		reply, err := Eval(ctx, c, program, keys, args).ToString()
+		reply, err := n.ask(ctx, c, s, program, keys, args)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", script.Among(keys), err)
 		}
@@ -143,7 +145,7 @@ func (n *Node) learn(at window.Instant, t script.Times) {
 }
 
 // Eval runs a program, and sends its text to a server that does not have it.
-func Eval(ctx context.Context, c rueidis.Client, p *script.Program, keys []string, args string) rueidis.RedisResult {
+func Eval(ctx context.Context, c rueidis.Client, p *script.Program, keys []string, args ...string) rueidis.RedisResult {
 	reply := c.Do(ctx, bySHA(c, p, keys, args))
 	if noScript(reply.Error()) {
 		return c.Do(ctx, byText(c, p, keys, args))
@@ -151,12 +153,12 @@ func Eval(ctx context.Context, c rueidis.Client, p *script.Program, keys []strin
 	return reply
 }
 
-func bySHA(c rueidis.Client, p *script.Program, keys []string, args string) rueidis.Completed {
-	return c.B().Evalsha().Sha1(p.SHA).Numkeys(int64(len(keys))).Key(keys...).Arg(args).Build()
+func bySHA(c rueidis.Client, p *script.Program, keys, args []string) rueidis.Completed {
+	return c.B().Evalsha().Sha1(p.SHA).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 }
 
-func byText(c rueidis.Client, p *script.Program, keys []string, args string) rueidis.Completed {
-	return c.B().Eval().Script(p.Text).Numkeys(int64(len(keys))).Key(keys...).Arg(args).Build()
+func byText(c rueidis.Client, p *script.Program, keys, args []string) rueidis.Completed {
+	return c.B().Eval().Script(p.Text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 }
 
 // noScript reports whether a server does not have the text of a program.
@@ -241,7 +243,8 @@ func answers(err error) bool {
 	}
 	var said *rueidis.RedisError
 	var state *script.StateError
-	return errors.As(err, &said) || errors.As(err, &state) ||
+	var failed *script.ServerError
+	return errors.As(err, &said) || errors.As(err, &state) || errors.As(err, &failed) ||
 		slices.ContainsFunc(answered, func(target error) bool { return errors.Is(err, target) })
 }
 

@@ -50,7 +50,8 @@ func Around(client rueidis.Client, codec *script.Codec) Servers {
 	for i := range n.links {
 		n.links[i].Store(&link{Client: client})
 	}
-	return alone{n, client.Mode() == rueidis.ClientModeCluster}
+	n.apart = client.Mode() == rueidis.ClientModeCluster
+	return alone{n, n.apart}
 }
 
 func (a alone) Run(ctx context.Context, _ int, s script.Step) (window.Instant, error) {

@@ -1,0 +1,273 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+)
+
+const (
+	// maxRun is the most steps that are decided in one run. A server does nothing
+	// else meanwhile: a run of 64 takes it a tenth to a third of a millisecond.
+	maxRun = 64
+
+	// maxRunKeys is the most keys of a step that travels in a run.
+	maxRunKeys = 24
+
+	// abreast is how many runs of a line may be under way. With two of them the
+	// server decides one while this machine reads and writes the other.
+	abreast = 2
+
+	// nearby is the longest round trip of a server for which callers wait for
+	// company.
+	nearby = 2 * time.Millisecond
+)
+
+// company brings callers together that wait for the same node at the same time:
+// their steps travel, and are decided, in one run. The zero value is ready; it is
+// safe for concurrent use.
+//
+// A caller that finds fewer than [abreast] runs under way goes at once, alone.
+// The others stand in line. When a run is back, those in line leave together. So a
+// caller waits for company only while a run of others is under way, which is
+// shorter than a round trip, and not at all when round trips are long.
+//
+// Invariant: while callers stand in a line, a run of that line is under way.
+type company struct {
+	mu     sync.Mutex
+	closed bool            // guarded by mu
+	lines  map[place]*line // guarded by mu; those with a run under way
+	spare  []*line         // guarded by mu; unused, for new lines
+	trip   time.Duration   // guarded by mu; a short round trip of late
+
+	carriers sync.WaitGroup
+	travels  sync.Pool // of *traveller
+}
+
+// place is what the steps of a run have in common.
+type place struct {
+	program int // the number of the program that decides one step
+	slot    int // on a cluster; elsewhere 0
+}
+
+// line is the callers for one place, in order.
+type line struct {
+	underWay int
+	waiting  []*traveller
+}
+
+// traveller is a step that waits for its run.
+type traveller struct {
+	ctx    context.Context
+	client rueidis.Client
+	ops    int
+	keys   []string
+	args   string
+	back   chan answer // has room for one
+}
+
+// answer is the reply to a step.
+type answer struct {
+	text string
+	err  error
+}
+
+// ask sends a step, in a run with others where callers wait for each other, and
+// returns the reply to it.
+func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *script.Program, keys []string, args string) (string, error) {
+	_, detours := c.(detour)
+	if detours || n.apart || p.Run == nil || len(keys) > maxRunKeys {
+		return Eval(ctx, c, p, keys, args).ToString()
+	}
+	at := place{program: p.Number}
+	if n.config.Mode == Cluster {
+		at.slot = SlotOf([]byte(keys[0]))
+	}
+	co := &n.company
+	t := co.join(ctx, at, c, len(s.Which), keys, args)
+	if t == nil {
+		began := elapsed()
+		text, err := Eval(ctx, c, p, keys, args).ToString()
+		co.back(at, p, elapsed()-began)
+		return text, err
+	}
+	select {
+	case a := <-t.back:
+		co.forget(t)
+		if again(a.err) {
+			return Eval(ctx, c, p, keys, args).ToString()
+		}
+		return a.text, a.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// again reports whether a step whose run ended with err should be sent alone. A
+// slot that is on its way has only some keys of the run.
+func again(err error) bool {
+	var said *rueidis.RedisError
+	return errors.As(err, &said) && firstWord(said.Error()) == "TRYAGAIN"
+}
+
+// join puts a step into its line. It returns nil when the step goes alone, at
+// once; back ends that.
+func (co *company) join(ctx context.Context, at place, c rueidis.Client, ops int, keys []string, args string) *traveller {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	l := co.lines[at]
+	if l == nil {
+		l = co.open(at)
+	}
+	if l.underWay < abreast || co.trip > nearby || co.closed {
+		l.underWay++
+		return nil
+	}
+	t, _ := co.travels.Get().(*traveller)
+	if t == nil {
+		t = &traveller{back: make(chan answer, 1)}
+	}
+	t.ctx, t.client, t.ops, t.keys, t.args = ctx, c, ops, keys, args
+	l.waiting = append(l.waiting, t)
+	return t
+}
+
+// open makes a line. It needs the lock.
+func (co *company) open(at place) *line {
+	if co.lines == nil {
+		co.lines = make(map[place]*line)
+	}
+	l := &line{}
+	if last := len(co.spare) - 1; last >= 0 {
+		l, co.spare = co.spare[last], co.spare[:last]
+	}
+	co.lines[at] = l
+	return l
+}
+
+// forget keeps t for another step. Its answer has been read.
+func (co *company) forget(t *traveller) {
+	*t = traveller{back: t.back}
+	co.travels.Put(t)
+}
+
+// back ends a step that went alone, after a round trip, and lets those leave that
+// stand in its line.
+func (co *company) back(at place, p *script.Program, trip time.Duration) {
+	if run := co.next(at, trip); len(run) > 0 {
+		go co.carry(at, p, run)
+	}
+}
+
+// next ends a run after a round trip, and returns the steps of the one that takes
+// its place, or none. Whoever gets steps calls carry with them.
+func (co *company) next(at place, trip time.Duration) []*traveller {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	if co.trip += (trip - co.trip) / 64; trip < co.trip {
+		co.trip = trip
+	}
+	l := co.lines[at]
+	run := l.leave()
+	if len(run) == 0 {
+		if l.underWay--; l.underWay == 0 {
+			delete(co.lines, at)
+			if len(co.spare) < maxRun {
+				co.spare = append(co.spare, l)
+			}
+		}
+	}
+	if len(run) > 0 {
+		co.carriers.Add(1)
+	}
+	return run
+}
+
+// leave takes the first steps of a line whose callers are still there.
+func (l *line) leave() []*traveller {
+	var run []*traveller
+	taken := 0
+	for _, t := range l.waiting {
+		if len(run) == maxRun {
+			break
+		}
+		taken++
+		if t.ctx.Err() == nil {
+			run = append(run, t)
+		}
+	}
+	rest := copy(l.waiting, l.waiting[taken:])
+	clear(l.waiting[rest:])
+	l.waiting = l.waiting[:rest]
+	return run
+}
+
+// carry sends a run, hands the replies out, and goes on with the next run of the
+// same line until there is none.
+func (co *company) carry(at place, p *script.Program, run []*traveller) {
+	for len(run) > 0 {
+		began := elapsed()
+		deliver(run, p)
+		next := co.next(at, elapsed()-began)
+		co.carriers.Done()
+		run = next
+	}
+}
+
+// deliver sends a run and hands the replies out. It waits as long as the last of
+// the callers.
+func deliver(run []*traveller, p *script.Program) {
+	ctx, cancel := latest(run)
+	defer cancel()
+	var keys, args []string
+	if len(run) == 1 {
+		keys = run[0].keys
+	} else {
+		p = p.Run
+		for _, t := range run {
+			keys = append(keys, t.keys...)
+		}
+	}
+	for _, t := range run {
+		args = append(args, t.args)
+	}
+	text, err := Eval(ctx, run[0].client, p, keys, args...).ToString()
+	for _, t := range run {
+		own := answer{err: err}
+		if err == nil {
+			own.text, text, own.err = text, "", nil
+			if len(run) > 1 {
+				own.text, text, own.err = script.Cut(own.text, t.ops)
+			}
+		}
+		t.back <- own
+	}
+}
+
+// latest returns a context that ends with the last of the callers.
+func latest(run []*traveller) (context.Context, context.CancelFunc) {
+	var end time.Time
+	for _, t := range run {
+		deadline, ok := t.ctx.Deadline()
+		if !ok {
+			return context.Background(), nothing
+		}
+		if deadline.After(end) {
+			end = deadline
+		}
+	}
+	return context.WithDeadline(context.Background(), end)
+}
+
+// close waits for runs that are under way, whose connections are closed.
+func (co *company) close() {
+	co.mu.Lock()
+	co.closed = true
+	co.mu.Unlock()
+	co.carriers.Wait()
+}
