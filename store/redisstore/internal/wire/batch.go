@@ -22,6 +22,7 @@ type Job struct {
 	Err  error // set by RunAll; nil when the step was decided
 
 	asking  bool // its slot is on its way to the node
+	alone   bool // and not in a run: some keys of its slot have moved
 	keys    []string
 	program *script.Program
 	near    window.Instant // the server's, from an answer; 0 before
@@ -83,33 +84,50 @@ func (n *Node) decideAll(ctx context.Context, c rueidis.Client, jobs []*Job, spr
 	}
 }
 
-// send sends jobs in one round trip, and returns their replies.
-func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread bool) []rueidis.RedisResult {
-	commands := make([]rueidis.Completed, 0, len(jobs)+1)
-	var sent []*script.Program // with their text
-	asked, counts := false, false
+// send sends jobs in one round trip, and returns their replies. Neighbours with
+// the same program are decided in one run.
+func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread bool) []answer {
 	aimed, err := n.aim(ctx, c, jobs[0].Step.Times)
 	if err != nil {
-		return repeat(rueidis.NewErrorResult(err), len(jobs))
+		return repeat(answer{err: err}, len(jobs))
 	}
-	for _, j := range jobs {
+	args := make([]string, len(jobs))
+	for i, j := range jobs {
 		times := aimed
 		if j.near != 0 {
 			times.Near = j.near
 		}
-		var args string
-		j.program, args = n.codec.Encode(&j.Step, times)
+		j.program, args[i] = n.codec.Encode(&j.Step, times)
+	}
+	commands := make([]rueidis.Completed, 0, len(jobs)+1)
+	var sent []*script.Program // with their text
+	var sizes []int            // of the runs
+	counts := false
+	for i := 0; i < len(jobs); i += sizes[len(sizes)-1] {
+		j, size, keys := jobs[i], 1, jobs[i].keys
+		if !spread {
+			size = n.runOf(jobs[i:])
+		}
+		if size > 1 {
+			keys = nil
+			for _, j := range jobs[i : i+size] {
+				j.program = j.program.Run
+				keys = append(keys, j.keys...)
+			}
+		}
+		sizes = append(sizes, size)
 		if j.asking {
-			asked = true
 			commands = append(commands, c.B().Asking().Build())
 		}
 		if n.withText(j, sent, spread) {
 			sent = append(sent, j.program)
-			commands = append(commands, byText(c, j.program, j.keys, []string{args}))
+			commands = append(commands, byText(c, j.program, keys, args[i:i+size]))
 		} else {
-			commands = append(commands, bySHA(c, j.program, j.keys, []string{args}))
+			commands = append(commands, bySHA(c, j.program, keys, args[i:i+size]))
 		}
-		counts = counts || j.Step.Verb != store.Check
+		for _, j := range jobs[i : i+size] {
+			counts = counts || j.Step.Verb != store.Check
+		}
 	}
 	waits := counts && n.config.WaitReplicas > 0
 	if waits {
@@ -122,10 +140,24 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 		unconfirmed = confirmed(replies[last], n.config.WaitReplicas)
 		replies = replies[:last]
 	}
-	if !asked && unconfirmed == nil {
-		return replies
+	return own(jobs, sizes, replies, unconfirmed)
+}
+
+// runOf returns how many of the first jobs are decided in one run.
+func (n *Node) runOf(jobs []*Job) int {
+	first := jobs[0]
+	together := func(j *Job) bool {
+		return !j.asking && !j.alone && len(j.keys) <= maxRunKeys && j.program == first.program && j.text == first.text &&
+			(j.Slot == first.Slot || n.config.Mode != Cluster)
 	}
-	return own(jobs, replies, unconfirmed)
+	if first.program.Run == nil || !together(first) {
+		return 1
+	}
+	size := 1
+	for size < min(len(jobs), maxRun) && together(jobs[size]) {
+		size++
+	}
+	return size
 }
 
 // withText reports whether j has to bring the text of its program: the first job
@@ -143,37 +175,44 @@ func (n *Node) withText(j *Job, sent []*script.Program, spread bool) bool {
 	return false
 }
 
-// own returns the replies to jobs among the replies to ASKING. Those that have
-// counted get the error unconfirmed, if there is one.
-func own(jobs []*Job, replies []rueidis.RedisResult, unconfirmed error) []rueidis.RedisResult {
-	all := make([]rueidis.RedisResult, len(jobs))
+// own returns the replies to jobs, which went in runs of these sizes, among the
+// replies to ASKING. Those that have counted get the error unconfirmed, if there
+// is one.
+func own(jobs []*Job, sizes []int, replies []rueidis.RedisResult, unconfirmed error) []answer {
+	all := make([]answer, 0, len(jobs))
 	at := 0
-	for i, j := range jobs {
-		if j.asking {
+	for _, size := range sizes {
+		if jobs[len(all)].asking {
 			at++
 		}
-		all[i] = replies[at]
+		text, err := replies[at].ToString()
 		at++
-		if unconfirmed != nil && j.Step.Verb != store.Check && all[i].Error() == nil {
-			all[i] = rueidis.NewErrorResult(unconfirmed)
+		for range size {
+			j, a := jobs[len(all)], answer{text, err}
+			if err == nil && size > 1 {
+				a.text, text, a.err = script.Cut(text, len(j.Step.Which))
+			}
+			if a.err == nil && unconfirmed != nil && j.Step.Verb != store.Check {
+				a = answer{err: unconfirmed}
+			}
+			all = append(all, a)
 		}
 	}
 	return all
 }
 
-func repeat(r rueidis.RedisResult, n int) []rueidis.RedisResult {
-	all := make([]rueidis.RedisResult, n)
+func repeat(a answer, n int) []answer {
+	all := make([]answer, n)
 	for i := range all {
-		all[i] = r
+		all[i] = a
 	}
 	return all
 }
 
 // receive writes the results or the error in a reply to j, and reports whether j
 // has to be sent again.
-func (n *Node) receive(ctx context.Context, j *Job, reply rueidis.RedisResult) (again bool) {
-	answer, err := reply.ToString()
-	if err != nil {
+func (n *Node) receive(ctx context.Context, j *Job, reply answer) (again bool) {
+	if err := reply.err; err != nil {
 		j.Err = fmt.Errorf("%s: %w", script.Among(j.keys), err)
 		if noScript(err) && j.text < textAlways {
 			for i := range n.loaded {
@@ -187,7 +226,7 @@ func (n *Node) receive(ctx context.Context, j *Job, reply rueidis.RedisResult) (
 	if loaded := &n.loaded[j.program.Number]; !loaded.Load() {
 		loaded.Store(true)
 	}
-	at, err := n.codec.Decode(&j.Step, j.keys, answer)
+	at, err := n.codec.Decode(&j.Step, j.keys, reply.text)
 	n.learn(at, j.Step.Times)
 	j.Err = err
 	switch {
@@ -280,6 +319,7 @@ func (c *cluster) next(ctx context.Context, j *Job, n *Node) (_ *Node, later boo
 		j.asking = true
 		return c.asking(ctx, addr), false
 	case "TRYAGAIN":
+		j.alone = true
 		return n, true
 	}
 	return nil, false
