@@ -257,7 +257,7 @@ func refused(reply string, keys []string) error {
 		return fmt.Errorf("the script answers %q", reply)
 	}
 	if reply[0] == statusFailed {
-		return &ServerError{Text: reply[head:]}
+		return fmt.Errorf("%s: %w", Among(keys), &ServerError{Text: reply[head:]})
 	}
 	if reply[0] == statusForeign {
 		return fmt.Errorf("key %q: %s: %w", keys[n], reply[head:], ErrForeign)

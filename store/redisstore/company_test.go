@@ -1,0 +1,188 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/window"
+)
+
+// evalshas returns how many EVALSHA a server has had.
+func evalshas(t *testing.T, n *redistest.Node) int {
+	t.Helper()
+	text, _, _ := strings.Cut(strings.TrimPrefix(n.Info("cmdstat_evalsha"), "calls="), ",")
+	if text == "" {
+		return 0
+	}
+	calls, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return calls
+}
+
+// Callers who wait at the same time share runs, each with its own result. Those
+// whose keys another program has written are the only ones with an error.
+func TestCallersTravelTogether(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	c := connect(t, n.Addr())
+	for name, s := range map[string]store.Store{"new": redisstore.New(c, redisstore.WithPrefix("new")), "open": openURL(t, "redis://"+n.Addr()+"?timeout=20s&prefix=open")} {
+		const callers, calls = 64, 100
+		for _, w := range []window.Window{window.Sliding(time.Hour), window.Fixed(time.Hour), window.Bucket(365*24*time.Hour, 0), window.Cells(time.Hour, 6), window.Calendar(window.Year, nil)} {
+			space, limit := store.NewSpace("", w.ID(), "rule", 0), window.MustCompile(window.Limit{Quota: 1000, Window: w})
+			op := func(caller int) store.Op {
+				return store.Op{Space: space, Limit: limit, Key: fmt.Append(nil, caller), N: 1}
+			}
+			used(t, s, op(-1)) // loads the program
+			for caller := 0; caller < callers; caller += 8 {
+				bad := op(caller)
+				n.Must("RPUSH", redisstore.KeyName(name, &bad), "1")
+			}
+			before := evalshas(t, n)
+			var all sync.WaitGroup
+			for caller := range callers {
+				all.Go(func() {
+					ops := []store.Op{op(caller)}
+					for call := range calls {
+						err := store.Do(t.Context(), s, store.Take, ops)
+						if key := redisstore.KeyName(name, &ops[0]); caller%8 == 0 {
+							if err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "not weir's") {
+								t.Errorf("%s, %s: got error %v, want one that names %q", name, w, err, key)
+							}
+							continue
+						}
+						if r := ops[0].Result; err != nil || r.Used != int64(call)+1 {
+							t.Errorf("%s, %s, caller %d, call %d: got %d used and error %v", name, w, caller, call, r.Used, err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			if got := evalshas(t, n) - before; got > callers*calls/2 {
+				t.Errorf("%s, %s: got %d EVALSHA for %d calls, want few", name, w, got, callers*calls)
+			}
+		}
+	}
+}
+
+// Each caller has its own time. One that gives up takes nobody along and is not
+// counted; the others get their answers when the server is back.
+func TestCompanyKeepsDeadlines(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr()}, DisableCache: true, AlwaysPipelining: true, PipelineMultiplex: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s := redisstore.New(c)
+	op := hourly(1000, "rule", "k")
+	used(t, s, op)
+	n.Stop()
+	var admitted atomic.Int64
+	var long, short sync.WaitGroup
+	take := func(ctx context.Context) error {
+		ops := []store.Op{op}
+		err := store.Do(ctx, s, store.Take, ops)
+		if err == nil {
+			admitted.Add(1)
+		}
+		return err
+	}
+	for i := range 60 {
+		if i%2 == 0 {
+			long.Go(func() {
+				if err := take(context.Background()); err != nil {
+					t.Errorf("got error %v, want none", err)
+				}
+			})
+			continue
+		}
+		short.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if err := take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
+			}
+			if passed := time.Since(began); passed > 5*time.Second {
+				t.Errorf("got an answer after %v, want it after 100 ms", passed)
+			}
+		})
+	}
+	short.Wait()
+	n.Continue()
+	long.Wait()
+	if got, want := used(t, s, op), admitted.Load(); got != want || want != 30 {
+		t.Errorf("got %d used and %d admitted, want 30", got, want)
+	}
+}
+
+// A step that the server refuses in the middle of a run ends alone.
+func TestStepOfARunFails(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := redisstore.New(connect(t, n.Addr()))
+	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Hour), Measure: window.Distinct})
+	op := func(key string, member int) store.Op {
+		return store.Op{Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: []byte(key), Member: fmt.Append(nil, member), N: 1}
+	}
+	var calls []store.Call
+	for member := range 64 { // the next one needs a sorted set
+		calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{op("full", member)}})
+	}
+	do(t, s, calls)
+	n.Must("ACL", "SETUSER", "default", "-zadd")
+	calls = []store.Call{
+		{Verb: store.Take, Ops: []store.Op{op("before", 1)}},
+		{Verb: store.Take, Ops: []store.Op{op("full", 64)}},
+		{Verb: store.Take, Ops: []store.Op{op("behind", 1)}},
+	}
+	before := evalshas(t, n)
+	do(t, s, calls)
+	if got := evalshas(t, n) - before; got != 1 {
+		t.Errorf("got %d EVALSHA, want one run", got)
+	}
+	var outage *store.OutageError
+	if err := calls[1].Err; !errors.As(err, &outage) || !strings.Contains(err.Error(), "can't run") || !strings.Contains(err.Error(), "{full}") {
+		t.Errorf("got error %v, want that the user has no right", err)
+	}
+	for _, i := range []int{0, 2} {
+		if c := calls[i]; c.Err != nil || c.Ops[0].Result.Used != 1 {
+			t.Errorf("call %d: got %+v, want one used", i, c)
+		}
+	}
+	if got := used(t, s, op("full", 64)); got != 64 {
+		t.Errorf("got %d used, want 64", got)
+	}
+}
+
+// A caller alone never waits: its steps are sent one by one, by the program for
+// one step.
+func TestCallerAlone(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := redisstore.New(connect(t, n.Addr()))
+	used(t, s, hourly(1000, "rule", "k"))
+	n.Must("CONFIG", "RESETSTAT")
+	for range 50 {
+		used(t, s, hourly(1000, "rule", "k"))
+	}
+	if got, scripts := evalshas(t, n), n.Info("number_of_cached_scripts"); got != 50 || scripts != "1" {
+		t.Errorf("got %d EVALSHA of %s programs, want 50 of one", got, scripts)
+	}
+}
