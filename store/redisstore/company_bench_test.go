@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -19,84 +20,100 @@ import (
 )
 
 // BenchmarkCompany measures takes of many callers on 10,000 keys, in turns with
-// what they are compared with through a client with the same settings: a plain
-// INCR, a script of one INCR, and a floor for runs, a script that does GET, a
-// comparison and SET PX for 16 keys and counts as 16 decisions. Each row is the
-// median of several turns.
+// what they are compared with through the same client: a plain INCR, a script of
+// one INCR, and a floor for runs, a script that does GET, a comparison and SET PX
+// for 16 keys and counts as 16 decisions. Each row is the median of its turns. On a
+// cluster of one node nearly every key has a slot of its own, and steps go alone.
 //
 //	go test -run '^$' -bench Company -benchtime 1x ./store/redisstore
 func BenchmarkCompany(b *testing.B) {
-	n := redistest.Server(b)
-	c := connect(b, n.Addr())
-	s, opened := store.Store(redisstore.New(c)), openURL(b, "redis://"+n.Addr()+"?timeout=500ms")
-	const keys, turns = 10_000, 5
-	names := make([]string, keys)
+	addr := redistest.Server(b).Addr()
+	alone := redistest.Cluster(b, 1, 0).Addrs()
+	for _, setup := range []struct {
+		name, addr string
+		callers    int
+	}{{"one server", addr, 1}, {"one server", addr, 64}, {"one server", addr, 256}, {"many slots", alone, 64}} {
+		b.Run(fmt.Sprintf("%s/callers=%d", setup.name, setup.callers), func(b *testing.B) {
+			c := connect(b, setup.addr)
+			rows := companyRows(c, redisstore.New(c))
+			rates, late := make([][]float64, len(rows)), make([][]float64, len(rows))
+			for b.Loop() {
+				for range 7 {
+					for i, row := range rows {
+						if row.count > 1 && setup.addr == alone {
+							continue // its keys are in several slots
+						}
+						rate, p99 := hammerFor(b, 300*time.Millisecond, max(1, setup.callers/row.count), row.call)
+						rates[i], late[i] = append(rates[i], rate*float64(row.count)), append(late[i], p99)
+					}
+				}
+			}
+			middle := func(all []float64) float64 {
+				if len(all) == 0 {
+					return math.NaN()
+				}
+				slices.Sort(all)
+				return all[len(all)/2]
+			}
+			for i, row := range rows {
+				rate := middle(rates[i])
+				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, p99 %.2f ms",
+					row.name, rate, rate/middle(rates[0]), rate/middle(rates[1]), rate/middle(rates[2]), middle(late[i]))
+			}
+		})
+	}
+}
+
+// companyRow is what callers do, and how many decisions a call is.
+type companyRow struct {
+	name  string
+	count int
+	call  func(*rand.Rand, []store.Op) error
+}
+
+func companyRows(c rueidis.Client, s store.Store) []companyRow {
+	ctx := context.Background()
+	names := make([]string, 10_000)
 	for i := range names {
 		names[i] = fmt.Sprintf("key%05d", i)
 	}
+	name := func(r *rand.Rand) string { return names[r.IntN(len(names))] }
 	evalsha := rueidis.NewLuaScript("return redis.call('INCR',KEYS[1])")
 	floor := rueidis.NewLuaScript(`for i = 1, #KEYS do
   local n = tonumber(redis.call('GET', KEYS[i]) or '0')
   if n < 1000000000 then redis.call('SET', KEYS[i], n + 1, 'PX', ARGV[1]) end
 end
 return ''`)
-	take := func(s store.Store, w window.Window, ops int) func(*rand.Rand, []store.Op) error {
+	take := func(w window.Window, ops int) func(*rand.Rand, []store.Op) error {
 		limit := window.MustCompile(window.Limit{Quota: 1_000_000, Window: w})
-		space := make([]*store.Space, ops)
-		for i := range space {
-			space[i] = store.NewSpace("", w.ID()+strconv.Itoa(i), "rule", 0)
+		spaces := make([]*store.Space, ops)
+		for i := range spaces {
+			spaces[i] = store.NewSpace("", w.ID()+strconv.Itoa(i), "rule", 0)
 		}
 		return func(r *rand.Rand, own []store.Op) error {
-			key := []byte(names[r.IntN(keys)])
-			for i := range space {
-				own[i] = store.Op{Space: space[i], Limit: limit, Key: key, N: 1}
+			key := []byte(name(r))
+			for i, space := range spaces {
+				own[i] = store.Op{Space: space, Limit: limit, Key: key, N: 1}
 			}
-			return store.Do(context.Background(), s, store.Take, own[:ops])
+			return store.Do(ctx, s, store.Take, own[:ops])
 		}
 	}
-	rows := []struct {
-		name  string
-		count int // decisions of a call
-		call  func(*rand.Rand, []store.Op) error
-	}{
-		{"incr", 1, func(r *rand.Rand, _ []store.Op) error {
-			return c.Do(context.Background(), c.B().Incr().Key(names[r.IntN(keys)]).Build()).Error()
-		}},
+	return []companyRow{
+		{"incr", 1, func(r *rand.Rand, _ []store.Op) error { return c.Do(ctx, c.B().Incr().Key(name(r)).Build()).Error() }},
 		{"evalsha of incr", 1, func(r *rand.Rand, _ []store.Op) error {
-			return evalsha.Exec(context.Background(), c, []string{names[r.IntN(keys)]}, nil).Error()
+			return evalsha.Exec(ctx, c, []string{name(r)}, nil).Error()
 		}},
 		{"floor", 16, func(r *rand.Rand, _ []store.Op) error {
 			sixteen := make([]string, 16)
 			for i := range sixteen {
-				sixteen[i] = "f" + names[r.IntN(keys)]
+				sixteen[i] = "f" + name(r)
 			}
-			return floor.Exec(context.Background(), c, sixteen, []string{"3600000"}).Error()
+			return floor.Exec(ctx, c, sixteen, []string{"3600000"}).Error()
 		}},
-		{"sliding", 1, take(s, window.Sliding(time.Hour), 1)},
-		{"fixed", 1, take(s, window.Fixed(time.Hour), 1)},
-		{"bucket", 1, take(s, window.Bucket(time.Hour, 0), 1)},
-		{"three sliding rules", 1, take(s, window.Sliding(2*time.Hour), 3)},
-		{"sliding, opened", 1, take(opened, window.Sliding(3*time.Hour), 1)},
-	}
-	for _, callers := range []int{1, 64, 256} {
-		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			rates, late := make([][]float64, len(rows)), make([][]float64, len(rows))
-			for b.Loop() {
-				for range turns {
-					for i, row := range rows {
-						rate, p99 := hammerFor(b, 300*time.Millisecond, max(1, callers/row.count), row.call)
-						rates[i], late[i] = append(rates[i], rate*float64(row.count)), append(late[i], p99)
-					}
-				}
-			}
-			middle := func(all []float64) float64 { slices.Sort(all); return all[len(all)/2] }
-			incr, script := middle(rates[0]), middle(rates[1])
-			for i, row := range rows {
-				rate := middle(rates[i])
-				b.Logf("%-20s %8.0f/s  %.2f of INCR  %.2f of EVALSHA  %.2f of the floor  p99 %.2f ms",
-					row.name, rate, rate/incr, rate/script, rate/middle(rates[2]), middle(late[i]))
-			}
-		})
+		{"sliding", 1, take(window.Sliding(time.Hour), 1)},
+		{"fixed", 1, take(window.Fixed(time.Hour), 1)},
+		{"bucket", 1, take(window.Bucket(time.Hour, 0), 1)},
+		{"three rules", 1, take(window.Sliding(2*time.Hour), 3)},
 	}
 }
 

@@ -99,7 +99,7 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *scr
 	select {
 	case a := <-t.back:
 		co.forget(t)
-		if again(a.err) {
+		if a.err != nil && again(a.err) {
 			return Eval(ctx, c, p, keys, args).ToString()
 		}
 		return a.text, a.err
