@@ -9,6 +9,10 @@
 // of kinds has a row per kind of window, which names its Lua file and holds its
 // half of the codec.
 //
+// Each program without refunds has a second form for a run of independent steps.
+// It reads an argument for each step, and replies with their replies joined, which
+// [Cut] divides.
+//
 // # Calls
 //
 // A program reads the keys and one argument: an instant to use in place of the

@@ -37,10 +37,21 @@
 // # Batches
 //
 // [Servers].RunAll sends jobs as one pipeline to each node, on one connection, so
-// that a node decides them in order. Jobs that have to be sent again follow
+// that a node decides them in order. Neighbours with the same program are one
+// command, which decides a run of up to 64. Jobs that have to be sent again follow
 // together, in the same time-out. The first job with a program that a node may
 // not have brings its text. ASKING goes before each job that needs it, and one WAIT
 // behind all jobs of a node that count.
+//
+// # Company
+//
+// Callers that wait for the same node at the same time travel together. A caller
+// that finds fewer than two runs of its program under way goes at once, alone.
+// The others stand in line, and leave with the run that follows one that is back.
+// A caller whose context ends leaves the line; the deadline in its step keeps it
+// from counting if it has left already. On a cluster a line is that of one slot.
+// Steps go alone behind ASKING, before WAIT, after TRYAGAIN, with many keys, as
+// refunds, and where a round trip takes more than 2 ms.
 //
 // # Giving back
 //
