@@ -186,3 +186,33 @@ func TestCallerAlone(t *testing.T) {
 		t.Errorf("got %d EVALSHA of %s programs, want 50 of one", got, scripts)
 	}
 }
+
+// Close ends runs that are under way, and those who wait for them.
+func TestCompanyEnds(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+	used(t, s, hourly(1000, "rule", "k"))
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			ops := []store.Op{hourly(1_000_000, "rule", "k")}
+			for {
+				err := store.Do(context.Background(), s, store.Take, ops)
+				if errors.Is(err, store.ErrClosed) {
+					return
+				}
+				var outage *store.OutageError
+				if err != nil && !errors.As(err, &outage) {
+					t.Errorf("got error %v, want %v", err, store.ErrClosed)
+					return
+				}
+			}
+		})
+	}
+	redistest.Eventually(t, "runs are under way", func() bool { return evalshas(t, n) > 100 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+}

@@ -174,6 +174,12 @@ func (co *company) next(at place, trip time.Duration) []*traveller {
 	}
 	l := co.lines[at]
 	run := l.leave()
+	for co.closed && len(run) > 0 {
+		for _, t := range run {
+			t.back <- answer{err: rueidis.ErrClosing}
+		}
+		run = l.leave()
+	}
 	if len(run) == 0 {
 		if l.underWay--; l.underWay == 0 {
 			delete(co.lines, at)
@@ -264,7 +270,8 @@ func latest(run []*traveller) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), end)
 }
 
-// close waits for runs that are under way, whose connections are closed.
+// close waits for runs that are under way, whose connections are closed. Callers
+// that stand in line get an error.
 func (co *company) close() {
 	co.mu.Lock()
 	co.closed = true
