@@ -77,7 +77,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.BoolVar(&cfg.Watch, "watch", cfg.Watch, "read the rules again when their files change")
 	f.DurationVar(&cfg.WatchEvery, "watch-every", cfg.WatchEvery, "also check the files at this interval, for changes made by other machines")
 	storeFlag(cmd, &cfg.Store)
-	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest wait for the store (default 10ms)")
+	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest time that a decision waits for the store (default 50ms)")
 	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each admits its share of a quota during an outage (not set: the whole quota)")
 	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is out of reach")
 	f.DurationVar(&cfg.DrainDelay, "drain-delay", cfg.DrainDelay, "how long to keep serving, not ready, after a signal to stop")

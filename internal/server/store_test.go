@@ -127,3 +127,33 @@ func TestServiceNeedsItsStore(t *testing.T) {
 	n.Restart()
 	redistest.Eventually(t, "ready again, without a request", func() bool { return ready() == 200 })
 }
+
+// A service that starts without its Redis has logged it before it listens, is not
+// ready if it needs the store, and notices without any call when Redis comes, goes
+// and comes back.
+func TestIdleServiceWatchesItsStore(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Kill()
+	change := onStore(t, n, 1)
+	s := start(t, func(c *config.Config) {
+		change(c)
+		c.ReadyNeedsStore = true
+	})
+	s.logs.await(t, 1, "reason=refused")
+	ready := func() int { return call(t, "GET", s.admin+"/readyz", "").status }
+	if got := ready(); got != 503 {
+		t.Errorf("without its store: got %d, want 503", got)
+	}
+	n.Restart()
+	redistest.Eventually(t, "ready", func() bool { return ready() == 200 })
+	n.Stop()
+	redistest.Eventually(t, "not ready", func() bool { return ready() == 503 })
+	n.Continue()
+	redistest.Eventually(t, "ready again", func() bool { return ready() == 200 })
+	s.logs.await(t, 2, "store answers again")
+	metrics := call(t, "GET", s.admin+"/metrics", "").text
+	if want := fmt.Sprintf(`weir_store_cut_offs_total{node=%q} 2`, n.Addr()); !strings.Contains(metrics, want+"\n") {
+		t.Errorf("metrics: got no line %s", want)
+	}
+}

@@ -31,8 +31,8 @@ const (
 )
 
 // link is a connection to a server, as a client of the Redis library that has
-// this one. It makes others only for calls that wait for replicas, and for an
-// examination of the server.
+// this one for calls and does not make it again. The library makes others, in the
+// caller's time, for calls that wait for replicas, and for checks of the server.
 type link struct {
 	rueidis.Client
 	lost atomic.Bool
@@ -53,10 +53,10 @@ func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link,
 	var up func() bool // ends the wait for d
 	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
 		if made.Swap(true) {
-			if !l.lost.Load() {
-				return d.dial(ctx, addr, config)
+			if l.lost.Load() {
+				return nil, errGone
 			}
-			return nil, errGone
+			return d.dial(ctx, addr, config)
 		}
 		conn, err := d.dial(ctx, addr, config)
 		if err != nil {

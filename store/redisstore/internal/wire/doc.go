@@ -3,20 +3,27 @@
 //
 // # What keeps a caller from waiting
 //
-// A call waits for an answer until its time-out, [Config].Timeout. Four things
-// keep it from waiting when that is in vain.
+// A decision waits for answers until its time-out, [Config].Timeout: [Timer.Within]
+// puts its end into the context, once for all that it asks. Five things keep it
+// from waiting when that is in vain.
 //
-//   - The breaker of each node. Five calls in a row without an answer open it:
-//     calls for the node fail at once. Every 100 ms it lets one call through. Any
-//     answer closes it, an error of the server too. A slice of a batch is one call
-//     to the breaker. A call whose context was done earlier than its time-out
-//     does not count.
+//   - The keeper of each node. It makes the node's two connections and loads the
+//     programs, outside the time of any caller, and again after a loss. All calls
+//     travel on the first connection; the second is for its loss. Without a
+//     connection calls fail at once. New nodes get slots when their keeper has
+//     ended its first attempt. It asks the node for its time once a second.
+//   - The breaker of each node. Five silences in a row open it: calls for the node
+//     fail at once. Calls without an answer at the same time are one silence, and
+//     a slice of a batch is one call. The keeper then asks the node until it
+//     answers in time; no caller's call is a trial. Any answer closes the breaker,
+//     an error of the server too. A call whose context was done earlier than its
+//     time-out does not count, nor does one that got less than half of it.
 //   - The bound of calls in flight, [Config].InFlight, for each node. A call above
 //     it fails at once. A slice counts as its calls.
-//   - The dialer. A call may end before its connection is made; the connection is
-//     left for the next call.
-//   - A shared timer. Calls with a time-out of up to 50 ms share a context with
-//     those that began in the tenth of the time-out before them.
+//   - The queue. The client is told to pipeline always: in its other mode a call
+//     that gives up closes the connection for all others.
+//   - A shared timer. Decisions with a time-out of up to 50 ms share a context with
+//     those that began in the same millisecond.
 //
 // # What keeps a late call from counting
 //
@@ -31,8 +38,9 @@
 // A step is sent again only after an answer which means that nothing was
 // counted: the server does not have the program (NOSCRIPT), the slot is elsewhere
 // (MOVED, ASK), some keys of a slot have moved already (TRYAGAIN), the step came
-// after its deadline, or the calendar periods in it are not the server's. The last
-// two happen once at most, a redirection five times. The client retries nothing.
+// after its deadline and its caller still has time, or the calendar periods in it
+// are not the server's. The last happens once at most, the one before three times,
+// a redirection five times. The client retries nothing.
 //
 // # Batches
 //
@@ -58,7 +66,7 @@
 // A call whose keys are in several slots is one step for each slot. When one slot
 // denies, or does not answer, the store gives back what the others have counted,
 // as steps with a deadline of their own: the instant at which the hits leave
-// their window. The caller waits for this up to its time-out; a fifth of that is
-// kept for it. It goes on for up to a second in the background. Package redisstore
-// does it.
+// their window. The caller waits for this up to the end of its decision; a fifth
+// of the time is kept for it. It goes on for up to a second in the background.
+// Package redisstore does it.
 package wire

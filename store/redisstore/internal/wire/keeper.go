@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
@@ -232,7 +233,7 @@ func (n *Node) warm(ctx context.Context, c rueidis.Client, loads bool) error {
 			return err
 		}
 	}
-	if err := n.askTime(ctx, c); err != nil {
+	if err := unready(n.askTime(ctx, c)); err != nil {
 		return err
 	}
 	if loads {
@@ -255,6 +256,7 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	var missing []rueidis.Completed
 	for i, reply := range c.DoMulti(ctx, commands...) {
 		err := reply.Error()
+		n.loaded[programs[i].Number].Store(err == nil || noScript(err))
 		if noScript(err) {
 			missing = append(missing, byText(c, programs[i], nil, late))
 		} else if err := unready(err); err != nil {
@@ -268,20 +270,16 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 			}
 		}
 	}
-	for _, p := range programs {
-		n.loaded[p.Number].Store(true)
-	}
 	return nil
 }
 
-// unready returns err if a server that answers a program with it cannot get
-// calls.
+// unready returns err if a server that answers with it will be ready later. Other
+// errors, such as of a missing right, are those of the calls and of the checks of
+// the server.
 func unready(err error) error {
-	if said, ok := rueidis.IsRedisErr(err); ok {
-		switch firstWord(said.Error()) {
-		case "READONLY", "MISCONF", "OOM":
-			return nil // checks are answered
-		}
+	if said, ok := rueidis.IsRedisErr(err); ok && reasonSaid(firstWord(said.Error())) != store.ReasonLoading &&
+		reasonSaid(firstWord(said.Error())) != store.ReasonBusy {
+		return nil
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func (s *sentinels) primary(ctx context.Context) (string, error) {
 		if err == nil {
 			return addr, nil
 		}
-		errs = append(errs, fmt.Errorf("Sentinel %s: %w", s.addrs[0], err))
+		errs = append(errs, fmt.Errorf("sentinel %s: %w", s.addrs[0], err))
 		s.close()
 		s.addrs = append(s.addrs[1:len(s.addrs):len(s.addrs)], s.addrs[0])
 	}

@@ -66,7 +66,7 @@ func (d *decision) Deadline() (time.Time, bool) { return d.end, true }
 // Err implements [context.Context].
 func (d *decision) Err() error {
 	err := d.Context.Err()
-	if err != nil && context.Cause(d.Context) == errTimeout {
+	if err != nil && TimedOut(d.Context) {
 		return context.DeadlineExceeded
 	}
 	return err

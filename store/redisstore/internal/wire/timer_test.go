@@ -21,10 +21,8 @@ func TestDecisionsEnd(t *testing.T) {
 			for range 5 {
 				began := time.Now()
 				ctx, cancel := timer.Within(t.Context(), timeout)
-				defer cancel()
 				time.Sleep(timeout / 2)
 				again, cancelAgain := timer.Within(ctx, timeout)
-				defer cancelAgain()
 				if again != ctx {
 					t.Error("got a second end for one decision")
 				}
@@ -39,6 +37,8 @@ func TestDecisionsEnd(t *testing.T) {
 				if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !wire.TimedOut(ctx) {
 					t.Errorf("%v: got %v, want a time-out", timeout, ctx.Err())
 				}
+				cancelAgain()
+				cancel()
 				time.Sleep(300 * time.Microsecond)
 			}
 		})
