@@ -138,7 +138,7 @@ func TestIdleServiceWatchesItsStore(t *testing.T) {
 	change := onStore(t, n, 1)
 	s := start(t, func(c *config.Config) {
 		change(c)
-		c.ReadyNeedsStore = true
+		c.StoreTimeout, c.ReadyNeedsStore = 0, true // the default
 	})
 	s.logs.await(t, 1, "reason=refused")
 	ready := func() int { return call(t, "GET", s.admin+"/readyz", "").status }
