@@ -1,0 +1,75 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store"
+)
+
+// clients returns the numbers of a store's connections to n, as n sees them.
+func clients(t *testing.T, n *redistest.Node) string {
+	t.Helper()
+	list := fmt.Sprint(n.Must("CLIENT", "LIST"))
+	return fmt.Sprint(named.FindAllString(ids.ReplaceAllString(list, "id=$1 name=$2 "), -1))
+}
+
+var (
+	ids   = regexp.MustCompile(`id=(\d+) [^\n]*? name=(\S*) [^\n]*`)
+	named = regexp.MustCompile(`id=\d+ name=weir `)
+)
+
+// Callers that give up early do not close the connection that others use.
+func TestImpatientCallersCloseNothing(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+	before := clients(t, n)
+	n.Stop()
+	var callers sync.WaitGroup
+	for range 50 {
+		callers.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			defer cancel()
+			if err := store.Do(ctx, s, store.Take, []store.Op{hourly(quota, "rule", "k")}); err == nil {
+				t.Error("got an answer of a server that stands still")
+			}
+		})
+	}
+	callers.Wait()
+	n.Continue()
+	if got := used(t, s, hourly(quota, "rule", "k")); got != 0 {
+		t.Errorf("used: got %d, want 0", got)
+	}
+	if after := clients(t, n); after != before || len(after) < 10 {
+		t.Errorf("connections: got %s, want %s as before", after, before)
+	}
+}
+
+// All connections are there, and all programs, before the first call; and again
+// after a loss of everything, without any call.
+func TestReadyBeforeTheFirstCall(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr())
+	first := clients(t, n)
+	scripts := n.Info("number_of_cached_scripts")
+	if len(first) < 10 || scripts == "0" {
+		t.Fatalf("got connections %s and %s scripts", first, scripts)
+	}
+	take(t, s, hourly(quota, "rule", "k"))
+	if got := n.Info("number_of_cached_scripts"); got != scripts {
+		t.Errorf("a call has loaded scripts: got %s, want %s as before", got, scripts)
+	}
+	if got := clients(t, n); got != first {
+		t.Errorf("a call has made connections: got %s, want %s", got, first)
+	}
+	n.Kill()
+	n.Restart()
+	redistest.Eventually(t, "all scripts are there again", func() bool { return n.Info("number_of_cached_scripts") == scripts })
+}
