@@ -273,13 +273,16 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	return nil
 }
 
-// unready returns err if a server that answers with it will be ready later. Other
-// errors, such as of a missing right, are those of the calls and of the checks of
-// the server.
+// unready returns err if a server that answers with it does not take calls: not
+// yet, or because a right is missing. Other errors are those of the calls, and of
+// the checks of the server.
 func unready(err error) error {
-	if said, ok := rueidis.IsRedisErr(err); ok && reasonSaid(firstWord(said.Error())) != store.ReasonLoading &&
-		reasonSaid(firstWord(said.Error())) != store.ReasonBusy {
-		return nil
+	if said, ok := rueidis.IsRedisErr(err); ok {
+		switch reasonSaid(firstWord(said.Error())) {
+		case store.ReasonLoading, store.ReasonBusy, store.ReasonRefused:
+		default:
+			return nil
+		}
 	}
 	return err
 }
