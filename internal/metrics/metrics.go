@@ -21,11 +21,11 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	decisions *prometheus.CounterVec
+	decisions *cache[decision]
 	duration  prometheus.Observer
-	matched   *prometheus.CounterVec
-	over      *prometheus.CounterVec
-	triggered *prometheus.CounterVec
+	matched   *cache[string] // by rule
+	over      *cache[ruleMode]
+	triggered *cache[string] // by rule
 	degraded  prometheus.Counter
 	failed    *prometheus.CounterVec
 
@@ -40,17 +40,26 @@ var _ weir.Observer = (*Metrics)(nil)
 // New returns the metrics of a service of a version.
 func New(version string) *Metrics {
 	r := prometheus.NewRegistry()
+	decisions := counters(r, "weir_decisions_total",
+		"Decisions, by verb, outcome and the rule that gave the outcome (empty when none did).",
+		"rule", "outcome", "verb")
+	matched := counters(r, "weir_rule_matched_total",
+		"Takes and records that a rule counted or would have counted.", "rule")
+	over := counters(r, "weir_rule_over_total",
+		"Takes that exceeded a rule; with mode shadow, takes that it would have denied.", "rule", "mode")
+	triggered := counters(r, "weir_rule_triggered_total",
+		"Takes and records for which a trigger reported.", "rule")
+	byRule := func(v *prometheus.CounterVec) func(string) prometheus.Counter {
+		return func(rule string) prometheus.Counter { return v.WithLabelValues(rule) }
+	}
 	m := &Metrics{
 		registry: r,
-		decisions: counters(r, "weir_decisions_total",
-			"Decisions, by verb, outcome and the rule that gave the outcome (empty when none did).",
-			"rule", "outcome", "verb"),
-		matched: counters(r, "weir_rule_matched_total",
-			"Takes and records that a rule counted or would have counted.", "rule"),
-		over: counters(r, "weir_rule_over_total",
-			"Takes that exceeded a rule; with mode shadow, takes that it would have denied.", "rule", "mode"),
-		triggered: counters(r, "weir_rule_triggered_total",
-			"Takes and records for which a trigger reported.", "rule"),
+		decisions: newCache(func(d decision) prometheus.Counter {
+			return decisions.WithLabelValues(d.rule, d.outcome, d.verb)
+		}),
+		matched:   newCache(byRule(matched)),
+		over:      newCache(func(o ruleMode) prometheus.Counter { return over.WithLabelValues(o.rule, o.mode) }),
+		triggered: newCache(byRule(triggered)),
 		failed: counters(r, "weir_requests_failed_total",
 			"Requests that the engine answered with an error, such as bad input.", "verb"),
 		reloads: counters(r, "weir_rules_reload_total",
@@ -103,7 +112,7 @@ func (m *Metrics) Handler() http.Handler {
 // Decided counts one decision. It does not keep d.
 func (m *Metrics) Decided(verb store.Verb, d *weir.Decision, took time.Duration) {
 	m.duration.Observe(took.Seconds())
-	m.decisions.WithLabelValues(d.Rule, d.Outcome, verb.String()).Inc()
+	m.decisions.get(decision{d.Rule, d.Outcome, verb.String()}).Inc()
 	if d.Degraded {
 		m.degraded.Inc()
 	}
@@ -112,13 +121,13 @@ func (m *Metrics) Decided(verb store.Verb, d *weir.Decision, took time.Duration)
 	}
 	for i := range d.Usages {
 		u := &d.Usages[i]
-		m.matched.WithLabelValues(u.Rule).Inc()
+		m.matched.get(u.Rule).Inc()
 		if !u.Allowed {
-			m.over.WithLabelValues(u.Rule, mode(u)).Inc()
+			m.over.get(ruleMode{u.Rule, mode(u)}).Inc()
 		}
 	}
 	for _, rule := range d.Triggered {
-		m.triggered.WithLabelValues(rule).Inc()
+		m.triggered.get(rule).Inc()
 	}
 }
 

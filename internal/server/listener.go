@@ -66,7 +66,7 @@ func (l *listener) count(_ net.Conn, s http.ConnState) {
 // serve serves requests until the listener is shut down.
 func (l *listener) serve() error {
 	defer close(l.ended)
-	err := l.Serve(l.socket)
+	err := l.Serve(lazyListener{l.socket})
 	if l.leaving.Load() || errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
