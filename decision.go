@@ -20,7 +20,8 @@ type Decision struct {
 	Outcome string
 
 	// Rule is the name of the rule that set the outcome: the first rule that
-	// denies, otherwise the first verdict. It is empty when no rule set it.
+	// denies, otherwise the first verdict. It is empty when no rule set it, also
+	// if the request is denied because no rule matched.
 	Rule string
 
 	// RetryAfter is the longest of the waits of the rules that deny, and
@@ -46,6 +47,10 @@ type Decision struct {
 	// at least their number of hits. A trigger with [rule.Rule.Once] reports
 	// only in the call that reaches the number. A refund triggers nothing.
 	Triggered []string
+
+	// Unmatched reports whether no rule matched the request. The outcome is then
+	// that of [rule.Set.Unmatched], and Rule is empty.
+	Unmatched bool
 
 	// Degraded reports whether the store could not answer for some rule, so that
 	// the rule's outage policy decided instead.
@@ -85,7 +90,7 @@ func (d *Decision) of(kind rule.Kind) iter.Seq[*Usage] {
 func (d *Decision) reset() {
 	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, "", "", 0, ""
 	d.Usages, d.Verdicts, d.Triggered = d.Usages[:0], d.Verdicts[:0], d.Triggered[:0]
-	d.Degraded, d.DegradedReason, d.Rules = false, "", nil
+	d.Unmatched, d.Degraded, d.DegradedReason, d.Rules = false, false, "", nil
 }
 
 // Usage holds the numbers of one rule for one key.

@@ -26,6 +26,10 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 	d.Allowed, d.Outcome, d.Rules = true, rule.Allow, rules.Set
 	d.Degraded, d.DegradedReason = t.Outage != nil, t.Reason
 	decides := p.Decides()
+	if len(p.Matched) == 0 {
+		unmatched(d, decides)
+		return
+	}
 	denial := denial{rule: -1}
 	d.Usages = slices.Grow(d.Usages, len(t.Ops))[:len(t.Ops)]
 	for n := range t.Ops {
@@ -66,6 +70,17 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 	d.Allowed, d.Outcome, d.Rule = false, r.Then, r.Name
 	if d.Outcome == "" {
 		d.Outcome = rule.Deny
+	}
+}
+
+// unmatched writes the decision about a request that no rule matches.
+func unmatched(d *Decision, decides bool) {
+	d.Unmatched = true
+	if !decides {
+		return
+	}
+	if d.Outcome, d.Allowed = d.Rules.Unmatched(); !d.Allowed {
+		d.RetryAfter = window.Never
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/window"
 )
 
@@ -22,6 +23,7 @@ type Set struct {
 	position   map[string]int // in attributes
 	byName     map[string]int
 	outcomes   map[string]Outcome
+	unmatched  string // outcome
 	index      index
 }
 
@@ -79,6 +81,8 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 		rules:    make([]compiled, len(rules)),
 		byName:   make(map[string]int, len(rules)),
 		outcomes: map[string]Outcome{Allow: {Allow: true, Status: 200}, Deny: {Status: 429}},
+
+		unmatched: Allow,
 	}
 	for name, o := range outcomes {
 		switch {
@@ -197,6 +201,28 @@ func (s *Set) Allows(i int) bool { return s.rules[i].allows }
 func (s *Set) Outcome(name string) (Outcome, bool) {
 	o, ok := s.outcomes[name]
 	return o, ok
+}
+
+// WithUnmatched returns a copy of s in which requests that no rule matches get the
+// outcome called name. An empty name means [Allow], which is also the outcome in a
+// set that [New] returns. The error is about a name that is no outcome of s.
+func (s *Set) WithUnmatched(name string) (*Set, error) {
+	if name == "" {
+		name = Allow
+	}
+	if _, ok := s.outcomes[name]; !ok {
+		known := strings.Join(slices.Sorted(maps.Keys(s.outcomes)), ", ")
+		return nil, fault.Newf("unmatched", "unknown outcome %s: want one of %s", quoted(name), known)
+	}
+	c := *s
+	c.unmatched = name
+	return &c, nil
+}
+
+// Unmatched returns the name of the outcome of requests that no rule matches, and
+// reports whether it allows them.
+func (s *Set) Unmatched() (name string, allows bool) {
+	return s.unmatched, s.unmatched == Allow || s.outcomes[s.unmatched].Allow
 }
 
 // Attributes returns the sorted names of all attributes that rules use. The index

@@ -18,7 +18,9 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 	}
 	if !d.Allowed {
 		b = answer.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter)
-		b = answer.AppendText(append(b, `,"retry_rule":`...), d.RetryRule)
+		if d.RetryRule != "" {
+			b = answer.AppendText(append(b, `,"retry_rule":`...), d.RetryRule)
+		}
 	}
 	b = append(b, `,"limits":[`...)
 	for i := range d.Usages {
@@ -33,6 +35,9 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 	}
 	if len(d.Triggered) > 0 {
 		b = answer.AppendTexts(append(b, `,"triggered":`...), d.Triggered)
+	}
+	if d.Unmatched {
+		b = append(b, `,"unmatched":true`...)
 	}
 	if d.Degraded {
 		b = answer.AppendText(append(b, `,"degraded":true,"degraded_reason":`...), string(d.DegradedReason))

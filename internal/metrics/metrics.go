@@ -26,6 +26,7 @@ type Metrics struct {
 	matched   *cache[string] // by rule
 	over      *cache[ruleMode]
 	triggered *cache[string] // by rule
+	unmatched *prometheus.CounterVec
 	degraded  prometheus.Counter
 	failed    *prometheus.CounterVec
 
@@ -60,6 +61,8 @@ func New(version string) *Metrics {
 		matched:   newCache(byRule(matched)),
 		over:      newCache(func(o ruleMode) prometheus.Counter { return over.WithLabelValues(o.rule, o.mode) }),
 		triggered: newCache(byRule(triggered)),
+		unmatched: counters(r, "weir_requests_unmatched_total",
+			"Requests that no rule matched, by verb.", "verb"),
 		failed: counters(r, "weir_requests_failed_total",
 			"Requests that the engine answered with an error, such as bad input.", "verb"),
 		reloads: counters(r, "weir_rules_reload_total",
@@ -115,6 +118,9 @@ func (m *Metrics) Decided(verb store.Verb, d *weir.Decision, took time.Duration)
 	m.decisions.get(decision{d.Rule, d.Outcome, verb.String()}).Inc()
 	if d.Degraded {
 		m.degraded.Inc()
+	}
+	if d.Unmatched {
+		m.unmatched.WithLabelValues(verb.String()).Inc()
 	}
 	if verb != store.Take && verb != store.Record {
 		return

@@ -42,12 +42,13 @@ func TestDecided(t *testing.T) {
 	m := metrics.New("v1.2.3")
 	m.Decided(store.Take, denied(), 3*time.Microsecond)
 	m.Decided(store.Check, denied(), time.Millisecond)
-	m.Decided(store.Take, &weir.Decision{Allowed: true, Outcome: "allow"}, time.Millisecond)
+	m.Decided(store.Take, &weir.Decision{Allowed: true, Outcome: "allow", Unmatched: true}, time.Millisecond)
 	got := read(m)
 	for _, want := range []string{
 		`weir_decisions_total{outcome="deny",rule="posts",verb="take"} 1`,
 		`weir_decisions_total{outcome="deny",rule="posts",verb="check"} 1`,
 		`weir_decisions_total{outcome="allow",rule="",verb="take"} 1`,
+		`weir_requests_unmatched_total{verb="take"} 1`,
 		`weir_rule_matched_total{rule="views"} 1`,
 		`weir_rule_over_total{mode="enforce",rule="posts"} 1`,
 		`weir_rule_over_total{mode="shadow",rule="trial"} 1`,
