@@ -88,7 +88,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "internal/config", "internal/koala", "internal/server",
+			".", "internal/config", "internal/httpapi", "internal/koala", "internal/server",
 			"replay", "rule", "rulefile", "window",
 		},
 		theirs: []string{"github.com/spf13/cobra"},

@@ -22,6 +22,8 @@ type File struct {
 
 	// Zone is the time zone that the file sets, UTC when it sets none.
 	Zone *time.Location
+
+	warnings func() []Warning
 }
 
 // Load reads the rules file at path, and the list files that it names, from disk.
@@ -73,7 +75,7 @@ type pass struct {
 	outcomes map[string]rule.Outcome
 }
 
-var fileKeys = []string{"rules", "timezone", "lists", "outcomes"}
+var fileKeys = []string{"rules", "timezone", "lists", "outcomes", "unmatched", "ignore"}
 
 // file reads the whole document.
 func (p *pass) file(n *node) *File {
@@ -90,6 +92,8 @@ func (p *pass) file(n *node) *File {
 	}
 	p.readLists(f["lists"])
 	p.readOutcomes(f["outcomes"])
+	unmatched := p.outcome(f["unmatched"])
+	p.ignore(f["ignore"])
 
 	list := f["rules"]
 	if list == nil {
@@ -109,7 +113,13 @@ func (p *pass) file(n *node) *File {
 		p.compiled(err, n)
 		return nil
 	}
-	return &File{Set: set, Lists: p.paths, Zone: p.zone}
+	if set, err = set.WithUnmatched(unmatched); err != nil {
+		return nil // p.outcome has noted the fault
+	}
+	return &File{
+		Set: set, Lists: p.paths, Zone: p.zone,
+		warnings: func() []Warning { return p.lint(f, rules) },
+	}
 }
 
 // smallest is the rule that faults show as an example.

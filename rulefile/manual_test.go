@@ -18,6 +18,14 @@ func TestManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range rulefile.WarningNames() {
+		if !strings.Contains(string(src), "\n| `"+name+"` |") {
+			t.Errorf("warning %s is not in the table of warnings", name)
+		}
+		if text, ok := rulefile.ExplainWarning(name); !ok || text == "" {
+			t.Errorf("warning %s has no explanation", name)
+		}
+	}
 	blocks := fenced(string(src))
 	faulty, lists := 0, ""
 	for _, b := range blocks {

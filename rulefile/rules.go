@@ -9,7 +9,7 @@ import (
 
 var ruleKeys = []string{
 	"name", "when", "trim", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once",
-	"then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone",
+	"then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone", "ignore",
 }
 
 var (
@@ -53,6 +53,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		CountDenied: p.yes(f["count_denied"]),
 		MaxKeys:     p.whole(f["max_keys"], 1, window.MaxHits),
 	}
+	p.ignore(f["ignore"])
 	if trim := f["trim"]; p.yes(trim) {
 		if len(r.When) == 0 {
 			p.fault(trim, "trim is for the attributes under when, and there are none")

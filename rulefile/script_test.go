@@ -1,6 +1,7 @@
 package rulefile_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 // TestScripts runs testdata/scripts. `file name=PATH` gives a list file its
-// text; `rules` reads its input as a rules file that may name them, and shows
+// text; `warnings` shows the warnings about its input; `rules` reads its input as a rules file that may name them, and shows
 // what it says, or every fault as a person sees it; `load file=NAME` reads
 // testdata/NAME; `write` reads its input and shows it as it is written back.
 func TestScripts(t *testing.T) {
@@ -34,6 +35,8 @@ func TestScripts(t *testing.T) {
 					return err.Error()
 				}
 				return dump(f)
+			case "warnings":
+				return warnings(scripttest.Text(d), files)
 			case "rules":
 				return read(scripttest.Text(d), files)
 			case "write":
@@ -51,6 +54,19 @@ func read(src string, files scripttest.Files) string {
 		return scripttest.Refusal(err)
 	}
 	return dump(f)
+}
+
+// warnings shows the warnings about a file without faults.
+func warnings(src string, files scripttest.Files) string {
+	f, err := rulefile.Parse("rules.yaml", []byte(src), files.Read)
+	if err != nil {
+		return scripttest.Refusal(err)
+	}
+	var b strings.Builder
+	for _, w := range f.Warnings() {
+		fmt.Fprintf(&b, "%s: %v\n", w.Name, w)
+	}
+	return b.String()
 }
 
 // writeBack reads a rules file and writes it again, with its lists as files.

@@ -23,6 +23,10 @@ type Draft struct {
 	// Zone is the file's time zone; nil means UTC.
 	Zone *time.Location
 
+	// Unmatched is the outcome of requests that no rule matches. Empty means
+	// allow.
+	Unmatched string
+
 	// Head is the comment at the start of the file. Comments and OutcomeComments
 	// hold the comments above rules and outcomes, by the name of the rule or the
 	// outcome. A comment is one or more lines without #.
@@ -59,6 +63,9 @@ func Write(d *Draft) ([]byte, error) {
 	}
 	if w.zone != time.UTC {
 		(pair{"timezone", text(w.zone.String())}).write(&b, "")
+	}
+	if d.Unmatched != "" {
+		(pair{"unmatched", text(d.Unmatched)}).write(&b, "")
 	}
 	section(&b, "lists", w.lists(d.Lists))
 	section(&b, "outcomes", outcomes(d.Outcomes, d.OutcomeComments))

@@ -105,6 +105,9 @@ func (p *pass) syntax(err error) {
 	if strings.Contains(why, "'\t'") {
 		why = "a tab stands where YAML allows only spaces: indent with spaces"
 	}
+	if strings.Contains(why, "not allowed in this context") {
+		why = "the line does not fit the lines above it: indent the keys of a table alike, and the keys below a key by more"
+	}
 	p.at(at.Line, at.Column, "%s", why)
 }
 

@@ -25,10 +25,23 @@ func (p *pass) timezone(n *node) *time.Location {
 		p.fault(n, "timezone is Local, which differs from machine to machine: want a name such as Europe/Berlin")
 	case err == nil:
 		return zone
+	case cityZone(name) != "":
+		p.fault(n, "unknown timezone %q: did you mean %q?", name, cityZone(name))
 	case fault.DidYouMean(name, strings.Fields(zones)) != "":
 		p.fault(n, "%s", unknown("timezone", name, strings.Fields(zones)))
 	default:
 		p.fault(n, "unknown timezone %q: want a name such as Europe/Berlin, or UTC", name)
 	}
 	return time.UTC
+}
+
+// cityZone returns the time zone of a city: Asia/Shanghai for "Shanghai", or "".
+func cityZone(city string) string {
+	city = "/" + strings.ReplaceAll(strings.ToLower(city), " ", "_")
+	for _, zone := range strings.Fields(zones) {
+		if strings.HasSuffix(strings.ToLower(zone), city) {
+			return zone
+		}
+	}
+	return ""
 }

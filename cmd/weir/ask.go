@@ -9,14 +9,18 @@ import (
 func newTake() *cobra.Command {
 	var check bool
 	cmd := newVerb(verb{
-		name:  "take",
+		name: "take", offline: true,
 		short: "Decide whether an action may happen, and count it if so",
 		long: `Decide whether an action may happen, and count it if so. A denied action is not
-charged to the limits. With --check, nothing is counted.`,
+charged to the limits. With --check, nothing is counted.
+
+With --rules, the answer comes from a rules file without a service. Its counters
+are empty.`,
 		hits: "hits that the action costs; 0 checks, as --check does",
 		example: `  weir take action=post user=42
   weir take action=completion team=red tokens=1200
-  weir take --check action=post user=42`,
+  weir take --check action=post user=42
+  weir take --rules rules.yaml action=post user=42   # without a service`,
 		path: func() string {
 			if check {
 				return "/v1/check"
@@ -66,7 +70,8 @@ each rule gives back the hits that it states for that name.`,
 type verb struct {
 	name, short, long, hits, example string
 
-	path func() string // of the API; called when the flags are known
+	path    func() string // of the API; called when the flags are known
+	offline bool          // the command can ask a rules file
 }
 
 // newVerb returns the command for v. Its flags and arguments fill body.
@@ -98,6 +103,9 @@ func newVerb(v verb, body *request) *cobra.Command {
 		},
 	}
 	c.flags(cmd)
+	if v.offline {
+		c.offline(cmd)
+	}
 	cmd.Flags().Int64Var(&body.Hits, "hits", 1, v.hits)
 	return cmd
 }
@@ -106,9 +114,12 @@ func newExplain() *cobra.Command {
 	var c client
 	var hits int64
 	cmd := &cobra.Command{
-		Use:     "explain ATTRIBUTE=VALUE…",
-		Short:   "Show which rules match an action, and why; count nothing",
-		Example: "  weir explain action=post user=42",
+		Use:   "explain ATTRIBUTE=VALUE…",
+		Short: "Show which rules match an action, and why; count nothing",
+		Long: `Show which rules match an action, and why. Nothing is counted. With --rules, the
+rules are those of a file, and no service is needed.`,
+		Example: `  weir explain action=post user=42
+  weir explain --rules rules.yaml action=post user=42`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			attrs, err := attributes(args)
 			if err != nil {
@@ -122,6 +133,7 @@ func newExplain() *cobra.Command {
 		},
 	}
 	c.flags(cmd)
+	c.offline(cmd)
 	cmd.Flags().Int64Var(&hits, "hits", 1, "hits that the action costs")
 	return cmd
 }
@@ -148,6 +160,7 @@ key: the rule's per. A counter also prints its history.`,
 		},
 	}
 	c.flags(cmd)
+	cmd.ValidArgsFunction = c.completeRules
 	return cmd
 }
 
@@ -169,5 +182,6 @@ func newForget() *cobra.Command {
 		},
 	}
 	c.flags(cmd)
+	cmd.ValidArgsFunction = c.completeRules
 	return cmd
 }

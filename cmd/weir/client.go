@@ -18,8 +18,9 @@ import (
 
 // client calls a running service.
 type client struct {
-	addr string
-	json bool // print answers unchanged
+	addr  string
+	json  bool   // print answers unchanged
+	rules string // a rules file to ask instead of a service
 }
 
 // flags adds the flags of the commands that call a service, and turns the
@@ -34,6 +35,17 @@ func (c *client) flags(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // attributes are not files
 }
 
+// offline adds the flag that asks a rules file instead of a service.
+func (c *client) offline(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.rules, "rules", "", "ask this rules `file`, with empty counters, instead of a service")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if c.rules != "" && cmd.Flags().Changed("addr") {
+			return &usageError{"--rules and --addr exclude each other: either a file answers, or a service"}
+		}
+		return nil
+	}
+}
+
 // patience is the longest wait for an answer.
 const patience = 10 * time.Second
 
@@ -45,6 +57,9 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 		if err := json.NewEncoder(&payload).Encode(body); err != nil {
 			return nil, err
 		}
+	}
+	if c.rules != "" {
+		return c.ask(ctx, method, path, &payload)
 	}
 	base := c.addr
 	if !strings.Contains(base, "://") {
@@ -67,16 +82,16 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 		return nil, err
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		return nil, problem(resp, answer)
+		return nil, problem(resp.Request.URL.String(), resp.StatusCode, answer)
 	}
 	return answer, nil
 }
 
 // problem returns the error that a service reports in an answer.
-func problem(resp *http.Response, answer []byte) error {
+func problem(url string, status int, answer []byte) error {
 	var p struct{ Detail string }
 	if err := json.Unmarshal(answer, &p); err != nil || p.Detail == "" {
-		return fmt.Errorf("%s answered %s", resp.Request.URL, resp.Status)
+		return fmt.Errorf("%s answered %d %s", url, status, http.StatusText(status))
 	}
 	return errors.New(p.Detail)
 }

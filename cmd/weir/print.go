@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // The part of the service's JSON that is printed. Numbers that an answer can
@@ -29,6 +31,7 @@ type (
 		Limits     []usage  `json:"limits"`
 		Verdicts   []string `json:"verdicts"`
 		Triggered  []string `json:"triggered"`
+		Unmatched  bool     `json:"unmatched"`
 		Degraded   bool     `json:"degraded"`
 		Reason     string   `json:"degraded_reason"`
 	}
@@ -84,8 +87,10 @@ func (c *client) show(cmd *cobra.Command, answer []byte, into interface{ print(i
 
 func (d *decision) print(w io.Writer) {
 	switch {
-	case d.Allowed && d.Rule == "" && len(d.Limits) == 0 && len(d.Verdicts) == 0 && !d.Degraded:
+	case d.Unmatched && d.Allowed:
 		fmt.Fprintln(w, "allowed, no rule matched")
+	case d.Unmatched:
+		fmt.Fprintf(w, "%s, no rule matched\n", verdict(d.Outcome))
 	case d.Allowed && d.Rule == "":
 		fmt.Fprintln(w, "allowed")
 	case d.Allowed && d.Outcome == "allow":
@@ -137,7 +142,7 @@ func printUsages(w io.Writer, list []usage) {
 		if u.Shadow {
 			name += " (shadow)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v\n", name, u.Key, u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v\n", name, fault.Printable(u.Key), u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter)
 	}
 }
 
@@ -172,6 +177,6 @@ func (e *explanation) print(w io.Writer) {
 		if r.Matched {
 			matches = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Rule, matches, strings.Join(r.Reasons, "; "))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Rule, matches, fault.Printable(strings.Join(r.Reasons, "; ")))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -18,5 +20,28 @@ func TestUsageSaysThatItIsDegraded(t *testing.T) {
 	status := run([]string{"usage", "posts", "user=ann", "--addr", s.URL}, strings.NewReader(""), &out, &errs)
 	if status != 0 || !strings.HasPrefix(out.String(), "degraded: the store did not answer; ") {
 		t.Errorf("got status %d, %q, %q, want a first line that starts with degraded", status, out.String(), errs.String())
+	}
+}
+
+// TestPrintsNoControlSequences prints a key and a reason that would clear a
+// terminal.
+func TestPrintsNoControlSequences(t *testing.T) {
+	t.Parallel()
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	text := "rules: [{name: posts, when: {action: post}, per: [user], limit: 1, window: 1h}]\n"
+	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"take", "--rules", rules, "action=post", "user=\x1b[2J"},
+		{"explain", "--rules", rules, "action=\x1b[2J"},
+	} {
+		var out, errs strings.Builder
+		if status := run(args, strings.NewReader(""), &out, &errs); status != 0 || !strings.Contains(out.String(), "[2J") {
+			t.Errorf("%q: got status %d, %s%s, want an answer with the text", args, status, out.String(), errs.String())
+		}
+		if strings.Contains(out.String(), "\x1b") {
+			t.Errorf("%q: got %q, want no control character", args, out.String())
+		}
 	}
 }

@@ -44,8 +44,16 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
   weir serve --rules rules.yaml --store redis://localhost:6379 --nodes 3
   weir serve --koala koala_rule.conf --koala-listen :9981
   weir serve --koala-config koala.conf`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Sprintf("serve has no argument: for a rules file write weir serve --rules %s", args[0])}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("rules") && cfg.Rules == "" {
+				return &usageError{"--rules is empty: want a file; without --rules, a demo rule is served"}
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second signal kills the process

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,13 +19,18 @@ import (
 // adds a warning for each dict that it writes into the rules file instead.
 func (s *Site) Native(relative func(path string) string) ([]byte, error) {
 	d := rulefile.Draft{
-		Rules:    s.Rules,
+		Rules:    slices.Clone(s.Rules),
 		Outcomes: s.Outcomes,
 		Zone:     s.Zone,
 		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
 			"Written by weir import koala from " + filepath.Base(s.Name) + ". The manual is docs/rules.md;\n" +
 			"docs/koala.md says which rule of koala's became what.",
 		Comments: s.Comments, OutcomeComments: s.RowComments,
+	}
+	for i := range d.Rules {
+		if r := &d.Rules[i]; r.Kind() == rule.KindVerdict {
+			r.OnOutage = rule.OutageLocal // a verdict asks no store
+		}
 	}
 	faults := notUTF8(s.Name, s.Text)
 	for i, dict := range s.Lists {

@@ -166,9 +166,19 @@ func newLog(cfg config.Config, w io.Writer) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {
+		options.ReplaceAttr = readable
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// readable writes durations as text, such as 1.5s. JSON logs would have them as
+// numbers of nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // sweepSlots is how many slots of the store one sweep visits. A sweep takes a

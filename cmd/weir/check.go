@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/koala"
+	"github.com/weirhq/weir/rulefile"
+)
+
+func newCheck() *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use:   "check FILE…",
+		Short: "Check rules files and print every fault and warning",
+		Long: `Check rules files and the list files that they name. Every fault is printed with
+its place (file:line:column), the line itself, and what was expected. FILE may be
+- for the standard input.
+
+Warnings show what is valid and probably not meant, such as a rule that never
+applies. Each has a name: --explain NAME tells more about it, and the key
+"ignore: NAME" in a rule, or at the top of the file, silences it.
+
+Koala's rule file and main file are checked, too: a file with a line [rules] or
+rule_file = PATH is one of them. Warnings show where koala decides differently.
+
+To ask whether an action may happen, use weir take --check.
+
+Exit status: 0 no faults, 1 faults, or warnings with --strict.`,
+		Example: `  weir check rules.yaml
+  weir check --strict --json rules.yaml     # for continuous integration
+  weir check --explain dead-rule`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.explain != "" {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if o.explain != "" {
+				return explainWarning(cmd.OutOrStdout(), o.explain)
+			}
+			return o.check(cmd, files)
+		},
+	}
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1 for warnings too")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().StringVar(&o.explain, "explain", "", "explain the warning called `NAME`")
+	complete(cmd, "explain", rulefile.WarningNames())
+	return cmd
+}
+
+func explainWarning(w io.Writer, name string) error {
+	text, ok := rulefile.ExplainWarning(name)
+	if !ok {
+		hint := fault.DidYouMean(name, rulefile.WarningNames())
+		if hint == "" {
+			hint = ": want one of"
+			for _, n := range rulefile.WarningNames() {
+				hint += "\n  " + n
+			}
+		}
+		return &usageError{fmt.Sprintf("unknown warning %q%s", name, hint)}
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+type checkOptions struct {
+	strict, json bool
+	explain      string
+}
+
+// checked is what a check found in a file. Its JSON form is the output of
+// weir check --json.
+type checked struct {
+	File     string    `json:"file"`
+	OK       bool      `json:"ok"` // no faults
+	Rules    int       `json:"rules"`
+	Faults   []finding `json:"faults"`
+	Warnings []finding `json:"warnings"`
+
+	text string // faults as text
+	is   string // what the file holds, if it has no faults
+	warn func(io.Writer)
+}
+
+// finding is a fault or a warning.
+type finding struct {
+	Name    string `json:"name,omitempty"` // of a warning
+	Rule    string `json:"rule,omitempty"`
+	Problem string `json:"problem"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Source  string `json:"source,omitempty"`
+}
+
+func findingOf(name string, f *fault.Fault) finding {
+	p := f.Place
+	problem := strings.TrimPrefix(f.Summary(), p.String()+": ")
+	problem = strings.TrimPrefix(problem, fmt.Sprintf("rule %q: ", f.Rule))
+	return finding{name, f.Rule, problem, p.File, p.Line, p.Column, p.Source}
+}
+
+// check checks files and prints what it finds.
+func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
+	bad, warnings := 0, 0
+	results := make([]checked, len(files))
+	for i, name := range files {
+		c := checkFile(cmd, name)
+		results[i] = c
+		warnings += len(c.Warnings)
+		if !c.OK {
+			bad++
+		}
+		if !o.json {
+			c.print(cmd.OutOrStdout(), cmd.ErrOrStderr())
+		}
+	}
+	if o.json {
+		e := json.NewEncoder(cmd.OutOrStdout())
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(map[string]any{"files": results}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case bad > 0:
+		return fmt.Errorf("faults in %d of %s", bad, plural(len(files), "file"))
+	case warnings > 0 && o.strict:
+		return fmt.Errorf("%s, which --strict does not accept", plural(warnings, "warning"))
+	}
+	return nil
+}
+
+// print prints faults and warnings to errs, and the number of rules to out.
+func (c *checked) print(out, errs io.Writer) {
+	if c.warn != nil {
+		c.warn(errs)
+	}
+	if !c.OK {
+		fmt.Fprintln(errs, c.text)
+		return
+	}
+	fmt.Fprintf(out, "%s: %s, ok\n", c.File, c.is)
+}
+
+// checkFile checks one file.
+func checkFile(cmd *cobra.Command, name string) checked {
+	c := checked{File: name, Faults: []finding{}, Warnings: []finding{}}
+	in, err := readSource(cmd, name)
+	if err != nil {
+		c.fail(err)
+		return c
+	}
+	c.File = in.name
+	if koala.Is(in.text) {
+		c.koala(in)
+		return c
+	}
+	file, err := in.rules()
+	if err != nil {
+		c.fail(err)
+		return c
+	}
+	warnings := file.Warnings()
+	for _, w := range warnings {
+		c.Warnings = append(c.Warnings, findingOf(w.Name, w.Fault))
+	}
+	c.warn = func(out io.Writer) {
+		for _, w := range warnings {
+			f := *w.Fault
+			f.Problem += " (" + w.Name + ")"
+			fmt.Fprintf(out, "warning: %v\n", &f)
+		}
+	}
+	c.OK, c.Rules = true, file.Set.Len()
+	c.is = plural(c.Rules, "rule")
+	if n := len(warnings); n > 0 {
+		c.is += ", " + plural(n, "warning")
+	}
+	return c
+}
+
+// koala checks a file of koala's.
+func (c *checked) koala(in source) {
+	site, err := koala.Read(in.name, in.text, in.stdin)
+	for _, w := range site.Warnings {
+		c.Warnings = append(c.Warnings, findingOf("koala", w))
+	}
+	c.warn = func(out io.Writer) { printWarnings(out, site.Warnings) }
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.OK, c.Rules, c.File = true, site.Set.Len(), site.Name
+	c.is = plural(c.Rules, "koala rule") + ", " + plural(len(site.Warnings), "warning")
+}
+
+// fail notes the faults in err.
+func (c *checked) fail(err error) {
+	c.text = err.Error()
+	for _, f := range fault.Of(err) {
+		c.Faults = append(c.Faults, findingOf("", f))
+	}
+	if len(c.Faults) == 0 {
+		c.Faults = append(c.Faults, finding{Problem: err.Error()})
+	}
+}

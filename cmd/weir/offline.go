@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/rulefile"
+)
+
+// ask answers a call by the rules file, as a service with empty counters does.
+func (c *client) ask(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
+	file, err := rulefile.Load(c.rules)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := weir.NewEngine(file.Set)
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close()
+	req, err := http.NewRequestWithContext(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	a := answerTo{header: http.Header{}, status: http.StatusOK}
+	httpapi.New(engine, func() httpapi.Source { return httpapi.Source{File: c.rules, Loaded: time.Now()} }).ServeHTTP(&a, req)
+	if a.status >= http.StatusBadRequest {
+		return nil, problem(path, a.status, a.body.Bytes())
+	}
+	return a.body.Bytes(), nil
+}
+
+// answerTo is an answer to a call within the program.
+type answerTo struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answerTo) Header() http.Header         { return a.header }
+func (a *answerTo) WriteHeader(status int)      { a.status = status }
+func (a *answerTo) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// completeRules completes the name of a rule with those of the service.
+func (c *client) completeRules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
+	defer cancel()
+	answer, err := c.call(ctx, http.MethodGet, "/v1/rules", nil)
+	var rules struct{ Rules []struct{ Name string } }
+	if err != nil || json.Unmarshal(answer, &rules) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := make([]string, len(rules.Rules))
+	for i, r := range rules.Rules {
+		names[i] = r.Name
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

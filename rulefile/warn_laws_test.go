@@ -1,0 +1,115 @@
+package rulefile_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// TestWarningsHold sends random traffic through random rules. A rule that never
+// applies matches nothing, and a limit that never decides is exceeded only where
+// the other limit is exceeded, too.
+func TestWarningsHold(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		src := randomRules(r)
+		file, err := rulefile.Parse("rules.yaml", []byte(src), nil)
+		if err != nil {
+			t.Fatalf("got\n%v\nfor\n%s", err, src)
+		}
+		dead, pointless := map[string]bool{}, map[string]string{}
+		for _, w := range file.Warnings() {
+			seen[w.Name]++
+			switch w.Name {
+			case "dead-rule", "never-matches":
+				dead[w.Rule] = !strings.Contains(w.Problem, "every request")
+			case "pointless-limit":
+				pointless[w.Rule] = strings.Split(w.Problem, `"`)[1]
+			}
+		}
+		if len(dead)+len(pointless) > 0 {
+			holds(t, r, file, dead, pointless, src)
+		}
+	}
+	for _, name := range []string{"dead-rule", "never-matches", "pointless-limit"} {
+		if seen[name] < 20 {
+			t.Errorf("got %d warnings %s, want enough to test", seen[name], name)
+		}
+	}
+}
+
+// TestExamplesHaveNoWarnings checks the files that users start from.
+func TestExamplesHaveNoWarnings(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"example.yaml", "../examples/wordpress.yaml"} {
+		file, err := rulefile.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range file.Warnings() {
+			t.Errorf("%s: %v", w.Name, w)
+		}
+	}
+}
+
+func holds(t *testing.T, r *rand.Rand, file *rulefile.File, dead map[string]bool, pointless map[string]string, src string) {
+	t.Helper()
+	now := window.Instant(1e15)
+	engine, err := weir.NewEngine(file.Set, weir.WithStore(memstore.New(memstore.WithClock(func() window.Instant { return now }))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		now += window.Instant(r.Int64N(40 * time.Second.Microseconds()))
+		d, err := engine.Take(t.Context(), weir.Request{Attributes: weir.Attributes(
+			"a", pick(r, "", "x", "y"), "b", pick(r, "", "x", "y"), "user", pick(r, "1", "2"), "ip", pick(r, "3", "4"),
+		)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := map[string]bool{}
+		for _, u := range d.Usages {
+			over[u.Rule] = !u.Allowed
+			if dead[u.Rule] {
+				t.Fatalf("rule %s matches, want never:\n%s", u.Rule, src)
+			}
+		}
+		for name, by := range pointless {
+			if over[name] && !over[by] {
+				t.Fatalf("rule %s denies where %s does not:\n%s", name, by, src)
+			}
+		}
+	}
+}
+
+func randomRules(r *rand.Rand) string {
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range 2 + r.IntN(3) {
+		fmt.Fprintf(&b, "  - name: r%d\n", i)
+		if when := pick(r, "", "{a: x}", "{a: [x, y]}", `{a: "*"}`, "{a: {absent: true}}", "{a: {not: x}}", "{b: {prefix: x}}",
+			"{a: x, b: y}", `{a: {equal: [x, y], not: x}}`, "{a: {equal: x, absent: true}}", "{user: {absent: true}}"); when != "" {
+			fmt.Fprintf(&b, "    when: %s\n", strings.Replace(when, "{equal: x, absent: true}", "{equal: x, prefix: y}", 1))
+		}
+		if r.IntN(4) == 0 {
+			fmt.Fprintf(&b, "    then: %s\n    rest: %s\n", pick(r, "allow", "deny"), pick(r, "skip", "skip", "count"))
+			continue
+		}
+		fmt.Fprintf(&b, "    per: %s\n    limit: %d\n    window: %s\n", pick(r, "[user]", "[user, ip]"), pickInt(r),
+			pick(r, "30s", "1m", "5m", "1h", "minute", "hour", "{fixed: 1m}", "{cells: 1m, n: 6}", "{bucket: 1m}", "{sliding: 2m, precision: 2}"))
+	}
+	return b.String()
+}
+
+func pickInt(r *rand.Rand) int { return []int{1, 2, 3, 5, 8}[r.IntN(5)] }
+
+func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }

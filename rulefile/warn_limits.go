@@ -1,0 +1,223 @@
+package rulefile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// missingElse warns of a limit by the value of an attribute that leaves other
+// values without a limit.
+func (l *linter) missingElse(i int) {
+	r := &l.rules[i]
+	if r.Quota == nil || r.Quota.By == "" || r.Quota.Else != nil {
+		return
+	}
+	for _, c := range r.When {
+		values, ok := valuesOf(c.Test)
+		if ok && c.Attribute == r.Quota.By && !slices.ContainsFunc(values, func(v string) bool { _, has := r.Quota.Cases[v]; return !has }) {
+			return // the rule does not match other values anyway
+		}
+	}
+	l.warn(i, "missing-else", l.field(i, "limit"), "limit has no else: requests with another %s, or without one, are not limited", r.Quota.By)
+}
+
+// outage warns of on_outage in a rule that does not decide.
+func (l *linter) outage(i int) {
+	r := &l.rules[i]
+	n := l.nodes[i].get("on_outage")
+	switch {
+	case n == nil:
+	case r.Kind() != rule.KindLimit:
+		l.warn(i, "outage-without-effect", n, "on_outage has no effect: a %s does not deny because of its count", r.Kind())
+	case r.Mode == rule.Shadow:
+		l.warn(i, "outage-without-effect", n, "on_outage has no effect in shadow mode: the rule does not deny")
+	}
+}
+
+// quotas returns the numbers that a rule can compare its count with.
+func quotas(r *rule.Rule) []int64 {
+	switch {
+	case r.Quota == nil && r.Trigger > 0:
+		return []int64{r.Trigger}
+	case r.Quota == nil:
+		return nil
+	case r.Quota.By == "":
+		return []int64{r.Quota.Value}
+	}
+	all := slices.Collect(maps.Values(r.Quota.Cases))
+	if r.Quota.Else != nil {
+		all = append(all, *r.Quota.Else)
+	}
+	return all
+}
+
+// groups warns of a sliding window that counts in groups of hits.
+func (l *linter) groups(i int) {
+	r := &l.rules[i]
+	all := quotas(r)
+	if r.Window.Kind != window.KindSliding || r.Measure == window.Distinct || len(all) == 0 {
+		return
+	}
+	most := slices.Max(all)
+	group := groupOf(r, most)
+	if group <= 1 {
+		return
+	}
+	effect := fmt.Sprintf("deny up to %s early", count(group-1, "hit"))
+	if r.Kind() == rule.KindTrigger {
+		effect = fmt.Sprintf("report up to %s early", count(group-1, "hit"))
+	}
+	advice := ""
+	if most <= window.MaxPrecision {
+		advice = fmt.Sprintf(": for an exact count write {sliding: %s, precision: %d}", duration(r.Window.Length), most)
+	}
+	l.warn(i, "grouped-quota", l.field(i, "window"), "%d is counted in groups of %d, and can %s%s", most, group, effect, advice)
+}
+
+// groupOf returns the number of hits that share a date in the sliding window of r
+// with a quota.
+func groupOf(r *rule.Rule, quota int64) int64 {
+	precision := int64(r.Window.Precision)
+	switch {
+	case precision == 0 && r.Kind() == rule.KindTrigger:
+		precision = window.MaxPrecision
+	case precision == 0:
+		precision = window.DefaultPrecision
+	}
+	return max(1, (quota+precision-1)/precision)
+}
+
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+const (
+	defaultMaxKeys = 10_000_000 // of a store in memory
+	tooLarge       = 256 << 30  // bytes of all keys of a rule
+	entryBytes     = 64         // of a key beside its state, about
+)
+
+// size warns of a rule whose keys together may not fit into memory.
+func (l *linter) size(i int) {
+	r := &l.rules[i]
+	if r.Kind() == rule.KindVerdict || len(r.Per) == 0 {
+		return
+	}
+	keys := int64(defaultMaxKeys)
+	if r.MaxKeys > 0 {
+		keys = r.MaxKeys
+	}
+	state := stateBytes(r)
+	if all := keys * (state + entryBytes); all > tooLarge {
+		l.warn(i, "state-too-large", l.field(i, "window"), "a key can take %d KB, and %d keys %d GB: set max_keys, or choose a smaller state",
+			(state+999)/1000, keys, all/1e9)
+	}
+}
+
+// stateBytes returns about how many bytes the largest state of a key takes.
+func stateBytes(r *rule.Rule) int64 {
+	const word = 8
+	most := int64(window.MaxHits)
+	if all := quotas(r); len(all) > 0 {
+		most = slices.Max(all)
+	}
+	w := r.Window
+	switch {
+	case r.Measure == window.Distinct:
+		return 2 * word * min(most, window.MaxMembers)
+	case w.Kind == window.KindSliding && r.Kind() != rule.KindCounter:
+		precision := int64(w.Precision)
+		if precision == 0 {
+			precision = window.DefaultPrecision
+		}
+		return word * min(most, precision)
+	case w.Kind == window.KindCells:
+		return word * int64(max(w.N, 60))
+	}
+	return 60 * word
+}
+
+// pointless warns of limits that another limit makes pointless.
+func (l *linter) pointless() {
+	var limits []int
+	for i := range l.rules {
+		if r := &l.rules[i]; r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.After == (window.After{}) && !l.never[i] {
+			limits = append(limits, i)
+		}
+	}
+	for n, i := range limits {
+		for m, j := range limits {
+			if n == m || !l.covers(j, i) || n < m && l.covers(i, j) {
+				continue
+			}
+			by := &l.rules[j]
+			l.warn(i, "pointless-limit", l.field(i, "limit"), "the limit never decides: %q, %s, is exceeded first", by.Name, limitOf(by))
+			break
+		}
+	}
+}
+
+// covers reports whether requests that limit j admits never exceed limit i.
+func (l *linter) covers(j, i int) bool {
+	a, b := &l.rules[i], &l.rules[j]
+	if a.Measure != b.Measure || a.Of != b.Of || a.CountDenied || len(b.Feedback) > 0 || b.Quota.By != "" {
+		return false
+	}
+	if slices.ContainsFunc(b.Per, func(name string) bool { return !slices.Contains(a.Per, name) }) {
+		return false
+	}
+	most := slices.Min(quotas(a))
+	if a.Window.Kind == window.KindSliding && a.Measure != window.Distinct {
+		most -= groupOf(a, most) - 1 // a can deny early by a group
+	}
+	return b.Quota.Value <= most && longer(b.Window, a.Window) && implies(a, b.When) && !l.verdictBetween(i, j)
+}
+
+// verdictBetween reports whether a verdict between two rules can end the
+// evaluation before the second one.
+func (l *linter) verdictBetween(i, j int) bool {
+	return slices.ContainsFunc(l.rules[min(i, j):max(i, j)], func(r rule.Rule) bool {
+		return r.Kind() == rule.KindVerdict && r.Mode != rule.Off
+	})
+}
+
+// longestPeriod holds the greatest length of each calendar period, with changes of
+// clocks and leap years.
+var longestPeriod = map[window.Period]time.Duration{
+	window.Minute: time.Minute, window.Hour: 2 * time.Hour, window.Day: 25 * time.Hour,
+	window.Week: (7*24 + 1) * time.Hour, window.Month: (31*24 + 1) * time.Hour, window.Year: (366*24 + 1) * time.Hour,
+}
+
+// longer reports whether hits in any window a are also in one window b, which
+// never admits more than its quota.
+func longer(b, a window.Window) bool {
+	if b.Kind != window.KindSliding && b.Kind != window.KindCells {
+		return b.Kind == a.Kind && b == a
+	}
+	switch a.Kind {
+	case window.KindSliding, window.KindFixed:
+		return b.Length >= a.Length
+	case window.KindCells: // the oldest cell counts as a whole
+		return b.Length >= a.Length+a.Length/time.Duration(max(a.N, 1))
+	case window.KindCalendar:
+		return b.Length >= longestPeriod[a.Period]
+	}
+	return false
+}
+
+// limitOf returns a limit in words, such as "5 in 1h".
+func limitOf(r *rule.Rule) string {
+	length := r.Window.Period.String()
+	if r.Window.Period == 0 {
+		length = duration(r.Window.Length)
+	}
+	return fmt.Sprintf("%d in %s", r.Quota.Value, length)
+}

@@ -1,0 +1,152 @@
+package rulefile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// dead warns of rules behind verdicts that match all their requests.
+func (l *linter) dead() {
+	var verdicts []int
+	for j := range l.rules {
+		r := &l.rules[j]
+		if r.Mode == rule.Off {
+			continue
+		}
+		for _, i := range verdicts {
+			if implies(r, l.rules[i].When) {
+				l.never[j] = true
+				l.warn(j, "dead-rule", l.nodes[j], "the rule never applies: %q before it matches the same requests and ends the evaluation", l.rules[i].Name)
+				break
+			}
+		}
+		if r.Kind() != rule.KindVerdict || r.Mode != rule.Enforce || r.Rest != rule.RestSkip {
+			continue
+		}
+		if behind := len(l.rules) - 1 - j; len(r.When) == 0 && behind > 0 {
+			for k := range behind {
+				l.never[j+1+k] = true
+			}
+			l.warn(j, "dead-rule", l.nodes[j], "the rule matches every request: the rules behind it (%d) never apply", behind)
+			return
+		}
+		verdicts = append(verdicts, j)
+	}
+}
+
+// contradiction warns of a rule whose conditions cannot hold together.
+func (l *linter) contradiction(i int) {
+	r := &l.rules[i]
+	for n, c := range r.When {
+		values, ok := valuesOf(c.Test)
+		if !ok {
+			continue
+		}
+		possible := slices.ContainsFunc(values, func(v string) bool {
+			return (v != "" || !needs(r, c.Attribute)) && !slices.ContainsFunc(r.When, func(o rule.Condition) bool {
+				return o.Attribute == c.Attribute && !o.Test.Holds(v)
+			})
+		})
+		if possible {
+			continue
+		}
+		at := l.nodes[i].get("when").entries[n].value
+		l.warn(i, "never-matches", at, "the rule never matches: no value of %s passes all its tests%s", c.Attribute, needed(r, c.Attribute))
+		return
+	}
+}
+
+func needed(r *rule.Rule, attribute string) string {
+	if needs(r, attribute) {
+		return ", and the rule needs one for what it counts"
+	}
+	return ""
+}
+
+// needs reports whether requests without the attribute cannot match r because
+// of its key or its measure.
+func needs(r *rule.Rule, attribute string) bool {
+	return r.Of == attribute || slices.Contains(r.Per, attribute)
+}
+
+// valuesOf returns the only values for which t can hold, if they are few.
+func valuesOf(t rule.Test) (values []string, ok bool) {
+	f, _ := rule.FormOf(t)
+	switch f.Kind {
+	case rule.FormEqual:
+		return f.Values, f.Values != nil
+	case rule.FormAbsent:
+		return []string{""}, true
+	case rule.FormAll:
+		for _, part := range f.Tests {
+			if values, ok := valuesOf(part); ok {
+				return slices.DeleteFunc(values, func(v string) bool { return !t.Holds(v) }), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// implies reports whether every request that r matches passes conditions. It
+// can report false where that is hard to tell.
+func implies(r *rule.Rule, conditions []rule.Condition) bool {
+	return !slices.ContainsFunc(conditions, func(c rule.Condition) bool { return !impliesOne(r, c) })
+}
+
+func impliesOne(r *rule.Rule, c rule.Condition) bool {
+	trims := slices.ContainsFunc(r.When, func(o rule.Condition) bool { return o.Attribute == c.Attribute && o.Trim })
+	if needs(r, c.Attribute) && trims == c.Trim && stricter(rule.Present(), c.Test) {
+		return true
+	}
+	return slices.ContainsFunc(r.When, func(o rule.Condition) bool {
+		return o.Attribute == c.Attribute && o.Trim == c.Trim && stricter(o.Test, c.Test)
+	})
+}
+
+// stricter reports whether b holds for every value for which a holds. It can
+// report false where that is hard to tell.
+func stricter(a, b rule.Test) bool {
+	if same(a, b) {
+		return true
+	}
+	if values, ok := valuesOf(a); ok {
+		return len(values) > 0 && !slices.ContainsFunc(values, func(v string) bool { return !b.Holds(v) })
+	}
+	fa, known := rule.FormOf(a)
+	fb, knownToo := rule.FormOf(b)
+	if !known || !knownToo {
+		return false
+	}
+	switch {
+	case fb.Kind == rule.FormAll:
+		return !slices.ContainsFunc(fb.Tests, func(part rule.Test) bool { return !stricter(a, part) })
+	case fa.Kind == rule.FormAll:
+		return slices.ContainsFunc(fa.Tests, func(part rule.Test) bool { return stricter(part, b) })
+	case fb.Kind == rule.FormPresent:
+		return !a.Holds("") && fa.Kind != rule.FormNot
+	case fb.Kind == rule.FormNot && fa.Kind == rule.FormNot:
+		return stricter(fb.Tests[0], fa.Tests[0])
+	case fb.Kind == rule.FormNot && same(fb.Tests[0], rule.Absent()):
+		return stricter(a, rule.Present())
+	case fa.Kind == rule.FormPrefix && fb.Kind == rule.FormPrefix:
+		return strings.HasPrefix(fa.Text, fb.Text)
+	case fa.Kind == rule.FormSuffix && fb.Kind == rule.FormSuffix:
+		return strings.HasSuffix(fa.Text, fb.Text)
+	}
+	return false
+}
+
+// same reports whether a and b were made in the same way.
+func same(a, b rule.Test) bool {
+	fa, ok := rule.FormOf(a)
+	fb, too := rule.FormOf(b)
+	if !ok || !too || fa.Kind != fb.Kind || fa.Text != fb.Text || fa.List != fb.List || !slices.Equal(fa.Values, fb.Values) {
+		return false
+	}
+	bound := func(x, y *float64) bool { return x == y || x != nil && y != nil && *x == *y }
+	x, y := fa.Range, fb.Range
+	return bound(x.Above, y.Above) && bound(x.Below, y.Below) && bound(x.From, y.From) && bound(x.To, y.To) &&
+		slices.EqualFunc(fa.Tests, fb.Tests, same)
+}
