@@ -107,6 +107,11 @@ type Usage struct {
 	// Shadow reports whether the rule is in shadow mode.
 	Shadow bool
 
+	// Hits is what the request costs under this rule: its hits, the sum, or the
+	// hits that the rule states for a feedback. It is 0 where the rule only
+	// evaluates, behind a verdict that denies, and in an answer of Usage.
+	Hits int64
+
 	// Result holds the numbers. Its Allowed is the answer of this rule alone.
 	window.Result
 }

@@ -325,7 +325,7 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 	name := m.space.Name()
 	d := Decision{
 		Allowed: r.Allowed, Outcome: rule.Allow, Degraded: r.Degraded, DegradedReason: r.DegradedReason(),
-		Usages: []Usage{{Rule: name, Kind: rule.KindLimit, Key: key, Result: r.Result}},
+		Usages: []Usage{{Rule: name, Kind: rule.KindLimit, Key: key, Hits: n, Result: r.Result}},
 	}
 	if !r.Allowed {
 		d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = rule.Deny, name, r.RetryAfter, name

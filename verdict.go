@@ -36,7 +36,7 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 		i, op, u := t.Of[n], &t.Ops[n], &d.Usages[n]
 		r := rules.Rule(i)
 		u.Rule, u.Kind, u.Key = r.Name, r.Kind(), rules.Key(i, p.Request.Values)
-		u.Shadow, u.Result = r.Mode == rule.Shadow, op.Result
+		u.Shadow, u.Hits, u.Result = r.Mode == rule.Shadow, op.N, op.Result
 		if decides && drive.Denies(op) {
 			denial.add(d, i, r.Name, op.Result.RetryAfter)
 		}
