@@ -74,15 +74,16 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
+	"internal/top":       {ours: []string{".", "rule", "store"}},
 	"internal/koala":     {ours: []string{"internal/files", "rule", "rulefile", "window"}},
 	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
 	"internal/config":    {},
-	"internal/httpapi":   {ours: frontEnd},
+	"internal/httpapi":   {ours: append([]string{"internal/top"}, frontEnd...)},
 	"internal/server": {
 		ours: []string{
 			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
 			"internal/answer", "internal/config", "internal/files", "internal/httpapi", "internal/koala", "internal/koala/api",
-			"internal/metrics",
+			"internal/metrics", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},

@@ -31,7 +31,8 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader) (
 		return nil, err
 	}
 	a := answerTo{header: http.Header{}, status: http.StatusOK}
-	httpapi.New(engine, func() httpapi.Source { return httpapi.Source{File: c.rules, Loaded: time.Now()} }).ServeHTTP(&a, req)
+	source := func() httpapi.Source { return httpapi.Source{File: c.rules, Loaded: time.Now()} }
+	httpapi.New(engine, source, nil).ServeHTTP(&a, req)
 	if a.status >= http.StatusBadRequest {
 		return nil, problem(path, a.status, a.body.Bytes())
 	}

@@ -88,6 +88,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest time that a decision waits for the store (default 50ms)")
 	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each admits its share of a quota during an outage (not set: the whole quota)")
 	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is out of reach")
+	f.IntVar(&cfg.TopKeys, "top-keys", cfg.TopKeys, "`number` of keys that are kept for each rule for weir top; 0 keeps none, and no denials")
 	f.DurationVar(&cfg.DrainDelay, "drain-delay", cfg.DrainDelay, "how long to keep serving, not ready, after a signal to stop")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cfg.DrainTimeout, "how long requests in flight may take after --drain-delay")
 	f.StringVar(&cfg.LogFormat, "log-format", cfg.LogFormat, "log `format`: text or json")

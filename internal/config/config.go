@@ -66,6 +66,11 @@ type Config struct {
 	// Without it the service stays ready, and rules follow their on_outage.
 	ReadyNeedsStore bool
 
+	// TopKeys is the number of keys that are kept for each rule, of those that
+	// use it most and of those that it denies most. 0 keeps none, and no recent
+	// denials either.
+	TopKeys int
+
 	// DrainDelay is how long the service accepts connections after it was told
 	// to stop. Meanwhile /readyz fails, so that load balancers notice.
 	DrainDelay time.Duration
@@ -93,6 +98,7 @@ func Default() Config {
 		Listen:       "127.0.0.1:8080",
 		Admin:        "127.0.0.1:8081",
 		Watch:        true,
+		TopKeys:      1000,
 		DrainTimeout: 10 * time.Second,
 		LogFormat:    "text",
 		LogLevel:     "info",
@@ -133,6 +139,7 @@ func (c *Config) Validate() error {
 	f.store(c)
 	f.notNegative("koala-timeout", c.KoalaTimeout)
 	f.notNegative("watch-every", c.WatchEvery)
+	f.topKeys(c.TopKeys)
 	f.notNegative("drain-delay", c.DrainDelay)
 	f.notNegative("drain-timeout", c.DrainTimeout)
 	f.oneOf("log-format", c.LogFormat, LogFormats())
@@ -142,6 +149,15 @@ func (c *Config) Validate() error {
 
 // faults collects the faults of a Config.
 type faults struct{ fault.List }
+
+// maxTopKeys bounds [Config.TopKeys]. It is what all rules may keep together.
+const maxTopKeys = 50_000
+
+func (f *faults) topKeys(n int) {
+	if n < 0 || n > maxTopKeys {
+		f.Addf("top-keys", "%d: out of range 0 to %d", n, maxTopKeys)
+	}
+}
 
 // address checks that addr is host:port.
 func (f *faults) address(field, addr string) {

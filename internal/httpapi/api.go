@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/answer"
+	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store"
 )
 
@@ -22,6 +23,7 @@ import (
 type API struct {
 	engine *weir.Engine
 	source func() Source
+	tops   *top.Collector
 	routes map[string]methods
 	origin *http.CrossOriginProtection
 }
@@ -40,9 +42,9 @@ type handler func(x *exchange, w http.ResponseWriter, r *http.Request) error
 type methods map[string]handler
 
 // New returns the API of engine. It calls source for each request for the rules
-// in force.
-func New(engine *weir.Engine, source func() Source) *API {
-	a := &API{engine: engine, source: source, origin: http.NewCrossOriginProtection()}
+// in force. tops collects the decisions of engine, or is nil.
+func New(engine *weir.Engine, source func() Source, tops *top.Collector) *API {
+	a := &API{engine: engine, source: source, tops: tops, origin: http.NewCrossOriginProtection()}
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: a.decide(store.Take)},
 		"/v1/check":   {http.MethodPost: a.decide(store.Check)},
@@ -52,6 +54,8 @@ func New(engine *weir.Engine, source func() Source) *API {
 		"/v1/explain": {http.MethodPost: a.explain},
 		"/v1/usage":   {http.MethodGet: a.usage, http.MethodDelete: a.forget},
 		"/v1/rules":   {http.MethodGet: a.rules},
+		"/v1/top":     {http.MethodGet: a.top},
+		"/v1/denials": {http.MethodGet: a.denials},
 		"/v1/gate":    {"": a.gate},
 	}
 	return a

@@ -11,8 +11,10 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/scripttest"
+	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -29,11 +31,12 @@ type bench struct {
 func newBench(t testing.TB, rules string) *bench {
 	t.Helper()
 	b := &bench{now: scripttest.Start}
-	engine, counts := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(b.now) })
+	tops := top.New(top.Config{Keys: 3, Now: func() time.Time { return b.now }})
+	engine, counts := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(b.now) }, weir.WithObserver(tops))
 	b.counts = counts
 	b.api = httpapi.New(engine, func() httpapi.Source {
 		return httpapi.Source{File: "rules.yaml", Hash: "c0ffee", Loaded: scripttest.Start}
-	})
+	}, tops)
 	return b
 }
 

@@ -79,7 +79,9 @@ var Start = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 
 // NewEngine returns an engine for a rules file, and its store in memory, which
 // takes the time from now.
-func NewEngine(t testing.TB, rules string, now func() window.Instant) (*weir.Engine, *memstore.Store) {
+func NewEngine(
+	t testing.TB, rules string, now func() window.Instant, options ...weir.EngineOption,
+) (*weir.Engine, *memstore.Store) {
 	t.Helper()
 	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
 	if err != nil {
@@ -87,7 +89,7 @@ func NewEngine(t testing.TB, rules string, now func() window.Instant) (*weir.Eng
 	}
 	counts := memstore.New(memstore.WithClock(now))
 	t.Cleanup(func() { counts.Close() })
-	engine, err := weir.NewEngine(file.Set, weir.WithStore(counts))
+	engine, err := weir.NewEngine(file.Set, append(options, weir.WithStore(counts))...)
 	if err != nil {
 		t.Fatal(err)
 	}

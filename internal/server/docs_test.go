@@ -176,7 +176,7 @@ func lasting(v any) any {
 		for name, value := range v {
 			n, isNumber := value.(float64)
 			switch {
-			case name == "hash" || name == "file" || name == "loaded" || name == "start":
+			case name == "hash" || name == "file" || name == "loaded" || name == "start" || name == "since" || name == "time":
 				v[name] = "some"
 			case (name == "retry_after" || name == "reset_after") && isNumber && n > 0:
 				v[name] = "some"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store"
 )
 
@@ -21,10 +22,11 @@ const quiet = time.Second
 
 // episodes logs the times in which the store could not answer: one line at the
 // start of each, and one at its end, with its length. It observes the engine,
-// so that no episode is too short for it.
+// so that no episode is too short for it, and passes decisions on.
 type episodes struct {
 	*metrics.Metrics
-	began chan struct{} // an episode has begun
+	tops  *top.Collector // or nil
+	began chan struct{}  // an episode has begun
 
 	mu      sync.Mutex
 	current episode // guarded by mu
@@ -38,13 +40,14 @@ type episode struct {
 	decisions   int64 // degraded ones
 }
 
-func newEpisodes(m *metrics.Metrics) *episodes {
-	return &episodes{Metrics: m, began: make(chan struct{}, 1)}
+func newEpisodes(m *metrics.Metrics, tops *top.Collector) *episodes {
+	return &episodes{Metrics: m, tops: tops, began: make(chan struct{}, 1)}
 }
 
 // Decided implements [weir.Observer].
 func (e *episodes) Decided(verb weir.Verb, d *weir.Decision, took time.Duration) {
 	e.Metrics.Decided(verb, d, took)
+	e.tops.Decided(verb, d, took)
 	if d.Degraded {
 		e.mu.Lock()
 		e.current.decisions++

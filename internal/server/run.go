@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
@@ -56,7 +57,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err := counts.examine(ctx, begun.Add(examineWithin), log); err != nil {
 		return err
 	}
-	observer := newEpisodes(numbers)
+	tops := top.New(top.Config{Keys: cfg.TopKeys})
+	observer := newEpisodes(numbers, tops)
 	engine, err := weir.NewEngine(first.set, append(counts.options(cfg), weir.WithObserver(observer))...)
 	if err != nil {
 		return err
@@ -79,7 +81,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer stop()
 
 	ready := readiness{store: counts, needed: cfg.ReadyNeedsStore}
-	main, err := listen(cfg.Listen, withHealth(httpapi.New(engine, rules.source), &ready), log)
+	main, err := listen(cfg.Listen, withHealth(httpapi.New(engine, rules.source, tops), &ready), log)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
@@ -106,6 +108,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 
 	group.Go(func() { sweep(beside, counts.memory) })
 	group.Go(func() { observer.run(beside, log) })
+	group.Go(func() { tops.Run(beside) })
 	if counts.here != nil {
 		group.Go(func() { counts.here.run(beside, log) })
 	}

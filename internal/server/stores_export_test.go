@@ -22,6 +22,6 @@ func NewInstances(s store.Store) (run func(context.Context, *slog.Logger), numbe
 // NewEpisodes returns an observer that logs outages, and the function that runs
 // it.
 func NewEpisodes() (observer weir.Observer, run func(context.Context, *slog.Logger)) {
-	e := newEpisodes(metrics.New("test"))
+	e := newEpisodes(metrics.New("test"), nil)
 	return e, e.run
 }

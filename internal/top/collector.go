@@ -1,0 +1,301 @@
+package top
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+)
+
+const (
+	// DefaultKeys is the default of [Config.Keys].
+	DefaultKeys = 1000
+
+	// period is how long counts are current.
+	period = 5 * time.Minute
+
+	// ruleDenials is how many denials of a rule are kept.
+	ruleDenials = 256
+
+	// allKeys is how many keys all rules together keep in one kind of list and
+	// one period, and allDenials how many denials. With more rules than have room
+	// there, each keeps less, but least at least.
+	allKeys, allDenials, least = 50_000, 50_000, 16
+
+	// tick is how long a lane may take to fill up before its sample is made
+	// smaller, and idle the time between two looks at lanes that are exact.
+	tick, idle = 100 * time.Millisecond, time.Second
+)
+
+// Config configures a [Collector]. Its zero value counts nothing.
+type Config struct {
+	// Keys is the number of keys for each rule and kind of list. 0 counts
+	// nothing.
+	Keys int
+
+	// Now returns the time. Nil: time.Now.
+	Now func() time.Time
+}
+
+// Collector counts decisions by rule and key. Make one with [New]. It is safe
+// for concurrent use. The methods of a nil Collector return nothing.
+type Collector struct {
+	now   func() time.Time
+	keys  int
+	lanes [2]lane // of decisions without and with a denial
+	wake  chan struct{}
+
+	mu      sync.Mutex
+	rules   map[string]*ruleStats // guarded by mu
+	set     *rule.Set             // guarded by mu; rules has no other rules
+	room    room                  // guarded by mu; a smaller one holds from the next period on
+	began   time.Time             // guarded by mu; of the current period
+	since   time.Time             // guarded by mu; of the period before
+	dropped int64                 // guarded by mu
+}
+
+var _ weir.Observer = (*Collector)(nil)
+
+// room is what one rule may keep.
+type room struct{ keys, denials int }
+
+// ruleStats is what is kept of one rule.
+type ruleStats struct {
+	used, denied recent
+	ring         ring
+}
+
+// New returns a collector, or nil if c counts nothing. A collector counts only
+// while [Collector.Run] runs, except that each reading counts what waits.
+func New(c Config) *Collector {
+	if c.Keys <= 0 {
+		return nil
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	now := c.Now()
+	return &Collector{
+		now: c.Now, keys: c.Keys, wake: make(chan struct{}, 1),
+		rules: map[string]*ruleStats{}, room: room{keys: c.Keys, denials: ruleDenials},
+		began: now, since: now,
+	}
+}
+
+// Decided implements [weir.Observer]. It keeps nothing of d, and never waits for
+// a reader.
+func (c *Collector) Decided(verb weir.Verb, d *weir.Decision, _ time.Duration) {
+	if c == nil || verb != store.Take && verb != store.Record {
+		return
+	}
+	l := &c.lanes[0]
+	if denies(d) {
+		l = &c.lanes[1]
+	}
+	mask := l.mask.Load()
+	if mask != 0 && rand.Uint64()&mask != 0 {
+		return
+	}
+	if l.read(verb, d, int64(mask)+1, c.now) {
+		select {
+		case c.wake <- struct{}{}:
+		default: // it wakes already
+		}
+	}
+}
+
+// Failed implements [weir.Observer]. It does nothing.
+func (c *Collector) Failed(weir.Verb, error) {}
+
+// Outage implements [weir.Observer]. It does nothing: the decisions say what
+// came of it.
+func (c *Collector) Outage(weir.Verb, error) {}
+
+// denies reports whether some rule of d denies, be it in shadow mode.
+func denies(d *weir.Decision) bool {
+	if !d.Allowed {
+		return true
+	}
+	for i := range d.Usages {
+		if !d.Usages[i].Allowed {
+			return true
+		}
+	}
+	return false
+}
+
+// Run counts decisions until ctx is done.
+func (c *Collector) Run(ctx context.Context) {
+	if c == nil {
+		return
+	}
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+			c.count()
+			timer.Reset(min(tick, c.pace())) // the sample has just changed
+			continue
+		case <-timer.C:
+		}
+		c.count()
+		for i := range c.lanes {
+			c.lanes[i].relax()
+		}
+		timer.Reset(c.pace())
+	}
+}
+
+// pace returns the time until the next tick.
+func (c *Collector) pace() time.Duration {
+	if c.lanes[0].mask.Load() != 0 || c.lanes[1].mask.Load() != 0 {
+		return tick
+	}
+	return idle
+}
+
+// count counts the decisions that wait.
+func (c *Collector) count() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countLocked()
+}
+
+func (c *Collector) countLocked() {
+	c.turn()
+	for i := range c.lanes {
+		l := &c.lanes[i]
+		b, rules, dropped := l.take()
+		c.dropped += dropped
+		if rules != nil && rules != c.set {
+			c.renew(rules)
+		}
+		for i := range b.rows {
+			r := &b.rows[i]
+			c.add(r, b.text[r.from:r.to])
+		}
+		clear(b.rows)
+		l.spare = b
+	}
+}
+
+// add counts one row.
+func (c *Collector) add(r *row, key []byte) {
+	s := c.rules[r.rule]
+	if s == nil {
+		s = &ruleStats{}
+		c.rules[r.rule] = s
+	}
+	if r.counted > 0 {
+		s.used.add(key, r.counted, r.sample, c.room.keys)
+	}
+	if !r.denial {
+		return
+	}
+	r.what.Rule, r.what.Key = r.rule, s.denied.add(key, 1, r.sample, c.room.keys)
+	s.ring.add(r.what, c.room.denials)
+}
+
+// turn ends the periods that are over.
+func (c *Collector) turn() {
+	now, turns := c.now(), 0
+	switch lasted := now.Sub(c.began); {
+	case lasted < period:
+		return
+	case lasted < 2*period:
+		turns, c.since, c.began = 1, c.began, c.began.Add(period)
+	default:
+		turns, c.since, c.began = 2, now, now
+	}
+	for _, s := range c.rules {
+		for range turns {
+			s.used.turn(c.room.keys)
+			s.denied.turn(c.room.keys)
+		}
+	}
+}
+
+// renew makes rules the rules in force. It drops what is kept of others.
+func (c *Collector) renew(rules *rule.Set) {
+	c.set = rules
+	maps.DeleteFunc(c.rules, func(name string, _ *ruleStats) bool {
+		_, known := rules.Find(name)
+		return !known
+	})
+	n := max(rules.Len(), 1)
+	c.room = room{
+		keys:    min(c.keys, max(allKeys/n, least)),
+		denials: min(ruleDenials, max(allDenials/n, least)),
+	}
+}
+
+// Rule is what was counted of one rule.
+type Rule struct {
+	// Since is when the older of the two periods began.
+	Since time.Time
+
+	// Used lists hits that were admitted or recorded. Denied lists takes that
+	// the rule denied, or would have denied in shadow mode; its counts are takes.
+	Used, Denied List
+}
+
+// Top returns the n most frequent keys of the rule called name.
+func (c *Collector) Top(name string, n int) Rule {
+	if c == nil {
+		return Rule{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countLocked()
+	s := c.rules[name]
+	if s == nil {
+		s = &ruleStats{}
+	}
+	return Rule{Since: c.since, Used: s.used.list(n), Denied: s.denied.list(n)}
+}
+
+// Denials returns the n newest denials of the rules called names, the newest one
+// first.
+func (c *Collector) Denials(names []string, n int) []Denial {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countLocked()
+	var all []Denial
+	for _, name := range names {
+		s, taken := c.rules[name], 0
+		if s == nil {
+			continue
+		}
+		s.ring.newest(func(d *Denial) bool {
+			all = append(all, *d)
+			taken++
+			return taken < n
+		})
+	}
+	slices.SortStableFunc(all, func(a, b Denial) int { return b.Time.Compare(a.Time) })
+	return all[:min(n, len(all))]
+}
+
+// Missed returns the number of decisions that were not counted, because rows
+// were full.
+func (c *Collector) Missed() int64 {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countLocked()
+	return c.dropped
+}

@@ -1,0 +1,153 @@
+package top
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+)
+
+const (
+	// maxRows is how many rows a lane has room for. A lane whose rows fill up
+	// within a tick reads a smaller sample.
+	maxRows = 4096
+
+	// maxText is how many bytes the keys of a lane's rows may have together.
+	maxText = 64 * maxRows
+
+	// maxMask bounds the sample: one decision in a million.
+	maxMask = 1<<20 - 1
+)
+
+// lane is where decisions wait until they are counted.
+type lane struct {
+	// mask selects the decisions that are read: those for which a random number
+	// has a zero in each bit of mask. It is 2^n-1, and 0 reads all of them.
+	mask atomic.Uint64
+
+	mu      sync.Mutex
+	rows    []row     // guarded by mu
+	text    []byte    // guarded by mu; the keys of rows
+	rules   *rule.Set // guarded by mu; of the last decision; nil without one
+	ticked  int       // guarded by mu; rows since the last tick
+	dropped int64     // guarded by mu; decisions without room
+	spare   batch     // guarded by Collector.mu
+}
+
+// row is what one decision says of one rule.
+type row struct {
+	rule     string
+	from, to int   // the key in text
+	counted  int64 // hits
+	sample   int64 // the number of decisions that this one stands for
+	denial   bool
+	what     Denial // without Rule and Key; set for a denial
+}
+
+// batch is rows with their keys.
+type batch struct {
+	rows []row
+	text []byte
+}
+
+// read adds the rows of d. It reports whether the lane fills up and has to be
+// emptied soon.
+func (l *lane) read(verb weir.Verb, d *weir.Decision, sample int64, now func() time.Time) (hurry bool) {
+	var at time.Time
+	if l.mu.Lock(); len(l.rows) >= maxRows || len(l.text) >= maxText {
+		l.dropped++
+		l.mu.Unlock()
+		return true
+	}
+	defer l.mu.Unlock()
+	before, ended := len(l.rows), len(l.text)
+	for i := range d.Usages {
+		u := &d.Usages[i]
+		r := l.add(u.Rule, u.Key, sample)
+		r.counted = counted(verb, d, u)
+		if r.denial = !u.Allowed; !r.denial {
+			continue
+		}
+		if at.IsZero() {
+			at = now()
+		}
+		r.what = Denial{
+			Time: at, Reason: ReasonLimit, Outcome: d.Outcome, Shadow: u.Shadow,
+			Hits: u.Hits, Used: u.Used, Quota: u.Quota, RetryAfter: u.RetryAfter,
+		}
+	}
+	if !d.Allowed && !has(d, d.Rule) {
+		r := l.add(d.Rule, "", sample)
+		r.counted, r.denial = 0, true
+		r.what = Denial{Time: now(), Reason: ReasonVerdict, Outcome: d.Outcome, RetryAfter: d.RetryAfter}
+		if i, ok := d.Rules.Find(d.Rule); ok && d.Rules.Rule(i).Kind() != rule.KindVerdict {
+			r.what.Reason, r.what.Cause = ReasonOutage, d.DegradedReason
+		}
+	}
+	l.rules = d.Rules
+	l.ticked += len(l.rows) - before
+	const rows, text = maxRows * 3 / 4, maxText * 3 / 4
+	if hurry = before < rows && rows <= len(l.rows) || ended < text && text <= len(l.text); hurry {
+		l.mask.Store(min(l.mask.Load()<<1|1, maxMask))
+	}
+	return hurry
+}
+
+// add adds a row, which the caller fills in.
+func (l *lane) add(rule, key string, sample int64) *row {
+	from := len(l.text)
+	l.text = appendKey(l.text, key)
+	if len(l.rows) < cap(l.rows) {
+		l.rows = l.rows[:len(l.rows)+1]
+	} else {
+		l.rows = append(l.rows, row{})
+	}
+	r := &l.rows[len(l.rows)-1]
+	r.rule, r.from, r.to, r.sample = rule, from, len(l.text), sample
+	return r
+}
+
+// take returns the rows that wait, and the rules of the last of them. The lane
+// goes on with the spare batch.
+func (l *lane) take() (b batch, rules *rule.Set, dropped int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, rules, dropped = batch{l.rows, l.text}, l.rules, l.dropped
+	l.rows, l.text, l.rules, l.dropped = l.spare.rows[:0], l.spare.text[:0], nil, 0
+	l.spare = batch{}
+	return b, rules, dropped
+}
+
+// relax ends a tick. It doubles the sample when the lane has room for that.
+func (l *lane) relax() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ticked < maxRows/4 {
+		l.mask.Store(l.mask.Load() >> 1)
+	}
+	l.ticked = 0
+}
+
+// counted returns the hits that a call has counted in u.
+func counted(verb weir.Verb, d *weir.Decision, u *weir.Usage) int64 {
+	switch {
+	case verb == store.Record || u.Kind != rule.KindLimit:
+		return u.Hits
+	case u.Shadow && u.Allowed || !u.Shadow && d.Allowed:
+		return u.Hits
+	}
+	return 0
+}
+
+// has reports whether d has numbers of a rule.
+func has(d *weir.Decision, rule string) bool {
+	for i := range d.Usages {
+		if d.Usages[i].Rule == rule {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,141 @@
+package top
+
+import "math"
+
+// Sketch counts the most frequent keys of a stream with the algorithm
+// Space-Saving. Make one with [NewSketch]. It is not safe for concurrent use.
+//
+// With k keys and a sum N of all counts:
+//
+//   - the true count of a key in the sketch is at most its Count and at least
+//     Count - Error;
+//   - the true count of any other key is at most Min, and Min ≤ N/k.
+type Sketch struct {
+	k     int
+	slots []slot
+	heap  []int32 // slots by count, the lowest at the root
+	index map[string]int32
+	total int64
+}
+
+// slot is one key. Invariant: heap[at] is the slot's number.
+type slot struct {
+	Entry
+	at int32
+}
+
+// Entry is one key of a [Sketch].
+type Entry struct {
+	Key   string
+	Count int64 // at least the true count
+	Error int64 // Count is at most this much too high
+}
+
+// NewSketch returns a sketch for k keys, at least 1. Its memory grows with the
+// keys that it holds.
+func NewSketch(k int) *Sketch {
+	return &Sketch{k: max(k, 1), index: make(map[string]int32)}
+}
+
+// Add adds n, which must be positive, to the count of key. It returns the copy
+// of key that it keeps. Sums end at [math.MaxInt64].
+func (s *Sketch) Add(key []byte, n int64) string {
+	s.total = plus(s.total, n)
+	at, known := s.index[string(key)]
+	switch {
+	case known:
+	case len(s.slots) < s.k:
+		at = int32(len(s.slots))
+		s.slots = append(s.slots, slot{Entry: Entry{Key: string(key)}, at: at})
+		s.heap = append(s.heap, at)
+		s.index[s.slots[at].Key] = at
+		s.up(at)
+	default:
+		at = s.heap[0]
+		lowest := &s.slots[at].Entry
+		delete(s.index, lowest.Key)
+		lowest.Key, lowest.Error = string(key), lowest.Count
+		s.index[lowest.Key] = at
+	}
+	e := &s.slots[at]
+	e.Count = plus(e.Count, n)
+	s.down(e.at)
+	return e.Key
+}
+
+// Total returns the sum of all counts that were added.
+func (s *Sketch) Total() int64 { return s.total }
+
+// Min returns the most that a key that is not in s can have been counted.
+func (s *Sketch) Min() int64 {
+	if len(s.slots) < s.k {
+		return 0
+	}
+	return s.slots[s.heap[0]].Count
+}
+
+// Len returns the number of keys in s.
+func (s *Sketch) Len() int { return len(s.slots) }
+
+// Of returns the entry of key. For a key that is not in s, Count and Error are
+// Min.
+func (s *Sketch) Of(key string) Entry {
+	if at, ok := s.index[key]; ok {
+		return s.slots[at].Entry
+	}
+	least := s.Min()
+	return Entry{Key: key, Count: least, Error: least}
+}
+
+// Reset empties s, which has room for k keys afterwards.
+func (s *Sketch) Reset(k int) {
+	s.k = max(k, 1)
+	clear(s.slots) // so that no key is kept
+	s.slots, s.heap, s.total = s.slots[:0], s.heap[:0], 0
+	clear(s.index)
+}
+
+// up moves the slot at a place of the heap towards the root.
+func (s *Sketch) up(at int32) {
+	for at > 0 {
+		above := (at - 1) / 2
+		if s.count(above) <= s.count(at) {
+			return
+		}
+		s.swap(above, at)
+		at = above
+	}
+}
+
+// down moves the slot at a place of the heap away from the root.
+func (s *Sketch) down(at int32) {
+	for {
+		least := at
+		for below := 2*at + 1; below <= 2*at+2 && int(below) < len(s.heap); below++ {
+			if s.count(below) < s.count(least) {
+				least = below
+			}
+		}
+		if least == at {
+			return
+		}
+		s.swap(least, at)
+		at = least
+	}
+}
+
+// count returns the count of the slot at a place of the heap.
+func (s *Sketch) count(at int32) int64 { return s.slots[s.heap[at]].Count }
+
+func (s *Sketch) swap(a, b int32) {
+	s.heap[a], s.heap[b] = s.heap[b], s.heap[a]
+	s.slots[s.heap[a]].at, s.slots[s.heap[b]].at = a, b
+}
+
+// plus returns a + b, neither of which is negative, or the largest number.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
