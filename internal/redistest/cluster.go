@@ -138,23 +138,29 @@ func (c *Nodes) Owner(slot int) *Node {
 		if !n.Running() {
 			continue
 		}
-		list, _ := n.Must("CLUSTER", "SLOTS").([]any)
-		for _, r := range list {
-			r, _ := r.([]any)
-			if int(r[0].(int64)) > slot || int(r[1].(int64)) < slot {
-				continue
-			}
-			port := int(r[2].([]any)[1].(int64))
-			for _, owner := range c.All() {
-				if owner.port == port {
-					return owner
-				}
+		port := n.owner(slot)
+		for _, owner := range c.All() {
+			if owner.port == port {
+				return owner
 			}
 		}
 		break
 	}
 	c.t.Fatalf("slot %d has no owner", slot)
 	return nil
+}
+
+// owner returns the port of the node that serves slot in the view of n, or 0.
+func (n *Node) owner(slot int) int {
+	n.t.Helper()
+	list, _ := n.Must("CLUSTER", "SLOTS").([]any)
+	for _, r := range list {
+		r, _ := r.([]any)
+		if int(r[0].(int64)) <= slot && slot <= int(r[1].(int64)) {
+			return int(r[2].([]any)[1].(int64))
+		}
+	}
+	return 0
 }
 
 // Move migrates slot with its keys to another master, key by key while the
@@ -179,6 +185,15 @@ func (c *Nodes) Move(slot int, to *Node) {
 			}
 		}
 	}
-	to.Must("CLUSTER", "SETSLOT", number, "NODE", to.ID())
-	from.Must("CLUSTER", "SETSLOT", number, "NODE", to.ID())
+	for _, n := range []*Node{to, from} {
+		n.Must("CLUSTER", "SETSLOT", number, "NODE", to.ID())
+	}
+	Eventually(c.t, "all masters know that the slot has moved", func() bool {
+		for _, n := range c.Masters {
+			if n.Running() && n.owner(slot) != to.port {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ type Proxy struct {
 	conns   map[net.Conn]bool // guarded by mu; both ends of all that passes
 	delay   time.Duration     // guarded by mu
 	cut     bool              // guarded by mu
+	torn    float64           // guarded by mu
 	flowing chan struct{}     // guarded by mu; closed while bytes pass
 }
 
@@ -54,6 +56,14 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.delay = d
 }
 
+// Tear breaks connections in the middle of what they carry: of this share of all
+// chunks, only a part of random length arrives, and the connection is closed.
+func (p *Proxy) Tear(share float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.torn = share
+}
+
 // Reset closes all connections; new ones pass.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
@@ -87,11 +97,11 @@ func (p *Proxy) Hold() {
 	}
 }
 
-// Heal ends a Delay, a Cut and a Hold.
+// Heal ends a Delay, a Cut, a Tear and a Hold.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.delay, p.cut = 0, false
+	p.delay, p.cut, p.torn = 0, false, 0
 	select {
 	case <-p.flowing:
 	default:
@@ -161,8 +171,12 @@ func (p *Proxy) pump(from, to net.Conn) {
 		n, err := from.Read(b)
 		if n > 0 {
 			p.mu.Lock()
-			due := time.Now().Add(p.delay)
+			due, torn := time.Now().Add(p.delay), rand.Float64() < p.torn
 			p.mu.Unlock()
+			if torn {
+				chunks <- chunk{b[:rand.IntN(n)], due}
+				return
+			}
 			chunks <- chunk{b[:n], due}
 		}
 		if err != nil {
