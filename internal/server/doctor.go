@@ -62,7 +62,7 @@ func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Write
 	if err != nil {
 		d.Findings = append(d.Findings, redisstore.Finding{
 			Check: "connection", Level: redisstore.LevelRefuse, Node: strings.Join(where.Addrs, ","),
-			Seen:  strings.ReplaceAll(strings.TrimPrefix(err.Error(), "weir: "), "\n", ", "),
+			Seen:  seen(err),
 			Means: "not checked", Fix: "the URL, the network, or the server",
 		})
 	}
@@ -77,6 +77,15 @@ func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Write
 		return fmt.Errorf("%d of %d checks warn of the server", d.Warnings, len(d.Findings))
 	}
 	return nil
+}
+
+// seen returns the text of an error on one line, without what the check says.
+func seen(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", ", ")
+	for _, said := range []string{"weir: ", "store out of reach: "} {
+		text = strings.TrimPrefix(text, said)
+	}
+	return text
 }
 
 // diagnose opens the store for the checks alone.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -59,4 +60,29 @@ func TestStartWithoutServer(t *testing.T) {
 	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("with a stopped server: got a start after %v", took)
 	}
+}
+
+// A server that is out of reach is named once, with the reason.
+func TestDoctorNamesServersOnce(t *testing.T) {
+	t.Parallel()
+	a, b := freeAddr(t), freeAddr(t)
+	for url, want := range map[string]string{
+		"redis://" + a:                    a + ": no connection: connect: connection refused: not checked",
+		"redis+cluster://" + a + "," + b:  "no connection: connect: connection refused, ",
+		"redis+sentinel://" + a + "/main": "primary main: no connection: sentinel " + a + ": connect: connection refused: not checked",
+	} {
+		var out strings.Builder
+		if err := server.Doctor(t.Context(), url, false, false, &out); err == nil {
+			t.Errorf("%s: got no error", url)
+		}
+		if got := out.String(); !strings.Contains(got, want) || strings.Count(got, a) != 1 {
+			t.Errorf("%s: got %q, want %q and %s once", url, got, want, a)
+		}
+	}
+}
+
+// freeAddr returns an address without a listener.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 }

@@ -54,8 +54,8 @@ type Config struct {
 	ClientName string
 
 	// Timeout is the longest time that a decision waits for answers, with all that
-	// it asks. A slice of a batch has this time of its own. Default 50 ms. See
-	// [WithTimeout].
+	// it asks. A slice of a batch has this time of its own, see [Store.Do].
+	// Default 50 ms. See [WithTimeout].
 	Timeout time.Duration
 
 	// InFlight is the most calls that wait for one node at the same time. One

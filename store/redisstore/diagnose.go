@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (s *Store) examine(ctx context.Context, p primary) ([]Finding, error) {
 		return 0, e.run(ctx)
 	})
 	if err != nil {
-		return nil, s.failed(ctx, fmt.Errorf("%s: %w", p.addr, err))
+		return nil, s.failed(ctx, err) // the node names itself
 	}
 	return doctor.Check(&facts), nil
 }
@@ -103,7 +104,21 @@ func (s *Store) primaries(ctx context.Context) (all []primary, err error) {
 			break
 		}
 	}
+	if err != nil {
+		err = s.trouble(err)
+	}
 	return all, err
+}
+
+// trouble returns why the nodes cannot be reached, or err when they can.
+func (s *Store) trouble(err error) error {
+	var errs []error
+	for _, n := range s.servers.Nodes() {
+		if why := n.Trouble(); why != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", n.Addr(), why))
+		}
+	}
+	return cmp.Or(errors.Join(errs...), err)
 }
 
 // owners reads a reply of CLUSTER SLOTS.

@@ -69,13 +69,13 @@ func TestDiagnose(t *testing.T) {
 // Each setting that can lose counts is seen on a real server.
 func TestDiagnoseSeesSettings(t *testing.T) {
 	t.Parallel()
-	n := redistest.Server(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--maxclients", "100")
+	n := redistest.Server(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--maxclients", "25")
 	url := "redis://" + n.Addr() + patiently
 	level(t, url, "eviction", redisstore.LevelWarn, "allkeys-lru at 100 MB")
 	level(t, url, "persistence", redisstore.LevelWarn, "neither")
 	level(t, url, "replicas", redisstore.LevelOK, "0 in step")
 	level(t, url+"&wait_replicas=1", "replicas", redisstore.LevelWarn, "wait_replicas=1")
-	level(t, url+"&wait_replicas=1", "clients", redisstore.LevelWarn, "of maxclients 100 ")
+	level(t, url+"&wait_replicas=1", "clients", redisstore.LevelWarn, "of maxclients 25 ")
 	level(t, url, "prefix", redisstore.LevelOK)
 	n.Must("SET", "weir:junk", "1")
 	level(t, url, "prefix", redisstore.LevelWarn, `"weir:junk"`)

@@ -24,6 +24,7 @@ type subject struct {
 	compiled []*window.Compiled // limits, in order
 	most     int64              // hits of a call; 0: about the quota
 	crowd    bool               // time passes slowly, so that many members come together
+	back     int64              // times the window that the clock goes back at most; 0: once
 
 	// amounts returns the hits of an op, where it is not nil.
 	amounts func(r *rand.Rand, capacity int64) int64
@@ -97,6 +98,8 @@ func subjects(t testing.TB) []subject {
 		{name: "after a count that ends first", limits: []window.Limit{waits(count(30, window.Sliding(2*minute)), 28, window.Sliding(minute)), waits(count(20, window.Sliding(2*minute)), 18, window.Sliding(minute))}},
 		{name: "after fewer hits than are kept", limits: []window.Limit{waits(sum(100_000, window.Fixed(minute)), 13, window.Sliding(minute)), waits(sum(50_000, window.Fixed(minute)), 2000, window.Sliding(minute))}},
 		{name: "after a count in cells", limits: []window.Limit{waits(sum(50, window.Cells(minute, 6)), 200, window.Cells(5*minute, 5)), waits(sum(50, window.Cells(minute, 6)), 100, window.Cells(5*minute, 5))}},
+		{name: "after a sliding count, by the minute", back: 8, limits: []window.Limit{waits(count(2, window.Calendar(window.Minute, howe)), 3, window.Sliding(20*minute))}},
+		{name: "after a minute's count", back: 8, limits: []window.Limit{waits(count(2, window.Sliding(10*minute)), 3, window.Calendar(window.Minute, howe))}},
 		{name: "after a count in a fixed window", limits: []window.Limit{waits(count(10, window.Fixed(minute)), 20, window.Fixed(5*minute))}},
 	}
 	for i := range all {
@@ -191,7 +194,7 @@ func (p *player) pass() {
 	case 1: // to the end of the wait in the last result
 		p.now = p.now.Add(p.last) + window.Instant(p.IntN(3)-1)
 	case 2:
-		back := window.Instant(p.Int64N(length.Microseconds()))
+		back := window.Instant(p.Int64N(length.Microseconds() * max(p.subject.back, 1)))
 		if p.crowd {
 			back = 1 // further back too many members are of the latest instant
 		}

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/weirhq/weir/store"
@@ -15,7 +16,9 @@ const maxSlice = 128
 
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most
 // 128, one slice after the other. A slice is one round trip to each node that has
-// keys of its calls, with a time-out of its own. The slices of all batches have at
+// keys of its calls, with a time-out of its own, because a batch can have any
+// number of slices. The first slice that ends with its time-out, and has no call
+// that was decided, ends the batch: those behind it meet outages at once. The slices of all batches have at
 // most a quarter of [Config.InFlight] calls, and a new slice takes at most half of
 // what is free of this quarter. So slices get smaller when there are many batches,
 // and a server can answer them in time.
@@ -39,7 +42,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	b := batch{Store: s}
 	for len(calls) > 0 {
 		n := s.reserve(len(calls))
-		b.run(ctx, calls[:n])
+		ctx = b.run(ctx, calls[:n])
 		s.sliced.Add(-int64(n))
 		calls = calls[n:]
 	}
@@ -106,30 +109,32 @@ type batch struct {
 	of   []*store.Call // of each job
 }
 
-// run decides a slice of calls.
-func (b *batch) run(ctx context.Context, calls []store.Call) {
+// run decides a slice of calls. It returns the context for the next slice.
+func (b *batch) run(ctx context.Context, calls []store.Call) context.Context {
 	if err := b.ready(ctx); err != nil { // since the slice before
 		for i := range calls {
 			calls[i].Err = err
 		}
-		return
+		return ctx
 	}
 	if b.servers.Sharded() {
 		for _, wave := range b.waves(calls) {
-			b.together(ctx, wave)
+			ctx = b.together(ctx, wave)
 		}
-		return
+		return ctx
 	}
 	all := make([]*store.Call, len(calls))
 	for i := range calls {
 		all[i] = &calls[i]
 	}
-	b.together(ctx, all)
+	return b.together(ctx, all)
 }
 
 // together decides calls at the same time: those with all keys in one slot in as
 // few round trips as possible, in their order, and each of the others by itself.
-func (b *batch) together(ctx context.Context, calls []*store.Call) {
+// When the time-out is over and no call was decided, it returns a context that has
+// ended: the calls behind them are not sent.
+func (b *batch) together(ctx context.Context, calls []*store.Call) context.Context {
 	within, cancel := b.Within(ctx)
 	defer cancel()
 	b.jobs, b.of = b.jobs[:0], b.of[:0]
@@ -153,6 +158,10 @@ func (b *batch) together(ctx context.Context, calls []*store.Call) {
 		c.Err = b.failed(ctx, b.jobs[i].Err)
 	}
 	spread.Wait()
+	if wire.TimedOut(within) && !slices.ContainsFunc(calls, func(c *store.Call) bool { return c.Err == nil }) {
+		return within
+	}
+	return ctx
 }
 
 // waves returns calls in groups that can be decided together, one group after

@@ -333,3 +333,23 @@ func TestBatchIsCancelled(t *testing.T) {
 		t.Errorf("got error %v, want %v", err, store.ErrClosed)
 	}
 }
+
+// A batch waits in vain for one time-out, not for one each slice.
+func TestBatchWaitsInVainOnce(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=2s")
+	calls := takes(1000, hourly(10, "rule", ""))
+	n.Stop()
+	began := time.Now()
+	if got := do(t, s, calls); got != len(calls) {
+		t.Errorf("got %d outages, want all %d", got, len(calls))
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the batch took %v, want 2s", took)
+	}
+	n.Continue()
+	if got := used(t, s, calls[999].Ops[0]); got != 0 {
+		t.Errorf("used: got %d, want 0", got)
+	}
+}

@@ -73,3 +73,46 @@ func TestReadyBeforeTheFirstCall(t *testing.T) {
 	n.Restart()
 	redistest.Eventually(t, "all scripts are there again", func() bool { return n.Info("number_of_cached_scripts") == scripts })
 }
+
+// Calls that wait for replicas, and batches of them, make no connections either.
+func TestWaitReplicasIsReadyBeforeTheFirstCall(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Replica()
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s&wait_replicas=1")
+	before := clients(t, n)
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			if err := store.Do(context.Background(), s, store.Take, []store.Op{hourly(quota, "rule", "k")}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	if got := do(t, s, takes(300, hourly(quota, "rule", ""))); got != 0 {
+		t.Errorf("batch: got %d outages, want none", got)
+	}
+	if got := clients(t, n); got != before {
+		t.Errorf("calls have made connections: got %s, want %s", got, before)
+	}
+	if got := used(t, s, hourly(quota, "rule", "k")); got != 64 {
+		t.Errorf("used: got %d, want 64", got)
+	}
+}
+
+// A store without calls notices that its server stands still within two seconds,
+// whatever the time-out. This machine may be as late again.
+func TestIdleStoreNoticesWithALongTimeout(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+	n.Stop()
+	began := time.Now()
+	redistest.Eventually(t, "the store is cut off", func() bool { return s.Nodes()[0].CutOff })
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("noticed after %v, want 2s", took)
+	}
+	n.Continue()
+	redistest.Eventually(t, "the store is back", func() bool { return !s.Nodes()[0].CutOff })
+}

@@ -156,6 +156,23 @@ func TestForeignKey(t *testing.T) {
 	take(t, s, op)
 }
 
+// A server that has too many clients closes new connections, and says why.
+func TestTooManyClients(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, at(n.Addr()))
+	op := hourly(quota, "rule", "k")
+	take(t, s, op)
+	n.Must("CONFIG", "SET", "maxclients", "1")
+	killClients(n)
+	redistest.Eventually(t, "the reason is known", func() bool {
+		err := store.Do(t.Context(), s, store.Take, []store.Op{op})
+		return err != nil && strings.Contains(err.Error(), "max number of clients reached") && s.Nodes()[0].Reasons[store.ReasonRefused] > 0
+	})
+	n.Must("CONFIG", "SET", "maxclients", "100")
+	redistest.Eventually(t, "calls are answered", func() bool { return store.Do(t.Context(), s, store.Take, []store.Op{op}) == nil })
+}
+
 // A replica answers checks and refuses to count.
 func TestReadOnlyReplica(t *testing.T) {
 	t.Parallel()

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -163,7 +167,7 @@ func TestWaitReplicas(t *testing.T) {
 	if got := replica.Info("db0"); got == "" {
 		t.Error("the replica has no key, want the one that was confirmed")
 	}
-	// Each call has a connection of its own, and none waits for another's.
+	// Calls that share a connection confirm each other.
 	patient := openURL(t, "redis://"+primary.Addr()+"?timeout=20s&wait_replicas=1")
 	var callers sync.WaitGroup
 	for range 64 {
@@ -203,5 +207,47 @@ func TestCloseWithDeadShards(t *testing.T) {
 	s.Close()
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("closing took %v, want about a second", took)
+	}
+}
+
+// A store on a caller's client gives hits back after their call has ended. Close
+// waits for that.
+func TestCloseWaitsForGivingBack(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 2, 0)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: strings.Split(c.Addrs(), ","), DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s := redisstore.New(client)
+	keys := keysOn(c.Masters...)
+	first, second := hourly(10, "rule", keys[0]), hourly(10, "rule", keys[1])
+	for _, op := range []store.Op{first, second} {
+		if err := store.Do(t.Context(), s, store.Record, []store.Op{op}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The second node does not answer. The first one has counted, and stands still
+	// when it is to give back.
+	c.Masters[1].Stop()
+	defer c.Masters[1].Continue()
+	ctx, cancel := context.WithCancel(t.Context())
+	taken := make(chan error)
+	go func() { taken <- store.Do(ctx, s, store.Take, []store.Op{first, second}) }()
+	redistest.Eventually(t, "the first node counts", func() bool { return used(t, s, first) == 2 })
+	c.Masters[0].Stop()
+	cancel()
+	if err := <-taken; err == nil {
+		t.Error("got an answer, want none")
+	}
+	var goesOn atomic.Bool
+	time.AfterFunc(200*time.Millisecond, func() { goesOn.Store(true); c.Masters[0].Continue() })
+	s.Close()
+	if !goesOn.Load() {
+		t.Error("Close has not waited")
+	}
+	if got := used(t, redisstore.New(client), first); got != 1 {
+		t.Errorf("used: got %d, want 1", got)
 	}
 }

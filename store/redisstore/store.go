@@ -154,14 +154,15 @@ func (s *Store) background(f func()) bool {
 	return true
 }
 
-// Close implements [store.Store]. A store of [Open] first gives back the hits that
-// it still has to (see [Store.Do]), for a second at most, and then closes its
-// connections. A store of [New] does neither.
+// Close implements [store.Store]. It first gives back the hits that the store
+// still has to give back (see [Store.Do]), for a second at most. A store of [Open]
+// then closes its connections. Goroutines of the store have ended when Close
+// returns.
 func (s *Store) Close() error {
 	s.life.Lock()
 	closed := s.closed.Swap(true)
 	s.life.Unlock()
-	if !closed && s.owned {
+	if !closed {
 		s.tasks.Wait()
 		s.servers.Close()
 	}

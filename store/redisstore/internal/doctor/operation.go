@@ -149,13 +149,16 @@ func replicas(s *server) verdict {
 // than it opens when it does not wait for replicas.
 const connections = 16
 
+// confirming is how many more connections a store with wait_replicas has.
+const confirming = 4
+
 // clients checks that there is room for connections.
 func clients(s *server) verdict {
 	limit, known := s.number("maxclients")
 	now, _ := s.number("connected_clients")
 	want := int64(connections)
 	if s.Use.WaitReplicas > 0 {
-		want += int64(s.Use.InFlight) // each waits on a connection of its own
+		want += confirming
 	}
 	switch {
 	case s.Info == "" && !known:

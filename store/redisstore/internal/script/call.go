@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,8 +27,10 @@ type Times struct {
 	Now window.Instant
 
 	// Near is about the server's instant: the step carries the calendar periods
-	// around it. 0 means the time of this machine.
-	Near window.Instant
+	// around it. 0 means the time of this machine. Nears has the instants of ops
+	// that need others, by their place in Which.
+	Near  window.Instant
+	Nears map[int]window.Instant
 
 	// Deadline is the server's instant after which the step counts nothing any
 	// more; 0 is none.
@@ -48,8 +51,9 @@ const (
 )
 
 const (
-	replyHead = 1 + 7
-	replyOp   = 4 * 7
+	replyHead  = 1 + 7
+	replyOp    = 4 * 7
+	replyClock = 2 + 7
 )
 
 // With each of these errors a server has answered, and nothing was counted.
@@ -59,9 +63,43 @@ var (
 	// ErrForeign is the error of a key that holds something else than a string.
 	ErrForeign = errors.New("it is not weir's; delete it or use another prefix")
 	// ErrCalendar is the error of a step whose calendar periods are not around the
-	// server's instant. Sent again with that instant in Near, it succeeds.
+	// server's instant. It is a [CalendarError].
 	ErrCalendar = errors.New("the calendars of this machine and of the server differ")
 )
+
+// CalendarError is the error of an op that needs the periods around another
+// instant. Its step succeeds when it is sent again with them. The instant is the
+// server's, or a later one that the op's state has seen.
+type CalendarError struct {
+	Op int // its place in Which
+	At window.Instant
+}
+
+// Error returns the text of [ErrCalendar].
+func (e *CalendarError) Error() string { return ErrCalendar.Error() }
+
+// Is reports whether target is [ErrCalendar].
+func (e *CalendarError) Is(target error) bool { return target == ErrCalendar }
+
+// Again returns t for a step that ended with err, and reports whether it should be
+// sent again: when err is a [CalendarError], and it was sent fewer times than it
+// has ops, and once. now is the server's instant.
+func (t Times) Again(err error, now window.Instant, sent, ops int) (Times, bool) {
+	var off *CalendarError
+	switch {
+	case !errors.As(err, &off) || sent > ops:
+		return t, false
+	case off.At == now:
+		t.Near = now
+	default:
+		t.Nears = maps.Clone(t.Nears)
+		if t.Nears == nil {
+			t.Nears = map[int]window.Instant{}
+		}
+		t.Nears[off.Op] = off.At
+	}
+	return t, true
+}
 
 // StateError is the error of a key whose state cannot be read: another program
 // wrote it, or a newer version of this one.
@@ -89,6 +127,8 @@ func Cut(reply string, ops int) (first, rest string, err error) {
 		switch reply[0] {
 		case statusDone:
 			n += ops * replyOp
+		case statusClock:
+			n += replyClock
 		case statusBroken, statusForeign, statusFailed:
 			const size = replyHead + 4
 			if len(reply) >= size+2 {
@@ -175,10 +215,14 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
 	r := recipe{kind: kindFor(s.Ops[s.Which[0]].Limit), many: len(s.Which) > 1}
 	mixed := r.kind.wraps
 	r.fast = r.kind.fast && !r.many || r.kind.fastMany
-	for _, i := range s.Which {
+	for n, i := range s.Which {
 		op := &s.Ops[i]
 		k, asked := kindFor(op.Limit), ask(s.Verb, op)
-		b = c.appendOp(b, k, asked, op, t.Near)
+		near := t.Near
+		if own, ok := t.Nears[n]; ok {
+			near = own
+		}
+		b = c.appendOp(b, k, asked, op, near)
 		mixed = mixed || k != r.kind
 		r.refund = r.refund || asked == askRefund
 		if asked > askRecord || r.many && asked > askEnforce {
@@ -205,7 +249,11 @@ func (c *Codec) Decode(s *Step, keys []string, reply string) (window.Instant, er
 	case statusStale:
 		return now, ErrStale
 	case statusClock:
-		return now, ErrCalendar
+		if len(reply) != replyHead+replyClock {
+			return now, fmt.Errorf("%s: the script answers %q", Among(keys), reply)
+		}
+		op := int(reply[replyHead]) | int(reply[replyHead+1])<<8
+		return now, &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
 	}
 	return now, refused(reply, keys)
 }

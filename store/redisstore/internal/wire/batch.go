@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/window"
 )
 
 // Job is a step of a batch.
@@ -25,8 +24,9 @@ type Job struct {
 	alone   bool // and not in a run: some keys of its slot have moved
 	keys    []string
 	program *script.Program
-	near    window.Instant // the server's, from an answer; 0 before
-	stale   int            // how often it came too late
+	near    script.Times // calendar periods that an answer has asked for
+	off     int          // how often one did
+	stale   int          // how often it came too late
 	text    text
 }
 
@@ -94,9 +94,10 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 	args := make([]string, len(jobs))
 	for i, j := range jobs {
 		times := aimed
-		if j.near != 0 {
-			times.Near = j.near
+		if j.near.Near != 0 {
+			times.Near = j.near.Near
 		}
+		times.Nears = j.near.Nears
 		j.program, args[i] = n.codec.Encode(&j.Step, times)
 	}
 	commands := make([]rueidis.Completed, 0, len(jobs)+1)
@@ -131,6 +132,7 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 	}
 	waits := counts && n.config.WaitReplicas > 0
 	if waits {
+		c = n.confirmer(c)
 		commands = append(commands, wait(c, n.config.WaitReplicas, n.patience(ctx)))
 	}
 	replies := c.DoMulti(ctx, commands...)
@@ -229,12 +231,15 @@ func (n *Node) receive(ctx context.Context, j *Job, reply answer) (again bool) {
 	at, err := n.codec.Decode(&j.Step, j.keys, reply.text)
 	n.learn(at, j.Step.Times)
 	j.Err = err
+	if err != nil {
+		j.near, again = j.near.Again(err, at, j.off, len(j.Step.Which))
+	}
 	switch {
 	case errors.Is(err, script.ErrStale) && j.stale < maxStale && ctx.Err() == nil:
 		j.stale++
 		return true
-	case errors.Is(err, script.ErrCalendar) && j.near == 0:
-		j.near = at
+	case again:
+		j.off++
 		return true
 	}
 	return false

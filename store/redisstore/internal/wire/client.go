@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,7 @@ func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link,
 	l := &link{}
 	var made atomic.Bool
 	var up func() bool // ends the wait for d
+	var first *watched
 	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
 		if made.Swap(true) {
 			if l.lost.Load() {
@@ -64,7 +66,8 @@ func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link,
 		}
 		// A store that is closed does not wait for the server's greeting.
 		up = context.AfterFunc(d.ctx, func() { _ = conn.Close() })
-		return &watched{Conn: conn, ended: func() { l.lost.Store(true); lost() }}, nil
+		first = &watched{Conn: conn, ended: func() { l.lost.Store(true); lost() }}
+		return first, nil
 	}
 	client, err := rueidis.NewClient(o)
 	if up != nil {
@@ -77,14 +80,39 @@ func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link,
 	if client != nil {
 		client.Close()
 	}
+	if _, answered := rueidis.IsRedisErr(err); first != nil && !answered {
+		if said := first.said.Load(); said != nil {
+			return nil, said
+		}
+	}
 	return nil, err
 }
+
+// greetingError is what a server says that closes a new connection: it has too
+// many, or takes none from this machine.
+type greetingError struct{ text string }
+
+func (e *greetingError) Error() string { return e.text }
 
 // watched is a connection that calls ended when it is closed.
 type watched struct {
 	net.Conn
+	read  bool // of the one reader
+	said  atomic.Pointer[greetingError]
 	once  sync.Once
 	ended func()
+}
+
+// Read implements [net.Conn]. It keeps an error that comes before all else.
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if !w.read && n > 0 {
+		w.read = true
+		if line, _, _ := strings.Cut(string(b[:min(n, 200)]), "\r\n"); line[0] == '-' {
+			w.said.Store(&greetingError{line[1:]})
+		}
+	}
+	return n, err
 }
 
 // Close implements [net.Conn].

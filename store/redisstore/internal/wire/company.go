@@ -44,6 +44,11 @@ type company struct {
 	lines  map[place]*line // guarded by mu; those with a run under way
 	spare  []*line         // guarded by mu; unused, for new lines
 	trip   time.Duration   // guarded by mu; a short round trip of late
+	always bool            // even when round trips are long
+
+	// While life is not nil, runs of callers without a deadline end with it.
+	life context.Context
+	end  context.CancelFunc
 
 	carriers sync.WaitGroup
 	travels  sync.Pool // of *traveller
@@ -80,8 +85,8 @@ type answer struct {
 // ask sends a step, in a run with others where callers wait for each other, and
 // returns the reply to it.
 func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *script.Program, keys []string, args string) (string, error) {
-	_, detours := c.(detour)
-	if detours || n.apart || p.Run == nil || len(keys) > maxRunKeys {
+	d, detours := c.(detour)
+	if d.asking || n.apart || p.Run == nil || len(keys) > maxRunKeys {
 		return Eval(ctx, c, p, keys, args).ToString()
 	}
 	at := place{program: p.Number}
@@ -89,6 +94,9 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *scr
 		at.slot = SlotOf([]byte(keys[0]))
 	}
 	co := &n.company
+	if detours {
+		co = &n.confirms
+	}
 	t := co.join(ctx, at, c, len(s.Which), keys, args)
 	if t == nil {
 		began := elapsed()
@@ -124,7 +132,7 @@ func (co *company) join(ctx context.Context, at place, c rueidis.Client, ops int
 	if l == nil {
 		l = co.open(at)
 	}
-	if l.underWay < abreast || co.trip > nearby || co.closed {
+	if l.underWay < abreast || co.trip > nearby && !co.always || co.closed {
 		l.underWay++
 		return nil
 	}
@@ -218,7 +226,7 @@ func (l *line) leave() []*traveller {
 func (co *company) carry(at place, p *script.Program, run []*traveller) {
 	for len(run) > 0 {
 		began := elapsed()
-		deliver(run, p)
+		co.deliver(run, p)
 		next := co.next(at, elapsed()-began)
 		co.carriers.Done()
 		run = next
@@ -227,8 +235,8 @@ func (co *company) carry(at place, p *script.Program, run []*traveller) {
 
 // deliver sends a run and hands the replies out. It waits as long as the last of
 // the callers.
-func deliver(run []*traveller, p *script.Program) {
-	ctx, cancel := latest(run)
+func (co *company) deliver(run []*traveller, p *script.Program) {
+	ctx, cancel := co.latest(run)
 	defer cancel()
 	var keys, args []string
 	if len(run) == 1 {
@@ -256,11 +264,15 @@ func deliver(run []*traveller, p *script.Program) {
 }
 
 // latest returns a context that ends with the last of the callers.
-func latest(run []*traveller) (context.Context, context.CancelFunc) {
+func (co *company) latest(run []*traveller) (context.Context, context.CancelFunc) {
 	var end time.Time
 	for _, t := range run {
 		deadline, ok := t.ctx.Deadline()
-		if !ok {
+		switch {
+		case ok:
+		case co.life != nil:
+			return co.life, nothing
+		default:
 			return context.Background(), nothing
 		}
 		if deadline.After(end) {
@@ -270,11 +282,14 @@ func latest(run []*traveller) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), end)
 }
 
-// close waits for runs that are under way, whose connections are closed. Callers
-// that stand in line get an error.
+// close waits for runs that are under way, whose connections are closed, or which
+// end with co.life. Callers that stand in line get an error.
 func (co *company) close() {
 	co.mu.Lock()
 	co.closed = true
 	co.mu.Unlock()
+	if co.end != nil {
+		co.end()
+	}
 	co.carriers.Wait()
 }

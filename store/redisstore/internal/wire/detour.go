@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -26,6 +27,9 @@ func (n *Node) detour(ctx context.Context, c rueidis.Client, verb store.Verb, as
 	}
 	if !asking && replicas == 0 {
 		return c
+	}
+	if replicas > 0 {
+		c = n.confirmer(c)
 	}
 	return detour{c, asking, replicas, n.patience(ctx)}
 }
@@ -59,10 +63,11 @@ func (d detour) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResu
 }
 
 // wait returns the command that waits for replicas to confirm all that was
-// written before it on the connection.
+// written before it on the connection. The library makes a connection for each
+// command that it knows to wait, in the caller's time, so it does not get to know.
 func wait(c rueidis.Client, replicas int, within time.Duration) rueidis.Completed {
 	ms := max(1, within.Milliseconds())
-	return c.B().Wait().Numreplicas(int64(replicas)).Timeout(ms).Build()
+	return c.B().Arbitrary("WAIT").Args(strconv.Itoa(replicas), strconv.FormatInt(ms, 10)).Build()
 }
 
 // confirmed returns an error if fewer replicas have confirmed.

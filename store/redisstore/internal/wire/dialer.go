@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -131,9 +132,24 @@ func connect(ctx context.Context, addr string, config *tls.Config) (net.Conn, er
 		network = "unix"
 	}
 	plain := &net.Dialer{KeepAlive: time.Second}
+	var conn net.Conn
+	var err error
 	if config == nil {
-		return plain.DialContext(ctx, network, addr)
+		conn, err = plain.DialContext(ctx, network, addr)
+	} else {
+		// The server's name comes from the address where config has none.
+		conn, err = (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, network, addr)
 	}
-	// The server's name comes from the address where config has none.
-	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, network, addr)
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		return nil, &dialError{failed}
+	}
+	return conn, err
 }
+
+// dialError is the error of a connection that could not be made. Its text leaves
+// out the address, which is that of the node.
+type dialError struct{ *net.OpError }
+
+func (e *dialError) Error() string { return e.Err.Error() }
+
+func (e *dialError) Unwrap() error { return e.OpError }

@@ -9,9 +9,10 @@
 //
 //   - The keeper of each node. It makes the node's two connections and loads the
 //     programs, outside the time of any caller, and again after a loss. All calls
-//     travel on the first connection; the second is for its loss. Without a
-//     connection calls fail at once. New nodes get slots when their keeper has
-//     ended its first attempt. It asks the node for its time once a second.
+//     travel on the first connection; the second is for its loss. Calls that wait
+//     for replicas have four connections more. Without a connection calls fail at
+//     once. New nodes get slots when their keeper has ended its first attempt. It
+//     asks the node for its time once a second.
 //   - The breaker of each node. Five silences in a row open it: calls for the node
 //     fail at once. Calls without an answer at the same time are one silence, and
 //     a slice of a batch is one call. The keeper then asks the node until it
@@ -58,8 +59,9 @@
 // The others stand in line, and leave with the run that follows one that is back.
 // A caller whose context ends leaves the line; the deadline in its step keeps it
 // from counting if it has left already. On a cluster a line is that of one slot.
-// Steps go alone behind ASKING, before WAIT, after TRYAGAIN, with many keys, as
-// refunds, and where a round trip takes more than 2 ms.
+// Steps go alone behind ASKING, after TRYAGAIN, with many keys, as refunds, and
+// where a round trip takes more than 2 ms. Runs that count and wait for replicas
+// have one WAIT for all; their steps travel together however long that takes.
 //
 // # Giving back
 //

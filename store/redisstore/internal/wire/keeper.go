@@ -20,9 +20,10 @@ const (
 
 	// probeEvery is how often a node is asked for its time, so that a loss is
 	// noticed without calls. It has probeFor to answer, or the time-out if that is
-	// longer.
+	// longer, but idleFor at most when no calls wait for it.
 	probeEvery = time.Second
 	probeFor   = 500 * time.Millisecond
+	idleFor    = 900 * time.Millisecond
 )
 
 // keeper makes the connections of a node, outside the time of any caller, and
@@ -209,6 +210,12 @@ func (k *keeper) drop(i int) {
 	}
 }
 
+func (k *keeper) dropAll() {
+	for i := range k.node.links {
+		k.drop(i)
+	}
+}
+
 // make connects link i to addr and gets it ready for calls.
 func (k *keeper) make(addr string, i int, loads bool) error {
 	l, err := k.node.config.link(addr, k.dialer, k.look)
@@ -299,6 +306,12 @@ func (k *keeper) probe() {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, max(probeFor, k.node.config.Timeout))
 	defer cancel()
+	idle := time.AfterFunc(idleFor, func() {
+		if k.node.InFlight() == 0 {
+			cancel()
+		}
+	})
+	defer idle.Stop()
 	if err := k.node.askTime(ctx, l.Client); !answers(err) && ctx.Err() != nil && k.ctx.Err() == nil {
 		k.node.breaker.trip()
 	}
@@ -309,9 +322,7 @@ func (k *keeper) follow() {
 	ctx, cancel := context.WithTimeout(k.ctx, connectTimeout)
 	defer cancel()
 	if addr, err := k.find(ctx); err == nil && addr != k.at {
-		for i := range connections {
-			k.drop(i)
-		}
+		k.dropAll()
 	}
 }
 
@@ -337,9 +348,7 @@ func (k *keeper) revive() {
 		case answers(err) && late == 0:
 			continue // it stood still, and may have answered just now
 		case over:
-			for i := range connections {
-				k.drop(i)
-			}
+			k.dropAll()
 			return
 		}
 		k.sleep(breakFor)
@@ -392,18 +401,22 @@ func (n *Node) goes() {
 	}
 }
 
-// close ends the keeper and all connections.
+// close ends the keeper, all connections but those of a caller's client, and the
+// calls that travel together.
 func (n *Node) close() {
 	if k := n.keeper; k != nil {
 		k.cancel()
 		k.tasks.Wait()
 	}
-	for i := range n.links {
-		if l := n.links[i].Swap(nil); l != nil {
-			l.Close()
+	if n.keeper != nil {
+		for i := range n.links {
+			if l := n.links[i].Swap(nil); l != nil {
+				l.Close()
+			}
 		}
 	}
 	n.company.close()
+	n.confirms.close()
 }
 
 // maxStale is how often a step that came too late is sent again, while its caller

@@ -27,22 +27,28 @@ var (
 // than one. The second takes over when the first one is lost.
 const connections = 2
 
+// confirming is how many connections more a node has for calls that wait for
+// replicas. A server reads nothing on a connection behind a WAIT until it ends.
+const confirming = 4
+
 // Node is one server, or the primary that Sentinels name. It is safe for
 // concurrent use.
 type Node struct {
 	addr     string
 	config   *Config
 	codec    *script.Codec
-	links    [connections]atomic.Pointer[link]
-	keeper   *keeper // nil for the client of a caller
+	links    []atomic.Pointer[link] // for calls, then those for calls that wait for replicas
+	keeper   *keeper                // nil for the client of a caller
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
 	outages  tally                       // calls without an answer, or not sent
 	loaded   [script.Numbers]atomic.Bool // programs that are there, by number
 	company  company
-	apart    bool         // steps go alone: the client may send each to another server
-	asked    atomic.Int64 // when a cluster last sent a call here ahead of its slot
+	confirms company       // of calls that wait for replicas
+	turn     atomic.Uint64 // of the connections for them
+	apart    bool          // steps go alone: the client may send each to another server
+	asked    atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
 
 // started is what breakers and clocks count time from. It never goes back.
@@ -52,7 +58,13 @@ func elapsed() time.Duration { return time.Since(started) }
 
 // newNode returns a node without connections.
 func newNode(addr string, config *Config, codec *script.Codec) *Node {
-	return &Node{addr: addr, config: config, codec: codec}
+	n := &Node{addr: addr, config: config, codec: codec}
+	n.links = make([]atomic.Pointer[link], connections)
+	if config.WaitReplicas > 0 {
+		n.links = make([]atomic.Pointer[link], connections+confirming)
+		n.confirms.always = true
+	}
+	return n
 }
 
 // Addr returns the server's address, or the primary's name.
@@ -61,6 +73,14 @@ func (n *Node) Addr() string { return n.addr }
 // CutOff reports whether the node gets no calls, because it has not answered
 // lately or there is no connection.
 func (n *Node) CutOff() bool { return n.breaker.open() || n.client() == nil }
+
+// Trouble returns why there is no connection, or nil when there is one.
+func (n *Node) Trouble() error {
+	if n.client() != nil || n.keeper == nil {
+		return nil
+	}
+	return n.keeper.whyNot()
+}
 
 // CutOffs returns how often the node was cut off.
 func (n *Node) CutOffs() int64 {
@@ -82,12 +102,25 @@ func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
 
 // client returns the connection to use, or nil when there is none.
 func (n *Node) client() *link {
-	for i := range n.links {
+	for i := range connections {
 		if l := n.links[i].Load(); l != nil && !l.lost.Load() {
 			return l
 		}
 	}
 	return nil
+}
+
+// confirmer returns the connection for a call that waits for replicas, in turns.
+// When there is none it returns c, on which others then wait, too.
+func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
+	own := n.links[connections:]
+	for range own {
+		l := own[n.turn.Add(1)%uint64(len(own))].Load()
+		if l != nil && !l.lost.Load() {
+			return l.Client
+		}
+	}
+	return c
 }
 
 // run has the node decide a step, and returns the instant at which it did.
@@ -109,15 +142,16 @@ func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step) (wi
 	if err != nil {
 		return 0, err
 	}
-	var near window.Instant
+	near := script.Times{}
 	for stale, off := 0, 0; ; {
 		times, err := n.aim(ctx, c, s.Times)
 		if err != nil {
 			return 0, err
 		}
-		if near != 0 {
-			times.Near = near
+		if near.Near != 0 {
+			times.Near = near.Near
 		}
+		times.Nears = near.Nears
 		program, args := n.codec.Encode(s, times)
 		reply, err := n.ask(ctx, c, s, program, keys, args)
 		if err != nil {
@@ -125,11 +159,14 @@ func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step) (wi
 		}
 		at, err := n.codec.Decode(s, keys, reply)
 		n.learn(at, times)
+		again := false
+		if err != nil {
+			near, again = near.Again(err, at, off, len(s.Which))
+		}
 		switch {
 		case errors.Is(err, script.ErrStale) && stale < maxStale && ctx.Err() == nil:
 			stale++ // the server's clock may have been set forward; now it is known
-		case errors.Is(err, script.ErrCalendar) && off == 0:
-			near = at
+		case again:
 			off++
 		default:
 			return at, err

@@ -26,14 +26,18 @@ func ReasonOf(err error) store.Reason {
 	var state *script.StateError
 	var certificate *tls.CertificateVerificationError
 	var mode *modeError
+	var greeting *greetingError
 	var said *rueidis.RedisError
+	var failed *script.ServerError
 	var network *net.OpError
 	switch {
 	case errors.As(err, &state):
 		return store.ReasonForeign
 	case errors.As(err, &said):
 		return reasonSaid(firstWord(said.Error()))
-	case errors.As(err, &certificate), errors.As(err, &mode):
+	case errors.As(err, &failed):
+		return reasonSaid(firstWord(failed.Text))
+	case errors.As(err, &certificate), errors.As(err, &mode), errors.As(err, &greeting):
 		return store.ReasonRefused
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return store.ReasonLate

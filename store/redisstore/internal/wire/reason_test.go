@@ -33,6 +33,7 @@ func TestReasons(t *testing.T) {
 		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, store.ReasonClosed},
 		{script.ErrForeign, store.ReasonForeign},
 		{&script.StateError{Key: "k"}, store.ReasonForeign},
+		{&script.ServerError{Text: "READONLY You can't write against a read only replica."}, store.ReasonReadOnly},
 		{errors.New("something else"), store.ReasonUnknown},
 	} {
 		err := fmt.Errorf("127.0.0.1:6379: %w", test.err)

@@ -33,7 +33,8 @@ type Servers interface {
 	// Nodes returns the nodes in use, by address.
 	Nodes() []*Node
 
-	// Close ends all connections.
+	// Close ends all connections, but for those of a caller's client, and waits for
+	// calls that travel together.
 	Close()
 }
 
@@ -51,6 +52,7 @@ func Around(client rueidis.Client, codec *script.Codec) Servers {
 		n.links[i].Store(&link{Client: client})
 	}
 	n.apart = client.Mode() == rueidis.ClientModeCluster
+	n.company.life, n.company.end = context.WithCancel(context.Background())
 	return alone{n, n.apart}
 }
 

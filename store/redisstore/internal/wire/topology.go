@@ -63,7 +63,7 @@ func (c *cluster) refresh(ctx context.Context) error {
 		}
 		client, failed := c.config.link(addr, c.dialer, nothing)
 		if failed != nil {
-			err = failed
+			err = fmt.Errorf("%s: %w", addr, failed)
 			continue
 		}
 		err = c.learn(ctx, addr, client.Client)

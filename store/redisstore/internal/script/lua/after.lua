@@ -19,12 +19,13 @@ local function open_parts(o, at)
   return base, inner, base_row, inner_row
 end
 
--- reopen reads both states once more, as they are at another instant.
+-- reopen reads both states once more, as they are at another instant. That may be
+-- outside the periods in the argument: off says so.
 local function reopen(o, at)
   local back = p
   p = o.p
   local base, inner = open_parts(o, at)
-  p, off = back, false
+  p = back
   return base, inner
 end
 
@@ -37,6 +38,7 @@ local function look_after(o, n)
   -- left the base that the limit counts fewer of them: bisect.
   local function fits_at(at)
     local base, inner = reopen(o, at)
+    off = false -- no period begins then
     local h = base_row.look(base, 0)
     local _, f = inner_row.look(inner, part(o, h, n))
     return f == 0
@@ -94,7 +96,10 @@ local function open_after(v, i, at)
   end
   o.base, o.inner, o.base_row, o.inner_row = open_parts(o, at)
   o.now = math.max(o.base.now, o.inner.now)
-  if not off and (o.base.now < o.now or o.inner.now < o.now) then o.base, o.inner = reopen(o, o.now) end
+  if o.base.now < o.now or o.inner.now < o.now then
+    off = false
+    o.base, o.inner = reopen(o, o.now)
+  end
   return o
 end
 

@@ -4,6 +4,6 @@
 local function period_end(at)
   local start, e1, e2, e3
   start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
-  if at < start or at >= e3 then off = true end
+  if at < start or at >= e3 then off = at end
   return at < e1 and e1 or at < e2 and e2 or e3
 end

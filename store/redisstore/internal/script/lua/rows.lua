@@ -15,4 +15,4 @@
 -- is not 1, and parts, true if a take may add less than its hits to what is
 -- used.
 local kinds = {}
-local off = false -- whether the instant is outside the periods in the argument
+local off = false -- an instant that is outside the periods in the argument

@@ -108,7 +108,7 @@ if state then
 end
 local row = kinds[kind]
 local o = row.open(state, 1, now, first + 1)
-if off then return pk('<BI7', CLOCK, now) end
+if off then return pk('<BI7I2I7', CLOCK, now, 1, off) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 local role, changed, took, again = ask % 8, false, false, false
 local counted = n > MAX and MAX or n

@@ -172,7 +172,7 @@ for i = 1, total do
   local row = kinds[kind]
   local o = row.open(v, 1, now, k + 1)
   k = k + (row.keys or 1)
-  if off then return pk('<BI7', CLOCK, now) end
+  if off then return pk('<BI7I2I7', CLOCK, now, i, off) end
   local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
   if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
   rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i] = row, o, ask, n, key, before, wait

@@ -160,7 +160,7 @@ end
 local function period_end(at)
   local start, e1, e2, e3
   start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
-  if at < start or at >= e3 then off = true end
+  if at < start or at >= e3 then off = at end
   return at < e1 and e1 or at < e2 and e2 or e3
 end
 local function open_members_calendar(v, _, at, k)
@@ -220,7 +220,7 @@ if state then
 end
 local row = kinds[kind]
 local o = row.open(state, 1, now, first + 1)
-if off then return pk('<BI7', CLOCK, now) end
+if off then return pk('<BI7I2I7', CLOCK, now, 1, off) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 local role, changed, took, again = ask % 8, false, false, false
 local counted = n > MAX and MAX or n

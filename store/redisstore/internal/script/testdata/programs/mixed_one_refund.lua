@@ -334,7 +334,7 @@ if code == 4 then
 local function period_end(at)
   local start, e1, e2, e3
   start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
-  if at < start or at >= e3 then off = true end
+  if at < start or at >= e3 then off = at end
   return at < e1 and e1 or at < e2 and e2 or e3
 end
 local function open_calendar(v, i, at)
@@ -462,7 +462,7 @@ local function reopen(o, at)
   local back = p
   p = o.p
   local base, inner = open_parts(o, at)
-  p, off = back, false
+  p = back
   return base, inner
 end
 local function look_after(o, n)
@@ -472,6 +472,7 @@ local function look_after(o, n)
   if fits == 0 then return used, 0 end
   local function fits_at(at)
     local base, inner = reopen(o, at)
+    off = false
     local h = base_row.look(base, 0)
     local _, f = inner_row.look(inner, part(o, h, n))
     return f == 0
@@ -525,7 +526,10 @@ local function open_after(v, i, at)
   end
   o.base, o.inner, o.base_row, o.inner_row = open_parts(o, at)
   o.now = math.max(o.base.now, o.inner.now)
-  if not off and (o.base.now < o.now or o.inner.now < o.now) then o.base, o.inner = reopen(o, o.now) end
+  if o.base.now < o.now or o.inner.now < o.now then
+    off = false
+    o.base, o.inner = reopen(o, o.now)
+  end
   return o
 end
 kinds[6] = {
@@ -707,7 +711,7 @@ if code == 9 then
 local function period_end(at)
   local start, e1, e2, e3
   start, e1, e2, e3, p = up('<I7I7I7I7', args, p)
-  if at < start or at >= e3 then off = true end
+  if at < start or at >= e3 then off = at end
   return at < e1 and e1 or at < e2 and e2 or e3
 end
 local function open_members_calendar(v, _, at, k)
@@ -771,7 +775,7 @@ if state then
 end
 local row = kinds[kind]
 local o = row.open(state, 1, now, first + 1)
-if off then return pk('<BI7', CLOCK, now) end
+if off then return pk('<BI7I2I7', CLOCK, now, 1, off) end
 local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
 local role, changed, took, again = ask % 8, false, false, false
 local counted = n > MAX and MAX or n
