@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,9 @@ import (
 func clients(t *testing.T, n *redistest.Node) string {
 	t.Helper()
 	list := fmt.Sprint(n.Must("CLIENT", "LIST"))
-	return fmt.Sprint(named.FindAllString(ids.ReplaceAllString(list, "id=$1 name=$2 "), -1))
+	all := named.FindAllString(ids.ReplaceAllString(list, "id=$1 name=$2 "), -1)
+	slices.Sort(all)
+	return fmt.Sprint(all)
 }
 
 var (
