@@ -197,8 +197,8 @@ func validateAfter(l *Limit, f *faults) {
 	if l.Measure == Distinct || l.Quota == Unlimited {
 		f.add("after", "only a limit on hits or sums can wait for a count")
 	}
-	if kind, known := a.Window.row(); known && kind.drains {
-		f.add("after.window.kind", "a %s does not count: want %s", kind.name, names(func(k *row) bool { return !k.drains }))
+	if kind, known := a.Window.row(); known && (kind.drains || kind.holds) {
+		f.add("after.window.kind", "a %s does not count: want %s", kind.name, names(func(k *row) bool { return !k.drains && !k.holds }))
 		return
 	}
 	f.path = "after."

@@ -112,12 +112,17 @@ func (b *bucket) sub(s State, now Instant, h Hits) State {
 	if b.quota == 0 {
 		return s[:0]
 	}
+	hi, lo := bits.Mul64(uint64(h.N), b.length)
+	return b.unbook(s, now, hi, lo)
+}
+
+// unbook gives back time, in 1/quota µs.
+func (b *bucket) unbook(s State, now Instant, backHi, backLo uint64) State {
 	d, f := b.booked(s, now)
-	// What is left is d + f/quota - n·window/quota, computed in 1/quota µs.
+	// What is left is d + f/quota less that.
 	hi, lo := bits.Mul64(uint64(d), uint64(b.quota))
 	lo, carry := bits.Add64(lo, f, 0)
 	hi += carry
-	backHi, backLo := bits.Mul64(uint64(h.N), b.length)
 	lo, borrow := bits.Sub64(lo, backLo, 0)
 	hi, borrow = bits.Sub64(hi, backHi, borrow)
 	if borrow > 0 || hi|lo == 0 {

@@ -24,6 +24,13 @@ type Compiled struct {
 
 	// Of a limit with a condition, otherwise nil.
 	base, inner *Compiled
+
+	// around reports whether the limit holds or bans, see around.go. holding is
+	// the algorithm around algorithm that counts holds, or nil when the kind
+	// cannot hold. anyWord reports whether states begin with any word.
+	around  bool
+	holding *holding
+	anyWord bool
 }
 
 // Compile makes l ready for use. It returns the error of [Limit.Validate] when
@@ -57,10 +64,16 @@ func compile(l Limit) *Compiled {
 	kind := &kinds[l.Window.Kind]
 	if l.Measure == Distinct {
 		c.algorithm = kind.members(&l)
+		c.anyWord = l.Window.Kind == KindSliding
 		return c
 	}
 	c.algorithm = kind.compile(&l)
-	c.log = plainLog(c.algorithm)
+	c.holding = newHolding(&l, c.algorithm)
+	c.around = l.Hold > 0
+	c.recounts = c.recounts || kind.holds
+	if !c.around {
+		c.log = plainLog(c.algorithm)
+	}
 	return c
 }
 

@@ -35,9 +35,9 @@ var (
 		time.Microsecond, 2 * time.Microsecond, 3 * time.Microsecond, 17 * time.Microsecond, time.Millisecond, time.Second,
 		10 * time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, window.MaxLength,
 	}
-	someCounts = []int{0, 1, 2, 3, 7, 10, 100, 1000} // of groups and cells
-	allKinds   = kindsOf(func(window.Kind) bool { return true })
-	conditions = kindsOf(func(k window.Kind) bool { return k != window.KindBucket }) // of after
+	someCounts = []int{0, 1, 2, 3, 7, 10, 100, 1000}                                                         // of groups and cells
+	allKinds   = kindsOf(func(k window.Kind) bool { return k != window.KindHeld })                           // which count hits without holds
+	conditions = kindsOf(func(k window.Kind) bool { return k != window.KindBucket && k != window.KindHeld }) // of after
 	someZones  = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns"}
 )
 
@@ -54,7 +54,10 @@ func kindsOf(pick func(window.Kind) bool) (all []window.Kind) {
 // window draws a window of a kind. Validate may refuse it.
 func (g *source) window(kind window.Kind) window.Window {
 	w := window.Window{Kind: kind}
-	if kind == window.KindCalendar {
+	switch kind {
+	case window.KindEver:
+		return w
+	case window.KindCalendar:
 		w.Period = window.Period(1 + g.below(6))
 		w.Zone, _ = time.LoadLocation(someZones[g.below(len(someZones))])
 		switch w.Period {

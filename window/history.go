@@ -18,6 +18,14 @@ type Reading struct {
 	// windows, buckets and limits with a condition, and without hits.
 	History []Cell
 
+	// Holds is the number of holds that are alive.
+	Holds int
+
+	// BannedUntil is the end of the ban of a key that is banned, and otherwise 0.
+	// Strikes is the number of strikes that are not forgotten.
+	BannedUntil Instant
+	Strikes     int64
+
 	length int64 // of a window cut into cells, in µs; 0: it is not
 }
 
@@ -31,6 +39,9 @@ type Cell struct {
 // Read returns the numbers and the history of a key in state s at now. It counts
 // nothing. It allocates the history.
 func (l *Compiled) Read(s State, now Instant) Reading {
+	if l.isAround(s) {
+		return l.readAround(s, now)
+	}
 	r := Reading{Result: l.Check(s, now, Hits{}), At: l.clock(s, now)}
 	if len(s) == 0 {
 		return r

@@ -27,6 +27,14 @@ var kinds = [...]row{
 		name: "bucket", fields: hasLength | hasBurst, drains: true, validate: validateBucket, describe: describeBucket,
 		compile: newBucket,
 	},
+	KindHeld: {
+		name: "held", fields: hasLength, holds: true, validate: validateHeld, describe: describeLength,
+		compile: newHeld,
+	},
+	KindEver: {
+		name: "ever", unlimited: true, id: idOfEver, describe: describeName,
+		compile: newEver,
+	},
 }
 
 // row is a kind of window.
@@ -44,6 +52,10 @@ type row struct {
 	// drains reports whether the kind keeps a level and not a count. Such a kind
 	// cannot be the window of a condition ([After]).
 	drains bool
+
+	// holds reports whether the kind counts only what is held, and so neither
+	// hits that are final nor [Limit.Hold].
+	holds bool
 
 	// validate adds what is wrong with l beyond its fields, whose bounds
 	// validate.go has checked. It can be nil.
@@ -67,6 +79,7 @@ type row struct {
 // The state of a wrapper contains the state of the limit below it, so that a
 // wrapper works with every kind.
 var wrappers = [...]wrapper{
+	{wraps: bans, validate: validateBan, compile: compileBan},
 	{wraps: waits, validate: validateAfter, compile: compileAfter},
 }
 
@@ -96,6 +109,10 @@ type algorithm interface {
 
 	// sub gives the newest hits back, or one use of the member.
 	sub(s State, now Instant, h Hits) State
+
+	// subAt gives back at most the hits that were counted at an earlier instant,
+	// or one use of the member.
+	subAt(s State, now, at Instant, h Hits) State
 
 	// expires returns the instant from which s is as good as an empty state.
 	expires(s State) Instant

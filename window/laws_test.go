@@ -27,7 +27,7 @@ func FuzzLaws(f *testing.F) {
 			f.Add(data)
 		}
 	}
-	if got, want := len(seeds), len(allKinds)*3-2; got != want { // no members in cells and buckets
+	if got, want := len(seeds), len(allKinds)*3-3; got != want { // no members in cells, buckets and ever
 		f.Fatalf("got seeds for %d pairs of kind and measure, want %d", got, want)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { lawful(t, data) })
@@ -51,7 +51,7 @@ func TestLaws(t *testing.T) {
 	}
 	for _, kind := range allKinds {
 		for measure := window.Count; measure <= window.Distinct; measure++ {
-			if measure == window.Distinct && (kind == window.KindCells || kind == window.KindBucket) {
+			if measure == window.Distinct && (kind == window.KindCells || kind == window.KindBucket || kind == window.KindEver) {
 				continue
 			}
 			if got := runs[pair{kind, measure, false}]; got < 100 {
@@ -164,6 +164,11 @@ func (k *keeper) withoutLog(c call, before, after window.State, r window.Result)
 	k.want(slices.Equal(after, s), "got state %v, want that of the sliding window, %v", after, s)
 }
 
+// endless reports whether hits may stay for good.
+func (k *keeper) endless() bool {
+	return k.l.Window.Kind == window.KindEver || k.l.After.Count > 0 && k.l.After.Window.Kind == window.KindEver
+}
+
 // estimate reports whether Used is not exact: a counter in cells weighs its
 // oldest cell.
 func (k *keeper) estimate() bool {
@@ -189,7 +194,7 @@ func (k *keeper) bounds(r window.Result) {
 	}
 	k.want(r.Allowed == (r.RetryAfter == 0), "got allowed %v and retry after %v, want denied ⇔ a wait", r.Allowed, r.RetryAfter)
 	k.want(r.RetryAfter >= 0 || r.RetryAfter == window.Never, "got retry after %v", r.RetryAfter)
-	k.want(r.ResetAfter >= 0, "got reset after %v", r.ResetAfter)
+	k.want(r.ResetAfter >= 0 || r.ResetAfter == window.Never && k.endless(), "got reset after %v", r.ResetAfter)
 }
 
 // backwards checks that an earlier instant frees nothing.
@@ -205,24 +210,23 @@ func (k *keeper) backwards(look window.Result) {
 }
 
 // clock returns the instant that now counts as, from which waits are measured.
-func (k *keeper) clock(s window.State, r window.Result, now window.Instant) window.Instant {
-	if r.ResetAfter == 0 {
-		return now
-	}
-	return k.Expires(s) - window.Instant(r.ResetAfter/time.Microsecond)
-}
+func (k *keeper) clock(s window.State, now window.Instant) window.Instant { return k.Read(s, now).At }
 
 // denied checks that the same hits fit after RetryAfter and not a microsecond
 // before, and that hits which never fit do not fit an unused key either.
 func (k *keeper) denied(c call, s window.State, r window.Result) {
 	l := &k.l
+	if r.RetryAfter == window.Never && k.endless() {
+		k.want(!k.Check(s, latestInstant, c.hits).Allowed, "got never, yet the hits fit in the end")
+		return
+	}
 	if r.RetryAfter == window.Never {
 		fits := l.Measure == window.Distinct && r.Quota > 0 || l.Measure != window.Distinct && c.hits.N <= r.Quota
 		k.want(!fits, "got never, want a wait: %+v", r)
 		k.want(!k.Check(nil, c.now, c.hits).Allowed, "got never, yet an unused key admits it")
 		return
 	}
-	now := k.clock(s, r, c.now)
+	now := k.clock(s, c.now)
 	k.want(now >= c.now, "got waits measured from %d, before the call", now)
 	at := now.Add(r.RetryAfter)
 	if at > latestInstant {

@@ -11,6 +11,8 @@ const (
 	KindFixed                // see [Fixed]
 	KindCalendar             // see [Calendar]
 	KindBucket               // see [Bucket]
+	KindHeld                 // see [Held]
+	KindEver                 // see [Ever]
 )
 
 // String returns the kind's name as rules files write it.
@@ -60,15 +62,16 @@ func name(names []string, i int) string {
 }
 
 // Window describes how long hits count: a kind and its settings. The zero value
-// is invalid. Make one with [Sliding], [Cells], [Fixed], [Calendar] or [Bucket],
-// and then set other fields of its kind. A field that the kind does not have must
+// is invalid. Make one with [Sliding], [Cells], [Fixed], [Calendar], [Bucket],
+// [Held] or [Ever], and then set other fields of its kind. A field that the kind does not have must
 // be zero; see [Limit.Validate]. A Window is comparable.
 type Window struct {
 	Kind Kind
 
 	// Length is the length of the window, in whole microseconds, from one up to
-	// [MaxLength]. For a bucket it is the time in which the quota drains. A
-	// calendar window has a Period instead.
+	// [MaxLength]. For a bucket it is the time in which the quota drains, for a
+	// held window how long a place is held without being renewed. A calendar
+	// window has a Period instead, and an ever window has no length.
 	Length time.Duration
 
 	// Precision is the most dates that a sliding window keeps for a key. Up to
@@ -136,6 +139,16 @@ func Bucket(d time.Duration, burst int64) Window {
 	return Window{Kind: KindBucket, Length: d, Burst: burst}
 }
 
+// Held returns a window that counts what is in flight. A take holds its hits until
+// they are settled or cancelled, or until d after the take or its last renewal
+// ([Compiled.TakeHold]). Nothing of them remains afterwards. Hits without a hold
+// are not counted.
+func Held(d time.Duration) Window { return Window{Kind: KindHeld, Length: d} }
+
+// Ever returns a window without an end: hits count until they are refunded or the
+// key is forgotten. RetryAfter and ResetAfter are [Never].
+func Ever() Window { return Window{Kind: KindEver} }
+
 // After is a condition of a limit: the limit starts with the Count-th hit in
 // Window. Earlier hits are counted towards the condition, and never denied.
 // Window cannot be a bucket. The zero value means no condition.
@@ -162,6 +175,22 @@ type Limit struct {
 	// After is the condition under which the limit starts. A limit with
 	// measure [Distinct] or quota [Unlimited] has none.
 	After After
+
+	// Hold is how long the hits of a take are held, if the take names a hold
+	// ([Compiled.TakeHold]): they count in full until the hold is settled,
+	// cancelled or over. 0 means that takes do not hold. A limit with a
+	// condition, with measure [Distinct] or with a [Held] window has none.
+	// Unsettled states what a hold counts that is over without being settled.
+	Hold      time.Duration
+	Unsettled Unsettled
+
+	// MaxHolds is the most holds that a key may have at the same time; more are
+	// denied. 0 means [DefaultHolds], and in a held window at least the quota;
+	// the most is [MostHolds]. Only limits that hold have it.
+	MaxHolds int
+
+	// Ban bans keys that go over the limit.
+	Ban Ban
 }
 
 // micros returns the length in microseconds.

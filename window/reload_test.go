@@ -164,7 +164,7 @@ func TestReloadAnything(t *testing.T) {
 			if at := compiled.Expires(s); at < latestInstant && compiled.Check(s, at, window.Hits{}).Used != 0 {
 				t.Fatalf("seed %d, %+v: got used hits at the expiry, want none", seed, l)
 			}
-			if at := compiled.Expires(s).Add(-r.ResetAfter).Add(r.RetryAfter); r.RetryAfter > 0 && at < latestInstant && !compiled.Check(s, at, c.hits).Allowed {
+			if at := compiled.Read(s, c.now).At.Add(r.RetryAfter); r.RetryAfter > 0 && at < latestInstant && !compiled.Check(s, at, c.hits).Allowed {
 				t.Fatalf("seed %d, %+v, %s of %d: got %+v, and denied again after that long", seed, l, c.verb, c.hits.N, r)
 			}
 		}

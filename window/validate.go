@@ -51,6 +51,7 @@ func (l *Limit) validate(f *faults) {
 	for i := range wrappers {
 		wrappers[i].validate(l, f)
 	}
+	l.validateHold(f)
 }
 
 func (w *Window) validate(f *faults) {

@@ -28,7 +28,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"an unknown measure", window.Limit{Quota: 1, Measure: 3, Window: hour}, "measure"},
 		{"members in cells", window.Limit{Quota: 1, Measure: window.Distinct, Window: window.Cells(time.Hour, 0)}, "measure"},
 		{"members in a bucket", window.Limit{Quota: 1, Measure: window.Distinct, Window: window.Bucket(time.Hour, 0)}, "measure"},
-		{"an unknown kind", window.Limit{Quota: 1, Window: window.Window{Kind: 5, Length: time.Hour}}, "window.kind"},
+		{"an unknown kind", window.Limit{Quota: 1, Window: window.Window{Kind: 99, Length: time.Hour}}, "window.kind"},
 		{"no length", window.Limit{Quota: 1, Window: window.Fixed(0)}, "window.length"},
 		{"a negative length", window.Limit{Quota: 1, Window: window.Fixed(-time.Second)}, "window.length"},
 		{"half a microsecond", window.Limit{Quota: 1, Window: window.Sliding(500)}, "window.length"},

@@ -9,6 +9,10 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 		l.log.check(&r, s, now, max(h.N, 0))
 		return r
 	}
+	if l.isAround(s) {
+		l.checkAround(&r, s, now, h.clean())
+		return r
+	}
 	now = l.clock(s, now)
 	used, fits := l.algorithm.look(s, now, h.clean())
 	l.result(&r, s, now, used, used, fits)
@@ -20,6 +24,10 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 	if l.isLog(s) {
 		next = l.log.take(&r, s, now, max(h.N, 0))
+		return next, r
+	}
+	if l.isAround(s) {
+		next = l.takeAround(&r, s, now, h.clean(), nil)
 		return next, r
 	}
 	now, h = l.clock(s, now), h.clean()
@@ -41,6 +49,10 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // with measure [Distinct] cannot remember all hits past the quota: they forget the
 // oldest first, so Used can then be lower than what was recorded.
 func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
+	if l.isAround(s) {
+		next = l.recordAround(&r, s, now, h.clean(), nil, false)
+		return next, r
+	}
 	now, h = l.clock(s, now), h.clean()
 	before, _ := l.algorithm.look(s, now, Hits{})
 	used := before
@@ -57,6 +69,10 @@ func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
 // holds; an N above [MaxHits] gives back all hits. A member leaves the window with
 // its last use, and a member with 2047 uses or more stays until its time is over.
 func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
+	if l.isAround(s) {
+		next = l.refundAround(&r, s, now, h.clean())
+		return next, r
+	}
 	now, h = l.clock(s, now), h.clean()
 	before, _ := l.algorithm.look(s, now, Hits{})
 	used := before
@@ -78,13 +94,22 @@ func (l *Compiled) Expires(s State) Instant {
 	if len(s) == 0 {
 		return 0
 	}
+	if l.isAround(s) {
+		return l.expiresAround(s)
+	}
 	return l.algorithm.expires(s)
 }
 
 // Room returns the most words that the state can have after Take or Record has
 // counted h. If s has that capacity they do not allocate, unless another limit
 // has made s (see [State]).
-func (l *Compiled) Room(s State, h Hits) int { return l.algorithm.room(s, h.clean().countable()) }
+func (l *Compiled) Room(s State, h Hits) int {
+	h = h.clean().countable()
+	if l.isAround(s) {
+		return l.roomAround(s, h)
+	}
+	return l.algorithm.room(s, h)
+}
 
 // TakeRoom returns the most words that the state can have after Take. It is at
 // most Room, because a take counts no hits past the quota.
@@ -144,8 +169,10 @@ func (l *Compiled) result(r *Result, s State, now Instant, before, used int64, f
 	default:
 		r.Allowed = true
 	}
-	if e := l.Expires(s); e > now {
-		r.ResetAfter = e.Sub(now)
+	if len(s) > 0 {
+		if e := l.algorithm.expires(s); e > now {
+			r.ResetAfter = resetAfter(e, now)
+		}
 	}
 }
 

@@ -82,8 +82,16 @@ type Hits struct {
 // measure [Distinct].
 type Result struct {
 	// Allowed reports whether the hits fit (Check) or were counted (Take). It
-	// is true for zero hits, for Record and for Refund.
+	// is true for zero hits, and for all other methods.
 	Allowed bool
+
+	// Held reports whether the hits were held (TakeHold, RecordHold), or whether
+	// the hold was found (Settle, Cancel, Renew).
+	Held bool
+
+	// Banned reports whether the key is banned after the call ([Limit.Ban]), for
+	// ResetAfter. Used and Remaining are then 0.
+	Banned bool
 
 	// Quota is the most hits that fit at once: the limit's quota, a bucket's
 	// burst, or [Unlimited].
@@ -102,10 +110,12 @@ type Result struct {
 	Remaining int64
 
 	// RetryAfter is the wait until the same hits fit, if there is no other
-	// traffic. It is 0 when they were allowed, and [Never] when they never fit.
+	// traffic and no hold is settled. It is 0 when they were allowed, and [Never]
+	// when they never fit.
 	RetryAfter time.Duration
 
-	// ResetAfter is the time until the key is as good as unused, if there is no
-	// other traffic. It is 0 for an unused key.
+	// ResetAfter is the time until the key is as good as unused, but for strikes,
+	// if there is no other traffic. It is 0 for an unused key, and [Never] for a
+	// used one in an [Ever] window.
 	ResetAfter time.Duration
 }

@@ -1,0 +1,231 @@
+package window
+
+// How the kinds count what holds cost once it is final. See holding for what they
+// have in common.
+
+// aged is an algorithm that can count hits at an earlier instant. Unlike other
+// algorithms, its methods accept empty states.
+type aged interface {
+	algorithm
+
+	// adopt returns a state of the kind as one of this algorithm. It may be the
+	// same.
+	adopt(s State) State
+
+	// plain returns s as a state of the kind, when no hold is left, and reports
+	// whether it could.
+	plain(s State) (State, bool)
+
+	// open begins a period for a take that holds, if the kind has periods.
+	open(s State, now Instant) State
+
+	// book counts n hits of a hold that was taken at an instant and is settled at
+	// another, up to now, whatever the quota.
+	book(s State, now, at, settled Instant, n int64) State
+
+	// leaves returns the instant from which hits that were taken at an instant,
+	// and settled by now, do not count any more.
+	leaves(s State, at Instant) Instant
+
+	// lasts returns leaves, or 0 where that is not after what expires returns.
+	lasts(s State, at Instant) Instant
+}
+
+// agedOf returns how the algorithm a, of a kind, counts what holds cost. Nil: the
+// kind cannot hold.
+func agedOf(a algorithm) aged {
+	switch a := a.(type) {
+	case *sliding:
+		return &dated{*a}
+	case *cells:
+		return &agedCells{a}
+	case *period:
+		return &agedPeriod{a}
+	case *bucket:
+		return &agedBucket{a}
+	case *ever:
+		return &agedEver{a}
+	}
+	return nil
+}
+
+// agedEver: an instant is as good as another.
+type agedEver struct{ *ever }
+
+func (w *agedEver) adopt(s State) State           { return s }
+func (w *agedEver) plain(s State) (State, bool)   { return s, true }
+func (w *agedEver) open(s State, _ Instant) State { return s }
+func (w *agedEver) leaves(State, Instant) Instant { return forever }
+func (w *agedEver) lasts(State, Instant) Instant  { return forever }
+func (w *agedEver) expires(s State) Instant       { return orZero(w.ever, s) }
+func (w *agedEver) sub(s State, t Instant, h Hits) State {
+	if len(s) == 0 {
+		return s
+	}
+	return w.ever.sub(s, t, h)
+}
+
+func (w *agedEver) book(s State, now, _, _ Instant, n int64) State {
+	return w.add(s, now, Hits{N: n})
+}
+
+// orZero returns a.expires(s), and 0 for an empty state.
+func orZero(a algorithm, s State) Instant {
+	if len(s) == 0 {
+		return 0
+	}
+	return a.expires(s)
+}
+
+// seenIn returns a.seen(s), and 0 for an empty state.
+func seenIn(a algorithm, s State) Instant {
+	if len(s) == 0 {
+		return 0
+	}
+	return a.seen(s)
+}
+
+// agedBucket: holds do not drain, and what they cost is booked when they end.
+type agedBucket struct{ *bucket }
+
+func (w *agedBucket) adopt(s State) State           { return s }
+func (w *agedBucket) plain(s State) (State, bool)   { return s, true }
+func (w *agedBucket) open(s State, _ Instant) State { return s }
+func (w *agedBucket) leaves(State, Instant) Instant { return 0 } // see holding.at
+func (w *agedBucket) lasts(State, Instant) Instant  { return 0 }
+
+func (w *agedBucket) sub(s State, t Instant, h Hits) State {
+	if len(s) == 0 {
+		return s
+	}
+	return w.bucket.sub(s, t, h)
+}
+func (w *agedBucket) expires(s State) Instant { return orZero(w.bucket, s) }
+
+func (w *agedBucket) book(s State, _, _, settled Instant, n int64) State {
+	return w.add(s, settled, Hits{N: n})
+}
+
+// agedCells: hits count in the cell of their take.
+type agedCells struct{ *cells }
+
+func (w *agedCells) adopt(s State) State           { return s }
+func (w *agedCells) plain(s State) (State, bool)   { return s, true }
+func (w *agedCells) open(s State, _ Instant) State { return s }
+func (w *agedCells) expires(s State) Instant       { return orZero(w.cells, s) }
+func (w *agedCells) seen(s State) Instant          { return seenIn(w.cells, s) }
+
+func (w *agedCells) sub(s State, t Instant, h Hits) State {
+	if len(s) == 0 {
+		return s
+	}
+	return w.cells.sub(s, t, h)
+}
+
+func (w *agedCells) leaves(_ State, at Instant) Instant {
+	return Instant((floorDiv(int64(at), w.width)+1)*w.width + w.length - 1)
+}
+
+func (w *agedCells) lasts(s State, at Instant) Instant { return w.leaves(s, at) }
+
+func (w *agedCells) book(s State, now, at, _ Instant, n int64) State {
+	if w.leaves(s, at) <= now {
+		return s
+	}
+	c := readCells(s)
+	if len(c.cells) > 0 && c.width != w.width {
+		s = c.recut(w.width)
+		c = readCells(s)
+	}
+	c.width = w.width
+	c.expire(now, w.length)
+	index := floorDiv(int64(at), w.width)
+	if len(c.cells) == 0 || index >= c.newest() {
+		return w.add(s, at, Hits{N: n})
+	}
+	n = min(n, MaxHits-c.sum)
+	first := min(index, c.first)
+	size := cellsHeader + int(c.newest()-first) + 1
+	out := s
+	if size > cap(s) {
+		out = make(State, size, max(size, w.words()))
+	}
+	out = out[:size]
+	moved := cellsHeader + int(c.first-first)
+	copy(out[moved:], c.cells)
+	clear(out[cellsHeader:moved])
+	out[0], out[1], out[2] = uint64(w.width), uint64(c.newest()), uint64(c.sum+n)
+	out[cellsHeader+int(index-first)] += uint64(n)
+	return out
+}
+
+// agedPeriod: hits count in the period of their take, and nowhere once that is
+// over. A take that holds begins a period, as another take does, and a hold that
+// outlives its period begins none.
+//
+// State: as of period. The hits of a period with holds can be 0.
+type agedPeriod struct{ *period }
+
+func (w *agedPeriod) adopt(s State) State { return s }
+
+// plain returns an empty state for a period without hits: giving everything back
+// ends a period.
+func (w *agedPeriod) plain(s State) (State, bool) {
+	if len(s) > 0 && s[1] == 0 {
+		s = s[:0]
+	}
+	return s, true
+}
+
+func (w *agedPeriod) open(s State, now Instant) State {
+	if len(s) == 0 || now >= w.end(s[0]) {
+		return append(s[:0], w.mark(now), 0)
+	}
+	return s
+}
+
+func (w *agedPeriod) book(s State, now, at, _ Instant, n int64) State {
+	if w.leaves(s, at) > now {
+		s[1] = uint64(addHits(int64(s[1]), n))
+	}
+	return s
+}
+
+func (w *agedPeriod) leaves(s State, at Instant) Instant {
+	if len(s) == 0 || !w.has(s[0], at) {
+		return 0
+	}
+	return w.end(s[0])
+}
+
+// lasts saves asking the calendar.
+func (w *agedPeriod) lasts(s State, at Instant) Instant {
+	if len(s) > 0 && s[1] > 0 {
+		return 0
+	}
+	return w.leaves(s, at)
+}
+
+func (w *agedPeriod) sub(s State, now Instant, h Hits) State {
+	if len(s) > 0 && now < w.end(s[0]) {
+		s[1] -= uint64(min(h.N, int64(s[1])))
+	}
+	return s
+}
+
+func (w *agedPeriod) expires(s State) Instant {
+	if len(s) == 0 || s[1] == 0 {
+		return 0
+	}
+	return w.end(s[0])
+}
+
+func (w *agedPeriod) seen(s State) Instant { return seenIn(w.period, s) }
+
+// has reports whether at is in the period with this mark.
+func (p *span) has(mark uint64, at Instant) bool {
+	if p.calendar == nil {
+		return at >= Instant(mark) && at < p.end(mark)
+	}
+	return at < Instant(mark) && p.mark(at) == mark
+}

@@ -1,0 +1,286 @@
+package window
+
+import "time"
+
+// The verbs under a limit that holds or bans, and in a state that such a limit
+// left behind. The other limits and states do not come here. A state is the
+// words of a ban, if there was one, and what the limit below keeps.
+
+// isAround reports whether s, under l, is for the functions of this file.
+func (l *Compiled) isAround(s State) bool {
+	return l.around || len(s) > 0 && s[0] >= heldMark && (!l.anyWord || l.isBan(s))
+}
+
+// below returns the algorithm of the limit below bans for the state in.
+func (l *Compiled) below(in State) algorithm {
+	if l.holding != nil && (l.limit.Hold > 0 || isHeld(in)) {
+		return l.holding
+	}
+	return l.algorithm
+}
+
+// part is a state under a limit that holds or bans, at an instant.
+type part struct {
+	ban  banState
+	in   State
+	algo algorithm // of in
+	now  Instant
+}
+
+// open returns the parts of s at now. A state that has expired is an empty one.
+func (l *Compiled) open(s State, now Instant) (p part) {
+	p.ban, p.in = l.splitBan(s)
+	p.algo = l.below(p.in)
+	p.now = min(max(now, 0), lastInstant)
+	if p.ban.strikes > 0 {
+		p.now = max(p.now, p.ban.end-p.ban.length)
+	}
+	if len(p.in) > 0 {
+		p.now = max(p.now, p.algo.seen(p.in))
+		if p.algo.expires(p.in) <= p.now {
+			p.in = p.in[:0]
+			p.algo = l.below(p.in)
+		}
+	}
+	return p
+}
+
+// banned reports whether the key is banned.
+func (p *part) banned() bool { return p.ban.strikes > 0 && p.ban.end > p.now }
+
+// answer fills in r, which is empty, where the key is not banned.
+func (l *Compiled) answer(r *Result, p *part, before, used int64, fits Instant) {
+	r.Quota, r.Used, r.Before, r.Remaining = l.capacity, used, before, Unlimited
+	if r.Quota != Unlimited {
+		r.Remaining = max(0, r.Quota-used)
+	}
+	switch {
+	case fits == never:
+		r.RetryAfter = Never
+	case fits > p.now:
+		r.RetryAfter = fits.Sub(p.now)
+	default:
+		r.Allowed = true
+	}
+	if len(p.in) > 0 {
+		r.ResetAfter = resetAfter(p.algo.expires(p.in), p.now)
+	}
+}
+
+// resetAfter returns the time from now until a state has expired.
+func resetAfter(expires, now Instant) (d time.Duration) {
+	switch {
+	case expires == forever:
+		return Never
+	case expires > now:
+		return expires.Sub(now)
+	}
+	return 0
+}
+
+// answerBanned fills in r, which is empty, where the key is banned. It uses
+// nothing, and nothing remains.
+func (l *Compiled) answerBanned(r *Result, p *part, n int64) {
+	r.Quota, r.Banned, r.ResetAfter = l.capacity, true, p.ban.end.Sub(p.now)
+	switch {
+	case n <= 0:
+		r.Allowed = true
+	case l.tooMany(n):
+		r.RetryAfter = Never
+	default:
+		r.RetryAfter = r.ResetAfter
+	}
+}
+
+// tooMany reports whether n hits never fit.
+func (l *Compiled) tooMany(n int64) bool {
+	_, fits := l.algorithm.look(nil, 0, Hits{N: n})
+	return fits == never
+}
+
+// checkAround is Check.
+func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
+	p := l.open(s, now)
+	if p.banned() {
+		l.answerBanned(r, &p, h.N)
+		return
+	}
+	used, fits := p.algo.look(p.in, p.now, h)
+	l.answer(r, &p, used, used, fits)
+}
+
+// takeAround is Take, with a hold if id is not nil. It returns the state as it was
+// when the limit denies h and does not ban.
+func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *HoldID) State {
+	p := l.open(s, now)
+	if p.banned() {
+		l.answerBanned(r, &p, h.N)
+		return s
+	}
+	before, fits := p.algo.look(p.in, p.now, h)
+	if h.N == 0 {
+		l.answer(r, &p, before, before, fits)
+		return s
+	}
+	if fits == never || fits > p.now {
+		if l.Bans() {
+			return l.strike(r, s, &p, before, h.N)
+		}
+		l.answer(r, &p, before, before, fits)
+		return s
+	}
+	h = h.countable()
+	if id != nil && l.Holds() {
+		hold := Hold{ID: *id, At: p.now, End: min(p.now+l.limit.holdLength(), lastInstant)}
+		p.in, r.Held = l.holder(p.in).hold(p.in, p.now, h.N, &hold)
+	}
+	if !r.Held {
+		p.in = p.algo.add(p.in, p.now, h)
+	}
+	return l.done(r, s, &p, before)
+}
+
+// holder returns how the limit below bans holds in the state in, or nil when it
+// cannot.
+func (l *Compiled) holder(in State) holder {
+	if l.holding != nil {
+		return l.holding
+	}
+	w, _ := l.algorithm.(holder)
+	return w
+}
+
+// done fills in r, which is empty but for Held, and returns the state, after
+// p.in was changed.
+func (l *Compiled) done(r *Result, s State, p *part, before int64) State {
+	p.algo = l.below(p.in)
+	used, _ := p.algo.look(p.in, p.now, Hits{})
+	held := r.Held
+	l.answer(r, p, before, used, p.now)
+	r.Held = held
+	return p.ban.join(s, p.in, p.now, &l.limit.Ban)
+}
+
+// strike bans a key whose window has used so much, because of n hits.
+func (l *Compiled) strike(r *Result, s State, p *part, before, n int64) State {
+	p.ban = p.ban.strike(p.now, &l.limit.Ban)
+	l.answerBanned(r, p, n)
+	r.Before = before
+	return p.ban.write(s)
+}
+
+// recordAround is Record, with a hold if hold is not nil. Past the quota it is a
+// strike, unless quiet.
+func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *Hold, quiet bool) State {
+	p := l.open(s, now)
+	if p.banned() {
+		l.answerBanned(r, &p, 0)
+		return s
+	}
+	before, fits := p.algo.look(p.in, p.now, h)
+	if h.N == 0 {
+		l.answer(r, &p, before, before, p.now)
+		return s
+	}
+	if (fits == never || fits > p.now) && l.Bans() && !quiet {
+		s = l.strike(r, s, &p, before, 0)
+		return s
+	}
+	h = h.countable()
+	if w := l.holder(p.in); hold != nil && l.Holds() && w != nil && hold.End > p.now {
+		at := *hold
+		at.At = min(at.At, p.now)
+		p.in, r.Held = w.hold(p.in, p.now, h.N, &at)
+	}
+	if !r.Held {
+		p.in = p.algo.add(p.in, p.now, h)
+	}
+	return l.done(r, s, &p, before)
+}
+
+// deniedAround counts the hits of a take that was denied. It moves the end of a
+// ban.
+func (l *Compiled) deniedAround(r *Result, s State, now Instant, h Hits) State {
+	p := l.open(s, now)
+	if !p.banned() {
+		return l.recordAround(r, s, now, h, nil, true)
+	}
+	if h.N > 0 {
+		p.ban.end = min(p.now+p.ban.length, lastInstant)
+		s = p.ban.write(s)
+	}
+	l.answerBanned(r, &p, 0)
+	return s
+}
+
+// refundAround is Refund.
+func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
+	p := l.open(s, now)
+	if h.N == All {
+		p.ban = banState{}
+	}
+	if p.banned() {
+		l.answerBanned(r, &p, 0)
+		return s
+	}
+	before, _ := p.algo.look(p.in, p.now, Hits{})
+	if h.N > 0 && len(p.in) > 0 {
+		p.in = p.algo.sub(p.in, p.now, h.countable())
+	}
+	return l.done(r, s, &p, before)
+}
+
+// change runs f, which ends or renews a hold, or gives hits back, on the state
+// below bans. It changes nothing when f reports false.
+func (l *Compiled) change(s State, now Instant, f func(in State, now Instant) (State, bool)) (_ State, r Result) {
+	p := l.open(s, now)
+	if p.banned() {
+		l.answerBanned(&r, &p, 0)
+		return s, r
+	}
+	before, _ := p.algo.look(p.in, p.now, Hits{})
+	if r.Held = false; len(p.in) > 0 {
+		p.in, r.Held = f(p.in, p.now)
+	}
+	if !r.Held {
+		l.answer(&r, &p, before, before, p.now)
+		return s, r
+	}
+	s = l.done(&r, s, &p, before)
+	return s, r
+}
+
+func (l *Compiled) expiresAround(s State) (at Instant) {
+	b, in := l.splitBan(s)
+	if len(in) > 0 {
+		at = l.below(in).expires(in)
+	}
+	return max(at, b.expires(&l.limit.Ban))
+}
+
+func (l *Compiled) roomAround(s State, h Hits) int {
+	_, in := l.splitBan(s)
+	return len(s) - len(in) + max(l.below(in).room(in, h), banWords)
+}
+
+// readAround is Read.
+func (l *Compiled) readAround(s State, now Instant) (r Reading) {
+	p := l.open(s, now)
+	l.checkAround(&r.Result, s, now, Hits{})
+	r.At, r.Strikes = p.now, p.ban.left(p.now, &l.limit.Ban)
+	if p.banned() {
+		r.BannedUntil = p.ban.end
+		return r
+	}
+	if len(p.in) == 0 {
+		return r
+	}
+	if w := l.holder(p.in); w != nil {
+		r.Holds = w.alive(p.in, p.now)
+	}
+	cut := false
+	if r.History, cut = p.algo.history(p.in, p.now, r.Used); cut {
+		r.length = l.limit.Window.micros()
+	}
+	return r
+}

@@ -1,0 +1,164 @@
+package window
+
+import "time"
+
+// Ban bans the keys of a limit that go over it. A take that the limit denies, and
+// a record past the quota, is a strike. It bans the key at once: until the ban is
+// over every take and check is denied, and nothing is counted. Then the window is
+// empty. The zero value means no ban.
+type Ban struct {
+	// For is how long the first ban lasts, and Factor by what each further one is
+	// longer: the nth lasts For × Factor^(n-1), at most Most. Factor 0 means 1.
+	// Most 0 means [DefaultMost], or For where that is longer.
+	For    time.Duration
+	Factor int64
+	Most   time.Duration
+
+	// Forget is how long it takes after the end of a ban until one strike is
+	// forgotten. After twice that time a second one is, and so on. 0 means
+	// [DefaultForget].
+	Forget time.Duration
+}
+
+const (
+	// DefaultMost and DefaultForget are the defaults of Ban.Most and Ban.Forget.
+	DefaultMost   = 24 * time.Hour
+	DefaultForget = 24 * time.Hour
+	// MaxFactor is the largest Ban.Factor.
+	MaxFactor = 1000
+	// MaxStrikes is the most strikes that a key remembers.
+	MaxStrikes = 100
+)
+
+// Bans reports whether l bans keys that go over it.
+func (l *Compiled) Bans() bool { return l.limit.Ban.For > 0 }
+
+// most and forget return the fields with their defaults.
+func (b *Ban) most() time.Duration {
+	if b.Most > 0 {
+		return b.Most
+	}
+	return max(b.For, DefaultMost)
+}
+
+func (b *Ban) forget() time.Duration {
+	if b.Forget > 0 {
+		return b.Forget
+	}
+	return DefaultForget
+}
+
+// length returns how long the ban of the nth strike lasts, in µs.
+func (b *Ban) length(n int64) Instant {
+	d, most := Instant(b.For.Microseconds()), Instant(b.most().Microseconds())
+	factor := Instant(max(b.Factor, 1))
+	for ; n > 1 && d < most && factor > 1; n-- {
+		if d > most/factor {
+			return most
+		}
+		d *= factor
+	}
+	return min(d, most)
+}
+
+// banState is what a state remembers of bans: three words before the state of the
+// limit that is around. They are the strikes with a mark, the end of the last
+// ban, and its length.
+type banState struct {
+	strikes int64 // 0: there are none, and no words
+	end     Instant
+	length  Instant
+}
+
+// banWords is odd, so that a state of members, which can begin with any word but
+// has an even number of them, is never taken for one with a ban.
+const banWords = 3
+
+// isBan reports whether s, a state under l, begins with a ban.
+func (l *Compiled) isBan(s State) bool {
+	return len(s) >= banWords && s[0] >= banMark && (len(s)%2 == 1 || !l.anyWord)
+}
+
+// splitBan returns what s remembers of bans, and the rest of it. Under a limit
+// without bans nothing is remembered.
+func (l *Compiled) splitBan(s State) (b banState, in State) {
+	if !l.isBan(s) {
+		return b, s
+	}
+	if l.Bans() {
+		b = banState{int64(s[0] &^ banMark), Instant(s[1]), Instant(s[2])}
+	}
+	return b, s[banWords:]
+}
+
+// left returns how many strikes are not forgotten at now.
+func (b *banState) left(now Instant, ban *Ban) int64 {
+	if now < b.end {
+		return b.strikes
+	}
+	return max(0, b.strikes-int64((now-b.end)/Instant(ban.forget().Microseconds())))
+}
+
+// expires returns the instant from which all strikes are forgotten.
+func (b *banState) expires(ban *Ban) Instant {
+	if b.strikes == 0 {
+		return 0
+	}
+	return min(b.end+Instant(b.strikes)*Instant(ban.forget().Microseconds()), Instant(MaxHits))
+}
+
+// strike returns b after one more strike at now.
+func (b *banState) strike(now Instant, ban *Ban) banState {
+	n := min(b.left(now, ban)+1, MaxStrikes)
+	length := ban.length(n)
+	return banState{n, min(now+length, lastInstant), length}
+}
+
+// write writes b to s.
+func (b *banState) write(s State) State {
+	return append(s[:0], uint64(b.strikes)|banMark, uint64(b.end), uint64(b.length))
+}
+
+// join returns the state of b and of in, which is the rest of s or another state.
+// Strikes that are forgotten at now leave it.
+func (b *banState) join(s, in State, now Instant, ban *Ban) State {
+	if b.strikes == 0 || len(s) < banWords || b.left(now, ban) == 0 {
+		return append(s[:0], in...)
+	}
+	return append(s[:banWords], in...)
+}
+
+func bans(l *Limit) bool { return l.Ban != Ban{} }
+
+func compileBan(c *Compiled, below func(Limit) *Compiled) {
+	inner := c.limit
+	inner.Ban = Ban{}
+	in := below(inner)
+	limit := c.limit
+	*c = *in
+	c.limit, c.log, c.around = limit, nil, true
+}
+
+func validateBan(l *Limit, f *faults) {
+	b := &l.Ban
+	if *b == (Ban{}) {
+		return
+	}
+	whole := func(field string, d time.Duration, least time.Duration) {
+		if d < least || d > MaxLength || d%time.Microsecond != 0 {
+			f.add("ban."+field, "%s: want whole microseconds, at least one and at most 100 years", d)
+		}
+	}
+	whole("for", b.For, time.Microsecond)
+	whole("most", b.Most, 0)
+	whole("forget", b.Forget, 0)
+	if b.Factor < 0 || b.Factor > MaxFactor {
+		f.add("ban.factor", "%d: want a whole number from 1 to %d", b.Factor, MaxFactor)
+	}
+	if b.Most > 0 && b.Most < b.For {
+		f.add("ban.most", "%s: want at least the length of the first ban, %s", Length(b.Most), Length(b.For))
+	}
+	if l.Quota == Unlimited {
+		f.add("ban", "a counter without a limit bans nobody: want a limit")
+	}
+}

@@ -1,0 +1,232 @@
+package window
+
+// A dated log is the sliding window of a key that has holds: hits that are settled
+// count at the instant of their take, so they have to go between others. Each
+// pair is a date and the hits of that date. Above the precision the pairs are
+// bounded as the groups of a sliding window are: when there are more than two for
+// each unit of precision, neighbours join under the newer date where together
+// they are at most a group (see tighten). So exact ≤ used ≤ exact+g-1 holds here too.
+//
+// Hits past the quota that are older than the rest go to the excess, as in a
+// sliding window.
+//
+// State: the hits of all pairs, the excess, then the pairs, oldest first.
+type dated struct{ sliding }
+
+const (
+	datedHeader = 2
+	pairWords   = 2
+)
+
+// adopt returns s, a state of the sliding window, as a dated log.
+func (w *dated) adopt(s State) State {
+	g := readLog(s)
+	out := make(State, datedHeader, datedHeader+pairWords*(len(g.dates)+1))
+	out[0], out[1] = uint64(min(g.total(), MaxHits)), uint64(g.excess)
+	for i, date := range g.dates {
+		n := uint64(g.group)
+		if i == len(g.dates)-1 {
+			n = uint64(g.fill)
+		}
+		if k := len(out); k > datedHeader && out[k-2] == date {
+			out[k-1] += n
+		} else {
+			out = append(out, date, n)
+		}
+	}
+	return out
+}
+
+// plain returns nil for a log without pairs, and otherwise s: once dated, a log
+// stays dated until it is empty.
+func (w *dated) plain(s State) (State, bool) { return s, len(s) <= datedHeader }
+
+// inside returns the offset of the first pair inside the window at now, and the
+// hits from there on.
+func (w *dated) inside(s State, now Instant) (first int, used int64) {
+	if len(s) <= datedHeader {
+		return len(s), 0
+	}
+	used = int64(s[0])
+	for first = datedHeader; first < len(s) && Instant(s[first]) <= now-Instant(w.length); first += pairWords {
+		used -= int64(s[first+1])
+	}
+	return first, used
+}
+
+func (w *dated) look(s State, now Instant, h Hits) (used int64, fits Instant) {
+	first, used := w.inside(s, now)
+	switch {
+	case h.N == 0:
+		return used, now
+	case h.N > w.quota:
+		return used, never
+	case used <= w.quota-h.N:
+		return used, now
+	}
+	over := used + h.N - w.quota
+	for i := first; i < len(s); i += pairWords {
+		if over -= int64(s[i+1]); over <= 0 {
+			return used, Instant(s[i]) + Instant(w.length)
+		}
+	}
+	return used, never // not reached: without its pairs the window is empty
+}
+
+func (w *dated) add(s State, now Instant, h Hits) State { return w.book(s, now, now, now, h.N) }
+
+// open returns s: hits that are held date nothing.
+func (w *dated) open(s State, _ Instant) State { return s }
+
+// book counts n hits at an earlier instant.
+func (w *dated) book(s State, now, at, _ Instant, n int64) State {
+	s = w.expire(s, now)
+	if at+Instant(w.length) <= now {
+		return s
+	}
+	if len(s) == 0 {
+		s = append(s, 0, 0)
+	}
+	n = min(n, MaxHits-int64(s[0]))
+	s[0] += uint64(n)
+	i := len(s)
+	for i > datedHeader && Instant(s[i-pairWords]) > at {
+		i -= pairWords
+	}
+	if i > datedHeader && Instant(s[i-pairWords]) == at {
+		s[i-1] += uint64(n)
+	} else {
+		s = append(s, 0, 0)
+		copy(s[i+pairWords:], s[i:])
+		s[i], s[i+1] = uint64(at), uint64(n)
+	}
+	return w.forget(s)
+}
+
+// expire drops the pairs that have left the window.
+func (w *dated) expire(s State, now Instant) State {
+	first, used := w.inside(s, now)
+	switch {
+	case first >= len(s):
+		return s[:0]
+	case first > datedHeader:
+		s[0], s[1] = uint64(used), 0
+		s = append(s[:datedHeader], s[first:]...)
+	}
+	return s
+}
+
+// forget moves pairs past the quota to the excess, the oldest first, as long as
+// what stays fills the quota.
+func (w *dated) forget(s State) State {
+	first := datedHeader
+	for len(s)-first > pairWords && int64(s[0]-s[first+1]) >= w.quota {
+		s[0] -= s[first+1]
+		s[1] = uint64(addHits(int64(s[1]), int64(s[first+1])))
+		first += pairWords
+	}
+	if first > datedHeader {
+		s = append(s[:datedHeader], s[first:]...)
+	}
+	return s
+}
+
+func (w *dated) sub(s State, now Instant, h Hits) State {
+	s = w.expire(s, now)
+	if len(s) == 0 {
+		return s
+	}
+	n := h.N
+	eaten := min(n, int64(s[1]))
+	s[1] -= uint64(eaten)
+	n = min(n-eaten, int64(s[0]))
+	s[0] -= uint64(n)
+	for n > 0 {
+		last := len(s) - 1
+		part := min(n, int64(s[last]))
+		s[last] -= uint64(part)
+		n -= part
+		if s[last] == 0 {
+			s = s[:last-1]
+		}
+	}
+	return w.orEmpty(s)
+}
+
+// subAt gives back hits that are dated at: none that were joined to newer ones.
+func (w *dated) subAt(s State, now, at Instant, h Hits) State {
+	s = w.expire(s, now)
+	for i := datedHeader; i < len(s); i += pairWords {
+		if Instant(s[i]) != at {
+			continue
+		}
+		part := uint64(min(h.N, int64(s[i+1])))
+		s[0] -= part
+		if s[i+1] -= part; s[i+1] == 0 {
+			s = append(s[:i], s[i+pairWords:]...)
+		}
+		break
+	}
+	return w.orEmpty(s)
+}
+
+func (w *dated) orEmpty(s State) State {
+	if len(s) <= datedHeader {
+		return s[:0]
+	}
+	return s
+}
+
+// tighten joins neighbours when there are too many pairs. A pair that was joined
+// has hits that are older than its date. So that no other hits are ever dated
+// between those, pairs do not join across the instant of a hold that is alive:
+// holds are the ones in list.
+func (w *dated) tighten(s State, list []uint64) State {
+	if (len(s)-datedHeader)/pairWords <= 2*int(w.precision) {
+		return s
+	}
+	out := datedHeader // the last pair that is kept
+	for i := datedHeader + pairWords; i < len(s); i += pairWords {
+		if s[out+1]+s[i+1] <= uint64(w.group) && !between(list, s[out], s[i]) {
+			s[out], s[out+1] = s[i], s[out+1]+s[i+1]
+			continue
+		}
+		out += pairWords
+		s[out], s[out+1] = s[i], s[i+1]
+	}
+	return s[:out+pairWords]
+}
+
+// between reports whether the instant of a hold in list is from from on and
+// before to.
+func between(list []uint64, from, to uint64) bool {
+	for i := 0; i < len(list); i += holdWords {
+		if at := list[i+1]; at >= from && at < to {
+			return true
+		}
+	}
+	return false
+}
+
+// leaves returns the instant at which hits that are dated at have left.
+func (w *dated) leaves(_ State, at Instant) Instant { return at + Instant(w.length) }
+
+func (w *dated) lasts(s State, at Instant) Instant { return w.leaves(s, at) }
+
+func (w *dated) expires(s State) Instant {
+	if len(s) <= datedHeader {
+		return 0
+	}
+	return Instant(s[len(s)-pairWords]) + Instant(w.length)
+}
+
+func (w *dated) seen(s State) Instant {
+	if len(s) <= datedHeader {
+		return 0
+	}
+	return Instant(s[len(s)-pairWords])
+}
+
+func (w *dated) room(s State, _ Hits) int { return max(len(s), datedHeader) + pairWords }
+
+func (w *dated) words() int { return datedHeader + pairWords*(2*int(w.precision)+2) }

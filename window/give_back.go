@@ -1,0 +1,109 @@
+package window
+
+import "math/bits"
+
+// How each kind gives back the hits of one take, which were counted at a known
+// instant. Where that cannot be told, a kind gives back less. States are not
+// empty.
+
+// subAt is for logs without groups; see holding for the others.
+func (w *sliding) subAt(s State, now, at Instant, h Hits) State {
+	if now-Instant(w.length) >= at {
+		return s
+	}
+	end := left(s, at)
+	from := end
+	for from > 0 && Instant(s[from-1]) == at && int64(end-from) < h.N {
+		from--
+	}
+	return append(s[:from], s[end:]...)
+}
+
+// subAt gives back a use of the member if it was used last at the instant.
+func (m *members) subAt(s State, now, at Instant, h Hits) State {
+	if i := findMember(s, m.inside(s, now), h.Member); i >= 0 && memberDate(s, i) == int64(at) {
+		return m.sub(s, now, h)
+	}
+	return s
+}
+
+// subAt gives back hits of the cell that the instant is in.
+func (w *cells) subAt(s State, now, at Instant, h Hits) State {
+	c := readCells(s)
+	i := floorDiv(int64(at), c.width) - c.first
+	if c.width != w.width || i < 0 || i >= int64(len(c.cells)) || c.leaves(int(i), w.length) <= now {
+		return s
+	}
+	n := uint64(min(h.N, int64(c.cells[i])))
+	c.cells[i] -= n
+	if s[2] -= n; s[2] == 0 {
+		return s[:0]
+	}
+	return s
+}
+
+// subAt gives back hits of the period that the instant is in.
+func (p *period) subAt(s State, now, at Instant, h Hits) State {
+	if !p.has(s[0], at) {
+		return s
+	}
+	return p.sub(s, now, h)
+}
+
+func (w *agedPeriod) subAt(s State, now, at Instant, h Hits) State {
+	if len(s) == 0 || !w.has(s[0], at) {
+		return s
+	}
+	return w.sub(s, now, h)
+}
+
+func (w *agedCells) subAt(s State, now, at Instant, h Hits) State {
+	if len(s) == 0 {
+		return s
+	}
+	return w.cells.subAt(s, now, at, h)
+}
+
+func (w *agedEver) subAt(s State, now, _ Instant, h Hits) State { return w.sub(s, now, h) }
+
+func (w *agedBucket) subAt(s State, now, at Instant, h Hits) State {
+	if len(s) == 0 {
+		return s
+	}
+	return w.bucket.subAt(s, now, at, h)
+}
+
+// subAt gives back what has not drained since: what the hits booked, less the
+// time that has passed.
+func (b *bucket) subAt(s State, now, at Instant, h Hits) State {
+	if b.quota == 0 {
+		return s
+	}
+	// In 1/quota µs: n·window - passed·quota.
+	hi, lo := bits.Mul64(uint64(h.N), b.length)
+	goneHi, goneLo := bits.Mul64(uint64(max(now-at, 0)), uint64(b.quota))
+	lo, borrow := bits.Sub64(lo, goneLo, 0)
+	hi, borrow = bits.Sub64(hi, goneHi, borrow)
+	if borrow > 0 {
+		return s
+	}
+	return b.unbook(s, now, hi, lo)
+}
+
+// subAt gives back hits of both windows, of the limit's at most as many as count
+// beyond the condition.
+func (a *after) subAt(s State, now, at Instant, h Hits) State {
+	b, in := split(s)
+	used, _ := a.base.look(b, now, Hits{})
+	if n := min(max(used-a.count+1, 0), h.N); n > 0 && len(in) > 0 {
+		end := len(s) - len(in)
+		s = append(s[:end], a.inner.subAt(in, now, at, Hits{N: n})...)
+	}
+	if len(b) > 0 {
+		s = closeBase(s, a.base.subAt(b, now, at, h), len(b))
+	}
+	if len(s) == 1 {
+		return s[:0]
+	}
+	return s
+}

@@ -1,0 +1,300 @@
+package window
+
+// How holding changes a state: begin, then changes of the two parts, then finish.
+
+func (w *holding) add(s State, now Instant, h Hits) State {
+	if !isHeld(s) && w.length == 0 {
+		return w.algorithm.add(s, now, h)
+	}
+	s = w.begin(s, now)
+	v := readHolds(s)
+	s, b := widen(s, w.base.room(v.base, h)-len(v.base))
+	return w.finish(narrow(s, w.base.add(b, now, h), cap(b)), now)
+}
+
+// sub gives back hits that are final, the newest first.
+func (w *holding) sub(s State, now Instant, h Hits) State {
+	if !isHeld(s) {
+		return w.algorithm.sub(s, now, h)
+	}
+	s = w.begin(s, now)
+	v := readHolds(s)
+	return w.finish(narrow(s, w.base.sub(v.base, now, h), len(v.base)), now)
+}
+
+func (w *holding) subAt(s State, now, at Instant, h Hits) State {
+	if _, logs := w.base.(*dated); !logs && !isHeld(s) {
+		return w.algorithm.subAt(s, now, at, h)
+	}
+	s = w.begin(s, now) // which can take hits out of the middle of a log
+	v := readHolds(s)
+	return w.finish(narrow(s, w.base.subAt(v.base, now, at, h), len(v.base)), now)
+}
+
+func (w *holding) hold(s State, now Instant, n int64, h *Hold) (State, bool) {
+	v := readHolds(s)
+	if (len(v.list)-v.ended(now))/holdWords >= w.most || v.find(&h.ID) >= 0 {
+		return s, false
+	}
+	s = w.begin(s, now)
+	if w.periods {
+		var b State
+		s, b = widen(s, periodWords)
+		s = narrow(s, w.base.open(b, now), cap(b))
+	}
+	n = min(n, MaxHits-int64(s[1]))
+	s[0]++
+	s[1] += uint64(n)
+	if w.keep != 0 {
+		s[3] = max(s[3], uint64(h.At))
+	}
+	high, low := h.ID.words()
+	s = append(s, uint64(h.End), uint64(h.At), uint64(n)|w.keep, high, low)
+	readHolds(s).sink()
+	return w.finish(s, now), true
+}
+
+// sink moves the last hold behind those that end before it or at the same
+// instant.
+func (v holdState) sink() {
+	var h [holdWords]uint64
+	i := len(v.list) - holdWords
+	copy(h[:], v.list[i:])
+	for ; i > 0 && v.list[i-holdWords] > h[0]; i -= holdWords {
+		copy(v.list[i:], v.list[i-holdWords:i])
+	}
+	copy(v.list[i:], h[:])
+}
+
+// find returns the offset of the hold id, or -1.
+func (v *holdState) find(id *HoldID) int {
+	high, low := id.words()
+	for i := 0; i < len(v.list); i += holdWords {
+		if v.list[i+3] == high && v.list[i+4] == low {
+			return i
+		}
+	}
+	return -1
+}
+
+// alive reports whether i, which find returned, is a hold that is alive at now.
+func (v *holdState) alive(i int, now Instant) bool { return i >= 0 && Instant(v.list[i]) > now }
+
+func (w *holding) end(s State, now Instant, id *HoldID, n int64) (State, bool) {
+	if v := readHolds(s); !v.alive(v.find(id), now) {
+		return s, false
+	}
+	s = w.begin(s, now)
+	v := readHolds(s)
+	i := v.find(id)
+	at, amount := Instant(v.list[i+1]), int64(v.list[i+2]&^keepFlag)
+	kept := v.list[i+2]&keepFlag != 0
+	if n == AsHeld {
+		n = amount
+	}
+	s = s[:len(s)-len(v.list)+len(append(v.list[:i], v.list[i+holdWords:]...))]
+	s[0]--
+	s[1] -= uint64(amount)
+	if v = readHolds(s); kept && at == Instant(s[3]) {
+		s[3] = v.newest()
+	}
+	if n > 0 {
+		var b State
+		s, b = widen(s, w.base.room(v.base, Hits{N: n})-len(v.base))
+		s = narrow(s, w.base.book(b, now, at, now, min(n, MaxHits)), cap(b))
+	}
+	return w.finish(s, now), true
+}
+
+// newest returns the latest instant of a take whose hold is kept, or 0.
+func (v *holdState) newest() (at uint64) {
+	for i := 0; i < len(v.list); i += holdWords {
+		if v.list[i+2]&keepFlag != 0 {
+			at = max(at, v.list[i+1])
+		}
+	}
+	return at
+}
+
+func (w *holding) renew(s State, now Instant, id *HoldID, end Instant) (State, bool) {
+	if v := readHolds(s); !v.alive(v.find(id), now) {
+		return s, false
+	}
+	s = w.begin(s, now)
+	v := readHolds(s)
+	i := v.find(id)
+	var h [holdWords]uint64
+	copy(h[:], v.list[i:])
+	copy(v.list[i:], v.list[i+holdWords:])
+	h[0] = uint64(end)
+	copy(v.list[len(v.list)-holdWords:], h[:])
+	v.sink()
+	return w.finish(s, now), true
+}
+
+// begin returns s as a state with holds, in which what has ended at now is final.
+func (w *holding) begin(s State, now Instant) State {
+	if !isHeld(s) {
+		return w.adopt(s, now)
+	}
+	v := readHolds(s)
+	over := v.ended(now)
+	if over == 0 {
+		return s
+	}
+	// The words of a hold that has ended are room behind the base.
+	b, size, lost := v.base, len(v.base), false
+	for i := 0; i < over; i += holdWords {
+		settled, at, hits := Instant(v.list[i]), Instant(v.list[i+1]), v.list[i+2]
+		size += holdWords
+		s[1] -= hits &^ keepFlag
+		lost = lost || at == Instant(s[3])
+		if hits&keepFlag == 0 {
+			continue
+		}
+		if cap(b) < size && (len(b) == 0 || &b[0] == &s[holdHeader]) {
+			b = s[holdHeader : holdHeader+len(b) : holdHeader+size]
+		}
+		b = w.base.book(b, now, at, settled, int64(hits&^keepFlag))
+	}
+	s = narrow(s, b, size)
+	s[0] -= uint64(over / holdWords)
+	if v = readHolds(s); lost {
+		s[3] = v.newest()
+	}
+	if len(v.list) == 0 {
+		if b, ok := w.base.plain(v.base); ok && len(b) == 0 {
+			s = s[:holdHeader]
+		}
+	}
+	return s
+}
+
+// adopt returns s, a state of the kind, as one with holds.
+func (w *holding) adopt(s State, now Instant) State {
+	if len(s) == 0 {
+		return append(s[:0], heldMark, 0, uint64(now), 0)
+	}
+	b := w.base.adopt(s)
+	n := len(b)
+	out := s
+	if size := holdHeader + n; cap(s) < size {
+		out = make(State, size, size+holdWords+pairWords)
+	} else {
+		out = s[:size]
+	}
+	copy(out[holdHeader:], b)
+	out[0], out[1], out[2], out[3] = heldMark, 0, uint64(now), 0
+	return out
+}
+
+// finish returns s, which was changed at now, in the form that it is kept in.
+func (w *holding) finish(s State, now Instant) State {
+	v := readHolds(s)
+	if d, ok := w.base.(*dated); ok {
+		s = narrow(s, d.tighten(v.base, v.list), len(v.base))
+		v = readHolds(s)
+	}
+	s[2] = max(s[2], uint64(now))
+	if len(v.list) > 0 {
+		return s
+	}
+	if b, ok := w.base.plain(v.base); ok {
+		return s[:copy(s, b)]
+	}
+	return s
+}
+
+// widen returns s with room for more words behind the state of final hits, and
+// that state with this room as its capacity.
+func widen(s State, more int) (wide, base State) {
+	more = max(more, 0)
+	v := readHolds(s)
+	n, size := len(v.base), len(s)+more
+	out := s
+	if size > cap(s) {
+		out = make(State, size, size+holdWords)
+		copy(out, s[:holdHeader+n])
+	}
+	out = out[:size]
+	copy(out[holdHeader+n+more:], v.list)
+	return out, out[holdHeader : holdHeader+n : holdHeader+n+more]
+}
+
+// narrow puts base into s, where it has so much room, and closes the gap.
+func narrow(s, base State, room int) State {
+	if len(base) > room {
+		grown := make(State, len(s)-room+len(base), len(s)-room+len(base)+holdWords)
+		copy(grown, s[:holdHeader])
+		copy(grown[holdHeader+len(base):], s[holdHeader+room:])
+		s, room = grown, len(base)
+	}
+	copy(s[holdHeader:], base)
+	if len(base) < room {
+		copy(s[holdHeader+len(base):], s[holdHeader+room:])
+	}
+	return s[:len(s)-room+len(base)]
+}
+
+func (w *holding) alive(s State, now Instant) int {
+	v := readHolds(s)
+	return (len(v.list) - v.ended(now)) / holdWords
+}
+
+func (w *holding) expires(s State) Instant {
+	if !isHeld(s) {
+		return w.algorithm.expires(s)
+	}
+	v := readHolds(s)
+	end := Instant(0)
+	if len(v.list) > 0 {
+		end = Instant(v.list[len(v.list)-holdWords])
+		if w.bucket != nil {
+			var room [bucketWords]uint64
+			b, _ := w.drained(room[:0], &v, end)
+			return max(end, orZero(w.bucket, b))
+		}
+	}
+	end = max(end, w.base.expires(v.base))
+	if s[3] > 0 {
+		end = max(end, w.base.lasts(v.base, Instant(s[3])))
+	}
+	return end
+}
+
+func (w *holding) seen(s State) Instant {
+	if !isHeld(s) {
+		return w.algorithm.seen(s)
+	}
+	return Instant(s[2])
+}
+
+func (w *holding) room(s State, h Hits) int {
+	if isHeld(s) {
+		v := readHolds(s)
+		return len(s) - len(v.base) + w.base.room(v.base, h) + holdWords
+	}
+	if len(s) == 0 {
+		return holdHeader + w.base.room(nil, h) + holdWords
+	}
+	if w.length == 0 {
+		return w.algorithm.room(s, h)
+	}
+	return holdHeader + datedHeader + pairWords*(len(s)+1) + holdWords
+}
+
+func (w *holding) words() int {
+	return max(w.algorithm.words(), holdHeader+w.base.words()+holdWords*(w.most+1))
+}
+
+func (w *holding) history(s State, now Instant, used int64) ([]Cell, bool) {
+	if !isHeld(s) {
+		return w.algorithm.history(s, now, used)
+	}
+	v := readHolds(s)
+	if len(v.base) == 0 {
+		return nil, false
+	}
+	used, _ = w.base.look(v.base, now, Hits{})
+	return w.base.history(v.base, now, used)
+}

@@ -1,0 +1,110 @@
+package window
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// HoldID identifies a hold under a key: 96 random bits, which the ops of one take
+// share. The zero HoldID is none.
+type HoldID [12]byte
+
+// IsZero reports whether id is none.
+func (id HoldID) IsZero() bool { return id == HoldID{} }
+
+// words returns the first 64 bits of id, and the other 32.
+func (id *HoldID) words() (high, low uint64) {
+	return binary.BigEndian.Uint64(id[:8]), uint64(binary.BigEndian.Uint32(id[8:]))
+}
+
+// Hold is an amount that is counted and not final yet, without the amount.
+type Hold struct {
+	ID HoldID
+
+	// At is the instant of the take, and End the instant at which the hold ends
+	// by itself. A hold is alive while now < End.
+	At, End Instant
+}
+
+// Unsettled states what a hold counts that ended without having been settled.
+type Unsettled uint8
+
+const (
+	Keep    Unsettled = iota // what was held, as if it had been settled at that
+	Release                  // nothing
+)
+
+var unsettledNames = [...]string{"keep", "release"}
+
+// String returns the value as rules files write it: keep or release.
+func (u Unsettled) String() string { return name(unsettledNames[:], int(u)) }
+
+const (
+	// DefaultHolds is the default of Limit.MaxHolds.
+	DefaultHolds = 1000
+	// MostHolds is the largest Limit.MaxHolds. It bounds the state of a key.
+	MostHolds = 10_000
+	// MostHeld is the largest quota of a [Held] window.
+	MostHeld int64 = 1 << 40
+)
+
+// AsHeld is the amount of a [Compiled.Settle] that settles a hold at what was
+// held.
+const AsHeld int64 = -1
+
+// All is the hits of a [Compiled.Refund] that gives back everything: all hits, and
+// the strikes and the ban of the key. Holds stay.
+const All int64 = 1<<63 - 1
+
+// holder is an algorithm that can hold. As with an algorithm, instants have
+// passed [Compiled.clock], and a state may be empty.
+type holder interface {
+	algorithm
+
+	// hold counts n hits, from 1 to MaxHits, as the hold h, whatever the quota.
+	// It reports false, and changes nothing, when the state has the most holds.
+	hold(s State, now Instant, n int64, h *Hold) (State, bool)
+
+	// end ends the hold id, of which n hits become final: all of them for
+	// AsHeld. It reports false, and changes nothing, when there is no such hold.
+	end(s State, now Instant, id *HoldID, n int64) (State, bool)
+
+	// renew moves the end of the hold id. It reports false, and changes nothing,
+	// when there is no such hold.
+	renew(s State, now Instant, id *HoldID, end Instant) (State, bool)
+
+	// alive returns the number of holds at now.
+	alive(s State, now Instant) int
+}
+
+// maxHolds returns the most holds that a key of l may have at the same time.
+func (l *Limit) maxHolds() int {
+	switch {
+	case l.MaxHolds > 0:
+		return l.MaxHolds
+	case l.Window.Kind == KindHeld && l.Measure == Count:
+		return max(DefaultHolds, int(min(l.Quota, MostHolds)))
+	}
+	return DefaultHolds
+}
+
+// holdLength returns how long a hold of l lasts without being renewed.
+func (l *Limit) holdLength() Instant {
+	if l.Window.Kind == KindHeld {
+		return Instant(l.Window.micros())
+	}
+	return Instant(l.Hold.Microseconds())
+}
+
+// Holds reports whether takes under l can hold: l has [Limit.Hold], or its window
+// is [Held].
+func (l *Compiled) Holds() bool { return l.limit.Hold > 0 || l.limit.Window.Kind == KindHeld }
+
+// HoldLength returns how long a hold of l lasts without being renewed, and 0 when
+// takes under l do not hold.
+func (l *Compiled) HoldLength() time.Duration {
+	if !l.Holds() {
+		return 0
+	}
+	return l.limit.holdLength().length()
+}

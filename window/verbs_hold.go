@@ -1,0 +1,118 @@
+package window
+
+// TakeHold is like Take, and the hits are held as the hold id. They count in full
+// until the hold is settled or cancelled, or [Limit.Hold] after the take or its
+// last renewal. Held in the result reports whether they are held. Under a limit
+// whose takes do not hold, TakeHold is Take.
+func (l *Compiled) TakeHold(s State, now Instant, h Hits, id HoldID) (next State, r Result) {
+	if !l.Holds() || id.IsZero() {
+		return l.Take(s, now, h)
+	}
+	next = l.takeAround(&r, s, now, h.clean(), &id)
+	return next, r
+}
+
+// RecordHold is like Record, and the hits are held as hold, past the quota too.
+// Where they cannot be, because the hold is over or the key has the most holds
+// already, they are recorded. A hold that the key has already is recorded again.
+func (l *Compiled) RecordHold(s State, now Instant, h Hits, hold Hold) (next State, r Result) {
+	if !l.Holds() || hold.ID.IsZero() {
+		return l.Record(s, now, h)
+	}
+	next = l.recordAround(&r, s, now, h.clean(), &hold, false)
+	return next, r
+}
+
+// RecordQuietly is like RecordHold, and like Record if hold is zero, but never a
+// strike.
+func (l *Compiled) RecordQuietly(s State, now Instant, h Hits, hold Hold) (next State, r Result) {
+	if !l.isAround(s) {
+		return l.Record(s, now, h)
+	}
+	at := &hold
+	if hold.ID.IsZero() {
+		at = nil
+	}
+	next = l.recordAround(&r, s, now, h.clean(), at, true)
+	return next, r
+}
+
+// RecordDenied counts the hits of a take that was denied, by this limit or by
+// another one: it is Record, but never a strike. While the key is banned it moves
+// the end of the ban to its length from now.
+func (l *Compiled) RecordDenied(s State, now Instant, h Hits) (next State, r Result) {
+	if !l.isAround(s) {
+		return l.Record(s, now, h)
+	}
+	next = l.deniedAround(&r, s, now, h.clean())
+	return next, r
+}
+
+// Settle ends the hold id. N hits become final, at the instant of the take where
+// the kind of window can, and otherwise later: as many as they really cost, more
+// than was held too. [AsHeld] means what was held. Held in the result reports
+// whether there was such a hold; otherwise s stays as it is. In a [Held] window
+// nothing becomes final.
+func (l *Compiled) Settle(s State, now Instant, id HoldID, n int64) (next State, r Result) {
+	if n < 0 {
+		n = AsHeld
+	}
+	return l.endHold(s, now, id, n)
+}
+
+// Cancel ends the hold id as if the take had not been. Held in the result reports
+// whether there was such a hold; otherwise s stays as it is.
+func (l *Compiled) Cancel(s State, now Instant, id HoldID) (next State, r Result) {
+	return l.endHold(s, now, id, 0)
+}
+
+func (l *Compiled) endHold(s State, now Instant, id HoldID, n int64) (State, Result) {
+	return l.change(s, now, func(in State, now Instant) (State, bool) {
+		if w := l.holder(in); w != nil {
+			return w.end(in, now, &id, n)
+		}
+		return in, false
+	})
+}
+
+// Renew moves the end of the hold id to the length of a hold from now. Held in the
+// result reports whether there was such a hold; otherwise s stays as it is. Under
+// a limit whose takes do not hold any more, the end stays.
+func (l *Compiled) Renew(s State, now Instant, id HoldID) (next State, r Result) {
+	return l.change(s, now, func(in State, now Instant) (State, bool) {
+		w := l.holder(in)
+		if w == nil || !l.Holds() {
+			return in, false
+		}
+		return w.renew(in, now, &id, min(now+l.limit.holdLength(), lastInstant))
+	})
+}
+
+// GiveBack gives back the hits of a take that was counted at an instant, without a
+// hold, and was admitted. It gives back only what certainly is left of them: in a
+// sliding window and in cells those of that instant, in a fixed or calendar window
+// nothing once it is over, in a bucket what has not drained since, and a member
+// if it was not used since.
+func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (next State, r Result) {
+	h = h.clean().countable()
+	next, r = l.change(s, now, func(in State, now Instant) (State, bool) {
+		if h.N == 0 {
+			return in, false
+		}
+		if log, ok := l.algorithm.(*sliding); ok && (isHeld(in) || log.group > 1 || in[0]&logMark != 0) {
+			return l.holding.subAt(in, now, at, h), true
+		}
+		return l.below(in).subAt(in, now, at, h), true
+	})
+	r.Held = false
+	return next, r
+}
+
+// Alive returns the number of holds in s that are alive at now.
+func (l *Compiled) Alive(s State, now Instant) int {
+	p := l.open(s, now)
+	if w := l.holder(p.in); w != nil && !p.banned() {
+		return w.alive(p.in, p.now)
+	}
+	return 0
+}
