@@ -23,9 +23,16 @@ const (
 	Take               // evaluate and, if admitted, count
 	Record             // count without asking the limit
 	Refund             // give hits back
+	Settle             // end a hold at what it really cost
+	Cancel             // give back what one take counted
+	Renew              // keep a hold alive
 )
 
-var verbNames = [...]string{"check", "take", "record", "refund"}
+var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew"}
+
+// Ends reports whether v is about the holds of an earlier take: it is Settle,
+// Cancel or Renew.
+func (v Verb) Ends() bool { return v >= Settle && v <= Renew }
 
 // String returns the verb as the API writes it.
 func (v Verb) String() string {
@@ -70,7 +77,9 @@ type Op struct {
 	Together []byte
 
 	// N is the number of hits. An op with N = 0 is not counted by any verb, and
-	// is always allowed. A negative N means 0.
+	// is always allowed. A negative N means 0. In a settle N is what the hold
+	// really cost, 0 too, and [window.AsHeld] means what was held. A renewal
+	// ignores it.
 	N int64
 
 	// Member is the member that a limit with measure [window.Distinct] counts.
@@ -83,8 +92,41 @@ type Op struct {
 	// the take. It has no effect with [Always].
 	CountDenied bool
 
+	// Hold names the take whose hold this is; nil: none. The ops of one take share
+	// the ID. See [Hold].
+	Hold *Hold
+
 	// Result is the answer of this op alone. It is set if the call's Err is nil.
 	Result window.Result
+}
+
+// Hold is the part of an op that is about holds. It depends on the verb what the
+// caller sets, and what the store sets.
+//
+//   - In a take the caller sets ID. Under a limit whose takes hold
+//     ([window.Compiled.Holds]) the hits are held with this ID, if they are
+//     counted at all. With a zero ID nothing is held.
+//   - In a record a caller sets all fields to record hits that are held already,
+//     by a store that is out of reach. With a zero ID they are final.
+//   - Settle, cancel and renew are about the hold ID. A cancel also gives back the
+//     N hits of ops under limits whose takes do not hold, which were counted at the
+//     instant At, but only if a hold of the call was found, or if the op is Sure.
+//     See [window.Compiled.GiveBack].
+//   - Check and refund ignore all of this.
+//
+// With every verb the store sets Decided.
+type Hold struct {
+	window.Hold
+
+	// Decided is the instant at which the op was decided, by the store's clock for
+	// the op. It is set if the call's Err is nil.
+	Decided window.Instant
+
+	// Sure, in a cancel, states that the take was counted.
+	Sure bool
+
+	// Quiet, in a record, makes hits past the quota no strike ([window.Ban]).
+	Quiet bool
 }
 
 // Call is a list of ops that a store decides in one atomic step.
@@ -111,7 +153,8 @@ type Store interface {
 	// call are evaluated as if one after the other. In a take, an op's
 	// Result.Allowed is the answer of this op alone: it is true for an op that
 	// fits even if another op denies, and the op is then counted only with
-	// CountDenied.
+	// CountDenied. An op that denies a take is a strike where its limit bans,
+	// whatever its role, and whether or not another op denies too.
 	//
 	// The store owns the calls and their ops until Do returns. Do returns an
 	// error if the store is closed, or if ctx is done before the first call. Then

@@ -9,7 +9,7 @@ import (
 // there, and else on a scratch state, which is copied to new memory. It follows
 // find.
 func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
-	if p.hits.N == 0 {
+	if p.hits.N == 0 && (verb <= store.Refund || verb >= always) {
 		p.look(r)
 		return
 	}
@@ -38,7 +38,7 @@ func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
 
 // countApart runs verb on a copy of the state, and keeps it if it changed.
 func (s *Store) countApart(p *place, verb store.Verb, state window.State, r *window.Result) {
-	if next := p.apply(verb, state, r); r.Allowed {
+	if next := p.apply(verb, state, r); r.Allowed || r.Banned {
 		s.keep(p, next, r)
 	}
 }
@@ -54,8 +54,8 @@ func (s *Store) countInPlace(p *place, verb store.Verb, state window.State, r *w
 		if len(next) != len(state) {
 			p.at.Resize(len(next))
 		}
-		if verb == store.Refund { // no other verb makes a key expire earlier
-			p.shard.table.Note(p.at, int64(p.now.Add(r.ResetAfter)))
+		if verb >= store.Refund || r.Banned { // otherwise no key expires earlier
+			p.shard.table.Note(p.at, p.expires(r))
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (s *Store) keep(p *place, next window.State, r *window.Result) {
 	change := -t.Keys()
 	if len(next) > 0 {
 		e := s.clock.expiry(p.read, p.keyspace)
-		if t.Put(p.at, p.key, next, int64(p.now.Add(r.ResetAfter)), e.Expiry) > 0 {
+		if t.Put(p.at, p.key, next, p.expires(r), e.Expiry) > 0 {
 			e.raise()
 		}
 	} else if p.at.Known() {
@@ -80,4 +80,13 @@ func (s *Store) keep(p *place, next window.State, r *window.Result) {
 	if change != 0 {
 		p.keyspace.keys.Add(int64(change))
 	}
+}
+
+// expires returns when the key of p, which r was answered for, expires, or an
+// earlier instant.
+func (p *place) expires(r *window.Result) int64 {
+	if r.ResetAfter == window.Never {
+		return 1<<63 - 1
+	}
+	return int64(p.now.Add(r.ResetAfter))
 }

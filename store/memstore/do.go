@@ -80,7 +80,7 @@ func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
 		onWall = onWall || ks.onWall
 		key := s.hash(op.Key)
 		places[i] = place{
-			op: op, index: i, limit: op.Limit, hits: s.hits(op),
+			op: op, index: i, limit: op.Limit, hits: s.hits(op), hold: op.Hold,
 			keyspace: ks, key: key, shard: ks.shard(numberOf(key, s.shards)),
 		}
 	}

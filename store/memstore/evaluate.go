@@ -8,8 +8,15 @@ import (
 // evaluate writes the results of all ops. Their shards are locked, and reserve
 // has found them.
 func (s *Store) evaluate(verb store.Verb, places []place) {
+	for i := range places {
+		places[i].stamp()
+	}
 	if verb == store.Take {
 		s.take(places)
+		return
+	}
+	if verb == store.Cancel {
+		s.cancel(places)
 		return
 	}
 	for i := range places {
@@ -30,16 +37,16 @@ func (s *Store) take(places []place) {
 		p.findAgain()
 		switch p.op.Role {
 		case store.Always:
-			s.count(p, store.Record, &p.op.Result)
+			s.count(p, always, &p.op.Result)
 			continue
 		case store.Look:
 			s.lookOnly(p, p.op)
 			continue
 		}
 		denied := p.op.Role == store.Enforce && !admitted
-		if !denied {
+		if !denied || p.op.Role == store.Enforce && !p.op.Result.Allowed && p.limit.Bans() { // a strike
 			s.count(p, store.Take, &p.op.Result)
-			denied = !p.op.Result.Allowed
+			denied = denied || !p.op.Result.Allowed
 		}
 		if denied && p.op.CountDenied {
 			s.recordDenied(p, &p.op.Result)
@@ -49,7 +56,11 @@ func (s *Store) take(places []place) {
 
 // lookOnly evaluates op as if it were denied: it is counted with CountDenied only.
 func (s *Store) lookOnly(p *place, op *store.Op) {
-	if p.look(&op.Result); op.CountDenied {
+	if p.look(&op.Result); !op.Result.Allowed && p.limit.Bans() {
+		s.count(p, store.Take, &op.Result) // a strike
+		p.find()
+	}
+	if op.CountDenied {
 		s.recordDenied(p, &op.Result)
 	}
 }
@@ -81,7 +92,8 @@ func (s *Store) admit(places []place) bool {
 // is in r, stays; its wait becomes the one after what was counted now.
 func (s *Store) recordDenied(p *place, r *window.Result) {
 	own := *r
-	s.count(p, store.Record, r)
+	p.find() // a strike may have moved it
+	s.count(p, denied, r)
 	r.Allowed, r.RetryAfter = own.Allowed, own.RetryAfter
 	if own.Allowed {
 		return

@@ -33,17 +33,23 @@ func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, li
 
 // doOne decides a call with a single op.
 func (s *Store) doOne(verb store.Verb, op *store.Op) error {
-	p := place{limit: op.Limit, key: s.hash(op.Key), hits: s.hits(op), op: op}
+	p := place{limit: op.Limit, key: s.hash(op.Key), hits: s.hits(op), hold: op.Hold, op: op}
 	if err := s.enter(&p, verb, op.Space); err != nil {
 		return err
 	}
+	p.stamp()
 	switch {
 	case verb == store.Check:
 		p.look(&op.Result)
 	case verb == store.Take && op.Role == store.Look:
 		s.lookOnly(&p, op)
 	case verb == store.Take && op.Role == store.Always:
-		s.count(&p, store.Record, &op.Result)
+		s.count(&p, always, &op.Result)
+	case verb == store.Cancel:
+		if s.count(&p, verb, &op.Result); p.givesBack(op.Result.Held) {
+			p.find()
+			s.count(&p, giveBack, &op.Result)
+		}
 	default:
 		s.count(&p, verb, &op.Result)
 		if verb == store.Take && op.CountDenied && !op.Result.Allowed {

@@ -19,6 +19,7 @@ type place struct {
 	read     moment         // the call's reading of the clock
 	now      window.Instant // its instant for the op
 	hits     window.Hits
+	hold     *store.Hold // of the op; most often nil
 
 	// at is where find found the key, or where it would go. It is good until
 	// the shard's table changes.
@@ -120,6 +121,9 @@ func (p *place) look(r *window.Result) { *r = p.limit.Check(p.at.State(), p.now,
 
 // apply runs verb on a state.
 func (p *place) apply(verb store.Verb, state window.State, r *window.Result) window.State {
+	if !p.isPlain(verb) {
+		return p.applyHold(verb, state, r)
+	}
 	switch verb {
 	case store.Take:
 		state, *r = p.limit.Take(state, p.now, p.hits)
@@ -136,7 +140,7 @@ func (p *place) room(verb store.Verb, state window.State) int {
 	switch verb {
 	case store.Take:
 		return p.limit.TakeRoom(state, p.hits)
-	case store.Record:
+	case store.Record, store.Settle, always, denied:
 		return p.limit.Room(state, p.hits)
 	default:
 		return 0

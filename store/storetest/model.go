@@ -58,6 +58,15 @@ func (m *Model) call(verb store.Verb, ops []store.Op) error {
 		}
 		seen[at] = true
 	}
+	for i := range ops {
+		if h := ops[i].Hold; h != nil {
+			h.Decided = m.now
+		}
+	}
+	if verb == store.Cancel {
+		m.cancel(ops)
+		return nil
+	}
 	// A take evaluates all enforcing ops before it counts any.
 	admitted := true
 	for i := range ops {
@@ -70,7 +79,7 @@ func (m *Model) call(verb store.Verb, ops []store.Op) error {
 	for i := range ops {
 		switch op := &ops[i]; {
 		case verb == store.Take && op.Role == store.Always:
-			op.Result = m.apply(store.Record, op)
+			op.Result = m.apply(always, op)
 		case verb == store.Take:
 			m.take(op, admitted)
 		default:
@@ -87,8 +96,13 @@ func (m *Model) take(op *store.Op, admitted bool) {
 	switch {
 	case own.Allowed && op.Role != store.Look && (admitted || op.Role == store.Shadow):
 		op.Result = m.apply(store.Take, op)
-	case op.CountDenied:
-		r := m.apply(store.Record, op)
+		return
+	case !own.Allowed && op.Limit.Bans():
+		own = m.apply(store.Take, op) // a strike
+		op.Result = own
+	}
+	if op.CountDenied {
+		r := m.apply(denied, op)
 		r.Allowed, r.RetryAfter = own.Allowed, own.RetryAfter
 		if later := m.apply(store.Check, op); !own.Allowed && !later.Allowed {
 			r.RetryAfter = later.RetryAfter
@@ -97,20 +111,63 @@ func (m *Model) take(op *store.Op, admitted bool) {
 	}
 }
 
+// What apply runs besides the verbs of [store.Verb].
+const (
+	always   store.Verb = 64 + iota // a take of an always op
+	denied                          // a take that was denied, with CountDenied
+	giveBack                        // a cancel without a hold
+)
+
+// cancel ends the holds of ops. If it finds one, it gives back what the same take
+// counted without holds.
+func (m *Model) cancel(ops []store.Op) {
+	found := false
+	for i := range ops {
+		ops[i].Result = m.apply(store.Cancel, &ops[i])
+		found = found || ops[i].Result.Held
+	}
+	for i := range ops {
+		if op := &ops[i]; op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && !op.Limit.Holds() && op.N > 0 {
+			op.Result = m.apply(giveBack, op)
+		}
+	}
+}
+
 // apply runs verb on the state of op.
 func (m *Model) apply(verb store.Verb, op *store.Op) (r window.Result) {
 	at := addressOf(op)
 	state := slices.Clone(m.states[at])
 	hits := window.Hits{N: op.N, Member: maphash.Bytes(m.seed, op.Member)}
+	var hold store.Hold
+	if op.Hold != nil {
+		hold = *op.Hold
+	}
 	switch verb {
 	case store.Check:
 		return op.Limit.Check(state, m.now, hits)
 	case store.Take:
-		state, r = op.Limit.Take(state, m.now, hits)
+		state, r = op.Limit.TakeHold(state, m.now, hits, hold.ID)
+	case always:
+		hold.At, hold.End = m.now, m.now.Add(op.Limit.HoldLength())
+		state, r = op.Limit.RecordHold(state, m.now, hits, hold.Hold)
+	case denied:
+		state, r = op.Limit.RecordDenied(state, m.now, hits)
 	case store.Record:
-		state, r = op.Limit.Record(state, m.now, hits)
+		if hold.Quiet {
+			state, r = op.Limit.RecordQuietly(state, m.now, hits, hold.Hold)
+		} else {
+			state, r = op.Limit.RecordHold(state, m.now, hits, hold.Hold)
+		}
 	case store.Refund:
 		state, r = op.Limit.Refund(state, m.now, hits)
+	case store.Settle:
+		state, r = op.Limit.Settle(state, m.now, hold.ID, op.N)
+	case store.Cancel:
+		state, r = op.Limit.Cancel(state, m.now, hold.ID)
+	case store.Renew:
+		state, r = op.Limit.Renew(state, m.now, hold.ID)
+	case giveBack:
+		state, r = op.Limit.GiveBack(state, m.now, hold.At, hits)
 	}
 	m.states[at] = state
 	return r
