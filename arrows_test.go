@@ -31,6 +31,7 @@ type arrow struct {
 var arrows = map[string]arrow{
 	"fault":                            {pure: true},
 	"window":                           {pure: true},
+	"receipt":                          {ours: []string{"window"}, pure: true},
 	"rolling":                          {},
 	"rule":                             {ours: []string{"window"}, pure: true},
 	"store":                            {ours: []string{"window"}},
@@ -48,11 +49,11 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"internal/redistest": {}, // tests only
-	"internal/plan":      {ours: []string{"fault", "rule", "store", "window"}, pure: true},
+	"internal/plan":      {ours: []string{"fault", "receipt", "rule", "store", "window"}, pure: true},
 	"internal/report":    {ours: []string{"store", "window"}},
 	"internal/drive":     {ours: []string{"internal/report", "rule", "store", "window"}},
 	".": {ours: []string{
-		"fault", "internal/drive", "internal/plan", "internal/report", "rolling", "rule", "store", "store/memstore", "window",
+		"fault", "internal/drive", "internal/plan", "internal/report", "receipt", "rolling", "rule", "store", "store/memstore", "window",
 	}},
 
 	"scripts/emptyhandler": {},
@@ -64,7 +65,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 
-	"internal/answer": {ours: []string{".", "rule", "store", "window"}},
+	"internal/answer": {ours: []string{".", "receipt", "rule", "store", "window"}},
 	"internal/files":  {},
 	"internal/scripttest": { // tests only
 		ours:   []string{".", "rulefile", "store/memstore", "window"},
@@ -98,7 +99,7 @@ var arrows = map[string]arrow{
 
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
-var frontEnd = []string{".", "internal/answer", "rule", "store", "window"}
+var frontEnd = []string{".", "internal/answer", "receipt", "rule", "store", "window"}
 
 // testModules are open to every test, and to tests only.
 var testModules = []string{

@@ -43,6 +43,7 @@ func (c *checker) checkEffect() {
 	c.checkThen()
 	c.checkRest()
 	c.checkFeedback()
+	c.checkHold()
 	if c.Mode > Off {
 		c.fault("mode", "unknown, want enforce, shadow or off")
 	}
@@ -106,8 +107,8 @@ func (c *checker) checkFeedback() {
 		if event == "" {
 			c.fault("feedback", "has a number without a name, want one such as solved")
 		}
-		if n := c.Feedback[event]; n < 1 || n > window.MaxHits {
-			c.fault("feedback."+event, "%d: want 1 to %d", n, window.MaxHits)
+		if n := c.Feedback[event]; n != window.All && (n < 1 || n > window.MaxHits) {
+			c.fault("feedback."+event, "%d: want 1 to %d, or all", n, window.MaxHits)
 		}
 	}
 }

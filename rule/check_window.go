@@ -24,6 +24,13 @@ func (c *checker) checkWindow() {
 		need("after.window", &r.After.Window)
 	}
 	switch r.Kind() {
+	case KindTrigger, KindCounter:
+		r.Hold, r.Unsettled, r.MaxHolds, r.Ban = 0, 0, 0, window.Ban{} // reported already
+		if r.Window.Kind == window.KindHeld {
+			return
+		}
+	}
+	switch r.Kind() {
 	case KindTrigger:
 		c.checkLimit("trigger", &r, r.Trigger)
 		return

@@ -56,7 +56,10 @@ func (r *Rule) number() int64 {
 
 // limit returns the limit of r with a quota.
 func (r *Rule) limit(quota int64) window.Limit {
-	return window.Limit{Quota: quota, Measure: r.Measure, Window: r.window(), After: r.After}
+	return window.Limit{
+		Quota: quota, Measure: r.Measure, Window: r.window(), After: r.After,
+		Hold: r.Hold, Unsettled: r.Unsettled, MaxHolds: r.MaxHolds, Ban: r.Ban,
+	}
 }
 
 // window returns the window that r counts in. It differs from r.Window for

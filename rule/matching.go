@@ -1,6 +1,10 @@
 package rule
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weirhq/weir/window"
+)
 
 // Match appends the indexes of the rules that match values to dst, in the order of
 // the rules, and returns the extended slice.
@@ -14,8 +18,15 @@ import "slices"
 // Match allocates only when dst has no room, and when an [Address] test gets a
 // value that looks like an address but is none. A rule with an [Equal] condition
 // costs nothing if the request has none of its values.
-func (s *Set) Match(values []string, dst []int) []int {
-	m := matching{rules: s.rules, values: values, dst: dst, start: len(dst), end: int32(len(s.rules))}
+func (s *Set) Match(values []string, dst []int) []int { return s.match(values, dst, false) }
+
+// MatchHeld is like Match for a request about the holds of an earlier take. A rule
+// that sums an attribute matches also where that is missing, because the take has
+// told the amount.
+func (s *Set) MatchHeld(values []string, dst []int) []int { return s.match(values, dst, true) }
+
+func (s *Set) match(values []string, dst []int, held bool) []int {
+	m := matching{rules: s.rules, values: values, held: held, dst: dst, start: len(dst), end: int32(len(s.rules))}
 	m.try(s.index.others)
 	for i := range s.index.probes {
 		p := &s.index.probes[i]
@@ -32,6 +43,7 @@ func (s *Set) Match(values []string, dst []int) []int {
 type matching struct {
 	rules  []compiled
 	values []string
+	held   bool // sums need no amounts
 	dst    []int
 	start  int   // where this run's matches start in dst
 	end    int32 // index of the last rule that can match
@@ -44,7 +56,7 @@ func (m *matching) try(candidates []int32) {
 			return
 		}
 		r := &m.rules[i]
-		if !r.matches(m.values) {
+		if !r.matches(m.values, m.held) {
 			continue
 		}
 		m.dst = append(m.dst, int(i))
@@ -73,8 +85,9 @@ func (c *compiled) final() bool {
 	return c.Kind() == KindVerdict && c.Mode == Enforce && c.Rest == RestSkip
 }
 
-// matches reports whether c, which the index found, matches values.
-func (c *compiled) matches(values []string) bool {
+// matches reports whether c, which the index found, matches values. held: a sum
+// needs no amount.
+func (c *compiled) matches(values []string, held bool) bool {
 	for i := range c.when {
 		if w := &c.when[i]; i != c.indexed && !w.test.Holds(w.value(values)) {
 			return false
@@ -85,7 +98,7 @@ func (c *compiled) matches(values []string) bool {
 			return false
 		}
 	}
-	if c.of.at >= 0 && c.of.value(values) == "" {
+	if c.of.at >= 0 && c.of.value(values) == "" && !(held && c.Measure == window.Sum) {
 		return false
 	}
 	return c.by.at < 0 || c.limitOf(values) != nil

@@ -5,6 +5,8 @@
 package rule
 
 import (
+	"time"
+
 	"github.com/weirhq/weir/window"
 )
 
@@ -60,9 +62,21 @@ type Rule struct {
 
 	// Feedback maps the name of an event to the hits that a refund for this
 	// event gives back to the rule, regardless of the cost of the request:
-	// {"solved": 2}. A refund for an event that is not in the map does not
+	// {"solved": 2}. [window.All] gives back everything, with the strikes and the
+	// ban of the key. A refund for an event that is not in the map does not
 	// change the rule's counter.
 	Feedback map[string]int64
+
+	// Hold makes takes hold their hits for so long, until they are settled or
+	// cancelled; 0 does not. Unsettled states what a hold counts that ends by
+	// itself. MaxHolds is the most holds of a key, also in a held window; 0 means
+	// the default. See [window.Limit].
+	Hold      time.Duration
+	Unsettled window.Unsettled
+	MaxHolds  int
+
+	// Ban bans the keys that go over the limit. The zero value does not.
+	Ban window.Ban
 
 	// Mode states whether the rule decides. OnOutage states how it answers
 	// when the store cannot.

@@ -9,11 +9,13 @@ import (
 
 var ruleKeys = []string{
 	"name", "when", "trim", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once",
-	"then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone", "ignore",
+	"hold", "unsettled", "max_holds", "ban", "then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone",
+	"ignore",
 }
 
 var (
 	modes   = []string{rule.Enforce.String(), rule.Shadow.String(), rule.Off.String()}
+	ends    = []string{window.Keep.String(), window.Release.String()}
 	rests   = []string{rule.RestSkip.String(), rule.RestCount.String()}
 	outages = []string{rule.OutageLocal.String(), rule.OutageAllow.String(), rule.OutageDeny.String()}
 )
@@ -44,6 +46,10 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Once:        p.yes(f["once"]),
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
+		Hold:        p.length(f["hold"]),
+		Unsettled:   window.Unsettled(p.choice(f["unsettled"], ends)),
+		MaxHolds:    int(p.whole(f["max_holds"], 1, window.MostHolds)),
+		Ban:         p.ban(f["ban"]),
 		Then:        p.outcome(f["then"]),
 		Code:        p.whole(f["code"], 1, window.MaxHits),
 		Rest:        rule.Rest(p.choice(f["rest"], rests)),
@@ -77,6 +83,9 @@ func (p *pass) readRule(n *node) rule.Rule {
 	return r
 }
 
+// allHits is the word for [window.All].
+const allHits = "all"
+
 // feedback reads how many hits a refund gives back, by its name.
 func (p *pass) feedback(n *node) map[string]int64 {
 	if n == nil {
@@ -86,11 +95,15 @@ func (p *pass) feedback(n *node) map[string]int64 {
 		if n.kind == aTable {
 			is = "an empty table"
 		}
-		p.fault(n, "feedback is %s, want names with the hits that are given back, such as {solved: 2}", is)
+		p.fault(n, "feedback is %s, want names with the hits that are given back, such as {solved: 2} or {logged-in: all}", is)
 		return nil
 	}
 	hits := map[string]int64{}
 	for _, e := range p.unique(n) {
+		if e.value.kind == aText && e.value.text == allHits {
+			hits[e.key.text] = window.All
+			continue
+		}
 		hits[e.key.text] = p.whole(e.value, 1, window.MaxHits)
 	}
 	return hits

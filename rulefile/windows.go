@@ -36,15 +36,19 @@ var windowKeys = []struct {
 	{window.KindBucket, []string{"burst"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
 		return window.Bucket(p.duration(v, nil), p.whole(f["burst"], 1, window.MaxHits))
 	}},
+	{window.KindHeld, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
+		return window.Held(p.duration(v, nil))
+	}},
 }
 
 var (
 	periods  = []string{"minute", "hour", "day", "week", "month", "year"}
+	words    = append(slices.Clone(periods), window.KindEver.String()) // in place of a length
 	weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 )
 
 // window reads a window: a duration is a sliding one, a period one of the
-// calendar, and a table is any kind.
+// calendar, ever is one without an end, and a table is any other kind.
 func (p *pass) window(n *node, zone *time.Location) window.Window {
 	switch {
 	case n == nil:
@@ -53,8 +57,10 @@ func (p *pass) window(n *node, zone *time.Location) window.Window {
 		return p.windowTable(n, zone)
 	case slices.Contains(periods, n.text):
 		return window.Calendar(p.period(n), zone)
+	case n.text == window.KindEver.String():
+		return window.Ever()
 	}
-	return window.Sliding(p.duration(n, periods))
+	return window.Sliding(p.duration(n, words))
 }
 
 // windowTable reads a window that is written as a table.

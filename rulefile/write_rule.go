@@ -39,6 +39,14 @@ func (w *writer) ruleTable(r *rule.Rule) table {
 		add(true, "window", w.window(r.Window))
 	}
 	add(zone != w.zone, "timezone", text(zone.String()))
+	add(r.Hold != 0, "hold", scalar(duration(r.Hold)))
+	add(r.Unsettled != window.Keep, "unsettled", text(r.Unsettled.String()))
+	if r.MaxHolds > 0 {
+		t = append(t, number("max_holds", int64(r.MaxHolds)))
+	}
+	if r.Ban != (window.Ban{}) {
+		add(true, "ban", ban(&r.Ban))
+	}
 	add(r.Then != "", "then", text(r.Then))
 	if r.Code > 0 {
 		t = append(t, number("code", r.Code))
@@ -54,9 +62,32 @@ func (w *writer) ruleTable(r *rule.Rule) table {
 	return t
 }
 
-// numbers returns a table of names with a number each.
+// ban returns a length of time, or a table.
+func ban(b *window.Ban) value {
+	length := scalar(duration(b.For))
+	t := table{{"for", length}}
+	if b.Factor > 0 {
+		t = append(t, number("factor", b.Factor))
+	}
+	if b.Most > 0 {
+		t = append(t, pair{"most", scalar(duration(b.Most))})
+	}
+	if b.Forget > 0 {
+		t = append(t, pair{"forget", scalar(duration(b.Forget))})
+	}
+	if len(t) == 1 {
+		return length
+	}
+	return t
+}
+
+// numbers returns a table of names with a number, or all, each.
 func numbers(of map[string]int64) (t table) {
 	for _, name := range sorted(of) {
+		if of[name] == window.All {
+			t = append(t, pair{text(name), scalar(allHits)})
+			continue
+		}
 		t = append(t, number(text(name), of[name]))
 	}
 	return t
@@ -105,6 +136,9 @@ func (w *writer) zoneOf(r *rule.Rule) *time.Location {
 // window returns win, in the short form where only its length or its period is
 // set.
 func (w *writer) window(win window.Window) value {
+	if win.Kind == window.KindEver {
+		return scalar(win.Kind.String())
+	}
 	length := scalar(duration(win.Length))
 	short := win.Kind == window.KindSliding
 	if win.Period != 0 {

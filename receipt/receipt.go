@@ -1,0 +1,112 @@
+// Package receipt defines receipts, which name takes so that their holds can be
+// ended. A receipt is short text for the caller of a take, who passes it back to
+// settle, cancel or renew. The package is pure: it has no clock, no lock and no IO.
+package receipt
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/window"
+)
+
+// Receipt names one admitted take. Its zero value names none. Receipts are
+// comparable.
+type Receipt struct {
+	// ID is the id of the take's holds.
+	ID window.HoldID
+
+	// At is the instant of the take. Wall is that of its ops on calendar windows,
+	// which differs where a store in memory decided, because the wall clock of a
+	// machine can be set.
+	At, Wall window.Instant
+
+	// Place is where the take was decided.
+	Place Place
+
+	// Digest identifies what the take counted without a hold, so that it can be
+	// given back. 0 means nothing.
+	Digest uint64
+}
+
+// Place is where a take was decided.
+type Place uint8
+
+const (
+	Store Place = iota // the engine's store
+	Local              // the memory of one process, while the store was out of reach
+)
+
+// MaxLen is the most bytes of a receipt's text.
+const MaxLen = 48
+
+const (
+	version = 1 // in the high bits of the first byte; the place is in the low ones
+	size    = 1 + 12 + 7 + 8
+)
+
+// IsZero reports whether r names no take.
+func (r Receipt) IsZero() bool { return r.ID.IsZero() }
+
+// String returns r as URL-safe text of at most [MaxLen] bytes, which [Parse]
+// reads. It returns "" for the zero Receipt.
+func (r Receipt) String() string {
+	if r.IsZero() {
+		return ""
+	}
+	return string(r.Append(make([]byte, 0, MaxLen)))
+}
+
+// Append appends [Receipt.String] to b.
+func (r Receipt) Append(b []byte) []byte {
+	if r.IsZero() {
+		return b
+	}
+	var room [size + binary.MaxVarintLen64]byte
+	raw := append(room[:0], version<<4|byte(r.Place))
+	raw = append(raw, r.ID[:]...)
+	var at [8]byte
+	binary.BigEndian.PutUint64(at[:], uint64(r.At))
+	raw = append(raw, at[1:]...)
+	raw = binary.BigEndian.AppendUint64(raw, r.Digest)
+	if r.Wall != r.At {
+		raw = binary.AppendVarint(raw, int64(r.Wall-r.At))
+	}
+	return base64.RawURLEncoding.AppendEncode(b, raw)
+}
+
+// Parse reads the text of a receipt. Its error is a [*fault.Fault]. Text that no
+// receipt has is an error; a receipt that no take has is not.
+func Parse(text string) (Receipt, error) {
+	wrong := fault.Newf("receipt", "is not a receipt: want the text that a take answered with")
+	if text == "" {
+		return Receipt{}, fault.Newf("receipt", "is missing: want the text that a take answered with")
+	}
+	if len(text) > MaxLen {
+		return Receipt{}, wrong
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) < size || raw[0]>>4 != version || Place(raw[0]&15) > Local {
+		return Receipt{}, wrong
+	}
+	r := Receipt{Place: Place(raw[0] & 15)}
+	copy(r.ID[:], raw[1:])
+	at := [8]byte{}
+	copy(at[1:], raw[13:20])
+	r.At = window.Instant(binary.BigEndian.Uint64(at[:]))
+	r.Digest = binary.BigEndian.Uint64(raw[20:28])
+	r.Wall = r.At
+	if rest := raw[size:]; len(rest) > 0 {
+		d, n := binary.Varint(rest)
+		if n != len(rest) || d == 0 {
+			return Receipt{}, wrong
+		}
+		r.Wall += window.Instant(d)
+	}
+	const most = window.Instant(window.MaxHits)
+	if r.IsZero() || r.At > most || r.Wall < 0 || r.Wall > most || r.String() != text {
+		return Receipt{}, wrong
+	}
+	return r, nil
+}
