@@ -55,6 +55,9 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 		item := &items[i]
 		if item.Err == nil {
 			verdict(&item.Decision, &c.request, &c.now)
+			if item.Decision.Allowed {
+				item.Decision.Receipt = receiptOf(&c.request, &c.now)
+			}
 		}
 		if e.observer != nil {
 			e.tell(item.Verb, &item.Decision, item.Err, began)

@@ -52,6 +52,10 @@ type Decision struct {
 	// that of [rule.Set.Unmatched], and Rule is empty.
 	Unmatched bool
 
+	// Receipt names a take that was admitted and holds hits, so that they can be
+	// settled, cancelled or renewed. It is zero for any other request.
+	Receipt Receipt
+
 	// Degraded reports whether the store could not answer for some rule, so that
 	// the rule's outage policy decided instead.
 	Degraded bool
@@ -90,7 +94,7 @@ func (d *Decision) of(kind rule.Kind) iter.Seq[*Usage] {
 func (d *Decision) reset() {
 	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, "", "", 0, ""
 	d.Usages, d.Verdicts, d.Triggered = d.Usages[:0], d.Verdicts[:0], d.Triggered[:0]
-	d.Unmatched, d.Degraded, d.DegradedReason, d.Rules = false, false, "", nil
+	d.Receipt, d.Unmatched, d.Degraded, d.DegradedReason, d.Rules = Receipt{}, false, false, "", nil
 }
 
 // Usage holds the numbers of one rule for one key.
@@ -112,6 +116,11 @@ type Usage struct {
 	// evaluates, behind a verdict that denies, and in an answer of Usage.
 	Hits int64
 
-	// Result holds the numbers. Its Allowed is the answer of this rule alone.
+	// BannedUntil is the end of the ban of a key that is banned, and otherwise 0.
+	BannedUntil window.Instant
+
+	// Result holds the numbers. Its Allowed is the answer of this rule alone. Its
+	// Held reports whether a take holds hits in this rule, and whether a settle, a
+	// cancel or a renewal found the hold.
 	window.Result
 }

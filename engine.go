@@ -21,8 +21,8 @@ import (
 // methods of a nil or zero Engine return an error, except Rules, which returns
 // nil, and Close, which does nothing.
 //
-// Check, Take, Record and Refund run one verb for one request. Do runs any verb
-// and reuses a [Decision]; DoAll runs many requests. Explain tells why a request
+// Check, Take, Record and Refund run one verb for one request. Settle, Cancel and
+// Renew end or prolong what a take holds. Do runs any verb and reuses a [Decision]; DoAll runs many requests. Explain tells why a request
 // is decided as it is. Usage reads, and Forget drops, what one rule has counted
 // for one key. SetRules replaces the rules.
 //
@@ -118,6 +118,34 @@ func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, Refund, &r)
 }
 
+// Settle ends the holds of the take that receipt names, at what the request really
+// cost: the attribute that a rule sums, else Hits if it is not 0, else what was
+// held. The request has the attributes of the take. More than was held counts
+// too, past the quota. [Usage] tells for each rule whether it held anything: a hold
+// that was settled, cancelled or over before is not found, and changes nothing.
+// Rules that do not hold keep what they counted.
+func (e *Engine) Settle(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
+	r.Receipt = receipt
+	return e.decide(ctx, Settle, &r)
+}
+
+// Cancel gives back what the take that receipt names has counted, as if it had
+// not been. The request is that of the take. If Cancel finds a hold of the take,
+// rules that do not hold give back as well what is certainly left of its hits; see
+// [window.Compiled.GiveBack]. Otherwise it changes nothing.
+func (e *Engine) Cancel(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
+	r.Receipt = receipt
+	return e.decide(ctx, Cancel, &r)
+}
+
+// Renew moves the end of the holds of the take that receipt names: they last as
+// long from now on as they did from the take on. The request has the attributes of
+// the take. Where [Usage] tells that nothing was held any more, it was too late.
+func (e *Engine) Renew(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
+	r.Receipt = receipt
+	return e.decide(ctx, Renew, &r)
+}
+
 func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, error) {
 	var d Decision
 	err := e.Do(ctx, verb, r, &d)
@@ -144,6 +172,9 @@ func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) err
 	}
 	if err == nil {
 		verdict(d, &c.request, &c.now)
+		if d.Allowed {
+			d.Receipt = receiptOf(&c.request, &c.now)
+		}
 	}
 	c.reset()
 	e.calls.Put(c)
@@ -212,6 +243,7 @@ type call struct {
 	request plan.Plan
 	now     drive.Task // the ops that are decided in one step
 	later   drive.Task // the ops that wait for the outcome of now
+	ids     ids
 }
 
 // plan reads r and plans what to ask of the store.
@@ -221,11 +253,17 @@ func (c *call) plan(rules *plan.Rules, verb Verb, r *Request) error {
 	if err := r.read(verb, rules.Set, &p.Request); err != nil {
 		return err
 	}
+	if verb == Take && rules.Holds() && !r.Final {
+		p.Request.ID = c.ids.next()
+	}
 	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
 		c.later.Verb, c.later.Policies = Record, rules
+		if rules.Holds() { // a record would hold nothing; the ops do not decide
+			c.later.Verb = Take
+		}
 		c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
 	}
 	return err

@@ -141,7 +141,7 @@ rules:
 		}
 	}
 	var bad *fault.Fault
-	if err := e.Do(t.Context(), weir.Refund+1, &weir.Request{}, new(weir.Decision)); !errors.As(err, &bad) || bad.Path != "verb" {
+	if err := e.Do(t.Context(), weir.Renew+1, &weir.Request{}, new(weir.Decision)); !errors.As(err, &bad) || bad.Path != "verb" {
 		t.Errorf("unknown verb: got %v, want a fault for verb", err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())

@@ -82,6 +82,9 @@ func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
 func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	o, faults := applyLimiter(options)
 	limit, err := window.Compile(l)
+	if err == nil && limit.Holds() {
+		faults = append(faults, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine"))
+	}
 	if o.store != nil && o.name == "" {
 		faults = append(faults, fault.Newf("name", "missing: a limiter on a given store needs one, pass WithName"))
 	}

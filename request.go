@@ -3,7 +3,9 @@ package weir
 import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 // Attribute is one fact about an action, such as action=post, user=42 or
@@ -30,7 +32,20 @@ type Request struct {
 	// or nothing if it states none, and Hits is ignored. Feedback with another
 	// verb is an error.
 	Feedback string
+
+	// Receipt names the take whose holds a settle, a cancel or a renewal is about.
+	// The methods of those names set it. With another verb it is an error.
+	Receipt Receipt
+
+	// Final makes a take hold nothing: it gets no receipt. Its hits are final at
+	// once, and it does not match rules with a held window, which count only what
+	// a receipt releases. It is for callers that cannot keep a receipt.
+	Final bool
 }
+
+// Receipt names one take, so that its holds can be ended. See [receipt.Parse] for
+// its text.
+type Receipt = receipt.Receipt
 
 // Attributes returns attributes from names and values that alternate:
 //
@@ -51,10 +66,15 @@ func Attributes(namesAndValues ...string) []Attribute {
 
 // read puts r into to, with its attributes where set looks for them.
 func (r *Request) read(verb Verb, set *rule.Set, to *plan.Request) error {
-	to.Verb, to.Hits, to.Feedback = verb, r.Hits, r.Feedback
+	to.Verb, to.Hits, to.Feedback = verb, min(r.Hits, window.MaxHits+1), r.Feedback
+	to.Receipt, to.Exact = r.Receipt, r.Hits > 0
 	switch {
-	case verb > Refund:
-		return fault.Newf("verb", "%d: want Check, Take, Record or Refund", verb)
+	case verb > Renew:
+		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
+	case verb.Ends() && r.Receipt.IsZero():
+		return fault.Newf("receipt", "is missing: a %s needs the receipt of a take", verb)
+	case !verb.Ends() && !r.Receipt.IsZero():
+		return fault.Newf("receipt", "with a %s: want a settle, a cancel or a renew", verb)
 	case r.Hits == 0:
 		to.Hits = 1
 	case r.Hits < 0:

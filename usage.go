@@ -22,6 +22,11 @@ type KeyUsage struct {
 	// the current period for a fixed or calendar window, empty for the others.
 	History []window.Cell
 
+	// Holds is the number of holds that are alive, and Strikes the number of
+	// strikes that are not forgotten ([window.Ban]).
+	Holds   int
+	Strikes int64
+
 	// Degraded reports whether the store could not answer, so that the numbers
 	// are those of the local store ([WithLocal]).
 	Degraded bool
@@ -41,8 +46,10 @@ func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute)
 		return KeyUsage{}, fmt.Errorf("weir: usage: %w", err)
 	}
 	return KeyUsage{
-		Usage:    Usage{Rule: name, Kind: r.Kind(), Key: k.text, Shadow: r.Mode == rule.Shadow, Result: reading.Result},
+		Usage:    Usage{Rule: name, Kind: r.Kind(), Key: k.text, Shadow: r.Mode == rule.Shadow, BannedUntil: reading.BannedUntil, Result: reading.Result},
 		History:  reading.History,
+		Holds:    reading.Holds,
+		Strikes:  reading.Strikes,
 		Degraded: degraded,
 	}, nil
 }

@@ -36,7 +36,13 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 		i, op, u := t.Of[n], &t.Ops[n], &d.Usages[n]
 		r := rules.Rule(i)
 		u.Rule, u.Kind, u.Key = r.Name, r.Kind(), rules.Key(i, p.Request.Values)
-		u.Shadow, u.Hits, u.Result = r.Mode == rule.Shadow, op.N, op.Result
+		u.Shadow, u.Hits, u.Result, u.BannedUntil = r.Mode == rule.Shadow, op.N, op.Result, 0
+		if p.Request.Verb.Ends() {
+			u.Hits = 0 // counted by the take
+		}
+		if op.Result.Banned && op.Hold != nil {
+			u.BannedUntil = op.Hold.Decided.Add(op.Result.ResetAfter)
+		}
 		if decides && drive.Denies(op) {
 			denial.add(d, i, r.Name, op.Result.RetryAfter)
 		}

@@ -70,6 +70,7 @@ func (d *Driver) settle(ctx context.Context, t *Task) {
 	}
 	d.note(t)
 	for n, of := range t.local.of {
+		t.Local = t.Local || t.local.ops[n].Result.Held
 		at, _ := slices.BinarySearch(t.Of, of)
 		t.Of = slices.Insert(t.Of, at, of)
 		t.Ops = slices.Insert(t.Ops, at, t.local.ops[n])
@@ -92,8 +93,12 @@ func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) boo
 	if len(ops) == 0 {
 		return
 	}
-	if err := d.do(context.WithoutCancel(ctx), &t.local, store.Refund, ops); err != nil {
-		d.tell(store.Refund, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
+	verb := store.Refund
+	if cancels(ops) {
+		verb = store.Cancel
+	}
+	if err := d.do(context.WithoutCancel(ctx), &t.local, verb, ops); err != nil {
+		d.tell(verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
 		return
 	}
 	for n, i := range of {
@@ -101,4 +106,20 @@ func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) boo
 		r.Before = r.Used
 		t.local.ops[i].Result = r
 	}
+}
+
+// cancels prepares ops, which one call has counted, to be cancelled. It reports
+// false when the call held nothing, so that they are refunded.
+func cancels(ops []store.Op) bool {
+	for i := range ops {
+		if ops[i].Hold == nil || ops[i].Hold.ID.IsZero() {
+			return false
+		}
+	}
+	for i := range ops {
+		h := *ops[i].Hold
+		h.At, h.Sure = h.Decided, true
+		ops[i].Hold = &h
+	}
+	return true
 }

@@ -5,7 +5,7 @@ import "github.com/weirhq/weir/store"
 // note gives the reporter what memory has counted for t, which is decided and
 // has given back what it had to.
 func (d *Driver) note(t *Task) {
-	if d.Reports == nil || t.Verb == store.Check {
+	if d.Reports == nil || t.Verb == store.Check || t.Verb.Ends() {
 		return
 	}
 	denied := t.Verb == store.Take && t.IsDenied()

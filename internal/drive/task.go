@@ -42,6 +42,9 @@ type Task struct {
 	// first time in this task.
 	Reason store.Reason
 
+	// Local is set by Run when local memory holds for the task.
+	Local bool
+
 	// Err is set by Run when the task was not decided. Nothing was counted.
 	Err error
 
@@ -54,7 +57,7 @@ func (t *Task) Reset() {
 	t.Policies = nil
 	if t.Outage != nil || t.Err != nil {
 		t.local.reset()
-		t.Outage, t.Reason, t.Err = nil, "", nil
+		t.Outage, t.Reason, t.Err, t.Local = nil, "", nil, false
 	}
 }
 

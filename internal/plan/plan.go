@@ -13,81 +13,14 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Request is one action, with its attributes where the rules look for them.
-type Request struct {
-	Verb store.Verb
-	Hits int64 // at least 1
-
-	// Feedback, in a refund, selects the hits that each rule gives back.
-	// Empty: Hits.
-	Feedback string
-
-	// Values are the attributes, indexed as [rule.Set.Attributes].
-	Values []string
-}
-
-// Plan is what one request asks of a store. Its zero value is ready for use.
-// A Plan can be used again; it then reuses its memory.
-type Plan struct {
-	Rules   *Rules
-	Request Request
-
-	// Matched are the indexes of the rules that match, ascending.
-	Matched []int
-
-	// Verdict is the first verdict among them, or -1.
-	Verdict int
-
-	// Now are the ops to be decided in one step, and Later those that wait for
-	// the outcome of that step: rules behind a verdict that allows, where a
-	// limit before it may deny.
-	Now, Later Ops
-
-	keys []byte // keys and members of all ops, one behind the other
-}
-
-// Ops are ops and the rules that they belong to.
-type Ops struct {
-	// List holds the ops. Invariant: what lies between its length and its
-	// capacity is zero, so that an op is not cleared twice.
-	List []store.Op
-
-	Of []int // List[i] belongs to rule Of[i]; ascending
-}
-
-// add adds an empty op of rule i.
-func (o *Ops) add(i int) *store.Op {
-	n := len(o.List)
-	o.Of = append(o.Of, i)
-	if n < cap(o.List) {
-		o.List = o.List[:n+1]
-	} else {
-		o.List = append(o.List, store.Op{})
-	}
-	return &o.List[n]
-}
-
-// Reset empties o and keeps its memory.
-func (o *Ops) Reset() {
-	clear(o.List)
-	o.List, o.Of = o.List[:0], o.Of[:0]
-}
-
-// Reset drops what p refers to and keeps its memory.
-func (p *Plan) Reset() {
-	clear(p.Request.Values)
-	p.Request.Feedback = ""
-	p.Now.Reset()
-	if len(p.Later.List) > 0 {
-		p.Later.Reset()
-	}
-	p.Rules, p.keys = nil, p.keys[:0]
-}
-
 // Make fills in p from its Rules and its Request. The error is a [*fault.Fault].
 func (p *Plan) Make() error {
 	p.Verdict = -1
-	p.Matched = p.Rules.Match(p.Request.Values, p.Matched[:0])
+	if p.Request.Verb.Ends() {
+		p.Matched = p.Rules.MatchHeld(p.Request.Values, p.Matched[:0])
+	} else {
+		p.Matched = p.Rules.Match(p.Request.Values, p.Matched[:0])
+	}
 	for _, i := range p.Matched {
 		r := p.Rules.Rule(i)
 		if r.Kind() == rule.KindVerdict {
@@ -95,6 +28,9 @@ func (p *Plan) Make() error {
 				p.decide(i)
 			}
 			continue
+		}
+		if p.Request.ID.IsZero() && p.Request.Verb == store.Take && r.Window.Kind == window.KindHeld {
+			continue // without a receipt nobody could release the place
 		}
 		ops := &p.Now
 		if p.waits() {
@@ -107,6 +43,9 @@ func (p *Plan) Make() error {
 		if p.Verdict >= 0 {
 			p.follow(op)
 		}
+	}
+	if p.Rules.holds || p.Rules.bans || p.Request.Verb.Ends() {
+		p.hold()
 	}
 	return nil
 }
@@ -147,6 +86,12 @@ func (p *Plan) fill(op *store.Op, i int) error {
 	op.Space, op.Limit, op.N = p.Rules.spaces[i], p.Rules.LimitOf(i, values), p.Request.Hits
 	op.Role, op.CountDenied = role(r), r.CountDenied
 	switch {
+	case p.Request.Verb == store.Settle && !p.costs(i):
+		op.N = window.AsHeld
+	case (p.Request.Verb == store.Cancel || p.Request.Verb == store.Renew) && r.Measure == window.Sum && p.Rules.Member(i, values) == "":
+		op.N = 0 // what is held is known
+	case p.Request.Verb == store.Settle && r.Measure == window.Sum && p.Request.Exact && p.Rules.Member(i, values) == "":
+		// the hits of the request are the cost
 	case p.Request.Feedback != "":
 		op.N = r.Feedback[p.Request.Feedback]
 	case r.Measure == window.Sum:

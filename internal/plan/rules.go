@@ -4,6 +4,7 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // Rules is a rule set with the spaces that its counters live in. It is
@@ -12,7 +13,12 @@ type Rules struct {
 	*rule.Set
 	namespace string
 	spaces    []*store.Space // by rule
+
+	holds, bans bool // some rule does
 }
+
+// Holds reports whether takes under some rule can hold.
+func (r *Rules) Holds() bool { return r.holds }
 
 // NewRules returns set with a space for each of its rules, in namespace. A
 // rule whose identity ([rule.Set.ID]) and bound on keys are those of a rule in
@@ -32,6 +38,8 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 			s = old
 		}
 		rules.spaces[i] = s
+		rules.holds = rules.holds || r.Hold > 0 || r.Window.Kind == window.KindHeld
+		rules.bans = rules.bans || r.Ban != window.Ban{}
 	}
 	return rules
 }

@@ -1,0 +1,192 @@
+package weir_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// engine returns an engine with these rules, which counts in memory.
+func engineOf(t *testing.T, rules ...rule.Rule) *weir.Engine {
+	t.Helper()
+	set, err := rule.New(rules, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+var (
+	llmTokens = rule.Rule{
+		Name: "llm-tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens",
+		Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute,
+	}
+	llmCalls = rule.Rule{
+		Name: "llm-calls", Per: []string{"team"}, Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Minute),
+	}
+	exports = rule.Rule{
+		Name: "exports-in-flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Held(30 * time.Second),
+	}
+)
+
+// step is one call of an engine, and what it has to answer.
+type step struct {
+	verb    weir.Verb
+	attrs   []weir.Attribute
+	receipt weir.Receipt
+	allowed bool
+	used    []int64 // by rule
+	held    []bool
+}
+
+func do(t *testing.T, e *weir.Engine, s step) weir.Decision {
+	t.Helper()
+	var d weir.Decision
+	r := weir.Request{Attributes: s.attrs, Receipt: s.receipt}
+	if err := e.Do(t.Context(), s.verb, &r, &d); err != nil {
+		t.Fatalf("%v: got error %v", s.verb, err)
+	}
+	var used []int64
+	var held []bool
+	for _, u := range d.Usages {
+		used, held = append(used, u.Used), append(held, u.Held)
+	}
+	for i := range s.used {
+		if i >= len(used) || d.Allowed != s.allowed || used[i] != s.used[i] || held[i] != s.held[i] {
+			t.Fatalf("%v of %v: got allowed %v, used %v and held %v, want %v, %v and %v",
+				s.verb, s.attrs, d.Allowed, used, held, s.allowed, s.used, s.held)
+		}
+	}
+	return d
+}
+
+// A settle books what a call really cost, and leaves the calls of other rules.
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engineOf(t, llmTokens, llmCalls)
+		estimate, truth := weir.Attributes("team", "red", "tokens", "600"), weir.Attributes("team", "red", "tokens", "140")
+		d := do(t, e, step{weir.Take, estimate, weir.Receipt{}, true, []int64{600, 1}, []bool{true, false}})
+		if text := d.Receipt.String(); len(text) == 0 || len(text) > 64 {
+			t.Fatalf("got receipt %q, want up to 64 bytes of text", text)
+		}
+		denied := do(t, e, step{weir.Take, estimate, weir.Receipt{}, false, []int64{600, 1}, []bool{false, false}})
+		if !denied.Receipt.IsZero() || denied.RetryAfter != 5*time.Minute {
+			t.Errorf("over the limit: got receipt %v and retry after %v, want none and 5m", denied.Receipt, denied.RetryAfter)
+		}
+		time.Sleep(10 * time.Second)
+		do(t, e, step{weir.Settle, truth, d.Receipt, true, []int64{140, 1}, []bool{true, false}})
+		do(t, e, step{weir.Settle, truth, d.Receipt, true, []int64{140, 1}, []bool{false, false}})
+		do(t, e, step{weir.Cancel, truth, d.Receipt, true, []int64{140, 1}, []bool{false, false}})
+		time.Sleep(50*time.Second - time.Microsecond)
+		do(t, e, step{weir.Check, estimate, weir.Receipt{}, true, []int64{140, 1}, []bool{false, false}})
+		time.Sleep(time.Microsecond) // the call has aged from its take on
+		do(t, e, step{weir.Check, estimate, weir.Receipt{}, true, []int64{0, 0}, []bool{false, false}})
+	})
+}
+
+// A cancel gives back what its take counted in all rules, once.
+func TestCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engineOf(t, llmTokens, llmCalls)
+		attrs := weir.Attributes("team", "red", "tokens", "100")
+		first := do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{100, 1}, []bool{true, false}})
+		time.Sleep(time.Second)
+		second := do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{200, 2}, []bool{true, false}})
+		time.Sleep(time.Second)
+		do(t, e, step{weir.Cancel, attrs, first.Receipt, true, []int64{100, 1}, []bool{true, false}})
+		do(t, e, step{weir.Cancel, attrs, first.Receipt, true, []int64{100, 1}, []bool{false, false}})
+		other := weir.Attributes("team", "red") // a cancel needs no amount
+		do(t, e, step{weir.Cancel, other, second.Receipt, true, []int64{0, 0}, []bool{true, false}})
+	})
+}
+
+// Places are released by their receipts, or when they were not renewed in time.
+func TestInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engineOf(t, exports)
+		ann := weir.Attributes("user", "ann")
+		first := do(t, e, step{weir.Take, ann, weir.Receipt{}, true, []int64{1}, []bool{true}})
+		time.Sleep(time.Second)
+		second := do(t, e, step{weir.Take, ann, weir.Receipt{}, true, []int64{2}, []bool{true}})
+		third := do(t, e, step{weir.Take, ann, weir.Receipt{}, false, []int64{2}, []bool{false}})
+		if third.RetryAfter != 29*time.Second {
+			t.Errorf("got retry after %v, want 29s", third.RetryAfter)
+		}
+		time.Sleep(28 * time.Second)
+		do(t, e, step{weir.Renew, ann, first.Receipt, true, []int64{2}, []bool{true}})
+		time.Sleep(2 * time.Second) // too late for the second
+		do(t, e, step{weir.Renew, ann, second.Receipt, true, []int64{1}, []bool{false}})
+		do(t, e, step{weir.Settle, ann, first.Receipt, true, []int64{0}, []bool{true}})
+		do(t, e, step{weir.Settle, ann, first.Receipt, true, []int64{0}, []bool{false}})
+
+		var d weir.Decision // without a receipt there is nothing in flight
+		if err := e.Do(t.Context(), weir.Take, &weir.Request{Attributes: ann, Final: true}, &d); err != nil || !d.Allowed || len(d.Usages) != 0 {
+			t.Errorf("final: got %+v and error %v, want allowed by no rule", d, err)
+		}
+	})
+}
+
+// Receipts that no take has change nothing.
+func TestUnknownReceipt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engineOf(t, llmTokens, llmCalls, exports)
+		attrs := weir.Attributes("team", "red", "user", "ann", "tokens", "100")
+		do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{100, 1, 1}, []bool{true, false, true}})
+		unknown := receipt.Receipt{ID: window.HoldID{1}, At: window.At(time.Now()), Wall: window.At(time.Now())}
+		for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
+			do(t, e, step{verb, attrs, unknown, true, []int64{100, 1, 1}, []bool{false, false, false}})
+		}
+	})
+}
+
+// The nth strike bans for twice as long as the one before, a success forgets all
+// of them, and otherwise one is forgotten a week.
+func TestBan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engineOf(t, rule.Rule{
+			Name: "login-failures", Per: []string{"account"}, Quota: &rule.Quota{Value: 4}, Window: window.Sliding(15 * time.Minute),
+			Ban:      window.Ban{For: 15 * time.Minute, Factor: 2, Most: time.Hour, Forget: 7 * 24 * time.Hour},
+			Feedback: map[string]int64{"logged-in": window.All},
+		})
+		attrs := weir.Attributes("account", "ann")
+		fail := func() time.Duration { // until ann is banned
+			for range 4 {
+				do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, nil, nil})
+			}
+			began := window.At(time.Now())
+			d := do(t, e, step{weir.Take, attrs, weir.Receipt{}, false, []int64{0}, []bool{false}})
+			if until := d.Usages[0].BannedUntil; !d.Usages[0].Banned || until.Sub(began) != d.RetryAfter {
+				t.Errorf("got %+v, want banned for %v from %v on", d.Usages[0], d.RetryAfter, began)
+			}
+			return d.RetryAfter
+		}
+		for _, want := range []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour, time.Hour} {
+			if got := fail(); got != want {
+				t.Errorf("got a ban of %v, want %v", got, want)
+			}
+			time.Sleep(want - time.Microsecond)
+			do(t, e, step{weir.Check, attrs, weir.Receipt{}, false, []int64{0}, []bool{false}})
+			time.Sleep(time.Microsecond)
+		}
+		time.Sleep(14*24*time.Hour - time.Minute) // three strikes are left
+		if got := fail(); got != time.Hour {
+			t.Errorf("after two weeks: got a ban of %v, want 1h", got)
+		}
+		if _, err := e.Refund(t.Context(), weir.Request{Attributes: attrs, Feedback: "logged-in"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := fail(); got != 15*time.Minute {
+			t.Errorf("after a success: got a ban of %v, want 15m", got)
+		}
+	})
+}

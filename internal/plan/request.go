@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Request is one action, with its attributes where the rules look for them.
+type Request struct {
+	Verb store.Verb
+	Hits int64 // at least 1
+
+	// Feedback, in a refund, selects the hits that each rule gives back.
+	// Empty: Hits.
+	Feedback string
+
+	// Values are the attributes, indexed as [rule.Set.Attributes].
+	Values []string
+
+	// ID is the id of the holds of a take. Zero: the take holds nothing, and does
+	// not match rules whose windows are held.
+	ID window.HoldID
+
+	// Receipt names the take that a settle, a cancel or a renewal is about. Exact
+	// reports whether Hits is what a settle costs, and not a default.
+	Receipt receipt.Receipt
+	Exact   bool
+}
+
+// Plan is what one request asks of a store. Its zero value is ready for use.
+// A Plan can be used again; it then reuses its memory.
+type Plan struct {
+	Rules   *Rules
+	Request Request
+
+	// Matched are the indexes of the rules that match, ascending.
+	Matched []int
+
+	// Verdict is the first verdict among them, or -1.
+	Verdict int
+
+	// Now are the ops to be decided in one step, and Later those that wait for
+	// the outcome of that step: rules behind a verdict that allows, where a
+	// limit before it may deny.
+	Now, Later Ops
+
+	keys  []byte       // keys and members of all ops, one behind the other
+	holds []store.Hold // of the ops
+}
+
+// Ops are ops and the rules that they belong to.
+type Ops struct {
+	// List holds the ops. Invariant: what lies between its length and its
+	// capacity is zero, so that an op is not cleared twice.
+	List []store.Op
+
+	Of []int // List[i] belongs to rule Of[i]; ascending
+}
+
+// add adds an empty op of rule i.
+func (o *Ops) add(i int) *store.Op {
+	n := len(o.List)
+	o.Of = append(o.Of, i)
+	if n < cap(o.List) {
+		o.List = o.List[:n+1]
+	} else {
+		o.List = append(o.List, store.Op{})
+	}
+	return &o.List[n]
+}
+
+// Reset empties o and keeps its memory.
+func (o *Ops) Reset() {
+	clear(o.List)
+	o.List, o.Of = o.List[:0], o.Of[:0]
+}
+
+// Reset drops what p refers to and keeps its memory.
+func (p *Plan) Reset() {
+	clear(p.Request.Values)
+	p.Request.Feedback, p.Request.ID, p.Request.Receipt = "", window.HoldID{}, receipt.Receipt{}
+	p.Now.Reset()
+	if len(p.Later.List) > 0 {
+		p.Later.Reset()
+	}
+	p.Rules, p.keys = nil, p.keys[:0]
+}
