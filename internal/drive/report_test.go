@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
@@ -18,6 +19,10 @@ import (
 // its place: what memory counted joins what it has, and nothing joins twice.
 func TestReportedOnce(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, reportedOnce) // without time passing, reports are sent at the end alone
+}
+
+func reportedOnce(t *testing.T) {
 	shapes := []window.Limit{
 		{Quota: 4, Window: window.Fixed(time.Hour)},
 		{Quota: 90, Window: window.Sliding(time.Hour)},
