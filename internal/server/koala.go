@@ -1,10 +1,10 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -26,7 +26,7 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, lo
 	if addr == "" {
 		return nil, nil
 	}
-	to := koalaapi.Config{Ping: c.ping}
+	to := koalaapi.Config{Ping: c.ping, Context: redisstore.WithTimeout(context.Background(), cfg.KoalaWait())}
 	if cfg.Koala != "" {
 		to.Rewrite, to.Token = rules.rewrite, cfg.KoalaToken
 	}
@@ -34,7 +34,7 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, lo
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(addr, within(cfg.KoalaWait(), api), log)
+	l, err := listen(addr, api, log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("koala-listen: %w", err), api.Close())
 	}
@@ -42,13 +42,6 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, lo
 	l.MaxHeaderBytes = koalaapi.MaxHead
 	l.WriteTimeout = 10 * time.Second
 	return &koalaFront{l, api}, nil
-}
-
-// within returns h with a time-out for the decisions of its requests.
-func within(timeout time.Duration, h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(redisstore.WithTimeout(r.Context(), timeout)))
-	})
 }
 
 // Close closes the listener, and then frees the API.

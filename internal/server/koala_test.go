@@ -255,3 +255,25 @@ func TestKoalaWithoutItsStore(t *testing.T) {
 	n.Restart()
 	redistest.Eventually(t, "alive again", func() bool { return k.get(t, "/monitor/alive").status == 200 })
 }
+
+// Koala's calls wait for Redis as long as koala does, and other calls do not.
+func TestKoalaWaitsLonger(t *testing.T) {
+	t.Parallel()
+	p := redistest.Through(t, redistest.Server(t))
+	k := startKoala(t, koalaHome(t), func(c *config.Config) {
+		c.Store, c.Nodes, c.StoreTimeout, c.KoalaTimeout = "redis://"+p.Addr(), 1, 50*time.Millisecond, 20*time.Second
+	})
+	p.Delay(100 * time.Millisecond)
+	for i, want := range []string{within, within, denied(502)} {
+		if a := k.get(t, "/rule/browse?act=pair&uid=7&_writeThrough=yes"); a.text != want {
+			t.Errorf("call %d: got %s, want %s", i, a.text, want)
+		}
+	}
+	const degraded = "\nweir_decisions_degraded_total "
+	if text := call(t, "GET", k.admin+"/metrics", "").text; !strings.Contains(text, degraded+"0\n") {
+		t.Error("koala's calls were degraded")
+	}
+	if a := call(t, "POST", k.api+"/v1/take", `{"attributes":{"act":"pair","uid":"7"}}`); a.json["degraded"] != true {
+		t.Errorf("another call: got %s, want it degraded", a.text)
+	}
+}

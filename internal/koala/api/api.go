@@ -27,6 +27,12 @@ type API struct {
 
 // Config holds what an API needs beside its engine. The zero value is valid.
 type Config struct {
+	// Context is the context of all decisions, whose time-out a store can have in
+	// it. That of an HTTP request does not matter: a client may close its side of
+	// the connection after the request and wait for the answer, and net/http
+	// reports such a client as gone. Default: context.Background().
+	Context context.Context
+
 	// Ping returns an error if the store cannot be reached. A nil Ping stands
 	// for a store that always can.
 	Ping func(context.Context) error
@@ -42,6 +48,9 @@ type Config struct {
 
 // New returns koala's API of engine. Close frees its statistics.
 func New(engine *weir.Engine, config Config) (*API, error) {
+	if config.Context == nil {
+		config.Context = context.Background()
+	}
 	t, err := newTally()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 // counts the action, in the same step, if the action may happen.
 func (a *API) browse(x *exchange, _ *http.Request) reply {
 	d := &x.decision
-	if err := x.ask(a.engine, verbOf(x)); err != nil {
+	if err := a.ask(x, verbOf(x)); err != nil {
 		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
 	}
 	t := a.table(d.Rules)
@@ -31,7 +31,7 @@ func verbOf(x *exchange) weir.Verb {
 // the first.
 func (a *API) complete(x *exchange, _ *http.Request) reply {
 	d := &x.decision
-	if err := x.ask(a.engine, verbOf(x)); err != nil {
+	if err := a.ask(x, verbOf(x)); err != nil {
 		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
 	}
 	t := a.table(d.Rules)
@@ -77,7 +77,7 @@ func (a *API) feedback(x *exchange, _ *http.Request) reply {
 }
 
 func (a *API) write(x *exchange, verb weir.Verb) reply {
-	if err := x.ask(a.engine, verb); err != nil {
+	if err := a.ask(x, verb); err != nil {
 		return reply{statusOf(err), problem(x.out, `{"err_no":-1, "err_msg":`, err.Error())}
 	}
 	return reply{body: written}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -40,12 +39,9 @@ func (x *exchange) read(query string) {
 	x.request.Attributes = appendParameters(x.request.Attributes[:0], query)
 }
 
-// ask lets e decide the request. It ignores the context of the HTTP request: a
-// client may close its side of the connection after the request and wait for
-// the answer, and net/http reports such a client as gone. Stores have their own
-// time-outs.
-func (x *exchange) ask(e *weir.Engine, verb weir.Verb) error {
-	return e.Do(context.Background(), verb, &x.request, &x.decision)
+// ask lets the engine decide the request.
+func (a *API) ask(x *exchange, verb weir.Verb) error {
+	return a.engine.Do(a.config.Context, verb, &x.request, &x.decision)
 }
 
 // parameter returns the value of the parameter with a name, the last one if

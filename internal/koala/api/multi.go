@@ -35,7 +35,7 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 		out = appendText(append(out, `{"Id":`...), jobs[i].ID)
 		out = append(out, `,"Result":`...)
 		x.read(jobs[i].query())
-		if err := x.ask(a.engine, weir.Check); err != nil {
+		if err := a.ask(x, weir.Check); err != nil {
 			out = failed(err).appendTo(out)
 		} else {
 			t := a.table(x.decision.Rules)

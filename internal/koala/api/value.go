@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -18,7 +17,7 @@ func (a *API) value(x *exchange, _ *http.Request) reply {
 	}
 	var used int64
 	if ru := t.set.Rule(i); ru.Kind() != rule.KindVerdict {
-		usage, err := a.engine.Usage(context.Background(), ru.Name, x.request.Attributes)
+		usage, err := a.engine.Usage(a.config.Context, ru.Name, x.request.Attributes)
 		switch {
 		case err == nil:
 			used = usage.Used
