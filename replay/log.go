@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"unsafe"
 )
 
 // Log is a log to read. [Run] opens each log in turn, and closes it before it
@@ -43,28 +44,73 @@ type block struct {
 	text  string // whole lines; a log's last line may have no newline
 	cut   bool   // text is the start of a line that is too long
 	err   error  // ends the logs
+
+	// memory is the memory of text, or nil. After [reader.free] the text and all
+	// that shares its memory must not be used.
+	memory []byte
 }
 
-// read sends the logs in blocks until an error, or until ctx is done. It runs
-// beside the engine, so that a second core can unpack.
-func read(ctx context.Context, logs []Log, out chan<- block) {
-	buffer := make([]byte, blockSize)
+// buffers is the number of blocks that exist at a time: one that the reader fills,
+// one that is replayed, and two in between. The reader uses their memory again and
+// again, because new memory for each block costs a copy of the whole log.
+const buffers = 4
+
+// reader reads logs beside the engine, so that a second core can unpack.
+type reader struct {
+	ctx    context.Context // a reader lives as long as one call of Run
+	blocks chan block
+	unused chan []byte // nil stands for memory that is not allocated yet
+}
+
+func newReader(ctx context.Context) *reader {
+	r := &reader{ctx: ctx, blocks: make(chan block, buffers-2), unused: make(chan []byte, buffers)}
+	for range buffers {
+		r.unused <- nil
+	}
+	return r
+}
+
+// free gives the memory of b back to the reader. It never blocks.
+func (r *reader) free(b block) {
+	if b.memory != nil {
+		r.unused <- b.memory
+	}
+}
+
+// buffer waits for unused memory. It returns nil when the context is done.
+func (r *reader) buffer() []byte {
+	select {
+	case b := <-r.unused:
+		if b == nil {
+			b = make([]byte, blockSize)
+		}
+		return b
+	case <-r.ctx.Done():
+		return nil
+	}
+}
+
+// read sends the logs in blocks until an error, or until the context is done.
+func (r *reader) read(logs []Log) {
+	defer close(r.blocks)
+	buffer := r.buffer()
 	for _, l := range logs {
 		first := true
 		send := func(b block) bool {
 			b.log, b.first, first = l.Name, first, false
 			select {
-			case out <- b:
+			case r.blocks <- b:
 				return true
-			case <-ctx.Done():
+			case <-r.ctx.Done():
 				return false
 			}
 		}
-		if err := l.read(buffer, send); err != nil {
+		var err error
+		if buffer, err = l.read(r, buffer, send); err != nil {
 			send(block{err: l.named(err)})
 			return
 		}
-		if ctx.Err() != nil {
+		if buffer == nil || r.ctx.Err() != nil {
 			return
 		}
 	}
@@ -78,15 +124,17 @@ func (l Log) named(err error) error {
 	return fmt.Errorf("%s: %w", l.Name, err)
 }
 
-func (l Log) read(buffer []byte, send func(block) bool) error {
+// read sends the log in blocks. It reads into buffer, and returns the buffer that
+// it holds at the end, which is nil if the context is done.
+func (l Log) read(r *reader, buffer []byte, send func(block) bool) ([]byte, error) {
 	file, err := l.Open()
 	if err != nil {
-		return err
+		return buffer, err
 	}
 	defer file.Close()
 	in, err := unpacked(file)
 	if err != nil {
-		return err
+		return buffer, err
 	}
 
 	kept := 0     // bytes of an incomplete line, at the buffer's start
@@ -105,20 +153,30 @@ func (l Log) read(buffer []byte, send func(block) bool) error {
 		if errors.Is(err, io.EOF) {
 			whole = len(text)
 		}
-		if whole > 0 && !send(block{text: string(text[:whole])}) {
-			return nil
+		next := buffer
+		if whole > 0 {
+			if next = r.buffer(); next == nil {
+				return nil, nil // Run reports that the context is done
+			}
 		}
-		if err != nil {
-			return ignoreEOF(err)
+		kept = copy(next, text[whole:])
+		if whole > 0 && !send(block{text: view(text[:whole]), memory: buffer}) {
+			return nil, nil // as above
 		}
-		if kept = copy(buffer, text[whole:]); kept == len(buffer) {
+		if buffer = next; err != nil {
+			return buffer, ignoreEOF(err)
+		}
+		if kept == len(buffer) {
 			if !send(block{text: string(buffer[:excerptLength+1]), cut: true}) {
-				return nil
+				return nil, nil // as above
 			}
 			kept, skip = 0, true
 		}
 	}
 }
+
+// view returns b as a string without a copy. The string changes when b does.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // fill reads until p is full or there is an error. [io.ReadFull] would return the
 // same error for the end of the log and for truncated data.

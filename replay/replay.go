@@ -58,21 +58,19 @@ func Run(ctx context.Context, rules *rule.Set, logs []Log, options ...Option) (*
 	}
 
 	ctx, stop := context.WithCancel(ctx)
-	blocks := make(chan block, 2)
-	go func() {
-		defer close(blocks)
-		read(ctx, logs, blocks)
-	}()
+	in := newReader(ctx)
+	go in.read(logs)
 	defer func() {
 		stop()
-		for range blocks { // until the reader has ended
+		for range in.blocks { // until the reader has ended
 		}
 	}()
 
-	for b := range blocks {
+	for b := range in.blocks {
 		if err := r.block(ctx, b); err != nil {
 			return r.report(), err
 		}
+		in.free(b)
 		r.progress(Progress{Log: b.log, Lines: r.lines, Bad: r.bad})
 	}
 	return r.report(), ctx.Err()
@@ -167,8 +165,11 @@ func (r *run) block(ctx context.Context, b block) error {
 		return nil
 	}
 	for text := b.text; text != ""; {
-		var line string
-		line, text, _ = strings.Cut(text, "\n")
+		line, rest := text, ""
+		if end := strings.IndexByte(text, '\n'); end >= 0 {
+			line, rest = text[:end], text[end+1:]
+		}
+		text = rest
 		r.next()
 		if err := r.take(ctx, line); err != nil {
 			return err
@@ -207,7 +208,7 @@ func (r *run) take(ctx context.Context, line string) error {
 func (r *run) isBad(line string, why error) {
 	r.bad++
 	if len(r.badLines) < r.keepBad {
-		r.badLines = append(r.badLines, BadLine{r.log, r.line, why.Error(), strings.Clone(excerpt(line))})
+		r.badLines = append(r.badLines, BadLine{r.log, r.line, strings.Clone(why.Error()), strings.Clone(excerpt(line))})
 	}
 }
 

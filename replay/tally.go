@@ -16,6 +16,10 @@ type tallies struct {
 	rules []*tally
 	named map[string]*tally
 	seed  maphash.Seed
+
+	// last has the tallies of the decision before, by the index of the usage. Most
+	// decisions have the same rules at the same indexes, which saves a lookup.
+	last []*tally
 }
 
 type tally struct {
@@ -46,7 +50,7 @@ func newTallies(rules *rule.Set) tallies {
 func (ts *tallies) add(d *weir.Decision, now window.Instant) {
 	for i := range d.Usages {
 		u := &d.Usages[i]
-		t := ts.named[u.Rule]
+		t := ts.of(i, u.Rule)
 		t.Matched++
 		// A key with earlier hits in its window is in seen already.
 		if u.Before == 0 {
@@ -72,6 +76,17 @@ func (ts *tallies) add(d *weir.Decision, now window.Instant) {
 			t.deny(now)
 		}
 	}
+}
+
+// of returns the tally of the rule of usage i.
+func (ts *tallies) of(i int, rule string) *tally {
+	if i == len(ts.last) {
+		ts.last = append(ts.last, ts.named[rule])
+	}
+	if ts.last[i].Name != rule {
+		ts.last[i] = ts.named[rule]
+	}
+	return ts.last[i]
 }
 
 func (t *tally) deny(now window.Instant) {

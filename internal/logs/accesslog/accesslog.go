@@ -49,7 +49,7 @@ func Parse(line string, e *Entry) error {
 	*e = Entry{}
 	line = strings.TrimSuffix(line, "\r")
 
-	at := strings.Index(line, " [")
+	at := timeStart(line)
 	if at < 0 || !e.origin(line[:at]) {
 		return wrong(0, "address ident user [")
 	}
@@ -101,6 +101,21 @@ func Parse(line string, e *Entry) error {
 	return nil
 }
 
+// timeStart returns the index of the first " [", or -1. It looks for the bracket,
+// because a line has several blanks before it.
+func timeStart(line string) int {
+	for from := 0; ; {
+		at := strings.IndexByte(line[from:], '[')
+		if at < 0 {
+			return -1
+		}
+		if from += at; from > 0 && line[from-1] == ' ' {
+			return from - 1
+		}
+		from++
+	}
+}
+
 func wrong(at int, want string) error {
 	return fmt.Errorf("column %d: want %s", at+1, want)
 }
@@ -110,9 +125,9 @@ func wrong(at int, want string) error {
 // always have a host. Without a host, the second word is the ident, which servers
 // have written as "-" for decades.
 func (e *Entry) origin(s string) bool {
-	first, rest, _ := strings.Cut(s, " ")
-	second, rest, _ := strings.Cut(rest, " ")
-	_, user, hasUser := strings.Cut(rest, " ")
+	first, rest, _ := cut(s, ' ')
+	second, rest, _ := cut(rest, ' ')
+	_, user, hasUser := cut(rest, ' ')
 	switch {
 	case first == "" || second == "" || rest == "":
 		return false
@@ -127,7 +142,7 @@ func (e *Entry) origin(s string) bool {
 // request parses a request line. The target can have blanks, because some clients
 // send them and servers log them.
 func (e *Entry) request(s string) {
-	method, target, _ := strings.Cut(s, " ")
+	method, target, _ := cut(s, ' ')
 	if !isMethod(method) {
 		return
 	}
@@ -138,7 +153,10 @@ func (e *Entry) request(s string) {
 		return
 	}
 	e.Method = method
-	e.Path, e.Query, _ = strings.Cut(target, "?")
+	e.Path, e.Query, _ = cut(target, '?')
+	if target[0] == '/' {
+		return // not absolute, which saves the search for a scheme
+	}
 	if scheme, rest, ok := strings.Cut(e.Path, "://"); ok && isHTTP(scheme) {
 		e.absolute(rest)
 	}
