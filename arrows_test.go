@@ -93,7 +93,7 @@ var arrows = map[string]arrow{
 			".", "internal/config", "internal/httpapi", "internal/koala", "internal/server",
 			"replay", "rule", "rulefile", "window",
 		},
-		theirs: []string{"github.com/spf13/cobra"},
+		theirs: []string{"github.com/spf13/cobra", "golang.org/x/term"},
 	},
 }
 

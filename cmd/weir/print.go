@@ -74,7 +74,7 @@ func (s seconds) String() string {
 // tables.
 func (c *client) show(cmd *cobra.Command, answer []byte, into interface{ print(io.Writer) }) error {
 	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("the answer does not come from a weir service: %w", err)
+		return notWeir(err)
 	}
 	if c.json {
 		_, err := cmd.OutOrStdout().Write(answer)
@@ -83,6 +83,11 @@ func (c *client) show(cmd *cobra.Command, answer []byte, into interface{ print(i
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	into.print(w)
 	return w.Flush()
+}
+
+// notWeir returns the error of an answer that is not what the API answers.
+func notWeir(err error) error {
+	return fmt.Errorf("the answer does not come from a weir service: %w", err)
 }
 
 func (d *decision) print(w io.Writer) {

@@ -46,7 +46,7 @@ func TestReadme(t *testing.T) {
 			n.program(text)
 		}
 	}
-	if want := "serve curl init check serve go replay"; strings.Join(n.did, " ") != want {
+	if want := "serve curl init check serve go replay top explain usage"; strings.Join(n.did, " ") != want {
 		t.Errorf("the README leads through %v, want %s", n.did, want)
 	}
 }
@@ -140,6 +140,8 @@ func (n *newcomer) weir(args []string) {
 	case "serve":
 		n.serve(args)
 		return
+	case "top", "explain", "usage":
+		args = append(args, "--addr", n.api)
 	case "replay":
 		line := `192.0.2.1 - - [20/Feb/2016:00:00:45 -0500] "POST /wp-login.php HTTP/1.1" 200 187 "-" "-"` + "\n"
 		if err := os.WriteFile(args[len(args)-1], []byte(strings.Repeat(line, 6)), 0o600); err != nil {

@@ -16,7 +16,7 @@ const maxTop = 1000
 
 // top shows the keys that use each rule most, and those that it denies most.
 func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	set, asked, n, err := a.some(r, 10)
+	set, asked, one, n, err := a.some(r, 10)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	for _, i := range asked {
 		ru := set.Rule(i)
 		t := a.tops.Top(ru.Name, n)
-		if len(asked) > 1 && t.Used.Total == 0 && t.Denied.Total == 0 {
+		if !one && t.Used.Total == 0 && t.Denied.Total == 0 {
 			continue
 		}
 		if b[len(b)-1] != '[' {
@@ -69,7 +69,7 @@ func appendTop(b []byte, counts string, l *top.List) []byte {
 
 // denials shows recent denials, the newest one first.
 func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	set, asked, n, err := a.some(r, 50)
+	set, asked, _, n, err := a.some(r, 50)
 	if err != nil {
 		return err
 	}
@@ -118,10 +118,10 @@ func appendTime(b []byte, t time.Time) []byte {
 }
 
 // some reads ?rule=NAME&n=10, where both may be missing. It returns the indexes
-// of the rules that are asked for: all without a name.
-func (a *API) some(r *http.Request, fallback int) (set *rule.Set, asked []int, n int, err error) {
+// of the rules that are asked for, all without a name, and whether there is one.
+func (a *API) some(r *http.Request, fallback int) (set *rule.Set, asked []int, one bool, n int, err error) {
 	if a.tops == nil {
-		return nil, nil, 0, &answer.Problem{
+		return nil, nil, false, 0, &answer.Problem{
 			Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0",
 		}
 	}
@@ -146,20 +146,20 @@ func (a *API) some(r *http.Request, fallback int) (set *rule.Set, asked []int, n
 		return nil
 	})
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, false, 0, err
 	}
 	if !given["rule"] {
 		asked = make([]int, set.Len())
 		for i := range asked {
 			asked[i] = i
 		}
-		return set, asked, n, nil
+		return set, asked, false, n, nil
 	}
 	i, ok := set.Find(name)
 	if !ok {
-		return nil, nil, 0, &answer.Problem{
+		return nil, nil, false, 0, &answer.Problem{
 			Status: http.StatusNotFound, Field: "rule", Detail: fmt.Sprintf("%q: not found; /v1/rules lists the rules", name),
 		}
 	}
-	return set, []int{i}, n, nil
+	return set, []int{i}, true, n, nil
 }
