@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/weirhq/weir/fault"
 )
 
 func newTop() *cobra.Command {
@@ -203,7 +205,7 @@ func (w *topWatch) screen(s size, stopped bool, problem string) string {
 		head = fmt.Sprintf("weir top  %s  STOPPED   q: end, space: go on  %s", w.view.clock(w.at), w.client.addr)
 	}
 	if problem != "" {
-		head = clean(problem)
+		head = fault.Printable(problem)
 	}
 	var b strings.Builder
 	b.WriteString(screenHome + bold + cut(head, s.width) + plain + lineEnd)

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // The part of the service's JSON that weir top shows.
@@ -121,7 +122,7 @@ func (v *topView) lines(s size) []string {
 
 // block returns the lines of one rule, with at most some rows of keys.
 func (v *topView) block(r *topRule, rows, width int) []string {
-	head := clean(r.Rule)
+	head := fault.Printable(r.Rule)
 	if r.Shadow {
 		head += " (shadow)"
 	}
@@ -195,7 +196,7 @@ func (v *topView) column(title string, l, before *topList, rows, width int) []st
 		if more := k.number() - known[k.Key]; v.elapsed > 0 && more > 0 {
 			rate = fmt.Sprintf("%.1f", float64(more)/v.elapsed.Seconds())
 		}
-		lines = append(lines, line(fmt.Sprint(k.number()), err, rate, clean(k.Key)))
+		lines = append(lines, line(fmt.Sprint(k.number()), err, rate, fault.Printable(k.Key)))
 	}
 	return lines
 }
@@ -206,11 +207,11 @@ func (v *topView) table(denials []denial) []string {
 	var widths [3]int
 	for i := range denials {
 		d := &denials[i]
-		rule := clean(d.Rule)
+		rule := fault.Printable(d.Rule)
 		if d.Shadow {
 			rule += " (shadow)"
 		}
-		rows[i] = [3]string{v.clock(d.Time), rule, clean(d.Key)}
+		rows[i] = [3]string{v.clock(d.Time), rule, fault.Printable(d.Key)}
 		for n, text := range rows[i] {
 			widths[n] = max(widths[n], utf8.RuneCountInString(text))
 		}
@@ -243,16 +244,6 @@ func (d *denial) why() string {
 		return "denied by the rule: " + d.Outcome
 	}
 	return d.Reason + "; " + wait
-}
-
-// clean returns text without what a terminal obeys: a key is written by users.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '\uFFFD'
-	}, text)
 }
 
 // cut returns the first characters of text. A width of 0 has no bound.
