@@ -65,6 +65,8 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 
+	"ruletest": {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
+
 	"internal/answer": {ours: []string{".", "receipt", "rule", "store", "window"}},
 	"internal/files":  {},
 	"internal/scripttest": { // tests only
@@ -91,7 +93,7 @@ var arrows = map[string]arrow{
 	"cmd/weir": {
 		ours: []string{
 			".", "internal/config", "internal/httpapi", "internal/koala", "internal/server",
-			"replay", "rule", "rulefile", "window",
+			"replay", "rule", "rulefile", "ruletest", "window",
 		},
 		theirs: []string{"github.com/spf13/cobra", "golang.org/x/term"},
 	},

@@ -46,7 +46,7 @@ func Load(path string) (*File, error) {
 // Any error is a [fault.List] in the order of the file, with the faults in list
 // files last. Parse stops noting faults after [fault.Most].
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
-	p := pass{name: name, read: read, zone: time.UTC, lists: map[string]*rule.List{}}
+	p := pass{name: name, smallest: "rules:, and under it " + smallest, read: read, zone: time.UTC, lists: map[string]*rule.List{}}
 	root := p.source(src)
 	var file *File
 	if root != nil {
@@ -62,8 +62,9 @@ func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*Fi
 // pass is one run over a file. When a value is wrong, its methods note a fault
 // and continue with a harmless one, so that one run finds all faults.
 type pass struct {
-	name string
-	read func(path string) ([]byte, error)
+	name     string
+	smallest string // the smallest file of this kind, for faults
+	read     func(path string) ([]byte, error)
 
 	lines  []string // of the source
 	faults fault.List

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/ruletest"
 )
 
 // TestManual holds docs/rules.md to the parser: a yaml block is a rules file
@@ -33,10 +34,16 @@ func TestManual(t *testing.T) {
 			lists = b.text // what list files hold
 		}
 	}
+	rules, cases := (*rulefile.File)(nil), 0
 	for i, b := range blocks {
-		_, err := rulefile.Parse("rules.yaml", []byte(b.text), func(string) ([]byte, error) { return []byte(lists), nil })
+		if b.mark == "yaml test" {
+			cases += runTests(t, b, rules)
+			continue
+		}
+		file, err := rulefile.Parse("rules.yaml", []byte(b.text), func(string) ([]byte, error) { return []byte(lists), nil })
 		switch b.mark {
 		case "yaml":
+			rules = file
 			if err != nil {
 				t.Errorf("line %d: got\n%v\nwant no fault", b.line, err)
 			} else if err := validate(t, []byte(b.text)); err != nil {
@@ -50,9 +57,32 @@ func TestManual(t *testing.T) {
 			}
 		}
 	}
-	if faulty == 0 || lists == "" || len(blocks) < 10 {
+	if cases == 0 || faulty == 0 || lists == "" || len(blocks) < 10 {
 		t.Errorf("got %d blocks, %d with faults, list file %q, want a manual", len(blocks), faulty, lists)
 	}
+}
+
+// runTests runs a block with tests of the rules in the block before it, and
+// returns the number of cases.
+func runTests(t *testing.T, b block, rules *rulefile.File) (cases int) {
+	t.Helper()
+	tests, err := rulefile.ParseTests("posts_test.yaml", []byte(b.text), func(string) (*rulefile.File, error) { return rules, nil })
+	if err != nil {
+		t.Fatalf("line %d: got\n%v\nwant no fault", b.line, err)
+	}
+	if err := validateBy(t, rulefile.TestSchema(), []byte(b.text)); err != nil {
+		t.Errorf("line %d: got %v, want a valid file", b.line, err)
+	}
+	err = ruletest.Test(t.Context(), tests, func(c *ruletest.Case) {
+		cases++
+		for _, f := range c.Failures {
+			t.Errorf("line %d: %v", b.line, f)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return cases
 }
 
 // block is a fenced block of a manual, with what stands behind its fence.

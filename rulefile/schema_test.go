@@ -20,7 +20,12 @@ import (
 // validate holds a rules file to the schema.
 func validate(t *testing.T, src []byte) error {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(rulefile.Schema()))
+	return validateBy(t, rulefile.Schema(), src)
+}
+
+func validateBy(t *testing.T, by, src []byte) error {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(by))
 	if err != nil {
 		t.Fatal(err)
 	}

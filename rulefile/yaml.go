@@ -126,7 +126,7 @@ func (p *pass) document(file *ast.File) *node {
 		root = n
 	}
 	if root == nil {
-		p.at(1, 1, "the file is empty: want at least rules:, and under it %s", smallest)
+		p.at(1, 1, "the file is empty: want at least %s", p.smallest)
 	}
 	return root
 }

@@ -70,7 +70,8 @@ whether it may happen again.
 Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		Example: `  weir serve                               # run the service with a demo rule
   weir init rules.yaml                     # write rules to start from
-  weir check rules.yaml                    # print every fault in them
+  weir check rules.yaml                    # print every fault and warning in them
+  weir test rules_test.yaml                # test that they decide as expected
   weir serve --rules rules.yaml            # run the service with them
   weir take action=post user=42            # ask the service for a decision
   weir replay --rules rules.yaml access.log.gz`,
@@ -83,7 +84,7 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		&cobra.Group{ID: "service", Title: "Service and rules:"},
 		&cobra.Group{ID: "client", Title: "Calls to a running service:"},
 	)
-	for _, c := range []*cobra.Command{newServe(), newCheck(), newImport(), newInit(), newSchema(), newReplay(), newInspect(), newDoctor()} {
+	for _, c := range []*cobra.Command{newServe(), newCheck(), newTest(), newImport(), newInit(), newSchema(), newReplay(), newInspect(), newDoctor()} {
 		c.GroupID = "service"
 		root.AddCommand(c)
 	}

@@ -92,16 +92,23 @@ func write(name string, flags int, text []byte) error {
 }
 
 func newSchema() *cobra.Command {
-	return &cobra.Command{
+	tests := false
+	cmd := &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of rules files, for editors",
+		Short: "Print the JSON Schema of rules files, or of test files, for editors",
 		Example: `  weir schema > weir.schema.json
   # first line of rules.yaml:
   # yaml-language-server: $schema=weir.schema.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(rulefile.Schema())
+			schema := rulefile.Schema()
+			if tests {
+				schema = rulefile.TestSchema()
+			}
+			_, err := cmd.OutOrStdout().Write(schema)
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&tests, "tests", false, "print the schema of test files")
+	return cmd
 }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/ruletest"
+)
+
+func newTest() *cobra.Command {
+	var o testOptions
+	cmd := &cobra.Command{
+		Use:   "test FILE…",
+		Short: "Test rules: requests at stated times, and the expected decisions",
+		Long: `Run test files. A test file, such as posts_test.yaml for posts.yaml, has requests at
+stated times and the decisions that its author expects. Time is virtual: a case
+that covers a month takes no longer than its requests. For a directory, all files
+below it that end in _test.yaml are run.
+
+weir schema --tests prints the schema of test files for editors. The manual:
+https://github.com/weirhq/weir/blob/main/docs/rules.md#tests
+
+Exit status: 0 all cases pass, 1 a case fails or a file has faults.`,
+		Example: `  weir test rules_test.yaml
+  weir test --run 'login' --junit report.xml rules/`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: o.run,
+	}
+	cmd.Flags().StringVar(&o.only, "run", "", "run only the cases whose name matches this regular `expression`")
+	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the results to `file`, as JUnit XML for continuous integration")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print each case")
+	return cmd
+}
+
+type testOptions struct {
+	only, junit string
+	verbose     bool
+}
+
+// run runs the test files that args name.
+func (o *testOptions) run(cmd *cobra.Command, args []string) error {
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return &usageError{fmt.Sprintf("--run: %v", err)}
+	}
+	names, err := testFiles(args)
+	if err != nil {
+		return err
+	}
+	var suites []suite
+	failed := 0
+	for _, name := range names {
+		s := o.file(cmd, name, only)
+		if s.failed() {
+			failed++
+		}
+		suites = append(suites, s)
+	}
+	if o.junit != "" {
+		if err := writeJUnit(o.junit, suites); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %s failed", failed, plural(len(names), "file"))
+	}
+	return nil
+}
+
+// suite is the result of a test file.
+type suite struct {
+	name  string
+	err   error // the file has faults
+	cases []*ruletest.Case
+	took  time.Duration
+}
+
+func (s *suite) failed() bool {
+	for _, c := range s.cases {
+		if len(c.Failures) > 0 {
+			return true
+		}
+	}
+	return s.err != nil
+}
+
+// file runs the cases of a file that match only, and prints their failures.
+func (o *testOptions) file(cmd *cobra.Command, name string, only *regexp.Regexp) suite {
+	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	s := suite{name: name}
+	tests, err := rulefile.LoadTests(name)
+	if err != nil {
+		s.err = err
+		fmt.Fprintf(errs, "%v\n", err)
+		return s
+	}
+	all := tests.Cases
+	tests.Cases = nil
+	for _, c := range all {
+		if only.MatchString(c.Name) {
+			tests.Cases = append(tests.Cases, c)
+		}
+	}
+	began := time.Now()
+	s.err = ruletest.Test(cmd.Context(), tests, func(c *ruletest.Case) {
+		s.cases = append(s.cases, c)
+		for _, f := range c.Failures {
+			fmt.Fprintf(errs, "%v\n", f)
+		}
+		if o.verbose {
+			fmt.Fprintf(out, "%s  %s: %s, %s of virtual time\n", passed(len(c.Failures) == 0), c.Name, plural(c.Requests, "request"), c.Covers)
+		}
+	})
+	s.took = time.Since(began)
+	fmt.Fprintf(out, "%s  %s: %s\n", passed(!s.failed()), name, plural(len(s.cases), "case"))
+	return s
+}
+
+func passed(ok bool) string {
+	if ok {
+		return "ok  "
+	}
+	return "FAIL"
+}
+
+// testFiles returns the test files that args name. A directory stands for the
+// files below it that end in _test.yaml.
+func testFiles(args []string) (names []string, err error) {
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			names = append(names, arg)
+			continue
+		}
+		found := len(names)
+		err = filepath.WalkDir(arg, func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.yaml") {
+				names = append(names, name)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(names) == found {
+			return nil, fmt.Errorf("%s: no file below it ends in _test.yaml", arg)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,185 @@
+package ruletest
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/window"
+)
+
+// answer is what a request got: a decision or an error.
+type answer struct {
+	d   *weir.Decision
+	err error
+}
+
+// compare returns the expectations of s that a does not meet. An error that is
+// not expected is a difference, too.
+func (r *runner) compare(s *rulefile.TestStep, a answer) (different []Difference) {
+	expectsError := false
+	for _, want := range s.Expect {
+		switch want.Key {
+		case "admitted", "denied":
+			continue
+		case "error":
+			expectsError = true
+			if a.err != nil && strings.Contains(a.err.Error(), want.Want) {
+				continue
+			}
+		}
+		if got := r.value(want.Key, a); got != want.Want {
+			different = append(different, Difference{want.Key, got, want.Want, want.Place})
+		}
+	}
+	if a.err != nil && !expectsError {
+		return []Difference{{"error", a.err.Error(), "no error", s.Place}}
+	}
+	return different
+}
+
+// counts returns the expected numbers of admitted and denied requests that
+// differ.
+func counts(s *rulefile.TestStep, admitted, denied int) (different []Difference) {
+	for _, want := range s.Expect {
+		got := strconv.Itoa(admitted)
+		switch want.Key {
+		case "denied":
+			got = strconv.Itoa(denied)
+		case "admitted":
+		default:
+			continue
+		}
+		if got != want.Want {
+			different = append(different, Difference{want.Key, got, want.Want, want.Place})
+		}
+	}
+	return different
+}
+
+// value returns the value of a field of an answer, in the form of
+// [rulefile.TestField].
+func (r *runner) value(key string, a answer) string {
+	if a.err != nil {
+		return "error: " + a.err.Error()
+	}
+	d := a.d
+	switch key {
+	case "allowed":
+		return strconv.FormatBool(d.Allowed)
+	case "outcome":
+		return d.Outcome
+	case "rule":
+		return cmp.Or(d.Rule, "none")
+	case "retry_after":
+		return wait(d.RetryAfter)
+	case "retry_rule":
+		return cmp.Or(d.RetryRule, "none")
+	case "unmatched":
+		return strconv.FormatBool(d.Unmatched)
+	case "matched":
+		return strings.Join(matched(d), " ")
+	case "verdicts":
+		return strings.Join(d.Verdicts, " ")
+	case "triggered":
+		return strings.Join(d.Triggered, " ")
+	case "error":
+		return "no error"
+	}
+	name, field, _ := cutLast(strings.TrimPrefix(key, "limits."))
+	for i := range d.Usages {
+		if u := &d.Usages[i]; u.Rule == name {
+			return number(u, field)
+		}
+	}
+	return "the rule does not match"
+}
+
+// cutLast cuts s at its last dot. Names of rules can contain dots.
+func cutLast(s string) (before, after string, found bool) {
+	i := strings.LastIndexByte(s, '.')
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+func number(u *weir.Usage, field string) string {
+	count := func(n int64) string {
+		if n == window.Unlimited {
+			return "unlimited"
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	switch field {
+	case "allowed":
+		return strconv.FormatBool(u.Allowed)
+	case "key":
+		return u.Key
+	case "quota":
+		return count(u.Quota)
+	case "used":
+		return count(u.Used)
+	case "remaining":
+		return count(u.Remaining)
+	case "retry_after":
+		return wait(u.RetryAfter)
+	}
+	return wait(u.ResetAfter)
+}
+
+func wait(d time.Duration) string {
+	if d == window.Never {
+		return "never"
+	}
+	return d.String()
+}
+
+// matched returns the names of all rules that matched: limits, triggers, counters
+// and verdicts.
+func matched(d *weir.Decision) (names []string) {
+	has := map[string]bool{}
+	for i := range d.Usages {
+		has[d.Usages[i].Rule] = true
+	}
+	for _, name := range d.Verdicts {
+		has[name] = true
+	}
+	for i := range d.Rules.Len() {
+		if name := d.Rules.Rule(i).Name; has[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String returns the answer in a line.
+func (a answer) String() string {
+	if a.err != nil {
+		return a.err.Error()
+	}
+	d := a.d
+	var b strings.Builder
+	b.WriteString(d.Outcome)
+	if d.Rule != "" {
+		fmt.Fprintf(&b, " by %s", d.Rule)
+	}
+	if !d.Allowed {
+		fmt.Fprintf(&b, ", retry after %s", wait(d.RetryAfter))
+	}
+	if d.Unmatched {
+		b.WriteString(", no rule matched")
+	}
+	for i := range d.Usages {
+		u := &d.Usages[i]
+		fmt.Fprintf(&b, "; %s used %s", u.Rule, number(u, "used"))
+		if u.Quota != window.Unlimited {
+			fmt.Fprintf(&b, " of %d", u.Quota)
+		}
+	}
+	return b.String()
+}

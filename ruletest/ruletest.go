@@ -1,0 +1,181 @@
+// Package ruletest runs test files: requests at stated times against a rules file,
+// and the decisions that its author expects. Time is virtual, so a case that covers
+// a month takes no longer than its requests.
+//
+//	func TestRules(t *testing.T) {
+//		ruletest.Run(t, "posts_test.yaml")
+//	}
+//
+// The command weir test runs the same files. docs/rules.md describes the format.
+package ruletest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// Case is the result of one case.
+type Case struct {
+	Name     string
+	Failures []Failure
+	Requests int           // number of requests
+	Covers   time.Duration // virtual time from the start of the case to its last request
+	Took     time.Duration // real time
+}
+
+// Test runs the cases of tests, each with counters of its own, and calls done after
+// each case. It returns an error if ctx is done.
+func Test(ctx context.Context, tests *rulefile.Tests, done func(*Case)) error {
+	for i := range tests.Cases {
+		c, err := run(ctx, tests, &tests.Cases[i])
+		if err != nil {
+			return err
+		}
+		done(c)
+	}
+	return nil
+}
+
+// T is the part of [*testing.T] that [Run] uses.
+type T[Sub any] interface {
+	Helper()
+	Context() context.Context
+	Run(name string, f func(Sub)) bool
+	Errorf(format string, args ...any)
+}
+
+// Run runs the test files called names, each case as a subtest. t is a
+// [*testing.T].
+func Run[Sub T[Sub]](t Sub, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		tests, err := rulefile.LoadTests(name)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		for i := range tests.Cases {
+			t.Run(tests.Cases[i].Name, func(t Sub) {
+				t.Helper()
+				c, err := run(t.Context(), tests, &tests.Cases[i])
+				if err != nil {
+					t.Errorf("%v", err)
+					return
+				}
+				for _, f := range c.Failures {
+					t.Errorf("%v", f)
+				}
+			})
+		}
+	}
+}
+
+// runner is a running case.
+type runner struct {
+	tests  *rulefile.Tests
+	test   *rulefile.TestCase
+	engine *weir.Engine
+	now    time.Time
+	result Case
+}
+
+// run runs one case. Its error is that of a done context.
+func run(ctx context.Context, tests *rulefile.Tests, test *rulefile.TestCase) (*Case, error) {
+	began := time.Now()
+	r := runner{tests: tests, test: test, result: Case{Name: test.Name}}
+	s := memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(r.now.UnixMicro()) }))
+	engine, err := weir.NewEngine(tests.Rules.Set, weir.WithStore(s))
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close()
+	r.engine = engine
+	for i := range test.Steps {
+		r.now = test.Steps[i].At
+		r.step(ctx, i)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	r.result.Covers, r.result.Took = r.now.Sub(test.Start), time.Since(began)
+	return &r.result, nil
+}
+
+var verbs = map[string]store.Verb{"take": store.Take, "check": store.Check, "record": store.Record, "refund": store.Refund}
+
+// step runs the requests of step i. It stops at the first that fails.
+func (r *runner) step(ctx context.Context, i int) {
+	s := &r.test.Steps[i]
+	if s.Verb == "" {
+		return
+	}
+	request := weir.Request{Attributes: weir.Attributes(s.Attributes...), Hits: s.Hits, Feedback: s.Feedback}
+	admitted, denied := 0, 0
+	var d weir.Decision
+	for n := range s.Repeat {
+		if n > 0 {
+			r.now = r.now.Add(s.Every)
+		}
+		r.result.Requests++
+		var err error
+		if s.Verb == "forget" {
+			err = r.engine.Forget(ctx, s.Rule, request.Attributes)
+		} else {
+			err = r.engine.Do(ctx, verbs[s.Verb], &request, &d)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil && d.Allowed {
+			admitted++
+		} else {
+			denied++
+		}
+		if f := r.compare(s, answer{&d, err}); len(f) > 0 {
+			r.fail(i, n, f, answer{&d, err})
+			return
+		}
+	}
+	if f := counts(s, admitted, denied); len(f) > 0 {
+		r.fail(i, -1, f, answer{})
+	}
+}
+
+// fail adds the failure of repetition n of step i, or of all its repetitions if n
+// is negative.
+func (r *runner) fail(i, n int, fields []Difference, a answer) {
+	s := &r.test.Steps[i]
+	f := Failure{
+		Case: r.test.Name, Step: i + 1, Request: s.Verb, Place: fields[0].Place,
+		At: r.now, After: r.now.Sub(r.test.Start), Differences: fields,
+	}
+	for n := 0; n+1 < len(s.Attributes); n += 2 {
+		f.Request += " " + s.Attributes[n] + "=" + s.Attributes[n+1]
+	}
+	if s.Repeat > 1 && n >= 0 {
+		f.Request += fmt.Sprintf(", the %s of %d", ordinal(n+1), s.Repeat)
+	}
+	if n >= 0 {
+		f.Answer = a.String()
+	}
+	r.result.Failures = append(r.result.Failures, f)
+}
+
+func ordinal(n int) string {
+	switch {
+	case n%10 == 1 && n%100 != 11:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2 && n%100 != 12:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3 && n%100 != 13:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
+}
