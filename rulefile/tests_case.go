@@ -201,7 +201,7 @@ func (t *testPass) ruleNames() []string {
 
 // moment moves the time of the case to that of a step.
 func (t *testPass) moment(n, at, wait *node) {
-	next := t.now
+	var next time.Time
 	switch {
 	case at != nil && wait != nil:
 		t.fault(wait, "at and wait exclude each other: want one of them")

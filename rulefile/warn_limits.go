@@ -125,7 +125,7 @@ func (l *linter) size(i int) {
 // stateBytes returns about how many bytes the largest state of a key takes.
 func stateBytes(r *rule.Rule) int64 {
 	const word = 8
-	var most int64 = window.MaxHits
+	most := window.MaxHits
 	if all := quotas(r); len(all) > 0 {
 		most = slices.Max(all)
 	}
