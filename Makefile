@@ -1,7 +1,8 @@
 # The targets need Go, git and make. They install what else they need: `make lint`
 # puts golangci-lint into ./bin, and `make test` installs redis-server with the
-# system's package manager. `make test WEIR_REQUIRE_REDIS=0` installs nothing and
-# skips the tests that need Redis. `make` alone lists the targets.
+# system's package manager, and the proxies that some tests run. With
+# WEIR_REQUIRE_REDIS=0 and WEIR_REQUIRE_PROGRAMS=0 it installs nothing, and skips
+# the tests that need what is missing. `make` alone lists the targets.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -15,7 +16,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis test check format vet fresh race peers lint luacheck fmt fuzz bench bench-peers cover
+.PHONY: help run deps redis programs test check format vet fresh race peers lint luacheck fmt fuzz bench bench-peers cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +24,7 @@ help: ## list the targets
 run: ## run the service, or a command: make run ARGS="check rules.yaml"
 	$(GO) run ./cmd/weir $(ARGS)
 
-deps: redis # download the modules and install redis-server, for the tests
+deps: redis programs # download the modules and install redis-server and proxies, for the tests
 	@$(GO) mod download
 
 # The tests start their own Redis servers. WEIR_REQUIRE_REDIS=0 skips these tests
@@ -34,7 +35,13 @@ REDIS = $(or $(WEIR_REDIS_SERVER),redis-server)
 redis: # install redis-server if it is missing
 	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-redis
 
-test: deps ## run the tests; installs redis-server unless WEIR_REQUIRE_REDIS=0
+# Some tests run nginx, Caddy, curl and openssl.
+export WEIR_REQUIRE_PROGRAMS ?= 1
+
+programs: # install the programs that tests run beside weir, if they are missing
+	@[ "$(WEIR_REQUIRE_PROGRAMS)" != 1 ] || scripts/install-programs
+
+test: deps ## run the tests; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
 	$(GO) test ./...
 
 check: format vet fresh lint race peers ## run everything that a change must pass

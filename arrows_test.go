@@ -49,6 +49,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"internal/redistest": {}, // tests only
+	"internal/needtest":  {}, // tests only
 	"internal/plan":      {ours: []string{"fault", "receipt", "rule", "store", "window"}, pure: true},
 	"internal/report":    {ours: []string{"store", "window"}},
 	"internal/drive":     {ours: []string{"internal/report", "rule", "store", "window"}},
@@ -67,8 +68,9 @@ var arrows = map[string]arrow{
 
 	"ruletest": {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
 
-	"internal/answer": {ours: []string{".", "receipt", "rule", "store", "window"}},
 	"internal/files":  {},
+	"internal/access": {ours: []string{".", "internal/files", "rule"}},
+	"internal/answer": {ours: []string{".", "internal/access", "receipt", "rule", "store", "window"}},
 	"internal/scripttest": { // tests only
 		ours:   []string{".", "rulefile", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},
@@ -80,19 +82,19 @@ var arrows = map[string]arrow{
 	"internal/top":       {ours: []string{".", "rule", "store"}},
 	"internal/koala":     {ours: []string{"internal/files", "rule", "rulefile", "window"}},
 	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
-	"internal/config":    {},
+	"internal/config":    {ours: []string{"internal/access"}},
 	"internal/httpapi":   {ours: append([]string{"internal/top"}, frontEnd...)},
 	"internal/server": {
 		ours: []string{
 			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
-			"internal/answer", "internal/config", "internal/files", "internal/httpapi", "internal/koala", "internal/koala/api",
+			"internal/access", "internal/answer", "internal/config", "internal/files", "internal/httpapi", "internal/koala", "internal/koala/api",
 			"internal/metrics", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "internal/config", "internal/httpapi", "internal/koala", "internal/server",
+			".", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/server",
 			"replay", "rule", "rulefile", "ruletest", "window",
 		},
 		theirs: []string{"github.com/spf13/cobra", "golang.org/x/term"},
@@ -101,7 +103,7 @@ var arrows = map[string]arrow{
 
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
-var frontEnd = []string{".", "internal/answer", "receipt", "rule", "store", "window"}
+var frontEnd = []string{".", "internal/access", "internal/answer", "receipt", "rule", "store", "window"}
 
 // testModules are open to every test, and to tests only.
 var testModules = []string{

@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,9 +21,10 @@ import (
 
 // client calls a running service.
 type client struct {
-	addr  string
-	json  bool   // print answers unchanged
-	rules string // a rules file to ask instead of a service
+	addr          string
+	json          bool   // print answers unchanged
+	rules         string // a rules file to ask instead of a service
+	ca, cert, key string
 }
 
 // flags adds the flags of the commands that call a service, and turns the
@@ -30,7 +34,10 @@ func (c *client) flags(cmd *cobra.Command) {
 	if addr == "" {
 		addr = "http://127.0.0.1:8080"
 	}
-	cmd.Flags().StringVar(&c.addr, "addr", addr, "`URL` of the service; WEIR_ADDR sets the default")
+	cmd.Flags().StringVar(&c.addr, "addr", addr, "`URL` of the service, or unix:PATH; WEIR_ADDR sets the default, WEIR_TOKEN the token")
+	cmd.Flags().StringVar(&c.ca, "ca", os.Getenv("WEIR_CA"), "`file` with the authority of the service's certificate; WEIR_CA sets the default")
+	cmd.Flags().StringVar(&c.cert, "cert", "", "`file` with a certificate to show to the service")
+	cmd.Flags().StringVar(&c.key, "key", "", "`file` with the key of --cert")
 	cmd.Flags().BoolVar(&c.json, "json", false, "print the service's answer as JSON")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // attributes are not files
 }
@@ -61,10 +68,11 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 	if c.rules != "" {
 		return c.ask(ctx, method, path, &payload)
 	}
-	base := c.addr
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
+	base, via, err := c.transport()
+	if err != nil {
+		return nil, err
 	}
+	defer via.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, &payload)
@@ -72,7 +80,12 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	if token := os.Getenv("WEIR_TOKEN"); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	// A redirect would send the token elsewhere.
+	to := http.Client{Transport: via, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := to.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w (is `weir serve` running there? see --addr)", err)
 	}
@@ -81,10 +94,45 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode >= http.StatusBadRequest {
+	if resp.StatusCode >= http.StatusMultipleChoices {
 		return nil, problem(resp.Request.URL.String(), resp.StatusCode, answer)
 	}
 	return answer, nil
+}
+
+// transport returns the start of the service's URLs, and the way to send requests
+// there.
+func (c *client) transport() (base string, via *http.Transport, err error) {
+	via = http.DefaultTransport.(*http.Transport).Clone()
+	if path, ok := strings.CutPrefix(c.addr, "unix:"); ok {
+		path = strings.TrimPrefix(path, "//")
+		via.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		return "http://localhost", via, nil
+	}
+	if base = c.addr; !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	via.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.ca != "" {
+		pem, err := os.ReadFile(c.ca)
+		if err != nil {
+			return "", nil, err
+		}
+		via.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !via.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return "", nil, fmt.Errorf("%s: holds no certificate in PEM", c.ca)
+		}
+	}
+	if c.cert != "" || c.key != "" {
+		pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+		if err != nil {
+			return "", nil, fmt.Errorf("--cert and --key: %w", err)
+		}
+		via.TLSClientConfig.Certificates = []tls.Certificate{pair}
+	}
+	return base, via, nil
 }
 
 // problem returns the error that a service reports in an answer.

@@ -32,7 +32,7 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader) (
 	}
 	a := answerTo{header: http.Header{}, status: http.StatusOK}
 	source := func() httpapi.Source { return httpapi.Source{File: c.rules, Loaded: time.Now()} }
-	httpapi.New(engine, source, nil).ServeHTTP(&a, req)
+	httpapi.New(engine, httpapi.Config{Source: source}).ServeHTTP(&a, req)
 	if a.status >= http.StatusBadRequest {
 		return nil, problem(path, a.status, a.body.Bytes())
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -37,6 +38,10 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":  serve,
 			"status": status,
+			// token FILE sets WEIR_TOKEN to the text of a file.
+			"token": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("WEIR_TOKEN", strings.TrimSpace(ts.ReadFile(args[0])))
+			},
 		},
 	})
 }
@@ -75,11 +80,20 @@ func TestRedisScripts(t *testing.T) {
 
 var addresses = regexp.MustCompile(`weir listens on (\S+), its admin on (\S+)`)
 
-// serve [RULES [STORE]] runs a service on free ports until the script ends, and
-// points WEIR_ADDR at it.
+// serve [--tokens FILE] [--listen ADDRESS] [RULES [STORE]] runs a service on free
+// ports until the script ends, and points WEIR_ADDR at it.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	for len(args) > 1 && strings.HasPrefix(args[0], "--") {
+		switch args[0] {
+		case "--tokens":
+			cfg.Access.Tokens = ts.MkAbs(args[1])
+		case "--listen":
+			cfg.Listen = args[1]
+		}
+		args = args[2:]
+	}
 	if len(args) > 0 {
 		cfg.Rules = ts.MkAbs(args[0])
 	}

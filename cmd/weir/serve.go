@@ -29,6 +29,11 @@ SIGHUP, and on POST /-/reload to the admin address. Counters survive a reload. I
 the file has faults, the old rules stay in force. On SIGTERM and SIGINT the
 service finishes the requests in flight, then ends.
 
+Programs on the same machine need no token. Before it listens on any other
+address, weir serve needs a lock: --tokens FILE, the variable WEIR_TOKEN, or
+https:// addresses with --tls-client-ca FILE. Without one it ends with status 2;
+--insecure serves without a lock.
+
 Counts are in memory. With --store, all instances that name the same Redis or
 Valkey count together. weir serve does not start on a server that does not fit,
 and logs what can lose counts; weir doctor makes the same checks. If the URL holds a password, set WEIR_STORE instead of
@@ -40,9 +45,10 @@ koala's main file; flags take precedence. A client with the token in
 WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 		Example: `  weir serve
   weir serve --rules rules.yaml
-  weir serve --rules rules.yaml --listen :8080 --log-format json
+  weir serve --rules rules.yaml --listen unix:/run/weir/weir.sock --log-format json
+  weir serve --rules rules.yaml --listen https://:8443 --tls-cert cert.pem --tls-key key.pem --tokens tokens
   weir serve --rules rules.yaml --store redis://localhost:6379 --nodes 3
-  weir serve --koala koala_rule.conf --koala-listen :9981
+  weir serve --koala koala_rule.conf --koala-listen :9981 --insecure=koala
   weir serve --koala-config koala.conf`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -65,6 +71,13 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 			if cfg.KoalaToken == "" && cfg.Koala != "" {
 				cfg.KoalaToken = os.Getenv("WEIR_KOALA_TOKEN")
 			}
+			cfg.Access.Token = os.Getenv("WEIR_TOKEN")
+			if cmd.Flags().Changed("koala-token") {
+				cfg.Warnings = append(cfg.Warnings, "--koala-token shows the token to other users of the machine: set WEIR_KOALA_TOKEN instead")
+			}
+			if err := cfg.Exposed(); err != nil {
+				return &usageError{strings.ReplaceAll(err.Error(), "\nweir: ", "\n")}
+			}
 			return server.Run(ctx, cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -77,8 +90,9 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f := cmd.Flags()
 	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`; without one, a demo rule")
-	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API")
-	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles; keep it private")
+	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
+	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
+	accessFlags(cmd, &cfg.Access)
 	f.StringVar(&cfg.Koala, "koala", cfg.Koala, "koala's rule `file`, instead of --rules")
 	f.StringVar(&cfg.KoalaListen, "koala-listen", cfg.KoalaListen, "`address` for koala's calls (default 127.0.0.1:9981 with --koala)")
 	f.StringVar(&cfg.KoalaToken, "koala-token", cfg.KoalaToken, "`token` that allows rewriting koala's rules; prefer WEIR_KOALA_TOKEN")
@@ -95,6 +109,19 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.LogLevel, "log-level", cfg.LogLevel, "lowest `level` to log: debug, info, warn or error")
 	complete(cmd, "log-format", config.LogFormats())
 	complete(cmd, "log-level", config.LogLevels())
+}
+
+// accessFlags adds the flags that say who may call.
+func accessFlags(cmd *cobra.Command, a *config.Access) {
+	f := cmd.Flags()
+	f.StringVar(&a.Tokens, "tokens", a.Tokens, "tokens `file`; with it, callers need a token (see weir token)")
+	f.StringVar(&a.TLSCert, "tls-cert", a.TLSCert, "`file` with the certificate chain of https:// addresses")
+	f.StringVar(&a.TLSKey, "tls-key", a.TLSKey, "`file` with the key of the certificate")
+	f.StringVar(&a.TLSClientCA, "tls-client-ca", a.TLSClientCA, "`file` with authorities; clients of https:// addresses need a certificate of theirs")
+	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without a lock: http, admin, koala or all")
+	f.Lookup("insecure").NoOptDefVal = "all"
+	f.StringSliceVar(&a.Hosts, "hosts", a.Hosts, "further `names` of the service; on loopback without a lock, requests for other names are refused")
+	complete(cmd, "insecure", config.InsecureNames())
 }
 
 // readKoalaConfig sets the fields of cfg that koala's main file has and no flag sets.

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/store"
 )
 
@@ -39,6 +42,10 @@ type Problem struct {
 
 	// Allow lists the methods that a path takes, for the header of this name.
 	Allow string
+
+	// RetryAfter is how long to wait before the request is sent again, for the
+	// header of this name. 0: no header.
+	RetryAfter time.Duration
 }
 
 // Error returns the field and the detail.
@@ -55,6 +62,12 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	h.Set("Content-Type", "application/problem+json")
 	if p.Allow != "" {
 		h.Set("Allow", p.Allow)
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.RetryAfter), 10))
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(p.Append(nil), '\n')) // the caller has gone if this fails
@@ -98,13 +111,29 @@ var statuses = []struct {
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 }
 
+// refusals maps the reasons of [access.Refusal] to status codes.
+var refusals = map[access.Reason]int{
+	access.Missing:   http.StatusUnauthorized,
+	access.Unknown:   http.StatusUnauthorized,
+	access.Slowed:    http.StatusTooManyRequests,
+	access.NoScope:   http.StatusForbidden,
+	access.Elsewhere: http.StatusForbidden,
+	access.Host:      http.StatusForbidden,
+	access.Origin:    http.StatusForbidden,
+}
+
 // ProblemOf returns the answer to a request that ended in err: the [Problem]
-// that err wraps, 400 for a [fault.Fault], 503 for an outage of the store and
+// that err wraps, 401, 403 or 429 for an [access.Refusal], 400 for a
+// [fault.Fault], 503 for an outage of the store and
 // for a request that was given up, 404 for an unknown rule, else 500.
 func ProblemOf(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
+	}
+	var no *access.Refusal
+	if errors.As(err, &no) {
+		return &Problem{Status: refusals[no.Reason], Detail: no.Detail, RetryAfter: no.RetryAfter}
 	}
 	var f *fault.Fault
 	if errors.As(err, &f) {

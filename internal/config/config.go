@@ -5,9 +5,7 @@ package config
 
 import (
 	"cmp"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,12 +33,15 @@ type Config struct {
 	// means StoreTimeout, or 500 ms if that is 0, too.
 	KoalaTimeout time.Duration
 
-	// Listen is the address of the API, host:port. Port 0 picks a free one.
+	// Listen is the address of the API; see [ParseAddress]. Port 0 picks a free
+	// one.
 	Listen string
 
-	// Admin is the address of health, metrics, reload and profiles. Anyone who
-	// reaches it can reload the rules: keep it off public networks.
+	// Admin is the address of health, metrics, reload and profiles.
 	Admin string
+
+	// Access says who may call the listeners.
+	Access Access
 
 	// Watch reloads the rules when the file, or a list it reads, changes.
 	Watch bool
@@ -136,6 +137,7 @@ func (c *Config) Validate() error {
 	f.address("admin", c.Admin)
 	f.clash("admin", c.Admin, "listen", c.Listen)
 	f.koala(c)
+	f.access(c)
 	f.store(c)
 	f.notNegative("koala-timeout", c.KoalaTimeout)
 	f.notNegative("watch-every", c.WatchEvery)
@@ -159,19 +161,10 @@ func (f *faults) topKeys(n int) {
 	}
 }
 
-// address checks that addr is host:port.
+// address checks that addr is an address.
 func (f *faults) address(field, addr string) {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		f.Addf(field, "%q: not host:port, such as 127.0.0.1:8080", addr)
-		return
-	}
-	n, err := strconv.Atoi(port)
-	switch {
-	case err != nil:
-		f.Addf(field, "%q: port is not a number", addr)
-	case n < 0 || n > 65535:
-		f.Addf(field, "%q: port out of range 0 to 65535", addr)
+	if _, err := ParseAddress(addr); err != nil {
+		f.Addf(field, "%v", err)
 	}
 }
 

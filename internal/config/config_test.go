@@ -81,10 +81,10 @@ func TestValidateStore(t *testing.T) {
 func TestValidateAddresses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ listen, admin, want string }{
-		{":0", ":0", ""},
+		{"127.0.0.1:0", "[::1]:0", ""},
 		{"[::1]:8080", "localhost:8081", ""},
-		{":http", ":8081", `listen: ":http": port is not a number`},
-		{":8080", ":8080", `admin: ":8080": the same as listen; give it a port of its own`},
+		{":http", "127.0.0.1:8081", `listen: ":http": port is not a number`},
+		{"localhost:8080", "localhost:8080", `admin: "localhost:8080": the same as listen; give it a port of its own`},
 	} {
 		c := config.Default()
 		c.Listen, c.Admin = tc.listen, tc.admin
@@ -103,8 +103,8 @@ func TestValidateKoala(t *testing.T) {
 	}{
 		{func(*config.Config) {}, "", ""},
 		{func(c *config.Config) { c.Koala = "koala_rule.conf" }, "127.0.0.1:9981", ""},
-		{func(c *config.Config) { c.Koala, c.KoalaListen, c.KoalaToken = "koala_rule.conf", ":9982", "x" }, ":9982", ""},
-		{func(c *config.Config) { c.Rules, c.KoalaListen = "rules.yaml", ":9981" }, ":9981", ""},
+		{func(c *config.Config) { c.Koala, c.KoalaListen, c.KoalaToken = "koala_rule.conf", "[::1]:9982", "x" }, "[::1]:9982", ""},
+		{func(c *config.Config) { c.Rules, c.KoalaListen = "rules.yaml", "localhost:9981" }, "localhost:9981", ""},
 		{func(c *config.Config) { c.KoalaToken = "x" }, "", "koala-token: only with koala: it allows rewriting koala's rule file"},
 		{func(c *config.Config) { c.KoalaListen = "127.0.0.1:8080" }, "127.0.0.1:8080",
 			`koala-listen: "127.0.0.1:8080": the same as listen; give it a port of its own`},

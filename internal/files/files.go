@@ -1,4 +1,5 @@
-// Package files finds the files that a rules file names.
+// Package files finds and reads the files that the service is given: rules, lists,
+// tokens, certificates.
 package files
 
 import "path/filepath"

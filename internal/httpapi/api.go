@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store"
@@ -24,6 +25,8 @@ type API struct {
 	engine *weir.Engine
 	source func() Source
 	tops   *top.Collector
+	lock   *access.Lock
+	gates  *access.Lock // of /v1/gate
 	routes map[string]methods
 	origin *http.CrossOriginProtection
 }
@@ -38,25 +41,44 @@ type Source struct {
 // handler answers one call, or returns the error that is the answer.
 type handler func(x *exchange, w http.ResponseWriter, r *http.Request) error
 
-// methods holds the handlers of one path by method; "" stands for every method.
-type methods map[string]handler
+// route is one call, and the scopes that a caller needs for it. Its fields are
+// written without names, so that a call without scopes does not compile.
+type route struct {
+	need access.Scope
+	call handler
+}
 
-// New returns the API of engine. It calls source for each request for the rules
-// in force. tops collects the decisions of engine, or is nil.
-func New(engine *weir.Engine, source func() Source, tops *top.Collector) *API {
-	a := &API{engine: engine, source: source, tops: tops, origin: http.NewCrossOriginProtection()}
+// methods holds the calls of one path by method; "" stands for every method.
+type methods map[string]route
+
+// Config holds what an API needs beside its engine.
+type Config struct {
+	// Source returns where the rules in force came from. Only /v1/rules calls
+	// it.
+	Source func() Source
+
+	// Tops collects the decisions of the engine. It may be nil.
+	Tops *top.Collector
+
+	// Lock says who may call. Nil admits everyone.
+	Lock *access.Lock
+}
+
+// New returns the API of engine.
+func New(engine *weir.Engine, c Config) *API {
+	a := &API{engine: engine, source: c.Source, tops: c.Tops, lock: c.Lock, gates: c.Lock.Proxied(), origin: http.NewCrossOriginProtection()}
 	a.routes = map[string]methods{
-		"/v1/take":    {http.MethodPost: a.decide(store.Take)},
-		"/v1/check":   {http.MethodPost: a.decide(store.Check)},
-		"/v1/record":  {http.MethodPost: a.decide(store.Record)},
-		"/v1/refund":  {http.MethodPost: a.decide(store.Refund)},
-		"/v1/batch":   {http.MethodPost: a.batch},
-		"/v1/explain": {http.MethodPost: a.explain},
-		"/v1/usage":   {http.MethodGet: a.usage, http.MethodDelete: a.forget},
-		"/v1/rules":   {http.MethodGet: a.rules},
-		"/v1/top":     {http.MethodGet: a.top},
-		"/v1/denials": {http.MethodGet: a.denials},
-		"/v1/gate":    {"": a.gate},
+		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
+		"/v1/check":   {http.MethodPost: {access.Decide, a.decide(store.Check)}},
+		"/v1/record":  {http.MethodPost: {access.Record, a.decide(store.Record)}},
+		"/v1/refund":  {http.MethodPost: {access.Record, a.decide(store.Refund)}},
+		"/v1/batch":   {http.MethodPost: {access.None, a.batch}}, // each request needs the scope of its verb
+		"/v1/explain": {http.MethodPost: {access.Read, a.explain}},
+		"/v1/usage":   {http.MethodGet: {access.Read, a.usage}, http.MethodDelete: {access.Admin, a.forget}},
+		"/v1/rules":   {http.MethodGet: {access.Read, a.rules}},
+		"/v1/top":     {http.MethodGet: {access.Read, a.top}},
+		"/v1/denials": {http.MethodGet: {access.Read, a.denials}},
+		"/v1/gate":    {"": {access.Decide, a.gate}},
 	}
 	return a
 }
@@ -70,30 +92,38 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve calls the handler for the path and the method of r.
+// serve calls the handler for the path and the method of r, if the caller may
+// make the call.
 func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	route, ok := a.routes[r.URL.Path]
+	path, ok := a.routes[r.URL.Path]
 	if !ok {
 		return &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %s", r.URL.Path)}
 	}
-	h := route[r.Method]
-	if h == nil && r.Method == http.MethodHead {
-		h = route[http.MethodGet]
+	to := path[r.Method]
+	if to.call == nil && r.Method == http.MethodHead {
+		to = path[http.MethodGet]
 	}
-	if h == nil {
-		h = route[""]
+	lock := a.lock
+	if to.call == nil {
+		to, lock = path[""], a.gates
 	} else if isCrossOrigin(a.origin, r) {
-		return &answer.Problem{Status: http.StatusForbidden, Detail: "calls from web pages of another origin are refused"}
+		return a.lock.Foreign()
 	}
-	if h == nil {
-		allow := strings.Join(slices.Sorted(maps.Keys(route)), ", ")
+	if to.call == nil {
+		allow := strings.Join(slices.Sorted(maps.Keys(path)), ", ")
 		return &answer.Problem{
 			Status: http.StatusMethodNotAllowed,
 			Detail: fmt.Sprintf("%s does not accept %s; use %s", r.URL.Path, r.Method, allow),
 			Allow:  allow,
 		}
 	}
-	return h(x, w, r)
+	if lock != nil {
+		var err error
+		if x.caller, err = lock.Enter(r, to.need); err != nil {
+			return err
+		}
+	}
+	return to.call(x, w, r)
 }
 
 // isCrossOrigin reports whether origin refuses r. Only browsers send the two

@@ -6,7 +6,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
+	"github.com/weirhq/weir/store"
 )
 
 // batch decides many requests in order. It reads all of them before it decides
@@ -21,6 +23,9 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	x.request.Attributes = shared
 	if f != nil {
 		return f
+	}
+	if err := x.caller.May(needs(parts)); err != nil {
+		return err
 	}
 	items := make([]weir.Item, len(parts))
 	for i, p := range parts {
@@ -44,6 +49,19 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	x.out = append(b, ']', '}')
 	return respond(w, x.out)
+}
+
+// needs returns the scopes that a caller needs for all parts of a batch.
+func needs(parts []part) (need access.Scope) {
+	for i := range parts {
+		switch parts[i].verb {
+		case store.Record, store.Refund:
+			need |= access.Record
+		default:
+			need |= access.Decide
+		}
+	}
+	return need
 }
 
 // batch reads a batch. It appends the attributes of all parts to attrs.

@@ -11,12 +11,14 @@ import (
 	"unsafe"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
 )
 
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept: the strings of the request are views of its body.
 type exchange struct {
+	caller   *access.Holder // nil: everyone, with all scopes
 	body     []byte
 	scan     scanner
 	request  weir.Request
@@ -35,6 +37,7 @@ func newExchange() *exchange { return exchanges.Get().(*exchange) }
 
 // free returns x to the pool.
 func (x *exchange) free() {
+	x.caller = nil
 	attributes := cap(x.request.Attributes) * int(unsafe.Sizeof(weir.Attribute{}))
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)

@@ -1,6 +1,11 @@
 package httpapi
 
-import "github.com/weirhq/weir"
+import (
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
+)
 
 // Decode reads body as one request. Its error is line:column: field: problem.
 func Decode(body []byte) (weir.Request, error) {
@@ -10,4 +15,15 @@ func Decode(body []byte) (weir.Request, error) {
 		return weir.Request{}, f
 	}
 	return req, nil
+}
+
+// Calls returns "METHOD PATH" of each call with the scopes that it needs.
+func (a *API) Calls() map[string]access.Scope {
+	all := map[string]access.Scope{}
+	for path, methods := range a.routes {
+		for method, to := range methods {
+			all[strings.TrimSpace(method+" "+path)] = to.need
+		}
+	}
+	return all
 }

@@ -72,7 +72,7 @@ func TestUsageOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	httpapi.New(engine, nil, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/usage?rule=posts&user=42", nil))
+	httpapi.New(engine, httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/usage?rule=posts&user=42", nil))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "connection refused") {
 		t.Errorf("got %d %s, want 503 and why", w.Code, w.Body)
 	}

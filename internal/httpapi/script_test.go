@@ -34,9 +34,9 @@ func newBench(t testing.TB, rules string) *bench {
 	tops := top.New(top.Config{Keys: 3, Now: func() time.Time { return b.now }})
 	engine, counts := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(b.now) }, weir.WithObserver(tops))
 	b.counts = counts
-	b.api = httpapi.New(engine, func() httpapi.Source {
+	b.api = httpapi.New(engine, httpapi.Config{Source: func() httpapi.Source {
 		return httpapi.Source{File: "rules.yaml", Hash: "c0ffee", Loaded: scripttest.Start}
-	}, tops)
+	}, Tops: tops})
 	return b
 }
 

@@ -45,7 +45,7 @@ func TestGateWhileRulesAreSwapped(t *testing.T) {
 	}
 	counts.do = func() { _ = e.SetRules(other.Set) }
 	w := httptest.NewRecorder()
-	api := httpapi.New(e, func() httpapi.Source { return httpapi.Source{} }, nil)
+	api := httpapi.New(e, httpapi.Config{})
 	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/gate?user=bob", nil))
 	if w.Code != http.StatusForbidden || w.Header().Get("RateLimit-Policy") != `"posts";q=0;w=3600` {
 		t.Errorf("got %d %v, want 403 and the limit of posts", w.Code, w.Header())

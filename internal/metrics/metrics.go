@@ -34,6 +34,8 @@ type Metrics struct {
 	reloaded prometheus.Gauge
 	success  prometheus.Gauge
 	rules    prometheus.Gauge
+
+	access access
 }
 
 var _ weir.Observer = (*Metrics)(nil)
@@ -55,6 +57,7 @@ func New(version string) *Metrics {
 	}
 	m := &Metrics{
 		registry: r,
+		access:   newAccess(r),
 		decisions: newCache(func(d decision) prometheus.Counter {
 			return decisions.WithLabelValues(d.rule, d.outcome, d.verb)
 		}),

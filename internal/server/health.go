@@ -3,12 +3,7 @@ package server
 import (
 	"io"
 	"net/http"
-	"net/http/pprof"
-	"strconv"
 	"sync/atomic"
-
-	"github.com/weirhq/weir/internal/answer"
-	"github.com/weirhq/weir/internal/metrics"
 )
 
 // readiness decides whether the service accepts new requests.
@@ -52,38 +47,4 @@ func withHealth(api http.Handler, r *readiness) http.Handler {
 			api.ServeHTTP(w, req)
 		}
 	})
-}
-
-// adminHandler returns the handler for operators: health, metrics, reload and
-// profiles.
-func adminHandler(rules *reloader, numbers *metrics.Metrics, r *readiness) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", healthz)
-	mux.HandleFunc("/readyz", r.readyz)
-	mux.Handle("GET /metrics", numbers.Handler())
-	mux.HandleFunc("POST /-/reload", func(w http.ResponseWriter, _ *http.Request) {
-		if err := rules.reload("http"); err != nil {
-			refusal(err).Write(w)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		n := rules.engine.Rules().Len()
-		_, _ = io.WriteString(w, `{"rules":`+strconv.Itoa(n)+`,"hash":"`+rules.source().Hash+"\"}\n")
-	})
-	mux.HandleFunc("/-/reload", func(w http.ResponseWriter, req *http.Request) {
-		(&answer.Problem{
-			Status: http.StatusMethodNotAllowed,
-			Detail: "/-/reload does not accept " + req.Method + "; use POST",
-			Allow:  http.MethodPost,
-		}).Write(w)
-	})
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		(&answer.Problem{Status: http.StatusNotFound, Detail: "no such path: " + req.URL.Path}).Write(w)
-	})
-	return mux
 }

@@ -21,24 +21,28 @@ type koalaFront struct {
 }
 
 // openKoala returns nil when cfg asks for no such calls.
-func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, log *slog.Logger) (*koalaFront, error) {
-	addr := cfg.KoalaAddr()
-	if addr == "" {
+func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, doors *doors, log *slog.Logger) (*koalaFront, error) {
+	if cfg.KoalaAddr() == "" {
 		return nil, nil
 	}
-	to := koalaapi.Config{Ping: c.ping, Context: redisstore.WithTimeout(context.Background(), cfg.KoalaWait())}
+	at, err := config.ParseAddress(cfg.KoalaAddr())
+	if err != nil {
+		return nil, err // unreachable after Validate
+	}
+	wait := redisstore.WithTimeout(context.Background(), cfg.KoalaWait())
+	to := koalaapi.Config{Ping: c.ping, Context: wait, Lock: doors.lock("koala", at)}
 	if cfg.Koala != "" {
-		to.Rewrite, to.Token = rules.rewrite, cfg.KoalaToken
+		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()
 	}
 	api, err := koalaapi.New(e, to)
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(addr, api, log)
+	l, err := listen(at, doors.certs, api, log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("koala-listen: %w", err), api.Close())
 	}
-	l.socket = koalaapi.Listen(l.socket)
+	l.wrap(koalaapi.Listen)
 	l.MaxHeaderBytes = koalaapi.MaxHead
 	l.WriteTimeout = 10 * time.Second
 	return &koalaFront{l, api}, nil

@@ -63,7 +63,7 @@ type koala struct {
 	addr string
 }
 
-var koalaAddress = regexp.MustCompile(`koala=http://(\S+)`)
+var koalaAddress = regexp.MustCompile(`koala=https?://(\S+)`)
 
 func startKoala(t *testing.T, rules string, change func(*config.Config)) koala {
 	t.Helper()
@@ -73,7 +73,7 @@ func startKoala(t *testing.T, rules string, change func(*config.Config)) koala {
 			change(c)
 		}
 	})
-	s.logs.await(t, 1, "koala=http://")
+	s.logs.await(t, 1, "koala=http")
 	s.logs.mu.Lock()
 	defer s.logs.mu.Unlock()
 	return koala{s, koalaAddress.FindStringSubmatch(s.logs.text.String())[1]}

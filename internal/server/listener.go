@@ -2,19 +2,27 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/config"
 )
 
 // listener is an HTTP server on one address.
 type listener struct {
 	*http.Server
+	at      config.Address
+	certs   *access.Certificates // nil without TLS
 	socket  net.Listener
 	ended   chan struct{} // closed when no connection will be added to open
 	open    atomic.Int64  // connections
@@ -26,16 +34,16 @@ type listener struct {
 const linger = 250 * time.Millisecond
 
 // listen opens the address, so that an address in use is reported before
-// anything is served.
-func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
-	socket, err := net.Listen("tcp", addr)
+// anything is served. certs is for addresses with TLS.
+func listen(at config.Address, certs *access.Certificates, h http.Handler, log *slog.Logger) (*listener, error) {
+	socket, err := bind(at)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use; end the program that listens there, or choose another address", addr)
+		return nil, fmt.Errorf("%s is in use; end the program that listens there, or choose another address", at.Host)
 	}
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{socket: socket, ended: make(chan struct{})}
+	l := &listener{at: at, certs: certs, socket: lazyListener{socket}, ended: make(chan struct{})}
 	l.Server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if l.leaving.Load() {
@@ -49,8 +57,63 @@ func listen(addr string, h http.Handler, log *slog.Logger) (*listener, error) {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ConnState:         l.count,
+		Protocols:         new(http.Protocols),
+	}
+	l.Protocols.SetHTTP1(true)
+	switch at.Scheme {
+	case "https":
+		l.Protocols.SetHTTP2(true)
+		l.TLSConfig = certs.Config("h2", "http/1.1")
+	case "h2c":
+		l.Protocols.SetUnencryptedHTTP2(true)
 	}
 	return l, nil
+}
+
+// bind opens a socket. A Unix socket belongs to the user and the group of the
+// process.
+func bind(at config.Address) (net.Listener, error) {
+	if at.Scheme != "unix" {
+		return net.Listen("tcp", at.Host)
+	}
+	socket, err := net.Listen("unix", at.Host)
+	if errors.Is(err, syscall.EADDRINUSE) && abandoned(at.Host) {
+		if err := os.Remove(at.Host); err != nil {
+			return nil, err
+		}
+		socket, err = net.Listen("unix", at.Host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(at.Host, 0o660); err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	return socket, nil
+}
+
+// abandoned reports whether path is a socket on which no process listens: one
+// that a killed process left behind.
+func abandoned(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return false
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		_ = c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// wrap replaces the socket by one that f returns. TLS stays outside: f sees
+// what clients have encrypted. The listener then speaks HTTP/1.1 only.
+func (l *listener) wrap(f func(net.Listener) net.Listener) {
+	if l.TLSConfig != nil {
+		l.socket = tls.NewListener(l.socket, l.certs.Config("http/1.1"))
+		l.TLSConfig = nil
+	}
+	l.socket = f(l.socket)
 }
 
 // count maintains l.open.
@@ -66,7 +129,12 @@ func (l *listener) count(_ net.Conn, s http.ConnState) {
 // serve serves requests until the listener is shut down.
 func (l *listener) serve() error {
 	defer close(l.ended)
-	err := l.Serve(lazyListener{l.socket})
+	var err error
+	if l.TLSConfig != nil {
+		err = l.ServeTLS(l.socket, "", "")
+	} else {
+		err = l.Serve(l.socket)
+	}
 	if l.leaving.Load() || errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -91,4 +159,12 @@ func (l *listener) Shutdown(ctx context.Context) error {
 func (l *listener) Close() error { return errors.Join(l.Server.Close(), l.socket.Close()) }
 
 // url returns the address as a URL.
-func (l *listener) url() string { return "http://" + l.socket.Addr().String() }
+func (l *listener) url() string {
+	switch l.at.Scheme {
+	case "unix":
+		return "unix:" + l.at.Host
+	case "https":
+		return "https://" + l.socket.Addr().String()
+	}
+	return "http://" + l.socket.Addr().String()
+}

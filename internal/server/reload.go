@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type reloader struct {
 	rules   rulesAt
 	metrics *metrics.Metrics
 	log     *slog.Logger
+	doors   *doors
 	current atomic.Pointer[httpapi.Source]
 
 	mu    sync.Mutex // held during a reload
@@ -32,8 +34,8 @@ type reloader struct {
 }
 
 // newReloader returns a reloader for an engine whose rules are first.
-func newReloader(e *weir.Engine, first loaded, rules rulesAt, m *metrics.Metrics, log *slog.Logger) *reloader {
-	r := &reloader{engine: e, rules: rules, metrics: m, log: log}
+func newReloader(e *weir.Engine, first loaded, rules rulesAt, m *metrics.Metrics, doors *doors, log *slog.Logger) *reloader {
+	r := &reloader{engine: e, rules: rules, metrics: m, doors: doors, log: log}
 	r.inForce(first)
 	return r
 }
@@ -58,9 +60,10 @@ func (r *reloader) inForce(l loaded) {
 
 var errNoFile = errors.New("no rules file to reload; start weir with --rules FILE")
 
-// reload reads the rules again on request. asked names the source of the
-// request in the log.
+// reload reads the rules, the tokens and the certificates again on request.
+// asked names the source of the request in the log.
 func (r *reloader) reload(asked string) error {
+	r.doors.reload()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.rules.path == "" {
@@ -112,6 +115,13 @@ func (r *reloader) swapLocked(l loaded, err error, asked string) error {
 	r.inForce(l)
 	r.log.Info("rules loaded", "asked", asked, "rules", l.set.Len(), "hash", l.hash)
 	return nil
+}
+
+// files implements watched.
+func (r *reloader) files() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append(slices.Clone(r.lists), r.rules.path)
 }
 
 // onSignal reloads for each of signals, which are SIGHUP.

@@ -36,6 +36,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
+	doors, err := openDoors(cfg, numbers, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = doors.close() }()
 	where := rulesOf(cfg)
 	first, err := where.read()
 	if err != nil {
@@ -64,7 +69,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer engine.Close()
-	rules := newReloader(engine, first, where, numbers, log)
+	rules := newReloader(engine, first, where, numbers, doors, log)
 	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts.memory) })
 	if counts.shared != nil {
 		numbers.WatchNodes(counts.nodes)
@@ -81,19 +86,23 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer stop()
 
 	ready := readiness{store: counts, needed: cfg.ReadyNeedsStore}
-	main, err := listen(cfg.Listen, withHealth(httpapi.New(engine, rules.source, tops), &ready), log)
+	at := cfg.Listeners()
+	lock := doors.lock(at[0].Name, at[0].Address)
+	api := httpapi.New(engine, httpapi.Config{Source: rules.source, Tops: tops, Lock: lock})
+	main, err := listen(at[0].Address, doors.certs, withHealth(api, &ready), log)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	admin, err := listen(cfg.Admin, adminHandler(rules, numbers, &ready), log)
+	lock = doors.lock(at[1].Name, at[1].Address)
+	admin, err := listen(at[1].Address, doors.certs, newAdmin(rules, numbers, &ready, lock), log)
 	if err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
 	defer admin.Close()
 	fronts := []*listener{main}
-	front, err := openKoala(cfg, engine, counts, rules, log)
+	front, err := openKoala(cfg, engine, counts, rules, doors, log)
 	if err != nil {
 		return err
 	}
@@ -114,7 +123,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	group.Go(func() { rules.onSignal(beside, hangups) })
 	if cfg.Watch && where.path != "" {
-		group.Go(func() { rules.watch(beside, cfg.WatchEvery) })
+		group.Go(func() { watch(beside, cfg.WatchEvery, rules, log) })
+	}
+	if cfg.Watch {
+		group.Go(func() { doors.watch(beside) })
 	}
 
 	failed := make(chan error, 3)

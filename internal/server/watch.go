@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,29 +13,51 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/weirhq/weir/internal/files"
 )
 
-// settle is the delay between a change and reading it, so that the change can
-// be finished.
-const settle = 200 * time.Millisecond
+// settle is how long the files must stay as they are before they are read, so
+// that a change can be finished. settleMost is the longest such wait: a file that
+// changes all the time is read, too.
+const (
+	settle     = 200 * time.Millisecond
+	settleMost = 10 * time.Second
+)
 
-// watch reloads the rules when their file or one of its lists may have changed.
+// watched is what watch reads again.
+type watched interface {
+	// files returns the files that the last attempt read, including those that
+	// are missing.
+	files() []string
+
+	// changed is called after a file may have changed.
+	changed()
+}
+
+// watch calls subject.changed when one of its files may have changed, until ctx
+// is done.
 //
 // It watches directories. Editors replace files, and Kubernetes swaps a link
 // beside them, so a watch on the file itself would stay on the old one. The
-// kind of event does not matter; the hash of the content decides.
+// kind of event does not matter; subject decides by the content.
 //
 // When every is not 0, watch also checks the files at that interval.
-func (r *reloader) watch(ctx context.Context, every time.Duration) {
+func watch(ctx context.Context, every time.Duration, subject watched, log *slog.Logger) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		r.log.Error("rules are not watched", "error", err)
+		log.Error("files are not watched", "error", err)
 		return
 	}
 	defer w.Close()
 
 	due := time.After(0) // for changes before the watch began
-	seen := r.stamp()
+	seen, first := stamp(subject), time.Now()
+	wait := func() { // for quiet, after a change
+		if due == nil {
+			seen, first, due = stamp(subject), time.Now(), time.After(settle)
+		}
+	}
 	var look <-chan time.Time
 	if every > 0 {
 		tick := time.NewTicker(every)
@@ -46,40 +69,36 @@ func (r *reloader) watch(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case event := <-w.Events:
-			if due == nil && event.Op != fsnotify.Chmod {
-				due = time.After(settle)
+			if event.Op != fsnotify.Chmod {
+				wait()
 			}
 		case <-look:
-			if stamp := r.stamp(); due == nil && stamp != seen {
-				seen, due = stamp, time.After(settle)
+			if stamp(subject) != seen {
+				wait()
 			}
 		case err := <-w.Errors:
-			r.log.Warn("watching rules", "error", err)
-			due = time.After(settle) // events may have been lost
+			log.Warn("watching files", "error", err)
+			wait() // events may have been lost
 		case <-due:
+			if now := stamp(subject); now != seen && time.Since(first) < settleMost {
+				seen, due = now, time.After(settle) // somebody is still writing
+				continue
+			}
 			due = nil
-			r.changed()
-			if r.follow(w) {
-				due = time.After(settle) // for changes before the directory was watched
+			subject.changed()
+			if follow(w, subject, log) {
+				wait() // for changes before the directory was watched
 			}
 		}
 	}
 }
 
-// files returns the files that the last attempt read, including those that are
-// missing.
-func (r *reloader) files() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append(slices.Clone(r.lists), r.rules.path)
-}
-
 // stamp returns a text that changes when the size or the date of one of the
 // files does.
-func (r *reloader) stamp() string {
+func stamp(subject watched) string {
 	var all strings.Builder
-	for _, file := range r.files() {
-		info, err := os.Stat(file)
+	for _, file := range subject.files() {
+		info, err := files.Stat(file)
 		if err != nil {
 			fmt.Fprintln(&all, err)
 			continue
@@ -91,14 +110,14 @@ func (r *reloader) stamp() string {
 
 // follow watches the directories on which the files depend now, and no others.
 // It reports whether one of them is new.
-func (r *reloader) follow(w *fsnotify.Watcher) (grown bool) {
+func follow(w *fsnotify.Watcher, subject watched, log *slog.Logger) (grown bool) {
 	watched := w.WatchList()
 	var wanted []string
-	for _, file := range r.files() {
+	for _, file := range subject.files() {
 		for _, dir := range homes(file) {
 			dir, err := watchNearest(w, dir)
 			if err != nil {
-				r.log.Warn("directory is not watched", "dir", dir, "error", err)
+				log.Warn("directory is not watched", "dir", dir, "error", err)
 				continue
 			}
 			wanted = append(wanted, dir)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
 )
 
 // API answers koala's calls, and any other path with `not found`. [New] makes
@@ -39,11 +40,15 @@ type Config struct {
 
 	// Rewrite puts the text of another rule file in force. It returns a
 	// [*RulesError] if the text is wrong; any other error is a failure of this
-	// program. The call rule/rewrite exists only with Rewrite and Token.
+	// program. The call rule/rewrite exists only with Rewrite and Rewriters.
 	Rewrite func(text []byte) error
 
-	// Token is what a caller must send to rewrite the rules.
-	Token string
+	// Lock says who may call. Nil admits everyone.
+	Lock *access.Lock
+
+	// Rewriters says who may rewrite the rules, whatever Lock says. Nil: no
+	// caller may.
+	Rewriters *access.Lock
 }
 
 // New returns koala's API of engine. Close frees its statistics.
@@ -70,34 +75,44 @@ type reply struct {
 // call answers one path. The reply is valid until x is used again.
 type call func(a *API, x *exchange, r *http.Request) reply
 
-// route returns the call at path, or nil if there is none. As in koala, the
-// method does not matter.
-func (a *API) route(path string) call {
-	switch strings.Trim(path, "/") {
-	case "rule/browse":
-		return (*API).browse
-	case "rule/update":
-		return (*API).update
-	case "rule/browse_complete":
-		return (*API).complete
-	case "multi/browse":
-		return (*API).multi
-	case "monitor/alive":
-		return (*API).alive
-	case "rule/feedback":
-		return (*API).feedback
-	case "rule/value":
-		return (*API).value
-	case "dump/counter":
-		return (*API).dumpCounter
-	case "dump/policy":
-		return (*API).dumpPolicy
-	case "rule/rewrite":
-		if a.config.Rewrite != nil && a.config.Token != "" {
-			return (*API).rewrite
+// route is a call, and the scopes that a caller needs for it.
+type route struct {
+	need access.Scope
+	call call
+}
+
+// routes lists the calls by path, but for rule/rewrite. As in koala, the method
+// does not matter.
+var routes = map[string]route{
+	"rule/browse":          {access.Decide, (*API).browse},
+	"rule/update":          {access.Record, (*API).update},
+	"rule/browse_complete": {access.Decide, (*API).complete},
+	"multi/browse":         {access.Decide, (*API).multi},
+	"rule/feedback":        {access.Record, (*API).feedback},
+	"rule/value":           {access.Read, (*API).value},
+	"dump/counter":         {access.Read, (*API).dumpCounter},
+	"dump/policy":          {access.Read, (*API).dumpPolicy},
+}
+
+// route returns the call at path, or nil if there is none. It asks a's locks
+// whether the caller may make it, and otherwise returns the error.
+func (a *API) route(path string, r *http.Request) (call, error) {
+	path = strings.Trim(path, "/")
+	if to, ok := routes[path]; ok {
+		if a.config.Lock == nil {
+			return to.call, nil
 		}
+		_, err := a.config.Lock.Enter(r, to.need)
+		return to.call, err
 	}
-	return nil
+	switch {
+	case path == "monitor/alive":
+		return (*API).alive, nil // a health check
+	case path == "rule/rewrite" && a.config.Rewrite != nil && a.config.Rewriters != nil:
+		_, err := a.config.Rewriters.Enter(r, access.Admin)
+		return (*API).rewrite, err
+	}
+	return nil, nil
 }
 
 // ServeHTTP answers one call.
@@ -106,9 +121,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.free()
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	x.read(query)
-	if c := a.route(path); c != nil {
+	c, err := a.route(path, r)
+	switch {
+	case err != nil:
+		x.write(w, r, refused(x, w.Header(), err))
+	case c != nil:
 		x.write(w, r, c(a, x, r))
-		return
+	default:
+		x.write(w, r, reply{http.StatusNotFound, []byte("not found")})
 	}
-	x.write(w, r, reply{http.StatusNotFound, []byte("not found")})
 }

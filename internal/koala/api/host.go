@@ -51,8 +51,8 @@ func (c *conn) Read(p []byte) (int, error) {
 // CloseWrite closes the side of the connection that is written, so that the
 // client can read to the end.
 func (c *conn) CloseWrite() error {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		return tcp.CloseWrite()
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
 	}
 	return nil
 }

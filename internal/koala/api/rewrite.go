@@ -1,11 +1,13 @@
 package api
 
 import (
-	"crypto/subtle"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/internal/access"
 )
 
 // RulesError is an error in the text of a rule file.
@@ -20,14 +22,26 @@ func (e *RulesError) Unwrap() error { return e.Err }
 // ten thousand rules.
 const maxRules = 8 << 20
 
-// rewrite puts the rule file in the form value `rule_stream` in force. The
-// caller sends the token as `Authorization: Bearer TOKEN`, because queries
-// appear in logs.
-func (a *API) rewrite(x *exchange, r *http.Request) reply {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || subtle.ConstantTimeCompare([]byte(token), []byte(a.config.Token)) != 1 {
+// refused answers a caller that a lock refuses.
+func refused(x *exchange, h http.Header, err error) reply {
+	var no *access.Refusal
+	if !errors.As(err, &no) {
+		return reply{http.StatusInternalServerError, problem(x.out, `{"errno": -3, "errmsg": `, err.Error())}
+	}
+	if no.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((no.RetryAfter+time.Second-1)/time.Second), 10))
+		return reply{http.StatusTooManyRequests, problem(x.out, `{"errno": -3, "errmsg": `, no.Detail)}
+	}
+	if no.Reason == access.Missing || no.Reason == access.Unknown {
 		return reply{http.StatusForbidden, []byte(`{"errno": -3, "errmsg": "wrong token"}`)}
 	}
+	return reply{http.StatusForbidden, problem(x.out, `{"errno": -3, "errmsg": `, no.Detail)}
+}
+
+// rewrite puts the rule file in the form value `rule_stream` in force. The
+// caller has shown a token as `Authorization: Bearer TOKEN`, because queries
+// appear in logs.
+func (a *API) rewrite(x *exchange, r *http.Request) reply {
 	form, err := io.ReadAll(io.LimitReader(r.Body, maxRules+1))
 	if err != nil || len(form) > maxRules {
 		return reply{http.StatusBadRequest, []byte(`{"errno": -1, "errmsg": "rule stream breaks off, or is longer than 8 MiB"}`)}

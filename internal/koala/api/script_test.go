@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/koala/api"
 	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/window"
@@ -39,8 +40,12 @@ func newBench(t testing.TB, rules string) *bench {
 	b := &bench{}
 	b.micros.Store(scripttest.Start.UnixMicro())
 	b.engine, _ = scripttest.NewEngine(t, rules, func() window.Instant { return window.Instant(b.micros.Load()) })
-	var err error
-	if b.api, err = api.New(b.engine, api.Config{Ping: b.ping, Rewrite: b.rewrite, Token: "secret"}); err != nil {
+	keys, err := access.OpenKeys("", access.Own{Name: "token", Token: "secret", Scopes: access.Admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	if b.api, err = api.New(b.engine, api.Config{Ping: b.ping, Rewrite: b.rewrite, Rewriters: &access.Lock{Keys: keys}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.api.Close() })

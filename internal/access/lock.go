@@ -1,0 +1,132 @@
+package access
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Lock guards one listener. A nil Lock admits every caller with all scopes. It is
+// safe for concurrent use.
+type Lock struct {
+	// Keys holds the tokens. Nil: callers need none, and have all scopes. This
+	// is for listeners on loopback, and for those that admit nobody without a
+	// certificate.
+	Keys *Keys
+
+	// Hosts are the names of the service. Nil: any will do. See [Hosts].
+	Hosts *Hosts
+
+	// Refused is called for each refusal, if it is not nil.
+	Refused func(Reason)
+}
+
+// Proxied returns l for calls from proxies, which forward the Host of their
+// clients: it accepts any.
+func (l *Lock) Proxied() *Lock {
+	if l == nil {
+		return nil
+	}
+	p := *l
+	p.Hosts = nil
+	return &p
+}
+
+// everyone is the holder where no token is needed.
+var everyone = &Holder{Scopes: All}
+
+// Enter returns the caller of r if it may make a call that needs scopes. The
+// error is a [*Refusal].
+func (l *Lock) Enter(r *http.Request, need Scope) (*Holder, error) {
+	if l == nil {
+		return everyone, nil
+	}
+	h, err := l.enter(r, need)
+	if err != nil && l.Refused != nil {
+		l.Refused(err.Reason)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (l *Lock) enter(r *http.Request, need Scope) (*Holder, *Refusal) {
+	if l.Hosts != nil && !l.Hosts.Has(r.Host) {
+		return nil, &Refusal{
+			Reason: Host,
+			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", r.Host),
+		}
+	}
+	if l.Keys == nil {
+		return everyone, nil
+	}
+	h, err := l.holder(r)
+	if err != nil {
+		return nil, err
+	}
+	err = h.lacks(need)
+	return h, err
+}
+
+// Foreign returns the [*Refusal] of a call from a web page of another origin.
+func (l *Lock) Foreign() error {
+	if l != nil && l.Refused != nil {
+		l.Refused(Origin)
+	}
+	return &Refusal{Reason: Origin, Detail: "calls from web pages of another origin are refused"}
+}
+
+// May returns a [*Refusal] unless the holder has the scopes in need. A nil Holder
+// has all.
+func (h *Holder) May(need Scope) error {
+	if err := h.lacks(need); err != nil {
+		return err
+	}
+	return nil
+}
+
+// lacks returns the refusal of a call that needs scopes, or nil.
+func (h *Holder) lacks(need Scope) *Refusal {
+	if h == nil || h.Scopes.Has(need) {
+		return nil
+	}
+	return &Refusal{
+		Reason: NoScope,
+		Detail: fmt.Sprintf("%s lacks scope %s; it has %s", h.Name, need&^h.Scopes, h.Scopes),
+	}
+}
+
+// holder returns who makes r: the holder of its token or, without one, of the
+// connection's certificate.
+func (l *Lock) holder(r *http.Request) (*Holder, *Refusal) {
+	if token, ok := Bearer(r.Header); ok {
+		h, err := l.Keys.Holder(token, r.RemoteAddr)
+		if err != nil {
+			return nil, err.(*Refusal) //nolint:errorlint // Holder returns no other error
+		}
+		return h, nil
+	}
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil, &Refusal{Reason: Missing, Detail: "the call needs a token: send Authorization: Bearer TOKEN"}
+	}
+	cert := r.TLS.VerifiedChains[0][0]
+	if h := l.Keys.Certificate(cert); h != nil {
+		return h, nil
+	}
+	return nil, &Refusal{
+		Reason: Missing,
+		Detail: fmt.Sprintf("the certificate of %s is not in the tokens file, and there is no token", strings.Join(CertificateNames(cert), ", ")),
+	}
+}
+
+// Bearer returns the token in the header Authorization, and whether there is
+// one.
+func Bearer(h http.Header) (token string, ok bool) {
+	values := h["Authorization"]
+	const scheme = "Bearer "
+	if len(values) == 0 || len(values[0]) < len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
+		return "", false
+	}
+	return strings.TrimSpace(values[0][len(scheme):]), true
+}

@@ -1,0 +1,171 @@
+package access
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/weirhq/weir/fault"
+)
+
+// MaxFile is the largest tokens file, in bytes. It holds about 50,000 tokens.
+const MaxFile = 8 << 20
+
+// certPrefix starts the name of a client's certificate in a tokens file.
+const certPrefix = "cert:"
+
+// entry is one line of a tokens file.
+type entry struct {
+	holder *Holder
+	digest digest
+	cert   string // the certificate's name, in place of a digest
+}
+
+// name matches the names of holders and namespaces.
+var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// CheckName returns an error if text cannot be the name of a token or of a
+// namespace.
+func CheckName(text string) error {
+	if !name.MatchString(text) {
+		return fmt.Errorf("%q: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit", text)
+	}
+	return nil
+}
+
+// parseFile reads the tokens file src, which the caller calls file. It returns
+// all faults as a [fault.List]. A line is
+//
+//	NAME sha256:HASH scopes=SCOPE,… [namespace=NAME]
+//	NAME cert:CERTIFICATE scopes=SCOPE,… [namespace=NAME]
+//
+// Empty lines, and those that start with #, are skipped.
+func parseFile(file string, src []byte) ([]entry, error) {
+	var entries []entry
+	var faults fault.List
+	seen := map[string]int{} // what must be unique, and its line
+	number := 0
+	for raw := range bytes.Lines(src) {
+		number++
+		line := strings.TrimRight(string(raw), "\r\n")
+		if text := strings.TrimSpace(line); text == "" || text[0] == '#' {
+			continue
+		}
+		e, column, err := parseLine(line)
+		if err == nil {
+			column, err = 1, e.unlike(seen, number)
+		}
+		if err != nil {
+			f := fault.Newf("", "%v", err)
+			// The line holds a hash, not a secret; but it may be a token that
+			// somebody wrote there by mistake.
+			f.Place = fault.Place{File: file, Line: number, Column: column}
+			faults = append(faults, f)
+			if len(faults) == fault.Most {
+				break
+			}
+			continue
+		}
+		entries = append(entries, e)
+	}
+	return entries, faults.Err()
+}
+
+// parseLine reads one line. column is the place of the error, from 1.
+func parseLine(line string) (e entry, column int, err error) {
+	e.holder = &Holder{}
+	seen := map[string]bool{}
+	rest, at := line, 1
+	for i := 0; ; i++ {
+		trimmed := strings.TrimLeft(rest, " \t")
+		at += len(rest) - len(trimmed)
+		if trimmed == "" {
+			break
+		}
+		word := trimmed
+		if end := strings.IndexAny(trimmed, " \t"); end >= 0 {
+			word = trimmed[:end]
+		}
+		switch {
+		case i == 0:
+			e.holder.Name, err = word, CheckName(word)
+		case i == 1:
+			err = e.secret(word)
+		default:
+			key, value, _ := strings.Cut(word, "=")
+			if seen[key] {
+				err = fmt.Errorf("%s is there twice", key)
+			} else {
+				err = e.option(key, value)
+			}
+			seen[key] = true
+		}
+		if err != nil {
+			return e, at, err
+		}
+		rest, at = trimmed[len(word):], at+len(word)
+	}
+	switch {
+	case e.cert == "" && e.digest == (digest{}):
+		err = fmt.Errorf("no hash: want NAME sha256:HASH scopes=SCOPE,…; weir token new writes such a line")
+	case e.holder.Scopes == 0:
+		err = fmt.Errorf("no scopes: want scopes=%s, or some of them", All)
+	}
+	return e, at, err
+}
+
+// unlike returns an error if the name or the secret of e is in seen. It adds both
+// to seen, with their line.
+func (e *entry) unlike(seen map[string]int, line int) error {
+	secret := "hash " + string(e.digest[:])
+	if e.cert != "" {
+		secret = "certificate " + e.cert
+	}
+	for _, unique := range []string{"name " + e.holder.Name, secret} {
+		if first := seen[unique]; first > 0 {
+			what, _, _ := strings.Cut(unique, " ")
+			return fmt.Errorf("the same %s as in line %d", what, first)
+		}
+		seen[unique] = line
+	}
+	return nil
+}
+
+// secret reads the second word of a line. Errors do not contain it: somebody may
+// have written a token there.
+func (e *entry) secret(word string) (err error) {
+	if cert, ok := strings.CutPrefix(word, certPrefix); ok {
+		if e.cert = cert; cert == "" {
+			return fmt.Errorf("cert: names no certificate")
+		}
+		return nil
+	}
+	if !strings.HasPrefix(word, hashPrefix) {
+		return fmt.Errorf("the second word is not a hash: want %s…, or %sNAME for a client's certificate", hashPrefix, certPrefix)
+	}
+	e.digest, err = parseHash(word)
+	return err
+}
+
+// option reads key=value.
+func (e *entry) option(key, value string) (err error) {
+	switch key {
+	case "scopes":
+		e.holder.Scopes, err = ParseScopes(value)
+	case "namespace":
+		e.holder.Namespace, err = value, CheckName(value)
+	default:
+		err = fmt.Errorf("%q: unknown; want scopes=SCOPE,… or namespace=NAME", key)
+	}
+	return err
+}
+
+// Line returns the line of a tokens file for a token.
+func Line(name, token string, scopes Scope, namespace string) string {
+	line := fmt.Sprintf("%s %s scopes=%s", name, Hash(token), scopes)
+	if namespace != "" {
+		line += " namespace=" + namespace
+	}
+	return line
+}

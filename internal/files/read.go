@@ -1,0 +1,104 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Patience is how long a file may take to be read. A mount whose server has gone
+// can take forever.
+const Patience = 10 * time.Second
+
+// Read returns the content of the file at path, which must be a regular file of
+// at most most bytes, after links. It never waits for longer than [Patience].
+func Read(path string, most int64) ([]byte, error) {
+	return within(Patience, path, func() ([]byte, error) { return read(path, most) })
+}
+
+// Stat is [os.Stat], but never waits for longer than [Patience].
+func Stat(path string) (fs.FileInfo, error) {
+	return within(Patience, path, func() (fs.FileInfo, error) { return os.Stat(path) })
+}
+
+// within returns what f returns, or an error when f takes longer than patience.
+// The goroutine of f then stays until f returns.
+func within[T any](patience time.Duration, path string, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-late.C:
+		var none T
+		return none, fmt.Errorf("%s: no answer within %v; is its file system mounted?", path, patience)
+	}
+}
+
+// read reads a regular file. Opening with O_NONBLOCK does not wait for somebody
+// to write into a pipe.
+func read(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if kind := info.Mode().Type(); kind != 0 {
+		return nil, fmt.Errorf("%s: %s, want a regular file", path, kindName(kind))
+	}
+	if info.Size() > most {
+		return nil, tooLarge(path, most)
+	}
+	b := make([]byte, info.Size()+1) // one more, to see the end without growing
+	n, err := io.ReadFull(f, b)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return b[:n], nil
+	case err != nil:
+		return nil, err
+	}
+	// The file has grown since, or it is one of those whose size is not told.
+	rest, err := io.ReadAll(io.LimitReader(f, most-int64(n)+1))
+	if b = append(b, rest...); int64(len(b)) > most {
+		return nil, tooLarge(path, most)
+	}
+	return b, err
+}
+
+func tooLarge(path string, most int64) error {
+	if most >= 1<<20 {
+		return fmt.Errorf("%s: larger than %d MiB", path, most>>20)
+	}
+	return fmt.Errorf("%s: larger than %d bytes", path, most)
+}
+
+// kindName names what is not a regular file.
+func kindName(kind fs.FileMode) string {
+	switch {
+	case kind&fs.ModeDir != 0:
+		return "a directory"
+	case kind&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case kind&fs.ModeSocket != 0:
+		return "a socket"
+	case kind&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "not a regular file"
+}

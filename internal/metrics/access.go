@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// access holds the metrics about callers and certificates.
+type access struct {
+	refused *prometheus.CounterVec
+	loaded  *prometheus.GaugeVec
+}
+
+func newAccess(r prometheus.Registerer) access {
+	a := access{
+		refused: counters(r, "weir_access_refused_total",
+			"Calls that were refused for lack of a right, by listener and reason.", "listener", "reason"),
+		loaded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_access_reload_success",
+			Help: "Whether the last attempt to load the tokens or the certificate succeeded.",
+		}, []string{"what"}),
+	}
+	r.MustRegister(a.loaded)
+	return a
+}
+
+// AccessRefused counts a call that a listener refused.
+func (m *Metrics) AccessRefused(listener, reason string) {
+	m.access.refused.WithLabelValues(listener, reason).Inc()
+}
+
+// AccessReloaded records whether the tokens or the certificate could be loaded.
+func (m *Metrics) AccessReloaded(what string, ok bool) {
+	value := 0.0
+	if ok {
+		value = 1
+	}
+	m.access.loaded.WithLabelValues(what).Set(value)
+}
+
+// WatchCertificate exports when the certificate of the listeners expires.
+func (m *Metrics) WatchCertificate(until func() time.Time) {
+	m.AccessReloaded("certificate", true)
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_tls_certificate_expiry_timestamp_seconds",
+		Help: "Time at which the certificate of the listeners expires, in Unix time.",
+	}, func() float64 { return float64(until().Unix()) }))
+}
+
+// WatchTokens exports the number of tokens in force.
+func (m *Metrics) WatchTokens(number func() int) {
+	m.AccessReloaded("tokens", true)
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_access_tokens",
+		Help: "Number of tokens and certificates in force.",
+	}, func() float64 { return float64(number()) }))
+}

@@ -1,0 +1,27 @@
+// Package needtest finds the programs that tests run against: nginx, caddy, curl.
+// Only tests import it.
+package needtest
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Program returns the path of a program. If there is none, the test fails when
+// WEIR_REQUIRE_PROGRAMS=1, which make test sets, and is skipped otherwise.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	// Servers are often in /usr/sbin, which is not in everybody's PATH.
+	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
+		if found, err := exec.LookPath(path); err == nil {
+			return found
+		}
+	}
+	const fix = "%s is not installed: scripts/install-programs installs what the tests run"
+	if os.Getenv("WEIR_REQUIRE_PROGRAMS") == "1" {
+		t.Fatalf(fix, name)
+	}
+	t.Skipf(fix, name)
+	return ""
+}
