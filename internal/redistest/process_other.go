@@ -2,8 +2,14 @@
 
 package redistest
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 // diesWithParent does nothing: only Linux can do it. Processes then end when the
 // test ends, but not when it panics.
 func diesWithParent() *syscall.SysProcAttr { return nil }
+
+// Waited returns nothing: only Linux tells.
+func Waited(int) map[string]time.Duration { return nil }

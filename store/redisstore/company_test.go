@@ -216,3 +216,38 @@ func TestCompanyEnds(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// Where a round trip takes more than 2 ms, callers do not wait for company. They
+// do again when the server is near.
+func TestFarCallersTravelAlone(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	p := redistest.Through(t, n)
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+	op := hourly(quota, "rule", "k")
+	const callers, calls = 64, 20
+	runs := func() int {
+		before := evalshas(t, n)
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				for range calls {
+					if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		return evalshas(t, n) - before
+	}
+	p.Delay(5 * time.Millisecond)
+	for range 64 { // the store learns how far the server is
+		take(t, s, op)
+	}
+	if got := runs(); got != callers*calls {
+		t.Errorf("far: got %d EVALSHA for %d calls, want one each", got, callers*calls)
+	}
+	p.Heal()
+	redistest.Eventually(t, "callers travel together", func() bool { return runs() < callers*calls*3/4 })
+}

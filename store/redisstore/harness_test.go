@@ -4,115 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/redistest"
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
-	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/window"
 )
 
-// The benchmarks of this file are a harness: they measure how calls fare in cold
-// starts, short stalls and far networks, and fail above the aims. Run them alone:
+// The benchmarks of this file and BenchmarkColdStart are a harness: they measure how
+// calls fare in cold starts, short stalls and far networks, and fail above the aims.
+// Run them alone:
 //
 //	go test ./store/redisstore -run '^$' -bench 'ColdStart|Stall|Distance' -benchtime 1x
-
-// BenchmarkColdStart starts two processes with four clients each, which make 2,400
-// takes at a limit of 1,000, 25 times. Exactly 1,000 are admitted.
-func BenchmarkColdStart(b *testing.B) {
-	for b.Loop() {
-		exact, degraded := 0, 0
-		for range 25 {
-			n := redistest.Server(b)
-			var starting sync.WaitGroup
-			var admitted, fallen atomic.Int64
-			for range 2 {
-				starting.Go(func() {
-					child := exec.Command(os.Args[0])
-					child.Env = append(os.Environ(), coldEnv+"=redis://"+n.Addr())
-					child.Stderr = os.Stderr
-					out, err := child.Output()
-					words := strings.Fields(string(out))
-					if err != nil || len(words) != 2 {
-						b.Errorf("child: got %q, %v", out, err)
-						return
-					}
-					for i, to := range []*atomic.Int64{&admitted, &fallen} {
-						count, _ := strconv.ParseInt(words[i], 10, 64)
-						to.Add(count)
-					}
-				})
-			}
-			starting.Wait()
-			if admitted.Load() == 1000 {
-				exact++
-			}
-			degraded += int(fallen.Load())
-			n.Kill()
-		}
-		b.ReportMetric(float64(exact), "exact/25")
-		b.ReportMetric(float64(degraded), "degraded")
-		if exact != 25 {
-			b.Errorf("exact: got %d of 25 runs, %d calls degraded", exact, degraded)
-		}
-	}
-}
-
-// coldEnv is the variable with the URL that a child of BenchmarkColdStart uses.
-const coldEnv = "WEIR_TEST_COLD_START"
-
-// coldStart is a child of BenchmarkColdStart. It prints how many takes were
-// admitted, and how many were degraded.
-func coldStart(url string) error {
-	s, err := redisstore.Open(context.Background(), url)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	rules, err := rule.New([]rule.Rule{{
-		Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour),
-	}}, nil)
-	if err != nil {
-		return err
-	}
-	local := memstore.New()
-	defer local.Close()
-	e, err := weir.NewEngine(rules, weir.WithStore(s), weir.WithLocal(local, 2))
-	if err != nil {
-		return err
-	}
-	var admitted, degraded atomic.Int64
-	var clients sync.WaitGroup
-	for range 4 {
-		clients.Go(func() {
-			for range 300 {
-				d, err := e.Take(context.Background(), weir.Request{Attributes: weir.Attributes("user", "ann")})
-				if err == nil && d.Allowed {
-					admitted.Add(1)
-				}
-				if err != nil || d.Degraded {
-					degraded.Add(1)
-				}
-			}
-		})
-	}
-	clients.Wait()
-	if degraded.Load() > 0 {
-		fmt.Fprintf(os.Stderr, "%+v\n", s.Nodes())
-	}
-	fmt.Println(admitted.Load(), degraded.Load())
-	return nil
-}
 
 // BenchmarkStall makes a server stand still for a moment, at 4,000 calls a second.
 // Few more calls meet an outage than waited for all of their time.

@@ -152,48 +152,6 @@ func (tr *trouble) judge(b *testing.B, s *redisstore.Store, all []outcome, from 
 		degraded, strings.TrimRight(": "+strings.Join(why, ", "), ": "), ms(longest), ms(machine.longest()), ms(back))
 }
 
-// pause is a time for which the machine did not run a loop.
-type pause struct{ from, to time.Time }
-
-type pauses []pause
-
-// watch watches for pauses until ctx is done.
-func (p *pauses) watch(ctx context.Context) {
-	const tick = time.Millisecond
-	for last := time.Now(); ctx.Err() == nil; {
-		time.Sleep(tick)
-		now := time.Now()
-		if now.Sub(last) > 2*tick {
-			*p = append(*p, pause{last.Add(tick), now})
-		}
-		last = now
-	}
-}
-
-// during returns how much of a time was pauses.
-func (p pauses) during(from, to time.Time) (all time.Duration) {
-	for _, one := range p {
-		if one.from.Before(to) && one.to.After(from) {
-			begin, end := one.from, one.to
-			if begin.Before(from) {
-				begin = from
-			}
-			if end.After(to) {
-				end = to
-			}
-			all += end.Sub(begin)
-		}
-	}
-	return all
-}
-
-func (p pauses) longest() (most time.Duration) {
-	for _, one := range p {
-		most = max(most, one.to.Sub(one.from))
-	}
-	return most
-}
-
 // loading is calls at a steady rate, however long each takes.
 type loading struct {
 	cancel context.CancelFunc
