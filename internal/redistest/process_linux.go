@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -15,9 +17,13 @@ func diesWithParent() *syscall.SysProcAttr {
 }
 
 // Waited returns how long each thread of a process has been ready to run and had
-// no core, so far. There is none where the system does not tell.
+// no core, so far: of this process all threads, of another one the main thread.
+// There is none where the system does not tell.
 func Waited(pid int) map[string]time.Duration {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if pid != os.Getpid() && len(threads) > 0 {
+		threads = []string{fmt.Sprintf("/proc/%[1]d/task/%[1]d/schedstat", pid)}
+	}
 	all := make(map[string]time.Duration, len(threads))
 	for _, file := range threads {
 		b, err := os.ReadFile(file)
@@ -27,4 +33,18 @@ func Waited(pid int) map[string]time.Duration {
 		}
 	}
 	return all
+}
+
+// Children returns the processes that this one has started and that still run.
+func Children() (pids []int) {
+	files, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, file := range files {
+		b, _ := os.ReadFile(file) // the thread may have ended
+		for field := range strings.FieldsSeq(string(b)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }

@@ -13,3 +13,6 @@ func diesWithParent() *syscall.SysProcAttr { return nil }
 
 // Waited returns nothing: only Linux tells.
 func Waited(int) map[string]time.Duration { return nil }
+
+// Children returns nothing: only Linux tells.
+func Children() []int { return nil }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +156,18 @@ func TestForeignKey(t *testing.T) {
 	}
 	n.Must("DEL", key)
 	take(t, s, op)
+}
+
+// A server that is none of Redis is named as such.
+func TestOtherProtocol(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	s := openURL(t, at(web.Listener.Addr().String()))
+	wantIn(t, outage(t, s, store.Take, hourly(quota, "rule", "k")), `not a Redis server: it answers "HTTP/1.1 400 Bad Request"`)
+	if got := s.Nodes()[0].Reasons; got[store.ReasonRefused] != 1 {
+		t.Errorf("reasons: got %v, want refused", got)
+	}
 }
 
 // A server that has too many clients closes new connections, and says why.

@@ -90,17 +90,17 @@ func (tr *trouble) run(b *testing.B) string {
 		from = time.Now()
 	}
 	l.quiet(b)
-	return tr.judge(b, s, l.end(), from, l.pauses)
+	return tr.judge(b, s, l.end(), from, &l.machine)
 }
 
 // judge compares what has happened with what may.
-func (tr *trouble) judge(b *testing.B, s *redisstore.Store, all []outcome, from time.Time, machine pauses) string {
+func (tr *trouble) judge(b *testing.B, s *redisstore.Store, all []outcome, from time.Time, m *machine) string {
 	admitted, byRedis, over, blamed := 0, 0, 0, 0
 	var longest, beyond, back time.Duration
 	reasons := map[store.Reason]int{}
 	byKey := map[int]int{}
 	for _, o := range all {
-		paused := machine.during(o.began, o.began.Add(o.took))
+		paused := m.during(o.began, o.began.Add(o.took))
 		longest, beyond = max(longest, o.took), max(beyond, o.took-paused)
 		if o.allowed {
 			admitted++
@@ -149,14 +149,14 @@ func (tr *trouble) judge(b *testing.B, s *redisstore.Store, all []outcome, from 
 		return fmt.Sprintf("%d ms", (d + time.Millisecond - 1).Milliseconds())
 	}
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d%s | %s | %s | %s |", tr.name, len(all), admitted, byRedis, over,
-		degraded, strings.TrimRight(": "+strings.Join(why, ", "), ": "), ms(longest), ms(machine.longest()), ms(back))
+		degraded, strings.TrimRight(": "+strings.Join(why, ", "), ": "), ms(longest), ms(m.loop.longest()), ms(back))
 }
 
 // loading is calls at a steady rate, however long each takes.
 type loading struct {
-	cancel context.CancelFunc
-	ended  chan struct{}
-	pauses pauses // of the machine, at the end
+	cancel  context.CancelFunc
+	ended   chan struct{}
+	machine machine // at the end
 
 	mu       sync.Mutex
 	outcomes []outcome // guarded by mu
@@ -169,7 +169,7 @@ func load(e *weir.Engine) *loading {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &loading{cancel: cancel, ended: make(chan struct{})}
 	var watching sync.WaitGroup
-	watching.Go(func() { l.pauses.watch(ctx) })
+	watching.Go(func() { l.machine.watch(ctx) })
 	go func() {
 		defer close(l.ended)
 		var calling sync.WaitGroup

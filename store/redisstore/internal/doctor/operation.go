@@ -101,7 +101,7 @@ func persistence(s *server) verdict {
 		v := ok("append-only file")
 		v.means = "a crash loses the last second at most"
 		return v
-	case s.engine != redis && s.engine != valkey && s.engine != keydb:
+	case s.engine != redis && s.engine != valkey && s.engine != redict && s.engine != keydb:
 		return verdict{level: Unknown, seen: "no append-only file; snapshots are not looked at"}
 	case shown && save == "":
 		return verdict{

@@ -17,6 +17,10 @@ func engine(s *server) verdict {
 		v := ok("Valkey")
 		v.means = "weir's tests pass on 8.0"
 		return v
+	case redict:
+		v := ok("Redict")
+		v.means = "weir's tests pass on 7.3"
+		return v
 	case "":
 		if s.Info == "" {
 			v := s.hidden("INFO", "+info")
@@ -147,7 +151,7 @@ func atomic(s *server) verdict {
 			level: Warn, seen: fmt.Sprintf("LuaTransactionMode is not shown; %d runs at the same time were all counted", s.Raced),
 			means: "without this mode, " + loss, fix: "make sure that " + strings.Replace(transactions, "start Garnet", "Garnet is started", 1),
 		}
-	case s.engine == redis, s.engine == valkey, s.engine == keydb:
+	case s.engine == redis, s.engine == valkey, s.engine == redict, s.engine == keydb:
 		return ok("one program at a time")
 	case s.engine == dragonfly:
 		return ok("programs lock their keys")

@@ -10,6 +10,7 @@ import (
 const (
 	redis     = "Redis"
 	valkey    = "Valkey"
+	redict    = "Redict"
 	keydb     = "KeyDB"
 	dragonfly = "Dragonfly"
 	kvrocks   = "Kvrocks"
@@ -53,6 +54,7 @@ func (s *server) identify() (engine, version string) {
 		{"kvrocks_version", kvrocks},
 		{"garnet_version", garnet},
 		{"valkey_version", valkey},
+		{"redict_version", redict},
 	} {
 		if v, ok := s.info[e.field]; ok {
 			return e.engine, strings.TrimPrefix(strings.TrimPrefix(v, "df-"), "v")

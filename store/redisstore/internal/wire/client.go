@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -89,7 +90,7 @@ func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link,
 }
 
 // greetingError is what a server says that closes a new connection: it has too
-// many, or takes none from this machine.
+// many, takes none from this machine, or speaks another protocol.
 type greetingError struct{ text string }
 
 func (e *greetingError) Error() string { return e.text }
@@ -103,13 +104,17 @@ type watched struct {
 	ended func()
 }
 
-// Read implements [net.Conn]. It keeps an error that comes before all else.
+// Read implements [net.Conn]. It keeps an error that comes before all else, and
+// the answer of a server that speaks another protocol.
 func (w *watched) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	if !w.read && n > 0 {
 		w.read = true
-		if line, _, _ := strings.Cut(string(b[:min(n, 200)]), "\r\n"); line[0] == '-' {
+		switch line, _, _ := strings.Cut(string(b[:min(n, 200)]), "\r\n"); {
+		case b[0] == '-':
 			w.said.Store(&greetingError{line[1:]})
+		case b[0] >= '0' && b[0] <= '9' || b[0] >= 'A' && b[0] <= 'z' && b[0] != '_':
+			w.said.Store(&greetingError{fmt.Sprintf("not a Redis server: it answers %q", line)})
 		}
 	}
 	return n, err

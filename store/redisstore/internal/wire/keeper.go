@@ -285,7 +285,7 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 // the checks of the server.
 func unready(err error) error {
 	if said, ok := rueidis.IsRedisErr(err); ok {
-		switch reasonSaid(firstWord(said.Error())) {
+		switch reasonSaid(said.Error()) {
 		case store.ReasonLoading, store.ReasonBusy, store.ReasonRefused:
 		default:
 			return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -34,9 +35,9 @@ func ReasonOf(err error) store.Reason {
 	case errors.As(err, &state):
 		return store.ReasonForeign
 	case errors.As(err, &said):
-		return reasonSaid(firstWord(said.Error()))
+		return reasonSaid(said.Error())
 	case errors.As(err, &failed):
-		return reasonSaid(firstWord(failed.Text))
+		return reasonSaid(failed.Text)
 	case errors.As(err, &certificate), errors.As(err, &mode), errors.As(err, &greeting):
 		return store.ReasonRefused
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -71,9 +72,10 @@ var reasons = []struct {
 	{rueidis.ErrClosing, store.ReasonClosed},
 }
 
-// reasonSaid returns the reason of a server's error, by the first word of it.
-func reasonSaid(word string) store.Reason {
-	switch word {
+// reasonSaid returns the reason of a server's error, by the first word of it, and
+// for a right that a program lacks by what servers of several ages say of that.
+func reasonSaid(text string) store.Reason {
+	switch firstWord(text) {
 	case "BUSY":
 		return store.ReasonBusy
 	case "OOM":
@@ -85,6 +87,9 @@ func reasonSaid(word string) store.Reason {
 	case "READONLY", "MISCONF":
 		return store.ReasonReadOnly
 	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "NOSCRIPT":
+		return store.ReasonRefused
+	}
+	if strings.Contains(text, "ACL failure in script") || strings.Contains(text, "user executing the script can't run") {
 		return store.ReasonRefused
 	}
 	return store.ReasonUnknown

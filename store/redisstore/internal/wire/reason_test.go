@@ -50,6 +50,8 @@ func TestReasonsOfServers(t *testing.T) {
 		"BUSY": store.ReasonBusy, "OOM": store.ReasonFull, "WRONGTYPE": store.ReasonForeign,
 		"LOADING": store.ReasonLoading, "READONLY": store.ReasonReadOnly, "NOAUTH": store.ReasonRefused,
 		"ERR": store.ReasonUnknown,
+		"ERR ACL failure in script: User weir has no permissions to run the 'zadd' command": store.ReasonRefused,
+		"ERR The user executing the script can't run this command or subcommand script: …":  store.ReasonRefused,
 	} {
 		if got := wire.ReasonSaid(word); got != want {
 			t.Errorf("%s: got %s, want %s", word, got, want)
