@@ -65,15 +65,24 @@ type koala struct {
 
 var koalaAddress = regexp.MustCompile(`koala=https?://(\S+)`)
 
+// startKoala starts one. When it counts in Redis, that answers by then: on a busy
+// machine a service can open its ports before.
 func startKoala(t *testing.T, rules string, change func(*config.Config)) koala {
 	t.Helper()
+	redis := false
 	s := start(t, func(c *config.Config) {
 		c.Koala, c.KoalaListen = rules, "127.0.0.1:0"
 		if change != nil {
 			change(c)
 		}
+		redis = c.Store != ""
 	})
 	s.logs.await(t, 1, "koala=http")
+	if redis {
+		redistest.Eventually(t, "the store answers", func() bool {
+			return call(t, "GET", s.admin+"/readyz", "").text == "ready\n"
+		})
+	}
 	s.logs.mu.Lock()
 	defer s.logs.mu.Unlock()
 	return koala{s, koalaAddress.FindStringSubmatch(s.logs.text.String())[1]}
