@@ -72,6 +72,9 @@ func New(engine *weir.Engine, c Config) *API {
 		"/v1/check":   {http.MethodPost: {access.Decide, a.decide(store.Check)}},
 		"/v1/record":  {http.MethodPost: {access.Record, a.decide(store.Record)}},
 		"/v1/refund":  {http.MethodPost: {access.Record, a.decide(store.Refund)}},
+		"/v1/settle":  {http.MethodPost: {access.Decide, a.decide(store.Settle)}},
+		"/v1/cancel":  {http.MethodPost: {access.Decide, a.decide(store.Cancel)}},
+		"/v1/renew":   {http.MethodPost: {access.Decide, a.decide(store.Renew)}},
 		"/v1/batch":   {http.MethodPost: {access.None, a.batch}}, // each request needs the scope of its verb
 		"/v1/explain": {http.MethodPost: {access.Read, a.explain}},
 		"/v1/usage":   {http.MethodGet: {access.Read, a.usage}, http.MethodDelete: {access.Admin, a.forget}},

@@ -45,7 +45,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			b = append(problem.Append(append(b, `{"problem":`...)), '}')
 			continue
 		}
-		b = appendDecision(b, &items[i].Decision)
+		b = appendDecision(b, items[i].Verb, &items[i].Decision)
 	}
 	x.out = append(b, ']', '}')
 	return respond(w, x.out)
@@ -95,7 +95,7 @@ func (s *scanner) parts(attrs []weir.Attribute) (parts []part, _ []weir.Attribut
 			return s.fault(s.pos, "more than %d", maxBatch)
 		}
 		var p part
-		if p, attrs, f = s.request(attrs, true); f != nil {
+		if p, attrs, f = s.request(attrs, store.Take, true); f != nil {
 			return f.In(fmt.Sprintf("[%d]", i))
 		}
 		parts = append(parts, p)

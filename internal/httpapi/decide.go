@@ -21,7 +21,7 @@ func (a *API) decide(verb store.Verb) handler {
 		if err := a.engine.Do(r.Context(), verb, &x.request, &x.decision); err != nil {
 			return err
 		}
-		x.out = appendDecision(x.out[:0], &x.decision)
+		x.out = appendDecision(x.out[:0], verb, &x.decision)
 		return respond(w, x.out)
 	}
 }
@@ -38,7 +38,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	b := appendDecision(append(x.out[:0], `{"decision":`...), &why.Decision)
+	b := appendDecision(append(x.out[:0], `{"decision":`...), store.Check, &why.Decision)
 	b = append(b, `,"rules":[`...)
 	for i := range why.Rules {
 		if i > 0 {

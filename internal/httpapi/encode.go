@@ -2,15 +2,17 @@ package httpapi
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// appendDecision appends d as JSON.
-func appendDecision(b []byte, d *weir.Decision) []byte {
+// appendDecision appends d, the answer to verb, as JSON.
+func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 	b = appendBool(append(b, `{"allowed":`...), d.Allowed)
 	b = answer.AppendText(append(b, `,"outcome":`...), d.Outcome)
 	if d.Rule != "" {
@@ -22,12 +24,20 @@ func appendDecision(b []byte, d *weir.Decision) []byte {
 			b = answer.AppendText(append(b, `,"retry_rule":`...), d.RetryRule)
 		}
 	}
+	if !d.Receipt.IsZero() {
+		b = append(d.Receipt.Append(append(b, `,"receipt":"`...)), '"')
+	}
 	b = append(b, `,"limits":[`...)
 	for i := range d.Usages {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendUsage(append(b, '{'), &d.Usages[i]), '}')
+		u := &d.Usages[i]
+		b = appendUsage(append(b, '{'), u)
+		if u.Held || verb.Ends() {
+			b = appendBool(append(b, `,"held":`...), u.Held)
+		}
+		b = append(b, '}')
 	}
 	b = append(b, ']')
 	if len(d.Verdicts) > 0 {
@@ -66,7 +76,17 @@ func appendUsage(b []byte, u *weir.Usage) []byte {
 	if u.Kind == rule.KindLimit && u.RetryAfter != 0 {
 		b = answer.AppendSeconds(append(b, `,"retry_after":`...), u.RetryAfter)
 	}
-	return answer.AppendSeconds(append(b, `,"reset_after":`...), u.ResetAfter)
+	b = answer.AppendSeconds(append(b, `,"reset_after":`...), u.ResetAfter)
+	if u.BannedUntil != 0 {
+		b = appendTime(append(b, `,"banned_until":`...), u.BannedUntil.Time())
+	}
+	return b
+}
+
+// appendTime appends t in UTC, to the microsecond.
+func appendTime(b []byte, t time.Time) []byte {
+	b = t.UTC().Truncate(time.Microsecond).AppendFormat(append(b, '"'), time.RFC3339Nano)
+	return append(b, '"')
 }
 
 func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }

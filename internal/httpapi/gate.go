@@ -18,7 +18,7 @@ import (
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	c := gateCall{request: r, attrs: x.request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
-	x.request = weir.Request{Attributes: c.attrs, Hits: 1}
+	x.request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -23,7 +25,9 @@ const (
 type part struct {
 	verb     store.Verb
 	hits     int64 // 0 makes the verb a check, of one hit
+	given    bool  // hits is in the request, and not a default
 	feedback string
+	receipt  receipt.Receipt
 	from, to int
 }
 
@@ -31,63 +35,101 @@ type part struct {
 // reuses. It returns the verb to run.
 func (s *scanner) decode(body []byte, verb store.Verb, req *weir.Request) (store.Verb, *fault.Fault) {
 	s.reset(body)
-	p, attrs, f := s.request(req.Attributes[:0], false)
+	p, attrs, f := s.request(req.Attributes[:0], verb, false)
 	if f == nil {
 		f = s.end()
 	}
-	p.verb = verb
 	verb, *req = p.ask(attrs)
 	return verb, f
 }
 
-// ask returns the request in p, and the verb to run: a check for hits: 0.
+// ask returns the request in p, and the verb to run: a check for hits: 0. A
+// request about holds has hits only if they are given.
 func (p *part) ask(attrs []weir.Attribute) (store.Verb, weir.Request) {
-	if p.hits == 0 {
+	switch {
+	case p.verb.Ends() && !p.given:
+		return p.verb, weir.Request{Attributes: attrs, Receipt: p.receipt}
+	case p.hits == 0:
 		return store.Check, weir.Request{Attributes: attrs}
 	}
-	return p.verb, weir.Request{Attributes: attrs, Hits: p.hits, Feedback: p.feedback}
+	return p.verb, weir.Request{Attributes: attrs, Hits: p.hits, Feedback: p.feedback, Receipt: p.receipt}
 }
 
-// request reads an object with attributes, hits, feedback and, in a batch, a
-// verb. It appends the attributes to attrs.
-func (s *scanner) request(attrs []weir.Attribute, batch bool) (part, []weir.Attribute, *fault.Fault) {
-	p := part{verb: store.Take, hits: 1, from: len(attrs)}
-	start, zero := s.pos, 0
-	var seen struct{ attributes, hits, feedback, verb bool }
+// request reads an object with the members of a request for verb or, in a batch,
+// for the verb that it names. It appends the attributes to attrs.
+func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (part, []weir.Attribute, *fault.Fault) {
+	p := part{verb: verb, hits: 1, from: len(attrs)}
+	start := s.pos
+	m := members{batch: batch, ends: verb.Ends()}
 	f := s.object(func(name string, at int) (f *fault.Fault) {
 		again := false
 		switch {
 		case name == "attributes":
-			again, seen.attributes = seen.attributes, true
+			again, m.attributes = m.attributes, true
 			attrs, f = s.attributes(attrs)
 		case name == "hits":
-			again, seen.hits, zero = seen.hits, true, s.pos
+			again, p.given, m.hits = p.given, true, s.pos
 			p.hits, f = s.hits()
-		case name == "feedback":
-			again, seen.feedback = seen.feedback, true
+		case name == "feedback" && !m.ends:
+			again, m.feedback = m.feedback > 0, s.pos
 			p.feedback, f = s.feedback()
+		case name == "receipt" && (m.ends || batch):
+			again, m.receipt = m.receipt > 0, s.pos
+			p.receipt, f = s.receipt()
 		case name == "verb" && batch:
-			again, seen.verb = seen.verb, true
+			again, m.verb = m.verb, true
 			p.verb, f = s.verb()
-		case batch:
-			f = s.fault(at, "is unknown; a request in a batch has attributes, hits, feedback and verb")
 		default:
-			f = s.fault(at, "is unknown; a request has attributes, hits and feedback")
+			f = s.fault(at, "%s", m.unknown())
 		}
 		if f == nil && again {
 			f = s.twice(at)
 		}
 		return f.In(name)
 	})
-	switch {
-	case f != nil:
-	case !seen.attributes:
-		f = s.missing("attributes", start)
-	case p.hits == 0 && seen.feedback:
-		f = s.fault(zero, "is 0, which counts nothing; leave it out with feedback").In("hits")
+	if f == nil {
+		f = s.checkMembers(&p, &m, start)
 	}
 	p.to = len(attrs)
 	return p, attrs, f
+}
+
+// members are the members of a request that were read.
+type members struct {
+	batch, ends      bool // whether it is in a batch, or about the holds of a take
+	attributes, verb bool
+
+	hits, feedback, receipt int // where the value begins; 0: missing
+}
+
+// unknown returns what is wrong with another member.
+func (m *members) unknown() string {
+	switch {
+	case m.batch:
+		return "is unknown; a request in a batch has attributes, hits, feedback, verb and receipt"
+	case m.ends:
+		return "is unknown; want receipt, attributes and hits"
+	}
+	return "is unknown; a request has attributes, hits and feedback"
+}
+
+// checkMembers returns the fault of members that do not go together in p, whose
+// object starts at a byte.
+func (s *scanner) checkMembers(p *part, m *members, start int) *fault.Fault {
+	ends := p.verb.Ends()
+	switch {
+	case !m.attributes:
+		return s.missing("attributes", start)
+	case ends && m.receipt == 0:
+		return s.missing("receipt", start)
+	case !ends && m.receipt > 0:
+		return s.fault(m.receipt, "is for settle, cancel and renew").In("receipt")
+	case p.hits == 0 && ends:
+		return s.fault(m.hits, "is 0; use cancel to give back what was held").In("hits")
+	case p.hits == 0 && m.feedback > 0:
+		return s.fault(m.hits, "is 0, which counts nothing; leave it out with feedback").In("hits")
+	}
+	return nil
 }
 
 // attributes reads the object of attributes and appends them to attrs.
@@ -183,10 +225,27 @@ func (s *scanner) feedback() (string, *fault.Fault) {
 	return name, nil
 }
 
+// receipt reads the receipt of a take.
+func (s *scanner) receipt() (receipt.Receipt, *fault.Fault) {
+	if s.peek() != '"' {
+		return receipt.Receipt{}, s.unexpected("a receipt in quotes")
+	}
+	at := s.pos
+	text, f := s.string()
+	if f != nil {
+		return receipt.Receipt{}, f
+	}
+	r, err := receipt.Parse(text)
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return r, s.fault(at, "%s", f.Problem)
+	}
+	return r, nil
+}
+
 // verb reads the verb of a request in a batch.
 func (s *scanner) verb() (store.Verb, *fault.Fault) {
 	if s.peek() != '"' {
-		return 0, s.unexpected("take, check, record or refund in quotes")
+		return 0, s.unexpected(wantVerb + " in quotes")
 	}
 	at := s.pos
 	name, f := s.string()
@@ -198,8 +257,12 @@ func (s *scanner) verb() (store.Verb, *fault.Fault) {
 			return v, nil
 		}
 	}
-	return 0, s.fault(at, "is %q; want take, check, record or refund", name)
+	return 0, s.fault(at, "is %q; want %s", name, wantVerb)
 }
 
 // verbs lists the verbs that a request can have.
-var verbs = [...]store.Verb{store.Take, store.Check, store.Record, store.Refund}
+var verbs = [...]store.Verb{
+	store.Take, store.Check, store.Record, store.Refund, store.Settle, store.Cancel, store.Renew,
+}
+
+const wantVerb = "take, check, record, refund, settle, cancel or renew"

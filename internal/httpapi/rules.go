@@ -59,6 +59,7 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	if r.Kind() != rule.KindVerdict {
 		b = answer.AppendText(append(b, `,"window":`...), r.Window.String())
 	}
+	b = appendHolding(b, r)
 	if r.Then != "" {
 		b = answer.AppendText(append(b, `,"then":`...), r.Then)
 	}
@@ -70,6 +71,33 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	}
 	if r.Mode != rule.Enforce {
 		b = answer.AppendText(append(b, `,"mode":`...), r.Mode.String())
+	}
+	return append(b, '}')
+}
+
+// appendHolding appends what r holds, and whom it bans.
+func appendHolding(b []byte, r *rule.Rule) []byte {
+	if r.Hold > 0 {
+		b = answer.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))
+	}
+	if r.Unsettled != window.Keep {
+		b = answer.AppendText(append(b, `,"unsettled":`...), r.Unsettled.String())
+	}
+	if r.MaxHolds > 0 {
+		b = appendInt(append(b, `,"max_holds":`...), int64(r.MaxHolds))
+	}
+	if r.Ban.For == 0 {
+		return b
+	}
+	b = answer.AppendText(append(b, `,"ban":{"for":`...), window.Length(r.Ban.For))
+	if r.Ban.Factor > 0 {
+		b = appendInt(append(b, `,"factor":`...), r.Ban.Factor)
+	}
+	if r.Ban.Most > 0 {
+		b = answer.AppendText(append(b, `,"most":`...), window.Length(r.Ban.Most))
+	}
+	if r.Ban.Forget > 0 {
+		b = answer.AppendText(append(b, `,"forget":`...), window.Length(r.Ban.Forget))
 	}
 	return append(b, '}')
 }
@@ -87,13 +115,19 @@ func appendQuota(b []byte, q *rule.Quota) []byte {
 	return append(b, '}')
 }
 
-// appendNumbers appends the members of numbers, sorted by name.
+// appendNumbers appends the members of numbers, sorted by name. [window.All] is
+// "all".
 func appendNumbers(b []byte, numbers map[string]int64) []byte {
 	for i, name := range slices.Sorted(maps.Keys(numbers)) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendInt(append(answer.AppendText(b, name), ':'), numbers[name])
+		b = append(answer.AppendText(b, name), ':')
+		if numbers[name] == window.All {
+			b = append(b, `"all"`...)
+			continue
+		}
+		b = appendInt(b, numbers[name])
 	}
 	return b
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 // sets.
 type bench struct {
 	api    *httpapi.API
+	saved  []string // receipts, in the order of their takes
 	counts *memstore.Store
 	now    time.Time
 }
@@ -56,6 +58,9 @@ func (b *bench) call(t *testing.T, text string) string {
 		headers.Add(name, value)
 		rest = after
 	}
+	for i, text := range b.saved {
+		rest = strings.ReplaceAll(rest, fmt.Sprintf("RECEIPT%d", i+1), text)
+	}
 	req := httptest.NewRequest(method, url, strings.NewReader(rest))
 	req.Header = headers
 	w := httptest.NewRecorder()
@@ -71,8 +76,16 @@ func (b *bench) call(t *testing.T, text string) string {
 	for _, name := range names {
 		fmt.Fprintf(&out, "\n%s: %s", name, w.Header().Get(name))
 	}
-	return strings.TrimSpace(out.String()+"\n"+w.Body.String()) + "\n"
+	body := receipts.ReplaceAllStringFunc(w.Body.String(), func(text string) string {
+		b.saved = append(b.saved, receipts.FindStringSubmatch(text)[1])
+		return fmt.Sprintf(`"receipt":"RECEIPT%d"`, len(b.saved))
+	})
+	return strings.TrimSpace(out.String()+"\n"+body) + "\n"
 }
+
+// receipts finds receipts in answers. They are random, so that scripts write
+// RECEIPT1 for the first one, RECEIPT2 for the second one.
+var receipts = regexp.MustCompile(`"receipt":"([A-Za-z0-9_-]{1,64})"`)
 
 func TestScripts(t *testing.T) {
 	t.Parallel()

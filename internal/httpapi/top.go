@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/internal/top"
@@ -109,12 +108,6 @@ func appendDenial(b []byte, d *top.Denial) []byte {
 		b = answer.AppendText(append(b, `,"degraded_reason":`...), string(d.Cause))
 	}
 	return append(answer.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter), '}')
-}
-
-// appendTime appends t in UTC, to the microsecond.
-func appendTime(b []byte, t time.Time) []byte {
-	b = t.UTC().Truncate(time.Microsecond).AppendFormat(append(b, '"'), time.RFC3339Nano)
-	return append(b, '"')
 }
 
 // some reads ?rule=NAME&n=10, where both may be missing. It returns the indexes

@@ -21,6 +21,12 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b := appendUsage(append(x.out[:0], '{'), &u.Usage)
+	if u.Holds > 0 {
+		b = appendInt(append(b, `,"holds":`...), int64(u.Holds))
+	}
+	if u.Strikes > 0 {
+		b = appendInt(append(b, `,"strikes":`...), u.Strikes)
+	}
 	if u.Kind == rule.KindCounter {
 		b = appendSeries(append(b, `,"series":`...), u.History)
 	}
