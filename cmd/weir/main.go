@@ -16,7 +16,7 @@ import (
 const (
 	exitError  = 1 // the command failed
 	exitUsage  = 2 // the command line is invalid
-	exitDenied = 3 // the action was denied
+	exitDenied = 3 // the action was denied, or nothing was held any more
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -37,7 +37,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errDenied):
+	case errors.Is(err, errDenied), errors.Is(err, errNotHeld):
 		return exitDenied
 	case !began || errors.As(err, &wrong):
 		fmt.Fprintf(errs, "%s\nsee: %s --help\n", message(err), cmd.CommandPath())
@@ -88,7 +88,7 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		c.GroupID = "service"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newTake(), newRecord(), newRefund(), newExplain(), newUsage(), newForget(), newTop()} {
+	for _, c := range []*cobra.Command{newTake(), newRecord(), newRefund(), newSettle(), newCancel(), newRenew(), newExplain(), newUsage(), newForget(), newTop()} {
 		c.GroupID = "client"
 		root.AddCommand(c)
 	}

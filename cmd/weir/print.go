@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,6 +23,11 @@ type (
 		Hits       int64             `json:"hits"`
 		Feedback   string            `json:"feedback,omitempty"`
 	}
+	ending struct {
+		Receipt    string            `json:"receipt"`
+		Attributes map[string]string `json:"attributes"`
+		Hits       *int64            `json:"hits,omitempty"`
+	}
 	decision struct {
 		Allowed    bool     `json:"allowed"`
 		Outcome    string   `json:"outcome"`
@@ -34,6 +40,9 @@ type (
 		Unmatched  bool     `json:"unmatched"`
 		Degraded   bool     `json:"degraded"`
 		Reason     string   `json:"degraded_reason"`
+		Receipt    string   `json:"receipt"`
+
+		ended string // the verb, for an answer about holds
 	}
 	usage struct {
 		Rule       string  `json:"rule"`
@@ -48,7 +57,11 @@ type (
 			Start time.Time `json:"start"`
 			Hits  int64     `json:"hits"`
 		} `json:"series"`
-		Degraded bool `json:"degraded"`
+		Degraded    bool       `json:"degraded"`
+		Held        bool       `json:"held"`
+		Holds       int        `json:"holds"`
+		BannedUntil *time.Time `json:"banned_until"`
+		Strikes     int64      `json:"strikes"`
 	}
 	explanation struct {
 		Decision decision `json:"decision"`
@@ -90,8 +103,20 @@ func notWeir(err error) error {
 	return fmt.Errorf("the answer does not come from a weir service: %w", err)
 }
 
+// held reports whether the take that d is about held something.
+func (d *decision) held() bool {
+	return slices.ContainsFunc(d.Limits, func(u usage) bool { return u.Held })
+}
+
+// done is what is printed for each verb about holds.
+var done = map[string]string{"settle": "settled", "cancel": "cancelled", "renew": "renewed"}
+
 func (d *decision) print(w io.Writer) {
 	switch {
+	case d.ended != "" && d.held():
+		fmt.Fprintln(w, done[d.ended])
+	case d.ended != "":
+		fmt.Fprintln(w, "nothing was held any more")
 	case d.Unmatched && d.Allowed:
 		fmt.Fprintln(w, "allowed, no rule matched")
 	case d.Unmatched:
@@ -113,6 +138,9 @@ func (d *decision) print(w io.Writer) {
 	}
 	if len(d.Triggered) > 0 {
 		fmt.Fprintf(w, "triggered: %s\n", strings.Join(d.Triggered, ", "))
+	}
+	if d.Receipt != "" {
+		fmt.Fprintf(w, "receipt: %s\n", d.Receipt)
 	}
 	printUsages(w, d.Limits)
 }
@@ -147,8 +175,21 @@ func printUsages(w io.Writer, list []usage) {
 		if u.Shadow {
 			name += " (shadow)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v\n", name, fault.Printable(u.Key), u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v%s\n",
+			name, fault.Printable(u.Key), u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter, u.more())
 	}
+}
+
+// more returns what is held, and whether the key is banned.
+func (u *usage) more() string {
+	text := ""
+	if u.Held {
+		text = "  held"
+	}
+	if u.BannedUntil != nil {
+		text += "  banned until " + u.BannedUntil.UTC().Format(time.RFC3339)
+	}
+	return text
 }
 
 func number(n *int64) string {
@@ -163,6 +204,12 @@ func (u *usage) print(w io.Writer) {
 		fmt.Fprintln(w, "degraded: the store did not answer; these are the counts of this instance alone")
 	}
 	printUsages(w, []usage{*u})
+	if u.Holds > 0 {
+		fmt.Fprintf(w, "holds: %d\n", u.Holds)
+	}
+	if u.Strikes > 0 {
+		fmt.Fprintf(w, "strikes: %d\n", u.Strikes)
+	}
 	if len(u.Series) == 0 {
 		return
 	}

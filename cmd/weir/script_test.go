@@ -36,8 +36,9 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve":  serve,
-			"status": status,
+			"serve":   serve,
+			"status":  status,
+			"receipt": keepReceipt,
 			// token FILE sets WEIR_TOKEN to the text of a file.
 			"token": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("WEIR_TOKEN", strings.TrimSpace(ts.ReadFile(args[0])))
@@ -123,6 +124,17 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Logf("the service ends with %v", err)
 		}
 	})
+}
+
+var receipts = regexp.MustCompile(`(?m)^receipt: (\S+)$`)
+
+// receipt sets RECEIPT to what the last command has printed.
+func keepReceipt(ts *testscript.TestScript, _ bool, _ []string) {
+	m := receipts.FindStringSubmatch(ts.ReadFile("stdout"))
+	if m == nil {
+		ts.Fatalf("the last command printed no receipt")
+	}
+	ts.Setenv("RECEIPT", m[1])
 }
 
 // status N COMMAND… runs a command, which must exit with status N.

@@ -115,7 +115,7 @@ func (v *topView) lines(s size) []string {
 		all = all[:min(len(all), s.height)]
 	}
 	for i := range all {
-		all[i] = cut(strings.TrimRight(all[i], " "), s.width)
+		all[i] = cut(strings.TrimRight(strings.ReplaceAll(all[i], "\t", " "), " "), s.width)
 	}
 	return all
 }
@@ -236,6 +236,10 @@ func (d *denial) why() string {
 		wait = "retry after " + d.RetryAfter.String()
 	}
 	switch d.Reason {
+	case "ban":
+		return "banned; " + wait
+	case "holds":
+		return fmt.Sprintf("used %d of %d in the most holds; %s", d.Used, d.Quota, wait)
 	case "limit":
 		return fmt.Sprintf("used %d of %d, asked for %d; %s", d.Used, d.Quota, d.Hits, wait)
 	case "outage":

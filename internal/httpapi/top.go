@@ -94,18 +94,22 @@ func appendDenial(b []byte, d *top.Denial) []byte {
 	if d.Shadow {
 		b = append(b, `,"shadow":true`...)
 	}
-	if d.Reason == top.ReasonLimit {
+	numbers := d.Reason != top.ReasonVerdict && d.Reason != top.ReasonOutage
+	if numbers {
 		b = answer.AppendText(append(b, `,"key":`...), d.Key)
 	}
 	b = answer.AppendText(append(b, `,"reason":`...), string(d.Reason))
 	b = answer.AppendText(append(b, `,"outcome":`...), d.Outcome)
-	switch d.Reason {
-	case top.ReasonLimit:
+	switch {
+	case numbers:
 		b = appendInt(append(b, `,"hits":`...), d.Hits)
 		b = appendInt(append(b, `,"used":`...), d.Used)
 		b = appendInt(append(b, `,"quota":`...), d.Quota)
-	case top.ReasonOutage:
+	case d.Reason == top.ReasonOutage:
 		b = answer.AppendText(append(b, `,"degraded_reason":`...), string(d.Cause))
+	}
+	if !d.BannedUntil.IsZero() {
+		b = appendTime(append(b, `,"banned_until":`...), d.BannedUntil)
 	}
 	return append(answer.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter), '}')
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,6 +136,43 @@ func TestWhatIsCounted(t *testing.T) {
 	if len(shadow) != 1 || !shadow[0].Shadow || shadow[0].Key != "ann" {
 		t.Errorf("got %+v, want the newest denial in shadow mode", shadow)
 	}
+}
+
+func TestBansAndHolds(t *testing.T) {
+	t.Parallel()
+	c := top.New(top.Config{Keys: 10})
+	e := engine(t, `
+rules:
+  - {name: logins, when: {action: login}, per: [user], limit: 2, window: 1h, ban: 1h}
+  - {name: slots, when: {action: export}, per: [user], limit: 5, window: 1h, hold: 1m, max_holds: 2}
+  - {name: flights, when: {action: fly}, per: [user], limit: 1, window: {held: 1m}}
+`, c)
+	for range 4 {
+		do(t, e, store.Take, 1, "user", "ann", "action", "login")
+		do(t, e, store.Take, 1, "user", "ann", "action", "export")
+	}
+	do(t, e, store.Take, 3, "user", "bob", "action", "login")
+	do(t, e, store.Record, 1, "user", "bob", "action", "login")
+	do(t, e, store.Record, 1, "user", "bob", "action", "fly")
+	do(t, e, store.Take, 2, "user", "bob", "action", "fly")
+	var got []string
+	for _, d := range c.Denials([]string{"logins", "slots", "flights"}, 9) {
+		got = append(got, fmt.Sprintf("%s %s %s used %d, banned %v", d.Rule, d.Key, d.Reason, d.Used, !d.BannedUntil.IsZero()))
+	}
+	slices.Sort(got)
+	want := []string{
+		"flights bob limit used 0, banned false",
+		"logins ann ban used 0, banned true",
+		"logins ann limit used 2, banned true",
+		"logins bob limit used 0, banned true",
+		"slots ann holds used 2, banned false",
+		"slots ann holds used 2, banned false",
+	}
+	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
+		t.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+	wants(t, "used", text(c.Top("logins", 9).Used), "2 ann:2")
+	wants(t, "in flight", text(c.Top("flights", 9).Used), "0")
 }
 
 func TestOutage(t *testing.T) {
@@ -285,7 +323,7 @@ func TestSample(t *testing.T) {
 // decision returns what an engine decides for one key of the rule posts.
 func decision(rules *rule.Set, allowed bool) *weir.Decision {
 	d := &weir.Decision{Allowed: allowed, Outcome: "allow", Rules: rules}
-	u := weir.Usage{Rule: "posts", Key: "ann", Hits: 1, Result: window.Result{Allowed: allowed, Quota: 5, Used: 2}}
+	u := weir.Usage{Rule: "posts", Key: "ann", Hits: 1, Result: window.Result{Allowed: allowed, Quota: 5, Used: 2, Before: 2, ResetAfter: time.Hour}}
 	if !allowed {
 		d.Outcome, d.Rule, u.Key = "deny", "posts", "eve"
 	}

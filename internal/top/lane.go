@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 const (
@@ -75,8 +76,11 @@ func (l *lane) read(verb weir.Verb, d *weir.Decision, sample int64, now func() t
 			at = now()
 		}
 		r.what = Denial{
-			Time: at, Reason: ReasonLimit, Outcome: d.Outcome, Shadow: u.Shadow,
-			Hits: u.Hits, Used: u.Used, Quota: u.Quota, RetryAfter: u.RetryAfter,
+			Time: at, Reason: reason(d.Rules, u), Outcome: d.Outcome, Shadow: u.Shadow,
+			Hits: u.Hits, Used: u.Before, Quota: u.Quota, RetryAfter: u.RetryAfter,
+		}
+		if u.BannedUntil != 0 {
+			r.what.BannedUntil = u.BannedUntil.Time()
 		}
 	}
 	if !d.Allowed && !has(d, d.Rule) {
@@ -131,9 +135,25 @@ func (l *lane) relax() {
 	l.ticked = 0
 }
 
+// reason returns why the rule of u, one of rules, denied.
+func reason(rules *rule.Set, u *weir.Usage) Reason {
+	switch {
+	case u.Banned && u.Before == 0 && u.Hits <= u.Quota:
+		return ReasonBan
+	case u.Banned || u.Before+u.Hits > u.Quota || rules == nil:
+		return ReasonLimit
+	}
+	if i, ok := rules.Find(u.Rule); ok && (rules.Rule(i).Hold > 0 || rules.Rule(i).Window.Kind == window.KindHeld) {
+		return ReasonHolds
+	}
+	return ReasonLimit
+}
+
 // counted returns the hits that a call has counted in u.
 func counted(verb weir.Verb, d *weir.Decision, u *weir.Usage) int64 {
 	switch {
+	case u.Banned || u.ResetAfter == 0: // nothing remains
+		return 0
 	case verb == store.Record || u.Kind != rule.KindLimit:
 		return u.Hits
 	case u.Shadow && u.Allowed || !u.Shadow && d.Allowed:

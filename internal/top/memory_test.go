@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // The memory has the bound that docs/http.md states, however many keys and rules
@@ -35,7 +36,7 @@ func TestMemory(t *testing.T) {
 					d.Usages[0].Rule, d.Usages[0].Key = d.Rule, fmt.Sprintf("user-%015d", n)
 					c.Decided(store.Take, d, 0)
 					c.Decided(store.Record, &weir.Decision{Allowed: true, Rules: rules, Usages: []weir.Usage{
-						{Rule: d.Rule, Key: d.Usages[0].Key, Hits: 1},
+						{Rule: d.Rule, Key: d.Usages[0].Key, Hits: 1, Result: window.Result{ResetAfter: time.Hour}},
 					}}, 0)
 				}
 				if n%(1+1000/row.rules) == 0 { // rows have room for so many

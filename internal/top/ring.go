@@ -12,6 +12,8 @@ type Reason string
 
 const (
 	ReasonLimit   Reason = "limit"   // the hits did not fit into the quota
+	ReasonBan     Reason = "ban"     // the key was banned before
+	ReasonHolds   Reason = "holds"   // the key had the most holds
 	ReasonVerdict Reason = "verdict" // the rule denies whatever matches it
 	ReasonOutage  Reason = "outage"  // the store did not answer; on_outage denied
 )
@@ -25,9 +27,13 @@ type Denial struct {
 	Outcome string // of the decision
 	Shadow  bool   // the rule is in shadow mode and did not deny
 
-	// Hits is the number of hits that the take asked of the rule. Used and Quota
-	// are the rule's numbers. All are 0 without numbers.
+	// Hits is the number of hits that the take asked of the rule. Used, before the
+	// take, and Quota are the rule's numbers. All are 0 without numbers.
 	Hits, Used, Quota int64
+
+	// BannedUntil is the end of the ban of a key that is banned, be it because of
+	// this take. Otherwise it is zero.
+	BannedUntil time.Time
 
 	// RetryAfter is the wait until the same hits fit, or [window.Never].
 	RetryAfter time.Duration
