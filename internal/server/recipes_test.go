@@ -1,0 +1,65 @@
+package server_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRecipes follows each recipe: its rules are those in examples, its calls get
+// the answers that the page shows, and its program prints what the page shows.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/recipes/*.md")
+	if err != nil || len(pages) < 4 {
+		t.Fatalf("got pages %v and error %v, want the recipes", pages, err)
+	}
+	for _, page := range pages {
+		name := strings.TrimSuffix(filepath.Base(page), ".md")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			blocks := read(t, page)
+			rules := "../../examples/" + name + ".yaml"
+			text, err := os.ReadFile(rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, shown, _ := strings.Cut(string(text), "rules:\n")
+			if len(blocks) == 0 || blocks[0].language != "yaml" || blocks[0].text != "rules:\n"+shown {
+				t.Errorf("the page does not show the rules in %s:\n%s", rules, text)
+			}
+			if examples := start(t, withRules(rules, false)).follow(t, blocks); examples < 3 {
+				t.Errorf("got %d calls, want a recipe's", examples)
+			}
+			program(t, blocks)
+		})
+	}
+}
+
+// program runs the program among blocks, and compares what it prints with the
+// block after it.
+func program(t *testing.T, blocks []fence) {
+	t.Helper()
+	for i, b := range blocks {
+		if b.language != "go" {
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "main.go")
+		if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run := exec.Command("go", "run", file)
+		run.Dir = "../.." // where its path to the rules begins
+		out, err := run.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if want := blocks[i+1].text; string(out) != want {
+			t.Errorf("the program prints\n%s\nwant\n%s", out, want)
+		}
+		return
+	}
+	t.Error("the page has no program")
+}
