@@ -18,6 +18,9 @@ var scopes = map[string]access.Scope{
 	"POST /v1/take":    access.Decide,
 	"POST /v1/check":   access.Decide,
 	"/v1/gate":         access.Decide,
+	"POST /v1/settle":  access.Decide,
+	"POST /v1/cancel":  access.Decide,
+	"POST /v1/renew":   access.Decide,
 	"POST /v1/record":  access.Record,
 	"POST /v1/refund":  access.Record,
 	"POST /v1/batch":   access.None, // each request needs the scope of its verb

@@ -7,11 +7,15 @@ import (
 	"github.com/weirhq/weir/internal/access"
 )
 
-// Decode reads body as one request. Its error is line:column: field: problem.
-func Decode(body []byte) (weir.Request, error) {
+// Decode reads body as one request for a take. Its error is line:column: field:
+// problem.
+func Decode(body []byte) (weir.Request, error) { return DecodeFor(weir.Take, body) }
+
+// DecodeFor is Decode for another verb.
+func DecodeFor(verb weir.Verb, body []byte) (weir.Request, error) {
 	var s scanner
 	var req weir.Request
-	if _, f := s.decode(body, weir.Take, &req); f != nil {
+	if _, f := s.decode(body, verb, &req); f != nil {
 		return weir.Request{}, f
 	}
 	return req, nil

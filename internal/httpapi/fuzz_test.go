@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/receipt"
 )
 
 var (
@@ -31,17 +32,26 @@ func FuzzDecode(f *testing.F) {
 		"{ \"hits\" : 0 , \"attributes\" : { } }\n",
 		"{\"attributes\":{\"a\":\"\xff\"}}",
 		`{"attributes":{"a":"\ud800"}}`,
+		`{"attributes":{"a":"b"},"receipt":"EAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQ"}`,
+		`{"receipt":"EAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQ","attributes":{},"hits":7}`,
+		`{"receipt":"EAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQ","attributes":{},"hits":0}`,
+		`{"receipt":"yesterday","attributes":{}}`,
 	} {
-		f.Add([]byte(body))
+		f.Add([]byte(body), false)
+		f.Add([]byte(body), true)
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
+	f.Fuzz(func(t *testing.T, body []byte, ends bool) {
 		// Left out: exponents that fill the twin's memory, and halves of
 		// surrogate pairs, which encoding/json replaces without a word.
 		if hugeExponent.Match(body) || halfPair.Match(body) {
 			return
 		}
-		want, refused := twin(body)
-		got, err := httpapi.Decode(body)
+		verb := weir.Take
+		if ends {
+			verb = weir.Settle
+		}
+		want, refused := twin(verb, body)
+		got, err := httpapi.DecodeFor(verb, body)
 		switch {
 		case err == nil && refused != nil:
 			t.Fatalf("%q: got %v, want refused: %v", body, got, refused)
@@ -53,12 +63,17 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func shown(r weir.Request) string { return fmt.Sprintf("%q %d %q", r.Attributes, r.Hits, r.Feedback) }
+func shown(r weir.Request) string {
+	return fmt.Sprintf("%q %d %q %s", r.Attributes, r.Hits, r.Feedback, r.Receipt)
+}
 
-// twin reads body with encoding/json, and checks by hand what that package does
-// not.
-func twin(body []byte) (weir.Request, error) {
+// twin reads body, for verb, with encoding/json, and checks by hand what that
+// package does not.
+func twin(verb weir.Verb, body []byte) (weir.Request, error) {
 	req := weir.Request{Hits: 1}
+	if verb.Ends() {
+		req.Hits = 0
+	}
 	if !json.Valid(body) || !utf8.Valid(body) {
 		return req, fmt.Errorf("not JSON in UTF-8")
 	}
@@ -72,12 +87,19 @@ func twin(body []byte) (weir.Request, error) {
 			return req, fmt.Errorf("%s twice", m.name)
 		}
 		seen[m.name] = true
-		switch m.name {
-		case "attributes":
+		switch {
+		case m.name == "receipt" && verb.Ends():
+			var text string
+			if err = json.Unmarshal(m.value, &text); err == nil {
+				req.Receipt, err = receipt.Parse(text)
+			}
+		case m.name == "feedback" && verb.Ends():
+			err = fmt.Errorf("feedback in a %s", verb)
+		case m.name == "attributes":
 			req.Attributes, err = twinAttributes(m.value)
-		case "hits":
+		case m.name == "hits":
 			req.Hits, err = twinHits(m.value)
-		case "feedback":
+		case m.name == "feedback":
 			req.Feedback, err = twinFeedback(m.value)
 		default:
 			err = fmt.Errorf("unknown %s", m.name)
@@ -88,6 +110,9 @@ func twin(body []byte) (weir.Request, error) {
 	}
 	if !seen["attributes"] {
 		return req, fmt.Errorf("no attributes")
+	}
+	if verb.Ends() && (!seen["receipt"] || seen["hits"] && req.Hits == 0) {
+		return req, fmt.Errorf("no receipt, or no hits")
 	}
 	if req.Hits == 0 && seen["feedback"] {
 		return req, fmt.Errorf("no hits but feedback")
