@@ -179,7 +179,8 @@ func load(e *weir.Engine) *loading {
 		for made := 0; ctx.Err() == nil; {
 			<-tick.C
 			for ; time.Duration(made)*troubleEvery <= time.Since(began); made++ {
-				calling.Go(func() { l.call(e, made/troubleTakes) })
+				key := made / troubleTakes
+				calling.Go(func() { l.call(e, key) })
 			}
 		}
 		calling.Wait()
