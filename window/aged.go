@@ -139,22 +139,24 @@ func (w *agedCells) book(s State, now, at, _ Instant, n int64) State {
 	}
 	c.width = w.width
 	c.expire(now, w.length)
-	index := floorDiv(int64(at), w.width)
-	if len(c.cells) == 0 || index >= c.newest() {
-		return w.add(s, at, Hits{N: n})
-	}
 	n = min(n, MaxHits-c.sum)
-	first := min(index, c.first)
-	size := cellsHeader + int(c.newest()-first) + 1
+	index := floorDiv(int64(at), w.width)
+	if len(c.cells) == 0 {
+		return append(s[:0], uint64(w.width), uint64(index), uint64(n), uint64(n))
+	}
+	first, newest := min(index, c.first), max(index, c.newest())
+	size := cellsHeader + int(newest-first) + 1
 	out := s
 	if size > cap(s) {
 		out = make(State, size, max(size, w.words()))
 	}
 	out = out[:size]
 	moved := cellsHeader + int(c.first-first)
+	kept := len(c.cells)
 	copy(out[moved:], c.cells)
 	clear(out[cellsHeader:moved])
-	out[0], out[1], out[2] = uint64(w.width), uint64(c.newest()), uint64(c.sum+n)
+	clear(out[moved+kept:])
+	out[0], out[1], out[2] = uint64(w.width), uint64(newest), uint64(c.sum+n)
 	out[cellsHeader+int(index-first)] += uint64(n)
 	return out
 }

@@ -22,6 +22,21 @@ func (g *source) byte() byte {
 
 func (g *source) below(n int) int { return int(g.byte()) % n }
 
+// endless is a source of random numbers, which never end.
+type endless struct {
+	source
+	made uint64
+}
+
+// Uint64 implements rand.Source.
+func (g *endless) Uint64() uint64 {
+	if len(g.data) > 0 {
+		return g.bits()
+	}
+	g.made += 0x9e3779b97f4a7c15
+	return g.made
+}
+
 func (g *source) bits() uint64 {
 	var b [8]byte
 	n := copy(b[:], g.data)

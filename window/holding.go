@@ -11,7 +11,7 @@ package window
 //
 // State: as of the kind where nothing is held. Otherwise a mark with the number
 // of holds; what they hold; the latest instant at which the state was changed;
-// the latest instant of a take whose hold is kept when it ends, or 0; then the
+// the latest instant of a take whose hold is kept when it ends, plus 1, or 0; the
 // state of the hits that are final (see aged), and the holds, the one that ends
 // first at the front. A hold that has ended stays until the state is changed. In
 // sliding windows the state keeps this form, also without holds, until all its

@@ -46,7 +46,7 @@ func (w *holding) hold(s State, now Instant, n int64, h *Hold) (State, bool) {
 	s[0]++
 	s[1] += uint64(n)
 	if w.keep != 0 {
-		s[3] = max(s[3], uint64(h.At))
+		s[3] = max(s[3], uint64(h.At)+1)
 	}
 	high, low := h.ID.words()
 	s = append(s, uint64(h.End), uint64(h.At), uint64(n)|w.keep, high, low)
@@ -95,7 +95,7 @@ func (w *holding) end(s State, now Instant, id *HoldID, n int64) (State, bool) {
 	s = s[:len(s)-len(v.list)+len(append(v.list[:i], v.list[i+holdWords:]...))]
 	s[0]--
 	s[1] -= uint64(amount)
-	if v = readHolds(s); kept && at == Instant(s[3]) {
+	if v = readHolds(s); kept && uint64(at)+1 == s[3] {
 		s[3] = v.newest()
 	}
 	if n > 0 {
@@ -106,11 +106,11 @@ func (w *holding) end(s State, now Instant, id *HoldID, n int64) (State, bool) {
 	return w.finish(s, now), true
 }
 
-// newest returns the latest instant of a take whose hold is kept, or 0.
+// newest returns the latest instant of a take whose hold is kept, plus 1, or 0.
 func (v *holdState) newest() (at uint64) {
 	for i := 0; i < len(v.list); i += holdWords {
 		if v.list[i+2]&keepFlag != 0 {
-			at = max(at, v.list[i+1])
+			at = max(at, v.list[i+1]+1)
 		}
 	}
 	return at
@@ -148,7 +148,7 @@ func (w *holding) begin(s State, now Instant) State {
 		settled, at, hits := Instant(v.list[i]), Instant(v.list[i+1]), v.list[i+2]
 		size += holdWords
 		s[1] -= hits &^ keepFlag
-		lost = lost || at == Instant(s[3])
+		lost = lost || uint64(at)+1 == s[3]
 		if hits&keepFlag == 0 {
 			continue
 		}
@@ -257,7 +257,7 @@ func (w *holding) expires(s State) Instant {
 	}
 	end = max(end, w.base.expires(v.base))
 	if s[3] > 0 {
-		end = max(end, w.base.lasts(v.base, Instant(s[3])))
+		end = max(end, w.base.lasts(v.base, Instant(s[3]-1)))
 	}
 	return end
 }
@@ -284,7 +284,7 @@ func (w *holding) room(s State, h Hits) int {
 }
 
 func (w *holding) words() int {
-	return max(w.algorithm.words(), holdHeader+w.base.words()+holdWords*(w.most+1))
+	return max(w.algorithm.words(), holdHeader+w.base.words()+(holdWords+pairWords)*(w.most+1))
 }
 
 func (w *holding) history(s State, now Instant, used int64) ([]Cell, bool) {

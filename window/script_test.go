@@ -59,6 +59,9 @@ func runScript(t *testing.T, d *datadriven.TestData) string {
 
 // scriptCall makes the call that words name, by default a take.
 func scriptCall(t *testing.T, d *datadriven.TestData, l *window.Compiled, s window.State, now window.Instant, words []string) (window.State, string) {
+	if s, said, ok := scriptHold(t, d, l, s, now, words); ok {
+		return s, said
+	}
 	verb := "take"
 	if len(words) > 0 {
 		switch words[0] {
@@ -105,8 +108,15 @@ func scriptCall(t *testing.T, d *datadriven.TestData, l *window.Compiled, s wind
 	case "look":
 		r = l.Check(s, now, window.Hits{})
 		said := numbers(r)
-		if r.ResetAfter > 0 {
+		switch {
+		case r.Banned:
+		case r.ResetAfter > 0:
 			said += ", unused in " + window.Length(r.ResetAfter)
+		case r.ResetAfter == window.Never:
+			said += ", never unused"
+		}
+		if reading := l.Read(s, now); reading.Holds > 0 || reading.Strikes > 0 {
+			said += fmt.Sprintf(", %d holds, %d strikes", reading.Holds, reading.Strikes)
 		}
 		return s, said
 	}
@@ -121,7 +131,9 @@ func verdict(r window.Result, yes, no string) string {
 	case r.Allowed:
 		return fmt.Sprintf("%s, %d left", yes, r.Remaining)
 	case r.RetryAfter == window.Never:
-		return fmt.Sprintf("%s, %d left, never", no, r.Remaining)
+		return fmt.Sprintf("%s, %d left, never", no, r.Remaining) + banned(r)
+	case r.Banned:
+		return no + banned(r)
 	}
 	return fmt.Sprintf("%s, %d left, retry after %s", no, r.Remaining, window.Length(r.RetryAfter))
 }
@@ -130,7 +142,7 @@ func numbers(r window.Result) string {
 	if r.Quota == window.Unlimited {
 		return fmt.Sprintf("%d used", r.Used)
 	}
-	return fmt.Sprintf("%d used, %d left", r.Used, r.Remaining)
+	return fmt.Sprintf("%d used, %d left", r.Used, r.Remaining) + banned(r)
 }
 
 // scriptLimit reads a block's first line: a kind, a length or a period, and
@@ -142,6 +154,9 @@ func scriptLimit(t *testing.T, d *datadriven.TestData) window.Limit {
 	for _, arg := range d.CmdArgs {
 		if len(arg.Vals) == 0 {
 			spec[1] = arg.Key
+			continue
+		}
+		if scriptLimitHold(t, d, &l, arg.Key, arg.Vals) {
 			continue
 		}
 		switch v := arg.Vals[0]; arg.Key {
@@ -181,6 +196,9 @@ func scriptWindow(t *testing.T, d *datadriven.TestData, w *window.Window, kind, 
 		d.Fatalf(t, "got kind %q, want one of %v", kind, allKinds)
 	}
 	w.Kind = named[0]
+	if w.Kind == window.KindEver {
+		return
+	}
 	if w.Kind == window.KindCalendar {
 		for p := window.Minute; p <= window.Year; p++ {
 			if p.String() == length {
