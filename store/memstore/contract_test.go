@@ -18,6 +18,20 @@ func open(t testing.TB, opts ...memstore.Option) storetest.Opened {
 	return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}
 }
 
+// Holds and bans are as the model's, with several ops of a call in one shard and
+// in different ones.
+func TestHoldsAgreeWithModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		storetest.CompareHolds(t, open(t, memstore.WithShards(1+int(seed)%4)), storetest.NewModel(), seed, 2000)
+	}
+}
+
+func TestHoldContract(t *testing.T) {
+	t.Parallel()
+	storetest.RunHolds(t, func(t testing.TB) storetest.Opened { return open(t) })
+}
+
 func TestContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t testing.TB) storetest.Opened { return open(t) })

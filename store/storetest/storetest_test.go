@@ -9,4 +9,5 @@ import (
 func TestModelKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(testing.TB) storetest.Opened { return storetest.NewModel() })
+	storetest.RunHolds(t, func(testing.TB) storetest.Opened { return storetest.NewModel() })
 }

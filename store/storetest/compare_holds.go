@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// CompareHolds is [Compare] for limits that hold and ban, in every kind of window,
+// beside limits that do neither: takes that hold, settles, cancels and renewals
+// of theirs, early, late and repeated, and of takes that never were.
+func CompareHolds(t testing.TB, a, b Opened, seed uint64, steps int) {
+	t.Helper()
+	r := newHolder(seed)
+	found, banned := map[store.Verb]int{}, 0
+	for step := range steps {
+		r.pass()
+		a.Set(r.now)
+		b.Set(r.now)
+		calls := r.calls()
+		others := make([]store.Call, len(calls))
+		for i, c := range calls {
+			others[i] = store.Call{Verb: c.Verb, Ops: cloned(c.Ops)}
+		}
+		errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
+		if fmt.Sprint(errA) != fmt.Sprint(errB) {
+			t.Fatalf("seed %d, step %d: got errors %v and %v, want the same", seed, step, errA, errB)
+		}
+		for n := range calls {
+			if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
+				t.Fatalf("seed %d, step %d, call %d of %d: got errors %v and %v, want the same", seed, step, n, len(calls), errA, errB)
+			}
+			for i := range calls[n].Ops {
+				op, other := &calls[n].Ops[i], &others[n].Ops[i]
+				if op.Result != other.Result || op.Hold != nil && *op.Hold != *other.Hold {
+					t.Fatalf("seed %d, step %d, %v at %v, op %d of %d: %+v, %d hits on key %s of %s (role %d, count denied %v), hold %+v and %+v:\ngot  %+v\nand  %+v,\nwant the same",
+						seed, step, calls[n].Verb, r.now.Time(), i, len(calls[n].Ops), op.Limit.Limit(), op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
+						op.Hold, other.Hold, op.Result, other.Result)
+				}
+				if op.Result.Held {
+					found[calls[n].Verb]++
+				}
+				if op.Result.Banned {
+					banned++
+				}
+			}
+			r.note(calls[n])
+		}
+	}
+	for _, verb := range []store.Verb{store.Take, store.Record, store.Settle, store.Cancel, store.Renew} {
+		if found[verb] < steps/100 {
+			t.Errorf("seed %d: got %d holds in %vs of %d steps, want a hundredth", seed, found[verb], verb, steps)
+		}
+	}
+	if banned < steps/100 {
+		t.Errorf("seed %d: got %d bans in %d steps, want a hundredth", seed, banned, steps)
+	}
+}
+
+// cloned returns a copy of ops with holds of its own.
+func cloned(ops []store.Op) []store.Op {
+	ops = slices.Clone(ops)
+	for i := range ops {
+		if h := ops[i].Hold; h != nil {
+			own := *h
+			ops[i].Hold = &own
+		}
+	}
+	return ops
+}
+
+// holder generates calls about holds and bans.
+type holder struct {
+	random
+	made  uint64
+	takes []store.Call // which held something, the newest last
+}
+
+func newHolder(seed uint64) *holder {
+	r := &holder{random: random{Rand: rand.New(rand.NewPCG(seed, 1)), now: start, limits: holdLimits()}}
+	for name, l := range limits() {
+		if l.Base() == nil {
+			r.limits["plain "+name] = l
+		}
+	}
+	r.names = slices.Sorted(maps.Keys(r.limits))
+	return r
+}
+
+// holdLimits returns limits that hold and limits that ban, in every kind of
+// window, by name.
+func holdLimits() map[string]*window.Compiled {
+	all := map[string]window.Limit{}
+	berlin := time.FixedZone("Berlin in winter", 3600)
+	for name, w := range map[string]window.Window{
+		"sliding":  window.Sliding(time.Hour),
+		"cells":    window.Cells(time.Hour, 7),
+		"fixed":    window.Fixed(time.Hour),
+		"calendar": window.Calendar(window.Hour, berlin),
+		"bucket":   window.Bucket(time.Hour, 0),
+		"ever":     window.Ever(),
+	} {
+		all["hold "+name] = window.Limit{Quota: 12, Window: w, Hold: 10 * time.Minute, MaxHolds: 5}
+		all["hold sum "+name] = window.Limit{Quota: 5000, Measure: window.Sum, Window: w, Hold: 2 * time.Hour, Unsettled: window.Release}
+		all["ban "+name] = window.Limit{Quota: 4, Window: w, Ban: window.Ban{For: time.Minute, Factor: 3, Most: time.Hour, Forget: 2 * time.Hour}}
+	}
+	all["held"] = window.Limit{Quota: 4, Window: window.Held(time.Minute)}
+	all["held sum"] = window.Limit{Quota: 1 << 35, Measure: window.Sum, Window: window.Held(time.Hour), MaxHolds: 4}
+	all["ban held"] = window.Limit{Quota: 3, Window: window.Held(time.Hour), Ban: window.Ban{For: time.Second}}
+	all["ban hold"] = window.Limit{Quota: 8, Window: window.Sliding(time.Minute), Hold: time.Minute, Ban: window.Ban{For: time.Second, Factor: 2}}
+	all["ban distinct"] = window.Limit{Quota: 3, Measure: window.Distinct, Window: window.Sliding(time.Hour), Ban: window.Ban{For: time.Minute}}
+	all["ban after"] = window.Limit{Quota: 2, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}, Ban: window.Ban{For: time.Minute}}
+	compiled := make(map[string]*window.Compiled, len(all))
+	for name, l := range all {
+		compiled[name] = window.MustCompile(l)
+	}
+	return compiled
+}
+
+func (r *holder) calls() []store.Call {
+	calls := make([]store.Call, 1)
+	if r.IntN(5) == 0 {
+		calls = make([]store.Call, 1+r.IntN(4))
+	}
+	for i := range calls {
+		calls[i] = r.call()
+	}
+	return calls
+}
+
+func (r *holder) call() store.Call {
+	if len(r.takes) > 0 && r.IntN(2) == 0 {
+		return r.later()
+	}
+	var c store.Call
+	c.Verb, c.Ops = r.random.call()
+	switch r.IntN(6) {
+	case 0: // any verb
+	case 1:
+		c.Verb = store.Record
+	default:
+		c.Verb = store.Take
+	}
+	r.made++
+	id := window.HoldID{11: 7}
+	binary.BigEndian.PutUint64(id[:], r.made)
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		op.Key = fmt.Append(nil, "key", r.IntN(3)) // few, so that takes meet
+		if op.Limit.Holds() {
+			op.CountDenied = false
+		}
+		if c.Verb == store.Refund && r.IntN(4) == 0 {
+			op.N = window.All
+		}
+		switch {
+		case c.Verb == store.Take && r.IntN(8) > 0:
+			op.Hold = &store.Hold{Hold: window.Hold{ID: id}}
+		case c.Verb == store.Record && r.IntN(4) > 0: // as after an outage
+			op.Hold = &store.Hold{Quiet: r.IntN(2) == 0}
+			if r.IntN(4) > 0 {
+				op.Hold.Hold = window.Hold{ID: id, At: r.now.Add(-time.Minute), End: r.now.Add(time.Duration(r.IntN(4)-1) * time.Minute)}
+			}
+		}
+	}
+	return c
+}
+
+// later returns a call about the holds of an earlier take: most often of all its
+// ops, at times of others too.
+func (r *holder) later() store.Call {
+	take := r.takes[r.IntN(len(r.takes))]
+	c := store.Call{Verb: store.Settle + store.Verb(r.IntN(3)), Ops: cloned(take.Ops)}
+	if r.IntN(4) == 0 {
+		c.Ops = c.Ops[:1+r.IntN(len(c.Ops))]
+	}
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Hold == nil {
+			op.Hold = &store.Hold{}
+		}
+		op.Hold.At, op.Hold.Decided = op.Hold.Decided, 0
+		switch r.IntN(8) {
+		case 0:
+			op.Hold.ID = window.HoldID{1} // which no take has
+		case 1:
+			op.Hold.Sure = true
+		}
+		if op.Result = (window.Result{}); c.Verb != store.Settle {
+			continue
+		}
+		switch r.IntN(4) {
+		case 0:
+			op.N = window.AsHeld
+		case 1:
+			op.N = r.Int64N(2*op.N + 2)
+		}
+	}
+	return c
+}
+
+// note remembers a take for later calls.
+func (r *holder) note(c store.Call) {
+	if c.Verb != store.Take || c.Err != nil {
+		return
+	}
+	if r.takes = append(r.takes, c); len(r.takes) > 12 {
+		r.takes = r.takes[1:]
+	}
+}

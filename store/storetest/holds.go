@@ -1,0 +1,336 @@
+package storetest
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// RunHolds is [Run] for the part of the contract that is about holds and bans.
+func RunHolds(t *testing.T, open func(t testing.TB) Opened) {
+	for _, test := range []struct {
+		name string
+		run  func(*stage)
+	}{
+		{"a hold counts until it ends", holdCounts},
+		{"settle and cancel act once", endsOnce},
+		{"a cancel gives back what its take counted", cancelGivesBack},
+		{"a denied take holds nothing", deniedHoldsNothing},
+		{"shadow and always ops hold", rolesHold},
+		{"a renewal moves the end", renewals},
+		{"holds that are recorded", recordedHolds},
+		{"a strike bans, whoever else denies", strikes},
+		{"a ban in a shadow op never decides", shadowBan},
+		{"a denied take moves the end of a ban on demand", countDeniedWhileBanned},
+		{"refund of all", refundAll},
+		{"forget lifts a ban", forgetLifts},
+		{"64 goroutines in flight", inFlightUnderLoad},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(newStage(t, open))
+		})
+	}
+}
+
+// holding returns a limit of quota hits an hour whose takes hold for ten minutes.
+func holding(quota int64) *window.Compiled {
+	return window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Hour), Hold: 10 * time.Minute})
+}
+
+// inFlight returns a limit of quota places, each held for a minute.
+func inFlight(quota int64) *window.Compiled {
+	return window.MustCompile(window.Limit{Quota: quota, Window: window.Held(time.Minute)})
+}
+
+// named returns op with a hold of that name.
+func named(name string, op store.Op) store.Op {
+	op.Hold = new(store.Hold)
+	copy(op.Hold.ID[:], name)
+	return op
+}
+
+func holdCounts(s *stage) {
+	op := hit("s", holding(10), "k")
+	if r := s.one(store.Take, named("a", times(6, op))); !r.Allowed || !r.Held || r.Used != 6 {
+		s.Fatalf("got %+v, want 6 used and held", r)
+	}
+	take := named("b", times(6, op))
+	if r := s.one(store.Take, take); r.Allowed || r.Held || r.RetryAfter != time.Hour {
+		s.Errorf("got %+v, want denied for an hour", r)
+	}
+	if at := start; take.Hold.Decided != at {
+		s.Errorf("got it decided at %v, want %v", take.Hold.Decided, at)
+	}
+	s.at(10*time.Minute - time.Microsecond)
+	if r := s.one(store.Settle, named("a", times(2, op))); !r.Held || r.Before != 6 || r.Used != 2 {
+		s.Errorf("settle: got %+v, want 2 used of 6", r)
+	}
+	if r := s.read(op); r.Used != 2 || r.Holds != 0 || r.ResetAfter != 50*time.Minute+time.Microsecond {
+		s.Errorf("got %+v, want 2 used from the take on, and no hold", r)
+	}
+}
+
+func endsOnce(s *stage) {
+	for name, l := range holdLimits() {
+		if !l.Holds() {
+			continue
+		}
+		op := hit(name, l, "k")
+		s.one(store.Take, named("a", op))
+		s.one(store.Take, named("b", op))
+		for i, verb := range []store.Verb{store.Settle, store.Settle, store.Cancel, store.Renew} {
+			r := s.one(verb, named("a", op))
+			if !r.Allowed || r.Held != (i == 0) || r.RetryAfter != 0 {
+				s.Errorf("%s, %v, call %d: got %+v, want allowed and held %v", name, verb, i, r, i == 0)
+			}
+		}
+		for _, verb := range []store.Verb{store.Settle, store.Cancel, store.Renew} {
+			if r := s.one(verb, named("unknown", op)); !r.Allowed || r.Held || r.Before != r.Used {
+				s.Errorf("%s, %v of an unknown hold: got %+v, want nothing held", name, verb, r)
+			}
+		}
+		before := s.read(op).Used
+		if r := s.one(store.Cancel, named("b", op)); !r.Held || r.Used != before-1 {
+			s.Errorf("%s: cancel: got %+v, want held and %d used", name, r, before-1)
+		}
+	}
+}
+
+func cancelGivesBack(s *stage) {
+	hold, plain := hit("hold", holding(10), "k"), times(3, hit("plain", hourly(10), "k"))
+	ops := []store.Op{named("a", hold), named("a", plain)}
+	s.do(store.Take, ops...)
+	at := ops[1].Hold.Decided
+	s.at(time.Minute)
+	s.do(store.Take, named("b", hold), named("b", plain))
+	cancel := func(name string, sure bool, n int64, ops ...store.Op) []window.Result {
+		for i := range ops {
+			ops[i] = named(name, times(n, ops[i]))
+			ops[i].Hold.At, ops[i].Hold.Sure = at, sure
+		}
+		return s.do(store.Cancel, ops...)
+	}
+	if r := cancel("unknown", false, 3, plain, hold); r[0].Used != 6 || r[1].Used != 2 {
+		s.Errorf("of an unknown take: got %+v, want 6 and 2 used", r)
+	}
+	if r := cancel("a", false, 0, plain, hold); r[0].Used != 6 || r[1].Used != 1 || !r[1].Held {
+		s.Errorf("without hits: got %+v, want 6 and 1 used", r)
+	}
+	if r := cancel("b", false, 5, plain, hold); r[0].Used != 3 || r[0].Held || r[1].Used != 0 {
+		s.Errorf("got %+v, want the 3 hits of that instant given back", r)
+	}
+	s.at(2 * time.Minute)
+	s.one(store.Take, named("c", plain))
+	at = start.Add(2 * time.Minute)
+	if r := cancel("c", true, 2, plain); r[0].Used != 4 {
+		s.Errorf("sure: got %+v, want 4 used", r)
+	}
+}
+
+func deniedHoldsNothing(s *stage) {
+	full, op := hit("full", hourly(0), "k"), hit("s", inFlight(2), "k")
+	for range 3 {
+		if r := s.do(store.Take, named("a", op), named("a", full)); !r[0].Allowed || r[0].Held || r[0].Used != 0 {
+			s.Errorf("got %+v, want nothing held", r[0])
+		}
+	}
+	s.used(0, op)
+	if r := s.one(store.Take, op); !r.Allowed || r.Held || r.Used != 0 {
+		s.Errorf("without a name: got %+v, want nothing held", r)
+	}
+}
+
+func rolesHold(s *stage) {
+	op, full := hit("s", holding(1), "k"), hit("full", hourly(0), "k")
+	if r := s.do(store.Take, named("a", as(store.Shadow, op)), named("a", full)); !r[0].Held {
+		s.Errorf("shadow: got %+v, want held", r[0])
+	}
+	if r := s.one(store.Take, named("b", as(store.Always, op))); !r.Held || r.Used != 2 {
+		s.Errorf("always: got %+v, want held past the quota", r)
+	}
+	if r := s.one(store.Take, named("c", as(store.Look, op))); r.Held || r.Used != 2 {
+		s.Errorf("look: got %+v, want nothing held", r)
+	}
+	for _, name := range []string{"a", "b"} {
+		if r := s.one(store.Cancel, named(name, op)); !r.Held {
+			s.Errorf("cancel %s: got %+v, want it held", name, r)
+		}
+	}
+	s.used(0, op)
+}
+
+func renewals(s *stage) {
+	op := hit("s", inFlight(1), "k")
+	s.one(store.Take, named("a", op))
+	for i := 1; i < 4; i++ {
+		s.at(time.Duration(i)*time.Minute - time.Duration(i)*time.Microsecond)
+		if r := s.one(store.Renew, named("a", op)); !r.Held || r.ResetAfter != time.Minute {
+			s.Errorf("renewal %d: got %+v, want another minute", i, r)
+		}
+	}
+	s.at(4 * time.Minute)
+	if r := s.one(store.Renew, named("a", op)); r.Held || r.Used != 0 {
+		s.Errorf("too late: got %+v, want nothing held", r)
+	}
+	if r := s.one(store.Take, named("b", op)); !r.Held {
+		s.Errorf("got %+v, want the place to be free", r)
+	}
+}
+
+// Holds of another store, which are recorded afterwards.
+func recordedHolds(s *stage) {
+	op := named("a", times(3, hit("s", holding(2), "k")))
+	s.at(time.Minute)
+	op.Hold.At, op.Hold.End = start, start.Add(2*time.Minute)
+	if r := s.one(store.Record, op); !r.Held || r.Used != 3 {
+		s.Errorf("got %+v, want 3 held", r)
+	}
+	s.at(2*time.Minute - time.Microsecond)
+	if r := s.one(store.Settle, times(1, op)); !r.Held || r.Used != 1 || r.ResetAfter != 58*time.Minute+time.Microsecond {
+		s.Errorf("settle: got %+v, want 1 used since the take", r)
+	}
+	over := named("b", times(3, hit("over", holding(2), "k")))
+	over.Hold.At, over.Hold.End = start, start.Add(time.Minute)
+	if r := s.one(store.Record, over); r.Held || r.Used != 3 {
+		s.Errorf("of a hold that is over: got %+v, want 3 used", r)
+	}
+}
+
+// banning returns a limit of quota hits an hour that bans for ten minutes.
+func banning(quota int64) *window.Compiled {
+	return window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Hour), Ban: window.Ban{For: 10 * time.Minute}})
+}
+
+func strikes(s *stage) {
+	op, full := hit("s", banning(1), "k"), hit("full", hourly(0), "k")
+	if r := s.do(store.Take, op, full); r[0].Banned {
+		s.Errorf("denied by another op: got %+v, want no strike", r[0])
+	}
+	s.one(store.Take, op)
+	take := named("", op)
+	if r := s.do(store.Take, take, full); r[0].Allowed || !r[0].Banned || r[0].RetryAfter != 10*time.Minute || r[0].Used != 0 || r[0].Remaining != 0 {
+		s.Errorf("got %+v, want banned for ten minutes", r[0])
+	}
+	if take.Hold.Decided != start {
+		s.Errorf("got it decided at %v, want %v", take.Hold.Decided, start)
+	}
+	s.at(time.Minute)
+	for _, verb := range []store.Verb{store.Check, store.Take} {
+		if r := s.one(verb, op); r.Allowed || !r.Banned || r.RetryAfter != 9*time.Minute {
+			s.Errorf("%v: got %+v, want banned for nine minutes", verb, r)
+		}
+	}
+	if r := s.read(op); r.BannedUntil != start.Add(10*time.Minute) || r.Strikes != 1 {
+		s.Errorf("got %+v, want banned until ten minutes from the start, and a strike", r)
+	}
+	s.at(10 * time.Minute)
+	if r := s.one(store.Record, times(1, op)); r.Banned || r.Used != 1 {
+		s.Errorf("after it: got %+v, want 1 used", r)
+	}
+	if r := s.one(store.Record, op); !r.Banned || !r.Allowed {
+		s.Errorf("a record past the quota: got %+v, want banned", r)
+	}
+	look := hit("look", banning(0), "k")
+	if r := s.one(store.Take, as(store.Look, look)); !r.Banned {
+		s.Errorf("look: got %+v, want banned", r)
+	}
+}
+
+func shadowBan(s *stage) {
+	shadow := as(store.Shadow, hit("s", banning(1), "k"))
+	for i := range 3 {
+		r := s.do(store.Take, shadow, hit("other", hourly(3), "k"))
+		if r[0].Banned != (i > 0) || !r[1].Allowed {
+			s.Errorf("take %d: got %+v, want banned %v, and the other op allowed", i, r, i > 0)
+		}
+	}
+	s.used(3, hit("other", hourly(3), "k"))
+}
+
+func countDeniedWhileBanned(s *stage) {
+	op := hit("s", banning(1), "k")
+	op.CountDenied = true
+	s.one(store.Take, op)
+	s.one(store.Take, op)
+	s.at(time.Minute)
+	if r := s.one(store.Take, op); r.Allowed || !r.Banned || r.RetryAfter != 10*time.Minute {
+		s.Errorf("got %+v, want banned for ten minutes from now on", r)
+	}
+	if r := s.one(store.Record, op); r.ResetAfter != 10*time.Minute {
+		s.Errorf("record: got %+v, want it to leave the end", r)
+	}
+	if r := s.read(op); r.Strikes != 1 {
+		s.Errorf("got %d strikes, want 1", r.Strikes)
+	}
+}
+
+func refundAll(s *stage) {
+	for name, op := range map[string]store.Op{
+		"ban": hit("ban", banning(1), "k"), "plain": hit("plain", hourly(1), "k"),
+	} {
+		s.one(store.Take, op)
+		s.one(store.Take, op)
+		if r := s.one(store.Refund, times(window.All, op)); r.Banned || r.Used != 0 || r.Remaining != 1 || r.ResetAfter != 0 {
+			s.Errorf("%s: got %+v, want an unused key", name, r)
+		}
+		if r := s.read(op); r.Strikes != 0 {
+			s.Errorf("%s: got %d strikes, want none", name, r.Strikes)
+		}
+	}
+	hold := hit("hold", holding(5), "k")
+	s.one(store.Take, hold)
+	s.one(store.Take, named("a", hold))
+	if r := s.one(store.Refund, times(window.All, hold)); r.Used != 1 {
+		s.Errorf("got %+v, want the hold to stay", r)
+	}
+}
+
+func forgetLifts(s *stage) {
+	op := hit("s", banning(1), "k")
+	s.one(store.Take, op)
+	s.one(store.Take, op)
+	if err := s.Store.Forget(s.Context(), &op); err != nil {
+		s.Fatal(err)
+	}
+	if r := s.one(store.Take, op); !r.Allowed || r.Banned {
+		s.Errorf("got %+v, want allowed", r)
+	}
+}
+
+// Never more than the limit are in flight: callers raise a count after their take,
+// and lower it before they settle.
+func inFlightUnderLoad(s *stage) {
+	const most = 5
+	op := hit("s", inFlight(most), "k")
+	var flying, highest, took atomic.Int64
+	crowd(func(i int) {
+		for n := range 200 {
+			ops := []store.Op{named(fmt.Sprint(i, ".", n), op)}
+			if err := store.Do(s.Context(), s.Store, store.Take, ops); err != nil {
+				s.Errorf("got error %v", err)
+				return
+			}
+			if !ops[0].Result.Held {
+				continue
+			}
+			took.Add(1)
+			now := flying.Add(1)
+			for high := highest.Load(); now > high && !highest.CompareAndSwap(high, now); high = highest.Load() {
+			}
+			flying.Add(-1)
+			verb := []store.Verb{store.Settle, store.Cancel}[n%2]
+			if err := store.Do(s.Context(), s.Store, verb, ops); err != nil || !ops[0].Result.Held {
+				s.Errorf("%v: got %+v and error %v, want held", verb, ops[0].Result, err)
+			}
+		}
+	})
+	if got := highest.Load(); got > most || took.Load() == 0 {
+		s.Errorf("got %d in flight of %d takes, want at most %d", got, took.Load(), most)
+	}
+	s.used(0, op)
+}
