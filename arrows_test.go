@@ -79,7 +79,7 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
-	"internal/top":       {ours: []string{".", "rule", "store", "window"}},
+	"internal/top":       {ours: []string{".", "rule", "store"}},
 	"internal/koala":     {ours: []string{"internal/files", "rule", "rulefile", "window"}},
 	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
 	"internal/config":    {ours: []string{"internal/access"}},

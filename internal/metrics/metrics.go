@@ -26,6 +26,9 @@ type Metrics struct {
 	matched   *cache[string] // by rule
 	over      *cache[ruleMode]
 	triggered *cache[string] // by rule
+	holds     *cache[holdEvent]
+	debts     *cache[string] // by rule
+	bans      *cache[string] // by rule
 	unmatched *prometheus.CounterVec
 	degraded  prometheus.Counter
 	failed    *prometheus.CounterVec
@@ -52,6 +55,12 @@ func New(version string) *Metrics {
 		"Takes that exceeded a rule; with mode shadow, takes that it would have denied.", "rule", "mode")
 	triggered := counters(r, "weir_rule_triggered_total",
 		"Takes and records for which a trigger reported.", "rule")
+	holds := counters(r, "weir_holds_total",
+		"Holds by what became of them: held, settled, cancelled, renewed, or late, which a receipt did not find.", "rule", "event")
+	debts := counters(r, "weir_debts_total",
+		"Settles after which the key had used more than its quota.", "rule")
+	bans := counters(r, "weir_bans_total",
+		"Bans that began because a key with hits in its window went over the limit.", "rule")
 	byRule := func(v *prometheus.CounterVec) func(string) prometheus.Counter {
 		return func(rule string) prometheus.Counter { return v.WithLabelValues(rule) }
 	}
@@ -64,6 +73,9 @@ func New(version string) *Metrics {
 		matched:   newCache(byRule(matched)),
 		over:      newCache(func(o ruleMode) prometheus.Counter { return over.WithLabelValues(o.rule, o.mode) }),
 		triggered: newCache(byRule(triggered)),
+		holds:     newCache(func(h holdEvent) prometheus.Counter { return holds.WithLabelValues(h.rule, h.event) }),
+		debts:     newCache(byRule(debts)),
+		bans:      newCache(byRule(bans)),
 		unmatched: counters(r, "weir_requests_unmatched_total",
 			"Requests that no rule matched, by verb.", "verb"),
 		failed: counters(r, "weir_requests_failed_total",
@@ -125,12 +137,19 @@ func (m *Metrics) Decided(verb store.Verb, d *weir.Decision, took time.Duration)
 	if d.Unmatched {
 		m.unmatched.WithLabelValues(verb.String()).Inc()
 	}
+	if verb.Ends() {
+		m.ended(verb, d)
+		return
+	}
 	if verb != store.Take && verb != store.Record {
 		return
 	}
 	for i := range d.Usages {
 		u := &d.Usages[i]
 		m.matched.get(u.Rule).Inc()
+		if u.Held || u.Banned {
+			m.began(u)
+		}
 		if !u.Allowed {
 			m.over.get(ruleMode{u.Rule, mode(u)}).Inc()
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -67,6 +68,55 @@ func TestDecided(t *testing.T) {
 		}
 		if strings.HasPrefix(line, `weir_rule_over_total{mode="enforce",rule="views"}`) {
 			t.Errorf("got %s, want nothing for a rule that is not over", line)
+		}
+	}
+}
+
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "tokens", Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Minute), Hold: time.Minute},
+		{Name: "calls", Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Minute)},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := metrics.New("v1.2.3")
+	tell := func(verb store.Verb, rule string, r window.Result) {
+		m.Decided(verb, &weir.Decision{Rules: set, Usages: []weir.Usage{{Rule: rule, Result: r}}}, 0)
+	}
+	held := window.Result{Allowed: true, Held: true, Quota: 10, Used: 10}
+	debt, late := held, held
+	debt.Used, late.Held = 11, false
+	for range 4 {
+		tell(store.Take, "tokens", held)
+	}
+	tell(store.Renew, "tokens", held)
+	tell(store.Settle, "tokens", held)
+	tell(store.Settle, "tokens", debt)
+	tell(store.Cancel, "tokens", held)
+	tell(store.Settle, "tokens", late)
+	tell(store.Settle, "calls", late) // which holds nothing
+	tell(store.Take, "calls", window.Result{Banned: true, Before: 3})
+	tell(store.Take, "calls", window.Result{Banned: true})
+	got := read(m)
+	for _, want := range []string{
+		`weir_holds_total{event="held",rule="tokens"} 4`,
+		`weir_holds_total{event="renewed",rule="tokens"} 1`,
+		`weir_holds_total{event="settled",rule="tokens"} 2`,
+		`weir_holds_total{event="cancelled",rule="tokens"} 1`,
+		`weir_holds_total{event="late",rule="tokens"} 1`,
+		`weir_debts_total{rule="tokens"} 1`,
+		`weir_bans_total{rule="calls"} 1`,
+		`weir_decisions_total{outcome="",rule="",verb="settle"} 4`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+	for line := range got {
+		if strings.HasPrefix(line, `weir_holds_total`) && strings.Contains(line, "calls") {
+			t.Errorf("got %s, want nothing for a rule that holds nothing", line)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 			s = old
 		}
 		rules.spaces[i] = s
-		rules.holds = rules.holds || r.Hold > 0 || r.Window.Kind == window.KindHeld
+		rules.holds = rules.holds || r.Holds()
 		rules.bans = rules.bans || r.Ban != window.Ban{}
 	}
 	return rules

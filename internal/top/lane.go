@@ -8,7 +8,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
 )
 
 const (
@@ -143,7 +142,7 @@ func reason(rules *rule.Set, u *weir.Usage) Reason {
 	case u.Banned || u.Before+u.Hits > u.Quota || rules == nil:
 		return ReasonLimit
 	}
-	if i, ok := rules.Find(u.Rule); ok && (rules.Rule(i).Hold > 0 || rules.Rule(i).Window.Kind == window.KindHeld) {
+	if i, ok := rules.Find(u.Rule); ok && rules.Rule(i).Holds() {
 		return ReasonHolds
 	}
 	return ReasonLimit

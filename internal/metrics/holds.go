@@ -1,0 +1,48 @@
+package metrics
+
+import (
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+)
+
+// holdEvent is the labels of a hold.
+type holdEvent struct{ rule, event string }
+
+// began counts a hold or a ban of a take or a record.
+func (m *Metrics) began(u *weir.Usage) {
+	if u.Held {
+		m.holds.get(holdEvent{u.Rule, "held"}).Inc()
+	}
+	// The call that begins a ban finds the hits that led to it. Later calls find
+	// none.
+	if u.Banned && u.Before > 0 {
+		m.bans.get(u.Rule).Inc()
+	}
+}
+
+// ended counts what became of the holds of a take.
+func (m *Metrics) ended(verb store.Verb, d *weir.Decision) {
+	event := map[store.Verb]string{store.Settle: "settled", store.Cancel: "cancelled", store.Renew: "renewed"}[verb]
+	for i := range d.Usages {
+		u := &d.Usages[i]
+		switch {
+		case u.Held:
+			m.holds.get(holdEvent{u.Rule, event}).Inc()
+			if verb == store.Settle && u.Used > u.Quota {
+				m.debts.get(u.Rule).Inc()
+			}
+		case holds(d.Rules, u.Rule):
+			m.holds.get(holdEvent{u.Rule, "late"}).Inc()
+		}
+	}
+}
+
+// holds reports whether takes hold under a rule.
+func holds(rules *rule.Set, name string) bool {
+	if rules == nil {
+		return false
+	}
+	i, ok := rules.Find(name)
+	return ok && rules.Rule(i).Holds()
+}
