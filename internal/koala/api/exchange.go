@@ -39,8 +39,10 @@ func (x *exchange) read(query string) {
 	x.request.Attributes = appendParameters(x.request.Attributes[:0], query)
 }
 
-// ask lets the engine decide the request.
+// ask lets the engine decide the request. It holds nothing: koala's clients keep no
+// receipt.
 func (a *API) ask(x *exchange, verb weir.Verb) error {
+	x.request.Final = true
 	return a.engine.Do(a.config.Context, verb, &x.request, &x.decision)
 }
 
