@@ -45,8 +45,13 @@ func TestExact(t *testing.T) {
 				t.Errorf("got %d lines, %d bad, want %d and %d more", got.Lines, got.Bad, len(lines), bad)
 			}
 			for i := range want {
+				over := got.Rules[i].Timeline
+				got.Rules[i].Timeline = nil
 				if !reflect.DeepEqual(got.Rules[i], want[i]) {
 					t.Errorf("got %+v, want %+v", got.Rules[i], want[i])
+				}
+				if a, d := total(over.Allowed), total(over.Denied); a != want[i].Allowed || d != want[i].Denied {
+					t.Errorf("%s: got %d allowed and %d denied over time, want %d and %d", want[i].Name, a, d, want[i].Allowed, want[i].Denied)
 				}
 				if limits == nil && want[i].Denied == 0 {
 					t.Errorf("%s denies nothing in the log", want[i].Name)
@@ -54,6 +59,23 @@ func TestExact(t *testing.T) {
 			}
 		})
 	}
+}
+
+// only returns the set of rule i alone.
+func only(t *testing.T, rules *rule.Set, i int) *rule.Set {
+	t.Helper()
+	set, err := rule.New([]rule.Rule{*rules.Rule(i)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func total(of []int64) (sum int64) {
+	for _, n := range of {
+		sum += n
+	}
+	return sum
 }
 
 // wordpress returns the rules of the example, with other limits for some.
@@ -86,7 +108,7 @@ type exactRule struct {
 	hits    func(exactLine) int64 // nil: one
 	fresh   func(quota int64) exactWindow
 	windows map[string]exactWindow // by key
-	denied  map[string]int64       // by key
+	denied  map[string]*replay.DeniedKey
 }
 
 func exactRules() []*exactRule {
@@ -100,7 +122,7 @@ func exactRules() []*exactRule {
 		{quota: 500_000_000, matches: always, hits: func(l exactLine) int64 { return l.bytes }, fresh: exactDay("America/New_York")},
 	}
 	for i, name := range []string{"logins-per-minute", "logins-per-hour", "requests-per-minute", "paths-per-hour", "bytes-per-day"} {
-		rules[i].Name, rules[i].windows, rules[i].denied = name, map[string]exactWindow{}, map[string]int64{}
+		rules[i].Name, rules[i].windows, rules[i].denied = name, map[string]exactWindow{}, map[string]*replay.DeniedKey{}
 	}
 	return rules
 }
@@ -116,14 +138,15 @@ func exactly(lines []exactLine, limits map[string]int64) []replay.Tally {
 	}
 	var tallies []replay.Tally
 	for _, r := range rules {
-		r.Keys = int64(len(r.windows))
+		r.Keys, r.KeysDenied = int64(len(r.windows)), int64(len(r.denied))
+		r.Kind, r.Mode = "limit", "enforce"
 		r.Allowed = r.Matched - r.Denied
 		keys := slices.SortedFunc(maps.Keys(r.denied), func(a, b string) int {
-			return cmp.Or(cmp.Compare(r.denied[b], r.denied[a]), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(r.denied[b].Denied, r.denied[a].Denied), cmp.Compare(a, b))
 		})
 		r.TopDenied = []replay.DeniedKey{}
 		for _, key := range keys[:min(len(keys), 10)] {
-			r.TopDenied = append(r.TopDenied, replay.DeniedKey{Key: key, Denied: r.denied[key]})
+			r.TopDenied = append(r.TopDenied, *r.denied[key])
 		}
 		tallies = append(tallies, r.Tally)
 	}
@@ -168,12 +191,25 @@ func takeExactly(rules []*exactRule, l exactLine) {
 
 func (r *exactRule) deny(l exactLine) {
 	r.Denied++
-	r.denied[l.ip]++
-	if r.FirstDenied.IsZero() || l.at.Before(r.FirstDenied) {
-		r.FirstDenied = l.at
+	k := r.denied[l.ip]
+	if k == nil {
+		k = &replay.DeniedKey{Key: l.ip, First: l.at, Last: l.at}
+		r.denied[l.ip] = k
 	}
-	if l.at.After(r.LastDenied) {
-		r.LastDenied = l.at
+	k.Denied++
+	if r.FirstDenied == nil {
+		first, last := l.at, l.at
+		r.FirstDenied, r.LastDenied = &first, &last
+	}
+	for _, first := range []*time.Time{&k.First, r.FirstDenied} {
+		if l.at.Before(*first) {
+			*first = l.at
+		}
+	}
+	for _, last := range []*time.Time{&k.Last, r.LastDenied} {
+		if l.at.After(*last) {
+			*last = l.at
+		}
 	}
 }
 

@@ -39,9 +39,9 @@ func ExampleRun() {
 	}
 	for _, t := range report.Rules {
 		fmt.Println(t.Name, "matched", t.Matched, "denied", t.Denied, "first at", t.FirstDenied.Format(time.TimeOnly))
-		fmt.Println(t.TopDenied)
+		fmt.Println(t.TopDenied[0].Key, t.TopDenied[0].Denied)
 	}
 	// Output:
 	// logins matched 3 denied 1 first at 12:00:40
-	// [{10.0.0.1 1}]
+	// 10.0.0.1 1
 }

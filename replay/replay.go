@@ -1,9 +1,13 @@
-// Package replay sends the requests in access logs through rules, at the times in
-// the logs, and reports what the rules would have done. [Run] uses the same engine
-// that decides live requests.
+// Package replay sends the requests in logs through rules, at the times in the logs,
+// and reports what the rules would have done. [Run] uses the same engine that decides
+// live requests.
 //
 //	report, err := replay.Run(ctx, file.Set, []replay.Log{replay.File("access.log.gz")})
 //	err = report.WriteText(os.Stdout)
+//
+// [Compare] sends the same requests through two sets of rules, and [Suggest] measures
+// which limit a rule should have. All three read a [Source]. [Logs] is a source that
+// reads logs in any [Format]; [AccessLog] is the default.
 //
 // A line of an access log, in the common or the combined format, is one request
 // that costs one hit. Its attributes are
@@ -30,71 +34,94 @@ package replay
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/logs/accesslog"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
-// Run sends every line of the logs, one log after the other, through rules. It
-// counts in memory, and starts without any counts. A line that it cannot parse is
-// counted in Report.Bad and skipped. If a log cannot be read to its end, or if ctx
-// is done, Run returns an error and a report on the lines before.
-//
-// Run returns only when its reads have ended. So a read that blocks, for example
-// from a terminal, delays the return after ctx is done.
+// Run sends every line of the logs, one log after the other, through rules, as
+// [RunSource] does with [Logs].
 func Run(ctx context.Context, rules *rule.Set, logs []Log, options ...Option) (*Report, error) {
-	r := run{top: DefaultTop, keepBad: DefaultKeepBad, progress: func(Progress) {}}
-	for _, option := range options {
-		option(&r)
-	}
-	if err := r.start(rules); err != nil {
-		return nil, err
-	}
-
-	ctx, stop := context.WithCancel(ctx)
-	in := newReader(ctx)
-	go in.read(logs)
-	defer func() {
-		stop()
-		for range in.blocks { // until the reader has ended
-		}
-	}()
-
-	for b := range in.blocks {
-		if err := r.block(ctx, b); err != nil {
-			return r.report(), err
-		}
-		in.free(b)
-		r.progress(Progress{Log: b.log, Lines: r.lines, Bad: r.bad})
-	}
-	return r.report(), ctx.Err()
+	return RunSource(ctx, rules, Logs(logs), options...)
 }
 
-// Option is an option of [Run].
-type Option func(*run)
+// RunSource sends every request of source through rules. It counts in memory, and
+// starts without any counts. A bad line is counted in Report.Bad and skipped. If the
+// source cannot be read to its end, or if ctx is done, RunSource returns an error
+// and a report on the lines before.
+//
+// RunSource returns only when its reads have ended. So a read that blocks, for
+// example from a terminal, delays the return after ctx is done.
+func RunSource(ctx context.Context, rules *rule.Set, source Source, options ...Option) (*Report, error) {
+	o := apply(options)
+	f, err := newFeed(ctx, source, rules.Attributes(), &o)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	r := run{tallies: newTallies(rules)}
+	if r.real, err = newDecider(rules, f); err != nil {
+		return nil, err
+	}
+	if o.alone {
+		if r.alone, err = newAlone(rules, f); err != nil {
+			return nil, err
+		}
+	}
+	err = f.each(ctx, r.take)
+	return r.report(f, &o), err
+}
+
+// Option is an option of [Run], [Compare] and [Suggest].
+type Option func(*options)
+
+type options struct {
+	top, keepBad, examples int
+	alone                  bool
+	progress               func(Progress)
+}
+
+func apply(list []Option) options {
+	o := options{top: DefaultTop, keepBad: DefaultKeepBad, examples: DefaultExamples, progress: func(Progress) {}}
+	for _, option := range list {
+		option(&o)
+	}
+	return o
+}
 
 const (
-	// DefaultTop is the default number of denied keys that each rule lists.
+	// DefaultTop is the default number of keys in each list of keys.
 	DefaultTop = 10
-	// DefaultKeepBad is the default number of bad lines in the report.
-	DefaultKeepBad = 10
+	// DefaultKeepBad is the default number of bad lines in a report.
+	DefaultKeepBad = 3
+	// DefaultExamples is the default number of examples for each rule in a
+	// comparison.
+	DefaultExamples = 3
 )
 
 // WithTop lists the n keys of each rule with the most denials. Default: DefaultTop.
-func WithTop(n int) Option { return func(r *run) { r.top = n } }
+func WithTop(n int) Option { return func(o *options) { o.top = n } }
 
 // WithKeepBad reports the first n bad lines. Default: DefaultKeepBad.
-func WithKeepBad(n int) Option { return func(r *run) { r.keepBad = n } }
+func WithKeepBad(n int) Option { return func(o *options) { o.keepBad = n } }
 
-// WithProgress calls tell after each block of lines, on the goroutine of [Run], so
+// WithExamples lists n examples for each rule in a comparison. Default:
+// DefaultExamples.
+func WithExamples(n int) Option { return func(o *options) { o.examples = n } }
+
+// WithAlone makes [Run] also decide each request by each limit as if no other
+// limit denied, for [Tally.Alone]. It takes about as much time again.
+func WithAlone() Option { return func(o *options) { o.alone = true } }
+
+// WithProgress calls tell every few thousand lines, on the goroutine of [Run], so
 // tell must be quick. Default: no calls.
-func WithProgress(tell func(Progress)) Option { return func(r *run) { r.progress = tell } }
+func WithProgress(tell func(Progress)) Option { return func(o *options) { o.progress = tell } }
 
 // Progress describes how much of the logs has been read.
 type Progress struct {
@@ -105,116 +132,159 @@ type Progress struct {
 	Lines, Bad int64
 }
 
-// run is a running replay.
-type run struct {
-	top, keepBad int
-	progress     func(Progress)
+// feed reads a source and counts its lines.
+type feed struct {
+	reader   Reader
+	names    []string // of the attributes
+	entry    Entry
+	keepBad  int
+	progress func(Progress)
 
-	engine   *weir.Engine
-	entry    accesslog.Entry
-	fields   []field
-	request  weir.Request
-	decision weir.Decision
-
-	log        string // name of the current log
-	line       int64  // number of the current line in it
-	lines, bad int64
-	badLines   []BadLine
-	degraded   int64
-	tallies    tallies
+	lines, bad  int64
+	badLines    []BadLine
+	first, last window.Instant // of requests
 }
 
-// field is an attribute that the rules use, with a pointer to its value.
-type field struct {
-	name  string
-	value *string
-}
-
-func (r *run) start(rules *rule.Set) error {
-	s := memstore.New(memstore.WithClock(func() window.Instant { return r.entry.Time }))
-	engine, err := weir.NewEngine(rules, weir.WithStore(s))
+func newFeed(ctx context.Context, source Source, names []string, o *options) (*feed, error) {
+	reader, err := source.Open(ctx, names)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.engine, r.tallies = engine, newTallies(rules)
-
-	e := &r.entry
-	for _, f := range []field{
-		{"ip", &e.IP}, {"method", &e.Method}, {"path", &e.Path}, {"query", &e.Query}, {"status", &e.Status},
-		{"bytes", &e.Bytes}, {"referer", &e.Referer}, {"agent", &e.Agent}, {"host", &e.Host},
-	} {
-		if _, asked := rules.Attribute(f.name); asked {
-			r.fields = append(r.fields, f)
-		}
-	}
-	r.request.Attributes = make([]weir.Attribute, len(r.fields))
-	return nil
+	return &feed{
+		reader: reader, names: names, entry: Entry{Values: make([]string, len(names))},
+		keepBad: o.keepBad, progress: o.progress,
+	}, nil
 }
 
-// block replays the lines of b.
-func (r *run) block(ctx context.Context, b block) error {
-	if b.err != nil {
-		return b.err
-	}
-	if b.first {
-		r.log, r.line = b.log, 0
-	}
-	if b.cut {
-		r.next()
-		r.isBad(b.text, errLongLine)
-		return nil
-	}
-	for text := b.text; text != ""; {
-		line, rest := text, ""
-		if end := strings.IndexByte(text, '\n'); end >= 0 {
-			line, rest = text[:end], text[end+1:]
-		}
-		text = rest
-		r.next()
-		if err := r.take(ctx, line); err != nil {
+func (f *feed) close() { _ = f.reader.Close() } // what matters was read
+
+// progressEvery is the number of lines between two reports of progress.
+const progressEvery = 4096
+
+// each calls take for each request. A request that take refuses as bad input
+// counts as a bad line.
+func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) error) error {
+	defer func() { f.progress(Progress{f.entry.Log, f.lines, f.bad}) }()
+	for {
+		if err := f.reader.Next(&f.entry); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 			return err
 		}
+		f.lines++
+		if f.lines%progressEvery == 0 {
+			f.progress(Progress{f.entry.Log, f.lines, f.bad})
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if f.entry.Bad != nil {
+			f.isBad(f.entry.Bad)
+			continue
+		}
+		if err := take(ctx, &f.entry); err != nil {
+			var input *fault.Fault
+			if !errors.As(err, &input) {
+				return err
+			}
+			f.isBad(err)
+			continue
+		}
+		if now := f.entry.Time; f.lines-f.bad == 1 {
+			f.first, f.last = now, now
+		} else {
+			f.first, f.last = min(f.first, now), max(f.last, now)
+		}
 	}
-	return nil
 }
 
-func (r *run) next() { r.line++; r.lines++ }
+func (f *feed) isBad(why error) {
+	f.bad++
+	if len(f.badLines) < f.keepBad {
+		e := &f.entry
+		f.badLines = append(f.badLines, BadLine{
+			strings.Clone(e.Log), e.Line, strings.TrimPrefix(strings.Clone(why.Error()), "weir: "), strings.Clone(excerpt(e.Text)),
+		})
+	}
+}
 
-// take replays one line.
-func (r *run) take(ctx context.Context, line string) error {
-	if err := accesslog.Parse(line, &r.entry); err != nil {
-		r.isBad(line, err)
-		return nil
-	}
-	for i, f := range r.fields {
-		r.request.Attributes[i] = weir.Attribute{Name: f.name, Value: *f.value}
-	}
-	err := r.engine.Do(ctx, store.Take, &r.request, &r.decision)
+// decider decides the requests of a feed by one set of rules, at their times.
+type decider struct {
+	rules    *rule.Set
+	engine   *weir.Engine
+	from     []int // the position in the feed of each attribute
+	request  weir.Request
+	decision weir.Decision
+}
+
+func newDecider(rules *rule.Set, f *feed) (*decider, error) {
+	s := memstore.New(memstore.WithClock(func() window.Instant { return f.entry.Time }))
+	engine, err := weir.NewEngine(rules, weir.WithStore(s))
 	if err != nil {
-		var input *fault.Fault
-		if errors.As(err, &input) {
-			r.isBad(line, err)
-			return nil
+		return nil, err
+	}
+	d := &decider{rules: rules, engine: engine, from: positions(rules, f.names)}
+	d.request.Attributes = make([]weir.Attribute, len(d.from))
+	for i, name := range rules.Attributes() {
+		d.request.Attributes[i].Name = name
+	}
+	return d, nil
+}
+
+// positions returns where the attributes of rules are in names, which has all of
+// them.
+func positions(rules *rule.Set, names []string) []int {
+	from := make([]int, len(rules.Attributes()))
+	for i, name := range rules.Attributes() {
+		for at := range names {
+			if names[at] == name {
+				from[i] = at
+			}
 		}
+	}
+	return from
+}
+
+// take decides e. The decision is valid until the next call.
+func (d *decider) take(ctx context.Context, e *Entry) (*weir.Decision, error) {
+	d.read(e)
+	return &d.decision, d.engine.Do(ctx, store.Take, &d.request, &d.decision)
+}
+
+// check returns the error that take would return for e.
+func (d *decider) check(ctx context.Context, e *Entry) error {
+	d.read(e)
+	return d.engine.Do(ctx, store.Check, &d.request, &d.decision)
+}
+
+func (d *decider) read(e *Entry) {
+	for i, at := range d.from {
+		d.request.Attributes[i].Value = e.Values[at]
+	}
+}
+
+// run is a running replay.
+type run struct {
+	real    *decider
+	alone   *decider // nil: not asked for
+	tallies *tallies
+}
+
+// take replays one request.
+func (r *run) take(ctx context.Context, e *Entry) error {
+	d, err := r.real.take(ctx, e)
+	if err != nil {
 		return err
 	}
-	if r.decision.Degraded {
-		r.degraded++
+	r.tallies.add(d, e.Time)
+	if r.alone == nil {
+		return nil
 	}
-	r.tallies.add(&r.decision, r.entry.Time)
+	alone, err := r.alone.take(ctx, e)
+	if err != nil {
+		return err
+	}
+	r.tallies.addAlone(alone, d)
 	return nil
-}
-
-func (r *run) isBad(line string, why error) {
-	r.bad++
-	if len(r.badLines) < r.keepBad {
-		r.badLines = append(r.badLines, BadLine{r.log, r.line, strings.Clone(why.Error()), strings.Clone(excerpt(line))})
-	}
-}
-
-func (r *run) report() *Report {
-	return &Report{
-		Lines: r.lines, Bad: r.bad, BadLines: r.badLines, Degraded: r.degraded,
-		Rules: r.tallies.report(r.top),
-	}
 }

@@ -7,29 +7,48 @@ import (
 )
 
 // Report holds what the rules did with the requests of a replay. Its JSON form is
-// the output of `weir replay --json`; some fields are not in it.
+// the output of `weir replay --json`.
 type Report struct {
 	// Lines is the number of lines read. Bad is the number of lines among them
 	// that were skipped.
 	Lines int64 `json:"lines"`
 	Bad   int64 `json:"bad"`
 
-	// Rules has a tally for each rule, in the order of the rules.
-	Rules []Tally `json:"rules"`
-
-	// BadLines has the first bad lines.
-	BadLines []BadLine `json:"-"`
+	// Requests is the number of requests, from From to To: the sum of Allowed and
+	// Denied. Outcomes has the number of requests by their outcome, and Unmatched
+	// is the number of those that no rule matched.
+	Requests  int64            `json:"requests"`
+	Allowed   int64            `json:"allowed"`
+	Denied    int64            `json:"denied"`
+	Unmatched int64            `json:"unmatched"`
+	Outcomes  map[string]int64 `json:"outcomes"`
+	From      time.Time        `json:"from,omitzero"`
+	To        time.Time        `json:"to,omitzero"`
 
 	// Degraded is the number of requests that met a rule with no room in memory for
 	// another key ([rule.Rule.MaxKeys]). The rule's outage policy decided them, and
 	// the rule's numbers do not include them.
-	Degraded int64 `json:"-"`
+	Degraded int64 `json:"degraded"`
+
+	// Rules has a tally for each rule, in the order of the rules.
+	Rules []Tally `json:"rules"`
+
+	// Timeline has all requests over time, in at most 512 buckets. Hours has them
+	// in buckets of an hour, or longer ones if the log covers more than a year.
+	// They are nil if there is no request.
+	Timeline *Timeline `json:"timeline"`
+	Hours    *Timeline `json:"hours"`
+
+	// BadLines has the first bad lines.
+	BadLines []BadLine `json:"bad_lines"`
 }
 
 // Tally holds the numbers of one rule.
 type Tally struct {
-	// Name is the name of the rule.
+	// Name, Kind and Mode are those of the rule, as rules files write them.
 	Name string `json:"name"`
+	Kind string `json:"kind"`
+	Mode string `json:"mode"`
 
 	// Matched is the number of requests that matched the rule: the sum of Allowed
 	// and Denied. Denied is the number of those that exceeded the rule's limit,
@@ -42,33 +61,65 @@ type Tally struct {
 	// Decided is the number of requests for which this rule set the outcome.
 	Decided int64 `json:"decided"`
 
-	// Keys is the number of different keys of the requests that matched. Keys are
-	// compared by 64-bit hashes, so a key can be missed: with a million keys, in
-	// one of 37 million replays.
-	Keys int64 `json:"keys"`
+	// Shadowed is the number of requests that exceeded the limit of a rule in
+	// shadow mode. Triggered is the number of requests for which a trigger
+	// reported. Banned is the number of denied requests whose key was banned, and
+	// Held the number of requests that hold hits. A replay never settles: holds
+	// run out.
+	Shadowed  int64 `json:"shadowed"`
+	Triggered int64 `json:"triggered"`
+	Banned    int64 `json:"banned"`
+	Held      int64 `json:"held"`
+
+	// Alone is the number of requests that a limit would deny if no other limit
+	// denied any. MaskedBy has the rules that denied some of these requests
+	// before this rule's limit was exceeded. Both are nil without [WithAlone], and
+	// for rules that are no limits.
+	Alone    *int64 `json:"alone,omitempty"`
+	MaskedBy []Mask `json:"masked_by,omitempty"`
+
+	// Keys is the number of different keys of the requests that matched, and
+	// KeysDenied the number of those with a denied request. Keys are compared by
+	// 64-bit hashes, so a key can be missed: with a million keys, in one of 37
+	// million replays.
+	Keys       int64 `json:"keys"`
+	KeysDenied int64 `json:"keys_denied"`
 
 	// TopDenied has the keys with the most denied requests, most first. Keys with
 	// the same number are in alphabetical order.
 	TopDenied []DeniedKey `json:"top_denied"`
 
 	// FirstDenied and LastDenied are the earliest and the latest time of a denied
-	// request. They are zero if there is none.
-	FirstDenied time.Time `json:"-"`
-	LastDenied  time.Time `json:"-"`
+	// request. They are nil if there is none.
+	FirstDenied *time.Time `json:"first_denied,omitempty"`
+	LastDenied  *time.Time `json:"last_denied,omitempty"`
+
+	// Timeline has the requests that matched over time, in at most 512 buckets.
+	// Denied requests are those that exceeded the rule's limit.
+	Timeline *Timeline `json:"timeline,omitempty"`
 }
 
-// DeniedKey is a key in readable form, and the number of its denied requests.
-type DeniedKey struct {
-	Key    string `json:"key"`
+// Mask is a rule that denied requests before another rule could deny them.
+type Mask struct {
+	Rule   string `json:"rule"`
 	Denied int64  `json:"denied"`
+}
+
+// DeniedKey is a key in readable form, the number of its denied requests, and the
+// earliest and the latest time of one.
+type DeniedKey struct {
+	Key    string    `json:"key"`
+	Denied int64     `json:"denied"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
 }
 
 // BadLine is a line that was skipped.
 type BadLine struct {
-	Log     string
-	Line    int64 // number of the line, from 1 in each log
-	Problem string
-	Text    string // the start of the line
+	Log     string `json:"log"`
+	Line    int64  `json:"line"` // number of the line, from 1 in each log
+	Problem string `json:"problem"`
+	Text    string `json:"text"` // the start of the line
 }
 
 // String returns "log:line: problem: start of the line".

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// tallies counts decisions by rule.
+// tallies counts decisions, in total and by rule.
 type tallies struct {
 	rules []*tally
 	named map[string]*tally
@@ -20,25 +19,51 @@ type tallies struct {
 	// last has the tallies of the decision before, by the index of the usage. Most
 	// decisions have the same rules at the same indexes, which saves a lookup.
 	last []*tally
+
+	allowed, denied     int64
+	unmatched, degraded int64
+	outcomes            map[string]int64
+	outcome             string // the last one, with its count in outcomes not yet added
+	outcomeCount        int64
+	over                *timeline
+	hours               *timeline
 }
 
 type tally struct {
 	Tally
 	verdict     bool
 	seen        map[uint64]struct{} // hashes of keys
-	denied      map[string]*int64   // by key
-	first, last window.Instant      // of denials
+	byKey       map[string]*denials
+	first, last window.Instant // of denials
+	over        *timeline
+
+	alone    int64
+	maskedBy map[string]int64
 }
 
-func newTallies(rules *rule.Set) tallies {
-	ts := tallies{named: make(map[string]*tally, rules.Len()), seed: maphash.MakeSeed()}
+// denials are the denied requests of a key.
+type denials struct {
+	n           int64
+	first, last window.Instant
+}
+
+// hourly is the index of an hour in widths.
+var hourly = slices.Index(widths, 3600)
+
+func newTallies(rules *rule.Set) *tallies {
+	ts := &tallies{
+		named: make(map[string]*tally, rules.Len()), seed: maphash.MakeSeed(),
+		outcomes: map[string]int64{}, over: newTimeline(0, mostBuckets), hours: newTimeline(hourly, mostHours),
+	}
 	for i := range rules.Len() {
 		r := rules.Rule(i)
 		t := &tally{
-			Tally:   Tally{Name: r.Name},
-			verdict: r.Kind() == rule.KindVerdict,
-			seen:    make(map[uint64]struct{}),
-			denied:  make(map[string]*int64),
+			Tally:    Tally{Name: r.Name, Kind: r.Kind().String(), Mode: r.Mode.String()},
+			verdict:  r.Kind() == rule.KindVerdict,
+			seen:     make(map[uint64]struct{}),
+			byKey:    make(map[string]*denials),
+			over:     newTimeline(0, mostBuckets),
+			maskedBy: make(map[string]int64),
 		}
 		ts.rules = append(ts.rules, t)
 		ts.named[r.Name] = t
@@ -48,6 +73,7 @@ func newTallies(rules *rule.Set) tallies {
 
 // add counts a decision made at now.
 func (ts *tallies) add(d *weir.Decision, now window.Instant) {
+	ts.total(d, now)
 	for i := range d.Usages {
 		u := &d.Usages[i]
 		t := ts.of(i, u.Rule)
@@ -56,12 +82,25 @@ func (ts *tallies) add(d *weir.Decision, now window.Instant) {
 		if u.Before == 0 {
 			t.seen[maphash.String(ts.seed, u.Key)] = struct{}{}
 		}
+		t.over.add(now, u.Allowed)
+		if u.Held {
+			t.Held++
+		}
 		if u.Allowed {
 			t.Allowed++
-		} else {
-			t.deny(now)
-			t.denyKey(u.Key)
+			continue
 		}
+		if u.Banned {
+			t.Banned++
+		}
+		t.deny(now)
+		t.denyKey(u.Key, now)
+		if u.Shadow {
+			t.Shadowed++
+		}
+	}
+	for _, name := range d.Triggered {
+		ts.named[name].Triggered++
 	}
 	if d.Rule == "" {
 		return
@@ -70,12 +109,35 @@ func (ts *tallies) add(d *weir.Decision, now window.Instant) {
 	t.Decided++
 	if t.verdict {
 		t.Matched++
+		t.over.add(now, d.Allowed)
 		if d.Allowed {
 			t.Allowed++
 		} else {
 			t.deny(now)
 		}
 	}
+}
+
+// total counts a decision in the totals.
+func (ts *tallies) total(d *weir.Decision, now window.Instant) {
+	if d.Degraded {
+		ts.degraded++
+	}
+	if d.Unmatched {
+		ts.unmatched++
+	}
+	if d.Allowed {
+		ts.allowed++
+	} else {
+		ts.denied++
+	}
+	if d.Outcome != ts.outcome {
+		ts.outcomes[ts.outcome] += ts.outcomeCount
+		ts.outcome, ts.outcomeCount = d.Outcome, 0
+	}
+	ts.outcomeCount++
+	ts.over.add(now, d.Allowed)
+	ts.hours.add(now, d.Allowed)
 }
 
 // of returns the tally of the rule of usage i.
@@ -97,37 +159,47 @@ func (t *tally) deny(now window.Instant) {
 	t.Denied++
 }
 
-func (t *tally) denyKey(key string) {
-	n := t.denied[key]
-	if n == nil {
-		n = new(int64)
-		t.denied[strings.Clone(key)] = n // key shares memory with a block
+func (t *tally) denyKey(key string, now window.Instant) {
+	d := t.byKey[key]
+	if d == nil {
+		d = &denials{first: now, last: now}
+		t.byKey[strings.Clone(key)] = d // key shares memory with a block
 	}
-	*n++
+	d.n++
+	d.first, d.last = min(d.first, now), max(d.last, now)
 }
 
-// report returns the tallies, each with its top keys.
-func (ts *tallies) report(top int) []Tally {
-	report := make([]Tally, len(ts.rules))
+// report returns the report of a replay.
+func (r *run) report(f *feed, o *options) *Report {
+	ts := r.tallies
+	ts.outcomes[ts.outcome] += ts.outcomeCount
+	delete(ts.outcomes, "")
+	ts.outcome, ts.outcomeCount = "", 0
+	report := &Report{
+		Lines: f.lines, Bad: f.bad, Requests: ts.allowed + ts.denied, Allowed: ts.allowed, Denied: ts.denied,
+		Unmatched: ts.unmatched, Degraded: ts.degraded, Outcomes: ts.outcomes, BadLines: f.badLines,
+		Rules: make([]Tally, len(ts.rules)), Timeline: ts.over.report(), Hours: ts.hours.report(),
+	}
+	if report.BadLines == nil {
+		report.BadLines = []BadLine{}
+	}
+	if report.Requests > 0 {
+		report.From, report.To = f.first.Time(), f.last.Time()
+	}
 	for i, t := range ts.rules {
 		final := t.Tally
-		final.Keys = int64(len(t.seen))
-		final.TopDenied = t.topDenied(top)
+		final.Keys, final.KeysDenied = int64(len(t.seen)), int64(len(t.byKey))
+		final.TopDenied = topOf(t.byKey, o.top)
+		final.Timeline = t.over.report()
 		if t.Denied > 0 {
-			final.FirstDenied, final.LastDenied = t.first.Time(), t.last.Time()
+			first, last := t.first.Time(), t.last.Time()
+			final.FirstDenied, final.LastDenied = &first, &last
 		}
-		report[i] = final
+		if o.alone && final.Kind == rule.KindLimit.String() {
+			alone := t.alone
+			final.Alone, final.MaskedBy = &alone, t.masks()
+		}
+		report.Rules[i] = final
 	}
 	return report
-}
-
-func (t *tally) topDenied(top int) []DeniedKey {
-	keys := make([]DeniedKey, 0, len(t.denied)) // an empty list in the JSON, not null
-	for key, n := range t.denied {
-		keys = append(keys, DeniedKey{key, *n})
-	}
-	slices.SortFunc(keys, func(a, b DeniedKey) int {
-		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
-	})
-	return keys[:min(max(top, 0), len(keys))]
 }

@@ -38,7 +38,7 @@ type TestCase struct {
 
 // TestStep is one request, or several equal ones.
 type TestStep struct {
-	Verb string    // take, check, record, refund or forget
+	Verb string    // take, check, record, refund, settle, cancel, renew or forget
 	At   time.Time // of the first request
 
 	// Attributes alternates names and values.
@@ -46,6 +46,7 @@ type TestStep struct {
 
 	Hits     int64         // 0 if the file sets none
 	Feedback string        // in a refund
+	Receipt  string        // the name of a take, in it and in a settle, cancel or renew
 	Rule     string        // in a forget: the rule whose counter is dropped
 	Repeat   int           // number of requests, at least 1
 	Every    time.Duration // time between them

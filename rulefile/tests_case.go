@@ -13,12 +13,14 @@ type testPass struct {
 
 	// The case that is being read.
 	start, now time.Time
+	receipts   map[string]bool // the names of takes so far
 }
 
 var (
 	caseKeys = []string{"name", "start", "timezone", "steps"}
-	verbKeys = []string{"take", "check", "record", "refund", "forget"}
-	stepKeys = append(slices.Clone(verbKeys), "at", "wait", "hits", "feedback", "of", "repeat", "every", "expect")
+	verbKeys = []string{"take", "check", "record", "refund", "settle", "cancel", "renew", "forget"}
+	stepKeys = append(slices.Clone(verbKeys), "at", "wait", "hits", "feedback", "receipt", "of", "repeat", "every", "expect")
+	ending   = []string{"settle", "cancel", "renew"} // the verbs that end or prolong holds
 )
 
 // defaultStart is when a case starts that sets no start.
@@ -72,7 +74,7 @@ func (t *testPass) readCase(n *node) TestCase {
 			c.Start = at
 		}
 	}
-	t.start, t.now = c.Start, c.Start
+	t.start, t.now, t.receipts = c.Start, c.Start, map[string]bool{}
 	steps := f["steps"]
 	if steps == nil || steps.kind != aList || len(steps.items) == 0 {
 		t.fault(n, "the case has no steps: want a list under steps:, such as - {take: {user: 42}, expect: {allowed: true}}")
@@ -120,6 +122,7 @@ func (t *testPass) step(n *node) TestStep {
 		t.fault(n, "the step does nothing: want one of %s, or at or wait", either(verbKeys))
 	}
 	t.beside(s.Verb, f)
+	s.Receipt = t.receipt(n, s.Verb, f["receipt"])
 	s.Rule = t.ruleName(f["of"])
 	s.Expect = t.expect(f["expect"])
 	return s
@@ -132,6 +135,23 @@ func (t *testPass) repeat(n *node, s *TestStep) {
 		s.Repeat = 1
 	}
 	t.now = t.now.Add(time.Duration(s.Repeat-1) * s.Every)
+}
+
+// receipt reads the name of a take: the one that a step makes, or the one whose
+// holds it ends.
+func (t *testPass) receipt(step *node, verb string, n *node) string {
+	name := t.text(n)
+	switch {
+	case slices.Contains(ending, verb) && n == nil:
+		t.fault(step, "%s does not name the take whose holds it is about: want receipt: NAME here and in the take", verb)
+	case slices.Contains(ending, verb) && name != "" && !t.receipts[name]:
+		t.fault(n, "%s", unknown("receipt", name, sorted(t.receipts)))
+	case n != nil && verb != "take" && verb != "" && !slices.Contains(ending, verb):
+		t.fault(n, "receipt is for take, %s", either(ending))
+	case verb == "take":
+		t.receipts[name] = true
+	}
+	return name
 }
 
 // beside notes keys that do not go with the verb.

@@ -38,6 +38,8 @@ var limitKeys = []struct {
 }{
 	{"allowed", (*testPass).truth},
 	{"key", func(t *testPass, n *node) string { return t.text(n) }},
+	{"held", (*testPass).truth},
+	{"banned", (*testPass).truth},
 	{"quota", (*testPass).number},
 	{"used", (*testPass).number},
 	{"remaining", (*testPass).number},

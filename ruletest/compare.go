@@ -120,6 +120,10 @@ func number(u *weir.Usage, field string) string {
 		return strconv.FormatBool(u.Allowed)
 	case "key":
 		return u.Key
+	case "held":
+		return strconv.FormatBool(u.Held)
+	case "banned":
+		return strconv.FormatBool(u.BannedUntil != 0)
 	case "quota":
 		return count(u.Quota)
 	case "used":

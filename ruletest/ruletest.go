@@ -84,12 +84,14 @@ type runner struct {
 	engine *weir.Engine
 	now    time.Time
 	result Case
+
+	receipts map[string]weir.Receipt
 }
 
 // run runs one case. Its error is that of a done context.
 func run(ctx context.Context, tests *rulefile.Tests, test *rulefile.TestCase) (*Case, error) {
 	began := time.Now()
-	r := runner{tests: tests, test: test, result: Case{Name: test.Name}}
+	r := runner{tests: tests, test: test, result: Case{Name: test.Name}, receipts: map[string]weir.Receipt{}}
 	s := memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(r.now.UnixMicro()) }))
 	engine, err := weir.NewEngine(tests.Rules.Set, weir.WithStore(s))
 	if err != nil {
@@ -108,7 +110,10 @@ func run(ctx context.Context, tests *rulefile.Tests, test *rulefile.TestCase) (*
 	return &r.result, nil
 }
 
-var verbs = map[string]store.Verb{"take": store.Take, "check": store.Check, "record": store.Record, "refund": store.Refund}
+var verbs = map[string]store.Verb{
+	"take": store.Take, "check": store.Check, "record": store.Record, "refund": store.Refund,
+	"settle": store.Settle, "cancel": store.Cancel, "renew": store.Renew,
+}
 
 // step runs the requests of step i. It stops at the first that fails.
 func (r *runner) step(ctx context.Context, i int) {
@@ -117,6 +122,9 @@ func (r *runner) step(ctx context.Context, i int) {
 		return
 	}
 	request := weir.Request{Attributes: weir.Attributes(s.Attributes...), Hits: s.Hits, Feedback: s.Feedback}
+	if verbs[s.Verb].Ends() {
+		request.Receipt = r.receipts[s.Receipt]
+	}
 	admitted, denied := 0, 0
 	var d weir.Decision
 	for n := range s.Repeat {
@@ -137,6 +145,9 @@ func (r *runner) step(ctx context.Context, i int) {
 			admitted++
 		} else {
 			denied++
+		}
+		if s.Verb == "take" && s.Receipt != "" && err == nil {
+			r.receipts[s.Receipt] = d.Receipt
 		}
 		if f := r.compare(s, answer{&d, err}); len(f) > 0 {
 			r.fail(i, n, f, answer{&d, err})

@@ -3,12 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,115 +12,90 @@ import (
 )
 
 func newReplay() *cobra.Command {
-	var rules, format string
-	var asJSON bool
-	top := replay.DefaultTop
+	var rules string
+	var l logFlags
+	var out outputFlags
+	alone := true
 	cmd := &cobra.Command{
 		Use:   "replay --rules FILE [LOG…]",
-		Short: "Replay an access log through rules, on the log's own clock",
-		Long: `Replay access logs through rules, on the logs' own clock, and report what the
-rules would have done. Logs are read in the order given. Without a LOG, or for
-"-", the standard input is read. Logs may be packed with gzip. Lines that cannot
-be read are counted and shown.
+		Short: "Replay a log through rules, on the log's own clock",
+		Long: longLogs(`Replay logs through rules, on the logs' own clock, and report what the rules would
+have done: what each rule matches, denies and decides, which keys it denies and
+when, and which rules keep another one from denying.
 
-Each line is one request with the attributes ip, method, path (without the
-query), query, status, bytes, referer, agent and host.`,
+The column alone has the requests that a limit would deny if no other limit denied
+any. To measure it takes about as much time again; --alone=false leaves it out.`),
 		Example: `  weir replay --rules rules.yaml access.log.2.gz access.log
-  zcat access.log.*.gz | weir replay --rules rules.yaml --json`,
+  weir replay --rules rules.yaml --format json --map user=.auth.sub --set action=login app.log
+  zcat access.log.*.gz | weir replay --rules rules.yaml --json
+  weir replay --rules rules.yaml --html report.html access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rules == "" {
 				return &usageError{"--rules FILE is required"}
-			}
-			if format != "combined" {
-				return &usageError{fmt.Sprintf("--format %q: want combined", format)}
 			}
 			file, err := rulefile.Load(rules)
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 {
-				args = []string{"-"}
-			}
-			logs := make([]replay.Log, len(args))
-			for i, name := range args {
-				logs[i] = replay.File(name)
-				if name == "-" {
-					continue
-				}
-				if _, err := os.Stat(name); err != nil {
-					return err // before any log is read
-				}
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
-			defer stop()
-			line := newProgressLine(cmd.ErrOrStderr())
-			report, err := replay.Run(ctx, file.Set, logs, replay.WithTop(top), replay.WithProgress(line.show))
-			line.end()
+			bar := newProgress(cmd.ErrOrStderr())
+			source, err := l.read(cmd, args, bar)
 			if err != nil {
-				if report == nil || report.Lines == 0 {
-					return err
-				}
-				err = fmt.Errorf("%w; the report covers the %d lines before it", err, report.Lines)
-			} else {
-				line.done(report.Lines)
+				return err
 			}
-			return errors.Join(showReport(cmd, report, asJSON), err)
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			options := []replay.Option{replay.WithTop(l.top), replay.WithProgress(bar.show)}
+			if alone {
+				options = append(options, replay.WithAlone())
+			}
+			bar.start()
+			report, err := replay.RunSource(ctx, file.Set, source, options...)
+			bar.end()
+			if report == nil || err != nil && report.Lines == 0 {
+				return err
+			}
+			if err == nil {
+				speed(cmd, report.Lines, bar.began)
+			}
+			return errors.Join(out.show(cmd, report, report.BadLines), stopped(err, report.Lines), l.checkBad(report.Lines, report.Bad))
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&rules, "rules", "", "rules `file`")
-	f.StringVar(&format, "format", "combined", "log `format`: combined, which includes the common format")
-	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
-	f.IntVar(&top, "top", top, "how many denied keys to list for each rule")
-	complete(cmd, "format", []string{"combined"})
+	cmd.Flags().StringVar(&rules, "rules", "", "rules `file`")
+	l.add(cmd)
+	out.add(cmd)
+	cmd.Flags().BoolVar(&alone, "alone", alone, "measure what each limit denies alone")
 	return cmd
 }
 
-// showReport prints the report. The JSON has no bad lines: they are printed as
-// errors are.
-func showReport(cmd *cobra.Command, report *replay.Report, asJSON bool) error {
-	if !asJSON {
-		return report.WriteText(cmd.OutOrStdout())
-	}
-	for _, bad := range report.BadLines {
-		fmt.Fprintln(cmd.ErrOrStderr(), bad)
-	}
-	return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+// result is what a command that reads logs reports.
+type result interface {
+	WriteText(w io.Writer) error
+	WriteTerminal(w io.Writer) error
 }
 
-// progressLine shows the progress of a replay on one line of a terminal, a few
-// times a second. It shows nothing elsewhere.
-type progressLine struct {
-	out      io.Writer
-	terminal bool
-	began    time.Time
-	shown    time.Time
+// outputFlags are the flags for the form of a report.
+type outputFlags struct {
+	json bool
+	html string
 }
 
-func newProgressLine(out io.Writer) *progressLine {
-	p := &progressLine{out: out, began: time.Now()}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+func (o *outputFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.json, "json", false, "print the report as JSON")
+}
+
+// show prints the result. Beside JSON, bad lines are printed as errors, too.
+func (o *outputFlags) show(cmd *cobra.Command, r result, bad []replay.BadLine) error {
+	w := cmd.OutOrStdout()
+	switch {
+	case o.json:
+		for _, line := range bad {
+			if _, err := io.WriteString(cmd.ErrOrStderr(), line.String()+"\n"); err != nil {
+				return err
+			}
+		}
+		return json.NewEncoder(w).Encode(r)
+	case isTerminal(w):
+		return r.WriteTerminal(w)
 	}
-	return p
-}
-
-func (p *progressLine) show(at replay.Progress) {
-	if now := time.Now(); p.terminal && now.Sub(p.shown) > 100*time.Millisecond {
-		p.shown = now
-		fmt.Fprintf(p.out, "\r\x1b[K%s: %d lines, %d bad", at.Log, at.Lines, at.Bad)
-	}
-}
-
-// end clears the line.
-func (p *progressLine) end() {
-	if p.terminal {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
-}
-
-func (p *progressLine) done(lines int64) {
-	took := time.Since(p.began)
-	fmt.Fprintf(p.out, "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
+	return r.WriteText(w)
 }

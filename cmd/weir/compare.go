@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/rulefile"
+)
+
+func newCompare() *cobra.Command {
+	var l logFlags
+	var out outputFlags
+	most := ""
+	examples := replay.DefaultExamples
+	cmd := &cobra.Command{
+		Use:   "compare OLD NEW [LOG…]",
+		Short: "Compare two rules files on a log, decision by decision",
+		Long: longLogs(`Replay logs through two rules files, each with counters of its own, and report the
+requests that are newly denied and newly allowed: by rule, by key, with examples.
+
+Exit status: 0, or 1 if more than --max-newly-denied of all requests are newly
+denied.`),
+		Example: `  weir compare rules.yaml edited.yaml access.log
+  weir compare --max-newly-denied 0.1% rules.yaml edited.yaml access.log.gz   # in CI`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			share := 1.0
+			if most != "" {
+				var err error
+				if share, err = parseShare(most); err != nil {
+					return &usageError{"--max-newly-denied: " + err.Error()}
+				}
+			}
+			before, err := rulefile.Load(args[0])
+			if err != nil {
+				return err
+			}
+			after, err := rulefile.Load(args[1])
+			if err != nil {
+				return err
+			}
+			bar := newProgress(cmd.ErrOrStderr())
+			source, err := l.read(cmd, args[2:], bar)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			bar.start()
+			c, err := replay.Compare(ctx, before.Set, after.Set, source,
+				replay.WithTop(l.top), replay.WithExamples(examples), replay.WithProgress(bar.show))
+			bar.end()
+			if c == nil || err != nil && c.Lines == 0 {
+				return err
+			}
+			if err == nil {
+				speed(cmd, c.Lines, bar.began)
+			}
+			var over error
+			if float64(c.NewlyDenied) > share*float64(c.Requests) {
+				over = fmt.Errorf("%d of %d requests are newly denied: more than --max-newly-denied %s", c.NewlyDenied, c.Requests, most)
+			}
+			return errors.Join(out.show(cmd, c, c.BadLines), stopped(err, c.Lines), l.checkBad(c.Lines, c.Bad), over)
+		},
+	}
+	l.add(cmd)
+	out.add(cmd)
+	cmd.Flags().StringVar(&most, "max-newly-denied", "", "highest `share` of all requests that may be newly denied, such as 0.1%")
+	cmd.Flags().IntVar(&examples, "examples", examples, "how many examples to list for each rule")
+	return cmd
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/logs"
+	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/rulefile"
+)
+
+// logFlags are the flags of commands that read logs.
+type logFlags struct {
+	spec, format, time, timeFormat, zone, separator string
+	maps, sets, columns                             []string
+	sort, maxBad                                    string
+	merge                                           bool
+	top                                             int
+}
+
+// logHelp describes logs for the help of commands.
+const logHelp = `Logs are read in the order given, or by time with --merge. Without a LOG, or for
+"-", the standard input is read. Logs may be packed with gzip or zstd. Lines that
+cannot be read are counted and shown; more than --max-bad of them end the command
+with status 1.
+
+Formats:
+`
+
+const logFields = `
+A line of an access log is one request with the attributes ip, method, path
+(without the query), query, status, bytes, referer, agent and host. In the other
+formats an attribute is the field of its name. --map user=.auth.sub takes the
+attribute user from another field, and --set action=login sets an attribute in all
+requests. A field can end in functions: "url|path" (without the query), "|query",
+"|ip" and "|host" (without the port), "|first" and "|last" (of a list with commas),
+"|lower". --log FILE reads all of this from YAML with the keys format, map, set,
+time, time_format, timezone, columns and separator.`
+
+// longLogs returns the long help of a command that reads logs.
+func longLogs(text string) string { return text + "\n\n" + logHelp + logs.About() + logFields }
+
+func (l *logFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.spec, "log", "", "YAML `file` that describes the logs; the flags below take precedence")
+	f.StringVar(&l.format, "format", "", "log `format`: "+strings.Join(logs.Formats(), ", ")+" (default combined)")
+	f.StringArrayVar(&l.maps, "map", nil, "`ATTRIBUTE=FIELD`: take an attribute from a field; can be repeated")
+	f.StringArrayVar(&l.sets, "set", nil, "`ATTRIBUTE=VALUE`: set an attribute in all requests; can be repeated")
+	f.StringVar(&l.time, "time", "", "`field` with the time (default: one of the usual names)")
+	f.StringVar(&l.timeFormat, "time-format", "", "`form` of times: unix, unix_ms, unix_us, unix_ns, or a layout such as 2006-01-02 15:04:05 (default: recognised)")
+	f.StringVar(&l.zone, "timezone", "", "time `zone` of times that have none (default UTC)")
+	f.StringSliceVar(&l.columns, "columns", nil, "`names` of the columns of CSV without a header")
+	f.StringVar(&l.separator, "separator", "", "separator of columns in CSV: a `character` or tab (default a comma)")
+	f.BoolVar(&l.merge, "merge", false, "read several logs at the same time, in the order of their times")
+	f.StringVar(&l.sort, "sort", "", "sort lines that are out of order by less than this `time`, such as 5s")
+	f.StringVar(&l.maxBad, "max-bad", "1%", "highest `share` of lines that cannot be read")
+	f.IntVar(&l.top, "top", replay.DefaultTop, "how many keys to list")
+	complete(cmd, "format", logs.Formats())
+}
+
+// read returns the source that the flags and the arguments describe.
+func (l *logFlags) read(cmd *cobra.Command, args []string, bar *progress) (replay.Source, error) {
+	spec, err := l.describe()
+	if err != nil {
+		return nil, err
+	}
+	format, err := spec.Compile()
+	if err != nil {
+		return nil, err
+	}
+	options := []replay.LogOption{replay.WithFormat(format)}
+	if l.merge {
+		options = append(options, replay.WithMerge())
+	}
+	if l.sort != "" {
+		bound, err := rulefile.ParseDuration(l.sort)
+		if err != nil {
+			return nil, &usageError{"--sort: " + err.Error()}
+		}
+		options = append(options, replay.WithSort(bound))
+	}
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	list := make([]replay.Log, len(args))
+	for i, name := range args {
+		list[i] = logs.File(name, cmd.InOrStdin(), bar.read)
+		if name == "-" {
+			bar.total = -1
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err // before any log is read
+		}
+		if bar.total >= 0 {
+			bar.total += info.Size()
+		}
+	}
+	return replay.Logs(list, options...), nil
+}
+
+// describe returns the description of the logs.
+func (l *logFlags) describe() (spec logs.Spec, err error) {
+	if l.spec != "" {
+		if spec, err = logs.Load(l.spec); err != nil {
+			return spec, err
+		}
+	}
+	for _, f := range []struct {
+		name string
+		args []string
+		to   *map[string]string
+	}{{"map", l.maps, &spec.Map}, {"set", l.sets, &spec.Set}} {
+		all := maps.Clone(*f.to)
+		if all == nil {
+			all = map[string]string{}
+		}
+		for _, arg := range f.args {
+			name, value, ok := strings.Cut(arg, "=")
+			if !ok || name == "" {
+				return spec, &usageError{fmt.Sprintf("--%s %q: want ATTRIBUTE=…", f.name, arg)}
+			}
+			all[name] = value
+		}
+		*f.to = all
+	}
+	for _, f := range []struct{ value, to *string }{{&l.format, &spec.Format}, {&l.time, &spec.Time}, {&l.timeFormat, &spec.TimeFormat}} {
+		if *f.value != "" {
+			*f.to = *f.value
+		}
+	}
+	if len(l.columns) > 0 {
+		spec.Columns = l.columns
+	}
+	if l.separator != "" {
+		if spec.Comma, err = logs.Separator(l.separator); err != nil {
+			return spec, err
+		}
+	}
+	if l.zone != "" {
+		spec.Zone, err = logs.Zone(l.zone)
+	}
+	return spec, err
+}
+
+// checkBad returns an error if more lines are bad than --max-bad admits.
+func (l *logFlags) checkBad(lines, bad int64) error {
+	most, err := parseShare(l.maxBad)
+	if err != nil {
+		return &usageError{"--max-bad: " + err.Error()}
+	}
+	if bad > 0 && float64(bad) > most*float64(lines) {
+		return fmt.Errorf("%d of %d lines cannot be read: more than --max-bad %s; see --format", bad, lines, l.maxBad)
+	}
+	return nil
+}
+
+// parseShare parses a share such as 0.1% or 0.001.
+func parseShare(text string) (float64, error) {
+	number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if isPercent {
+		n /= 100
+	}
+	if err != nil || !(n >= 0 && n <= 1) {
+		return 0, fmt.Errorf("%q: want a share such as 0.1%%", text)
+	}
+	return n, nil
+}
+
+// untilSignal returns a context that ends with the program.
+func untilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+}
+
+// stopped returns err, with the number of lines that a report covers.
+func stopped(err error, lines int64) error {
+	if err == nil || lines == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the report covers the %d lines before it", err, lines)
+}
+
+// speed prints how long a command took.
+func speed(cmd *cobra.Command, lines int64, began time.Time) {
+	took := time.Since(began)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/weirhq/weir/replay"
+)
+
+// progress shows a bar with the lines a second and the time left, where the output
+// is a terminal.
+type progress struct {
+	out   io.Writer
+	total int64 // bytes of all logs; -1 is unknown
+	bar   *progressbar.ProgressBar
+	began time.Time
+}
+
+func newProgress(out io.Writer) *progress { return &progress{out: out, began: time.Now()} }
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// start begins the bar.
+func (p *progress) start() {
+	if !isTerminal(p.out) {
+		return
+	}
+	p.bar = progressbar.NewOptions64(p.total,
+		progressbar.OptionSetWriter(p.out), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetPredictTime(true), progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetRenderBlankState(true), progressbar.OptionFullWidth())
+}
+
+// read counts bytes of the logs. It is called on the goroutine that reads.
+func (p *progress) read(n int) {
+	if p.bar != nil {
+		_ = p.bar.Add(n) // the bar is lost if the terminal is
+	}
+}
+
+// show shows the number of lines.
+func (p *progress) show(at replay.Progress) {
+	if p.bar != nil {
+		rate := float64(at.Lines) / time.Since(p.began).Seconds()
+		p.bar.Describe(fmt.Sprintf("%d lines, %.0f a second", at.Lines, rate))
+	}
+}
+
+// end clears the bar.
+func (p *progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/window"
+)
+
+func newSuggest() *cobra.Command {
+	var rules, name, keys string
+	var windows []string
+	var sweep replay.Sweep
+	var l logFlags
+	var out outputFlags
+	cmd := &cobra.Command{
+		Use:   "suggest --rules FILE --rule NAME [LOG…]",
+		Short: "Suggest the number of a limit from a log",
+		Long: longLogs(`Measure what each key of a limit uses within the rule's window, and what other
+quotas would have denied: how many requests, and how many keys. Everything is
+measured in one pass. The suggested quota is the smallest one that denies at most
+--keys of the keys.
+
+The tests and the key are those of the rule. Its own limit does not matter. All
+numbers are those of a rules file with this rule alone.`),
+		Example: `  weir suggest --rules rules.yaml --rule logins access.log
+  weir suggest --rules rules.yaml --rule logins --windows 1m,1h,day --quotas 5,10,20 access.log`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if rules == "" {
+				return &usageError{"--rules FILE is required"}
+			}
+			file, err := rulefile.Load(rules)
+			if err != nil {
+				return err
+			}
+			if sweep.Rule, err = limitName(file.Set, name); err != nil {
+				return err
+			}
+			i, _ := file.Set.Find(sweep.Rule)
+			for _, text := range windows {
+				w, err := parseWindow(text, file.Zone)
+				if err != nil {
+					return &usageError{"--windows: " + err.Error()}
+				}
+				sweep.Windows = append(sweep.Windows, w)
+			}
+			if sweep.Share, err = parseShare(keys); err != nil {
+				return &usageError{"--keys: " + err.Error()}
+			}
+			slices.Sort(sweep.Quotas)
+			bar := newProgress(cmd.ErrOrStderr())
+			source, err := l.read(cmd, args, bar)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			bar.start()
+			s, err := replay.Suggest(ctx, file.Set, sweep, source, replay.WithTop(l.top), replay.WithProgress(bar.show))
+			bar.end()
+			if s == nil || err != nil && s.Lines == 0 {
+				return err
+			}
+			if err == nil {
+				speed(cmd, s.Lines, bar.began)
+			}
+			err = errors.Join(out.show(cmd, s, s.BadLines), stopped(err, s.Lines), l.checkBad(s.Lines, s.Bad))
+			if err == nil && !out.json {
+				printRule(cmd, file.Set.Rule(i), file.Zone, s)
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&rules, "rules", "", "rules `file`")
+	f.StringVar(&name, "rule", "", "`name` of the limit (default: the only limit of the file)")
+	f.StringSliceVar(&windows, "windows", nil, "windows to measure, such as `1m,1h,day` (default: the rule's own)")
+	f.Int64SliceVar(&sweep.Quotas, "quotas", nil, "candidates, at most 64, such as `5,10,20` (default: twenty from 1 to 1000)")
+	f.StringVar(&keys, "keys", "0.1%", "highest `share` of keys that the suggested quota may deny")
+	l.add(cmd)
+	out.add(cmd)
+	return cmd
+}
+
+// limitName returns name, or the name of the only limit in rules.
+func limitName(rules *rule.Set, name string) (string, error) {
+	if name != "" {
+		return name, nil
+	}
+	var limits []string
+	for i := range rules.Len() {
+		if r := rules.Rule(i); r.Kind() == rule.KindLimit && r.Mode != rule.Off {
+			limits = append(limits, r.Name)
+		}
+	}
+	if len(limits) != 1 {
+		return "", &usageError{"--rule NAME is required: the limits are " + strings.Join(limits, ", ")}
+	}
+	return limits[0], nil
+}
+
+// parseWindow parses a length of time, or a period of the calendar.
+func parseWindow(text string, zone *time.Location) (window.Window, error) {
+	for p := window.Minute; p <= window.Year; p++ {
+		if p.String() == text {
+			return window.Calendar(p, zone), nil
+		}
+	}
+	d, err := rulefile.ParseDuration(text)
+	return window.Sliding(d), err
+}
+
+// printRule prints the rule with the suggested numbers, to paste.
+func printRule(cmd *cobra.Command, r *rule.Rule, zone *time.Location, s *replay.Suggestion) {
+	for i := range s.Windows {
+		w := &s.Windows[i]
+		if w.Suggested < 0 {
+			continue
+		}
+		one := *r
+		one.Quota, one.Window = &rule.Quota{Value: w.Candidates[w.Suggested].Quota}, w.Of()
+		d := rulefile.Draft{Rules: []rule.Rule{one}, Zone: zone, Outcomes: map[string]rule.Outcome{}}
+		if one.Then != "" && one.Then != rule.Deny {
+			d.Outcomes[one.Then] = rule.Outcome{}
+		}
+		for _, name := range listsOf(one.When) {
+			d.Lists = append(d.Lists, rulefile.ListSource{Name: name, Values: []string{"x"}})
+		}
+		text, err := rulefile.Write(&d)
+		if err != nil {
+			continue // a test that rules files do not have
+		}
+		_, text, _ = bytes.Cut(text, []byte("rules:\n"))
+		fmt.Fprintf(cmd.OutOrStdout(), "\n%s", text)
+	}
+}
+
+// listsOf returns the names of the lists in tests.
+func listsOf(when []rule.Condition) (names []string) {
+	var note func(t rule.Test)
+	note = func(t rule.Test) {
+		f, _ := rule.FormOf(t)
+		if f.List != nil && !slices.Contains(names, f.List.Name()) {
+			names = append(names, f.List.Name())
+		}
+		for _, part := range f.Tests {
+			note(part)
+		}
+	}
+	for _, c := range when {
+		note(c.Test)
+	}
+	return names
+}

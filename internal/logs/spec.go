@@ -1,0 +1,99 @@
+package logs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/weirhq/weir/fault"
+)
+
+// Load reads the Spec in the YAML file at path.
+func Load(path string) (Spec, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return Spec{}, err
+	}
+	return Parse(path, src)
+}
+
+// Parse reads src, which is YAML, as a Spec. The error is a [fault.List] with the
+// place of the fault in the file called name.
+func Parse(name string, src []byte) (Spec, error) {
+	var file struct {
+		Format     string            `yaml:"format"`
+		Map        map[string]string `yaml:"map"`
+		Set        map[string]string `yaml:"set"`
+		Time       string            `yaml:"time"`
+		TimeFormat string            `yaml:"time_format"`
+		Timezone   string            `yaml:"timezone"`
+		Columns    []string          `yaml:"columns"`
+		Separator  string            `yaml:"separator"`
+	}
+	if err := yaml.UnmarshalWithOptions(src, &file, yaml.Strict()); err != nil {
+		return Spec{}, fault.List{placed(name, src, err)}
+	}
+	s := Spec{
+		Format: file.Format, Map: file.Map, Set: file.Set, Time: file.Time, TimeFormat: file.TimeFormat, Columns: file.Columns,
+	}
+	var err error
+	if s.Comma, err = Separator(file.Separator); err == nil {
+		s.Zone, err = Zone(file.Timezone)
+	}
+	if err == nil {
+		_, err = s.Compile()
+	}
+	if err != nil {
+		return Spec{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// placed returns err with its place.
+func placed(name string, src []byte, err error) *fault.Fault {
+	f := &fault.Fault{Problem: err.Error(), Place: fault.Place{File: name, Line: 1, Column: 1}}
+	var at yaml.Error
+	if errors.As(err, &at) {
+		f.Problem = at.GetMessage()
+		if t := at.GetToken(); t != nil {
+			f.Place.Line, f.Place.Column = t.Position.Line, t.Position.Column
+		}
+	}
+	if lines := strings.Split(string(src), "\n"); f.Place.Line <= len(lines) {
+		f.Place.Source = strings.TrimSuffix(lines[f.Place.Line-1], "\r")
+	}
+	return f
+}
+
+// Separator returns the separator of columns that text states: one character, or
+// tab. It returns 0 for an empty text.
+func Separator(text string) (rune, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case "tab", `\t`:
+		return '\t', nil
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	if size != len(text) || r == utf8.RuneError || r == '"' || r == '\n' || r == '\r' {
+		return 0, fault.Newf("separator", "%q: want one character, such as ; or tab", text)
+	}
+	return r, nil
+}
+
+// Zone returns the time zone called name, or nil for an empty name.
+func Zone(name string) (*time.Location, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // nil is the default of Spec.Zone
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fault.Newf("timezone", "unknown %q: want a name such as Europe/Berlin", name)
+	}
+	return zone, nil
+}

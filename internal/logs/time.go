@@ -1,0 +1,187 @@
+package logs
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// units are the microseconds of a number of each form.
+var units = map[string]float64{"unix": 1e6, "unix_ms": 1e3, "unix_us": 1, "unix_ns": 1e-3}
+
+// layouts are the forms of times that are recognised, in the order in which they
+// are tried.
+var layouts = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700", "2006-01-02T15:04:05.999999999",
+	"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 -0700", "2006-01-02 15:04:05.999999999",
+	"02/Jan/2006:15:04:05 -0700", "2006/01/02 15:04:05", time.RFC1123Z, time.RFC1123, time.ANSIC,
+}
+
+func checkTimeFormat(form string) error {
+	if _, number := units[form]; number || form == "" {
+		return nil
+	}
+	if !strings.Contains(form, "2006") && !strings.Contains(form, "06") {
+		return fmt.Errorf("%q: want unix, unix_ms, unix_us, unix_ns, or a layout with the time 2006-01-02 15:04:05", form)
+	}
+	return nil
+}
+
+// timeReader reads times of one log.
+type timeReader struct {
+	form string // as Spec.TimeFormat
+	zone *time.Location
+	last string // the layout of the last time
+}
+
+// read returns the instant of a time.
+func (r *timeReader) read(text string) (window.Instant, error) {
+	unit, isNumber := units[r.form]
+	switch {
+	case isNumber:
+		return number(text, unit)
+	case r.form != "":
+		return r.parse(text, r.form)
+	}
+	if at, ok := quick(text); ok {
+		return at, nil
+	}
+	if c := text[0]; c >= '0' && c <= '9' && !strings.ContainsAny(text, "-/:") {
+		return number(text, 0)
+	}
+	if r.last != "" {
+		if at, err := r.parse(text, r.last); err == nil {
+			return at, nil
+		}
+	}
+	for _, layout := range layouts {
+		if at, err := r.parse(text, layout); err == nil {
+			r.last = layout
+			return at, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no time that is recognised: state its form with --time-format", shorten(text))
+}
+
+func (r *timeReader) parse(text, layout string) (window.Instant, error) {
+	zone := r.zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	at, err := time.ParseInLocation(layout, text, zone)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not of the form %s", shorten(text), layout)
+	}
+	return inRange(at, text)
+}
+
+func inRange(at time.Time, text string) (window.Instant, error) {
+	if year := at.Year(); year < 1970 || year > 2250 {
+		return 0, fmt.Errorf("%q is not between 1970 and 2250", shorten(text))
+	}
+	return window.At(at), nil
+}
+
+// number returns the instant of a number since the epoch. With a unit of 0, the
+// size of the number tells its unit.
+func number(text string, unit float64) (window.Instant, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || n < 0 {
+		return 0, fmt.Errorf("%q is no number since 1970", shorten(text))
+	}
+	if unit == 0 {
+		switch { // each form means a time from 1973 to 5138
+		case n < 1e11:
+			unit = units["unix"]
+		case n < 1e14:
+			unit = units["unix_ms"]
+		case n < 1e17:
+			unit = units["unix_us"]
+		default:
+			unit = units["unix_ns"]
+		}
+	}
+	if whole, err := strconv.ParseInt(text, 10, 64); err == nil { // a float64 has 53 bits
+		return instant(whole, unit, text)
+	}
+	micros := n * unit
+	if micros > 8.8e15 {
+		return 0, fmt.Errorf("%q is not between 1970 and 2250", shorten(text))
+	}
+	return window.Instant(math.Round(micros)), nil
+}
+
+func instant(n int64, unit float64, text string) (window.Instant, error) {
+	if unit < 1 {
+		n /= int64(1 / unit)
+		unit = 1
+	}
+	if n > int64(8.8e15/unit) {
+		return 0, fmt.Errorf("%q is not between 1970 and 2250", shorten(text))
+	}
+	return window.Instant(n * int64(unit)), nil
+}
+
+// quick reads times such as 2026-03-01T12:00:00.123Z, which are the most common
+// ones. Package time takes several times as long.
+func quick(s string) (window.Instant, bool) {
+	if len(s) < len("2006-01-02T15:04:05Z") || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[len(s)-1] != 'Z' {
+		return 0, false
+	}
+	bad := false
+	digits := func(from, to int) int {
+		n := 0
+		for i := from; i < to; i++ {
+			c := s[i] - '0'
+			bad = bad || c > 9
+			n = n*10 + int(c)
+		}
+		return n
+	}
+	year, month, day := digits(0, 4), digits(5, 7), digits(8, 10)
+	hour, minute, second := digits(11, 13), digits(14, 16), digits(17, 19)
+	micros, unit := 0, 100_000
+	switch end := len(s) - 1; {
+	case end == 19:
+	case s[19] != '.' || end == 20 || end > 29:
+		return 0, false
+	default:
+		for i := 20; i < end; i++ {
+			micros += digits(i, i+1) * unit
+			unit /= 10
+		}
+	}
+	if bad || year < 1970 || year > 2250 || month < 1 || month > 12 || day < 1 || day > 28 && day > daysIn(year, month) || hour > 23 || minute > 59 || second > 59 {
+		return 0, false
+	}
+	return window.Instant(((daysBefore(year, month)+int64(day-1))*24*3600+int64(hour*3600+minute*60+second))*1e6 + int64(micros)), true
+}
+
+func daysIn(year, month int) int {
+	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// daysBefore returns the days from 1970 to the start of a month, by the algorithm
+// of Howard Hinnant's days_from_civil.
+func daysBefore(year, month int) int64 {
+	if month <= 2 {
+		year--
+		month += 12
+	}
+	era := year / 400
+	ofEra := year - era*400
+	ofYear := (153*(month-3) + 2) / 5
+	return int64(era)*146097 + int64(ofEra*365+ofEra/4-ofEra/100+ofYear) - 719468
+}
+
+// shorten returns the start of a long text.
+func shorten(text string) string {
+	if len(text) > 60 {
+		return strings.ToValidUTF8(text[:60], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,243 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// Comparison holds the differences between two sets of rules, decision by
+// decision. Its JSON form is the output of `weir compare --json`.
+type Comparison struct {
+	// Lines, Bad, BadLines, Requests, From and To are as in [Report].
+	Lines    int64     `json:"lines"`
+	Bad      int64     `json:"bad"`
+	Requests int64     `json:"requests"`
+	From     time.Time `json:"from,omitzero"`
+	To       time.Time `json:"to,omitzero"`
+
+	// DeniedOld and DeniedNew are the requests that the old and the new rules
+	// deny.
+	DeniedOld int64 `json:"denied_old"`
+	DeniedNew int64 `json:"denied_new"`
+
+	// NewlyDenied is the number of requests that only the new rules deny, and
+	// NewlyAllowed the number of those that only the old rules deny.
+	// OtherOutcome is the number of requests that both allow, or both deny, with
+	// different outcomes.
+	NewlyDenied  int64 `json:"newly_denied"`
+	NewlyAllowed int64 `json:"newly_allowed"`
+	OtherOutcome int64 `json:"other_outcome"`
+
+	// Denials has the newly denied requests by the new rule that denies them,
+	// and Admissions the newly allowed ones by the old rule that denied them; in
+	// the order of the rules, without rules that have none. An empty name stands
+	// for requests that no rule matches.
+	Denials    []Change `json:"denials"`
+	Admissions []Change `json:"admissions"`
+
+	// NewlyDeniedOver has the newly denied requests over time under Denied, and
+	// the others under Allowed. NewlyAllowedOver has the newly allowed requests
+	// under Denied. They are nil if there is no request.
+	NewlyDeniedOver  *Timeline `json:"newly_denied_over"`
+	NewlyAllowedOver *Timeline `json:"newly_allowed_over"`
+
+	BadLines []BadLine `json:"bad_lines"`
+}
+
+// Change is the requests that one rule denies and the other set of rules allows.
+type Change struct {
+	Rule     string `json:"rule"`
+	Requests int64  `json:"requests"`
+
+	// Keys is the number of different keys, and Top those with the most requests.
+	// They are empty for a verdict.
+	Keys int64       `json:"keys"`
+	Top  []DeniedKey `json:"top"`
+
+	// Examples has the first requests.
+	Examples []Example `json:"examples"`
+}
+
+// Example is a request of a log.
+type Example struct {
+	Log  string    `json:"log"`
+	Line int64     `json:"line"`
+	Time time.Time `json:"time"`
+	Key  string    `json:"key"`
+	Text string    `json:"text"` // the start of the line
+}
+
+// Compare sends every request of source through the old rules and through the new
+// ones, each with counters of its own, and returns the differences. Its errors are
+// those of [RunSource].
+func Compare(ctx context.Context, before, after *rule.Set, source Source, list ...Option) (*Comparison, error) {
+	o := apply(list)
+	names := union(before.Attributes(), after.Attributes())
+	f, err := newFeed(ctx, source, names, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	c := comparing{denials: newChanges(&o), admissions: newChanges(&o)}
+	c.denied, c.allowed = newTimeline(0, mostBuckets), newTimeline(0, mostBuckets)
+	if c.old, err = newDecider(before, f); err != nil {
+		return nil, err
+	}
+	if c.new, err = newDecider(after, f); err != nil {
+		return nil, err
+	}
+	for i := range after.Len() {
+		c.sums = c.sums || after.Rule(i).Measure == window.Sum
+	}
+	err = f.each(ctx, c.take)
+	r := &c.Comparison
+	r.Lines, r.Bad, r.BadLines, r.Requests = f.lines, f.bad, f.badLines, f.lines-f.bad
+	if r.BadLines == nil {
+		r.BadLines = []BadLine{}
+	}
+	if r.Requests > 0 {
+		r.From, r.To = f.first.Time(), f.last.Time()
+	}
+	r.Denials, r.Admissions = c.denials.report(after), c.admissions.report(before)
+	r.NewlyDeniedOver, r.NewlyAllowedOver = c.denied.report(), c.allowed.report()
+	return r, err
+}
+
+// union returns the names in a or b, sorted.
+func union(a, b []string) []string {
+	all := append(slices.Clone(a), b...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// comparing is a running comparison.
+type comparing struct {
+	Comparison
+	old, new            *decider
+	denials, admissions *changes
+	denied, allowed     *timeline
+	sums                bool // a new rule sums
+}
+
+func (c *comparing) take(ctx context.Context, e *Entry) error {
+	if c.sums { // the new rules may refuse the input: ask before the old ones count it
+		if err := c.new.check(ctx, e); err != nil {
+			return err
+		}
+	}
+	before, err := c.old.take(ctx, e)
+	if err != nil {
+		return err
+	}
+	after, err := c.new.take(ctx, e)
+	if err != nil {
+		return err
+	}
+	if !before.Allowed {
+		c.DeniedOld++
+	}
+	if !after.Allowed {
+		c.DeniedNew++
+	}
+	newlyDenied, newlyAllowed := before.Allowed && !after.Allowed, !before.Allowed && after.Allowed
+	c.denied.add(e.Time, !newlyDenied)
+	c.allowed.add(e.Time, !newlyAllowed)
+	switch {
+	case newlyDenied:
+		c.NewlyDenied++
+		c.denials.add(after, e)
+	case newlyAllowed:
+		c.NewlyAllowed++
+		c.admissions.add(before, e)
+	case before.Outcome != after.Outcome:
+		c.OtherOutcome++
+	}
+	return nil
+}
+
+// changes collects requests by the rule that denies them.
+type changes struct {
+	top, examples int
+	byRule        map[string]*change
+}
+
+type change struct {
+	requests int64
+	keys     map[string]*denials
+	examples []Example
+}
+
+func newChanges(o *options) *changes {
+	return &changes{top: o.top, examples: o.examples, byRule: map[string]*change{}}
+}
+
+// add counts a request that d denies.
+func (cs *changes) add(d *weir.Decision, e *Entry) {
+	c := cs.byRule[d.Rule]
+	if c == nil {
+		c = &change{keys: map[string]*denials{}}
+		cs.byRule[d.Rule] = c
+	}
+	c.requests++
+	key := ""
+	for i := range d.Usages {
+		if u := &d.Usages[i]; u.Rule == d.Rule {
+			key = u.Key
+			c.key(key, e.Time)
+		}
+	}
+	if len(c.examples) < cs.examples {
+		c.examples = append(c.examples, Example{
+			strings.Clone(e.Log), e.Line, e.Time.Time(), strings.Clone(key), strings.Clone(excerpt(e.Text)),
+		})
+	}
+}
+
+func (c *change) key(key string, now window.Instant) {
+	k := c.keys[key]
+	if k == nil {
+		k = &denials{first: now, last: now}
+		c.keys[strings.Clone(key)] = k
+	}
+	k.n++
+	k.first, k.last = min(k.first, now), max(k.last, now)
+}
+
+// report returns the changes in the order of rules.
+func (cs *changes) report(rules *rule.Set) []Change {
+	list := []Change{}
+	for _, name := range slices.Collect(maps.Keys(cs.byRule)) {
+		c := cs.byRule[name]
+		r := Change{Rule: name, Requests: c.requests, Keys: int64(len(c.keys)), Top: topOf(c.keys, cs.top), Examples: c.examples}
+		if r.Examples == nil {
+			r.Examples = []Example{}
+		}
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b Change) int {
+		x, _ := rules.Find(a.Rule)
+		y, _ := rules.Find(b.Rule)
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.Rule, b.Rule))
+	})
+	return list
+}
+
+// topOf returns the keys with the most denials, most first.
+func topOf(of map[string]*denials, top int) []DeniedKey {
+	keys := make([]DeniedKey, 0, len(of)) // an empty list in the JSON, not null
+	for key, d := range of {
+		keys = append(keys, DeniedKey{key, d.n, d.first.Time(), d.last.Time()})
+	}
+	slices.SortFunc(keys, func(a, b DeniedKey) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
+	})
+	return keys[:min(max(top, 0), len(keys))]
+}

@@ -1,0 +1,148 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+)
+
+// Logs returns a source that reads logs, one after the other.
+func Logs(logs []Log, options ...LogOption) Source {
+	s := logSource{logs: logs, format: AccessLog}
+	for _, option := range options {
+		option(&s)
+	}
+	return &s
+}
+
+// LogOption is an option of [Logs].
+type LogOption func(*logSource)
+
+// WithFormat sets the format of the logs. Default: [AccessLog].
+func WithFormat(f Format) LogOption { return func(s *logSource) { s.format = f } }
+
+// WithMerge reads all logs at the same time, in the order of the times in them,
+// instead of one after the other. Each log keeps its own order.
+func WithMerge() LogOption { return func(s *logSource) { s.merge = true } }
+
+// WithSort sorts lines by time that are out of order by at most bound. It keeps
+// the lines of this length of time in memory. A line that is out of order by more
+// stays where it is. Default: the order of the log.
+func WithSort(bound time.Duration) LogOption { return func(s *logSource) { s.bound = bound } }
+
+type logSource struct {
+	logs   []Log
+	format Format
+	merge  bool
+	bound  time.Duration
+}
+
+func (s *logSource) Open(ctx context.Context, attributes []string) (Reader, error) {
+	open := func(logs ...Log) Reader { return s.lines(ctx, logs, attributes) }
+	var r Reader
+	if s.merge && len(s.logs) > 1 {
+		m := &merger{}
+		for _, l := range s.logs {
+			m.add(open(l), len(attributes))
+		}
+		r = m
+	} else {
+		r = open(s.logs...)
+	}
+	if s.bound > 0 {
+		r = newSorter(r, s.bound, len(attributes))
+	}
+	return r, nil
+}
+
+// lines returns a reader of the lines of logs, one log after the other.
+func (s *logSource) lines(ctx context.Context, logs []Log, attributes []string) *lineReader {
+	ctx, stop := context.WithCancel(ctx)
+	r := &lineReader{format: s.format, attributes: attributes, stop: stop, in: newReader(ctx)}
+	go r.in.read(logs)
+	return r
+}
+
+// lineReader makes requests of the lines that a [reader] reads.
+type lineReader struct {
+	format     Format
+	attributes []string
+	in         *reader
+	stop       context.CancelFunc
+
+	block  block
+	rest   string // of block.text
+	parser Parser
+	log    string
+	line   int64
+	err    error
+}
+
+func (r *lineReader) Next(e *Entry) error {
+	for {
+		if r.err != nil {
+			return r.err
+		}
+		if r.rest == "" {
+			r.next(e)
+			if r.err == nil && e.Bad != nil {
+				return nil
+			}
+			continue
+		}
+		at := strings.IndexByte(r.rest, '\n')
+		text := r.rest
+		if at >= 0 {
+			text, r.rest = r.rest[:at], r.rest[at+1:]
+		} else {
+			r.rest = ""
+		}
+		r.line++
+		e.Log, e.Line, e.Text = r.log, r.line, text
+		if e.Bad = r.parser.Parse(text, e); e.Bad == ErrSkip { //nolint:errorlint // hot path, and nothing wraps it
+			continue
+		}
+		return nil
+	}
+}
+
+// next reads the next block. For the start of a line that is too long, it sets
+// e.
+func (r *lineReader) next(e *Entry) {
+	e.Bad = nil
+	r.in.free(r.block)
+	b, ok := <-r.in.blocks
+	r.block = b
+	switch {
+	case !ok:
+		r.err = io.EOF
+		if err := r.in.ctx.Err(); err != nil {
+			r.err = err
+		}
+		return
+	case b.err != nil:
+		r.err = b.err
+		return
+	}
+	if b.first {
+		r.log, r.line, r.parser = b.log, 0, r.format.NewParser(r.attributes)
+	}
+	if b.cut {
+		r.line++
+		e.Log, e.Line, e.Text, e.Bad = r.log, r.line, b.text, errLongLine
+		return
+	}
+	r.rest = b.text
+}
+
+func (r *lineReader) Close() error {
+	r.stop()
+	for range r.in.blocks { // until the goroutine has ended
+	}
+	if r.err == nil {
+		r.err = errors.New("replay: the source is closed")
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package replay
+
+import (
+	"container/heap"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// merger reads several readers at the same time, the earliest request first.
+type merger struct {
+	inputs []*input // all
+	heap   inputs   // those with an entry, earliest first
+	began  bool
+	last   *input // the one whose entry was returned last
+	err    error
+}
+
+// input is a reader with its next entry.
+type input struct {
+	Reader
+	entry Entry
+	index int // among the inputs
+}
+
+func (m *merger) add(r Reader, values int) {
+	m.inputs = append(m.inputs, &input{Reader: r, entry: Entry{Values: make([]string, values)}, index: len(m.inputs)})
+}
+
+func (m *merger) Next(e *Entry) error {
+	if m.err != nil {
+		return m.err
+	}
+	if !m.began {
+		m.began = true
+		for _, in := range m.inputs {
+			m.advance(in)
+		}
+	} else if m.last != nil {
+		m.advance(m.last)
+	}
+	if m.err == nil && len(m.heap) == 0 {
+		m.err = io.EOF
+	}
+	if m.err != nil {
+		return m.err
+	}
+	in := heap.Pop(&m.heap).(*input)
+	values := e.Values
+	*e = in.entry
+	in.entry.Values, m.last = values, in // the texts stay valid until advance
+	if len(in.entry.Values) != len(e.Values) {
+		in.entry.Values = make([]string, len(e.Values))
+	}
+	return nil
+}
+
+// advance reads the next entry of in.
+func (m *merger) advance(in *input) {
+	before := in.entry.Time
+	switch err := in.Next(&in.entry); {
+	case errors.Is(err, io.EOF):
+		return
+	case err != nil:
+		m.err = err
+		return
+	}
+	if in.entry.Bad != nil {
+		in.entry.Time = before // a bad line stays in its place
+	}
+	heap.Push(&m.heap, in)
+}
+
+func (m *merger) Close() error {
+	var errs []error
+	for _, in := range m.inputs {
+		errs = append(errs, in.Reader.Close())
+	}
+	return errors.Join(errs...)
+}
+
+type inputs []*input
+
+func (h inputs) Len() int      { return len(h) }
+func (h inputs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h inputs) Less(i, j int) bool {
+	if h[i].entry.Time != h[j].entry.Time {
+		return h[i].entry.Time < h[j].entry.Time
+	}
+	return h[i].index < h[j].index
+}
+func (h *inputs) Push(x any) { *h = append(*h, x.(*input)) }
+func (h *inputs) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// sorter sorts entries that are out of order by at most a bound.
+type sorter struct {
+	from   Reader
+	bound  window.Instant
+	read   Entry
+	newest window.Instant
+	heap   entries
+	count  int64 // of entries read; keeps the order of equal times
+	err    error // of from
+}
+
+func newSorter(r Reader, bound time.Duration, values int) *sorter {
+	return &sorter{from: r, bound: window.Instant(bound.Microseconds()), read: Entry{Values: make([]string, values)}}
+}
+
+func (s *sorter) Next(e *Entry) error {
+	for s.err == nil && (len(s.heap) == 0 || s.heap[0].Time > s.newest-s.bound) {
+		if s.err = s.from.Next(&s.read); s.err != nil {
+			break
+		}
+		kept := sorted{Entry: s.read, order: s.count}
+		s.count++
+		kept.Text, kept.Values = strings.Clone(s.read.Text), slices.Clone(s.read.Values)
+		for i, v := range kept.Values {
+			kept.Values[i] = strings.Clone(v)
+		}
+		if kept.Bad != nil {
+			kept.Bad = errors.New(kept.Bad.Error())
+			kept.Time = s.newest
+		}
+		s.newest = max(s.newest, kept.Time)
+		heap.Push(&s.heap, kept)
+	}
+	if len(s.heap) == 0 {
+		return s.err
+	}
+	*e = heap.Pop(&s.heap).(sorted).Entry
+	return nil
+}
+
+func (s *sorter) Close() error { return s.from.Close() }
+
+type sorted struct {
+	Entry
+	order int64
+}
+
+type entries []sorted
+
+func (h entries) Len() int      { return len(h) }
+func (h entries) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h entries) Less(i, j int) bool {
+	if h[i].Time != h[j].Time {
+		return h[i].Time < h[j].Time
+	}
+	return h[i].order < h[j].order
+}
+func (h *entries) Push(x any) { *h = append(*h, x.(sorted)) }
+func (h *entries) Pop() any {
+	last := (*h)[len(*h)-1]
+	(*h)[len(*h)-1] = sorted{}
+	*h = (*h)[:len(*h)-1]
+	return last
+}

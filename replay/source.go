@@ -1,0 +1,66 @@
+package replay
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weirhq/weir/window"
+)
+
+// Source is a place that requests come from, such as logs. [Logs] returns one.
+type Source interface {
+	// Open prepares the source to be read once from its start. attributes are the
+	// attributes that the rules use.
+	Open(ctx context.Context, attributes []string) (Reader, error)
+}
+
+// Reader reads the requests of a source, one after the other.
+type Reader interface {
+	// Next sets e to the next request, or to a line that is no request (e.Bad).
+	// The texts in e are valid until the next call of Next or Close; Next reuses
+	// e.Values. The error is [io.EOF] after the last request. After an error,
+	// Next returns it again.
+	Next(e *Entry) error
+
+	// Close ends the reading.
+	Close() error
+}
+
+// Entry is a request of a source.
+type Entry struct {
+	// Time is the time of the request.
+	Time window.Instant
+
+	// Values holds the values of the attributes that were passed to
+	// [Source.Open], in that order. A missing value is empty.
+	Values []string
+
+	// Log is the name of the log, Line the number of the line in it, from 1, and
+	// Text the line.
+	Log  string
+	Line int64
+	Text string
+
+	// Bad is the reason why the line is no request. If it is set, Time and Values
+	// have no meaning.
+	Bad error
+}
+
+// Format is a format of logs with one request a line. It is safe for concurrent
+// use.
+type Format interface {
+	// NewParser returns a parser for one log.
+	NewParser(attributes []string) Parser
+}
+
+// Parser parses the lines of one log, in order.
+type Parser interface {
+	// Parse sets e.Time and e.Values from a line without its newline. e.Values
+	// has a place for each attribute, and its texts are those of the line before.
+	// Parse returns [ErrSkip] for a line that is part of the format and holds no
+	// request, such as a header, and another error for a bad line.
+	Parse(line string, e *Entry) error
+}
+
+// ErrSkip is returned by a [Parser] for a line that holds no request.
+var ErrSkip = errors.New("not a request")

@@ -1,0 +1,320 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// Sweep states what [Suggest] measures.
+type Sweep struct {
+	// Rule is the name of a limit. Its tests, its key and what it counts stay; its
+	// quota and its window are replaced.
+	Rule string
+
+	// Windows are the windows to measure. Empty: the rule's own.
+	Windows []window.Window
+
+	// Quotas are the candidates, ascending, at most 64. Empty: [DefaultQuotas].
+	Quotas []int64
+
+	// Share is the largest share of keys that the suggested quota may deny, from 0
+	// to 1. 0 means [DefaultShare].
+	Share float64
+}
+
+// DefaultShare is the default of Sweep.Share: one key in a thousand.
+const DefaultShare = 0.001
+
+// DefaultQuotas returns twenty candidates from 1 to 1000. For a rule that sums, they
+// are multiples of the rule's own quota from a hundredth to ten times.
+func DefaultQuotas(r *rule.Rule) []int64 {
+	list := []int64{1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300, 400, 500, 700, 1000}
+	if r.Measure != window.Sum || r.Quota == nil {
+		return list
+	}
+	quotas := make([]int64, 0, len(list))
+	for _, n := range list {
+		quotas = append(quotas, max(1, r.Quota.Value/100*n))
+	}
+	return slices.Compact(quotas)
+}
+
+// Suggestion holds what a limit with each candidate would have denied. Its JSON form
+// is the output of `weir suggest --json`. All numbers are those of a rules file with
+// this rule alone.
+type Suggestion struct {
+	// Lines, Bad, BadLines, From and To are as in [Report].
+	Lines    int64     `json:"lines"`
+	Bad      int64     `json:"bad"`
+	From     time.Time `json:"from,omitzero"`
+	To       time.Time `json:"to,omitzero"`
+	BadLines []BadLine `json:"bad_lines"`
+
+	// Rule is the name of the rule, and Matched the number of requests that it
+	// matches.
+	Rule    string `json:"rule"`
+	Matched int64  `json:"matched"`
+
+	// Keys is the number of different keys of these requests.
+	Keys int64 `json:"keys"`
+
+	Windows []Swept `json:"windows"`
+}
+
+// Swept holds the numbers of one window.
+type Swept struct {
+	// Window describes the window, such as "1m0s" or "day".
+	Window string `json:"window"`
+
+	// Peaks describes the highest use of each key in the window without a limit.
+	Peaks Peaks `json:"peaks"`
+
+	Candidates []Candidate `json:"candidates"`
+
+	// Suggested is the index of the suggested candidate, or -1 if none denies few
+	// enough keys. Reason states why, in a sentence or two.
+	Suggested int    `json:"suggested"`
+	Reason    string `json:"reason"`
+
+	window        window.Window
+	matched, keys int64
+}
+
+// Of returns the window that was measured.
+func (s *Swept) Of() window.Window { return s.window }
+
+// Peaks is a distribution of the peaks of keys. A percentile of 99 is the smallest
+// number that 99 % of the keys do not exceed.
+type Peaks struct {
+	P50 int64 `json:"p50"`
+	P90 int64 `json:"p90"`
+	P99 int64 `json:"p99"`
+	// P999 is the percentile of 99.9.
+	P999 int64 `json:"p99_9"`
+	Max  int64 `json:"max"`
+
+	// Bounds and Keys are a histogram: Keys[i] keys have a peak of at most
+	// Bounds[i] and more than Bounds[i-1].
+	Bounds []int64 `json:"bounds"`
+	Keys   []int64 `json:"keys"`
+
+	// Top has the keys with the highest peaks.
+	Top []Peak `json:"top"`
+}
+
+// Peak is the highest use of a key in the window, when it was reached, and the
+// number of the key's requests.
+type Peak struct {
+	Key      string    `json:"key"`
+	Peak     int64     `json:"peak"`
+	At       time.Time `json:"at"`
+	Requests int64     `json:"requests"`
+}
+
+// Candidate is what a quota would have denied.
+type Candidate struct {
+	Quota      int64 `json:"quota"`
+	Denied     int64 `json:"denied"` // requests
+	KeysDenied int64 `json:"keys_denied"`
+
+	// DeniedShare is Denied as a share of the requests that match, and KeysShare
+	// KeysDenied as a share of the keys.
+	DeniedShare float64 `json:"denied_share"`
+	KeysShare   float64 `json:"keys_share"`
+}
+
+// Suggest measures the use of each key of a limit, and what candidates for its quota
+// would have denied, in one pass over source. Its memory grows with the number of
+// keys, and with the hits of a key within a window.
+//
+// The error is that of [RunSource], or a [*fault.Fault] about sweep.
+func Suggest(ctx context.Context, rules *rule.Set, sweep Sweep, source Source, list ...Option) (*Suggestion, error) {
+	o := apply(list)
+	s, err := newSweeping(rules, sweep)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFeed(ctx, source, s.rules.Attributes(), &o)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	err = f.each(ctx, s.take)
+	r := &Suggestion{
+		Lines: f.lines, Bad: f.bad, BadLines: f.badLines, Rule: sweep.Rule, Matched: s.matched, Keys: int64(len(s.keys)),
+	}
+	if r.BadLines == nil {
+		r.BadLines = []BadLine{}
+	}
+	if f.lines > f.bad {
+		r.From, r.To = f.first.Time(), f.last.Time()
+	}
+	for i := range s.windows {
+		r.Windows = append(r.Windows, s.report(i, o.top))
+	}
+	return r, err
+}
+
+// sweeping is a running Suggest.
+type sweeping struct {
+	rules   *rule.Set // the one rule
+	rule    *rule.Rule
+	share   float64
+	quotas  []int64
+	windows []*sweptWindow
+	keys    map[string]*sweptKey
+	matched int64
+	match   []int
+	key     []byte
+	seed    maphash.Seed // of members
+}
+
+// sweptWindow is one window with a limit for each candidate.
+type sweptWindow struct {
+	of     window.Window
+	usage  usageOf
+	quotas []int64
+	limits []*window.Compiled // by candidate
+
+	// byLevel reports of each candidate whether its state follows from the hits
+	// that are inside the window. The state of others follows from all hits of a
+	// run, as that of a window in groups; then needsRun is set.
+	byLevel  []bool
+	needsRun bool
+
+	// always reports that candidates have a state from the first hit on: in a
+	// bucket, a hit that is out of order can take more room than one.
+	always bool
+
+	denied []int64 // requests, by candidate
+	keys   []int64 // with a denied request, by candidate
+}
+
+// sweptKey is what is known about one key.
+type sweptKey struct {
+	name     string
+	requests int64
+	windows  []keyWindow
+}
+
+func newSweeping(rules *rule.Set, sweep Sweep) (*sweeping, error) {
+	i, ok := rules.Find(sweep.Rule)
+	if !ok {
+		return nil, fault.Newf("rule", "no rule %q%s", sweep.Rule, fault.DidYouMean(sweep.Rule, names(rules)))
+	}
+	only := *rules.Rule(i)
+	switch {
+	case only.Kind() != rule.KindLimit:
+		return nil, fault.Newf("rule", "%s is a %s: want a limit", only.Name, only.Kind())
+	case only.After != (window.After{}):
+		return nil, fault.Newf("rule", "%s has after: want a limit without", only.Name)
+	case only.CountDenied:
+		return nil, fault.Newf("rule", "%s has count_denied: want a limit without", only.Name)
+	}
+	if only.Hold > 0 || only.Ban != (window.Ban{}) {
+		return nil, fault.Newf("rule", "%s has holds or bans: want a limit without", only.Name)
+	}
+	only.Mode, only.Then = rule.Enforce, ""
+	if only.Quota.By != "" {
+		only.Quota = &rule.Quota{Value: 1}
+	}
+	set, err := rule.New([]rule.Rule{only}, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &sweeping{
+		rules: set, rule: set.Rule(0), share: sweep.Share, quotas: sweep.Quotas, keys: map[string]*sweptKey{}, seed: maphash.MakeSeed(),
+	}
+	if s.share == 0 {
+		s.share = DefaultShare
+	}
+	if len(s.quotas) == 0 {
+		s.quotas = DefaultQuotas(&only)
+	}
+	if !slices.IsSorted(s.quotas) {
+		return nil, fault.Newf("quotas", "not ascending")
+	}
+	if len(s.quotas) > maxCandidates {
+		return nil, fault.Newf("quotas", "%d of them: want at most %d", len(s.quotas), maxCandidates)
+	}
+	windows := sweep.Windows
+	if len(windows) == 0 {
+		windows = []window.Window{only.Window}
+	}
+	for _, w := range windows {
+		if err := s.add(w); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// add adds a window.
+func (s *sweeping) add(w window.Window) error {
+	if w.Kind == window.KindHeld {
+		return fault.Newf("windows", "a held window counts what is in flight: want another one")
+	}
+	sw := &sweptWindow{of: w, quotas: s.quotas, denied: make([]int64, len(s.quotas)), keys: make([]int64, len(s.quotas))}
+	for _, q := range s.quotas {
+		l, err := window.Compile(window.Limit{Quota: q, Measure: s.rule.Measure, Window: w})
+		if err != nil {
+			return fmt.Errorf("a quota of %d: %w", q, err)
+		}
+		byLevel := w.Kind == window.KindSliding && s.rule.Measure != window.Distinct && l.Group() == 1
+		sw.limits, sw.byLevel = append(sw.limits, l), append(sw.byLevel, byLevel)
+		sw.always = w.Kind == window.KindBucket
+		sw.needsRun = !sw.always && (sw.needsRun || !byLevel)
+	}
+	var err error
+	if sw.usage, err = newUsage(s.rule.Measure, w); err != nil {
+		return err
+	}
+	s.windows = append(s.windows, sw)
+	return nil
+}
+
+func names(rules *rule.Set) []string {
+	all := make([]string, rules.Len())
+	for i := range all {
+		all[i] = rules.Rule(i).Name
+	}
+	return all
+}
+
+// take measures one request.
+func (s *sweeping) take(_ context.Context, e *Entry) error {
+	s.match = s.rules.Match(e.Values, s.match[:0])
+	if len(s.match) == 0 {
+		return nil
+	}
+	h := window.Hits{N: 1}
+	switch s.rule.Measure {
+	case window.Sum:
+		n, err := s.rules.Sum(0, e.Values)
+		if err != nil {
+			return fault.Newf("attributes."+s.rule.Of, "%v", err)
+		}
+		h.N = n
+	case window.Distinct:
+		h.Member = maphash.String(s.seed, s.rules.Member(0, e.Values))
+	}
+	s.matched++
+	s.key = s.rules.AppendKey(s.key[:0], 0, e.Values)
+	k := s.keys[string(s.key)]
+	if k == nil {
+		k = &sweptKey{name: clone(s.rules.Key(0, e.Values)), windows: make([]keyWindow, len(s.windows))}
+		s.keys[string(s.key)] = k
+	}
+	k.requests++
+	for i, w := range s.windows {
+		k.windows[i].take(w, e.Time, h)
+	}
+	return nil
+}
