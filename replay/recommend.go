@@ -68,6 +68,10 @@ func peaksOf(all []peaked, bounds []int64, top int) Peaks {
 	return p
 }
 
+// fewKeys is the number of keys from which on one key may be denied, whatever the
+// share.
+const fewKeys = 50
+
 // percentile returns the smallest peak that thousandths of the keys do not exceed.
 func percentile(all []peaked, thousandths int) int64 {
 	at := (len(all)*thousandths + 999) / 1000
@@ -82,6 +86,9 @@ func (s *sweeping) suggest(r *Swept, all []peaked) {
 		return
 	}
 	most := int64(s.share * float64(len(all)))
+	if len(all) >= fewKeys {
+		most = max(most, 1) // one attacker must not raise the limit for all
+	}
 	for i, c := range r.Candidates {
 		if c.KeysDenied <= most {
 			r.Suggested = i

@@ -25,7 +25,8 @@ type Sweep struct {
 	Quotas []int64
 
 	// Share is the largest share of keys that the suggested quota may deny, from 0
-	// to 1. 0 means [DefaultShare].
+	// to 1. 0 means [DefaultShare]. If there are 50 keys or more, the quota may deny
+	// one key in any case.
 	Share float64
 }
 

@@ -28,7 +28,7 @@ func newSuggest() *cobra.Command {
 		Long: longLogs(`Measure what each key of a limit uses within the rule's window, and what other
 quotas would have denied: how many requests, and how many keys. Everything is
 measured in one pass. The suggested quota is the smallest one that denies at most
---keys of the keys.
+--keys of the keys, or one key if there are 50 or more.
 
 The tests and the key are those of the rule. Its own limit does not matter. All
 numbers are those of a rules file with this rule alone.`),
