@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -42,8 +43,9 @@ type Limiter struct {
 	limit    *window.Compiled
 	space    *store.Space
 	driver   drive.Driver
-	single   store.Single // the store, where it decides single ops faster
-	distinct bool         // the limit counts members
+	single   store.Single    // the store, where it decides single ops faster
+	memory   *memstore.Store // the same, where it is in memory: it writes results in place
+	distinct bool            // the limit counts members
 	policy   policy
 	observer Observer
 	owned    bool      // Close closes the store
@@ -100,6 +102,9 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	}
 	m.owned = o.drive(&m.driver)
 	m.single, _ = m.driver.Store.(store.Single)
+	if m.observer == nil {
+		m.memory, _ = m.driver.Store.(*memstore.Store)
+	}
 	m.asks.New = func() any { return new(ask) }
 	return m, nil
 }
@@ -241,6 +246,13 @@ func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64
 		if err = m.refuse(n); m != nil && m.observer != nil {
 			m.observer.Failed(verb, err)
 		}
+		return err
+	}
+	if m.memory != nil {
+		if err = m.memory.OneInto(ctx, &r.Result, verb, m.space, m.limit, key, member, n); err == nil {
+			return nil
+		}
+		*r, err = m.drive(ctx, verb, key, member, n, err)
 		return err
 	}
 	if m.observer == nil && m.single != nil {

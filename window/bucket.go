@@ -22,10 +22,15 @@ const bucketWords = 3
 type bucket struct {
 	quota, burst int64
 	length       uint64 // µs
+	grain        grain
 }
 
 func newBucket(l *Limit) algorithm {
-	return &bucket{quota: l.Quota, burst: l.capacity(), length: uint64(l.Window.micros())}
+	length := l.Window.micros()
+	return &bucket{
+		quota: l.Quota, burst: l.capacity(), length: uint64(length),
+		grain: grainOf(l.Quota, length, l.capacity()),
+	}
 }
 
 // booked returns how far ahead of now time is booked: d + f/quota microseconds.

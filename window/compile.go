@@ -19,6 +19,13 @@ type Compiled struct {
 
 	algorithm algorithm
 
+	// counts reports whether hits fit exactly when used and they are at most
+	// the capacity, and used only falls without traffic.
+	counts bool
+
+	// packer is the algorithm where states can be words, see packed.go; or nil.
+	packer packer
+
 	// log is the algorithm where states can be plain logs, see log.go; or nil.
 	log *sliding
 
@@ -73,6 +80,8 @@ func compile(l Limit) *Compiled {
 	c.recounts = c.recounts || kind.holds
 	if !c.around {
 		c.log = plainLog(c.algorithm)
+		c.packer = packerOf(c.algorithm)
+		c.counts = !kind.holds
 	}
 	return c
 }
@@ -87,6 +96,13 @@ func (l *Compiled) Distinct() bool { return l.limit.Measure == Distinct }
 // OnCalendar reports whether l depends on the wall clock, because its window or
 // the window of its condition is a calendar window.
 func (l *Compiled) OnCalendar() bool { return l.onCalendar }
+
+// Stays reports whether r, the answer to a take of one hit for a key in state s,
+// stays the same until the hit fits, but for the waits, which grow shorter. It does
+// when the window is exactly full: as soon as something leaves, the hit fits.
+func (l *Compiled) Stays(s State, r *Result) bool {
+	return l.counts && !l.isAround(s) && !r.Allowed && r.Used == l.capacity && r.RetryAfter > 0 && r.ResetAfter > 0
+}
 
 // Capacity returns the most hits that fit at once: the quota, a bucket's burst,
 // or [Unlimited].

@@ -54,20 +54,45 @@ func (w *sliding) take(r *Result, s State, now Instant, n int64) State {
 	return renew(s, out, int(n), now)
 }
 
-// left returns how many of dates, oldest first, are at edge or before it.
-func left(dates []uint64, edge Instant) int {
-	lo, hi := 0, len(dates)
-	if hi == 0 || Instant(dates[0]) > edge {
-		return 0
+// takeInPlace is take where the next log fits in the capacity of s. Only here is
+// it known how many dates leave, and so make room.
+func (w *sliding) takeInPlace(r *Result, s State, now Instant, n int64) (next State, ok bool) {
+	out, now := w.check(r, s, now, n)
+	if !r.Allowed || n == 0 {
+		return s, true
 	}
-	for lo < hi {
+	if len(s)-out+int(n) > cap(s) {
+		return s, false
+	}
+	r.Used += n
+	r.Remaining -= n
+	r.ResetAfter = Instant(w.length).length()
+	return renew(s, out, int(n), now), true
+}
+
+// left returns how many of dates, oldest first, are at edge or before it. It
+// searches from the oldest date on, in steps that double: in steady traffic one
+// or two dates have left, which a search by halves finds only after as many
+// steps as for any other number.
+func left(dates []uint64, edge Instant) int {
+	lo, step := 0, 1 // all before lo have left
+	for lo < len(dates) && Instant(dates[lo]) <= edge {
+		lo += step
+		step *= 2
+	}
+	if step <= 2 { // none or one
+		return lo
+	}
+	// The one at hi, if there is one, has not left; the one at lo has.
+	lo, hi := lo-step/2, min(lo, len(dates))
+	for hi-lo > 1 {
 		if mid := int(uint(lo+hi) >> 1); Instant(dates[mid]) <= edge {
-			lo = mid + 1
+			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	return lo
+	return lo + 1
 }
 
 // renew drops the first out dates of s and adds n that are now.

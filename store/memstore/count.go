@@ -13,7 +13,22 @@ func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
 		p.look(r)
 		return
 	}
+	s.countHits(p, verb, r)
+	if verb != store.Take || r.Allowed || r.Banned {
+		p.shard.changes(p.key)
+	}
+}
+
+// countHits does so where the state may change.
+func (s *Store) countHits(p *place, verb store.Verb, r *window.Result) {
 	state := window.State(p.at.State())
+	if verb == store.Take && p.hold == nil && len(state) > 0 {
+		*r = window.Result{}
+		if next, ok := p.limit.TakeInPlace(r, state, p.now, p.hits); ok {
+			s.replace(p, verb, state, next, r)
+			return
+		}
+	}
 	room := p.room(verb, state)
 	switch {
 	case room <= cap(state):
@@ -45,9 +60,15 @@ func (s *Store) countApart(p *place, verb store.Verb, state window.State, r *win
 
 // countInPlace runs verb on the state in the key's own memory.
 func (s *Store) countInPlace(p *place, verb store.Verb, state window.State, r *window.Result) {
-	next := p.apply(verb, state, r)
+	if next := p.apply(verb, state, r); len(state) > 0 { // else a refund of an unknown key
+		s.replace(p, verb, state, next, r)
+	}
+}
+
+// replace makes next the state of the key, whose state is state. Most often next is
+// in the memory of state.
+func (s *Store) replace(p *place, verb store.Verb, state, next window.State, r *window.Result) {
 	switch {
-	case len(state) == 0: // a refund of an unknown key
 	case len(next) == 0 || &next[0] != &state[0]:
 		s.keep(p, next, r)
 	default:

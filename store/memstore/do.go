@@ -50,6 +50,9 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 		m := s.clock.now(onWall)
 		lock(places)
 		s.date(places, m, onWall)
+		if findAll(verb, places) {
+			s.dateAll(places, s.clock.again(m, onWall))
+		}
 		full := s.reserve(verb, places)
 		if !dead(places) {
 			if full == nil {
@@ -157,6 +160,11 @@ func (s *Store) date(places []place, m moment, onWall bool) {
 			break
 		}
 	}
+	s.dateAll(places, m)
+}
+
+// dateAll dates the ops with m.
+func (s *Store) dateAll(places []place, m moment) {
 	floored := s.clock.floored(m)
 	for i := range places {
 		p := &places[i]
@@ -175,13 +183,29 @@ func dead(places []place) bool {
 	return false
 }
 
-// reserve finds the ops, and reserves a key for each that may add one. It
+// findAll finds the ops, and drops the answers of hot keys that verb may change:
+// a take of a hot key must not see a part of the call. It reports true when it
+// took back a lent state; see shard.find.
+func findAll(verb store.Verb, places []place) (back bool) {
+	for i := range places {
+		p := &places[i]
+		if p.find() {
+			back = true
+		}
+		if verb != store.Check {
+			p.shard.changes(p.key)
+		}
+	}
+	return back
+}
+
+// reserve reserves a key for each that may add one. It
 // returns the indexes of those for which there is no room; nil when there is
 // room for all.
 func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 	for i := range places {
 		p := &places[i]
-		p.find()
+		p.findAgain()
 		if adds(verb) && !p.reserve(s, p.op.Space.MaxKeys()) {
 			full = append(full, p.index)
 		}

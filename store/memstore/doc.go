@@ -19,6 +19,18 @@
 // A state of more than three words takes 10 to 14 bytes more for each of its
 // words. TestBytesPerKey measures this.
 //
+// # Hot keys
+//
+// A take of a key that is called often is decided without the shard's lock; see
+// hot.go. In a fixed or calendar window and in a bucket the state of such a key is
+// one word, which takes change by compare-and-swap. In the other windows only
+// denials need no lock: while the window is exactly full, the answer stays the
+// same but for the waits. Other calls, and calls with several ops, lock the shard.
+// So does every call on a store with a clock that the caller gives.
+//
+// A shard that gets 64 calls within a millisecond gets places for 32 hot keys. A
+// hot key takes 128 bytes.
+//
 // # Bounded work
 //
 // The work of a call does not grow with the number of keys. Tables grow and shrink
@@ -26,8 +38,8 @@
 // 64 KiB of larger states, which takes some microseconds. Now and then it also
 // copies its shard's directory of segments.
 //
-// Calls reclaim the expired keys. Every 64th call to a shard, and the first call in
-// each millisecond, looks at 32 slots in this shard and at 32 in another. In a
+// Calls reclaim the expired keys. Every 64th call that locks a shard, and the first
+// call in each millisecond, looks at 32 slots in this shard and at 32 in another. In a
 // shard where many keys have expired it goes on, up to 1024 slots. In a shard
 // where none can have expired it looks at one. [Store.Sweep] reclaims without
 // waiting for calls. A keyspace that stays empty and unused for a minute is
@@ -53,6 +65,9 @@
 // the clock again under its locks. So a call is dated with one instant between its
 // start and its end, and never before a hit that it sees. A bucket that had room
 // all the time does not deny a call because the call's goroutine was descheduled.
+// A take of a hot key reads the state before the clock, and is denied only if the
+// state has not changed since.
+//
 // A clock that the caller gives ([WithClock]) is read only once, and its instants
 // stand.
 //
@@ -91,6 +106,18 @@
 // the call in the same shard, a key added, removed or reclaimed, a sweep. An op
 // that shares its shard finds its key again before it is evaluated. A state that
 // is changed in place moves nothing.
+//
+// Hot keys. The slot of a key whose state a hot key has is lent. The table keeps
+// the slot, and does not know the state: such a key does not expire. A state is
+// lent and taken back under the shard's lock. Finding a key under the lock takes
+// its state back, so that steps 3 to 6 never meet a lent one, and the call is dated
+// after that: takes without a lock may have come since it read the clock. A hot
+// key whose state was taken back has the word gone, at which every take without a
+// lock gives up and locks. A hot key is never used for another key, so a
+// compare-and-swap that succeeds has changed this key's state. The answer of a hot
+// key is dropped under the lock by the call that changes the state, before it
+// unlocks; a call of several ops drops all answers before it changes the first
+// state. Sweeps take back the states that have expired.
 //
 // Expiry. keyspace.keys is never less than the number of keys in the shards. A
 // key is dropped only when it has expired at a horizon, and the floor is raised

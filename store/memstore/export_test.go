@@ -31,3 +31,34 @@ func WithMachine(tell func() (steady, wall window.Instant)) Option {
 		}
 	}
 }
+
+// Heat makes every key that is taken hot at once, in the shards that ks has.
+func Heat(ks *Keyspace) {
+	for i := range ks.shards {
+		if sh := ks.shards[i].Load(); sh != nil && sh.hot.Load() == nil {
+			sh.hot.Store(&hotKeys{enough: 1})
+		}
+	}
+}
+
+// HotOf returns how many keys of ks are hot: with a state, and with an answer.
+func HotOf(ks *Keyspace) (states, answers int) {
+	for i := range ks.shards {
+		sh := ks.shards[i].Load()
+		if sh == nil || sh.hot.Load() == nil {
+			continue
+		}
+		keys := sh.hot.Load()
+		for j := range keys.places {
+			e := keys.places[j].hot.Load()
+			switch {
+			case e == nil:
+			case e.word.Load() != gone:
+				states++
+			case e.turn.Load()&1 == 0:
+				answers++
+			}
+		}
+	}
+	return states, answers
+}

@@ -89,7 +89,11 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	if sh != nil {
 		sh.mu.Lock()
 		m = sh.date(&s.clock, m, onWall)
-		state = append(state, sh.table.Find(h).State()...)
+		at, back := sh.find(h)
+		if back {
+			m = s.clock.again(m, onWall)
+		}
+		state = append(state, at.State()...)
 		sh.mu.Unlock()
 	}
 	return op.Limit.Read(state, s.clock.floored(m).of(onWall)), nil
@@ -106,7 +110,8 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if at := sh.table.Find(h); at.Known() {
+	if at, _ := sh.find(h); at.Known() {
+		sh.changes(h)
 		sh.table.Remove(at, h)
 		ks.keys.Add(-1)
 	}

@@ -10,35 +10,71 @@ import (
 )
 
 // One implements [store.Single]. Unlike Do it needs no [store.Op] on the heap and no
-// copy of the key, so a take of a hot key takes 87 ns instead of 108.
+// copy of the key.
 func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (r window.Result, err error) {
+	err = s.OneInto(ctx, &r, verb, space, limit, key, member, n)
+	return r, err
+}
+
+// OneInto is One that writes the answer into r. It saves a copy of the answer,
+// which right after its fields were written costs up to 10 ns.
+func (s *Store) OneInto(ctx context.Context, r *window.Result, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) error {
 	if err := s.ready(ctx); err != nil {
-		return r, err
+		return err
 	}
 	p := place{limit: limit, key: table.Hash(maphash.String(s.seeds.key, key)), hits: window.Hits{N: max(n, 0)}}
 	if limit.Distinct() {
 		p.hits.Member = maphash.String(s.seeds.member, member)
 	}
-	if err := s.enter(&p, verb, space); err != nil {
-		return r, err
+	if !s.enter(&p, space) {
+		return store.ErrClosed
+	}
+	if verb <= store.Take {
+		if done, due := s.takeHot(&p, verb, r); done {
+			if due {
+				s.tendHot(&p)
+			}
+			return nil
+		}
+	}
+	if err := s.lock(&p, verb, space); err != nil {
+		return err
 	}
 	if verb == store.Check {
-		p.look(&r)
+		p.look(r)
 	} else {
-		s.count(&p, verb, &r)
+		s.count(&p, verb, r)
+		if verb == store.Take {
+			p.warm(r)
+		}
 	}
 	s.leave(&p)
-	return r, nil
+	return nil
 }
 
 // doOne decides a call with a single op.
 func (s *Store) doOne(verb store.Verb, op *store.Op) error {
 	p := place{limit: op.Limit, key: s.hash(op.Key), hits: s.hits(op), hold: op.Hold, op: op}
-	if err := s.enter(&p, verb, op.Space); err != nil {
+	if !s.enter(&p, op.Space) {
+		return store.ErrClosed
+	}
+	plain := verb == store.Take && op.Role <= store.Shadow && !op.CountDenied && op.Hold == nil
+	if plain || verb == store.Check && op.Hold == nil {
+		if done, due := s.takeHot(&p, verb, &op.Result); done {
+			if due {
+				s.tendHot(&p)
+			}
+			return nil
+		}
+	}
+	if err := s.lock(&p, verb, op.Space); err != nil {
 		return err
 	}
 	p.stamp()
 	switch {
+	case plain:
+		s.count(&p, store.Take, &op.Result)
+		p.warm(&op.Result)
 	case verb == store.Check:
 		p.look(&op.Result)
 	case verb == store.Take && op.Role == store.Look:
@@ -60,20 +96,31 @@ func (s *Store) doOne(verb store.Verb, op *store.Op) error {
 	return nil
 }
 
-// enter locks and finds the place of the only op in a call, and makes sure that
-// there is room for its key. After an error nothing is locked.
-func (s *Store) enter(p *place, verb store.Verb, space *store.Space) error {
+// enter finds the keyspace and the shard of the only op in a call. It reports
+// false when the store is closed.
+func (s *Store) enter(p *place, space *store.Space) bool {
+	ks := s.keyspaces.of(space, p.limit, s.shards)
+	if ks == nil {
+		return false
+	}
+	p.keyspace, p.shard = ks, ks.shard(numberOf(p.key, s.shards))
+	return true
+}
+
+// lock locks and finds the place of the only op in a call, which has been entered,
+// and makes sure that there is room for its key. After an error nothing is locked.
+func (s *Store) lock(p *place, verb store.Verb, space *store.Space) error {
 	for {
-		ks := s.keyspaces.of(space, p.limit, s.shards)
-		if ks == nil {
-			return store.ErrClosed
-		}
-		sh := ks.shard(numberOf(p.key, s.shards))
+		ks, sh := p.keyspace, p.shard
 		m := s.clock.now(ks.onWall)
 		sh.mu.Lock()
-		p.keyspace, p.shard, p.read = ks, sh, s.clock.floored(sh.date(&s.clock, m, ks.onWall))
+		m = sh.date(&s.clock, m, ks.onWall)
+		if p.find() {
+			m = s.clock.again(m, ks.onWall)
+			sh.latest = m.steady
+		}
+		p.read = s.clock.floored(m)
 		p.now = p.read.of(ks.onWall)
-		p.find()
 		if adds(verb) && !p.reserve(s, space.MaxKeys()) {
 			sh.mu.Unlock()
 			return outage([]int{0})
@@ -84,10 +131,26 @@ func (s *Store) enter(p *place, verb store.Verb, space *store.Space) error {
 		}
 		p.release()
 		sh.mu.Unlock()
+		if !s.enter(p, space) {
+			return store.ErrClosed
+		}
 	}
 }
 
-// leave ends the call that enter began.
+// tendHot sweeps after a take of a hot key, which has not locked its shard.
+func (s *Store) tendHot(p *place) {
+	if !p.shard.mu.TryLock() {
+		return
+	}
+	p.read = s.clock.read()
+	due := p.tend(&s.clock)
+	p.shard.mu.Unlock()
+	if due {
+		s.sweepNext()
+	}
+}
+
+// leave ends the call that lock began.
 func (s *Store) leave(p *place) {
 	p.release()
 	due := p.tend(&s.clock)

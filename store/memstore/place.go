@@ -58,8 +58,12 @@ func (s *Store) lookup(op *store.Op) (*keyspace, *shard, table.Hash) {
 	return ks, ks.shards[numberOf(h, s.shards)].Load(), h
 }
 
-// find looks the key up.
-func (p *place) find() { p.at = p.shard.table.Find(p.key) }
+// find looks the key up. It reports true when it took back a lent state; see
+// shard.find.
+func (p *place) find() (back bool) {
+	p.at, back = p.shard.find(p.key)
+	return back
+}
 
 // findAgain looks the key up where another op of the call may have changed the
 // shard since find did.
@@ -102,6 +106,7 @@ func (p *place) expire(c *clock) {
 	if !e.Over(p.at.State()) {
 		return
 	}
+	p.shard.changes(p.key)
 	p.shard.table.Remove(p.at, p.key)
 	e.raise()
 	p.find()
@@ -117,7 +122,10 @@ func (p *place) release() {
 }
 
 // look evaluates the op without counting. It follows find.
-func (p *place) look(r *window.Result) { *r = p.limit.Check(p.at.State(), p.now, p.hits) }
+func (p *place) look(r *window.Result) {
+	*r = window.Result{}
+	p.limit.CheckInto(r, p.at.State(), p.now, p.hits)
+}
 
 // apply runs verb on a state.
 func (p *place) apply(verb store.Verb, state window.State, r *window.Result) window.State {
@@ -126,7 +134,8 @@ func (p *place) apply(verb store.Verb, state window.State, r *window.Result) win
 	}
 	switch verb {
 	case store.Take:
-		state, *r = p.limit.Take(state, p.now, p.hits)
+		*r = window.Result{}
+		return p.limit.TakeInto(r, state, p.now, p.hits)
 	case store.Record:
 		state, *r = p.limit.Record(state, p.now, p.hits)
 	default:

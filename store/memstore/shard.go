@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
@@ -9,6 +10,17 @@ import (
 
 // shard is a part of a keyspace under one lock.
 type shard struct {
+	// What takes of hot keys read has a cache line of its own: calls that lock
+	// the shard write to the others.
+
+	// hot are the shard's hot keys, nil until the shard is called often.
+	hot atomic.Pointer[hotKeys]
+
+	// tended is when a call last swept. It is set under the lock.
+	tended atomic.Int64
+
+	_ [48]byte
+
 	mu sync.Mutex
 
 	// All below is guarded by mu.
@@ -20,8 +32,7 @@ type shard struct {
 	// hit here is dated after both it and the clock's floor.
 	latest window.Instant
 
-	calls  uint8          // since the last call that swept
-	tended window.Instant // when that was
+	calls uint8 // under the lock, since the last call that swept
 
 	scratch [8]uint64 // to work on small states where their block is too small
 }

@@ -55,6 +55,7 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 
 // sweep sweeps sh, which is locked.
 func (ks *keyspace) sweep(sh *shard, b table.Budget, e expiry) table.Walk {
+	sh.release(e)
 	w := sh.table.Sweep(b, e.Expiry)
 	ks.reclaimed(w.Reclaimed, e)
 	return w
@@ -72,10 +73,15 @@ func (ks *keyspace) reclaimed(n int, e expiry) {
 // time to sweep somewhere else too.
 func (p *place) tend(c *clock) (due bool) {
 	sh := p.shard
-	if sh.calls++; sh.calls < tendEvery && p.read.steady-sh.tended < tendAfter {
+	soon := p.read.steady-window.Instant(sh.tended.Load()) < tendAfter
+	if sh.calls++; sh.calls < tendEvery && soon {
 		return false
 	}
-	sh.calls, sh.tended = 0, p.read.steady
+	if soon && !c.given && sh.hot.Load() == nil {
+		sh.hot.Store(&hotKeys{enough: enough}) // tendEvery calls in less than tendAfter
+	}
+	sh.calls = 0
+	sh.tended.Store(int64(p.read.steady))
 	p.keyspace.sweep(sh, table.Budget{N: aFew, Most: manySlots}, c.expiry(p.read, p.keyspace))
 	return true
 }
@@ -95,6 +101,7 @@ func (s *Store) sweepNext() {
 // shard is locked, and at a few slots elsewhere. It reports whether it found
 // any.
 func (p *place) reclaim(e expiry) bool {
+	p.shard.release(e)
 	n := p.shard.table.Reclaim(p.at, p.key, e.Expiry)
 	p.keyspace.reclaimed(n, e)
 	return n+p.keyspace.sweepAround(2*aFew, e) > 0

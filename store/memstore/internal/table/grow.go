@@ -109,7 +109,8 @@ func (t *Table) split(g *segment, h Hash, e Expiry) {
 		if s := &g.slots[i]; s.tag != free {
 			k := half(s)
 			to[k].adopt(g, s)
-			to[k].round.note(e.Lives.Expires(g.state(s)))
+			at, _ := e.of(g.state(s))
+			to[k].round.note(at)
 		}
 	}
 	first, span := t.entries(h)

@@ -76,12 +76,17 @@ func (g *segment) distance(i, j int) int {
 	return j - i
 }
 
-// state returns the state in s, with the capacity that it has there.
+// state returns the state in s, with the capacity that it has there. It returns
+// nil when the state is lent.
 func (g *segment) state(s *slot) []uint64 {
-	if n := s.tag.words(); n != away {
+	switch n := s.tag.words(); n {
+	case away:
+		return g.arena.state(s.block())
+	case lent:
+		return nil
+	default:
 		return s.words[:n:inline]
 	}
-	return g.arena.state(s.block())
 }
 
 // put makes words the state of h in at, which find returned; nil where there
@@ -114,7 +119,7 @@ func (g *segment) putAway(at *slot, h Hash, words []uint64) bool {
 		b = at.block()
 	}
 	if len(words) > b.cap {
-		size := class(len(words))
+		size := grown(b.cap, len(words))
 		off, ok := g.arena.cut(size)
 		if !ok {
 			return false
@@ -154,6 +159,11 @@ func (g *segment) remove(i int) {
 func (g *segment) adopt(old *segment, s *slot) {
 	h := s.tag.hash()
 	at, _ := find(g.slots, h)
+	if s.tag.words() == lent {
+		g.slots[at] = *s
+		g.keys++
+		return
+	}
 	g.put(&g.slots[at], h, old.state(s))
 }
 

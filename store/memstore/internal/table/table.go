@@ -31,8 +31,12 @@ type Lives interface {
 }
 
 // of returns the instant at which a key with the given state expires, and
-// reports whether that has passed.
+// reports whether that has passed. A state that is lent is nil here. Such a key
+// does not expire before it is returned.
 func (e Expiry) of(state []uint64) (at int64, over bool) {
+	if len(state) == 0 {
+		return forever, false
+	}
 	at = e.Lives.Expires(state)
 	return at, at <= e.Horizon
 }
@@ -72,7 +76,7 @@ func (t *Table) Put(r Ref, h Hash, state []uint64, expires int64, e Expiry) (rec
 		r = t.Find(h)
 	}
 	for !r.segment.put(r.slot, h, state) {
-		reclaimed += t.makeRoom(h, class(len(state)), e)
+		reclaimed += t.makeRoom(h, grown(1, len(state)), e)
 		r = t.Find(h)
 	}
 	if !r.known {
@@ -129,10 +133,28 @@ func (r Ref) State() []uint64 {
 	if !r.known {
 		return nil
 	}
-	if n := r.slot.tag.words(); n != away {
-		return r.slot.words[:n:inline]
+	return r.segment.state(r.slot)
+}
+
+// Lent reports whether the table has the key, and its state is lent.
+func (r Ref) Lent() bool { return r.known && r.slot.tag.words() == lent }
+
+// Lend gives the state at r, which is in its slot, to the caller: the table keeps
+// the key and does not know its state, until the caller returns it. It reports
+// false when the state is in a block.
+func (r Ref) Lend() bool {
+	if r.slot.tag.words() == away {
+		return false
 	}
-	return r.segment.arena.state(r.slot.block())
+	r.slot.tag = r.slot.tag.with(lent)
+	return true
+}
+
+// Return ends what [Ref.Lend] began: state, of one to three words, is the state at
+// r again. The key expires at the given instant.
+func (t *Table) Return(r Ref, state []uint64, expires int64) {
+	r.slot.tag = r.slot.tag.with(copy(r.slot.words[:], state))
+	t.Note(r, expires)
 }
 
 // Resize sets the number of words of the key's state, at least one and at most

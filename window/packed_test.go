@@ -1,0 +1,83 @@
+package window_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/weirhq/weir/window"
+)
+
+// A state that fits in a word gives the same answers there, and becomes the same
+// state.
+func packedLaws(t *testing.T, data []byte) (packed int) {
+	g := &source{data}
+	l := g.limit()
+	c, err := window.Compile(l)
+	if err != nil || !c.Packs() {
+		return 0
+	}
+	var s window.State
+	now := window.Instant(1_700_000_000_000_000)
+	for len(g.data) > 0 {
+		call := g.call(&l, now, 0)
+		now = call.now
+		n := max(call.hits.N, 0)
+		if len(s) > 0 && n > 0 {
+			p, word, ok := c.Pack(slices.Clone(s))
+			if ok {
+				if back := p.Unpack(nil, word); !slices.Equal(back, s) {
+					t.Fatalf("%+v: state %v comes back as %v", l, s, back)
+				}
+				for range 3 {
+					var r window.Result
+					next, ok := p.Take(&r, word, now, n)
+					if !ok {
+						break
+					}
+					packed++
+					want, answer := c.Take(slices.Clone(s), now, window.Hits{N: n})
+					if r != answer {
+						t.Fatalf("%+v: %d hits at %d on %v: got %+v, want %+v", l, n, now, s, r, answer)
+					}
+					if got := p.Unpack(nil, next); !slices.Equal(got, want) {
+						t.Fatalf("%+v: %d hits at %d on %v: got state %v, want %v", l, n, now, s, got, want)
+					}
+					if !r.Allowed && next != word {
+						t.Fatalf("%+v: a denied take changed the word", l)
+					}
+					if again, ok := p.Repack(want); ok && again != next {
+						t.Fatalf("%+v: state %v is the word %d and %d", l, want, again, next)
+					}
+					s, word = want, next
+				}
+			}
+		}
+		switch call.verb {
+		case record:
+			s, _ = c.Record(s, now, call.hits)
+		case refund:
+			s, _ = c.Refund(s, now, call.hits)
+		default:
+			s, _ = c.Take(s, now, call.hits)
+		}
+	}
+	return packed
+}
+
+func TestPackedLaws(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(11, 12))
+	packed := 0
+	for range 6000 {
+		packed += packedLaws(t, randomBytes(rnd, 400))
+	}
+	if packed < 10_000 {
+		t.Errorf("got %d takes from words, want more", packed)
+	}
+}
+
+func FuzzPackedLaws(f *testing.F) {
+	f.Add(randomBytes(rand.New(rand.NewPCG(1, 2)), 400))
+	f.Fuzz(func(t *testing.T, data []byte) { packedLaws(t, data) })
+}
