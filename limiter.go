@@ -40,12 +40,16 @@ import (
 // A Limiter is safe for concurrent use. On a store in memory, and without an
 // [Observer], the methods that return a Result do not allocate.
 type Limiter struct {
-	limit    *window.Compiled
-	space    *store.Space
-	driver   drive.Driver
-	single   store.Single    // the store, where it decides single ops faster
-	memory   *memstore.Store // the same, where it is in memory: it writes results in place
-	distinct bool            // the limit counts members
+	limit  *window.Compiled
+	space  *store.Space
+	driver drive.Driver
+	single store.Single // the store, where it decides single ops faster
+
+	// memory is the same, where it is in memory. It writes results in place,
+	// which through an interface would need them on the heap.
+	memory *memstore.Store
+
+	distinct bool // the limit counts members
 	policy   policy
 	observer Observer
 	owned    bool      // Close closes the store
