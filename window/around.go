@@ -112,6 +112,11 @@ func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
 // takeAround is Take, with a hold if id is not nil. It returns the state as it was
 // when the limit denies h and does not ban.
 func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *HoldID) State {
+	if id != nil && h.N > 0 {
+		if next, ok := l.takeQuickly(r, s, now, h.N, id); ok {
+			return next
+		}
+	}
 	p := l.open(s, now)
 	if p.banned() {
 		l.answerBanned(r, &p, h.N)
@@ -132,7 +137,7 @@ func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *HoldI
 	h = h.countable()
 	if id != nil && l.Holds() {
 		hold := Hold{ID: *id, At: p.now, End: min(p.now+l.limit.holdLength(), lastInstant)}
-		p.in, r.Held = l.holder(p.in).hold(p.in, p.now, h.N, &hold)
+		p.in, r.Held = l.holder(p.in).hold(p.in, p.now, h.N, hold)
 	}
 	if !r.Held {
 		p.in = p.algo.add(p.in, p.now, h)
@@ -187,10 +192,10 @@ func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *H
 		return s
 	}
 	h = h.countable()
-	if w := l.holder(p.in); hold != nil && l.Holds() && w != nil && hold.End > p.now {
+	if w := l.holder(p.in); hold != nil && l.Holds() && w != nil && hold.End > p.now && !w.has(p.in, hold.ID) {
 		at := *hold
 		at.At = min(at.At, p.now)
-		p.in, r.Held = w.hold(p.in, p.now, h.N, &at)
+		p.in, r.Held = w.hold(p.in, p.now, h.N, at)
 	}
 	if !r.Held {
 		p.in = p.algo.add(p.in, p.now, h)

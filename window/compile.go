@@ -38,6 +38,12 @@ type Compiled struct {
 	around  bool
 	holding *holding
 	anyWord bool
+
+	// places and logs decide most takes that hold, see holding_fast.go. They are
+	// nil where they cannot. They are no interface, so that a Result can stay on
+	// the stack.
+	places *held
+	logs   *holding
 }
 
 // Compile makes l ready for use. It returns the error of [Limit.Validate] when
@@ -82,6 +88,10 @@ func compile(l Limit) *Compiled {
 		c.log = plainLog(c.algorithm)
 		c.packer = packerOf(c.algorithm)
 		c.counts = !kind.holds
+	}
+	c.places, _ = c.algorithm.(*held)
+	if c.around && c.holding.log != nil {
+		c.logs = c.holding
 	}
 	return c
 }

@@ -86,8 +86,8 @@ func (w *held) drop(s State, now Instant) State {
 	return s
 }
 
-func (w *held) hold(s State, now Instant, n int64, h *Hold) (State, bool) {
-	if first := w.live(s, now); (len(s)-first)/placeWords >= w.most || w.find(s, first, &h.ID) >= 0 {
+func (w *held) hold(s State, now Instant, n int64, h Hold) (State, bool) {
+	if first := w.live(s, now); (len(s)-first)/placeWords >= w.most {
 		return s, false
 	}
 	s = w.drop(s, now)
@@ -108,7 +108,7 @@ func (w *held) insert(s State, end, high, low uint64) State {
 }
 
 // find returns the offset of the place of id from first on, or -1.
-func (w *held) find(s State, first int, id *HoldID) int {
+func (w *held) find(s State, first int, id HoldID) int {
 	high, low := id.words()
 	for i := first; i < len(s); i += placeWords {
 		if s[i+1] == high && s[i+2]>>32 == low {
@@ -119,7 +119,7 @@ func (w *held) find(s State, first int, id *HoldID) int {
 }
 
 // end releases a place, whatever its hits cost.
-func (w *held) end(s State, now Instant, id *HoldID, _ int64) (State, bool) {
+func (w *held) end(s State, now Instant, id HoldID, _ int64) (State, bool) {
 	i := w.find(s, w.live(s, now), id)
 	if i < 0 {
 		return s, false
@@ -128,7 +128,7 @@ func (w *held) end(s State, now Instant, id *HoldID, _ int64) (State, bool) {
 	return w.drop(s, now), true
 }
 
-func (w *held) renew(s State, now Instant, id *HoldID, end Instant) (State, bool) {
+func (w *held) renew(s State, now Instant, id HoldID, end Instant) (State, bool) {
 	i := w.find(s, w.live(s, now), id)
 	if i < 0 {
 		return s, false
@@ -137,6 +137,8 @@ func (w *held) renew(s State, now Instant, id *HoldID, end Instant) (State, bool
 	s = append(s[:i], s[i+placeWords:]...)
 	return w.insert(w.drop(s, now), uint64(end)|first&^placeMask, high, low), true
 }
+
+func (w *held) has(s State, id HoldID) bool { return w.find(s, 0, id) >= 0 }
 
 func (w *held) alive(s State, now Instant) int { return (len(s) - w.live(s, now)) / placeWords }
 

@@ -24,6 +24,7 @@ type holding struct {
 	most      int     // holds
 	capacity  int64
 	bucket    *bucket // the kind, if it is one
+	log       *dated  // base, in a sliding window
 	periods   bool    // the kind has periods, which takes that hold begin
 }
 
@@ -50,6 +51,7 @@ func newHolding(l *Limit, a algorithm) *holding {
 		algorithm: a, base: base, length: l.holdLength(), most: l.maxHolds(), capacity: l.capacity(),
 	}
 	w.bucket, _ = a.(*bucket)
+	w.log, _ = base.(*dated)
 	_, w.periods = a.(*period)
 	if l.Unsettled == Keep {
 		w.keep = keepFlag

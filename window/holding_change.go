@@ -31,9 +31,9 @@ func (w *holding) subAt(s State, now, at Instant, h Hits) State {
 	return w.finish(narrow(s, w.base.subAt(v.base, now, at, h), len(v.base)), now)
 }
 
-func (w *holding) hold(s State, now Instant, n int64, h *Hold) (State, bool) {
+func (w *holding) hold(s State, now Instant, n int64, h Hold) (State, bool) {
 	v := readHolds(s)
-	if (len(v.list)-v.ended(now))/holdWords >= w.most || v.find(&h.ID) >= 0 {
+	if (len(v.list)-v.ended(now))/holdWords >= w.most {
 		return s, false
 	}
 	s = w.begin(s, now)
@@ -67,7 +67,7 @@ func (v holdState) sink() {
 }
 
 // find returns the offset of the hold id, or -1.
-func (v *holdState) find(id *HoldID) int {
+func (v *holdState) find(id HoldID) int {
 	high, low := id.words()
 	for i := 0; i < len(v.list); i += holdWords {
 		if v.list[i+3] == high && v.list[i+4] == low {
@@ -80,7 +80,7 @@ func (v *holdState) find(id *HoldID) int {
 // alive reports whether i, which find returned, is a hold that is alive at now.
 func (v *holdState) alive(i int, now Instant) bool { return i >= 0 && Instant(v.list[i]) > now }
 
-func (w *holding) end(s State, now Instant, id *HoldID, n int64) (State, bool) {
+func (w *holding) end(s State, now Instant, id HoldID, n int64) (State, bool) {
 	if v := readHolds(s); !v.alive(v.find(id), now) {
 		return s, false
 	}
@@ -116,7 +116,7 @@ func (v *holdState) newest() (at uint64) {
 	return at
 }
 
-func (w *holding) renew(s State, now Instant, id *HoldID, end Instant) (State, bool) {
+func (w *holding) renew(s State, now Instant, id HoldID, end Instant) (State, bool) {
 	if v := readHolds(s); !v.alive(v.find(id), now) {
 		return s, false
 	}
@@ -191,8 +191,8 @@ func (w *holding) adopt(s State, now Instant) State {
 // finish returns s, which was changed at now, in the form that it is kept in.
 func (w *holding) finish(s State, now Instant) State {
 	v := readHolds(s)
-	if d, ok := w.base.(*dated); ok {
-		s = narrow(s, d.tighten(v.base, v.list), len(v.base))
+	if w.log != nil && len(v.base) > 0 {
+		s = narrow(s, w.log.tighten(w.log.expire(v.base, now), v.list), len(v.base))
 		v = readHolds(s)
 	}
 	s[2] = max(s[2], uint64(now))
@@ -234,6 +234,11 @@ func narrow(s, base State, room int) State {
 		copy(s[holdHeader+len(base):], s[holdHeader+room:])
 	}
 	return s[:len(s)-room+len(base)]
+}
+
+func (w *holding) has(s State, id HoldID) bool {
+	v := readHolds(s)
+	return v.find(id) >= 0
 }
 
 func (w *holding) alive(s State, now Instant) int {

@@ -13,7 +13,7 @@ type HoldID [12]byte
 func (id HoldID) IsZero() bool { return id == HoldID{} }
 
 // words returns the first 64 bits of id, and the other 32.
-func (id *HoldID) words() (high, low uint64) {
+func (id HoldID) words() (high, low uint64) {
 	return binary.BigEndian.Uint64(id[:8]), uint64(binary.BigEndian.Uint32(id[8:]))
 }
 
@@ -63,15 +63,18 @@ type holder interface {
 
 	// hold counts n hits, from 1 to MaxHits, as the hold h, whatever the quota.
 	// It reports false, and changes nothing, when the state has the most holds.
-	hold(s State, now Instant, n int64, h *Hold) (State, bool)
+	hold(s State, now Instant, n int64, h Hold) (State, bool)
 
 	// end ends the hold id, of which n hits become final: all of them for
 	// AsHeld. It reports false, and changes nothing, when there is no such hold.
-	end(s State, now Instant, id *HoldID, n int64) (State, bool)
+	end(s State, now Instant, id HoldID, n int64) (State, bool)
 
 	// renew moves the end of the hold id. It reports false, and changes nothing,
 	// when there is no such hold.
-	renew(s State, now Instant, id *HoldID, end Instant) (State, bool)
+	renew(s State, now Instant, id HoldID, end Instant) (State, bool)
+
+	// has reports whether s has the hold id, which may have ended.
+	has(s State, id HoldID) bool
 
 	// alive returns the number of holds at now.
 	alive(s State, now Instant) int

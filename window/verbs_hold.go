@@ -69,7 +69,7 @@ func (l *Compiled) Cancel(s State, now Instant, id HoldID) (next State, r Result
 func (l *Compiled) endHold(s State, now Instant, id HoldID, n int64) (State, Result) {
 	return l.change(s, now, func(in State, now Instant) (State, bool) {
 		if w := l.holder(in); w != nil {
-			return w.end(in, now, &id, n)
+			return w.end(in, now, id, n)
 		}
 		return in, false
 	})
@@ -84,7 +84,7 @@ func (l *Compiled) Renew(s State, now Instant, id HoldID) (next State, r Result)
 		if w == nil || !l.Holds() {
 			return in, false
 		}
-		return w.renew(in, now, &id, min(now+l.limit.holdLength(), lastInstant))
+		return w.renew(in, now, id, min(now+l.limit.holdLength(), lastInstant))
 	})
 }
 
