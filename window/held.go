@@ -5,54 +5,166 @@ package window
 // do not name a hold are not counted, and a refund gives back nothing: only the
 // holder of a place releases it.
 //
-// State: three words for each place, the one that ends first at the front: its
-// end with the high bits of its hits, the first 64 bits of its id, and the other
-// 32 with the low bits of its hits. A place that has ended stays until the state
-// is changed.
-const (
-	placeWords = 3
-	placeShift = 53
-	placeMask  = 1<<placeShift - 1
-)
-
+// State: two words for each place, the one that ends first at the front: its end
+// with its hits, and 64 bits of its id. As soon as one place has more than 511
+// hits, all places of the state have three words: the end with a flag, the bits
+// of the id, and the hits. A place that has ended stays until the state is
+// changed.
+//
+// Among n places of a key an id that none of them has is found by mistake with a
+// probability of n/2^64.
 type held struct {
 	quota  int64
 	length Instant
 	most   int // places
 }
 
+const (
+	narrowPlace = 2 // words
+	widePlace   = 3
+
+	placeShift = 53
+	endMask    = 1<<placeShift - 1
+	fewHits    = 1<<9 - 1 // the most hits of a place of two words
+	wideFlag   = 1 << 62
+)
+
 func newHeld(l *Limit) algorithm {
 	return &held{quota: l.Quota, length: l.holdLength(), most: l.maxHolds()}
 }
 
-// placeEnd and placeHits return the end and the hits of the place at offset i.
-func placeEnd(s State, i int) Instant { return Instant(s[i] & placeMask) }
-
-func placeHits(s State, i int) int64 {
-	return int64(s[i]>>placeShift<<32 | s[i+2]&(1<<32-1))
+// place is one place in flight.
+type place struct {
+	end  Instant
+	bits uint64 // of the id
+	hits int64
 }
 
-// live returns the offset of the first place that is alive at now.
-func (w *held) live(s State, now Instant) int {
-	if len(s) == 0 || placeEnd(s, 0) > now {
+// placeBits returns 64 bits of id.
+func placeBits(id HoldID) uint64 {
+	high, low := id.words()
+	return high ^ low*0x9e3779b97f4a7c15
+}
+
+// places are the places of a state.
+type places struct {
+	words State
+	width int
+}
+
+func readPlaces(s State) places {
+	if len(s) > 0 && s[0]&wideFlag != 0 {
+		return places{s, widePlace}
+	}
+	return places{s, narrowPlace}
+}
+
+func (p *places) len() int          { return len(p.words) / p.width }
+func (p *places) end(i int) Instant { return Instant(p.words[i*p.width] & endMask) }
+
+func (p *places) hits(i int) int64 {
+	if p.width == widePlace {
+		return int64(p.words[i*widePlace+2])
+	}
+	return int64(p.words[i*narrowPlace] >> placeShift)
+}
+
+// live returns the index of the first place that is alive at now.
+func (p *places) live(now Instant) int {
+	lo, hi := 0, p.len()
+	if hi == 0 || p.end(0) > now {
 		return 0
 	}
-	lo, hi := 1, len(s)/placeWords
 	for lo < hi {
-		if mid := int(uint(lo+hi) >> 1); placeEnd(s, mid*placeWords) <= now {
+		if mid := int(uint(lo+hi) >> 1); p.end(mid) <= now {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	return lo * placeWords
+	return lo
+}
+
+// used returns the hits of the places from the one numbered first on.
+func (p *places) used(first int) (n int64) {
+	if p.width == narrowPlace {
+		for i := first * narrowPlace; i < len(p.words); i += narrowPlace {
+			n += int64(p.words[i] >> placeShift)
+		}
+		return n
+	}
+	for i := first*widePlace + 2; i < len(p.words); i += widePlace {
+		n += int64(p.words[i])
+	}
+	return n
+}
+
+// find returns the index of the place of id from first on, or -1.
+func (p *places) find(first int, id HoldID) int {
+	bits := placeBits(id)
+	for i := first; i < p.len(); i++ {
+		if p.words[i*p.width+1] == bits {
+			return i
+		}
+	}
+	return -1
+}
+
+// cut takes place i out, and those before first.
+func (p *places) cut(first, i int) place {
+	out := place{p.end(i), p.words[i*p.width+1], p.hits(i)}
+	p.words = append(p.words[:i*p.width], p.words[(i+1)*p.width:]...)
+	p.drop(first)
+	return out
+}
+
+// drop drops the places before first.
+func (p *places) drop(first int) {
+	if first > 0 {
+		p.words = p.words[:copy(p.words, p.words[first*p.width:])]
+	}
+}
+
+// insert adds a place behind those that end before it or at the same instant.
+func (p *places) insert(in place) {
+	if in.hits > fewHits && p.width == narrowPlace {
+		p.widen()
+	}
+	if len(p.words) == 0 && in.hits <= fewHits {
+		p.width = narrowPlace
+	}
+	word := uint64(in.end) | uint64(in.hits)<<placeShift
+	if p.width == widePlace {
+		word = uint64(in.end) | wideFlag
+		p.words = append(p.words, word, in.bits, uint64(in.hits))
+	} else {
+		p.words = append(p.words, word, in.bits)
+	}
+	i := p.len() - 1
+	if i == 0 || p.end(i-1) <= in.end {
+		return
+	}
+	var own [widePlace]uint64
+	copy(own[:], p.words[i*p.width:])
+	for ; i > 0 && p.end(i-1) > in.end; i-- {
+		copy(p.words[i*p.width:], p.words[(i-1)*p.width:i*p.width])
+	}
+	copy(p.words[i*p.width:(i+1)*p.width], own[:])
+}
+
+// widen gives each place three words.
+func (p *places) widen() {
+	out := make(State, 0, (p.len()+1)*widePlace)
+	for i := range p.len() {
+		out = append(out, uint64(p.end(i))|wideFlag, p.words[i*p.width+1], uint64(p.hits(i)))
+	}
+	p.words, p.width = out, widePlace
 }
 
 func (w *held) look(s State, now Instant, h Hits) (used int64, fits Instant) {
-	first := w.live(s, now)
-	for i := first; i < len(s); i += placeWords {
-		used += placeHits(s, i)
-	}
+	p := readPlaces(s)
+	first := p.live(now)
+	used = p.used(first)
 	if h.N == 0 {
 		return used, now
 	}
@@ -60,12 +172,12 @@ func (w *held) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 		return used, never
 	}
 	fits = now
-	if (len(s)-first)/placeWords >= w.most {
-		fits = placeEnd(s, first)
+	if p.len()-first >= w.most {
+		fits = p.end(first)
 	}
-	for i, over := first, used+h.N-w.quota; over > 0; i += placeWords {
-		over -= placeHits(s, i)
-		fits = max(fits, placeEnd(s, i))
+	for i, over := first, used+h.N-w.quota; over > 0; i++ {
+		over -= p.hits(i)
+		fits = max(fits, p.end(i))
 	}
 	return used, fits
 }
@@ -73,82 +185,73 @@ func (w *held) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 // add counts nothing: hits without a hold are not in flight.
 func (w *held) add(s State, _ Instant, _ Hits) State { return s }
 
-// sub gives nothing back.
+// sub and subAt give nothing back.
 func (w *held) sub(s State, _ Instant, _ Hits) State { return s }
 
 func (w *held) subAt(s State, _, _ Instant, _ Hits) State { return s }
 
-// drop returns s without the places that have ended at now.
-func (w *held) drop(s State, now Instant) State {
-	if first := w.live(s, now); first > 0 {
-		s = s[:copy(s, s[first:])]
-	}
-	return s
-}
-
 func (w *held) hold(s State, now Instant, n int64, h Hold) (State, bool) {
-	if first := w.live(s, now); (len(s)-first)/placeWords >= w.most {
+	p := readPlaces(s)
+	first := p.live(now)
+	if p.len()-first >= w.most {
 		return s, false
 	}
-	s = w.drop(s, now)
-	high, low := h.ID.words()
-	n = min(n, MostHeld)
-	return w.insert(s, uint64(h.End)|uint64(n>>32)<<placeShift, high, low<<32|uint64(n&(1<<32-1))), true
-}
-
-// insert adds a place behind those that end before it or at the same instant.
-func (w *held) insert(s State, end, high, low uint64) State {
-	s = append(s, end, high, low)
-	i := len(s) - placeWords
-	for ; i > 0 && placeEnd(s, i-placeWords) > Instant(end&placeMask); i -= placeWords {
-		copy(s[i:], s[i-placeWords:i])
-	}
-	s[i], s[i+1], s[i+2] = end, high, low
-	return s
-}
-
-// find returns the offset of the place of id from first on, or -1.
-func (w *held) find(s State, first int, id HoldID) int {
-	high, low := id.words()
-	for i := first; i < len(s); i += placeWords {
-		if s[i+1] == high && s[i+2]>>32 == low {
-			return i
-		}
-	}
-	return -1
+	p.drop(first)
+	p.insert(place{h.End, placeBits(h.ID), min(n, MostHeld)})
+	return p.words, true
 }
 
 // end releases a place, whatever its hits cost.
 func (w *held) end(s State, now Instant, id HoldID, _ int64) (State, bool) {
-	i := w.find(s, w.live(s, now), id)
+	p := readPlaces(s)
+	first := p.live(now)
+	i := p.find(first, id)
 	if i < 0 {
 		return s, false
 	}
-	s = append(s[:i], s[i+placeWords:]...)
-	return w.drop(s, now), true
+	p.cut(first, i)
+	return p.words, true
 }
 
 func (w *held) renew(s State, now Instant, id HoldID, end Instant) (State, bool) {
-	i := w.find(s, w.live(s, now), id)
+	p := readPlaces(s)
+	first := p.live(now)
+	i := p.find(first, id)
 	if i < 0 {
 		return s, false
 	}
-	first, high, low := s[i], s[i+1], s[i+2]
-	s = append(s[:i], s[i+placeWords:]...)
-	return w.insert(w.drop(s, now), uint64(end)|first&^placeMask, high, low), true
+	own := p.cut(first, i)
+	own.end = end
+	p.insert(own)
+	return p.words, true
 }
 
-func (w *held) has(s State, id HoldID) bool { return w.find(s, 0, id) >= 0 }
+func (w *held) has(s State, id HoldID) bool {
+	p := readPlaces(s)
+	return p.find(0, id) >= 0
+}
 
-func (w *held) alive(s State, now Instant) int { return (len(s) - w.live(s, now)) / placeWords }
+func (w *held) alive(s State, now Instant) int {
+	p := readPlaces(s)
+	return p.len() - p.live(now)
+}
 
-func (w *held) expires(s State) Instant { return placeEnd(s, len(s)-placeWords) }
+func (w *held) expires(s State) Instant {
+	p := readPlaces(s)
+	return p.end(p.len() - 1)
+}
 
 // seen returns the instant of the newest renewal.
 func (w *held) seen(s State) Instant { return max(0, w.expires(s)-w.length) }
 
-func (w *held) room(s State, _ Hits) int { return len(s) + placeWords }
+func (w *held) room(s State, h Hits) int {
+	p := readPlaces(s)
+	if h.N > fewHits && p.width == narrowPlace {
+		return (p.len() + 1) * widePlace
+	}
+	return len(s) + p.width
+}
 
-func (w *held) words() int { return placeWords * (w.most + 1) }
+func (w *held) words() int { return widePlace * w.most }
 
 func (w *held) history(State, Instant, int64) ([]Cell, bool) { return nil, false }

@@ -53,7 +53,9 @@ func holdLimit(r *rand.Rand) window.Limit {
 	case 5:
 		l.Window = window.Ever()
 	case 6:
-		l.Window = window.Held(length)
+		if l.Window = window.Held(length); l.Measure == window.Sum && r.IntN(2) == 0 {
+			l.Quota = 3000 // some places need three words
+		}
 	}
 	if l.Window.Kind != window.KindHeld {
 		l.Hold = []time.Duration{length / 2, length, 3 * length}[r.IntN(3)]

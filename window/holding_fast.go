@@ -80,23 +80,23 @@ func (w *holding) first(r *Result, s State, now Instant, n int64, id HoldID) (St
 // place ends later than the new one.
 func (w *held) take(r *Result, s State, now Instant, n int64, id HoldID) (State, bool) {
 	now = min(max(now, 0), lastInstant)
-	if len(s) > 0 {
-		now = max(now, w.seen(s))
+	p := readPlaces(s)
+	end := now + w.length
+	if k := p.len(); k > 0 {
+		last := p.end(k - 1)
+		now = max(now, last-w.length)
+		if end = now + w.length; last > end {
+			return s, false
+		}
 	}
-	end := min(now+w.length, lastInstant)
-	first, used := w.live(s, now), int64(0)
-	for i := first; i < len(s); i += placeWords {
-		used += placeHits(s, i)
-	}
-	if n > w.quota || used > w.quota-n || (len(s)-first)/placeWords >= w.most || len(s) > 0 && w.expires(s) > end {
+	first := p.live(now)
+	used := p.used(first)
+	if n > w.quota || used > w.quota-n || p.len()-first >= w.most || end > lastInstant {
 		return s, false
 	}
-	if first > 0 {
-		s = s[:copy(s, s[first:])]
-	}
-	high, low := id.words()
-	s = append(s, uint64(end)|uint64(n>>32)<<placeShift, high, low<<32|uint64(n&(1<<32-1)))
+	p.drop(first)
+	p.insert(place{end, placeBits(id), n})
 	r.Allowed, r.Held, r.Quota, r.Before, r.Used = true, true, w.quota, used, used+n
-	r.Remaining, r.ResetAfter = w.quota-used-n, (end - now).length()
-	return s, true
+	r.Remaining, r.ResetAfter = w.quota-used-n, w.length.length()
+	return p.words, true
 }
