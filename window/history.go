@@ -46,6 +46,9 @@ func (l *Compiled) Read(s State, now Instant) Reading {
 	if len(s) == 0 {
 		return r
 	}
+	if w, ok := l.algorithm.(holder); ok {
+		r.Holds = w.alive(s, r.At)
+	}
 	cut := false
 	if r.History, cut = l.algorithm.history(s, r.At, r.Used); cut {
 		r.length = l.limit.Window.micros()

@@ -144,10 +144,16 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("v1.2.3")
 	m.Watch(func() metrics.StoreStats {
-		return metrics.StoreStats{Keys: map[string]int64{"posts": 12}, Full: 3}
+		return metrics.StoreStats{
+			Keys: map[string]int64{"posts": 12}, Full: 3,
+			Holds: map[string]int64{"exports": 4}, Banned: map[string]int64{"logins": 5},
+		}
 	})
 	got := read(m)
-	for _, want := range []string{`weir_store_keys{rule="posts"} 12`, `weir_store_full_total 3`} {
+	for _, want := range []string{
+		`weir_store_keys{rule="posts"} 12`, `weir_store_full_total 3`,
+		`weir_store_holds{rule="exports"} 4`, `weir_store_banned_keys{rule="logins"} 5`,
+	} {
 		if !got[want] {
 			t.Errorf("got no line %s", want)
 		}

@@ -12,6 +12,11 @@ type StoreStats struct {
 	// Keys holds the number of keys of each rule.
 	Keys map[string]int64
 
+	// Holds holds the number of holds that are alive, of each rule whose takes
+	// hold, and Banned the number of banned keys, of each rule that bans. Both
+	// are nil if the store does not count in memory.
+	Holds, Banned map[string]int64
+
 	// Full is the number of new keys that found no room since the start.
 	Full int64
 }
@@ -21,26 +26,37 @@ func (m *Metrics) Watch(stats func() StoreStats) {
 	m.registry.MustRegister(&storeCollector{
 		stats: stats,
 		keys:  prometheus.NewDesc("weir_store_keys", "Keys in memory, by rule.", []string{"rule"}, nil),
+		holds: prometheus.NewDesc("weir_store_holds",
+			"Holds that are alive in memory, by rule.", []string{"rule"}, nil),
+		banned: prometheus.NewDesc("weir_store_banned_keys",
+			"Keys in memory that are banned, by rule.", []string{"rule"}, nil),
 		full: prometheus.NewDesc("weir_store_full_total",
 			"New keys that found no room because their rule had max_keys of them.", nil, nil),
 	})
 }
 
 type storeCollector struct {
-	stats      func() StoreStats
-	keys, full *prometheus.Desc
+	stats                     func() StoreStats
+	keys, holds, banned, full *prometheus.Desc
 }
 
 func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.keys
+	ch <- c.holds
+	ch <- c.banned
 	ch <- c.full
 }
 
 func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	s := c.stats()
-	for rule, n := range s.Keys {
-		ch <- prometheus.MustNewConstMetric(c.keys, prometheus.GaugeValue, float64(n), rule)
+	gauges := func(desc *prometheus.Desc, numbers map[string]int64) {
+		for rule, n := range numbers {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), rule)
+		}
 	}
+	gauges(c.keys, s.Keys)
+	gauges(c.holds, s.Holds)
+	gauges(c.banned, s.Banned)
 	ch <- prometheus.MustNewConstMetric(c.full, prometheus.CounterValue, float64(s.Full))
 }
 

@@ -70,7 +70,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer engine.Close()
 	rules := newReloader(engine, first, where, numbers, doors, log)
-	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts.memory) })
+	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts) })
 	if counts.shared != nil {
 		numbers.WatchNodes(counts.nodes)
 		numbers.WatchReports(engine.Reports)
@@ -216,12 +216,27 @@ func sweep(ctx context.Context, s *memstore.Store) {
 }
 
 // stats returns the state of the store in memory, by the rules in force.
-func stats(e *weir.Engine, s *memstore.Store) metrics.StoreStats {
+func stats(e *weir.Engine, c *counts) metrics.StoreStats {
 	rules := e.Rules()
-	keys := make(map[string]int64, rules.Len())
+	s := metrics.StoreStats{Keys: make(map[string]int64, rules.Len()), Full: c.memory.Full()}
+	if c.shared == nil {
+		s.Holds, s.Banned = map[string]int64{}, map[string]int64{}
+	}
 	for i := range rules.Len() {
 		r := rules.Rule(i)
-		keys[r.Name] = s.Keys(store.NewSpace("", rules.ID(i), r.Name, r.MaxKeys))
+		space := store.NewSpace("", rules.ID(i), r.Name, r.MaxKeys)
+		s.Keys[r.Name] = c.memory.Keys(space)
+		bans := r.Ban.For > 0
+		if c.shared != nil || !r.Holds() && !bans {
+			continue
+		}
+		t := c.memory.Tally(space)
+		if r.Holds() {
+			s.Holds[r.Name] = t.Holds
+		}
+		if bans {
+			s.Banned[r.Name] = t.Banned
+		}
 	}
-	return metrics.StoreStats{Keys: keys, Full: s.Full()}
+	return s
 }
