@@ -86,8 +86,7 @@ func (r *lineReader) Next(e *Entry) error {
 			return r.err
 		}
 		if r.rest == "" {
-			r.next(e)
-			if r.err == nil && e.Bad != nil {
+			if tooLong := r.next(e); tooLong {
 				return nil
 			}
 			continue
@@ -108,10 +107,9 @@ func (r *lineReader) Next(e *Entry) error {
 	}
 }
 
-// next reads the next block. For the start of a line that is too long, it sets
-// e.
-func (r *lineReader) next(e *Entry) {
-	e.Bad = nil
+// next reads the next block, or sets r.err. If the block is the start of a line that
+// is too long, next sets e, which is bad, and returns true.
+func (r *lineReader) next(e *Entry) (tooLong bool) {
 	r.in.free(r.block)
 	b, ok := <-r.in.blocks
 	r.block = b
@@ -121,10 +119,10 @@ func (r *lineReader) next(e *Entry) {
 		if err := r.in.ctx.Err(); err != nil {
 			r.err = err
 		}
-		return
+		return false
 	case b.err != nil:
 		r.err = b.err
-		return
+		return false
 	}
 	if b.first {
 		r.log, r.line, r.parser = b.log, 0, r.format.NewParser(r.attributes)
@@ -132,9 +130,10 @@ func (r *lineReader) next(e *Entry) {
 	if b.cut {
 		r.line++
 		e.Log, e.Line, e.Text, e.Bad = r.log, r.line, b.text, errLongLine
-		return
+		return true
 	}
 	r.rest = b.text
+	return false
 }
 
 func (r *lineReader) Close() error {

@@ -123,7 +123,7 @@ const maxGap = window.Instant(1) << 60
 
 func newUsage(measure window.Measure, of window.Window) (u usageOf, err error) {
 	length := window.Instant(of.Length.Microseconds())
-	quota := int64(window.MaxHits)
+	quota := window.MaxHits
 	switch u.gap = 2 * length; of.Kind {
 	case window.KindSliding:
 		u.gap = length

@@ -27,8 +27,7 @@ The column alone has the requests that a limit would deny if no other limit deni
 any. To measure it takes about as much time again; --alone=false leaves it out.`),
 		Example: `  weir replay --rules rules.yaml access.log.2.gz access.log
   weir replay --rules rules.yaml --format json --map user=.auth.sub --set action=login app.log
-  zcat access.log.*.gz | weir replay --rules rules.yaml --json
-  weir replay --rules rules.yaml --html report.html access.log`,
+  zcat access.log.*.gz | weir replay --rules rules.yaml --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rules == "" {
 				return &usageError{"--rules FILE is required"}
@@ -76,7 +75,6 @@ type result interface {
 // outputFlags are the flags for the form of a report.
 type outputFlags struct {
 	json bool
-	html string
 }
 
 func (o *outputFlags) add(cmd *cobra.Command) {
