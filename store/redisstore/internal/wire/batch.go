@@ -311,12 +311,12 @@ func (c *cluster) next(ctx context.Context, j *Job, n *Node) (_ *Node, later boo
 		return nil, false
 	}
 	c.ask()
-	var said *rueidis.RedisError
-	if n == nil || !errors.As(j.Err, &said) {
+	text, answered := said(j.Err)
+	if n == nil || !answered {
 		return nil, false
 	}
 	j.text = textNever
-	switch verb, addr := redirect(said.Error(), n.addr); verb {
+	switch verb, addr := redirect(text, n.addr); verb {
 	case "MOVED":
 		j.asking = false
 		return c.moved(ctx, j.Slot, addr), false

@@ -2,7 +2,7 @@ package wire
 
 import (
 	"context"
-	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -87,7 +87,7 @@ type answer struct {
 func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *script.Program, keys []string, args string) (string, error) {
 	d, detours := c.(detour)
 	if d.asking || n.apart || p.Run == nil || len(keys) > maxRunKeys {
-		return Eval(ctx, c, p, keys, args).ToString()
+		return n.eval(ctx, c, p, keys, args)
 	}
 	at := place{program: p.Number}
 	if n.config.Mode == Cluster {
@@ -100,15 +100,15 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *scr
 	t := co.join(ctx, at, c, len(s.Which), keys, args)
 	if t == nil {
 		began := elapsed()
-		text, err := Eval(ctx, c, p, keys, args).ToString()
-		co.back(at, p, elapsed()-began)
+		text, err := n.eval(ctx, c, p, keys, args)
+		n.back(co, at, p, elapsed()-began)
 		return text, err
 	}
 	select {
 	case a := <-t.back:
 		co.forget(t)
 		if a.err != nil && again(a.err) {
-			return Eval(ctx, c, p, keys, args).ToString()
+			return n.eval(ctx, c, p, keys, args)
 		}
 		return a.text, a.err
 	case <-ctx.Done():
@@ -119,8 +119,8 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *scr
 // again reports whether a step whose run ended with err should be sent alone. A
 // slot that is on its way has only some keys of the run.
 func again(err error) bool {
-	var said *rueidis.RedisError
-	return errors.As(err, &said) && firstWord(said.Error()) == "TRYAGAIN"
+	text, _ := said(err)
+	return firstWord(text) == "TRYAGAIN"
 }
 
 // join puts a step into its line. It returns nil when the step goes alone, at
@@ -166,9 +166,9 @@ func (co *company) forget(t *traveller) {
 
 // back ends a step that went alone, after a round trip, and lets those leave that
 // stand in its line.
-func (co *company) back(at place, p *script.Program, trip time.Duration) {
+func (n *Node) back(co *company, at place, p *script.Program, trip time.Duration) {
 	if run := co.next(at, trip); len(run) > 0 {
-		go co.carry(at, p, run)
+		go n.carry(co, at, p, run)
 	}
 }
 
@@ -223,11 +223,14 @@ func (l *line) leave() []*traveller {
 
 // carry sends a run, hands the replies out, and goes on with the next run of the
 // same line until there is none.
-func (co *company) carry(at place, p *script.Program, run []*traveller) {
+func (n *Node) carry(co *company, at place, p *script.Program, run []*traveller) {
 	for len(run) > 0 {
 		began := elapsed()
-		co.deliver(run, p)
-		next := co.next(at, elapsed()-began)
+		n.deliver(co, run, p)
+		trip := elapsed() - began
+		// Callers who have their answers may have another step for the next run.
+		runtime.Gosched()
+		next := co.next(at, trip)
 		co.carriers.Done()
 		run = next
 	}
@@ -235,7 +238,7 @@ func (co *company) carry(at place, p *script.Program, run []*traveller) {
 
 // deliver sends a run and hands the replies out. It waits as long as the last of
 // the callers.
-func (co *company) deliver(run []*traveller, p *script.Program) {
+func (n *Node) deliver(co *company, run []*traveller, p *script.Program) {
 	ctx, cancel := co.latest(run)
 	defer cancel()
 	var keys, args []string
@@ -250,7 +253,7 @@ func (co *company) deliver(run []*traveller, p *script.Program) {
 	for _, t := range run {
 		args = append(args, t.args)
 	}
-	text, err := Eval(ctx, run[0].client, p, keys, args...).ToString()
+	text, err := n.eval(ctx, run[0].client, p, keys, args...)
 	for _, t := range run {
 		own := answer{err: err}
 		if err == nil {

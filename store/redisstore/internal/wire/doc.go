@@ -7,12 +7,10 @@
 // puts its end into the context, once for all that it asks. Five things keep it
 // from waiting when that is in vain.
 //
-//   - The keeper of each node. It makes the node's two connections and loads the
-//     programs, outside the time of any caller, and again after a loss. All calls
-//     travel on the first connection; the second is for its loss. Calls that wait
-//     for replicas have four connections more. Without a connection calls fail at
-//     once. New nodes get slots when their keeper has ended its first attempt. It
-//     asks the node for its time once a second.
+//   - The keeper of each node. It makes the node's connections and loads the
+//     programs, outside the time of any caller, and again after a loss. Without a
+//     connection calls fail at once. New nodes get slots when their keeper has
+//     ended its first attempt. It asks the node for its time once a second.
 //   - The breaker of each node. Five silences in a row open it: calls for the node
 //     fail at once. Calls without an answer at the same time are one silence, and
 //     a slice of a batch is one call. The keeper then asks the node until it
@@ -21,10 +19,21 @@
 //     time-out does not count, nor does one that got less than half of it.
 //   - The bound of calls in flight, [Config].InFlight, for each node. A call above
 //     it fails at once. A slice counts as its calls.
-//   - The queue. The client is told to pipeline always: in its other mode a call
-//     that gives up closes the connection for all others.
+//   - The queue of a link. The client is told to pipeline always: in its other mode
+//     a call that gives up closes the connection for all others.
 //   - A shared timer. Decisions with a time-out of up to 50 ms share a context with
 //     those that began in the same millisecond.
+//
+// # Connections
+//
+// A node has two links and two directs. A link is a connection of the client's
+// library: calls share it, and pass the library's two goroutines on their way. All
+// calls that share one use the first; the second is for its loss. A direct is a
+// connection for one command at a time, which its caller writes and reads without
+// another goroutine. Callers who are alone, and runs, use a direct that is free,
+// else the first link. A caller who gives up leaves the reply to a goroutine of the
+// direct. A direct that breaks takes one call with it, and the keeper makes another.
+// Calls that wait for replicas have four links more.
 //
 // # What keeps a late call from counting
 //
@@ -56,7 +65,8 @@
 //
 // Callers that wait for the same node at the same time travel together. A caller
 // that finds fewer than two runs of its program under way goes at once, alone.
-// The others stand in line, and leave with the run that follows one that is back.
+// The others stand in line, and leave with the run that follows one that is back,
+// when the callers whose answers that one has brought have had their turn.
 // A caller whose context ends leaves the line; the deadline in its step keeps it
 // from counting if it has left already. On a cluster a line is that of one slot.
 // Steps go alone behind ASKING, after TRYAGAIN, with many keys, as refunds, and

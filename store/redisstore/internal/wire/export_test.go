@@ -29,3 +29,9 @@ func (t *Tally) Sum() int64                     { return t.t.sum() }
 
 // ReasonSaid is reasonSaid.
 var ReasonSaid = reasonSaid
+
+// The parser of replies.
+var (
+	ReplySize = replySize
+	ReplyText = replyText
+)

@@ -153,8 +153,8 @@ func (k *keeper) sleep(d time.Duration) {
 // connect makes the links that are missing, one after the other. It returns an
 // error when one of them cannot be made.
 func (k *keeper) connect() error {
-	missing := k.collect()
-	if len(missing) == 0 {
+	missing, bare := k.collect()
+	if len(missing) == 0 && !bare {
 		return nil
 	}
 	if k.known && k.node.client() == nil {
@@ -174,7 +174,7 @@ func (k *keeper) connect() error {
 			return k.failed(err)
 		}
 	}
-	return k.failed(nil)
+	return k.failed(k.makeDirects(ctx, addr))
 }
 
 // failed keeps err for the calls that meet no connection.
@@ -187,20 +187,28 @@ func (k *keeper) failed(err error) error {
 	return err
 }
 
-// collect removes the links that are lost, and returns the numbers of all that
-// are missing.
-func (k *keeper) collect() (missing []int) {
+// collect removes the connections that are lost. It returns the numbers of the
+// links that are missing, and reports whether a direct is. When a link was lost the
+// directs mostly were, too, and have not noticed it.
+func (k *keeper) collect() (missing []int, bare bool) {
+	gone := false
 	for i := range k.node.links {
 		l := k.node.links[i].Load()
 		if l != nil && l.lost.Load() {
 			k.drop(i)
-			l = nil
+			l, gone = nil, true
 		}
 		if l == nil {
 			missing = append(missing, i)
 		}
 	}
-	return missing
+	for i := range k.node.directs {
+		if d := k.node.directs[i].Load(); d != nil && (gone || d.lost.Load()) {
+			k.dropDirect(i)
+		}
+		bare = bare || k.node.directs[i].Load() == nil
+	}
+	return missing, bare
 }
 
 // drop takes link i away from the calls, and closes it.
@@ -210,10 +218,37 @@ func (k *keeper) drop(i int) {
 	}
 }
 
+// dropDirect does the same with a direct.
+func (k *keeper) dropDirect(i int) {
+	if d := k.node.directs[i].Swap(nil); d != nil {
+		k.tasks.Go(d.close)
+	}
+}
+
+// dropAll takes all connections away from the calls, and closes them.
 func (k *keeper) dropAll() {
 	for i := range k.node.links {
 		k.drop(i)
 	}
+	for i := range k.node.directs {
+		k.dropDirect(i)
+	}
+}
+
+// makeDirects makes the directs that are missing. The links have loaded the
+// programs, and checked the server.
+func (k *keeper) makeDirects(ctx context.Context, addr string) error {
+	for i := range k.node.directs {
+		if k.node.directs[i].Load() != nil {
+			continue
+		}
+		d, err := k.node.config.direct(ctx, addr, k.dialer, k.look)
+		if err != nil {
+			return err
+		}
+		k.node.directs[i].Store(d)
+	}
+	return nil
 }
 
 // make connects link i to addr and gets it ready for calls.
@@ -284,8 +319,8 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 // yet, or because a right is missing. Other errors are those of the calls, and of
 // the checks of the server.
 func unready(err error) error {
-	if said, ok := rueidis.IsRedisErr(err); ok {
-		switch reasonSaid(said.Error()) {
+	if text, ok := said(err); ok {
+		switch reasonSaid(text) {
 		case store.ReasonLoading, store.ReasonBusy, store.ReasonRefused:
 		default:
 			return nil
@@ -312,8 +347,16 @@ func (k *keeper) probe() {
 		}
 	})
 	defer idle.Stop()
-	if err := k.node.askTime(ctx, l.Client); !answers(err) && ctx.Err() != nil && k.ctx.Err() == nil {
-		k.node.breaker.trip()
+	if err := k.node.askTime(ctx, l.Client); !answers(err) {
+		if ctx.Err() != nil && k.ctx.Err() == nil {
+			k.node.breaker.trip()
+		}
+		return
+	}
+	for i := range k.node.directs {
+		if d := k.node.directs[i].Load(); d != nil && d.take() {
+			d.try(ctx)
+		}
 	}
 }
 
@@ -413,6 +456,11 @@ func (n *Node) close() {
 			if l := n.links[i].Swap(nil); l != nil {
 				l.Close()
 			}
+		}
+	}
+	for i := range n.directs {
+		if d := n.directs[i].Swap(nil); d != nil {
+			d.close()
 		}
 	}
 	n.company.close()

@@ -22,9 +22,9 @@ var (
 	errReplicas = errors.New("too few replicas have confirmed in time")
 )
 
-// connections is how many connections a node has. All calls use the first one:
-// the more of them travel together the less each costs, and two in use are slower
-// than one. The second takes over when the first one is lost.
+// connections is how many links a node has. All calls that share a connection use
+// the first one: the more of them travel together the less each costs, and two in
+// use are slower than one. The second takes over when the first one is lost.
 const connections = 2
 
 // confirming is how many connections more a node has for calls that wait for
@@ -38,7 +38,8 @@ type Node struct {
 	config   *Config
 	codec    *script.Codec
 	links    []atomic.Pointer[link] // for calls, then those for calls that wait for replicas
-	keeper   *keeper                // nil for the client of a caller
+	directs  [abreast]atomic.Pointer[direct]
+	keeper   *keeper // nil for the client of a caller
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
@@ -123,6 +124,22 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 	return c
 }
 
+// take returns a direct that the caller has to itself, in place of c, or nil when
+// none is free. Those of a node that has just lost its first link are no better than
+// that, and calls behind or before another command need c.
+func (n *Node) take(c rueidis.Client) *direct {
+	l := n.links[0].Load()
+	if l == nil || l.lost.Load() || l.Client != c {
+		return nil
+	}
+	for i := range n.directs {
+		if d := n.directs[i].Load(); d != nil && d.take() {
+			return d
+		}
+	}
+	return nil
+}
+
 // run has the node decide a step, and returns the instant at which it did.
 // asking is for a slot that is on its way to the node.
 func (n *Node) run(ctx context.Context, s *script.Step, asking bool) (window.Instant, error) {
@@ -181,6 +198,17 @@ func (n *Node) learn(at window.Instant, t script.Times) {
 	}
 }
 
+// eval runs a program on a direct when one is free, else with c, and returns the
+// reply.
+func (n *Node) eval(ctx context.Context, c rueidis.Client, p *script.Program, keys []string, args ...string) (string, error) {
+	if d := n.take(c); d != nil {
+		if reply, sent, err := d.eval(ctx, p, keys, args); sent && !noScript(err) {
+			return reply, err
+		}
+	}
+	return Eval(ctx, c, p, keys, args...).ToString()
+}
+
 // Eval runs a program, and sends its text to a server that does not have it.
 func Eval(ctx context.Context, c rueidis.Client, p *script.Program, keys []string, args ...string) rueidis.RedisResult {
 	reply := c.Do(ctx, bySHA(c, p, keys, args))
@@ -200,8 +228,8 @@ func byText(c rueidis.Client, p *script.Program, keys, args []string) rueidis.Co
 
 // noScript reports whether a server does not have the text of a program.
 func noScript(err error) bool {
-	said, ok := rueidis.IsRedisErr(err)
-	return ok && said.IsNoScript()
+	text, _ := said(err)
+	return firstWord(text) == "NOSCRIPT"
 }
 
 // guard calls f with the node's client, unless the node is cut off or busy.
@@ -278,10 +306,11 @@ func answers(err error) bool {
 	if err == nil {
 		return true
 	}
-	var said *rueidis.RedisError
+	if _, answered := said(err); answered {
+		return true
+	}
 	var state *script.StateError
-	var failed *script.ServerError
-	return errors.As(err, &said) || errors.As(err, &state) || errors.As(err, &failed) ||
+	return errors.As(err, &state) ||
 		slices.ContainsFunc(answered, func(target error) bool { return errors.Is(err, target) })
 }
 

@@ -136,11 +136,11 @@ func refusal(err error) error {
 	case errors.As(err, &certificate):
 		return err
 	}
-	var said *rueidis.RedisError
-	if !errors.As(err, &said) {
+	text, ok := said(err)
+	if !ok {
 		return nil
 	}
-	switch firstWord(said.Error()) {
+	switch firstWord(text) {
 	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "MISCONF", "OOM", "TRYAGAIN":
 		return nil
 	}

@@ -28,16 +28,13 @@ func ReasonOf(err error) store.Reason {
 	var certificate *tls.CertificateVerificationError
 	var mode *modeError
 	var greeting *greetingError
-	var said *rueidis.RedisError
-	var failed *script.ServerError
 	var network *net.OpError
+	text, answered := said(err)
 	switch {
 	case errors.As(err, &state):
 		return store.ReasonForeign
-	case errors.As(err, &said):
-		return reasonSaid(said.Error())
-	case errors.As(err, &failed):
-		return reasonSaid(failed.Text)
+	case answered:
+		return reasonSaid(text)
 	case errors.As(err, &certificate), errors.As(err, &mode), errors.As(err, &greeting):
 		return store.ReasonRefused
 	case errors.Is(err, os.ErrDeadlineExceeded):

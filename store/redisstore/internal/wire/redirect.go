@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/window"
 )
 
@@ -27,14 +28,14 @@ func (c *cluster) follow(ctx context.Context, slot int, ask func(n *Node, asking
 	}
 	for sent := 0; ; sent++ {
 		at, err := ask(n, asking)
-		var said *rueidis.RedisError
-		if err == nil || !errors.As(err, &said) || sent == maxRedirects {
+		text, answered := said(err)
+		if !answered || sent == maxRedirects {
 			if err != nil {
 				c.ask()
 			}
 			return at, err
 		}
-		switch verb, addr := redirect(said.Error(), n.addr); verb {
+		switch verb, addr := redirect(text, n.addr); verb {
 		case "MOVED":
 			n, asking = c.moved(ctx, slot, addr), false
 		case "ASK":
@@ -76,15 +77,29 @@ func (c *cluster) asking(ctx context.Context, addr string) *Node {
 // redirected reports whether a node has answered that a call belongs to another
 // node, or must come again. That is no outage.
 func redirected(err error) bool {
-	var said *rueidis.RedisError
-	if !errors.As(err, &said) {
-		return false
-	}
-	switch firstWord(said.Error()) {
+	text, _ := said(err)
+	switch firstWord(text) {
 	case "MOVED", "ASK", "TRYAGAIN":
 		return true
 	}
 	return false
+}
+
+// said returns the text of the error that a server has answered, and reports
+// whether err is one: of the client's library, or of a direct or a step in a run.
+func said(err error) (text string, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	var own *script.ServerError
+	if errors.As(err, &own) {
+		return own.Text, true
+	}
+	var library *rueidis.RedisError
+	if errors.As(err, &library) {
+		return library.Error(), true
+	}
+	return "", false
 }
 
 func firstWord(text string) string {
@@ -94,12 +109,12 @@ func firstWord(text string) string {
 
 // redirect returns the first word of a node's answer, and the address in it. An
 // address without a host means the node's own.
-func redirect(said, own string) (verb, addr string) {
-	verb = firstWord(said)
+func redirect(text, own string) (verb, addr string) {
+	verb = firstWord(text)
 	if verb != "MOVED" && verb != "ASK" {
 		return verb, ""
 	}
-	words := strings.Fields(said)
+	words := strings.Fields(text)
 	if len(words) < 3 {
 		return "", ""
 	}

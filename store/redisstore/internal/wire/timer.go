@@ -21,6 +21,7 @@ type decision struct {
 	timeout time.Duration
 	born    time.Duration
 	end     time.Time
+	shared  bool // by decisions: it ends at its end, and not earlier
 }
 
 const (
@@ -110,6 +111,7 @@ func (t *Timer) Within(ctx context.Context, timeout time.Duration) (context.Cont
 	shared := t.shared.Load()
 	if shared == nil || shared.timeout != timeout+sharedFor || elapsed()-shared.born > sharedFor {
 		shared = begin(context.Background(), timeout+sharedFor)
+		shared.shared = true
 		t.shared.Store(shared)
 	}
 	return shared, nothing

@@ -1,0 +1,3 @@
+-- The numbers that bucket_fast.lua has read, and the argument that it read them
+-- from: the steps of a run mostly have the same.
+local _, known, ask, n, cap, quota, length, common, step

@@ -1,0 +1,232 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+)
+
+// direct is a connection on which one command travels at a time. The goroutine
+// that asks writes the command and reads the reply: it waits for no other
+// goroutine, which on a [link] takes as long as the rest of a short call. A caller
+// who gives up leaves the reply to a goroutine of the direct, and closes nothing.
+// It is safe for concurrent use.
+type direct struct {
+	conn     net.Conn
+	patience time.Duration // how long a reply that no caller waits for may take
+	free     chan struct{} // has one while the direct is not in use
+	lost     atomic.Bool
+	look     func() // called when it is lost
+
+	// Of the one who uses it.
+	out   []byte
+	in    []byte    // what was read; the reply to the last command, or its start
+	until time.Time // the deadline of conn
+}
+
+// direct connects to the server at addr, and gets the connection ready for calls.
+// It calls lost when the connection ends.
+func (c *Config) direct(ctx context.Context, addr string, d *dialer, lost func()) (*direct, error) {
+	conn, err := d.dial(ctx, addr, c.TLS)
+	if err != nil {
+		return nil, err
+	}
+	// A store that is closed does not wait for the server's greeting.
+	defer context.AfterFunc(d.ctx, func() { _ = conn.Close() })()
+	dc := &direct{
+		conn: conn, patience: deadAfter + 2*c.Timeout, look: lost,
+		free: make(chan struct{}, 1), in: make([]byte, 0, 4<<10),
+	}
+	if err := dc.greet(ctx, c); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	dc.free <- struct{}{}
+	return dc, nil
+}
+
+// greet logs in, and chooses the connection's name and its database.
+func (d *direct) greet(ctx context.Context, c *Config) error {
+	hello := []string{"HELLO", "2"}
+	if c.Password != "" {
+		hello = append(hello, "AUTH", "default", c.Password)
+		if c.Username != "" {
+			hello[3] = c.Username
+		}
+	}
+	if c.ClientName != "" {
+		hello = append(hello, "SETNAME", c.ClientName)
+	}
+	greetings := [][]string{hello}
+	if c.DB != 0 {
+		greetings = append(greetings, []string{"SELECT", strconv.Itoa(c.DB)})
+	}
+	for _, words := range greetings {
+		d.out = appendCommand(d.out[:0], words...)
+		if _, _, err := d.exchange(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take reports whether the caller can use d now. It calls release, or leaves that
+// to drain.
+func (d *direct) take() bool {
+	if d.lost.Load() {
+		return false
+	}
+	select {
+	case <-d.free:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *direct) release() { d.free <- struct{}{} }
+
+// eval runs a program. It reports whether the server may have got the command. It
+// needs take, and ends with release.
+func (d *direct) eval(ctx context.Context, p *script.Program, keys, args []string) (reply string, sent bool, err error) {
+	d.out = appendEvalsha(d.out[:0], p, keys, args)
+	return d.send(ctx)
+}
+
+// try asks the server for its time, so that a loss is noticed without calls. It
+// needs take, and ends with release.
+func (d *direct) try(ctx context.Context) {
+	d.out = appendCommand(d.out[:0], "TIME")
+	_, _, _ = d.send(ctx)
+}
+
+// send sends the command in out: see eval.
+func (d *direct) send(ctx context.Context) (reply string, sent bool, err error) {
+	reply, sent, err = d.exchange(ctx)
+	switch {
+	case err == nil, errors.As(err, new(*script.ServerError)):
+		d.release()
+	case ctx.Err() != nil && sent && !d.lost.Load():
+		go d.drain()
+	default:
+		d.end()
+		d.release()
+	}
+	return reply, sent, err
+}
+
+// exchange sends the command in out, and waits for the reply until ctx is done. It
+// reports whether the server may have got the command.
+func (d *direct) exchange(ctx context.Context) (reply string, sent bool, err error) {
+	if stop := d.heed(ctx); stop != nil {
+		defer stop()
+	}
+	if _, err := d.conn.Write(d.out); err != nil {
+		// A command that was not written whole is none.
+		return "", false, err
+	}
+	d.in = d.in[:0]
+	for {
+		size, err := replySize(d.in)
+		if err != nil {
+			return "", true, err
+		}
+		if size > 0 {
+			reply, err := replyText(d.in[:size])
+			return reply, true, err
+		}
+		if err := d.read(ctx); err != nil {
+			return "", true, err
+		}
+	}
+}
+
+// heed has reads and writes end with ctx. The caller calls the function that it
+// returns, unless that is nil, before it leaves d.
+func (d *direct) heed(ctx context.Context) func() {
+	end, _ := ctx.Deadline()
+	if !end.Equal(d.until) {
+		d.until = end
+		_ = d.conn.SetDeadline(end) // the next write or read tells
+	}
+	if c, ok := ctx.(*decision); ok && c.shared {
+		return nil // it ends at its deadline only
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = d.conn.SetDeadline(time.Unix(1, 0))
+		close(done)
+	})
+	return func() {
+		if !stop() {
+			<-done
+			d.until = time.Time{}.Add(1) // no deadline that a context has
+		}
+	}
+}
+
+// read reads some bytes to in. A deadline that passes before ctx is done is put
+// off: answers may be there that this program had no time to read, see [Timer].
+func (d *direct) read(ctx context.Context) error {
+	if len(d.in) == cap(d.in) {
+		d.in = append(d.in, 0)[:len(d.in)]
+	}
+	for {
+		n, err := d.conn.Read(d.in[len(d.in):cap(d.in)])
+		d.in = d.in[:len(d.in)+n]
+		switch {
+		case n > 0:
+			return nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		d.until = time.Now().Add(time.Millisecond)
+		_ = d.conn.SetDeadline(d.until)
+	}
+}
+
+// drain reads the reply that a caller has not waited for, so that the direct can
+// be used again.
+func (d *direct) drain() {
+	defer d.release()
+	ctx, cancel := context.WithTimeout(context.Background(), d.patience)
+	defer cancel()
+	d.until, _ = ctx.Deadline()
+	_ = d.conn.SetDeadline(d.until)
+	for {
+		size, err := replySize(d.in)
+		if err == nil && size == 0 {
+			err = d.read(ctx)
+		}
+		if err != nil {
+			d.end()
+			return
+		}
+		if size > 0 {
+			return
+		}
+	}
+}
+
+// end closes the connection. Who uses it gets an error.
+func (d *direct) end() {
+	_ = d.conn.Close()
+	if !d.lost.Swap(true) {
+		d.look()
+	}
+}
+
+// close closes the connection, and waits for the one who uses it.
+func (d *direct) close() {
+	d.lost.Store(true)
+	_ = d.conn.Close()
+	<-d.free
+}
