@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -30,21 +30,34 @@ func BenchmarkCompany(b *testing.B) {
 	addr := redistest.Server(b).Addr()
 	alone := redistest.Cluster(b, 1, 0).Addrs()
 	for _, setup := range []struct {
-		name, addr string
-		callers    int
-	}{{"one server", addr, 1}, {"one server", addr, 64}, {"one server", addr, 256}, {"many slots", alone, 64}} {
+		name, addr, url string
+		callers         int
+	}{
+		{"one server", addr, "redis://" + addr + "?timeout=1s", 1},
+		{"one server", addr, "redis://" + addr + "?timeout=1s", 64},
+		{"one server", addr, "redis://" + addr + "?timeout=1s", 256},
+		{"many slots", alone, "redis+cluster://" + alone + "?timeout=1s", 64},
+	} {
 		b.Run(fmt.Sprintf("%s/callers=%d", setup.name, setup.callers), func(b *testing.B) {
 			c := connect(b, setup.addr)
-			rows := companyRows(c, redisstore.New(c))
+			rows := companyRows(c, openURL(b, setup.url))
 			rates, late := make([][]float64, len(rows)), make([][]float64, len(rows))
+			here, there := make([][]float64, len(rows)), make([][]float64, len(rows))
+			m := meter{c}
 			for b.Loop() {
 				for range 7 {
 					for i, row := range rows {
 						if row.count > 1 && setup.addr == alone {
 							continue // its keys are in several slots
 						}
-						rate, p99 := hammerFor(b, 300*time.Millisecond, max(1, setup.callers/row.count), row.call)
+						_, _, before := m.read(b, "")
+						own := cpuTime(b)
+						rate, p99 := hammerFor(b, turn, max(1, setup.callers/row.count), row.call)
+						own = cpuTime(b) - own
+						_, _, after := m.read(b, "")
 						rates[i], late[i] = append(rates[i], rate*float64(row.count)), append(late[i], p99)
+						calls := rate * turn.Seconds() * float64(row.count)
+						here[i], there[i] = append(here[i], float64(own.Microseconds())/calls), append(there[i], (after-before)*1e6/calls)
 					}
 				}
 			}
@@ -57,11 +70,23 @@ func BenchmarkCompany(b *testing.B) {
 			}
 			for i, row := range rows {
 				rate := middle(rates[i])
-				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, p99 %.2f ms",
-					row.name, rate, rate/middle(rates[0]), rate/middle(rates[1]), rate/middle(rates[2]), middle(late[i]))
+				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, p99 %.2f ms, CPU here %.1f µs, there %.1f µs",
+					row.name, rate, rate/middle(rates[0]), rate/middle(rates[1]), rate/middle(rates[2]), middle(late[i]), middle(here[i]), middle(there[i]))
 			}
 		})
 	}
+}
+
+// turn is how long a row is measured at a time.
+const turn = 300 * time.Millisecond
+
+// cpuTime returns the CPU time that this process has used.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // companyRow is what callers do, and how many decisions a call is.

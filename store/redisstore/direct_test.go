@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -74,7 +75,7 @@ func TestLoneCallerIsCancelled(t *testing.T) {
 	cancel()
 	select {
 	case err := <-gone:
-		if err != context.Canceled {
+		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v, want %v", err, context.Canceled)
 		}
 	case <-time.After(10 * time.Second):

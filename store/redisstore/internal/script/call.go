@@ -119,6 +119,42 @@ type ServerError struct{ Text string }
 // Error returns the server's text.
 func (e *ServerError) Error() string { return e.Text }
 
+// Where the parts of an argument for one step begin, see lua/begin.lua: the
+// deadline, the number of keys, and the ops with their number.
+const (
+	atDeadline = 7
+	atKeys     = 14
+	atOps      = 16
+)
+
+// Run returns the arguments for a run of steps that have these arguments, all with
+// the same instant in place of the server's: see lua/run_begin.lua.
+func Run(steps []string) []string {
+	const most = 8 // strings of ops to compare with: steps that ask the same are the rule
+	head, soonest := make([]byte, atKeys, atKeys+10*len(steps)), int64(unlimited)
+	args := make([]string, 1, 4)
+	for _, s := range steps {
+		if deadline := get7(s[atDeadline:]); deadline > 0 {
+			soonest = min(soonest, deadline)
+		}
+		ops, at := s[atOps:], len(args)
+		for i := len(args) - 1; i > 0 && i >= len(args)-most; i-- {
+			if args[i] == ops {
+				at = i
+				break
+			}
+		}
+		if at == len(args) {
+			args = append(args, ops)
+		}
+		head = append(append(head, s[atDeadline:atOps]...), byte(at+1))
+	}
+	copy(head, steps[0][:atDeadline])
+	copy(head[atDeadline:], put7(nil, soonest))
+	args[0] = string(head)
+	return args
+}
+
 // Cut divides the reply to a run: it returns the reply to its first step, which
 // has so many ops, and those to the others.
 func Cut(reply string, ops int) (first, rest string, err error) {
@@ -147,7 +183,7 @@ func Cut(reply string, ops int) (first, rest string, err error) {
 func (c *Codec) Keys(s *Step) ([]string, error) {
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
-	keys := make([]string, 0, 3*len(s.Which))
+	keys := make([]string, 0, countKeys(s))
 	var seen map[string]struct{}
 	if len(s.Which) > few {
 		seen = make(map[string]struct{}, len(s.Which))
@@ -210,8 +246,8 @@ func (c *Codec) Encode(s *Step, t Times) (*Program, string) {
 // it.
 func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
 	b = put7(b, t.Now, t.Deadline)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
 	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that runs have
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
 	r := recipe{kind: kindFor(s.Ops[s.Which[0]].Limit), many: len(s.Which) > 1}
 	mixed := r.kind.wraps
 	r.fast = r.kind.fast && !r.many || r.kind.fastMany

@@ -10,7 +10,7 @@
 // half of the codec.
 //
 // Each program without refunds has a second form for a run of independent steps.
-// It reads an argument for each step, and replies with their replies joined, which
+// Its arguments come from [Run], and its reply is the replies of the steps, which
 // [Cut] divides.
 //
 // # Calls

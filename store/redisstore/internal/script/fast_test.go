@@ -1,8 +1,10 @@
 package script_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -67,6 +69,8 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 		if !ok {
 			t.Fatalf("call %d: got no fast program for %v of %d ops", call, step.Verb, len(step.Ops))
 		}
+		_, _, stale, _ := codec.EncodeFast(&step, script.Times{Now: now, Deadline: 1})
+		var late string
 		run := func(p *script.Program, prefix string, neighbours ...string) (reply any, states []any) {
 			command := []string{"EVAL", p.Text, strconv.Itoa(len(step.Ops) * (1 + len(neighbours)))}
 			for _, prefix := range append(neighbours, prefix) {
@@ -74,10 +78,11 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 					command = append(command, prefix+string(step.Ops[i].Key))
 				}
 			}
-			for range neighbours {
-				command = append(command, args)
+			with := []string{args}
+			if len(neighbours) > 0 {
+				with = script.Run(append(slices.Repeat([]string{args}, len(neighbours)-1), late, args))
 			}
-			reply = n.Must(append(command, args)...)
+			reply = n.Must(append(command, with...)...)
 			for i := range step.Ops {
 				states = append(states, n.Must("GET", prefix+string(step.Ops[i].Key)))
 			}
@@ -89,9 +94,21 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %q\nwant %q, states %q", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
 		}
 		for what, p := range map[string]*script.Program{"fast": fast.Run, "general": general.Run} {
-			// The step stands behind another one, which is the same on other keys.
-			both, states := run(p, what+"run", what+"neighbour")
-			first, second, err := script.Cut(both.(string), len(step.Ops))
+			// The step stands behind another one, which is the same on other keys, and
+			// one that comes too late, or behind one like itself only.
+			neighbours := []string{what + "neighbour", what + "late"}
+			if late = stale; call%2 == 0 {
+				neighbours, late = neighbours[:1], args
+			}
+			all, states := run(p, what+"run", neighbours...)
+			first, second, err := script.Cut(all.(string), len(step.Ops))
+			if err == nil && call%2 == 1 {
+				var tooLate string
+				tooLate, second, err = script.Cut(second, len(step.Ops))
+				if _, why := codec.Decode(&step, nil, tooLate); !errors.Is(why, script.ErrStale) {
+					t.Fatalf("call %d: got error %v, want %v", call, why, script.ErrStale)
+				}
+			}
 			if err != nil || first != want || second != want || fmt.Sprintf("%q", states) != fmt.Sprintf("%q", wantStates) {
 				t.Fatalf("call %d, %v of %d ops in a run:\ngot  %q and %q, error %v, states %q\nwant %q, states %q", call, step.Verb, len(step.Ops), first, second, err, states, want, wantStates)
 			}

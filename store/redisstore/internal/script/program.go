@@ -116,6 +116,9 @@ func recipes() []recipe {
 func (r recipe) text() string {
 	j := joiner{refund: r.refund}
 	j.file("head")
+	if r.fast && !r.many {
+		j.file(r.kind.lua + "_limit")
+	}
 	if r.run {
 		j.file("run_begin")
 	} else {

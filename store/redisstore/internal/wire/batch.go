@@ -87,7 +87,7 @@ func (n *Node) decideAll(ctx context.Context, c rueidis.Client, jobs []*Job, spr
 // send sends jobs in one round trip, and returns their replies. Neighbours with
 // the same program are decided in one run.
 func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread bool) []answer {
-	aimed, err := n.aim(ctx, c, jobs[0].Step.Times)
+	aimed, err := n.aim(ctx, c, jobs[0].Step.Times, elapsed())
 	if err != nil {
 		return repeat(answer{err: err}, len(jobs))
 	}
@@ -109,8 +109,9 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 		if !spread {
 			size = n.runOf(jobs[i:])
 		}
+		with := args[i : i+size]
 		if size > 1 {
-			keys = nil
+			with, keys = script.Run(with), nil
 			for _, j := range jobs[i : i+size] {
 				j.program = j.program.Run
 				keys = append(keys, j.keys...)
@@ -122,9 +123,9 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 		}
 		if n.withText(j, sent, spread) {
 			sent = append(sent, j.program)
-			commands = append(commands, byText(c, j.program, keys, args[i:i+size]))
+			commands = append(commands, byText(c, j.program, keys, with))
 		} else {
-			commands = append(commands, bySHA(c, j.program, keys, args[i:i+size]))
+			commands = append(commands, bySHA(c, j.program, keys, with))
 		}
 		for _, j := range jobs[i : i+size] {
 			counts = counts || j.Step.Verb != store.Check

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
 )
 
 const (
@@ -23,19 +24,18 @@ const (
 	// server decides one while this machine reads and writes the other.
 	abreast = 2
 
-	// nearby is the longest round trip of a server for which callers wait for
-	// company.
-	nearby = 2 * time.Millisecond
+	// departure is about how long a caller waits for company at most. Where round
+	// trips are long, more runs are under way, so that one returns in every such time.
+	departure = 500 * time.Microsecond
 )
 
 // company brings callers together that wait for the same node at the same time:
 // their steps travel, and are decided, in one run. The zero value is ready; it is
 // safe for concurrent use.
 //
-// A caller that finds fewer than [abreast] runs under way goes at once, alone.
-// The others stand in line. When a run is back, those in line leave together. So a
-// caller waits for company only while a run of others is under way, which is
-// shorter than a round trip, and not at all when round trips are long.
+// A caller that finds fewer runs under way than may be goes at once, alone. The
+// others stand in line. When a run is back, those in line leave together. So a
+// caller waits for company only while runs of others are under way.
 //
 // Invariant: while callers stand in a line, a run of that line is under way.
 type company struct {
@@ -43,8 +43,8 @@ type company struct {
 	closed bool            // guarded by mu
 	lines  map[place]*line // guarded by mu; those with a run under way
 	spare  []*line         // guarded by mu; unused, for new lines
-	trip   time.Duration   // guarded by mu; a short round trip of late
-	always bool            // even when round trips are long
+	trip   quickest        // guarded by mu
+	always bool            // [abreast] runs, even when round trips are long
 
 	// While life is not nil, runs of callers without a deadline end with it.
 	life context.Context
@@ -54,10 +54,39 @@ type company struct {
 	travels  sync.Pool // of *traveller
 }
 
+// quickest is the shortest round trip of late: of about a second, and of the time
+// before that. The others are longer because of what waits here or at the server. The
+// zero value has seen none.
+type quickest struct {
+	best, before time.Duration
+	since        time.Duration
+}
+
+// quickestFor is how long the shortest round trip is sought before the next time
+// begins.
+const quickestFor = time.Second
+
+// learn uses a round trip that ended at now.
+func (q *quickest) learn(trip, now time.Duration) {
+	if q.best == 0 || now-q.since > quickestFor {
+		q.before, q.best, q.since = q.best, trip, now
+	}
+	q.best = min(q.best, trip)
+}
+
+// get returns the shortest round trip, or 0.
+func (q *quickest) get() time.Duration {
+	if q.before == 0 {
+		return q.best
+	}
+	return min(q.best, q.before)
+}
+
 // place is what the steps of a run have in common.
 type place struct {
 	program int // the number of the program that decides one step
 	slot    int // on a cluster; elsewhere 0
+	now     window.Instant
 }
 
 // line is the callers for one place, in order.
@@ -87,9 +116,9 @@ type answer struct {
 func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *script.Program, keys []string, args string) (string, error) {
 	d, detours := c.(detour)
 	if d.asking || n.apart || p.Run == nil || len(keys) > maxRunKeys {
-		return n.eval(ctx, c, p, keys, args)
+		return n.eval(ctx, c, 1, p, keys, args)
 	}
-	at := place{program: p.Number}
+	at := place{program: p.Number, now: s.Times.Now}
 	if n.config.Mode == Cluster {
 		at.slot = SlotOf([]byte(keys[0]))
 	}
@@ -100,15 +129,15 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *scr
 	t := co.join(ctx, at, c, len(s.Which), keys, args)
 	if t == nil {
 		began := elapsed()
-		text, err := n.eval(ctx, c, p, keys, args)
-		n.back(co, at, p, elapsed()-began)
+		text, err := n.eval(ctx, c, 1, p, keys, args)
+		n.back(co, at, p, began)
 		return text, err
 	}
 	select {
 	case a := <-t.back:
 		co.forget(t)
 		if a.err != nil && again(a.err) {
-			return n.eval(ctx, c, p, keys, args)
+			return n.eval(ctx, c, 1, p, keys, args)
 		}
 		return a.text, a.err
 	case <-ctx.Done():
@@ -132,7 +161,7 @@ func (co *company) join(ctx context.Context, at place, c rueidis.Client, ops int
 	if l == nil {
 		l = co.open(at)
 	}
-	if l.underWay < abreast || co.trip > nearby && !co.always || co.closed {
+	if l.underWay < co.most() || co.closed {
 		l.underWay++
 		return nil
 	}
@@ -164,29 +193,32 @@ func (co *company) forget(t *traveller) {
 	co.travels.Put(t)
 }
 
-// back ends a step that went alone, after a round trip, and lets those leave that
-// stand in its line.
-func (n *Node) back(co *company, at place, p *script.Program, trip time.Duration) {
-	if run := co.next(at, trip); len(run) > 0 {
+// back ends a step that went alone, from began on, and lets those leave that stand in
+// its line.
+func (n *Node) back(co *company, at place, p *script.Program, began time.Duration) {
+	if run := co.next(at, began, elapsed(), nil); len(run) > 0 {
 		go n.carry(co, at, p, run)
 	}
 }
 
-// next ends a run after a round trip, and returns the steps of the one that takes
-// its place, or none. Whoever gets steps calls carry with them.
-func (co *company) next(at place, trip time.Duration) []*traveller {
+// next ends a run that was under way from began to ended, and returns the steps of
+// the one that takes its place, or none, in room. Whoever gets steps calls carry with
+// them.
+func (co *company) next(at place, began, ended time.Duration, room []*traveller) []*traveller {
 	co.mu.Lock()
 	defer co.mu.Unlock()
-	if co.trip += (trip - co.trip) / 64; trip < co.trip {
-		co.trip = trip
-	}
+	co.trip.learn(ended-began, ended)
 	l := co.lines[at]
-	run := l.leave()
+	if l.underWay > co.most() && !co.closed {
+		l.underWay-- // round trips are shorter now; the steps go with the other runs
+		return nil
+	}
+	run := l.leave(room)
 	for co.closed && len(run) > 0 {
 		for _, t := range run {
 			t.back <- answer{err: rueidis.ErrClosing}
 		}
-		run = l.leave()
+		run = l.leave(run[:0])
 	}
 	if len(run) == 0 {
 		if l.underWay--; l.underWay == 0 {
@@ -202,9 +234,17 @@ func (co *company) next(at place, trip time.Duration) []*traveller {
 	return run
 }
 
-// leave takes the first steps of a line whose callers are still there.
-func (l *line) leave() []*traveller {
-	var run []*traveller
+// most returns how many runs of a line may be under way. It needs the lock.
+func (co *company) most() int {
+	if co.always {
+		return abreast
+	}
+	return max(abreast, int(co.trip.get()/departure))
+}
+
+// leave takes the first steps of a line whose callers are still there. It appends
+// them to run, which is empty.
+func (l *line) leave(run []*traveller) []*traveller {
 	taken := 0
 	for _, t := range l.waiting {
 		if len(run) == maxRun {
@@ -221,39 +261,44 @@ func (l *line) leave() []*traveller {
 	return run
 }
 
+// carrier sends the runs of a line, one after the other. It keeps what they need.
+type carrier struct {
+	run        []*traveller
+	keys, args []string
+}
+
 // carry sends a run, hands the replies out, and goes on with the next run of the
 // same line until there is none.
 func (n *Node) carry(co *company, at place, p *script.Program, run []*traveller) {
-	for len(run) > 0 {
+	c := carrier{run: run}
+	for len(c.run) > 0 {
 		began := elapsed()
-		n.deliver(co, run, p)
-		trip := elapsed() - began
+		n.deliver(co, &c, p)
+		ended := elapsed()
 		// Callers who have their answers may have another step for the next run.
 		runtime.Gosched()
-		next := co.next(at, trip)
+		clear(c.run)
+		c.run = co.next(at, began, ended, c.run[:0])
 		co.carriers.Done()
-		run = next
 	}
 }
 
 // deliver sends a run and hands the replies out. It waits as long as the last of
 // the callers.
-func (n *Node) deliver(co *company, run []*traveller, p *script.Program) {
+func (n *Node) deliver(co *company, c *carrier, p *script.Program) {
+	run := c.run
 	ctx, cancel := co.latest(run)
 	defer cancel()
-	var keys, args []string
-	if len(run) == 1 {
-		keys = run[0].keys
-	} else {
-		p = p.Run
-		for _, t := range run {
-			keys = append(keys, t.keys...)
-		}
-	}
+	c.keys, c.args = c.keys[:0], c.args[:0]
 	for _, t := range run {
-		args = append(args, t.args)
+		c.keys = append(c.keys, t.keys...)
+		c.args = append(c.args, t.args)
 	}
-	text, err := n.eval(ctx, run[0].client, p, keys, args...)
+	args := c.args
+	if len(run) > 1 {
+		p, args = p.Run, script.Run(args)
+	}
+	text, err := n.eval(ctx, run[0].client, len(run), p, c.keys, args...)
 	for _, t := range run {
 		own := answer{err: err}
 		if err == nil {
@@ -269,6 +314,7 @@ func (n *Node) deliver(co *company, run []*traveller, p *script.Program) {
 // latest returns a context that ends with the last of the callers.
 func (co *company) latest(run []*traveller) (context.Context, context.CancelFunc) {
 	var end time.Time
+	var last context.Context
 	for _, t := range run {
 		deadline, ok := t.ctx.Deadline()
 		switch {
@@ -279,8 +325,11 @@ func (co *company) latest(run []*traveller) (context.Context, context.CancelFunc
 			return context.Background(), nothing
 		}
 		if deadline.After(end) {
-			end = deadline
+			end, last = deadline, t.ctx
 		}
+	}
+	if endsOnTime(last) {
+		return last, nothing
 	}
 	return context.WithDeadline(context.Background(), end)
 }

@@ -155,8 +155,8 @@ func (d *direct) heed(ctx context.Context) func() {
 		d.until = end
 		_ = d.conn.SetDeadline(end) // the next write or read tells
 	}
-	if c, ok := ctx.(*decision); ok && c.shared {
-		return nil // it ends at its deadline only
+	if endsOnTime(ctx) {
+		return nil
 	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -69,9 +69,11 @@
 // when the callers whose answers that one has brought have had their turn.
 // A caller whose context ends leaves the line; the deadline in its step keeps it
 // from counting if it has left already. On a cluster a line is that of one slot.
-// Steps go alone behind ASKING, after TRYAGAIN, with many keys, as refunds, and
-// where a round trip takes more than 2 ms. Runs that count and wait for replicas
-// have one WAIT for all; their steps travel together however long that takes.
+// Where a round trip takes more than 1 ms, more runs are under way, so that nobody
+// waits much longer than half a millisecond for company. Steps go alone behind
+// ASKING, after TRYAGAIN, with many keys, and as refunds. Runs that count and wait
+// for replicas have one WAIT for all; two of them are under way however long that
+// takes.
 //
 // # Giving back
 //

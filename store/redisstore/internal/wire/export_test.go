@@ -35,3 +35,9 @@ var (
 	ReplySize = replySize
 	ReplyText = replyText
 )
+
+// Quickest is a quickest.
+type Quickest struct{ q quickest }
+
+func (q *Quickest) Learn(trip, now time.Duration) { q.q.learn(trip, now) }
+func (q *Quickest) Get() time.Duration            { return q.q.get() }

@@ -124,12 +124,16 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 	return c
 }
 
-// take returns a direct that the caller has to itself, in place of c, or nil when
-// none is free. Those of a node that has just lost its first link are no better than
+// few is how many steps use a direct at least, unless no others are in flight. Less
+// of them cost the server less on a link, where they travel with others.
+const few = 8
+
+// take returns a direct for some steps, which the caller has to itself, in place of
+// c. It returns nil when none is free or c is better. Those of a node that has just lost its first link are no better than
 // that, and calls behind or before another command need c.
-func (n *Node) take(c rueidis.Client) *direct {
+func (n *Node) take(c rueidis.Client, steps int) *direct {
 	l := n.links[0].Load()
-	if l == nil || l.lost.Load() || l.Client != c {
+	if l == nil || l.lost.Load() || l.Client != c || steps < few && n.inFlight.Load() > abreast {
 		return nil
 	}
 	for i := range n.directs {
@@ -147,21 +151,22 @@ func (n *Node) run(ctx context.Context, s *script.Step, asking bool) (window.Ins
 	if err != nil {
 		return 0, n.missed(err)
 	}
-	at, err := n.decide(ctx, n.detour(ctx, c, s.Verb, asking), s)
+	at, err := n.decide(ctx, n.detour(ctx, c, s.Verb, asking), s, began)
 	return at, n.leave(ctx, began, err)
 }
 
 // decide sends a step, in one round trip where all goes well. The script may
 // not be there yet, the deadline or the calendar of this machine may be off: the
-// server has counted nothing then, and decide sends the step once more.
-func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step) (window.Instant, error) {
+// server has counted nothing then, and decide sends the step once more. It begins
+// at began.
+func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step, began time.Duration) (window.Instant, error) {
 	keys, err := n.codec.Keys(s)
 	if err != nil {
 		return 0, err
 	}
 	near := script.Times{}
-	for stale, off := 0, 0; ; {
-		times, err := n.aim(ctx, c, s.Times)
+	for stale, off := 0, 0; ; began = elapsed() {
+		times, err := n.aim(ctx, c, s.Times, began)
 		if err != nil {
 			return 0, err
 		}
@@ -198,10 +203,10 @@ func (n *Node) learn(at window.Instant, t script.Times) {
 	}
 }
 
-// eval runs a program on a direct when one is free, else with c, and returns the
-// reply.
-func (n *Node) eval(ctx context.Context, c rueidis.Client, p *script.Program, keys []string, args ...string) (string, error) {
-	if d := n.take(c); d != nil {
+// eval runs a program that decides some steps on a direct when one is free, else
+// with c, and returns the reply.
+func (n *Node) eval(ctx context.Context, c rueidis.Client, steps int, p *script.Program, keys []string, args ...string) (string, error) {
+	if d := n.take(c, steps); d != nil {
 		if reply, sent, err := d.eval(ctx, p, keys, args); sent && !noScript(err) {
 			return reply, err
 		}
@@ -277,10 +282,12 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 		return
 	}
 	n.inFlight.Add(-int64(calls))
+	if answered {
+		n.breaker.answered()
+		return
+	}
 	now := elapsed()
 	switch {
-	case answered:
-		n.breaker.answered()
 	case ctx.Err() == nil:
 		// The connection has broken. The keeper makes another one.
 	case !TimedOut(ctx):
@@ -318,8 +325,8 @@ func answers(err error) bool {
 var answered = []error{script.ErrStale, script.ErrForeign, script.ErrCalendar, store.ErrRepeated}
 
 // aim returns t with a deadline on the server's clock: the end of ctx. It asks
-// the server for its time once.
-func (n *Node) aim(ctx context.Context, c rueidis.Client, t script.Times) (script.Times, error) {
+// the server for its time once. It is now now, or a little later.
+func (n *Node) aim(ctx context.Context, c rueidis.Client, t script.Times, now time.Duration) (script.Times, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok || t.Now != 0 {
 		return t, nil
@@ -329,9 +336,12 @@ func (n *Node) aim(ctx context.Context, c rueidis.Client, t script.Times) (scrip
 			return t, err
 		}
 	}
-	now := elapsed()
 	t.Near = n.clock.at(now)
-	if own := n.clock.at(now + time.Until(deadline)); t.Deadline == 0 || own < t.Deadline {
+	end := deadline.Sub(started) // a shared one is not on the clock on the wall
+	if !endsOnTime(ctx) {
+		end = now + time.Until(deadline)
+	}
+	if own := n.clock.at(end); t.Deadline == 0 || own < t.Deadline {
 		t.Deadline = own
 	}
 	return t, nil

@@ -25,8 +25,8 @@ type decision struct {
 }
 
 const (
-	// brief is the longest time-out with which decisions share a timer. They do
-	// not see when ctx is cancelled.
+	// brief is the longest time-out with which decisions share a timer though their
+	// ctx can be cancelled, which they then do not see.
 	brief = 50 * time.Millisecond
 	// sharedFor is how long a shared timer is used for new decisions. They end up
 	// to that much after their time-out, and never before it.
@@ -54,6 +54,12 @@ func begin(ctx context.Context, timeout time.Duration) *decision {
 		d.cancel(errTimeout)
 	})
 	return d
+}
+
+// endsOnTime reports whether ctx ends at its deadline and not earlier.
+func endsOnTime(ctx context.Context) bool {
+	d, ok := ctx.(*decision)
+	return ok && d.shared
 }
 
 func (d *decision) stop() {
@@ -104,7 +110,7 @@ func (t *Timer) Within(ctx context.Context, timeout time.Duration) (context.Cont
 	if other, ok := ctx.Value(timeoutKey{}).(time.Duration); ok {
 		timeout = other
 	}
-	if _, earlier := ctx.Deadline(); earlier || timeout > brief {
+	if _, earlier := ctx.Deadline(); earlier || timeout > brief && ctx.Done() != nil {
 		d := begin(ctx, timeout)
 		return d, d.stop
 	}

@@ -1,9 +1,12 @@
 -- Most calls with one bucket take hits that fit, or are denied because the
 -- bucket is too full for them. This file decides those. For all others the rest
 -- of the program decides.
-local state = redis.pcall('GET', KEYS[first])
+local state = try('GET', KEYS[first])
 if state and #state == 23 then
-  local _, ask, n, cap, quota, length, common = up('<BBI7I7I7I7I7', args, p)
+  if known ~= args then
+    _, ask, n, cap, quota, length, common = up('<BBI7I7I7I7I7', args, p)
+    known, step = args, floor(length * common / 8) + 1 -- of the window, whatever the quota
+  end
   local version, kind, till, part, whole = up('<BBI7I7I7', state)
   local same = whole == 0 or whole == quota * common
   if version == 1 and kind == 5 and same and ask ~= RECORD and n > 0 and n <= cap then
@@ -24,11 +27,10 @@ if state and #state == 23 then
       if f >= quota then d, f = d + 1, f - quota end
       local lives = f > 0 and d + 1 or d
       call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * common, f > 0 and quota * common or 0))
-      local step = floor(length * common / 8) + 1 -- of the window, whatever the quota
       local old = part > 0 and till + 1 or till
-      local tick = floor((now + lives) / step)
-      if tick > floor(old / step) then
-        call('PEXPIRE', KEYS[first], floor(((tick + 1) * step - now + 999) / 1000) + slack)
+      local tick = (now + lives) - (now + lives) % step
+      if old < tick then
+        call('PEXPIRE', KEYS[first], floor((tick + step - now + 999) / 1000) + slack)
       end
       return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, lives)
     end

@@ -5,7 +5,7 @@ for i = 1, total do
   local kind, ask, n
   kind, ask, n, p = up('<BBI7', args, p)
   local key = KEYS[k]
-  local v = redis.pcall('GET', key)
+  local v = try('GET', key)
   if v then
     if type(v) == 'table' then -- an error
       if not string.find(v.err, 'WRONGTYPE', 1, true) then return v end

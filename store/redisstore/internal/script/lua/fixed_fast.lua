@@ -1,9 +1,12 @@
 -- Most calls with one fixed window find it live, or start it. This file decides
 -- those that count nothing, count without passing MAX, or are denied. For all
 -- others the rest of the program decides.
-local state = redis.pcall('GET', KEYS[first])
+local state = try('GET', KEYS[first])
 do
-  local _, ask, n, quota, w = up('<BBI7I7I7', args, p)
+  if known ~= args then
+    _, ask, n, quota, w = up('<BBI7I7I7', args, p)
+    known = args
+  end
   if state and #state == 16 then
     local version, kind, mark, used = up('<BBI7I7', state)
     local at = mark > now and mark or now

@@ -6,7 +6,8 @@
 -- mean, and tests hold both to equal answers.
 --
 -- Numbers are whole and below 2^53. struct's I7 holds them.
-local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
+local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
 
 local MAX = 9007199254740991       -- window.MaxHits
 local NEVER = 9007199254740992     -- the wait of hits that can never fit

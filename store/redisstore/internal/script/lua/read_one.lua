@@ -1,2 +1,2 @@
 -- The state of the one op.
-local state = redis.pcall('GET', KEYS[first])
+local state = try('GET', KEYS[first])

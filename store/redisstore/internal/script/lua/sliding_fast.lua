@@ -7,13 +7,16 @@
 -- a multiple of that, so that most hits need not move its expiry.
 local state
 do
-  local _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
+  if known ~= args then
+    _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
+    known, step = args, floor(w / 8) + 1
+  end
   local head
   if size == 1 then -- most of these calls need all of it
-    state = redis.pcall('GET', KEYS[first])
+    state = try('GET', KEYS[first])
     head = state or ''
   else
-    head = redis.pcall('GETRANGE', KEYS[first], '0', '38')
+    head = try('GETRANGE', KEYS[first], '0', '38')
   end
   if #head >= 39 then
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
@@ -29,14 +32,13 @@ do
         return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + w - at)
       elseif fill + n <= group then
         call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
-        local step = floor(w / 8) + 1
-        local tick = floor(at / step)
-        if tick > floor(newest / step) then
-          call('PEXPIRE', KEYS[first], floor(((tick + 1) * step + w - now + 999) / 1000) + slack)
+        local tick = at - at % step
+        if newest < tick then
+          call('PEXPIRE', KEYS[first], floor((tick + step + w - now + 999) / 1000) + slack)
         end
         return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, w)
       end
     end
   end
 end
-if state == nil then state = redis.pcall('GET', KEYS[first]) end
+if state == nil then state = try('GET', KEYS[first]) end

@@ -8,7 +8,7 @@ do
   for i = 1, total do
     local _, ask, n, quota, w, size
     _, ask, n, quota, w, size, q = up('<BBI7I7I7I7', args, q)
-    local head = redis.pcall('GETRANGE', KEYS[first + i - 1], '0', '38')
+    local head = try('GETRANGE', KEYS[first + i - 1], '0', '38')
     if #head ~= 39 then break end
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
     local at = newest > now and newest or now
@@ -24,8 +24,8 @@ do
       room = room and fill + n <= group
       heads[i] = pk('<I7I7I7', at, k > 1 and oldest or at, fill + n)
       local step = floor(w / 8) + 1
-      local tick = floor(at / step)
-      if tick > floor(newest / step) then lives[i] = (tick + 1) * step + w end
+      local tick = at - at % step
+      if newest < tick then lives[i] = tick + step + w end
       counted[i] = pk('<I7I7I7I7', used + n, used, 0, w)
     end
     denied[i] = pk('<I7I7I7I7', used, used, wait, newest + w - at)

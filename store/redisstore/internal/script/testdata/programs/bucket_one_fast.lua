@@ -1,10 +1,12 @@
-local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
+local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local _, known, ask, n, cap, quota, length, common, step
 local args, p, first = ARGV[1], 19, 1
-local now, deadline, total = up('<I7I7I2', args)
+local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -13,9 +15,12 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-local state = redis.pcall('GET', KEYS[first])
+local state = try('GET', KEYS[first])
 if state and #state == 23 then
-  local _, ask, n, cap, quota, length, common = up('<BBI7I7I7I7I7', args, p)
+  if known ~= args then
+    _, ask, n, cap, quota, length, common = up('<BBI7I7I7I7I7', args, p)
+    known, step = args, floor(length * common / 8) + 1
+  end
   local version, kind, till, part, whole = up('<BBI7I7I7', state)
   local same = whole == 0 or whole == quota * common
   if version == 1 and kind == 5 and same and ask ~= RECORD and n > 0 and n <= cap then
@@ -36,11 +41,10 @@ if state and #state == 23 then
       if f >= quota then d, f = d + 1, f - quota end
       local lives = f > 0 and d + 1 or d
       call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * common, f > 0 and quota * common or 0))
-      local step = floor(length * common / 8) + 1
       local old = part > 0 and till + 1 or till
-      local tick = floor((now + lives) / step)
-      if tick > floor(old / step) then
-        call('PEXPIRE', KEYS[first], floor(((tick + 1) * step - now + 999) / 1000) + slack)
+      local tick = (now + lives) - (now + lives) % step
+      if old < tick then
+        call('PEXPIRE', KEYS[first], floor((tick + step - now + 999) / 1000) + slack)
       end
       return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, lives)
     end

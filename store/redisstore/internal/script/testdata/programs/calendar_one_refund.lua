@@ -1,10 +1,11 @@
-local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
+local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
 local args, p, first = ARGV[1], 19, 1
-local now, deadline, total = up('<I7I7I2', args)
+local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -13,7 +14,7 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-local state = redis.pcall('GET', KEYS[first])
+local state = try('GET', KEYS[first])
 local kinds = {}
 local off = false
 local function look_period(o, n)

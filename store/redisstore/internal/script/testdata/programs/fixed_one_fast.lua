@@ -1,10 +1,12 @@
-local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
+local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local _, known, ask, n, quota, w
 local args, p, first = ARGV[1], 19, 1
-local now, deadline, total = up('<I7I7I2', args)
+local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -13,9 +15,12 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-local state = redis.pcall('GET', KEYS[first])
+local state = try('GET', KEYS[first])
 do
-  local _, ask, n, quota, w = up('<BBI7I7I7', args, p)
+  if known ~= args then
+    _, ask, n, quota, w = up('<BBI7I7I7', args, p)
+    known = args
+  end
   if state and #state == 16 then
     local version, kind, mark, used = up('<BBI7I7', state)
     local at = mark > now and mark or now

@@ -1,10 +1,11 @@
-local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
+local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
 local args, p, first = ARGV[1], 19, 1
-local now, deadline, total = up('<I7I7I2', args)
+local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -20,7 +21,7 @@ do
   for i = 1, total do
     local _, ask, n, quota, w, size
     _, ask, n, quota, w, size, q = up('<BBI7I7I7I7', args, q)
-    local head = redis.pcall('GETRANGE', KEYS[first + i - 1], '0', '38')
+    local head = try('GETRANGE', KEYS[first + i - 1], '0', '38')
     if #head ~= 39 then break end
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
     local at = newest > now and newest or now
@@ -36,8 +37,8 @@ do
       room = room and fill + n <= group
       heads[i] = pk('<I7I7I7', at, k > 1 and oldest or at, fill + n)
       local step = floor(w / 8) + 1
-      local tick = floor(at / step)
-      if tick > floor(newest / step) then lives[i] = (tick + 1) * step + w end
+      local tick = at - at % step
+      if newest < tick then lives[i] = tick + step + w end
       counted[i] = pk('<I7I7I7I7', used + n, used, 0, w)
     end
     denied[i] = pk('<I7I7I7I7', used, used, wait, newest + w - at)
@@ -179,7 +180,7 @@ for i = 1, total do
   local kind, ask, n
   kind, ask, n, p = up('<BBI7', args, p)
   local key = KEYS[k]
-  local v = redis.pcall('GET', key)
+  local v = try('GET', key)
   if v then
     if type(v) == 'table' then
       if not string.find(v.err, 'WRONGTYPE', 1, true) then return v end

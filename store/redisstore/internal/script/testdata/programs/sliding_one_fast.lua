@@ -1,10 +1,12 @@
-local up, pk, cut, floor, call = struct.unpack, struct.pack, string.sub, math.floor, redis.call
+local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
+local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local _, known, ask, n, quota, w, size, step
 local args, p, first = ARGV[1], 19, 1
-local now, deadline, total = up('<I7I7I2', args)
+local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -15,13 +17,16 @@ end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
 local state
 do
-  local _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
+  if known ~= args then
+    _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
+    known, step = args, floor(w / 8) + 1
+  end
   local head
   if size == 1 then
-    state = redis.pcall('GET', KEYS[first])
+    state = try('GET', KEYS[first])
     head = state or ''
   else
-    head = redis.pcall('GETRANGE', KEYS[first], '0', '38')
+    head = try('GETRANGE', KEYS[first], '0', '38')
   end
   if #head >= 39 then
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
@@ -37,17 +42,16 @@ do
         return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + w - at)
       elseif fill + n <= group then
         call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
-        local step = floor(w / 8) + 1
-        local tick = floor(at / step)
-        if tick > floor(newest / step) then
-          call('PEXPIRE', KEYS[first], floor(((tick + 1) * step + w - now + 999) / 1000) + slack)
+        local tick = at - at % step
+        if newest < tick then
+          call('PEXPIRE', KEYS[first], floor((tick + step + w - now + 999) / 1000) + slack)
         end
         return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, w)
       end
     end
   end
 end
-if state == nil then state = redis.pcall('GET', KEYS[first]) end
+if state == nil then state = try('GET', KEYS[first]) end
 local kinds = {}
 local off = false
 local function look_sliding(o, n)
