@@ -61,6 +61,7 @@ type Peer struct {
 	Clock     bool // its clock can be set
 	Reference bool // the row that the ratios of its table refer to
 	Hits      int  // per key when a table is filled; 0 means 1
+	Several   int  // keys that a call decides; 0 means 1
 
 	// NoTrace is the reason why the peer cannot be compared with an exact log.
 	NoTrace string

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,7 +24,9 @@ import (
 // BenchmarkCompany measures takes of many callers on 10,000 keys, in turns with
 // what they are compared with through the same client: a plain INCR, a script of
 // one INCR, and a floor for runs, a script that does GET, a comparison and SET PX
-// for 16 keys and counts as 16 decisions. Each row is the median of its turns. On a
+// for 16 keys and counts as 16 decisions. The floor in company is that script for
+// callers of one key each, who travel together with no other work. Each row is the
+// median of its turns. On a
 // cluster of one node nearly every key has a slot of its own, and steps go alone.
 //
 //	go test -run '^$' -bench Company -benchtime 1x ./store/redisstore
@@ -40,14 +44,14 @@ func BenchmarkCompany(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("%s/callers=%d", setup.name, setup.callers), func(b *testing.B) {
 			c := connect(b, setup.addr)
-			rows := companyRows(c, openURL(b, setup.url))
+			rows := companyRows(b, c, openURL(b, setup.url))
 			rates, late := make([][]float64, len(rows)), make([][]float64, len(rows))
 			here, there := make([][]float64, len(rows)), make([][]float64, len(rows))
 			m := meter{c}
 			for b.Loop() {
 				for range 7 {
 					for i, row := range rows {
-						if row.count > 1 && setup.addr == alone {
+						if strings.HasPrefix(row.name, "floor") && setup.addr == alone {
 							continue // its keys are in several slots
 						}
 						_, _, before := m.read(b, "")
@@ -96,8 +100,8 @@ type companyRow struct {
 	call  func(*rand.Rand, []store.Op) error
 }
 
-func companyRows(c rueidis.Client, s store.Store) []companyRow {
-	ctx := context.Background()
+func companyRows(b *testing.B, c rueidis.Client, s store.Store) []companyRow {
+	ctx := b.Context()
 	names := make([]string, 10_000)
 	for i := range names {
 		names[i] = fmt.Sprintf("key%05d", i)
@@ -135,10 +139,59 @@ return ''`)
 			}
 			return floor.Exec(ctx, c, sixteen, []string{"3600000"}).Error()
 		}},
+		{"floor in company", 1, floorInCompany(ctx, c, floor, name)},
 		{"sliding", 1, take(window.Sliding(time.Hour), 1)},
 		{"fixed", 1, take(window.Fixed(time.Hour), 1)},
 		{"bucket", 1, take(window.Bucket(time.Hour, 0), 1)},
 		{"three rules", 1, take(window.Sliding(2*time.Hour), 3)},
+	}
+}
+
+// floorInCompany returns a call of the floor's script for one key. Two goroutines
+// send the keys of all callers who wait, 64 at most.
+func floorInCompany(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, name func(*rand.Rand) string) func(*rand.Rand, []store.Op) error {
+	type seat struct {
+		key  string
+		back chan error
+	}
+	const most = 64
+	waiting := make(chan seat, 1024)
+	for range 2 {
+		go func() {
+			var run []seat
+			var keys []string
+			for ctx.Err() == nil {
+				run, keys = run[:0], keys[:0]
+				select {
+				case s := <-waiting:
+					run = append(run, s)
+				case <-ctx.Done():
+					return
+				}
+				runtime.Gosched() // others may come
+				for len(run) < min(most, len(run)+len(waiting)) {
+					select {
+					case s := <-waiting:
+						run = append(run, s)
+					default:
+					}
+				}
+				for _, s := range run {
+					keys = append(keys, s.key)
+				}
+				err := floor.Exec(ctx, c, keys, []string{"3600000"}).Error()
+				for _, s := range run {
+					s.back <- err
+				}
+			}
+		}()
+	}
+	seats := sync.Pool{New: func() any { return make(chan error, 1) }}
+	return func(r *rand.Rand, _ []store.Op) error {
+		back := seats.Get().(chan error)
+		defer seats.Put(back)
+		waiting <- seat{"f" + name(r), back}
+		return <-back
 	}
 }
 
