@@ -174,7 +174,7 @@ func (k *keeper) connect() error {
 			return k.failed(err)
 		}
 	}
-	return k.failed(k.makeDirects(ctx, addr))
+	return k.failed(k.makeDirects(addr))
 }
 
 // failed keeps err for the calls that meet no connection.
@@ -237,7 +237,9 @@ func (k *keeper) dropAll() {
 
 // makeDirects makes the directs that are missing. The links have loaded the
 // programs, and checked the server.
-func (k *keeper) makeDirects(ctx context.Context, addr string) error {
+func (k *keeper) makeDirects(addr string) error {
+	ctx, cancel := context.WithTimeout(k.ctx, connectTimeout)
+	defer cancel()
 	for i := range k.node.directs {
 		if k.node.directs[i].Load() != nil {
 			continue
