@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,5 +79,44 @@ func BenchmarkTally(b *testing.B) {
 	}
 	for b.Loop() {
 		s.Tally(space)
+	}
+}
+
+// Calls go on while a tally looks.
+func TestTallyBesideCalls(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	defer s.Close()
+	spaces := map[*store.Space]*window.Compiled{
+		store.NewSpace("", "ban", "ban", 0):   window.MustCompile(window.Limit{Quota: 2, Window: window.Fixed(time.Hour), Ban: window.Ban{For: time.Hour}}),
+		store.NewSpace("", "hold", "hold", 0): window.MustCompile(window.Limit{Quota: 9, Window: window.Bucket(time.Hour, 0), Hold: time.Hour}),
+	}
+	var group sync.WaitGroup
+	for g := range 4 {
+		group.Go(func() {
+			for i := range 4000 {
+				for space, limit := range spaces {
+					hold := &store.Hold{Hold: window.Hold{ID: window.HoldID{byte(g + 1), byte(i), byte(i >> 8)}}}
+					ops := []store.Op{{Space: space, Limit: limit, Key: []byte{byte(i % 8)}, N: 1, Hold: hold}}
+					if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	for range 100 {
+		for space := range spaces {
+			if got := s.Tally(space); got.Banned > 8 || got.Holds > 72 {
+				t.Errorf("%s: got %+v of 8 keys", space.Name(), got)
+			}
+		}
+	}
+	group.Wait()
+	for space := range spaces {
+		want := map[string]memstore.Tally{"ban": {Banned: 8}, "hold": {Holds: 72}}[space.Name()]
+		if got := s.Tally(space); got != want {
+			t.Errorf("%s: got %+v, want %+v", space.Name(), got, want)
+		}
 	}
 }
