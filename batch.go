@@ -31,24 +31,51 @@ type Item struct {
 // allows, and rules behind it ([rule.RestCount]), because these rules wait for
 // the outcome of the limits.
 func (e *Engine) DoAll(ctx context.Context, items []Item) {
-	rules, err := e.ready()
-	if err != nil {
+	if err := e.DoAllIf(ctx, items, func(Size) error { return nil }); err != nil {
 		for i := range items {
 			items[i].Err = err
 		}
-		return
+	}
+}
+
+// DoAllIf is DoAll, but first calls admit with the size of all decisions
+// together. If admit returns an error, DoAllIf returns that, and nothing was
+// counted for any item. So does ErrLarge; see [WithMaxSize].
+func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) error) error {
+	rules, err := e.ready()
+	if err != nil {
+		return err
 	}
 	var began time.Time
 	if e.observer != nil {
 		began = time.Now()
 	}
 	b := batch{engine: e, items: items, calls: make([]*call, len(items))}
+	var size Size
 	for i := range items {
 		item := &items[i]
 		item.Decision.reset()
 		c := e.calls.Get().(*call)
 		b.calls[i] = c
 		item.Err = c.plan(rules, item.Verb, &item.Request)
+		if size.add(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
+			b.calls = b.calls[:i+1] // the rest need not be planned
+			err = ErrLarge
+			break
+		}
+	}
+	if err == nil {
+		err = admit(size)
+	}
+	if err != nil {
+		for i, c := range b.calls {
+			if e.observer != nil {
+				e.observer.Failed(items[i].Verb, err)
+			}
+			c.reset()
+			e.calls.Put(c)
+		}
+		return err
 	}
 	b.run(ctx)
 	for i, c := range b.calls {
@@ -65,6 +92,7 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 		c.reset()
 		e.calls.Put(c)
 	}
+	return nil
 }
 
 // batch is items on their way through the engine.

@@ -42,6 +42,7 @@ type Engine struct {
 	driver    drive.Driver
 	owned     bool // Close closes the store
 	namespace string
+	maxSize   int64 // 0 means no bound
 	observer  Observer
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
@@ -55,7 +56,7 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	e := &Engine{namespace: o.namespace, observer: o.observer}
+	e := &Engine{namespace: o.namespace, maxSize: o.maxSize, observer: o.observer}
 	e.owned = o.drive(&e.driver)
 	e.calls.New = func() any { return new(call) }
 	if err := e.SetRules(rules); err != nil {
@@ -157,6 +158,13 @@ func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, e
 // that is used again and a store in memory, Do allocates only the Key of rules
 // whose key has several attributes. After an error d holds no answer.
 func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) error {
+	return e.DoIf(ctx, verb, r, d, nil)
+}
+
+// DoIf is Do, but first calls admit with the size of the decision. If admit
+// returns an error, DoIf returns that, and nothing was counted. A nil admit admits
+// all.
+func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, admit func(Size) error) error {
 	rules, err := e.ready()
 	if err != nil {
 		return err
@@ -167,7 +175,10 @@ func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) err
 	}
 	d.reset()
 	c := e.calls.Get().(*call)
-	if err = c.plan(rules, verb, r); err == nil {
+	if err = c.plan(rules, verb, r); err == nil && (e.maxSize > 0 || admit != nil) {
+		err = c.admitted(e.maxSize, admit)
+	}
+	if err == nil {
 		err = c.run(ctx, &e.driver)
 	}
 	if err == nil {
@@ -267,6 +278,20 @@ func (c *call) plan(rules *plan.Rules, verb Verb, r *Request) error {
 		c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
 	}
 	return err
+}
+
+// admitted returns [ErrLarge] if the decision would take more than most bytes, if
+// that is not 0, and otherwise what admit returns, if that is not nil.
+func (c *call) admitted(most int64, admit func(Size) error) error {
+	var s Size
+	s.add(&c.request)
+	switch {
+	case most > 0 && s.Bytes() > most:
+		return ErrLarge
+	case admit != nil:
+		return admit(s)
+	}
+	return nil
 }
 
 // run decides c with d.

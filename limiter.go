@@ -323,7 +323,7 @@ func (m *Limiter) result(t *drive.Task) Result {
 	case len(t.Ops) > 0:
 		r.Result = t.Ops[0].Result
 	case t.Denied >= 0 && (t.Verb == Take || t.Verb == Check):
-		r.Quota, r.RetryAfter = m.limit.Capacity(), outageRetry
+		r.Quota, r.RetryAfter = m.limit.Capacity(), t.RetryAfter
 	default:
 		r.Quota, r.Allowed = m.limit.Capacity(), true
 	}

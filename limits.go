@@ -21,8 +21,9 @@ type Result struct {
 	// Degraded reports whether the store could not answer, so that the
 	// limiter's outage policy decided (see [WithOutage]). If a local store
 	// decided, the numbers are those of this process and its share of the quota.
-	// Otherwise only Quota is known, RetryAfter is a second if the policy
-	// denied, and the other numbers are 0.
+	// Otherwise only Quota is known, and the other numbers are 0. If the
+	// policy denied, RetryAfter is a second, or the time until the first key may
+	// expire if there was no room for the key.
 	Degraded bool
 
 	reason uint8 // one of store.Reasons, from 1; 0 is none

@@ -25,6 +25,7 @@ type options struct {
 	nodesNow  func() int
 	observer  Observer
 	namespace string
+	maxSize   int64
 
 	// Of limiters and counters only.
 	name    string
@@ -32,14 +33,17 @@ type options struct {
 	outage  rule.Outage
 }
 
-// option implements Option, limiterOption only LimiterOption.
+// option implements Option, limiterOption only LimiterOption, and engineOption only
+// EngineOption.
 type (
 	option        func(*options) error
 	limiterOption func(*options) error
+	engineOption  func(*options) error
 )
 
 func (f option) engine(o *options) error         { return f(o) }
 func (f option) limiter(o *options) error        { return f(o) }
+func (f engineOption) engine(o *options) error   { return f(o) }
 func (f limiterOption) limiter(o *options) error { return f(o) }
 
 // WithStore keeps the counters in s. The caller closes s. Over a store that can
@@ -101,6 +105,20 @@ func WithObserver(b Observer) Option {
 // in one store share no counters. Default: the namespace "".
 func WithNamespace(name string) Option {
 	return option(func(o *options) error { o.namespace = name; return nil })
+}
+
+// WithMaxSize makes the engine refuse, with [ErrLarge], a request whose decision
+// would take more than n bytes ([Size.Bytes]), and a batch whose decisions together
+// would. It protects a service from requests that match thousands of rules.
+// Default: no bound.
+func WithMaxSize(n int64) EngineOption {
+	return engineOption(func(o *options) error {
+		if n < 1 {
+			return fault.Newf("max size", "%d: want at least 1", n)
+		}
+		o.maxSize = n
+		return nil
+	})
 }
 
 // WithName sets the name under which a limiter or a counter keeps its keys in a

@@ -14,10 +14,6 @@ import (
 // The verdict is the last of the engine's three parts: it makes a Decision of
 // what was planned and what was answered. It is pure.
 
-// outageRetry is the wait of a denial because of an outage, whose length is
-// unknown.
-const outageRetry = time.Second
-
 // verdict writes the decision about p into d, which is empty; t has the
 // answers. The first rule, in the rules' order, that does not admit the
 // request gives the outcome.
@@ -58,7 +54,7 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 		}
 	}
 	if decides && t.Denied >= 0 {
-		denial.add(d, t.Denied, rules.Rule(t.Denied).Name, outageRetry)
+		denial.add(d, t.Denied, rules.Rule(t.Denied).Name, t.RetryAfter)
 	}
 	if decides && p.Verdict >= 0 {
 		v := rules.Rule(p.Verdict)

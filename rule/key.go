@@ -60,6 +60,18 @@ func (s *Set) Key(i int, values []string) string {
 	return b.String()
 }
 
+// KeyLen returns the length of [Set.Key], in bytes, or one more.
+func (s *Set) KeyLen(i int, values []string) (n int) {
+	c := &s.rules[i]
+	if len(c.per) == 1 {
+		return len(c.per[0].value(values))
+	}
+	for k, p := range c.per {
+		n += len(" =") + len(c.Per[k]) + len(p.value(values))
+	}
+	return n
+}
+
 // Together returns the value of the attribute [Rule.Together] of rule i, or "" if
 // the rule has none. A store of several nodes keeps keys with the same value on
 // one node.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weirhq/weir/window"
 )
@@ -211,6 +212,9 @@ var (
 	// ErrFull is the cause of an [OutageError] when a space has no room for a
 	// new key.
 	ErrFull = errors.New("no room for a new key: the most that may be kept (max_keys) is reached; raise it, or wait until keys expire")
+	// ErrMemory is an [ErrFull] whose cause is the memory that the store may take
+	// in all.
+	ErrMemory = fmt.Errorf("no room: the store has reached the memory that it may take: %w", ErrFull)
 )
 
 // OutageError is the Err of a call that a store could not answer, or the error of
@@ -225,6 +229,10 @@ type OutageError struct {
 	// cause, and not nil.
 	Reason Reason
 	Err    error
+
+	// RetryAfter is the wait until the store may be able to answer: for
+	// [ErrFull], until the next key may expire. 0: not known.
+	RetryAfter time.Duration
 }
 
 // Error returns the cause as text, with the number of ops if Ops names them.

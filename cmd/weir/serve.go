@@ -93,6 +93,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
 	accessFlags(cmd, &cfg.Access)
+	boundFlags(cmd, &cfg.Bounds)
 	f.StringVar(&cfg.Koala, "koala", cfg.Koala, "koala's rule `file`, instead of --rules")
 	f.StringVar(&cfg.KoalaListen, "koala-listen", cfg.KoalaListen, "`address` for koala's calls (default 127.0.0.1:9981 with --koala)")
 	f.StringVar(&cfg.KoalaToken, "koala-token", cfg.KoalaToken, "`token` that allows rewriting koala's rules; prefer WEIR_KOALA_TOKEN")
@@ -122,6 +123,16 @@ func accessFlags(cmd *cobra.Command, a *config.Access) {
 	f.Lookup("insecure").NoOptDefVal = "all"
 	f.StringSliceVar(&a.Hosts, "hosts", a.Hosts, "further `names` of the service; on loopback without a lock, requests for other names are refused")
 	complete(cmd, "insecure", config.InsecureNames())
+}
+
+// boundFlags adds the flags that bound what the service does.
+func boundFlags(cmd *cobra.Command, b *config.Bounds) {
+	f := cmd.Flags()
+	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, and of koala's calls; 0: no bound")
+	f.Int64Var(&b.Requests, "max-requests", b.Requests, "most requests that are decided at the same time; 0: no bound")
+	f.Var(&b.RequestMemory, "max-request-memory", "most memory of large requests and their answers together; 0: no bound")
+	f.Var(&b.Answer, "max-answer", "largest answer; 0: no bound")
+	f.Var(&b.Memory, "memory", "most memory of all counters in memory; auto: half of what there is; 0: no bound")
 }
 
 // readKoalaConfig sets the fields of cfg that koala's main file has and no flag sets.

@@ -106,6 +106,7 @@ var statuses = []struct {
 	status int
 }{
 	{weir.ErrUnknownRule, http.StatusNotFound},
+	{weir.ErrLarge, http.StatusRequestEntityTooLarge},
 	{store.ErrClosed, http.StatusServiceUnavailable},
 	{context.Canceled, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
@@ -124,7 +125,7 @@ var refusals = map[access.Reason]int{
 
 // ProblemOf returns the answer to a request that ended in err: the [Problem]
 // that err wraps, 401, 403 or 429 for an [access.Refusal], 400 for a
-// [fault.Fault], 503 for an outage of the store and
+// [fault.Fault], 413 for [weir.ErrLarge], 503 for an [access.Overload], an outage of the store and
 // for a request that was given up, 404 for an unknown rule, else 500.
 func ProblemOf(err error) *Problem {
 	var p *Problem
@@ -134,6 +135,10 @@ func ProblemOf(err error) *Problem {
 	var no *access.Refusal
 	if errors.As(err, &no) {
 		return &Problem{Status: refusals[no.Reason], Detail: no.Detail, RetryAfter: no.RetryAfter}
+	}
+	var busy *access.Overload
+	if errors.As(err, &busy) {
+		return &Problem{Status: http.StatusServiceUnavailable, Detail: busy.Detail, RetryAfter: access.OverloadRetry}
 	}
 	var f *fault.Fault
 	if errors.As(err, &f) {

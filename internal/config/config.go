@@ -43,6 +43,9 @@ type Config struct {
 	// Access says who may call the listeners.
 	Access Access
 
+	// Bounds limit what the service does at the same time.
+	Bounds Bounds
+
 	// Watch reloads the rules when the file, or a list it reads, changes.
 	Watch bool
 
@@ -100,6 +103,7 @@ func Default() Config {
 		Admin:        "127.0.0.1:8081",
 		Watch:        true,
 		TopKeys:      1000,
+		Bounds:       defaultBounds(),
 		DrainTimeout: 10 * time.Second,
 		LogFormat:    "text",
 		LogLevel:     "info",
@@ -138,6 +142,7 @@ func (c *Config) Validate() error {
 	f.clash("admin", c.Admin, "listen", c.Listen)
 	f.koala(c)
 	f.access(c)
+	f.bounds(c)
 	f.store(c)
 	f.notNegative("koala-timeout", c.KoalaTimeout)
 	f.notNegative("watch-every", c.WatchEvery)

@@ -35,6 +35,7 @@ func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
 			l.cut(from)
 			return err
 		}
+		t.wait(out)
 		left := from
 		for i := from; i < len(l.ops); i++ {
 			if out.Ops == nil || slices.Contains(out.Ops, i-from) {

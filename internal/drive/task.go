@@ -1,6 +1,8 @@
 package drive
 
 import (
+	"time"
+
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -45,6 +47,11 @@ type Task struct {
 	// Local is set by Run when local memory holds for the task.
 	Local bool
 
+	// RetryAfter is set by Run with Outage: how long to wait at least, if a
+	// policy denies. It is the length of the longest lack of room, or a second
+	// where the length of the outage is not known.
+	RetryAfter time.Duration
+
 	// Err is set by Run when the task was not decided. Nothing was counted.
 	Err error
 
@@ -57,8 +64,17 @@ func (t *Task) Reset() {
 	t.Policies = nil
 	if t.Outage != nil || t.Err != nil {
 		t.local.reset()
-		t.Outage, t.Reason, t.Err, t.Local = nil, "", nil, false
+		t.Outage, t.Reason, t.RetryAfter, t.Err, t.Local = nil, "", 0, nil, false
 	}
+}
+
+// outageRetry is the wait of a denial because of an outage, whose length is
+// unknown.
+const outageRetry = time.Second
+
+// wait makes t.RetryAfter cover out.
+func (t *Task) wait(out *store.OutageError) {
+	t.RetryAfter = max(t.RetryAfter, out.RetryAfter, outageRetry)
 }
 
 // decideAlone answers op by its policy and nothing else.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -27,8 +28,15 @@ type API struct {
 	tops   *top.Collector
 	lock   *access.Lock
 	gates  *access.Lock // of /v1/gate
-	routes map[string]methods
-	origin *http.CrossOriginProtection
+	bounds *access.Bounds
+	most   int64 // bytes of an answer; 0 means no bound
+
+	// planning has a place for each batch whose size is being found out. Until
+	// then its memory is not reserved. One for each processor is enough, because
+	// this waits for nothing.
+	planning chan struct{}
+	routes   map[string]methods
+	origin   *http.CrossOriginProtection
 }
 
 // Source describes where the rules in force came from.
@@ -62,11 +70,19 @@ type Config struct {
 
 	// Lock says who may call. Nil admits everyone.
 	Lock *access.Lock
+
+	// Bounds limits what is done at the same time. Nil has no bounds.
+	Bounds *access.Bounds
+
+	// MaxAnswer is the most bytes of an answer; 0 means no bound. The engine
+	// must have the same one ([weir.WithMaxSize]).
+	MaxAnswer int64
 }
 
 // New returns the API of engine.
 func New(engine *weir.Engine, c Config) *API {
-	a := &API{engine: engine, source: c.Source, tops: c.Tops, lock: c.Lock, gates: c.Lock.Proxied(), origin: http.NewCrossOriginProtection()}
+	a := &API{engine: engine, source: c.Source, tops: c.Tops, lock: c.Lock, gates: c.Lock.Proxied(), bounds: c.Bounds, most: c.MaxAnswer, origin: http.NewCrossOriginProtection()}
+	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
 		"/v1/check":   {http.MethodPost: {access.Decide, a.decide(store.Check)}},
@@ -89,8 +105,11 @@ func New(engine *weir.Engine, c Config) *API {
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange()
+	x.bounds, x.most = a.bounds, a.most
 	defer x.free()
 	if err := a.serve(x, w, r); err != nil {
+		x.end()
+		discard(r)
 		answer.ProblemOf(err).Write(w)
 	}
 }

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
@@ -18,6 +20,9 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.read(r); err != nil {
 		return err
 	}
+	if err := x.begin(); err != nil {
+		return err
+	}
 	x.scan.reset(x.body)
 	parts, shared, f := x.scan.batch(x.request.Attributes[:0])
 	x.request.Attributes = shared
@@ -27,12 +32,32 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.caller.May(needs(parts)); err != nil {
 		return err
 	}
+	if err := x.reserve(int64(len(parts)) * itemBytes); err != nil {
+		return err
+	}
 	items := make([]weir.Item, len(parts))
 	for i, p := range parts {
 		items[i].Verb, items[i].Request = p.ask(shared[p.from:p.to:p.to])
 	}
-	a.engine.DoAll(r.Context(), items)
-	b := append(x.out[:0], `{"answers":[`...)
+	a.planning <- struct{}{}
+	planned := sync.OnceFunc(func() { <-a.planning })
+	defer planned()
+	err := a.engine.DoAllIf(r.Context(), items, func(s weir.Size) error {
+		planned()
+		if err := x.escaped(s); err != nil {
+			return err
+		}
+		x.out = x.out[:0]
+		if err := x.reserve(int64(s.Usages)*usageBytes + s.Text + s.Bytes()); err != nil {
+			return err
+		}
+		x.out = slices.Grow(x.out, int(s.Bytes())+answerBytes*len(items))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b := append(x.out, `{"answers":[`...)
 	for i := range items {
 		if i > 0 {
 			b = append(b, ',')
@@ -48,8 +73,17 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = appendDecision(b, items[i].Verb, &items[i].Decision)
 	}
 	x.out = append(b, ']', '}')
+	x.end()
 	return respond(w, x.out)
 }
+
+// What a batch takes in memory, in bytes, beside its body and the text of its
+// answer. TestBatchFloods in cmd/weir measures what a process takes with these.
+const (
+	itemBytes   = 2 << 10 // for each request
+	usageBytes  = 512     // for each rule that matches one
+	answerBytes = 200     // of the answer to one request, without its rules
+)
 
 // needs returns the scopes that a caller needs for all parts of a batch.
 func needs(parts []part) (need access.Scope) {

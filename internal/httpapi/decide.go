@@ -14,14 +14,18 @@ func (a *API) decide(verb store.Verb) handler {
 		if err := x.read(r); err != nil {
 			return err
 		}
+		if err := x.begin(); err != nil {
+			return err
+		}
 		verb, f := x.scan.decode(x.body, verb, &x.request)
 		if f != nil {
 			return f
 		}
-		if err := a.engine.Do(r.Context(), verb, &x.request, &x.decision); err != nil {
+		if err := a.engine.DoIf(r.Context(), verb, &x.request, &x.decision, x.admit); err != nil {
 			return err
 		}
 		x.out = appendDecision(x.out[:0], verb, &x.decision)
+		x.end()
 		return respond(w, x.out)
 	}
 }
@@ -31,8 +35,14 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.read(r); err != nil {
 		return err
 	}
+	if err := x.begin(); err != nil {
+		return err
+	}
 	if _, f := x.scan.decode(x.body, store.Check, &x.request); f != nil {
 		return f
+	}
+	if err := x.reserveRules(a.engine.Rules().Len()); err != nil {
+		return err
 	}
 	why, err := a.engine.Explain(r.Context(), x.request)
 	if err != nil {

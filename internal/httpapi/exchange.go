@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -19,6 +20,11 @@ import (
 // of it may be kept: the strings of the request are views of its body.
 type exchange struct {
 	caller   *access.Holder // nil: everyone, with all scopes
+	bounds   *access.Bounds
+	most     int64                 // bytes of the answer
+	begun    bool                  // end must be called
+	reserved int64                 // bytes of bounds
+	admit    func(weir.Size) error // admitOne, made once
 	body     []byte
 	scan     scanner
 	request  weir.Request
@@ -26,7 +32,11 @@ type exchange struct {
 	out      []byte
 }
 
-var exchanges = sync.Pool{New: func() any { return &exchange{body: make([]byte, 0, 1<<10)} }}
+var exchanges = sync.Pool{New: func() any {
+	x := &exchange{body: make([]byte, 0, 1<<10)}
+	x.admit = x.admitOne
+	return x
+}}
 
 // maxKept is the size, in bytes, above which the memory of an exchange is
 // dropped after the call.
@@ -37,10 +47,88 @@ func newExchange() *exchange { return exchanges.Get().(*exchange) }
 
 // free returns x to the pool.
 func (x *exchange) free() {
-	x.caller = nil
+	x.end()
+	if x.reserved > 0 {
+		x.bounds.Release(x.reserved)
+		x.reserved = 0
+	}
+	x.caller, x.bounds = nil, nil
 	attributes := cap(x.request.Attributes) * int(unsafe.Sizeof(weir.Attribute{}))
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
+	}
+}
+
+// begin begins to decide a request. It follows read: a body that comes slowly
+// holds nobody up.
+func (x *exchange) begin() error {
+	if err := x.bounds.Begin(); err != nil {
+		return err
+	}
+	x.begun = true
+	return nil
+}
+
+// end ends what begin began, before the answer is written.
+func (x *exchange) end() {
+	if x.begun {
+		x.begun = false
+		x.bounds.End()
+	}
+}
+
+// reserve reserves n bytes until x is freed.
+func (x *exchange) reserve(n int64) error {
+	if err := x.bounds.Reserve(n); err != nil {
+		return err
+	}
+	x.reserved += n
+	return nil
+}
+
+// escaped returns an error if the answer may be too large because a byte can take
+// six in JSON: a control character does. The engine counts bytes as they are. A
+// body without a backslash has no such characters.
+func (x *exchange) escaped(s weir.Size) error {
+	if x.most > 0 && s.Bytes()+5*s.Text > x.most && bytes.IndexByte(x.body, '\\') >= 0 {
+		return weir.ErrLarge
+	}
+	return nil
+}
+
+// admitOne reserves the memory of one decision, if it is large.
+func (x *exchange) admitOne(s weir.Size) error {
+	if err := x.escaped(s); err != nil {
+		return err
+	}
+	if n := int64(s.Usages)*usageBytes + s.Bytes(); n > smallAnswer {
+		return x.reserve(n)
+	}
+	return nil
+}
+
+// reserveRules reserves the memory of an answer that lists n rules, if it is large.
+func (x *exchange) reserveRules(n int) error {
+	const each = 2 << 10
+	if n*each > smallAnswer {
+		return x.reserve(int64(n) * each)
+	}
+	return nil
+}
+
+// smallAnswer is the size, in bytes, up to which decisions are not counted as
+// memory.
+const smallAnswer = 64 << 10
+
+// smallBody is the size, in bytes, up to which bodies are not counted as memory.
+const smallBody = 64 << 10
+
+// discard reads what is left of the body of a refused request, up to the largest
+// body. Otherwise the connection would be reset while the client still sends, and
+// the client would not see the answer.
+func discard(r *http.Request) {
+	if r.Body != nil && r.Body != http.NoBody && r.Header["Expect"] == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxBody))
 	}
 }
 
@@ -55,6 +143,11 @@ func (x *exchange) read(r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return tooLarge()
 	}
+	if r.ContentLength > smallBody {
+		if err := x.reserve(r.ContentLength); err != nil {
+			return err
+		}
+	}
 	b := x.body[:0]
 	for {
 		if len(b) == cap(b) {
@@ -66,6 +159,13 @@ func (x *exchange) read(r *http.Request) error {
 		switch {
 		case len(b) > maxBody:
 			return tooLarge()
+		case len(b) > smallBody && x.reserved == 0:
+			if err := x.reserve(maxBody); err != nil { // the length was not told
+				return err
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):

@@ -22,8 +22,11 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := x.begin(); err != nil {
+		return err
+	}
 	d := &x.decision
-	if err := a.engine.Do(r.Context(), store.Take, &x.request, d); err != nil {
+	if err := a.engine.DoIf(r.Context(), store.Take, &x.request, d, x.admit); err != nil {
 		return err
 	}
 	answer.RateLimit(w.Header(), d)

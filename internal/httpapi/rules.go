@@ -14,6 +14,9 @@ import (
 // rules shows the rules in force and their source.
 func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 	from, set := a.source(), a.engine.Rules()
+	if err := x.reserveRules(set.Len()); err != nil {
+		return err
+	}
 	b := answer.AppendText(append(x.out[:0], `{"file":`...), from.File)
 	b = answer.AppendText(append(b, `,"hash":`...), from.Hash)
 	b = answer.AppendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))

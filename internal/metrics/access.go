@@ -10,12 +10,15 @@ import (
 type access struct {
 	refused *prometheus.CounterVec
 	loaded  *prometheus.GaugeVec
+	shed    *prometheus.CounterVec
 }
 
 func newAccess(r prometheus.Registerer) access {
 	a := access{
 		refused: counters(r, "weir_access_refused_total",
 			"Calls that were refused for lack of a right, by listener and reason.", "listener", "reason"),
+		shed: counters(r, "weir_shed_total",
+			"Requests and connections that were refused because of a bound, by listener and bound.", "listener", "bound"),
 		loaded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_access_reload_success",
 			Help: "Whether the last attempt to load the tokens or the certificate succeeded.",
@@ -28,6 +31,12 @@ func newAccess(r prometheus.Registerer) access {
 // AccessRefused counts a call that a listener refused.
 func (m *Metrics) AccessRefused(listener, reason string) {
 	m.access.refused.WithLabelValues(listener, reason).Inc()
+}
+
+// Shed counts a request or a connection that a listener refused because of a
+// bound.
+func (m *Metrics) Shed(listener, bound string) {
+	m.access.shed.WithLabelValues(listener, bound).Inc()
 }
 
 // AccessReloaded records whether the tokens or the certificate could be loaded.

@@ -19,6 +19,9 @@ type StoreStats struct {
 
 	// Full is the number of new keys that found no room since the start.
 	Full int64
+
+	// Bytes is the memory of all keys, and MaxBytes its bound, or 0.
+	Bytes, MaxBytes int64
 }
 
 // Watch exports what stats returns, each time the metrics are read.
@@ -31,13 +34,15 @@ func (m *Metrics) Watch(stats func() StoreStats) {
 		banned: prometheus.NewDesc("weir_store_banned_keys",
 			"Keys in memory that are banned, by rule.", []string{"rule"}, nil),
 		full: prometheus.NewDesc("weir_store_full_total",
-			"New keys that found no room because their rule had max_keys of them.", nil, nil),
+			"Calls that found no room: their rule had max_keys keys, or all counters took the memory that they may take.", nil, nil),
+		bytes: prometheus.NewDesc("weir_store_memory_bytes", "Memory of all counters in memory.", nil, nil),
+		most:  prometheus.NewDesc("weir_store_memory_limit_bytes", "Memory that all counters in memory may take; 0 without a bound.", nil, nil),
 	})
 }
 
 type storeCollector struct {
-	stats                     func() StoreStats
-	keys, holds, banned, full *prometheus.Desc
+	stats                                  func() StoreStats
+	keys, holds, banned, full, bytes, most *prometheus.Desc
 }
 
 func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
@@ -45,6 +50,8 @@ func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.holds
 	ch <- c.banned
 	ch <- c.full
+	ch <- c.bytes
+	ch <- c.most
 }
 
 func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
@@ -58,6 +65,8 @@ func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	gauges(c.holds, s.Holds)
 	gauges(c.banned, s.Banned)
 	ch <- prometheus.MustNewConstMetric(c.full, prometheus.CounterValue, float64(s.Full))
+	ch <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(s.Bytes))
+	ch <- prometheus.MustNewConstMetric(c.most, prometheus.GaugeValue, float64(s.MaxBytes))
 }
 
 // WatchReports exports what reports returns, each time the metrics are read.

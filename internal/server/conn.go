@@ -156,6 +156,9 @@ func (c *lazyConn) SetDeadline(t time.Time) error {
 	return errors.Join(c.read.set(t), c.write.set(t))
 }
 
+// NetConn returns the connection below.
+func (c *lazyConn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite shuts down the writing side. net/http uses it before it closes a
 // connection from which it has not read everything.
 func (c *lazyConn) CloseWrite() error {

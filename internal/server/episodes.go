@@ -88,15 +88,25 @@ func (e *episodes) run(ctx context.Context, log *slog.Logger) {
 		e.mu.Lock()
 		cause := e.current.cause
 		e.mu.Unlock()
-		log.Warn("decisions without the store, rules follow their on_outage", "reason", string(cause.Cause()), "err", cause.Err)
+		began, ending, cut := texts(cause)
+		log.Warn(began+", rules follow their on_outage", "reason", string(cause.Cause()), "err", cause.Err)
 		ended, c := e.await(ctx)
-		text := "decisions with the store again"
+		text := ending
 		if !ended {
-			text = "stopped while decisions were without the store"
+			text = cut
 		}
 		log.Info(text, "after", c.last.Sub(c.first).Round(time.Millisecond).String(),
 			"decisions", c.decisions, "reasons", c.counts())
 	}
+}
+
+// texts returns what the log says when an episode begins, when it ends, and when
+// the service ends before it.
+func texts(cause *store.OutageError) (began, ended, cut string) {
+	if errors.Is(cause, store.ErrFull) {
+		return "no room for new keys", "room for new keys again", "stopped while there was no room for new keys"
+	}
+	return "decisions without the store", "decisions with the store again", "stopped while decisions were without the store"
 }
 
 // await waits until the episode has ended, and returns it. It returns false

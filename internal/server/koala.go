@@ -21,7 +21,7 @@ type koalaFront struct {
 }
 
 // openKoala returns nil when cfg asks for no such calls.
-func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, doors *doors, log *slog.Logger) (*koalaFront, error) {
+func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, doors *doors, bounds *bounds, log *slog.Logger) (*koalaFront, error) {
 	if cfg.KoalaAddr() == "" {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, do
 		return nil, err // unreachable after Validate
 	}
 	wait := redisstore.WithTimeout(context.Background(), cfg.KoalaWait())
-	to := koalaapi.Config{Ping: c.ping, Context: wait, Lock: doors.lock("koala", at)}
+	to := koalaapi.Config{Ping: c.ping, Context: wait, Lock: doors.lock("koala", at), Bounds: bounds.requests("koala")}
 	if cfg.Koala != "" {
 		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()
 	}
@@ -38,7 +38,7 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, do
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(at, doors.certs, api, log)
+	l, err := listen(at, doors.certs, bounds.connections, bounds.shedding("koala"), api, log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("koala-listen: %w", err), api.Close())
 	}

@@ -35,7 +35,9 @@ const linger = 250 * time.Millisecond
 
 // listen opens the address, so that an address in use is reported before
 // anything is served. certs is for addresses with TLS.
-func listen(at config.Address, certs *access.Certificates, h http.Handler, log *slog.Logger) (*listener, error) {
+// most is how many connections it may have, and shed is called for each that is
+// refused.
+func listen(at config.Address, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
 	socket, err := bind(at)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s is in use; end the program that listens there, or choose another address", at.Host)
@@ -43,14 +45,18 @@ func listen(at config.Address, certs *access.Certificates, h http.Handler, log *
 	if err != nil {
 		return nil, err
 	}
+	if most > 0 {
+		socket = newCrowd(socket, most, !at.TLS(), shed)
+	}
 	l := &listener{at: at, certs: certs, socket: lazyListener{socket}, ended: make(chan struct{})}
 	l.Server = &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ConnContext: withGuest,
+		Handler: hosted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if l.leaving.Load() {
 				w.Header().Set("Connection", "close")
 			}
 			h.ServeHTTP(w, r)
-		}),
+		})),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       8 * time.Second, // below WriteTimeout, so that there is time for the answer
 		IdleTimeout:       2 * time.Minute,

@@ -88,21 +88,24 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	ready := readiness{store: counts, needed: cfg.ReadyNeedsStore}
 	at := cfg.Listeners()
 	lock := doors.lock(at[0].Name, at[0].Address)
-	api := httpapi.New(engine, httpapi.Config{Source: rules.source, Tops: tops, Lock: lock})
-	main, err := listen(at[0].Address, doors.certs, withHealth(api, &ready), log)
+	bounds := newBounds(cfg, numbers, log)
+	api := httpapi.New(engine, httpapi.Config{
+		Source: rules.source, Tops: tops, Lock: lock, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
+	})
+	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(api, &ready), log)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
 	lock = doors.lock(at[1].Name, at[1].Address)
-	admin, err := listen(at[1].Address, doors.certs, newAdmin(rules, numbers, &ready, lock), log)
+	admin, err := listen(at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock), log)
 	if err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
 	defer admin.Close()
 	fronts := []*listener{main}
-	front, err := openKoala(cfg, engine, counts, rules, doors, log)
+	front, err := openKoala(cfg, engine, counts, rules, doors, bounds, log)
 	if err != nil {
 		return err
 	}
@@ -238,5 +241,6 @@ func stats(e *weir.Engine, c *counts) metrics.StoreStats {
 			s.Banned[r.Name] = t.Banned
 		}
 	}
+	s.Bytes, s.MaxBytes = c.memory.Bytes(), c.memory.MaxBytes()
 	return s
 }

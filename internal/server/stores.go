@@ -45,7 +45,7 @@ func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*coun
 			c.here = newInstances(c.shared)
 		}
 	}
-	c.memory = memstore.New()
+	c.memory = memstore.New(memstore.WithMaxBytes(tableBytes(cfg, log)))
 	return c, nil
 }
 
@@ -59,10 +59,14 @@ func (c *counts) close() {
 
 // options returns the options of an engine that counts in c.
 func (c *counts) options(cfg config.Config) []weir.EngineOption {
-	if c.shared == nil {
-		return []weir.EngineOption{weir.WithStore(c.memory)}
+	var options []weir.EngineOption
+	if n := int64(cfg.Bounds.Answer); n > 0 {
+		options = append(options, weir.WithMaxSize(n))
 	}
-	options := []weir.EngineOption{weir.WithStore(c.shared), weir.WithLocal(c.memory, max(1, cfg.Nodes))}
+	if c.shared == nil {
+		return append(options, weir.WithStore(c.memory))
+	}
+	options = append(options, weir.WithStore(c.shared), weir.WithLocal(c.memory, max(1, cfg.Nodes)))
 	if c.here != nil {
 		options = append(options, weir.WithNodes(c.here.number))
 	}

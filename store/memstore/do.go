@@ -63,7 +63,10 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 			if due {
 				s.sweepNext()
 			}
-			return outage(full)
+			if full != nil {
+				return s.outage(places, full)
+			}
+			return nil
 		}
 		release(places)
 		unlock(places)
@@ -206,7 +209,7 @@ func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 	for i := range places {
 		p := &places[i]
 		p.findAgain()
-		if adds(verb) && !p.reserve(s, p.op.Space.MaxKeys()) {
+		if adds(verb) && !p.reserve(s, verb, p.op.Space.MaxKeys()) {
 			full = append(full, p.index)
 		}
 	}
@@ -226,21 +229,12 @@ func release(places []place) {
 	}
 }
 
-// outage returns the error of a call for some of whose ops there is no room.
-func outage(full []int) error {
-	if full == nil {
-		return nil
-	}
-	slices.Sort(full)
-	return &store.OutageError{Ops: full, Reason: store.ReasonFull, Err: store.ErrFull}
-}
-
 // tend ends a call: it sweeps its shards when it is time to, and reports whether
 // it is time to sweep somewhere else too.
 func (s *Store) tend(places []place) (due bool) {
 	release(places)
 	for i := range places {
-		if first(places, i) && places[i].tend(&s.clock) {
+		if first(places, i) && places[i].tend(s) {
 			due = true
 		}
 	}

@@ -33,6 +33,10 @@ type keyspace struct {
 	full atomic.Int64  // ops that were refused for want of room
 	turn atomic.Uint32 // the shard that a full keyspace sweeps next
 
+	// When a key of a full keyspace expires at the earliest, and when that was
+	// last looked for; both are instants, or 0.
+	earliest, looked atomic.Int64
+
 	// A keyspace that stays empty and unused is dropped. Calls set used before
 	// they use it. They ask for dead after they have locked their shards and
 	// reserved their keys, and look the space up again when it is set.
@@ -90,7 +94,10 @@ type keyspaces struct {
 	closed bool        // guarded by mu
 	order  []*keyspace // guarded by mu; those that are not dead
 	hand   int         // guarded by mu; the keyspace to sweep next
-	made   uint64      // guarded by mu; how many were ever made
+
+	dropped    []*keyspace // guarded by mu; those whose memory still counts
+	anyDropped atomic.Bool // there are some
+	made       uint64      // guarded by mu; how many keyspaces were ever made
 }
 
 // of returns the keyspace of space, or nil when the store is closed. It makes
@@ -208,10 +215,25 @@ func (kss *keyspaces) drop(i int) bool {
 		ks.dead.Store(false)
 		return false
 	}
+	kss.dropped = append(kss.dropped, ks)
+	kss.anyDropped.Store(true)
 	last := len(kss.order) - 1
 	kss.order[i], kss.order[last] = kss.order[last], nil
 	kss.order = kss.order[:last]
 	return true
+}
+
+// takeDropped returns the keyspaces that were dropped since it was last called.
+func (kss *keyspaces) takeDropped() []*keyspace {
+	if !kss.anyDropped.Load() {
+		return nil
+	}
+	kss.mu.Lock()
+	defer kss.mu.Unlock()
+	dropped := kss.dropped
+	kss.dropped = nil
+	kss.anyDropped.Store(false)
+	return dropped
 }
 
 // close drops all keyspaces for good.

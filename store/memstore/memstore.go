@@ -21,6 +21,7 @@ type Store struct {
 	shards int // of each keyspace
 	seeds  struct{ key, member maphash.Seed }
 
+	memory    memory
 	closed    atomic.Bool
 	full      atomic.Int64 // ops that were refused for want of room
 	keyspaces keyspaces
@@ -60,6 +61,13 @@ func WithClock(tell func() window.Instant) Option {
 func WithShards(n int) Option {
 	return func(s *Store) { s.shards = powerOfTwo(min(max(n, 1), 256)) }
 }
+
+// WithMaxBytes bounds the memory of all keys and their states to n bytes. Once
+// nine tenths are taken, a call with a new key meets an outage whose cause is
+// [store.ErrMemory]; once all is taken, so does a call that makes the state of a
+// known key larger. No key is dropped for another one. Calls that run at the same
+// time can exceed the bound by a few hundred kilobytes each. Default: no bound.
+func WithMaxBytes(n int64) Option { return func(s *Store) { s.memory.most.Store(n) } }
 
 // New returns an empty store.
 func New(opts ...Option) *Store {
@@ -113,6 +121,7 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	if at, _ := sh.find(h); at.Known() {
 		sh.changes(h)
 		sh.table.Remove(at, h)
+		sh.account(&s.memory)
 		ks.keys.Add(-1)
 	}
 	return nil

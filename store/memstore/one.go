@@ -121,9 +121,9 @@ func (s *Store) lock(p *place, verb store.Verb, space *store.Space) error {
 		}
 		p.read = s.clock.floored(m)
 		p.now = p.read.of(ks.onWall)
-		if adds(verb) && !p.reserve(s, space.MaxKeys()) {
+		if adds(verb) && !p.reserve(s, verb, space.MaxKeys()) {
 			sh.mu.Unlock()
-			return outage([]int{0})
+			return s.outage([]place{*p}, []int{0})
 		}
 		// A keyspace that has keys, or a reservation for one, is not dropped.
 		if p.at.Known() || !ks.dead.Load() {
@@ -143,7 +143,7 @@ func (s *Store) tendHot(p *place) {
 		return
 	}
 	p.read = s.clock.read()
-	due := p.tend(&s.clock)
+	due := p.tend(s)
 	p.shard.mu.Unlock()
 	if due {
 		s.sweepNext()
@@ -153,7 +153,7 @@ func (s *Store) tendHot(p *place) {
 // leave ends the call that lock began.
 func (s *Store) leave(p *place) {
 	p.release()
-	due := p.tend(&s.clock)
+	due := p.tend(s)
 	p.shard.mu.Unlock()
 	if due {
 		s.sweepNext()

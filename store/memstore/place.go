@@ -74,28 +74,39 @@ func (p *place) findAgain() {
 }
 
 // reserve counts a key for an op that may add one. It reports false when the
-// keyspace is full. It follows find.
-func (p *place) reserve(s *Store, most int64) bool {
+// keyspace or the store is full. It follows find.
+func (p *place) reserve(s *Store, verb store.Verb, most int64) bool {
 	if p.hits.N == 0 {
 		return true
 	}
+	taken := s.memory.taken()
 	if p.at.Known() {
 		if p.shared {
 			p.expire(&s.clock)
 		}
-		return true
+		if taken < roomForNone || p.fits(verb) {
+			return true
+		}
+		s.refuse(p.keyspace)
+		return false
 	}
 	ks := p.keyspace
-	p.reserved = ks.reserve(most)
+	p.reserved = taken == roomForAll && ks.reserve(most)
 	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks)) {
+		p.shard.account(&s.memory)
 		p.find()
-		p.reserved = ks.reserve(most)
+		p.reserved = s.memory.taken() == roomForAll && ks.reserve(most)
 	}
 	if !p.reserved {
-		ks.full.Add(1)
-		s.full.Add(1)
+		s.refuse(ks)
 	}
 	return p.reserved
+}
+
+// refuse counts an op for which there is no room.
+func (s *Store) refuse(ks *keyspace) {
+	ks.full.Add(1)
+	s.full.Add(1)
 }
 
 // expire drops the key where it has expired, and keeps its room reserved:

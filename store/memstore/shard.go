@@ -33,6 +33,7 @@ type shard struct {
 	latest window.Instant
 
 	calls uint8 // under the lock, since the last call that swept
+	bytes int64 // of the table, as the store's memory has counted them
 
 	scratch [8]uint64 // to work on small states where their block is too small
 }
@@ -46,6 +47,14 @@ func (sh *shard) date(c *clock, m moment, onWall bool) moment {
 	}
 	sh.latest = m.steady
 	return m
+}
+
+// account adds to m what the table of sh, which is locked, has grown or shrunk by.
+func (sh *shard) account(m *memory) {
+	if n := sh.table.Bytes(); n != sh.bytes {
+		m.now.Add(n - sh.bytes)
+		sh.bytes = n
+	}
 }
 
 // numberOf returns which of n shards the key h belongs to. n is a power of two

@@ -30,6 +30,12 @@ func (s *Store) Keys(space *store.Space) int64 {
 	return 0
 }
 
+// Bytes returns the memory that the keys of all spaces and their states take.
+func (s *Store) Bytes() int64 { return s.memory.now.Load() }
+
+// MaxBytes returns the bound of [WithMaxBytes], or 0.
+func (s *Store) MaxBytes() int64 { return s.memory.most.Load() }
+
 // Full returns the number of ops in all spaces that were refused with
 // [store.ErrFull] since the store was made.
 func (s *Store) Full() int64 { return s.full.Load() }

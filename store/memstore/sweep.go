@@ -31,6 +31,7 @@ const (
 // time, for at most a thousand slots.
 func (s *Store) Sweep(n int) (reclaimed int) {
 	m := s.clock.read()
+	defer s.forgetDropped()
 	for steps := s.keyspaces.round(); n > 0 && steps > 0; steps-- {
 		ks, sh := s.keyspaces.next(m.steady)
 		if sh == nil {
@@ -42,6 +43,7 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 			sh.mu.Lock()
 			w := ks.sweep(sh, table.Budget{N: min(n, atOnce), Most: min(n, atOnce)}, e)
 			passed, entries = passed+w.Passed, sh.table.Entries()
+			sh.account(&s.memory)
 			sh.mu.Unlock()
 			n -= w.Looked
 			reclaimed += w.Reclaimed
@@ -71,18 +73,19 @@ func (ks *keyspace) reclaimed(n int, e expiry) {
 
 // tend sweeps the shard of a call when it is time to, and reports whether it is
 // time to sweep somewhere else too.
-func (p *place) tend(c *clock) (due bool) {
+func (p *place) tend(s *Store) (due bool) {
 	sh := p.shard
+	sh.account(&s.memory)
 	soon := p.read.steady-window.Instant(sh.tended.Load()) < tendAfter
 	if sh.calls++; sh.calls < tendEvery && soon {
 		return false
 	}
-	if soon && !c.given && sh.hot.Load() == nil {
+	if soon && !s.clock.given && sh.hot.Load() == nil {
 		sh.hot.Store(&hotKeys{enough: enough}) // tendEvery calls in less than tendAfter
 	}
 	sh.calls = 0
 	sh.tended.Store(int64(p.read.steady))
-	p.keyspace.sweep(sh, table.Budget{N: aFew, Most: manySlots}, c.expiry(p.read, p.keyspace))
+	p.keyspace.sweep(sh, table.Budget{N: aFew, Most: manySlots}, s.clock.expiry(p.read, p.keyspace))
 	return true
 }
 
@@ -90,11 +93,13 @@ func (p *place) tend(c *clock) (due bool) {
 func (s *Store) sweepNext() {
 	m := s.clock.read()
 	ks, sh := s.keyspaces.next(m.steady)
+	s.forgetDropped()
 	if sh == nil || !sh.mu.TryLock() {
 		return
 	}
 	defer sh.mu.Unlock()
 	ks.sweep(sh, table.Budget{N: aFew, Most: manySlots}, s.clock.expiry(m, ks))
+	sh.account(&s.memory)
 }
 
 // reclaim looks for expired keys in a full keyspace: in the segment of p, whose

@@ -46,6 +46,9 @@ type Config struct {
 	// Lock says who may call. Nil admits everyone.
 	Lock *access.Lock
 
+	// Bounds limits what is done at the same time. Nil has no bounds.
+	Bounds *access.Bounds
+
 	// Rewriters says who may rewrite the rules, whatever Lock says. Nil: no
 	// caller may.
 	Rewriters *access.Lock
@@ -126,6 +129,12 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		x.write(w, r, refused(x, w.Header(), err))
 	case c != nil:
+		if err := a.config.Bounds.Begin(); err != nil {
+			w.Header().Set("Retry-After", "1")
+			x.write(w, r, reply{http.StatusServiceUnavailable, problem(x.out, `{"errno": -5, "errmsg": `, err.Error())})
+			return
+		}
+		defer a.config.Bounds.End()
 		x.write(w, r, c(a, x, r))
 	default:
 		x.write(w, r, reply{http.StatusNotFound, []byte("not found")})

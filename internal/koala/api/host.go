@@ -48,6 +48,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// NetConn returns the connection below.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite closes the side of the connection that is written, so that the
 // client can read to the end.
 func (c *conn) CloseWrite() error {

@@ -54,6 +54,18 @@ func (t *Table) Keys() int { return t.keys }
 // Bytes returns how much memory the keys and their states take.
 func (t *Table) Bytes() int64 { return t.bytes }
 
+// Earliest returns a bound for the instant at which the first key expires: none
+// expires before it. It is exact unless that key has been changed or removed since
+// a sweep passed it. Earliest returns false for an empty table, and where the bound
+// is not known.
+func (t *Table) Earliest() (at int64, ok bool) {
+	earliest := int64(forever)
+	for i := 0; i < len(t.dir); i += 1 << (t.depth - t.dir[i].depth) {
+		earliest = min(earliest, t.dir[i].round.earliest)
+	}
+	return earliest, t.keys > 0 && earliest != forever && earliest > 0
+}
+
 // Find looks h up.
 func (t *Table) Find(h Hash) Ref {
 	if len(t.dir) == 0 {

@@ -1,0 +1,99 @@
+package access
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Bounds limits what a service does at the same time. What goes beyond them is
+// refused at once: a queue would only grow. The zero value has no bounds; so has a
+// nil *Bounds. It is safe for concurrent use.
+type Bounds struct {
+	// Requests is the most requests that are decided at the same time. Those
+	// whose body is still on its way do not count.
+	Requests int64
+
+	// Memory is the most bytes that large bodies, batches and their answers may
+	// take at the same time.
+	Memory int64
+
+	// Shed is called for each refusal, if it is not nil.
+	Shed func(bound string)
+
+	requests, memory atomic.Int64
+}
+
+// Names of bounds, for metrics.
+const (
+	BoundRequests    = "requests"
+	BoundMemory      = "memory"
+	BoundConnections = "connections"
+)
+
+// Overload is the error of a request that is refused because the service has too
+// much to do. Nothing was counted, and the request may be sent again.
+type Overload struct {
+	// Detail states which bound was reached.
+	Detail string
+}
+
+func (o *Overload) Error() string { return o.Detail }
+
+// OverloadRetry is how long a caller should wait after an [Overload].
+const OverloadRetry = time.Second
+
+var (
+	tooManyRequests = &Overload{"the service decides as many requests as --max-requests allows; try again"}
+	tooMuchMemory   = &Overload{"large requests take as much memory as --max-request-memory allows; try again, or send smaller ones"}
+)
+
+// Begin begins a request, which [Bounds.End] must end. It returns an [*Overload]
+// if there are too many.
+func (b *Bounds) Begin() error {
+	if b == nil || b.Requests == 0 {
+		return nil
+	}
+	if b.requests.Add(1) > b.Requests {
+		b.requests.Add(-1)
+		b.shed(BoundRequests)
+		return tooManyRequests
+	}
+	return nil
+}
+
+// End ends a request that began.
+func (b *Bounds) End() {
+	if b != nil && b.Requests > 0 {
+		b.requests.Add(-1)
+	}
+}
+
+// Reserve reserves n bytes, which [Bounds.Release] must give back. It returns an
+// [*Overload] if there are not as many.
+func (b *Bounds) Reserve(n int64) error {
+	if b == nil || b.Memory == 0 {
+		return nil
+	}
+	if b.memory.Add(n) > b.Memory {
+		b.memory.Add(-n)
+		b.shed(BoundMemory)
+		return tooMuchMemory
+	}
+	return nil
+}
+
+// Release gives back n bytes.
+func (b *Bounds) Release(n int64) {
+	if b != nil && b.Memory > 0 {
+		b.memory.Add(-n)
+	}
+}
+
+// Now returns the requests that are decided, and the bytes that are reserved.
+func (b *Bounds) Now() (requests, memory int64) { return b.requests.Load(), b.memory.Load() }
+
+func (b *Bounds) shed(bound string) {
+	if b.Shed != nil {
+		b.Shed(bound)
+	}
+}

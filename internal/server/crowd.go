@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// crowd bounds the connections of a listener. When one comes that is too many, a
+// connection that waits for its client makes room: one that was never answered, if
+// there is any, and of those the one that has waited longest. If none waits, the
+// new one is refused.
+type crowd struct {
+	net.Listener
+	most   int
+	polite bool   // refuse with an answer in HTTP
+	shed   func() // is called for each connection that is refused or closed
+
+	refusing chan struct{} // has a place for each refusal under way
+
+	mu   sync.Mutex
+	open map[*guest]struct{} // guarded by mu
+}
+
+// newCrowd returns a listener that has at most most connections of l at a time.
+func newCrowd(l net.Listener, most int, polite bool, shed func()) *crowd {
+	return &crowd{Listener: l, most: most, polite: polite, shed: shed, refusing: make(chan struct{}, 64), open: map[*guest]struct{}{}}
+}
+
+// Accept implements [net.Listener].
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		g := &guest{Conn: conn, crowd: c}
+		g.since.Store(time.Now().UnixNano())
+		if c.admit(g) {
+			return g, nil
+		}
+		c.shed()
+		c.refuse(conn)
+	}
+}
+
+// admit adds g, and closes another connection if there are too many. It reports
+// false when all others are at work.
+func (c *crowd) admit(g *guest) bool {
+	c.mu.Lock()
+	var oldest *guest
+	if len(c.open) >= c.most {
+		for other := range c.open {
+			if other.working.Load() == 0 && (oldest == nil || other.before(oldest)) {
+				oldest = other
+			}
+		}
+		if oldest == nil {
+			c.mu.Unlock()
+			return false
+		}
+		delete(c.open, oldest)
+	}
+	c.open[g] = struct{}{}
+	c.mu.Unlock()
+	if oldest != nil {
+		c.shed()
+		_ = oldest.Conn.Close() // its server notices
+	}
+	return true
+}
+
+// refusal is the answer to a connection that is too many.
+const refusal503 = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+// refuse closes conn. If there is time, it reads first what the client has sent:
+// otherwise the client might not see the answer.
+func (c *crowd) refuse(conn net.Conn) {
+	if c.polite {
+		select {
+		case c.refusing <- struct{}{}:
+			go func() {
+				defer func() { <-c.refusing }()
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(time.Second))
+				_, _ = io.WriteString(conn, refusal503)
+				if half, ok := conn.(interface{ CloseWrite() error }); ok {
+					_ = half.CloseWrite()
+				}
+				_, _ = io.Copy(io.Discard, io.LimitReader(conn, 1<<20))
+			}()
+			return
+		default: // there are too many, even for that
+		}
+	}
+	_ = conn.Close()
+}
+
+// guest is a connection of a crowd.
+type guest struct {
+	net.Conn
+	crowd   *crowd
+	working atomic.Int32 // requests that are being decided
+	known   atomic.Bool  // it was answered before
+	since   atomic.Int64 // when that last changed, in nanoseconds since 1970
+	body    body         // of the request, with HTTP/1
+}
+
+// Close implements [net.Conn].
+func (g *guest) Close() error {
+	g.crowd.mu.Lock()
+	delete(g.crowd.open, g)
+	g.crowd.mu.Unlock()
+	return g.Conn.Close()
+}
+
+// CloseWrite shuts down the writing side, as net/http does before it closes.
+func (g *guest) CloseWrite() error {
+	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// before reports whether g makes room before other.
+func (g *guest) before(other *guest) bool {
+	if known := g.known.Load(); known != other.known.Load() {
+		return !known
+	}
+	return g.since.Load() < other.since.Load()
+}
+
+// work changes the number of requests that are being decided.
+func (g *guest) work(by int32) {
+	g.since.Store(time.Now().UnixNano())
+	g.working.Add(by)
+	if by < 0 && !g.known.Load() {
+		g.known.Store(true)
+	}
+}
+
+// body is the body of a request. As long as the client sends it, the connection is
+// not at work.
+type body struct {
+	io.ReadCloser
+	guest *guest
+	ended bool
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !b.ended {
+		b.ended = true
+		b.guest.work(1)
+	}
+	return n, err
+}
+
+// guestKey is the key of the guest in the context of a request.
+type guestKey struct{}
+
+// withGuest returns ctx with the guest below c, if there is one.
+func withGuest(ctx context.Context, c net.Conn) context.Context {
+	for c != nil {
+		switch below := c.(type) {
+		case *guest:
+			return context.WithValue(ctx, guestKey{}, below)
+		case interface{ NetConn() net.Conn }:
+			c = below.NetConn()
+		default:
+			return ctx
+		}
+	}
+	return ctx
+}
+
+// hosted returns h with the connections of its requests marked while they are at
+// work.
+func hosted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g, _ := r.Context().Value(guestKey{}).(*guest)
+		switch {
+		case g == nil:
+			h.ServeHTTP(w, r)
+		case r.ContentLength == 0 || r.ProtoMajor > 1:
+			g.work(1)
+			defer g.work(-1)
+			h.ServeHTTP(w, r)
+		default:
+			g.body = body{ReadCloser: r.Body, guest: g}
+			r.Body = &g.body
+			defer func() {
+				if g.body.ended {
+					g.work(-1)
+				}
+				g.body = body{}
+			}()
+			h.ServeHTTP(w, r)
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package weir
+
+import (
+	"errors"
+
+	"github.com/weirhq/weir/internal/plan"
+)
+
+// Size is how much one or several decisions will hold. It is known before
+// anything is counted.
+type Size struct {
+	// Usages is the number of [Decision.Usages].
+	Usages int
+
+	// Text is the bytes of their rules and keys.
+	Text int64
+}
+
+// usageBytes is about what a usage takes beside its rule and its key, written as
+// JSON.
+const usageBytes = 160
+
+// Bytes returns about how many bytes the decisions take as text, without escapes.
+func (s Size) Bytes() int64 { return int64(s.Usages)*usageBytes + s.Text }
+
+// ErrLarge is the error for a request, or a batch, whose decisions would be larger
+// than [WithMaxSize] allows. Nothing was counted.
+var ErrLarge = errors.New("weir: the answer would be too large: too many rules match, or their keys are too long")
+
+// add adds the size of the decision about what p has planned.
+func (s *Size) add(p *plan.Plan) {
+	for _, of := range [...][]int{p.Now.Of, p.Later.Of} {
+		s.Usages += len(of)
+		for _, i := range of {
+			s.Text += int64(len(p.Rules.Rule(i).Name) + p.Rules.KeyLen(i, p.Request.Values))
+		}
+	}
+}

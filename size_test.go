@@ -1,0 +1,95 @@
+package weir_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// manyRules returns an engine with n limits per user, whose decisions may take
+// most bytes.
+func manyRules(t *testing.T, n int, most int64) *weir.Engine {
+	t.Helper()
+	var rules []rule.Rule
+	for i := range n {
+		rules = append(rules, rule.Rule{
+			Name: fmt.Sprint("r", i), Per: []string{"user", "page"},
+			Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour),
+		})
+	}
+	set, err := rule.New(rules, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(set, weir.WithMaxSize(most))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func of(user string) weir.Request {
+	return weir.Request{Attributes: []weir.Attribute{{Name: "user", Value: user}, {Name: "page", Value: "/"}}, Hits: 1}
+}
+
+// What would be answered with too much is not counted.
+func TestMaxSize(t *testing.T) {
+	t.Parallel()
+	e := manyRules(t, 10, 10_000)
+	if _, err := e.Take(t.Context(), of("42")); err != nil {
+		t.Fatal(err)
+	}
+	long := of(strings.Repeat("x", 1000))
+	if _, err := e.Take(t.Context(), long); !errors.Is(err, weir.ErrLarge) {
+		t.Errorf("got %v, want that the answer is too large", err)
+	}
+	items := make([]weir.Item, 6)
+	for i := range items {
+		items[i] = weir.Item{Verb: weir.Take, Request: of("42")}
+	}
+	e.DoAll(t.Context(), items)
+	for i := range items {
+		if !errors.Is(items[i].Err, weir.ErrLarge) {
+			t.Errorf("item %d: got %v, want that the answers are too large together", i, items[i].Err)
+		}
+	}
+	u, err := e.Usage(t.Context(), "r0", of("42").Attributes)
+	if err != nil || u.Used != 1 {
+		t.Errorf("got %d used, %v, want the one that was answered", u.Used, err)
+	}
+}
+
+// admit hears the size before anything is counted, and can refuse.
+func TestDoAllIf(t *testing.T) {
+	t.Parallel()
+	e := manyRules(t, 10, 1<<20)
+	items := []weir.Item{{Verb: weir.Take, Request: of("42")}, {Verb: weir.Check, Request: of("7")}}
+	no := errors.New("no")
+	var size weir.Size
+	err := e.DoAllIf(t.Context(), items, func(s weir.Size) error { size = s; return no })
+	if !errors.Is(err, no) || size.Usages != 20 {
+		t.Errorf("got %v with %+v, want no for 20 usages", err, size)
+	}
+	if err := e.DoAllIf(t.Context(), items, func(weir.Size) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := items[0].Decision.Usages[0]; got.Used != 1 || got.Key != "user=42 page=/" {
+		t.Errorf("got %+v, want one hit: the refused batch counted nothing", got)
+	}
+	text := 0
+	for i := range items {
+		for _, u := range items[i].Decision.Usages {
+			text += len(u.Rule) + len(u.Key)
+		}
+	}
+	if slack := int64(len(items) * 10); size.Text < int64(text) || size.Text > int64(text)+slack {
+		t.Errorf("got %d bytes of text, want %d, or one for each key more", size.Text, text)
+	}
+}

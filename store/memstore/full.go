@@ -1,0 +1,69 @@
+package memstore
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// outage returns the error of a call for whose ops with the numbers in full there
+// is no room. The shards of the places are unlocked.
+func (s *Store) outage(places []place, full []int) error {
+	slices.Sort(full)
+	out := &store.OutageError{Ops: full, Reason: store.ReasonFull, Err: store.ErrFull}
+	if s.memory.taken() != roomForAll {
+		out.Err = store.ErrMemory
+		for _, ks := range s.keyspaces.all() {
+			out.RetryAfter = sooner(out.RetryAfter, s.untilRoom(ks))
+		}
+		return out
+	}
+	for i := range places {
+		if p := &places[i]; slices.Contains(full, p.index) {
+			out.RetryAfter = max(out.RetryAfter, s.untilRoom(p.keyspace))
+		}
+	}
+	return out
+}
+
+// sooner returns the shorter one of two waits, of which 0 is not known.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// lookEvery is how long the earliest expiry of a full keyspace is kept: finding it
+// locks every shard once.
+const lookEvery = window.Instant(100 * time.Millisecond / time.Microsecond)
+
+// untilRoom returns the time until the first key of ks may expire, at least a
+// microsecond; 0 if no key does.
+func (s *Store) untilRoom(ks *keyspace) time.Duration {
+	now := s.clock.read()
+	if looked := window.Instant(ks.looked.Load()); now.steady < looked || now.steady-looked >= lookEvery || looked == 0 {
+		ks.looked.Store(int64(now.steady))
+		earliest := int64(0)
+		for i := range ks.shards {
+			sh := ks.shards[i].Load()
+			if sh == nil {
+				continue
+			}
+			sh.mu.Lock()
+			at, ok := sh.table.Earliest()
+			sh.mu.Unlock()
+			if ok && (earliest == 0 || at < earliest) {
+				earliest = at
+			}
+		}
+		ks.earliest.Store(earliest)
+	}
+	earliest := window.Instant(ks.earliest.Load())
+	if earliest == 0 {
+		return 0
+	}
+	return max(earliest.Sub(now.of(ks.onWall)), time.Microsecond)
+}

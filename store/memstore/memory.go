@@ -1,0 +1,58 @@
+package memstore
+
+import (
+	"sync/atomic"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore/internal/table"
+	"github.com/weirhq/weir/window"
+)
+
+// memory counts the bytes that all tables take. Its zero value has no bound.
+type memory struct {
+	most atomic.Int64 // 0 means no bound
+	now  atomic.Int64 // as of the last call in each shard
+}
+
+// What is taken of the memory that there is. Known keys have a tenth of it to
+// themselves, so that a flood of new keys leaves room for their states.
+const (
+	roomForAll   = iota
+	roomForKnown // nine tenths are taken: new keys are refused
+	roomForNone  // larger states are refused, too
+)
+
+func (m *memory) taken() int {
+	bound := m.most.Load()
+	if bound == 0 {
+		return roomForAll
+	}
+	switch now := m.now.Load(); {
+	case now >= bound:
+		return roomForNone
+	case now >= bound-bound/10:
+		return roomForKnown
+	}
+	return roomForAll
+}
+
+// forgetDropped frees the tables of keyspaces that were dropped, which have no
+// keys but may have slots. No shard may be locked.
+func (s *Store) forgetDropped() {
+	for _, ks := range s.keyspaces.takeDropped() {
+		for i := range ks.shards {
+			if sh := ks.shards[i].Load(); sh != nil {
+				sh.mu.Lock()
+				sh.table = table.Table{}
+				sh.account(&s.memory)
+				sh.mu.Unlock()
+			}
+		}
+	}
+}
+
+// fits reports whether p, which is known, can run verb without more memory.
+func (p *place) fits(verb store.Verb) bool {
+	state := window.State(p.at.State())
+	return p.room(verb, state) <= cap(state)
+}
