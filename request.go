@@ -90,7 +90,7 @@ func (r *Request) read(verb Verb, set *rule.Set, to *plan.Request) error {
 // vector returns the values of attributes in the order of set's attributes. It
 // reuses the memory of values, all of whose texts are empty.
 func vector(values []string, set *rule.Set, attributes []Attribute) []string {
-	if n := len(set.Attributes()); cap(values) < n {
+	if n := set.Width(); cap(values) < n {
 		values = make([]string, n)
 	} else {
 		values = values[:n]
@@ -100,5 +100,6 @@ func vector(values []string, set *rule.Set, attributes []Attribute) []string {
 			values[at] = attributes[i].Value
 		}
 	}
+	set.Complete(values)
 	return values
 }

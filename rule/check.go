@@ -146,6 +146,15 @@ func (c *checker) checkPer() {
 		}
 	}
 	// A key must not be in two places.
+	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
+		problem := c.Networks[name].check()
+		if !slices.Contains(c.Per, name) {
+			problem = "has a network and is not in per"
+		}
+		if problem != "" {
+			c.fault("per", "%q %s", name, problem)
+		}
+	}
 	if c.Together != "" && !slices.Contains(c.Per, c.Together) {
 		c.fault("together", "%q is not in per: want one of its attributes", c.Together)
 	}

@@ -96,7 +96,7 @@ func (s *Set) Sum(i int, values []string) (int64, error) {
 func (s *Set) Member(i int, values []string) string { return s.rules[i].of.value(values) }
 
 // ID returns the identity of the counters of rule i. It consists of the rule's
-// Name, Per, Measure and Of, and of the [window.Window.ID] of its window and of
+// Name, Per, Networks, Measure and Of, and of the [window.Window.ID] of its window and of
 // the window of its condition. A rule keeps its counters when anything else
 // changes. The ID is bytes, not readable text.
 func (s *Set) ID(i int) string { return s.rules[i].id }
@@ -111,7 +111,13 @@ func identity(r *Rule) string {
 		after = r.After.Window.ID()
 	}
 	id := AppendKey(nil, r.Name, r.Measure.String(), r.Of, r.window().ID(), after)
-	return string(AppendKey(id, r.Per...))
+	id = AppendKey(id, r.Per...)
+	for _, name := range r.Per {
+		if n, ok := r.Networks[name]; ok {
+			id = AppendKey(id, "network", name, strconv.Itoa(n.V4), strconv.Itoa(n.V6))
+		}
+	}
+	return string(id)
 }
 
 // quoted returns v in quotes for a message, cut when it is long.

@@ -27,6 +27,10 @@ type Rule struct {
 	// values has its own counter. If Per is empty, the rule has one counter.
 	Per []string
 
+	// Networks groups the addresses in attributes of Per: addresses that share
+	// their first bits have one counter. Attributes without an entry count whole.
+	Networks map[string]Network
+
 	// Together names one of the attributes in Per. A store of several nodes
 	// keeps the keys that have the same value of this attribute on one node, so
 	// that all rules with the same Together are decided there in one step. If it

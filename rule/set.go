@@ -23,7 +23,9 @@ type Set struct {
 	position   map[string]int // in attributes
 	byName     map[string]int
 	outcomes   map[string]Outcome
-	unmatched  string // outcome
+	unmatched  string    // outcome
+	addresses  []int     // positions of attributes that are addresses
+	networks   []network // whose values follow those of the attributes
 	index      index
 }
 
@@ -97,7 +99,7 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 	}
 	at := s.collect(rules)
 	for i := range rules {
-		s.rules[i] = compile(copyOf(rules[i]), at)
+		s.rules[i] = s.compile(copyOf(rules[i]), at)
 		s.rules[i].allows = s.outcomes[rules[i].Then].Allow
 		s.byName[rules[i].Name] = i
 	}
@@ -110,7 +112,7 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 func (s *Set) collect(rules []Rule) (at map[string]int) {
 	at = make(map[string]int)
 	for i := range rules {
-		for _, name := range rules[i].attributes() {
+		for _, name := range rules[i].Attributes() {
 			at[name] = 0
 		}
 	}
@@ -122,8 +124,8 @@ func (s *Set) collect(rules []Rule) (at map[string]int) {
 	return at
 }
 
-// attributes returns the names of the attributes that r uses. Names may repeat.
-func (r *Rule) attributes() []string {
+// Attributes returns the names of the attributes that r uses. Names may repeat.
+func (r *Rule) Attributes() []string {
 	names := slices.Clone(r.Per)
 	for i := range r.When {
 		names = append(names, r.When[i].Attribute)
@@ -140,6 +142,7 @@ func (r *Rule) attributes() []string {
 // copyOf returns a deep copy of r.
 func copyOf(r Rule) Rule {
 	r.When, r.Per, r.Feedback = slices.Clone(r.When), slices.Clone(r.Per), maps.Clone(r.Feedback)
+	r.Networks = maps.Clone(r.Networks)
 	if r.Quota != nil {
 		q := *r.Quota
 		q.Cases = maps.Clone(q.Cases)
@@ -155,7 +158,7 @@ func copyOf(r Rule) Rule {
 // compile turns r into its compiled form; at holds the positions of attributes.
 // An attribute that one condition trims is trimmed wherever the rule uses its
 // value: in the key, the member, the sum and the quota.
-func compile(r Rule, at map[string]int) compiled {
+func (s *Set) compile(r Rule, at map[string]int) compiled {
 	c := compiled{Rule: r, id: identity(&r)}
 	trimmed := func(name string) bool {
 		return slices.ContainsFunc(r.When, func(c Condition) bool { return c.Attribute == name && c.Trim })
@@ -169,15 +172,32 @@ func compile(r Rule, at map[string]int) compiled {
 	for _, w := range r.When {
 		c.when = append(c.when, condition{part{at[w.Attribute], w.Trim}, w.Test})
 	}
-	for _, name := range r.Per {
-		c.per = append(c.per, place(name))
+	keyed := func(name string) part {
+		p := place(name)
+		if n, ok := r.Networks[name]; ok {
+			p.at = s.networkAt(network{p.at, n})
+		}
+		return p
 	}
-	c.together, c.of, c.by = place(r.Together), place(r.Of), place("")
+	for _, name := range r.Per {
+		c.per = append(c.per, keyed(name))
+	}
+	c.together, c.of, c.by = keyed(r.Together), place(r.Of), place("")
 	if r.Quota != nil {
 		c.by = place(r.Quota.By)
 	}
 	c.limits()
 	return c
+}
+
+// networkAt returns the position of n in a vector. It adds n if it is new.
+func (s *Set) networkAt(n network) int {
+	i := slices.Index(s.networks, n)
+	if i < 0 {
+		i = len(s.networks)
+		s.networks = append(s.networks, n)
+	}
+	return len(s.attributes) + i
 }
 
 // Len returns the number of rules.

@@ -14,6 +14,9 @@ import (
 func dump(f *rulefile.File) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "zone %v\n", f.Zone)
+	if a := f.Set.Addresses(); len(a) > 0 && !slices.Equal(a, []string{"ip"}) {
+		fmt.Fprintf(&b, "addresses %v\n", a)
+	}
 	for i := range f.Set.Len() {
 		dumpRule(&b, f.Set.Rule(i))
 	}
@@ -36,6 +39,11 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 	}
 	if len(r.Per) > 0 {
 		fmt.Fprintf(b, ", per %s", strings.Join(r.Per, "+"))
+		for _, name := range r.Per {
+			if n, ok := r.Networks[name]; ok {
+				fmt.Fprintf(b, " (%s %v)", name, n)
+			}
+		}
 	}
 	if r.Together != "" {
 		fmt.Fprintf(b, ", together by %s", r.Together)

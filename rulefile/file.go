@@ -76,7 +76,7 @@ type pass struct {
 	outcomes map[string]rule.Outcome
 }
 
-var fileKeys = []string{"rules", "timezone", "lists", "outcomes", "unmatched", "ignore"}
+var fileKeys = []string{"rules", "timezone", "lists", "outcomes", "unmatched", "addresses", "ignore"}
 
 // file reads the whole document.
 func (p *pass) file(n *node) *File {
@@ -94,6 +94,7 @@ func (p *pass) file(n *node) *File {
 	p.readLists(f["lists"])
 	p.readOutcomes(f["outcomes"])
 	unmatched := p.outcome(f["unmatched"])
+	addresses := p.asAddresses(f["addresses"])
 	p.ignore(f["ignore"])
 
 	list := f["rules"]
@@ -116,6 +117,10 @@ func (p *pass) file(n *node) *File {
 	}
 	if set, err = set.WithUnmatched(unmatched); err != nil {
 		return nil // p.outcome has noted the fault
+	}
+	if set, err = set.WithAddresses(addresses...); err != nil {
+		p.compiled(err, n)
+		return nil
 	}
 	return &File{
 		Set: set, Lists: p.paths, Zone: p.zone,

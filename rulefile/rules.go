@@ -39,7 +39,6 @@ func (p *pass) readRule(n *node) rule.Rule {
 	r := rule.Rule{
 		Name:        p.text(f["name"]),
 		When:        p.when(f["when"]),
-		Per:         p.texts(f["per"]),
 		Together:    p.text(f["together"]),
 		Quota:       p.quota(f["limit"]),
 		Trigger:     p.whole(f["trigger"], 1, window.MaxHits),
@@ -59,6 +58,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		CountDenied: p.yes(f["count_denied"]),
 		MaxKeys:     p.whole(f["max_keys"], 1, window.MaxHits),
 	}
+	r.Per, r.Networks = p.per(f["per"])
 	p.ignore(f["ignore"])
 	if trim := f["trim"]; p.yes(trim) {
 		if len(r.When) == 0 {

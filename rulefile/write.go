@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,10 @@ type Draft struct {
 	// Unmatched is the outcome of requests that no rule matches. Empty means
 	// allow.
 	Unmatched string
+
+	// Addresses are the attributes that are read as IP addresses
+	// ([rule.Set.WithAddresses]).
+	Addresses []string
 
 	// Head is the comment at the start of the file. Comments and OutcomeComments
 	// hold the comments above rules and outcomes, by the name of the rule or the
@@ -67,6 +72,9 @@ func Write(d *Draft) ([]byte, error) {
 	if d.Unmatched != "" {
 		(pair{"unmatched", text(d.Unmatched)}).write(&b, "")
 	}
+	if !slices.Equal(slices.Sorted(slices.Values(d.Addresses)), defaultAddresses) && mentions(d.Rules, append(defaultAddresses, d.Addresses...)) {
+		(pair{"addresses", names(d.Addresses)}).write(&b, "")
+	}
 	section(&b, "lists", w.lists(d.Lists))
 	section(&b, "outcomes", outcomes(d.Outcomes, d.OutcomeComments))
 	if b.Len() > 0 {
@@ -94,6 +102,13 @@ func Write(d *Draft) ([]byte, error) {
 		return nil, fmt.Errorf("a rules file cannot say all of this: %w", err)
 	}
 	return src, nil
+}
+
+// mentions reports whether one of rules uses an attribute in names.
+func mentions(rules []rule.Rule, names []string) bool {
+	return slices.ContainsFunc(rules, func(r rule.Rule) bool {
+		return slices.ContainsFunc(r.Attributes(), func(name string) bool { return slices.Contains(names, name) })
+	})
 }
 
 // writer is one run of Write. Its methods note what a rules file cannot express

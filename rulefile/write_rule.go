@@ -22,7 +22,7 @@ func (w *writer) ruleTable(r *rule.Rule) table {
 	when, trimmed := w.when(r.When)
 	add(len(when) > 0, "when", when)
 	add(trimmed, "trim", scalar("true"))
-	add(len(r.Per) > 0, "per", texts(r.Per))
+	add(len(r.Per) > 0, "per", perOf(r))
 	add(r.Together != "", "together", text(r.Together))
 	if r.After != (window.After{}) {
 		add(true, "after", table{number("count", r.After.Count), {"window", w.window(r.After.Window)}})
@@ -233,4 +233,37 @@ func jsonValue(d *json.Decoder) value {
 		return scalar("false")
 	}
 	return scalar("null")
+}
+
+// perOf returns the attributes of the key, with their networks.
+func perOf(r *rule.Rule) value {
+	if len(r.Networks) == 0 {
+		return texts(r.Per)
+	}
+	var all list
+	for _, name := range r.Per {
+		n, ok := r.Networks[name]
+		if !ok {
+			all = append(all, text(name))
+			continue
+		}
+		var bits table
+		if n.V4 > 0 {
+			bits = append(bits, number("v4", int64(n.V4)))
+		}
+		if n.V6 > 0 {
+			bits = append(bits, number("v6", int64(n.V6)))
+		}
+		all = append(all, table{{text(name), bits}})
+	}
+	return all
+}
+
+// names returns a list of texts, also for one and for none.
+func names(of []string) value {
+	all := list{}
+	for _, name := range of {
+		all = append(all, text(name))
+	}
+	return all
 }

@@ -20,6 +20,7 @@ type process struct {
 	*exec.Cmd
 	api, admin string
 	logs       lockedBuffer
+	stopped    bool // by the test
 }
 
 // lockedBuffer is a buffer that one goroutine writes and others read.
@@ -69,6 +70,9 @@ func startProcess(t *testing.T, shell, rules string, args ...string) *process {
 	p.api, p.admin = m[1], m[2]
 	go func() { _, _ = io.Copy(io.Discard, r) }()
 	t.Cleanup(func() {
+		if p.stopped {
+			return
+		}
 		_ = p.Process.Signal(syscall.SIGTERM)
 		if err := p.Wait(); err != nil {
 			t.Errorf("the service ends with %v\n%s", err, p.logs.String())

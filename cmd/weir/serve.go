@@ -122,6 +122,7 @@ func accessFlags(cmd *cobra.Command, a *config.Access) {
 	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without a lock: http, admin, koala or all")
 	f.Lookup("insecure").NoOptDefVal = "all"
 	f.StringSliceVar(&a.Hosts, "hosts", a.Hosts, "further `names` of the service; on loopback without a lock, requests for other names are refused")
+	f.StringSliceVar(&a.Proxies, "trusted-proxies", a.Proxies, "`networks` of proxies; the gate's ip is the last address in its header that is not theirs")
 	complete(cmd, "insecure", config.InsecureNames())
 }
 

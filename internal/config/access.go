@@ -30,6 +30,10 @@ type Access struct {
 	// Hosts are names of the service. A listener on loopback without a lock
 	// accepts only requests for these, for localhost, and for IP addresses.
 	Hosts []string
+
+	// Proxies are the networks of trusted proxies, of which the header that
+	// /v1/gate reads ip from may have several.
+	Proxies []string
 }
 
 // Locked reports whether callers need a token.
@@ -108,6 +112,9 @@ func (f *faults) access(c *Config) {
 		if err := access.CheckToken(a.Token); err != nil {
 			f.Addf("WEIR_TOKEN", "%v", err)
 		}
+	}
+	if _, err := access.NewProxies(a.Proxies); err != nil {
+		f.Addf("trusted-proxies", "%v", err)
 	}
 	for _, name := range a.Insecure {
 		f.oneOf("insecure", name, InsecureNames())

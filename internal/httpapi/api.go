@@ -23,13 +23,14 @@ import (
 // API answers everything below /v1/, and all other paths with an
 // [answer.Problem]. Make one with [New]. It is safe for concurrent use.
 type API struct {
-	engine *weir.Engine
-	source func() Source
-	tops   *top.Collector
-	lock   *access.Lock
-	gates  *access.Lock // of /v1/gate
-	bounds *access.Bounds
-	most   int64 // bytes of an answer; 0 means no bound
+	engine  *weir.Engine
+	source  func() Source
+	tops    *top.Collector
+	lock    *access.Lock
+	gates   *access.Lock // of /v1/gate
+	proxies *access.Proxies
+	bounds  *access.Bounds
+	most    int64 // bytes of an answer; 0 means no bound
 
 	// planning has a place for each batch whose size is being found out. Until
 	// then its memory is not reserved. One for each processor is enough, because
@@ -71,6 +72,10 @@ type Config struct {
 	// Lock says who may call. Nil admits everyone.
 	Lock *access.Lock
 
+	// Proxies are those whose headers name the client of a gate call. Nil
+	// believes the nearest one.
+	Proxies *access.Proxies
+
 	// Bounds limits what is done at the same time. Nil has no bounds.
 	Bounds *access.Bounds
 
@@ -81,7 +86,7 @@ type Config struct {
 
 // New returns the API of engine.
 func New(engine *weir.Engine, c Config) *API {
-	a := &API{engine: engine, source: c.Source, tops: c.Tops, lock: c.Lock, gates: c.Lock.Proxied(), bounds: c.Bounds, most: c.MaxAnswer, origin: http.NewCrossOriginProtection()}
+	a := &API{engine: engine, source: c.Source, tops: c.Tops, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, most: c.MaxAnswer, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},

@@ -31,3 +31,6 @@ func (a *API) Calls() map[string]access.Scope {
 	}
 	return all
 }
+
+// CleanPath is cleanPath.
+func CleanPath(uri string) string { return cleanPath(uri) }

@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
 
@@ -16,7 +19,7 @@ import (
 // attributes come from. A header is read only when the URL names it: otherwise
 // a client could add attributes of its own. See [gateCall].
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	c := gateCall{request: r, attrs: x.request.Attributes[:0]}
+	c := gateCall{request: r, rules: a.engine.Rules(), proxies: a.proxies, attrs: x.request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
 	x.request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
 	if err != nil {
@@ -56,6 +59,8 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 //	status.OUTCOME=STATUS   another status for an outcome
 type gateCall struct {
 	request  *http.Request
+	rules    *rule.Set
+	proxies  *access.Proxies
 	attrs    []weir.Attribute
 	statuses []outcomeStatus
 }
@@ -71,8 +76,7 @@ func (c *gateCall) parameter(name, value string) (err error) {
 		if value == "" {
 			return badParameter(name, "names no header, want one such as X-Real-IP")
 		}
-		c.attrs, err = withParameter(c.attrs, attribute, fromHeader(c.request, attribute, value))
-		return err
+		return c.header(name, attribute, value)
 	}
 	if outcome, ok := strings.CutPrefix(name, "status."); ok {
 		status, err := strconv.Atoi(value)
@@ -96,23 +100,48 @@ func (c *gateCall) status(outcome string) int {
 	return 0
 }
 
-// fromHeader returns the attribute in a header: of a URI only the path or the
-// query, and as ip the last address of a list. The nearest proxy wrote that
-// one; a client may have forged those before it.
-func fromHeader(r *http.Request, attribute, header string) string {
+// maxHeader is the most bytes of an attribute that comes from a header. It is more
+// than other attributes may have: proxies pass on paths of 8 KiB.
+const maxHeader = 8 << 10
+
+// header adds the attribute in a header. An attribute that no rule uses is left
+// out, however long it is.
+func (c *gateCall) header(name, attribute, header string) error {
+	if _, used := c.rules.Attribute(attribute); !used {
+		return nil
+	}
+	if f := suits(c.attrs, attribute); f != nil {
+		return badParameter(name, f.Path+" "+f.Problem)
+	}
+	value := c.fromHeader(attribute, header)
+	if attribute == "ip" && value == "" {
+		return badParameter(name, "the request has no header "+header+": the proxy must set it, or all clients would count as one or none")
+	}
+	if len(value) > maxHeader {
+		return badParameter(name, fmt.Sprintf("the header %s has %d bytes, more than %d", header, len(value), maxHeader))
+	}
+	c.attrs = append(c.attrs, weir.Attribute{Name: attribute, Value: value})
+	return nil
+}
+
+// fromHeader returns the attribute in a header: of a URI the path as servers
+// resolve it or the query as it is, and as ip the address of the client.
+func (c *gateCall) fromHeader(attribute, header string) string {
+	lines := c.request.Header.Values(header)
 	value := ""
-	if lines := r.Header.Values(header); len(lines) > 0 {
+	if len(lines) > 0 {
 		value = lines[len(lines)-1]
 	} else if strings.EqualFold(header, "Host") {
-		value = r.Host
+		value = c.request.Host
 	}
-	switch attribute {
-	case "path":
-		value, _, _ = strings.Cut(value, "?")
-	case "query":
+	switch {
+	case attribute == "ip":
+		value = c.proxies.Client(c.request.RemoteAddr, lines)
+	case value == "":
+	case attribute == "path":
+		value = cleanPath(value)
+	case attribute == "query":
 		_, value, _ = strings.Cut(value, "?")
-	case "ip":
-		value = strings.TrimSpace(value[strings.LastIndexByte(value, ',')+1:])
 	}
 	return strings.ToValidUTF8(value, "\uFFFD")
 }

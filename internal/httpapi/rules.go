@@ -48,6 +48,17 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	}
 	if len(r.Per) > 0 {
 		b = answer.AppendTexts(append(b, `,"per":`...), r.Per)
+		for i, name := range slices.Sorted(maps.Keys(r.Networks)) {
+			if i == 0 {
+				b = append(b, `,"networks":{`...)
+			} else {
+				b = append(b, ',')
+			}
+			b = answer.AppendText(append(answer.AppendText(b, name), ':'), r.Networks[name].String())
+		}
+		if len(r.Networks) > 0 {
+			b = append(b, '}')
+		}
 	}
 	if r.Measure != window.Count {
 		b = answer.AppendText(append(b, ','), r.Measure.String())

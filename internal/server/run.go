@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
@@ -88,9 +89,13 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	ready := readiness{store: counts, needed: cfg.ReadyNeedsStore}
 	at := cfg.Listeners()
 	lock := doors.lock(at[0].Name, at[0].Address)
+	proxies, err := access.NewProxies(cfg.Access.Proxies)
+	if err != nil {
+		return err // unreachable after Validate
+	}
 	bounds := newBounds(cfg, numbers, log)
 	api := httpapi.New(engine, httpapi.Config{
-		Source: rules.source, Tops: tops, Lock: lock, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
+		Source: rules.source, Tops: tops, Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
 	})
 	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(api, &ready), log)
 	if err != nil {
