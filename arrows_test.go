@@ -61,6 +61,7 @@ var arrows = map[string]arrow{
 
 	"internal/logs/accesslog": {ours: []string{"window"}},
 	"replay":                  {ours: []string{".", "internal/logs/accesslog", "rule", "store", "store/memstore", "window"}},
+	"internal/page":           {ours: []string{"replay"}},
 	"internal/logs": {
 		ours:   []string{"replay", "window"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/klauspost/compress", "github.com/tidwall/gjson"},
@@ -98,10 +99,10 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/server",
+			".", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/page", "internal/server",
 			"replay", "rule", "rulefile", "ruletest", "window",
 		},
-		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "golang.org/x/term"},
+		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},
 }
 

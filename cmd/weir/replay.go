@@ -27,7 +27,8 @@ The column alone has the requests that a limit would deny if no other limit deni
 any. To measure it takes about as much time again; --alone=false leaves it out.`),
 		Example: `  weir replay --rules rules.yaml access.log.2.gz access.log
   weir replay --rules rules.yaml --format json --map user=.auth.sub --set action=login app.log
-  zcat access.log.*.gz | weir replay --rules rules.yaml --json`,
+  zcat access.log.*.gz | weir replay --rules rules.yaml --json
+  weir replay --rules rules.yaml --html report.html access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rules == "" {
 				return &usageError{"--rules FILE is required"}
@@ -56,7 +57,7 @@ any. To measure it takes about as much time again; --alone=false leaves it out.`
 			if err == nil {
 				speed(cmd, report.Lines, bar.began)
 			}
-			return errors.Join(out.show(cmd, report, report.BadLines), stopped(err, report.Lines), l.checkBad(report.Lines, report.Bad))
+			return errors.Join(out.show(cmd, args, report, report.BadLines), stopped(err, report.Lines), l.checkBad(report.Lines, report.Bad))
 		},
 	}
 	cmd.Flags().StringVar(&rules, "rules", "", "rules `file`")
@@ -75,14 +76,21 @@ type result interface {
 // outputFlags are the flags for the form of a report.
 type outputFlags struct {
 	json bool
+	html string // path of the page to write
 }
 
 func (o *outputFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the report as JSON")
+	cmd.Flags().StringVar(&o.html, "html", "", "also write the report to `file`, as a page with charts that needs no network")
 }
 
 // show prints the result. Beside JSON, bad lines are printed as errors, too.
-func (o *outputFlags) show(cmd *cobra.Command, r result, bad []replay.BadLine) error {
+func (o *outputFlags) show(cmd *cobra.Command, args []string, r result, bad []replay.BadLine) error {
+	if o.html != "" {
+		if err := writePage(o.html, commandLine(cmd, args), r); err != nil {
+			return err
+		}
+	}
 	w := cmd.OutOrStdout()
 	switch {
 	case o.json:
