@@ -16,7 +16,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test check format vet fresh race peers lint luacheck fmt fuzz bench bench-peers cover
+.PHONY: help run deps redis programs test check format vet fresh race peers lint exact luacheck fmt fuzz bench bench-peers cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ programs: # install the programs that tests run beside weir, if they are missing
 
 test: deps ## run the tests; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
 	$(GO) test ./...
+
+exact: ## compare replay, compare and suggest with a count in Python that shares no code
+	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
+	scripts/exact-backtest bin/weir $(or $(LOG),examples/logins.jsonl.gz)
 
 check: format vet fresh lint race peers ## run everything that a change must pass
 
