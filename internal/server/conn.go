@@ -2,9 +2,11 @@ package server
 
 import (
 	"errors"
+	"math"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,83 +38,102 @@ type lazyConn struct {
 }
 
 func newLazyConn(c net.Conn) *lazyConn {
+	now := time.Now()
 	l := &lazyConn{Conn: c}
+	l.read.begun, l.write.begun = now, now
 	l.read.move, l.write.move = c.SetReadDeadline, c.SetWriteDeadline
+	for _, d := range []*deadline{&l.read, &l.write} {
+		d.want.Store(never)
+		d.socket.Store(never)
+	}
 	return l
 }
 
-// deadline is the deadline of one direction of a connection. A zero time is no
-// deadline.
+// deadline is the deadline of one direction of a connection. Instants are
+// nanoseconds since the connection began, on the clock that does not jump.
+//
+// set, begin and end take no lock as long as the socket's deadline stays. A call is
+// never left with a deadline that is too late: set stores want and then reads busy,
+// and begin adds to busy and then reads want, so that at least one of the two sees
+// what the other has done and moves the socket's deadline.
 type deadline struct {
-	move func(time.Time) error // sets the socket's deadline
+	begun  time.Time
+	want   atomic.Int64 // the wanted deadline, or never
+	socket atomic.Int64 // the socket's, or never; changed under mu
+	busy   atomic.Int64 // calls that the socket's deadline can end
 
-	mu     sync.Mutex
-	want   time.Time // guarded by mu
-	socket time.Time // guarded by mu; that of the socket
-	busy   int       // guarded by mu; calls that the socket's deadline can end
+	mu   sync.Mutex
+	move func(time.Time) error // sets the socket's deadline; called under mu
 }
+
+// never is the instant of no deadline.
+const never = math.MaxInt64
 
 // set changes the wanted deadline. It moves the socket's if a call is waiting that
 // would end too late. Otherwise begin does that, if it is still necessary then.
-func (d *deadline) set(t time.Time) (err error) {
-	d.mu.Lock()
-	d.want = t
-	if d.busy > 0 {
-		err = d.advanceLocked()
+func (d *deadline) set(t time.Time) error {
+	at := int64(never)
+	if !t.IsZero() {
+		at = int64(t.Sub(d.begun))
 	}
-	d.mu.Unlock()
-	return err
-}
-
-// advanceLocked moves the socket's deadline if it is later than the wanted one.
-func (d *deadline) advanceLocked() error {
-	if d.want.IsZero() || !d.socket.IsZero() && !d.want.Before(d.socket) {
+	d.want.Store(at)
+	if d.busy.Load() == 0 {
 		return nil
 	}
-	d.socket = d.want
-	return d.move(d.want)
+	return d.advance()
 }
 
-// begin must be called before a call of the socket. It returns
-// [os.ErrDeadlineExceeded] if the wanted deadline is one that stands for "now";
-// then the call must not be made.
-func (d *deadline) begin() error {
+// advance moves the socket's deadline if it is later than the wanted one.
+func (d *deadline) advance() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.isNowLocked() {
-		return os.ErrDeadlineExceeded
+	if want := d.want.Load(); want < d.socket.Load() {
+		return d.moveLocked(want)
 	}
-	if err := d.advanceLocked(); err != nil {
-		return err
-	}
-	d.busy++
 	return nil
 }
 
-// isNowLocked reports whether the wanted deadline is long past. net/http sets
-// such a deadline to end a call at once.
-func (d *deadline) isNowLocked() bool {
-	return !d.want.IsZero() && d.want.Before(longAgo)
+func (d *deadline) moveLocked(at int64) error {
+	d.socket.Store(at)
+	if at == never {
+		return d.move(time.Time{})
+	}
+	return d.move(d.begun.Add(time.Duration(at)))
 }
 
-// longAgo is a time that no deadline of a running program has by accident.
-var longAgo = time.Unix(1e8, 0)
+// begin must be called before a call of the socket. It returns
+// [os.ErrDeadlineExceeded] if the wanted deadline was before the connection: net/http
+// sets such a deadline to end a call at once. Then the call must not be made.
+func (d *deadline) begin() (err error) {
+	d.busy.Add(1)
+	want := d.want.Load()
+	switch {
+	case want <= 0:
+		err = os.ErrDeadlineExceeded
+	case want < d.socket.Load():
+		err = d.advance()
+	}
+	if err != nil {
+		d.busy.Add(-1)
+	}
+	return err
+}
 
 // end must be called after a call of the socket that returned err. It reports
 // whether the socket's deadline passed before the wanted one; then the socket has
 // the wanted one now, and the call must be repeated.
 func (d *deadline) end(err error) (again bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.busy--
+	d.busy.Add(-1)
 	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
-	if !d.want.IsZero() && time.Until(d.want) <= 0 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	want := d.want.Load()
+	if want <= int64(time.Since(d.begun)) {
 		return false
 	}
-	d.socket = d.want
-	return d.move(d.want) == nil
+	return d.moveLocked(want) == nil
 }
 
 // Read implements [net.Conn].
