@@ -98,11 +98,13 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 bench: ## run all benchmarks, or those that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
-# The Redis rows need redis-server, which `make deps` installs. Without it, the
-# document has a note in their place. PEERS holds flags: PEERS="-quick",
-# PEERS="-only hot,million". With PEERS, charts are drawn only for -images DIR.
-bench-peers: ## print weir and its peers side by side, as Markdown (ten minutes)
-	@cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images)
+# The Redis rows need redis-server, which `make deps` installs, and the rows of the
+# service use wrk if it is installed. The page and its pictures are written at the
+# end, all from this run. PEERS holds flags and prints tables instead:
+# PEERS="-quick", PEERS="-only hot,million", charts with -images DIR. A real-time
+# priority is left (chrt), because it keeps the system's own threads from running.
+bench-peers: ## measure weir and its peers, and write docs/benchmarks.md (twenty minutes)
+	@chrt -o -p 0 $$$$ >/dev/null 2>&1; cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images -page ../docs/benchmarks.md)
 
 cover: ## write the test coverage to cover.out and print the total
 	$(GO) test -coverpkg ./... -coverprofile cover.out ./...

@@ -71,6 +71,7 @@ func accuracy(s settings) (*report.Table, error) {
 			cells = append(cells, fmt.Sprintf("%.3f", o.Over()))
 		}
 		t.Row(name, append(cells, spread(admitted), spread(wrong))...)
+		s.found.keep("accuracy", p.Name, []float64{worst}, "over")
 		chart.Bars = append(chart.Bars, bar(p, worst, fmt.Sprintf("%.3f", worst)))
 	}
 	var err error

@@ -34,6 +34,7 @@ func engine(s settings) (*report.Table, error) {
 	rule, limiter := reference(peers, numbers, 0), numbers[0][0]
 	for i, p := range peers {
 		n := numbers[i]
+		s.found.keep("engine", p.Name, []float64{n[0], n[1]}, "ns", "allocations")
 		t.Row(label(p), report.Number(n[0]), report.Ratio(n[0]/rule), report.Ratio(n[0]/limiter), report.Number(math.Round(n[1])))
 	}
 	return t, nil

@@ -33,6 +33,7 @@ func expiry(s settings) (*report.Table, error) {
 		}
 		e := measure.Expire(l.Allow, keys, few, s.window, s.light)
 		l.Stop()
+		s.found.keep("expiry", p.Name, []float64{e.Left, float64(e.Slow)}, "left", "slowest")
 		t.Row(p.Name, report.Share(e.Left), report.Time(float64(e.Slow)))
 	}
 	return t, nil

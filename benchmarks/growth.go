@@ -37,7 +37,7 @@ func growth(s settings) (*report.Table, error) {
 			}
 			names[i] = subject.Name
 			g := measure.Grow(subject, keys)
-			return append(append(times(&g.Grow), times(&g.Shrink)...), g.Left)
+			return append(append(callTimes(&g.Grow), callTimes(&g.Shrink)...), g.Left)
 		})
 	}
 	numbers := measure.Rounds(s.rounds, jobs)
@@ -56,6 +56,7 @@ func growth(s settings) (*report.Table, error) {
 		Notes: []string{"The plain map is swept part by part: every 1000 calls, one of its 256 parts under its lock. A program would write this itself."},
 	}
 	for i, n := range numbers {
+		s.found.keep("growth", names[i], []float64{n[3], n[4], n[8], n[7]}, "slow", "busy", "slow expiring", "max expiring")
 		var cells []string
 		for part := range 2 {
 			for column := range 3 {
@@ -68,8 +69,8 @@ func growth(s settings) (*report.Table, error) {
 	return t, nil
 }
 
-// times returns the numbers of some calls for a row.
-func times(c *measure.Calls) measure.Numbers {
+// callTimes returns the numbers of some calls for a row.
+func callTimes(c *measure.Calls) measure.Numbers {
 	return measure.Numbers{
 		float64(c.At(0.5)), float64(c.At(0.9999)), float64(c.Max()), float64(c.Slow()), float64(c.Busy),
 	}

@@ -55,6 +55,7 @@ func hot(s settings) (*report.Table, error) {
 	chart := report.Chart{Title: "One hot key, one core: nanoseconds per admitted call", Unit: " ns"}
 	for i, p := range peers {
 		n := numbers[i]
+		s.found.keep("hot", p.Name, []float64{n[0], n[1], n[2], n[3]}, "one", "two", "denied", "allocations")
 		admitted := "–"
 		if p.Kind != peer.Cost {
 			admitted = report.Share(n[4])

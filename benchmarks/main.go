@@ -1,12 +1,12 @@
 // Command benchmarks measures weir, its peers and the raw costs in one run, and
-// prints the tables as one Markdown document.
+// prints the tables as one Markdown document, or writes them as a page.
 //
-//	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR]
+//	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR] [-page FILE]
 //
-// The sections are, in this order: hot, million, engine, rolling, accuracy,
-// expiry, growth, redis, company. A full run takes about ten minutes on two idle cores.
-// -quick takes seconds and only shows that everything works. Its numbers mean
-// nothing.
+// The sections are, in this order: hot, million, cores, collector, accuracy, engine,
+// doors, redis, company, cold, growth, expiry, rolling, matching, windows, replay. A full run
+// takes about twenty minutes on two idle cores. -quick takes seconds and only
+// shows that everything works. Its numbers mean nothing.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,39 +25,35 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := begin(); err != nil {
 		fmt.Fprintln(os.Stderr, "benchmarks:", err)
 		os.Exit(1)
 	}
 }
 
-// settings determine how much is measured.
-type settings struct {
-	rounds int
-	slice  time.Duration // of one measurement of one row in one round
-	keys   int           // of the tables with many keys
-	grown  int           // keys of the tables that grow
-
-	arrivals int           // of a trace
-	window   time.Duration // of the keys that expire
-	light    time.Duration // of the traffic that follows
-
-	images   string // folder for the charts; empty: none
-	progress io.Writer
+// begin is main, with an error.
+func begin() error {
+	if row := os.Getenv(coldRow); row != "" {
+		return coldMain(row)
+	}
+	if err := calm(); err != nil {
+		return err
+	}
+	return run(os.Args[1:], os.Stdout, os.Stderr)
 }
 
-func full() settings {
-	return settings{
-		rounds: 3, slice: 150 * time.Millisecond, keys: 1_000_000, grown: 10_000_000,
-		arrivals: 200_000, window: 2 * time.Second, light: 6 * time.Second,
+// coldMain runs a row of the section cold: keys, the start's nanosecond, the name.
+func coldMain(row string) error {
+	parts := strings.SplitN(row, ",", 3)
+	if len(parts) < 3 {
+		return fmt.Errorf("%s: %q", coldRow, row)
 	}
-}
-
-func quick() settings {
-	return settings{
-		rounds: 1, slice: 2 * time.Millisecond, keys: 10_000, grown: 100_000,
-		arrivals: 5000, window: 50 * time.Millisecond, light: 20 * time.Millisecond,
+	keys, err := strconv.Atoi(parts[0])
+	began, err2 := strconv.ParseInt(parts[1], 10, 64)
+	if err := errors.Join(err, err2); err != nil {
+		return err
 	}
+	return coldChild(parts[2], keys, time.Unix(0, began))
 }
 
 // section is one table of the document.
@@ -67,18 +64,20 @@ type section struct {
 
 func sections() []section {
 	return []section{
-		{"hot", hot}, {"million", million}, {"engine", engine}, {"rolling", rolling},
-		{"accuracy", accuracy}, {"expiry", expiry}, {"growth", growth}, {"redis", redis}, {"company", company},
+		{"hot", hot}, {"million", million}, {"cores", cores}, {"collector", collector}, {"accuracy", accuracy},
+		{"engine", engine}, {"doors", doors}, {"redis", redis}, {"company", company}, {"cold", cold}, {"growth", growth}, {"expiry", expiry},
+		{"rolling", rolling}, {"matching", matching}, {"windows", windows}, {"replay", replay},
 	}
 }
 
-func run(args []string, out, progress io.Writer) error {
+func run(args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	fast := flags.Bool("quick", false, "take seconds, for tests; the numbers mean nothing")
 	only := flags.String("only", "", "sections to measure, separated by commas; default: all")
 	rounds := flags.Int("rounds", 0, "rounds of every row; 0 is the default")
 	images := flags.String("images", "", "`folder` for the charts; default: no charts")
+	file := flags.String("page", "", "`file` to write the page to, after all sections were measured; default: print the tables")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp): // the help is printed
 		return nil
@@ -89,6 +88,9 @@ func run(args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if *file != "" && *only != "" {
+		return errors.New("-page needs all sections; leave out -only")
+	}
 	s := full()
 	if *fast {
 		s = quick()
@@ -96,13 +98,18 @@ func run(args []string, out, progress io.Writer) error {
 	if *rounds > 0 {
 		s.rounds = *rounds
 	}
-	s.images, s.progress = *images, progress
+	m := report.Machine{
+		Began: time.Now(), Command: command(flags), Redis: redisVersion(), Rounds: s.rounds, Priority: priority(),
+		Modules: peer.Modules(), Absent: peer.Absent(), Load: [2]string{report.Load(), ""},
+	}
+	s.progress, s.found, s.tools = progress, found{}, &tools{}
+	s.charts = &charts{folder: *images, run: "run of " + m.Began.UTC().Format("2006-01-02 15:04:05 UTC"), images: map[string]string{}}
+	defer func() { err = errors.Join(err, s.tools.close()) }()
 
-	start := time.Now()
 	var tables []*report.Table
 	var failed error
-	for _, c := range chosen {
-		fmt.Fprintf(progress, "%6.0f s  %s\n", time.Since(start).Seconds(), c.name)
+	for i, c := range chosen {
+		fmt.Fprintf(progress, "%6.0f s  %s (%d of %d)\n", time.Since(m.Began).Seconds(), c.name, i+1, len(chosen))
 		t, err := c.measure(s)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", c.name, err))
@@ -110,20 +117,30 @@ func run(args []string, out, progress io.Writer) error {
 		}
 		tables = append(tables, t)
 	}
-	fmt.Fprintf(progress, "%6.0f s  done\n", time.Since(start).Seconds())
+	m.Took, m.Load[1] = time.Since(m.Began), report.Load()
+	fmt.Fprintf(progress, "%6.0f s  done\n", m.Took.Seconds())
 
-	report.Head(out, start, command(flags), redisVersion(), s.rounds, peer.Modules(), peer.Absent())
-	for _, t := range tables {
-		t.Write(out)
+	if *file == "" {
+		m.Head(out)
+		for _, t := range tables {
+			t.Write(out)
+		}
+		return errors.Join(failed, s.charts.write())
 	}
-	return failed
+	if failed != nil {
+		return fmt.Errorf("the page is as it was: %w", failed)
+	}
+	var text strings.Builder
+	page(&text, m, tables, s.found)
+	return errors.Join(s.charts.write(), writePage(*file, text.String()))
 }
 
-// command returns the make command that repeats the run. make itself sets -images.
+// command returns the make command that repeats the run. make itself sets -images and
+// -page.
 func command(flags *flag.FlagSet) string {
 	var given []string
 	flags.Visit(func(f *flag.Flag) {
-		if f.Name != "images" {
+		if f.Name != "images" && f.Name != "page" {
 			given = append(given, "-"+f.Name+"="+f.Value.String())
 		}
 	})
@@ -142,7 +159,11 @@ func choose(only string) ([]section, error) {
 	for name := range strings.SplitSeq(only, ",") {
 		i := slices.IndexFunc(sections(), func(s section) bool { return s.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("-only: no section %q; want hot, million, engine, rolling, accuracy, expiry, growth, redis or company", name)
+			var names []string
+			for _, s := range sections() {
+				names = append(names, s.name)
+			}
+			return nil, fmt.Errorf("-only: no section %q; want some of %s", name, strings.Join(names, ", "))
 		}
 		chosen = append(chosen, sections()[i])
 	}

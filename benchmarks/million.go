@@ -62,10 +62,12 @@ func million(s settings) (*report.Table, error) {
 	chart := report.Chart{Title: "A million keys, zipf, one core: nanoseconds per call", Unit: " ns"}
 	for i, p := range peers {
 		n := numbers[i]
+		s.found.keep("million", p.Name, []float64{n[0], n[1], n[2], n[4], n[5]}, "one", "two", "uniform", "bytes", "gc")
 		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Ratio(n[0]/n[1])+"×", report.Number(n[2]), report.Ratio(n[0]/raw), report.Ratio(n[1]/raw2),
 			report.Number(math.Round(n[3])), report.Number(math.Round(n[4])), report.Number(n[5]), report.Share(n[6]))
 		chart.Bars = append(chart.Bars, bar(p, n[0], report.Number(n[0])))
 	}
+	s.found.keep("million", "", []float64{idle}, "gc")
 	t.Notes = notes(peers)
 	var err error
 	t.Chart, err = s.draw("million.svg", chart)

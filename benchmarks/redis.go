@@ -58,12 +58,16 @@ func redis(s settings) (*report.Table, error) {
 	}
 	t.Head = []string{"", "16 callers", "64", "256", "× reference (64)", "p99 at 64", "admitted"}
 	raw := reference(peers, numbers, 1)
+	chart := report.Chart{Title: "Decisions a second over Redis, 64 callers", Longest: true}
 	for i, p := range peers {
 		n := numbers[i]
+		chart.Bars = append(chart.Bars, bar(p, n[1], report.Number(n[1])))
+		s.found.keep("redis", p.Name, []float64{n[1], n[1] / raw, n[3]}, "64", "ratio", "p99")
 		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Number(n[2]), report.Ratio(n[1]/raw), report.Time(n[3]), report.Share(n[4]))
 	}
 	t.Notes = append(notes(peers), "An error counts as not admitted.")
-	return t, nil
+	t.Chart, err = s.draw("redis.svg", chart)
+	return t, err
 }
 
 // redisVersion starts a server and returns its version.

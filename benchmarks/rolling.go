@@ -33,6 +33,7 @@ func rolling(s settings) (*report.Table, error) {
 	}
 	for i, w := range windows {
 		n, name := numbers[i], w.Name
+		s.found.keep("rolling", w.Name, []float64{n[0] / numbers[0][0], n[3]}, "ratio", "sum")
 		if w.Reference {
 			name = report.Bold(name)
 		}

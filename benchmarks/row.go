@@ -2,33 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/weirhq/weir/benchmarks/measure"
 	"github.com/weirhq/weir/benchmarks/peer"
 	"github.com/weirhq/weir/benchmarks/report"
 )
-
-// draw writes a chart, if s has a folder for charts, and returns its path in the
-// document.
-func (s settings) draw(name string, c report.Chart) (string, error) {
-	if s.images == "" || len(c.Bars) == 0 {
-		return "", nil
-	}
-	if err := os.MkdirAll(s.images, 0o755); err != nil {
-		return "", err
-	}
-	f, err := os.Create(filepath.Join(s.images, name))
-	if err != nil {
-		return "", err
-	}
-	if err := c.Write(f); err != nil {
-		_ = f.Close() // the first error is more useful
-		return "", err
-	}
-	return "images/" + name, f.Close()
-}
 
 // start makes a limiter of a peer. An error names the peer.
 func start(p peer.Peer, c peer.Config) (peer.Limiter, error) {

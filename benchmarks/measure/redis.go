@@ -65,6 +65,9 @@ func freePort() (addr, port string, err error) {
 	return addr, port, err
 }
 
+// PID returns the number of the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Stop ends the server.
 func (s *Server) Stop() {
 	_ = s.cmd.Process.Kill() // it may have ended already
@@ -119,6 +122,7 @@ type Load struct {
 	PerSecond float64
 	P99       time.Duration
 	Admitted  float64 // share of the calls
+	Calls     float64
 }
 
 // Callers runs n callers of allow for the time d, each with its own keys.
@@ -155,5 +159,6 @@ func Callers(allow func(string) bool, keys Keys, n int, d time.Duration) Load {
 		PerSecond: float64(all.Len()) / took.Seconds(),
 		P99:       all.At(0.99),
 		Admitted:  float64(admitted) / float64(all.Len()),
+		Calls:     float64(all.Len()),
 	}
 }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"runtime"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ type Speed struct {
 	Nanoseconds float64 // wall-clock time per call of all goroutines together
 	Allocs      float64 // allocations per call
 	Admitted    float64 // share of the calls
+	Waiting     float64 // share of the goroutines' time in which they waited for a mutex
 }
 
 // batch is the number of calls between two reads of the clock.
@@ -21,6 +23,11 @@ const batch = 512
 // program uses no more cores meanwhile. Each goroutine starts at another place in
 // the series of keys.
 func Measure(allow func(string) bool, keys Keys, draw Draw, cores int, d time.Duration) Speed {
+	return Crowd(allow, keys, draw, cores, cores, d)
+}
+
+// Crowd is like Measure, with a given number of goroutines.
+func Crowd(allow func(string) bool, keys Keys, draw Draw, cores, goroutines int, d time.Duration) Speed {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	var (
 		before, after   runtime.MemStats
@@ -28,9 +35,9 @@ func Measure(allow func(string) bool, keys Keys, draw Draw, cores int, d time.Du
 		all             sync.WaitGroup
 		begin           = make(chan time.Time)
 	)
-	for worker := range cores {
+	for worker := range goroutines {
 		all.Go(func() {
-			at := worker * (len(draw) / cores)
+			at := worker * (len(draw) / goroutines)
 			n, yes := 0, 0
 			for start := <-begin; time.Since(start) < d; n += batch {
 				yes += some(allow, keys, draw, at+n)
@@ -40,18 +47,21 @@ func Measure(allow func(string) bool, keys Keys, draw Draw, cores int, d time.Du
 		})
 	}
 	runtime.ReadMemStats(&before)
+	waited := mutexWait()
 	start := time.Now()
-	for range cores {
+	for range goroutines {
 		begin <- start
 	}
 	all.Wait()
 	took := time.Since(start)
+	waited = mutexWait() - waited
 	runtime.ReadMemStats(&after)
 	n := float64(calls.Load())
 	return Speed{
 		Nanoseconds: float64(took) / n,
 		Allocs:      float64(after.Mallocs-before.Mallocs) / n,
 		Admitted:    float64(admitted.Load()) / n,
+		Waiting:     min(1, waited/(took.Seconds()*float64(goroutines))), // the runtime estimates it from samples
 	}
 }
 
@@ -64,4 +74,12 @@ func some(allow func(string) bool, keys Keys, draw Draw, at int) (admitted int) 
 		}
 	}
 	return admitted
+}
+
+// mutexWait returns the seconds that goroutines have waited for mutexes, in sum.
+// Time that a goroutine spins before it waits is not in it.
+func mutexWait() float64 {
+	s := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
+	metrics.Read(s)
+	return s[0].Value.Float64()
 }

@@ -59,3 +59,44 @@ func TestChartIsXML(t *testing.T) {
 		}
 	}
 }
+
+// A chart with series draws a bar for each of them, and names them.
+func TestChartSeries(t *testing.T) {
+	t.Parallel()
+	c := report.Chart{
+		Title: "cores", Longest: true, Given: true, Series: []string{"one core", "two cores"}, Run: "run of today",
+		Bars: []report.Bar{
+			{Label: "small", Value: 1, Values: []float64{1, 2}, Texts: []string{"1 M", "2 M"}, Ours: true},
+			{Label: "large", Value: 9, Values: []float64{9, 18}, Texts: []string{"9 M", "18 M"}, Raw: true},
+		},
+	}
+	var b strings.Builder
+	if err := c.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for _, want := range []string{
+		"<desc>run of today</desc>", ">weir<", ">raw costs<", ">one core<", ">two cores<", ">small<", ">1 M<", ">2 M<", ">large<", ">9 M<", ">18 M<",
+	} {
+		i := strings.Index(b.String()[at:], want)
+		if i < 0 {
+			t.Fatalf("got no %s behind the others in %s", want, b.String())
+		}
+		at += i
+	}
+}
+
+// The best comes first: the shortest bar, or the longest.
+func TestChartOrder(t *testing.T) {
+	t.Parallel()
+	for _, longest := range []bool{false, true} {
+		c := report.Chart{Longest: longest, Bars: []report.Bar{{Label: "few", Value: 1}, {Label: "many", Value: 2}}}
+		var b strings.Builder
+		if err := c.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Index(b.String(), ">many<") < strings.Index(b.String(), ">few<"); got != longest {
+			t.Errorf("longest %v: got many first %v", longest, got)
+		}
+	}
+}

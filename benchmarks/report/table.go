@@ -17,6 +17,7 @@ type Table struct {
 	Head  []string // the first column names the rows
 	Rows  [][]string
 	Notes []string // below the table
+	More  []*Table // that belong to it, below the notes
 }
 
 // Row adds a row.
@@ -25,8 +26,11 @@ func (t *Table) Row(name string, cells ...string) {
 }
 
 // Write writes t as Markdown.
-func (t *Table) Write(w io.Writer) {
-	fmt.Fprintf(w, "\n## %s\n\n%s\n", t.Title, t.Text)
+func (t *Table) Write(w io.Writer) { t.write(w, "##") }
+
+// write writes t with the given mark before its title.
+func (t *Table) write(w io.Writer, mark string) {
+	fmt.Fprintf(w, "\n%s %s\n\n%s\n", mark, t.Title, t.Text)
 	if t.Chart != "" {
 		fmt.Fprintf(w, "\n![%s](%s)\n", t.Title, t.Chart)
 	}
@@ -41,6 +45,9 @@ func (t *Table) Write(w io.Writer) {
 	}
 	for _, note := range t.Notes {
 		fmt.Fprintf(w, "- %s\n", note)
+	}
+	for _, more := range t.More {
+		more.write(w, mark+"#")
 	}
 }
 

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPage makes a whole page in a quick run and compares it with the page in docs:
+// all that does not depend on the machine must be equal. So titles, rows, columns,
+// explanations and notes on the page are those of the program.
+func TestPage(t *testing.T) { // not parallel: it measures the heap of the process
+	folder := t.TempDir()
+	file := filepath.Join(folder, "benchmarks.md")
+	if err := run([]string{"-quick", "-images", filepath.Join(folder, "images"), "-page", file}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	made := read(t, file)
+	if strings.Contains(made, "NaN") || strings.Contains(made, "Inf") {
+		t.Error("got numbers that are none in the page")
+	}
+	if got, want := strings.Count(made, "\n## "), len(sections())+5; got != want {
+		t.Errorf("got %d titles, want %d", got, want)
+	}
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("WEIR_REQUIRE_REDIS") != "1" {
+		t.Skip("redis-server is missing, and the page has its rows")
+	}
+	got, want := skeleton(read(t, "../docs/benchmarks.md")), skeleton(made)
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			t.Fatalf("docs/benchmarks.md is not what make bench-peers writes, from this line on:\n got %s\nwant %s", at(got, i), at(want, i))
+		}
+	}
+}
+
+// The pictures of the page are from its run, and show what the program draws.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	page := read(t, "../docs/benchmarks.md")
+	run := regexp.MustCompile(`(?m)^- run: (.* UTC), `).FindStringSubmatch(page)
+	if run == nil {
+		t.Fatal("got a page without the time of its run")
+	}
+	for _, name := range []string{"hot", "million", "cores", "accuracy", "redis", "doors"} {
+		if !strings.Contains(page, "](images/"+name+".svg)") {
+			t.Errorf("got a page without %s.svg", name)
+		}
+		if !strings.Contains(read(t, "../docs/images/"+name+".svg"), "<desc>run of "+run[1]+"</desc>") {
+			t.Errorf("%s.svg is not from the run of %s", name, run[1])
+		}
+	}
+	files, err := filepath.Glob("../docs/images/*.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.Contains(page, "](images/"+filepath.Base(f)+")") {
+			t.Errorf("%s is not on the page", f)
+		}
+	}
+}
+
+// A page needs all sections, and a run that fails leaves the old page.
+func TestPageIsWhole(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := run([]string{"-quick", "-only", "hot", "-page", file}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "-page needs all sections") {
+		t.Errorf("got error %v, want one that names the flag", err)
+	}
+	if got := read(t, file); got != "old" {
+		t.Errorf("got page %q, want the old one", got)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "the end"
+}
+
+var (
+	number  = regexp.MustCompile(`-?[0-9][0-9.,]*( ?(ns|µs|ms|s|MB|GB|%|×))?\b`)
+	machine = regexp.MustCompile(`(?m)(^Versions: ).*|(^- [a-zA-Z ]+: ).*`)
+)
+
+// skeleton returns the lines of a page without all that differs from run to run: of a
+// row the name and the number of cells, of a fact of the machine its name, of other
+// lines the text without numbers.
+func skeleton(page string) []string {
+	body, facts, _ := strings.Cut(page, "## The machine and the versions")
+	var lines []string
+	for line := range strings.Lines(body) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "`make bench-peers` has written"):
+			line = "the head"
+		case strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "|  |"):
+			cells := strings.Split(line, "|")
+			line = cells[1] + strings.Repeat("|", len(cells)-1)
+		case strings.Contains(line, ". Faster are: "):
+			line, _, _ = strings.Cut(line, ". Faster are: ")
+		}
+		lines = append(lines, number.ReplaceAllString(line, "#"))
+	}
+	for line := range strings.Lines(machine.ReplaceAllString(facts, "$1$2")) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package main
+
+func calm() error { return nil }
+
+func priority() string { return "unknown" }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"io"
+	"time"
+)
+
+// settings determine how much is measured, and gather what was found.
+type settings struct {
+	rounds int
+	slice  time.Duration // of one measurement of one row in one round
+	keys   int           // of the tables with many keys
+	grown  int           // keys of the tables that grow
+
+	arrivals int           // of a trace
+	window   time.Duration // of the keys that expire
+	light    time.Duration // of the traffic that follows
+
+	pointers int           // in the heap beside the calls that are timed
+	open     time.Duration // of an open loop
+	load     time.Duration // of calls to a service
+	lines    int           // of a log
+
+	progress io.Writer
+	found    found
+	charts   *charts
+	tools    *tools
+}
+
+func full() settings {
+	return settings{
+		rounds: 3, slice: 150 * time.Millisecond, keys: 1_000_000, grown: 10_000_000,
+		arrivals: 200_000, window: 2 * time.Second, light: 6 * time.Second,
+		pointers: 2_000_000, open: 2 * time.Second, load: 2 * time.Second, lines: 400_000,
+	}
+}
+
+func quick() settings {
+	return settings{
+		rounds: 1, slice: 2 * time.Millisecond, keys: 10_000, grown: 100_000,
+		arrivals: 5000, window: 50 * time.Millisecond, light: 20 * time.Millisecond,
+		pointers: 10_000, open: 20 * time.Millisecond, load: 20 * time.Millisecond, lines: 1000,
+	}
+}
+
+// found has the numbers of a run that the page's opening and its aims refer to,
+// by section, row and column. A number that was not measured is absent.
+type found map[place]float64
+
+// place is where a number stands.
+type place struct{ section, row, column string }
+
+// keep adds the numbers of a row, in the order of the columns.
+func (f found) keep(section, row string, numbers []float64, columns ...string) {
+	for i, column := range columns {
+		f[place{section, row, column}] = numbers[i]
+	}
+}
