@@ -4,35 +4,35 @@
 local state = try('GET', KEYS[first])
 if state and #state == 23 then
   if known ~= args then
-    _, ask, n, cap, quota, length, common = up('<BBI7I7I7I7I7', args, p)
-    known, step = args, floor(length * common / 8) + 1 -- of the window, whatever the quota
+    its_ask, its_n, its_cap, its_quota, its_length, its_common = up('<BI7I7I7I7I7', args, p + 1)
+    known, its_step = args, floor(its_length * its_common / 8) + 1 -- of the window, whatever the quota
   end
   local version, kind, till, part, whole = up('<BBI7I7I7', state)
-  local same = whole == 0 or whole == quota * common
-  if version == 1 and kind == 5 and same and ask ~= RECORD and n > 0 and n <= cap then
-    local d, f = till - now, part / common
+  local same = whole == 0 or whole == its_quota * its_common
+  if version == 1 and kind == 5 and same and its_ask ~= RECORD and its_n > 0 and its_n <= its_cap then
+    local d, f = till - now, part / its_common
     if d < 0 then d, f = 0, 0 end
-    local room = cap * length - f - d * quota -- below MAX: a full bucket is
-    if d <= MAX / quota and room >= 0 then
-      local used = (d > 0 or f > 0) and floor((d * quota + f - 1) / length) + 1 or 0
-      local after = room - n * length
+    local room = its_cap * its_length - f - d * its_quota -- below MAX: a full bucket is
+    if d <= MAX / its_quota and room >= 0 then
+      local used = (d > 0 or f > 0) and floor((d * its_quota + f - 1) / its_length) + 1 or 0
+      local after = room - its_n * its_length
       if after < 0 then
-        local free = (cap - n) * length - f
-        free = free < 0 and -1 or floor(free / quota)
+        local free = (its_cap - its_n) * its_length - f
+        free = free < 0 and -1 or floor(free / its_quota)
         return pk('<BI7I7I7I7I7', DONE, now, used, used, d - free, f > 0 and d + 1 or d)
       end
-      if ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, f > 0 and d + 1 or d) end
-      local q, r = floor(n * length / quota), n * length % quota
+      if its_ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, f > 0 and d + 1 or d) end
+      local q, r = floor(its_n * its_length / its_quota), its_n * its_length % its_quota
       d, f = d + q, f + r
-      if f >= quota then d, f = d + 1, f - quota end
+      if f >= its_quota then d, f = d + 1, f - its_quota end
       local lives = f > 0 and d + 1 or d
-      call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * common, f > 0 and quota * common or 0))
+      call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * its_common, f > 0 and its_quota * its_common or 0))
       local old = part > 0 and till + 1 or till
-      local tick = (now + lives) - (now + lives) % step
+      local tick = (now + lives) - (now + lives) % its_step
       if old < tick then
-        call('PEXPIRE', KEYS[first], floor((tick + step - now + 999) / 1000) + slack)
+        call('PEXPIRE', KEYS[first], floor((tick + its_step - now + 999) / 1000) + slack)
       end
-      return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, lives)
+      return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, lives)
     end
   end
 end

@@ -1,3 +1,4 @@
 -- The numbers that bucket_fast.lua has read, and the argument that it read them
--- from: the steps of a run mostly have the same.
-local _, known, ask, n, cap, quota, length, common, step
+-- from: the steps of a run mostly have the same. A program for one step reads
+-- them once, and luacheck's settings say so.
+local known, its_ask, its_n, its_cap, its_quota, its_length, its_common, its_step

@@ -4,9 +4,9 @@
 -- the index in ARGV of its ops, with their number before them. Steps that ask the
 -- same share that string. The keys of a step are behind those of the steps before.
 -- Each step has a reply of its own.
-local head = ARGV[1]
-local now, soonest = up('<I7I7', head)
-local steps = floor((#head - 14) / 10)
+local plan = ARGV[1]
+local now, soonest = up('<I7I7', plan)
+local steps = floor((#plan - 14) / 10)
 local slack = 1 -- milliseconds that a key outlives its state
 if now == 0 then
   local t = call('TIME')
@@ -17,15 +17,16 @@ end
 local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
 if alike then
-  args, own_keys = ARGV[2], up('<I2', head, 22)
+  args, own_keys = ARGV[2], up('<I2', plan, 22)
   total = up('<I2', args)
 end
 
-local function decide(i)
-  local deadline, at = 0, 2
+local function decide(turn)
+  local deadline = 0
   if not alike then
-    deadline, own_keys, at = up('<I7I2B', head, i * 10 + 5)
-    args = ARGV[at]
+    local which
+    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
+    args = ARGV[which]
     total = up('<I2', args)
   end
   p, first, next_first = 3, next_first, next_first + own_keys

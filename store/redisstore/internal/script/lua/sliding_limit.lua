@@ -1,3 +1,4 @@
 -- The numbers that sliding_fast.lua has read, and the argument that it read them
--- from: the steps of a run mostly have the same.
-local _, known, ask, n, quota, w, size, step
+-- from: the steps of a run mostly have the same. A program for one step reads
+-- them once, and luacheck's settings say so.
+local known, its_ask, its_n, its_quota, its_w, its_size, its_step

@@ -4,10 +4,10 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local _, known, ask, n, cap, quota, length, common, step
-local head = ARGV[1]
-local now, soonest = up('<I7I7', head)
-local steps = floor((#head - 14) / 10)
+local known, its_ask, its_n, its_cap, its_quota, its_length, its_common, its_step
+local plan = ARGV[1]
+local now, soonest = up('<I7I7', plan)
+local steps = floor((#plan - 14) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -18,14 +18,15 @@ end
 local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
 if alike then
-  args, own_keys = ARGV[2], up('<I2', head, 22)
+  args, own_keys = ARGV[2], up('<I2', plan, 22)
   total = up('<I2', args)
 end
-local function decide(i)
-  local deadline, at = 0, 2
+local function decide(turn)
+  local deadline = 0
   if not alike then
-    deadline, own_keys, at = up('<I7I2B', head, i * 10 + 5)
-    args = ARGV[at]
+    local which
+    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
+    args = ARGV[which]
     total = up('<I2', args)
   end
   p, first, next_first = 3, next_first, next_first + own_keys
@@ -33,35 +34,35 @@ local function decide(i)
 local state = try('GET', KEYS[first])
 if state and #state == 23 then
   if known ~= args then
-    _, ask, n, cap, quota, length, common = up('<BBI7I7I7I7I7', args, p)
-    known, step = args, floor(length * common / 8) + 1
+    its_ask, its_n, its_cap, its_quota, its_length, its_common = up('<BI7I7I7I7I7', args, p + 1)
+    known, its_step = args, floor(its_length * its_common / 8) + 1
   end
   local version, kind, till, part, whole = up('<BBI7I7I7', state)
-  local same = whole == 0 or whole == quota * common
-  if version == 1 and kind == 5 and same and ask ~= RECORD and n > 0 and n <= cap then
-    local d, f = till - now, part / common
+  local same = whole == 0 or whole == its_quota * its_common
+  if version == 1 and kind == 5 and same and its_ask ~= RECORD and its_n > 0 and its_n <= its_cap then
+    local d, f = till - now, part / its_common
     if d < 0 then d, f = 0, 0 end
-    local room = cap * length - f - d * quota
-    if d <= MAX / quota and room >= 0 then
-      local used = (d > 0 or f > 0) and floor((d * quota + f - 1) / length) + 1 or 0
-      local after = room - n * length
+    local room = its_cap * its_length - f - d * its_quota
+    if d <= MAX / its_quota and room >= 0 then
+      local used = (d > 0 or f > 0) and floor((d * its_quota + f - 1) / its_length) + 1 or 0
+      local after = room - its_n * its_length
       if after < 0 then
-        local free = (cap - n) * length - f
-        free = free < 0 and -1 or floor(free / quota)
+        local free = (its_cap - its_n) * its_length - f
+        free = free < 0 and -1 or floor(free / its_quota)
         return pk('<BI7I7I7I7I7', DONE, now, used, used, d - free, f > 0 and d + 1 or d)
       end
-      if ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, f > 0 and d + 1 or d) end
-      local q, r = floor(n * length / quota), n * length % quota
+      if its_ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, f > 0 and d + 1 or d) end
+      local q, r = floor(its_n * its_length / its_quota), its_n * its_length % its_quota
       d, f = d + q, f + r
-      if f >= quota then d, f = d + 1, f - quota end
+      if f >= its_quota then d, f = d + 1, f - its_quota end
       local lives = f > 0 and d + 1 or d
-      call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * common, f > 0 and quota * common or 0))
+      call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * its_common, f > 0 and its_quota * its_common or 0))
       local old = part > 0 and till + 1 or till
-      local tick = (now + lives) - (now + lives) % step
+      local tick = (now + lives) - (now + lives) % its_step
       if old < tick then
-        call('PEXPIRE', KEYS[first], floor((tick + step - now + 999) / 1000) + slack)
+        call('PEXPIRE', KEYS[first], floor((tick + its_step - now + 999) / 1000) + slack)
       end
-      return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, lives)
+      return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, lives)
     end
   end
 end

@@ -4,9 +4,9 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local head = ARGV[1]
-local now, soonest = up('<I7I7', head)
-local steps = floor((#head - 14) / 10)
+local plan = ARGV[1]
+local now, soonest = up('<I7I7', plan)
+local steps = floor((#plan - 14) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -17,14 +17,15 @@ end
 local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
 if alike then
-  args, own_keys = ARGV[2], up('<I2', head, 22)
+  args, own_keys = ARGV[2], up('<I2', plan, 22)
   total = up('<I2', args)
 end
-local function decide(i)
-  local deadline, at = 0, 2
+local function decide(turn)
+  local deadline = 0
   if not alike then
-    deadline, own_keys, at = up('<I7I2B', head, i * 10 + 5)
-    args = ARGV[at]
+    local which
+    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
+    args = ARGV[which]
     total = up('<I2', args)
   end
   p, first, next_first = 3, next_first, next_first + own_keys

@@ -4,10 +4,10 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local _, known, ask, n, quota, w
-local head = ARGV[1]
-local now, soonest = up('<I7I7', head)
-local steps = floor((#head - 14) / 10)
+local known, its_ask, its_n, its_quota, its_w
+local plan = ARGV[1]
+local now, soonest = up('<I7I7', plan)
+local steps = floor((#plan - 14) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -18,14 +18,15 @@ end
 local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
 if alike then
-  args, own_keys = ARGV[2], up('<I2', head, 22)
+  args, own_keys = ARGV[2], up('<I2', plan, 22)
   total = up('<I2', args)
 end
-local function decide(i)
-  local deadline, at = 0, 2
+local function decide(turn)
+  local deadline = 0
   if not alike then
-    deadline, own_keys, at = up('<I7I2B', head, i * 10 + 5)
-    args = ARGV[at]
+    local which
+    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
+    args = ARGV[which]
     total = up('<I2', args)
   end
   p, first, next_first = 3, next_first, next_first + own_keys
@@ -33,24 +34,24 @@ local function decide(i)
 local state = try('GET', KEYS[first])
 do
   if known ~= args then
-    _, ask, n, quota, w = up('<BBI7I7I7', args, p)
+    its_ask, its_n, its_quota, its_w = up('<BI7I7I7', args, p + 1)
     known = args
   end
   if state and #state == 16 then
     local version, kind, mark, used = up('<BBI7I7', state)
     local at = mark > now and mark or now
-    local till = mark + w
-    if version == 1 and kind == 3 and at < till and used + n <= MAX then
-      if ask ~= RECORD and n > 0 and used + n > quota then
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, n > quota and NEVER or till - at, till - at)
+    local till = mark + its_w
+    if version == 1 and kind == 3 and at < till and used + its_n <= MAX then
+      if its_ask ~= RECORD and its_n > 0 and used + its_n > its_quota then
+        return pk('<BI7I7I7I7I7', DONE, now, used, used, its_n > its_quota and NEVER or till - at, till - at)
       end
-      if ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, till - at) end
-      call('SETRANGE', KEYS[first], '9', pk('<I7', used + n))
-      return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, till - at)
+      if its_ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, till - at) end
+      call('SETRANGE', KEYS[first], '9', pk('<I7', used + its_n))
+      return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, till - at)
     end
-  elseif not state and ask ~= LOOK and n <= quota and n <= MAX then
-    call('SET', KEYS[first], pk('<BBI7I7', 1, 3, now, n), 'PX', floor((w + 999) / 1000) + slack)
-    return pk('<BI7I7I7I7I7', DONE, now, n, 0, 0, w)
+  elseif not state and its_ask ~= LOOK and its_n <= its_quota and its_n <= MAX then
+    call('SET', KEYS[first], pk('<BBI7I7', 1, 3, now, its_n), 'PX', floor((its_w + 999) / 1000) + slack)
+    return pk('<BI7I7I7I7I7', DONE, now, its_n, 0, 0, its_w)
   end
 end
 local kinds = {}

@@ -4,7 +4,7 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local _, known, ask, n, quota, w, size, step
+local known, its_ask, its_n, its_quota, its_w, its_size, its_step
 local args, p, first = ARGV[1], 19, 1
 local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
@@ -18,11 +18,11 @@ if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
 local state
 do
   if known ~= args then
-    _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
-    known, step = args, floor(w / 8) + 1
+    its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
+    known, its_step = args, floor(its_w / 8) + 1
   end
   local head
-  if size == 1 then
+  if its_size == 1 then
     state = try('GET', KEYS[first])
     head = state or ''
   else
@@ -32,21 +32,22 @@ do
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
     local at = newest > now and newest or now
     local used = (k - 1) * group + fill
-    if version == 1 and kind == 1 and group == size and oldest > at - w and used < MAX then
-      local over = used - (quota - n)
-      if n > 0 and over > 0 then
-        if ask ~= RECORD and (n > quota or over <= group) then
-          return pk('<BI7I7I7I7I7', DONE, now, used, used, n > quota and NEVER or oldest + w - at, newest + w - at)
+    if version == 1 and kind == 1 and group == its_size and oldest > at - its_w and used < MAX then
+      local over = used - (its_quota - its_n)
+      if its_n > 0 and over > 0 then
+        if its_ask ~= RECORD and (its_n > its_quota or over <= group) then
+          local wait = its_n > its_quota and NEVER or oldest + its_w - at
+          return pk('<BI7I7I7I7I7', DONE, now, used, used, wait, newest + its_w - at)
         end
-      elseif ask == LOOK then
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + w - at)
-      elseif fill + n <= group then
-        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
-        local tick = at - at % step
+      elseif its_ask == LOOK then
+        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + its_w - at)
+      elseif fill + its_n <= group then
+        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + its_n))
+        local tick = at - at % its_step
         if newest < tick then
-          call('PEXPIRE', KEYS[first], floor((tick + step + w - now + 999) / 1000) + slack)
+          call('PEXPIRE', KEYS[first], floor((tick + its_step + its_w - now + 999) / 1000) + slack)
         end
-        return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, w)
+        return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, its_w)
       end
     end
   end

@@ -4,10 +4,10 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local _, known, ask, n, quota, w, size, step
-local head = ARGV[1]
-local now, soonest = up('<I7I7', head)
-local steps = floor((#head - 14) / 10)
+local known, its_ask, its_n, its_quota, its_w, its_size, its_step
+local plan = ARGV[1]
+local now, soonest = up('<I7I7', plan)
+local steps = floor((#plan - 14) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -18,14 +18,15 @@ end
 local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
 if alike then
-  args, own_keys = ARGV[2], up('<I2', head, 22)
+  args, own_keys = ARGV[2], up('<I2', plan, 22)
   total = up('<I2', args)
 end
-local function decide(i)
-  local deadline, at = 0, 2
+local function decide(turn)
+  local deadline = 0
   if not alike then
-    deadline, own_keys, at = up('<I7I2B', head, i * 10 + 5)
-    args = ARGV[at]
+    local which
+    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
+    args = ARGV[which]
     total = up('<I2', args)
   end
   p, first, next_first = 3, next_first, next_first + own_keys
@@ -33,11 +34,11 @@ local function decide(i)
 local state
 do
   if known ~= args then
-    _, ask, n, quota, w, size = up('<BBI7I7I7I7', args, p)
-    known, step = args, floor(w / 8) + 1
+    its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
+    known, its_step = args, floor(its_w / 8) + 1
   end
   local head
-  if size == 1 then
+  if its_size == 1 then
     state = try('GET', KEYS[first])
     head = state or ''
   else
@@ -47,21 +48,22 @@ do
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
     local at = newest > now and newest or now
     local used = (k - 1) * group + fill
-    if version == 1 and kind == 1 and group == size and oldest > at - w and used < MAX then
-      local over = used - (quota - n)
-      if n > 0 and over > 0 then
-        if ask ~= RECORD and (n > quota or over <= group) then
-          return pk('<BI7I7I7I7I7', DONE, now, used, used, n > quota and NEVER or oldest + w - at, newest + w - at)
+    if version == 1 and kind == 1 and group == its_size and oldest > at - its_w and used < MAX then
+      local over = used - (its_quota - its_n)
+      if its_n > 0 and over > 0 then
+        if its_ask ~= RECORD and (its_n > its_quota or over <= group) then
+          local wait = its_n > its_quota and NEVER or oldest + its_w - at
+          return pk('<BI7I7I7I7I7', DONE, now, used, used, wait, newest + its_w - at)
         end
-      elseif ask == LOOK then
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + w - at)
-      elseif fill + n <= group then
-        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + n))
-        local tick = at - at % step
+      elseif its_ask == LOOK then
+        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + its_w - at)
+      elseif fill + its_n <= group then
+        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + its_n))
+        local tick = at - at % its_step
         if newest < tick then
-          call('PEXPIRE', KEYS[first], floor((tick + step + w - now + 999) / 1000) + slack)
+          call('PEXPIRE', KEYS[first], floor((tick + its_step + its_w - now + 999) / 1000) + slack)
         end
-        return pk('<BI7I7I7I7I7', DONE, now, used + n, used, 0, w)
+        return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, its_w)
       end
     end
   end
