@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/report"
+	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -269,6 +270,7 @@ func (c *call) plan(rules *plan.Rules, verb Verb, r *Request) error {
 	}
 	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
+	c.now.Here = verb.Ends() && r.Receipt.Place == receipt.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
 		c.later.Verb, c.later.Policies = Record, rules

@@ -26,7 +26,7 @@ func (l *Compiled) RecordHold(s State, now Instant, h Hits, hold Hold) (next Sta
 // RecordQuietly is like RecordHold, and like Record if hold is zero, but never a
 // strike.
 func (l *Compiled) RecordQuietly(s State, now Instant, h Hits, hold Hold) (next State, r Result) {
-	if !l.isAround(s) {
+	if !l.Holds() && !l.isAround(s) {
 		return l.Record(s, now, h)
 	}
 	at := &hold

@@ -35,6 +35,7 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 	if len(tasks) == 1 {
 		t := tasks[0]
 		t.Denied = -1
+		d.endHere(ctx, t)
 		if d.Timed == nil {
 			d.one(ctx, ctx, t)
 			return
@@ -46,6 +47,7 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 	}
 	for _, t := range tasks {
 		t.Denied = -1
+		d.endHere(ctx, t)
 	}
 	open := tasks
 	for again := false; len(open) > 0; again = true {
@@ -84,6 +86,7 @@ func (d *Driver) one(ctx, within context.Context, t *Task) {
 		d.resume(ctx, within, t, err)
 	} else {
 		d.Reports.Answered()
+		t.foundHere()
 	}
 }
 

@@ -63,6 +63,9 @@ func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
 // others, after giving back what they counted when another op has denied the
 // take since.
 func (d *Driver) settle(ctx context.Context, t *Task) {
+	if len(t.found) > 0 {
+		defer t.foundHere()
+	}
 	if t.Outage == nil || t.Err != nil {
 		return
 	}
@@ -104,7 +107,7 @@ func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) boo
 	}
 	for n, i := range of {
 		r := ops[n].Result
-		r.Before = r.Used
+		r.Before, r.Held = r.Used, false
 		t.local.ops[i].Result = r
 	}
 }

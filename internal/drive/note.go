@@ -15,7 +15,10 @@ func (d *Driver) note(t *Task) {
 			d.Reports.Sub(op, given(op))
 			continue
 		}
-		if t.Verb == store.Record || counts(op, denied) {
+		switch {
+		case op.Result.Held:
+			d.Reports.Hold(op, t.local.limits[i], op.N)
+		case t.Verb == store.Record || counts(op, denied):
 			d.Reports.Add(op, t.local.limits[i], op.N)
 		}
 	}

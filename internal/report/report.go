@@ -4,7 +4,8 @@
 // # What is pending
 //
 // A [Reporter] merges what it is given per key and member: a window state of
-// the key's own limit, which holds the hits since the last report. Hits that
+// the key's own limit, which holds the hits since the last report. What local
+// memory holds is pending one by one. Hits that
 // leave the window before the store answers are not reported, and a refund
 // takes pending hits away, never below zero. Pending keys are bounded; the hits
 // of a key without room are counted in [Stats] and dropped.
@@ -89,8 +90,14 @@ func (r *Reporter) Add(op *store.Op, limit *window.Compiled, n int64) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.started(!r.closed && r.table.add(op, limit, n, now()), n)
+}
+
+// started starts the goroutine, if need be, after n hits were added, or counts
+// them as dropped. It needs mu.
+func (r *Reporter) started(added bool, n int64) {
 	switch {
-	case r.closed, !r.table.add(op, limit, n, now()):
+	case !added:
 		r.dropped.Add(n)
 	case !r.running:
 		r.running = true

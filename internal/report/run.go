@@ -129,9 +129,12 @@ func (r *Reporter) probe(e *entry) bool {
 // false when a call went unanswered, so that the next ones may be lost as well.
 func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	at := now()
-	calls := make([]store.Call, len(batch))
-	for i, e := range batch {
-		calls[i] = store.Call{Verb: store.Record, Ops: []store.Op{e.op(e.amount(at))}}
+	var calls []store.Call
+	var of []*entry
+	for _, e := range batch {
+		for _, op := range e.ops(at) {
+			calls, of = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}}), append(of, e)
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -139,23 +142,33 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	goOn = err == nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, e := range batch {
-		n := calls[i].Ops[0].N
+	if err != nil { // nothing was counted
+		return batch, false
+	}
+	pending := map[*entry]bool{}
+	for i, e := range of {
+		op := &calls[i].Ops[0]
 		var out *store.OutageError
 		switch {
-		case err != nil: // nothing was counted
-			keep = append(keep, e)
-			continue
 		case calls[i].Err == nil:
-			r.recorded.Add(n)
+			r.recorded.Add(op.N)
 		case errors.As(calls[i].Err, &out) && slices.Contains(unsent, out.Reason):
-			keep = append(keep, e)
+			pending[e] = true
 			continue
 		default:
-			r.lost.Add(n)
+			r.lost.Add(op.N)
 			goOn = goOn && out != nil && out.Reason == store.ReasonForeign
 		}
-		r.table.done(e)
+		size := e.size()
+		e.reported(op)
+		r.table.words += e.size() - size
+	}
+	for _, e := range batch {
+		if pending[e] {
+			keep = append(keep, e)
+		} else {
+			r.table.done(e)
+		}
 	}
 	return keep, goOn
 }

@@ -33,6 +33,7 @@ type entry struct {
 
 	hits  int64        // net of what was given back
 	state window.State // of limit, with these hits and their dates
+	holds []held       // what is not final yet
 }
 
 func newTable(maxKeys, maxWords int) table {
@@ -43,26 +44,38 @@ func (t *table) len() int { return len(t.entries) + t.out }
 
 // add adds n hits at now to op's key. It returns false when there is no room.
 func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.Instant) bool {
+	e := t.entry(op, limit)
+	if e == nil {
+		return false
+	}
+	t.words += e.add(n, now)
+	return true
+}
+
+// entry returns the entry of op's key, or nil when there is no room for one.
+func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 	e := t.entries[idOf(op)]
 	if e == nil {
 		if t.len() >= t.maxKeys || t.words >= t.maxWords {
-			return false
+			return nil
 		}
 		e = &entry{id: idOf(op), space: op.Space, together: string(op.Together)}
 		t.entries[e.id] = e
 	}
 	e.limit = limit
-	t.words += e.add(n, now)
-	return true
+	return e
 }
 
 // add adds n hits at now to e, and returns by how many words e grows.
 func (e *entry) add(n int64, now window.Instant) int {
 	before := cap(e.state)
-	e.state, _ = e.limit.Record(e.state, now, window.Hits{N: n})
+	e.state, _ = e.limit.RecordQuietly(e.state, now, window.Hits{N: n}, window.Hold{})
 	e.hits = min(e.hits+min(n, window.MaxHits), window.MaxHits)
 	return cap(e.state) - before
 }
+
+// size returns how many words e takes.
+func (e *entry) size() int { return cap(e.state) + heldWords*len(e.holds) }
 
 // sub takes n hits back from op's key, at most those that are pending.
 func (t *table) sub(op *store.Op, n int64, now window.Instant) {
@@ -73,7 +86,7 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) {
 	before := cap(e.state)
 	e.state, _ = e.limit.Refund(e.state, now, window.Hits{N: n})
 	t.words += cap(e.state) - before
-	if e.hits -= min(n, e.hits); e.amount(now) == 0 {
+	if e.hits -= min(n, e.hits); e.amount(now) == 0 && len(e.holds) == 0 {
 		t.drop(e)
 	}
 }
@@ -91,7 +104,7 @@ func (e *entry) amount(now window.Instant) int64 {
 
 func (t *table) drop(e *entry) {
 	delete(t.entries, e.id)
-	t.words -= cap(e.state)
+	t.words -= e.size()
 }
 
 // forget drops op's key with all its members.
@@ -112,7 +125,7 @@ func (t *table) take(n int, now window.Instant) []*entry {
 		if len(taken) == n {
 			break
 		}
-		if e.amount(now) == 0 {
+		if t.words += e.mature(now); e.amount(now) == 0 && len(e.holds) == 0 {
 			t.drop(e)
 			continue
 		}
@@ -126,17 +139,20 @@ func (t *table) take(n int, now window.Instant) []*entry {
 // done settles an entry that was taken.
 func (t *table) done(e *entry) {
 	t.out--
-	t.words -= cap(e.state)
+	t.words -= e.size()
 }
 
 // back returns an entry that was taken. Hits that were added meanwhile join it.
 func (t *table) back(e *entry, now window.Instant) {
 	t.out--
 	if newer := t.entries[e.id]; newer != nil {
-		n := newer.amount(now)
+		n, holds := newer.amount(now), newer.holds
 		t.drop(newer)
 		e.limit = newer.limit
-		t.words += e.add(n, now)
+		if e.holds = append(e.holds, holds...); n > 0 {
+			t.words += e.add(n, now)
+		}
+		t.words += heldWords * len(holds)
 	}
 	t.entries[e.id] = e
 }

@@ -194,6 +194,11 @@ func recordedHolds(s *stage) {
 	if r := s.one(store.Settle, times(1, op)); !r.Held || r.Used != 1 || r.ResetAfter != 58*time.Minute+time.Microsecond {
 		s.Errorf("settle: got %+v, want 1 used since the take", r)
 	}
+	place := named("c", hit("flight", inFlight(1), "k"))
+	place.Hold.At, place.Hold.End, place.Hold.Quiet = start, start.Add(3*time.Minute), true
+	if r := s.one(store.Record, place); !r.Held || r.Used != 1 {
+		s.Errorf("a place: got %+v, want 1 held", r)
+	}
 	over := named("b", times(3, hit("over", holding(2), "k")))
 	over.Hold.At, over.Hold.End = start, start.Add(time.Minute)
 	if r := s.one(store.Record, over); r.Held || r.Used != 3 {

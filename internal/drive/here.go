@@ -1,0 +1,56 @@
+package drive
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// What local memory held in an outage is in two places once it was reported: in
+// memory, and in the store. So both are asked to end it: memory first, which
+// cannot be out of reach.
+
+// endHere ends or renews the holds of t in local memory, if t was decided there.
+func (d *Driver) endHere(ctx context.Context, t *Task) {
+	if !t.Here || d.Local == nil {
+		return
+	}
+	ops := slices.Clone(t.Ops)
+	for i := range ops {
+		hold := *ops[i].Hold
+		ops[i].Hold, ops[i].Limit = &hold, d.share(ops[i].Limit)
+	}
+	if err := store.Do(context.WithoutCancel(ctx), d.Local, t.Verb, ops); err != nil {
+		d.tell(t.Verb, fmt.Errorf("holds in local memory: %w", err))
+		return
+	}
+	for i := range ops {
+		op := &ops[i]
+		switch {
+		case !op.Result.Held && t.Verb == store.Cancel:
+			d.Reports.Sub(op, op.Result.Before-op.Result.Used)
+			continue
+		case !op.Result.Held:
+			continue
+		case t.Verb == store.Settle:
+			d.Reports.End(op, max(op.N, window.AsHeld))
+		case t.Verb == store.Cancel:
+			d.Reports.End(op, 0)
+		default:
+			d.Reports.Renew(op)
+		}
+		t.found = append(t.found, t.Of[i])
+	}
+}
+
+// foundHere marks the ops of t whose holds were found in local memory.
+func (t *Task) foundHere() {
+	for i, of := range t.Of {
+		if slices.Contains(t.found, of) {
+			t.Ops[i].Result.Held = true
+		}
+	}
+}
