@@ -159,6 +159,6 @@ func validateBan(l *Limit, f *faults) {
 		f.add("ban.most", "%s: want at least the length of the first ban, %s", Length(b.Most), Length(b.For))
 	}
 	if l.Quota == Unlimited {
-		f.add("ban", "a counter without a limit bans nobody: want a limit")
+		f.add("ban", "needs a limit: a counter denies nothing")
 	}
 }

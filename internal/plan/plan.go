@@ -30,7 +30,7 @@ func (p *Plan) Make() error {
 			continue
 		}
 		if p.Request.ID.IsZero() && p.Request.Verb == store.Take && r.Window.Kind == window.KindHeld {
-			continue // without a receipt nobody could release the place
+			continue // without a receipt the place could not be released
 		}
 		ops := &p.Now
 		if p.waits() {
