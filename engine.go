@@ -79,6 +79,9 @@ func (o *options) drive(d *drive.Driver) (owned bool) {
 		d.Reports = report.New(d.Store)
 	}
 	d.Timed, _ = d.Store.(store.Timed)
+	if memory, ok := d.Store.(*memstore.Store); ok {
+		d.Caller = memory
+	}
 	return owned
 }
 

@@ -1,5 +1,10 @@
 package rule
 
+import (
+	"maps"
+	"slices"
+)
+
 // index finds the rules that a request can match at all.
 type index struct {
 	others []int32 // rules without an equality condition
@@ -11,6 +16,41 @@ type probe struct {
 	part
 	rules map[string][]int32 // by the value, ascending
 	empty bool               // one of the values is ""
+
+	// few has the same as rules when there are few values: comparing those is
+	// four times as fast as hashing the request's.
+	few []fewRules
+}
+
+// fewRules are the rules of one value.
+type fewRules struct {
+	value string
+	rules []int32
+}
+
+// fewValues is the most values that are compared one by one.
+const fewValues = 6
+
+// of returns the rules of a value.
+func (p *probe) of(value string) []int32 {
+	if p.few == nil {
+		return p.rules[value]
+	}
+	for i := range p.few {
+		if f := &p.few[i]; f.value == value {
+			return f.rules
+		}
+	}
+	return nil
+}
+
+// close is called when all rules were added.
+func (p *probe) close() {
+	if len(p.rules) <= fewValues {
+		for _, value := range slices.Sorted(maps.Keys(p.rules)) {
+			p.few = append(p.few, fewRules{value, p.rules[value]})
+		}
+	}
 }
 
 // asked is a value that some rule compares an attribute with.
@@ -57,6 +97,9 @@ func newIndex(rules []compiled) index {
 			x.probes = append(x.probes, probe{part: w.part, rules: make(map[string][]int32)})
 		}
 		x.probes[n].add(int32(i), equals(w.test))
+	}
+	for i := range x.probes {
+		x.probes[i].close()
 	}
 	return x
 }

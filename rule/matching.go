@@ -34,7 +34,7 @@ func (s *Set) match(values []string, dst []int, held bool) []int {
 		if v == "" && !p.empty {
 			continue
 		}
-		m.try(p.rules[v])
+		m.try(p.of(v))
 	}
 	return m.matched()
 }

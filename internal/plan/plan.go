@@ -22,14 +22,14 @@ func (p *Plan) Make() error {
 		p.Matched = p.Rules.Match(p.Request.Values, p.Matched[:0])
 	}
 	for _, i := range p.Matched {
-		r := p.Rules.Rule(i)
-		if r.Kind() == rule.KindVerdict {
-			if r.Mode != rule.Shadow && p.Verdict < 0 {
+		common := &p.Rules.prepared[i]
+		if common.kind == rule.KindVerdict {
+			if p.Rules.Rule(i).Mode != rule.Shadow && p.Verdict < 0 {
 				p.decide(i)
 			}
 			continue
 		}
-		if p.Request.ID.IsZero() && p.Request.Verb == store.Take && r.Window.Kind == window.KindHeld {
+		if common.held && p.Request.Verb == store.Take && p.Request.ID.IsZero() {
 			continue // without a receipt the place could not be released
 		}
 		ops := &p.Now
@@ -37,7 +37,9 @@ func (p *Plan) Make() error {
 			ops = &p.Later
 		}
 		op := ops.add(i)
-		if err := p.fill(op, i); err != nil {
+		if common.limit != nil && p.Request.Verb <= store.Record {
+			p.fillHits(op, i)
+		} else if err := p.fill(op, i); err != nil {
 			return err
 		}
 		if p.Verdict >= 0 {
@@ -80,11 +82,28 @@ func (p *Plan) follow(op *store.Op) {
 	}
 }
 
+// fillHits is fill for a check, a take or a record under a prepared limit. It is
+// most ops, and takes half of the time.
+func (p *Plan) fillHits(op *store.Op, i int) {
+	common := &p.Rules.prepared[i]
+	op.Space, op.Limit, op.N = p.Rules.spaces[i], common.limit, p.Request.Hits
+	op.Role, op.CountDenied = common.role, p.Rules.Rule(i).CountDenied
+	p.fillKey(op, i)
+}
+
+// fillKey sets the key of op. A slice of keys stays valid when keys itself moves on
+// to grow.
+func (p *Plan) fillKey(op *store.Op, i int) {
+	from := len(p.keys)
+	p.keys = p.Rules.AppendKey(p.keys, i, p.Request.Values)
+	op.Key = p.keys[from:len(p.keys):len(p.keys)]
+}
+
 // fill makes op, which is empty, the op of rule i.
 func (p *Plan) fill(op *store.Op, i int) error {
 	r, values := p.Rules.Rule(i), p.Request.Values
 	op.Space, op.Limit, op.N = p.Rules.spaces[i], p.Rules.LimitOf(i, values), p.Request.Hits
-	op.Role, op.CountDenied = role(r), r.CountDenied
+	op.Role, op.CountDenied = p.Rules.prepared[i].role, r.CountDenied
 	switch {
 	case p.Request.Verb == store.Settle && !p.costs(i):
 		op.N = window.AsHeld
@@ -101,10 +120,7 @@ func (p *Plan) fill(op *store.Op, i int) error {
 		}
 		op.N = n
 	}
-	// A slice of keys stays valid when keys itself moves on to grow.
-	from := len(p.keys)
-	p.keys = p.Rules.AppendKey(p.keys, i, values)
-	op.Key = p.keys[from:len(p.keys):len(p.keys)]
+	p.fillKey(op, i)
 	if r.Together != "" {
 		op.Together = p.keep(p.Rules.Together(i, values))
 	}
@@ -119,16 +135,6 @@ func (p *Plan) keep(text string) []byte {
 	from := len(p.keys)
 	p.keys = append(p.keys, text...)
 	return p.keys[from:len(p.keys):len(p.keys)]
-}
-
-func role(r *rule.Rule) store.Role {
-	switch {
-	case r.Kind() != rule.KindLimit:
-		return store.Always
-	case r.Mode == rule.Shadow:
-		return store.Shadow
-	}
-	return store.Enforce
 }
 
 // Decides reports whether the request asks for an outcome: a take and a check

@@ -13,6 +13,7 @@ type Rules struct {
 	*rule.Set
 	namespace string
 	spaces    []*store.Space // by rule
+	prepared  []prepared     // by rule
 
 	holds, bans bool // some rule does
 }
@@ -30,14 +31,17 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 			known[s.ID()] = s
 		}
 	}
-	rules := &Rules{Set: set, namespace: namespace, spaces: make([]*store.Space, set.Len())}
+	rules := &Rules{
+		Set: set, namespace: namespace,
+		spaces: make([]*store.Space, set.Len()), prepared: make([]prepared, set.Len()),
+	}
 	for i := range rules.spaces {
 		r := set.Rule(i)
 		s := store.NewSpace(namespace, set.ID(i), r.Name, r.MaxKeys)
 		if old := known[s.ID()]; old != nil && old.MaxKeys() == s.MaxKeys() {
 			s = old
 		}
-		rules.spaces[i] = s
+		rules.spaces[i], rules.prepared[i] = s, prepare(set, i)
 		rules.holds = rules.holds || r.Holds()
 		rules.bans = rules.bans || r.Ban != window.Ban{}
 	}

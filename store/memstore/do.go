@@ -22,6 +22,15 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	return nil
 }
 
+// Call decides ops as [Store.Do] does for one call. The error is the one that Do
+// would return or would set as the call's Err.
+func (s *Store) Call(ctx context.Context, verb store.Verb, ops []store.Op) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	return s.call(verb, ops)
+}
+
 // call decides the ops of one call.
 func (s *Store) call(verb store.Verb, ops []store.Op) error {
 	switch {

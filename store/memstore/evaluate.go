@@ -31,9 +31,16 @@ func (s *Store) evaluate(verb store.Verb, places []place) {
 
 // take counts all enforcing ops or none, and each of the others on its own.
 func (s *Store) take(places []place) {
-	admitted := s.admit(places)
+	admitted, counted := s.admit(places)
 	for i := range places {
 		p := &places[i]
+		if p == counted {
+			if !admitted && p.op.CountDenied {
+				p.find()
+				s.recordDenied(p, &p.op.Result)
+			}
+			continue
+		}
 		p.findAgain()
 		switch p.op.Role {
 		case store.Always:
@@ -65,27 +72,30 @@ func (s *Store) lookOnly(p *place, op *store.Op) {
 	}
 }
 
-// admit reports whether all enforcing ops fit. It leaves a single one to count,
-// which looks itself.
-func (s *Store) admit(places []place) bool {
-	enforcing := 0
+// admit reports whether all enforcing ops fit. If all before the last one do, it
+// counts the last one, which looks itself, and returns it.
+func (s *Store) admit(places []place) (admitted bool, counted *place) {
+	last := -1
 	for i := range places {
 		if places[i].op.Role == store.Enforce {
-			enforcing++
+			last = i
 		}
 	}
-	if enforcing == 1 {
-		return true
-	}
-	admitted := true
-	for i := range places {
-		if p := &places[i]; p.op.Role == store.Enforce {
-			p.findAgain()
-			p.look(&p.op.Result)
-			admitted = admitted && p.op.Result.Allowed
+	admitted = true
+	for i := range places[:last+1] {
+		p := &places[i]
+		if p.op.Role != store.Enforce {
+			continue
 		}
+		p.findAgain()
+		if i == last && admitted {
+			s.count(p, store.Take, &p.op.Result)
+			return p.op.Result.Allowed, p
+		}
+		p.look(&p.op.Result)
+		admitted = admitted && p.op.Result.Allowed
 	}
-	return admitted
+	return admitted, nil
 }
 
 // recordDenied counts an op of a take that was denied. The op's own answer, which
