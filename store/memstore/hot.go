@@ -50,7 +50,8 @@ type hot struct {
 const gone = 1 << 63
 
 // hotKeys are the hot keys of a shard: at most one for each value of some bits of
-// the hash. They take 776 bytes, so only a shard that is called often gets them.
+// the hash. They take 776 bytes, so only a shard with a key that is called often
+// gets them.
 type hotKeys struct {
 	places [hotPlaces]hotPlace
 

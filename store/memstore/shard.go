@@ -13,7 +13,7 @@ type shard struct {
 	// What takes of hot keys read has a cache line of its own: calls that lock
 	// the shard write to the others.
 
-	// hot are the shard's hot keys, nil until the shard is called often.
+	// hot are the shard's hot keys, nil until a key there is called often.
 	hot atomic.Pointer[hotKeys]
 
 	// tended is when a call last swept. It is set under the lock.
@@ -32,8 +32,9 @@ type shard struct {
 	// hit here is dated after both it and the clock's floor.
 	latest window.Instant
 
-	calls uint8 // under the lock, since the last call that swept
-	bytes int64 // of the table, as the store's memory has counted them
+	calls   uint8      // under the lock, since the last call that swept
+	sampled table.Hash // the key of a call that swept; see tend
+	bytes   int64      // of the table, as the store's memory has counted them
 
 	scratch [8]uint64 // to work on small states where their block is too small
 }

@@ -80,8 +80,12 @@ func (p *place) tend(s *Store) (due bool) {
 	if sh.calls++; sh.calls < tendEvery && soon {
 		return false
 	}
-	if soon && !s.clock.given && sh.hot.Load() == nil {
-		sh.hot.Store(&hotKeys{enough: enough}) // tendEvery calls in less than tendAfter
+	if soon && !s.clock.given && sh.hot.Load() == nil { // tendEvery calls in less than tendAfter
+		// Only some key that has many of the calls is met twice in a row.
+		if sh.sampled == p.key {
+			sh.hot.Store(&hotKeys{enough: enough})
+		}
+		sh.sampled = p.key
 	}
 	sh.calls = 0
 	sh.tended.Store(int64(p.read.steady))
