@@ -82,7 +82,7 @@ func (l *lane) read(verb weir.Verb, d *weir.Decision, sample int64, now func() t
 			r.what.BannedUntil = u.BannedUntil.Time()
 		}
 	}
-	if !d.Allowed && !has(d, d.Rule) {
+	if !d.Allowed && d.Rule != "" && !has(d, d.Rule) {
 		r := l.add(d.Rule, "", sample)
 		r.counted, r.denial = 0, true
 		r.what = Denial{Time: now(), Reason: ReasonVerdict, Outcome: d.Outcome, RetryAfter: d.RetryAfter}
