@@ -36,6 +36,8 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		l.outage(i)
 		l.groups(i)
 		l.size(i)
+		l.estimates(i)
+		l.forgotten(i)
 	}
 	l.dead()
 	l.pointless()

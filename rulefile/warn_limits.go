@@ -168,6 +168,9 @@ func (l *linter) pointless() {
 // covers reports whether requests that limit j admits never exceed limit i.
 func (l *linter) covers(j, i int) bool {
 	a, b := &l.rules[i], &l.rules[j]
+	if a.Hold > 0 || b.Hold > 0 || a.Ban != (window.Ban{}) || b.Ban != (window.Ban{}) {
+		return false // what is held can be corrected or last longer, and a ban empties a window
+	}
 	if a.Measure != b.Measure || a.Of != b.Of || a.CountDenied || len(b.Feedback) > 0 || b.Quota.By != "" {
 		return false
 	}

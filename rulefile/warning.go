@@ -125,11 +125,20 @@ same time. An example is a limit of 100 a minute beside a limit of 5 an hour for
 the same key: the sixth request is denied by the second one.
 
 Remove one of them, or correct its numbers.`},
+	{"restart-forgets", `The window never ends. A service that counts in memory forgets its hits when it
+stops, and then a trial or a voucher can be used again.
+
+Run the service with --store, and silence the warning.`},
 	{"state-too-large", `The rule's counters can take more than 256 GiB of memory: the largest state of a
 key, times max_keys, which is 10 million by default.
 
 Set max_keys to the number of keys that you expect, or choose a smaller state: a
 lower precision, fewer cells, or a smaller limit on distinct values.`},
+	{"sum-of-estimates", `Another rule sums the same attribute and holds it: its takes count an estimate, and
+a settle corrects that. This rule has no hold, so that it keeps the estimate.
+
+Add hold to this rule, too. If it is meant to count estimates, silence the
+warning.`},
 	{"unneeded-ignore", `The key ignore names a warning that does not occur. Remove the name, so that the
 warning can tell you about a later mistake.`},
 	{"unused", `No rule uses the list or the outcome. The name may be misspelt in a rule, or the
