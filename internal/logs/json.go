@@ -77,9 +77,10 @@ func (j *jsonLine) extract(line string, values []string) error {
 	return nil
 }
 
-// find sets values from an object or an array.
+// find sets values from an object or an array. It stops when it has found all keys,
+// so of a key that is there twice it can take the first or the last.
 func (k *keys) find(in gjson.Result, values []string) {
-	index := 0
+	index, left := 0, len(k.names)
 	isArray := in.IsArray()
 	in.ForEach(func(key, value gjson.Result) bool {
 		name := key.Str
@@ -97,9 +98,10 @@ func (k *keys) find(in gjson.Result, values []string) {
 			if k.below[i] != nil && value.IsObject() || value.IsArray() && k.below[i] != nil {
 				k.below[i].find(value, values)
 			}
+			left--
 			break
 		}
-		return true
+		return left > 0
 	})
 }
 

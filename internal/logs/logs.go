@@ -48,14 +48,15 @@ type Spec struct {
 var kinds = []struct {
 	name, about string
 	preset      Spec // for what a Spec leaves out
+	narrows     bool // fewer fields are faster to read
 	new         func(f *format, fields []string) (extractor, error)
 }{
-	{"combined", "access logs, common or combined", Spec{}, nil},
-	{"json", "an object a line", Spec{}, newJSON},
-	{"csv", "comma-separated values; the first line has the names", Spec{}, newCSV},
-	{"logfmt", "key=value pairs", Spec{}, newLogfmt},
-	{"envoy", "Envoy's access log as JSON, with Istio's names", envoy, newJSON},
-	{"nginx", "nginx's access log as JSON, with the names of nginx's variables", nginx, newJSON},
+	{"combined", "access logs, common or combined", Spec{}, false, nil},
+	{"json", "an object a line", Spec{}, true, newJSON},
+	{"csv", "comma-separated values; the first line has the names", Spec{}, false, newCSV},
+	{"logfmt", "key=value pairs", Spec{}, true, newLogfmt},
+	{"envoy", "Envoy's access log as JSON, with Istio's names", envoy, true, newJSON},
+	{"nginx", "nginx's access log as JSON, with the names of nginx's variables", nginx, true, newJSON},
 }
 
 // envoy has the names of Envoy's default JSON access log.
@@ -131,7 +132,7 @@ func (s Spec) Compile() (replay.Format, error) {
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	f.new = k.new
+	f.new, f.narrows = k.new, k.narrows
 	return f, nil
 }
 
@@ -140,6 +141,7 @@ type format struct {
 	spec       Spec
 	attributes map[string]string // fields by attribute
 	new        func(f *format, fields []string) (extractor, error)
+	narrows    bool
 }
 
 // extractor reads fields from the lines of one log.
@@ -179,6 +181,12 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 	}
 	p.values = make([]string, len(paths))
 	p.extractor, p.err = f.new(f, paths)
+	if f.narrows && len(p.timeNames) > 1 {
+		p.narrow = func(name string) extractor {
+			e, _ := f.new(f, append(slices.Clone(paths[:len(p.fields)]), name)) // without an error before
+			return e
+		}
+	}
 	return p
 }
 
@@ -197,6 +205,12 @@ type parser struct {
 	timeNames []string
 	times0    int // the index in timeNames that this log uses, or -1
 	err       error
+
+	// narrow returns an extractor that reads only one of the times. narrowed is
+	// the one for narrowName, that of the last line that needed all, or nil.
+	narrow     func(name string) extractor
+	narrowed   extractor
+	narrowName string
 }
 
 // target is where a field goes.
@@ -222,10 +236,7 @@ func (p *parser) Parse(line string, e *replay.Entry) error {
 		if p.err != nil {
 			return p.err
 		}
-		if err := p.extractor.extract(strings.TrimSuffix(line, "\r"), values); err != nil {
-			return err
-		}
-		if err := p.time(e); err != nil {
+		if err := p.extract(strings.TrimSuffix(line, "\r"), e); err != nil {
 			return err
 		}
 	}
@@ -238,6 +249,32 @@ func (p *parser) Parse(line string, e *replay.Entry) error {
 	}
 	for _, c := range p.constants {
 		e.Values[c.at] = c.value
+	}
+	return nil
+}
+
+// extract sets p.values and e.Time from a line.
+func (p *parser) extract(line string, e *replay.Entry) (err error) {
+	if p.narrowed != nil {
+		values := p.values[:len(p.fields)+1]
+		if err := p.narrowed.extract(line, values); err != nil {
+			return err
+		}
+		if text := values[len(p.fields)]; text != "" {
+			if e.Time, err = p.times.read(text); err != nil {
+				return fmt.Errorf("%s: %w", p.narrowName, err)
+			}
+			return nil
+		}
+	}
+	if err := p.extractor.extract(line, p.values); err != nil {
+		return err
+	}
+	if err := p.time(e); err != nil {
+		return err
+	}
+	if name := p.timeNames[p.times0]; p.narrow != nil && name != p.narrowName {
+		p.narrowed, p.narrowName = p.narrow(name), name
 	}
 	return nil
 }
