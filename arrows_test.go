@@ -100,7 +100,7 @@ var arrows = map[string]arrow{
 	"cmd/weir": {
 		ours: []string{
 			".", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/page", "internal/server",
-			"replay", "rule", "rulefile", "ruletest", "window",
+			"replay", "rule", "rulefile", "ruletest", "store/memstore", "window",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/replay"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/ruletest"
 )
@@ -25,15 +27,32 @@ stated times and the decisions that its author expects. Time is virtual: a case
 that covers a month takes no longer than its requests. For a directory, all files
 below it that end in _test.yaml are run.
 
+--generate writes a test file from logs: for each limit of --rules that denies
+something, the requests of the key with the most denials, up to its first denial,
+and what the rules decide. The flags for logs are those of weir replay.
+
 weir schema --tests prints the schema of test files for editors. The manual:
 https://github.com/weirhq/weir/blob/main/docs/rules.md#tests
 
 Exit status: 0 all cases pass, 1 a case fails or a file has faults.`,
 		Example: `  weir test rules_test.yaml
-  weir test --run 'login' --junit report.xml rules/`,
+  weir test --run 'login' --junit report.xml rules/
+  weir test --generate --rules rules.yaml access.log > rules_test.yaml`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: o.run,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.generate {
+				return o.write(cmd, args)
+			}
+			if o.rules != "" {
+				return &usageError{"--rules is for --generate: a test file names its rules file"}
+			}
+			return o.run(cmd, args)
+		},
 	}
+	o.logs.add(cmd)
+	_ = cmd.Flags().MarkHidden("top") // a case has one key
+	cmd.Flags().BoolVar(&o.generate, "generate", false, "write a test file from logs")
+	cmd.Flags().StringVar(&o.rules, "rules", "", "with --generate: the rules `file`")
 	cmd.Flags().StringVar(&o.only, "run", "", "run only the cases whose name matches this regular `expression`")
 	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the results to `file`, as JUnit XML for continuous integration")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print each case")
@@ -41,8 +60,33 @@ Exit status: 0 all cases pass, 1 a case fails or a file has faults.`,
 }
 
 type testOptions struct {
+	generate    bool
+	rules       string
+	logs        logFlags
 	only, junit string
 	verbose     bool
+}
+
+// write writes a test file from the logs in args.
+func (o *testOptions) write(cmd *cobra.Command, args []string) error {
+	if o.rules == "" {
+		return &usageError{"--generate needs --rules FILE"}
+	}
+	if slices.Contains(args, "-") {
+		return &usageError{"--generate reads the logs twice: want files, not -"}
+	}
+	file, err := rulefile.Load(o.rules)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(cmd.ErrOrStderr())
+	source, err := o.logs.read(cmd, args, bar)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	return generate(ctx, cmd.OutOrStdout(), o.rules, file, source, replay.WithProgress(bar.show))
 }
 
 // run runs the test files that args name.

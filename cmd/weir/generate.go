@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/ruletest"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// maxSteps is the most requests of a generated case. Older ones become one record.
+const maxSteps = 30
+
+// generate writes a test file with a case for each limit that denies something in
+// source: the requests of the key with the most denials up to its first denial, as
+// they are in the log, and what the rules decide about them.
+func generate(ctx context.Context, out io.Writer, path string, file *rulefile.File, source replay.Source, options ...replay.Option) error {
+	report, err := replay.RunSource(ctx, file.Set, source, append(options, replay.WithTop(1))...)
+	if err != nil {
+		return err
+	}
+	var cases []*sample
+	for i := range report.Rules {
+		if t := &report.Rules[i]; t.Kind == rule.KindLimit.String() && len(t.TopDenied) > 0 {
+			top := t.TopDenied[0]
+			cases = append(cases, &sample{rule: i, name: t.Name, key: top.Key, denied: window.At(top.First)})
+		}
+	}
+	if len(cases) == 0 {
+		return errors.New("no limit denies anything in the log: there is no case to write")
+	}
+	if err := collect(ctx, file.Set, source, cases); err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# yaml-language-server: $schema=weir-test.schema.json\nrules: %s\ncases:\n", yamlText(path))
+	for _, c := range cases {
+		if err := c.write(&b, file.Set); err != nil {
+			return err
+		}
+	}
+	// What was written must pass.
+	tests, err := rulefile.ParseTests("generated", []byte(b.String()), func(string) (*rulefile.File, error) { return file, nil })
+	if err != nil {
+		return fmt.Errorf("the log has requests that a test file cannot hold: %w", err)
+	}
+	var failed error
+	err = ruletest.Test(ctx, tests, func(c *ruletest.Case) {
+		for _, f := range c.Failures {
+			failed = errors.Join(failed, f)
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// sample is the requests of one key of one limit.
+type sample struct {
+	rule      int
+	name, key string
+	denied    window.Instant // of the first denial
+	requests  []sampled
+}
+
+type sampled struct {
+	at     window.Instant
+	values []string
+}
+
+// collect fills in the requests of samples, up to the first denial.
+func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples []*sample) error {
+	r, err := source.Open(ctx, rules.Attributes())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	e := replay.Entry{Values: make([]string, len(rules.Attributes()))}
+	var matched []int
+	for {
+		if err := r.Next(&e); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if e.Bad != nil {
+			continue
+		}
+		matched = rules.Match(e.Values, matched[:0])
+		for _, s := range samples {
+			if e.Time > s.denied || !slices.Contains(matched, s.rule) || rules.Key(s.rule, e.Values) != s.key {
+				continue
+			}
+			values := make([]string, len(e.Values))
+			for i, v := range e.Values {
+				values[i] = strings.Clone(v)
+			}
+			s.requests = append(s.requests, sampled{e.Time, values})
+		}
+	}
+}
+
+// write writes s as a case.
+func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
+	slices.SortStableFunc(s.requests, func(x, y sampled) int { return int(min(max(x.at-y.at, -1), 1)) })
+	before := s.recent(rules.Rule(s.rule))
+	now := s.requests[0].at
+	engine, err := weir.NewEngine(rules, weir.WithStore(memstore.New(memstore.WithClock(func() window.Instant { return now }))))
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	fmt.Fprintf(b, "  - name: %s\n    timezone: UTC\n    start: %s\n    steps:\n", yamlText(s.name+" denies "+s.key), yamlTime(now))
+	names := rules.Attributes()
+	if before > 0 {
+		r := weir.Request{Attributes: attributesOf(names, s.requests[0].values), Hits: before}
+		if _, err := engine.Record(context.Background(), r); err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "      - {record: %s, hits: %d} # earlier requests\n", yamlTable(r.Attributes), before)
+	}
+	for _, q := range s.requests {
+		now = q.at
+		r := weir.Request{Attributes: attributesOf(names, q.values)}
+		d, err := engine.Take(context.Background(), r)
+		if err != nil {
+			return err
+		}
+		expect := "allowed: true"
+		if !d.Allowed {
+			expect = "allowed: false, rule: " + d.Rule + ", retry_after: " + d.RetryAfter.String()
+			if d.RetryAfter == window.Never {
+				expect = "allowed: false, rule: " + d.Rule + ", retry_after: never"
+			}
+		}
+		fmt.Fprintf(b, "      - {at: %s, take: %s, expect: {%s}}\n", yamlTime(now), yamlTable(r.Attributes), expect)
+	}
+	return nil
+}
+
+// recent keeps the last requests of s. It returns how many hits a record stands for
+// that takes the place of the others, as far as they can be inside the window.
+func (s *sample) recent(r *rule.Rule) (before int64) {
+	length := window.Instant(r.Window.Length.Microseconds())
+	first := 0
+	for length > 0 && s.requests[first].at <= s.denied-length {
+		first++
+	}
+	s.requests = s.requests[first:]
+	if len(s.requests) <= maxSteps || r.Measure != window.Count {
+		return 0 // sums and members are not the same in each request
+	}
+	before = int64(len(s.requests) - maxSteps)
+	s.requests = s.requests[before:]
+	return before
+}
+
+// attributesOf returns the attributes that have a value.
+func attributesOf(names, values []string) (list []weir.Attribute) {
+	for i, v := range values {
+		if v != "" {
+			list = append(list, weir.Attribute{Name: names[i], Value: v})
+		}
+	}
+	return list
+}
+
+func yamlTime(at window.Instant) string {
+	return at.Time().UTC().Format("2006-01-02T15:04:05.999999Z07:00")
+}
+
+// plainText matches text that YAML reads as text without quotes, within braces too.
+var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*$`)
+
+// yamlText returns text as a YAML value.
+func yamlText(text string) string {
+	switch strings.ToLower(text) {
+	case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
+		return strconv.Quote(text)
+	}
+	if plainText.MatchString(text) {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+func yamlTable(attributes []weir.Attribute) string {
+	parts := make([]string, len(attributes))
+	for i, a := range attributes {
+		parts[i] = yamlText(a.Name) + ": " + yamlText(a.Value)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
