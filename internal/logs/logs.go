@@ -57,6 +57,7 @@ var kinds = []struct {
 	{"logfmt", "key=value pairs", Spec{}, true, newLogfmt},
 	{"envoy", "Envoy's access log as JSON, with Istio's names", envoy, true, newJSON},
 	{"nginx", "nginx's access log as JSON, with the names of nginx's variables", nginx, true, newJSON},
+	{"koala", "koala's log of calls; times in Asia/Shanghai unless a timezone is set", koala, false, newKoala},
 }
 
 // envoy has the names of Envoy's default JSON access log.
@@ -70,6 +71,9 @@ var nginx = Spec{Map: map[string]string{
 	"ip": "remote_addr", "method": "request_method", "path": "request_uri|path", "query": "request_uri|query", "status": "status",
 	"bytes": "body_bytes_sent", "agent": "http_user_agent", "referer": "http_referer", "host": "host|host",
 }}
+
+// koala has the name of the time that its reader gives.
+var koala = Spec{Time: "time", TimeFormat: "2006-01-02 15:04:05"}
 
 // Formats returns the names of the formats.
 func Formats() []string {
@@ -108,6 +112,16 @@ func (s Spec) Compile() (replay.Format, error) {
 	maps.Copy(f.attributes, s.Map)
 	if f.spec.Time == "" {
 		f.spec.Time = k.preset.Time
+	}
+	if f.spec.TimeFormat == "" {
+		f.spec.TimeFormat = k.preset.TimeFormat
+	}
+	if s.Format == "koala" && s.Zone == nil {
+		zone, err := Zone("Asia/Shanghai")
+		if err != nil {
+			return nil, fault.List{fault.Newf("timezone", "%v", err)}
+		}
+		f.spec.Zone = zone
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.attributes)) {
 		if _, err := parseField(f.attributes[name]); err != nil {

@@ -149,13 +149,13 @@ func FuzzParser(f *testing.F) {
 	for _, line := range []string{
 		`{"ts": "2026-03-01T12:00:00.123Z", "a": {"b": [1, 2.50, null, "x\n"]}}`, `1,"a ""b""",2026-03-01T12:00:00Z`,
 		`ts=2026-03-01T12:00:00Z a="x \" y" b`, `10.0.0.1 - - [01/Mar/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`,
-		`{"ts": 1.5e9}`, `ts="`, `{"ts":`,
+		`{"ts": 1.5e9}`, `NOTICE: 2013-06-28 18:30:56 [logid=1] [ cip=1 intf=/x a=b c d=e ] [ BodyString=x ]`, `ts="`, `{"ts":`,
 	} {
 		f.Add(line)
 	}
 	specs := []logs.Spec{
 		{Format: "json", Map: map[string]string{"a": ".a.b.1|first", "b": `."x.y".z|ip`}}, {Format: "csv", Columns: []string{"x", "a", "ts"}},
-		{Format: "csv"}, {Format: "logfmt"}, {Format: "envoy"}, {Format: "nginx"}, {}, {Format: "json", TimeFormat: "unix_ms", Time: "ts"},
+		{Format: "csv"}, {Format: "logfmt"}, {Format: "envoy"}, {Format: "nginx"}, {}, {Format: "koala"}, {Format: "json", TimeFormat: "unix_ms", Time: "ts"},
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		for _, spec := range specs {
