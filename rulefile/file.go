@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/weirhq/weir/fault"
@@ -29,12 +28,12 @@ type File struct {
 // Load reads the rules file at path, and the list files that it names, from disk.
 // If the rules file can be read, any error is that of [Parse].
 func Load(path string) (*File, error) {
-	src, err := os.ReadFile(path)
+	src, err := files.Rules(path)
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}
 	return Parse(path, src, func(list string) ([]byte, error) {
-		return os.ReadFile(files.Beside(path, list))
+		return files.List(files.Beside(path, list))
 	})
 }
 

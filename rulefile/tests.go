@@ -3,7 +3,6 @@ package rulefile
 import (
 	_ "embed"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -72,7 +71,7 @@ type TestField struct {
 // LoadTests reads the test file at path, and the rules file that it names. If the
 // test file can be read, any error is that of [ParseTests].
 func LoadTests(path string) (*Tests, error) {
-	src, err := os.ReadFile(path)
+	src, err := files.Rules(path)
 	if err != nil {
 		return nil, fmt.Errorf("test file: %w", err)
 	}

@@ -13,6 +13,21 @@ import (
 // can take forever.
 const Patience = 10 * time.Second
 
+// Bounds of files, in bytes.
+const (
+	MaxRules = 8 << 20  // of a rules file; it holds about ten thousand rules
+	MaxList  = 64 << 20 // of a list or a dictionary
+)
+
+// ErrSlow is wrapped in the error of a file that took longer than [Patience].
+var ErrSlow = errors.New("no answer")
+
+// Rules returns the content of a rules file; see [Read].
+func Rules(path string) ([]byte, error) { return Read(path, MaxRules) }
+
+// List returns the content of a list file; see [Read].
+func List(path string) ([]byte, error) { return Read(path, MaxList) }
+
 // Read returns the content of the file at path, which must be a regular file of
 // at most most bytes, after links. It never waits for longer than [Patience].
 func Read(path string, most int64) ([]byte, error) {
@@ -43,7 +58,7 @@ func within[T any](patience time.Duration, path string, f func() (T, error)) (T,
 		return r.value, r.err
 	case <-late.C:
 		var none T
-		return none, fmt.Errorf("%s: no answer within %v; is its file system mounted?", path, patience)
+		return none, fmt.Errorf("%s: %w within %v; is its file system mounted?", path, ErrSlow, patience)
 	}
 }
 

@@ -2,7 +2,6 @@ package koala
 
 import (
 	"fmt"
-	"os"
 	"time"
 	"unicode/utf8"
 
@@ -51,11 +50,11 @@ type List struct {
 // directory above, because koala starts in its home and names conf/x.dat in
 // conf/koala_rule.conf. The error is a [fault.List] if the file could be read.
 func Load(path string) (*File, error) {
-	src, err := os.ReadFile(path)
+	src, err := files.Rules(path)
 	if err != nil {
 		return nil, fmt.Errorf("koala rule file: %w", err)
 	}
-	return ParseAt(path, src, os.ReadFile)
+	return ParseAt(path, src, files.List)
 }
 
 // ParseAt reads src as the text of the rule file at path. It looks for dict

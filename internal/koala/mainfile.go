@@ -68,11 +68,11 @@ const maxIncludes = 8
 // conf/koala_rule.conf in conf/koala.conf. Warnings and errors are those of
 // [ParseMain].
 func LoadMain(path string) (Main, fault.List, error) {
-	src, err := os.ReadFile(path)
+	src, err := files.Rules(path)
 	if err != nil {
 		return Main{}, nil, fmt.Errorf("koala main file: %w", err)
 	}
-	m, warnings, err := parseMain(path, src, os.ReadFile)
+	m, warnings, err := parseMain(path, src, files.Rules)
 	if err == nil {
 		m.RuleFile = nearby(path, m.RuleFile)
 	}

@@ -3,13 +3,13 @@ package koala
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -34,7 +34,7 @@ func (s *Site) Native(relative func(path string) string) ([]byte, error) {
 	}
 	faults := notUTF8(s.Name, s.Text)
 	for i, dict := range s.Lists {
-		text, err := os.ReadFile(s.Paths[i])
+		text, err := files.List(s.Paths[i])
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/files"
 )
 
 // sectionLine and ruleFileLine match lines of koala's rule file and main file.
@@ -42,7 +43,7 @@ func Read(name string, text []byte, loose bool) (s Site, err error) {
 			return s, err
 		}
 	}
-	if s.File, err = ParseAt(s.Name, s.Text, os.ReadFile); err == nil {
+	if s.File, err = ParseAt(s.Name, s.Text, files.List); err == nil {
 		s.Warnings = append(s.Warnings, s.File.Warnings...)
 	}
 	return s, err
@@ -61,7 +62,7 @@ func (s *Site) followMain(loose bool) (err error) {
 	}
 	main := s.Name
 	s.Name = m.RuleFile
-	if s.Text, err = os.ReadFile(s.Name); err != nil {
+	if s.Text, err = files.Rules(s.Name); err != nil {
 		return noRuleFile(main, err)
 	}
 	return nil

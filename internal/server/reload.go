@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type reloader struct {
 	mu    sync.Mutex // held during a reload
 	tried string     // the hash of the last attempt; guarded by mu
 	lists []string   // files that the last attempt read; guarded by mu
+	known []string   // absolute paths of the lists of the rules in force; guarded by mu
 }
 
 // newReloader returns a reloader for an engine whose rules are first.
@@ -50,7 +52,12 @@ func (r *reloader) inForce(l loaded) {
 		name = "demo"
 	}
 	now := time.Now()
-	r.tried, r.lists = l.hash, l.lists
+	r.tried, r.lists, r.known = l.hash, l.lists, nil
+	for _, list := range l.lists {
+		if absolute, err := filepath.Abs(list); err == nil {
+			r.known = append(r.known, absolute)
+		}
+	}
 	r.current.Store(&httpapi.Source{File: name, Hash: l.hash, Loaded: now})
 	r.metrics.Loaded(l.set.Len(), now)
 	if n := len(l.warnings); n > 0 {
@@ -91,7 +98,7 @@ func (r *reloader) changed() {
 func (r *reloader) rewrite(text []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l, err := r.rules.parse(text)
+	l, err := r.rules.parse(text, r.rules.below(r.known))
 	if err != nil {
 		return &koalaapi.RulesError{Err: err}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/config"
@@ -45,19 +46,26 @@ func (r rulesAt) read() (loaded, error) {
 	src := []byte(demo)
 	if r.path != "" {
 		var err error
-		if src, err = os.ReadFile(r.path); err != nil {
+		if src, err = files.Rules(r.path); err != nil {
 			return loaded{hash: err.Error()}, err
 		}
 	}
-	return r.parse(src)
+	return r.parse(src, files.List)
 }
 
-// parse reads src as the content of the rules file.
-func (r rulesAt) parse(src []byte) (l loaded, err error) {
+// parse reads src as the content of the rules file, and its lists with readList.
+func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (l loaded, err error) {
 	sum := sha256.New()
 	sum.Write(src)
+	var slow error // of a file system that does not answer
 	read := func(list string) ([]byte, error) {
-		b, err := os.ReadFile(list)
+		b, err := []byte(nil), slow
+		if err == nil {
+			b, err = readList(list)
+		}
+		if errors.Is(err, files.ErrSlow) {
+			slow = err // the next list would take as long
+		}
 		fmt.Fprintf(sum, "\n%t %d\n", err == nil, len(b)) // a value that moves to the next list is a change
 		sum.Write(b)
 		l.lists = append(l.lists, list)
@@ -76,6 +84,46 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	}
 	l.hash = hex.EncodeToString(sum.Sum(nil))
 	return l, err
+}
+
+// below returns a reader of lists that reads those in the directory of the rules
+// file, and in directories below it, and those in known, and no others. It is for
+// rules that come from another machine: their author must not read other files, nor
+// find out which there are.
+func (r rulesAt) below(known []string) func(path string) ([]byte, error) {
+	return func(path string) ([]byte, error) {
+		home, err := filepath.Abs(filepath.Dir(r.path))
+		if err != nil {
+			return nil, err
+		}
+		at, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(known, at) {
+			return files.List(path)
+		}
+		outside := fmt.Errorf("not below %s: a rewrite reads no other dictionaries, except those of the rules in force", home)
+		if !isBelow(home, at) {
+			return nil, outside
+		}
+		if home, err = filepath.EvalSymlinks(home); err != nil {
+			return nil, err
+		}
+		if at, err = filepath.EvalSymlinks(at); err != nil {
+			return nil, err
+		}
+		if !isBelow(home, at) {
+			return nil, outside
+		}
+		return files.List(at)
+	}
+}
+
+// isBelow reports whether the absolute path is in the directory dir or below it.
+func isBelow(dir, path string) bool {
+	within, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(within)
 }
 
 // replace replaces the content of the rules file with text. Readers see the old

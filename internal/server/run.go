@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
 	"github.com/weirhq/weir/internal/top"
@@ -82,7 +83,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 
 	// Goroutines that do not serve requests end before Run returns.
 	var group sync.WaitGroup
-	defer group.Wait()
+	defer func() { endGroup(&group, log) }()
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
 
@@ -179,6 +180,20 @@ func drain(cfg config.Config, fronts []*listener, admin *listener) error {
 		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
 	}
 	return nil
+}
+
+// endGroup waits until the goroutines of group have ended, but not for a file system
+// that does not answer: that must not keep the process alive.
+func endGroup(group *sync.WaitGroup, log *slog.Logger) {
+	ended := make(chan struct{})
+	go func() { group.Wait(); close(ended) }()
+	late := time.NewTimer(files.Patience + time.Second)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		log.Warn("a file system does not answer; ending without it")
+	}
 }
 
 // newLog returns the logger that cfg describes.

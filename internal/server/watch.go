@@ -51,13 +51,7 @@ func watch(ctx context.Context, every time.Duration, subject watched, log *slog.
 	}
 	defer w.Close()
 
-	due := time.After(0) // for changes before the watch began
-	seen, first := stamp(subject), time.Now()
-	wait := func() { // for quiet, after a change
-		if due == nil {
-			seen, first, due = stamp(subject), time.Now(), time.After(settle)
-		}
-	}
+	q := newCalm(func() string { return stamp(subject) })
 	var look <-chan time.Time
 	if every > 0 {
 		tick := time.NewTicker(every)
@@ -70,27 +64,57 @@ func watch(ctx context.Context, every time.Duration, subject watched, log *slog.
 			return
 		case event := <-w.Events:
 			if event.Op != fsnotify.Chmod {
-				wait()
+				q.wait()
 			}
 		case <-look:
-			if stamp(subject) != seen {
-				wait()
+			if stamp(subject) != q.seen {
+				q.wait()
 			}
 		case err := <-w.Errors:
 			log.Warn("watching files", "error", err)
-			wait() // events may have been lost
-		case <-due:
-			if now := stamp(subject); now != seen && time.Since(first) < settleMost {
-				seen, due = now, time.After(settle) // somebody is still writing
+			q.wait() // events may have been lost
+		case <-q.due:
+			if !q.over() {
 				continue
 			}
-			due = nil
 			subject.changed()
 			if follow(w, subject, log) {
-				wait() // for changes before the directory was watched
+				q.wait() // for changes before the directory was watched
 			}
 		}
 	}
+}
+
+// calm waits after a change until the files have stayed the same for settle, so that
+// a file that is being written is not read before its end.
+type calm struct {
+	stamp func() string    // changes when the files do
+	seen  string           // the last stamp
+	first time.Time        // when the wait began
+	due   <-chan time.Time // when to ask over; nil when nothing has changed
+}
+
+// newCalm returns a calm that is due at once.
+func newCalm(stamp func() string) *calm {
+	return &calm{stamp: stamp, seen: stamp(), first: time.Now(), due: time.After(0)}
+}
+
+// wait begins to wait, unless q waits already.
+func (q *calm) wait() {
+	if q.due == nil {
+		q.seen, q.first, q.due = q.stamp(), time.Now(), time.After(settle)
+	}
+}
+
+// over reports whether the files have stayed the same since q was last asked, or
+// have changed for settleMost. Otherwise q goes on waiting.
+func (q *calm) over() bool {
+	if now := q.stamp(); now != q.seen && time.Since(q.first) < settleMost {
+		q.seen, q.due = now, time.After(settle)
+		return false
+	}
+	q.due = nil
+	return true
 }
 
 // stamp returns a text that changes when the size or the date of one of the
