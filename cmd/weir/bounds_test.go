@@ -111,9 +111,6 @@ func TestBatchFloods(t *testing.T) {
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "ulimit -n 200;", rulesPerUser(1))
-	if !strings.Contains(p.logs.String(), "fewer connections than --max-connections") {
-		t.Errorf("got no line about descriptors in\n%s", p.logs.String())
-	}
 	addr := strings.TrimPrefix(p.api, "http://")
 	var open []net.Conn
 	defer func() {
@@ -139,6 +136,9 @@ func TestIdleConnections(t *testing.T) {
 				t.Fatalf("after %d connections: got %d %v, want an answer", i+1, status, err)
 			}
 		}
+	}
+	if !strings.Contains(p.logs.String(), "fewer connections than --max-connections") {
+		t.Errorf("got no line about descriptors in\n%s", p.logs.String())
 	}
 	for _, url := range []string{p.api + "/v1/take", p.admin + "/healthz"} {
 		began := time.Now()

@@ -33,8 +33,8 @@ type shard struct {
 	latest window.Instant
 
 	calls   uint8      // under the lock, since the last call that swept
+	words   uint32     // of 8 bytes, in the table, as the store's memory has counted them
 	sampled table.Hash // the key of a call that swept; see tend
-	bytes   int64      // of the table, as the store's memory has counted them
 
 	scratch [8]uint64 // to work on small states where their block is too small
 }
@@ -52,9 +52,9 @@ func (sh *shard) date(c *clock, m moment, onWall bool) moment {
 
 // account adds to m what the table of sh, which is locked, has grown or shrunk by.
 func (sh *shard) account(m *memory) {
-	if n := sh.table.Bytes(); n != sh.bytes {
-		m.now.Add(n - sh.bytes)
-		sh.bytes = n
+	if n := uint32(sh.table.Bytes() / 8); n != sh.words {
+		m.now.Add(8 * (int64(n) - int64(sh.words)))
+		sh.words = n
 	}
 }
 
