@@ -10,8 +10,14 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// maxTop is the largest n of a query.
-const maxTop = 1000
+const (
+	// maxTop is the largest n of a query.
+	maxTop = 1000
+
+	// maxListed is how many keys an answer about all rules lists of each kind. With
+	// more rules, it lists one of each.
+	maxListed = 10_000
+)
 
 // top shows the keys that use each rule most, and those that it denies most.
 func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
@@ -19,6 +25,7 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	n = min(n, max(maxListed/max(len(asked), 1), 1))
 	b := append(x.out[:0], `{"rules":[`...)
 	for _, i := range asked {
 		ru := set.Rule(i)
