@@ -50,7 +50,10 @@ func TestWarningsHold(t *testing.T) {
 // TestExamplesHaveNoWarnings checks the files that users start from.
 func TestExamplesHaveNoWarnings(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"example.yaml", "../examples/wordpress.yaml"} {
+	for _, name := range []string{
+		"example.yaml", "../examples/wordpress.yaml", "../examples/llm-tokens.yaml", "../examples/exports.yaml",
+		"../examples/logins.yaml", "../examples/vouchers.yaml",
+	} {
 		file, err := rulefile.Load(name)
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +108,10 @@ func randomRules(r *rand.Rand) string {
 			continue
 		}
 		fmt.Fprintf(&b, "    per: %s\n    limit: %d\n    window: %s\n", pick(r, "[user]", "[user, ip]"), pickInt(r),
-			pick(r, "30s", "1m", "5m", "1h", "minute", "hour", "{fixed: 1m}", "{cells: 1m, n: 6}", "{bucket: 1m}", "{sliding: 2m, precision: 2}"))
+			pick(r, "30s", "1m", "5m", "1h", "minute", "hour", "{fixed: 1m}", "{cells: 1m, n: 6}", "{bucket: 1m}", "{sliding: 2m, precision: 2}", "ever", "{held: 1m}"))
+		if r.IntN(3) == 0 && !strings.HasSuffix(b.String(), "{held: 1m}\n") {
+			fmt.Fprintf(&b, "    %s\n", pick(r, "hold: 2m", "hold: 10s\n    unsettled: release", "ban: 10s", "ban: 1h"))
+		}
 	}
 	return b.String()
 }
