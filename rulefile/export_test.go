@@ -10,6 +10,7 @@ func Keys() map[string][]string {
 		"":                                  fileKeys,
 		"definitions/rule":                  ruleKeys,
 		"definitions/rule/properties/after": afterKeys,
+		"definitions/ban":                   banKeys,
 		"definitions/matcher":               matcherKeys,
 		"definitions/list":                  listKeys,
 		"definitions/outcome":               outcomeKeys,

@@ -65,6 +65,10 @@ func (p *pass) window(n *node, zone *time.Location) window.Window {
 
 // windowTable reads a window that is written as a table.
 func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
+	if ever := n.get(window.KindEver.String()); ever != nil && len(n.entries) == 1 {
+		p.fault(n, "ever has no settings: write %s: ever", n.label)
+		return window.Window{}
+	}
 	var known, kinds, found []string
 	at := 0 // the kind's row
 	for i, k := range windowKeys {

@@ -231,6 +231,16 @@ func (g generator) rule(list *rule.List) rule.Rule {
 		r.CountDenied = g.IntN(2) == 0
 		r.Then = g.pick("", "deny", "captcha")
 		r.Feedback = map[string]int64{g.pick("solved", "erase1"): 1 + g.Int64N(9)}
+		if g.IntN(4) == 0 {
+			r.Feedback["all-of-it"] = window.All
+		}
+		if g.IntN(3) == 0 {
+			r.Ban = window.Ban{For: time.Minute, Factor: g.Int64N(4), Most: time.Duration(g.IntN(3)) * time.Hour, Forget: time.Duration(g.IntN(3)) * time.Hour}
+		}
+		if g.IntN(3) == 0 {
+			r.CountDenied = false
+			r.Hold, r.Unsettled, r.MaxHolds = time.Duration(1+g.IntN(9))*time.Second, window.Unsettled(g.IntN(2)), g.IntN(3)
+		}
 	}
 	for _, name := range g.some(g.IntN(3)) {
 		r.Per = append(r.Per, name)

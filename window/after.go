@@ -198,7 +198,7 @@ func validateAfter(l *Limit, f *faults) {
 		f.add("after", "only a limit on hits or sums can wait for a count")
 	}
 	if kind, known := a.Window.row(); known && (kind.drains || kind.holds) {
-		f.add("after.window.kind", "a %s does not count: want %s", kind.name, names(func(k *row) bool { return !k.drains && !k.holds }))
+		f.add("after.window.kind", "a %s window does not count: want %s", kind.name, names(func(k *row) bool { return !k.drains && !k.holds }))
 		return
 	}
 	f.path = "after."

@@ -39,7 +39,7 @@ func (l *Limit) validate(f *faults) {
 	case l.Measure > Distinct:
 		f.add("measure", "unknown: want count, sum or distinct")
 	case l.Measure == Distinct && known && kind.members == nil:
-		f.add("measure", "distinct members cannot be counted in a %s window: want %s", kind.name, names(func(k *row) bool { return k.members != nil }))
+		f.add("measure", "distinct members cannot be counted in %s windows: want %s", kind.name, names(func(k *row) bool { return k.members != nil }))
 	case l.Measure == Distinct && l.Quota > MaxMembers:
 		f.add("quota", "%d: distinct members are counted exactly up to %d", l.Quota, MaxMembers)
 	}
