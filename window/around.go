@@ -229,7 +229,11 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 		return s
 	}
 	before, _ := p.algo.look(p.in, p.now, Hits{})
-	if h.N > 0 && len(p.in) > 0 {
+	switch {
+	case h.N <= 0 || len(p.in) == 0:
+	case h.N > MaxHits && !l.Distinct() && !isHeld(p.in) && !kinds[l.limit.Window.Kind].holds:
+		p.in = p.in[:0]
+	default:
 		p.in = p.algo.sub(p.in, p.now, h.countable())
 	}
 	return l.done(r, s, &p, before)

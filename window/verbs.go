@@ -101,7 +101,7 @@ func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
 	before, _ := l.algorithm.look(s, now, Hits{})
 	used := before
 	if h.N > 0 && len(s) > 0 {
-		if h.N > MaxHits && !l.Distinct() {
+		if h.N > MaxHits && !l.Distinct() && l.places == nil {
 			s = s[:0]
 		} else {
 			s = l.algorithm.sub(s, now, h)
