@@ -182,6 +182,7 @@ func (s *Store) dateAll(places []place, m moment) {
 		p := &places[i]
 		p.shard.latest = m.steady
 		p.read, p.now = floored, floored.of(p.keyspace.onWall)
+		p.stamp()
 	}
 }
 

@@ -8,9 +8,6 @@ import (
 // evaluate writes the results of all ops. Their shards are locked, and reserve
 // has found them.
 func (s *Store) evaluate(verb store.Verb, places []place) {
-	for i := range places {
-		places[i].stamp()
-	}
 	if verb == store.Take {
 		s.take(places)
 		return
