@@ -16,7 +16,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test check format vet fresh race peers lint exact luacheck fmt fuzz bench bench-peers cover
+.PHONY: help run deps redis programs test check format vet fresh race peers lint exact luacheck fmt attack fuzz bench bench-peers cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ luacheck: # install luacheck if it is missing
 
 fmt: ## format the code
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+attack: ## attack a service on this machine, and print what its other clients notice (a minute)
+	$(GO) test -tags attack -count 1 -run '^TestAttack$$' -v ./cmd/weir
 
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	@pkgs=$$($(GO) list ./...) || exit 1; \

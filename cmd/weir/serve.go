@@ -188,5 +188,9 @@ func newVersion() *cobra.Command {
 }
 
 func version() string {
-	return fmt.Sprintf("weir %s, %s, %s/%s", server.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	text := fmt.Sprintf("weir %s, %s, %s/%s", server.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if commit := server.Commit(); commit != "" {
+		text += ", commit " + commit
+	}
+	return text
 }

@@ -45,3 +45,29 @@ func Version() string {
 	}
 	return "(devel)"
 }
+
+// Commit returns the commit of this build, with a + if files were changed, or an
+// empty string when it is not known.
+func Commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return commitOf(info.Settings)
+}
+
+// commitOf returns the commit in the settings of a build.
+func commitOf(settings []debug.BuildSetting) (commit string) {
+	for _, s := range settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value[:min(len(s.Value), 12)] + commit
+		case s.Key == "vcs.modified" && s.Value == "true":
+			commit += "+"
+		}
+	}
+	if commit == "+" {
+		return ""
+	}
+	return commit
+}

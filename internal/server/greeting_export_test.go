@@ -1,0 +1,4 @@
+package server
+
+// CommitOf is commitOf.
+var CommitOf = commitOf
