@@ -13,6 +13,9 @@ func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
 		p.look(r)
 		return
 	}
+	if p.limit.Bans() {
+		p.keyspace.follow(p.limit)
+	}
 	s.countHits(p, verb, r)
 	if verb != store.Take || r.Allowed || r.Banned {
 		p.shard.changes(p.key)

@@ -19,8 +19,9 @@ type keyspace struct {
 	// [Store.Close].
 	shards []atomic.Pointer[shard]
 
-	// limit is a copy of one that the space's keys are under. Any of them says
-	// when states expire.
+	// limit is a copy of one that the space's keys are under. It says when states
+	// expire. Any of them says the same, except for how long bans and strikes are
+	// remembered: for that it is the latest one that bans; see follow.
 	limit atomic.Pointer[window.Compiled]
 
 	// keys is the number of keys in the shards, and of those that calls have
@@ -45,6 +46,15 @@ type keyspace struct {
 
 	idleSince window.Instant // guarded by keyspaces.mu
 	hand      int            // guarded by keyspaces.mu; the shard to sweep next
+}
+
+// follow is called before keys are counted under l, which bans. Bans are not part
+// of a space's identity, so rules that are loaded later can add or change them.
+func (ks *keyspace) follow(l *window.Compiled) {
+	if known := ks.limit.Load(); !known.SameBan(l) {
+		limit := *l
+		ks.limit.Store(&limit)
+	}
 }
 
 // shard returns the shard number i. It makes it if need be.

@@ -1,0 +1,43 @@
+package memstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// A ban outlives sweeps also where the limit that made the keyspace had no ban.
+func TestBanThatReloadAddedOutlivesSweeps(t *testing.T) {
+	t.Parallel()
+	now := window.Instant(1e15)
+	s := memstore.New(memstore.WithMachine(func() (steady, wall window.Instant) { return now, now }), memstore.WithShards(1))
+	defer s.Close()
+	space := store.NewSpace("", "id", "", 0)
+	plain := window.Limit{Quota: 1, Window: window.Fixed(time.Second)}
+	bans := plain
+	bans.Ban = window.Ban{For: time.Hour}
+	take := func(l window.Limit, key string) window.Result {
+		t.Helper()
+		r, err := s.One(t.Context(), store.Take, space, window.MustCompile(l), key, "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	take(plain, "other")
+	take(bans, "k")
+	if r := take(bans, "k"); !r.Banned {
+		t.Fatalf("got %+v, want banned", r)
+	}
+	if got := s.Tally(space).Banned; got != 1 {
+		t.Errorf("got %d banned keys, want 1", got)
+	}
+	now = now.Add(10 * time.Second)
+	s.Sweep(1000)
+	if r := take(bans, "k"); !r.Banned {
+		t.Errorf("got %+v after a sweep, want banned", r)
+	}
+}
