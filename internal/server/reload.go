@@ -61,7 +61,11 @@ func (r *reloader) inForce(l loaded) {
 	r.current.Store(&httpapi.Source{File: name, Hash: l.hash, Loaded: now})
 	r.metrics.Loaded(l.set.Len(), now)
 	if n := len(l.warnings); n > 0 {
-		r.log.Warn("some rules differ from koala: run weir check", "warnings", n, "first", l.warnings[0].Summary())
+		about := "some rules may not mean what they say: run weir check"
+		if r.rules.koala {
+			about = "some rules differ from koala: run weir check"
+		}
+		r.log.Warn(about, "warnings", n, "first", l.warnings[0].Summary())
 	}
 }
 

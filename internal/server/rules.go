@@ -80,6 +80,7 @@ func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (
 		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.Beside(r.path, list)) })
 		if err = faults; err == nil {
 			l.set, l.lists = file.Set, file.Lists
+			l.warnings = lint(file)
 		}
 	}
 	l.hash = hex.EncodeToString(sum.Sum(nil))
@@ -124,6 +125,23 @@ func (r rulesAt) below(known []string) func(path string) ([]byte, error) {
 func isBelow(dir, path string) bool {
 	within, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(within)
+}
+
+// mostLinted is the most rules of a file whose warnings are logged. Finding them takes
+// time that grows with the square of this number: here a few milliseconds.
+const mostLinted = 1000
+
+// lint returns the warnings about a rules file, which weir check prints.
+func lint(file *rulefile.File) (list fault.List) {
+	if file.Set.Len() > mostLinted {
+		return nil
+	}
+	for _, w := range file.Warnings() {
+		f := *w.Fault
+		f.Problem += " (" + w.Name + ")"
+		list = append(list, &f)
+	}
+	return list
 }
 
 // replace replaces the content of the rules file with text. Readers see the old
