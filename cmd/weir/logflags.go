@@ -23,6 +23,7 @@ type logFlags struct {
 	spec, format, time, timeFormat, zone, separator string
 	maps, sets, columns                             []string
 	sort, maxBad                                    string
+	mostBad                                         float64 // maxBad as a share
 	merge                                           bool
 	top                                             int
 }
@@ -69,6 +70,11 @@ func (l *logFlags) add(cmd *cobra.Command) {
 
 // read returns the source that the flags and the arguments describe.
 func (l *logFlags) read(cmd *cobra.Command, args []string, bar *progress) (replay.Source, error) {
+	most, err := parseShare(l.maxBad)
+	if err != nil {
+		return nil, &usageError{"--max-bad: " + err.Error()}
+	}
+	l.mostBad = most
 	spec, err := l.describe()
 	if err != nil {
 		return nil, err
@@ -155,11 +161,7 @@ func (l *logFlags) describe() (spec logs.Spec, err error) {
 
 // checkBad returns an error if more lines are bad than --max-bad admits.
 func (l *logFlags) checkBad(lines, bad int64) error {
-	most, err := parseShare(l.maxBad)
-	if err != nil {
-		return &usageError{"--max-bad: " + err.Error()}
-	}
-	if bad > 0 && float64(bad) > most*float64(lines) {
+	if float64(bad) > l.mostBad*float64(lines) {
 		return fmt.Errorf("%d of %d lines cannot be read: more than --max-bad %s; see --format", bad, lines, l.maxBad)
 	}
 	return nil
