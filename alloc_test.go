@@ -62,3 +62,37 @@ func TestAllowAllocatesNothing(t *testing.T) {
 		t.Errorf("got %v allocations a call, want 0", got)
 	}
 }
+
+// Nor do a take that holds, its renewal and its settle, beside rules that do not
+// hold, nor a ban.
+func TestHoldsAllocateNothing(t *testing.T) {
+	e := engine(t, `
+rules:
+  - {name: points, per: [user], limit: 500, window: 1h, hold: 5m}
+  - {name: flight, per: [user], limit: 50, window: {held: 30s}}
+  - {name: posts, per: [team], limit: 5000000, window: {fixed: 1h}}
+  - {name: banned, per: [team], limit: 0, window: 1h, ban: 1m, mode: shadow}
+`)
+	take := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red")}
+	end := take
+	var d weir.Decision
+	do := func(verb weir.Verb, r *weir.Request) {
+		if err := e.Do(context.Background(), verb, r, &d); err != nil || verb != weir.Take && !d.Usages[0].Held {
+			t.Fatalf("%v: got %+v and error %v, want it held", verb, d.Usages, err)
+		}
+	}
+	cycle := func(last weir.Verb) func() {
+		return func() {
+			do(weir.Take, &take)
+			end.Receipt = d.Receipt
+			do(weir.Renew, &end)
+			do(last, &end)
+		}
+	}
+	do(weir.Take, &take) // so that no key comes and goes
+	for _, last := range []weir.Verb{weir.Settle, weir.Cancel} {
+		if got := testing.AllocsPerRun(100, cycle(last)); got != 0 {
+			t.Errorf("got %v allocations a take, renew and %v, want 0", got, last)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,6 +188,62 @@ func TestBan(t *testing.T) {
 		}
 		if got := fail(); got != 15*time.Minute {
 			t.Errorf("after a success: got a ban of %v, want 15m", got)
+		}
+	})
+}
+
+// A limiter gives no receipts, so it refuses limits that hold. It bans.
+func TestLimiterHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for _, l := range []weir.Limit{
+		{Quota: 5, Window: window.Held(time.Minute)},
+		{Quota: 5, Window: window.Sliding(time.Minute), Hold: time.Minute},
+	} {
+		if _, err := weir.NewLimiter(l); err == nil || !strings.Contains(err.Error(), "hold: ") {
+			t.Errorf("%v: got error %v, want a fault in hold", l.Window, err)
+		}
+	}
+	m := weir.MustLimiter(weir.Limit{Quota: 1, Window: window.Ever(), Ban: window.Ban{For: time.Minute}})
+	defer m.Close()
+	for i := range 3 {
+		r, err := m.Allow(t.Context(), "ann")
+		if err != nil || r.Allowed != (i == 0) || r.Banned != (i > 0) {
+			t.Errorf("hit %d: got %+v and error %v, want banned from the second on", i, r, err)
+		}
+	}
+}
+
+// A batch has the verbs, each item on its own.
+func TestHoldsInBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engineOf(t, exports)
+		ann := weir.Attributes("user", "ann")
+		items := []weir.Item{
+			{Verb: weir.Take, Request: weir.Request{Attributes: ann}},
+			{Verb: weir.Take, Request: weir.Request{Attributes: ann}},
+			{Verb: weir.Take, Request: weir.Request{Attributes: ann}},
+		}
+		e.DoAll(t.Context(), items)
+		if a, b := items[0].Decision.Receipt, items[1].Decision.Receipt; a.IsZero() || b.IsZero() || a.ID == b.ID || items[2].Decision.Allowed {
+			t.Fatalf("got receipts %v and %v, and the third allowed %v, want two and a denial", a, b, items[2].Decision.Allowed)
+		}
+		items = []weir.Item{
+			{Verb: weir.Settle, Request: weir.Request{Attributes: ann, Receipt: items[0].Decision.Receipt}},
+			{Verb: weir.Cancel, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
+			{Verb: weir.Renew, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
+			{Verb: weir.Settle, Request: weir.Request{Attributes: ann}},
+			{Verb: weir.Take, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
+		}
+		e.DoAll(t.Context(), items)
+		for i, held := range []bool{true, true, false} {
+			if u := items[i].Decision.Usages[0]; u.Held != held || u.Used != int64(max(0, 1-i)) {
+				t.Errorf("item %d: got %+v, want held %v", i, u, held)
+			}
+		}
+		for _, item := range items[3:] {
+			if item.Err == nil || !strings.Contains(item.Err.Error(), "receipt: ") {
+				t.Errorf("%v: got error %v, want a fault in receipt", item.Verb, item.Err)
+			}
 		}
 	})
 }

@@ -1,9 +1,6 @@
 package plan
 
 import (
-	"encoding/binary"
-	"hash/fnv"
-
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -92,13 +89,7 @@ func (p *Plan) digests(op *store.Op, i int) bool {
 // is nothing. It is also 0 when sound reports false for one of those ops, so that
 // no cancel gives them back.
 func (p *Plan) Digest(ops []store.Op, of []int, sound func(*store.Op) bool) uint64 {
-	h := fnv.New64a()
-	var length [8]byte
-	write := func(part string) {
-		binary.LittleEndian.PutUint64(length[:], uint64(len(part)))
-		_, _ = h.Write(length[:])
-		_, _ = h.Write([]byte(part))
-	}
+	h := digest(fnvOffset)
 	found := false
 	for n := range ops {
 		op := &ops[n]
@@ -109,15 +100,44 @@ func (p *Plan) Digest(ops []store.Op, of []int, sound func(*store.Op) bool) uint
 			return 0
 		}
 		found = true
-		write(op.Space.Namespace())
-		write(op.Space.ID())
-		write(string(op.Key))
-		write(string(op.Member))
-		binary.LittleEndian.PutUint64(length[:], uint64(op.N))
-		_, _ = h.Write(length[:])
+		h.text(op.Space.Namespace())
+		h.text(op.Space.ID())
+		h.bytes(op.Key)
+		h.bytes(op.Member)
+		h.number(uint64(op.N))
 	}
 	if !found {
 		return 0
 	}
-	return max(h.Sum64(), 1)
+	return max(uint64(h), 1)
+}
+
+// digest is a hash by FNV-1a of 64 bits, without the allocations of package
+// hash/fnv. Lengths stand before texts.
+type digest uint64
+
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+func (d *digest) number(n uint64) {
+	for range 8 {
+		*d = (*d ^ digest(n&255)) * fnvPrime
+		n >>= 8
+	}
+}
+
+func (d *digest) text(s string) {
+	d.number(uint64(len(s)))
+	for i := range len(s) {
+		*d = (*d ^ digest(s[i])) * fnvPrime
+	}
+}
+
+func (d *digest) bytes(b []byte) {
+	d.number(uint64(len(b)))
+	for _, c := range b {
+		*d = (*d ^ digest(c)) * fnvPrime
+	}
 }
