@@ -177,8 +177,11 @@ func (sh *shard) find(h table.Hash) (at table.Ref, back bool) {
 	return at, back
 }
 
-// takeBack takes back the state of e, which is lent at at.
+// takeBack takes back the state of e, which is lent at at. Takes of e may have come
+// since the last call locked sh, and later calls do not find the state lent. So
+// the next call reads the clock again, unless this one does and is dated then.
 func (sh *shard) takeBack(e *hot, at table.Ref) {
+	sh.latest = unknown
 	state := e.packed.Unpack(sh.scratch[:0], e.word.Swap(gone))
 	sh.table.Return(at, state, int64(e.limit.Expires(state)))
 }

@@ -28,8 +28,9 @@ type shard struct {
 	table table.Table
 
 	// latest is the latest reading of the steady clock by which a call here
-	// was dated. Invariant on the machine's clock: it never goes back, and no
-	// hit here is dated after both it and the clock's floor.
+	// was dated, or unknown. Invariant on the machine's clock: no hit here is
+	// dated after both it and the clock's floor, but for those of states that
+	// are lent.
 	latest window.Instant
 
 	calls   uint8      // under the lock, since the last call that swept
@@ -38,6 +39,9 @@ type shard struct {
 
 	scratch [8]uint64 // to work on small states where their block is too small
 }
+
+// unknown is later than every reading: the next call reads the clock again.
+const unknown = window.Instant(1<<63 - 1)
 
 // date returns the reading of the clock that a call is dated with: m, which it
 // read before it locked sh, or a new one when a call with a later reading has
