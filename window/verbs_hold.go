@@ -26,8 +26,8 @@ func (l *Compiled) RecordHold(s State, now Instant, h Hits, hold Hold) (next Sta
 // RecordQuietly is like RecordHold, and like Record if hold is zero, but never a
 // strike.
 func (l *Compiled) RecordQuietly(s State, now Instant, h Hits, hold Hold) (next State, r Result) {
-	if !l.Holds() && !l.isAround(s) {
-		return l.Record(s, now, h)
+	if !l.isAround(s) { // nothing is a strike
+		return l.RecordHold(s, now, h, hold)
 	}
 	at := &hold
 	if hold.ID.IsZero() {
