@@ -65,6 +65,12 @@ func (l *Lock) enter(r *http.Request, need Scope) (*Holder, *Refusal) {
 	if err != nil {
 		return nil, err
 	}
+	if !h.isHere() {
+		return nil, &Refusal{
+			Reason: Elsewhere,
+			Detail: fmt.Sprintf("%s may use the namespace %s only; this service has the namespace %s", h.Name, h.Namespace, here),
+		}
+	}
 	err = h.lacks(need)
 	return h, err
 }

@@ -73,6 +73,29 @@ func TestLock(t *testing.T) {
 	}
 }
 
+// A service has the namespace default, and a token of another one opens nothing.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	for namespace, want := range map[string]string{
+		"":        "",
+		"default": "",
+		"eu":      "shop may use the namespace eu only; this service has the namespace default",
+	} {
+		line := access.Line("shop", "right", access.Decide, namespace)
+		lock := &access.Lock{Keys: open(t, tokensFile(t, line+"\n"))}
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.Header.Set("Authorization", "Bearer right")
+		_, err := lock.Enter(r, access.Decide)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("namespace %q: got %q, want %q", namespace, got, want)
+		}
+	}
+}
+
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	got := access.Redact([]string{
