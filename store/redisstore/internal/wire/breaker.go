@@ -19,13 +19,16 @@ const (
 // closes it, an error too: a node that refuses quickly costs no time. The zero
 // value is closed. It is safe for concurrent use and has no lock.
 type breaker struct {
-	silences atomic.Int64 // since the last answer
-	counted  atomic.Int64 // when the last silence that counted ended
-	opened   atomic.Bool
+	silences atomic.Int64  // since the last answer
+	counted  atomic.Int64  // when the last silence that counted ended
+	changes  atomic.Uint64 // how often it has opened and closed; odd while it is open
 }
 
 // open reports whether no call may go to the node.
-func (b *breaker) open() bool { return b.opened.Load() }
+func (b *breaker) open() bool { return b.changes.Load()%2 == 1 }
+
+// openings returns how often the breaker has opened.
+func (b *breaker) openings() uint64 { return (b.changes.Load() + 1) / 2 }
 
 // answered closes the breaker, after an answer of the node.
 func (b *breaker) answered() {
@@ -33,8 +36,8 @@ func (b *breaker) answered() {
 	if b.silences.Load() != 0 {
 		b.silences.Store(0)
 	}
-	if b.opened.Load() {
-		b.opened.Store(false)
+	if changes := b.changes.Load(); changes%2 == 1 {
+		b.changes.CompareAndSwap(changes, changes+1)
 	}
 }
 
@@ -50,4 +53,7 @@ func (b *breaker) silent(began, now time.Duration) (opened bool) {
 }
 
 // trip opens the breaker. It reports whether it was closed.
-func (b *breaker) trip() bool { return b.opened.CompareAndSwap(false, true) }
+func (b *breaker) trip() bool {
+	changes := b.changes.Load()
+	return changes%2 == 0 && b.changes.CompareAndSwap(changes, changes+1)
+}

@@ -48,6 +48,9 @@ func TestBreaker(t *testing.T) {
 	want(true, "one more")
 	b.Answered()
 	want(false, "after an answer")
+	if got := b.Openings(); got != 1 {
+		t.Errorf("openings: got %d, want the 1 that has ended", got)
+	}
 	silence(110*ms, 120*ms)
 	want(false, "silences before the answer are forgotten")
 }

@@ -13,6 +13,7 @@ type Breaker struct{ b breaker }
 func (b *Breaker) Open() bool                           { return b.b.open() }
 func (b *Breaker) Silent(began, now time.Duration) bool { return b.b.silent(began, now) }
 func (b *Breaker) Answered()                            { b.b.answered() }
+func (b *Breaker) Openings() uint64                     { return b.b.openings() }
 
 // ServerClock is a serverClock.
 type ServerClock struct{ c serverClock }
@@ -41,3 +42,18 @@ type Quickest struct{ q quickest }
 
 func (q *Quickest) Learn(trip, now time.Duration) { q.q.learn(trip, now) }
 func (q *Quickest) Get() time.Duration            { return q.q.get() }
+
+// Keeper is the keeper of a node that has a connection.
+type Keeper struct{ k *keeper }
+
+// NewKeeper returns a keeper that calls changed.
+func NewKeeper(changed func(Change)) *Keeper {
+	n := newNode("node:1", &Config{Changed: changed}, nil)
+	n.links[0].Store(&link{})
+	n.keeper = &keeper{node: n}
+	return &Keeper{n.keeper}
+}
+
+func (k *Keeper) Trip()     { k.k.node.breaker.trip() }
+func (k *Keeper) Answered() { k.k.node.breaker.answered() }
+func (k *Keeper) Report()   { k.k.report(nil) }

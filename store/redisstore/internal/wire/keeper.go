@@ -48,6 +48,7 @@ type keeper struct {
 	at     string        // the address of the links
 	since  time.Duration // when the node was cut off; 0: it is not
 	missed int64         // the outages by then
+	opens  uint64        // how often the breaker had opened by the last report
 }
 
 // keep starts a keeper for n. find returns the address to connect to.
@@ -157,7 +158,7 @@ func (k *keeper) connect() error {
 	if len(missing) == 0 && !bare {
 		return nil
 	}
-	if k.known && k.node.client() == nil {
+	if k.known {
 		k.report(nil) // before the attempt, which may take long
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, connectTimeout)
@@ -259,38 +260,39 @@ func (k *keeper) make(addr string, i int, loads bool) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(k.ctx, connectTimeout)
-	defer cancel()
-	if err := k.node.warm(ctx, l.Client, loads); err != nil {
+	err = k.node.warm(k.ctx, l.Client)
+	if err == nil && loads {
+		err = k.node.load(k.ctx, l.Client)
+	}
+	if err != nil {
 		l.Close()
 		return err
 	}
 	k.node.links[i].Store(l)
+	if k.known {
+		k.report(nil) // calls go to the node from now on
+	}
 	return nil
 }
 
-// warm checks that the server behind c is the right one, asks it for its time, and
-// with loads makes sure that it has all programs.
-func (n *Node) warm(ctx context.Context, c rueidis.Client, loads bool) error {
+// warm checks that the server behind c is the right one, and asks it for its time.
+func (n *Node) warm(ctx context.Context, c rueidis.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	if n.config.Mode != Cluster {
 		if err := mustFit(ctx, c, n.config.Mode); err != nil {
 			return err
 		}
 	}
-	if err := unready(n.askTime(ctx, c)); err != nil {
-		return err
-	}
-	if loads {
-		return n.load(ctx, c)
-	}
-	return nil
+	return unready(n.askTime(ctx, c))
 }
 
 // loadTogether is how many programs a server gets at once: it decides nothing
 // while it reads them.
 const loadTogether = 8
 
-// load makes sure that the server behind c has all programs.
+// load makes sure that the server behind c has all programs. Each part of them has
+// connectTimeout: a server on a busy machine needs longer for all.
 func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	programs, late := n.codec.Programs(), []string{script.Expired()}
 	commands := make([]rueidis.Completed, len(programs))
@@ -298,7 +300,7 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 		commands[i] = bySHA(c, p, nil, late)
 	}
 	var missing []rueidis.Completed
-	for i, reply := range c.DoMulti(ctx, commands...) {
+	for i, reply := range within(ctx, c, commands) {
 		err := reply.Error()
 		n.loaded[programs[i].Number].Store(err == nil || noScript(err))
 		if noScript(err) {
@@ -308,13 +310,20 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 		}
 	}
 	for some := range slices.Chunk(missing, loadTogether) {
-		for _, reply := range c.DoMulti(ctx, some...) {
+		for _, reply := range within(ctx, c, some) {
 			if err := unready(reply.Error()); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// within sends commands, and waits for the replies for connectTimeout at most.
+func within(ctx context.Context, c rueidis.Client, commands []rueidis.Completed) []rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return c.DoMulti(ctx, commands...)
 }
 
 // unready returns err if a server that answers with it does not take calls: not
@@ -352,6 +361,7 @@ func (k *keeper) probe() {
 	if err := k.node.askTime(ctx, l.Client); !answers(err) {
 		if ctx.Err() != nil && k.ctx.Err() == nil {
 			k.node.breaker.trip()
+			k.report(err) // before an answer closes it
 		}
 		return
 	}
@@ -400,29 +410,28 @@ func (k *keeper) revive() {
 	}
 }
 
-// report passes on that the node was cut off, or that it answers again.
+// report passes on that the node was cut off, or that it answers again, or both:
+// an answer may have closed the breaker while the keeper was busy.
 func (k *keeper) report(err error) {
 	n := k.node
-	out := n.CutOff()
-	if out == (k.since != 0) {
-		return
-	}
-	c := Change{Addr: n.addr, CutOff: out}
-	if out {
+	opens, out := n.breaker.openings(), n.CutOff()
+	opened := opens != k.opens
+	k.opens = opens
+	if k.since == 0 && (out || opened) {
 		k.since, k.missed = elapsed(), n.Outages()
 		k.cutOffs.Add(1)
+		c := Change{Addr: n.addr, CutOff: true, Err: errGone}
 		switch {
-		case n.breaker.open():
+		case opened:
 			c.Err = ErrCutOff
 		case err != nil:
 			c.Err = err
-		default:
-			c.Err = errGone
 		}
 		k.tell(c)
-		return
 	}
-	k.end(c)
+	if k.since != 0 && !out {
+		k.end(Change{Addr: n.addr})
+	}
 }
 
 // end passes on that the time is over in which the node got no calls.
