@@ -118,9 +118,9 @@ func TestDirectsLogIn(t *testing.T) {
 	if got := len(directs(n)); got == 0 {
 		t.Fatal("got no connections for lone callers")
 	}
-	take(t, s, hourly(quota, "rule", "k"))
-	list := fmt.Sprint(n.Must("CLIENT", "LIST"))
-	if !regexp.MustCompile(`name=weir .* db=5 .* cmd=evalsha user=weir .* resp=2`).MatchString(list) {
-		t.Errorf("got connections\n%s\nwant that the call went over one of lone callers", list)
-	}
+	redistest.Eventually(t, "the last command of a connection of lone callers is a call", func() bool {
+		take(t, s, hourly(quota, "rule", "k"))
+		list := fmt.Sprint(n.Must("CLIENT", "LIST")) // the store may just have asked for the time
+		return regexp.MustCompile(`name=weir .* db=5 .* cmd=evalsha user=weir .* resp=2`).MatchString(list)
+	})
 }
