@@ -133,6 +133,7 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *scr
 		n.back(co, at, p, began)
 		return text, err
 	}
+	over, gone := ends(ctx)
 	select {
 	case a := <-t.back:
 		co.forget(t)
@@ -140,9 +141,10 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *scr
 			return n.eval(ctx, c, 1, p, keys, args)
 		}
 		return a.text, a.err
-	case <-ctx.Done():
-		return "", ctx.Err()
+	case <-over:
+	case <-gone:
 	}
+	return "", ctx.Err()
 }
 
 // again reports whether a step whose run ended with err should be sent alone. A
@@ -328,8 +330,8 @@ func (co *company) latest(run []*traveller) (context.Context, context.CancelFunc
 			end, last = deadline, t.ctx
 		}
 	}
-	if endsOnTime(last) {
-		return last, nothing
+	if shared := sharedEnd(last); shared != nil {
+		return shared, nothing
 	}
 	return context.WithDeadline(context.Background(), end)
 }

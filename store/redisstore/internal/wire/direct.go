@@ -155,8 +155,11 @@ func (d *direct) heed(ctx context.Context) func() {
 		d.until = end
 		_ = d.conn.SetDeadline(end) // the next write or read tells
 	}
-	if endsOnTime(ctx) {
+	switch c := ctx.(type) {
+	case *decision:
 		return nil
+	case *both:
+		ctx = c.caller // the rest of it is in the deadline
 	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

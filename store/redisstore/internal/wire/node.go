@@ -338,7 +338,7 @@ func (n *Node) aim(ctx context.Context, c rueidis.Client, t script.Times, now ti
 	}
 	t.Near = n.clock.at(now)
 	end := deadline.Sub(started) // a shared one is not on the clock on the wall
-	if !endsOnTime(ctx) {
+	if sharedEnd(ctx) == nil {
 		end = now + time.Until(deadline)
 	}
 	if own := n.clock.at(end); t.Deadline == 0 || own < t.Deadline {

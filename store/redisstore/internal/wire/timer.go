@@ -11,22 +11,20 @@ import (
 // ready; it is safe for concurrent use.
 type Timer struct{ shared atomic.Pointer[decision] }
 
-// decision is a context that ends with a decision. All decisions that begin in the
-// same millisecond can share one: a timer for each of them would cost more than the
-// rest of a call.
+// decision is a context that ends at its end, and not earlier. All decisions that
+// begin in the same millisecond share one: a timer for each of them would cost more
+// than the rest of a call.
 type decision struct {
 	context.Context
 	cancel  context.CancelCauseFunc
-	timer   *time.Timer
 	timeout time.Duration
 	born    time.Duration
 	end     time.Time
-	shared  bool // by decisions: it ends at its end, and not earlier
 }
 
 const (
-	// brief is the longest time-out with which decisions share a timer though their
-	// ctx can be cancelled, which they then do not see.
+	// brief is the longest time-out with which decisions do not see that their ctx is
+	// cancelled.
 	brief = 50 * time.Millisecond
 	// sharedFor is how long a shared timer is used for new decisions. They end up
 	// to that much after their time-out, and never before it.
@@ -38,15 +36,11 @@ const (
 	graceAtMost = 10 * time.Millisecond
 )
 
-// begin returns the context of a decision in ctx that begins now and may take
-// timeout.
-func begin(ctx context.Context, timeout time.Duration) *decision {
+// begin returns the context of decisions that begin now and may take timeout.
+func begin(timeout time.Duration) *decision {
 	d := &decision{timeout: timeout, born: elapsed(), end: time.Now().Add(timeout)}
-	d.Context, d.cancel = context.WithCancelCause(ctx)
-	if earlier, ok := ctx.Deadline(); ok && earlier.Before(d.end) {
-		d.end = earlier
-	}
-	d.timer = time.AfterFunc(timeout, func() {
+	d.Context, d.cancel = context.WithCancelCause(context.Background())
+	time.AfterFunc(timeout, func() {
 		if lag := elapsed() - d.born - timeout; lag > lagging {
 			time.AfterFunc(min(lag, graceAtMost), func() { d.cancel(errTimeout) })
 			return
@@ -54,17 +48,6 @@ func begin(ctx context.Context, timeout time.Duration) *decision {
 		d.cancel(errTimeout)
 	})
 	return d
-}
-
-// endsOnTime reports whether ctx ends at its deadline and not earlier.
-func endsOnTime(ctx context.Context) bool {
-	d, ok := ctx.(*decision)
-	return ok && d.shared
-}
-
-func (d *decision) stop() {
-	d.timer.Stop()
-	d.cancel(nil)
 }
 
 // Deadline implements [context.Context].
@@ -110,15 +93,14 @@ func (t *Timer) Within(ctx context.Context, timeout time.Duration) (context.Cont
 	if other, ok := ctx.Value(timeoutKey{}).(time.Duration); ok {
 		timeout = other
 	}
-	if _, earlier := ctx.Deadline(); earlier || timeout > brief && ctx.Done() != nil {
-		d := begin(ctx, timeout)
-		return d, d.stop
-	}
 	shared := t.shared.Load()
 	if shared == nil || shared.timeout != timeout+sharedFor || elapsed()-shared.born > sharedFor {
-		shared = begin(context.Background(), timeout+sharedFor)
-		shared.shared = true
+		shared = begin(timeout + sharedFor)
 		t.shared.Store(shared)
+	}
+	if _, ends := ctx.Deadline(); ends || timeout > brief && ctx.Done() != nil {
+		b := &both{shared: shared, caller: ctx}
+		return b, b.stop
 	}
 	return shared, nothing
 }
@@ -149,4 +131,9 @@ func WithinPart(ctx context.Context, timeout time.Duration, numerator, denominat
 var errTimeout = errors.New("no answer in time")
 
 // TimedOut reports whether ctx is done because a time-out of this package is over.
-func TimedOut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTimeout) }
+func TimedOut(ctx context.Context) bool {
+	if b, ok := ctx.(*both); ok {
+		return b.timedOut()
+	}
+	return errors.Is(context.Cause(ctx), errTimeout)
+}

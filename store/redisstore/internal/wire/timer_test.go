@@ -63,8 +63,8 @@ func TestDecisionsOfCallers(t *testing.T) {
 		ctx, cancelMore := timer.Within(wire.WithTimeout(t.Context(), 500*time.Millisecond), 50*time.Millisecond)
 		defer cancelMore()
 		<-ctx.Done()
-		if got := time.Since(began); got != 500*time.Millisecond || !wire.TimedOut(ctx) {
-			t.Errorf("another time-out: got an end after %v", got)
+		if got := time.Since(began); got < 500*time.Millisecond || got > 501*time.Millisecond || !wire.TimedOut(ctx) {
+			t.Errorf("another time-out: got an end after %v, want 500ms, and a millisecond more at most", got)
 		}
 		part, cancelPart := timer.Within(t.Context(), time.Second)
 		defer cancelPart()
@@ -73,8 +73,60 @@ func TestDecisionsOfCallers(t *testing.T) {
 		part, cancelPart = wire.WithinPart(part, time.Hour, 4, 5)
 		defer cancelPart()
 		<-part.Done()
-		if got := time.Since(began); got != 400*time.Millisecond || !wire.TimedOut(part) {
-			t.Errorf("a part: got an end after %v, want 400ms", got)
+		if got := time.Since(began); got < 400*time.Millisecond || got > 401*time.Millisecond || !wire.TimedOut(part) {
+			t.Errorf("a part: got an end after %v, want 400ms, and a millisecond more at most", got)
+		}
+	})
+}
+
+// A decision with a long time-out ends with the context of its caller too, whether
+// something waits for it by then or looks at it later. It has the caller's values.
+func TestDecisionsEndWithTheirCallers(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	for _, looks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var timer wire.Timer
+			caller, leave := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+			ctx, cancel := timer.Within(caller, time.Second)
+			defer cancel()
+			if end, ok := ctx.Deadline(); !ok || time.Until(end) < time.Second {
+				t.Errorf("got the deadline %v, want one in a second", end)
+			}
+			child := ctx
+			if looks {
+				if got := ctx.Value(key{}); got != "value" {
+					t.Errorf("got the value %v, want that of the caller", got)
+				}
+				inner, cancelChild := context.WithTimeout(ctx, time.Minute)
+				defer cancelChild()
+				child = inner
+			}
+			leave()
+			if !errors.Is(ctx.Err(), context.Canceled) || wire.TimedOut(ctx) {
+				t.Errorf("got %v, want it cancelled", ctx.Err())
+			}
+			<-ctx.Done()
+			if <-child.Done(); !errors.Is(child.Err(), context.Canceled) {
+				t.Errorf("a context in it: got %v, want it cancelled", child.Err())
+			}
+		})
+	}
+}
+
+// The time-out of a decision that was looked at only when it was over is one still.
+func TestDecisionsThatAreOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var timer wire.Timer
+		ctx, cancel := timer.Within(t.Context(), time.Second)
+		defer cancel()
+		time.Sleep(2 * time.Second)
+		for range 2 {
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !wire.TimedOut(ctx) {
+				t.Errorf("got %v, want a time-out", ctx.Err())
+			}
+			<-ctx.Done()
 		}
 	})
 }
