@@ -25,9 +25,11 @@ import (
 // what they are compared with through the same client: a plain INCR, a script of
 // one INCR, and a floor for runs, a script that does GET, a comparison and SET PX
 // for 16 keys and counts as 16 decisions. The floor in company is that script for
-// callers of one key each, who travel together with no other work. Each row is the
-// median of its turns. On a
-// cluster of one node nearly every key has a slot of its own, and steps go alone.
+// callers of one key each, who travel together with no other work. The floor of
+// three does that for callers of three keys each, which are counted only if all
+// three have room: one decision of three rules. Each row is the median of its
+// turns. On a cluster of one node nearly every key has a slot of its own, and steps
+// go alone.
 //
 //	go test -run '^$' -bench Company -benchtime 1x ./store/redisstore
 func BenchmarkCompany(b *testing.B) {
@@ -72,10 +74,16 @@ func BenchmarkCompany(b *testing.B) {
 				slices.Sort(all)
 				return all[len(all)/2]
 			}
+			rateOf := func(name string) float64 {
+				return middle(rates[slices.IndexFunc(rows, func(r companyRow) bool { return r.name == name })])
+			}
 			for i, row := range rows {
-				rate := middle(rates[i])
-				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, p99 %.2f ms, CPU here %.1f µs, there %.1f µs",
-					row.name, rate, rate/middle(rates[0]), rate/middle(rates[1]), rate/middle(rates[2]), middle(late[i]), middle(here[i]), middle(there[i]))
+				rate, own := middle(rates[i]), "floor in company"
+				if row.name == "three rules" {
+					own = "floor of three"
+				}
+				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, of its floor in company %.2f, p99 %.2f ms, CPU here %.1f µs, there %.1f µs",
+					row.name, rate, rate/middle(rates[0]), rate/middle(rates[1]), rate/middle(rates[2]), rate/rateOf(own), middle(late[i]), middle(here[i]), middle(there[i]))
 			}
 		})
 	}
@@ -113,6 +121,17 @@ func companyRows(b *testing.B, c rueidis.Client, s store.Store) []companyRow {
   if n < 1000000000 then redis.call('SET', KEYS[i], n + 1, 'PX', ARGV[1]) end
 end
 return ''`)
+	floorOfThree := rueidis.NewLuaScript(`for i = 1, #KEYS, 3 do
+  local a, b, c = KEYS[i], KEYS[i + 1], KEYS[i + 2]
+  local n, m, o = redis.call('GET', a), redis.call('GET', b), redis.call('GET', c)
+  n, m, o = tonumber(n or '0'), tonumber(m or '0'), tonumber(o or '0')
+  if n < 1000000000 and m < 1000000000 and o < 1000000000 then
+    redis.call('SET', a, n + 1, 'PX', ARGV[1])
+    redis.call('SET', b, m + 1, 'PX', ARGV[1])
+    redis.call('SET', c, o + 1, 'PX', ARGV[1])
+  end
+end
+return ''`)
 	take := func(w window.Window, ops int) func(*rand.Rand, []store.Op) error {
 		limit := window.MustCompile(window.Limit{Quota: 1_000_000, Window: w})
 		spaces := make([]*store.Space, ops)
@@ -139,7 +158,8 @@ return ''`)
 			}
 			return floor.Exec(ctx, c, sixteen, []string{"3600000"}).Error()
 		}},
-		{"floor in company", 1, floorInCompany(ctx, c, floor, name)},
+		{"floor in company", 1, floorInCompany(ctx, c, floor, name, "f")},
+		{"floor of three", 1, floorInCompany(ctx, c, floorOfThree, name, "f", "g", "h")},
 		{"sliding", 1, take(window.Sliding(time.Hour), 1)},
 		{"fixed", 1, take(window.Fixed(time.Hour), 1)},
 		{"bucket", 1, take(window.Bucket(time.Hour, 0), 1)},
@@ -147,9 +167,10 @@ return ''`)
 	}
 }
 
-// floorInCompany returns a call of the floor's script for one key. Two goroutines
-// send the keys of all callers who wait, 64 at most.
-func floorInCompany(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, name func(*rand.Rand) string) func(*rand.Rand, []store.Op) error {
+// floorInCompany returns a call of a floor's script for the keys of one caller: a
+// name after each prefix. Two goroutines send the keys of all callers who wait, 64
+// at most.
+func floorInCompany(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, name func(*rand.Rand) string, prefixes ...string) func(*rand.Rand, []store.Op) error {
 	type seat struct {
 		key  string
 		back chan error
@@ -177,7 +198,9 @@ func floorInCompany(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, n
 					}
 				}
 				for _, s := range run {
-					keys = append(keys, s.key)
+					for _, prefix := range prefixes {
+						keys = append(keys, prefix+s.key)
+					}
 				}
 				err := floor.Exec(ctx, c, keys, []string{"3600000"}).Error()
 				for _, s := range run {
@@ -190,7 +213,7 @@ func floorInCompany(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, n
 	return func(r *rand.Rand, _ []store.Op) error {
 		back := seats.Get().(chan error)
 		defer seats.Put(back)
-		waiting <- seat{"f" + name(r), back}
+		waiting <- seat{name(r), back}
 		return <-back
 	}
 }
