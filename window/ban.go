@@ -33,9 +33,6 @@ const (
 // Bans reports whether l bans keys that go over it.
 func (l *Compiled) Bans() bool { return l.limit.Ban.For > 0 }
 
-// SameBan reports whether l and other ban keys in the same way.
-func (l *Compiled) SameBan(other *Compiled) bool { return l.limit.Ban == other.limit.Ban }
-
 // most and forget return the fields with their defaults.
 func (b *Ban) most() time.Duration {
 	if b.Most > 0 {

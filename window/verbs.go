@@ -124,6 +124,15 @@ func (l *Compiled) Expires(s State) Instant {
 	return l.algorithm.expires(s)
 }
 
+// Outlasts reports whether states may expire later under l than under other, which
+// has the same identity but for its quota, its holds and its bans. Bans and strikes
+// may be remembered for longer, and a hold that is kept drains more slowly from a
+// bucket with a smaller quota.
+func (l *Compiled) Outlasts(other *Compiled) bool {
+	slower := l.limit.Hold > 0 && l.limit.Quota > 0 && (other.limit.Quota == 0 || l.limit.Quota < other.limit.Quota)
+	return slower || l.Bans() && l.limit.Ban != other.limit.Ban
+}
+
 // Room returns the most words that the state can have after Take or Record has
 // counted h. If s has that capacity they do not allocate, unless another limit
 // has made s (see [State]).

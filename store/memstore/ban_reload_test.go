@@ -41,3 +41,33 @@ func TestBanThatReloadAddedOutlivesSweeps(t *testing.T) {
 		t.Errorf("got %+v after a sweep, want banned", r)
 	}
 }
+
+// A hold that ended and is kept drains from a bucket at the rate of its own key,
+// also where a key with a larger quota came first.
+func TestKeptHoldOfASmallQuotaOutlivesSweeps(t *testing.T) {
+	t.Parallel()
+	now := window.Instant(1e15)
+	s := memstore.New(memstore.WithMachine(func() (steady, wall window.Instant) { return now, now }), memstore.WithShards(1))
+	defer s.Close()
+	space := store.NewSpace("", "id", "", 0)
+	take := func(quota int64, key string, id byte) window.Result {
+		t.Helper()
+		l := window.MustCompile(window.Limit{Quota: quota, Window: window.Bucket(time.Minute, 0), Hold: time.Second})
+		op := hit("", l, key)
+		op.Space, op.Hold = space, &store.Hold{Hold: window.Hold{ID: window.HoldID{id}}}
+		ops := []store.Op{op}
+		if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
+			t.Fatal(err)
+		}
+		return ops[0].Result
+	}
+	take(1000, "large", 1)
+	if r := take(1, "small", 2); !r.Held {
+		t.Fatalf("got %+v, want held", r)
+	}
+	now = now.Add(10 * time.Second)
+	s.Sweep(1000)
+	if r := take(1, "small", 3); r.Allowed || r.RetryAfter != 51*time.Second {
+		t.Errorf("got %+v after a sweep, want denied until a minute after the end of the hold", r)
+	}
+}

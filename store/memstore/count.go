@@ -13,7 +13,7 @@ func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
 		p.look(r)
 		return
 	}
-	if p.limit.Bans() {
+	if p.limit.Bans() || p.limit.Holds() {
 		p.keyspace.follow(p.limit)
 	}
 	s.countHits(p, verb, r)

@@ -19,9 +19,8 @@ type keyspace struct {
 	// [Store.Close].
 	shards []atomic.Pointer[shard]
 
-	// limit is a copy of one that the space's keys are under. It says when states
-	// expire. Any of them says the same, except for how long bans and strikes are
-	// remembered: for that it is the latest one that bans; see follow.
+	// limit is a copy of one that the space's keys are under, which says when
+	// states expire. It is one under which they last longest; see follow.
 	limit atomic.Pointer[window.Compiled]
 
 	// keys is the number of keys in the shards, and of those that calls have
@@ -48,10 +47,11 @@ type keyspace struct {
 	hand      int            // guarded by keyspaces.mu; the shard to sweep next
 }
 
-// follow is called before keys are counted under l, which bans. Bans are not part
-// of a space's identity, so rules that are loaded later can add or change them.
+// follow is called before keys are counted under l. Quotas, holds and bans are not
+// part of a space's identity: the quota can depend on the key, and rules that are
+// loaded later can change all of them.
 func (ks *keyspace) follow(l *window.Compiled) {
-	if known := ks.limit.Load(); !known.SameBan(l) {
+	if known := ks.limit.Load(); l.Outlasts(known) {
 		limit := *l
 		ks.limit.Store(&limit)
 	}
