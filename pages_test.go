@@ -1,0 +1,130 @@
+package weir_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// TestArchitectureLists compares the list of folders in docs/architecture.md with
+// the table of arrows: each package is in the list, once, and imports only packages
+// further down.
+func TestArchitectureLists(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, "docs/architecture.md")
+	_, list, _ := strings.Cut(page, "```\n")
+	list, prose, _ := strings.Cut(list, "```\n")
+	line := map[string]int{}
+	for i, text := range strings.Split(strings.TrimSpace(list), "\n") {
+		folder := strings.Fields(text)[0]
+		if line[folder] != 0 {
+			t.Errorf("the list has %s twice", folder)
+		}
+		line[folder] = i + 1
+	}
+	// place returns the line of a package, or that of the nearest folder above it.
+	place := func(pkg string) int {
+		for folder := pkg; folder != "."; folder = filepath.ToSlash(filepath.Dir(folder)) {
+			if line[folder] != 0 {
+				return line[folder]
+			}
+		}
+		if pkg == "." {
+			return line["."]
+		}
+		return 0
+	}
+	for pkg, a := range arrows {
+		from := place(pkg)
+		if from == 0 {
+			if top, _, _ := strings.Cut(pkg, "/"); !strings.Contains(prose, "`"+pkg+"`") && !strings.Contains(prose, "`"+top+"`") {
+				t.Errorf("the page does not name %s", pkg)
+			}
+			continue
+		}
+		for _, imported := range a.ours {
+			if to := place(imported); to < from {
+				t.Errorf("%s, in line %d of the list, may import %s, in line %d", pkg, from, imported, to)
+			}
+		}
+	}
+	for folder := range line {
+		if _, err := os.Stat(folder); err != nil {
+			t.Errorf("the list has a folder that does not exist: %v", err)
+		}
+	}
+}
+
+var (
+	link  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fence = regexp.MustCompile("(?s)```.*?```")
+	title = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// TestLinks follows each link from one page of the project to another, and to a
+// heading in it.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	for _, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(readPage(t, page), ""), -1) {
+			if strings.Contains(m[1], ":") {
+				continue
+			}
+			target, heading, _ := strings.Cut(m[1], "#")
+			to := page
+			if target != "" {
+				to = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+				continue
+			}
+			if heading != "" && strings.HasSuffix(to, ".md") && !hasHeading(readPage(t, to), heading) {
+				t.Errorf("%s links to %s, which has no such heading", page, m[1])
+			}
+		}
+	}
+}
+
+// hasHeading reports whether page has anchor: that of a heading on GitHub, or one
+// of its own.
+func hasHeading(page, anchor string) bool {
+	if strings.Contains(page, `<a id="`+anchor+`">`) {
+		return true
+	}
+	for _, m := range title.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		slug := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1])
+		if slug == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Clean(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
