@@ -87,6 +87,10 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 	to := http.Client{Transport: via, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := to.Do(req)
 	if err != nil {
+		var cert *tls.CertificateVerificationError
+		if errors.As(err, &cert) {
+			return nil, fmt.Errorf("%w (the name in --addr must be in the service's certificate; --ca names its authority)", err)
+		}
 		return nil, fmt.Errorf("%w (is `weir serve` running there? see --addr)", err)
 	}
 	defer resp.Body.Close()

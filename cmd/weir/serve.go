@@ -36,8 +36,9 @@ https:// addresses with --tls-client-ca FILE. Without one it ends with status 2;
 
 Counts are in memory. With --store, all instances that name the same Redis or
 Valkey count together. weir serve does not start on a server that does not fit,
-and logs what can lose counts; weir doctor makes the same checks. If the URL holds a password, set WEIR_STORE instead of
-the flag: other users of the machine can read command lines.
+and logs what can lose counts; weir doctor makes the same checks. If the URL has a
+password, set WEIR_STORE instead of the flag: other users of the machine can read
+command lines.
 
 To replace koala: --koala reads koala's rule file and answers koala's calls at
 --koala-listen. --koala-config reads the address, the rule file and Redis from

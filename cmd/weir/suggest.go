@@ -23,12 +23,12 @@ func newSuggest() *cobra.Command {
 	var l logFlags
 	var out outputFlags
 	cmd := &cobra.Command{
-		Use:   "suggest --rules FILE --rule NAME [LOG…]",
+		Use:   "suggest --rules FILE [--rule NAME] [LOG…]",
 		Short: "Suggest the number of a limit from a log",
 		Long: longLogs(`Measure what each key of a limit uses within the rule's window, and what other
 quotas would have denied: how many requests, and how many keys. Everything is
-measured in one pass. The suggested quota is the smallest one that denies at most
---keys of the keys, or one key if there are 50 or more.
+measured in one pass. The suggested quota is the smallest of --quotas that denies
+at most --keys of the keys, or one key if there are 50 or more.
 
 The tests and the key are those of the rule. Its own limit does not matter. All
 numbers are those of a rules file with this rule alone.`),
@@ -85,6 +85,7 @@ numbers are those of a rules file with this rule alone.`),
 	f.StringVar(&name, "rule", "", "`name` of the limit (default: the only limit of the file)")
 	f.StringSliceVar(&windows, "windows", nil, "windows to measure, such as `1m,1h,day` (default: the rule's own)")
 	f.Int64SliceVar(&sweep.Quotas, "quotas", nil, "candidates, at most 64, such as `5,10,20` (default: twenty from 1 to 1000)")
+	f.Lookup("quotas").DefValue = "" // help must not show an empty list
 	f.StringVar(&keys, "keys", "0.1%", "highest `share` of keys that the suggested quota may deny")
 	l.add(cmd)
 	out.add(cmd)

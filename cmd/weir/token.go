@@ -28,8 +28,9 @@ The second form is for callers that show a client's certificate instead of a tok
 (--tls-client-ca): CERTIFICATE is a name in it. Empty lines and lines that start
 with # are skipped. The service reads the file again when it changes.
 
-Scopes: decide (take, check, gate), record (record, refund), read (usage, explain,
-rules, metrics), admin (forget, reload, profiles, koala's rewrite).`,
+Scopes: decide (take, check, gate, settle, cancel, renew), record (record, refund),
+read (usage, explain, rules, top, denials, metrics), admin (forget, reload,
+profiles, koala's rewrite).`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newTokenNew())

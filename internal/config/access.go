@@ -127,9 +127,9 @@ func (f *faults) access(c *Config) {
 	}
 	switch {
 	case (a.TLSCert == "") != (a.TLSKey == ""):
-		f.Addf("tls-cert", "tls-cert and tls-key belong together: set both")
+		f.Addf("tls-cert", "--tls-cert and --tls-key belong together: set both")
 	case a.TLSCert == "" && tls != "":
-		f.Addf(tls, "https needs tls-cert and tls-key")
+		f.Addf(tls, "https needs --tls-cert FILE and --tls-key FILE")
 	case a.TLSCert != "" && tls == "":
 		f.Addf("tls-cert", "no listener uses it: write --listen https://%s", strings.TrimPrefix(c.Listen, "http://"))
 	case a.TLSClientCA != "" && tls == "":
