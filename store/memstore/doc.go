@@ -28,8 +28,8 @@
 // same but for the waits. Other calls, and calls with several ops, lock the shard.
 // So does every call on a store with a clock that the caller gives.
 //
-// A shard gets places for 32 hot keys when 64 calls within a millisecond end with
-// the same key as 64 before. They take 776 bytes, and a hot key 128.
+// A shard gets places for 32 hot keys when 64 calls came within a millisecond, and
+// the last of them has the same key as the last of the 64 before. The places take 776 bytes, and a hot key 128.
 //
 // # Bounded work
 //
