@@ -79,7 +79,7 @@ token cannot be shown again. Without --tokens the line for the file is printed, 
 		},
 	}
 	cmd.Flags().StringVar(&file, "tokens", "", "tokens `file` to add the token to; made if it does not exist")
-	cmd.Flags().StringVar(&namespace, "namespace", "", "the only `namespace` that the token is for")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "the only `namespace` that the token is for; a service has only the namespace default")
 	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "`scopes` of the token: "+strings.Join(access.ScopeNames(), ", "))
 	complete(cmd, "scopes", access.ScopeNames())
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
