@@ -111,3 +111,12 @@ func (l *Compiled) HoldLength() time.Duration {
 	}
 	return l.limit.holdLength().length()
 }
+
+// MostHolds returns the most holds that a key may have at the same time under l,
+// and 0 when takes under l do not hold.
+func (l *Compiled) MostHolds() int {
+	if !l.Holds() {
+		return 0
+	}
+	return l.limit.maxHolds()
+}

@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"fmt"
+	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -47,4 +49,26 @@ func TestAgreesWithTheModel(t *testing.T) {
 	for seed := range uint64(4) {
 		storetest.Compare(t, open(t, c), storetest.NewModel(), seed, 2500)
 	}
+}
+
+func TestContractOfHolds(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	storetest.RunHolds(t, func(t testing.TB) storetest.Opened { return open(t, c) })
+}
+
+// WEIR_LONG=1 makes it 100,000 steps of one to four calls.
+func TestHoldsAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(4)
+	if os.Getenv("WEIR_LONG") == "1" {
+		seeds = 40
+	}
+	c := connect(t, redistest.Server(t).Addr())
+	var all sync.WaitGroup
+	for seed := range seeds {
+		got := open(t, c)
+		all.Go(func() { storetest.CompareHolds(t, got, storetest.NewModel(), seed, 2500) })
+	}
+	all.Wait()
 }

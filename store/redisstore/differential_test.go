@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -61,7 +62,16 @@ func subjects(t testing.TB) []subject {
 		l.After = window.After{Count: n, Window: w}
 		return l
 	}
+	holds := func(l window.Limit, d time.Duration, unsettled window.Unsettled, most int) window.Limit {
+		l.Hold, l.Unsettled, l.MaxHolds = d, unsettled, most
+		return l
+	}
+	bans := func(l window.Limit, b window.Ban) window.Limit {
+		l.Ban = b
+		return l
+	}
 	minute, day := time.Minute, 24*time.Hour
+	quick := window.Ban{For: time.Second, Factor: 3, Most: 10 * minute, Forget: minute}
 	all := []subject{
 		{name: "sliding count", limits: []window.Limit{count(10, window.Sliding(minute))}},
 		{name: "sliding count in groups", limits: []window.Limit{
@@ -101,6 +111,56 @@ func subjects(t testing.TB) []subject {
 		{name: "after a sliding count, by the minute", back: 8, limits: []window.Limit{waits(count(2, window.Calendar(window.Minute, howe)), 3, window.Sliding(20*minute))}},
 		{name: "after a minute's count", back: 8, limits: []window.Limit{waits(count(2, window.Sliding(10*minute)), 3, window.Calendar(window.Minute, howe))}},
 		{name: "after a count in a fixed window", limits: []window.Limit{waits(count(10, window.Fixed(minute)), 20, window.Fixed(5*minute))}},
+		{name: "ever", limits: []window.Limit{count(10, window.Ever()), count(30, window.Ever()), count(0, window.Ever())}},
+		{name: "ever, the most", limits: []window.Limit{sum(window.MaxHits, window.Ever()), sum(window.MaxHits-1, window.Ever())}},
+		{name: "after a count ever", limits: []window.Limit{waits(count(3, window.Sliding(minute)), 20, window.Ever())}},
+		{name: "ever, after a count", limits: []window.Limit{waits(count(30, window.Ever()), 5, window.Sliding(minute))}},
+		{name: "in flight", limits: []window.Limit{count(10, window.Held(minute)), count(3, window.Held(minute)), count(30, window.Held(minute))}},
+		{name: "in flight, a sum", limits: []window.Limit{{Quota: 1 << 40, Measure: window.Sum, Window: window.Held(minute), MaxHolds: 5}}},
+		{name: "held", limits: []window.Limit{
+			holds(count(10, window.Sliding(minute)), 20*time.Second, window.Keep, 0), count(10, window.Sliding(minute)),
+			holds(count(30, window.Sliding(minute)), 5*minute, window.Release, 3), holds(count(5, precise(minute, 2)), minute, window.Keep, 4),
+		}},
+		{name: "held in groups", limits: []window.Limit{
+			holds(sum(1_000_000, precise(day, 7)), time.Hour, window.Keep, 9), sum(1_000_000, precise(day, 7)),
+			holds(sum(1000, window.Sliding(day)), 30*time.Hour, window.Release, 9),
+		}},
+		{name: "held, the most", limits: []window.Limit{
+			holds(sum(window.MaxHits, window.Sliding(day)), time.Hour, window.Keep, 9), holds(sum(window.MaxHits-4711, precise(day, 3)), 2*day, window.Release, 5),
+		}},
+		{name: "held in cells", limits: []window.Limit{
+			holds(count(100, window.Cells(minute, 7)), 30*time.Second, window.Keep, 9), count(100, window.Cells(minute, 7)), count(-1, window.Cells(minute, 7)),
+			holds(count(100, window.Cells(minute, 60)), 2*minute, window.Release, 9),
+		}},
+		{name: "held in cells, the most", limits: []window.Limit{holds(sum(window.MaxHits, window.Cells(day, 1440)), day, window.Keep, 9)}},
+		{name: "held in a fixed window", limits: []window.Limit{
+			holds(count(20, window.Fixed(minute)), 30*time.Second, window.Keep, 9), count(20, window.Fixed(minute)), count(-1, window.Fixed(minute)),
+			holds(sum(window.MaxHits, window.Fixed(minute)), 3*minute, window.Release, 9),
+		}},
+		{name: "held in a calendar window", limits: []window.Limit{
+			holds(count(20, window.Calendar(window.Minute, howe)), 30*time.Second, window.Keep, 9), count(20, window.Calendar(window.Minute, howe)),
+			holds(count(30, window.Calendar(window.Minute, howe)), 3*minute, window.Release, 9),
+		}},
+		{name: "held in a bucket", limits: []window.Limit{
+			holds(count(7, window.Bucket(10*time.Second, 0)), 3*time.Second, window.Keep, 9), count(7, window.Bucket(10*time.Second, 0)),
+			holds(count(6, window.Bucket(10*time.Second, 30)), 20*time.Second, window.Release, 9), holds(count(0, window.Bucket(10*time.Second, 0)), minute, window.Keep, 9),
+		}},
+		{name: "held in a bucket, fast", limits: []window.Limit{holds(sum(1<<50, window.Bucket(time.Second, 1<<33)), minute, window.Keep, 9)}, most: window.MaxHits},
+		{name: "held in a bucket, slow", limits: []window.Limit{holds(sum(3, window.Bucket(10*365*day, 0)), day, window.Keep, 9)}, most: 1 << 40},
+		{name: "held ever", limits: []window.Limit{
+			holds(count(50, window.Ever()), minute, window.Keep, 9), count(50, window.Ever()), holds(sum(window.MaxHits, window.Ever()), minute, window.Release, 9),
+		}},
+		{name: "bans", limits: []window.Limit{
+			bans(count(5, window.Sliding(minute)), quick), count(5, window.Sliding(minute)), bans(count(5, window.Sliding(minute)), window.Ban{For: 5 * minute}),
+			holds(bans(count(5, window.Sliding(minute)), quick), 20*time.Second, window.Keep, 3),
+		}},
+		{name: "bans with holds in a bucket", limits: []window.Limit{holds(bans(count(6, window.Bucket(10*time.Second, 9)), quick), 5*time.Second, window.Release, 4)}},
+		{name: "bans in a calendar window", limits: []window.Limit{bans(count(5, window.Calendar(window.Minute, howe)), quick), bans(count(0, window.Calendar(window.Minute, howe)), quick)}},
+		{name: "bans of what is in flight", limits: []window.Limit{bans(count(5, window.Held(minute)), quick), count(5, window.Held(minute))}},
+		{name: "bans of members", limits: []window.Limit{bans(distinct(70, window.Sliding(day)), quick), bans(distinct(5, window.Sliding(day)), quick), distinct(70, window.Sliding(day))}, crowd: true},
+		{name: "bans of members of a day", limits: []window.Limit{bans(distinct(80, window.Calendar(window.Day, berlin)), quick)}, crowd: true},
+		{name: "bans after a count", limits: []window.Limit{bans(waits(count(3, window.Bucket(minute, 0)), 5, window.Sliding(10*minute)), quick)}},
+		{name: "bans for long", limits: []window.Limit{bans(count(1, window.Fixed(minute)), window.Ban{For: window.MaxLength, Factor: 1000, Most: window.MaxLength, Forget: window.MaxLength})}},
 	}
 	for i := range all {
 		for _, l := range all[i].limits {
@@ -143,6 +203,12 @@ func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 		want.Set(p.now)
 		verb, ops := p.call()
 		twin := slices.Clone(ops)
+		for n := range twin {
+			if h := twin[n].Hold; h != nil {
+				own := *h
+				twin[n].Hold = &own
+			}
+		}
 		if err := store.Do(t.Context(), want.Store, verb, twin); err != nil {
 			t.Error(err)
 			return
@@ -152,14 +218,15 @@ func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 			return
 		}
 		for n := range ops {
-			if op := &ops[n]; op.Result != twin[n].Result {
-				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %s, quota %d, %d hits on key %s, member %s, role %d, count denied %v:\ngot  %+v\nwant %+v",
-					seed, i, verb, p.now, n, len(ops), op.Limit.Limit().Window, op.Limit.Limit().Quota, op.N, op.Key, op.Member, op.Role, op.CountDenied,
+			if op := &ops[n]; op.Result != twin[n].Result || op.Hold != nil && *op.Hold != *twin[n].Hold {
+				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %+v, %d hits on key %s, member %s, role %d, count denied %v, hold %+v:\ngot  %+v\nwant %+v",
+					seed, i, verb, p.now, n, len(ops), op.Limit.Limit(), op.N, op.Key, op.Member, op.Role, op.CountDenied, op.Hold,
 					op.Result, twin[n].Result)
 				return
 			}
 			p.last = ops[n].Result.RetryAfter
 		}
+		p.note(verb, ops)
 	}
 }
 
@@ -174,6 +241,9 @@ type player struct {
 	now   window.Instant
 	last  time.Duration // the wait in the result of the last call
 	here  int           // calls at this instant
+
+	made  uint64       // names of holds
+	takes [][]store.Op // which held something, the newest last
 }
 
 // pass lets time pass, by nothing in a burst.
@@ -181,7 +251,10 @@ func (p *player) pass() {
 	before := p.now
 	w := &p.limits[0].Window
 	length := w.Length
-	if w.Kind == window.KindCalendar {
+	switch w.Kind {
+	case window.KindEver:
+		length = time.Minute
+	case window.KindCalendar:
 		start, end := w.PeriodBounds(p.now)
 		length = end.Sub(start)
 	}
@@ -216,7 +289,73 @@ func (p *player) pass() {
 	p.now = min(max(p.now, 1), latest)
 }
 
+// holds reports whether limits of the subject hold or ban.
+func (s *subject) holds() bool {
+	return slices.ContainsFunc(s.compiled, func(l *window.Compiled) bool { return l.Holds() || l.Bans() })
+}
+
+// note remembers a take for later calls about its holds.
+func (p *player) note(verb store.Verb, ops []store.Op) {
+	if verb != store.Take || !p.holds() {
+		return
+	}
+	if p.takes = append(p.takes, ops); len(p.takes) > 10 {
+		p.takes = p.takes[1:]
+	}
+}
+
+// name gives ops a hold in common.
+func (p *player) name(verb store.Verb, ops []store.Op) {
+	p.made++
+	id := window.HoldID{7}
+	binary.BigEndian.PutUint64(id[4:], p.made)
+	for i := range ops {
+		h := &store.Hold{Hold: window.Hold{ID: id}, Quiet: p.IntN(2) == 0}
+		if verb == store.Record {
+			h.At, h.End = p.now.Add(-time.Second), p.now.Add(time.Duration(p.IntN(60)-5)*time.Second)
+		}
+		if ops[i].Hold = h; ops[i].Limit.Holds() {
+			ops[i].CountDenied = false
+		}
+		if verb == store.Refund && p.IntN(4) == 0 {
+			ops[i].N = window.All
+		}
+	}
+}
+
+// later returns a call about the holds of an earlier take.
+func (p *player) later() (store.Verb, []store.Op) {
+	verb := []store.Verb{store.Settle, store.Cancel, store.Renew}[p.IntN(3)]
+	ops := slices.Clone(p.takes[p.IntN(len(p.takes))])
+	for i := range ops {
+		op := &ops[i]
+		h := *op.Hold
+		h.At, h.Decided, h.Sure = h.Decided, 0, p.IntN(4) == 0
+		if op.Hold, op.Result = &h, (window.Result{}); verb != store.Settle {
+			continue
+		}
+		switch p.IntN(4) {
+		case 0:
+			op.N = window.AsHeld
+		case 1:
+			op.N = p.Int64N(min(2*op.N+2, window.MaxHits))
+		}
+	}
+	return verb, ops
+}
+
 func (p *player) call() (store.Verb, []store.Op) {
+	if len(p.takes) > 0 && p.IntN(3) == 0 {
+		return p.later()
+	}
+	verb, ops := p.random()
+	if p.holds() {
+		p.name(verb, ops)
+	}
+	return verb, ops
+}
+
+func (p *player) random() (store.Verb, []store.Op) {
 	verb := store.Take
 	if p.IntN(3) == 0 {
 		verb = []store.Verb{store.Check, store.Record, store.Refund}[p.IntN(3)]

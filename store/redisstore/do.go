@@ -90,9 +90,6 @@ func (s *Store) step(verb store.Verb, ops []store.Op) (_ script.Step, slot int, 
 	if len(ops) > script.MaxOps {
 		return script.Step{}, 0, false, fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), script.MaxOps)
 	}
-	if verb.Ends() {
-		return script.Step{}, 0, false, fmt.Errorf("weir: %s: Redis cannot count limits that hold yet: only a store in memory can", verb)
-	}
 	for i := range ops {
 		if err := script.Fits(&ops[i]); err != nil {
 			return script.Step{}, 0, false, fmt.Errorf("weir: %w", err)

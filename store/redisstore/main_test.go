@@ -9,10 +9,18 @@ import (
 )
 
 // TestMain fails when a test leaves a goroutine behind: of the store, or of
-// the client that it uses. It also runs the children of BenchmarkColdStart.
+// the client that it uses. It also runs the children of BenchmarkColdStart
+// and TestKilledHolder.
 func TestMain(m *testing.M) {
 	if url := os.Getenv(coldEnv); url != "" {
 		if err := coldStart(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if url := os.Getenv(holderURL); url != "" {
+		if err := holdForEver(url); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

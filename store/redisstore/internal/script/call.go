@@ -35,6 +35,10 @@ type Times struct {
 	// Deadline is the server's instant after which the step counts nothing any
 	// more; 0 is none.
 	Deadline window.Instant
+
+	// Around makes the step run the program for holds and bans: a key has a state
+	// that a limit with them left behind.
+	Around bool
 }
 
 // MaxOps is the most ops that a program can read.
@@ -48,12 +52,14 @@ const (
 	statusBroken
 	statusForeign
 	statusFailed
+	statusAround // done, of lua/call_around.lua
 )
 
 const (
-	replyHead  = 1 + 7
-	replyOp    = 4 * 7
-	replyClock = 2 + 7
+	replyHead   = 1 + 7
+	replyOp     = 4 * 7
+	replyAround = replyOp + 1
+	replyClock  = 2 + 7
 )
 
 // With each of these errors a server has answered, and nothing was counted.
@@ -83,10 +89,15 @@ func (e *CalendarError) Is(target error) bool { return target == ErrCalendar }
 
 // Again returns t for a step that ended with err, and reports whether it should be
 // sent again: when err is a [CalendarError], and it was sent fewer times than it
-// has ops, and once. now is the server's instant.
+// has ops, and once, or a state with holds or a ban that its program does not
+// know. now is the server's instant.
 func (t Times) Again(err error, now window.Instant, sent, ops int) (Times, bool) {
 	var off *CalendarError
+	var state *StateError
 	switch {
+	case errors.As(err, &state) && state.around() && !t.Around:
+		t.Around = true
+		return t, true
 	case !errors.As(err, &off) || sent > ops:
 		return t, false
 	case off.At == now:
@@ -111,6 +122,11 @@ type StateError struct {
 // Error returns the key, how its state begins, and what to do.
 func (e *StateError) Error() string {
 	return fmt.Sprintf("key %q holds no state that this version can read: it begins with %q; delete it or use another prefix", e.Key, e.Head)
+}
+
+// around reports whether the state has holds or a ban around it.
+func (e *StateError) around() bool {
+	return isStateAround(e.Head)
 }
 
 // ServerError is the error that the server returned to one step of a run.
@@ -248,6 +264,9 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
 	b = put7(b, t.Now, t.Deadline)
 	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that runs have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
+	if t.Around || c.isAround(s) {
+		return c.appendOpsAround(b, s, t), recipe{around: true}
+	}
 	r := recipe{kind: kindFor(s.Ops[s.Which[0]].Limit), many: len(s.Which) > 1}
 	mixed := r.kind.wraps
 	r.fast = r.kind.fast && !r.many || r.kind.fastMany
@@ -281,7 +300,9 @@ func (c *Codec) Decode(s *Step, keys []string, reply string) (window.Instant, er
 	now := window.Instant(get7(reply[1:]))
 	switch reply[0] {
 	case statusDone:
-		return now, results(reply[replyHead:], s)
+		return now, results(reply[replyHead:], s, now)
+	case statusAround:
+		return now, c.resultsAround(reply[replyHead:], s, now)
 	case statusStale:
 		return now, ErrStale
 	case statusClock:
@@ -295,13 +316,17 @@ func (c *Codec) Decode(s *Step, keys []string, reply string) (window.Instant, er
 }
 
 // results writes the results of a reply.
-func results(reply string, s *Step) error {
+func results(reply string, s *Step, now window.Instant) error {
 	if len(reply) != replyOp*len(s.Which) {
 		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
 	}
 	for n, i := range s.Which {
 		r := reply[n*replyOp:]
-		s.Ops[i].Result = result(s.Ops[i].Limit, get7(r), get7(r[7:]), get7(r[14:]), get7(r[21:]))
+		op := &s.Ops[i]
+		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), get7(r[21:]))
+		if op.Hold != nil {
+			op.Hold.Decided = now
+		}
 	}
 	return nil
 }
@@ -326,6 +351,9 @@ func result(l *window.Compiled, used, before, wait, reset int64) window.Result {
 	}
 	if wait == never {
 		r.RetryAfter = window.Never
+	}
+	if reset > longest && hasEver(l) {
+		r.ResetAfter = window.Never
 	}
 	return r
 }

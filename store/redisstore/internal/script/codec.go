@@ -16,6 +16,8 @@ type Codec struct {
 	programs  programs
 	calendars calendars
 	buffers   sync.Pool // of *[]byte
+
+	leftBehind leftBehind
 }
 
 // NewCodec returns a codec for keys that begin with prefix.
@@ -130,6 +132,10 @@ func cellsNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []by
 
 func lengthNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
 	return put7(b, quota(l), length(l))
+}
+
+func quotaNumber(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
+	return put7(b, quota(l))
 }
 
 func calendarNumbers(c *Codec, b []byte, l *window.Compiled, near window.Instant) []byte {

@@ -13,13 +13,20 @@
 // Its arguments come from [Run], and its reply is the replies of the steps, which
 // [Cut] divides.
 //
+// Steps with ops that are about holds or bans run one program for all kinds,
+// around: lua/call_around.lua does with a state what package window does in
+// around.go, lua/holding.lua has the holds, and the files KIND_aged.lua count hits
+// of holds at the instant of their take. Other programs do not read the states
+// with holds and bans. A step that meets one is sent again with this program.
+//
 // # Calls
 //
 // A program reads the keys and one argument: an instant to use in place of the
 // server's (tests), the deadline, and for each op its kind, what is asked of it,
 // its hits, and the numbers of its limit. Numbers have 7 bytes, the lowest
 // first. The reply is a status, the server's instant, and for each op the hits
-// used, the hits used before, the wait, and the time until it is unused.
+// used, the hits used before, the wait, and the time until it is unused. An op of
+// the program around has more numbers, and a byte of flags in the reply.
 //
 // # States
 //

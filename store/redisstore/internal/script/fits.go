@@ -16,9 +16,6 @@ func Fits(op *store.Op) error {
 	if l == nil {
 		return fmt.Errorf("rule %q: no limit", op.Space.Name())
 	}
-	if l.Bans() {
-		return fmt.Errorf("rule %q: Redis cannot count limits that ban yet: only a store in memory can", op.Space.Name())
-	}
 	if base := l.Base(); base != nil {
 		if err := fits(op, base); err != nil {
 			return err
@@ -31,9 +28,7 @@ func Fits(op *store.Op) error {
 func fits(op *store.Op, l *window.Compiled) error {
 	limit := l.Limit()
 	switch {
-	case l.Holds() || limit.Window.Kind > window.KindBucket:
-		return fmt.Errorf("rule %q: Redis cannot count %s yet: only a store in memory can", op.Space.Name(), beyond(l))
-	case limit.Window.Length == 0 && limit.Window.Period == 0:
+	case limit.Window.Length == 0 && limit.Window.Period == 0 && limit.Window.Kind != window.KindEver:
 		return fmt.Errorf("rule %q: the limit was not made by window.Compile", op.Space.Name())
 	case limit.Window.Kind == window.KindSliding && limit.Quota == window.Unlimited:
 		return fmt.Errorf("rule %q: a sliding window without a quota", op.Space.Name())
@@ -45,12 +40,4 @@ func fits(op *store.Op, l *window.Compiled) error {
 		}
 	}
 	return nil
-}
-
-// beyond returns what of l the programs cannot compute.
-func beyond(l *window.Compiled) string {
-	if l.Holds() {
-		return "limits that hold"
-	}
-	return "in a window of the kind " + l.Limit().Window.Kind.String()
 }

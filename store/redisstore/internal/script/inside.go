@@ -31,3 +31,5 @@ func staysItsPeriod(l *window.Compiled, at window.Instant) time.Duration {
 func staysUntilDrained(l *window.Compiled, _ window.Instant) time.Duration {
 	return l.Limit().Window.Length / time.Duration(max(l.Limit().Quota, 1))
 }
+
+func staysForEver(*window.Compiled, window.Instant) time.Duration { return window.Never }

@@ -20,6 +20,7 @@ type kind struct {
 	fast     bool        // there is a fast program for calls with one op,
 	fastMany bool        // and one for several
 	wraps    bool        // a limit with a base: its calls run mixed programs
+	around   bool        // its calls run the program for holds and bans
 
 	// numbers appends the numbers of a limit, as the kind's open function in Lua
 	// reads them. Those of a wrapped base and inner limit follow by themselves.
@@ -48,8 +49,16 @@ const (
 	codeMembers // in a sliding window
 	codeMembersFixed
 	codeMembersCalendar
+	codeEver
+	codeHeld
 
-	maxCode = codeMembersCalendar
+	maxCode = codeHeld
+)
+
+// The codes of states around those of a kind: with holds, and with a ban.
+const (
+	codeHolding byte = 12 + iota
+	codeBan
 )
 
 // kinds are the rows, by code. Families stand together.
@@ -105,6 +114,18 @@ var kinds = [maxCode]kind{
 		window: window.KindCalendar, distinct: true, calendar: true,
 		numbers: calendarNumbers, stays: staysItsPeriod,
 		decode: decodeMembersOfPeriod, describe: (*page).membersCalendar,
+	},
+	{
+		code: codeEver, lua: "ever", name: "window without an end",
+		window:  window.KindEver,
+		numbers: quotaNumber, stays: staysForEver,
+		decode: decodeEver, describe: (*page).ever,
+	},
+	{
+		code: codeHeld, lua: "held", name: "places in flight", around: true,
+		window:  window.KindHeld,
+		numbers: lengthNumbers, stays: staysItsLength,
+		decode: decodeHeld, describe: (*page).held,
 	},
 }
 

@@ -21,6 +21,7 @@ var luaFiles embed.FS
 //     one kind, each with and without refunds;
 //   - for sliding and fixed windows and buckets also one that decides common calls
 //     by a few bytes of the states;
+//   - one for calls with ops about holds or bans, of all kinds;
 //   - mixed ones for all other calls: ops of several kinds, and limits after a
 //     count;
 //   - for each of them without refunds one that decides a run: several steps, each
@@ -30,11 +31,15 @@ type recipe struct {
 	many   bool  // several ops
 	fast   bool  // decides common calls first
 	refund bool  // some ops are refunds; never with fast
+	around bool  // some ops are about holds or bans; never with the others
 	run    bool  // decides a run of independent steps; never with refund
 }
 
 // name returns the program's name, which is the name of its golden file too.
 func (r recipe) name() string {
+	if r.around {
+		return "around"
+	}
 	name := "mixed"
 	if r.kind != nil {
 		name = r.kind.lua
@@ -57,7 +62,7 @@ func (r recipe) name() string {
 }
 
 // The bits of an index below the kind's code. There is none for fast and refund
-// together.
+// together. The mixed program that is fast is the one around.
 const (
 	withMany = 1 << iota
 	withFast
@@ -75,7 +80,7 @@ func (r recipe) index() int {
 	if r.many {
 		i |= withMany
 	}
-	if r.fast {
+	if r.fast || r.around {
 		i |= withFast
 	}
 	if r.refund {
@@ -94,8 +99,8 @@ func recipes() []recipe {
 		all = append(all, recipe{many: many}, recipe{many: many, refund: true})
 		for i := range kinds {
 			k := &kinds[i]
-			if k.wraps {
-				continue // always mixed
+			if k.wraps || k.around {
+				continue // always mixed, or around
 			}
 			all = append(all, recipe{kind: k, many: many}, recipe{kind: k, many: many, refund: true})
 			if k.fast && !many || k.fastMany {
@@ -109,13 +114,22 @@ func recipes() []recipe {
 			all = append(all, r)
 		}
 	}
-	return all
+	return append(all, recipe{around: true})
 }
 
 // text joins the program's files.
 func (r recipe) text() string {
-	j := joiner{refund: r.refund}
+	j := joiner{refund: r.refund || r.around, around: r.around}
 	j.file("head")
+	if r.around {
+		for _, name := range []string{"begin", "around_fast", "rows", "raw"} {
+			j.file(name)
+		}
+		j.mixed()
+		j.file("holding")
+		j.file("call_around")
+		return j.String()
+	}
 	if r.fast && !r.many {
 		j.file(r.kind.lua + "_limit")
 	}
@@ -153,6 +167,7 @@ func (r recipe) text() string {
 type joiner struct {
 	strings.Builder
 	refund bool
+	around bool
 }
 
 // file adds the lines of a file, without comments.
@@ -191,8 +206,14 @@ func (j *joiner) family(kinds []kind) {
 			j.WriteString("end\n")
 		}
 	}
+	if kinds[0].around {
+		return
+	}
 	if j.refund {
 		j.file(refund + "_refund")
+	}
+	if j.around {
+		j.file(refund + "_aged")
 	}
 }
 
@@ -201,6 +222,10 @@ func (j *joiner) family(kinds []kind) {
 func (j *joiner) mixed() {
 	j.file("lazy_begin")
 	for i := 0; i < len(kinds); {
+		if kinds[i].around && !j.around {
+			i++
+			continue
+		}
 		n := 1
 		for ; i+n < len(kinds) && kinds[i].family != "" && kinds[i+n].family == kinds[i].family; n++ {
 		}
@@ -241,7 +266,7 @@ func (p *programs) of(r recipe) *Program {
 	made := &p.made[r.index()]
 	if made.Load() == nil {
 		program := newProgram(r.index(), r.text())
-		if run := r; !r.refund && !r.run {
+		if run := r; !r.refund && !r.run && !r.around {
 			run.run = true
 			program.Run = p.of(run)
 		}

@@ -49,10 +49,17 @@ func open(state string) (*kind, string) {
 	return kindOf(state[1]), state[2:]
 }
 
+// isStateAround reports whether a state has holds or a ban around it.
+func isStateAround(state string) bool {
+	return len(state) >= 2 && state[0] == version && (state[1] == codeHolding || state[1] == codeBan)
+}
+
 // decode returns a state in words, and reports whether it could.
 func (k *Kept) decode(state string) (window.State, bool) {
 	row, body := open(state)
 	switch {
+	case isStateAround(state):
+		return k.decodeAround(state[1], state[2:])
 	case row == nil:
 		return nil, false
 	case !row.wraps:

@@ -98,6 +98,7 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 			times.Near = j.near.Near
 		}
 		times.Nears = j.near.Nears
+		times.Around = j.near.Around
 		j.program, args[i] = n.codec.Encode(&j.Step, times)
 	}
 	commands := make([]rueidis.Completed, 0, len(jobs)+1)

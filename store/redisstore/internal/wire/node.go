@@ -174,6 +174,7 @@ func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step, beg
 			times.Near = near.Near
 		}
 		times.Nears = near.Nears
+		times.Around = near.Around
 		program, args := n.codec.Encode(s, times)
 		reply, err := n.ask(ctx, c, s, program, keys, args)
 		if err != nil {

@@ -1,0 +1,206 @@
+package redisstore_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/window"
+)
+
+// holdOf returns op with a hold of that number.
+func holdOf(op store.Op, n uint64) store.Op {
+	op.Hold = new(store.Hold)
+	binary.BigEndian.PutUint64(op.Hold.ID[:], n)
+	return op
+}
+
+func opUnder(l window.Limit, key string) store.Op {
+	return store.Op{Space: store.NewSpace("", "rule", "rule", 0), Limit: window.MustCompile(l), Key: []byte(key), N: 1}
+}
+
+// A place in flight and a hold take at most 60 bytes.
+func TestHoldsAreSmall(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := redisstore.New(connect(t, n.Addr()))
+	for name, l := range map[string]window.Limit{
+		"in flight": {Quota: 1000, Window: window.Held(time.Hour)},
+		"sliding":   {Quota: 1000, Window: window.Sliding(time.Hour), Hold: time.Hour},
+		"cells":     {Quota: 1000, Window: window.Cells(time.Hour, 0), Hold: time.Hour},
+		"fixed":     {Quota: 1000, Window: window.Fixed(time.Hour), Hold: time.Hour},
+		"bucket":    {Quota: 1000, Window: window.Bucket(time.Hour, 0), Hold: time.Hour},
+		"ever":      {Quota: 1000, Window: window.Ever(), Hold: time.Hour},
+	} {
+		size := func(holds int) int64 {
+			op := opUnder(l, fmt.Sprint(name, holds))
+			for i := range holds {
+				ops := []store.Op{holdOf(op, uint64(i+1))}
+				if err := store.Do(t.Context(), s, store.Take, ops); err != nil || !ops[0].Result.Held {
+					t.Fatalf("%s: got %+v and error %v, want it held", name, ops[0].Result, err)
+				}
+			}
+			return n.Must("MEMORY", "USAGE", redisstore.KeyName("weir", &op)).(int64)
+		}
+		one, many := size(1), size(513)
+		each := float64(many-one) / 512
+		t.Logf("%s: a key with one hold %d bytes, each further one %.1f", name, one, each)
+		if each > 60 {
+			t.Errorf("%s: got %.1f bytes a hold, want at most 60", name, each)
+		}
+	}
+}
+
+// Four stores with 64 callers on one server: never more than the limit are in
+// flight, by the callers' own count.
+func TestNeverMoreInFlight(t *testing.T) {
+	t.Parallel()
+	const most = 5
+	addr := redistest.Server(t).Addr()
+	op := opUnder(window.Limit{Quota: most, Window: window.Held(time.Hour)}, "k")
+	var flying, highest, held atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 64 {
+		s := redisstore.New(connect(t, addr))
+		callers.Go(func() {
+			for n := range 40 {
+				ops := []store.Op{holdOf(op, uint64(i)<<32|uint64(n+1))}
+				if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
+					t.Error(err)
+					return
+				}
+				if !ops[0].Result.Held {
+					continue
+				}
+				held.Add(1)
+				now := flying.Add(1)
+				for high := highest.Load(); now > high && !highest.CompareAndSwap(high, now); high = highest.Load() {
+				}
+				flying.Add(-1)
+				if err := store.Do(t.Context(), s, store.Settle, ops); err != nil || !ops[0].Result.Held {
+					t.Errorf("settle: got %+v and error %v, want it held", ops[0].Result, err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if got := highest.Load(); got > most || held.Load() == 0 {
+		t.Errorf("got %d in flight at most, of %d that were held, want %d", got, held.Load(), most)
+	}
+}
+
+const holderURL = "WEIR_TEST_HOLDER" // in the environment of a process that holds places
+
+// holdForEver holds two places until the process is killed. TestMain calls it in a
+// process that TestKilledHolder starts.
+func holdForEver(url string) error {
+	s, err := redisstore.Open(context.Background(), url)
+	if err != nil {
+		return err
+	}
+	op := twoPlaces()
+	for i := range 2 {
+		ops := []store.Op{holdOf(op, uint64(i+1))}
+		if err := store.Do(context.Background(), s, store.Take, ops); err != nil || !ops[0].Result.Held {
+			return fmt.Errorf("got %+v and error %w, want it held", ops[0].Result, err)
+		}
+	}
+	fmt.Println("held")
+	_, err = io.Copy(io.Discard, os.Stdin) // until the test ends
+	return err
+}
+
+func twoPlaces() store.Op {
+	return opUnder(window.Limit{Quota: 2, Window: window.Held(2 * time.Second)}, "k")
+}
+
+// Places of a process that is killed are free a length after it took them, not
+// before.
+func TestKilledHolder(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, at(n.Addr()))
+	holder := exec.Command(os.Args[0])
+	holder.Env = append(os.Environ(), holderURL+"="+at(n.Addr()))
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.StdinPipe(); err != nil { // it ends with this process
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fscanln(out, new(string))
+	if errors.Join(err, holder.Process.Kill()) != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Wait(); err == nil {
+		t.Error("got a holder that ended well, want it killed")
+	}
+	look := func() (r window.Result, at window.Instant) {
+		ops := []store.Op{holdOf(twoPlaces(), 0)}
+		if err := store.Do(t.Context(), s, store.Check, ops); err != nil {
+			return r, 0
+		}
+		return ops[0].Result, ops[0].Hold.Decided
+	}
+	r, now := look()
+	if r.Allowed || r.Used != 2 || r.RetryAfter <= 0 || r.RetryAfter > 2*time.Second {
+		t.Fatalf("after the kill: got %+v, want 2 places held for 2 seconds at most", r)
+	}
+	until := now.Add(r.RetryAfter)
+	redistest.Eventually(t, "a place is free", func() bool {
+		r, now = look()
+		if now < until && now > 0 && r.Allowed {
+			t.Errorf("got a place %v too early", until.Sub(now))
+		}
+		return r.Allowed
+	})
+}
+
+// BenchmarkHold takes under a limit that holds, and under the same that does not,
+// each on 10,000 keys of which each is used a few times.
+//
+//	go test -run '^$' -bench Hold ./store/redisstore
+func BenchmarkHold(b *testing.B) {
+	n := redistest.Server(b)
+	s := openURL(b, at(n.Addr()))
+	for _, kind := range []struct {
+		name string
+		w    window.Window
+		hold time.Duration
+	}{
+		{"sliding/plain", window.Sliding(time.Hour), 0}, {"sliding/hold", window.Sliding(time.Hour), time.Minute},
+		{"fixed/plain", window.Fixed(time.Hour), 0}, {"fixed/hold", window.Fixed(time.Hour), time.Minute},
+		{"bucket/plain", window.Bucket(time.Hour, 0), 0}, {"bucket/hold", window.Bucket(time.Hour, 0), time.Minute},
+		{"cells/plain", window.Cells(time.Hour, 0), 0}, {"cells/hold", window.Cells(time.Hour, 0), time.Minute},
+		{"flight", window.Held(time.Minute), 0},
+	} {
+		b.Run(kind.name, func(b *testing.B) {
+			n.Must("FLUSHALL")
+			ops := []store.Op{holdOf(opUnder(window.Limit{Quota: 1000, Window: kind.w, Hold: kind.hold}, ""), 0)}
+			taken := uint64(0)
+			for b.Loop() {
+				taken++
+				ops[0].Key = fmt.Appendf(ops[0].Key[:0], "user-%06d", taken%10_000)
+				binary.BigEndian.PutUint64(ops[0].Hold.ID[:], taken)
+				if err := store.Do(context.Background(), s, store.Take, ops); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,194 @@
+package script
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Calls with ops that are about holds or bans. The program for them,
+// lua/call_around.lua, reads more of each op and answers more: a byte behind the
+// numbers, with bits for a hold, for a ban, and for a state that only this program
+// reads.
+
+// What a call asks for an op, besides the constants in codec.go.
+const (
+	askSettle   byte = 5 + iota
+	askCancel        // and give back
+	askRenew         //
+	askOnlyLook byte = 16
+	askAlways   byte = 17
+)
+
+// The flags of an op: the constants of lua/call_around.lua.
+const (
+	flagCountDenied byte = 1 << iota
+	flagNamed
+	flagQuiet
+	flagSure
+	flagBans
+	flagHolds
+	flagKeeps
+	flagAll
+)
+
+const (
+	answerHeld   = 1
+	answerBanned = 2
+	answerAround = 4 // the state has holds or a ban around it
+)
+
+// longest is the longest window, in µs. A reset that is longer is that of a window
+// without an end.
+const longest = int64(window.MaxLength / time.Microsecond)
+
+// isAround reports whether an op of s is about holds or bans.
+func (c *Codec) isAround(s *Step) bool {
+	around := s.Verb.Ends()
+	known := c.leftBehind.any()
+	for _, i := range s.Which {
+		op := &s.Ops[i]
+		switch l := op.Limit; {
+		case l.Holds() || l.Bans():
+			around = true
+		case s.Verb == store.Cancel && l.Limit().Window.Kind == window.KindSliding:
+			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
+		case known && !around:
+			around = c.leftBehind.has(op)
+		}
+	}
+	return around
+}
+
+// hasEver reports whether l counts in a window without an end.
+func hasEver(l *window.Compiled) bool {
+	if l.Limit().Window.Kind == window.KindEver {
+		return true
+	}
+	return l.Base() != nil && (hasEver(l.Base()) || hasEver(l.Inner()))
+}
+
+// askAround returns what verb asks for op.
+func askAround(verb store.Verb, op *store.Op) byte {
+	switch verb {
+	case store.Take:
+		switch op.Role {
+		case store.Enforce:
+			return askEnforce
+		case store.Shadow:
+			return askShadow
+		case store.Look:
+			return askOnlyLook
+		default:
+			return askAlways
+		}
+	case store.Record:
+		return askRecord
+	case store.Refund:
+		return askRefund
+	case store.Settle:
+		return askSettle
+	case store.Cancel:
+		return askCancel
+	case store.Renew:
+		return askRenew
+	}
+	return askLook
+}
+
+// appendOpsAround appends what the program around reads of the ops of s.
+func (c *Codec) appendOpsAround(b []byte, s *Step, t Times) []byte {
+	for n, i := range s.Which {
+		near := t.Near
+		if own, ok := t.Nears[n]; ok {
+			near = own
+		}
+		b = c.appendOpAround(b, s.Verb, &s.Ops[i], near)
+	}
+	return b
+}
+
+func (c *Codec) appendOpAround(b []byte, verb store.Verb, op *store.Op, near window.Instant) []byte {
+	k, l := kindFor(op.Limit), op.Limit.Limit()
+	b = append(b, k.code, askAround(verb, op), flags(verb, op))
+	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
+	precision := l.Window.Precision
+	if precision == 0 {
+		precision = window.DefaultPrecision
+	}
+	b = binary.LittleEndian.AppendUint16(b, uint16(precision))
+	if op.Limit.Bans() {
+		ban := l.Ban
+		if ban.Most == 0 {
+			ban.Most = max(ban.For, window.DefaultMost)
+		}
+		if ban.Forget == 0 {
+			ban.Forget = window.DefaultForget
+		}
+		b = put7(b, micros(ban.For), max(ban.Factor, 1), micros(ban.Most), micros(ban.Forget))
+	}
+	if op.Limit.Holds() {
+		b = put7(b, micros(op.Limit.HoldLength()))
+		b = binary.LittleEndian.AppendUint16(b, uint16(op.Limit.MostHolds()))
+	}
+	if op.Hold != nil {
+		b = append(b, op.Hold.ID[:]...)
+		b = put7(b, countable(op.Hold.At), countable(op.Hold.End))
+	}
+	b = c.appendLimit(b, k, op.Limit, near)
+	if k.distinct {
+		b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
+	}
+	return b
+}
+
+// countable returns i inside what a number in a call can be.
+func countable(i window.Instant) window.Instant {
+	return min(max(i, 0), window.Instant(window.MaxHits))
+}
+
+func flags(verb store.Verb, op *store.Op) (f byte) {
+	set := func(flag byte, is bool) {
+		if is {
+			f |= flag
+		}
+	}
+	set(flagCountDenied, op.CountDenied)
+	set(flagNamed, op.Hold != nil)
+	set(flagQuiet, op.Hold != nil && op.Hold.Quiet)
+	set(flagSure, op.Hold != nil && op.Hold.Sure)
+	set(flagBans, op.Limit.Bans())
+	set(flagHolds, op.Limit.Holds())
+	set(flagKeeps, op.Limit.Limit().Unsettled == window.Keep)
+	set(flagAll, verb == store.Refund && op.N == window.All || verb == store.Settle && op.N < 0)
+	return f
+}
+
+// resultsAround writes the results of a reply of the program around.
+func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
+	if len(reply) != replyAround*len(s.Which) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
+	}
+	for n, i := range s.Which {
+		r, op := reply[n*replyAround:], &s.Ops[i]
+		reset := get7(r[21:])
+		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), reset)
+		op.Result.Held = r[replyOp]&answerHeld != 0
+		if op.Result.Banned = r[replyOp]&answerBanned != 0; op.Result.Banned {
+			op.Result.Remaining = 0
+			op.Result.ResetAfter = time.Duration(reset) * time.Microsecond
+		} else if reset == never {
+			op.Result.ResetAfter = window.Never
+		}
+		if op.Hold != nil {
+			op.Hold.Decided = now
+		}
+		if !op.Limit.Holds() && !op.Limit.Bans() {
+			c.leftBehind.set(op, r[replyOp]&answerAround != 0)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+-- In a bucket holds do not drain, and what they cost is booked when they end.
+
+-- advance lets a bucket drain until t.
+local function advance(o, t)
+  local d = o.now + o.d - t
+  if d < 0 then o.f, d = 0, 0 end
+  o.d, o.now = d, t
+end
+
+-- level returns how much is used at t, with what has ended and is kept, and
+-- whether n more fit.
+local function level(h, t, n)
+  local b, held = h.base, h.sum
+  local o = {now = b.now, cap = b.cap, quota = b.quota, length = b.length, common = b.common, d = b.d, f = b.f}
+  local s = 1
+  for _ = 1, h.count do
+    local till, _, keep, hits
+    till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s)
+    if till > t then break end
+    held = held - hits
+    if keep == 1 then
+      advance(o, till)
+      add_bucket(o, hits)
+    end
+  end
+  advance(o, t)
+  local used = look_bucket(o, 0)
+  local fits = n == 0 or n <= o.cap - held
+  if fits and n > 0 then
+    local _, at = look_bucket(o, n + held)
+    fits = at == 0
+  end
+  return math.min(used + held, o.cap), fits, expires_bucket(o)
+end
+
+local function give_back_bucket(o, at, n)
+  if o.quota == 0 then return true end
+  local q, r = times(n, o.length, o.quota)
+  q = q - math.max(o.now - at, 0)
+  if q < 0 then return true end
+  local d, f = o.d - q, o.f - r
+  if f < 0 then d, f = d - 1, f + o.quota end
+  if d < 0 then d, f = 0, 0 end
+  o.d, o.f = d, f
+end
+
+local row = kinds[5]
+row.sub_at = give_back_bucket
+keep_raw(row)
+row.aged = {
+  open = function(v, _, seen) return row.open(v, 1, seen) end,
+  adopt = function(o) return o end,
+  level = level,
+  begin = function() end,
+  advance = advance,
+  add = row.add,
+  sub = row.sub,
+  sub_at = row.sub_at,
+  book = function(o, _, settled, n)
+    advance(o, settled)
+    row.add(o, n)
+  end,
+  leaves = function() return 0 end,
+  lasts = function() return 0 end,
+  expires = expires_bucket,
+  trim = function() end,
+  save = row.save,
+}

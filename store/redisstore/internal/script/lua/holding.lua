@@ -1,0 +1,258 @@
+-- Hits that are held. State: version, kind 12, the kind of the window, number of
+-- holds, what they hold, the latest instant at which the state was changed, the
+-- latest instant of a take whose hold is kept when it ends, plus 1, or 0; then 34
+-- bytes a hold, the one that ends first at the front: end, instant of the take, id,
+-- whether it is kept when it ends, hits; then the hits that are final, as the kind
+-- of window keeps them for this.
+--
+-- An op o has held if its state is of this form, and then list, count, sum, seen,
+-- kept and base; otherwise it has plain, the state as the kind's row keeps it.
+local HOLD, HOLD_SIZE = '<I7I7c12BI7', 34
+
+-- anew makes the state one without hits, of the kind.
+local function anew(o)
+  local back = p
+  p = o.p
+  o.held, o.base, o.plain = false, nil, o.row.open(false, 1, o.now, o.k)
+  o.plain.most = o.most
+  p = back
+end
+
+local function hold_at(o, s)
+  return up(HOLD, o.list, s)
+end
+
+local function find_hold(o, id)
+  local at = string.find(o.list, id, 15, true)
+  while at and (at - 15) % HOLD_SIZE ~= 0 do at = string.find(o.list, id, at + 1, true) end
+  return at and at - 14
+end
+
+local function live_hold(o, id)
+  local s = o.held and find_hold(o, id)
+  return s and hold_at(o, s) > o.now and s
+end
+
+local function insert_hold(o, till, at, id, keep, hits)
+  local s = #o.list + 1
+  while s > 1 and up('<I7', o.list, s - HOLD_SIZE) > till do s = s - HOLD_SIZE end
+  local h = pk(HOLD, till, at, id, keep, hits)
+  o.list = s > #o.list and o.list .. h or cut(o.list, 1, s - 1) .. h .. cut(o.list, s)
+  o.count, o.sum = o.count + 1, o.sum + hits
+end
+
+local function remove_hold(o, s)
+  local _, _, _, _, hits = hold_at(o, s)
+  o.list = cut(o.list, 1, s - 1) .. cut(o.list, s + HOLD_SIZE)
+  o.count, o.sum = o.count - 1, o.sum - hits
+end
+
+-- newest returns the latest instant of a take whose hold is kept, plus 1, or 0.
+local function newest(o)
+  local latest = 0
+  for i = 1, o.count do
+    local _, at, _, keep = hold_at(o, (i - 1) * HOLD_SIZE + 1)
+    if keep == 1 and at >= latest then latest = at + 1 end
+  end
+  return latest
+end
+
+-- ended returns how many holds have ended at t.
+local function ended(o, t)
+  for i = 1, o.count do
+    if hold_at(o, (i - 1) * HOLD_SIZE + 1) > t then return i - 1 end
+  end
+  return o.count
+end
+
+-- extra returns how many hits count at t besides those that are final.
+local function extra(o, t)
+  local n, s = o.sum, 1
+  for _ = 1, o.count do
+    local till, at, _, keep, hits, after = hold_at(o, s)
+    if till > t then break end
+    if keep == 0 or o.row.aged.leaves(o.base, at) <= t then n = n - hits end
+    s = after
+  end
+  return n
+end
+
+local function used_holding(o, t)
+  if o.row.aged.level then
+    local used = o.row.aged.level(o, t, 0)
+    return used
+  end
+  return math.min(o.row.aged.used(o.base, t) + extra(o, t), MAX)
+end
+
+local function fits_holding(o, t, n)
+  if n > MAX then n = MAX end
+  if o.row.aged.level then
+    local _, fits = o.row.aged.level(o, t, n)
+    return fits
+  end
+  local room = o.base.quota - extra(o, t)
+  return n <= room and o.row.aged.used(o.base, t) <= room - n
+end
+
+local function expires_holding(o)
+  local aged, last = o.row.aged, 0
+  if o.count > 0 then
+    last = hold_at(o, #o.list - HOLD_SIZE + 1)
+    if aged.level then
+      local _, _, expires = aged.level(o, last, 0)
+      return math.max(last, expires)
+    end
+  end
+  last = math.max(last, aged.expires(o.base))
+  if o.kept > 0 then last = math.max(last, aged.lasts(o.base, o.kept - 1)) end
+  return last
+end
+
+-- wait_holding returns the instant from which n hits, which do not fit now, fit if
+-- no hold is settled. What fits once goes on fitting, so it bisects.
+local function wait_holding(o, n)
+  local lo, hi = o.now, expires_holding(o)
+  if hi == NEVER and o.count > 0 then hi = hold_at(o, #o.list - HOLD_SIZE + 1) end
+  if hi <= o.now or not fits_holding(o, hi, n) then return NEVER end
+  while hi - lo > 1 do
+    local mid = lo + floor((hi - lo) / 2)
+    if fits_holding(o, mid, n) then hi = mid else lo = mid end
+  end
+  return hi
+end
+
+local function look_holding(o, n)
+  local used, capacity = used_holding(o, o.now), o.base.cap or o.base.quota
+  if n == 0 or capacity > MAX then return used, 0 end
+  if n > capacity then return used, NEVER end
+  local fits = 0
+  if not fits_holding(o, o.now, n) then
+    fits = wait_holding(o, n)
+    if fits == NEVER then return used, NEVER end
+  end
+  if o.most then
+    local over = ended(o, o.now)
+    if o.count - over >= o.most then
+      fits = math.max(fits, (hold_at(o, over * HOLD_SIZE + 1)))
+    end
+  end
+  return used, fits
+end
+
+-- begin_holding makes the state one with holds, in which what has ended is final.
+local function begin_holding(o)
+  local aged = o.row.aged
+  if not o.held then
+    o.held, o.list, o.count, o.sum, o.seen, o.kept = true, '', 0, 0, o.now, 0
+    o.base, o.plain = aged.adopt(o.plain), nil
+    return
+  end
+  local over, s, lost = ended(o, o.now), 1, false
+  for _ = 1, over do
+    local till, at, _, keep, hits, after = hold_at(o, s)
+    o.sum = o.sum - hits
+    lost = lost or at + 1 == o.kept
+    if keep == 1 then aged.book(o.base, at, till, hits) end
+    s = after
+  end
+  if aged.advance then aged.advance(o.base, o.now) end
+  if over == 0 then return end
+  o.list, o.count = cut(o.list, s), o.count - over
+  if lost then o.kept = newest(o) end
+  if o.count == 0 then aged.trim(o.base) end
+end
+
+local function finish_holding(o)
+  local aged = o.row.aged
+  if aged.tighten then aged.tighten(o) end
+  o.seen = math.max(o.seen, o.now)
+  if o.count > 0 then return end
+  if not aged.dated then
+    aged.trim(o.base)
+    o.held, o.plain, o.base = false, o.base, nil
+  elseif o.base.n == 0 then
+    anew(o)
+  end
+end
+
+-- hold counts n hits as a hold, and reports whether it could.
+local function hold(o, n, id, at, till)
+  if o.row.hold then return o.row.hold(o.plain, n, id, till) end
+  if o.held and (o.count - ended(o, o.now) >= o.most or find_hold(o, id)) then return false end
+  begin_holding(o)
+  o.row.aged.begin(o.base)
+  insert_hold(o, till, at, id, o.keep, math.min(n, MAX - o.sum))
+  if o.keep == 1 and at >= o.kept then o.kept = at + 1 end
+  finish_holding(o)
+  return true
+end
+
+-- settle ends a hold, of which n hits become final, nil for all, and reports
+-- whether there was such a hold.
+local function settle(o, id, n)
+  if o.row.finish then return o.row.finish(o.plain, id) end
+  if not live_hold(o, id) then return false end
+  begin_holding(o)
+  local s = find_hold(o, id)
+  local _, at, _, keep, hits = hold_at(o, s)
+  remove_hold(o, s)
+  if keep == 1 and at + 1 == o.kept then o.kept = newest(o) end
+  n = n or hits
+  if n > 0 then o.row.aged.book(o.base, at, o.now, math.min(n, MAX)) end
+  finish_holding(o)
+  return true
+end
+
+local function renew(o, id, till)
+  if not o.most then return false end
+  if o.row.renew then return o.row.renew(o.plain, id, till) end
+  if not live_hold(o, id) then return false end
+  begin_holding(o)
+  local s = find_hold(o, id)
+  local _, at, _, keep, hits = hold_at(o, s)
+  remove_hold(o, s)
+  insert_hold(o, till, at, id, keep, hits)
+  finish_holding(o)
+  return true
+end
+
+-- The functions of a row, for any form of the state.
+local function look(o, n)
+  if o.held then return look_holding(o, n) end
+  return o.row.look(o.plain, n)
+end
+
+local function add(o, n)
+  if not o.held and not o.holds then return o.row.add(o.plain, n) end
+  begin_holding(o)
+  o.row.aged.add(o.base, n)
+  finish_holding(o)
+end
+
+local function sub(o, n)
+  if not o.held then return o.row.sub(o.plain, n) end
+  begin_holding(o)
+  o.row.aged.sub(o.base, n)
+  finish_holding(o)
+end
+
+local function sub_at(o, at, n)
+  local plain = o.plain
+  local groups = plain and o.kind == 1 and (plain.group > 1 or plain.excess > 0)
+  if not o.held and not groups then return o.row.sub_at(plain, at, n) end
+  begin_holding(o)
+  o.row.aged.sub_at(o.base, at, n)
+  finish_holding(o)
+end
+
+local function expires(o)
+  if o.held then return expires_holding(o) end
+  return o.row.expires(o.plain)
+end
+
+local function save(o)
+  if not o.held then return o.row.save(o.plain) end
+  return pk('<BBBI2I7I7I7', 1, 12, o.kind, o.count, o.sum, o.seen, o.kept) .. o.list .. (o.row.aged.save(o.base) or ''),
+    expires_holding(o)
+end

@@ -1,0 +1,60 @@
+-- Hits of a hold in a fixed or calendar window count in the period of the take,
+-- and nowhere once it is over. A take that holds begins a period, so the hits of a
+-- period can be 0.
+
+-- has reports whether the instant at is in the period of o. A calendar period
+-- that is live is one of those in the argument, or later than all of them.
+local function has(o, at)
+  if not o.live then return false end
+  if o.kind == 3 then return at >= o.mark and at < o.mark + o.w end
+  local start, e1, e2, e3 = up('<I7I7I7I7', args, o.periods)
+  local begin = o.mark
+  if begin == e1 then begin = start elseif begin == e2 then begin = e1 elseif begin == e3 then begin = e2 end
+  return at >= begin and at < o.mark
+end
+
+local function give_back_period(o, at, n)
+  if not has(o, at) then return true end
+  o.used = math.max(o.used - n, 0)
+end
+
+for number = 3, 4 do
+  local row = rawget(kinds, number)
+  if row then
+    local plain = row.open
+    row.open = function(v, i, at)
+      local q = p + 7
+      local o = plain(v, i, at)
+      o.periods = q
+      return o
+    end
+    row.sub_at = function(o, at, n)
+      if not has(o, at) then return true end
+      row.sub(o, n)
+    end
+    keep_raw(row)
+    row.aged = {
+      open = function(v, at) return row.open(v, 1, at) end,
+      adopt = function(o) return o end,
+      used = function(o, t) return o.live and t < o.mark + o.w and o.used or 0 end,
+      begin = function(o)
+        if not o.live then o.live, o.mark, o.used, o.raw = true, o.next, 0, nil end
+      end,
+      add = row.add,
+      sub = changes(function(o, n) o.used = math.max(o.used - n, 0) end),
+      sub_at = changes(give_back_period),
+      book = function(o, at, _, n)
+        if has(o, at) then o.used, o.raw = math.min(o.used + n, MAX), nil end
+      end,
+      leaves = function(o, at) return has(o, at) and o.mark + o.w or 0 end,
+      lasts = function(o, at) return o.used == 0 and has(o, at) and o.mark + o.w or 0 end,
+      expires = function(o) return o.live and o.used > 0 and o.mark + o.w or 0 end,
+      trim = function(o)
+        if o.used > 0 then return end
+        o.live = false
+        if o.raw and up('<I7', o.raw, 10) == 0 then o.raw = nil end
+      end,
+      save = row.save,
+    }
+  end
+end
