@@ -34,6 +34,9 @@ func (w *dated) adopt(s State) State {
 			out = append(out, date, n)
 		}
 	}
+	if over := g.total() - MaxHits; over > 0 { // less than a group: the oldest pair has more
+		out[datedHeader+1] -= uint64(over)
+	}
 	return out
 }
 
