@@ -115,6 +115,8 @@ func (d *decision) print(w io.Writer) {
 	switch {
 	case d.ended != "" && d.held():
 		fmt.Fprintln(w, done[d.ended])
+	case d.ended != "" && d.Unmatched:
+		fmt.Fprintln(w, "nothing was held: no rule matches these attributes")
 	case d.ended != "":
 		fmt.Fprintln(w, "nothing was held any more")
 	case d.Unmatched && d.Allowed:
@@ -142,7 +144,11 @@ func (d *decision) print(w io.Writer) {
 	if d.Receipt != "" {
 		fmt.Fprintf(w, "receipt: %s\n", d.Receipt)
 	}
-	printUsages(w, d.Limits)
+	held := "held"
+	if d.ended == "settle" || d.ended == "cancel" {
+		held = done[d.ended]
+	}
+	printUsages(w, d.Limits, held)
 }
 
 func verdict(outcome string) string {
@@ -165,7 +171,9 @@ func (d *decision) wait() string {
 	return text
 }
 
-func printUsages(w io.Writer, list []usage) {
+// printUsages prints a table of list. Held is the word for what a take holds, or
+// held until this call.
+func printUsages(w io.Writer, list []usage, held string) {
 	if len(list) == 0 {
 		return
 	}
@@ -176,15 +184,15 @@ func printUsages(w io.Writer, list []usage) {
 			name += " (shadow)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v%s\n",
-			name, fault.Printable(u.Key), u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter, u.more())
+			name, fault.Printable(u.Key), u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter, u.more(held))
 	}
 }
 
-// more returns what is held, and whether the key is banned.
-func (u *usage) more() string {
+// more returns the word held if the call is about a hold, and the end of a ban.
+func (u *usage) more(held string) string {
 	text := ""
 	if u.Held {
-		text = "  held"
+		text = "  " + held
 	}
 	if u.BannedUntil != nil {
 		text += "  banned until " + u.BannedUntil.UTC().Format(time.RFC3339)
@@ -203,7 +211,7 @@ func (u *usage) print(w io.Writer) {
 	if u.Degraded {
 		fmt.Fprintln(w, "degraded: the store did not answer; these are the counts of this instance alone")
 	}
-	printUsages(w, []usage{*u})
+	printUsages(w, []usage{*u}, "held")
 	if u.Holds > 0 {
 		fmt.Fprintf(w, "holds: %d\n", u.Holds)
 	}

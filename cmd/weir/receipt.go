@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -13,25 +15,25 @@ var errNotHeld = errors.New("nothing was held")
 
 func newSettle() *cobra.Command {
 	return newEnding("settle", "End what a take holds, at its real cost",
-		`End what a take holds, at its real cost. RECEIPT is that of the take, and the
-attributes are those of the take, with the real amount of each sum. Without the
-amount, and without --hits, the cost is what was held. More than was held counts
-as well, past the limit.`,
+		`End what a take holds, at its real cost. RECEIPT is the text that the take
+printed. The attributes are those of the take, with the real amount of each
+attribute that a rule sums. Without the amount, and without --hits, the cost is
+the amount held. A higher cost counts in full, past the limit, too.`,
 		"  weir settle EHw2iM7z… action=chat team=red tokens=640")
 }
 
 func newCancel() *cobra.Command {
 	return newEnding("cancel", "Give back what a take counted",
-		`Give back what a take counted, as if it had not been. RECEIPT is that of the
-take; the attributes and --hits are those of the take.`,
+		`Give back what a take counted, as if the take had not happened. RECEIPT is the
+text that the take printed. The attributes and --hits are those of the take.`,
 		"  weir cancel EHw2iM7z… action=chat team=red tokens=900")
 }
 
 func newRenew() *cobra.Command {
 	return newEnding("renew", "Keep alive what a take holds",
-		`Keep alive what a take holds: it ends as long after now as it would have ended
-after the take. RECEIPT is that of the take, and the attributes are those of the
-take. A worker whose renewal finds nothing has lost its place.`,
+		`Keep alive what a take holds: its length (hold, or the length of the window)
+starts again now. RECEIPT is the text that the take printed. The attributes are
+those of the take. If nothing is held any more, the worker has lost its place.`,
 		"  weir renew EHw2iM7z… action=export user=42 || exit")
 }
 
@@ -43,10 +45,13 @@ func newEnding(name, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     name + " RECEIPT ATTRIBUTE=VALUE…",
 		Short:   short,
-		Long:    long + "\n\nExit status: 0 done, 3 nothing was held any more; nothing has changed then.",
+		Long:    long + "\n\nExit status: 0 done, 3 nothing was held any more, and nothing has changed.",
 		Example: example,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.Contains(args[0], "=") {
+				return &usageError{fmt.Sprintf("the first argument is %q: want the receipt that the take printed", args[0])}
+			}
 			attrs, err := attributes(args[1:])
 			if err != nil {
 				return err
@@ -71,7 +76,11 @@ func newEnding(name, short, long, example string) *cobra.Command {
 	}
 	c.flags(cmd)
 	if name != "renew" {
-		cmd.Flags().Int64Var(&hits, "hits", 0, "hits, where they are not those of a take without --hits")
+		usage := "real cost in hits (default: the hits that are held)"
+		if name == "cancel" {
+			usage = "hits of the take (default 1)"
+		}
+		cmd.Flags().Int64Var(&hits, "hits", 0, usage)
 	}
 	return cmd
 }

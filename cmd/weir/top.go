@@ -31,9 +31,9 @@ func newTop() *cobra.Command {
 most denied takes, and recent denials. The numbers are those of one instance, of
 the last five to ten minutes.
 
-In a terminal the numbers are live: space stops and goes on, q ends. Elsewhere,
-and with --once, they are printed once. A number in the column ERROR says by how
-much the count may be too high.`,
+In a terminal the numbers are live: space pauses and resumes, q ends. Elsewhere,
+and with --once, they are printed once. The column ERROR shows by how much a
+count can be too high. It is missing if all counts are exact.`,
 		Example: "  weir top\n  weir top posts-per-hour --every 5s\n  weir top --once | head\n  weir top posts-per-hour --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -200,7 +200,7 @@ func readKeys(in io.Reader, keys chan<- rune) {
 
 // screen returns the text of a whole screen.
 func (w *topWatch) screen(s size, stopped bool, problem string) string {
-	head := fmt.Sprintf("weir top  %s  every %v  q: end, space: stop  %s", w.view.clock(w.at), w.every, w.client.addr)
+	head := fmt.Sprintf("weir top  %s  every %v  q: end, space: pause  %s", w.view.clock(w.at), w.every, w.client.addr)
 	if stopped {
 		head = fmt.Sprintf("weir top  %s  STOPPED   q: end, space: go on  %s", w.view.clock(w.at), w.client.addr)
 	}

@@ -99,7 +99,7 @@ func (v *topView) lines(s size) []string {
 		all = append(all, fmt.Sprintf("%d decisions were too many to count", v.top.Missed))
 	}
 	if len(v.top.Rules) == 0 {
-		all = append(all, "no takes and records yet")
+		all = append(all, "no takes and records in the last five minutes")
 	}
 	if len(denials) > 0 {
 		all = append(all, "RECENT DENIALS")
