@@ -40,14 +40,22 @@
 //		Attributes: weir.Attributes("action", "post", "user", "42"),
 //	})
 //
-// There are four verbs, with the same names in Go, over HTTP and on the
-// command line. There check is "weir take --check", because "weir check" reads
-// rules files.
+// There are seven verbs, with the same names in Go, over HTTP and on the
+// command line. One differs there: check is "weir take --check", because
+// "weir check" reads rules files.
 //
 //	check   decides and counts nothing
 //	take    decides and, if all limits admit the request, counts it
 //	record  counts without asking the limits
 //	refund  gives hits back
+//	settle  ends what a take holds, at its real cost
+//	cancel  gives back what a take counted
+//	renew   keeps alive what a take holds
+//
+// A take under a rule with [rule.Rule.Hold], or with a held window
+// ([window.Held]), holds its hits: they count, and are not final. Its Decision
+// has a [Receipt] that settle, cancel and renew name the take by. Hits that no
+// call ends are released or become final when the length of the hold is over.
 //
 // A denied take is charged to no limit, unless a rule asks for that
 // ([rule.Rule.CountDenied]).

@@ -123,29 +123,34 @@ func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, Refund, &r)
 }
 
-// Settle ends the holds of the take that receipt names, at what the request really
-// cost: the attribute that a rule sums, else Hits if it is not 0, else what was
-// held. The request has the attributes of the take. More than was held counts
-// too, past the quota. [Usage] tells for each rule whether it held anything: a hold
-// that was settled, cancelled or over before is not found, and changes nothing.
-// Rules that do not hold keep what they counted.
+// Settle ends the holds of the take that receipt names, at their real cost. The
+// request has the attributes of the take. The cost is the attribute that a rule
+// sums, if the request has it; otherwise Hits, if it is not 0; otherwise the amount
+// held. A cost above the amount held counts in full, even past the quota. Rules
+// that do not hold keep what they counted.
+//
+// Held in each [Usage] of the decision reports whether Settle found the hold of
+// the rule. A hold that was settled or cancelled before, or has ended by itself, is
+// not found. Then nothing changes, so that Settle can be repeated.
 func (e *Engine) Settle(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
 	r.Receipt = receipt
 	return e.decide(ctx, Settle, &r)
 }
 
-// Cancel gives back what the take that receipt names has counted, as if it had
-// not been. The request is that of the take. If Cancel finds a hold of the take,
-// rules that do not hold give back as well what is certainly left of its hits; see
-// [window.Compiled.GiveBack]. Otherwise it changes nothing.
+// Cancel gives back what the take that receipt names has counted, as if the take
+// had not happened. The request is that of the take. If Cancel finds a hold of the
+// take, rules that do not hold give back their hits, too, as far as these hits are
+// certainly still counted; see [window.Compiled.GiveBack]. Otherwise nothing
+// changes. Held in each [Usage] reports whether Cancel found the hold of the rule.
 func (e *Engine) Cancel(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
 	r.Receipt = receipt
 	return e.decide(ctx, Cancel, &r)
 }
 
-// Renew moves the end of the holds of the take that receipt names: they last as
-// long from now on as they did from the take on. The request has the attributes of
-// the take. Where [Usage] tells that nothing was held any more, it was too late.
+// Renew moves the end of the holds of the take that receipt names: the length of
+// each hold starts again now. The request has the attributes of the take. Held in
+// each [Usage] reports whether Renew found the hold of the rule. If not, the
+// renewal came too late.
 func (e *Engine) Renew(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
 	r.Receipt = receipt
 	return e.decide(ctx, Renew, &r)

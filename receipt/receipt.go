@@ -1,6 +1,5 @@
-// Package receipt defines receipts, which name takes so that their holds can be
-// ended. A receipt is short text for the caller of a take, who passes it back to
-// settle, cancel or renew. The package is pure: it has no clock, no lock and no IO.
+// Package receipt defines receipts. A receipt names a take that holds hits. The
+// caller of the take passes the receipt, as short text, to settle, cancel or renew. The package is pure: it has no clock, no lock and no IO.
 package receipt
 
 import (
@@ -11,22 +10,22 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Receipt names one admitted take. Its zero value names none. Receipts are
+// Receipt names one admitted take. The zero value names no take. Receipts are
 // comparable.
 type Receipt struct {
 	// ID is the id of the take's holds.
 	ID window.HoldID
 
-	// At is the instant of the take. Wall is that of its ops on calendar windows,
-	// which differs where a store in memory decided, because the wall clock of a
-	// machine can be set.
+	// At is the instant of the take, and Wall the instant of its ops on calendar
+	// windows. They can differ if a store in memory decided: calendar windows
+	// follow the wall clock of the machine, which can be set.
 	At, Wall window.Instant
 
 	// Place is where the take was decided.
 	Place Place
 
-	// Digest identifies what the take counted without a hold, so that it can be
-	// given back. 0 means nothing.
+	// Digest identifies what the take counted without a hold, so that a cancel
+	// can give it back. 0 means that there is nothing to give back.
 	Digest uint64
 }
 
@@ -61,7 +60,7 @@ func (r Receipt) String() string {
 	return string(r.Append(make([]byte, 0, MaxLen)))
 }
 
-// Append appends [Receipt.String] to b.
+// Append appends the text of r, as [Receipt.String] returns it, to b.
 func (r Receipt) Append(b []byte) []byte {
 	if r.IsZero() {
 		return b
@@ -79,8 +78,8 @@ func (r Receipt) Append(b []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(b, raw)
 }
 
-// Parse reads the text of a receipt. Its error is a [*fault.Fault]. Text that no
-// receipt has is an error; a receipt that no take has is not.
+// Parse reads the text of a receipt. Its error is a [*fault.Fault]. Parse checks
+// only the format: it does not know whether a take with this receipt exists.
 func Parse(text string) (Receipt, error) {
 	if text == "" {
 		return Receipt{}, fault.Newf("receipt", "is missing: want the text that a take answered with")

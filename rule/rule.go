@@ -71,15 +71,17 @@ type Rule struct {
 	// change the rule's counter.
 	Feedback map[string]int64
 
-	// Hold makes takes hold their hits for so long, until they are settled or
-	// cancelled; 0 does not. Unsettled states what a hold counts that ends by
-	// itself. MaxHolds is the most holds of a key, also in a held window; 0 means
-	// the default. See [window.Limit].
+	// Hold is how long a take holds its hits, unless the hold is settled,
+	// cancelled or renewed before; 0 means that takes do not hold. Unsettled
+	// states what counts after a hold has ended by itself. MaxHolds is the highest
+	// number of holds of a key, also in a held window; 0 means the default. See
+	// [window.Limit].
 	Hold      time.Duration
 	Unsettled window.Unsettled
 	MaxHolds  int
 
-	// Ban bans the keys that go over the limit. The zero value does not.
+	// Ban states for how long keys that go over the limit are banned. The zero
+	// value means no ban.
 	Ban window.Ban
 
 	// Mode states whether the rule decides. OnOutage states how it answers

@@ -2,21 +2,21 @@ package window
 
 import "time"
 
-// Ban bans the keys of a limit that go over it. A take that the limit denies, and
-// a record past the quota, is a strike. It bans the key at once: until the ban is
-// over every take and check is denied, and nothing is counted. Then the window is
-// empty. The zero value means no ban.
+// Ban states for how long the keys that go over a limit are banned. A take that
+// the limit denies is a strike, and so is a record past the quota. A strike bans
+// the key at once. Until the ban ends, every take and check is denied, and nothing
+// is counted. Afterwards the window is empty. The zero value means no ban.
 type Ban struct {
-	// For is how long the first ban lasts, and Factor by what each further one is
-	// longer: the nth lasts For × Factor^(n-1), at most Most. Factor 0 means 1.
-	// Most 0 means [DefaultMost], or For where that is longer.
+	// For is the length of the first ban. Each further ban is Factor times as long
+	// as the one before: the nth lasts For × Factor^(n-1), at most Most. Factor 0
+	// means 1. Most 0 means the longer of [DefaultMost] and For.
 	For    time.Duration
 	Factor int64
 	Most   time.Duration
 
-	// Forget is how long it takes after the end of a ban until one strike is
-	// forgotten. After twice that time a second one is, and so on. 0 means
-	// [DefaultForget].
+	// Forget is the time after the end of a ban after which one strike is
+	// forgotten. After twice that time a second one is forgotten, and so on. 0
+	// means [DefaultForget].
 	Forget time.Duration
 }
 

@@ -1,8 +1,8 @@
 package window
 
 // An ever window has no end: hits stay until they are refunded or the key is
-// forgotten. It is for what there is once: one trial a device, three vouchers an
-// account.
+// forgotten. It is for things without a renewal: one trial a device, three vouchers
+// an account.
 //
 // State: the number of hits.
 type ever struct{ quota int64 }

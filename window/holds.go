@@ -6,10 +6,10 @@ import (
 )
 
 // HoldID identifies a hold under a key: 96 random bits, which the ops of one take
-// share. The zero HoldID is none.
+// share. The zero HoldID identifies no hold.
 type HoldID [12]byte
 
-// IsZero reports whether id is none.
+// IsZero reports whether id is zero.
 func (id HoldID) IsZero() bool { return id == HoldID{} }
 
 // words returns the first 64 bits of id, and the other 32.
@@ -17,7 +17,8 @@ func (id HoldID) words() (high, low uint64) {
 	return binary.BigEndian.Uint64(id[:8]), uint64(binary.BigEndian.Uint32(id[8:]))
 }
 
-// Hold is an amount that is counted and not final yet, without the amount.
+// Hold describes hits that are counted and not final yet. It does not have their
+// number.
 type Hold struct {
 	ID HoldID
 
@@ -26,11 +27,11 @@ type Hold struct {
 	At, End Instant
 }
 
-// Unsettled states what a hold counts that ended without having been settled.
+// Unsettled states what counts after a hold has ended by itself, without a settle.
 type Unsettled uint8
 
 const (
-	Keep    Unsettled = iota // what was held, as if it had been settled at that
+	Keep    Unsettled = iota // all hits that were held, as if they had been settled
 	Release                  // nothing
 )
 
@@ -48,12 +49,12 @@ const (
 	MostHeld int64 = 1 << 40
 )
 
-// AsHeld is the amount of a [Compiled.Settle] that settles a hold at what was
-// held.
+// AsHeld as the amount of [Compiled.Settle] means the number of hits that the hold
+// has.
 const AsHeld int64 = -1
 
-// All is the hits of a [Compiled.Refund] that gives back everything: all hits, and
-// the strikes and the ban of the key. Holds stay.
+// All as the hits of [Compiled.Refund] gives back all hits of a key, and drops its
+// strikes and its ban. Holds stay.
 const All int64 = 1<<63 - 1
 
 // holder is an algorithm that can hold. As with an algorithm, instants have

@@ -146,7 +146,8 @@ func Bucket(d time.Duration, burst int64) Window {
 func Held(d time.Duration) Window { return Window{Kind: KindHeld, Length: d} }
 
 // Ever returns a window without an end: hits count until they are refunded or the
-// key is forgotten. RetryAfter and ResetAfter are [Never].
+// key is forgotten. RetryAfter of hits that do not fit is [Never]. ResetAfter of a
+// used key is [Never].
 func Ever() Window { return Window{Kind: KindEver} }
 
 // After is a condition of a limit: the limit starts with the Count-th hit in
@@ -177,19 +178,20 @@ type Limit struct {
 	After After
 
 	// Hold is how long the hits of a take are held, if the take names a hold
-	// ([Compiled.TakeHold]): they count in full until the hold is settled,
-	// cancelled or over. 0 means that takes do not hold. A limit with a
-	// condition, with measure [Distinct] or with a [Held] window has none.
-	// Unsettled states what a hold counts that is over without being settled.
+	// ([Compiled.TakeHold]). Held hits count in full until the hold is settled or
+	// cancelled, or ends by itself. 0 means that takes do not hold. Hold must be 0
+	// in a limit with a condition, with measure [Distinct] or with a [Held] window.
+	// Unsettled states what counts after a hold has ended by itself.
 	Hold      time.Duration
 	Unsettled Unsettled
 
-	// MaxHolds is the most holds that a key may have at the same time; more are
-	// denied. 0 means [DefaultHolds], and in a held window at least the quota;
-	// the most is [MostHolds]. Only limits that hold have it.
+	// MaxHolds is the highest number of holds of a key at the same time, at most
+	// [MostHolds]. Further takes are denied. 0 means [DefaultHolds]; in a held
+	// window, 0 means the quota if that is larger. MaxHolds must be 0 in a limit
+	// whose takes do not hold.
 	MaxHolds int
 
-	// Ban bans keys that go over the limit.
+	// Ban states for how long keys that go over the limit are banned.
 	Ban Ban
 }
 

@@ -12,9 +12,9 @@ func (l *Compiled) TakeHold(s State, now Instant, h Hits, id HoldID) (next State
 	return next, r
 }
 
-// RecordHold is like Record, and the hits are held as hold, past the quota too.
-// Where they cannot be, because the hold is over or the key has the most holds
-// already, they are recorded. A hold that the key has already is recorded again.
+// RecordHold is like Record, and the hits are held as hold, even past the quota. If
+// the hold is over, or if the key has its highest number of holds, the hits are
+// recorded without a hold. A hold that the key has already is recorded again.
 func (l *Compiled) RecordHold(s State, now Instant, h Hits, hold Hold) (next State, r Result) {
 	if !l.Holds() || hold.ID.IsZero() {
 		return l.Record(s, now, h)
@@ -48,11 +48,10 @@ func (l *Compiled) RecordDenied(s State, now Instant, h Hits) (next State, r Res
 	return next, r
 }
 
-// Settle ends the hold id. N hits become final, at the instant of the take where
-// the kind of window can, and otherwise later: as many as they really cost, more
-// than was held too. [AsHeld] means what was held. Held in the result reports
-// whether there was such a hold; otherwise s stays as it is. In a [Held] window
-// nothing becomes final.
+// Settle ends the hold id. Its n hits, which can be more than were held, become
+// final: in a bucket now, in other windows at the instant of the take. [AsHeld]
+// means the number of hits that were held. In a [Held] window nothing becomes final.
+// Held in the result reports whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Settle(s State, now Instant, id HoldID, n int64) (next State, r Result) {
 	if n < 0 {
 		n = AsHeld
@@ -60,8 +59,8 @@ func (l *Compiled) Settle(s State, now Instant, id HoldID, n int64) (next State,
 	return l.endHold(s, now, id, n)
 }
 
-// Cancel ends the hold id as if the take had not been. Held in the result reports
-// whether there was such a hold; otherwise s stays as it is.
+// Cancel ends the hold id as if the take had not happened. Held in the result
+// reports whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Cancel(s State, now Instant, id HoldID) (next State, r Result) {
 	return l.endHold(s, now, id, 0)
 }
@@ -75,9 +74,9 @@ func (l *Compiled) endHold(s State, now Instant, id HoldID, n int64) (State, Res
 	})
 }
 
-// Renew moves the end of the hold id to the length of a hold from now. Held in the
-// result reports whether there was such a hold; otherwise s stays as it is. Under
-// a limit whose takes do not hold any more, the end stays.
+// Renew moves the end of the hold id to [Compiled.HoldLength] after now. Held in
+// the result reports whether the hold was found; if not, s stays as it is. Under a
+// limit whose takes no longer hold, s stays as it is, too.
 func (l *Compiled) Renew(s State, now Instant, id HoldID) (next State, r Result) {
 	return l.change(s, now, func(in State, now Instant) (State, bool) {
 		w := l.holder(in)
@@ -88,11 +87,13 @@ func (l *Compiled) Renew(s State, now Instant, id HoldID) (next State, r Result)
 	})
 }
 
-// GiveBack gives back the hits of a take that was counted at an instant, without a
-// hold, and was admitted. It gives back only what certainly is left of them: in a
-// sliding window and in cells those of that instant, in a fixed or calendar window
-// nothing once it is over, in a bucket what has not drained since, and a member
-// if it was not used since.
+// GiveBack gives back the hits of an admitted take at the instant at, which was
+// counted without a hold. It gives back only hits that are certainly still counted:
+//
+//   - in a sliding window those of that instant, in cells those of its cell
+//   - in a fixed or calendar window all of them, if it is still the same window
+//   - in a bucket those that have not drained since
+//   - a member, if it was not used since
 func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (next State, r Result) {
 	h = h.clean().countable()
 	next, r = l.change(s, now, func(in State, now Instant) (State, bool) {
