@@ -202,7 +202,7 @@ func readKeys(in io.Reader, keys chan<- rune) {
 func (w *topWatch) screen(s size, stopped bool, problem string) string {
 	head := fmt.Sprintf("weir top  %s  every %v  q: end, space: pause  %s", w.view.clock(w.at), w.every, w.client.addr)
 	if stopped {
-		head = fmt.Sprintf("weir top  %s  STOPPED   q: end, space: go on  %s", w.view.clock(w.at), w.client.addr)
+		head = fmt.Sprintf("weir top  %s  PAUSED  q: end, space: resume  %s", w.view.clock(w.at), w.client.addr)
 	}
 	if problem != "" {
 		head = fault.Printable(problem)

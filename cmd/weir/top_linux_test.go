@@ -37,9 +37,9 @@ func TestTopInATerminal(t *testing.T) {
 	n.curl("/v1/take", `{"attributes":{"action":"post","user":"ann"}}`)
 	shown.until("used 5 of 5, asked for 1")
 	shown.press(" ")
-	shown.until("STOPPED")
+	shown.until("PAUSED")
 	shown.press(" ")
-	shown.until("space: stop")
+	shown.until("space: pause")
 	shown.press("q")
 	shown.until(screenClose)
 	if err := cmd.Wait(); err != nil {
