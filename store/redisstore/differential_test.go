@@ -271,6 +271,9 @@ func (p *player) pass() {
 		if p.crowd {
 			back = 1 // further back too many members are of the latest instant
 		}
+		if p.holds() {
+			back = 1 // a change by a hold drops what has left, as an expired key does
+		}
 		p.now -= back
 	case 3:
 		p.now = p.now.Add(time.Duration(p.Int64N(int64(length))))

@@ -24,8 +24,8 @@ func enforced(g *group, verb store.Verb, op *store.Op) bool {
 // everything reports whether a group has counted op.
 func everything(g *group, verb store.Verb, op *store.Op) bool {
 	switch {
-	case op.N <= 0 || g.err != nil:
-		return false
+	case op.N <= 0 || g.err != nil || verb.Ends():
+		return false // what ended is over
 	case verb == store.Take && op.Role == store.Enforce:
 		return g.admitted || op.CountDenied
 	case verb == store.Take && op.Role == store.Shadow:
@@ -38,6 +38,9 @@ func everything(g *group, verb store.Verb, op *store.Op) bool {
 	return verb != store.Check
 }
 
+// newest is the first of the steps that give newest hits back.
+const newest = 2
+
 // giveBack undoes what the groups have counted of the ops for which pick returns
 // true, and corrects their results. It waits for that until ctx is done.
 func (s *Store) giveBack(ctx context.Context, r *script.Step, groups []group, pick func(*group, store.Verb, *store.Op) bool) {
@@ -47,19 +50,25 @@ func (s *Store) giveBack(ctx context.Context, r *script.Step, groups []group, pi
 		g.admitted = g.err == nil && !slices.ContainsFunc(g.which, func(i int) bool { return denies(&r.Ops[i]) })
 		// Hits that leave their window soon are given back in a step of their
 		// own: when it is too late for them, it need not be for the rest.
-		var soon, later []int
+		// Hits in groups have no date of their own: the newest are given back.
+		var steps [4][]int
 		for _, i := range g.which {
-			switch op := &r.Ops[i]; {
-			case !pick(g, r.Verb, op):
-			case script.Inside(op, g.at) < giveBackTime:
-				soon = append(soon, i)
-			default:
-				later = append(later, i)
+			op := &r.Ops[i]
+			if !pick(g, r.Verb, op) {
+				continue
 			}
+			n := 0
+			if script.Inside(op, g.at) >= giveBackTime {
+				n = 1
+			}
+			if r.Verb != store.Refund && !op.Result.Held && inGroups(op.Limit) {
+				n += newest
+			}
+			steps[n] = append(steps[n], i)
 		}
-		for _, which := range [][]int{soon, later} {
+		for n, which := range steps {
 			if len(which) > 0 {
-				undos = append(undos, newUndo(r, g, which))
+				undos = append(undos, newUndo(r, g, which, n >= newest))
 			}
 		}
 	}
@@ -87,23 +96,39 @@ type undo struct {
 	done  chan struct{} // closed then
 }
 
-func newUndo(r *script.Step, g *group, which []int) *undo {
+// inGroups reports whether hits under l share their dates.
+func inGroups(l *window.Compiled) bool {
+	if l.Base() != nil {
+		return inGroups(l.Base()) || inGroups(l.Inner())
+	}
+	return !l.Distinct() && l.Limit().Window.Kind == window.KindSliding && l.Group() > 1
+}
+
+func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {
 	u := &undo{slot: g.slot, which: which, done: make(chan struct{})}
-	u.step = script.Step{Verb: store.Refund, Which: upTo(len(which)), Times: r.Times}
+	u.step = script.Step{Verb: store.Cancel, Which: upTo(len(which)), Times: r.Times}
 	for _, i := range which {
 		op := r.Ops[i]
 		// The caller may use its slices again before this is done.
 		op.Key, op.Member, op.Together = slices.Clone(op.Key), slices.Clone(op.Member), slices.Clone(op.Together)
+		hold := store.Hold{Hold: window.Hold{At: g.at}, Sure: true}
+		if op.Hold != nil {
+			hold.ID = op.Hold.ID
+		}
+		op.Hold = &hold
+		if inGroups {
+			u.step.Verb, op.Hold = store.Refund, nil
+		}
 		if r.Verb == store.Refund {
+			op.Hold = nil
 			u.step.Verb = store.Record
 			if !op.Limit.Distinct() {
 				op.N = op.Result.Before - op.Result.Used
 			}
 		}
 		u.step.Ops = append(u.step.Ops, op)
-		// Once the hits are out of their window, a refund would take the hits of
-		// other callers. Until the key is unused they are in it: they were its
-		// newest hits.
+		// Once the hits are out of their window there is nothing to give back, and a
+		// refund would take the hits of other callers.
 		if r.Verb != store.Refund && r.Times.Now == 0 {
 			until := g.at.Add(script.Inside(&op, g.at)) - 1
 			if u.step.Times.Deadline == 0 || until < u.step.Times.Deadline {
@@ -126,7 +151,7 @@ func (u *undo) run(on wire.Servers) {
 func (u *undo) report(ops []store.Op) {
 	for n, i := range u.which {
 		r, now := &ops[i].Result, u.step.Ops[n].Result
-		r.Used = r.Before
+		r.Used, r.Held = r.Before, false
 		if u.err == nil {
 			r.Used, r.Before, r.ResetAfter = now.Used, now.Used, now.ResetAfter
 		}

@@ -83,12 +83,51 @@ func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) erro
 	})
 	err := failed(groups)
 	switch {
+	case r.Verb == store.Cancel:
+		s.follow(answer, r, groups)
 	case err != nil:
 		s.giveBack(ctx, r, groups, everything)
 	case r.Verb == store.Take && slices.ContainsFunc(r.Which, func(i int) bool { return denies(&r.Ops[i]) }):
 		s.giveBack(ctx, r, groups, enforced)
 	}
 	return err
+}
+
+// follow has the groups that found no hold give back what the take counted there,
+// when another group has found its hold. It sends this step once: a group that gives
+// no answer keeps the hits until they age.
+func (s *Store) follow(ctx context.Context, r *script.Step, groups []group) {
+	held := func(i int) bool { return r.Ops[i].Result.Held }
+	if !slices.ContainsFunc(groups, func(g group) bool { return g.err == nil && slices.ContainsFunc(g.which, held) }) {
+		return
+	}
+	var left []group
+	for _, g := range groups {
+		if g.err == nil && !slices.ContainsFunc(g.which, held) {
+			left = append(left, g)
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	each(left, func(g *group) {
+		part := *r
+		part.Which, part.Ops = upTo(len(g.which)), make([]store.Op, len(g.which))
+		for n, i := range g.which {
+			part.Ops[n] = r.Ops[i]
+			if h := r.Ops[i].Hold; h != nil {
+				sure := *h
+				sure.Sure = true
+				part.Ops[n].Hold = &sure
+			}
+		}
+		if _, err := s.servers.Run(ctx, g.slot, part); err != nil {
+			return
+		}
+		for n, i := range g.which {
+			r.Ops[i].Result = part.Ops[n].Result
+		}
+	})
 }
 
 // each calls f for all groups at the same time. Calls to one node share its
