@@ -50,10 +50,15 @@ type Keeper struct{ k *keeper }
 func NewKeeper(changed func(Change)) *Keeper {
 	n := newNode("node:1", &Config{Changed: changed}, nil)
 	n.links[0].Store(&link{})
-	n.keeper = &keeper{node: n}
+	n.keeper = &keeper{node: n, news: make(chan struct{}, 1)}
 	return &Keeper{n.keeper}
 }
 
 func (k *Keeper) Trip()     { k.k.node.breaker.trip() }
 func (k *Keeper) Answered() { k.k.node.breaker.answered() }
 func (k *Keeper) Report()   { k.k.report(nil) }
+func (k *Keeper) Connect()  { k.k.node.links[0].Store(&link{}) }
+func (k *Keeper) Lose() {
+	k.k.node.links[0].Load().lost.Store(true)
+	k.k.linkLost()
+}

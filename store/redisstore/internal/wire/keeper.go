@@ -42,6 +42,7 @@ type keeper struct {
 	tried   chan struct{} // closed when the first attempt has ended
 	trouble atomic.Pointer[error]
 	cutOffs atomic.Int64
+	empties atomic.Uint64 // how often the last link was lost
 
 	// Of the goroutine alone.
 	known  bool          // the first attempt has ended
@@ -49,6 +50,7 @@ type keeper struct {
 	since  time.Duration // when the node was cut off; 0: it is not
 	missed int64         // the outages by then
 	opens  uint64        // how often the breaker had opened by the last report
+	lost   uint64        // the empties by then
 }
 
 // keep starts a keeper for n. find returns the address to connect to.
@@ -68,6 +70,14 @@ func (k *keeper) look() {
 	case k.news <- struct{}{}:
 	default:
 	}
+}
+
+// linkLost wakes the keeper after the loss of a link.
+func (k *keeper) linkLost() {
+	if k.node.client() == nil {
+		k.empties.Add(1)
+	}
+	k.look()
 }
 
 // whyNot returns the error of a call to a node without a connection.
@@ -256,7 +266,7 @@ func (k *keeper) makeDirects(addr string) error {
 
 // make connects link i to addr and gets it ready for calls.
 func (k *keeper) make(addr string, i int, loads bool) error {
-	l, err := k.node.config.link(addr, k.dialer, k.look)
+	l, err := k.node.config.link(addr, k.dialer, k.linkLost)
 	if err != nil {
 		return err
 	}
@@ -407,43 +417,6 @@ func (k *keeper) revive() {
 			return
 		}
 		k.sleep(breakFor)
-	}
-}
-
-// report passes on that the node was cut off, or that it answers again, or both:
-// an answer may have closed the breaker while the keeper was busy.
-func (k *keeper) report(err error) {
-	n := k.node
-	opens, out := n.breaker.openings(), n.CutOff()
-	opened := opens != k.opens
-	k.opens = opens
-	if k.since == 0 && (out || opened) {
-		k.since, k.missed = elapsed(), n.Outages()
-		k.cutOffs.Add(1)
-		c := Change{Addr: n.addr, CutOff: true, Err: errGone}
-		switch {
-		case opened:
-			c.Err = ErrCutOff
-		case err != nil:
-			c.Err = err
-		}
-		k.tell(c)
-	}
-	if k.since != 0 && !out {
-		k.end(Change{Addr: n.addr})
-	}
-}
-
-// end passes on that the time is over in which the node got no calls.
-func (k *keeper) end(c Change) {
-	c.Lasted, c.Missed = elapsed()-k.since, k.node.Outages()-k.missed
-	k.since = 0
-	k.tell(c)
-}
-
-func (k *keeper) tell(c Change) {
-	if k.node.config.Changed != nil {
-		k.node.config.Changed(c)
 	}
 }
 

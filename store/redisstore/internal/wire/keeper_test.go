@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
@@ -13,16 +12,26 @@ import (
 func TestReportsShortOutages(t *testing.T) {
 	t.Parallel()
 	var got []bool
+	var reason error
 	k := wire.NewKeeper(func(c wire.Change) {
-		if got = append(got, c.CutOff); c.CutOff && !errors.Is(c.Err, wire.ErrCutOff) {
-			t.Errorf("got the reason %v, want %v", c.Err, wire.ErrCutOff)
+		if got = append(got, c.CutOff); c.CutOff {
+			reason = c.Err
 		}
 	})
+	const silent, broken = "the server has not answered lately", "the connection has broken"
 	for _, step := range []struct {
-		do   string // t: the breaker opens, a: the node answers, r: the keeper looks
-		want int    // changes so far
+		// t: the breaker opens, a: the node answers, l: the link is lost, c: there is
+		// a new one, r: the keeper looks
+		do     string
+		want   int // changes so far
+		reason string
 	}{
-		{"r", 0}, {"ta", 0}, {"r", 2}, {"r", 2}, {"t", 2}, {"r", 3}, {"r", 3}, {"at", 3}, {"r", 3}, {"a", 3}, {"r", 4}, {"r", 4},
+		{do: "r"}, {do: "ta"},
+		{"r", 2, silent}, {"r", 2, silent},
+		{"t", 2, silent}, {"r", 3, silent}, {"r", 3, silent}, {"at", 3, silent}, {"r", 3, silent},
+		{"a", 3, silent}, {"r", 4, silent}, {"r", 4, silent},
+		{"lc", 4, silent}, {"r", 6, broken}, {"r", 6, broken},
+		{"l", 6, broken}, {"r", 7, broken}, {"cr", 8, broken}, {"r", 8, broken},
 	} {
 		for _, c := range step.do {
 			switch c {
@@ -30,9 +39,16 @@ func TestReportsShortOutages(t *testing.T) {
 				k.Trip()
 			case 'a':
 				k.Answered()
+			case 'l':
+				k.Lose()
+			case 'c':
+				k.Connect()
 			default:
 				k.Report()
 			}
+		}
+		if step.want > 0 && reason.Error() != step.reason {
+			t.Errorf("after %s: got the reason %v, want %s", step.do, reason, step.reason)
 		}
 		if len(got) != step.want {
 			t.Fatalf("after %s: got %d changes, want %d", step.do, len(got), step.want)
