@@ -272,7 +272,7 @@ func (p *player) pass() {
 			back = 1 // further back too many members are of the latest instant
 		}
 		if p.holds() {
-			back = 1 // a change by a hold drops what has left, as an expired key does
+			back = 0 // a change by a hold drops what has left, as an expired key does
 		}
 		p.now -= back
 	case 3:

@@ -1,0 +1,69 @@
+package redisstore_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// A hold that memory gave while Redis stood still is in Redis afterwards, with its
+// end: other instances count it, and the receipt ends it there and here.
+func TestHoldsOfAnOutage(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	rules, err := rule.New([]rule.Rule{
+		{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Held(time.Hour)},
+		{Name: "tokens", Per: []string{"user"}, Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour), Hold: time.Hour},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := func() *weir.Engine {
+		local := memstore.New()
+		t.Cleanup(func() { local.Close() })
+		e, err := weir.NewEngine(rules, weir.WithStore(openURL(t, at(n.Addr()))), weir.WithLocal(local, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		return e
+	}
+	one, other := engine(), engine()
+	request := weir.Request{Attributes: weir.Attributes("user", "ann")}
+	n.Stop()
+	d, err := one.Take(t.Context(), request)
+	n.Continue()
+	if err != nil || !d.Allowed || !d.Degraded || d.Receipt.IsZero() {
+		t.Fatalf("in the outage: got %+v and error %v, want it allowed, degraded and held", d, err)
+	}
+	redistest.Eventually(t, "the holds are reported", func() bool { return one.Reports().Recorded >= 2 })
+
+	used := func() (places, tokens int64) {
+		var d weir.Decision
+		redistest.Eventually(t, "Redis answers", func() bool {
+			d, err = other.Check(t.Context(), request)
+			return err == nil && !d.Degraded
+		})
+		all := slices.Collect(d.Limits())
+		return all[0].Used, all[1].Used
+	}
+	if places, tokens := used(); places != 1 || tokens != 1 {
+		t.Errorf("reported: got %d places and %d tokens, want 1 and 1", places, tokens)
+	}
+	for again := range 2 {
+		ended, err := one.Cancel(t.Context(), d.Receipt, request)
+		all := slices.Collect(ended.Limits())
+		if err != nil || all[0].Held != (again == 0) || all[1].Held != (again == 0) {
+			t.Errorf("cancel %d: got %+v and error %v, want it held once", again+1, ended, err)
+		}
+		if places, tokens := used(); places != 0 || tokens != 0 {
+			t.Errorf("cancel %d: got %d places and %d tokens in Redis, want none", again+1, places, tokens)
+		}
+	}
+}
