@@ -96,7 +96,7 @@ func TestBatchFloods(t *testing.T) {
 			if want := fmt.Sprintf(`"used":%d,`, got[200]); err != nil || !strings.Contains(string(text), want) {
 				t.Errorf("got %s %v, want %s: what was answered is counted, and nothing else", text, err, want)
 			}
-			const most = 300 << 20
+			const most = memoryFactor * 300 << 20
 			if peak := p.peak(t); peak > most {
 				t.Errorf("got %d MiB, want at most %d", peak>>20, most>>20)
 			} else {
