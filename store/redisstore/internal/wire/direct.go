@@ -27,6 +27,7 @@ type direct struct {
 	// Of the one who uses it.
 	out   []byte
 	in    []byte    // what was read; the reply to the last command, or its start
+	wrote int       // bytes of the last command
 	until time.Time // the deadline of conn
 }
 
@@ -112,6 +113,8 @@ func (d *direct) send(ctx context.Context) (reply string, sent bool, err error) 
 	switch {
 	case err == nil, errors.As(err, new(*script.ServerError)):
 		d.release()
+	case !sent && d.wrote == 0 && errors.Is(err, os.ErrDeadlineExceeded): // the caller's time was over before
+		d.release()
 	case ctx.Err() != nil && sent && !d.lost.Load():
 		go d.drain()
 	default:
@@ -127,9 +130,9 @@ func (d *direct) exchange(ctx context.Context) (reply string, sent bool, err err
 	if stop := d.heed(ctx); stop != nil {
 		defer stop()
 	}
-	if _, err := d.conn.Write(d.out); err != nil {
-		// A command that was not written whole is none.
-		return "", false, err
+	d.wrote, err = d.conn.Write(d.out)
+	if err != nil {
+		return "", false, err // a command that was not written whole is none
 	}
 	d.in = d.in[:0]
 	for {
