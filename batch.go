@@ -38,9 +38,9 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 	}
 }
 
-// DoAllIf is DoAll, but first calls admit with the size of all decisions
-// together. If admit returns an error, DoAllIf returns that, and nothing was
-// counted for any item. So does ErrLarge; see [WithMaxSize].
+// DoAllIf runs items as [Engine.DoAll] does, after admit has accepted the size of
+// all decisions together. If admit returns an error, DoAllIf returns this error and
+// counts nothing for any item. It does the same with ErrLarge; see [WithMaxSize].
 func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) error) error {
 	rules, err := e.ready()
 	if err != nil {

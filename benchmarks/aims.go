@@ -120,7 +120,7 @@ func aims() []aim {
 	}
 }
 
-// atMost is reached by a ratio up to most.
+// atMost returns an aim that a ratio of at most most reaches.
 func atMost(most float64, ratio func(found) float64) func(found) (string, bool) {
 	return func(f found) (string, bool) {
 		n := ratio(f)
@@ -140,7 +140,7 @@ func millionRatio(row string) func(found) float64 {
 // that does almost nothing.
 const gainWant = "≥ 1.8 ×, or 0.9 of raw's gain"
 
-// gain is reached by a row that gains from all cores.
+// gain returns an aim that a row reaches if it gains enough from all cores.
 func gain(section, row, raw string) func(found) (string, bool) {
 	return func(f found) (string, bool) {
 		n, limit := f.at("cores "+section, row, "gain"), f.at("cores "+section, raw, "gain")

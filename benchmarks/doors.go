@@ -181,7 +181,7 @@ func openDoors(s settings) (all []door, stop func(), err error) {
 	return append(all, s.outside(over, server.PID())[0]), stop, nil
 }
 
-// inside is a door of this process. With Redis it has 64 callers, otherwise one.
+// inside returns a door of this process, with 64 callers over Redis and otherwise one.
 func (s settings) inside(name string, allow func(string) bool, redis int) door {
 	keys := measure.NewKeys(100_000)
 	d := door{name: name}
@@ -226,7 +226,7 @@ func (s settings) outside(service *measure.Service, redis int) []door {
 	}
 }
 
-// web is a door over HTTP. The load is from wrk, if wrk is installed and there is a
+// web returns a door over HTTP. The load is from wrk, if wrk is installed and there is a
 // script for it.
 func (s settings) web(name string, service *measure.Service, request measure.Request, script string, decisions float64, anew bool, redis int) door {
 	return door{name: name, http: decisions == 1 && redis == 0, measure: func() (measure.Numbers, error) {
@@ -292,7 +292,7 @@ func (c cost) since(load measure.Load, decisions float64) measure.Numbers {
 	}
 }
 
-// take is a request that asks for one decision.
+// take appends a request for one decision to b.
 func take(b []byte, i int) []byte {
 	return post(b, "/v1/take", func(b []byte) []byte { return attributes(b, i) })
 }
