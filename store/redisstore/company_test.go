@@ -224,6 +224,7 @@ func TestFarCallersDoNotWait(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	p := redistest.Through(t, n)
+	p.Delay(5 * time.Millisecond)
 	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
 	op := hourly(1_000_000, "rule", "k")
 	const calls = 20
@@ -242,8 +243,6 @@ func TestFarCallersDoNotWait(t *testing.T) {
 		all.Wait()
 		return evalshas(t, n) - before
 	}
-	p.Delay(5 * time.Millisecond)
-	take(t, s, op) // the store learns how far the server is
 	if got, want := runs(16), 16*calls; got != want {
 		t.Errorf("16 callers far away: got %d EVALSHA for %d calls, want one each", got, want)
 	}
@@ -252,4 +251,42 @@ func TestFarCallersDoNotWait(t *testing.T) {
 	}
 	p.Heal()
 	redistest.Eventually(t, "callers travel together", func() bool { return runs(64) < 64*calls*3/4 })
+}
+
+// Callers of a server that is far away do not wait for each other: neither do the
+// first ones, nor those that come after calls that gave up early.
+func TestFarCallersGoAlone(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	p := redistest.Through(t, n)
+	const trip, callers = 40 * time.Millisecond, 40
+	p.Delay(trip / 2)
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+	redistest.Eventually(t, "the store has connections", func() bool { return !s.Nodes()[0].CutOff })
+	together := func(ctx context.Context, callers int, want error) {
+		t.Helper()
+		var all sync.WaitGroup
+		for caller := range callers {
+			all.Go(func() {
+				err := store.Do(ctx, s, store.Take, []store.Op{hourly(quota, "rule", fmt.Sprint(caller))})
+				if !errors.Is(err, want) {
+					t.Errorf("caller %d: got %v, want %v", caller, err, want)
+				}
+			})
+		}
+		all.Wait()
+	}
+	alone := func(when string) {
+		t.Helper()
+		before := evalshas(t, n)
+		together(t.Context(), callers, nil)
+		if got := evalshas(t, n) - before; got < callers {
+			t.Errorf("%s: got %d commands for %d callers, want one each", when, got, callers)
+		}
+	}
+	alone("first calls")
+	impatient, cancel := context.WithTimeout(t.Context(), trip/20)
+	defer cancel()
+	together(impatient, 3, context.DeadlineExceeded) // their commands may arrive during the next calls
+	alone("after calls that gave up")
 }

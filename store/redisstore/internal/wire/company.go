@@ -130,7 +130,7 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *scr
 	if t == nil {
 		began := elapsed()
 		text, err := n.eval(ctx, c, 1, p, keys, args)
-		n.back(co, at, p, began)
+		n.back(co, at, p, began, err)
 		return text, err
 	}
 	over, gone := ends(ctx)
@@ -197,19 +197,21 @@ func (co *company) forget(t *traveller) {
 
 // back ends a step that went alone, from began on, and lets those leave that stand in
 // its line.
-func (n *Node) back(co *company, at place, p *script.Program, began time.Duration) {
-	if run := co.next(at, began, elapsed(), nil); len(run) > 0 {
+func (n *Node) back(co *company, at place, p *script.Program, began time.Duration, err error) {
+	if run := co.next(at, began, elapsed(), err, nil); len(run) > 0 {
 		go n.carry(co, at, p, run)
 	}
 }
 
-// next ends a run that was under way from began to ended, and returns the steps of
-// the one that takes its place, or none, in room. Whoever gets steps calls carry with
-// them.
-func (co *company) next(at place, began, ended time.Duration, room []*traveller) []*traveller {
+// next ends a run that was under way from began to ended, with err. It returns the
+// steps of the one that takes its place, or none, in room. Whoever gets steps calls
+// carry with them.
+func (co *company) next(at place, began, ended time.Duration, err error, room []*traveller) []*traveller {
 	co.mu.Lock()
 	defer co.mu.Unlock()
-	co.trip.learn(ended-began, ended)
+	if replied(err) {
+		co.trip.learn(ended-began, ended)
+	}
 	l := co.lines[at]
 	if l.underWay > co.most() && !co.closed {
 		l.underWay-- // round trips are shorter now; the steps go with the other runs
@@ -234,6 +236,20 @@ func (co *company) next(at place, began, ended time.Duration, room []*traveller)
 		co.carriers.Add(1)
 	}
 	return run
+}
+
+// learn uses the round trip of a command of no line.
+func (co *company) learn(began, ended time.Duration) {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	co.trip.learn(ended-began, ended)
+}
+
+// replied reports whether a command that ended with err has made a round trip. A
+// run whose callers have no time left ends at once, without one.
+func replied(err error) bool {
+	_, refused := said(err)
+	return err == nil || refused
 }
 
 // most returns how many runs of a line may be under way. It needs the lock.
@@ -275,19 +291,19 @@ func (n *Node) carry(co *company, at place, p *script.Program, run []*traveller)
 	c := carrier{run: run}
 	for len(c.run) > 0 {
 		began := elapsed()
-		n.deliver(co, &c, p)
+		err := n.deliver(co, &c, p)
 		ended := elapsed()
 		// Callers who have their answers may have another step for the next run.
 		runtime.Gosched()
 		clear(c.run)
-		c.run = co.next(at, began, ended, c.run[:0])
+		c.run = co.next(at, began, ended, err, c.run[:0])
 		co.carriers.Done()
 	}
 }
 
 // deliver sends a run and hands the replies out. It waits as long as the last of
-// the callers.
-func (n *Node) deliver(co *company, c *carrier, p *script.Program) {
+// the callers. It returns the error of the run.
+func (n *Node) deliver(co *company, c *carrier, p *script.Program) error {
 	run := c.run
 	ctx, cancel := co.latest(run)
 	defer cancel()
@@ -311,6 +327,7 @@ func (n *Node) deliver(co *company, c *carrier, p *script.Program) {
 		}
 		t.back <- own
 	}
+	return err
 }
 
 // latest returns a context that ends with the last of the callers.

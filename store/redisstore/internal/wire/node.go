@@ -348,9 +348,13 @@ func (n *Node) aim(ctx context.Context, c rueidis.Client, t script.Times, now ti
 	return t, nil
 }
 
+// askTime asks the server for its time. The first callers know the length of a round
+// trip from it.
 func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
+	began := elapsed()
 	t, err := c.Do(ctx, c.B().Time().Build()).AsIntSlice()
 	if err == nil && len(t) == 2 {
+		n.company.learn(began, elapsed())
 		n.clock.learn(window.Instant(t[0]*1e6+t[1]), elapsed())
 	}
 	return err
