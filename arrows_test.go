@@ -59,6 +59,9 @@ var arrows = map[string]arrow{
 
 	"scripts/emptyhandler": {},
 
+	"internal/jsontext": {pure: true},
+	"headers":           {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
+
 	"internal/logs/accesslog": {ours: []string{"window"}},
 	"replay":                  {ours: []string{".", "internal/logs/accesslog", "rule", "store", "store/memstore", "window"}},
 	"internal/page":           {ours: []string{"replay"}},
@@ -75,7 +78,7 @@ var arrows = map[string]arrow{
 
 	"internal/files":  {},
 	"internal/access": {ours: []string{".", "internal/files", "rule"}},
-	"internal/answer": {ours: []string{".", "internal/access", "receipt", "rule", "store", "window"}},
+	"internal/answer": {ours: []string{".", "internal/access", "internal/jsontext", "receipt", "rule", "store", "window"}},
 	"internal/scripttest": { // tests only
 		ours:   []string{".", "rulefile", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},
@@ -87,8 +90,8 @@ var arrows = map[string]arrow{
 	"internal/top":       {ours: []string{".", "rule", "store"}},
 	"internal/koala":     {ours: []string{"internal/files", "rule", "rulefile", "window"}},
 	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
-	"internal/config":    {ours: []string{"internal/access"}},
-	"internal/httpapi":   {ours: append([]string{"internal/top"}, frontEnd...)},
+	"internal/config":    {ours: []string{"headers", "internal/access"}},
+	"internal/httpapi":   {ours: append([]string{"headers", "internal/top"}, frontEnd...)},
 	"internal/server": {
 		ours: []string{
 			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
@@ -99,7 +102,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/page", "internal/server",
+			".", "headers", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/page", "internal/server",
 			"replay", "rule", "rulefile", "ruletest", "store/memstore", "window",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
@@ -114,6 +117,7 @@ var frontEnd = []string{".", "internal/access", "internal/answer", "receipt", "r
 var testModules = []string{
 	"github.com/anishathalye/porcupine",
 	"github.com/cockroachdb/datadriven",
+	"github.com/dunglas/httpsfv",
 	"github.com/rogpeppe/go-internal",
 	"github.com/santhosh-tekuri/jsonschema",
 	"go.uber.org/goleak",

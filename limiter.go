@@ -17,7 +17,7 @@ import (
 
 // Limiter holds each key to one limit. Make one with [NewLimiter] or
 // [MustLimiter]. The methods of a nil or zero Limiter return an error, except
-// Close, which does nothing.
+// Limit, which returns the zero Limit, and Close, which does nothing.
 //
 // Each key has a counter of its own. The empty key is a key like any other.
 //
@@ -131,6 +131,15 @@ func MustLimiter(l Limit, options ...LimiterOption) *Limiter {
 		panic(err)
 	}
 	return m
+}
+
+// Limit returns the limit of m. It returns the zero Limit if m was not made by
+// [NewLimiter].
+func (m *Limiter) Limit() Limit {
+	if m.ready() != nil {
+		return Limit{}
+	}
+	return m.limit.Limit()
 }
 
 // Allow admits one hit and counts it, or denies it. It is AllowN with n = 1.

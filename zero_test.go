@@ -47,6 +47,9 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 		if err := m.Close(); err != nil {
 			t.Errorf("closing: got %v", err)
 		}
+		if got := m.Limit(); got != (weir.Limit{}) {
+			t.Errorf("limit: got %v, want none", got)
+		}
 	}
 	for _, c := range []*weir.Counter{nil, {}} {
 		_, add := c.Add(ctx, "k", 1)

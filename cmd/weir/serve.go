@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/internal/server"
@@ -93,6 +94,8 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`; without one, a demo rule")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
+	f.StringVar(&cfg.Headers, "headers", cfg.Headers, "how /v1/gate states limits in headers: "+strings.Join(headers.Dialects(), ", "))
+	f.Float64Var(&cfg.HeadersJitter, "headers-jitter", cfg.HeadersJitter, "`part` by which waits in headers become longer at random, such as 0.1, so that clients do not all come back at once")
 	accessFlags(cmd, &cfg.Access)
 	boundFlags(cmd, &cfg.Bounds)
 	f.StringVar(&cfg.Koala, "koala", cfg.Koala, "koala's rule `file`, instead of --rules")
@@ -109,6 +112,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cfg.DrainTimeout, "how long requests in flight may take after --drain-delay")
 	f.StringVar(&cfg.LogFormat, "log-format", cfg.LogFormat, "log `format`: text or json")
 	f.StringVar(&cfg.LogLevel, "log-level", cfg.LogLevel, "lowest `level` to log: debug, info, warn or error")
+	complete(cmd, "headers", headers.Dialects())
 	complete(cmd, "log-format", config.LogFormats())
 	complete(cmd, "log-level", config.LogLevels())
 }

@@ -30,13 +30,6 @@ type Problem struct {
 	Field string
 	Place string
 
-	// Type is a URI that identifies the kind of problem; empty means
-	// about:blank.
-	Type string
-
-	// Policies are the rules that were exceeded, if the problem is a denial.
-	Policies []string
-
 	// Faults are the faults in a rules file, one line each.
 	Faults []string
 
@@ -67,7 +60,8 @@ func (p *Problem) Write(w http.ResponseWriter) {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	if p.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.RetryAfter), 10))
+		// Rounded up, so that a client does not return too early.
+		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(p.Append(nil), '\n')) // the caller has gone if this fails
@@ -75,12 +69,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 
 // Append appends p as a JSON object.
 func (p *Problem) Append(b []byte) []byte {
-	kind := p.Type
-	if kind == "" {
-		kind = "about:blank"
-	}
-	b = AppendText(append(b, `{"type":`...), kind)
-	b = AppendText(append(b, `,"title":`...), http.StatusText(p.Status))
+	b = AppendText(append(b, `{"type":"about:blank","title":`...), http.StatusText(p.Status))
 	b = fmt.Appendf(b, `,"status":%d`, p.Status)
 	b = AppendText(append(b, `,"detail":`...), p.Error())
 	if p.Field != "" {
@@ -88,9 +77,6 @@ func (p *Problem) Append(b []byte) []byte {
 	}
 	if p.Place != "" {
 		b = AppendText(append(b, `,"place":`...), p.Place)
-	}
-	if p.Policies != nil {
-		b = AppendTexts(append(b, `,"violated-policies":`...), p.Policies)
 	}
 	if p.Faults != nil {
 		b = AppendTexts(append(b, `,"faults":`...), p.Faults)
@@ -155,16 +141,4 @@ func ProblemOf(err error) *Problem {
 		}
 	}
 	return &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: ")}
-}
-
-// Denied returns the body of a denial whose outcome defines none.
-func Denied(d *weir.Decision, status int) *Problem {
-	p := &Problem{Status: status, Detail: "denied by rule " + d.Rule}
-	for i := range d.Usages {
-		if d.Usages[i].Rule == d.Rule {
-			p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-			p.Policies = []string{d.Rule}
-		}
-	}
-	return p
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/headers"
 )
 
 // Config is the configuration of the service. Start from [Default]; the zero
@@ -42,6 +43,12 @@ type Config struct {
 
 	// Access says who may call the listeners.
 	Access Access
+
+	// Headers is the dialect in which /v1/gate states the limits of a decision; see
+	// [headers.Dialects]. HeadersJitter is the part, from 0 to 1, by which waits in
+	// headers become longer at random.
+	Headers       string
+	HeadersJitter float64
 
 	// Bounds limit what the service does at the same time.
 	Bounds Bounds
@@ -101,6 +108,7 @@ func Default() Config {
 	return Config{
 		Listen:       "127.0.0.1:8080",
 		Admin:        "127.0.0.1:8081",
+		Headers:      headers.Draft.String(),
 		Watch:        true,
 		TopKeys:      1000,
 		Bounds:       defaultBounds(),
@@ -142,6 +150,7 @@ func (c *Config) Validate() error {
 	f.clash("admin", c.Admin, "listen", c.Listen)
 	f.koala(c)
 	f.access(c)
+	f.headers(c)
 	f.bounds(c)
 	f.store(c)
 	f.notNegative("koala-timeout", c.KoalaTimeout)
@@ -212,6 +221,20 @@ func (f *faults) store(c *Config) {
 	case c.ReadyNeedsStore:
 		f.Addf("ready-needs-store", "only with store")
 	}
+}
+
+// headers checks the fields about headers.
+func (f *faults) headers(c *Config) {
+	f.oneOf("headers", c.Headers, headers.Dialects())
+	if !(c.HeadersJitter >= 0 && c.HeadersJitter <= 1) {
+		f.Addf("headers-jitter", "%v: want a part from 0 to 1, such as 0.1", c.HeadersJitter)
+	}
+}
+
+// HeadersFormat returns how /v1/gate states the limits of a decision.
+func (c *Config) HeadersFormat() headers.Format {
+	dialect, _ := headers.ParseDialect(c.Headers) // Validate has checked it
+	return headers.Format{Dialect: dialect, Jitter: c.HeadersJitter}
 }
 
 // notNegative checks that d is not below 0.

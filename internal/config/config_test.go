@@ -26,16 +26,21 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 		Rules:        "rules.yaml",
 		Koala:        "koala_rule.conf",
 		KoalaListen:  "localhost:http",
+		Headers:      "draft-99",
 		WatchEvery:   -1,
 		DrainDelay:   -time.Second,
 		DrainTimeout: -time.Minute,
 		LogFormat:    "xml",
 		LogLevel:     "loud",
+
+		HeadersJitter: 1.5,
 	}
 	const want = `listen: ":99999": port out of range 0 to 65535
 admin: "localhost": not host:port, such as 127.0.0.1:8080
 koala: not with rules: all rules come from one file; weir import koala converts koala's
 koala-listen: "localhost:http": port is not a number
+headers: "draft-99": not one of draft, draft-03, legacy, legacy-epoch, retry-after, none
+headers-jitter: 1.5: want a part from 0 to 1, such as 0.1
 nodes: -2: want the number of instances, at least 1
 watch-every: -1ns: negative
 drain-delay: -1s: negative

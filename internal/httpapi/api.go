@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/internal/top"
@@ -31,6 +32,7 @@ type API struct {
 	proxies *access.Proxies
 	bounds  *access.Bounds
 	most    int64 // bytes of an answer; 0 means no bound
+	headers headers.Format
 
 	// planning has a place for each batch whose size is being found out. Until
 	// then its memory is not reserved. One for each processor is enough, because
@@ -82,11 +84,14 @@ type Config struct {
 	// MaxAnswer is the most bytes of an answer; 0 means no bound. The engine
 	// must have the same one ([weir.WithMaxSize]).
 	MaxAnswer int64
+
+	// Headers is how gate calls state the limits of a decision.
+	Headers headers.Format
 }
 
 // New returns the API of engine.
 func New(engine *weir.Engine, c Config) *API {
-	a := &API{engine: engine, source: c.Source, tops: c.Tops, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, most: c.MaxAnswer, origin: http.NewCrossOriginProtection()}
+	a := &API{engine: engine, source: c.Source, tops: c.Tops, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, most: c.MaxAnswer, headers: c.Headers, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},

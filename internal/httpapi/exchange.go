@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
 )
@@ -29,6 +30,7 @@ type exchange struct {
 	scan     scanner
 	request  weir.Request
 	decision weir.Decision
+	limits   headers.Limits // of a gate call
 	out      []byte
 }
 

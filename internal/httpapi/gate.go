@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/access"
-	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
@@ -32,7 +32,8 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := a.engine.DoIf(r.Context(), store.Take, &x.request, d, x.admit); err != nil {
 		return err
 	}
-	answer.RateLimit(w.Header(), d)
+	x.limits.SetDecision(d)
+	a.headers.Set(w.Header(), &x.limits)
 
 	outcome, _ := d.Rules.Outcome(d.Outcome)
 	status := outcome.Status
@@ -47,7 +48,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	case d.Allowed:
 		w.WriteHeader(status)
 	default:
-		answer.Denied(d, status).Write(w)
+		headers.Denial(d, status).Write(w)
 	}
 	return nil
 }

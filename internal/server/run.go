@@ -97,6 +97,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	bounds := newBounds(cfg, numbers, log)
 	api := httpapi.New(engine, httpapi.Config{
 		Source: rules.source, Tops: tops, Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
+		Headers: cfg.HeadersFormat(),
 	})
 	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(api, &ready), log)
 	if err != nil {

@@ -1,11 +1,11 @@
-package answer_test
+package jsontext_test
 
 import (
 	"encoding/json"
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/answer"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/window"
 )
 
@@ -23,7 +23,7 @@ func TestAppendSeconds(t *testing.T) {
 		{window.Never, "-1"},
 		{window.MaxLength, "3153600000"},
 	} {
-		if got := string(answer.AppendSeconds(nil, tc.d)); got != tc.want {
+		if got := string(jsontext.AppendSeconds(nil, tc.d)); got != tc.want {
 			t.Errorf("%v: got %s, want %s", tc.d, got, tc.want)
 		}
 	}
@@ -34,7 +34,7 @@ func FuzzAppendText(f *testing.F) {
 	f.Add("\"\\\x00\n\r\t\x7fé😀\u2028")
 	f.Add("broken\xff\xc3")
 	f.Fuzz(func(t *testing.T, text string) {
-		b := answer.AppendText(nil, text)
+		b := jsontext.AppendText(nil, text)
 		var got string
 		if err := json.Unmarshal(b, &got); err != nil {
 			t.Fatalf("%q: got %s, want JSON: %v", text, b, err)

@@ -1,0 +1,27 @@
+// Package headers writes what a limit leaves into the header of an HTTP answer,
+// and reads it from there.
+//
+// # Servers
+//
+// [Limits] describes the limits that apply to one answer. [Limits.SetDecision]
+// fills it from a decision of a [weir.Engine], and [PolicyOf] describes the result
+// of a [weir.Limiter]. A [Format] writes it in one of these dialects:
+//
+//	draft         RateLimit-Policy and RateLimit, and Retry-After
+//	draft-03      RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, and Retry-After
+//	legacy        X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, and Retry-After
+//	legacy-epoch  as legacy, and X-RateLimit-Reset is a Unix time
+//	retry-after   Retry-After
+//	none          nothing
+//
+// draft is draft-ietf-httpapi-ratelimit-headers-10. A [Problem] is the body of a
+// denial, with the problem types of this draft.
+//
+// In every dialect but none, an answer for which the store could not be asked has
+// the header Weir-Degraded with the reason.
+//
+// # Clients
+//
+// [Parse] reads all of these dialects. A [Transport] waits as long as a server asks
+// for, and sends the request again.
+package headers
