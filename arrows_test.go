@@ -76,9 +76,11 @@ var arrows = map[string]arrow{
 
 	"ruletest": {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
 
-	"internal/files":  {},
-	"internal/access": {ours: []string{".", "internal/files", "rule"}},
-	"internal/answer": {ours: []string{".", "internal/access", "internal/jsontext", "receipt", "rule", "store", "window"}},
+	"internal/files":     {},
+	"internal/access":    {ours: []string{".", "internal/files", "rule"}},
+	"internal/top":       {ours: []string{".", "rule", "store"}},
+	"internal/namespace": {ours: []string{".", "internal/access", "internal/top"}},
+	"internal/answer":    {ours: []string{".", "internal/access", "internal/jsontext", "internal/namespace", "receipt", "rule", "store", "window"}},
 	"internal/scripttest": { // tests only
 		ours:   []string{".", "rulefile", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},
@@ -87,7 +89,6 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
-	"internal/top":       {ours: []string{".", "rule", "store"}},
 	"internal/koala":     {ours: []string{"internal/files", "rule", "rulefile", "window"}},
 	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
 	"internal/config":    {ours: []string{"headers", "internal/access"}},
@@ -96,13 +97,13 @@ var arrows = map[string]arrow{
 		ours: []string{
 			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
 			"internal/access", "internal/answer", "internal/config", "internal/files", "internal/httpapi", "internal/koala", "internal/koala/api",
-			"internal/metrics", "internal/top",
+			"internal/metrics", "internal/namespace", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/page", "internal/server",
+			".", "headers", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/server",
 			"replay", "rule", "rulefile", "ruletest", "store/memstore", "window",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
@@ -111,7 +112,7 @@ var arrows = map[string]arrow{
 
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
-var frontEnd = []string{".", "internal/access", "internal/answer", "receipt", "rule", "store", "window"}
+var frontEnd = []string{".", "internal/access", "internal/answer", "internal/namespace", "receipt", "rule", "store", "window"}
 
 // testModules are open to every test, and to tests only.
 var testModules = []string{

@@ -15,20 +15,13 @@ type Holder struct {
 	Scopes Scope
 
 	// Namespace is the only namespace that the holder may use. Empty: it may use
-	// all. A service has one namespace, called "default": holders of others may
-	// not use it.
+	// all.
 	Namespace string
 
 	// known holds hashes of addresses from which the token was shown before.
 	// Each address has one place, which a later address may take over.
 	known [64]atomic.Uint64
 }
-
-// here is the namespace of the service.
-const here = "default"
-
-// isHere reports whether h may use the namespace of the service.
-func (h *Holder) isHere() bool { return h.Namespace == "" || h.Namespace == here }
 
 // knownFrom reports whether the token was shown from an address before, by the
 // hash of the address.

@@ -17,6 +17,10 @@ type Lock struct {
 	// Hosts are the names of the service. Nil: any will do. See [Hosts].
 	Hosts *Hosts
 
+	// Reach says which holders are admitted, by the namespace that they are bound
+	// to. Its zero value admits those that may use the namespace default.
+	Reach Reach
+
 	// Refused is called for each refusal, if it is not nil.
 	Refused func(Reason)
 }
@@ -41,12 +45,9 @@ func (l *Lock) Enter(r *http.Request, need Scope) (*Holder, error) {
 	if l == nil {
 		return everyone, nil
 	}
-	h, err := l.enter(r, need)
-	if err != nil && l.Refused != nil {
-		l.Refused(err.Reason)
-	}
-	if err != nil {
-		return nil, err
+	h, no := l.enter(r, need)
+	if no != nil {
+		return nil, l.refuse(no)
 	}
 	return h, nil
 }
@@ -61,26 +62,17 @@ func (l *Lock) enter(r *http.Request, need Scope) (*Holder, *Refusal) {
 	if l.Keys == nil {
 		return everyone, nil
 	}
-	h, err := l.holder(r)
-	if err != nil {
-		return nil, err
+	c := Credentials{Address: r.RemoteAddr}
+	c.Token, c.Shown = Bearer(r.Header)
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Certificate = r.TLS.VerifiedChains[0][0]
 	}
-	if !h.isHere() {
-		return nil, &Refusal{
-			Reason: Elsewhere,
-			Detail: fmt.Sprintf("%s may use the namespace %s only; this service has the namespace %s", h.Name, h.Namespace, here),
-		}
-	}
-	err = h.lacks(need)
-	return h, err
+	return l.admit(c, need)
 }
 
 // Foreign returns the [*Refusal] of a call from a web page of another origin.
 func (l *Lock) Foreign() error {
-	if l != nil && l.Refused != nil {
-		l.Refused(Origin)
-	}
-	return &Refusal{Reason: Origin, Detail: "calls from web pages of another origin are refused"}
+	return l.refuse(&Refusal{Reason: Origin, Detail: "calls from web pages of another origin are refused"})
 }
 
 // May returns a [*Refusal] unless the holder has the scopes in need. A nil Holder
@@ -100,29 +92,6 @@ func (h *Holder) lacks(need Scope) *Refusal {
 	return &Refusal{
 		Reason: NoScope,
 		Detail: fmt.Sprintf("%s lacks scope %s; it has %s", h.Name, need&^h.Scopes, h.Scopes),
-	}
-}
-
-// holder returns who makes r: the holder of its token or, without one, of the
-// connection's certificate.
-func (l *Lock) holder(r *http.Request) (*Holder, *Refusal) {
-	if token, ok := Bearer(r.Header); ok {
-		h, err := l.Keys.Holder(token, r.RemoteAddr)
-		if err != nil {
-			return nil, err.(*Refusal) //nolint:errorlint // Holder returns no other error
-		}
-		return h, nil
-	}
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return nil, &Refusal{Reason: Missing, Detail: "the call needs a token: send Authorization: Bearer TOKEN"}
-	}
-	cert := r.TLS.VerifiedChains[0][0]
-	if h := l.Keys.Certificate(cert); h != nil {
-		return h, nil
-	}
-	return nil, &Refusal{
-		Reason: Missing,
-		Detail: fmt.Sprintf("the certificate of %s is not in the tokens file, and there is no token", strings.Join(CertificateNames(cert), ", ")),
 	}
 }
 

@@ -3,6 +3,7 @@ package access_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/internal/access"
@@ -73,25 +74,93 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// A service has the namespace default, and a token of another one opens nothing.
-func TestNamespaces(t *testing.T) {
+// A lock admits holders by the namespace that they are bound to, as its reach says.
+func TestReach(t *testing.T) {
 	t.Parallel()
-	for namespace, want := range map[string]string{
-		"":        "",
-		"default": "",
-		"eu":      "shop may use the namespace eu only; this service has the namespace default",
+	for _, tc := range []struct {
+		namespace                string // of the holder
+		byDefault, named, forAll string // errors
+	}{
+		{"", "", "", ""},
+		{"default", "", "", "shop may use the namespace default only; the call concerns all namespaces"},
+		{
+			"eu", `shop may use the namespace eu only, and the call is for "default"`, "",
+			"shop may use the namespace eu only; the call concerns all namespaces",
+		},
 	} {
-		line := access.Line("shop", "right", access.Decide, namespace)
-		lock := &access.Lock{Keys: open(t, tokensFile(t, line+"\n"))}
+		line := access.Line("shop", "right", access.Decide, tc.namespace)
+		lock := access.Lock{Keys: open(t, tokensFile(t, line+"\n"))}
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Header.Set("Authorization", "Bearer right")
-		_, err := lock.Enter(r, access.Decide)
-		got := ""
+		shown := access.Credentials{Token: "right", Shown: true, Address: "192.0.2.1:99"}
+		for reach, want := range map[access.Reach]string{
+			access.ReachDefault: tc.byDefault, access.ReachNamed: tc.named, access.ReachAll: tc.forAll,
+		} {
+			lock.Reach = reach
+			_, overHTTP := lock.Enter(r, access.Decide)
+			_, other := lock.Admit(shown, access.Decide)
+			for _, err := range []error{overHTTP, other} {
+				if got := message(err); got != want {
+					t.Errorf("namespace %q, reach %v: got %q, want %q", tc.namespace, reach, got, want)
+				}
+			}
+		}
+	}
+}
+
+// message returns the text of err, or an empty string for none.
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A holder that is bound to a namespace cannot name another one. The refusal is
+// counted, and says nothing of whether the other one exists.
+func TestNamespaceOfHolder(t *testing.T) {
+	t.Parallel()
+	bound, free := &access.Holder{Name: "shop", Namespace: "eu"}, &access.Holder{Name: "ops"}
+	var refused []access.Reason
+	lock := &access.Lock{Refused: func(r access.Reason) { refused = append(refused, r) }}
+	for _, tc := range []struct {
+		lock        *access.Lock
+		holder      *access.Holder
+		asked, want string
+	}{
+		{lock, bound, "", "eu"},
+		{lock, bound, "eu", "eu"},
+		{lock, bound, "us", `shop may use the namespace eu only, and the call is for "us"`},
+		{lock, bound, "default", `shop may use the namespace eu only, and the call is for "default"`},
+		{lock, free, "", "default"},
+		{lock, free, "us", "us"},
+		{nil, nil, "", "default"},
+		{nil, nil, "us", "us"},
+		{nil, bound, "us", `shop may use the namespace eu only, and the call is for "us"`},
+	} {
+		got, err := tc.lock.Namespace(tc.holder, tc.asked)
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("namespace %q: got %q, want %q", namespace, got, want)
+		if got != tc.want {
+			t.Errorf("%v asks for %q: got %q, want %q", tc.holder, tc.asked, got, tc.want)
+		}
+	}
+	if len(refused) != 2 || refused[0] != access.Elsewhere {
+		t.Errorf("got refusals %v, want two", refused)
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"a", "Shop-7", "a.b_c", "0", strings.Repeat("n", 64)} {
+		if err := access.CheckName(good); err != nil {
+			t.Errorf("got %v for %q", err, good)
+		}
+	}
+	for _, bad := range []string{"", ".", "..", ".a", "-a", "_a", "a/b", "a\\b", "a b", "a\n", "\x00", "ä", "a:b", "%2e", strings.Repeat("n", 65)} {
+		if access.CheckName(bad) == nil {
+			t.Errorf("got no error for %q", bad)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package access
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/weirhq/weir/fault"
@@ -22,16 +21,25 @@ type entry struct {
 	cert   string // the certificate's name, in place of a digest
 }
 
-// name matches the names of holders and namespaces.
-var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// maxName is the longest name of a token or of a namespace, in bytes.
+const maxName = 64
 
 // CheckName returns an error if text cannot be the name of a token or of a
 // namespace.
 func CheckName(text string) error {
-	if !name.MatchString(text) {
-		return fmt.Errorf("%q: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit", text)
+	ok := text != "" && len(text) <= maxName && isAlphanumeric(text[0])
+	for i := 0; ok && i < len(text); i++ {
+		ok = isAlphanumeric(text[i]) || strings.IndexByte("._-", text[i]) >= 0
+	}
+	if !ok {
+		return fmt.Errorf("%.80q: want up to %d letters, digits, '.', '_' and '-', the first a letter or digit", text, maxName)
 	}
 	return nil
+}
+
+// isAlphanumeric reports whether c is a letter or a digit of ASCII.
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
 // parseFile reads the tokens file src, which the caller calls file. It returns
