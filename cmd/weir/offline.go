@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -31,8 +32,9 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader) (
 		return nil, err
 	}
 	a := answerTo{header: http.Header{}, status: http.StatusOK}
-	source := func() httpapi.Source { return httpapi.Source{File: c.rules, Loaded: time.Now()} }
-	httpapi.New(engine, httpapi.Config{Source: source}).ServeHTTP(&a, req)
+	space := namespace.New(namespace.Default, engine, nil)
+	space.SetSource(namespace.Source{File: c.rules, Loaded: time.Now()})
+	httpapi.New(namespace.NewSet(space), httpapi.Config{}).ServeHTTP(&a, req)
 	if a.status >= http.StatusBadRequest {
 		return nil, problem(path, a.status, a.body.Bytes())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/store"
 )
 
@@ -93,6 +94,8 @@ var statuses = []struct {
 }{
 	{weir.ErrUnknownRule, http.StatusNotFound},
 	{weir.ErrLarge, http.StatusRequestEntityTooLarge},
+	{namespace.ErrUnknown, http.StatusNotFound},
+	{namespace.ErrNoRules, http.StatusServiceUnavailable},
 	{store.ErrClosed, http.StatusServiceUnavailable},
 	{context.Canceled, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
@@ -112,7 +115,7 @@ var refusals = map[access.Reason]int{
 // ProblemOf returns the answer to a request that ended in err: the [Problem]
 // that err wraps, 401, 403 or 429 for an [access.Refusal], 400 for a
 // [fault.Fault], 413 for [weir.ErrLarge], 503 for an [access.Overload], an outage of the store and
-// for a request that was given up, 404 for an unknown rule, else 500.
+// for a request that was given up, 404 for an unknown rule or namespace, else 500.
 func ProblemOf(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {

@@ -3,11 +3,14 @@ package httpapi_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/window"
 )
@@ -49,7 +52,7 @@ func locked(t *testing.T) *httpapi.API {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
-	return httpapi.New(engine, httpapi.Config{Source: func() httpapi.Source { return httpapi.Source{} }, Lock: &access.Lock{Keys: keys}})
+	return httpapi.New(namespace.Only(engine), httpapi.Config{Lock: &access.Lock{Keys: keys}})
 }
 
 // TestScopes makes every call with every token, and without one.
@@ -116,4 +119,14 @@ func TestBatchScopes(t *testing.T) {
 	if w := send("decide", "/v1/check", action+`}`); !strings.Contains(w.Body.String(), `"used":1,`) {
 		t.Errorf("got %s, want one hit, from the batch that was admitted", w.Body)
 	}
+}
+
+// tokensFile returns a new tokens file.
+func tokensFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -11,22 +11,18 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
-	"github.com/weirhq/weir/internal/top"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/store"
 )
 
 // API answers everything below /v1/, and all other paths with an
 // [answer.Problem]. Make one with [New]. It is safe for concurrent use.
 type API struct {
-	engine  *weir.Engine
-	source  func() Source
-	tops    *top.Collector
+	spaces  *namespace.Set
 	lock    *access.Lock
 	gates   *access.Lock // of /v1/gate
 	proxies *access.Proxies
@@ -42,13 +38,6 @@ type API struct {
 	origin   *http.CrossOriginProtection
 }
 
-// Source describes where the rules in force came from.
-type Source struct {
-	File   string    // path of the rules file, or "demo"
-	Hash   string    // hash of the file and of the lists that it names
-	Loaded time.Time // time at which the rules came into force
-}
-
 // handler answers one call, or returns the error that is the answer.
 type handler func(x *exchange, w http.ResponseWriter, r *http.Request) error
 
@@ -62,15 +51,8 @@ type route struct {
 // methods holds the calls of one path by method; "" stands for every method.
 type methods map[string]route
 
-// Config holds what an API needs beside its engine.
+// Config holds what an API needs beside its namespaces. The zero value is valid.
 type Config struct {
-	// Source returns where the rules in force came from. Only /v1/rules calls
-	// it.
-	Source func() Source
-
-	// Tops collects the decisions of the engine. It may be nil.
-	Tops *top.Collector
-
 	// Lock says who may call. Nil admits everyone.
 	Lock *access.Lock
 
@@ -81,7 +63,7 @@ type Config struct {
 	// Bounds limits what is done at the same time. Nil has no bounds.
 	Bounds *access.Bounds
 
-	// MaxAnswer is the most bytes of an answer; 0 means no bound. The engine
+	// MaxAnswer is the most bytes of an answer; 0 means no bound. The engines
 	// must have the same one ([weir.WithMaxSize]).
 	MaxAnswer int64
 
@@ -89,9 +71,9 @@ type Config struct {
 	Headers headers.Format
 }
 
-// New returns the API of engine.
-func New(engine *weir.Engine, c Config) *API {
-	a := &API{engine: engine, source: c.Source, tops: c.Tops, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, most: c.MaxAnswer, headers: c.Headers, origin: http.NewCrossOriginProtection()}
+// New returns the API of the namespaces in spaces.
+func New(spaces *namespace.Set, c Config) *API {
+	a := &API{spaces: spaces, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, most: c.MaxAnswer, headers: c.Headers, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -127,7 +109,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve calls the handler for the path and the method of r, if the caller may
 // make the call.
 func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	path, ok := a.routes[r.URL.Path]
+	asked, rest, err := namespace.Cut(r.URL.Path)
+	if err != nil {
+		return err
+	}
+	path, ok := a.routes[rest]
 	if !ok {
 		return &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %s", r.URL.Path)}
 	}
@@ -137,9 +123,11 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	lock := a.lock
 	if to.call == nil {
-		to, lock = path[""], a.gates
+		to, lock = path[""], a.gates // proxies forward headers of their clients
 	} else if isCrossOrigin(a.origin, r) {
 		return a.lock.Foreign()
+	} else if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
+		return err
 	}
 	if to.call == nil {
 		allow := strings.Join(slices.Sorted(maps.Keys(path)), ", ")
@@ -150,10 +138,12 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if lock != nil {
-		var err error
 		if x.caller, err = lock.Enter(r, to.need); err != nil {
 			return err
 		}
+	}
+	if x.space, err = a.spaces.Choose(lock, x.caller, asked); err != nil {
+		return err
 	}
 	return to.call(x, w, r)
 }

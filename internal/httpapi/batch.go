@@ -42,7 +42,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	a.planning <- struct{}{}
 	planned := sync.OnceFunc(func() { <-a.planning })
 	defer planned()
-	err := a.engine.DoAllIf(r.Context(), items, func(s weir.Size) error {
+	err := x.space.Engine().DoAllIf(r.Context(), items, func(s weir.Size) error {
 		planned()
 		if err := x.escaped(s); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/window"
 )
@@ -20,7 +21,7 @@ import (
 func bounded(t *testing.T, b *access.Bounds) (*httpapi.API, *weir.Engine) {
 	t.Helper()
 	engine, _ := scripttest.NewEngine(t, posts, func() window.Instant { return window.At(scripttest.Start) })
-	return httpapi.New(engine, httpapi.Config{Source: func() httpapi.Source { return httpapi.Source{} }, Bounds: b}), engine
+	return httpapi.New(namespace.Only(engine), httpapi.Config{Bounds: b}), engine
 }
 
 // A request beyond a bound gets 503 and Retry-After, and counts nothing. The bound
@@ -98,7 +99,7 @@ func TestAnswerOfEscapes(t *testing.T) {
 	t.Parallel()
 	file := posts
 	engine, _ := scripttest.NewEngine(t, file, func() window.Instant { return window.At(scripttest.Start) })
-	api := httpapi.New(engine, httpapi.Config{MaxAnswer: 4000})
+	api := httpapi.New(namespace.Only(engine), httpapi.Config{MaxAnswer: 4000})
 	for user, want := range map[string]int{strings.Repeat("x", 900): 200, strings.Repeat(`\u0001`, 900): 413} {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/take", strings.NewReader(`{"attributes":{"action":"post","user":"`+user+`"}}`)))

@@ -21,7 +21,7 @@ func (a *API) decide(verb store.Verb) handler {
 		if f != nil {
 			return f
 		}
-		if err := a.engine.DoIf(r.Context(), verb, &x.request, &x.decision, x.admit); err != nil {
+		if err := x.space.Engine().DoIf(r.Context(), verb, &x.request, &x.decision, x.admit); err != nil {
 			return err
 		}
 		x.out = appendDecision(x.out[:0], verb, &x.decision)
@@ -41,10 +41,10 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if _, f := x.scan.decode(x.body, store.Check, &x.request); f != nil {
 		return f
 	}
-	if err := x.reserveRules(a.engine.Rules().Len()); err != nil {
+	if err := x.reserveRules(x.space.Engine().Rules().Len()); err != nil {
 		return err
 	}
-	why, err := a.engine.Explain(r.Context(), x.request)
+	why, err := x.space.Engine().Explain(r.Context(), x.request)
 	if err != nil {
 		return err
 	}

@@ -15,12 +15,14 @@ import (
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
+	"github.com/weirhq/weir/internal/namespace"
 )
 
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept: the strings of the request are views of its body.
 type exchange struct {
 	caller   *access.Holder // nil: everyone, with all scopes
+	space    *namespace.Namespace
 	bounds   *access.Bounds
 	most     int64                 // bytes of the answer
 	begun    bool                  // end must be called
@@ -54,7 +56,7 @@ func (x *exchange) free() {
 		x.bounds.Release(x.reserved)
 		x.reserved = 0
 	}
-	x.caller, x.bounds = nil, nil
+	x.caller, x.space, x.bounds = nil, nil, nil
 	attributes := cap(x.request.Attributes) * int(unsafe.Sizeof(weir.Attribute{}))
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)

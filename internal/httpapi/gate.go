@@ -19,7 +19,7 @@ import (
 // attributes come from. A header is read only when the URL names it: otherwise
 // a client could add attributes of its own. See [gateCall].
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	c := gateCall{request: r, rules: a.engine.Rules(), proxies: a.proxies, attrs: x.request.Attributes[:0]}
+	c := gateCall{request: r, rules: x.space.Engine().Rules(), proxies: a.proxies, attrs: x.request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
 	x.request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
 	if err != nil {
@@ -29,7 +29,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d := &x.decision
-	if err := a.engine.DoIf(r.Context(), store.Take, &x.request, d, x.admit); err != nil {
+	if err := x.space.Engine().DoIf(r.Context(), store.Take, &x.request, d, x.admit); err != nil {
 		return err
 	}
 	x.limits.SetDecision(d)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -72,7 +73,7 @@ func TestUsageOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	httpapi.New(engine, httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/usage?rule=posts&user=42", nil))
+	httpapi.New(namespace.Only(engine), httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/usage?rule=posts&user=42", nil))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "connection refused") {
 		t.Errorf("got %d %s, want 503 and why", w.Code, w.Body)
 	}

@@ -13,7 +13,7 @@ import (
 
 // rules shows the rules in force and their source.
 func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
-	from, set := a.source(), a.engine.Rules()
+	from, set := x.space.Source(), x.space.Engine().Rules()
 	if err := x.reserveRules(set.Len()); err != nil {
 		return err
 	}

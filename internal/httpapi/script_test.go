@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store/memstore"
@@ -36,9 +37,9 @@ func newBench(t testing.TB, rules string) *bench {
 	tops := top.New(top.Config{Keys: 3, Now: func() time.Time { return b.now }})
 	engine, counts := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(b.now) }, weir.WithObserver(tops))
 	b.counts = counts
-	b.api = httpapi.New(engine, httpapi.Config{Source: func() httpapi.Source {
-		return httpapi.Source{File: "rules.yaml", Hash: "c0ffee", Loaded: scripttest.Start}
-	}, Tops: tops})
+	space := namespace.New(namespace.Default, engine, tops)
+	space.SetSource(namespace.Source{File: "rules.yaml", Hash: "c0ffee", Loaded: scripttest.Start})
+	b.api = httpapi.New(namespace.NewSet(space), httpapi.Config{})
 	return b
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpapi"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -45,7 +46,7 @@ func TestGateWhileRulesAreSwapped(t *testing.T) {
 	}
 	counts.do = func() { _ = e.SetRules(other.Set) }
 	w := httptest.NewRecorder()
-	api := httpapi.New(e, httpapi.Config{})
+	api := httpapi.New(namespace.Only(e), httpapi.Config{})
 	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/gate?user=bob", nil))
 	if w.Code != http.StatusForbidden || w.Header().Get("RateLimit-Policy") != `"posts";q=0;w=3600` {
 		t.Errorf("got %d %v, want 403 and the limit of posts", w.Code, w.Header())

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/weirhq/weir/internal/answer"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/rule"
 )
@@ -21,7 +22,7 @@ const (
 
 // top shows the keys that use each rule most, and those that it denies most.
 func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	set, asked, one, n, err := a.some(r, 10)
+	set, asked, one, n, err := some(x.space, r, 10)
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	b := append(x.out[:0], `{"rules":[`...)
 	for _, i := range asked {
 		ru := set.Rule(i)
-		t := a.tops.Top(ru.Name, n)
+		t := x.space.Tops().Top(ru.Name, n)
 		if !one && t.Used.Total == 0 && t.Denied.Total == 0 {
 			continue
 		}
@@ -45,7 +46,7 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = appendTop(append(b, `,"used":`...), "hits", &t.Used)
 		b = append(appendTop(append(b, `,"denied":`...), "takes", &t.Denied), '}')
 	}
-	x.out = append(appendInt(append(b, `],"missed":`...), a.tops.Missed()), '}')
+	x.out = append(appendInt(append(b, `],"missed":`...), x.space.Tops().Missed()), '}')
 	return respond(w, x.out)
 }
 
@@ -75,7 +76,7 @@ func appendTop(b []byte, counts string, l *top.List) []byte {
 
 // denials shows recent denials, the newest one first.
 func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	set, asked, _, n, err := a.some(r, 50)
+	set, asked, _, n, err := some(x.space, r, 50)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 		names[i] = set.Rule(at).Name
 	}
 	b := append(x.out[:0], `{"denials":[`...)
-	all := a.tops.Denials(names, n)
+	all := x.space.Tops().Denials(names, n)
 	for i := range all {
 		if i > 0 {
 			b = append(b, ',')
@@ -123,13 +124,13 @@ func appendDenial(b []byte, d *top.Denial) []byte {
 
 // some reads ?rule=NAME&n=10, where both may be missing. It returns the indexes
 // of the rules that are asked for, all without a name, and whether there is one.
-func (a *API) some(r *http.Request, fallback int) (set *rule.Set, asked []int, one bool, n int, err error) {
-	if a.tops == nil {
+func some(space *namespace.Namespace, r *http.Request, fallback int) (set *rule.Set, asked []int, one bool, n int, err error) {
+	if space.Tops() == nil {
 		return nil, nil, false, 0, &answer.Problem{
 			Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0",
 		}
 	}
-	set = a.engine.Rules()
+	set = space.Engine().Rules()
 	name, given := "", map[string]bool{}
 	n = fallback
 	err = parameters(r.URL.RawQuery, func(param, value string) (err error) {

@@ -16,7 +16,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	u, err := a.engine.Usage(r.Context(), name, attrs)
+	u, err := x.space.Engine().Usage(r.Context(), name, attrs)
 	if err != nil {
 		return err
 	}
@@ -38,12 +38,12 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 }
 
 // forget deletes what a rule has counted for a key.
-func (a *API) forget(_ *exchange, w http.ResponseWriter, r *http.Request) error {
+func (a *API) forget(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	name, attrs, err := oneKey(r)
 	if err != nil {
 		return err
 	}
-	if err := a.engine.Forget(r.Context(), name, attrs); err != nil {
+	if err := x.space.Engine().Forget(r.Context(), name, attrs); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -98,8 +98,8 @@ func (a *admin) reload(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	n := a.rules.engine.Rules().Len()
-	_, _ = io.WriteString(w, `{"rules":`+strconv.Itoa(n)+`,"hash":"`+a.rules.source().Hash+"\"}\n")
+	n := a.rules.space.Engine().Rules().Len()
+	_, _ = io.WriteString(w, `{"rules":`+strconv.Itoa(n)+`,"hash":"`+a.rules.space.Source().Hash+"\"}\n")
 }
 
 // cmdline writes the command line of this process, without secrets.

@@ -81,9 +81,10 @@ func (d *doors) close() error {
 	return err
 }
 
-// lock returns the lock of a listener, or nil if it admits everyone.
-func (d *doors) lock(name string, at config.Address) *access.Lock {
-	l := &access.Lock{Refused: func(r access.Reason) { d.numbers.AccessRefused(name, string(r)) }}
+// lock returns the lock of a listener, or nil if it admits everyone. reach says
+// which holders it admits, by their namespaces.
+func (d *doors) lock(name string, at config.Address, reach access.Reach) *access.Lock {
+	l := &access.Lock{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(name, string(r)) }}
 	switch {
 	case d.cfg.Access.Open(name):
 		return nil

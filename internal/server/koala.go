@@ -7,9 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/store/redisstore"
 )
 
@@ -21,7 +22,7 @@ type koalaFront struct {
 }
 
 // openKoala returns nil when cfg asks for no such calls.
-func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, doors *doors, bounds *bounds, log *slog.Logger) (*koalaFront, error) {
+func openKoala(cfg config.Config, spaces *namespace.Set, c *counts, rules *reloader, doors *doors, bounds *bounds, log *slog.Logger) (*koalaFront, error) {
 	if cfg.KoalaAddr() == "" {
 		return nil, nil
 	}
@@ -30,11 +31,11 @@ func openKoala(cfg config.Config, e *weir.Engine, c *counts, rules *reloader, do
 		return nil, err // unreachable after Validate
 	}
 	wait := redisstore.WithTimeout(context.Background(), cfg.KoalaWait())
-	to := koalaapi.Config{Ping: c.ping, Context: wait, Lock: doors.lock("koala", at), Bounds: bounds.requests("koala")}
+	to := koalaapi.Config{Ping: c.ping, Context: wait, Lock: doors.lock("koala", at, access.ReachNamed), Bounds: bounds.requests("koala")}
 	if cfg.Koala != "" {
 		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()
 	}
-	api, err := koalaapi.New(e, to)
+	api, err := koalaapi.New(spaces, to)
 	if err != nil {
 		return nil, err
 	}

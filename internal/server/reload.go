@@ -9,25 +9,22 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/answer"
-	"github.com/weirhq/weir/internal/httpapi"
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/namespace"
 )
 
 // reloader puts rules in force. A file with a fault changes nothing.
 type reloader struct {
-	engine  *weir.Engine
+	space   *namespace.Namespace
 	rules   rulesAt
 	metrics *metrics.Metrics
 	log     *slog.Logger
 	doors   *doors
-	current atomic.Pointer[httpapi.Source]
 
 	mu    sync.Mutex // held during a reload
 	tried string     // the hash of the last attempt; guarded by mu
@@ -35,15 +32,12 @@ type reloader struct {
 	known []string   // absolute paths of the lists of the rules in force; guarded by mu
 }
 
-// newReloader returns a reloader for an engine whose rules are first.
-func newReloader(e *weir.Engine, first loaded, rules rulesAt, m *metrics.Metrics, doors *doors, log *slog.Logger) *reloader {
-	r := &reloader{engine: e, rules: rules, metrics: m, doors: doors, log: log}
+// newReloader returns a reloader for a namespace whose rules are first.
+func newReloader(space *namespace.Namespace, first loaded, rules rulesAt, m *metrics.Metrics, doors *doors, log *slog.Logger) *reloader {
+	r := &reloader{space: space, rules: rules, metrics: m, doors: doors, log: log}
 	r.inForce(first)
 	return r
 }
-
-// source returns where the rules in force came from.
-func (r *reloader) source() httpapi.Source { return *r.current.Load() }
 
 // inForce records that l is in force.
 func (r *reloader) inForce(l loaded) {
@@ -58,7 +52,7 @@ func (r *reloader) inForce(l loaded) {
 			r.known = append(r.known, absolute)
 		}
 	}
-	r.current.Store(&httpapi.Source{File: name, Hash: l.hash, Loaded: now})
+	r.space.SetSource(namespace.Source{File: name, Hash: l.hash, Loaded: now})
 	r.metrics.Loaded(l.set.Len(), now)
 	if n := len(l.warnings); n > 0 {
 		about := "some rules may not mean what they say: run weir check"
@@ -116,7 +110,7 @@ func (r *reloader) rewrite(text []byte) error {
 func (r *reloader) swapLocked(l loaded, err error, asked string) error {
 	r.tried, r.lists = l.hash, l.lists
 	if err == nil {
-		err = r.engine.SetRules(l.set)
+		err = r.space.Engine().SetRules(l.set)
 	}
 	if err != nil {
 		r.metrics.Refused()

@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -71,7 +72,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer engine.Close()
-	rules := newReloader(engine, first, where, numbers, doors, log)
+	space := namespace.New(namespace.Default, engine, tops)
+	spaces := namespace.NewSet(space)
+	rules := newReloader(space, first, where, numbers, doors, log)
 	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts) })
 	if counts.shared != nil {
 		numbers.WatchNodes(counts.nodes)
@@ -89,14 +92,14 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 
 	ready := readiness{store: counts, needed: cfg.ReadyNeedsStore}
 	at := cfg.Listeners()
-	lock := doors.lock(at[0].Name, at[0].Address)
+	lock := doors.lock(at[0].Name, at[0].Address, access.ReachNamed)
 	proxies, err := access.NewProxies(cfg.Access.Proxies)
 	if err != nil {
 		return err // unreachable after Validate
 	}
 	bounds := newBounds(cfg, numbers, log)
-	api := httpapi.New(engine, httpapi.Config{
-		Source: rules.source, Tops: tops, Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
+	api := httpapi.New(spaces, httpapi.Config{
+		Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
 		Headers: cfg.HeadersFormat(),
 	})
 	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(api, &ready), log)
@@ -105,14 +108,14 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	lock = doors.lock(at[1].Name, at[1].Address)
+	lock = doors.lock(at[1].Name, at[1].Address, access.ReachDefault)
 	admin, err := listen(at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock), log)
 	if err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
 	defer admin.Close()
 	fronts := []*listener{main}
-	front, err := openKoala(cfg, engine, counts, rules, doors, bounds, log)
+	front, err := openKoala(cfg, spaces, counts, rules, doors, bounds, log)
 	if err != nil {
 		return err
 	}

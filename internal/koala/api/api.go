@@ -8,25 +8,22 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 
-	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/namespace"
 )
 
 // API answers koala's calls, and any other path with `not found`. [New] makes
 // one. It is safe for concurrent use.
 type API struct {
-	engine *weir.Engine
+	spaces *namespace.Set
 	config Config
 	tally  *tally
-
-	current atomic.Pointer[table] // of the rules that decided last
-	making  sync.Mutex            // held while a table is being made
+	tables tables
 }
 
-// Config holds what an API needs beside its engine. The zero value is valid.
+// Config holds what an API needs beside its namespaces. The zero value is valid.
 type Config struct {
 	// Context is the context of all decisions, whose time-out a store can have in
 	// it. That of an HTTP request does not matter: a client may close its side of
@@ -54,8 +51,8 @@ type Config struct {
 	Rewriters *access.Lock
 }
 
-// New returns koala's API of engine. Close frees its statistics.
-func New(engine *weir.Engine, config Config) (*API, error) {
+// New returns koala's API of the namespaces in spaces. Close frees its statistics.
+func New(spaces *namespace.Set, config Config) (*API, error) {
 	if config.Context == nil {
 		config.Context = context.Background()
 	}
@@ -63,7 +60,7 @@ func New(engine *weir.Engine, config Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &API{engine: engine, config: config, tally: t}, nil
+	return &API{spaces: spaces, config: config, tally: t}, nil
 }
 
 // Close frees the statistics. It must follow the last call.
@@ -97,22 +94,39 @@ var routes = map[string]route{
 	"dump/policy":          {access.Read, (*API).dumpPolicy},
 }
 
-// route returns the call at path, or nil if there is none. It asks a's locks
-// whether the caller may make it, and otherwise returns the error.
-func (a *API) route(path string, r *http.Request) (call, error) {
+// route returns the call at path, or nil if there is none, and sets the namespace
+// of x. It asks a's locks whether the caller may make the call, and otherwise
+// returns the error.
+func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
+	asked, path, err := namespace.Cut(path)
+	if err != nil {
+		return nil, err
+	}
 	path = strings.Trim(path, "/")
 	if to, ok := routes[path]; ok {
-		if a.config.Lock == nil {
-			return to.call, nil
+		if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
+			return nil, err
 		}
-		_, err := a.config.Lock.Enter(r, to.need)
+		var caller *access.Holder
+		if a.config.Lock != nil {
+			if caller, err = a.config.Lock.Enter(r, to.need); err != nil {
+				return nil, err
+			}
+		}
+		x.space, err = a.spaces.Choose(a.config.Lock, caller, asked)
 		return to.call, err
 	}
 	switch {
 	case path == "monitor/alive":
 		return (*API).alive, nil // a health check
 	case path == "rule/rewrite" && a.config.Rewrite != nil && a.config.Rewriters != nil:
-		_, err := a.config.Rewriters.Enter(r, access.Admin)
+		caller, err := a.config.Rewriters.Enter(r, access.Admin)
+		if err != nil {
+			return nil, err
+		}
+		if x.space, err = a.spaces.Choose(a.config.Rewriters, caller, asked); err == nil && x.space.Name() != namespace.Default {
+			err = fault.Newf("namespace", "calls rewrite the rules of the namespace default only")
+		}
 		return (*API).rewrite, err
 	}
 	return nil, nil
@@ -124,7 +138,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.free()
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	x.read(query)
-	c, err := a.route(path, r)
+	c, err := a.route(x, path, r)
 	switch {
 	case err != nil:
 		x.write(w, r, refused(x, w.Header(), err))

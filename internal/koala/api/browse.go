@@ -15,7 +15,7 @@ func (a *API) browse(x *exchange, _ *http.Request) reply {
 	if err := a.ask(x, verbOf(x)); err != nil {
 		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
 	}
-	t := a.table(d.Rules)
+	t := a.tables.of(x.space, d.Rules)
 	a.count(t, d, false)
 	return reply{body: t.answer(d, t.rows)}
 }
@@ -34,7 +34,7 @@ func (a *API) complete(x *exchange, _ *http.Request) reply {
 	if err := a.ask(x, verbOf(x)); err != nil {
 		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
 	}
-	t := a.table(d.Rules)
+	t := a.tables.of(x.space, d.Rules)
 	a.count(t, d, true)
 	out, told := append(x.out[:0], '['), d.Rule == ""
 	t.visit(d, func(i int, over bool) bool {

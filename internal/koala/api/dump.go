@@ -14,7 +14,7 @@ import (
 // dumpCounter answers with how often each rule has allowed and denied today, or
 // only the rule `rule_no`.
 func (a *API) dumpCounter(x *exchange, _ *http.Request) reply {
-	t := a.inForce()
+	t := a.tables.inForce(x.space)
 	if code := x.parameter("rule_no"); code != "" && code != "0" {
 		i := t.numbered(code)
 		if i >= 0 {
@@ -36,7 +36,7 @@ func (a *API) dumpCounter(x *exchange, _ *http.Request) reply {
 // counted returns the statistics of rule i in words, or an empty string if
 // there are none.
 func (a *API) counted(t *table, i int) string {
-	allowed, denied, err := a.tally.today(t.set.Rule(i).Name)
+	allowed, denied, err := a.tally.today(t.lines[i].tally)
 	if err != nil || t.lines[i].code == 0 || allowed+denied == 0 {
 		return ""
 	}
@@ -44,8 +44,8 @@ func (a *API) counted(t *table, i int) string {
 }
 
 // dumpPolicy answers with the rules in force.
-func (a *API) dumpPolicy(*exchange, *http.Request) reply {
-	t := a.inForce()
+func (a *API) dumpPolicy(x *exchange, _ *http.Request) reply {
+	t := a.tables.inForce(x.space)
 	var all strings.Builder
 	for i := range t.lines {
 		r := t.set.Rule(i)

@@ -8,10 +8,12 @@ import (
 	"unsafe"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/namespace"
 )
 
 // An exchange holds the memory of one call. Later calls reuse it.
 type exchange struct {
+	space    *namespace.Namespace
 	request  weir.Request
 	decision weir.Decision
 	out      []byte
@@ -30,7 +32,7 @@ func (x *exchange) free() {
 	}
 	clear(attributes)
 	clear(x.decision.Usages[:cap(x.decision.Usages)]) // their keys refer to the request
-	x.request = weir.Request{Attributes: attributes[:0]}
+	x.space, x.request = nil, weir.Request{Attributes: attributes[:0]}
 	exchanges.Put(x)
 }
 
@@ -43,7 +45,7 @@ func (x *exchange) read(query string) {
 // receipt.
 func (a *API) ask(x *exchange, verb weir.Verb) error {
 	x.request.Final = true
-	return a.engine.Do(a.config.Context, verb, &x.request, &x.decision)
+	return x.space.Engine().Do(a.config.Context, verb, &x.request, &x.decision)
 }
 
 // parameter returns the value of the parameter with a name, the last one if

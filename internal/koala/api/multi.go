@@ -38,7 +38,7 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 		if err := a.ask(x, weir.Check); err != nil {
 			out = failed(err).appendTo(out)
 		} else {
-			t := a.table(x.decision.Rules)
+			t := a.tables.of(x.space, x.decision.Rules)
 			a.count(t, &x.decision, false)
 			out = append(out, t.answer(&x.decision, t.multi)...)
 		}

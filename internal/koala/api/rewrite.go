@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/answer"
 )
 
 // RulesError is an error in the text of a rule file.
@@ -22,11 +23,12 @@ func (e *RulesError) Unwrap() error { return e.Err }
 // ten thousand rules.
 const maxRules = 8 << 20
 
-// refused answers a caller that a lock refuses.
+// refused answers a caller that a lock refuses, or that asks for a namespace that
+// there is not.
 func refused(x *exchange, h http.Header, err error) reply {
 	var no *access.Refusal
 	if !errors.As(err, &no) {
-		return reply{http.StatusInternalServerError, problem(x.out, `{"errno": -3, "errmsg": `, err.Error())}
+		return reply{answer.ProblemOf(err).Status, problem(x.out, `{"errno": -3, "errmsg": `, err.Error())}
 	}
 	if no.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((no.RetryAfter+time.Second-1)/time.Second), 10))

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/koala/api"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/window"
 )
@@ -45,7 +46,7 @@ func newBench(t testing.TB, rules string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
-	if b.api, err = api.New(b.engine, api.Config{Ping: b.ping, Rewrite: b.rewrite, Rewriters: &access.Lock{Keys: keys}}); err != nil {
+	if b.api, err = api.New(namespace.Only(b.engine), api.Config{Ping: b.ping, Rewrite: b.rewrite, Rewriters: &access.Lock{Keys: keys}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.api.Close() })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/koala/api"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
@@ -50,7 +51,7 @@ func ask(t *testing.T, rules, uri string, do func(*weir.Engine) error) string {
 		t.Fatal(err)
 	}
 	counts.do = func() error { return do(e) }
-	a, err := api.New(e, api.Config{})
+	a, err := api.New(namespace.Only(e), api.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

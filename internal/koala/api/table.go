@@ -26,27 +26,12 @@ type line struct {
 	code int64 // its return code; 0: none
 	kind int64 // the row's Ret_type
 	row  []byte
+
+	tally string // the rule's key in the statistics
 }
 
-// inForce returns the table of the rules in force.
-func (a *API) inForce() *table { return a.table(a.engine.Rules()) }
-
-// table returns the table of set.
-func (a *API) table(set *rule.Set) *table {
-	if t := a.current.Load(); t != nil && t.set == set {
-		return t
-	}
-	a.making.Lock()
-	defer a.making.Unlock()
-	t := a.current.Load()
-	if t == nil || t.set != set {
-		t = newTable(set)
-		a.current.Store(t)
-	}
-	return t
-}
-
-func newTable(set *rule.Set) *table {
+// newTable returns the table of set, the rules of the namespace called name.
+func newTable(name string, set *rule.Set) *table {
 	none, within := rowOf(set, koala.OutcomeName(rowNone)), rowOf(set, koala.OutcomeName(rowWithin))
 	t := &table{
 		set:   set,
@@ -66,7 +51,7 @@ func newTable(set *rule.Set) *table {
 			rows[outcome] = rowOf(set, outcome)
 		}
 		answer := rows[outcome].by(r.Code)
-		t.lines[i] = line{code: r.Code, kind: answer.RetType, row: answer.appendTo(nil)}
+		t.lines[i] = line{code: r.Code, kind: answer.RetType, row: answer.appendTo(nil), tally: tallyKey(name, r.Name)}
 	}
 	return t
 }

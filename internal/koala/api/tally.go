@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/koala"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
 
@@ -29,21 +30,24 @@ func newTally() (*tally, error) {
 
 func (t *tally) close() error { return errors.Join(t.allowed.Close(), t.denied.Close()) }
 
-// add counts one answer of a rule. It ignores a count for which there is no
+// tallyKey returns the key of a rule in the statistics, which namespaces share.
+func tallyKey(namespace, name string) string { return string(rule.AppendKey(nil, namespace, name)) }
+
+// add counts one answer of the rule with a key. It ignores a count for which there is no
 // room: statistics never deny.
-func (t *tally) add(name string, allowed bool) {
+func (t *tally) add(key string, allowed bool) {
 	c := t.denied
 	if allowed {
 		c = t.allowed
 	}
-	_, _ = c.Add(context.Background(), name, 1)
+	_, _ = c.Add(context.Background(), key, 1)
 }
 
-// today returns how often a rule has allowed and denied today.
-func (t *tally) today(name string) (allowed, denied int64, err error) {
-	allowed, err = t.allowed.Count(context.Background(), name, 24*time.Hour)
+// today returns how often the rule with a key has allowed and denied today.
+func (t *tally) today(key string) (allowed, denied int64, err error) {
+	allowed, err = t.allowed.Count(context.Background(), key, 24*time.Hour)
 	if err == nil {
-		denied, err = t.denied.Count(context.Background(), name, 24*time.Hour)
+		denied, err = t.denied.Count(context.Background(), key, 24*time.Hour)
 	}
 	return allowed, denied, err
 }
@@ -52,8 +56,7 @@ func (t *tally) today(name string) (allowed, denied int64, err error) {
 // decided, or of all rules if all is set.
 func (a *API) count(t *table, d *weir.Decision, all bool) {
 	t.visit(d, func(i int, out bool) bool {
-		name := t.set.Rule(i).Name
-		a.tally.add(name, !out || t.set.Allows(i))
-		return all || name != d.Rule
+		a.tally.add(t.lines[i].tally, !out || t.set.Allows(i))
+		return all || t.set.Rule(i).Name != d.Rule
 	})
 }

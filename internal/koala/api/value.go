@@ -10,14 +10,14 @@ import (
 // value answers with the count of the rule `rule_no` for the key that the other
 // parameters make. A verdict counts nothing: its value is 0.
 func (a *API) value(x *exchange, _ *http.Request) reply {
-	t := a.inForce()
+	t := a.tables.inForce(x.space)
 	i := t.numbered(x.parameter("rule_no"))
 	if i < 0 {
 		return reply{http.StatusBadRequest, []byte(`{"err_no":-2, "err_msg":"unknown rule_no!"}`)}
 	}
 	var used int64
 	if ru := t.set.Rule(i); ru.Kind() != rule.KindVerdict {
-		usage, err := a.engine.Usage(a.config.Context, ru.Name, x.request.Attributes)
+		usage, err := x.space.Engine().Usage(a.config.Context, ru.Name, x.request.Attributes)
 		switch {
 		case err == nil:
 			used = usage.Used
