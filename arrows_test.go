@@ -92,11 +92,15 @@ var arrows = map[string]arrow{
 	"internal/koala":     {ours: []string{"internal/files", "rule", "rulefile", "window"}},
 	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
 	"internal/config":    {ours: []string{"headers", "internal/access"}},
-	"internal/httpapi":   {ours: append([]string{"headers", "internal/top"}, frontEnd...)},
+	"internal/grpcserver": {
+		ours:   []string{"internal/access", "internal/answer"},
+		theirs: grpcModules,
+	},
+	"internal/httpapi": {ours: append([]string{"headers", "internal/top"}, frontEnd...)},
 	"internal/server": {
 		ours: []string{
 			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
-			"internal/access", "internal/answer", "internal/config", "internal/files", "internal/httpapi", "internal/koala", "internal/koala/api",
+			"internal/access", "internal/answer", "internal/config", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
 			"internal/metrics", "internal/namespace", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
@@ -114,6 +118,13 @@ var arrows = map[string]arrow{
 // stores only the contract, for its verbs.
 var frontEnd = []string{".", "internal/access", "internal/answer", "internal/namespace", "receipt", "rule", "store", "window"}
 
+// grpcModules are what packages that serve gRPC may import.
+var grpcModules = []string{
+	"google.golang.org/genproto/googleapis/rpc",
+	"google.golang.org/grpc",
+	"google.golang.org/protobuf",
+}
+
 // testModules are open to every test, and to tests only.
 var testModules = []string{
 	"github.com/anishathalye/porcupine",
@@ -122,6 +133,9 @@ var testModules = []string{
 	"github.com/rogpeppe/go-internal",
 	"github.com/santhosh-tekuri/jsonschema",
 	"go.uber.org/goleak",
+	"google.golang.org/genproto/googleapis/rpc",
+	"google.golang.org/grpc",
+	"google.golang.org/protobuf",
 	"pgregory.net/rapid",
 }
 

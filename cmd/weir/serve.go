@@ -93,6 +93,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f := cmd.Flags()
 	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`; without one, a demo rule")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
+	f.StringVar(&cfg.GRPCListen, "grpc-listen", cfg.GRPCListen, "`address` of gRPC calls, written as for --listen; without one, none are served")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
 	f.StringVar(&cfg.Headers, "headers", cfg.Headers, "how /v1/gate states limits in headers: "+strings.Join(headers.Dialects(), ", "))
 	f.Float64Var(&cfg.HeadersJitter, "headers-jitter", cfg.HeadersJitter, "`part` by which waits in headers become longer at random, such as 0.1, so that clients do not all come back at once")
@@ -124,7 +125,7 @@ func accessFlags(cmd *cobra.Command, a *config.Access) {
 	f.StringVar(&a.TLSCert, "tls-cert", a.TLSCert, "`file` with the certificate chain of https:// addresses")
 	f.StringVar(&a.TLSKey, "tls-key", a.TLSKey, "`file` with the key of the certificate")
 	f.StringVar(&a.TLSClientCA, "tls-client-ca", a.TLSClientCA, "`file` with authorities; clients of https:// addresses need a certificate of theirs")
-	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without a lock: http, admin, koala or all")
+	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without a lock: http, admin, grpc, koala or all")
 	f.Lookup("insecure").NoOptDefVal = "all"
 	f.StringSliceVar(&a.Hosts, "hosts", a.Hosts, "further `names` of the service; on loopback without a lock, requests for other names are refused")
 	f.StringSliceVar(&a.Proxies, "trusted-proxies", a.Proxies, "`networks` of proxies; the gate's ip is the last address in its header that is not theirs")
@@ -134,7 +135,7 @@ func accessFlags(cmd *cobra.Command, a *config.Access) {
 // boundFlags adds the flags that bound what the service does.
 func boundFlags(cmd *cobra.Command, b *config.Bounds) {
 	f := cmd.Flags()
-	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, and of koala's calls; 0: no bound")
+	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, of gRPC, and of koala's calls; 0: no bound")
 	f.Int64Var(&b.Requests, "max-requests", b.Requests, "most requests that are decided at the same time; 0: no bound")
 	f.Var(&b.RequestMemory, "max-request-memory", "most memory of large requests and their answers together; 0: no bound")
 	f.Var(&b.Answer, "max-answer", "largest answer; 0: no bound")

@@ -24,7 +24,7 @@ type Access struct {
 	TLSCert, TLSKey, TLSClientCA string
 
 	// Insecure lists listeners that strangers may reach without a lock, by name:
-	// http, admin, koala. The name all stands for every listener.
+	// http, admin, grpc, koala. The name all stands for every listener.
 	Insecure []string
 
 	// Hosts are names of the service. A listener on loopback without a lock
@@ -49,6 +49,9 @@ func (a *Access) Open(listener string) bool {
 // zero.
 func (c *Config) Listeners() []Listener {
 	all := []Listener{{Name: "http", Flag: "listen", text: c.Listen}, {Name: "admin", Flag: "admin", text: c.Admin}}
+	if c.GRPCListen != "" {
+		all = append(all, Listener{Name: "grpc", Flag: "grpc-listen", text: c.GRPCListen})
+	}
 	if addr := c.KoalaAddr(); addr != "" {
 		all = append(all, Listener{Name: "koala", Flag: "koala-listen", text: addr})
 	}
@@ -69,7 +72,7 @@ type Listener struct {
 }
 
 // InsecureNames returns what Insecure can contain.
-func InsecureNames() []string { return []string{"http", "admin", "koala", "all"} }
+func InsecureNames() []string { return []string{"http", "admin", "grpc", "koala", "all"} }
 
 // Exposed returns a [fault.List] of the listeners that strangers can reach and
 // that have no lock: no tokens, no certificates of clients, and no permission in
@@ -94,11 +97,13 @@ var (
 	could = map[string]string{
 		"http":  "count and forget",
 		"admin": "reload the rules and read profiles",
+		"grpc":  "count",
 		"koala": "count",
 	}
 	locks = map[string]string{
 		"http":  tokensOrTLS,
 		"admin": tokensOrTLS,
+		"grpc":  tokensOrTLS,
 		"koala": "koala's clients send no tokens: listen on loopback, or use https:// with --tls-client-ca FILE",
 	}
 )

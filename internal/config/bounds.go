@@ -3,8 +3,8 @@ package config
 // Bounds limit what the service does at the same time. 0 in a field means no
 // bound.
 type Bounds struct {
-	// Connections is the most connections of the API and of koala's calls, for
-	// each of the two. The admin address has some of its own.
+	// Connections is the most connections of the API, of gRPC and of koala's
+	// calls, for each of the three. The admin address has some of its own.
 	Connections int
 
 	// Requests is the most requests that are decided at the same time.

@@ -38,6 +38,9 @@ type Config struct {
 	// one.
 	Listen string
 
+	// GRPCListen is the address of gRPC calls. Empty: none are served.
+	GRPCListen string
+
 	// Admin is the address of health, metrics, reload and profiles.
 	Admin string
 
@@ -148,6 +151,7 @@ func (c *Config) Validate() error {
 	f.address("listen", c.Listen)
 	f.address("admin", c.Admin)
 	f.clash("admin", c.Admin, "listen", c.Listen)
+	f.grpc(c)
 	f.koala(c)
 	f.access(c)
 	f.headers(c)
@@ -190,6 +194,15 @@ func (f *faults) clash(field, addr, other, taken string) {
 	}
 }
 
+// grpc checks the address of gRPC calls.
+func (f *faults) grpc(c *Config) {
+	if addr := c.GRPCListen; addr != "" {
+		f.address("grpc-listen", addr)
+		f.clash("grpc-listen", addr, "listen", c.Listen)
+		f.clash("grpc-listen", addr, "admin", c.Admin)
+	}
+}
+
 // koala checks the fields about koala.
 func (f *faults) koala(c *Config) {
 	if c.Koala != "" && c.Rules != "" {
@@ -202,6 +215,7 @@ func (f *faults) koala(c *Config) {
 		f.address("koala-listen", addr)
 		f.clash("koala-listen", addr, "listen", c.Listen)
 		f.clash("koala-listen", addr, "admin", c.Admin)
+		f.clash("koala-listen", addr, "grpc-listen", c.GRPCListen)
 	}
 }
 

@@ -17,8 +17,11 @@ const demo = `rules:
 
 // greet prints where the service listens. When it runs the demo, greet prints
 // what to try first.
-func greet(out io.Writer, path string, rules int, api, admin, koala string) {
+func greet(out io.Writer, path string, rules int, api, admin, grpc, koala string) {
 	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
+	if grpc != "" {
+		fmt.Fprintf(out, "gRPC: %s\n", grpc)
+	}
 	if koala != "" {
 		fmt.Fprintf(out, "koala's calls: %s\n", koala)
 	}

@@ -35,6 +35,11 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, away)
 }
 
+// is reports whether readyz answers that the service is ready.
+func (r *readiness) is() bool {
+	return !r.draining.Load() && (!r.needed || r.store.away() == "")
+}
+
 // withHealth adds /healthz and /readyz to the API.
 func withHealth(api http.Handler, r *readiness) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

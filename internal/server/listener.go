@@ -38,10 +38,7 @@ const linger = 250 * time.Millisecond
 // most is how many connections it may have, and shed is called for each that is
 // refused.
 func listen(at config.Address, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
-	socket, err := bind(at)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use; end the program that listens there, or choose another address", at.Host)
-	}
+	socket, err := open(at)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +71,15 @@ func listen(at config.Address, certs *access.Certificates, most int, shed func()
 		l.Protocols.SetUnencryptedHTTP2(true)
 	}
 	return l, nil
+}
+
+// open opens a socket. The error says what to do about an address in use.
+func open(at config.Address) (net.Listener, error) {
+	socket, err := bind(at)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is in use; end the program that listens there, or choose another address", at.Host)
+	}
+	return socket, err
 }
 
 // bind opens a socket. A Unix socket belongs to the user and the group of the
@@ -165,12 +171,14 @@ func (l *listener) Shutdown(ctx context.Context) error {
 func (l *listener) Close() error { return errors.Join(l.Server.Close(), l.socket.Close()) }
 
 // url returns the address as a URL.
-func (l *listener) url() string {
-	switch l.at.Scheme {
+func (l *listener) url() string { return urlOf(l.at, l.socket) }
+
+func urlOf(at config.Address, socket net.Listener) string {
+	switch at.Scheme {
 	case "unix":
-		return "unix:" + l.at.Host
+		return "unix:" + at.Host
 	case "https":
-		return "https://" + l.socket.Addr().String()
+		return "https://" + socket.Addr().String()
 	}
-	return "http://" + l.socket.Addr().String()
+	return "http://" + socket.Addr().String()
 }

@@ -114,14 +114,22 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return fmt.Errorf("admin: %w", err)
 	}
 	defer admin.Close()
-	fronts := []*listener{main}
-	front, err := openKoala(cfg, spaces, counts, rules, doors, bounds, log)
+	fronts := []front{main}
+	remote, err := openGRPC(cfg, doors, bounds)
 	if err != nil {
 		return err
 	}
-	if front != nil {
-		defer front.Close()
-		fronts = append(fronts, front.listener)
+	if remote != nil {
+		defer remote.Close()
+		fronts = append(fronts, remote)
+	}
+	koala, err := openKoala(cfg, spaces, counts, rules, doors, bounds, log)
+	if err != nil {
+		return err
+	}
+	if koala != nil {
+		defer koala.Close()
+		fronts = append(fronts, koala.listener)
 	}
 
 	hangups := make(chan os.Signal, 1)
@@ -142,14 +150,21 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		group.Go(func() { doors.watch(beside) })
 	}
 
-	failed := make(chan error, 3)
-	for _, l := range append(fronts, admin) {
+	if remote != nil {
+		group.Go(func() { remote.report(beside, &ready) })
+	}
+
+	failed := make(chan error, 4)
+	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
 		group.Go(func() { failed <- l.serve() })
 	}
-	greet(out, where.path, engine.Rules().Len(), main.url(), admin.url(), front.url())
+	greet(out, where.path, engine.Rules().Len(), main.url(), admin.url(), remote.url(), koala.url())
 	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", engine.Rules().Len(), "store", counts.location())
-	if front != nil {
-		log.Info("listening for koala's clients", "koala", front.url())
+	if remote != nil {
+		log.Info("listening for gRPC", "grpc", remote.url())
+	}
+	if koala != nil {
+		log.Info("listening for koala's clients", "koala", koala.url())
 	}
 
 	select {
@@ -158,6 +173,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	ready.drain()
+	remote.setReady(false)
 	log.Info("draining", "delay", cfg.DrainDelay, "timeout", cfg.DrainTimeout)
 	if err := drain(cfg, fronts, admin); err != nil {
 		return err
@@ -166,9 +182,18 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	return nil
 }
 
+// front is a listener that serves callers.
+type front interface {
+	// serve serves until the front is shut down, and then returns nil.
+	serve() error
+
+	// Shutdown accepts no more connections and lets requests in flight finish.
+	Shutdown(ctx context.Context) error
+}
+
 // drain lets requests in flight finish. The admin address is closed last,
 // because it reports that the service is draining.
-func drain(cfg config.Config, fronts []*listener, admin *listener) error {
+func drain(cfg config.Config, fronts []front, admin *listener) error {
 	time.Sleep(cfg.DrainDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()

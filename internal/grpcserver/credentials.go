@@ -1,0 +1,90 @@
+package grpcserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// guest is a connection, as the calls on it see it. It implements
+// [credentials.AuthInfo], because this is what gRPC hands from a connection to
+// its calls.
+type guest struct {
+	credentials.CommonAuthInfo
+	address string // of the client, with a port
+	tls     *tls.ConnectionState
+	work    func(by int32) // may be nil
+}
+
+// AuthType implements [credentials.AuthInfo].
+func (g *guest) AuthType() string {
+	if g.tls != nil {
+		return "tls"
+	}
+	return "insecure"
+}
+
+// doorway makes a guest of each connection, with TLS or without.
+type doorway struct {
+	credentials.TransportCredentials // for TLS; nil: none
+	working                          func(net.Conn) func(by int32)
+}
+
+// newCredentials returns the credentials of a server.
+func newCredentials(c Config) credentials.TransportCredentials {
+	d := &doorway{working: c.Working}
+	if c.Certs != nil {
+		d.TransportCredentials = credentials.NewTLS(c.Certs.Config("h2"))
+	}
+	return d
+}
+
+// ServerHandshake implements [credentials.TransportCredentials].
+func (d *doorway) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	g := &guest{address: conn.RemoteAddr().String()}
+	g.SecurityLevel = credentials.NoSecurity
+	if d.working != nil {
+		g.work = d.working(conn)
+	}
+	if d.TransportCredentials == nil {
+		return conn, g, nil
+	}
+	inside, info, err := d.TransportCredentials.ServerHandshake(conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t, ok := info.(credentials.TLSInfo); ok {
+		g.tls, g.SecurityLevel = &t.State, t.SecurityLevel
+	}
+	return inside, g, nil
+}
+
+// ClientHandshake implements [credentials.TransportCredentials]. These credentials
+// are a server's.
+func (d *doorway) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("grpcserver: credentials of a server")
+}
+
+// Info implements [credentials.TransportCredentials].
+func (d *doorway) Info() credentials.ProtocolInfo {
+	if d.TransportCredentials == nil {
+		return credentials.ProtocolInfo{SecurityProtocol: "insecure"}
+	}
+	return d.TransportCredentials.Info()
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (d *doorway) Clone() credentials.TransportCredentials {
+	c := *d
+	if d.TransportCredentials != nil {
+		c.TransportCredentials = d.TransportCredentials.Clone()
+	}
+	return &c
+}
+
+// OverrideServerName implements [credentials.TransportCredentials]. It does
+// nothing.
+func (d *doorway) OverrideServerName(string) error { return nil }

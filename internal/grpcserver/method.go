@@ -1,0 +1,111 @@
+package grpcserver
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/weirhq/weir/internal/access"
+)
+
+// Method is one call of a service.
+type Method struct {
+	// Name is the method's name without its service.
+	Name string
+
+	// Need are the scopes that a caller needs.
+	Need access.Scope
+
+	// Serve answers a call. Errors become gRPC codes; see [Error].
+	Serve func(*Call) error
+
+	// ClientStreams and ServerStreams report whether the client and the server
+	// send several messages.
+	ClientStreams, ServerStreams bool
+}
+
+// Call is one call under way. It is not safe for concurrent use, except that one
+// goroutine may receive while another sends.
+type Call struct {
+	grpc.ServerStream
+
+	// Caller is who calls. Nil: everyone, with all scopes.
+	Caller *access.Holder
+
+	server *Server
+	guest  *guest
+}
+
+// Begin begins to decide what the call has received, which [Call.End] must end. It
+// returns an [*access.Overload] if the service has too much to do.
+func (c *Call) Begin() error {
+	if err := c.server.config.Bounds.Begin(); err != nil {
+		return err
+	}
+	if c.guest != nil && c.guest.work != nil {
+		c.guest.work(1)
+	}
+	return nil
+}
+
+// End ends what Begin began, before the answer is sent.
+func (c *Call) End() {
+	if c.guest != nil && c.guest.work != nil {
+		c.guest.work(-1)
+	}
+	c.server.config.Bounds.End()
+}
+
+// Bounds returns the bounds of the listener. It may be nil.
+func (c *Call) Bounds() *access.Bounds { return c.server.config.Bounds }
+
+// handler returns what serves m.
+func (s *Server) handler(m *Method) grpc.StreamHandler {
+	return func(_ any, stream grpc.ServerStream) error {
+		ctx := stream.Context()
+		g := guestOf(ctx)
+		caller, err := s.enter(ctx, g, m.Need)
+		if err != nil {
+			return Error(err)
+		}
+		return Error(m.Serve(&Call{stream, caller, s, g}))
+	}
+}
+
+// Unary returns the Serve of a method that answers one message with one. It
+// receives the message into a new In, calls answer within the bounds of the
+// listener, and sends what that returns.
+func Unary[In, Out any](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
+	return func(c *Call) error {
+		in := new(In)
+		if err := c.RecvMsg(in); err != nil {
+			return err
+		}
+		if err := c.Begin(); err != nil {
+			return err
+		}
+		out, err := answer(c.Context(), c, in)
+		c.End()
+		if err != nil {
+			return err
+		}
+		return c.SendMsg(out)
+	}
+}
+
+// guestOf returns the connection of a call, or nil.
+func guestOf(ctx context.Context) *guest {
+	p, _ := peer.FromContext(ctx)
+	if p == nil {
+		return nil
+	}
+	g, _ := p.AuthInfo.(*guest)
+	return g
+}
+
+// tokens returns the header authorization of a call.
+func tokens(ctx context.Context) []string {
+	return metadata.ValueFromIncomingContext(ctx, "authorization")
+}

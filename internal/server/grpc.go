@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/grpcserver"
+)
+
+// grpcFront serves gRPC at an address of its own. A nil grpcFront serves none.
+type grpcFront struct {
+	*grpcserver.Server
+	at     config.Address
+	socket net.Listener
+}
+
+// openGRPC returns nil when cfg asks for no gRPC.
+func openGRPC(cfg config.Config, doors *doors, bounds *bounds) (*grpcFront, error) {
+	if cfg.GRPCListen == "" {
+		return nil, nil
+	}
+	at, err := config.ParseAddress(cfg.GRPCListen)
+	if err != nil {
+		return nil, err // unreachable after Validate
+	}
+	socket, err := open(at)
+	if err != nil {
+		return nil, fmt.Errorf("grpc-listen: %w", err)
+	}
+	if bounds.connections > 0 {
+		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("grpc"))
+	}
+	to := grpcserver.Config{Lock: doors.lock("grpc", at, access.ReachDefault), Bounds: bounds.requests("grpc"), Working: working}
+	if at.TLS() {
+		to.Certs = doors.certs
+	}
+	return &grpcFront{grpcserver.New(to), at, socket}, nil
+}
+
+// working returns what marks a connection while it is at work.
+func working(c net.Conn) func(by int32) {
+	if g, ok := c.(*guest); ok {
+		return g.work
+	}
+	return nil
+}
+
+// report reports to the health service what /readyz answers, until ctx is done.
+func (g *grpcFront) report(ctx context.Context, ready *readiness) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			g.SetReady(ready.is())
+		}
+	}
+}
+
+// setReady is SetReady. It does nothing when g is nil.
+func (g *grpcFront) setReady(is bool) {
+	if g != nil {
+		g.SetReady(is)
+	}
+}
+
+func (g *grpcFront) serve() error { return g.Serve(g.socket) }
+
+// Close closes the listener at once, even if it never served.
+func (g *grpcFront) Close() error { return errors.Join(g.Server.Close(), g.socket.Close()) }
+
+// url returns the address as a URL, or an empty string when g is nil.
+func (g *grpcFront) url() string {
+	if g == nil {
+		return ""
+	}
+	return urlOf(g.at, g.socket)
+}
