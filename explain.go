@@ -45,7 +45,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
 	if err := c.plan(rules, Check, &r); err != nil {
 		return Explanation{}, err
 	}
-	if err := c.run(ctx, &e.driver); err != nil {
+	if err := c.run(ctx, &e.driver, nil); err != nil {
 		return Explanation{}, err
 	}
 	x := Explanation{Rules: make([]RuleExplanation, rules.Len())}

@@ -36,3 +36,15 @@ func (s *Size) add(p *plan.Plan) {
 		}
 	}
 }
+
+// admitted returns [ErrLarge] if decisions of s would take more than most bytes, if
+// that is not 0, and otherwise what admit returns, if that is not nil.
+func (s Size) admitted(most int64, admit func(Size) error) error {
+	switch {
+	case most > 0 && s.Bytes() > most:
+		return ErrLarge
+	case admit != nil:
+		return admit(s)
+	}
+	return nil
+}

@@ -30,6 +30,7 @@ func engine(s settings) (*report.Table, error) {
 		Title: "Rules",
 		Text:  "The same request repeated on one core: `Engine.Do` with sliding rules per user, and `Limiter.Allow` with the same limit. The limit is 100 in some µs; in rows with *in groups* it is 10⁹ an hour. Every request is admitted.",
 		Head:  []string{"", "ns", "× one rule", "× one Limiter", "allocations"},
+		Notes: notes(peers),
 	}
 	rule, limiter := reference(peers, numbers, 0), numbers[0][0]
 	for i, p := range peers {

@@ -201,6 +201,12 @@ func (s *Set) Width() int { return len(s.attributes) + len(s.networks) }
 // values has the length [Set.Width] and the attributes at the positions of
 // [Set.Attribute].
 func (s *Set) Complete(values []string) {
+	if len(s.addresses)+len(s.networks) > 0 { // so that the call is inlined for other sets
+		s.complete(values)
+	}
+}
+
+func (s *Set) complete(values []string) {
 	for _, at := range s.addresses {
 		if values[at] != "" {
 			values[at], _ = CanonicalAddress(values[at])

@@ -9,6 +9,7 @@ import (
 type index struct {
 	others []int32 // rules without an equality condition
 	probes []probe
+	needs  []needs // by rule
 }
 
 // probe finds the rules with an equality condition on one attribute.
@@ -74,22 +75,24 @@ func newIndex(rules []compiled) index {
 			}
 		}
 	}
-	var x index
+	x := index{needs: make([]needs, len(rules))}
 	at := make(map[part]int)
 	for i := range rules {
 		if rules[i].Mode == Off {
 			continue
 		}
 		r := &rules[i]
-		r.indexed = -1
 		best := selective(r.when, popular)
 		if best < 0 {
+			x.needs[i] = needsOf(r, -1)
 			x.others = append(x.others, int32(i))
 			continue
 		}
 		w := r.when[best]
 		if _, ok := w.test.(equal); ok {
-			r.indexed = best
+			x.needs[i] = needsOf(r, best)
+		} else {
+			x.needs[i] = needsOf(r, -1)
 		}
 		n, ok := at[w.part]
 		if !ok {

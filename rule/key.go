@@ -21,6 +21,9 @@ func AppendKey(dst []byte, parts ...string) []byte {
 
 // appendPart appends the length of p, and p.
 func appendPart(dst []byte, p string) []byte {
+	if len(p) < 0x80 { // one byte, without the loop
+		return append(append(dst, byte(len(p))), p...)
+	}
 	dst = binary.AppendUvarint(dst, uint64(len(p)))
 	return append(dst, p...)
 }
@@ -29,8 +32,9 @@ func appendPart(dst []byte, p string) []byte {
 // rule's `per` attributes. Two requests have the same key exactly when these
 // values are equal.
 func (s *Set) AppendKey(dst []byte, i int, values []string) []byte {
-	for _, p := range s.rules[i].per {
-		dst = appendPart(dst, p.value(values))
+	per := s.rules[i].per
+	for i := range per {
+		dst = appendPart(dst, per[i].value(values))
 	}
 	return dst
 }

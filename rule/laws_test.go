@@ -42,6 +42,9 @@ func FuzzMatch(f *testing.F) {
 			if got := set.Match(values, slices.Clone(prior)); !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v for %v", got, want, request)
 			}
+			if set.IsNarrow() {
+				checkNarrow(t, set, values, want[len(prior):])
+			}
 			for i := range rules {
 				got, reasons := set.Why(i, values)
 				if want := holds(&rules[i], request); got != want || got != (len(reasons) == 0) {
@@ -53,6 +56,29 @@ func FuzzMatch(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkNarrow compares the functions for narrow sets with those for all sets. want are
+// the rules that match.
+func checkNarrow(t *testing.T, set *rule.Set, values []string, want []int) {
+	t.Helper()
+	var narrow rule.Narrow
+	copy(narrow[:], values)
+	if i := set.Only(&narrow); i >= 0 && !slices.Equal(want, []int{i}) || i < 0 && set.Len() == 1 && len(want) == 1 {
+		t.Fatalf("got the only rule %d, want %v", i, want)
+	}
+	for _, i := range want {
+		key, readable := set.Keys(make([]byte, 1, 60), i, &narrow)
+		if key != nil && (string(key[1:]) != string(set.AppendKey(nil, i, values)) || readable != set.Key(i, values)) {
+			t.Fatalf("rule %d: got keys %q and %q, want %q and %q", i, key, readable, set.AppendKey(nil, i, values), set.Key(i, values))
+		}
+		if key == nil && len(set.Key(i, values)) < 12 {
+			t.Fatalf("rule %d: got no key, want one for %q", i, values)
+		}
+		if key, _ := set.Keys(nil, i, &narrow); key != nil && len(set.AppendKey(nil, i, values)) > 0 {
+			t.Fatalf("rule %d: got key %q in no room, want none", i, key)
+		}
+	}
 }
 
 // matchSlowly returns what Match should return, from its definition.

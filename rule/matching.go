@@ -25,79 +25,94 @@ func (s *Set) Match(values []string, dst []int) []int { return s.match(values, d
 // told the amount.
 func (s *Set) MatchHeld(values []string, dst []int) []int { return s.match(values, dst, true) }
 
+// match does not keep values or dst, so that both can be on the caller's stack.
 func (s *Set) match(values []string, dst []int, held bool) []int {
-	m := matching{rules: s.rules, values: values, held: held, dst: dst, start: len(dst), end: int32(len(s.rules))}
-	m.try(s.index.others)
+	start, end := len(dst), len(s.rules)
+	if len(s.index.others) > 0 {
+		dst, end = s.try(s.index.others, values, held, dst, end)
+	}
 	for i := range s.index.probes {
 		p := &s.index.probes[i]
 		v := p.value(values)
 		if v == "" && !p.empty {
 			continue
 		}
-		m.try(p.of(v))
+		dst, end = s.try(p.of(v), values, held, dst, end)
 	}
-	return m.matched()
-}
-
-// matching is one run of Match.
-type matching struct {
-	rules  []compiled
-	values []string
-	held   bool // sums need no amounts
-	dst    []int
-	start  int   // where this run's matches start in dst
-	end    int32 // index of the last rule that can match
-}
-
-// try adds the candidates that match. Candidates are in ascending order.
-func (m *matching) try(candidates []int32) {
-	for _, i := range candidates {
-		if i > m.end {
-			return
-		}
-		r := &m.rules[i]
-		if !r.matches(m.values, m.held) {
-			continue
-		}
-		m.dst = append(m.dst, int(i))
-		if r.final() {
-			m.end = i
-			return
-		}
-	}
-}
-
-// matched returns dst with the matches in order. Each list of candidates adds
-// them in ascending order, and usually one list adds them all.
-func (m *matching) matched() []int {
-	found := m.dst[m.start:]
+	// Each list of candidates adds them in ascending order, and usually one list
+	// adds them all.
+	found := dst[start:]
 	if len(found) > 1 && !slices.IsSorted(found) {
 		slices.Sort(found)
 	}
-	for len(found) > 0 && found[len(found)-1] > int(m.end) {
+	for len(found) > 0 && found[len(found)-1] > end {
 		found = found[:len(found)-1]
 	}
-	return m.dst[:m.start+len(found)]
+	return dst[:start+len(found)]
 }
 
-// final reports whether a match of c ends the matching.
-func (c *compiled) final() bool {
-	return c.Kind() == KindVerdict && c.Mode == Enforce && c.Rest == RestSkip
+// try appends the candidates that match to dst. They are in ascending order. end is
+// the index of the last rule that can match, which a rule that ends the matching
+// lowers.
+func (s *Set) try(candidates []int32, values []string, held bool, dst []int, end int) ([]int, int) {
+	for _, i := range candidates {
+		if int(i) > end {
+			break
+		}
+		n := &s.index.needs[i]
+		if !n.met(values, held) {
+			continue
+		}
+		dst = append(dst, int(i))
+		if n.ends {
+			return dst, int(i)
+		}
+	}
+	return dst, end
 }
 
-// matches reports whether c, which the index found, matches values. held: a sum
-// needs no amount.
-func (c *compiled) matches(values []string, held bool) bool {
-	for i := range c.when {
-		if w := &c.when[i]; i != c.indexed && !w.test.Holds(w.value(values)) {
+// needs is what a rule needs to match a request for which the index has found it. It
+// is apart from the rules, which are large: matching then reads one cache line of a
+// rule instead of four.
+type needs struct {
+	tests []condition // which the index has not answered
+	parts []part      // values that must not be empty
+	rare  *compiled   // the rule, if it counts another attribute or has a quota by one; or nil
+	ends  bool        // a match ends the matching
+}
+
+// needsOf returns the needs of c. indexed is the position of the condition that holds
+// for every request for which the index finds c, or -1.
+func needsOf(c *compiled, indexed int) needs {
+	n := needs{parts: c.per, ends: c.Kind() == KindVerdict && c.Mode == Enforce && c.Rest == RestSkip}
+	for i, w := range c.when {
+		if i != indexed {
+			n.tests = append(n.tests, w)
+		}
+	}
+	if c.of.at >= 0 || c.by.at >= 0 {
+		n.rare = c
+	}
+	return n
+}
+
+// met reports whether values has what n needs. held: a sum needs no amount.
+func (n *needs) met(values []string, held bool) bool {
+	for i := range n.tests {
+		if w := &n.tests[i]; !w.test.Holds(w.value(values)) {
 			return false
 		}
 	}
-	for _, p := range c.per {
-		if p.value(values) == "" {
+	for i := range n.parts {
+		if n.parts[i].value(values) == "" {
 			return false
 		}
 	}
+	return n.rare == nil || n.rare.counts(values, held)
+}
+
+// counts reports whether values has the attribute that c counts, and a quota.
+func (c *compiled) counts(values []string, held bool) bool {
 	if c.of.at >= 0 && c.of.value(values) == "" && !(held && c.Measure == window.Sum) {
 		return false
 	}

@@ -27,6 +27,7 @@ type Set struct {
 	addresses  []int     // positions of attributes that are addresses
 	networks   []network // whose values follow those of the attributes
 	index      index
+	narrow     bool // see IsNarrow
 }
 
 // compiled is a rule whose attributes are positions in a vector.
@@ -34,9 +35,6 @@ type compiled struct {
 	Rule
 	id   string
 	when []condition
-	// indexed is the position in when of the condition that holds for every
-	// request for which the index finds the rule, or -1.
-	indexed int
 
 	allows bool // the rule is a verdict that allows
 
@@ -103,7 +101,7 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 		s.rules[i].allows = s.outcomes[rules[i].Then].Allow
 		s.byName[rules[i].Name] = i
 	}
-	s.index = newIndex(s.rules)
+	s.index, s.narrow = newIndex(s.rules), s.narrows()
 	return s, nil
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -18,6 +20,7 @@ func Engine() []Peer {
 	return []Peer{
 		limiters(1),
 		limiters(3),
+		engineFloor(),
 		one,
 		engineOf("Engine, 3 rules, all match", limitRules(3)),
 		engineOf("Engine, 1 rule, hits in groups", inGroups(1)),
@@ -100,6 +103,57 @@ func equalRules(n int) func(Config) []rule.Rule {
 			rules = append(rules, r)
 		}
 		return rules
+	}
+}
+
+// engineFloor returns the least that a decision by one rule needs: it finds the
+// attributes, builds the key, asks the same store and fills in a Decision. The rule is
+// written in the program.
+func engineFloor() Peer {
+	return Peer{
+		Name: "floor: one rule written in the program", Note: "attributes, key, the same call of the same store, Decision",
+		New: func(c Config) (Limiter, error) {
+			limit, err := window.Compile(sliding(exact(c)))
+			if err != nil {
+				return Limiter{}, err
+			}
+			var (
+				s     = memstore.New()
+				space = store.NewSpace("", "posts", "posts", 0)
+				ctx   = context.Background()
+				attrs = weir.Attributes("action", "post", "user", "42")
+				d     = weir.Decision{Usages: make([]weir.Usage, 1)}
+			)
+			return Limiter{
+				Allow: func(string) bool {
+					var action, user string
+					for i := range attrs {
+						switch a := &attrs[i]; a.Name {
+						case "action":
+							action = a.Value
+						case "user":
+							user = a.Value
+						}
+					}
+					if action != "post" || user == "" {
+						return false
+					}
+					var room [64]byte
+					key := append(append(room[:0], byte(len(user))), user...)
+					u := &d.Usages[0]
+					if err := s.OneKey(ctx, &u.Result, store.Take, space, limit, key, 1); err != nil {
+						return false
+					}
+					u.Rule, u.Kind, u.Key, u.Shadow, u.Hits = "posts", rule.KindLimit, user, false, 1
+					d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = true, rule.Allow, "", 0, ""
+					if !u.Allowed {
+						d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, rule.Deny, "posts", u.RetryAfter, "posts"
+					}
+					return d.Allowed
+				},
+				Close: func() { _ = s.Close() }, // a store in memory closes without error
+			}, nil
+		},
 	}
 }
 

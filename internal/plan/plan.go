@@ -23,7 +23,7 @@ func (p *Plan) Make() error {
 	}
 	for _, i := range p.Matched {
 		common := &p.Rules.prepared[i]
-		if common.kind == rule.KindVerdict {
+		if common.Kind == rule.KindVerdict {
 			if p.Rules.Rule(i).Mode != rule.Shadow && p.Verdict < 0 {
 				p.decide(i)
 			}
@@ -37,7 +37,7 @@ func (p *Plan) Make() error {
 			ops = &p.Later
 		}
 		op := ops.add(i)
-		if common.limit != nil && p.Request.Verb <= store.Record {
+		if common.Limit != nil && p.Request.Verb <= store.Record {
 			p.fillHits(op, i)
 		} else if err := p.fill(op, i); err != nil {
 			return err
@@ -86,8 +86,8 @@ func (p *Plan) follow(op *store.Op) {
 // most ops, and takes half of the time.
 func (p *Plan) fillHits(op *store.Op, i int) {
 	common := &p.Rules.prepared[i]
-	op.Space, op.Limit, op.N = p.Rules.spaces[i], common.limit, p.Request.Hits
-	op.Role, op.CountDenied = common.role, p.Rules.Rule(i).CountDenied
+	op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits
+	op.Role, op.CountDenied = common.Role, p.Rules.Rule(i).CountDenied
 	p.fillKey(op, i)
 }
 
@@ -103,7 +103,7 @@ func (p *Plan) fillKey(op *store.Op, i int) {
 func (p *Plan) fill(op *store.Op, i int) error {
 	r, values := p.Rules.Rule(i), p.Request.Values
 	op.Space, op.Limit, op.N = p.Rules.spaces[i], p.Rules.LimitOf(i, values), p.Request.Hits
-	op.Role, op.CountDenied = p.Rules.prepared[i].role, r.CountDenied
+	op.Role, op.CountDenied = p.Rules.prepared[i].Role, r.CountDenied
 	switch {
 	case p.Request.Verb == store.Settle && !p.costs(i):
 		op.N = window.AsHeld

@@ -6,24 +6,43 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// prepared is what the ops of one rule share.
-type prepared struct {
-	kind rule.Kind
-	held bool // the window counts only what is held
-	role store.Role
+// Prepared is what the ops of one rule share, and what decisions say of the rule. It
+// saves cache misses: a [rule.Rule] has the same, spread over 400 bytes.
+type Prepared struct {
+	Kind  rule.Kind
+	Role  store.Role
+	Space *store.Space
 
-	// limit is set for a rule that counts hits under one limit, and has no
+	// Limit is set for a rule that counts hits under one limit, and has no
 	// Together: its ops need nothing else from the request but the key.
-	limit *window.Compiled
+	Limit *window.Compiled
+
+	// Alone reports whether a check, a take or a record that matches this rule only
+	// can be decided by [Limit] alone: the rule is a limit, and its op is neither
+	// about holds nor about bans, and is not counted when it is denied.
+	Alone bool
+
+	Name    string
+	Outcome string // of a request that the rule denies
+	Shadow  bool
+
+	held bool // the window counts only what is held
 }
 
 // prepare returns what the ops of rule i share.
-func prepare(set *rule.Set, i int) prepared {
+func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	r := set.Rule(i)
-	p := prepared{kind: r.Kind(), held: r.Window.Kind == window.KindHeld, role: role(r)}
-	fixed := p.kind != rule.KindVerdict && (r.Quota == nil || r.Quota.By == "")
+	p := Prepared{
+		Kind: r.Kind(), Role: role(r), Space: space,
+		Name: r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow, held: r.Window.Kind == window.KindHeld,
+	}
+	if p.Outcome == "" {
+		p.Outcome = rule.Deny
+	}
+	fixed := p.Kind != rule.KindVerdict && (r.Quota == nil || r.Quota.By == "")
 	if fixed && r.Measure == window.Count && r.Together == "" {
-		p.limit = set.LimitOf(i, nil)
+		p.Limit = set.LimitOf(i, nil)
+		p.Alone = p.Kind == rule.KindLimit && !r.CountDenied && !p.Limit.Holds() && !p.Limit.Bans()
 	}
 	return p
 }

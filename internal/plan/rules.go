@@ -13,7 +13,7 @@ type Rules struct {
 	*rule.Set
 	namespace string
 	spaces    []*store.Space // by rule
-	prepared  []prepared     // by rule
+	prepared  []Prepared     // by rule
 
 	holds, bans bool // some rule does
 }
@@ -33,7 +33,7 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 	}
 	rules := &Rules{
 		Set: set, namespace: namespace,
-		spaces: make([]*store.Space, set.Len()), prepared: make([]prepared, set.Len()),
+		spaces: make([]*store.Space, set.Len()), prepared: make([]Prepared, set.Len()),
 	}
 	for i := range rules.spaces {
 		r := set.Rule(i)
@@ -41,12 +41,15 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 		if old := known[s.ID()]; old != nil && old.MaxKeys() == s.MaxKeys() {
 			s = old
 		}
-		rules.spaces[i], rules.prepared[i] = s, prepare(set, i)
+		rules.spaces[i], rules.prepared[i] = s, prepare(set, i, s)
 		rules.holds = rules.holds || r.Holds()
 		rules.bans = rules.bans || r.Ban != window.Ban{}
 	}
 	return rules
 }
+
+// Prepared returns what the ops of rule i share. The caller must not change it.
+func (r *Rules) Prepared(i int) *Prepared { return &r.prepared[i] }
 
 // Locate returns the op that finds a key of the rule called name, and the
 // rule's index. It needs the attributes of the key only; the rule's other

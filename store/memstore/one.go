@@ -26,29 +26,43 @@ func (s *Store) OneInto(ctx context.Context, r *window.Result, verb store.Verb, 
 	if limit.Distinct() {
 		p.hits.Member = maphash.String(s.seeds.member, member)
 	}
-	if !s.enter(&p, space) {
+	return s.one(&p, verb, space, r)
+}
+
+// OneKey is OneInto for a key of bytes, under a limit that counts hits.
+func (s *Store) OneKey(ctx context.Context, r *window.Result, verb store.Verb, space *store.Space, limit *window.Compiled, key []byte, n int64) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	p := place{limit: limit, key: s.hash(key), hits: window.Hits{N: max(n, 0)}}
+	return s.one(&p, verb, space, r)
+}
+
+// one decides a call with a single op, of which p has the key, the limit and the hits.
+func (s *Store) one(p *place, verb store.Verb, space *store.Space, r *window.Result) error {
+	if !s.enter(p, space) {
 		return store.ErrClosed
 	}
 	if verb <= store.Take {
-		if done, due := s.takeHot(&p, verb, r); done {
+		if done, due := s.takeHot(p, verb, r); done {
 			if due {
-				s.tendHot(&p)
+				s.tendHot(p)
 			}
 			return nil
 		}
 	}
-	if err := s.lock(&p, verb, space); err != nil {
+	if err := s.lock(p, verb, space); err != nil {
 		return err
 	}
 	if verb == store.Check {
 		p.look(r)
 	} else {
-		s.count(&p, verb, r)
+		s.count(p, verb, r)
 		if verb == store.Take {
 			p.warm(r)
 		}
 	}
-	s.leave(&p)
+	s.leave(p)
 	return nil
 }
 
