@@ -67,7 +67,7 @@ var arrows = map[string]arrow{
 	"internal/page":           {ours: []string{"replay"}},
 	"internal/logs": {
 		ours:   []string{"replay", "window"},
-		theirs: []string{"github.com/goccy/go-yaml", "github.com/klauspost/compress", "github.com/tidwall/gjson"},
+		theirs: []string{"github.com/goccy/go-yaml", "github.com/klauspost/compress"},
 	},
 	"rulefile": {
 		ours:   []string{"internal/files", "rule", "window"},

@@ -2,17 +2,19 @@ package logs
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/tidwall/gjson"
 )
 
-// keys is a tree of the keys to find in an object.
+// keys is a tree of the keys to find in an object or an array.
 type keys struct {
-	names []string
-	below []*keys // by name; nil if nothing below is wanted
-	at    [][]int // by name: where the value goes
+	names    []string
+	elements []int   // by name: the name as the index of an element, or -1
+	below    []*keys // by name; nil if nothing below is wanted
+	at       [][]int // by name: where the value goes
+	under    [][]int // by name: where the values below go
+	lengths  uint64  // bit n%64 is set if a name has n bytes
 }
 
 // add adds a path, whose value goes to values[at].
@@ -22,7 +24,9 @@ func (k *keys) add(path []string, at int) {
 		i++
 	}
 	if i == len(k.names) {
-		k.names, k.below, k.at = append(k.names, path[0]), append(k.below, nil), append(k.at, nil)
+		k.names, k.elements = append(k.names, path[0]), append(k.elements, element(path[0]))
+		k.below, k.at, k.under = append(k.below, nil), append(k.at, nil), append(k.under, nil)
+		k.lengths |= 1 << (len(path[0]) % 64)
 	}
 	if len(path) == 1 {
 		k.at[i] = append(k.at[i], at)
@@ -32,11 +36,47 @@ func (k *keys) add(path []string, at int) {
 		k.below[i] = &keys{}
 	}
 	k.below[i].add(path[1:], at)
+	k.under[i] = append(k.under[i], at)
+}
+
+// element returns the index of an array's element that name is, or -1.
+func element(name string) int {
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 && strconv.Itoa(n) == name {
+		return n
+	}
+	return -1
+}
+
+// find returns the index of a name, or -1.
+func (k *keys) find(name string) int {
+	if k == nil || k.lengths>>(len(name)%64)&1 == 0 {
+		return -1
+	}
+	for i := range k.names {
+		if k.names[i] == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// findElement returns the index of the name of an array's nth element, or -1.
+func (k *keys) findElement(n int) int {
+	if k == nil {
+		return -1
+	}
+	for i := range k.elements {
+		if k.elements[i] == n {
+			return i
+		}
+	}
+	return -1
 }
 
 // jsonLine reads objects.
 type jsonLine struct {
 	keys keys
+	scan scanner
 }
 
 func newJSON(_ *format, fields []string) (extractor, error) {
@@ -64,60 +104,21 @@ func splitPath(path string) (keys []string) {
 
 var errNotObject = errors.New("not a JSON object")
 
+// extract sets values from an object. A value is the text of an attribute: a
+// number in its shortest form, "" for null, objects and arrays. Of keys that are
+// there twice the last one counts.
 func (j *jsonLine) extract(line string, values []string) error {
-	if !gjson.Valid(line) {
-		return errNotObject
-	}
-	object := gjson.Parse(line)
-	if !object.IsObject() {
-		return errNotObject
-	}
 	clear(values)
-	j.keys.find(object, values)
-	return nil
-}
-
-// find sets values from an object or an array. It stops when it has found all keys,
-// so of a key that is there twice it can take the first or the last.
-func (k *keys) find(in gjson.Result, values []string) {
-	index, left := 0, len(k.names)
-	isArray := in.IsArray()
-	in.ForEach(func(key, value gjson.Result) bool {
-		name := key.Str
-		if isArray {
-			name = strconv.Itoa(index)
-			index++
-		}
-		for i := range k.names {
-			if k.names[i] != name {
-				continue
-			}
-			for _, at := range k.at[i] {
-				values[at] = text(value)
-			}
-			if k.below[i] != nil && value.IsObject() || value.IsArray() && k.below[i] != nil {
-				k.below[i].find(value, values)
-			}
-			left--
-			break
-		}
-		return left > 0
-	})
-}
-
-// text returns a value as the text of an attribute: a number in its shortest
-// form, "" for null, objects and arrays.
-func text(v gjson.Result) string {
-	switch v.Type {
-	case gjson.String:
-		return v.Str
-	case gjson.True, gjson.False:
-		return v.Raw
-	case gjson.Number:
-		if strings.ContainsAny(v.Raw, ".eE") {
-			return strconv.FormatFloat(v.Num, 'f', -1, 64)
-		}
-		return v.Raw
+	s := &j.scan
+	s.text, s.at, s.values = line, 0, values
+	if s.next() != '{' {
+		return errNotObject
 	}
-	return ""
+	if s.object(&j.keys, 1) && s.next() == 0 && s.at == len(line) {
+		return nil
+	}
+	if s.at >= len(line) {
+		return errors.New("not a JSON object: the line ends too early")
+	}
+	return fmt.Errorf("not a JSON object: fault in column %d", s.at+1)
 }
