@@ -12,6 +12,15 @@ import (
 // counts what it admits itself, and no limit keeps requests from another one.
 // Verdicts stay.
 func newAlone(rules *rule.Set, f *feed) (*decider, error) {
+	return newChanged(rules, f, func(r *rule.Rule) {
+		if r.Kind() == rule.KindLimit && r.Mode == rule.Enforce {
+			r.Mode = rule.Shadow
+		}
+	})
+}
+
+// newChanged returns a decider of rules with what change makes of each.
+func newChanged(rules *rule.Set, f *feed, change func(r *rule.Rule)) (*decider, error) {
 	list := make([]rule.Rule, rules.Len())
 	outcomes := map[string]rule.Outcome{}
 	for i := range list {
@@ -20,15 +29,22 @@ func newAlone(rules *rule.Set, f *feed) (*decider, error) {
 		if o, ok := rules.Outcome(r.Then); ok && r.Then != rule.Allow && r.Then != rule.Deny {
 			outcomes[r.Then] = o
 		}
-		if r.Kind() == rule.KindLimit && r.Mode == rule.Enforce {
-			r.Mode = rule.Shadow
-		}
+		change(r)
 	}
-	set, err := rule.New(list, outcomes)
+	set, err := like(rules, list, outcomes)
 	if err != nil {
 		return nil, err
 	}
 	return newDecider(set, f)
+}
+
+// like compiles list into a set with the addresses of rules.
+func like(rules *rule.Set, list []rule.Rule, outcomes map[string]rule.Outcome) (*rule.Set, error) {
+	set, err := rule.New(list, outcomes)
+	if err != nil {
+		return nil, err
+	}
+	return set.WithAddresses(rules.Addresses()...)
 }
 
 // addAlone counts what each limit decides alone about a request that was decided

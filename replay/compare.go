@@ -49,6 +49,9 @@ type Comparison struct {
 	NewlyDeniedOver  *Timeline `json:"newly_denied_over"`
 	NewlyAllowedOver *Timeline `json:"newly_allowed_over"`
 
+	// Peaks has the peaks of the keys of each limit. It is nil without [WithPeaks].
+	Peaks []ComparedPeaks `json:"peaks,omitempty"`
+
 	BadLines []BadLine `json:"bad_lines"`
 }
 
@@ -94,6 +97,14 @@ func Compare(ctx context.Context, before, after *rule.Set, source Source, list .
 	if c.new, err = newDecider(after, f); err != nil {
 		return nil, err
 	}
+	if o.peaks {
+		if c.oldPeaks, err = newMeasuring(before, after, f); err != nil {
+			return nil, err
+		}
+		if c.newPeaks, err = newMeasuring(after, before, f); err != nil {
+			return nil, err
+		}
+	}
 	for i := range after.Len() {
 		c.sums = c.sums || after.Rule(i).Measure == window.Sum
 	}
@@ -107,6 +118,7 @@ func Compare(ctx context.Context, before, after *rule.Set, source Source, list .
 		r.From, r.To = f.first.Time(), f.last.Time()
 	}
 	r.Denials, r.Admissions = c.denials.report(after), c.admissions.report(before)
+	r.Peaks = comparedPeaks(before, after, c.oldPeaks, c.newPeaks)
 	r.NewlyDeniedOver, r.NewlyAllowedOver = c.denied.report(), c.allowed.report()
 	return r, err
 }
@@ -124,7 +136,8 @@ type comparing struct {
 	old, new            *decider
 	denials, admissions *changes
 	denied, allowed     *timeline
-	sums                bool // a new rule sums
+	sums                bool       // a new rule sums
+	oldPeaks, newPeaks  *measuring // nil: not asked for
 }
 
 func (c *comparing) take(ctx context.Context, e *Entry) error {
@@ -140,6 +153,16 @@ func (c *comparing) take(ctx context.Context, e *Entry) error {
 	after, err := c.new.take(ctx, e)
 	if err != nil {
 		return err
+	}
+	for _, m := range []*measuring{c.oldPeaks, c.newPeaks} {
+		if m == nil {
+			continue
+		}
+		use, err := m.decider.take(ctx, e)
+		if err != nil {
+			return err
+		}
+		m.add(use)
 	}
 	if !before.Allowed {
 		c.DeniedOld++

@@ -74,6 +74,11 @@ func RunSource(ctx context.Context, rules *rule.Set, source Source, options ...O
 			return nil, err
 		}
 	}
+	if o.peaks {
+		if r.peaks, err = newMeasuring(rules, nil, f); err != nil {
+			return nil, err
+		}
+	}
 	err = f.each(ctx, r.take)
 	return r.report(f, &o), err
 }
@@ -83,7 +88,7 @@ type Option func(*options)
 
 type options struct {
 	top, keepBad, examples int
-	alone                  bool
+	alone, peaks           bool
 	progress               func(Progress)
 }
 
@@ -267,7 +272,8 @@ func (d *decider) read(e *Entry) {
 // run is a running replay.
 type run struct {
 	real    *decider
-	alone   *decider // nil: not asked for
+	alone   *decider   // nil: not asked for
+	peaks   *measuring // nil: not asked for
 	tallies *tallies
 }
 
@@ -278,6 +284,13 @@ func (r *run) take(ctx context.Context, e *Entry) error {
 		return err
 	}
 	r.tallies.add(d, e.Time)
+	if r.peaks != nil {
+		use, err := r.peaks.decider.take(ctx, e)
+		if err != nil {
+			return err
+		}
+		r.peaks.add(use)
+	}
 	if r.alone == nil {
 		return nil
 	}

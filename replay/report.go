@@ -97,6 +97,10 @@ type Tally struct {
 	// Timeline has the requests that matched over time, in at most 512 buckets.
 	// Denied requests are those that exceeded the rule's limit.
 	Timeline *Timeline `json:"timeline,omitempty"`
+
+	// Peaks describes the peaks of the keys of a limit. It is nil without
+	// [WithPeaks], and for rules that are no limits.
+	Peaks *Distribution `json:"peaks,omitempty"`
 }
 
 // Mask is a rule that denied requests before another rule could deny them.

@@ -166,6 +166,7 @@ func Suggest(ctx context.Context, rules *rule.Set, sweep Sweep, source Source, l
 // sweeping is a running Suggest.
 type sweeping struct {
 	rules   *rule.Set // the one rule
+	values  []string  // of a request
 	rule    *rule.Rule
 	share   float64
 	quotas  []int64
@@ -190,9 +191,13 @@ type sweptWindow struct {
 	byLevel  []bool
 	needsRun bool
 
-	// always reports that candidates have a state from the first hit on: in a
-	// bucket, a hit that is out of order can take more room than one.
-	always bool
+	// always reports that candidates have a state from the first hit on. In a
+	// bucket, a hit that is out of order can take more room than one. wrapped
+	// reports that the limit has a condition, holds, bans, or counts denied hits, so
+	// that states depend on more than the hits that were admitted.
+	always, wrapped bool
+	countDenied     bool
+	holds           uint64 // the number of takes that hold, for their ids
 
 	denied []int64 // requests, by candidate
 	keys   []int64 // with a denied request, by candidate
@@ -214,24 +219,20 @@ func newSweeping(rules *rule.Set, sweep Sweep) (*sweeping, error) {
 	switch {
 	case only.Kind() != rule.KindLimit:
 		return nil, fault.Newf("rule", "%s is a %s: want a limit", only.Name, only.Kind())
-	case only.After != (window.After{}):
-		return nil, fault.Newf("rule", "%s has after: want a limit without", only.Name)
-	case only.CountDenied:
-		return nil, fault.Newf("rule", "%s has count_denied: want a limit without", only.Name)
-	}
-	if only.Hold > 0 || only.Ban != (window.Ban{}) {
-		return nil, fault.Newf("rule", "%s has holds or bans: want a limit without", only.Name)
+	case only.Window.Kind == window.KindHeld && len(sweep.Windows) == 0:
+		return nil, fault.Newf("rule", "%s limits what is in flight, and a log does not say when that ends: state other windows to measure", only.Name)
 	}
 	only.Mode, only.Then = rule.Enforce, ""
 	if only.Quota.By != "" {
 		only.Quota = &rule.Quota{Value: 1}
 	}
-	set, err := rule.New([]rule.Rule{only}, nil)
+	set, err := like(rules, []rule.Rule{only}, nil)
 	if err != nil {
 		return nil, err
 	}
 	s := &sweeping{
-		rules: set, rule: set.Rule(0), share: sweep.Share, quotas: sweep.Quotas, keys: map[string]*sweptKey{}, seed: maphash.MakeSeed(),
+		values: make([]string, set.Width()),
+		rules:  set, rule: set.Rule(0), share: sweep.Share, quotas: sweep.Quotas, keys: map[string]*sweptKey{}, seed: maphash.MakeSeed(),
 	}
 	if s.share == 0 {
 		s.share = DefaultShare
@@ -262,20 +263,32 @@ func (s *sweeping) add(w window.Window) error {
 	if w.Kind == window.KindHeld {
 		return fault.Newf("windows", "a held window counts what is in flight: want another one")
 	}
-	sw := &sweptWindow{of: w, quotas: s.quotas, denied: make([]int64, len(s.quotas)), keys: make([]int64, len(s.quotas))}
+	limit := window.Limit{
+		Measure: s.rule.Measure, Window: w, After: s.rule.After,
+		Hold: s.rule.Hold, Unsettled: s.rule.Unsettled, MaxHolds: s.rule.MaxHolds, Ban: s.rule.Ban,
+	}
+	if s.rule.Hold == 0 {
+		limit.MaxHolds = 0 // of a held window
+	}
+	sw := &sweptWindow{of: w, countDenied: s.rule.CountDenied, quotas: s.quotas, denied: make([]int64, len(s.quotas)), keys: make([]int64, len(s.quotas))}
+	sw.wrapped = sw.countDenied || limit.After != window.After{} || limit.Hold > 0 || limit.Ban != window.Ban{}
+	sw.always = sw.wrapped || w.Kind == window.KindBucket
 	for _, q := range s.quotas {
-		l, err := window.Compile(window.Limit{Quota: q, Measure: s.rule.Measure, Window: w})
+		limit.Quota = q
+		l, err := window.Compile(limit)
 		if err != nil {
 			return fmt.Errorf("a quota of %d: %w", q, err)
 		}
-		byLevel := w.Kind == window.KindSliding && s.rule.Measure != window.Distinct && l.Group() == 1
+		byLevel := !sw.wrapped && w.Kind == window.KindSliding && s.rule.Measure != window.Distinct && l.Group() == 1
 		sw.limits, sw.byLevel = append(sw.limits, l), append(sw.byLevel, byLevel)
-		sw.always = w.Kind == window.KindBucket
 		sw.needsRun = !sw.always && (sw.needsRun || !byLevel)
 	}
 	var err error
 	if sw.usage, err = newUsage(s.rule.Measure, w); err != nil {
 		return err
+	}
+	if sw.wrapped {
+		sw.usage.gap = maxGap
 	}
 	s.windows = append(s.windows, sw)
 	return nil
@@ -291,26 +304,28 @@ func names(rules *rule.Set) []string {
 
 // take measures one request.
 func (s *sweeping) take(_ context.Context, e *Entry) error {
-	s.match = s.rules.Match(e.Values, s.match[:0])
+	copy(s.values, e.Values)
+	s.rules.Complete(s.values)
+	s.match = s.rules.Match(s.values, s.match[:0])
 	if len(s.match) == 0 {
 		return nil
 	}
 	h := window.Hits{N: 1}
 	switch s.rule.Measure {
 	case window.Sum:
-		n, err := s.rules.Sum(0, e.Values)
+		n, err := s.rules.Sum(0, s.values)
 		if err != nil {
 			return fault.Newf("attributes."+s.rule.Of, "%v", err)
 		}
 		h.N = n
 	case window.Distinct:
-		h.Member = maphash.String(s.seed, s.rules.Member(0, e.Values))
+		h.Member = maphash.String(s.seed, s.rules.Member(0, s.values))
 	}
 	s.matched++
-	s.key = s.rules.AppendKey(s.key[:0], 0, e.Values)
+	s.key = s.rules.AppendKey(s.key[:0], 0, s.values)
 	k := s.keys[string(s.key)]
 	if k == nil {
-		k = &sweptKey{name: clone(s.rules.Key(0, e.Values)), windows: make([]keyWindow, len(s.windows))}
+		k = &sweptKey{name: clone(s.rules.Key(0, s.values)), windows: make([]keyWindow, len(s.windows))}
 		s.keys[string(s.key)] = k
 	}
 	k.requests++

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func (k *keyWindow) take(w *sweptWindow, now window.Instant, h window.Hits) {
 	}
 	k.began = true
 	k.latest = max(k.latest, now) // for a key time does not go back
-	if h.N == 0 {
+	if h.N == 0 && !w.wrapped {
 		return
 	}
 	k.expire(&w.usage)
@@ -69,14 +70,17 @@ func (k *keyWindow) take(w *sweptWindow, now window.Instant, h window.Hits) {
 			}
 			k.activate(w, i)
 		}
-		var r window.Result
-		if k.states[i], r = l.Take(k.states[i], now, h); !r.Allowed {
+		var allowed bool
+		if k.states[i], allowed = w.decide(l, k.states[i], now, h); !allowed {
 			w.denied[i]++
 			if k.denied&bit == 0 {
 				k.denied |= bit
 				w.keys[i]++
 			}
 		}
+	}
+	if h.N == 0 {
+		return
 	}
 	k.sum += h.N
 	if w.needsRun && k.sum <= w.quotas[len(w.quotas)-1] {
@@ -85,6 +89,27 @@ func (k *keyWindow) take(w *sweptWindow, now window.Instant, h window.Hits) {
 	if level := k.measure(&w.usage, now, h); level > k.peak {
 		k.peak, k.peakAt = level, now
 	}
+}
+
+// decide takes hits under the limit of a candidate, as a store does.
+func (w *sweptWindow) decide(l *window.Compiled, s window.State, now window.Instant, h window.Hits) (next window.State, allowed bool) {
+	if !w.wrapped {
+		next, r := l.Take(s, now, h)
+		return next, r.Allowed
+	}
+	var r window.Result
+	if l.Holds() {
+		var id window.HoldID
+		w.holds++
+		binary.BigEndian.PutUint64(id[:], w.holds)
+		s, r = l.TakeHold(s, now, h, id)
+	} else {
+		s, r = l.Take(s, now, h)
+	}
+	if !r.Allowed && w.countDenied {
+		s, _ = l.RecordDenied(s, now, h)
+	}
+	return s, r.Allowed
 }
 
 // activate gives candidate i a state.

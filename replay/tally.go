@@ -191,6 +191,7 @@ func (r *run) report(f *feed, o *options) *Report {
 		final.Keys, final.KeysDenied = int64(len(t.seen)), int64(len(t.byKey))
 		final.TopDenied = topOf(t.byKey, o.top)
 		final.Timeline = t.over.report()
+		final.Peaks = r.peaks.of(final.Name)
 		if t.Denied > 0 {
 			first, last := t.first.Time(), t.last.Time()
 			final.FirstDenied, final.LastDenied = &first, &last

@@ -49,9 +49,12 @@ denied.`),
 			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
+			options := []replay.Option{replay.WithTop(l.top), replay.WithExamples(examples), replay.WithProgress(bar.show)}
+			if out.html != "" {
+				options = append(options, replay.WithPeaks())
+			}
 			bar.start()
-			c, err := replay.Compare(ctx, before.Set, after.Set, source,
-				replay.WithTop(l.top), replay.WithExamples(examples), replay.WithProgress(bar.show))
+			c, err := replay.Compare(ctx, before.Set, after.Set, source, options...)
 			bar.end()
 			if c == nil || err != nil && c.Lines == 0 {
 				return err

@@ -48,6 +48,9 @@ any. To measure it takes about as much time again; --alone=false leaves it out.`
 			if alone {
 				options = append(options, replay.WithAlone())
 			}
+			if out.html != "" {
+				options = append(options, replay.WithPeaks())
+			}
 			bar.start()
 			report, err := replay.RunSource(ctx, file.Set, source, options...)
 			bar.end()

@@ -17,6 +17,20 @@ func count(n int64) string {
 	return text
 }
 
+// compact returns a number with k, M or G for thousands, millions and so on where
+// nothing is lost.
+func compact(n int64) string {
+	switch {
+	case n < 10_000 || n%1e3 != 0:
+		return count(n)
+	case n%1e6 != 0:
+		return count(n/1e3) + "k"
+	case n%1e9 != 0:
+		return count(n/1e6) + "M"
+	}
+	return count(n/1e9) + "G"
+}
+
 // percent returns part of all in percent.
 func percent(part, all int64) string {
 	if all == 0 {

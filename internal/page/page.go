@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/replay"
@@ -68,8 +69,14 @@ type plot struct {
 	X      []float64 `json:"x"`
 	Labels []string  `json:"labels,omitempty"`
 	Series []series  `json:"series"`
-	Mark   int       `json:"mark"` // index in X of a line to draw, or -1
-	Text   string    `json:"text"` // beside the line
+	X0     string    `json:"x0"` // the name of x
+	Marks  []mark    `json:"marks"`
+}
+
+// mark is a line to draw at a point of x, or behind the bar there.
+type mark struct {
+	At   int    `json:"at"` // index in plot.X
+	Text string `json:"text"`
 }
 
 type series struct {
@@ -93,6 +100,9 @@ func Replay(w io.Writer, r *replay.Report, command string) error {
 			d.timeline("Rule "+t.Name, "The requests that the rule matches; denied are those over its limit.", t.Timeline, "within the limit", "over the limit")
 		}
 	}
+	for i := range r.Rules {
+		d.rulePeaks("Peaks of keys under "+r.Rules[i].Name, "limit", r.Rules[i].Peaks, nil, "")
+	}
 	d.heat("Requests by hour", r.Hours, false)
 	if r.Denied > 0 {
 		d.heat("Denied requests by hour", r.Hours, true)
@@ -115,6 +125,9 @@ func Comparison(w io.Writer, c *replay.Comparison, command string) error {
 	}
 	if c.NewlyAllowed > 0 {
 		d.timeline("Newly allowed over time", "Requests that only the old rules deny.", c.NewlyAllowedOver, "", "newly allowed")
+	}
+	for i := range c.Peaks {
+		d.comparedPeaks(&c.Peaks[i])
 	}
 	return d.write(w)
 }
@@ -143,6 +156,9 @@ func (d *document) write(w io.Writer) error {
 func (d *document) add(c chart, p plot) {
 	c.ID = len(d.Data)
 	p.Label = c.Title
+	if p.Marks == nil {
+		p.Marks = []mark{} // a list in JSON
+	}
 	d.Charts, d.Data = append(d.Charts, c), append(d.Data, p)
 }
 
@@ -151,7 +167,7 @@ func (d *document) timeline(title, note string, t *replay.Timeline, allowed, den
 	if t == nil {
 		return
 	}
-	p := plot{Kind: "time", Mark: -1}
+	p := plot{Kind: "time", X0: "Time (UTC)"}
 	c := chart{Title: title, Note: note + " Each point is " + length(t.Seconds) + ".", Head: []string{"From (UTC)"}}
 	p.X = make([]float64, len(t.Denied))
 	for i := range p.X {
@@ -180,30 +196,94 @@ func (d *document) timeline(title, note string, t *replay.Timeline, allowed, den
 	d.add(c, p)
 }
 
+// peaks adds a chart of peaks: keys[i] keys have a peak of at most bounds[i], and above
+// a higher one. unit stands behind the bounds.
+func (d *document) peaks(title, note, unit string, bounds, keys []int64, above int64, marks []mark) {
+	p := plot{Kind: "bars", X0: "Highest use up to", Marks: marks}
+	c := chart{Title: title, Note: note, Head: []string{"highest use up to", "keys"}}
+	values := floats(keys)
+	labels := make([]string, 0, len(bounds)+1)
+	for _, b := range bounds {
+		labels = append(labels, compact(b)+unit)
+		c.Rows = append(c.Rows, []string{count(b) + unit, count(keys[len(c.Rows)])})
+	}
+	if above > 0 {
+		labels, values = append(labels, "more"), append(values, float64(above))
+		c.Rows = append(c.Rows, []string{"more", count(above)})
+	}
+	for i := range labels {
+		p.X = append(p.X, float64(i))
+	}
+	p.Labels, p.Series = labels, []series{{"keys", "--allowed", values}}
+	d.add(c, p)
+}
+
+// rulePeaks adds a chart of the peaks of a limit. name is that of the line at the
+// limit. other is the limit in the other rules, or nil.
+func (d *document) rulePeaks(title, name string, p *replay.Distribution, other *replay.Distribution, otherName string) {
+	if p == nil || !slices.ContainsFunc(p.Keys, func(n int64) bool { return n > 0 }) && p.Above == 0 {
+		return
+	}
+	unit := ""
+	note := "How many keys have their highest use in each range, if no limit denied any request. "
+	if p.Percent {
+		unit, note = "\u202f%", note+"The limit depends on an attribute, so the use is in percent of it. "
+	}
+	marks := []mark{{boundAt(p, p.Quota), name + " " + count(p.Quota) + unit}}
+	lines := "The line is the limit: the keys to its right exceed it."
+	if other != nil && other.Quota != p.Quota {
+		marks = append(marks, mark{boundAt(p, other.Quota), otherName + " " + count(other.Quota) + unit})
+		lines = "The lines are the limits: the keys to the right of a line exceed it."
+	}
+	d.peaks(title, note+lines, unit, p.Bounds, p.Keys, p.Above, marks)
+}
+
+// boundAt returns the index of the range that ends with quota: -1 for a quota of 0.
+func boundAt(p *replay.Distribution, quota int64) int {
+	for i, b := range p.Bounds {
+		if b > quota {
+			return i - 1
+		}
+	}
+	return len(p.Bounds) - 1
+}
+
+// comparedPeaks adds the charts of the peaks of a limit: one with both limits where
+// the peaks are the same.
+func (d *document) comparedPeaks(p *replay.ComparedPeaks) {
+	title := "Peaks of keys under " + p.Rule
+	old, current := p.Old, p.New
+	if old != nil && current != nil && slices.Equal(old.Bounds, current.Bounds) && slices.Equal(old.Keys, current.Keys) &&
+		old.Above == current.Above && old.Percent == current.Percent {
+		name := "new limit"
+		if old.Quota == current.Quota {
+			name = "limit"
+		}
+		d.rulePeaks(title, name, current, old, "old limit")
+		return
+	}
+	d.rulePeaks(title+" (old rules)", "limit", old, nil, "")
+	d.rulePeaks(title+" (new rules)", "limit", current, nil, "")
+}
+
 // swept adds the charts of one window.
 func (d *document) swept(s *replay.Swept) {
-	bars := plot{Kind: "bars", Mark: -1, Series: []series{{"keys", "--allowed", floats(s.Peaks.Keys)}}}
-	c := chart{
-		Title: "Peaks of keys in " + s.Window, Head: []string{"highest use up to", "keys"},
-		Note: "How many keys have their highest use in each range. The line is the suggested limit: the keys to its right exceed it.",
-	}
-	for i, b := range s.Peaks.Bounds {
-		bars.X, bars.Labels = append(bars.X, float64(i)), append(bars.Labels, count(b))
-		c.Rows = append(c.Rows, []string{count(b), count(s.Peaks.Keys[i])})
-	}
+	var marks []mark
+	note := "How many keys have their highest use in each range."
 	if s.Suggested >= 0 {
-		bars.Mark, bars.Text = s.Suggested, "limit "+count(s.Candidates[s.Suggested].Quota)
+		marks = []mark{{s.Suggested, "limit " + count(s.Candidates[s.Suggested].Quota)}}
+		note += " The line is the suggested limit: the keys to its right exceed it."
 	}
-	d.add(c, bars)
+	d.peaks("Peaks of keys in "+s.Window, note, "", s.Peaks.Bounds, s.Peaks.Keys, 0, marks)
 
-	curve := plot{Kind: "curve", Mark: bars.Mark, Text: bars.Text}
+	curve := plot{Kind: "curve", X0: "Limit", Marks: marks}
 	keys, requests := series{Name: "% of keys denied", Color: "--allowed"}, series{Name: "% of requests denied", Color: "--denied"}
-	c = chart{
+	c := chart{
 		Title: "What each limit denies in " + s.Window, Note: "The share of keys with a denied request, and of denied requests, by the limit.",
 		Head: []string{"limit", "requests denied", "%", "keys denied", "%"},
 	}
 	for i, q := range s.Candidates {
-		curve.X, curve.Labels = append(curve.X, float64(i)), append(curve.Labels, count(q.Quota))
+		curve.X, curve.Labels = append(curve.X, float64(i)), append(curve.Labels, compact(q.Quota))
 		keys.Values, requests.Values = append(keys.Values, 100*q.KeysShare), append(requests.Values, 100*q.DeniedShare)
 		c.Rows = append(c.Rows, []string{count(q.Quota), count(q.Denied), share(q.DeniedShare), count(q.KeysDenied), share(q.KeysShare)})
 	}

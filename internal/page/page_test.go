@@ -46,11 +46,11 @@ func source() replay.Source {
 // pages returns a page of each kind.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	report, err := replay.RunSource(t.Context(), limit(t, 5), source(), replay.WithAlone())
+	report, err := replay.RunSource(t.Context(), limit(t, 5), source(), replay.WithAlone(), replay.WithPeaks())
 	if err != nil {
 		t.Fatal(err)
 	}
-	comparison, err := replay.Compare(t.Context(), limit(t, 9), limit(t, 5), source())
+	comparison, err := replay.Compare(t.Context(), limit(t, 9), limit(t, 5), source(), replay.WithPeaks())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +95,9 @@ func TestPages(t *testing.T) {
 		}
 		if !strings.Contains(text, "default-src 'none'") {
 			t.Errorf("%s: got no policy that forbids the network", name)
+		}
+		if !strings.Contains(text, "Peaks of keys") || !strings.Contains(text, `"marks":[{"at":`) {
+			t.Errorf("%s: got no peaks with the limit drawn in", name)
 		}
 		charts, tables := strings.Count(text, `<div class="plot"`), strings.Count(text, "<details>")
 		if charts == 0 || charts != tables {

@@ -1,0 +1,239 @@
+package replay
+
+import (
+	"hash/maphash"
+	"math"
+	"slices"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// Distribution describes the peaks of the keys of a limit: the highest use of each
+// key in the window, if no limit denied any request. A limit that depends on an
+// attribute is 100, and peaks are in percent of it.
+//
+// Peaks are counted as the limit counts, in groups above its precision, up to ten
+// times the limit. The use of a bucket is that of a sliding window of its length.
+type Distribution struct {
+	// Quota is the limit. It is one of Bounds. Percent reports whether all numbers
+	// are percent of the limit, because that depends on an attribute.
+	Quota   int64 `json:"quota"`
+	Percent bool  `json:"percent,omitempty"`
+
+	// Keys[i] keys have a peak of at most Bounds[i] and more than Bounds[i-1].
+	// Above keys have a higher one.
+	Bounds []int64 `json:"bounds"`
+	Keys   []int64 `json:"keys"`
+	Above  int64   `json:"above"`
+}
+
+// WithPeaks makes [Run] and [Compare] also measure the peaks of keys, for
+// [Tally.Peaks] and [Comparison.Peaks]. It takes about as much time again for each
+// set of rules. The memory for a key is bounded.
+func WithPeaks() Option { return func(o *options) { o.peaks = true } }
+
+// beyond is how many times the limit the peaks are measured up to.
+const beyond = 10
+
+// measuring measures the peaks of the keys of all limits of a set of rules.
+type measuring struct {
+	decider *decider
+	named   map[string]*measured
+	last    []*measured // by the index of the usage, as in tallies
+	seed    maphash.Seed
+}
+
+// measured is one limit whose peaks are measured.
+type measured struct {
+	Distribution
+	name   string
+	factor int64            // the loose quota is this many times the limit
+	keys   map[uint64]uint8 // by the hash of a key: the index of its range
+}
+
+// newMeasuring returns a measuring for rules. The bounds of a limit contain the
+// quotas of the limit with the same name in other, which can be nil.
+func newMeasuring(rules, other *rule.Set, f *feed) (*measuring, error) {
+	m := &measuring{named: map[string]*measured{}, seed: maphash.MakeSeed()}
+	decider, err := newChanged(rules, f, func(r *rule.Rule) {
+		if r.Kind() != rule.KindLimit || r.Mode == rule.Off {
+			return
+		}
+		quotas := []int64{r.Quota.Value}
+		if other != nil && r.Quota.By == "" {
+			if i, ok := other.Find(r.Name); ok {
+				if o := other.Rule(i); o.Kind() == rule.KindLimit && o.Quota.By == "" {
+					quotas = append(quotas, o.Quota.Value)
+				}
+			}
+		}
+		m.named[r.Name] = newMeasured(r, quotas)
+	})
+	m.decider = decider
+	return m, err
+}
+
+// newMeasured makes r measure instead of limit, and returns what it measures.
+// quotas[0] is the quota of r, if that is one number.
+func newMeasured(r *rule.Rule, quotas []int64) *measured {
+	t := &measured{name: r.Name, keys: map[uint64]uint8{}}
+	t.Quota, t.Percent = quotas[0], r.Quota.By != ""
+	base := max(1, slices.Max(quotas))
+	if t.Percent {
+		t.Quota, quotas = 100, []int64{100}
+		for _, q := range r.Quota.Cases {
+			base = max(base, q)
+		}
+		if r.Quota.Else != nil {
+			base = max(base, *r.Quota.Else)
+		}
+	}
+	t.factor = loosen(r, base)
+	top := base * t.factor
+	if t.Percent {
+		top = 100 * t.factor
+	}
+	t.Bounds = boundsOf(quotas, top)
+	t.Keys = make([]int64, len(t.Bounds))
+	return t
+}
+
+// loosen replaces the limit of r, whose highest quota is base, by one that is so
+// many times as high, and returns the factor. Conditions and bans are left out.
+func loosen(r *rule.Rule, base int64) (factor int64) {
+	most := window.MaxHits
+	switch {
+	case r.Measure == window.Distinct:
+		most = window.MaxMembers
+	case r.Window.Kind == window.KindHeld && r.Measure == window.Count:
+		most = window.MostHolds
+	case r.Window.Kind == window.KindHeld:
+		most = window.MostHeld
+	}
+	factor = max(1, min(beyond, most/base))
+	r.Mode, r.After, r.Ban, r.CountDenied = rule.Shadow, window.After{}, window.Ban{}, false
+	if r.Hold > 0 && r.Unsettled == window.Keep { // counts like a hit without a hold
+		r.Hold = 0
+	}
+	r.MaxHolds = 0
+	if r.Hold > 0 || r.Window.Kind == window.KindHeld {
+		r.MaxHolds = window.MostHolds
+	}
+	if r.Window.Kind == window.KindBucket {
+		r.Window = window.Sliding(r.Window.Length)
+	}
+	if r.Window.Kind == window.KindSliding && r.Measure != window.Distinct {
+		precision := int64(r.Window.Precision)
+		if precision == 0 {
+			precision = window.DefaultPrecision
+		}
+		r.Window.Precision = int(min(precision*factor, window.MaxPrecision)) // groups stay as large as they are
+	}
+	loose := rule.Quota{By: r.Quota.By, Value: r.Quota.Value, Cases: map[string]int64{}}
+	for value, q := range r.Quota.Cases {
+		loose.Cases[value] = q * factor
+	}
+	if r.Quota.Else != nil {
+		q := *r.Quota.Else * factor
+		loose.Else = &q
+	}
+	if loose.By == "" {
+		loose = rule.Quota{Value: base * factor}
+	}
+	r.Quota = &loose
+	return factor
+}
+
+// boundsOf returns ranges for peaks up to top: 1, 2, 3, 5, 7, 10 and so on, from a
+// hundredth of the lowest quota, with all quotas among them.
+func boundsOf(quotas []int64, top int64) []int64 {
+	bounds := append(slices.Clone(quotas), top)
+	least := slices.Min(quotas) / 100
+	for tens := int64(1); tens <= top && tens <= math.MaxInt64/100; tens *= 10 {
+		for _, n := range []int64{1, 2, 3, 5, 7} {
+			if n *= tens; n >= least && n < top {
+				bounds = append(bounds, n)
+			}
+		}
+	}
+	slices.Sort(bounds)
+	return slices.Compact(bounds)
+}
+
+// add counts a decision of the measuring rules.
+func (m *measuring) add(d *weir.Decision) {
+	for i := range d.Usages {
+		u := &d.Usages[i]
+		if i == len(m.last) {
+			m.last = append(m.last, m.named[u.Rule])
+		} else if m.last[i] == nil || m.last[i].name != u.Rule {
+			m.last[i] = m.named[u.Rule]
+		}
+		t := m.last[i]
+		if t == nil { // no limit
+			continue
+		}
+		in := uint8(len(t.Bounds)) // above
+		if u.Allowed {
+			at, _ := slices.BinarySearch(t.Bounds, t.scale(u.Used, u.Quota))
+			in = uint8(at)
+		}
+		key := maphash.String(m.seed, u.Key)
+		if before, known := t.keys[key]; !known || before < in {
+			t.keys[key] = in
+		}
+	}
+}
+
+// scale returns a use as the bounds count it. quota is the loose one.
+func (t *measured) scale(used, quota int64) int64 {
+	if !t.Percent {
+		return used
+	}
+	return int64(math.Ceil(100 * float64(used) / float64(max(1, quota/t.factor))))
+}
+
+// of returns the peaks of the rule called name, or nil.
+func (m *measuring) of(name string) *Distribution {
+	if m == nil || m.named[name] == nil {
+		return nil
+	}
+	t := m.named[name]
+	d := t.Distribution
+	d.Keys = make([]int64, len(t.Bounds)+1)
+	for _, in := range t.keys {
+		d.Keys[in]++
+	}
+	d.Keys, d.Above = d.Keys[:len(t.Bounds)], d.Keys[len(t.Bounds)]
+	return &d
+}
+
+// ComparedPeaks has the peaks of a limit that is in the old rules, in the new ones, or
+// in both. What is missing is nil. In both, the bounds are the same if both quotas are
+// numbers.
+type ComparedPeaks struct {
+	Rule string        `json:"rule"`
+	Old  *Distribution `json:"old,omitempty"`
+	New  *Distribution `json:"new,omitempty"`
+}
+
+// comparedPeaks returns the peaks in the order of the new rules; those that only the
+// old rules have follow.
+func comparedPeaks(before, after *rule.Set, old, current *measuring) []ComparedPeaks {
+	var list []ComparedPeaks
+	for i := range after.Len() {
+		name := after.Rule(i).Name
+		if p := (ComparedPeaks{name, old.of(name), current.of(name)}); p.Old != nil || p.New != nil {
+			list = append(list, p)
+		}
+	}
+	for i := range before.Len() {
+		name := before.Rule(i).Name
+		if _, both := after.Find(name); !both && old.of(name) != nil {
+			list = append(list, ComparedPeaks{Rule: name, Old: old.of(name)})
+		}
+	}
+	return list
+}
