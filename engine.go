@@ -83,8 +83,8 @@ func (o *options) drive(d *drive.Driver) (owned bool) {
 		d.Reports = report.New(d.Store)
 	}
 	d.Timed, _ = d.Store.(store.Timed)
-	if memory, ok := d.Store.(*memstore.Store); ok {
-		d.Caller = memory
+	if c, ok := d.Store.(store.Caller); ok && c.Callee() == d.Store {
+		d.Caller = c
 	}
 	return owned
 }

@@ -184,6 +184,19 @@ type Single interface {
 	One(ctx context.Context, verb Verb, space *Space, limit *window.Compiled, key, member string, n int64) (window.Result, error)
 }
 
+// Caller is an optional interface of a [Store] that decides one call faster than Do
+// does.
+type Caller interface {
+	// Call decides ops as Do does for one call. The error is the one that Do would
+	// return or would set as the call's Err.
+	Call(ctx context.Context, verb Verb, ops []Op) error
+
+	// Callee returns the store whose calls Call decides. A store that embeds a
+	// Caller inherits Call, which passes its own Do by; Callee then returns the
+	// embedded store. So programs use Call only on a store that is its own Callee.
+	Callee() Store
+}
+
 // Timed is implemented by stores whose calls have a time-out. A caller that may
 // ask several times for one decision calls Within first, so that the time-out
 // bounds all of it.

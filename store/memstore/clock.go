@@ -36,14 +36,18 @@ const (
 // then on no call is dated before the instant at which the key expired: the
 // floor. Time that runs backwards frees no quota.
 type clock struct {
-	start time.Time     // a reading of the machine's clocks
-	tell  func() moment // in place of them, if not nil
-	given bool          // tell is the caller's, and may go back
+	start time.Time      // a reading of the machine's clocks
+	base  window.Instant // what the steady clock showed then
+	tell  func() moment  // in place of them, if not nil
+	given bool           // tell is the caller's, and may go back
 
 	// Invariant: no key that was reclaimed expired after the floor. The floor
 	// is raised under the lock of the shard that the key was in.
 	steadyFloor, wallFloor atomic.Int64
 }
+
+// begin sets the steady clock to the time of day at start.
+func (c *clock) begin(start time.Time) { c.start, c.base = start, window.At(start) }
 
 // now reads the clock, with the time of day if asked for. Both are from one
 // reading.
@@ -53,9 +57,9 @@ func (c *clock) now(onWall bool) moment {
 		return c.tell()
 	case onWall:
 		t := time.Now()
-		return moment{steady: window.At(c.start).Add(t.Sub(c.start)), wall: window.At(t)}
+		return moment{steady: c.base.Add(t.Sub(c.start)), wall: window.At(t)}
 	default:
-		return moment{steady: window.At(c.start).Add(time.Since(c.start))}
+		return moment{steady: c.base.Add(time.Since(c.start))}
 	}
 }
 

@@ -19,6 +19,7 @@ func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
 	s.countHits(p, verb, r)
 	if verb != store.Take || r.Allowed || r.Banned {
 		p.shard.changes(p.key)
+		p.shard.mark(p.key)
 	}
 }
 

@@ -37,6 +37,7 @@ func Heat(ks *Keyspace) {
 	for i := range ks.shards {
 		if sh := ks.shards[i].Load(); sh != nil && sh.hot.Load() == nil {
 			sh.hot.Store(&hotKeys{enough: 1})
+			ks.heated.Store(true)
 		}
 	}
 }

@@ -40,10 +40,14 @@ type hot struct {
 	turn        atomic.Uint64
 	fits, reset atomic.Int64
 
+	// noted is the word as the journal has it, or gone. It is guarded by the
+	// shard's mu.
+	noted uint64
+
 	// used is set by takes, and cleared when another key asks for the place.
 	used atomic.Bool
 
-	_ [48]byte // 128 bytes in all, so that two hot keys never share a cache line
+	_ [40]byte // 128 bytes in all, so that two hot keys never share a cache line
 }
 
 // gone is no word of a state.
@@ -182,6 +186,7 @@ func (sh *shard) find(h table.Hash) (at table.Ref, back bool) {
 // the next call reads the clock again, unless this one does and is dated then.
 func (sh *shard) takeBack(e *hot, at table.Ref) {
 	sh.latest = unknown
+	sh.mark(e.key)
 	state := e.packed.Unpack(sh.scratch[:0], e.word.Swap(gone))
 	sh.table.Return(at, state, int64(e.limit.Expires(state)))
 }
@@ -285,7 +290,7 @@ func (pl *hotPlace) vote(h table.Hash, enough int) bool {
 // newHot returns a hot key for the key of p, without a state or an answer, or nil
 // when the key's state cannot be lent.
 func (p *place) newHot() *hot {
-	e := &hot{key: p.key, limit: p.limit, packs: p.limit.Packs()}
+	e := &hot{key: p.key, limit: p.limit, packs: p.limit.Packs(), noted: gone}
 	e.word.Store(gone)
 	e.turn.Store(1)
 	if e.packs {
@@ -318,6 +323,7 @@ func (p *place) give(e *hot, r *window.Result) bool {
 	}
 	word, ok := e.packed.Repack(state)
 	if ok = ok && at.Lend(); ok {
+		e.noted = gone
 		e.word.Store(word)
 	}
 	return ok

@@ -43,6 +43,11 @@ type keyspace struct {
 	used atomic.Bool
 	dead atomic.Bool
 
+	// In a store with a journal: marked is set after a key was marked as changed,
+	// and heated after a shard got places for hot keys, whose takes mark nothing.
+	journal        *journal
+	marked, heated atomic.Bool
+
 	idleSince window.Instant // guarded by keyspaces.mu
 	hand      int            // guarded by keyspaces.mu; the shard to sweep next
 }
@@ -66,7 +71,7 @@ func (ks *keyspace) shard(i int) *shard {
 }
 
 func (ks *keyspace) makeShard(i int) *shard {
-	sh := new(shard)
+	sh := &shard{dirty: ks.journal.dirty(ks)}
 	if !ks.shards[i].CompareAndSwap(nil, sh) {
 		if made := ks.shards[i].Load(); made != nil {
 			return made
@@ -99,6 +104,8 @@ func (ks *keyspace) bytes() (n int64) {
 // keyspaces are the keyspaces of a store.
 type keyspaces struct {
 	index index // of those in order, and of dead ones
+
+	journal *journal // of the store; nil: none
 
 	mu     sync.Mutex
 	closed bool        // guarded by mu
@@ -137,8 +144,10 @@ func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled, shards int)
 		kss.made++
 		ks = &keyspace{
 			space: *space, number: kss.made,
-			onWall: l.OnCalendar(), shards: make([]atomic.Pointer[shard], shards),
+			onWall: l.OnCalendar(), shards: make([]atomic.Pointer[shard], shards), journal: kss.journal,
 		}
+		limit := *l
+		ks.limit.Store(&limit) // before calls can find ks
 		kss.order = append(kss.order, ks)
 		kss.index.put(ks, kss.order)
 	}

@@ -72,11 +72,14 @@ func WithMaxBytes(n int64) Option { return func(s *Store) { s.memory.most.Store(
 // New returns an empty store.
 func New(opts ...Option) *Store {
 	s := &Store{shards: powerOfTwo(min(max(16*runtime.GOMAXPROCS(0), 32), 256))}
-	s.clock.start = time.Now()
+	s.clock.begin(time.Now())
 	s.seeds.key, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed()
 	s.keyspaces.index.reset()
 	for _, opt := range opts {
 		opt(s)
+	}
+	if s.keyspaces.journal != nil {
+		s.shards = max(s.shards, leastShards)
 	}
 	s.scratch = make([]atomic.Pointer[window.State], s.shards)
 	return s
@@ -120,6 +123,7 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	defer sh.mu.Unlock()
 	if at, _ := sh.find(h); at.Known() {
 		sh.changes(h)
+		sh.mark(h)
 		sh.table.Remove(at, h)
 		sh.account(&s.memory)
 		ks.keys.Add(-1)

@@ -2,10 +2,8 @@ package memstore
 
 import (
 	"context"
-	"hash/maphash"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
 )
 
@@ -22,9 +20,9 @@ func (s *Store) OneInto(ctx context.Context, r *window.Result, verb store.Verb, 
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	p := place{limit: limit, key: table.Hash(maphash.String(s.seeds.key, key)), hits: window.Hits{N: max(n, 0)}}
+	p := place{limit: limit, key: s.hashString(key), hits: window.Hits{N: max(n, 0)}}
 	if limit.Distinct() {
-		p.hits.Member = maphash.String(s.seeds.member, member)
+		p.hits.Member = s.memberString(member)
 	}
 	return s.one(&p, verb, space, r)
 }

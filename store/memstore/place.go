@@ -1,8 +1,6 @@
 package memstore
 
 import (
-	"hash/maphash"
-
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
@@ -35,14 +33,11 @@ type place struct {
 	shared bool // another op has the same shard
 }
 
-// hash returns what stands for key.
-func (s *Store) hash(key []byte) table.Hash { return table.Hash(maphash.Bytes(s.seeds.key, key)) }
-
 // hits returns what op wants to count.
 func (s *Store) hits(op *store.Op) window.Hits {
 	h := window.Hits{N: max(op.N, 0)}
 	if op.Limit.Distinct() {
-		h.Member = maphash.Bytes(s.seeds.member, op.Member)
+		h.Member = s.member(op.Member)
 	}
 	return h
 }

@@ -37,6 +37,9 @@ type shard struct {
 	words   uint32     // of 8 bytes, in the table, as the store's memory has counted them
 	sampled table.Hash // the key of a call that swept; see tend
 
+	// dirty is where the keys are noted that have changed, or nil; see journal.go.
+	dirty *dirty
+
 	scratch [8]uint64 // to work on small states where their block is too small
 }
 

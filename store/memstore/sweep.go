@@ -84,6 +84,7 @@ func (p *place) tend(s *Store) (due bool) {
 		// Only some key that has many of the calls is met twice in a row.
 		if sh.sampled == p.key {
 			sh.hot.Store(&hotKeys{enough: enough})
+			p.keyspace.heated.Store(true)
 		}
 		sh.sampled = p.key
 	}

@@ -1,0 +1,55 @@
+package format
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// limit is a [window.Limit] as JSON. The zone of a calendar is written by its name
+// and, for zones that are not known by a name, its distance from UTC.
+type limit struct {
+	window.Limit
+	Zones [2]*zone `json:",omitempty"` // of Window and of After.Window
+}
+
+type zone struct {
+	Name   string
+	Offset int // in seconds, east of UTC
+}
+
+// AppendLimit appends l to b.
+func AppendLimit(b []byte, l window.Limit) ([]byte, error) {
+	out := limit{Limit: l}
+	for i, w := range []*window.Window{&out.Window, &out.After.Window} {
+		if w.Zone != nil {
+			_, offset := time.Unix(0, 0).In(w.Zone).Zone()
+			out.Zones[i], w.Zone = &zone{w.Zone.String(), offset}, nil
+		}
+	}
+	text, err := json.Marshal(out)
+	return append(b, text...), err
+}
+
+// ReadLimit reads what [AppendLimit] wrote. load returns a zone by its name, as
+// [time.LoadLocation] does. A zone without a known name has a fixed distance from
+// UTC.
+func ReadLimit(b []byte, load func(name string) (*time.Location, error)) (window.Limit, error) {
+	var in limit
+	if err := json.Unmarshal(b, &in); err != nil {
+		return window.Limit{}, fmt.Errorf("limit: %w", err)
+	}
+	for i, w := range []*window.Window{&in.Window, &in.After.Window} {
+		z := in.Zones[i]
+		if z == nil {
+			continue
+		}
+		var err error
+		if w.Zone, err = load(z.Name); err != nil {
+			w.Zone = time.FixedZone(z.Name, z.Offset)
+		}
+	}
+	return in.Limit, nil
+}

@@ -1,0 +1,225 @@
+package memstore
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore/internal/keyed"
+	"github.com/weirhq/weir/store/memstore/internal/table"
+	"github.com/weirhq/weir/window"
+)
+
+// A journal notes which keys change, for a program that writes them to a disk
+// behind the store: it asks for the [Store.Changes], and at times for all keys, by
+// [Store.Walk]. [Store.Restore] puts them into another store with the same secret.
+//
+// A call that changes a key marks it in its shard (see dirty). Takes of hot keys
+// whose states are lent mark nothing: the journal compares their words with those
+// that it has noted.
+type journal struct {
+	key, member keyed.Key
+	overflowed  atomic.Bool // some shard has overflowed since the last Walk
+}
+
+// leastShards is the least number of shards of a store with a journal. The number
+// of a shard gives back the bits of a hash that a table does not keep.
+const leastShards = 8
+
+// WithJournal makes the store note which keys change, for [Store.Changes]. Keys and
+// members are then hashed with secret, so that their fingerprints mean the same in
+// every store with that secret. The store has at least 8 shards for each space.
+// Default: the store notes nothing.
+func WithJournal(secret Secret) Option {
+	return func(s *Store) {
+		j := &journal{}
+		j.key, j.member = secret.keys()
+		s.keyspaces.journal = j
+	}
+}
+
+// dirty returns what a new shard of ks notes changes in.
+func (j *journal) dirty(ks *keyspace) *dirty {
+	if j == nil {
+		return nil
+	}
+	return &dirty{keyspace: ks}
+}
+
+// Part is the space that keys belong to, and a limit of theirs.
+type Part struct {
+	Space *store.Space
+	Limit *window.Compiled
+}
+
+// part returns ks for callers.
+func (ks *keyspace) part() Part { return Part{&ks.space, ks.limit.Load()} }
+
+// atOnceKeys is how many keys are read under one lock.
+const atOnceKeys = 128
+
+// Changes reads, in one round after another, the keys that have changed. Make one
+// with [Store.Changes]. It is not safe for concurrent use, and a store has only one.
+type Changes struct {
+	store *Store
+
+	keyspaces []*keyspace // of this round, that are not read yet
+	shard     int         // the next one of the first of them
+	keys      []table.Hash
+	of        *shard // of keys
+	number    int
+}
+
+// Changes returns the changes of s, which must have a journal.
+func (s *Store) Changes() *Changes {
+	if s.keyspaces.journal == nil {
+		panic("memstore: changes of a store without a journal")
+	}
+	return &Changes{store: s}
+}
+
+// Next calls visit for some keys of one space that have changed, with their states,
+// and returns that space. The state is empty if the key was dropped before it
+// expired. A key is visited once after each change, or after several. visit is
+// called under a lock, must not keep or change the state, and must not call the
+// store. Next reports false at the end of a round: all keys were visited that had
+// changed when the round began. The next call begins another round. Keys that
+// were not visited are kept for later calls.
+func (c *Changes) Next(visit func(key uint64, state []uint64)) (p Part, ok bool) {
+	if len(c.keys) == 0 && !c.find() {
+		return Part{}, false
+	}
+	n := min(len(c.keys), atOnceKeys)
+	ks, sh := c.keyspaces[0], c.of
+	sh.mu.Lock()
+	for _, h := range c.keys[:n] {
+		at := sh.table.Find(h)
+		visit(uint64(h), sh.stateOf(h, at.State(), at.Lent()))
+	}
+	sh.mu.Unlock()
+	c.keys = c.keys[n:]
+	return ks.part(), true
+}
+
+// find finds the next shard in which keys have changed. It reports false at the end
+// of a round.
+func (c *Changes) find() bool {
+	if len(c.keyspaces) == 0 {
+		c.keyspaces, c.shard = c.store.keyspaces.all(), 0
+	}
+	for ; len(c.keyspaces) > 0; c.keyspaces, c.shard = c.keyspaces[1:], 0 {
+		ks := c.keyspaces[0]
+		if c.shard == 0 && !ks.marked.Swap(false) && !ks.heated.Load() {
+			continue
+		}
+		for c.shard < len(ks.shards) {
+			c.number = c.shard
+			c.shard++
+			if c.of = ks.shards[c.number].Load(); c.of == nil {
+				continue
+			}
+			c.of.mu.Lock()
+			c.keys = c.of.changed(c.keys[:0])
+			c.of.mu.Unlock()
+			if len(c.keys) > 0 {
+				return true
+			}
+		}
+	}
+	c.keys = nil
+	return false
+}
+
+// changed appends the keys that have changed to keys. It needs the lock.
+func (sh *shard) changed(keys []table.Hash) []table.Hash {
+	if hot := sh.hot.Load(); hot != nil {
+		for i := range hot.places {
+			if e := hot.places[i].hot.Load(); e != nil {
+				if word := e.word.Load(); word != gone && word != e.noted {
+					e.noted = word
+					sh.mark(e.key)
+				}
+			}
+		}
+	}
+	if sh.dirty.any() {
+		keys = sh.dirty.take(keys)
+	}
+	return keys
+}
+
+// stateOf returns the state of h, which the table has, or the hot key if lent.
+func (sh *shard) stateOf(h table.Hash, state []uint64, lent bool) []uint64 {
+	if !lent {
+		return state
+	}
+	e := sh.hotKey(h)
+	e.noted = e.word.Load()
+	return e.packed.Unpack(sh.scratch[:0], e.noted)
+}
+
+// Overflowed reports whether so many keys have changed since [Changes.Next] last
+// visited them that the store does not know which. A [Store.Walk] that begins
+// later visits all of them.
+func (s *Store) Overflowed() bool { return s.keyspaces.journal.overflowed.Load() }
+
+// Walk reads all keys of a store, segment by segment. Make one with [Store.Walk].
+// It is not safe for concurrent use.
+type Walk struct {
+	store     *Store
+	keyspaces []*keyspace // that are not read yet
+	shard     int         // of the first of them
+	position  int         // in it
+}
+
+// Walk returns a walk through all keys that s, which must have a journal, has now,
+// and may return newer ones. It ends what [Store.Overflowed] reports.
+func (s *Store) Walk() *Walk {
+	w := &Walk{store: s, keyspaces: s.keyspaces.all()}
+	s.keyspaces.journal.overflowed.Store(false)
+	for _, ks := range w.keyspaces {
+		for i := range ks.shards {
+			if sh := ks.shards[i].Load(); sh != nil {
+				sh.mu.Lock()
+				if sh.dirty.overflow {
+					sh.dirty.overflow = false
+				}
+				sh.mu.Unlock()
+			}
+		}
+	}
+	return w
+}
+
+// Next calls visit for some keys of one space, and returns that space. Keys that
+// have expired are left out. visit is called as by [Changes.Next]. Next reports
+// false when all keys were visited. Keys that changed meanwhile are visited with
+// their state before or after the change.
+func (w *Walk) Next(visit func(key uint64, state []uint64)) (p Part, ok bool) {
+	for ; len(w.keyspaces) > 0; w.keyspaces, w.shard = w.keyspaces[1:], 0 {
+		ks := w.keyspaces[0]
+		for ; w.shard < len(ks.shards); w.shard++ {
+			if sh := ks.shards[w.shard].Load(); sh != nil && w.position < table.End {
+				w.read(ks, sh, visit)
+				return ks.part(), true
+			}
+			w.position = 0
+		}
+	}
+	return Part{}, false
+}
+
+// read visits the keys of one segment of sh.
+func (w *Walk) read(ks *keyspace, sh *shard, visit func(key uint64, state []uint64)) {
+	m := w.store.clock.read()
+	e := w.store.clock.expiry(m, ks)
+	high := uint64(w.shard) << (64 - bits.TrailingZeros(uint(len(ks.shards))))
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	w.position = sh.table.Walk(w.position, func(h table.Hash, state []uint64) {
+		h |= table.Hash(high)
+		if state = sh.stateOf(h, state, len(state) == 0); !e.Over(state) {
+			visit(uint64(h), state)
+		}
+	})
+}
