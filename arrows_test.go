@@ -37,7 +37,10 @@ var arrows = map[string]arrow{
 	"store":                            {ours: []string{"window"}},
 	"store/storetest":                  {ours: []string{"store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
-	"store/memstore":                   {ours: []string{"store", "store/memstore/internal/table", "window"}},
+	"store/memstore/internal/keyed":    {pure: true},
+	"store/memstore":                   {ours: []string{"store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
+	"store/durable/internal/format":    {ours: []string{"window"}, pure: true},
+	"store/durable":                    {ours: []string{"store", "store/durable/internal/format", "store/memstore", "window"}},
 	"store/redisstore/internal/script": {ours: []string{"store", "window"}},
 	"store/redisstore/internal/wire": {
 		ours:   []string{"store", "store/redisstore/internal/script", "window"},

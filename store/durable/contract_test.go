@@ -100,16 +100,16 @@ func (r *restarted) opened() storetest.Opened {
 // been none.
 func TestRestartsChangeNothing(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
-		storetest.Compare(t, newRestarted(t, 1+int(seed)*97).opened(), storetest.NewModel(), seed, 1500)
-		storetest.CompareHolds(t, newRestarted(t, 1+int(seed)*97).opened(), storetest.NewModel(), seed, 1000)
+	for seed, every := range []int{5, 40, 300} {
+		storetest.Compare(t, newRestarted(t, every).opened(), storetest.NewModel(), uint64(seed), 1200)
+		storetest.CompareHolds(t, newRestarted(t, every).opened(), storetest.NewModel(), uint64(seed), 600)
 	}
 }
 
 func FuzzRestartsChangeNothing(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		storetest.Compare(t, newRestarted(t, 1+int(seed%50)).opened(), storetest.NewModel(), seed, 500)
-		storetest.CompareHolds(t, newRestarted(t, 1+int(seed%50)).opened(), storetest.NewModel(), seed, 500)
+		storetest.Compare(t, newRestarted(t, 5+int(seed%50)).opened(), storetest.NewModel(), seed, 200)
+		storetest.CompareHolds(t, newRestarted(t, 5+int(seed%50)).opened(), storetest.NewModel(), seed, 200)
 	})
 }

@@ -1,6 +1,12 @@
 package durable
 
-import "github.com/weirhq/weir/window"
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/weirhq/weir/store/durable/internal/format"
+	"github.com/weirhq/weir/window"
+)
 
 // WithDisk makes the store write to d.
 func WithDisk(d *Disk) Option { return func(c *config) { c.disk = d } }
@@ -8,4 +14,37 @@ func WithDisk(d *Disk) Option { return func(c *config) { c.disk = d } }
 // Resumed is resumed.
 func Resumed(last window.Instant, then int64, thenBoot uint64, now int64, boot uint64, wall window.Instant) window.Instant {
 	return resumed(last, then, thenBoot, now, boot, wall)
+}
+
+// WithAnyDisk makes the store write to d.
+func WithAnyDisk(d *SlowDisk) Option { return func(c *config) { c.disk = d } }
+
+// SlowDisk is a disk whose files can be opened a second time only after Release was
+// closed. Reading is closed when a program waits for that.
+type SlowDisk struct {
+	*Disk
+	Reading, Release chan struct{}
+	opened           int
+}
+
+func (d *SlowDisk) open(name string) (source, error) {
+	if d.opened++; d.opened == 2 {
+		close(d.Reading)
+		<-d.Release
+	}
+	return d.Disk.open(name)
+}
+
+// Stopped reports whether Close was called.
+func (s *Store) Stopped() bool { return s.stopped() }
+
+// LaterVersion returns a file with the next version in both copies of its header.
+func LaterVersion(file []byte) []byte {
+	out := append([]byte(nil), file...)
+	for _, one := range [][]byte{out[:format.HeaderSize/2], out[format.HeaderSize/2 : format.HeaderSize]} {
+		binary.LittleEndian.PutUint32(one[8:], format.Version+1)
+		sum := crc32.Checksum(one[:len(one)-4], crc32.MakeTable(crc32.Castagnoli))
+		binary.LittleEndian.PutUint32(one[len(one)-4:], sum)
+	}
+	return out
 }

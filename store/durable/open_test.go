@@ -1,0 +1,250 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/durable"
+	"github.com/weirhq/weir/window"
+)
+
+// One process at a time uses a directory.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new", "data")
+	s, err := durable.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = durable.Open(dir)
+	var locked *durable.LockedError
+	if !errors.As(err, &locked) || locked.Dir != dir {
+		t.Fatalf("the second: got error %v, want a LockedError", err)
+	}
+	if want := "data directory: " + dir + ": another process uses this directory; end it, or name another directory"; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("got mode %v, %v, want 0700", info.Mode(), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("closing twice: got %v", err)
+	}
+	if s, err = durable.Open(dir); err != nil {
+		t.Fatalf("after the first has ended: got %v", err)
+	}
+	s.Close()
+}
+
+// A directory of a later version is refused, and stays as it is.
+func TestLaterVersion(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 1, 1)
+	name := disk.Names()[0]
+	data := disk.Data(name)
+	// The version is behind the magic; a later program would also set the checksums.
+	later := durable.LaterVersion(data)
+	disk.Put(name, later)
+	_, err := durable.Open("", durable.WithDisk(disk))
+	if err == nil || !strings.Contains(err.Error(), name+": written by a later version of weir: layout 2, this program reads up to 1") {
+		t.Errorf("got error %v", err)
+	}
+	if string(disk.Data(name)) != string(later) {
+		t.Error("the file has changed")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for want, opt := range map[string]durable.Option{
+		`data directory: sync: "often": not one of always, interval, os`: durable.WithSync("often"),
+		`data directory: interval: 0s: out of range 1ms to 1h0m0s`:       durable.WithInterval(0),
+	} {
+		dir := filepath.Join(t.TempDir(), "none")
+		if _, err := durable.Open(dir, opt); err == nil || err.Error() != want {
+			t.Errorf("got error %v, want %s", err, want)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Error("the directory was made")
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := durable.Open(file); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("a file: got error %v", err)
+	}
+}
+
+// Until the counters are loaded, all calls meet an outage. A close meanwhile writes
+// nothing.
+func TestLoadingInBackground(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 3, 2)
+	before := disk.Data(disk.Names()[0])
+	reading, release := make(chan struct{}), make(chan struct{})
+	slow := &durable.SlowDisk{Disk: disk, Reading: reading, Release: release}
+	s, err := durable.Open("", durable.WithAnyDisk(slow), durable.InBackground())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-reading
+	op := store.Op{Space: space, Limit: ever, Key: []byte("0"), N: 1}
+	_, one := s.One(t.Context(), store.Take, space, ever, "0", "", 1)
+	_, read := s.Read(t.Context(), &op)
+	for i, err := range []error{store.Do(t.Context(), s, store.Take, []store.Op{op}), s.Call(t.Context(), store.Take, []store.Op{op}), one, read, s.Forget(t.Context(), &op)} {
+		var out *store.OutageError
+		if !errors.As(err, &out) || out.Reason != store.ReasonLoading || out.RetryAfter <= 0 {
+			t.Errorf("call %d while loading: got error %v, want an outage of %s", i, err, store.ReasonLoading)
+		}
+	}
+	if !s.Stats().Loading {
+		t.Error("got not loading, want loading")
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	for !s.Stopped() {
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	if string(disk.Data(disk.Names()[0])) != string(before) || len(disk.Names()) != 1 {
+		t.Error("a close while loading has changed the files")
+	}
+	s, err = durable.Open("", durable.WithDisk(disk), durable.InBackground())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-s.Loaded()
+	if got := usedOf(t, s, 0); got != 2 {
+		t.Errorf("got %d, want 2", got)
+	}
+	if st := s.Stats(); st.Loading || st.Loaded != 3 {
+		t.Errorf("got %+v, want 3 keys loaded", st)
+	}
+	s.Close()
+}
+
+// The steady clock of the next process: see resumed.
+func TestResumed(t *testing.T) {
+	t.Parallel()
+	const last, up = window.Instant(1e15), int64(5e9)
+	hour := int64(time.Hour / time.Microsecond)
+	for _, test := range []struct {
+		name              string
+		now               int64
+		boot              uint64
+		wall, least, most window.Instant
+	}{
+		{"the machine has run an hour", up + hour, 7, last.Add(time.Hour), last.Add(time.Hour - time.Second), last.Add(time.Hour)},
+		{"and the wall clock was set back a day", up + hour, 7, last.Add(-24 * time.Hour), last.Add(time.Hour - time.Second), last.Add(time.Hour)},
+		{"or ahead a year", up + hour, 7, last.Add(8760 * time.Hour), last.Add(time.Hour - time.Second), last.Add(time.Hour)},
+		{"another start: the wall clock counts", 10, 8, last.Add(time.Hour), last.Add(time.Hour), last.Add(time.Hour)},
+		{"and was set back", 10, 8, last.Add(-time.Hour), last, last},
+		{"the start is not known", 0, 0, last.Add(time.Hour), last.Add(time.Hour), last.Add(time.Hour)},
+		{"the uptime goes back", 10, 7, last.Add(time.Hour), last.Add(time.Hour), last.Add(time.Hour)},
+	} {
+		if got := durable.Resumed(last, up, 7, test.now, test.boot, test.wall); got < test.least || got > test.most {
+			t.Errorf("%s: got %v, want %v to %v", test.name, got, test.least, test.most)
+		}
+	}
+}
+
+// What has expired is not loaded; what has not, is. Time goes on at the machine's own.
+func TestExpiredKeys(t *testing.T) {
+	t.Parallel()
+	now := window.At(time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC))
+	clock := durable.WithClock(func() window.Instant { return now })
+	minute := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Minute)})
+	day := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(24 * time.Hour)})
+	disk := durable.NewDisk()
+	s := mustOpen(t, disk, clock)
+	for name, l := range map[string]*window.Compiled{"minute": minute, "day": day} {
+		if _, err := s.One(t.Context(), store.Take, store.NewSpace("", name, name, 0), l, "k", "", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	now = now.Add(3 * time.Hour) // an hour more than a key outlives its expiry with such a clock
+	s = mustOpen(t, disk, clock)
+	defer s.Close()
+	if n := s.Stats().Loaded; n != 1 {
+		t.Errorf("got %d keys, want 1", n)
+	}
+	if n := s.Memory().Keys(store.NewSpace("", "day", "day", 0)); n != 1 {
+		t.Errorf("got %d keys of the day, want 1", n)
+	}
+}
+
+// Notes are kept, the last one of a name, through restarts and new files.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	disk := durable.NewDisk()
+	s := mustOpen(t, disk)
+	s.Keep("a", []byte("1"))
+	s.Keep("b", []byte("2"))
+	s.Keep("a", []byte("3"))
+	s.Close()
+	for range 3 {
+		s = mustOpen(t, disk)
+		if got := string(s.Note("a")) + string(s.Note("b")); got != "32" {
+			t.Errorf("got %q, want 32", got)
+		}
+		key := s.ReceiptKey()
+		s.Close()
+		s = mustOpen(t, disk)
+		if s.ReceiptKey() != key || key == [32]byte{} {
+			t.Error("the key of receipts has changed, or is zero")
+		}
+		s.Close()
+	}
+}
+
+// An engine counts in the store as in memory, and its next process goes on.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "weir")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+
+	for range 2 { // two processes, one after another
+		s, err := durable.Open(dir)
+		if err != nil {
+			panic(err)
+		}
+		exports, err := weir.NewLimiter(weir.Sliding(3, 24*time.Hour), weir.WithStore(s), weir.WithName("exports"))
+		if err != nil {
+			panic(err)
+		}
+		for range 2 {
+			r, err := exports.Allow(context.Background(), "user-42")
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println(r.Allowed, r.Remaining)
+		}
+		if err := s.Close(); err != nil { // writes what changed last
+			panic(err)
+		}
+	}
+	// Output:
+	// true 2
+	// true 1
+	// true 0
+	// false 0
+}
