@@ -13,10 +13,9 @@ import (
 )
 
 var (
-	ever   = window.MustCompile(window.Limit{Quota: window.MaxHits, Window: window.Ever()})
-	space  = store.NewSpace("", "crash", "crash", 0)
-	always = durable.WithSync(durable.Always)
-	soon   = durable.WithInterval(time.Millisecond)
+	ever  = window.MustCompile(window.Limit{Quota: window.MaxHits, Window: window.Ever()})
+	space = store.NewSpace("", "crash", "crash", 0)
+	soon  = durable.WithInterval(time.Millisecond)
 )
 
 // ledger notes when the hits of each key were admitted.

@@ -220,7 +220,7 @@ func ExampleOpen() {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 
 	for range 2 { // two processes, one after another
 		s, err := durable.Open(dir)

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -95,12 +96,13 @@ func (p *piece) readHeader(d disk) error {
 	defer src.Close()
 	p.size = src.Size()
 	b := make([]byte, min(p.size, format.HeaderSize))
-	if _, err := src.ReadAt(b, 0); err != nil && err != io.EOF {
+	if _, err := src.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
 		p.trouble = err
 		return nil
 	}
 	h, err := format.ReadHeader(b)
-	if _, newer := err.(*format.NewerError); newer {
+	var newer *format.NewerError
+	if errors.As(err, &newer) {
 		return err
 	}
 	p.header, p.valid = h, err == nil && h.File == p.number
@@ -161,7 +163,8 @@ func (p *piece) frameAt(r *reader, at int64) (fr format.Frame, payload []byte, o
 		return fr, nil, false
 	}
 	payload = b[format.FrameSize:]
-	return fr, payload, fr.Fits(payload)
+	ok = fr.Fits(payload)
+	return fr, payload, ok
 }
 
 // search looks for the next frame behind offset at, where there is none.
@@ -215,7 +218,7 @@ func (r *reader) fill(at int64, n int) {
 	}
 	r.buf = r.buf[:want]
 	got, err := r.src.ReadAt(r.buf, at)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		r.err = err
 	}
 	r.buf, r.from = r.buf[:got], at

@@ -31,6 +31,12 @@
 // A shard gets places for 32 hot keys when 64 calls came within a millisecond, and
 // the last of them has the same key as the last of the 64 before. The places take 776 bytes, and a hot key 128.
 //
+// # Journal
+//
+// With [WithJournal] the store notes which keys change, and a program such as package
+// durable asks for them and writes them elsewhere. Keys are then hashed with a secret
+// that the next process gets, too.
+//
 // # Bounded work
 //
 // The work of a call does not grow with the number of keys. Tables grow and shrink
