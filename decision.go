@@ -113,7 +113,8 @@ type Usage struct {
 
 	// Hits is what the request costs under this rule: its hits, the sum, or the
 	// hits that the rule states for a feedback. It is 0 where the rule only
-	// evaluates, behind a verdict that denies, and in an answer of Usage.
+	// evaluates: behind a verdict that denies, in a record under a limit on what is in
+	// flight, and in an answer of Usage.
 	Hits int64
 
 	// BannedUntil is the end of the ban of a key that is banned, and otherwise 0.

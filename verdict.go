@@ -33,8 +33,8 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 		r := rules.Rule(i)
 		u.Rule, u.Kind, u.Key = r.Name, r.Kind(), rules.Key(i, p.Request.Values)
 		u.Shadow, u.Hits, u.Result, u.BannedUntil = r.Mode == rule.Shadow, op.N, op.Result, 0
-		if p.Request.Verb.Ends() {
-			u.Hits = 0 // counted by the take
+		if p.Request.Verb.Ends() || p.Request.Verb == store.Record && r.Window.Kind == window.KindHeld {
+			u.Hits = 0 // counted by the take, or not counted: a record holds no place
 		}
 		if op.Result.Banned && op.Hold != nil {
 			u.BannedUntil = op.Hold.Decided.Add(op.Result.ResetAfter)

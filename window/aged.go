@@ -23,6 +23,9 @@ type aged interface {
 	// another, up to now, whatever the quota.
 	book(s State, now, at, settled Instant, n int64) State
 
+	// empty returns s without hits. A period that has begun stays.
+	empty(s State) State
+
 	// leaves returns the instant from which hits that were taken at an instant,
 	// and settled by now, do not count any more.
 	leaves(s State, at Instant) Instant
@@ -55,6 +58,7 @@ type agedEver struct{ *ever }
 func (w *agedEver) adopt(s State) State           { return s }
 func (w *agedEver) plain(s State) (State, bool)   { return s, true }
 func (w *agedEver) open(s State, _ Instant) State { return s }
+func (w *agedEver) empty(s State) State           { return s[:0] }
 func (w *agedEver) leaves(State, Instant) Instant { return forever }
 func (w *agedEver) lasts(State, Instant) Instant  { return forever }
 func (w *agedEver) expires(s State) Instant       { return orZero(w.ever, s) }
@@ -91,6 +95,7 @@ type agedBucket struct{ *bucket }
 func (w *agedBucket) adopt(s State) State           { return s }
 func (w *agedBucket) plain(s State) (State, bool)   { return s, true }
 func (w *agedBucket) open(s State, _ Instant) State { return s }
+func (w *agedBucket) empty(s State) State           { return s[:0] }
 func (w *agedBucket) leaves(State, Instant) Instant { return 0 } // see holding.at
 func (w *agedBucket) lasts(State, Instant) Instant  { return 0 }
 
@@ -112,6 +117,7 @@ type agedCells struct{ *cells }
 func (w *agedCells) adopt(s State) State           { return s }
 func (w *agedCells) plain(s State) (State, bool)   { return s, true }
 func (w *agedCells) open(s State, _ Instant) State { return s }
+func (w *agedCells) empty(s State) State           { return s[:0] }
 func (w *agedCells) expires(s State) Instant       { return orZero(w.cells, s) }
 func (w *agedCells) seen(s State) Instant          { return seenIn(w.cells, s) }
 
@@ -182,6 +188,13 @@ func (w *agedPeriod) plain(s State) (State, bool) {
 func (w *agedPeriod) open(s State, now Instant) State {
 	if len(s) == 0 || now >= w.end(s[0]) {
 		return append(s[:0], w.mark(now), 0)
+	}
+	return s
+}
+
+func (w *agedPeriod) empty(s State) State {
+	if len(s) > 0 {
+		s[1] = 0
 	}
 	return s
 }

@@ -33,7 +33,7 @@ func (l *Compiled) open(s State, now Instant) (p part) {
 	p.algo = l.below(p.in)
 	p.now = min(max(now, 0), lastInstant)
 	if p.ban.strikes > 0 {
-		p.now = max(p.now, p.ban.end-p.ban.length)
+		p.now = max(p.now, p.ban.since())
 	}
 	if len(p.in) > 0 {
 		p.now = max(p.now, p.algo.seen(p.in))
@@ -78,17 +78,23 @@ func resetAfter(expires, now Instant) (d time.Duration) {
 	return 0
 }
 
-// answerBanned fills in r, which is empty, where the key is banned. It uses
-// nothing, and nothing remains.
+// answerBanned fills in r, which is empty, where the key is banned. It uses what is
+// held, and nothing remains.
 func (l *Compiled) answerBanned(r *Result, p *part, n int64) {
 	r.Quota, r.Banned, r.ResetAfter = l.capacity, true, p.ban.end.Sub(p.now)
+	fits := p.ban.end
+	if len(p.in) > 0 { // holds, so the limit does not count members
+		r.Used, fits = p.algo.look(p.in, p.now, Hits{N: n})
+	} else if l.tooMany(n) {
+		fits = never
+	}
 	switch {
 	case n <= 0:
 		r.Allowed = true
-	case l.tooMany(n):
+	case fits == never:
 		r.RetryAfter = Never
-	default:
-		r.RetryAfter = r.ResetAfter
+	default: // what is held can deny for longer than the ban
+		r.RetryAfter = max(fits, p.ban.end).Sub(p.now)
 	}
 }
 
@@ -159,19 +165,29 @@ func (l *Compiled) holder(in State) holder {
 // p.in was changed.
 func (l *Compiled) done(r *Result, s State, p *part, before int64) State {
 	p.algo = l.below(p.in)
-	used, _ := p.algo.look(p.in, p.now, Hits{})
-	held := r.Held
-	l.answer(r, p, before, used, p.now)
-	r.Held = held
+	if p.banned() {
+		l.answerBanned(r, p, 0)
+		r.Before = before
+	} else {
+		used, _ := p.algo.look(p.in, p.now, Hits{})
+		l.answer(r, p, before, used, p.now)
+	}
 	return p.ban.join(s, p.in, p.now, &l.limit.Ban)
 }
 
-// strike bans a key whose window has used so much, because of n hits.
+// strike bans a key whose window has used so much, because of n hits. Of what the
+// key has counted only the holds that are alive stay: their actions go on.
 func (l *Compiled) strike(r *Result, s State, p *part, before, n int64) State {
 	p.ban = p.ban.strike(p.now, &l.limit.Ban)
+	if w := l.holder(p.in); w != nil {
+		p.in = w.bare(p.in, p.now)
+	} else {
+		p.in = p.in[:0]
+	}
+	p.algo = l.below(p.in)
 	l.answerBanned(r, p, n)
 	r.Before = before
-	return p.ban.write(s)
+	return p.ban.write(s, p.in)
 }
 
 // recordAround is Record, with a hold if hold is not nil. Past the quota it is a
@@ -187,9 +203,12 @@ func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *H
 		l.answer(r, &p, before, before, p.now)
 		return s
 	}
-	if (fits == never || fits > p.now) && l.Bans() && !quiet {
-		s = l.strike(r, s, &p, before, 0)
-		return s
+	over := fits == never || fits > p.now
+	if w := l.holder(p.in); w != nil && over { // not because of the number of holds
+		over = w.over(p.in, p.now, h.N, hold != nil)
+	}
+	if over && l.Bans() && !quiet {
+		return l.strike(r, s, &p, before, 0)
 	}
 	h = h.countable()
 	if w := l.holder(p.in); hold != nil && l.Holds() && w != nil && hold.End > p.now && !w.has(p.in, hold.ID) {
@@ -212,7 +231,7 @@ func (l *Compiled) deniedAround(r *Result, s State, now Instant, h Hits) State {
 	}
 	if h.N > 0 {
 		p.ban.end = min(p.now+p.ban.length, lastInstant)
-		s = p.ban.write(s)
+		s = p.ban.write(s, p.in)
 	}
 	l.answerBanned(r, &p, 0)
 	return s
@@ -240,18 +259,26 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 }
 
 // change runs f, which ends or renews a hold, or gives hits back, on the state
-// below bans. It changes nothing when f reports false.
-func (l *Compiled) change(s State, now Instant, f func(in State, now Instant) (State, bool)) (_ State, r Result) {
+// below bans. It changes nothing when f reports false. since is the instant of the
+// last strike that is remembered, and forever during a ban.
+func (l *Compiled) change(s State, now Instant, f func(in State, now, since Instant) (State, bool)) (_ State, r Result) {
 	p := l.open(s, now)
-	if p.banned() {
+	before, _ := p.algo.look(p.in, p.now, Hits{})
+	if len(p.in) > 0 {
+		since := Instant(-1)
+		if p.banned() {
+			since = forever
+		} else if p.ban.strikes > 0 {
+			since = p.ban.since()
+		}
+		p.in, r.Held = f(p.in, p.now, since)
+	}
+	switch {
+	case r.Held:
+	case p.banned():
 		l.answerBanned(&r, &p, 0)
 		return s, r
-	}
-	before, _ := p.algo.look(p.in, p.now, Hits{})
-	if r.Held = false; len(p.in) > 0 {
-		p.in, r.Held = f(p.in, p.now)
-	}
-	if !r.Held {
+	default:
 		l.answer(&r, &p, before, before, p.now)
 		return s, r
 	}
@@ -269,7 +296,11 @@ func (l *Compiled) expiresAround(s State) (at Instant) {
 
 func (l *Compiled) roomAround(s State, h Hits) int {
 	_, in := l.splitBan(s)
-	return len(s) - len(in) + max(l.below(in).room(in, h), banWords)
+	size := len(s) - len(in) + max(l.below(in).room(in, h), banWords)
+	if l.Bans() && l.holder(in) != nil { // a strike keeps the holds
+		size = max(size, banWords+len(in))
+	}
+	return size
 }
 
 // readAround is Read.
@@ -277,15 +308,17 @@ func (l *Compiled) readAround(s State, now Instant) (r Reading) {
 	p := l.open(s, now)
 	l.checkAround(&r.Result, s, now, Hits{})
 	r.At, r.Strikes = p.now, p.ban.left(p.now, &l.limit.Ban)
+	if len(p.in) > 0 {
+		if w := l.holder(p.in); w != nil {
+			r.Holds = w.alive(p.in, p.now)
+		}
+	}
 	if p.banned() {
 		r.BannedUntil = p.ban.end
 		return r
 	}
 	if len(p.in) == 0 {
 		return r
-	}
-	if w := l.holder(p.in); w != nil {
-		r.Holds = w.alive(p.in, p.now)
 	}
 	cut := false
 	if r.History, cut = p.algo.history(p.in, p.now, r.Used); cut {

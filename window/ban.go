@@ -5,7 +5,10 @@ import "time"
 // Ban states for how long the keys that go over a limit are banned. A take that
 // the limit denies is a strike, and so is a record past the quota. A strike bans
 // the key at once. Until the ban ends, every take and check is denied, and nothing
-// is counted. Afterwards the window is empty. The zero value means no ban.
+// is counted. The strike drops all hits that are final, so that the window is empty
+// after the ban. Holds that are alive stay, also during the ban: they can be
+// settled, cancelled and renewed, and count as without a ban. The zero value means
+// no ban.
 type Ban struct {
 	// For is the length of the first ban. Each further ban is Factor times as long
 	// as the one before: the nth lasts For × Factor^(n-1), at most Most. Factor 0
@@ -114,10 +117,22 @@ func (b *banState) strike(now Instant, ban *Ban) banState {
 	return banState{n, min(now+length, lastInstant), length}
 }
 
-// write writes b to s.
-func (b *banState) write(s State) State {
-	return append(s[:0], uint64(b.strikes)|banMark, uint64(b.end), uint64(b.length))
+// write returns the state of b and of in, which is a part of s or other words. It
+// uses the memory of s.
+func (b *banState) write(s, in State) State {
+	out := s
+	if size := banWords + len(in); cap(s) < size {
+		out = make(State, size)
+	} else {
+		out = s[:size]
+	}
+	copy(out[banWords:], in)
+	out[0], out[1], out[2] = uint64(b.strikes)|banMark, uint64(b.end), uint64(b.length)
+	return out
 }
+
+// since returns the instant of the last strike, or a later one.
+func (b *banState) since() Instant { return b.end - b.length }
 
 // join returns the state of b and of in, which is the rest of s or another state.
 // Strikes that are forgotten at now leave it.

@@ -81,6 +81,8 @@ func (w *dated) add(s State, now Instant, h Hits) State { return w.book(s, now, 
 // open returns s: hits that are held date nothing.
 func (w *dated) open(s State, _ Instant) State { return s }
 
+func (w *dated) empty(s State) State { return s[:0] }
+
 // book counts n hits at an earlier instant.
 func (w *dated) book(s State, now, at, _ Instant, n int64) State {
 	s = w.expire(s, now)
@@ -185,7 +187,7 @@ func (w *dated) orEmpty(s State) State {
 // between those, pairs do not join across the instant of a hold that is alive:
 // holds are the ones in list.
 func (w *dated) tighten(s State, list []uint64) State {
-	if (len(s)-datedHeader)/pairWords <= 2*int(w.precision) {
+	if len(s) <= w.loose() {
 		return s
 	}
 	out := datedHeader // the last pair that is kept
@@ -199,6 +201,9 @@ func (w *dated) tighten(s State, list []uint64) State {
 	}
 	return s[:out+pairWords]
 }
+
+// loose returns the most words that a log can have without being tightened.
+func (w *dated) loose() int { return datedHeader + pairWords*2*int(w.precision) }
 
 // between reports whether the instant of a hold in list is from from on and
 // before to.

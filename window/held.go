@@ -226,6 +226,18 @@ func (w *held) renew(s State, now Instant, id HoldID, end Instant) (State, bool)
 	return p.words, true
 }
 
+// over is false for hits without a hold, which do not count.
+func (w *held) over(s State, now Instant, n int64, held bool) bool {
+	p := readPlaces(s)
+	return held && (n > w.quota || p.used(p.live(now)) > w.quota-n)
+}
+
+func (w *held) bare(s State, now Instant) State {
+	p := readPlaces(s)
+	p.drop(p.live(now))
+	return p.words
+}
+
 func (w *held) has(s State, id HoldID) bool {
 	p := readPlaces(s)
 	return p.find(0, id) >= 0

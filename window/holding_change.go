@@ -236,6 +236,24 @@ func narrow(s, base State, room int) State {
 	return s[:len(s)-room+len(base)]
 }
 
+func (w *holding) over(s State, now Instant, n int64, _ bool) bool {
+	if !isHeld(s) {
+		_, fits := w.algorithm.look(s, now, Hits{N: n})
+		return fits == never || fits > now
+	}
+	v := readHolds(s)
+	return !w.fits(&v, now, n)
+}
+
+func (w *holding) bare(s State, now Instant) State {
+	if w.alive(s, now) == 0 {
+		return s[:0]
+	}
+	s = w.begin(s, now)
+	v := readHolds(s)
+	return w.finish(narrow(s, w.base.empty(v.base), len(v.base)), now)
+}
+
 func (w *holding) has(s State, id HoldID) bool {
 	v := readHolds(s)
 	return v.find(id) >= 0

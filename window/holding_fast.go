@@ -27,6 +27,9 @@ func (w *holding) take(r *Result, s State, now Instant, n int64, id HoldID) (Sta
 	now = max(min(max(now, 0), lastInstant), Instant(s[2]))
 	count := int(s[0] &^ heldMark)
 	list, end := len(s)-holdWords*count, min(now+w.length, lastInstant)
+	if list > holdHeader+w.log.loose() { // after a reload with a lower precision
+		return s, false
+	}
 	if count >= w.most || count > 0 && (Instant(s[list]) <= now || Instant(s[len(s)-holdWords]) > end) {
 		return s, false
 	}

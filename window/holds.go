@@ -74,6 +74,14 @@ type holder interface {
 	// when there is no such hold.
 	renew(s State, now Instant, id HoldID, end Instant) (State, bool)
 
+	// over reports whether a record of n hits at now passes the quota. held reports
+	// whether they are held.
+	over(s State, now Instant, n int64, held bool) bool
+
+	// bare returns s with only the holds that are alive at now, without hits that
+	// are final. It returns an empty state when no hold is alive.
+	bare(s State, now Instant) State
+
 	// has reports whether s has the hold id, which may have ended.
 	has(s State, id HoldID) bool
 

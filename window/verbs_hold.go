@@ -66,7 +66,7 @@ func (l *Compiled) Cancel(s State, now Instant, id HoldID) (next State, r Result
 }
 
 func (l *Compiled) endHold(s State, now Instant, id HoldID, n int64) (State, Result) {
-	return l.change(s, now, func(in State, now Instant) (State, bool) {
+	return l.change(s, now, func(in State, now, _ Instant) (State, bool) {
 		if w := l.holder(in); w != nil {
 			return w.end(in, now, id, n)
 		}
@@ -78,7 +78,7 @@ func (l *Compiled) endHold(s State, now Instant, id HoldID, n int64) (State, Res
 // the result reports whether the hold was found; if not, s stays as it is. Under a
 // limit whose takes no longer hold, s stays as it is, too.
 func (l *Compiled) Renew(s State, now Instant, id HoldID) (next State, r Result) {
-	return l.change(s, now, func(in State, now Instant) (State, bool) {
+	return l.change(s, now, func(in State, now, _ Instant) (State, bool) {
 		w := l.holder(in)
 		if w == nil || !l.Holds() {
 			return in, false
@@ -96,8 +96,8 @@ func (l *Compiled) Renew(s State, now Instant, id HoldID) (next State, r Result)
 //   - a member, if it was not used since
 func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (next State, r Result) {
 	h = h.clean().countable()
-	next, r = l.change(s, now, func(in State, now Instant) (State, bool) {
-		if h.N == 0 {
+	next, r = l.change(s, now, func(in State, now, since Instant) (State, bool) {
+		if h.N == 0 || at <= since { // the strike has dropped the hits
 			return in, false
 		}
 		if log, ok := l.algorithm.(*sliding); ok && (isHeld(in) || log.group > 1 || in[0]&logMark != 0) {
@@ -112,7 +112,7 @@ func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (next State, r Res
 // Alive returns the number of holds in s that are alive at now.
 func (l *Compiled) Alive(s State, now Instant) int {
 	p := l.open(s, now)
-	if w := l.holder(p.in); w != nil && !p.banned() {
+	if w := l.holder(p.in); w != nil {
 		return w.alive(p.in, p.now)
 	}
 	return 0

@@ -90,7 +90,8 @@ type Result struct {
 	Held bool
 
 	// Banned reports whether the key is banned after the call ([Limit.Ban]), for
-	// ResetAfter. Used and Remaining are then 0.
+	// ResetAfter. Remaining is then 0, and Used the number of hits that are held or
+	// were settled during the ban.
 	Banned bool
 
 	// Quota is the most hits that fit at once: the limit's quota, a bucket's
@@ -102,7 +103,8 @@ type Result struct {
 	// drained yet, rounded up, and at most the burst.
 	Used int64
 
-	// Before is the number of hits in the window before the call.
+	// Before is the number of hits in the window before the call, and 0 for a check,
+	// take or record of a key that is banned already.
 	Before int64
 
 	// Remaining is the number of hits that still fit, from 0 to Quota, or
@@ -110,12 +112,14 @@ type Result struct {
 	Remaining int64
 
 	// RetryAfter is the wait until the same hits fit, if there is no other
-	// traffic and no hold is settled. It is 0 when they were allowed, and [Never]
+	// traffic and no hold is settled. For a banned key it can be longer than
+	// ResetAfter, because of what is held. It is 0 when they were allowed, and [Never]
 	// when they never fit.
 	RetryAfter time.Duration
 
 	// ResetAfter is the time until the key is as good as unused, but for strikes,
 	// if there is no other traffic. It is 0 for an unused key, and [Never] for a
-	// used one in an [Ever] window.
+	// used one in an [Ever] window. For a banned key it is the time until the ban
+	// ends.
 	ResetAfter time.Duration
 }

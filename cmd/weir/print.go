@@ -59,6 +59,7 @@ type (
 		} `json:"series"`
 		Degraded    bool       `json:"degraded"`
 		Held        bool       `json:"held"`
+		Counted     *bool      `json:"counted"`
 		Holds       int        `json:"holds"`
 		BannedUntil *time.Time `json:"banned_until"`
 		Strikes     int64      `json:"strikes"`
@@ -188,11 +189,15 @@ func printUsages(w io.Writer, list []usage, held string) {
 	}
 }
 
-// more returns the word held if the call is about a hold, and the end of a ban.
+// more returns the word held if the call is about a hold, whether a record was not
+// counted, and the end of a ban.
 func (u *usage) more(held string) string {
 	text := ""
 	if u.Held {
 		text = "  " + held
+	}
+	if u.Counted != nil && !*u.Counted {
+		text += "  not counted"
 	}
 	if u.BannedUntil != nil {
 		text += "  banned until " + u.BannedUntil.UTC().Format(time.RFC3339)

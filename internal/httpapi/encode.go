@@ -37,6 +37,9 @@ func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 		if u.Held || verb.Ends() {
 			b = appendBool(append(b, `,"held":`...), u.Held)
 		}
+		if verb == store.Record && (u.Hits == 0 || u.Banned) {
+			b = append(b, `,"counted":false`...)
+		}
 		b = append(b, '}')
 	}
 	b = append(b, ']')

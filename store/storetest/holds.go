@@ -26,6 +26,8 @@ func RunHolds(t *testing.T, open func(t testing.TB) Opened) {
 		{"a strike bans, whoever else denies", strikes},
 		{"a ban in a shadow op never decides", shadowBan},
 		{"a denied take moves the end of a ban on demand", countDeniedWhileBanned},
+		{"a strike ends no hold", holdsOutliveBans},
+		{"a rule that loses hold or ban", lostOnReload},
 		{"refund of all", refundAll},
 		{"forget lifts a ban", forgetLifts},
 		{"64 goroutines in flight", inFlightUnderLoad},
@@ -271,6 +273,77 @@ func countDeniedWhileBanned(s *stage) {
 	}
 	if r := s.read(op); r.Strikes != 1 {
 		s.Errorf("got %d strikes, want 1", r.Strikes)
+	}
+}
+
+// holdsOutliveBans checks that what is in flight stays so when its key is banned:
+// also when one take asks for more than the quota.
+func holdsOutliveBans(s *stage) {
+	limit := window.MustCompile(window.Limit{Quota: 2, Window: window.Held(time.Hour), Ban: window.Ban{For: time.Minute}})
+	op := hit("s", limit, "k")
+	s.one(store.Take, named("a", op))
+	s.one(store.Take, named("b", op))
+	if r := s.one(store.Take, named("c", times(3, op))); !r.Banned || r.RetryAfter != window.Never || r.Used != 2 {
+		s.Errorf("more than ever fits: got %+v, want banned, with 2 used", r)
+	}
+	if r := s.read(op); r.Holds != 2 || r.BannedUntil != start.Add(time.Minute) {
+		s.Errorf("got %+v, want 2 holds, and banned for a minute", r)
+	}
+	s.at(30 * time.Second)
+	if r := s.one(store.Check, op); !r.Banned || r.ResetAfter != 30*time.Second || r.RetryAfter != time.Hour-30*time.Second {
+		s.Errorf("check: got %+v, want a wait for the first place", r)
+	}
+	if r := s.one(store.Renew, named("a", op)); !r.Held || !r.Banned {
+		s.Errorf("renew: got %+v, want it held and banned", r)
+	}
+	if r := s.one(store.Settle, named("b", op)); !r.Held || r.Used != 1 || r.Before != 2 {
+		s.Errorf("settle: got %+v, want the other place to stay", r)
+	}
+	s.at(time.Minute)
+	if r := s.one(store.Take, named("d", op)); !r.Held || r.Used != 2 {
+		s.Errorf("after the ban: got %+v, want the second place", r)
+	}
+	if r := s.one(store.Take, named("e", op)); r.Allowed {
+		s.Errorf("after the ban: got %+v, want no third place", r)
+	}
+}
+
+// lostOnReload checks what a rule leaves behind that had hold or ban before a
+// reload: live holds run out, and can be settled, and a ban ends at once.
+func lostOnReload(s *stage) {
+	plain := hourly(10)
+	op := hit("hold", holding(10), "k")
+	s.one(store.Take, named("a", times(4, op)))
+	s.one(store.Take, named("b", times(3, op)))
+	op.Limit = plain
+	if r := s.one(store.Take, named("c", op)); !r.Allowed || r.Held || r.Used != 8 {
+		s.Errorf("without hold: got %+v, want 8 used and nothing held", r)
+	}
+	if r := s.one(store.Renew, named("b", op)); r.Held {
+		s.Errorf("without hold: renew: got %+v, want no hold", r)
+	}
+	if r := s.one(store.Settle, named("b", times(1, op))); !r.Held || r.Used != 6 {
+		s.Errorf("without hold: settle: got %+v, want 6 used", r)
+	}
+	s.at(10 * time.Minute)
+	if r := s.read(op); r.Holds != 0 || r.Used != 6 {
+		s.Errorf("without hold: got %+v, want the hold to have run out", r)
+	}
+	s.at(time.Hour)
+	if r := s.one(store.Check, op); r.Used != 0 {
+		s.Errorf("without hold: got %+v, want nothing used an hour after the takes", r)
+	}
+
+	op = hit("ban", banning(1), "k")
+	s.one(store.Take, op)
+	s.one(store.Take, op)
+	op.Limit = hourly(1)
+	if r := s.one(store.Take, op); !r.Allowed || r.Banned || r.Used != 1 {
+		s.Errorf("without ban: got %+v, want it admitted", r)
+	}
+	op.Limit = banning(1)
+	if r := s.read(op); r.BannedUntil != 0 || r.Strikes != 0 {
+		s.Errorf("with a ban again: got %+v, want neither ban nor strikes: a take has dropped them", r)
 	}
 }
 

@@ -56,6 +56,7 @@ row.aged = {
   add = row.add,
   sub = row.sub,
   sub_at = row.sub_at,
+  empty = changes(function(o) o.d, o.f = 0, 0 end),
   book = function(o, _, settled, n)
     advance(o, settled)
     row.add(o, n)

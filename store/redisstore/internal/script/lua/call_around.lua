@@ -37,26 +37,36 @@ local function answer(o, before, used, fits)
 end
 
 local function answer_banned(o, n)
-  o.before, o.used, o.banned, o.held_now, o.reset = 0, 0, 1, 0, o.ban_end - o.now
-  o.wait = 0
-  if n > 0 then
-    local _, fits = look(o, n) -- of a state without hits
-    o.wait = fits == NEVER and NEVER or o.reset
-  end
+  local used, fits = look(o, n) -- of a state with nothing but holds
+  o.before, o.used, o.banned, o.held_now, o.wait, o.reset = 0, used, 1, 0, 0, o.ban_end - o.now
+  if n > 0 then o.wait = fits == NEVER and NEVER or math.max(o.ban_end, fits) - o.now end
 end
 
 -- done answers after the state was changed.
 local function done(o, before, held)
   if o.strikes > 0 and left(o) == 0 then o.strikes = 0 end
-  answer(o, before, (look(o, 0)), 0)
+  if banned(o) then
+    answer_banned(o, 0)
+    o.before = before
+  else
+    answer(o, before, (look(o, 0)), 0)
+  end
   o.held_now, o.changed = held and 1 or 0, true
   o.s, o.till = save(o) -- which a further look needs
 end
 
--- empty makes the window one without hits.
+-- empty drops the hits that are final. Holds that are alive stay.
 local function empty(o)
-  if o.plain and o.plain.set then call('DEL', o.plain.set, o.plain.hash) end
-  anew(o)
+  if o.held and ended(o, o.now) < o.count then
+    begin_holding(o)
+    o.row.aged.empty(o.base)
+    finish_holding(o)
+  elseif o.kind == 11 and o.plain.count > 0 then
+    o.plain.raw = nil -- which can have places that have ended
+  else
+    if o.plain and o.plain.set then call('DEL', o.plain.set, o.plain.hash) end
+    anew(o)
+  end
 end
 
 -- drop_ended drops places that have ended, when all have, as a change by a hold
@@ -76,7 +86,7 @@ local function strike(o, before, n)
   d = math.min(d, most)
   o.strikes, o.ban_end, o.ban_length = count, math.min(o.now + d, LAST), d
   empty(o)
-  o.changed, o.s, o.till = true, nil, nil
+  o.changed, o.s, o.till = true, save(o)
   answer_banned(o, n)
   o.before = before
 end
@@ -102,12 +112,20 @@ local function take(o)
   done(o, before, held)
 end
 
+-- over reports whether a record of n hits passes the quota, for which a take would
+-- wait until fits. The number of holds does not matter.
+local function over(o, n, fits, from)
+  if fits == 0 then return false end
+  if o.kind == 11 then return from and o.plain.sum + n > o.plain.quota end
+  return not o.held or not fits_holding(o, o.now, n)
+end
+
 local function record(o, from, till, quiet)
   local n = o.n
   if banned(o) then return answer_banned(o, 0) end
   local before, fits = look(o, n)
   if n == 0 then return answer(o, before, before, 0) end
-  if fits ~= 0 and o.bans and not quiet then return strike(o, before, 0) end
+  if o.bans and not quiet and over(o, n, fits, from) then return strike(o, before, 0) end
   n = math.min(n, MAX)
   local held = from and o.id and o.most and till > o.now and hold(o, n, o.id, math.min(from, o.now), till)
   if not held then add(o, n) end
@@ -121,9 +139,11 @@ local function count_denied(o)
   if not banned(o) then
     record(o, nil, nil, true)
   else
-    o.now = math.max(math.min(now, LAST), o.ban_end - o.ban_length) -- the window is empty
+    local seen = o.held and o.seen or o.kind == 11 and o.plain.now or 0
+    o.now = math.max(math.min(now, LAST), o.ban_end - o.ban_length, seen)
     if o.n > 0 then
       o.ban_end, o.changed = math.min(o.now + o.ban_length, LAST), true
+      o.s, o.till = save(o)
     end
     answer_banned(o, 0)
   end
@@ -146,20 +166,20 @@ end
 
 -- finish settles, cancels or renews.
 local function finish(o, ask)
-  if banned(o) then return answer_banned(o, 0) end
   local before = look(o, 0)
   if o.id and ask == RENEW and renew(o, o.id, o.most and math.min(o.now + o.length, LAST)) or
     o.id and ask == CANCEL and settle(o, o.id, 0) or
     o.id and ask == SETTLE and settle(o, o.id, not o.all and o.n or nil) then
     return done(o, before, true)
   end
+  if banned(o) then return answer_banned(o, 0) end
   answer(o, before, before, 0)
 end
 
 local function give_back(o)
   if banned(o) then return answer_banned(o, 0) end
   local before = look(o, 0)
-  if expires(o) <= o.now then return answer(o, before, before, 0) end
+  if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length then return answer(o, before, before, 0) end
   sub_at(o, o.from, math.min(o.n, MAX))
   done(o, before, false)
 end

@@ -100,6 +100,7 @@ row.aged = {
   add = row.add,
   sub = row.sub,
   sub_at = row.sub_at,
+  empty = changes(function(o) o.sum, o.cur, o.n = 0, 0, 0 end),
   book = changes(book_cells),
   leaves = leaves_cells,
   lasts = leaves_cells,

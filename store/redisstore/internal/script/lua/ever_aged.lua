@@ -9,6 +9,7 @@ kinds[10].aged = {
   add = kinds[10].add,
   sub = kinds[10].sub,
   sub_at = kinds[10].sub_at,
+  empty = function(o) o.used = 0 end,
   book = function(o, _, _, n) add_ever(o, n) end,
   leaves = function() return NEVER end,
   lasts = function() return NEVER end,

@@ -165,7 +165,7 @@ end
 
 local function finish_holding(o)
   local aged = o.row.aged
-  if aged.tighten then aged.tighten(o) end
+  if aged.tighten then aged.tighten(o) end -- after what has left
   o.seen = math.max(o.seen, o.now)
   if o.count > 0 then return end
   if not aged.dated then

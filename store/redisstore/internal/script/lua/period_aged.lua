@@ -43,6 +43,7 @@ for number = 3, 4 do
       add = row.add,
       sub = changes(function(o, n) o.used = math.max(o.used - n, 0) end),
       sub_at = changes(give_back_period),
+      empty = changes(function(o) o.used = 0 end),
       book = function(o, at, _, n)
         if has(o, at) then o.used, o.raw = math.min(o.used + n, MAX), nil end
       end,

@@ -97,6 +97,7 @@ end
 -- not across the instant of a hold.
 local function tighten(h)
   local o = h.base
+  expire_dated(o)
   if o.n <= 2 * h.precision then return end
   local ats, s = {}, 1
   for i = 1, h.count do
@@ -185,6 +186,7 @@ kinds[1].aged = {
   add = function(o, n) book_dated(o, o.now, nil, n) end,
   sub = sub_dated,
   sub_at = sub_at_dated,
+  empty = clear_dated,
   book = book_dated,
   tighten = tighten,
   leaves = leaves_dated,

@@ -321,6 +321,7 @@ local function sub_at_dated(o, at, n)
 end
 local function tighten(h)
   local o = h.base
+  expire_dated(o)
   if o.n <= 2 * h.precision then return end
   local ats, s = {}, 1
   for i = 1, h.count do
@@ -404,6 +405,7 @@ kinds[1].aged = {
   add = function(o, n) book_dated(o, o.now, nil, n) end,
   sub = sub_dated,
   sub_at = sub_at_dated,
+  empty = clear_dated,
   book = book_dated,
   tighten = tighten,
   leaves = leaves_dated,
@@ -645,6 +647,7 @@ row.aged = {
   add = row.add,
   sub = row.sub,
   sub_at = row.sub_at,
+  empty = changes(function(o) o.sum, o.cur, o.n = 0, 0, 0 end),
   book = changes(book_cells),
   leaves = leaves_cells,
   lasts = leaves_cells,
@@ -756,6 +759,7 @@ for number = 3, 4 do
       add = row.add,
       sub = changes(function(o, n) o.used = math.max(o.used - n, 0) end),
       sub_at = changes(give_back_period),
+      empty = changes(function(o) o.used = 0 end),
       book = function(o, at, _, n)
         if has(o, at) then o.used, o.raw = math.min(o.used + n, MAX), nil end
       end,
@@ -910,6 +914,7 @@ row.aged = {
   add = row.add,
   sub = row.sub,
   sub_at = row.sub_at,
+  empty = changes(function(o) o.d, o.f = 0, 0 end),
   book = function(o, _, settled, n)
     advance(o, settled)
     row.add(o, n)
@@ -1286,6 +1291,7 @@ kinds[10].aged = {
   add = kinds[10].add,
   sub = kinds[10].sub,
   sub_at = kinds[10].sub_at,
+  empty = function(o) o.used = 0 end,
   book = function(o, _, _, n) add_ever(o, n) end,
   leaves = function() return NEVER end,
   lasts = function() return NEVER end,
@@ -1607,22 +1613,32 @@ local function answer(o, before, used, fits)
   o.reset = reset == NEVER and NEVER or math.max(reset - o.now, 0)
 end
 local function answer_banned(o, n)
-  o.before, o.used, o.banned, o.held_now, o.reset = 0, 0, 1, 0, o.ban_end - o.now
-  o.wait = 0
-  if n > 0 then
-    local _, fits = look(o, n)
-    o.wait = fits == NEVER and NEVER or o.reset
-  end
+  local used, fits = look(o, n)
+  o.before, o.used, o.banned, o.held_now, o.wait, o.reset = 0, used, 1, 0, 0, o.ban_end - o.now
+  if n > 0 then o.wait = fits == NEVER and NEVER or math.max(o.ban_end, fits) - o.now end
 end
 local function done(o, before, held)
   if o.strikes > 0 and left(o) == 0 then o.strikes = 0 end
-  answer(o, before, (look(o, 0)), 0)
+  if banned(o) then
+    answer_banned(o, 0)
+    o.before = before
+  else
+    answer(o, before, (look(o, 0)), 0)
+  end
   o.held_now, o.changed = held and 1 or 0, true
   o.s, o.till = save(o)
 end
 local function empty(o)
-  if o.plain and o.plain.set then call('DEL', o.plain.set, o.plain.hash) end
-  anew(o)
+  if o.held and ended(o, o.now) < o.count then
+    begin_holding(o)
+    o.row.aged.empty(o.base)
+    finish_holding(o)
+  elseif o.kind == 11 and o.plain.count > 0 then
+    o.plain.raw = nil
+  else
+    if o.plain and o.plain.set then call('DEL', o.plain.set, o.plain.hash) end
+    anew(o)
+  end
 end
 local function drop_ended(o)
   if o.plain and o.row.expires(o.plain) <= o.now then o.plain.raw = nil end
@@ -1637,7 +1653,7 @@ local function strike(o, before, n)
   d = math.min(d, most)
   o.strikes, o.ban_end, o.ban_length = count, math.min(o.now + d, LAST), d
   empty(o)
-  o.changed, o.s, o.till = true, nil, nil
+  o.changed, o.s, o.till = true, save(o)
   answer_banned(o, n)
   o.before = before
 end
@@ -1660,12 +1676,17 @@ local function take(o)
   if not held then add(o, n) end
   done(o, before, held)
 end
+local function over(o, n, fits, from)
+  if fits == 0 then return false end
+  if o.kind == 11 then return from and o.plain.sum + n > o.plain.quota end
+  return not o.held or not fits_holding(o, o.now, n)
+end
 local function record(o, from, till, quiet)
   local n = o.n
   if banned(o) then return answer_banned(o, 0) end
   local before, fits = look(o, n)
   if n == 0 then return answer(o, before, before, 0) end
-  if fits ~= 0 and o.bans and not quiet then return strike(o, before, 0) end
+  if o.bans and not quiet and over(o, n, fits, from) then return strike(o, before, 0) end
   n = math.min(n, MAX)
   local held = from and o.id and o.most and till > o.now and hold(o, n, o.id, math.min(from, o.now), till)
   if not held then add(o, n) end
@@ -1676,9 +1697,11 @@ local function count_denied(o)
   if not banned(o) then
     record(o, nil, nil, true)
   else
-    o.now = math.max(math.min(now, LAST), o.ban_end - o.ban_length)
+    local seen = o.held and o.seen or o.kind == 11 and o.plain.now or 0
+    o.now = math.max(math.min(now, LAST), o.ban_end - o.ban_length, seen)
     if o.n > 0 then
       o.ban_end, o.changed = math.min(o.now + o.ban_length, LAST), true
+      o.s, o.till = save(o)
     end
     answer_banned(o, 0)
   end
@@ -1698,19 +1721,19 @@ local function refund(o)
   done(o, before, false)
 end
 local function finish(o, ask)
-  if banned(o) then return answer_banned(o, 0) end
   local before = look(o, 0)
   if o.id and ask == RENEW and renew(o, o.id, o.most and math.min(o.now + o.length, LAST)) or
     o.id and ask == CANCEL and settle(o, o.id, 0) or
     o.id and ask == SETTLE and settle(o, o.id, not o.all and o.n or nil) then
     return done(o, before, true)
   end
+  if banned(o) then return answer_banned(o, 0) end
   answer(o, before, before, 0)
 end
 local function give_back(o)
   if banned(o) then return answer_banned(o, 0) end
   local before = look(o, 0)
-  if expires(o) <= o.now then return answer(o, before, before, 0) end
+  if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length then return answer(o, before, before, 0) end
   sub_at(o, o.from, math.min(o.n, MAX))
   done(o, before, false)
 end
