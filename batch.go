@@ -57,7 +57,7 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 		item.Decision.reset()
 		c := e.calls.Get().(*call)
 		b.calls[i] = c
-		item.Err = c.plan(rules, item.Verb, &item.Request)
+		item.Err = c.plan(rules, &e.seals, item.Verb, &item.Request)
 		if size.add(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
 			b.calls = b.calls[:i+1] // the rest need not be planned
 			err = ErrLarge

@@ -41,6 +41,7 @@ import (
 // An Engine is safe for concurrent use, SetRules included.
 type Engine struct {
 	driver    drive.Driver
+	seals     seals
 	owned     bool // Close closes the store
 	namespace string
 	maxSize   int64 // 0 means no bound
@@ -63,6 +64,7 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 	if e.quick.maxSize = o.maxSize; e.driver.Local == nil {
 		e.quick.store, _ = e.driver.Store.(*memstore.Store)
 	}
+	e.seals = newSeals(e.driver.Store)
 	e.calls.New = func() any { return new(call) }
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -83,9 +85,7 @@ func (o *options) drive(d *drive.Driver) (owned bool) {
 		d.Reports = report.New(d.Store)
 	}
 	d.Timed, _ = d.Store.(store.Timed)
-	if c, ok := d.Store.(store.Caller); ok && c.Callee() == d.Store {
-		d.Caller = c
-	}
+	d.Caller = store.CallerOf(d.Store)
 	return owned
 }
 
@@ -212,7 +212,7 @@ func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, a
 // asked already: an error.
 func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, d *Decision, admit func(Size) error, answer error) error {
 	c := e.calls.Get().(*call)
-	err := c.plan(rules, verb, r)
+	err := c.plan(rules, &e.seals, verb, r)
 	if err == nil && (e.maxSize > 0 || admit != nil) {
 		var s Size
 		s.add(&c.request)
@@ -265,7 +265,11 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 	}
 	e.swap.Lock()
 	defer e.swap.Unlock()
-	e.rules.Store(plan.NewRules(rules, e.namespace, e.rules.Load()))
+	planned := plan.NewRules(rules, e.namespace, e.rules.Load())
+	if planned.Holds() {
+		e.seals.ready()
+	}
+	e.rules.Store(planned)
 	e.driver.Renew()
 	return nil
 }
@@ -295,18 +299,22 @@ type call struct {
 }
 
 // plan reads r and plans what to ask of the store.
-func (c *call) plan(rules *plan.Rules, verb Verb, r *Request) error {
+func (c *call) plan(rules *plan.Rules, seals *seals, verb Verb, r *Request) error {
 	p := &c.request
 	p.Rules = rules
 	if err := r.read(verb, rules.Set, &p.Request); err != nil {
 		return err
 	}
-	if verb == Take && rules.Holds() && !r.Final {
+	switch {
+	case verb == Take && rules.Holds() && !r.Final:
 		p.Request.ID = c.ids.next()
+		seals.prepare(&p.Request)
+	case verb.Ends():
+		seals.prepare(&p.Request)
 	}
 	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
-	c.now.Here = verb.Ends() && r.Receipt.Place == receipt.Local
+	c.now.Here = verb.Ends() && p.Request.Receipt.Place == receipt.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
 		c.later.Verb, c.later.Policies = Record, rules

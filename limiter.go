@@ -105,7 +105,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		observer: o.observer,
 	}
 	m.owned = o.drive(&m.driver)
-	m.single, _ = m.driver.Store.(store.Single)
+	m.single = store.SingleOf(m.driver.Store)
 	if m.observer == nil {
 		m.memory, _ = m.driver.Store.(*memstore.Store)
 	}

@@ -104,9 +104,38 @@ type counting struct {
 	ones int
 }
 
+func (c *counting) Itself() store.Store { return c }
+
 func (c *counting) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (window.Result, error) {
 	c.ones++
 	return c.Store.One(ctx, verb, space, limit, key, member, n)
+}
+
+// bounding is a store with a Do of its own. It inherits the fast way, which would
+// pass by that Do.
+type bounding struct {
+	*memstore.Store
+	asked int
+}
+
+func (b *bounding) Do(ctx context.Context, calls []store.Call) error {
+	b.asked += len(calls)
+	return b.Store.Do(ctx, calls)
+}
+
+func TestInheritedFastWayIsNotTaken(t *testing.T) {
+	t.Parallel()
+	b := &bounding{Store: memstore.New()}
+	defer b.Close()
+	m := weir.MustLimiter(weir.Sliding(1, time.Hour), weir.WithStore(b), weir.WithName("posts"))
+	for i := range 2 {
+		if r, err := m.Allow(t.Context(), "ann"); err != nil || r.Allowed != (i == 0) {
+			t.Errorf("take %d: got %+v, %v, want allowed %v", i, r, err, i == 0)
+		}
+	}
+	if b.asked != 2 {
+		t.Errorf("got %d calls of Do, want 2", b.asked)
+	}
 }
 
 func TestWrappingStoresKeepTheFastWay(t *testing.T) {

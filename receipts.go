@@ -54,5 +54,5 @@ func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
 		}
 		return op.Hold != nil && op.Hold.Decided == at
 	})
-	return r
+	return p.Request.Key.Seal(r)
 }

@@ -1,5 +1,9 @@
 // Package receipt defines receipts. A receipt names a take that holds hits. The
-// caller of the take passes the receipt, as short text, to settle, cancel or renew. The package is pure: it has no clock, no lock and no IO.
+// caller of the take passes the receipt, as short text, to settle, cancel or renew.
+// The package is pure: it has no clock, no lock and no IO.
+//
+// A receipt has a seal under a secret [Key], so that callers can neither make one
+// nor change one. A receipt without the right seal names no take.
 package receipt
 
 import (
@@ -25,8 +29,11 @@ type Receipt struct {
 	Place Place
 
 	// Digest identifies what the take counted without a hold, so that a cancel
-	// can give it back. 0 means that there is nothing to give back.
+	// can give it back. See [Key.Digest]. 0 means that there is nothing to give back.
 	Digest uint64
+
+	// Seal is the seal of the other fields. See [Key.Seal].
+	Seal uint64
 }
 
 // Place is where a take was decided.
@@ -38,11 +45,11 @@ const (
 )
 
 // MaxLen is the most bytes of a receipt's text.
-const MaxLen = 48
+const MaxLen = 64
 
 const (
-	version = 1 // in the high bits of the first byte; the place is in the low ones
-	size    = 1 + 12 + 7 + 8
+	version = 2 // in the high bits of the first byte; the place is in the low ones
+	size    = 1 + 12 + 7 + 8 + 8
 )
 
 // strict refuses text that another text stands for.
@@ -72,6 +79,7 @@ func (r Receipt) Append(b []byte) []byte {
 	binary.BigEndian.PutUint64(at[:], uint64(r.At))
 	raw = append(raw, at[1:]...)
 	raw = binary.BigEndian.AppendUint64(raw, r.Digest)
+	raw = binary.BigEndian.AppendUint64(raw, r.Seal)
 	if r.Wall != r.At {
 		raw = binary.AppendVarint(raw, int64(r.Wall-r.At))
 	}
@@ -79,7 +87,8 @@ func (r Receipt) Append(b []byte) []byte {
 }
 
 // Parse reads the text of a receipt. Its error is a [*fault.Fault]. Parse checks
-// only the format: it does not know whether a take with this receipt exists.
+// only the format: it does not know the key of the seal, nor whether a take with
+// this receipt exists.
 func Parse(text string) (Receipt, error) {
 	if text == "" {
 		return Receipt{}, fault.Newf("receipt", "is missing: want the text that a take answered with")
@@ -109,6 +118,7 @@ func parse(text string) (r Receipt, ok bool) {
 	copy(at[1:], raw[13:20])
 	r.At = window.Instant(binary.BigEndian.Uint64(at[:]))
 	r.Digest = binary.BigEndian.Uint64(raw[20:28])
+	r.Seal = binary.BigEndian.Uint64(raw[28:36])
 	r.Wall = r.At
 	if rest := raw[size:]; len(rest) > 0 {
 		d, n := binary.Varint(rest)

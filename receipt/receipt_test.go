@@ -11,7 +11,7 @@ import (
 )
 
 var some = receipt.Receipt{
-	ID: window.HoldID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, At: 1_774_699_200_000_000, Wall: 1_774_699_200_000_000, Digest: 77,
+	ID: window.HoldID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, At: 1_774_699_200_000_000, Wall: 1_774_699_200_000_000, Digest: 77, Seal: 99,
 }
 
 // A receipt is the same after its text was read.
@@ -20,7 +20,7 @@ func TestText(t *testing.T) {
 	far, local := some, some
 	far.Wall = 0
 	far.At = window.Instant(window.MaxHits)
-	local.Place, local.Digest = receipt.Local, 1<<64-1
+	local.Place, local.Digest, local.Seal = receipt.Local, 1<<64-1, 1<<64-1
 	for _, want := range []receipt.Receipt{some, far, local} {
 		text := want.String()
 		if len(text) > 64 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
@@ -40,7 +40,7 @@ func TestNoReceipt(t *testing.T) {
 	t.Parallel()
 	text := some.String()
 	for _, wrong := range []string{
-		"", "x", "latest", text[1:], text + "A", text + "==", " " + text, strings.Repeat("A", 38), "A" + text[1:], strings.Repeat("E", 200),
+		"", "x", "latest", text[1:], text + "A", text + "==", " " + text, strings.Repeat("A", 48), "A" + text[1:], strings.Repeat("E", 200),
 	} {
 		_, err := receipt.Parse(wrong)
 		if f := fault.Of(err); len(f) != 1 || f[0].Path != "receipt" {
@@ -51,7 +51,7 @@ func TestNoReceipt(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(some.String())
-	f.Add(strings.Repeat("A", 38))
+	f.Add(strings.Repeat("A", 48))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := receipt.Parse(text)
@@ -62,7 +62,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func ExampleParse() {
-	r, err := receipt.Parse("EAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQ")
+	r, err := receipt.Parse("IAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAABj")
 	fmt.Println(r.At.Time(), err)
 	_, err = receipt.Parse("yesterday")
 	fmt.Println(err)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/weirhq/weir/window"
@@ -176,25 +177,64 @@ type Store interface {
 }
 
 // Single is an optional interface of a [Store] that has a faster way to decide a
-// call with a single op.
+// call with a single op. Callers ask [SingleOf] for it.
 type Single interface {
+	// Itself returns the store whose calls One decides. A store that embeds a Single
+	// and has a Do of its own inherits One, which would pass by its Do: Itself then
+	// returns the embedded store. A store that wants its own One to be called also
+	// has an Itself of its own.
+	Itself() Store
+
 	// One runs verb for n hits of one key under limit, as [Store.Do] does for
 	// a call with one [Enforce] op. The error is the one that Do would return or
 	// would set as the call's Err.
 	One(ctx context.Context, verb Verb, space *Space, limit *window.Compiled, key, member string, n int64) (window.Result, error)
 }
 
+// SingleOf returns s as a [Single]. It returns nil if s is none, or has inherited the
+// methods of Single from a store that it embeds.
+func SingleOf(s Store) Single {
+	single, ok := s.(Single)
+	if !ok || !isItself(s, single.Itself) {
+		return nil
+	}
+	return single
+}
+
 // Caller is an optional interface of a [Store] that decides one call faster than Do
-// does.
+// does. Callers ask [CallerOf] for it.
 type Caller interface {
+	// Itself returns the store whose calls Call decides: see [Single].
+	Itself() Store
+
 	// Call decides ops as Do does for one call. The error is the one that Do would
 	// return or would set as the call's Err.
 	Call(ctx context.Context, verb Verb, ops []Op) error
+}
 
-	// Callee returns the store whose calls Call decides. A store that embeds a
-	// Caller inherits Call, which passes its own Do by; Callee then returns the
-	// embedded store. So programs use Call only on a store that is its own Callee.
-	Callee() Store
+// CallerOf returns s as a [Caller]. It returns nil if s is none, or has inherited the
+// methods of Caller from a store that it embeds.
+func CallerOf(s Store) Caller {
+	caller, ok := s.(Caller)
+	if !ok || !isItself(s, caller.Itself) {
+		return nil
+	}
+	return caller
+}
+
+// isItself reports whether itself returns s.
+func isItself(s Store, itself func() Store) bool {
+	return reflect.TypeOf(s).Comparable() && itself() == s
+}
+
+// Keyed is an optional interface of a [Store] that keeps a secret beside its
+// counters. All stores on the same counters have the same secret, so that each of
+// them accepts the receipts of the others.
+type Keyed interface {
+	// Secrets returns the secrets under which receipts are valid. The first one is
+	// for new receipts. It returns none while the secret is not known, for example
+	// because the store is out of reach. The caller must not change the slice.
+	Secrets() [][16]byte
 }
 
 // Timed is implemented by stores whose calls have a time-out. A caller that may

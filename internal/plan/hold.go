@@ -85,12 +85,11 @@ func (p *Plan) digests(op *store.Op, i int) bool {
 	return op.N > 0 && !op.Limit.Holds() && p.Rules.Rule(i).Mode != rule.Shadow && (p.Verdict < 0 || i < p.Verdict)
 }
 
-// Digest returns the digest of what a take counts without a hold, and 0 when that
-// is nothing. It is also 0 when sound reports false for one of those ops, so that
+// Digest returns the digest, under the request's key, of what a take counts without
+// a hold, and 0 when that is nothing. It is also 0 when sound reports false for one of those ops, so that
 // no cancel gives them back.
 func (p *Plan) Digest(ops []store.Op, of []int, sound func(*store.Op) bool) uint64 {
-	h := digest(fnvOffset)
-	found := false
+	h, found := p.Request.Key.Digest(), false
 	for n := range ops {
 		op := &ops[n]
 		if !p.digests(op, of[n]) {
@@ -100,44 +99,14 @@ func (p *Plan) Digest(ops []store.Op, of []int, sound func(*store.Op) bool) uint
 			return 0
 		}
 		found = true
-		h.text(op.Space.Namespace())
-		h.text(op.Space.ID())
-		h.bytes(op.Key)
-		h.bytes(op.Member)
-		h.number(uint64(op.N))
+		h.Text(op.Space.Namespace())
+		h.Text(op.Space.ID())
+		h.Bytes(op.Key)
+		h.Bytes(op.Member)
+		h.Number(uint64(op.N))
 	}
 	if !found {
 		return 0
 	}
-	return max(uint64(h), 1)
-}
-
-// digest is a hash by FNV-1a of 64 bits, without the allocations of package
-// hash/fnv. Lengths stand before texts.
-type digest uint64
-
-const (
-	fnvOffset = 14695981039346656037
-	fnvPrime  = 1099511628211
-)
-
-func (d *digest) number(n uint64) {
-	for range 8 {
-		*d = (*d ^ digest(n&255)) * fnvPrime
-		n >>= 8
-	}
-}
-
-func (d *digest) text(s string) {
-	d.number(uint64(len(s)))
-	for i := range len(s) {
-		*d = (*d ^ digest(s[i])) * fnvPrime
-	}
-}
-
-func (d *digest) bytes(b []byte) {
-	d.number(uint64(len(b)))
-	for _, c := range b {
-		*d = (*d ^ digest(c)) * fnvPrime
-	}
+	return h.Sum()
 }

@@ -26,6 +26,9 @@ type Request struct {
 	// reports whether Hits is what a settle costs, and not a default.
 	Receipt receipt.Receipt
 	Exact   bool
+
+	// Key is the key of the receipt that the take gets, or has.
+	Key receipt.Key
 }
 
 // Plan is what one request asks of a store. Its zero value is ready for use.

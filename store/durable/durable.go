@@ -22,11 +22,11 @@ import (
 // concurrent use.
 type Store struct {
 	config
-	dir      string
-	disk     disk
-	held     *os.File // the lock of the directory; nil in some tests
-	memory   *memstore.Store
-	receipts [32]byte
+	dir     string
+	disk    disk
+	held    *os.File // the lock of the directory; nil in some tests
+	memory  *memstore.Store
+	secrets [1][16]byte // for receipts
 
 	loading atomic.Bool
 	loaded  chan struct{} // closed when loading has ended
@@ -44,6 +44,7 @@ var (
 	_ store.Store  = (*Store)(nil)
 	_ store.Single = (*Store)(nil)
 	_ store.Caller = (*Store)(nil)
+	_ store.Keyed  = (*Store)(nil)
 )
 
 // LockedError is the error of a directory that another process uses.
@@ -122,7 +123,7 @@ func open(dir string, c config, held *os.File) (*Store, error) {
 		_, _ = rand.Read(header.Receipts[:])
 	}
 	s := &Store{
-		config: c, dir: dir, disk: c.disk, held: held, receipts: header.Receipts,
+		config: c, dir: dir, disk: c.disk, held: held, secrets: [1][16]byte{[16]byte(header.Receipts[:16])},
 		memory: memstore.New(append(c.memory, memstore.WithJournal(header.Secret))...),
 		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -148,9 +149,9 @@ func (s *Store) Loaded() <-chan struct{} { return s.loaded }
 // called before the counters are loaded, and not be closed.
 func (s *Store) Memory() *memstore.Store { return s.memory }
 
-// ReceiptKey returns a random key that is the same in all processes that use the
-// directory, one after another.
-func (s *Store) ReceiptKey() [32]byte { return s.receipts }
+// Secrets implements [store.Keyed]. All processes that use the directory, one after
+// another, have the same secret.
+func (s *Store) Secrets() [][16]byte { return s.secrets[:] }
 
 // errLoading is the cause of the outage while the counters are loaded.
 var errLoading = errors.New("counters are still being loaded")
@@ -195,8 +196,8 @@ func (s *Store) Call(ctx context.Context, verb store.Verb, ops []store.Op) error
 	return err
 }
 
-// Callee implements [store.Caller].
-func (s *Store) Callee() store.Store { return s }
+// Itself implements [store.Single] and [store.Caller].
+func (s *Store) Itself() store.Store { return s }
 
 // One implements [store.Single].
 func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (window.Result, error) {

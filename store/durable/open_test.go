@@ -204,11 +204,11 @@ func TestNotes(t *testing.T) {
 		if got := string(s.Note("a")) + string(s.Note("b")); got != "32" {
 			t.Errorf("got %q, want 32", got)
 		}
-		key := s.ReceiptKey()
+		secret := s.Secrets()[0]
 		s.Close()
 		s = mustOpen(t, disk)
-		if s.ReceiptKey() != key || key == [32]byte{} {
-			t.Error("the key of receipts has changed, or is zero")
+		if s.Secrets()[0] != secret || secret == [16]byte{} {
+			t.Error("the secret of receipts has changed, or is zero")
 		}
 		s.Close()
 	}

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"crypto/rand"
 	"hash/maphash"
 	"math/bits"
 	"runtime"
@@ -20,6 +21,7 @@ type Store struct {
 	clock  clock
 	shards int // of each keyspace
 	seeds  struct{ key, member maphash.Seed }
+	secret [1][16]byte
 
 	memory    memory
 	closed    atomic.Bool
@@ -34,6 +36,7 @@ type Store struct {
 var (
 	_ store.Store  = (*Store)(nil)
 	_ store.Single = (*Store)(nil)
+	_ store.Keyed  = (*Store)(nil)
 )
 
 // Option is an option of [New].
@@ -74,6 +77,7 @@ func New(opts ...Option) *Store {
 	s := &Store{shards: powerOfTwo(min(max(16*runtime.GOMAXPROCS(0), 32), 256))}
 	s.clock.begin(time.Now())
 	s.seeds.key, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed()
+	_, _ = rand.Read(s.secret[0][:]) // which never fails
 	s.keyspaces.index.reset()
 	for _, opt := range opts {
 		opt(s)
@@ -84,6 +88,10 @@ func New(opts ...Option) *Store {
 	s.scratch = make([]atomic.Pointer[window.State], s.shards)
 	return s
 }
+
+// Secrets implements [store.Keyed]. The secret is random, and lives as long as the
+// store.
+func (s *Store) Secrets() [][16]byte { return s.secret[:] }
 
 // powerOfTwo returns the smallest power of two that is n or more.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }

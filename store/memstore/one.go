@@ -7,6 +7,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+// Itself implements [store.Single] and [store.Caller].
+func (s *Store) Itself() store.Store { return s }
+
 // One implements [store.Single]. Unlike Do it needs no [store.Op] on the heap and no
 // copy of the key.
 func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (r window.Result, err error) {

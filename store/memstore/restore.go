@@ -3,7 +3,6 @@ package memstore
 import (
 	"math"
 
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
 )
@@ -81,6 +80,3 @@ func (r *Restore) Put(key uint64, state []uint64) {
 	r.keyspace.keys.Add(int64(t.Keys() - before))
 	sh.account(&r.store.memory)
 }
-
-// Callee returns s; see [store.Caller].
-func (s *Store) Callee() store.Store { return s }

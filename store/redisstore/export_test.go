@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -40,4 +41,12 @@ func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb sto
 // Peek returns the state of op's key in words, and the server's instant.
 func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
 	return s.peek(ctx, op)
+}
+
+// LearnAgain reads the secret at once.
+func (s *Store) LearnAgain() {
+	s.secrets.mu.Lock()
+	defer s.secrets.mu.Unlock()
+	s.secrets.next = time.Time{}
+	s.learn()
 }

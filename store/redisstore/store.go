@@ -28,6 +28,8 @@ type Store struct {
 
 	sliced atomic.Int64 // calls in slices that are under way
 
+	secrets secrets
+
 	closed atomic.Bool
 	life   sync.RWMutex   // held while closed is set, or a task is added
 	tasks  sync.WaitGroup // what goes on after its call

@@ -21,6 +21,10 @@ func (k *Kept) Describe(key string) (string, error) {
 	}
 	p := &page{now: k.Now}
 	p.line("key      %s", key)
+	if isSecret(k.State) {
+		p.line("kind     secret under which receipts are sealed, version %d", version)
+		return p.text.String(), nil
+	}
 	lives := "for ever, which is a fault"
 	if k.TTL >= 0 {
 		lives = "for " + k.TTL.String()

@@ -1,0 +1,82 @@
+package weir_test
+
+import (
+	"encoding/base64"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/window"
+)
+
+// A caller may take and cancel, and knows the layout of a receipt. With a receipt of
+// its own it tries to give back what another caller of the same key has counted: by
+// another instant, another digest, another place, or any other text. All of that
+// finds nothing and changes nothing. The receipt as it was given still works, once.
+func TestForgedReceipts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engineOf(t, llmTokens, llmCalls)
+		victim := weir.Attributes("team", "red", "tokens", "400")
+		own := weir.Attributes("team", "red", "tokens", "1")
+		theirs := do(t, e, step{weir.Take, victim, weir.Receipt{}, true, []int64{400, 1}, []bool{true, false}}).Receipt
+		time.Sleep(time.Second)
+		mine := do(t, e, step{weir.Take, own, weir.Receipt{}, true, []int64{401, 2}, []bool{true, false}}).Receipt
+
+		other := engineOf(t, llmTokens, llmCalls)
+		foreign := do(t, other, step{weir.Take, own, weir.Receipt{}, true, []int64{1, 1}, []bool{true, false}}).Receipt
+		forged := map[string]weir.Receipt{
+			"without a seal":      {ID: mine.ID, At: mine.At, Wall: mine.Wall, Digest: mine.Digest},
+			"of the zero key":     new(receipt.Key).Seal(mine),
+			"of another instant":  {ID: mine.ID, At: theirs.At, Wall: theirs.Wall, Digest: mine.Digest, Seal: mine.Seal},
+			"of another digest":   {ID: mine.ID, At: mine.At, Wall: mine.Wall, Digest: theirs.Digest + 1, Seal: mine.Seal},
+			"of another place":    {ID: mine.ID, At: mine.At, Wall: mine.Wall, Place: receipt.Local, Digest: mine.Digest, Seal: mine.Seal},
+			"with another's seal": {ID: mine.ID, At: theirs.At, Wall: theirs.Wall, Digest: theirs.Digest, Seal: theirs.Seal},
+			"of another engine":   foreign,
+			"of another take":     {ID: window.HoldID{1}, At: mine.At, Wall: mine.Wall, Digest: mine.Digest, Seal: mine.Seal},
+		}
+		nothing := func(what string, r weir.Receipt) {
+			for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
+				for _, attrs := range [][]weir.Attribute{own, victim} {
+					do(t, e, step{verb, attrs, r, true, []int64{401, 2}, []bool{false, false}})
+				}
+			}
+			if t.Failed() {
+				t.Fatalf("a receipt %s changed something", what)
+			}
+		}
+		for what, r := range forged {
+			nothing(what, r)
+		}
+		// Every bit of the text, and text that was made up.
+		raw, err := base64.RawURLEncoding.DecodeString(mine.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(5, 5))
+		for i := range 8*len(raw) + 500 {
+			b := append([]byte(nil), raw...)
+			if i < 8*len(raw) {
+				b[i/8] ^= 1 << (i % 8)
+			} else {
+				for n := range b[13:] { // all but the id, which the caller knows
+					b[13+n] = byte(rng.Uint32())
+				}
+			}
+			if r, err := receipt.Parse(base64.RawURLEncoding.EncodeToString(b)); err == nil {
+				nothing("with other bytes", r)
+			}
+		}
+		// Of a take of more: the digest is that of another request.
+		do(t, e, step{weir.Renew, own, mine, true, []int64{401, 2}, []bool{true, false}})
+		more := weir.Request{Attributes: own, Hits: 2, Receipt: mine}
+		var d weir.Decision
+		if err := e.Do(t.Context(), weir.Cancel, &more, &d); err != nil || d.Usages[0].Used != 400 || d.Usages[1].Used != 2 {
+			t.Errorf("cancel of more hits: got %+v and error %v, want the hold ended and both calls to stay", d.Usages, err)
+		}
+		do(t, e, step{weir.Cancel, victim, theirs, true, []int64{0, 1}, []bool{true, false}})
+		do(t, e, step{weir.Cancel, victim, theirs, true, []int64{0, 1}, []bool{false, false}})
+	})
+}

@@ -1,0 +1,165 @@
+package redisstore_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/window"
+)
+
+// sealing returns an engine on s with a rule that holds and one that does not.
+func sealing(t *testing.T, s *redisstore.Store) *weir.Engine {
+	t.Helper()
+	rules, err := rule.New([]rule.Rule{
+		{Name: "tokens", Per: []string{"team"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour), Hold: time.Hour},
+		{Name: "calls", Per: []string{"team"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour), Together: "team"},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(rules, weir.WithStore(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// counted returns what the rules have counted, and whether a hold was found.
+func counted(t *testing.T, d weir.Decision, err error) (tokens, calls int64, held bool) {
+	t.Helper()
+	if err != nil || len(d.Usages) != 2 {
+		t.Fatalf("got %+v and error %v", d, err)
+	}
+	return d.Usages[0].Used, d.Usages[1].Used, d.Usages[0].Held
+}
+
+// A receipt of one instance works at another one on the same prefix, and nowhere
+// else. A receipt that a caller has changed finds nothing.
+func TestReceiptsOfOtherInstances(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	here, there := sealing(t, openURL(t, at(n.Addr()))), sealing(t, openURL(t, at(n.Addr())))
+	elsewhere := sealing(t, openURL(t, at(n.Addr())+"&prefix=other"))
+	r := weir.Request{Attributes: weir.Attributes("team", "red")}
+	take := func() weir.Receipt {
+		d, err := here.Take(t.Context(), r)
+		if err != nil || !d.Allowed || d.Receipt.IsZero() {
+			t.Fatalf("got %+v and error %v, want a receipt", d, err)
+		}
+		return d.Receipt
+	}
+	first, second := take(), take()
+	forged := second
+	forged.At, forged.Wall = first.At, first.Wall
+	for what, try := range map[string]func() (weir.Decision, error){
+		"a receipt that was changed": func() (weir.Decision, error) { return there.Cancel(t.Context(), forged, r) },
+		"a receipt without a seal":   func() (weir.Decision, error) { return there.Settle(t.Context(), receipt.Receipt{ID: second.ID}, r) },
+	} {
+		d, err := try()
+		if tokens, calls, held := counted(t, d, err); tokens != 2 || calls != 2 || held {
+			t.Errorf("%s: got %d and %d used, held %v, want 2 and 2 and nothing held", what, tokens, calls, held)
+		}
+	}
+	d, err := elsewhere.Cancel(t.Context(), second, r)
+	if tokens, calls, held := counted(t, d, err); tokens != 0 || calls != 0 || held {
+		t.Errorf("at another prefix: got %d and %d used, held %v, want nothing", tokens, calls, held)
+	}
+	for _, want := range []bool{true, false} {
+		d, err := there.Cancel(t.Context(), second, r)
+		if tokens, calls, held := counted(t, d, err); tokens != 1 || calls != 1 || held != want {
+			t.Errorf("cancel: got %d and %d used, held %v, want 1 and 1, and %v", tokens, calls, held, want)
+		}
+	}
+	d, err = there.Renew(t.Context(), first, r)
+	if _, _, held := counted(t, d, err); !held {
+		t.Errorf("renew: got %+v, want it held", d)
+	}
+}
+
+// A server that has lost its keys gets the secret again from a store that knows it.
+// Stores that meet another secret accept receipts under both.
+func TestSecretIsLost(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, at(n.Addr()))
+	before := slices.Clone(s.Secrets())
+	if len(before) != 1 {
+		t.Fatalf("got %d secrets, want 1", len(before))
+	}
+	n.Must("FLUSHALL")
+	s.LearnAgain()
+	if got := openURL(t, at(n.Addr())).Secrets(); !slices.Equal(got, before) {
+		t.Errorf("after the loss: got another secret")
+	}
+	n.Must("FLUSHALL")
+	other := openURL(t, at(n.Addr())).Secrets() // made it before s looked
+	s.LearnAgain()
+	if got := s.Secrets(); len(got) != 2 || got[0] != other[0] || got[1] != before[0] {
+		t.Errorf("after a loss that another store mended: got %d secrets, want the new one and the old one", len(got))
+	}
+}
+
+// A store that was opened while Redis was out of reach reads the secret before its
+// first take that holds. Receipts of before that work in their own process.
+func TestSecretOutOfReach(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Kill()
+	s := openURL(t, at(n.Addr()))
+	if got := s.Secrets(); len(got) != 0 {
+		t.Errorf("got %d secrets of a server that does not run", len(got))
+	}
+	n.Restart()
+	redistest.Eventually(t, "the secret is read", func() bool { return len(s.Secrets()) == 1 })
+	if got := openURL(t, at(n.Addr())).Secrets(); !slices.Equal(got, s.Secrets()) {
+		t.Errorf("got another secret at another store")
+	}
+}
+
+// A value that is no secret is left alone. Receipts then work in one process.
+func TestSecretOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Must("SET", "weir:secret", "swordfish")
+	s := openURL(t, at(n.Addr()))
+	if got := s.Secrets(); len(got) != 0 || n.Must("GET", "weir:secret") != "swordfish" {
+		t.Errorf("got %d secrets, want none, and the value as it was", len(got))
+	}
+	e, r := sealing(t, s), weir.Request{Attributes: weir.Attributes("team", "red")}
+	d, err := e.Take(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err = e.Settle(t.Context(), d.Receipt, r)
+	if _, _, held := counted(t, d, err); !held {
+		t.Errorf("settle: got %+v, want it held", d)
+	}
+}
+
+// The page of the secret's key does not show the secret, and the doctor knows it.
+func TestInspectTheSecret(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, at(n.Addr()))
+	s.Secrets()
+	page, err := s.Inspect(t.Context(), "weir:secret")
+	if want := "key      weir:secret\nkind     secret under which receipts are sealed, version 1\n"; err != nil || page != want {
+		t.Errorf("got error %v and page\n%s\nwant\n%s", err, page, want)
+	}
+	findings, err := s.Diagnose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		if f.Check == "prefix" && !strings.Contains(f.Seen, "no keys of other programs among the 1 seen") {
+			t.Errorf("got %+v, want no key of another program", f)
+		}
+	}
+}
