@@ -25,7 +25,7 @@ func (k *Key) Seal(r Receipt) Receipt {
 func (k *Key) Sealed(r *Receipt) bool { return r.Seal == k.seal(r) }
 
 func (k *Key) seal(r *Receipt) uint64 {
-	s := newSip(k)
+	s := newSIP(k)
 	s.eight(binary.LittleEndian.Uint64(r.ID[:8]))
 	s.eight(uint64(binary.LittleEndian.Uint32(r.ID[8:])) | uint64(r.Place)<<32 | ofSeal<<40)
 	s.eight(uint64(r.At))
@@ -40,7 +40,7 @@ type Digest struct{ sip sip }
 
 // Digest returns the digest of nothing under k.
 func (k *Key) Digest() Digest {
-	d := Digest{newSip(k)}
+	d := Digest{newSIP(k)}
 	d.sip.eight(ofDigest)
 	return d
 }

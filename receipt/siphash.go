@@ -15,7 +15,7 @@ type sip struct {
 	size int    // of all that was added
 }
 
-func newSip(k *Key) sip {
+func newSIP(k *Key) sip {
 	k0, k1 := binary.LittleEndian.Uint64(k[:8]), binary.LittleEndian.Uint64(k[8:])
 	return sip{
 		v0: k0 ^ 0x736f6d6570736575, v1: k1 ^ 0x646f72616e646f6d,
