@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -23,7 +24,7 @@ const (
 	// ruleDenials is how many denials of a rule are kept.
 	ruleDenials = 256
 
-	// allKeys is how many keys all rules together keep in one kind of list and
+	// allKeys is how many keys all rules of all engines together keep in one kind of list and
 	// one period, and allDenials how many denials. With more rules than have room
 	// there, each keeps less, but least at least.
 	allKeys, allDenials, least = 50_000, 50_000, 16
@@ -43,21 +44,29 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Collector counts decisions by rule and key. Make one with [New]. It is safe
-// for concurrent use. The methods of a nil Collector return nothing.
+// Collector counts decisions of one engine by rule and key. Make one with [New] or
+// [Collector.Beside]. It is safe for concurrent use. The methods of a nil Collector
+// return nothing.
 type Collector struct {
+	*shared
+	latest atomic.Pointer[rule.Set] // of a recent decision
+	rules  map[string]*ruleStats    // guarded by mu; nil: dropped
+	set    *rule.Set                // guarded by mu; rules has no other rules
+}
+
+// shared is what the collectors of several engines have in common.
+type shared struct {
 	now   func() time.Time
 	keys  int
 	lanes [2]lane // of decisions without and with a denial
 	wake  chan struct{}
 
 	mu      sync.Mutex
-	rules   map[string]*ruleStats // guarded by mu
-	set     *rule.Set             // guarded by mu; rules has no other rules
-	room    room                  // guarded by mu; a smaller one holds from the next period on
-	began   time.Time             // guarded by mu; of the current period
-	since   time.Time             // guarded by mu; of the period before
-	dropped int64                 // guarded by mu
+	members map[*Collector]struct{} // guarded by mu
+	room    room                    // guarded by mu; a smaller one holds from the next period on
+	began   time.Time               // guarded by mu; of the current period
+	since   time.Time               // guarded by mu; of the period before
+	dropped int64                   // guarded by mu
 }
 
 var _ weir.Observer = (*Collector)(nil)
@@ -81,11 +90,41 @@ func New(c Config) *Collector {
 		c.Now = time.Now
 	}
 	now := c.Now()
-	return &Collector{
+	s := &shared{
 		now: c.Now, keys: c.Keys, wake: make(chan struct{}, 1),
-		rules: map[string]*ruleStats{}, room: room{keys: c.Keys, denials: ruleDenials},
+		members: map[*Collector]struct{}{}, room: room{keys: c.Keys, denials: ruleDenials},
 		began: now, since: now,
 	}
+	return s.join()
+}
+
+// Beside returns a collector for another engine, which shares the memory and the
+// goroutine of c.
+func (c *Collector) Beside() *Collector {
+	if c == nil {
+		return nil
+	}
+	return c.join()
+}
+
+func (s *shared) join() *Collector {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &Collector{shared: s, rules: map[string]*ruleStats{}}
+	s.members[c] = struct{}{}
+	return c
+}
+
+// Drop frees the memory of what c has counted. From then on c counts nothing.
+func (c *Collector) Drop() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.members, c)
+	c.rules, c.set = nil, nil
+	c.share()
 }
 
 // Decided implements [weir.Observer]. It keeps nothing of d, and never waits for
@@ -102,7 +141,10 @@ func (c *Collector) Decided(verb weir.Verb, d *weir.Decision, _ time.Duration) {
 	if mask != 0 && rand.Uint64()&mask != 0 {
 		return
 	}
-	if l.read(verb, d, int64(mask)+1, c.now) {
+	if d.Rules != nil && c.latest.Load() != d.Rules {
+		c.latest.Store(d.Rules)
+	}
+	if l.read(c, verb, d, int64(mask)+1) {
 		select {
 		case c.wake <- struct{}{}:
 		default: // it wakes already
@@ -130,7 +172,7 @@ func denies(d *weir.Decision) bool {
 	return false
 }
 
-// Run counts decisions until ctx is done.
+// Run counts decisions of c, and of all that share its memory, until ctx is done.
 func (c *Collector) Run(ctx context.Context) {
 	if c == nil {
 		return
@@ -156,32 +198,34 @@ func (c *Collector) Run(ctx context.Context) {
 }
 
 // pace returns the time until the next tick.
-func (c *Collector) pace() time.Duration {
-	if c.lanes[0].mask.Load() != 0 || c.lanes[1].mask.Load() != 0 {
+func (s *shared) pace() time.Duration {
+	if s.lanes[0].mask.Load() != 0 || s.lanes[1].mask.Load() != 0 {
 		return tick
 	}
 	return idle
 }
 
 // count counts the decisions that wait.
-func (c *Collector) count() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.countLocked()
+func (s *shared) count() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countLocked()
 }
 
-func (c *Collector) countLocked() {
-	c.turn()
-	for i := range c.lanes {
-		l := &c.lanes[i]
-		b, rules, dropped := l.take()
-		c.dropped += dropped
-		if rules != nil && rules != c.set {
-			c.renew(rules)
+func (s *shared) countLocked() {
+	s.turn()
+	for m := range s.members {
+		if rules := m.latest.Load(); rules != m.set {
+			m.renew(rules)
 		}
+	}
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		b, dropped := l.take()
+		s.dropped += dropped
 		for i := range b.rows {
 			r := &b.rows[i]
-			c.add(r, b.text[r.from:r.to])
+			r.of.add(r, b.text[r.from:r.to])
 		}
 		clear(b.rows)
 		l.spare = b
@@ -190,6 +234,9 @@ func (c *Collector) countLocked() {
 
 // add counts one row.
 func (c *Collector) add(r *row, key []byte) {
+	if c.rules == nil {
+		return
+	}
 	s := c.rules[r.rule]
 	if s == nil {
 		s = &ruleStats{}
@@ -206,20 +253,22 @@ func (c *Collector) add(r *row, key []byte) {
 }
 
 // turn ends the periods that are over.
-func (c *Collector) turn() {
-	now, turns := c.now(), 0
-	switch lasted := now.Sub(c.began); {
+func (s *shared) turn() {
+	now, turns := s.now(), 0
+	switch lasted := now.Sub(s.began); {
 	case lasted < period:
 		return
 	case lasted < 2*period:
-		turns, c.since, c.began = 1, c.began, c.began.Add(period)
+		turns, s.since, s.began = 1, s.began, s.began.Add(period)
 	default:
-		turns, c.since, c.began = 2, now, now
+		turns, s.since, s.began = 2, now, now
 	}
-	for _, s := range c.rules {
-		for range turns {
-			s.used.turn(c.room.keys)
-			s.denied.turn(c.room.keys)
+	for m := range s.members {
+		for _, r := range m.rules {
+			for range turns {
+				r.used.turn(s.room.keys)
+				r.denied.turn(s.room.keys)
+			}
 		}
 	}
 }
@@ -231,9 +280,20 @@ func (c *Collector) renew(rules *rule.Set) {
 		_, known := rules.Find(name)
 		return !known
 	})
-	n := max(rules.Len(), 1)
-	c.room = room{
-		keys:    min(c.keys, max(allKeys/n, least)),
+	c.share()
+}
+
+// share computes how much one of all rules may keep.
+func (s *shared) share() {
+	n := 0
+	for m := range s.members {
+		if m.set != nil {
+			n += m.set.Len()
+		}
+	}
+	n = max(n, 1)
+	s.room = room{
+		keys:    min(s.keys, max(allKeys/n, least)),
 		denials: min(ruleDenials, max(allDenials/n, least)),
 	}
 }

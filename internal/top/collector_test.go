@@ -426,3 +426,46 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 }
+
+// Collectors of several engines share their room, and mix nothing. One that is
+// dropped frees its part.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	rules := func(n int) string {
+		text := "rules: ["
+		for i := range n {
+			text += fmt.Sprintf("{name: rule-%d, per: [user], limit: 1, window: 1h},", i)
+		}
+		return text + "]"
+	}
+	now := time.Unix(1_000_000, 0)
+	a := top.New(top.Config{Keys: 1000, Now: func() time.Time { return now }})
+	b := a.Beside()
+	ofA, ofB := engine(t, rules(1), a), engine(t, rules(249), b)
+	do(t, ofA, store.Take, 1, "user", "ann")
+	do(t, ofA, store.Take, 1, "user", "ann") // is denied
+	do(t, ofB, store.Take, 1, "user", "bob")
+	for _, row := range []struct {
+		c            *top.Collector
+		used, denied string
+		denials      int
+	}{{a, "1 ann:1", "1 ann:1", 1}, {b, "1 bob:1", "0", 0}} {
+		r := row.c.Top("rule-0", 10)
+		wants(t, "used", text(r.Used), row.used)
+		wants(t, "denied", text(r.Denied), row.denied)
+		wants(t, "denials", len(row.c.Denials([]string{"rule-0"}, 9)), row.denials)
+	}
+	for i := range 300 {
+		do(t, ofB, store.Record, 1, "user", fmt.Sprint("x", i))
+		b.Missed() // counts
+	}
+	wants(t, "keys of one of 250 rules", len(b.Top("rule-7", 1000).Used.Entries), 200)
+	b.Drop()
+	do(t, ofB, store.Record, 1, "user", "late")
+	wants(t, "keys after the drop", len(b.Top("rule-7", 1000).Used.Entries), 0)
+	now = now.Add(time.Hour) // a period begins, with more room
+	for i := range 300 {
+		do(t, ofA, store.Record, 1, "user", fmt.Sprint("x", i))
+	}
+	wants(t, "keys of the only rule", len(a.Top("rule-0", 1000).Used.Entries), 300)
+}

@@ -29,16 +29,16 @@ type lane struct {
 	mask atomic.Uint64
 
 	mu      sync.Mutex
-	rows    []row     // guarded by mu
-	text    []byte    // guarded by mu; the keys of rows
-	rules   *rule.Set // guarded by mu; of the last decision; nil without one
-	ticked  int       // guarded by mu; rows since the last tick
-	dropped int64     // guarded by mu; decisions without room
-	spare   batch     // guarded by Collector.mu
+	rows    []row  // guarded by mu
+	text    []byte // guarded by mu; the keys of rows
+	ticked  int    // guarded by mu; rows since the last tick
+	dropped int64  // guarded by mu; decisions without room
+	spare   batch  // guarded by shared.mu
 }
 
 // row is what one decision says of one rule.
 type row struct {
+	of       *Collector
 	rule     string
 	from, to int   // the key in text
 	counted  int64 // hits
@@ -53,9 +53,9 @@ type batch struct {
 	text []byte
 }
 
-// read adds the rows of d. It reports whether the lane fills up and has to be
-// emptied soon.
-func (l *lane) read(verb weir.Verb, d *weir.Decision, sample int64, now func() time.Time) (hurry bool) {
+// read adds the rows of d, a decision for c. It reports whether the lane fills up
+// and has to be emptied soon.
+func (l *lane) read(c *Collector, verb weir.Verb, d *weir.Decision, sample int64) (hurry bool) {
 	var at time.Time
 	if l.mu.Lock(); len(l.rows) >= maxRows || len(l.text) >= maxText {
 		l.dropped++
@@ -66,13 +66,13 @@ func (l *lane) read(verb weir.Verb, d *weir.Decision, sample int64, now func() t
 	before, ended := len(l.rows), len(l.text)
 	for i := range d.Usages {
 		u := &d.Usages[i]
-		r := l.add(u.Rule, u.Key, sample)
+		r := l.add(c, u.Rule, u.Key, sample)
 		r.counted = counted(verb, d, u)
 		if r.denial = !u.Allowed; !r.denial {
 			continue
 		}
 		if at.IsZero() {
-			at = now()
+			at = c.now()
 		}
 		r.what = Denial{
 			Time: at, Reason: reason(d.Rules, u), Outcome: d.Outcome, Shadow: u.Shadow,
@@ -83,14 +83,13 @@ func (l *lane) read(verb weir.Verb, d *weir.Decision, sample int64, now func() t
 		}
 	}
 	if !d.Allowed && d.Rule != "" && !has(d, d.Rule) {
-		r := l.add(d.Rule, "", sample)
+		r := l.add(c, d.Rule, "", sample)
 		r.counted, r.denial = 0, true
-		r.what = Denial{Time: now(), Reason: ReasonVerdict, Outcome: d.Outcome, RetryAfter: d.RetryAfter}
+		r.what = Denial{Time: c.now(), Reason: ReasonVerdict, Outcome: d.Outcome, RetryAfter: d.RetryAfter}
 		if i, ok := d.Rules.Find(d.Rule); ok && d.Rules.Rule(i).Kind() != rule.KindVerdict {
 			r.what.Reason, r.what.Cause = ReasonOutage, d.DegradedReason
 		}
 	}
-	l.rules = d.Rules
 	l.ticked += len(l.rows) - before
 	const rows, text = maxRows * 3 / 4, maxText * 3 / 4
 	if hurry = before < rows && rows <= len(l.rows) || ended < text && text <= len(l.text); hurry {
@@ -100,7 +99,7 @@ func (l *lane) read(verb weir.Verb, d *weir.Decision, sample int64, now func() t
 }
 
 // add adds a row, which the caller fills in.
-func (l *lane) add(rule, key string, sample int64) *row {
+func (l *lane) add(c *Collector, rule, key string, sample int64) *row {
 	from := len(l.text)
 	l.text = appendKey(l.text, key)
 	if len(l.rows) < cap(l.rows) {
@@ -109,19 +108,18 @@ func (l *lane) add(rule, key string, sample int64) *row {
 		l.rows = append(l.rows, row{})
 	}
 	r := &l.rows[len(l.rows)-1]
-	r.rule, r.from, r.to, r.sample = rule, from, len(l.text), sample
+	r.of, r.rule, r.from, r.to, r.sample = c, rule, from, len(l.text), sample
 	return r
 }
 
-// take returns the rows that wait, and the rules of the last of them. The lane
-// goes on with the spare batch.
-func (l *lane) take() (b batch, rules *rule.Set, dropped int64) {
+// take returns the rows that wait. The lane goes on with the spare batch.
+func (l *lane) take() (b batch, dropped int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b, rules, dropped = batch{l.rows, l.text}, l.rules, l.dropped
-	l.rows, l.text, l.rules, l.dropped = l.spare.rows[:0], l.spare.text[:0], nil, 0
+	b, dropped = batch{l.rows, l.text}, l.dropped
+	l.rows, l.text, l.dropped = l.spare.rows[:0], l.spare.text[:0], 0
 	l.spare = batch{}
-	return b, rules, dropped
+	return b, dropped
 }
 
 // relax ends a tick. It doubles the sample when the lane has room for that.
