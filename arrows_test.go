@@ -82,7 +82,7 @@ var arrows = map[string]arrow{
 	"internal/files":     {},
 	"internal/access":    {ours: []string{".", "internal/files", "rule"}},
 	"internal/top":       {ours: []string{".", "rule", "store"}},
-	"internal/namespace": {ours: []string{".", "internal/access", "internal/top"}},
+	"internal/namespace": {ours: []string{".", "internal/access", "internal/files", "internal/top"}},
 	"internal/answer":    {ours: []string{".", "internal/access", "internal/jsontext", "internal/namespace", "receipt", "rule", "store", "window"}},
 	"internal/scripttest": { // tests only
 		ours:   []string{".", "rulefile", "store/memstore", "window"},

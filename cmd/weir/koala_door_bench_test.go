@@ -182,7 +182,7 @@ func degradedDecisions(b *testing.B, admin string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^weir_decisions_degraded_total (\d+)$`).FindSubmatch(text)
+	m := regexp.MustCompile(`(?m)^weir_decisions_degraded_total\{namespace="default"\} (\d+)$`).FindSubmatch(text)
 	if m == nil {
 		b.Fatalf("no count of degraded decisions in the metrics")
 	}

@@ -228,7 +228,7 @@ func (m *mover) stop() {
 	if resp, err := http.Get(m.admin + "/metrics"); err == nil {
 		text, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		m.degraded = m.degraded || !strings.Contains(string(text), "\nweir_decisions_degraded_total 0\n")
+		m.degraded = m.degraded || !strings.Contains(string(text), "\nweir_decisions_degraded_total{namespace=\"default\"} 0\n")
 	}
 	_ = m.service.Process.Signal(syscall.SIGTERM) // if it has ended, Wait returns the error
 	if err := m.service.Wait(); err != nil {

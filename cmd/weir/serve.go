@@ -23,7 +23,11 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve rules over HTTP",
-		Long: `Serve the rules of a file over HTTP. Without a file, serve a demo rule.
+		Long: `Serve the rules of a file over HTTP. Without a file, serve a demo rule. Of a
+directory, serve each file NAME.yaml as the namespace NAME, with rules and counters
+of its own: calls name it as /ns/NAME/v1/… or in the header Weir-Namespace, or their
+token does; otherwise they are for the namespace default. A fault in one file leaves
+the others alone.
 
 The rules are read again when the file or one of its list files changes, on
 SIGHUP, and on POST /-/reload to the admin address. Counters survive a reload. If
@@ -47,6 +51,7 @@ koala's main file; flags take precedence. A client with the token in
 WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 		Example: `  weir serve
   weir serve --rules rules.yaml
+  weir serve --rules rules/                # a file for each namespace
   weir serve --rules rules.yaml --listen unix:/run/weir/weir.sock --log-format json
   weir serve --rules rules.yaml --listen https://:8443 --tls-cert cert.pem --tls-key key.pem --tokens tokens
   weir serve --rules rules.yaml --store redis://localhost:6379 --nodes 3
@@ -91,7 +96,7 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 // serveFlags adds the flags that set cfg.
 func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f := cmd.Flags()
-	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`; without one, a demo rule")
+	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`, or a directory with a file NAME.yaml for each namespace; without one, a demo rule")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
 	f.StringVar(&cfg.GRPCListen, "grpc-listen", cfg.GRPCListen, "`address` of gRPC calls, written as for --listen; without one, none are served")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
@@ -109,6 +114,8 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each admits its share of a quota during an outage (not set: the whole quota)")
 	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is out of reach")
 	f.IntVar(&cfg.TopKeys, "top-keys", cfg.TopKeys, "`number` of keys that are kept for each rule for weir top; 0 keeps none, and no denials")
+	f.Float64Var(&cfg.NearLimit, "near-limit", cfg.NearLimit, "`share` of a quota from which on the metric weir_rule_near_limit_total counts a take")
+	f.IntVar(&cfg.MetricNamespaces, "metric-namespaces", cfg.MetricNamespaces, "`number` of namespaces with a label of their own in metrics; others are counted together")
 	f.DurationVar(&cfg.DrainDelay, "drain-delay", cfg.DrainDelay, "how long to keep serving, not ready, after a signal to stop")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cfg.DrainTimeout, "how long requests in flight may take after --drain-delay")
 	f.StringVar(&cfg.LogFormat, "log-format", cfg.LogFormat, "log `format`: text or json")

@@ -16,7 +16,8 @@ import (
 // Config is the configuration of the service. Start from [Default]; the zero
 // value is not valid.
 type Config struct {
-	// Rules is the path of the rules file. Empty: the demo rule is served.
+	// Rules is the path of the rules file, or of a directory with a rules file
+	// NAME.yaml for each namespace. Empty: the demo rule is served.
 	Rules string
 
 	// Koala is the path of a koala rule file, which replaces Rules.
@@ -85,6 +86,14 @@ type Config struct {
 	// denials either.
 	TopKeys int
 
+	// NearLimit is the share of a quota, above 0 and below 1, from which on metrics
+	// count a key as near its limit.
+	NearLimit float64
+
+	// MetricNamespaces is the most namespaces that have a label of their own in
+	// metrics, at least 1. Others are counted together.
+	MetricNamespaces int
+
 	// DrainDelay is how long the service accepts connections after it was told
 	// to stop. Meanwhile /readyz fails, so that load balancers notice.
 	DrainDelay time.Duration
@@ -109,12 +118,16 @@ const AutoNodes = -1
 // watches its rules.
 func Default() Config {
 	return Config{
-		Listen:       "127.0.0.1:8080",
-		Admin:        "127.0.0.1:8081",
-		Headers:      headers.Draft.String(),
-		Watch:        true,
-		TopKeys:      1000,
-		Bounds:       defaultBounds(),
+		Listen:    "127.0.0.1:8080",
+		Admin:     "127.0.0.1:8081",
+		Headers:   headers.Draft.String(),
+		Watch:     true,
+		TopKeys:   1000,
+		NearLimit: 0.8,
+		Bounds:    defaultBounds(),
+
+		MetricNamespaces: 100,
+
 		DrainTimeout: 10 * time.Second,
 		LogFormat:    "text",
 		LogLevel:     "info",
@@ -160,6 +173,7 @@ func (c *Config) Validate() error {
 	f.notNegative("koala-timeout", c.KoalaTimeout)
 	f.notNegative("watch-every", c.WatchEvery)
 	f.topKeys(c.TopKeys)
+	f.metrics(c)
 	f.notNegative("drain-delay", c.DrainDelay)
 	f.notNegative("drain-timeout", c.DrainTimeout)
 	f.oneOf("log-format", c.LogFormat, LogFormats())
@@ -178,6 +192,19 @@ func (f *faults) topKeys(n int) {
 		f.Addf("top-keys", "%d: out of range 0 to %d", n, maxTopKeys)
 	}
 }
+
+// metrics checks the fields about metrics.
+func (f *faults) metrics(c *Config) {
+	if c.NearLimit <= 0 || c.NearLimit >= 1 {
+		f.Addf("near-limit", "%v: want a share above 0 and below 1, such as 0.8", c.NearLimit)
+	}
+	if n := c.MetricNamespaces; n < 1 || n > maxMetricNamespaces {
+		f.Addf("metric-namespaces", "%d: out of range 1 to %d", n, maxMetricNamespaces)
+	}
+}
+
+// maxMetricNamespaces bounds [Config.MetricNamespaces].
+const maxMetricNamespaces = 10_000
 
 // address checks that addr is an address.
 func (f *faults) address(field, addr string) {

@@ -30,6 +30,7 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 		WatchEvery:   -1,
 		DrainDelay:   -time.Second,
 		DrainTimeout: -time.Minute,
+		NearLimit:    1.5,
 		LogFormat:    "xml",
 		LogLevel:     "loud",
 
@@ -43,6 +44,8 @@ headers: "draft-99": not one of draft, draft-03, legacy, legacy-epoch, retry-aft
 headers-jitter: 1.5: want a part from 0 to 1, such as 0.1
 nodes: -2: want the number of instances, at least 1
 watch-every: -1ns: negative
+near-limit: 1.5: want a share above 0 and below 1, such as 0.8
+metric-namespaces: 0: out of range 1 to 10000
 drain-delay: -1s: negative
 drain-timeout: -1m0s: negative
 log-format: "xml": not one of text, json

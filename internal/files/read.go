@@ -39,6 +39,19 @@ func Stat(path string) (fs.FileInfo, error) {
 	return within(Patience, path, func() (fs.FileInfo, error) { return os.Stat(path) })
 }
 
+// Dir returns the names of what a directory holds, sorted. It never waits for longer
+// than [Patience].
+func Dir(path string) ([]string, error) {
+	return within(Patience, path, func() ([]string, error) {
+		entries, err := os.ReadDir(path)
+		names := make([]string, len(entries))
+		for i, e := range entries {
+			names[i] = e.Name()
+		}
+		return names, err
+	})
+}
+
 // within returns what f returns, or an error when f takes longer than patience.
 // The goroutine of f then stays until f returns.
 func within[T any](patience time.Duration, path string, f func() (T, error)) (T, error) {

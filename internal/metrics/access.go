@@ -19,12 +19,9 @@ func newAccess(r prometheus.Registerer) access {
 			"Calls that were refused for lack of a right, by listener and reason.", "listener", "reason"),
 		shed: counters(r, "weir_shed_total",
 			"Requests and connections that were refused because of a bound, by listener and bound.", "listener", "bound"),
-		loaded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_access_reload_success",
-			Help: "Whether the last attempt to load the tokens or the certificate succeeded.",
-		}, []string{"what"}),
+		loaded: gauges(r, "weir_access_reload_success",
+			"Whether the last attempt to load the tokens or the certificate succeeded.", "what"),
 	}
-	r.MustRegister(a.loaded)
 	return a
 }
 
@@ -41,11 +38,7 @@ func (m *Metrics) Shed(listener, bound string) {
 
 // AccessReloaded records whether the tokens or the certificate could be loaded.
 func (m *Metrics) AccessReloaded(what string, ok bool) {
-	value := 0.0
-	if ok {
-		value = 1
-	}
-	m.access.loaded.WithLabelValues(what).Set(value)
+	m.access.loaded.WithLabelValues(what).Set(one(ok))
 }
 
 // WatchCertificate exports when the certificate of the listeners expires.

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirhq/weir/store"
 )
 
 // cache finds counters by their labels. A Prometheus vector hashes each label and
@@ -51,6 +53,9 @@ func (c *cache[K]) get(k K) prometheus.Counter {
 
 // decision has the labels of a decision, and ruleMode those of a rule in a mode.
 type (
-	decision struct{ rule, outcome, verb string }
+	decision struct {
+		rule, outcome string
+		verb          store.Verb
+	}
 	ruleMode struct{ rule, mode string }
 )

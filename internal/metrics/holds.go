@@ -10,30 +10,30 @@ import (
 type holdEvent struct{ rule, event string }
 
 // began counts a hold or a ban of a take or a record.
-func (m *Metrics) began(u *weir.Usage) {
+func (n *Namespace) began(u *weir.Usage) {
 	if u.Held {
-		m.holds.get(holdEvent{u.Rule, "held"}).Inc()
+		n.holds.get(holdEvent{u.Rule, "held"}).Inc()
 	}
 	// The call that begins a ban finds the hits that led to it. Later calls find
 	// none.
 	if u.Banned && u.Before > 0 {
-		m.bans.get(u.Rule).Inc()
+		n.bans.get(u.Rule).Inc()
 	}
 }
 
 // ended counts what became of the holds of a take.
-func (m *Metrics) ended(verb store.Verb, d *weir.Decision) {
+func (n *Namespace) ended(verb store.Verb, d *weir.Decision) {
 	event := map[store.Verb]string{store.Settle: "settled", store.Cancel: "cancelled", store.Renew: "renewed"}[verb]
 	for i := range d.Usages {
 		u := &d.Usages[i]
 		switch {
 		case u.Held:
-			m.holds.get(holdEvent{u.Rule, event}).Inc()
+			n.holds.get(holdEvent{u.Rule, event}).Inc()
 			if verb == store.Settle && u.Used > u.Quota {
-				m.debts.get(u.Rule).Inc()
+				n.debts.get(u.Rule).Inc()
 			}
 		case holds(d.Rules, u.Rule):
-			m.holds.get(holdEvent{u.Rule, "late"}).Inc()
+			n.holds.get(holdEvent{u.Rule, "late"}).Inc()
 		}
 	}
 }

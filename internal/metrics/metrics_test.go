@@ -40,21 +40,22 @@ func denied() *weir.Decision {
 
 func TestDecided(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("v1.2.3")
-	m.Decided(store.Take, denied(), 3*time.Microsecond)
-	m.Decided(store.Check, denied(), time.Millisecond)
-	m.Decided(store.Take, &weir.Decision{Allowed: true, Outcome: "allow", Unmatched: true}, time.Millisecond)
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	n := m.Namespace("default")
+	n.Decided(store.Take, denied(), 3*time.Microsecond)
+	n.Decided(store.Check, denied(), time.Millisecond)
+	n.Decided(store.Take, &weir.Decision{Allowed: true, Outcome: "allow", Unmatched: true}, time.Millisecond)
 	got := read(m)
 	for _, want := range []string{
-		`weir_decisions_total{outcome="deny",rule="posts",verb="take"} 1`,
-		`weir_decisions_total{outcome="deny",rule="posts",verb="check"} 1`,
-		`weir_decisions_total{outcome="allow",rule="",verb="take"} 1`,
-		`weir_requests_unmatched_total{verb="take"} 1`,
-		`weir_rule_matched_total{rule="views"} 1`,
-		`weir_rule_over_total{mode="enforce",rule="posts"} 1`,
-		`weir_rule_over_total{mode="shadow",rule="trial"} 1`,
-		`weir_rule_triggered_total{rule="burst"} 1`,
-		`weir_decisions_degraded_total 2`,
+		`weir_decisions_total{namespace="default",outcome="deny",rule="posts",verb="take"} 1`,
+		`weir_decisions_total{namespace="default",outcome="deny",rule="posts",verb="check"} 1`,
+		`weir_decisions_total{namespace="default",outcome="allow",rule="",verb="take"} 1`,
+		`weir_requests_unmatched_total{namespace="default",verb="take"} 1`,
+		`weir_rule_matched_total{namespace="default",rule="views"} 1`,
+		`weir_rule_over_total{mode="enforce",namespace="default",rule="posts"} 1`,
+		`weir_rule_over_total{mode="shadow",namespace="default",rule="trial"} 1`,
+		`weir_rule_triggered_total{namespace="default",rule="burst"} 1`,
+		`weir_decisions_degraded_total{namespace="default"} 2`,
 		`weir_decision_duration_seconds_count 3`,
 		`weir_decision_duration_seconds_bucket{le="4e-06"} 1`,
 	} {
@@ -66,7 +67,7 @@ func TestDecided(t *testing.T) {
 		if strings.Contains(line, "secret") {
 			t.Errorf("got %s, want no key in a metric", line)
 		}
-		if strings.HasPrefix(line, `weir_rule_over_total{mode="enforce",rule="views"}`) {
+		if strings.HasPrefix(line, `weir_rule_over_total{mode="enforce",namespace="default",rule="views"}`) {
 			t.Errorf("got %s, want nothing for a rule that is not over", line)
 		}
 	}
@@ -81,9 +82,10 @@ func TestHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := metrics.New("v1.2.3")
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	n := m.Namespace("default")
 	tell := func(verb store.Verb, rule string, r window.Result) {
-		m.Decided(verb, &weir.Decision{Rules: set, Usages: []weir.Usage{{Rule: rule, Result: r}}}, 0)
+		n.Decided(verb, &weir.Decision{Rules: set, Usages: []weir.Usage{{Rule: rule, Result: r}}}, 0)
 	}
 	held := window.Result{Allowed: true, Held: true, Quota: 10, Used: 10}
 	debt, late := held, held
@@ -101,14 +103,14 @@ func TestHolds(t *testing.T) {
 	tell(store.Take, "calls", window.Result{Banned: true})
 	got := read(m)
 	for _, want := range []string{
-		`weir_holds_total{event="held",rule="tokens"} 4`,
-		`weir_holds_total{event="renewed",rule="tokens"} 1`,
-		`weir_holds_total{event="settled",rule="tokens"} 2`,
-		`weir_holds_total{event="cancelled",rule="tokens"} 1`,
-		`weir_holds_total{event="late",rule="tokens"} 1`,
-		`weir_debts_total{rule="tokens"} 1`,
-		`weir_bans_total{rule="calls"} 1`,
-		`weir_decisions_total{outcome="",rule="",verb="settle"} 4`,
+		`weir_holds_total{event="held",namespace="default",rule="tokens"} 4`,
+		`weir_holds_total{event="renewed",namespace="default",rule="tokens"} 1`,
+		`weir_holds_total{event="settled",namespace="default",rule="tokens"} 2`,
+		`weir_holds_total{event="cancelled",namespace="default",rule="tokens"} 1`,
+		`weir_holds_total{event="late",namespace="default",rule="tokens"} 1`,
+		`weir_debts_total{namespace="default",rule="tokens"} 1`,
+		`weir_bans_total{namespace="default",rule="calls"} 1`,
+		`weir_decisions_total{namespace="default",outcome="",rule="",verb="settle"} 4`,
 	} {
 		if !got[want] {
 			t.Errorf("got no line %s", want)
@@ -123,16 +125,17 @@ func TestHolds(t *testing.T) {
 
 func TestReloads(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("v1.2.3")
-	m.Loaded(7, time.Unix(1_000_000_000, 500_000_000))
-	m.Refused()
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	n := m.Namespace("default")
+	n.Loaded(7, time.Unix(1_000_000_000, 500_000_000))
+	n.Refused()
 	got := read(m)
 	for _, want := range []string{
-		`weir_rules 7`,
-		`weir_rules_reload_success 0`,
-		`weir_rules_reload_timestamp_seconds 1.0000000005e+09`,
-		`weir_rules_reload_total{result="success"} 1`,
-		`weir_rules_reload_total{result="failure"} 1`,
+		`weir_rules{namespace="default"} 7`,
+		`weir_rules_reload_success{namespace="default"} 0`,
+		`weir_rules_reload_timestamp_seconds{namespace="default"} 1.0000000005e+09`,
+		`weir_rules_reload_total{namespace="default",result="success"} 1`,
+		`weir_rules_reload_total{namespace="default",result="failure"} 1`,
 	} {
 		if !got[want] {
 			t.Errorf("got no line %s", want)
@@ -142,17 +145,18 @@ func TestReloads(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("v1.2.3")
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
 	m.Watch(func() metrics.StoreStats {
-		return metrics.StoreStats{
-			Keys: map[string]int64{"posts": 12}, Full: 3,
-			Holds: map[string]int64{"exports": 4}, Banned: map[string]int64{"logins": 5},
-		}
+		return metrics.StoreStats{Full: 3, Rules: []metrics.RuleStats{
+			{Namespace: "default", Rule: "posts", Keys: 12, Holds: -1, Banned: -1},
+			{Namespace: "default", Rule: "exports", Keys: 1, Holds: 4, Banned: -1},
+			{Namespace: "default", Rule: "logins", Keys: 1, Holds: -1, Banned: 5},
+		}}
 	})
 	got := read(m)
 	for _, want := range []string{
-		`weir_store_keys{rule="posts"} 12`, `weir_store_full_total 3`,
-		`weir_store_holds{rule="exports"} 4`, `weir_store_banned_keys{rule="logins"} 5`,
+		`weir_store_keys{namespace="default",rule="posts"} 12`, `weir_store_full_total 3`,
+		`weir_store_holds{namespace="default",rule="exports"} 4`, `weir_store_banned_keys{namespace="default",rule="logins"} 5`,
 	} {
 		if !got[want] {
 			t.Errorf("got no line %s", want)
@@ -162,7 +166,7 @@ func TestWatch(t *testing.T) {
 
 func TestWatchNodes(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("v1.2.3")
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
 	m.WatchNodes(func() []metrics.NodeStats {
 		return []metrics.NodeStats{{Addr: "a:1", Outages: map[store.Reason]int64{store.ReasonLate: 5}, CutOff: true}, {Addr: "b:2", InFlight: 7}}
 	})
@@ -180,7 +184,7 @@ func TestWatchNodes(t *testing.T) {
 
 func TestWatchReports(t *testing.T) {
 	t.Parallel()
-	m := metrics.New("v1.2.3")
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
 	m.WatchReports(func() weir.Reports { return weir.Reports{Pending: 2, Recorded: 30, Lost: 4, Dropped: 5} })
 	got := read(m)
 	for _, want := range []string{
@@ -194,16 +198,16 @@ func TestWatchReports(t *testing.T) {
 }
 
 func TestDecidedAllocatesNothing(t *testing.T) {
-	m, d := metrics.New("v1.2.3"), denied()
-	if n := testing.AllocsPerRun(100, func() { m.Decided(store.Take, d, time.Microsecond) }); n != 0 {
-		t.Errorf("got %v allocations, want none", n)
+	n, d := metrics.New(metrics.Config{Version: "v1.2.3"}).Namespace("default"), denied()
+	if allocs := testing.AllocsPerRun(100, func() { n.Decided(store.Take, d, time.Microsecond) }); allocs != 0 {
+		t.Errorf("got %v allocations, want none", allocs)
 	}
 }
 
 func BenchmarkDecided(b *testing.B) {
-	m, d := metrics.New("v1.2.3"), denied()
+	n, d := metrics.New(metrics.Config{Version: "v1.2.3"}).Namespace("default"), denied()
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Decided(store.Take, d, time.Microsecond)
+		n.Decided(store.Take, d, time.Microsecond)
 	}
 }

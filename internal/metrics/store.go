@@ -9,13 +9,8 @@ import (
 
 // StoreStats is the state of a store in memory.
 type StoreStats struct {
-	// Keys holds the number of keys of each rule.
-	Keys map[string]int64
-
-	// Holds holds the number of holds that are alive, of each rule whose takes
-	// hold, and Banned the number of banned keys, of each rule that bans. Both
-	// are nil if the store does not count in memory.
-	Holds, Banned map[string]int64
+	// Rules has the numbers of each rule.
+	Rules []RuleStats
 
 	// Full is the number of new keys that found no room since the start.
 	Full int64
@@ -24,15 +19,25 @@ type StoreStats struct {
 	Bytes, MaxBytes int64
 }
 
+// RuleStats is what one rule keeps in memory.
+type RuleStats struct {
+	Namespace, Rule string
+
+	// Keys is the number of keys. Holds is the number of holds that are alive, and
+	// Banned the number of banned keys; each is negative if the rule cannot have
+	// any, or if it does not count in memory.
+	Keys, Holds, Banned int64
+}
+
 // Watch exports what stats returns, each time the metrics are read.
 func (m *Metrics) Watch(stats func() StoreStats) {
 	m.registry.MustRegister(&storeCollector{
-		stats: stats,
-		keys:  prometheus.NewDesc("weir_store_keys", "Keys in memory, by rule.", []string{"rule"}, nil),
+		stats: stats, label: m.label,
+		keys: prometheus.NewDesc("weir_store_keys", "Keys in memory, by rule.", []string{"namespace", "rule"}, nil),
 		holds: prometheus.NewDesc("weir_store_holds",
-			"Holds that are alive in memory, by rule.", []string{"rule"}, nil),
+			"Holds that are alive in memory, by rule.", []string{"namespace", "rule"}, nil),
 		banned: prometheus.NewDesc("weir_store_banned_keys",
-			"Keys in memory that are banned, by rule.", []string{"rule"}, nil),
+			"Keys in memory that are banned, by rule.", []string{"namespace", "rule"}, nil),
 		full: prometheus.NewDesc("weir_store_full_total",
 			"Calls that found no room: their rule had max_keys keys, or all counters took the memory that they may take.", nil, nil),
 		bytes: prometheus.NewDesc("weir_store_memory_bytes", "Memory of all counters in memory.", nil, nil),
@@ -40,8 +45,22 @@ func (m *Metrics) Watch(stats func() StoreStats) {
 	})
 }
 
+// ofRule is the labels of a rule.
+type ofRule struct{ namespace, rule string }
+
+// label returns the labels of a rule.
+func (m *Metrics) label(namespace, rule string) ofRule {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.served[namespace]; n != nil && n.label == rest {
+		return ofRule{rest, rest}
+	}
+	return ofRule{namespace, rule}
+}
+
 type storeCollector struct {
 	stats                                  func() StoreStats
+	label                                  func(namespace, rule string) ofRule
 	keys, holds, banned, full, bytes, most *prometheus.Desc
 }
 
@@ -56,14 +75,21 @@ func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 
 func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	s := c.stats()
-	gauges := func(desc *prometheus.Desc, numbers map[string]int64) {
-		for rule, n := range numbers {
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), rule)
+	gauges := func(desc *prometheus.Desc, number func(*RuleStats) int64) {
+		sums := map[ofRule]int64{}
+		for i := range s.Rules {
+			r := &s.Rules[i]
+			if n := number(r); n >= 0 {
+				sums[c.label(r.Namespace, r.Rule)] += n
+			}
+		}
+		for of, n := range sums {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), of.namespace, of.rule)
 		}
 	}
-	gauges(c.keys, s.Keys)
-	gauges(c.holds, s.Holds)
-	gauges(c.banned, s.Banned)
+	gauges(c.keys, func(r *RuleStats) int64 { return r.Keys })
+	gauges(c.holds, func(r *RuleStats) int64 { return r.Holds })
+	gauges(c.banned, func(r *RuleStats) int64 { return r.Banned })
 	ch <- prometheus.MustNewConstMetric(c.full, prometheus.CounterValue, float64(s.Full))
 	ch <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(s.Bytes))
 	ch <- prometheus.MustNewConstMetric(c.most, prometheus.GaugeValue, float64(s.MaxBytes))
@@ -85,6 +111,14 @@ func (m *Metrics) WatchInstances(number func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_store_instances",
 		Help: "Instances that share the store, as this one counts them.",
+	}, func() float64 { return float64(number()) }))
+}
+
+// WatchNamespaces exports what number returns, each time the metrics are read.
+func (m *Metrics) WatchNamespaces(number func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_namespaces",
+		Help: "Number of namespaces in service.",
 	}, func() float64 { return float64(number()) }))
 }
 

@@ -1,15 +1,16 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/pprof"
-	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/namespace"
 )
 
 // adminRoute is one call of the admin address. Its fields are written without
@@ -22,7 +23,7 @@ type adminRoute struct {
 
 // admin answers the calls of operators: health, metrics, reload and profiles.
 type admin struct {
-	rules  *reloader
+	rules  *spaces
 	lock   *access.Lock
 	origin *http.CrossOriginProtection
 	routes map[string]adminRoute
@@ -30,7 +31,7 @@ type admin struct {
 }
 
 // newAdmin returns the handler of the admin address. lock nil admits everyone.
-func newAdmin(rules *reloader, numbers *metrics.Metrics, ready *readiness, lock *access.Lock) *admin {
+func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, lock *access.Lock) *admin {
 	a := &admin{rules: rules, lock: lock, origin: http.NewCrossOriginProtection(), ready: ready}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
@@ -98,8 +99,26 @@ func (a *admin) reload(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	n := a.rules.space.Engine().Rules().Len()
-	_, _ = io.WriteString(w, `{"rules":`+strconv.Itoa(n)+`,"hash":"`+a.rules.space.Source().Hash+"\"}\n")
+	var b []byte
+	all := a.rules.set.All()
+	if a.rules.place.dir == "" {
+		b = appendLoaded(b, all[0])
+	} else {
+		b = append(b, `{"namespaces":{`...)
+		for i, n := range all {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendLoaded(append(answer.AppendText(b, n.Name()), ':'), n)
+		}
+		b = append(b, "}}"...)
+	}
+	_, _ = w.Write(append(b, '\n')) // the caller has gone if this fails
+}
+
+// appendLoaded appends what is in force in a namespace.
+func appendLoaded(b []byte, n *namespace.Namespace) []byte {
+	return fmt.Appendf(b, `{"rules":%d,"hash":"%s"}`, n.Engine().Rules().Len(), n.Source().Hash)
 }
 
 // cmdline writes the command line of this process, without secrets.

@@ -21,12 +21,10 @@ import (
 const quiet = time.Second
 
 // episodes logs the times in which the store could not answer: one line at the
-// start of each, and one at its end, with its length. It observes the engine,
-// so that no episode is too short for it, and passes decisions on.
+// start of each, and one at its end, with its length. It observes the engine
+// of each namespace, so that no episode is too short for it.
 type episodes struct {
-	*metrics.Metrics
-	tops  *top.Collector // or nil
-	began chan struct{}  // an episode has begun
+	began chan struct{} // an episode has begun
 
 	mu      sync.Mutex
 	current episode // guarded by mu
@@ -40,24 +38,36 @@ type episode struct {
 	decisions   int64 // degraded ones
 }
 
-func newEpisodes(m *metrics.Metrics, tops *top.Collector) *episodes {
-	return &episodes{Metrics: m, tops: tops, began: make(chan struct{}, 1)}
+func newEpisodes() *episodes { return &episodes{began: make(chan struct{}, 1)} }
+
+// observer passes what the engine of a namespace tells to all who want to know.
+type observer struct {
+	*metrics.Namespace
+	tops     *top.Collector // or nil
+	episodes *episodes
 }
 
 // Decided implements [weir.Observer].
-func (e *episodes) Decided(verb weir.Verb, d *weir.Decision, took time.Duration) {
-	e.Metrics.Decided(verb, d, took)
-	e.tops.Decided(verb, d, took)
+func (o *observer) Decided(verb weir.Verb, d *weir.Decision, took time.Duration) {
+	o.Namespace.Decided(verb, d, took)
+	o.tops.Decided(verb, d, took)
 	if d.Degraded {
-		e.mu.Lock()
-		e.current.decisions++
-		e.mu.Unlock()
+		o.episodes.degraded()
 	}
 }
 
 // Outage implements [weir.Observer].
-func (e *episodes) Outage(verb weir.Verb, err error) {
-	e.Metrics.Outage(verb, err)
+func (o *observer) Outage(_ weir.Verb, err error) { o.episodes.outage(err) }
+
+// degraded counts a decision without the store.
+func (e *episodes) degraded() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.current.decisions++
+}
+
+// outage notes that the store could not answer.
+func (e *episodes) outage(err error) {
 	var out *store.OutageError
 	if !errors.As(err, &out) {
 		return // a give-back that failed

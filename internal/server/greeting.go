@@ -17,7 +17,7 @@ const demo = `rules:
 
 // greet prints where the service listens. When it runs the demo, greet prints
 // what to try first.
-func greet(out io.Writer, path string, rules int, api, admin, grpc, koala string) {
+func greet(out io.Writer, rules *spaces, api, admin, grpc, koala string) {
 	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
 	if grpc != "" {
 		fmt.Fprintf(out, "gRPC: %s\n", grpc)
@@ -25,8 +25,16 @@ func greet(out io.Writer, path string, rules int, api, admin, grpc, koala string
 	if koala != "" {
 		fmt.Fprintf(out, "koala's calls: %s\n", koala)
 	}
-	if path != "" {
-		fmt.Fprintf(out, "rules: %d from %s\n", rules, path)
+	n, without := rules.rules()
+	switch {
+	case rules.place.dir != "" && without > 0:
+		fmt.Fprintf(out, "rules: %d in %d namespaces from %s; %d more have faults\n", n, len(rules.set.All())-without, rules.place.dir, without)
+		return
+	case rules.place.dir != "":
+		fmt.Fprintf(out, "rules: %d in %d namespaces from %s\n", n, len(rules.set.All()), rules.place.dir)
+		return
+	case rules.place.path() != "":
+		fmt.Fprintf(out, "rules: %d from %s\n", n, rules.place.path())
 		return
 	}
 	fmt.Fprintf(out, `

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 // readiness decides whether the service accepts new requests.
 type readiness struct {
 	store    *counts
+	rules    *spaces
 	needed   bool // the service is not ready while the store is out of reach
 	draining atomic.Bool
 }
@@ -33,6 +35,9 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ready\n")
 	}
 	_, _ = io.WriteString(w, away)
+	if _, without := r.rules.rules(); without > 0 {
+		fmt.Fprintf(w, "namespaces without rules, because their files have faults: %d\n", without)
+	}
 }
 
 // is reports whether readyz answers that the service is ready.

@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
-	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/store/redisstore"
 )
 
@@ -22,7 +21,7 @@ type koalaFront struct {
 }
 
 // openKoala returns nil when cfg asks for no such calls.
-func openKoala(cfg config.Config, spaces *namespace.Set, c *counts, rules *reloader, doors *doors, bounds *bounds, log *slog.Logger) (*koalaFront, error) {
+func openKoala(cfg config.Config, c *counts, rules *spaces, doors *doors, bounds *bounds, log *slog.Logger) (*koalaFront, error) {
 	if cfg.KoalaAddr() == "" {
 		return nil, nil
 	}
@@ -35,7 +34,7 @@ func openKoala(cfg config.Config, spaces *namespace.Set, c *counts, rules *reloa
 	if cfg.Koala != "" {
 		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()
 	}
-	api, err := koalaapi.New(spaces, to)
+	api, err := koalaapi.New(rules.set, to)
 	if err != nil {
 		return nil, err
 	}

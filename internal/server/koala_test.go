@@ -278,7 +278,7 @@ func TestKoalaWaitsLonger(t *testing.T) {
 			t.Errorf("call %d: got %s, want %s", i, a.text, want)
 		}
 	}
-	const degraded = "\nweir_decisions_degraded_total "
+	const degraded = "\nweir_decisions_degraded_total{namespace=\"default\"} "
 	if text := call(t, "GET", k.admin+"/metrics", "").text; !strings.Contains(text, degraded+"0\n") {
 		t.Error("koala's calls were degraded")
 	}

@@ -65,7 +65,7 @@ func TestReloadRefusesABadFile(t *testing.T) {
 	if got := call(t, "GET", s.admin+"/readyz", ""); got.status != 200 {
 		t.Errorf("got %d, want ready", got.status)
 	}
-	for _, want := range []string{`weir_rules_reload_success 0`, `weir_rules_reload_total{result="failure"} 1`} {
+	for _, want := range []string{`weir_rules_reload_success{namespace="default"} 0`, `weir_rules_reload_total{namespace="default",result="failure"} 1`} {
 		if got := call(t, "GET", s.admin+"/metrics", ""); !strings.Contains(got.text, want+"\n") {
 			t.Errorf("got no line %s", want)
 		}

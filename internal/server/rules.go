@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,8 +18,8 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// rulesAt is the location of the rules: a rules file, or one of koala's.
-// Without a path it is the demo.
+// rulesAt is the location of the rules of one namespace: a rules file, or one of
+// koala's. Without a path it is the demo.
 type rulesAt struct {
 	path  string
 	koala bool
@@ -53,23 +54,54 @@ func (r rulesAt) read() (loaded, error) {
 	return r.parse(src, files.List)
 }
 
+// hash returns what read would return as hash if the rules file names the lists that
+// it named before. It reads the files, and does not parse them.
+func (r rulesAt) hash(lists []string) string {
+	src, err := files.Rules(r.path)
+	if err != nil {
+		return err.Error()
+	}
+	sum := newSum(src)
+	for _, list := range lists {
+		sum.read(files.List, list) //nolint:errcheck // the hash says that there is an error
+	}
+	return sum.text()
+}
+
+// sum is the hash of a rules file and of its lists.
+type sum struct {
+	hash hash.Hash
+	slow error // of a file system that does not answer
+}
+
+func newSum(src []byte) *sum {
+	s := &sum{hash: sha256.New()}
+	s.hash.Write(src)
+	return s
+}
+
+// read returns the content of a list, and adds it to s.
+func (s *sum) read(read func(path string) ([]byte, error), list string) ([]byte, error) {
+	b, err := []byte(nil), s.slow
+	if err == nil {
+		b, err = read(list)
+	}
+	if errors.Is(err, files.ErrSlow) {
+		s.slow = err // the next list would take as long
+	}
+	fmt.Fprintf(s.hash, "\n%t %d\n", err == nil, len(b)) // a value that moves to the next list is a change
+	s.hash.Write(b)
+	return b, err
+}
+
+func (s *sum) text() string { return hex.EncodeToString(s.hash.Sum(nil)) }
+
 // parse reads src as the content of the rules file, and its lists with readList.
 func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (l loaded, err error) {
-	sum := sha256.New()
-	sum.Write(src)
-	var slow error // of a file system that does not answer
+	sum := newSum(src)
 	read := func(list string) ([]byte, error) {
-		b, err := []byte(nil), slow
-		if err == nil {
-			b, err = readList(list)
-		}
-		if errors.Is(err, files.ErrSlow) {
-			slow = err // the next list would take as long
-		}
-		fmt.Fprintf(sum, "\n%t %d\n", err == nil, len(b)) // a value that moves to the next list is a change
-		sum.Write(b)
 		l.lists = append(l.lists, list)
-		return b, err
+		return sum.read(readList, list)
 	}
 	if r.koala {
 		file, faults := koala.ParseAt(r.path, src, read)
@@ -83,7 +115,7 @@ func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (
 			l.warnings = lint(file)
 		}
 	}
-	l.hash = hex.EncodeToString(sum.Sum(nil))
+	l.hash = sum.text()
 	return l, err
 }
 

@@ -15,15 +15,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
-	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/top"
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
 
@@ -35,7 +32,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	log := newLog(cfg, logs)
-	numbers := metrics.New(Version())
+	numbers := metrics.New(metrics.Config{Version: Version(), NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
@@ -44,8 +41,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer func() { _ = doors.close() }()
-	where := rulesOf(cfg)
-	first, err := where.read()
+	where, err := placeOf(cfg)
+	if err != nil {
+		return err
+	}
+	first, bad, err := where.read()
 	if err != nil {
 		return err
 	}
@@ -66,19 +66,16 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	tops := top.New(top.Config{Keys: cfg.TopKeys})
-	observer := newEpisodes(numbers, tops)
-	engine, err := weir.NewEngine(first.set, append(counts.options(cfg), weir.WithObserver(observer))...)
+	episodes := newEpisodes()
+	rules, err := newSpaces(parts{cfg, counts, numbers, tops, episodes, doors, log}, where, first, bad)
 	if err != nil {
 		return err
 	}
-	defer engine.Close()
-	space := namespace.New(namespace.Default, engine, tops)
-	spaces := namespace.NewSet(space)
-	rules := newReloader(space, first, where, numbers, doors, log)
-	numbers.Watch(func() metrics.StoreStats { return stats(engine, counts) })
+	defer func() { _ = rules.close() }()
+	numbers.Watch(rules.stats)
 	if counts.shared != nil {
 		numbers.WatchNodes(counts.nodes)
-		numbers.WatchReports(engine.Reports)
+		numbers.WatchReports(rules.reports)
 	}
 	if counts.here != nil {
 		numbers.WatchInstances(counts.here.number)
@@ -90,7 +87,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
 
-	ready := readiness{store: counts, needed: cfg.ReadyNeedsStore}
+	ready := readiness{store: counts, rules: rules, needed: cfg.ReadyNeedsStore}
 	at := cfg.Listeners()
 	lock := doors.lock(at[0].Name, at[0].Address, access.ReachNamed)
 	proxies, err := access.NewProxies(cfg.Access.Proxies)
@@ -98,7 +95,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err // unreachable after Validate
 	}
 	bounds := newBounds(cfg, numbers, log)
-	api := httpapi.New(spaces, httpapi.Config{
+	api := httpapi.New(rules.set, httpapi.Config{
 		Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
 		Headers: cfg.HeadersFormat(),
 	})
@@ -108,7 +105,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	lock = doors.lock(at[1].Name, at[1].Address, access.ReachDefault)
+	lock = doors.lock(at[1].Name, at[1].Address, where.whole())
 	admin, err := listen(at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock), log)
 	if err != nil {
 		return fmt.Errorf("admin: %w", err)
@@ -123,7 +120,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		defer remote.Close()
 		fronts = append(fronts, remote)
 	}
-	koala, err := openKoala(cfg, spaces, counts, rules, doors, bounds, log)
+	koala, err := openKoala(cfg, counts, rules, doors, bounds, log)
 	if err != nil {
 		return err
 	}
@@ -137,13 +134,13 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer signal.Stop(hangups)
 
 	group.Go(func() { sweep(beside, counts.memory) })
-	group.Go(func() { observer.run(beside, log) })
+	group.Go(func() { episodes.run(beside, log) })
 	group.Go(func() { tops.Run(beside) })
 	if counts.here != nil {
 		group.Go(func() { counts.here.run(beside, log) })
 	}
 	group.Go(func() { rules.onSignal(beside, hangups) })
-	if cfg.Watch && where.path != "" {
+	if cfg.Watch && where.path() != "" {
 		group.Go(func() { watch(beside, cfg.WatchEvery, rules, log) })
 	}
 	if cfg.Watch {
@@ -158,8 +155,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
 		group.Go(func() { failed <- l.serve() })
 	}
-	greet(out, where.path, engine.Rules().Len(), main.url(), admin.url(), remote.url(), koala.url())
-	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", engine.Rules().Len(), "store", counts.location())
+	greet(out, rules, main.url(), admin.url(), remote.url(), koala.url())
+	inForce, _ := rules.rules()
+	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", counts.location())
 	if remote != nil {
 		log.Info("listening for gRPC", "grpc", remote.url())
 	}
@@ -265,31 +263,4 @@ func sweep(ctx context.Context, s *memstore.Store) {
 			s.Sweep(sweepSlots)
 		}
 	}
-}
-
-// stats returns the state of the store in memory, by the rules in force.
-func stats(e *weir.Engine, c *counts) metrics.StoreStats {
-	rules := e.Rules()
-	s := metrics.StoreStats{Keys: make(map[string]int64, rules.Len()), Full: c.memory.Full()}
-	if c.shared == nil {
-		s.Holds, s.Banned = map[string]int64{}, map[string]int64{}
-	}
-	for i := range rules.Len() {
-		r := rules.Rule(i)
-		space := store.NewSpace("", rules.ID(i), r.Name, r.MaxKeys)
-		s.Keys[r.Name] = c.memory.Keys(space)
-		bans := r.Ban.For > 0
-		if c.shared != nil || !r.Holds() && !bans {
-			continue
-		}
-		t := c.memory.Tally(space)
-		if r.Holds() {
-			s.Holds[r.Name] = t.Holds
-		}
-		if bans {
-			s.Banned[r.Name] = t.Banned
-		}
-	}
-	s.Bytes, s.MaxBytes = c.memory.Bytes(), c.memory.MaxBytes()
-	return s
 }

@@ -63,13 +63,13 @@ func TestMetrics(t *testing.T) {
 	}
 	a := call(t, "GET", s.admin+"/metrics", "")
 	for _, want := range []string{
-		`weir_decisions_total{outcome="allow",rule="",verb="take"} 5`,
-		`weir_decisions_total{outcome="deny",rule="posts-per-hour",verb="take"} 1`,
-		`weir_rule_over_total{mode="enforce",rule="posts-per-hour"} 1`,
-		`weir_store_keys{rule="posts-per-hour"} 1`,
+		`weir_decisions_total{namespace="default",outcome="allow",rule="",verb="take"} 5`,
+		`weir_decisions_total{namespace="default",outcome="deny",rule="posts-per-hour",verb="take"} 1`,
+		`weir_rule_over_total{mode="enforce",namespace="default",rule="posts-per-hour"} 1`,
+		`weir_store_keys{namespace="default",rule="posts-per-hour"} 1`,
 		`weir_store_full_total 0`,
-		`weir_rules 1`,
-		`weir_rules_reload_success 1`,
+		`weir_rules{namespace="default"} 1`,
+		`weir_rules_reload_success{namespace="default"} 1`,
 	} {
 		if !strings.Contains(a.text, want+"\n") {
 			t.Errorf("got no line %s", want)

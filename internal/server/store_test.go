@@ -54,6 +54,38 @@ func TestTwoServicesCountTogether(t *testing.T) {
 	}
 }
 
+// Namespaces count apart in one Redis. The keys of the default one are those of a
+// service without namespaces.
+func TestNamespacesOnRedis(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	file, dir := rulesFile(t, posts(5)), rulesDir(t, map[string]string{"default.yaml": posts(5), "a.yaml": posts(2), "b.yaml": posts(3)})
+	of := func(rules string) func(*config.Config) {
+		return func(c *config.Config) {
+			c.Rules, c.Store, c.StoreTimeout, c.Nodes = rules, "redis://"+n.Addr(), patience, 1
+		}
+	}
+	alone, s := start(t, of(file)), start(t, of(dir))
+	for range 2 {
+		alone.post(t, "ann")
+	}
+	for name, want := range map[string]int{"default": 3, "a": 2, "b": 3} {
+		if got := s.postsIn(t, name, "ann"); got != want {
+			t.Errorf("namespace %s: got %d posts, want %d", name, got, want)
+		}
+	}
+	keys, _ := n.Must("KEYS", "weir:{ann}:*").([]any)
+	var got []string
+	for _, k := range keys {
+		name := k.(string)
+		got = append(got, name[:strings.LastIndexByte(name, ':')])
+	}
+	slices.Sort(got)
+	if want := []string{"weir:{ann}:a/posts", "weir:{ann}:b/posts", "weir:{ann}:posts"}; !slices.Equal(got, want) {
+		t.Errorf("got keys %v, want %v", got, want)
+	}
+}
+
 // Without its Redis a service goes on, says so, and counts there again when it
 // is back.
 func TestServiceOutlivesItsStore(t *testing.T) {

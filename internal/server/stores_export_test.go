@@ -21,7 +21,7 @@ func NewInstances(s store.Store) (run func(context.Context, *slog.Logger), numbe
 
 // NewEpisodes returns an observer that logs outages, and the function that runs
 // it.
-func NewEpisodes() (observer weir.Observer, run func(context.Context, *slog.Logger)) {
-	e := newEpisodes(metrics.New("test"), nil)
-	return e, e.run
+func NewEpisodes() (to weir.Observer, run func(context.Context, *slog.Logger)) {
+	e := newEpisodes()
+	return &observer{metrics.New(metrics.Config{}).Namespace("default"), nil, e}, e.run
 }

@@ -1,0 +1,230 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Namespace holds the metrics of one namespace. Make one with [Metrics.Namespace].
+// It is safe for concurrent use.
+type Namespace struct {
+	m     *Metrics
+	name  string
+	label string // of metrics: the name, or rest
+	rules int    // guarded by m.mu; in force
+	bad   bool   // guarded by m.mu: the last attempt to load them failed
+
+	decisions *cache[decision]
+	matched   *cache[string] // by rule
+	over      *cache[ruleMode]
+	near      *cache[ruleMode]
+	triggered *cache[string] // by rule
+	holds     *cache[holdEvent]
+	debts     *cache[string] // by rule
+	bans      *cache[string] // by rule
+	unmatched *cache[store.Verb]
+	failed    *cache[store.Verb]
+	degraded  prometheus.Counter
+}
+
+var _ weir.Observer = (*Namespace)(nil)
+
+// rest is the label for namespaces that have none of their own, and for their
+// rules. It is the name of no namespace.
+const rest = "_other"
+
+// Namespace returns the metrics of the namespace called name. The bound on
+// namespaces with a label of their own does not hold for the one called default.
+func (m *Metrics) Namespace(name string) *Namespace {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.served[name]; n != nil {
+		return n
+	}
+	n := &Namespace{m: m, name: name, label: name}
+	if name != "default" && m.labels >= m.bound {
+		n.label = rest
+	} else {
+		m.labels++
+	}
+	m.served[name] = n
+	byRule := func(v *prometheus.CounterVec) *cache[string] {
+		return newCache(func(rule string) prometheus.Counter { return v.WithLabelValues(n.label, n.rule(rule)) })
+	}
+	byMode := func(v *prometheus.CounterVec) *cache[ruleMode] {
+		return newCache(func(r ruleMode) prometheus.Counter { return v.WithLabelValues(n.label, n.rule(r.rule), r.mode) })
+	}
+	byVerb := func(v *prometheus.CounterVec) *cache[store.Verb] {
+		return newCache(func(verb store.Verb) prometheus.Counter { return v.WithLabelValues(n.label, verb.String()) })
+	}
+	n.decisions = newCache(func(d decision) prometheus.Counter {
+		outcome := d.outcome
+		if n.label == rest && outcome != rule.Allow && outcome != rule.Deny {
+			outcome = rest
+		}
+		return m.decisions.WithLabelValues(n.label, n.rule(d.rule), outcome, d.verb.String())
+	})
+	n.matched, n.triggered, n.debts, n.bans = byRule(m.matched), byRule(m.triggered), byRule(m.debts), byRule(m.bans)
+	n.over, n.near = byMode(m.over), byMode(m.nearLimit)
+	n.unmatched, n.failed = byVerb(m.unmatched), byVerb(m.failed)
+	n.holds = newCache(func(h holdEvent) prometheus.Counter {
+		return m.holds.WithLabelValues(n.label, n.rule(h.rule), h.event)
+	})
+	n.degraded = m.degraded.WithLabelValues(n.label)
+	for _, result := range []string{"success", "failure"} {
+		m.reloads.WithLabelValues(n.label, result) // so that both exist from the start
+	}
+	return n
+}
+
+// rule returns the label for a rule of n.
+func (n *Namespace) rule(name string) string {
+	if n.label == rest && name != "" {
+		return rest
+	}
+	return name
+}
+
+// Drop removes the metrics of a namespace that is not served any more.
+func (n *Namespace) Drop() {
+	m := n.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.served[n.name] != n {
+		return
+	}
+	delete(m.served, n.name)
+	if n.label == rest {
+		m.totalRest()
+		return
+	}
+	m.labels--
+	gone := prometheus.Labels{"namespace": n.label}
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
+		m.decisions, m.matched, m.over, m.nearLimit, m.triggered, m.holds, m.debts, m.bans, m.unmatched, m.failed, m.degraded,
+		m.reloads, m.reloaded, m.success, m.rules,
+	} {
+		v.DeletePartialMatch(gone)
+	}
+}
+
+// Decided counts one decision. It does not keep d.
+func (n *Namespace) Decided(verb store.Verb, d *weir.Decision, took time.Duration) {
+	n.m.duration.Observe(took.Seconds())
+	n.decisions.get(decision{d.Rule, d.Outcome, verb}).Inc()
+	if d.Degraded {
+		n.degraded.Inc()
+	}
+	if d.Unmatched {
+		n.unmatched.get(verb).Inc()
+	}
+	if verb.Ends() {
+		n.ended(verb, d)
+		return
+	}
+	if verb != store.Take && verb != store.Record {
+		return
+	}
+	for i := range d.Usages {
+		u := &d.Usages[i]
+		n.matched.get(u.Rule).Inc()
+		if u.Held || u.Banned {
+			n.began(u)
+		}
+		switch {
+		case !u.Allowed:
+			n.over.get(ruleMode{u.Rule, mode(u)}).Inc()
+		case n.m.isNear(u):
+			n.near.get(ruleMode{u.Rule, mode(u)}).Inc()
+		}
+	}
+	for _, rule := range d.Triggered {
+		n.triggered.get(rule).Inc()
+	}
+}
+
+// isNear reports whether the key of u, which is within its limit, has used so much
+// of it that it is near the limit.
+func (m *Metrics) isNear(u *weir.Usage) bool {
+	return u.Kind == rule.KindLimit && u.Quota != window.Unlimited && u.Used > 0 && float64(u.Used) >= m.near*float64(u.Quota)
+}
+
+// Failed counts one request that was answered with an error.
+func (n *Namespace) Failed(verb store.Verb, _ error) { n.failed.get(verb).Inc() }
+
+// Outage implements [weir.Observer]. Outages are counted by node ([Metrics.WatchNodes]),
+// and the decisions that they degrade by Decided.
+func (n *Namespace) Outage(store.Verb, error) {}
+
+// mode returns the label for the mode of a rule.
+func mode(u *weir.Usage) string {
+	if u.Shadow {
+		return "shadow"
+	}
+	return "enforce"
+}
+
+// Loaded records that rules came into force at a time.
+func (n *Namespace) Loaded(rules int, at time.Time) {
+	m := n.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n.rules, n.bad = rules, false
+	m.reloads.WithLabelValues(n.label, "success").Inc()
+	m.reloaded.WithLabelValues(n.label).Set(float64(at.UnixMilli()) / 1000)
+	n.total()
+}
+
+// Refused records that rules could not be loaded, so that the old ones stay in
+// force.
+func (n *Namespace) Refused() {
+	m := n.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n.bad = true
+	m.reloads.WithLabelValues(n.label, "failure").Inc()
+	n.total()
+}
+
+// total sets the gauges of n. It needs m.mu.
+func (n *Namespace) total() {
+	if n.label == rest {
+		n.m.totalRest()
+		return
+	}
+	n.m.rules.WithLabelValues(n.label).Set(float64(n.rules))
+	n.m.success.WithLabelValues(n.label).Set(one(!n.bad))
+}
+
+// totalRest sets the gauges of the namespaces that have no label of their own: the
+// number of all their rules, and whether the last attempts for all succeeded. It
+// needs m.mu.
+func (m *Metrics) totalRest() {
+	rules, good, some := 0, true, false
+	for _, n := range m.served {
+		if n.label == rest {
+			rules, good, some = rules+n.rules, good && !n.bad, true
+		}
+	}
+	if some {
+		m.rules.WithLabelValues(rest).Set(float64(rules))
+		m.success.WithLabelValues(rest).Set(one(good))
+		return
+	}
+	m.rules.DeleteLabelValues(rest)
+	m.success.DeleteLabelValues(rest)
+}
+
+// one returns 1 for true.
+func one(ok bool) float64 {
+	if ok {
+		return 1
+	}
+	return 0
+}
