@@ -4,23 +4,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/koala"
+	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/rulefile"
 )
 
 func newCheck() *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
-		Use:   "check FILE…",
+		Use:   "check FILE|DIR…",
 		Short: "Check rules files and print every fault and warning",
 		Long: `Check rules files and the list files that they name. Every fault is printed with
 its place (file:line:column), the line itself, and what was expected. FILE may be
-- for the standard input.
+- for the standard input. Of a directory, the file NAME.yaml of each namespace is
+checked, as weir serve --rules DIR reads them.
 
 Warnings show what is valid and probably not meant, such as a rule that never
 applies. Each has a name: --explain NAME tells more about it, and the key
@@ -33,6 +36,7 @@ To ask whether an action may happen, use weir take --check.
 
 Exit status: 0 no faults, 1 faults, or warnings with --strict.`,
 		Example: `  weir check rules.yaml
+  weir check rules/                         # a file for each namespace
   weir check --strict --json rules.yaml     # for continuous integration
   weir check --explain dead-rule`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -111,10 +115,9 @@ func findingOf(name string, f *fault.Fault) finding {
 // check checks files and prints what it finds.
 func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
 	bad, warnings := 0, 0
-	results := make([]checked, len(files))
-	for i, name := range files {
-		c := checkFile(cmd, name)
-		results[i] = c
+	results := []checked{}
+	for _, c := range checkAll(cmd, files) {
+		results = append(results, c)
 		warnings += len(c.Warnings)
 		if !c.OK {
 			bad++
@@ -133,7 +136,7 @@ func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
 	}
 	switch {
 	case bad > 0:
-		return fmt.Errorf("faults in %d of %s", bad, plural(len(files), "file"))
+		return fmt.Errorf("faults in %d of %s", bad, plural(len(results), "file"))
 	case warnings > 0 && o.strict:
 		return fmt.Errorf("%s, which --strict does not accept", plural(warnings, "warning"))
 	}
@@ -150,6 +153,37 @@ func (c *checked) print(out, errs io.Writer) {
 		return
 	}
 	fmt.Fprintf(out, "%s: %s, ok\n", c.File, c.is)
+}
+
+// checkAll checks files, and those of the namespaces in directories.
+func checkAll(cmd *cobra.Command, files []string) (all []checked) {
+	for _, name := range files {
+		if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
+			all = append(all, checkFile(cmd, name))
+			continue
+		}
+		found, bad, err := namespace.Files(name)
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("%s: holds no rules file: want one NAME.yaml for each namespace", name)
+		}
+		if err != nil {
+			all = append(all, failed(name, err))
+		}
+		for _, f := range bad {
+			all = append(all, failed(f.Place.File, f))
+		}
+		for _, f := range found {
+			all = append(all, checkFile(cmd, f.Path))
+		}
+	}
+	return all
+}
+
+// failed returns what is known of a file that could not be read.
+func failed(name string, err error) checked {
+	c := checked{File: name, Faults: []finding{}, Warnings: []finding{}}
+	c.fail(err)
+	return c
 }
 
 // checkFile checks one file.

@@ -17,13 +17,17 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/namespace"
 )
 
 // client calls a running service.
 type client struct {
 	addr          string
 	json          bool   // print answers unchanged
-	rules         string // a rules file to ask instead of a service
+	rules         string // a rules file, or a directory, to ask instead of a service
+	namespace     string // empty: the token's, or the default one
 	ca, cert, key string
 }
 
@@ -38,13 +42,14 @@ func (c *client) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.ca, "ca", os.Getenv("WEIR_CA"), "`file` with the authority of the service's certificate; WEIR_CA sets the default")
 	cmd.Flags().StringVar(&c.cert, "cert", "", "`file` with a certificate to show to the service")
 	cmd.Flags().StringVar(&c.key, "key", "", "`file` with the key of --cert")
+	cmd.Flags().StringVar(&c.namespace, "namespace", os.Getenv("WEIR_NAMESPACE"), "`namespace` to ask; WEIR_NAMESPACE sets the default (neither: that of the token, or default)")
 	cmd.Flags().BoolVar(&c.json, "json", false, "print the service's answer as JSON")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // attributes are not files
 }
 
 // offline adds the flag that asks a rules file instead of a service.
 func (c *client) offline(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.rules, "rules", "", "ask this rules `file`, with empty counters, instead of a service")
+	cmd.Flags().StringVar(&c.rules, "rules", "", "ask this rules `file`, or that of the namespace in a directory, with empty counters, instead of a service")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if c.rules != "" && cmd.Flags().Changed("addr") {
 			return &usageError{"--rules and --addr exclude each other: either a file answers, or a service"}
@@ -80,6 +85,12 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if c.namespace != "" {
+		if err := access.CheckName(c.namespace); err != nil {
+			return nil, &usageError{"--namespace: " + err.Error()}
+		}
+		req.Header.Set(namespace.Header, c.namespace)
+	}
 	if token := os.Getenv("WEIR_TOKEN"); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}

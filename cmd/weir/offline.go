@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +21,11 @@ import (
 
 // ask answers a call by the rules file, as a service with empty counters does.
 func (c *client) ask(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
-	file, err := rulefile.Load(c.rules)
+	name, err := c.rulesFile()
+	if err != nil {
+		return nil, err
+	}
+	file, err := rulefile.Load(name)
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +40,27 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader) (
 	}
 	a := answerTo{header: http.Header{}, status: http.StatusOK}
 	space := namespace.New(namespace.Default, engine, nil)
-	space.SetSource(namespace.Source{File: c.rules, Loaded: time.Now()})
+	space.SetSource(namespace.Source{File: name, Loaded: time.Now()})
 	httpapi.New(namespace.NewSet(space), httpapi.Config{}).ServeHTTP(&a, req)
 	if a.status >= http.StatusBadRequest {
 		return nil, problem(path, a.status, a.body.Bytes())
 	}
 	return a.body.Bytes(), nil
+}
+
+// rulesFile returns the path of the rules file to ask: that of the namespace, if
+// --rules names a directory.
+func (c *client) rulesFile() (string, error) {
+	if info, err := os.Stat(c.rules); err != nil {
+		return "", fmt.Errorf("rules file: %w", err)
+	} else if !info.IsDir() {
+		return c.rules, nil
+	}
+	path, err := namespace.In(c.rules, c.namespace)
+	if err != nil {
+		return "", &usageError{"--" + strings.TrimPrefix(err.Error(), "weir: ")}
+	}
+	return path, nil
 }
 
 // answerTo is an answer to a call within the program.

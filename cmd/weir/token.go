@@ -26,7 +26,9 @@ and no secrets:
 
 The second form is for callers that show a client's certificate instead of a token
 (--tls-client-ca): CERTIFICATE is a name in it. Empty lines and lines that start
-with # are skipped. The service reads the file again when it changes.
+with # are skipped. The service reads the file again when it changes. A token with a
+namespace can use that one only, and makes no call that concerns all of them, such
+as metrics and reload. Without one it can use all.
 
 Scopes: decide (take, check, gate, settle, cancel, renew), record (record, refund),
 read (usage, explain, rules, top, denials, metrics), admin (forget, reload,
@@ -79,7 +81,7 @@ token cannot be shown again. Without --tokens the line for the file is printed, 
 		},
 	}
 	cmd.Flags().StringVar(&file, "tokens", "", "tokens `file` to add the token to; made if it does not exist")
-	cmd.Flags().StringVar(&namespace, "namespace", "", "the only `namespace` that the token is for; a service has only the namespace default")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "the only `namespace` that the token is for (default: all)")
 	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "`scopes` of the token: "+strings.Join(access.ScopeNames(), ", "))
 	complete(cmd, "scopes", access.ScopeNames())
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
