@@ -70,7 +70,7 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 	if err != nil {
 		for i, c := range b.calls {
 			if e.observer != nil {
-				e.observer.Failed(items[i].Verb, err)
+				e.tell(ctx, items[i].Verb, nil, err, began)
 			}
 			c.reset()
 			e.calls.Put(c)
@@ -87,7 +87,7 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 			}
 		}
 		if e.observer != nil {
-			e.tell(item.Verb, &item.Decision, item.Err, began)
+			e.tell(ctx, item.Verb, &item.Decision, item.Err, began)
 		}
 		c.reset()
 		e.calls.Put(c)

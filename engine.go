@@ -47,6 +47,7 @@ type Engine struct {
 	maxSize   int64 // 0 means no bound
 	quick     quick
 	observer  Observer
+	inContext ContextObserver // observer, if it is one
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
@@ -60,6 +61,7 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{namespace: o.namespace, maxSize: o.maxSize, observer: o.observer}
+	e.inContext, _ = o.observer.(ContextObserver)
 	e.owned = o.drive(&e.driver)
 	if e.quick.maxSize = o.maxSize; e.driver.Local == nil {
 		e.quick.store, _ = e.driver.Store.(*memstore.Store)
@@ -203,7 +205,7 @@ func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, a
 		err = e.general(ctx, rules, verb, r, d, admit, err)
 	}
 	if e.observer != nil {
-		e.tell(verb, d, err, began)
+		e.tell(ctx, verb, d, err, began)
 	}
 	return err
 }
@@ -233,12 +235,17 @@ func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *R
 }
 
 // tell calls the observer, which there is.
-func (e *Engine) tell(verb Verb, d *Decision, err error, began time.Time) {
-	if err != nil {
+func (e *Engine) tell(ctx context.Context, verb Verb, d *Decision, err error, began time.Time) {
+	switch {
+	case err != nil && e.inContext != nil:
+		e.inContext.FailedIn(ctx, verb, err)
+	case err != nil:
 		e.observer.Failed(verb, err)
-		return
+	case e.inContext != nil:
+		e.inContext.DecidedIn(ctx, verb, d, time.Since(began))
+	default:
+		e.observer.Decided(verb, d, time.Since(began))
 	}
-	e.observer.Decided(verb, d, time.Since(began))
 }
 
 // Rules returns the rules in force. It returns nil for an engine that was not

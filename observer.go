@@ -1,6 +1,9 @@
 package weir
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Observer receives the decisions, errors and outages of an [Engine], a [Limiter]
 // or a [Counter], for metrics and logs; see [WithObserver]. Its methods are
@@ -22,4 +25,17 @@ type Observer interface {
 	// [Refund], when the local store cannot take back what a denied request has
 	// counted there.
 	Outage(verb Verb, err error)
+}
+
+// ContextObserver is an [Observer] of an engine that wants the context of each call,
+// for example to find the trace that the call belongs to. An [Engine] calls its
+// methods in place of Decided and Failed. A [Limiter] and a [Counter] do not.
+type ContextObserver interface {
+	Observer
+
+	// DecidedIn is Decided with the context of the call.
+	DecidedIn(ctx context.Context, verb Verb, d *Decision, took time.Duration)
+
+	// FailedIn is Failed with the context of the call.
+	FailedIn(ctx context.Context, verb Verb, err error)
 }

@@ -73,6 +73,36 @@ func TestObserverOfAnEngine(t *testing.T) {
 		`take failed: weir: feedback: "solved" in a take: want a refund`)
 }
 
+// contextual is an observer that wants the context.
+type contextual struct{ observed }
+
+type traceKey struct{}
+
+func (w *contextual) DecidedIn(ctx context.Context, verb weir.Verb, d *weir.Decision, _ time.Duration) {
+	w.add("%s in %v: allowed %v", verb, ctx.Value(traceKey{}), d.Allowed)
+}
+
+func (w *contextual) FailedIn(ctx context.Context, verb weir.Verb, err error) {
+	w.add("%s in %v failed: %v", verb, ctx.Value(traceKey{}), err)
+}
+
+func TestObserverInContext(t *testing.T) {
+	t.Parallel()
+	var o contextual
+	e := engine(t, "rules: [{name: one, limit: 1, window: 1h}]", weir.WithObserver(&o))
+	ctx := context.WithValue(t.Context(), traceKey{}, "trace 7")
+	_, _ = e.Take(ctx, weir.Request{})
+	_, _ = e.Take(ctx, weir.Request{Hits: -7})
+	e.DoAll(ctx, []weir.Item{{Verb: weir.Check}, {Verb: weir.Take, Request: weir.Request{Hits: -1}}})
+	_ = e.DoAllIf(ctx, []weir.Item{{Verb: weir.Record}}, func(weir.Size) error { return weir.ErrLarge })
+	o.wants(t,
+		"take in trace 7: allowed true",
+		"take in trace 7 failed: weir: hits: -7: want at least 1, or 0 for 1",
+		"check in trace 7: allowed false",
+		"take in trace 7 failed: weir: hits: -1: want at least 1, or 0 for 1",
+		"record in trace 7 failed: "+weir.ErrLarge.Error())
+}
+
 func TestObserverOfALimiter(t *testing.T) {
 	t.Parallel()
 	var o observed
