@@ -197,10 +197,10 @@ func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, a
 		began = time.Now()
 	}
 	d.reset()
-	done, err := e.quick.decide(ctx, rules, verb, r, d, admit)
-	if !done {
-		if err != nil {
-			admit = nil // it was asked
+	so, err := e.quick.decide(ctx, rules, verb, r, d, admit)
+	if so != decided {
+		if so == admitted {
+			admit = nil
 		}
 		err = e.general(ctx, rules, verb, r, d, admit, err)
 	}

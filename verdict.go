@@ -96,6 +96,11 @@ func (f *denial) add(d *Decision, i int, name string, wait time.Duration) {
 	if f.rule < 0 || i < f.rule {
 		f.rule = i
 	}
+	d.waits(wait, name)
+}
+
+// waits notes that the rule called name denies and asks to wait. The longest wait stays.
+func (d *Decision) waits(wait time.Duration, name string) {
 	if d.RetryAfter == window.Never {
 		return
 	}

@@ -3,6 +3,7 @@ package rule
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,11 @@ func (s *Set) AppendKey(dst []byte, i int, values []string) []byte {
 		dst = appendPart(dst, per[i].value(values))
 	}
 	return dst
+}
+
+// SameKey reports whether every request has the same key under rules i and j.
+func (s *Set) SameKey(i, j int) bool {
+	return slices.Equal(s.rules[i].per, s.rules[j].per) && slices.Equal(s.rules[i].Per, s.rules[j].Per)
 }
 
 // Key returns the key of a request under rule i in readable form: the value of

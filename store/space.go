@@ -62,4 +62,6 @@ func (s *Space) Hash() uint64 { return s.hash }
 // Same reports whether s and t are the same space.
 func (s *Space) Same(t *Space) bool { return s.identity == t.identity || s.identity.equal(t.identity) }
 
-func (i *identity) equal(j *identity) bool { return *i == *j }
+// equal compares the hashes first: different spaces that meet in a table of spaces
+// differ there.
+func (i *identity) equal(j *identity) bool { return i.hash == j.hash && *i == *j }

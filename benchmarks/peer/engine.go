@@ -20,7 +20,8 @@ func Engine() []Peer {
 	return []Peer{
 		limiters(1),
 		limiters(3),
-		engineFloor(),
+		engineFloor(1),
+		engineFloor(3),
 		one,
 		engineOf("Engine, 3 rules, all match", limitRules(3)),
 		engineOf("Engine, 1 rule, hits in groups", inGroups(1)),
@@ -106,55 +107,94 @@ func equalRules(n int) func(Config) []rule.Rule {
 	}
 }
 
-// engineFloor returns the least that a decision by one rule needs: it finds the
-// attributes, builds the key, asks the same store and fills in a Decision. The rule is
+// engineFloor returns the least that a decision by n rules needs: it finds the
+// attributes, builds the key, asks the same store and fills in a Decision. The rules are
 // written in the program.
-func engineFloor() Peer {
-	return Peer{
-		Name: "floor: one rule written in the program", Note: "attributes, key, the same call of the same store, Decision",
-		New: func(c Config) (Limiter, error) {
-			limit, err := window.Compile(sliding(exact(c)))
+func engineFloor(n int) Peer {
+	p := Peer{Name: "floor: one rule written in the program", Note: "attributes, key, the same call of the same store, Decision"}
+	if n > 1 {
+		p = Peer{Name: fmt.Sprintf("floor: %d rules written in the program", n)}
+	}
+	p.New = func(c Config) (Limiter, error) {
+		c = exact(c)
+		f := written{store: memstore.New(), attrs: weir.Attributes("action", "post", "user", "42")}
+		f.decision.Usages = make([]weir.Usage, n)
+		for i := range n {
+			limit, err := window.Compile(weir.Sliding(c.Quota, c.Window*time.Duration(i+1)))
 			if err != nil {
 				return Limiter{}, err
 			}
-			var (
-				s     = memstore.New()
-				space = store.NewSpace("", "posts", "posts", 0)
-				ctx   = context.Background()
-				attrs = weir.Attributes("action", "post", "user", "42")
-				d     = weir.Decision{Usages: make([]weir.Usage, 1)}
-			)
-			return Limiter{
-				Allow: func(string) bool {
-					var action, user string
-					for i := range attrs {
-						switch a := &attrs[i]; a.Name {
-						case "action":
-							action = a.Value
-						case "user":
-							user = a.Value
-						}
-					}
-					if action != "post" || user == "" {
-						return false
-					}
-					var room [64]byte
-					key := append(append(room[:0], byte(len(user))), user...)
-					u := &d.Usages[0]
-					if err := s.OneKey(ctx, &u.Result, store.Take, space, limit, key, 1); err != nil {
-						return false
-					}
-					u.Rule, u.Kind, u.Key, u.Shadow, u.Hits = "posts", rule.KindLimit, user, false, 1
-					d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = true, rule.Allow, "", 0, ""
-					if !u.Allowed {
-						d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, rule.Deny, "posts", u.RetryAfter, "posts"
-					}
-					return d.Allowed
-				},
-				Close: func() { _ = s.Close() }, // a store in memory closes without error
-			}, nil
-		},
+			name := fmt.Sprint("rule-", i)
+			f.asks = append(f.asks, memstore.Ask{
+				Space: store.NewSpace("", name, name, 0), Limit: limit, Role: store.Enforce, Result: &f.decision.Usages[i].Result,
+			})
+		}
+		return Limiter{
+			Allow: func(string) bool { return f.take() },
+			Close: func() { _ = f.store.Close() }, // a store in memory closes without error
+		}, nil
 	}
+	return p
+}
+
+// written is the program that engineFloor measures.
+type written struct {
+	store    *memstore.Store
+	attrs    []weir.Attribute
+	asks     []memstore.Ask
+	decision weir.Decision
+	seen     bool // the store knows the key
+}
+
+func (f *written) take() bool {
+	var action, user string
+	for i := range f.attrs {
+		switch a := &f.attrs[i]; a.Name {
+		case "action":
+			action = a.Value
+		case "user":
+			user = a.Value
+		}
+	}
+	if action != "post" || user == "" {
+		return false
+	}
+	var room [64]byte
+	key := append(append(room[:0], byte(len(user))), user...)
+	if !f.ask(key) {
+		return false
+	}
+	d := &f.decision
+	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = true, rule.Allow, "", 0, ""
+	for i := range d.Usages {
+		u, name := &d.Usages[i], f.asks[i].Space.Name()
+		u.Rule, u.Kind, u.Key, u.Shadow, u.Hits = name, rule.KindLimit, user, false, 1
+		if !u.Allowed && d.Allowed {
+			d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, rule.Deny, name, u.RetryAfter, name
+		}
+	}
+	return d.Allowed
+}
+
+// ask has the store decide, and reports whether it did.
+func (f *written) ask(key []byte) bool {
+	ctx := context.Background()
+	if len(f.asks) == 1 || !f.seen {
+		for i := range f.asks {
+			a := &f.asks[i]
+			if f.store.OneKey(ctx, a.Result, store.Take, a.Space, a.Limit, key, 1) != nil {
+				return false
+			}
+		}
+		f.seen = true
+		return true
+	}
+	hash := f.store.Hash(key)
+	for i := range f.asks {
+		f.asks[i].Key = hash
+	}
+	done, err := f.store.Few(ctx, store.Take, f.asks, 1)
+	return done && err == nil
 }
 
 func engineOf(name string, rules func(Config) []rule.Rule) Peer {

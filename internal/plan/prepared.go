@@ -22,6 +22,13 @@ type Prepared struct {
 	// about holds nor about bans, and is not counted when it is denied.
 	Alone bool
 
+	// Few reports whether several such rules that match together can be decided by
+	// their limits alone: rules that count as Limit says, with the exceptions of Alone.
+	Few bool
+
+	// SameKey reports whether keys are equal to those of the rule before it.
+	SameKey bool
+
 	Name    string
 	Outcome string // of a request that the rule denies
 	Shadow  bool
@@ -34,7 +41,8 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	r := set.Rule(i)
 	p := Prepared{
 		Kind: r.Kind(), Role: role(r), Space: space,
-		Name: r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow, held: r.Window.Kind == window.KindHeld,
+		SameKey: i > 0 && set.SameKey(i, i-1),
+		Name:    r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow, held: r.Window.Kind == window.KindHeld,
 	}
 	if p.Outcome == "" {
 		p.Outcome = rule.Deny
@@ -42,7 +50,8 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	fixed := p.Kind != rule.KindVerdict && (r.Quota == nil || r.Quota.By == "")
 	if fixed && r.Measure == window.Count && r.Together == "" {
 		p.Limit = set.LimitOf(i, nil)
-		p.Alone = p.Kind == rule.KindLimit && !r.CountDenied && !p.Limit.Holds() && !p.Limit.Bans()
+		p.Few = !r.CountDenied && !p.Limit.Holds() && !p.Limit.Bans()
+		p.Alone = p.Few && p.Kind == rule.KindLimit
 	}
 	return p
 }

@@ -27,6 +27,11 @@ type place struct {
 	// the table yet. Invariant: false when the shard is unlocked.
 	reserved bool
 
+	// In a call of Few:
+	role   store.Role
+	answer *window.Result
+	looked window.Looked
+
 	// In a call of several ops:
 	op     *store.Op
 	index  int  // of the op in it
