@@ -206,7 +206,7 @@ func longer(b, a window.Window) bool {
 		return b.Kind == a.Kind && b == a
 	}
 	switch a.Kind {
-	case window.KindSliding, window.KindFixed:
+	case window.KindSliding, window.KindFixed, window.KindAligned:
 		return b.Length >= a.Length
 	case window.KindCells: // the oldest cell counts as a whole
 		return b.Length >= a.Length+a.Length/time.Duration(max(a.N, 1))

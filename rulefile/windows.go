@@ -33,6 +33,9 @@ var windowKeys = []struct {
 		w.Anchor = p.anchor(f["starts"], w.Period)
 		return w
 	}},
+	{window.KindAligned, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
+		return window.Aligned(p.duration(v, nil))
+	}},
 	{window.KindBucket, []string{"burst"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
 		return window.Bucket(p.duration(v, nil), p.whole(f["burst"], 1, window.MaxHits))
 	}},

@@ -270,7 +270,7 @@ func (g generator) window(zone *time.Location) window.Window {
 	length := time.Duration(1+g.IntN(100)) * [...]time.Duration{
 		time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour, 1001 * time.Millisecond,
 	}[g.IntN(6)]
-	switch g.IntN(5) {
+	switch g.IntN(6) {
 	case 0:
 		return window.Window{Kind: window.KindSliding, Length: length, Precision: g.IntN(3) * 100}
 	case 1:
@@ -279,6 +279,8 @@ func (g generator) window(zone *time.Location) window.Window {
 		return window.Fixed(length)
 	case 3:
 		return window.Bucket(length, g.Int64N(20))
+	case 4:
+		return window.Aligned(max(length, time.Second))
 	}
 	w := window.Calendar(window.Period(1+g.IntN(6)), zone)
 	if w.Period == window.Week || w.Period == window.Month {

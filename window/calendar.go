@@ -6,7 +6,7 @@ import (
 )
 
 // PeriodBounds returns the start and the end of the period that contains now in a
-// calendar window: start ≤ now < end.
+// calendar window or an aligned one: start ≤ now < end.
 //
 // Minutes and hours follow the wall clock of the zone. A minute or an hour in
 // which the zone's offset changes ends at the change, so that none is longer than
@@ -15,6 +15,9 @@ import (
 // midnight, the day that has begun goes on. Weeks, months and years consist of
 // whole days.
 func (w Window) PeriodBounds(now Instant) (start, end Instant) {
+	if w.Kind == KindAligned {
+		return w.alignedBounds(now)
+	}
 	zone := w.Zone
 	if zone == nil {
 		zone = time.UTC

@@ -67,7 +67,7 @@ func MustCompile(l Limit) *Compiled {
 
 // compile makes l ready for use. It is valid, or made of one that is.
 func compile(l Limit) *Compiled {
-	c := &Compiled{limit: l, capacity: l.capacity(), onCalendar: l.Window.Period != 0, recounts: l.Measure == Distinct}
+	c := &Compiled{limit: l, capacity: l.capacity(), onCalendar: kinds[l.Window.Kind].onWall, recounts: l.Measure == Distinct}
 	for i := range wrappers {
 		if w := &wrappers[i]; w.wraps(&l) {
 			w.compile(c, compile)
@@ -104,7 +104,7 @@ func (l *Compiled) Limit() Limit { return l.limit }
 func (l *Compiled) Distinct() bool { return l.limit.Measure == Distinct }
 
 // OnCalendar reports whether l depends on the wall clock, because its window or
-// the window of its condition is a calendar window.
+// the window of its condition is a calendar window or an aligned one.
 func (l *Compiled) OnCalendar() bool { return l.onCalendar }
 
 // Stays reports whether r, the answer to a take of one hit for a key in state s,

@@ -17,6 +17,7 @@ var kinds = []struct {
 	{"cells", func(q int64) window.Limit { return window.Limit{Quota: q, Window: window.Cells(time.Minute, 0)} }},
 	{"fixed", func(q int64) window.Limit { return window.Limit{Quota: q, Window: window.Fixed(time.Minute)} }},
 	{"calendar", func(q int64) window.Limit { return window.Limit{Quota: q, Window: window.Calendar(window.Hour, nil)} }},
+	{"aligned", func(q int64) window.Limit { return window.Limit{Quota: q, Window: window.Aligned(time.Hour)} }},
 	{"bucket", func(q int64) window.Limit { return window.Limit{Quota: q, Window: window.Bucket(time.Minute, 0)} }},
 	{"after", func(q int64) window.Limit {
 		return window.Limit{Quota: q, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Calendar(window.Hour, nil)}}

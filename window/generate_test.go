@@ -87,6 +87,8 @@ func (g *source) window(kind window.Kind) window.Window {
 		w.Length += time.Duration(g.byte()) * time.Microsecond
 	}
 	switch kind {
+	case window.KindAligned:
+		w.Length = max(w.Length, time.Second)
 	case window.KindSliding:
 		w.Precision = someCounts[g.below(len(someCounts))]
 	case window.KindCells:

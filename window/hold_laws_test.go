@@ -39,7 +39,7 @@ func holdLimit(r *rand.Rand) window.Limit {
 	if r.IntN(4) == 0 {
 		l.Quota = 20 + r.Int64N(80)
 	}
-	switch r.IntN(7) {
+	switch r.IntN(8) {
 	case 0:
 		l.Window = window.Sliding(length)
 	case 1:
@@ -53,6 +53,9 @@ func holdLimit(r *rand.Rand) window.Limit {
 	case 5:
 		l.Window = window.Ever()
 	case 6:
+		length = max(length, time.Second)
+		l.Window = window.Aligned(length)
+	case 7:
 		if l.Window = window.Held(length); l.Measure == window.Sum && r.IntN(2) == 0 {
 			l.Quota = 3000 // some places need three words
 		}
@@ -153,7 +156,7 @@ func TestHoldsAreExact(t *testing.T) {
 	}
 	for _, k := range append(slices.Clone(allKinds), window.KindHeld) {
 		if kinds[k] < schedules/10 {
-			t.Errorf("got %d schedules in %v windows, want about a seventh", kinds[k], k)
+			t.Errorf("got %d schedules in %v windows, want about an eighth", kinds[k], k)
 		}
 	}
 }

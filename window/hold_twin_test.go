@@ -59,7 +59,7 @@ func newHoldTwin(l window.Limit) *holdTwin {
 		}
 		width := (w.Length.Microseconds() + int64(n) - 1) / int64(n)
 		tw.final = &dates{quota: math.MaxInt64, length: w.Length, cell: window.Instant(width)}
-	case window.KindFixed, window.KindCalendar:
+	case window.KindFixed, window.KindCalendar, window.KindAligned:
 		tw.final = &periodOf{w: *w}
 	case window.KindEver:
 		tw.final = &dates{quota: math.MaxInt64, length: 0}

@@ -1,5 +1,7 @@
 package window
 
+import "time"
+
 // This file is the table of kinds: the only place that tells them apart. A kind
 // is a row here, a constant in limit.go and a file of its own with two things:
 // the functions that its row names, and a type that implements algorithm.
@@ -20,7 +22,7 @@ var kinds = [...]row{
 		compile: newFixed, members: membersOfFixed,
 	},
 	KindCalendar: {
-		name: "calendar", fields: hasPeriod, unlimited: true, id: idOfPeriod, describe: describePeriod,
+		name: "calendar", fields: hasPeriod, unlimited: true, onWall: true, id: idOfPeriod, describe: describePeriod,
 		compile: newCalendar, members: membersOfCalendar,
 	},
 	KindBucket: {
@@ -35,6 +37,10 @@ var kinds = [...]row{
 		name: "ever", unlimited: true, id: idOfEver, describe: describeName,
 		compile: newEver,
 	},
+	KindAligned: {
+		name: "aligned", fields: hasLength, unlimited: true, onWall: true, least: leastAligned, describe: describeLength,
+		compile: newCalendar, members: membersOfCalendar,
+	},
 }
 
 // row is a kind of window.
@@ -48,6 +54,13 @@ type row struct {
 
 	// unlimited reports whether the kind counts without a quota ([Unlimited]).
 	unlimited bool
+
+	// onWall reports whether the kind follows the wall clock, so that machines that
+	// count together have the same periods.
+	onWall bool
+
+	// least is the shortest length, if that is more than a microsecond.
+	least time.Duration
 
 	// drains reports whether the kind keeps a level and not a count. Such a kind
 	// cannot be the window of a condition ([After]).

@@ -13,6 +13,7 @@ const (
 	KindBucket               // see [Bucket]
 	KindHeld                 // see [Held]
 	KindEver                 // see [Ever]
+	KindAligned              // see [Aligned]
 )
 
 // String returns the kind's name as rules files write it.
@@ -63,7 +64,7 @@ func name(names []string, i int) string {
 
 // Window describes how long hits count: a kind and its settings. The zero value
 // is invalid. Make one with [Sliding], [Cells], [Fixed], [Calendar], [Bucket],
-// [Held] or [Ever], and then set other fields of its kind. A field that the kind does not have must
+// [Held], [Ever] or [Aligned], and then set other fields of its kind. A field that the kind does not have must
 // be zero; see [Limit.Validate]. A Window is comparable.
 type Window struct {
 	Kind Kind
@@ -132,6 +133,12 @@ func Calendar(p Period, zone *time.Location) Window {
 	return Window{Kind: KindCalendar, Period: p, Zone: zone}
 }
 
+// Aligned returns a window that is one of those of length d that follow each other
+// from the Unix epoch on: an aligned window of 30 days starts 1 January 1970 and
+// every 30 days after that. d is at least a second. A calendar's month is
+// [Calendar].
+func Aligned(d time.Duration) Window { return Window{Kind: KindAligned, Length: d} }
+
 // Bucket returns a window that holds at most burst hits and drains at the rate of
 // the quota in d; burst = 0 means the quota. In any span t it admits at
 // most burst + t·quota/d hits.
@@ -164,7 +171,7 @@ type Limit struct {
 	// Quota is the number of hits or members, or the sum of weights, that the
 	// window admits, at most [MaxHits]. 0 admits nothing except a member that
 	// Record has put into the window. [Unlimited] counts without a limit; only
-	// cells, fixed and calendar windows can, and not with measure [Distinct].
+	// cells, fixed, calendar, aligned and ever windows can, and not with measure [Distinct].
 	Quota int64
 
 	// Measure is what the limit counts. Cells windows and buckets cannot count

@@ -1,9 +1,9 @@
 package window
 
-// Fixed and calendar windows: a period and one number. A fixed window starts
+// Fixed, calendar and aligned windows: a period and one number. A fixed window starts
 // with the first hit and lasts its length, so up to twice the quota can pass
 // across an edge. A calendar window is the current minute, hour, … of a zone
-// and admits the quota in each.
+// and admits the quota in each. An aligned window is a calendar window here.
 //
 // State: the period's mark, the hits in it. The mark of a fixed window is its
 // start. The mark of a calendar window is its end, so that the calendar is

@@ -62,7 +62,7 @@ func (w *Window) validate(f *faults) {
 	}
 	switch {
 	case kind.fields&hasLength != 0:
-		w.validateLength(f)
+		w.validateLength(&kind, f)
 	case w.Length != 0:
 		f.add("window.length", "a %s window has a period instead", kind.name)
 	}
@@ -93,8 +93,10 @@ func (w *Window) validate(f *faults) {
 	}
 }
 
-func (w *Window) validateLength(f *faults) {
+func (w *Window) validateLength(kind *row, f *faults) {
 	switch {
+	case w.Length >= time.Microsecond && w.Length < kind.least:
+		f.add("window.length", "%s: want at least %s for a window of kind %s", w.Length, kind.least, kind.name)
 	case w.Length < time.Microsecond:
 		f.add("window.length", "%s: want at least a microsecond", w.Length)
 	case w.Length > MaxLength:

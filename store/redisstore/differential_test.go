@@ -87,6 +87,12 @@ func subjects(t testing.TB) []subject {
 		{name: "fixed count", limits: []window.Limit{count(10, window.Fixed(minute)), count(1000, window.Fixed(minute)), count(-1, window.Fixed(minute))}},
 		{name: "fixed sum", limits: []window.Limit{sum(window.MaxHits, window.Fixed(day))}},
 		{name: "calendar count", limits: []window.Limit{count(10, window.Calendar(window.Minute, howe)), count(50, window.Calendar(window.Minute, howe))}},
+		{name: "aligned count", limits: []window.Limit{count(10, window.Aligned(minute)), count(50, window.Aligned(minute)), count(-1, window.Aligned(minute))}},
+		{name: "aligned sum", limits: []window.Limit{sum(1_000_000, window.Aligned(30*day))}},
+		{name: "distinct in an aligned window", limits: []window.Limit{distinct(80, window.Aligned(day)), distinct(5, window.Aligned(day))}, crowd: true},
+		{name: "held in an aligned window", limits: []window.Limit{
+			holds(count(20, window.Aligned(minute)), 30*time.Second, window.Keep, 9), count(20, window.Aligned(minute)),
+		}},
 		{name: "calendar sum", limits: []window.Limit{sum(1_000_000, window.Calendar(window.Day, berlin)), sum(-1, window.Calendar(window.Day, berlin))}},
 		{name: "calendar month", limits: []window.Limit{count(100, anchored(window.Month, 31))}},
 		{name: "calendar week", limits: []window.Limit{count(100, anchored(window.Week, 3))}},

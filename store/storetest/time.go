@@ -20,6 +20,7 @@ func limits() map[string]*window.Compiled {
 		"burst bucket": {Quota: 10, Window: window.Bucket(time.Hour, 25)},
 		"groups":       {Quota: 1000, Window: window.Sliding(time.Hour)},
 		"month":        {Quota: 9, Window: window.Calendar(window.Month, berlin)},
+		"thirty days":  {Quota: 9, Window: window.Aligned(30 * 24 * time.Hour)},
 	}
 	for name, w := range map[string]window.Window{
 		"sliding":  window.Sliding(time.Hour),

@@ -66,7 +66,7 @@ func method(r *rule.Rule) string {
 		return "direct"
 	case r.After.Count > 0:
 		return "base"
-	case r.Window.Kind == window.KindFixed, r.Window.Kind == window.KindCalendar:
+	case r.Window.Kind == window.KindFixed, r.Window.Kind == window.KindCalendar, r.Window.Kind == window.KindAligned:
 		return "count"
 	}
 	return "leak"

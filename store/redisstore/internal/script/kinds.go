@@ -143,6 +143,9 @@ func kindFor(l *window.Compiled) *kind {
 		return &kinds[codeAfter-1]
 	}
 	w, distinct := l.Limit().Window.Kind, l.Distinct()
+	if w == window.KindAligned { // their periods come with the call, too
+		w = window.KindCalendar
+	}
 	for i := range kinds {
 		if k := &kinds[i]; k.window == w && k.distinct == distinct && !k.wraps {
 			return k
