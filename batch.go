@@ -57,7 +57,11 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 		item.Decision.reset()
 		c := e.calls.Get().(*call)
 		b.calls[i] = c
-		item.Err = c.plan(rules, &e.seals, item.Verb, &item.Request)
+		by := rules
+		if item.Request.Rules != nil {
+			by = e.prepared(item.Request.Rules)
+		}
+		item.Err = c.plan(by, &e.seals, item.Verb, &item.Request)
 		if size.add(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
 			b.calls = b.calls[:i+1] // the rest need not be planned
 			err = ErrLarge
@@ -137,7 +141,7 @@ func (b *batch) stretch(ctx context.Context, from, end int) {
 			item.Err = c.failed()
 		}
 		if item.Err == nil && len(c.later.Ops) > 0 {
-			c.finish(d)
+			c.finish(d, c.now.IsDenied())
 		}
 	}
 }

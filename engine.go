@@ -51,6 +51,8 @@ type Engine struct {
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
+	joints    sync.Pool  // of *joint
+	others    others
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
@@ -68,6 +70,7 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 	}
 	e.seals = newSeals(e.driver.Store)
 	e.calls.New = func() any { return new(call) }
+	e.joints.New = func() any { return new(joint) }
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -196,6 +199,9 @@ func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, a
 	if e.observer != nil {
 		began = time.Now()
 	}
+	if r.Rules != nil {
+		rules = e.prepared(r.Rules)
+	}
 	d.reset()
 	so, err := e.quick.decide(ctx, rules, verb, r, d, admit)
 	if so != decided {
@@ -277,6 +283,7 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 		e.seals.ready()
 	}
 	e.rules.Store(planned)
+	e.others.drop()
 	e.driver.Renew()
 	return nil
 }
@@ -351,7 +358,7 @@ func (c *call) run(ctx context.Context, d *drive.Driver, answer error) error {
 		return c.failed()
 	}
 	if len(c.later.Ops) > 0 {
-		c.finish(d)
+		c.finish(d, c.now.IsDenied())
 	}
 	return nil
 }
@@ -359,12 +366,12 @@ func (c *call) run(ctx context.Context, d *drive.Driver, answer error) error {
 // failed returns the error of a call that was not decided.
 func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.now.Err) }
 
-// finish counts a take in the rules behind a verdict when the limits before it
-// admitted the take, and otherwise only evaluates those rules. That is a step of
+// finish counts a take in the rules behind a verdict unless it is denied; then it
+// only evaluates those rules. That is a step of
 // its own, which is safe because those rules decide nothing. The decision stands
 // when the step fails.
-func (c *call) finish(d *drive.Driver) {
-	if c.now.IsDenied() {
+func (c *call) finish(d *drive.Driver, denied bool) {
+	if denied {
 		for i := range c.later.Ops {
 			c.later.Ops[i].N = 0
 		}

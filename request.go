@@ -37,6 +37,13 @@ type Request struct {
 	// The methods of those names set it. With another verb it is an error.
 	Receipt Receipt
 
+	// Rules, if it is not nil, decides the request in place of the engine's rules.
+	// It is for limits that come with a request. Rules with the same identity
+	// ([rule.Set.ID]) in both have the same counters. Pass the same set again for
+	// the same limits: the engine prepares each set once, and remembers a few
+	// thousand.
+	Rules *rule.Set
+
 	// Final makes a take hold nothing: it gets no receipt. Its hits are final at
 	// once, and it does not match rules with a held window, which count only what
 	// a receipt releases. It is for callers that cannot keep a receipt.

@@ -1,0 +1,293 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+func engineFrom(t *testing.T, rules string, options ...weir.EngineOption) *weir.Engine {
+	t.Helper()
+	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(file.Set, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// itemsOf returns an item for each list of attributes.
+func itemsOf(requests ...[]string) []weir.Item {
+	items := make([]weir.Item, len(requests))
+	for i, r := range requests {
+		items[i].Request.Attributes = weir.Attributes(r...)
+	}
+	return items
+}
+
+func together(t *testing.T, e *weir.Engine, items []weir.Item) bool {
+	t.Helper()
+	allowed, err := e.TakeTogether(t.Context(), items, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return allowed
+}
+
+// usedBy returns what a rule has counted for a user.
+func usedBy(t *testing.T, e *weir.Engine, rule, user string) int64 {
+	t.Helper()
+	u, err := e.Usage(t.Context(), rule, weir.Attributes("user", user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Used
+}
+
+const perUser = `rules:
+  - {name: per-user, per: [user], limit: 5, window: 1h}
+`
+
+// All requests are counted, or none is. The answers say which of them exceed a
+// limit.
+func TestTogetherIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, perUser)
+	items := itemsOf([]string{"user", "ann"}, []string{"user", "bob"})
+	items[1].Request.Hits = 5
+	if !together(t, e, items) {
+		t.Fatal("got denied, want allowed")
+	}
+	if together(t, e, items) {
+		t.Fatal("got allowed, want denied: bob has no hits left")
+	}
+	if !items[0].Decision.Allowed || items[1].Decision.Allowed {
+		t.Errorf("got %v and %v, want only bob denied", items[0].Decision.Allowed, items[1].Decision.Allowed)
+	}
+	if ann, bob := usedBy(t, e, "per-user", "ann"), usedBy(t, e, "per-user", "bob"); ann != 1 || bob != 5 {
+		t.Errorf("got %d and %d hits, want 1 and 5", ann, bob)
+	}
+}
+
+// Requests on one key count together: both fit, or neither.
+func TestTogetherOnOneKey(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, perUser)
+	items := itemsOf([]string{"user", "ann"}, []string{"user", "ann"})
+	items[0].Request.Hits, items[1].Request.Hits = 2, 3
+	if !together(t, e, items) {
+		t.Fatal("got denied, want allowed")
+	}
+	for i := range items {
+		if u := &items[i].Decision.Usages[0]; u.Used != 5 || u.Hits != items[i].Request.Hits {
+			t.Errorf("request %d: got %d hits of %d used, want %d of 5", i, u.Hits, u.Used, items[i].Request.Hits)
+		}
+	}
+}
+
+// Many requests are decided as few are: what was taken is what the keys say.
+func TestTogetherAgreesWithAModel(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, perUser)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	used := map[string]int64{}
+	for range 2000 {
+		n := 1 + rnd.IntN(4)
+		if rnd.IntN(20) == 0 {
+			n = 50 + rnd.IntN(100)
+		}
+		items := make([]weir.Item, n)
+		want := map[string]int64{}
+		for i := range items {
+			user := fmt.Sprint(rnd.IntN(3000))
+			items[i].Request = weir.Request{Attributes: weir.Attributes("user", user), Hits: 1 + rnd.Int64N(2)}
+			want[user] += items[i].Request.Hits
+		}
+		fits := true
+		for user, hits := range want {
+			fits = fits && used[user]+hits <= 5
+		}
+		if got := together(t, e, items); got != fits {
+			t.Fatalf("got %v for %v, want %v", got, want, fits)
+		}
+		for user, hits := range want {
+			if fits {
+				used[user] += hits
+			}
+			if got := usedBy(t, e, "per-user", user); got != used[user] {
+				t.Fatalf("user %s: got %d hits, want %d", user, got, used[user])
+			}
+		}
+	}
+}
+
+// A verdict that denies one request keeps the others from counting. Counters and
+// triggers count all the same.
+func TestTogetherWithVerdicts(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, `rules:
+  - {name: seen, per: [user], window: 1h}
+  - {name: blocked, when: {user: eve}, then: deny}
+  - {name: per-user, per: [user], limit: 5, window: 1h}
+`)
+	items := itemsOf([]string{"user", "ann"}, []string{"user", "eve"})
+	if together(t, e, items) {
+		t.Fatal("got allowed, want denied")
+	}
+	if d := &items[1].Decision; d.Allowed || d.Rule != "blocked" {
+		t.Errorf("got %v by %q, want denied by blocked", d.Allowed, d.Rule)
+	}
+	if seen, used := usedBy(t, e, "seen", "ann"), usedBy(t, e, "per-user", "ann"); seen != 1 || used != 0 {
+		t.Errorf("got %d seen and %d used, want 1 and 0", seen, used)
+	}
+}
+
+// Rules behind a verdict that allows count when all requests are allowed.
+func TestTogetherBehindAVerdict(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, `rules:
+  - {name: per-user, per: [user], limit: 2, window: 1h}
+  - {name: friends, when: {user: ann}, then: allow, rest: count}
+  - {name: behind, per: [user], limit: 9, window: 1h}
+`)
+	items := itemsOf([]string{"user", "ann"}, []string{"user", "ann"})
+	if !together(t, e, items) || usedBy(t, e, "behind", "ann") != 2 {
+		t.Fatalf("got %d behind the verdict, want 2", usedBy(t, e, "behind", "ann"))
+	}
+	if together(t, e, items) || usedBy(t, e, "behind", "ann") != 2 {
+		t.Errorf("got %d behind the verdict, want 2 still", usedBy(t, e, "behind", "ann"))
+	}
+}
+
+// Each request that holds has a receipt. What two of them hold for one key belongs
+// to the first.
+func TestTogetherHolds(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, `rules:
+  - {name: in-flight, per: [user], limit: 5, window: {held: 1m}}
+`)
+	items := itemsOf([]string{"user", "ann"}, []string{"user", "bob"}, []string{"user", "bob"})
+	if !together(t, e, items) {
+		t.Fatal("got denied, want allowed")
+	}
+	if items[0].Decision.Receipt.IsZero() || items[1].Decision.Receipt.IsZero() || !items[2].Decision.Receipt.IsZero() {
+		t.Fatalf("got receipts %v, %v and %v, want the first two", items[0].Decision.Receipt, items[1].Decision.Receipt, items[2].Decision.Receipt)
+	}
+	if got := usedBy(t, e, "in-flight", "bob"); got != 2 {
+		t.Fatalf("got %d in flight, want 2", got)
+	}
+	if _, err := e.Settle(t.Context(), items[1].Decision.Receipt, items[1].Request); err != nil {
+		t.Fatal(err)
+	}
+	if ann, bob := usedBy(t, e, "in-flight", "ann"), usedBy(t, e, "in-flight", "bob"); ann != 1 || bob != 0 {
+		t.Errorf("got %d and %d in flight, want 1 and 0", ann, bob)
+	}
+}
+
+// Requests that cannot be one are an error, and count nothing.
+func TestTogetherFaults(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, perUser+"  - {name: peers, per: [user], distinct: peer, limit: 5, window: 1h}\n", weir.WithMaxSize(10_000))
+	for name, items := range map[string][]weir.Item{
+		"members":  itemsOf([]string{"user", "ann", "peer", "1"}, []string{"user", "ann", "peer", "2"}),
+		"hits":     {{Request: weir.Request{Attributes: weir.Attributes("user", "ann")}}, {Request: weir.Request{Hits: -1}}},
+		"too many": itemsOf(slicesOf(1000, "user", "ann")...),
+	} {
+		if _, err := e.TakeTogether(t.Context(), items, nil); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+	busy := errors.New("busy")
+	if _, err := e.TakeTogether(t.Context(), itemsOf([]string{"user", "ann"}, []string{"user", "bob"}), func(weir.Size) error { return busy }); !errors.Is(err, busy) {
+		t.Errorf("got %v, want the error of admit", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.TakeTogether(ctx, itemsOf(nil, nil), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the end of the context", err)
+	}
+	if got := usedBy(t, e, "per-user", "ann"); got != 0 {
+		t.Errorf("got %d hits, want none", got)
+	}
+	if allowed, err := (*weir.Engine)(nil).TakeTogether(t.Context(), nil, nil); allowed || err == nil {
+		t.Errorf("a nil engine: got %v, %v", allowed, err)
+	}
+}
+
+func slicesOf(n int, attributes ...string) [][]string {
+	all := make([][]string, n)
+	for i := range all {
+		all[i] = attributes
+	}
+	return all
+}
+
+// deaf is a store that is out of reach.
+type deaf struct{ store.Store }
+
+func (deaf) Do(_ context.Context, calls []store.Call) error {
+	for i := range calls {
+		calls[i].Err = &store.OutageError{Err: errors.New("no answer")}
+	}
+	return nil
+}
+
+// In an outage the policies of the rules decide about all requests together.
+func TestTogetherInAnOutage(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, `rules:
+  - {name: open, when: {user: ann}, per: [user], limit: 5, window: 1h, on_outage: allow}
+  - {name: closed, when: {user: bob}, per: [user], limit: 5, window: 1h, on_outage: deny}
+`, weir.WithStore(deaf{}))
+	items := itemsOf([]string{"user", "ann"}, []string{"user", "bob"})
+	if together(t, e, items) {
+		t.Fatal("got allowed, want denied")
+	}
+	ann, bob := &items[0].Decision, &items[1].Decision
+	if !ann.Allowed || !ann.Degraded || bob.Allowed || bob.Rule != "closed" {
+		t.Errorf("got %+v and %+v, want bob denied by closed", ann, bob)
+	}
+	if !together(t, e, itemsOf([]string{"user", "ann"}, []string{"user", "ann", "n", "2"})) {
+		t.Error("got denied, want allowed")
+	}
+}
+
+// Rules that come with a request decide it. They share counters with rules of the
+// same identity.
+func TestRulesOfARequest(t *testing.T) {
+	t.Parallel()
+	e := engineFrom(t, perUser)
+	more, err := rule.New([]rule.Rule{{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 7}, Window: window.Sliding(time.Hour)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 5}
+	if d, err := e.Take(t.Context(), r); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	r.Hits, r.Rules = 2, more
+	if d, err := e.Take(t.Context(), r); err != nil || !d.Allowed || d.Usages[0].Used != 7 {
+		t.Errorf("got %+v, %v, want 7 of 7 used", d, err)
+	}
+	items := []weir.Item{{Verb: weir.Take, Request: r}, {Verb: weir.Check, Request: weir.Request{Attributes: r.Attributes}}}
+	if e.DoAll(t.Context(), items); items[0].Decision.Allowed || items[0].Decision.Usages[0].Quota != 7 || items[1].Decision.Usages[0].Quota != 5 {
+		t.Errorf("got %+v, want quotas 7 and 5", items)
+	}
+	items = []weir.Item{{Request: weir.Request{Attributes: weir.Attributes("user", "bob"), Rules: more, Hits: 7}}, {Request: weir.Request{Attributes: weir.Attributes("user", "ann"), Rules: more}}}
+	if together(t, e, items) || !items[0].Decision.Allowed {
+		t.Errorf("got %+v, want ann denied", items)
+	}
+}
