@@ -96,14 +96,18 @@ var arrows = map[string]arrow{
 	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
 	"internal/config":    {ours: []string{"headers", "internal/access"}},
 	"internal/grpcserver": {
-		ours:   []string{"internal/access", "internal/answer"},
+		ours:   []string{"internal/access", "internal/answer", "internal/namespace"},
 		theirs: grpcModules,
+	},
+	"internal/envoyrls": {
+		ours:   append([]string{"headers", "internal/grpcserver"}, frontEnd...),
+		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
 	"internal/httpapi": {ours: append([]string{"headers", "internal/top"}, frontEnd...)},
 	"internal/server": {
 		ours: []string{
-			".", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
-			"internal/access", "internal/answer", "internal/config", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
+			".", "headers", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
+			"internal/access", "internal/answer", "internal/config", "internal/envoyrls", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
 			"internal/metrics", "internal/namespace", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
@@ -133,6 +137,7 @@ var testModules = []string{
 	"github.com/anishathalye/porcupine",
 	"github.com/cockroachdb/datadriven",
 	"github.com/dunglas/httpsfv",
+	"github.com/envoyproxy/go-control-plane/envoy",
 	"github.com/rogpeppe/go-internal",
 	"github.com/santhosh-tekuri/jsonschema",
 	"go.uber.org/goleak",

@@ -51,7 +51,7 @@ type Engine struct {
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
-	joints    sync.Pool  // of *joint
+	joints    sync.Pool  // of *joint, or empty
 	others    others
 }
 
@@ -70,7 +70,6 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 	}
 	e.seals = newSeals(e.driver.Store)
 	e.calls.New = func() any { return new(call) }
-	e.joints.New = func() any { return new(joint) }
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -262,6 +261,21 @@ func (e *Engine) Rules() *rule.Set {
 		return nil
 	}
 	return rules.Set
+}
+
+// prepared returns a set that came with a request, ready for use.
+func (e *Engine) prepared(set *rule.Set) *plan.Rules {
+	if rules := e.others.get(set); rules != nil {
+		return rules
+	}
+	rules, full := e.others.add(set, plan.NewRules(set, e.namespace, e.rules.Load()))
+	if rules.Holds() {
+		e.seals.ready()
+	}
+	if full {
+		e.driver.Renew() // it knows the limits of the sets that are forgotten
+	}
+	return rules
 }
 
 // SetRules replaces the rules. Requests that start after it returns are decided

@@ -18,30 +18,27 @@ type others struct {
 // prepared again.
 const mostOthers = 4096
 
-// prepared returns set, ready for use.
-func (e *Engine) prepared(set *rule.Set) *plan.Rules {
-	o := &e.others
+// get returns set, ready for use, or nil if it is not known.
+func (o *others) get(set *rule.Set) *plan.Rules {
 	o.mu.RLock()
-	rules := o.known[set]
-	o.mu.RUnlock()
-	if rules != nil {
-		return rules
-	}
-	rules = plan.NewRules(set, e.namespace, e.rules.Load())
-	if rules.Holds() {
-		e.seals.ready()
-	}
+	defer o.mu.RUnlock()
+	return o.known[set]
+}
+
+// add adds set and returns it, ready for use. It reports whether there were too
+// many sets, so that all others were forgotten.
+func (o *others) add(set *rule.Set, rules *plan.Rules) (_ *plan.Rules, full bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if known := o.known[set]; known != nil {
-		return known
+		return known, false
 	}
-	if o.known == nil || len(o.known) >= mostOthers {
+	full = len(o.known) >= mostOthers
+	if o.known == nil || full {
 		o.known = map[*rule.Set]*plan.Rules{}
-		e.driver.Renew() // it knows the limits of the sets
 	}
 	o.known[set] = rules
-	return rules
+	return rules, full
 }
 
 // drop forgets all sets.

@@ -36,7 +36,10 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 	if e.observer != nil {
 		began = time.Now()
 	}
-	j := e.joints.Get().(*joint)
+	j, _ := e.joints.Get().(*joint)
+	if j == nil {
+		j = new(joint)
+	}
 	var size Size
 	for i := range items {
 		by := rules

@@ -42,6 +42,9 @@ type Config struct {
 	// GRPCListen is the address of gRPC calls. Empty: none are served.
 	GRPCListen string
 
+	// EnvoyHeaders adds header fields about limits to the answers to Envoy.
+	EnvoyHeaders bool
+
 	// Admin is the address of health, metrics, reload and profiles.
 	Admin string
 

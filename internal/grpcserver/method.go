@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/namespace"
 )
 
 // Method is one call of a service.
@@ -56,6 +57,17 @@ func (c *Call) End() {
 		c.guest.work(-1)
 	}
 	c.server.config.Bounds.End()
+}
+
+// Namespace returns the namespace of spaces that the call is for: the one in its
+// metadata weir-namespace or, without that, the one of its caller. For this the
+// lock's [access.Reach] must be [access.ReachNamed].
+func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
+	asked, err := namespace.Asked("", metadata.ValueFromIncomingContext(c.Context(), "weir-namespace"))
+	if err != nil {
+		return nil, err
+	}
+	return spaces.Choose(c.server.config.Lock, c.Caller, asked)
 }
 
 // Bounds returns the bounds of the listener. It may be nil.

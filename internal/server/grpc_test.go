@@ -1,18 +1,24 @@
 package server_test
 
 import (
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
 )
 
@@ -82,5 +88,51 @@ func TestGRPCListeners(t *testing.T) {
 				t.Errorf("got %v, want NotFound", err)
 			}
 		})
+	}
+}
+
+// Envoy's calls are counted by the rules of the HTTP API, and need a token with
+// the scope decide where others do. A receipt is settled over HTTP.
+func TestEnvoyCalls(t *testing.T) {
+	t.Parallel()
+	shop, ops := access.NewToken(), access.NewToken()
+	file := filepath.Join(t.TempDir(), "tokens")
+	write(t, file, access.Line("shop", shop, access.Decide, "")+"\n"+access.Line("ops", ops, access.Read, "")+"\n")
+	rules := rulesFile(t, `rules:
+  - {name: posts, when: {domain: shop}, per: [user], limit: 2, window: {held: 1h}}
+`)
+	socket := filepath.Join(t.TempDir(), "grpc")
+	s := start(t, func(c *config.Config) {
+		c.GRPCListen, c.Rules, c.Access.Tokens = "unix:"+socket, rules, file
+	})
+	client := rls.NewRateLimitServiceClient(dial(t, "unix:"+socket, insecure.NewCredentials()))
+	call := func(token string) (*rls.RateLimitResponse, error) {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+		return client.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "shop", Descriptors: []*common.RateLimitDescriptor{
+			{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: "ann"}}},
+		}})
+	}
+	if _, err := call(ops); status.Code(err) != codes.PermissionDenied {
+		t.Fatalf("without the scope: got %v, want PermissionDenied", err)
+	}
+	if got, err := healthOf(t, dial(t, "unix:"+socket, insecure.NewCredentials()), "ratelimit"); got != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("got %v, %v, want SERVING", got, err)
+	}
+	var receipt string
+	for i, want := range []rls.RateLimitResponse_Code{rls.RateLimitResponse_OK, rls.RateLimitResponse_OK, rls.RateLimitResponse_OVER_LIMIT} {
+		a, err := call(shop)
+		if err != nil || a.OverallCode != want {
+			t.Fatalf("call %d: got %v, %v, want %v", i, a, err, want)
+		}
+		if i == 0 {
+			receipt = a.DynamicMetadata.Fields["weir.receipt"].GetStringValue()
+		}
+	}
+	settle := `{"receipt":"` + receipt + `","attributes":{"domain":"shop","user":"ann"}}`
+	if a := ask(t, http.DefaultTransport, "POST", s.api+"/v1/settle", shop, settle); a.status != 200 || !strings.Contains(a.text, `"held":true`) {
+		t.Errorf("got %d %s, want the hold settled", a.status, a.text)
+	}
+	if a, err := call(shop); err != nil || a.OverallCode != rls.RateLimitResponse_OK {
+		t.Errorf("after the settle: got %v, %v, want OK", a, err)
 	}
 }

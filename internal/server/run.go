@@ -112,7 +112,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer admin.Close()
 	fronts := []front{main}
-	remote, err := openGRPC(cfg, doors, bounds)
+	remote, err := openGRPC(cfg, rules.set, doors, bounds)
 	if err != nil {
 		return err
 	}

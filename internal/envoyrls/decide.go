@@ -1,0 +1,113 @@
+package envoyrls
+
+import (
+	"context"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weirhq/weir"
+)
+
+// decide decides a call by weir's rules. Descriptors that take are one decision.
+// Descriptors with no hits are checks, and those with negative hits are refunds.
+// If a check is denied, nothing is taken.
+func (a *API) decide(ctx context.Context, x *exchange) error {
+	x.begin(len(x.in.Descriptors))
+	for i, d := range x.in.Descriptors {
+		if err := a.plan(x, i, d); err != nil {
+			return err
+		}
+	}
+	allowed := true
+	if len(x.others) > 0 {
+		if err := a.run(ctx, x, x.others); err != nil {
+			return err
+		}
+		for i := range x.others {
+			allowed = allowed && x.others[i].Decision.Allowed
+			x.answers[x.otherOf[i]].decision = &x.others[i].Decision
+		}
+	}
+	if len(x.takes) > 0 {
+		if !allowed { // takes are not counted, but their statuses are told
+			for i := range x.takes {
+				x.takes[i].Verb = weir.Check
+			}
+			if err := a.run(ctx, x, x.takes); err != nil {
+				return err
+			}
+		} else {
+			var err error
+			if allowed, err = x.engine.TakeTogether(ctx, x.takes, x.admit); err != nil {
+				return err
+			}
+		}
+		for i := range x.takes {
+			x.answers[x.takeOf[i]].decision = &x.takes[i].Decision
+		}
+	}
+	x.out.OverallCode = codeOf(allowed)
+	for i := range x.answers {
+		x.answers[i].fill()
+	}
+	return a.beside(x)
+}
+
+// run decides items one by one. It returns the first error.
+func (a *API) run(ctx context.Context, x *exchange, items []weir.Item) error {
+	if err := x.engine.DoAllIf(ctx, items, x.admit); err != nil {
+		return err
+	}
+	for i := range items {
+		if items[i].Err != nil {
+			return items[i].Err
+		}
+	}
+	return nil
+}
+
+// plan adds the request of descriptor i.
+func (a *API) plan(x *exchange, i int, d *common.RateLimitDescriptor) error {
+	hits, check := hitsOf(&x.in, d)
+	var it *weir.Item
+	switch {
+	case check, d.IsNegativeHits:
+		x.others, it = item(x.others)
+		x.otherOf = append(x.otherOf, i)
+		it.Verb = weir.Refund
+		if check {
+			it.Verb = weir.Check
+		}
+	default:
+		x.takes, it = item(x.takes)
+		x.takeOf = append(x.takeOf, i)
+	}
+	it.Request.Hits = hits
+	from := len(x.attributes)
+	if d.Limit != nil {
+		var err error
+		if it.Request.Rules, err = a.overrides.rules(i, d.Limit); err != nil {
+			return err
+		}
+		x.attributes = append(x.attributes, weir.Attribute{Name: descriptorAttribute, Value: textOf(d.Entries)})
+	} else {
+		for _, e := range d.Entries {
+			x.attributes = append(x.attributes, weir.Attribute{Name: e.Key, Value: e.Value})
+		}
+	}
+	x.attributes = append(x.attributes, weir.Attribute{Name: domainAttribute, Value: x.in.Domain})
+	it.Request.Attributes = x.attributes[from:len(x.attributes):len(x.attributes)]
+	return nil
+}
+
+// domainAttribute is the attribute that has the domain of a call. An entry with
+// this key does not replace it.
+const domainAttribute = "domain"
+
+func codeOf(allowed bool) rls.RateLimitResponse_Code {
+	if allowed {
+		return rls.RateLimitResponse_OK
+	}
+	return rls.RateLimitResponse_OVER_LIMIT
+}

@@ -1,0 +1,7 @@
+// Package envoyrls is Envoy's rate limit protocol, version 3: it reads calls of
+// ShouldRateLimit, calls the engine, and writes statuses. docs/envoy.md describes
+// it to its users.
+//
+// With weir's own rules each descriptor is a request: the domain and the entries
+// are its attributes. All descriptors of a call are one decision.
+package envoyrls

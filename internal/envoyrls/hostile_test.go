@@ -1,0 +1,113 @@
+package envoyrls_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/envoyrls"
+	"github.com/weirhq/weir/internal/grpcserver"
+	"github.com/weirhq/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/scripttest"
+	"github.com/weirhq/weir/window"
+)
+
+const perUser = `rules:
+  - {name: per-user, per: [user], limit: 5, window: 1h}
+`
+
+func newAPI(t testing.TB, rules string) (*envoyrls.API, *weir.Engine) {
+	t.Helper()
+	engine, _ := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(scripttest.Start) })
+	return envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}), engine
+}
+
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	api, engine := newAPI(t, perUser)
+	entries := func(n int) (all []*common.RateLimitDescriptor_Entry) {
+		for i := range n {
+			all = append(all, &common.RateLimitDescriptor_Entry{Key: fmt.Sprint("k", i), Value: "v"})
+		}
+		return all
+	}
+	descriptors := func(n int) (all []*common.RateLimitDescriptor) {
+		for range n {
+			all = append(all, &common.RateLimitDescriptor{Entries: entries(1)})
+		}
+		return all
+	}
+	for want, in := range map[string]*rls.RateLimitRequest{
+		"descriptors: are 10000: want at most 1000":          {Domain: "d", Descriptors: descriptors(10_000)},
+		"descriptors[0].entries: are 10000: want at most 64": {Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: entries(10_000)}}},
+		"domain: has 1048576 bytes: want at most 1024":       {Domain: strings.Repeat("d", 1<<20), Descriptors: descriptors(1)},
+		"descriptors[0].entries[0].key: has 1025 bytes: want at most 1024": {
+			Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: strings.Repeat("k", 1025)}}}},
+		},
+	} {
+		_, err := api.Answer(t.Context(), engine, in)
+		if s := status.Convert(grpcserver.Error(err)); s.Code() != codes.InvalidArgument || s.Message() != want {
+			t.Errorf("got %v: %s, want InvalidArgument: %s", s.Code(), s.Message(), want)
+		}
+	}
+	if _, err := api.Answer(t.Context(), engine, &rls.RateLimitRequest{Domain: "d", Descriptors: descriptors(1000)}); err != nil {
+		t.Errorf("a thousand descriptors: got %v", err)
+	}
+}
+
+// FuzzCall makes calls of any bytes: each gets an answer with one status for each
+// descriptor, or an error with a code.
+func FuzzCall(f *testing.F) {
+	for _, in := range []*rls.RateLimitRequest{
+		{}, {Domain: "d"},
+		{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: "ann"}}}}, HitsAddend: 3},
+		{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{
+			Entries: []*common.RateLimitDescriptor_Entry{{Key: "user"}}, IsNegativeHits: true,
+			Limit: &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 3, Unit: 3},
+		}}},
+	} {
+		b, err := proto.Marshal(in)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	api, engine := newAPI(f, perUser)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := &rls.RateLimitRequest{}
+		if proto.Unmarshal(b, in) != nil {
+			return
+		}
+		out, err := api.Answer(t.Context(), engine, in)
+		if err != nil {
+			if c := status.Code(grpcserver.Error(err)); c != codes.InvalidArgument && c != codes.ResourceExhausted {
+				t.Fatalf("got %v", err)
+			}
+			return
+		}
+		if len(out.Statuses) != len(in.Descriptors) {
+			t.Fatalf("got %d statuses, want %d", len(out.Statuses), len(in.Descriptors))
+		}
+		over := false
+		for _, s := range out.Statuses {
+			if s.Code == rls.RateLimitResponse_UNKNOWN {
+				t.Fatalf("got status %v", s)
+			}
+			over = over || s.Code == rls.RateLimitResponse_OVER_LIMIT
+		}
+		if over != (out.OverallCode == rls.RateLimitResponse_OVER_LIMIT) && len(out.Statuses) == 1 {
+			t.Fatalf("got %v", out)
+		}
+		if _, err := proto.Marshal(out); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

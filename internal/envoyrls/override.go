@@ -1,0 +1,97 @@
+package envoyrls
+
+import (
+	"sync"
+	"time"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	types "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// A descriptor with a limit of its own is decided by that limit alone. Its counter
+// belongs to the domain, the entries and the length of the window.
+
+// OverrideRule is the name of the rule that a descriptor's own limit makes.
+const OverrideRule = "envoy-override"
+
+// descriptorAttribute is the attribute of such a rule that has the entries.
+const descriptorAttribute = "descriptor"
+
+// lengths are the lengths of the units. Those of a month and a year are the
+// protocol's reference service's.
+var lengths = map[types.RateLimitUnit]time.Duration{
+	types.RateLimitUnit_SECOND: time.Second,
+	types.RateLimitUnit_MINUTE: time.Minute,
+	types.RateLimitUnit_HOUR:   time.Hour,
+	types.RateLimitUnit_DAY:    24 * time.Hour,
+	types.RateLimitUnit_MONTH:  30 * 24 * time.Hour,
+	types.RateLimitUnit_YEAR:   365 * 24 * time.Hour,
+}
+
+// overrides holds the rules of limits that came with calls. Its zero value is
+// ready for use. It is safe for concurrent use.
+type overrides struct {
+	mu    sync.RWMutex
+	known map[override]*rule.Set // guarded by mu
+}
+
+// override is a limit that comes with a descriptor.
+type override struct {
+	quota  uint32
+	length time.Duration
+}
+
+// mostOverrides is how many are remembered. When there are more, all are made
+// again.
+const mostOverrides = 4096
+
+// overrideOf returns the limit of descriptor i.
+func overrideOf(i int, l *common.RateLimitDescriptor_RateLimitOverride) (override, error) {
+	o := override{quota: l.RequestsPerUnit, length: lengths[l.Unit]}
+	if o.length == 0 {
+		return o, fault.Newf(at(i, "limit.unit"), "%v: want SECOND, MINUTE, HOUR, DAY, MONTH or YEAR", l.Unit)
+	}
+	if l.UnitMultiplier != nil {
+		times := int64(l.UnitMultiplier.Value)
+		if times == 0 || times > int64(window.MaxLength/o.length) {
+			return o, fault.Newf(at(i, "limit.unit_multiplier"), "%d of %v: want at least 1, and at most 100 years", times, l.Unit)
+		}
+		o.length *= time.Duration(times)
+	}
+	return o, nil
+}
+
+// rules returns the rules of the limit of descriptor i.
+func (s *overrides) rules(i int, l *common.RateLimitDescriptor_RateLimitOverride) (*rule.Set, error) {
+	o, err := overrideOf(i, l)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	set := s.known[o]
+	s.mu.RUnlock()
+	if set != nil {
+		return set, nil
+	}
+	set, err = rule.New([]rule.Rule{{
+		Name: OverrideRule, Per: []string{domainAttribute, descriptorAttribute},
+		Quota: &rule.Quota{Value: int64(o.quota)}, Window: window.Sliding(o.length),
+	}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.known[o]; known != nil {
+		return known, nil
+	}
+	if s.known == nil || len(s.known) >= mostOverrides {
+		s.known = map[override]*rule.Set{}
+	}
+	s.known[o] = set
+	return set, nil
+}

@@ -1,0 +1,44 @@
+package envoyrls
+
+import (
+	"strings"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+)
+
+// textOf returns entries as KEY=VALUE, separated by commas. Different entries have
+// different texts: in keys and values, %, = and commas are %XX.
+func textOf(entries []*common.RateLimitDescriptor_Entry) string {
+	n := 0
+	for _, e := range entries {
+		n += len(e.Key) + len(e.Value) + 2
+	}
+	var b strings.Builder
+	b.Grow(n)
+	for i, e := range entries {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		writeEscaped(&b, e.Key)
+		b.WriteByte('=')
+		writeEscaped(&b, e.Value)
+	}
+	return b.String()
+}
+
+func writeEscaped(b *strings.Builder, text string) {
+	const special = "%=,"
+	for {
+		i := strings.IndexAny(text, special)
+		if i < 0 {
+			b.WriteString(text)
+			return
+		}
+		const hex = "0123456789ABCDEF"
+		b.WriteString(text[:i])
+		b.WriteByte('%')
+		b.WriteByte(hex[text[i]>>4])
+		b.WriteByte(hex[text[i]&15])
+		text = text[i+1:]
+	}
+}
