@@ -16,7 +16,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test check format vet fresh race peers lint exact luacheck fmt attack fuzz bench bench-peers cover
+.PHONY: help run deps redis programs test check format vet fresh race peers middleware lint exact luacheck fmt attack fuzz bench bench-peers cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ exact: ## compare replay, compare and suggest with a count in Python that shares
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
 	scripts/exact-backtest bin/weir $(or $(LOG),examples/logins.jsonl.gz)
 
-check: format vet fresh lint race peers ## run everything that a change must pass
+check: format vet fresh lint race peers middleware ## run everything that a change must pass
 
 format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
@@ -66,6 +66,14 @@ race: deps
 
 peers: # vet and test the benchmarks, which are a module of their own
 	cd benchmarks && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
+
+# The middleware for gRPC and for web frameworks, which are modules of their own.
+MODULES = grpclimit $(sort $(wildcard contrib/*))
+
+middleware: # vet and test each of these modules
+	@for dir in $(MODULES); do echo "$$dir"; \
+		(cd $$dir && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...) || exit 1; \
+	done
 
 lint: $(LINT) luacheck ## run golangci-lint and luacheck; the first run installs them (minutes)
 	$(LINT) run

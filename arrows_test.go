@@ -84,6 +84,8 @@ var arrows = map[string]arrow{
 	"internal/top":       {ours: []string{".", "rule", "store"}},
 	"internal/namespace": {ours: []string{".", "internal/access", "internal/files", "internal/top"}},
 	"internal/answer":    {ours: []string{".", "internal/access", "internal/jsontext", "internal/namespace", "receipt", "rule", "store", "window"}},
+	"guard":              {ours: []string{".", "headers", "internal/access", "rule", "window"}},
+	"httplimit":          {ours: []string{".", "guard", "headers", "internal/access"}},
 	"internal/scripttest": { // tests only
 		ours:   []string{".", "rulefile", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},

@@ -15,18 +15,32 @@ func withoutPort(address string) string {
 	return strings.Trim(address[:i], "[]")
 }
 
-// groupOf returns what stands for the network of one client: an IPv4 address, or
-// the first 64 bits of an IPv6 address. Text that is no address is a group of its
-// own.
-func groupOf(host string) string {
+// PeerGroup returns the [Group] of an address with a port.
+func PeerGroup(address string) (group string, ok bool) { return Group(withoutPort(address)) }
+
+// Group returns what stands for the network of one client: an IPv4 address, or the
+// first 64 bits of an IPv6 address. It reports whether host is an address.
+func Group(host string) (group string, ok bool) {
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		return host
+		return "", false
+	}
+	if addr.Is4() {
+		return host, true // there is one spelling
 	}
 	if addr = addr.Unmap().WithZone(""); addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {
-			return p.String()
+			return p.String(), true
 		}
 	}
-	return addr.String()
+	return addr.String(), true
+}
+
+// groupOf returns the [Group] of host. Text that is no address is a group of its
+// own.
+func groupOf(host string) string {
+	if group, ok := Group(host); ok {
+		return group
+	}
+	return host
 }

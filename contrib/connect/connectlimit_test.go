@@ -1,0 +1,200 @@
+package connectlimit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/weirhq/weir"
+	connectlimit "github.com/weirhq/weir/contrib/connect"
+	"github.com/weirhq/weir/rulefile"
+)
+
+func limiter(t *testing.T, l weir.Limit) *weir.Limiter {
+	t.Helper()
+	m, err := weir.NewLimiter(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+type (
+	text   = wrapperspb.StringValue
+	client = connect.Client[text, text]
+)
+
+// serve runs a service with a unary procedure and a stream in both directions, which
+// answer what they got, and returns a client of each.
+func serve(t *testing.T, server, caller []connect.Interceptor) (once, chat *client) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/test.Echo/Once", connect.NewUnaryHandler("/test.Echo/Once", func(_ context.Context, r *connect.Request[text]) (*connect.Response[text], error) {
+		return connect.NewResponse(r.Msg), nil
+	}, connect.WithInterceptors(server...)))
+	mux.Handle("/test.Echo/Chat", connect.NewBidiStreamHandler("/test.Echo/Chat", func(_ context.Context, s *connect.BidiStream[text, text]) error {
+		for {
+			m, err := s.Receive()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := s.Send(m); err != nil {
+				return err
+			}
+		}
+	}, connect.WithInterceptors(server...)))
+	s := httptest.NewUnstartedServer(mux)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	option := connect.WithInterceptors(caller...)
+	return connect.NewClient[text, text](s.Client(), s.URL+"/test.Echo/Once", option), connect.NewClient[text, text](s.Client(), s.URL+"/test.Echo/Chat", option)
+}
+
+// denial checks that err is a denial by a limit, with a wait.
+func denial(t *testing.T, err error, limit string) *connect.Error {
+	t.Helper()
+	var e *connect.Error
+	if !errors.As(err, &e) || e.Code() != connect.CodeResourceExhausted {
+		t.Fatalf("got %v, want resource_exhausted", err)
+	}
+	wait, subject := time.Duration(0), ""
+	for _, d := range e.Details() {
+		m, err := d.Value()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *errdetails.RetryInfo:
+			wait = m.RetryDelay.AsDuration()
+		case *errdetails.QuotaFailure:
+			subject = m.Violations[0].Subject
+		}
+	}
+	if wait < 50*time.Second || wait > time.Minute || subject != limit {
+		t.Errorf("got a wait of %v and the subject %q, want a minute and %s", wait, subject, limit)
+	}
+	return e
+}
+
+func TestUnary(t *testing.T) {
+	t.Parallel()
+	limit := connectlimit.Must(connectlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), connectlimit.PeerIP, connectlimit.Options{Name: "calls"}))
+	once, _ := serve(t, []connect.Interceptor{limit}, nil)
+	answer, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
+	if err != nil || answer.Msg.Value != "a" || answer.Header().Get("RateLimit") != `"calls";r=0` {
+		t.Fatalf("got %v %v", answer, err)
+	}
+	_, err = once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
+	if e := denial(t, err, "calls"); e.Meta().Get("Retry-After") != "60" {
+		t.Errorf("got %v, want the wait in the header", e.Meta())
+	}
+}
+
+func TestNoKey(t *testing.T) {
+	t.Parallel()
+	once, _ := serve(t, []connect.Interceptor{connectlimit.Must(connectlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Header("Api-Key")))}, nil)
+	_, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
+	if connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("got %v, want invalid_argument", err)
+	}
+	for _, err := range []error{
+		func() error { _, err := connectlimit.Keys(nil, connectlimit.PeerIP); return err }(),
+		func() error { _, err := connectlimit.Rules(nil, nil); return err }(),
+	} {
+		if err == nil {
+			t.Error("got no error for a nil argument")
+		}
+	}
+}
+
+// settles gets an element for each settle.
+type settles chan struct{}
+
+func (s settles) Decided(v weir.Verb, _ *weir.Decision, _ time.Duration) {
+	if v == weir.Settle {
+		s <- struct{}{}
+	}
+}
+func (s settles) Failed(weir.Verb, error) {}
+func (s settles) Outage(weir.Verb, error) {}
+
+// A stream is in flight until it has ended, on a server and on a client.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	file, err := rulefile.Parse("rules.yaml", []byte("rules: [{name: chats, per: [procedure], limit: 1, window: {held: 30s}}]"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, side := range []string{"server", "client"} {
+		settled := make(settles, 10)
+		e, err := weir.NewEngine(file.Set, weir.WithObserver(settled))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		limits := []connect.Interceptor{connectlimit.Must(connectlimit.Rules(e, func(c connectlimit.Call, list []weir.Attribute) []weir.Attribute {
+			return append(list, weir.Attribute{Name: "procedure", Value: c.Spec.Procedure})
+		}))}
+		var chat *client
+		if side == "server" {
+			_, chat = serve(t, limits, nil)
+		} else {
+			_, chat = serve(t, nil, limits)
+		}
+		// say sends a message on a stream and returns the error of its answer.
+		say := func(s *connect.BidiStreamForClient[text, text]) error {
+			if err := s.Send(wrapperspb.String("a")); err != nil && !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			_, err := s.Receive()
+			return err
+		}
+		first := chat.CallBidiStream(t.Context())
+		if err := say(first); err != nil {
+			t.Fatalf("%s: %v", side, err)
+		}
+		second := chat.CallBidiStream(t.Context())
+		if err := say(second); connect.CodeOf(err) != connect.CodeResourceExhausted {
+			t.Errorf("%s: got %v, want a denial while the first stream is open", side, err)
+		}
+		if err := errors.Join(second.CloseRequest(), second.CloseResponse(), first.CloseRequest()); err != nil {
+			t.Fatalf("%s: %v", side, err)
+		}
+		if _, err := first.Receive(); !errors.Is(err, io.EOF) {
+			t.Fatalf("%s: got %v, want the end of the stream", side, err)
+		}
+		<-settled
+		third := chat.CallBidiStream(t.Context())
+		if err := say(third); err != nil {
+			t.Errorf("%s: got %v, want a place after the end", side, err)
+		}
+		if err := errors.Join(third.CloseRequest(), third.CloseResponse(), first.CloseResponse()); err != nil {
+			t.Fatalf("%s: %v", side, err)
+		}
+	}
+}
+
+// A client that limits itself does not send what it denies.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	limit := connectlimit.Must(connectlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Procedure))
+	once, _ := serve(t, nil, []connect.Interceptor{limit})
+	if _, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a"))); err != nil {
+		t.Fatal(err)
+	}
+	_, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
+	denial(t, err, "requests")
+}

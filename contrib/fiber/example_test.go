@@ -1,0 +1,33 @@
+package fiberlimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/weirhq/weir"
+	fiberlimit "github.com/weirhq/weir/contrib/fiber"
+)
+
+// Each client may send one request a minute.
+func Example() {
+	posts := weir.MustLimiter(weir.Sliding(1, time.Minute))
+	app := fiber.New()
+	app.Use(fiberlimit.Keys(posts, fiber.Ctx.IP))
+	app.Post("/posts", func(c fiber.Ctx) error { return c.SendStatus(http.StatusCreated) })
+
+	for range 2 {
+		answer, err := app.Test(httptest.NewRequest(http.MethodPost, "/posts", http.NoBody))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(answer.StatusCode, answer.Header.Get("RateLimit"))
+	}
+	// Output:
+	// 201 "requests";r=0
+	// 429 "requests";r=0;t=60
+}

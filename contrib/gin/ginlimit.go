@@ -1,0 +1,72 @@
+// Package ginlimit is middleware for gin that limits requests.
+//
+//	posts := weir.MustLimiter(weir.Sliding(5, time.Minute))
+//	r := gin.Default()
+//	r.Use(ginlimit.Keys(posts, (*gin.Context).ClientIP))
+//
+// It does what package httplimit does, with keys and attributes from a *gin.Context.
+// Package guard describes the options and the errors.
+package ginlimit
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/guard"
+)
+
+// Options are the options of the middleware. Denied and Failed, if they are set, must
+// write the answer. The handlers behind the middleware are not called then.
+type Options = guard.Options[*gin.Context]
+
+// Keys returns middleware that holds each key to the limit of l. An empty key is
+// answered with 400. Keys panics if an argument is nil. At most one Options counts.
+func Keys(l *weir.Limiter, key func(*gin.Context) string, options ...Options) gin.HandlerFunc {
+	return handler(guard.Keys(l, key, first(options)))
+}
+
+// Rules returns middleware that decides by the rules of e. An attribute with an empty
+// value is answered with 400. Rules panics if an argument is nil. At most one Options
+// counts.
+func Rules(e *weir.Engine, attributes func(*gin.Context, []weir.Attribute) []weir.Attribute, options ...Options) gin.HandlerFunc {
+	return handler(guard.Rules(e, attributes, first(options)))
+}
+
+func first(options []Options) (o Options) {
+	if len(options) > 0 {
+		o = options[0]
+	}
+	return o
+}
+
+func handler(m *guard.Middleware[*gin.Context], err error) gin.HandlerFunc {
+	if err != nil {
+		panic(err)
+	}
+	o := m.Options()
+	return func(c *gin.Context) {
+		call, err := m.Take(c.Request.Context(), c)
+		if err != nil {
+			c.Abort()
+			if o.Failed == nil {
+				guard.ProblemOf(err).Write(c.Writer)
+			} else if err := o.Failed(c, err); err != nil {
+				_ = c.Error(err)
+			}
+			return
+		}
+		defer m.End(call)
+		o.Headers.Set(c.Writer.Header(), &call.Limits)
+		if call.Allowed {
+			c.Next()
+			return
+		}
+		c.Abort()
+		if o.Denied == nil {
+			mediaType, body := call.Answer()
+			c.Data(call.Status(), mediaType, body)
+		} else if err := o.Denied(c, call); err != nil {
+			_ = c.Error(err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package hertzlimit_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cloudwego/hertz/pkg/app"
+	"github.com/cloudwego/hertz/pkg/app/server"
+	"github.com/cloudwego/hertz/pkg/common/ut"
+
+	"github.com/weirhq/weir"
+	hertzlimit "github.com/weirhq/weir/contrib/hertz"
+)
+
+// Each client may send one request a minute.
+func Example() {
+	posts := weir.MustLimiter(weir.Sliding(1, time.Minute))
+	h := server.New()
+	h.Use(hertzlimit.Keys(posts, (*app.RequestContext).ClientIP))
+	h.POST("/posts", func(_ context.Context, c *app.RequestContext) { c.Status(http.StatusCreated) })
+
+	for range 2 {
+		answer := ut.PerformRequest(h.Engine, http.MethodPost, "/posts", nil).Result()
+		fmt.Println(answer.StatusCode(), string(answer.Header.Peek("RateLimit")))
+	}
+	// Output:
+	// 201 "requests";r=0
+	// 429 "requests";r=0;t=60
+}

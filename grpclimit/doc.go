@@ -1,0 +1,22 @@
+// Package grpclimit limits the calls of gRPC servers and clients, by interceptors.
+//
+//	calls := weir.MustLimiter(weir.Sliding(100, time.Minute))
+//	limit := grpclimit.Must(grpclimit.Keys(calls, grpclimit.PeerIP))
+//	server := grpc.NewServer(limit.ServerOptions()...)
+//
+// [Keys] holds each key to one limit, and the key is a required argument. [Rules]
+// decides by a set of rules. A denial is an error with the code ResourceExhausted, the
+// wait as a RetryInfo, and the limits that are exceeded as a QuotaFailure; [Wait] reads
+// the wait. Servers state the limits in the header of an answer, in a dialect of
+// package headers.
+//
+// A stream counts once, when it is opened, and, with Messages, also for each message
+// that the other side sends (on a server) or that is sent (on a client).
+//
+// While a store cannot answer, the outage policy of the limiter or of the rules
+// decides. The header then has weir-degraded with the reason, and the observer of the
+// limiter or the engine is told.
+//
+// What a call has in flight is released when the call or the stream has ended. Until
+// then holds are renewed.
+package grpclimit

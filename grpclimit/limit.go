@@ -1,0 +1,156 @@
+package grpclimit
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/guard"
+)
+
+// Call is a call, or a message of a stream, that is to be decided.
+type Call struct {
+	// Context is that of the call.
+	Context context.Context
+
+	// Method is the full name of the method, such as /shop.Orders/Place.
+	Method string
+
+	// Message is the request of a unary call, or the message of a stream. It is nil
+	// when a stream is opened.
+	Message any
+}
+
+// Options are the options of a [Limit]. Denied and Failed return the error of the call;
+// if they return nil, the call goes on. Nil stands for the errors that [Denied] and
+// [Failed] return.
+type Options struct {
+	guard.Options[Call]
+
+	// Messages makes each message of a stream count, beside the stream itself. The
+	// call that counts has the message.
+	Messages bool
+}
+
+// Limit decides calls. Make one with [Keys] or [Rules]. It is safe for concurrent use.
+type Limit struct {
+	guard    *guard.Middleware[Call]
+	messages bool
+}
+
+// Keys returns a limit that holds each key to the limit of l. key returns the key of a
+// call. A call with an empty key ends with the code InvalidArgument. At most one Options
+// counts. The error is about a nil argument.
+func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, error) {
+	o := first(options)
+	g, err := guard.Keys(l, key, o.Options)
+	return newLimit(g, &o, err)
+}
+
+// Rules returns a limit that decides by the rules of e. attributes appends the attributes
+// of a call to a list. A call with an empty value ends with the code InvalidArgument. At
+// most one Options counts. The error is about a nil argument.
+func Rules(e *weir.Engine, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
+	o := first(options)
+	g, err := guard.Rules(e, attributes, o.Options)
+	return newLimit(g, &o, err)
+}
+
+func first(options []Options) (o Options) {
+	if len(options) > 0 {
+		o = options[0]
+	}
+	return o
+}
+
+func newLimit(g *guard.Middleware[Call], o *Options, err error) (*Limit, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Limit{g, o.Messages}, nil
+}
+
+// Must returns l, or panics with err. It is for limits that are written in the program.
+func Must(l *Limit, err error) *Limit {
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// PeerIP is a key: the address from which the connection of a call comes. An IPv6
+// address counts by its first 64 bits. Calls over a Unix socket, and calls of a client,
+// have no address and thus no key.
+func PeerIP(c Call) string {
+	p, ok := peer.FromContext(c.Context)
+	if !ok || p.Addr == nil {
+		return ""
+	}
+	return guard.AddressKey(p.Addr.String())
+}
+
+// Metadata returns a key: the value of a field of the metadata that the caller sent. A
+// call without it is an error. Anyone can send any value: verify it before.
+func Metadata(name string) func(Call) string {
+	return func(c Call) string {
+		if values := metadata.ValueFromIncomingContext(c.Context, name); len(values) > 0 {
+			return values[0]
+		}
+		return ""
+	}
+}
+
+// Method is a key: the full name of the method. It suits clients that limit what they
+// send.
+func Method(c Call) string { return c.Method }
+
+// take decides c. It returns a nil Call and a nil error for a call that goes on without
+// a decision, because Failed has returned nil.
+func (l *Limit) take(c Call) (*guard.Call, error) {
+	call, err := l.guard.Take(c.Context, c)
+	if err == nil {
+		return call, nil
+	}
+	if failed := l.guard.Options().Failed; failed != nil {
+		return nil, failed(c, err)
+	}
+	return nil, Failed(err)
+}
+
+// verdict returns the error of a call that is denied, and nil for one that goes on.
+func (l *Limit) verdict(c Call, call *guard.Call) error {
+	switch {
+	case call.Allowed:
+		return nil
+	case l.guard.Options().Denied != nil:
+		return l.guard.Options().Denied(c, call)
+	}
+	return Denied(call)
+}
+
+// header returns the fields that state the limits of a call.
+func (l *Limit) header(call *guard.Call) metadata.MD {
+	h := http.Header{}
+	l.guard.Options().Headers.Set(h, &call.Limits)
+	md := make(metadata.MD, len(h))
+	for name, values := range h {
+		md[strings.ToLower(name)] = values
+	}
+	return md
+}
+
+// ServerOptions returns the options that put l before all calls and streams of a
+// server.
+func (l *Limit) ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(l.UnaryServer), grpc.ChainStreamInterceptor(l.StreamServer)}
+}
+
+// DialOptions returns the options that put l before all calls and streams of a client.
+func (l *Limit) DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(l.UnaryClient), grpc.WithChainStreamInterceptor(l.StreamClient)}
+}

@@ -1,0 +1,170 @@
+package guard
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/rule"
+)
+
+// Call is one call that a [Guard] has decided. The zero value is ready for
+// [Guard.Take]. A Call can be used again after [Call.End]. It is not safe for
+// concurrent use.
+type Call struct {
+	// Allowed reports whether the call may happen. It was counted then.
+	Allowed bool
+
+	// Limits are the limits that decided.
+	Limits headers.Limits
+
+	guard    *Guard
+	request  weir.Request  // to an engine
+	decision weir.Decision // of an engine
+	held     *held         // what the call holds, or nil
+
+	list []weir.Attribute // memory for the attributes of middleware
+}
+
+// Decision returns the decision of the engine. For a limiter it is nil. It is valid
+// until the next Take.
+func (c *Call) Decision() *weir.Decision {
+	if c.guard == nil || c.guard.engine == nil {
+		return nil
+	}
+	return &c.decision
+}
+
+// Outcome returns what to tell the caller: allow, deny, or an outcome that the rules
+// define.
+func (c *Call) Outcome() string {
+	if d := c.Decision(); d != nil {
+		return d.Outcome
+	}
+	if c.Allowed {
+		return rule.Allow
+	}
+	return rule.Deny
+}
+
+// Rule returns the name of the rule or the limit that denied the call, or an empty
+// string.
+func (c *Call) Rule() string {
+	switch d := c.Decision(); {
+	case c.Allowed || c.guard == nil:
+		return ""
+	case d != nil:
+		return d.Rule
+	}
+	return c.guard.name
+}
+
+// Status returns the HTTP status of a denial. It is that of the outcome, if the rules
+// define one, and otherwise 429, or 503 if an outage policy denied because nothing
+// could be asked.
+func (c *Call) Status() int {
+	if d := c.Decision(); d != nil {
+		if o, ok := d.Rules.Outcome(d.Outcome); ok && (d.Outcome != rule.Deny || c.outage() == "") {
+			return o.Status
+		}
+	}
+	if c.outage() != "" {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusTooManyRequests
+}
+
+// outage returns the problem type of a denial without numbers, by an outage policy,
+// or an empty string for another.
+func (c *Call) outage() string {
+	if !c.Allowed && c.Limits.Degraded != "" && len(c.Limits.Policies) == 0 {
+		return headers.ReducedCapacity
+	}
+	return ""
+}
+
+// Body returns the body of the outcome that the rules define, which is JSON, or nil.
+func (c *Call) Body() []byte {
+	if d := c.Decision(); d != nil {
+		if o, ok := d.Rules.Outcome(d.Outcome); ok {
+			return o.Body
+		}
+	}
+	return nil
+}
+
+// Problem returns the body of a denial whose outcome has none.
+func (c *Call) Problem() *headers.Problem {
+	if d := c.Decision(); d != nil {
+		return headers.Denial(d, c.Status())
+	}
+	p := &headers.Problem{Type: c.outage(), Status: c.Status(), Detail: "denied by limit " + c.guard.name, Policies: []string{c.guard.name}}
+	if p.Type == "" {
+		p.Type = headers.QuotaExceeded
+	}
+	return p
+}
+
+// Answer returns the media type and the text of the body of a denial.
+func (c *Call) Answer() (mediaType string, body []byte) {
+	if b := c.Body(); len(b) > 0 {
+		return "application/json", b
+	}
+	return "application/problem+json", append(c.Problem().Append(nil), '\n')
+}
+
+// Holds reports whether the call holds something, so that End must be called when the
+// call is over, and not before.
+func (c *Call) Holds() bool { return c.held != nil }
+
+// SetAttributes replaces attributes of the call before it ends, such as the number of
+// tokens that it really cost. Holds are settled at the real cost then. Calls that hold
+// nothing ignore it.
+func (c *Call) SetAttributes(attributes ...weir.Attribute) {
+	if c.held != nil {
+		c.held.set(attributes)
+	}
+}
+
+// End ends the call: it releases what the call has in flight, and settles other holds
+// at the amount held, or at what [Call.SetAttributes] has set. Calling it twice is safe.
+// A store that cannot answer then ends the holds by itself after their length.
+func (c *Call) End() {
+	if c.held != nil {
+		c.held.end()
+		c.held = nil
+	}
+}
+
+// Detach returns what End does, for calls that end later than c can be kept, and makes
+// End do nothing. Calling it twice is safe.
+func (c *Call) Detach() (end func()) {
+	h := c.held
+	c.held = nil
+	if h == nil {
+		return func() {}
+	}
+	return h.end
+}
+
+// replaced returns attributes with others in place of those with the same names.
+func replaced(attributes, others []weir.Attribute) []weir.Attribute {
+	all := slices.Clone(attributes)
+	for _, o := range others {
+		if i := slices.IndexFunc(all, func(a weir.Attribute) bool { return a.Name == o.Name }); i >= 0 {
+			all[i].Value = o.Value
+		} else {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// forget drops what c refers to and keeps its memory, so that c can wait in a pool. c
+// has ended.
+func (c *Call) forget() {
+	c.Allowed, c.guard, c.request = false, nil, weir.Request{}
+	c.Limits.Policies = c.Limits.Policies[:0]
+	clear(c.list)
+}

@@ -1,0 +1,9 @@
+// Package guard decides the calls of a server by a [weir.Limiter] or a
+// [weir.Engine]. It is what the middleware for net/http, gRPC and the web frameworks
+// share: see packages httplimit and grpclimit, and the modules below contrib. Use it
+// to write middleware for another framework.
+//
+// A [Guard] decides. A [Call] is one call: it has the answer, and it keeps what the
+// call holds ([rule.Rule.Hold], [window.Held]) alive until [Call.End]. [Middleware] is a
+// guard with the options of middleware, for the calls of one framework.
+package guard

@@ -1,0 +1,91 @@
+package guard
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/window"
+)
+
+// held is what one call holds. Until it ends, a timer renews the holds before their
+// end.
+type held struct {
+	engine  *weir.Engine
+	receipt weir.Receipt
+	every   time.Duration
+
+	mu      sync.Mutex
+	request weir.Request // guarded by mu
+	timer   *time.Timer  // guarded by mu; nil after the end
+}
+
+// hold keeps alive what d holds.
+func hold(e *weir.Engine, d *weir.Decision, r *weir.Request) *held {
+	h := &held{engine: e, receipt: d.Receipt, request: *r}
+	h.request.Attributes = slices.Clone(r.Attributes)
+	h.every = shortest(d) / 3
+	h.mu.Lock()
+	h.timer = time.AfterFunc(h.every, h.renew)
+	h.mu.Unlock()
+	return h
+}
+
+// shortest returns the shortest length of the holds of d.
+func shortest(d *weir.Decision) time.Duration {
+	length := window.MaxLength
+	for i := range d.Usages {
+		u := &d.Usages[i]
+		at, ok := d.Rules.Find(u.Rule)
+		if !ok || !u.Held {
+			continue
+		}
+		if r := d.Rules.Rule(at); r.Window.Kind == window.KindHeld {
+			length = min(length, r.Window.Length)
+		} else if r.Hold > 0 {
+			length = min(length, r.Hold)
+		}
+	}
+	return length
+}
+
+// renewing bounds a renewal, a settle or a cancel. The store has bounds of its own,
+// which are usually shorter.
+const renewing = 5 * time.Second
+
+// renew keeps the holds alive. If it comes too late, or the store does not answer, the
+// call goes on: only its place is lost.
+func (h *held) renew() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.timer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), renewing)
+	defer cancel()
+	_, _ = h.engine.Renew(ctx, h.receipt, h.request) // the observer has the error
+	h.timer.Reset(h.every)
+}
+
+func (h *held) set(attributes []weir.Attribute) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.request.Attributes = replaced(h.request.Attributes, attributes)
+	h.request.Hits = 0 // the attributes have the cost
+}
+
+// end settles the holds, once.
+func (h *held) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.timer == nil {
+		return
+	}
+	h.timer.Stop()
+	h.timer = nil
+	ctx, cancel := context.WithTimeout(context.Background(), renewing)
+	defer cancel()
+	_, _ = h.engine.Settle(ctx, h.receipt, h.request) // the observer has the error
+}

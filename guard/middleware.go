@@ -1,0 +1,140 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/access"
+)
+
+// Middleware decides the calls of a framework. C is the type of its calls, such as
+// *http.Request. Make one with [Keys] or [Rules]. It is safe for concurrent use.
+type Middleware[C any] struct {
+	guard      *Guard
+	key        func(C) string
+	attributes func(C, []weir.Attribute) []weir.Attribute
+	options    Options[C]
+	calls      sync.Pool // of *Call
+}
+
+// Options are the options of middleware. The zero value has the defaults.
+type Options[C any] struct {
+	// Name is the name of the limit in headers and denials. [Rules] ignores it,
+	// because rules have names. Empty means "requests".
+	Name string
+
+	// Headers is how answers state the limits.
+	Headers headers.Format
+
+	// Cost returns the hits of a call; 0 means 1. Nil: each call is one hit.
+	Cost func(C) int64
+
+	// Denied answers a call that is denied. The header of the answer already states
+	// the limits. The Call is valid until Denied returns. Nil: the answer has the
+	// status and the body of the outcome that the rules define, and otherwise 429 and
+	// a problem, or 503 if an outage policy denied.
+	Denied func(C, *Call) error
+
+	// Failed answers a call that could not be decided, with [ErrNoKey], an
+	// [*EmptyAttributeError] or an error of the limiter or the engine. Nothing was
+	// counted. Nil: the answer is a problem with the status of [StatusOf].
+	Failed func(C, error) error
+}
+
+// Keys returns middleware that holds each key to the limit of l. key returns the key
+// of a call; an empty key is an error. The error is about a nil or wrong argument.
+func Keys[C any](l *weir.Limiter, key func(C) string, options Options[C]) (*Middleware[C], error) {
+	if key == nil {
+		return nil, errors.New("guard: key: nil: want a function that returns the key of a call")
+	}
+	if options.Name == "" {
+		options.Name = "requests"
+	}
+	g, err := ForLimiter(l, options.Name)
+	return newMiddleware(&Middleware[C]{guard: g, key: key, options: options}, err)
+}
+
+// Rules returns middleware that decides by the rules of e. attributes appends the
+// attributes of a call to a list. It leaves out those that the call lacks: an empty
+// value is an error. The error is about a nil argument.
+func Rules[C any](e *weir.Engine, attributes func(C, []weir.Attribute) []weir.Attribute, options Options[C]) (*Middleware[C], error) {
+	if attributes == nil {
+		return nil, errors.New("guard: attributes: nil: want a function that appends the attributes of a call")
+	}
+	g, err := ForEngine(e)
+	return newMiddleware(&Middleware[C]{guard: g, attributes: attributes, options: options}, err)
+}
+
+func newMiddleware[C any](m *Middleware[C], err error) (*Middleware[C], error) {
+	if err != nil {
+		return nil, err
+	}
+	m.calls.New = func() any { return new(Call) }
+	return m, nil
+}
+
+// Options returns the options of m.
+func (m *Middleware[C]) Options() *Options[C] { return &m.options }
+
+// Take decides c and counts it if it is allowed. The caller must pass the Call to
+// [Middleware.End] when c is over. The error is that of [Guard.Take].
+func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
+	call := m.calls.Get().(*Call)
+	ask := Ask{}
+	if m.options.Cost != nil {
+		ask.Hits = m.options.Cost(c)
+	}
+	if m.key != nil {
+		ask.Key = m.key(c)
+	} else {
+		call.list = m.attributes(c, call.list[:0])
+		ask.Attributes = call.list
+	}
+	if err := m.guard.Take(ctx, ask, call); err != nil {
+		m.End(call)
+		return nil, err
+	}
+	return call, nil
+}
+
+// End ends call ([Call.End]) and keeps its memory for another one. call must not be
+// used afterwards.
+func (m *Middleware[C]) End(call *Call) {
+	call.End()
+	call.forget()
+	m.calls.Put(call)
+}
+
+// StatusOf returns the HTTP status of an answer to a call that could not be decided:
+// 400 for a call without a key, with an empty attribute or with other bad input, and
+// otherwise 503.
+func StatusOf(err error) int {
+	var empty *EmptyAttributeError
+	var bad *fault.Fault
+	if errors.Is(err, ErrNoKey) || errors.As(err, &empty) || errors.As(err, &bad) {
+		return 400
+	}
+	return 503
+}
+
+// ProblemOf returns the answer to a call that could not be decided. It shows the error
+// to the caller only if the call is wrong.
+func ProblemOf(err error) *headers.Problem {
+	p := &headers.Problem{Status: StatusOf(err), Detail: "the limit of the request could not be decided"}
+	if p.Status == 400 {
+		p.Detail = err.Error()
+	}
+	return p
+}
+
+// AddressKey returns the key of the client at an address with a port: the IPv4 address, or
+// the first 64 bits of the IPv6 address, because one client has all addresses that share
+// them. It returns an empty string if the address is none, such as that of a Unix socket.
+func AddressKey(address string) string {
+	group, _ := access.PeerGroup(address)
+	return group
+}

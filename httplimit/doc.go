@@ -1,0 +1,20 @@
+// Package httplimit is middleware for net/http that limits requests. It works with
+// every router that takes func(http.Handler) http.Handler, such as chi.
+//
+//	posts := weir.MustLimiter(weir.Sliding(5, time.Minute))
+//	limited := httplimit.Must(httplimit.Keys(posts, httplimit.PeerIP))
+//	http.Handle("POST /posts", limited.Handler(handler))
+//
+// [Keys] holds each key to one limit, and the key is a required argument. [Rules]
+// decides by a set of rules. Every answer states the limits in its header, in a
+// dialect of package headers. A denial is answered with 429 and a problem, or with the
+// status and the body of the rules' outcome.
+//
+// While a store cannot answer, the outage policy of the limiter or of the rules
+// decides. The answer then has the header Weir-Degraded with the reason, and the
+// observer of the limiter or the engine is told.
+//
+// What a request has in flight is released when its answer has been written. If the
+// handler takes over the connection, as for a WebSocket, it is released when the
+// connection is closed. Until then holds are renewed.
+package httplimit

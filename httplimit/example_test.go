@@ -1,0 +1,68 @@
+package httplimit_test
+
+import (
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/httplimit"
+	"github.com/weirhq/weir/rulefile"
+)
+
+// Each address may post once a minute.
+func Example() {
+	posts := weir.MustLimiter(weir.Sliding(1, time.Minute))
+	defer posts.Close()
+	limited := httplimit.Must(httplimit.Keys(posts, httplimit.PeerIP, httplimit.Name("posts")))
+
+	mux := http.NewServeMux()
+	mux.Handle("POST /posts", limited.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "posted")
+	}))
+	for range 2 {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/posts", http.NoBody))
+		fmt.Println(w.Code, w.Header().Get("RateLimit"))
+	}
+	// Output:
+	// 200 "posts";r=0
+	// 429 "posts";r=0;t=60
+}
+
+// Rules from a file decide. The router has put the user into the path.
+func ExampleRules() {
+	file, err := rulefile.Parse("rules.yaml", []byte(`
+rules:
+  - name: posts-per-user
+    when: {action: post}
+    per: [user]
+    limit: 1
+    window: 1h
+`), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	engine, err := weir.NewEngine(file.Set)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer engine.Close()
+	limited := httplimit.Must(httplimit.Rules(engine, func(r *http.Request, list []weir.Attribute) []weir.Attribute {
+		return append(list, weir.Attributes("action", "post", "user", r.PathValue("user"))...)
+	}))
+
+	mux := http.NewServeMux()
+	mux.Handle("POST /{user}/posts", limited.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, path := range []string{"/ann/posts", "/ann/posts", "/bob/posts"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, http.NoBody))
+		fmt.Println(path, w.Code)
+	}
+	// Output:
+	// /ann/posts 200
+	// /ann/posts 429
+	// /bob/posts 200
+}

@@ -1,0 +1,103 @@
+package httplimit
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/guard"
+)
+
+// Key returns the key of a request, such as a user's name. An empty key is an error:
+// see [OnError].
+type Key func(r *http.Request) string
+
+// Attributes appends the attributes of a request to list. It leaves out attributes
+// that the request lacks; an attribute with an empty value is an error: see
+// [OnError].
+type Attributes func(r *http.Request, list []weir.Attribute) []weir.Attribute
+
+// Middleware limits requests. Make one with [Keys] or [Rules]. It is safe for
+// concurrent use.
+type Middleware struct {
+	guard  *guard.Middleware[*http.Request]
+	denied func(http.ResponseWriter, *http.Request, *guard.Call)
+	failed func(http.ResponseWriter, *http.Request, error)
+}
+
+// Keys returns middleware that holds each key to the limit of l. The errors are nil
+// arguments and wrong options.
+func Keys(l *weir.Limiter, key Key, options ...Option) (*Middleware, error) {
+	if key == nil {
+		return nil, errors.New("httplimit: key: nil: want a function that returns the key of a request, such as httplimit.PeerIP")
+	}
+	o := apply(options)
+	g, err := guard.Keys(l, key, o.guard)
+	return o.middleware(g, err)
+}
+
+// Rules returns middleware that decides by the rules of e. The errors are nil
+// arguments and wrong options.
+func Rules(e *weir.Engine, attributes Attributes, options ...Option) (*Middleware, error) {
+	if attributes == nil {
+		return nil, errors.New("httplimit: attributes: nil: want a function that appends the attributes of a request")
+	}
+	o := apply(options)
+	g, err := guard.Rules(e, attributes, o.guard)
+	return o.middleware(g, err)
+}
+
+func (o *options) middleware(g *guard.Middleware[*http.Request], err error) (*Middleware, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Middleware{g, o.denied, o.failed}, nil
+}
+
+// Must returns m, or panics with err. It is for middleware that is written in the
+// program.
+func Must(m *Middleware, err error) *Middleware {
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// Handler returns next behind the limit.
+func (m *Middleware) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		call, err := m.guard.Take(r.Context(), r)
+		if err != nil {
+			m.failed(w, r, err)
+			return
+		}
+		m.guard.Options().Headers.Set(w.Header(), &call.Limits)
+		switch {
+		case !call.Allowed:
+			defer m.guard.End(call)
+			m.denied(w, r, call)
+		case call.Holds():
+			defer m.guard.End(call)
+			hold(call, next, w, r)
+		default:
+			m.guard.End(call)
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// HandlerFunc returns next behind the limit.
+func (m *Middleware) HandlerFunc(next http.HandlerFunc) http.Handler { return m.Handler(next) }
+
+// answerDenied is the default of [OnDenied].
+func answerDenied(w http.ResponseWriter, _ *http.Request, c *guard.Call) {
+	mediaType, body := c.Answer()
+	w.Header()["Content-Type"] = []string{mediaType}
+	w.WriteHeader(c.Status())
+	_, _ = w.Write(body) // the caller has gone if this fails
+}
+
+// answerFailed is the default of [OnError].
+func answerFailed(w http.ResponseWriter, _ *http.Request, err error) {
+	guard.ProblemOf(err).Write(w)
+}
