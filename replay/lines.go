@@ -72,12 +72,15 @@ type lineReader struct {
 	in         *reader
 	stop       context.CancelFunc
 
-	block  block
-	rest   string // of block.text
-	parser Parser
-	log    string
-	line   int64
-	err    error
+	block block
+	// waiting is the block behind the end of a log, if waits is set.
+	waiting block
+	waits   bool
+	rest    string // of block.text
+	parser  Parser
+	log     string
+	line    int64
+	err     error
 }
 
 func (r *lineReader) Next(e *Entry) error {
@@ -99,19 +102,30 @@ func (r *lineReader) Next(e *Entry) error {
 			r.rest = ""
 		}
 		r.line++
-		e.Log, e.Line, e.Text = r.log, r.line, text
+		e.Log, e.Line, e.Lines, e.Text = r.log, r.line, 0, text
 		if e.Bad = r.parser.Parse(text, e); e.Bad == ErrSkip { //nolint:errorlint // hot path, and nothing wraps it
 			continue
+		}
+		if e.Lines > 1 {
+			e.Line -= e.Lines - 1
 		}
 		return nil
 	}
 }
 
 // next reads the next block, or sets r.err. If the block is the start of a line that
-// is too long, next sets e, which is bad, and returns true.
-func (r *lineReader) next(e *Entry) (tooLong bool) {
+// is too long, or if a log has ended inside a request, next sets e, which is bad, and
+// returns true.
+func (r *lineReader) next(e *Entry) (bad bool) {
 	r.in.free(r.block)
-	b, ok := <-r.in.blocks
+	b, ok := r.waiting, r.waits
+	if r.waiting, r.waits = (block{}), false; !ok {
+		b, ok = <-r.in.blocks
+	}
+	if (!ok || b.first) && r.end(e) {
+		r.block, r.waiting, r.waits = block{}, b, ok
+		return true
+	}
 	r.block = b
 	switch {
 	case !ok:
@@ -129,11 +143,26 @@ func (r *lineReader) next(e *Entry) (tooLong bool) {
 	}
 	if b.cut {
 		r.line++
-		e.Log, e.Line, e.Text, e.Bad = r.log, r.line, b.text, errLongLine
+		e.Log, e.Line, e.Lines, e.Text, e.Bad = r.log, r.line, 0, b.text, errLongLine
 		return true
 	}
 	r.rest = b.text
 	return false
+}
+
+// end ends the current log. If that ends inside a request, end sets e, which is bad,
+// and returns true.
+func (r *lineReader) end(e *Entry) (bad bool) {
+	p, ok := r.parser.(Ender)
+	if r.parser = nil; !ok || r.in.ctx.Err() != nil {
+		return false
+	}
+	e.Log, e.Line, e.Lines, e.Text = r.log, r.line, 0, ""
+	if e.Bad = p.End(e); e.Bad == nil {
+		return false
+	}
+	e.Line -= max(e.Lines, 1) - 1
+	return true
 }
 
 func (r *lineReader) Close() error {

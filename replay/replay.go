@@ -205,7 +205,9 @@ func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) erro
 }
 
 func (f *feed) isBad(why error) {
-	f.bad++
+	more := max(f.entry.Lines, 1) - 1
+	f.lines += more
+	f.bad += more + 1
 	if len(f.badLines) < f.keepBad {
 		e := &f.entry
 		f.badLines = append(f.badLines, BadLine{

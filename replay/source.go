@@ -36,10 +36,12 @@ type Entry struct {
 	Values []string
 
 	// Log is the name of the log, Line the number of the line in it, from 1, and
-	// Text the line.
-	Log  string
-	Line int64
-	Text string
+	// Text the line. Lines is the number of lines that the entry takes if that is more
+	// than one; Line is then the first of them.
+	Log   string
+	Line  int64
+	Lines int64
+	Text  string
 
 	// Bad is the reason why the line is no request. If it is set, Time and Values
 	// have no meaning.
@@ -56,10 +58,19 @@ type Format interface {
 // Parser parses the lines of one log, in order.
 type Parser interface {
 	// Parse sets e.Time and e.Values from a line without its newline. e.Values
-	// has a place for each attribute, and its texts are those of the line before.
+	// has a place for each attribute, and its texts are those of the line before. For
+	// a request or a fault that takes several lines it also sets e.Lines and e.Text,
+	// with the last line; it returns ErrSkip for the others.
 	// Parse returns [ErrSkip] for a line that is part of the format and holds no
 	// request, such as a header, and another error for a bad line.
 	Parse(line string, e *Entry) error
+}
+
+// Ender is an optional interface of a [Parser] whose requests can take several lines.
+type Ender interface {
+	// End is called after the last line of a log. If the log ends inside a request,
+	// End sets e.Lines and e.Text and returns the error of a bad line.
+	End(e *Entry) error
 }
 
 // ErrSkip is returned by a [Parser] for a line that holds no request.

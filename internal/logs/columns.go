@@ -11,15 +11,30 @@ import (
 	"github.com/weirhq/weir/replay"
 )
 
-// csvLine reads comma-separated values, one record a line.
+// csvLine reads comma-separated values. A record is a line, or several lines if a
+// newline is inside quotes.
 type csvLine struct {
 	comma  string
 	fields []string // wanted
 	at     []int    // the column of each wanted field, or -1
-	header bool     // the next line is the header
+	header bool     // the next record is the header
 	width  int      // number of columns
 	cells  []string
+
+	record []byte // the lines so far of a record that ends in quotes
+	lines  int64  // how many they are
+	whole  string // the last record, if it had several lines
+	wholes int64  // how many
 }
+
+// longestRecord is the most bytes of a record with newlines. It bounds how much a
+// quotation mark that is not closed takes with it.
+const longestRecord = 64 << 10
+
+var (
+	errOpenQuotes = errors.New("a text in quotes begins here and does not end")
+	errLongRecord = fmt.Errorf("a text in quotes begins here and does not end within %d bytes", longestRecord)
+)
 
 func newCSV(f *format, fields []string) (extractor, error) {
 	c := &csvLine{comma: ",", fields: fields, header: true}
@@ -43,8 +58,13 @@ func (c *csvLine) columns(names []string) {
 }
 
 func (c *csvLine) extract(line string, values []string) error {
-	if line == "" {
+	c.whole, c.wholes = "", 0
+	if line == "" && len(c.record) == 0 {
 		return replay.ErrSkip
+	}
+	line, err := c.join(line)
+	if err != nil {
+		return err
 	}
 	if err := c.split(line); err != nil {
 		return err
@@ -69,6 +89,78 @@ func (c *csvLine) extract(line string, values []string) error {
 		}
 	}
 	return nil
+}
+
+// join returns the record that line ends. It returns ErrSkip if the record goes on
+// in the next line.
+func (c *csvLine) join(line string) (record string, err error) {
+	inside := len(c.record) > 0
+	if !inside && strings.IndexByte(line, '"') < 0 {
+		return line, nil
+	}
+	open := endsInQuotes(line, c.comma, inside)
+	if !open && !inside {
+		return line, nil
+	}
+	c.record = append(c.record, line...)
+	c.lines++
+	switch {
+	case len(c.record) >= longestRecord:
+		c.finish()
+		return "", errLongRecord
+	case open:
+		c.record = append(c.record, '\n')
+		return "", replay.ErrSkip
+	}
+	c.finish()
+	return c.whole, nil
+}
+
+// finish ends the record that has begun.
+func (c *csvLine) finish() {
+	c.whole, c.wholes = string(c.record), c.lines
+	c.record, c.lines = c.record[:0], 0
+}
+
+// several returns the number of lines and the text of the last record, which ended
+// with line.
+func (c *csvLine) several(line string) (lines int64, text string) {
+	if c.wholes == 0 {
+		return 0, line
+	}
+	return c.wholes, c.whole
+}
+
+// endsInQuotes reports whether text ends inside a cell in quotes. inside reports
+// whether it begins inside of one, and otherwise text begins with a cell.
+func endsInQuotes(text, comma string, inside bool) bool {
+	for {
+		if !inside {
+			if !strings.HasPrefix(text, `"`) {
+				_, rest, more := strings.Cut(text, comma)
+				if !more {
+					return false
+				}
+				text = rest
+				continue
+			}
+			text = text[1:]
+		}
+		end := strings.IndexByte(text, '"')
+		if end < 0 {
+			return true
+		}
+		text = text[end+1:]
+		if inside = strings.HasPrefix(text, `"`); inside { // a quotation mark of the text
+			text = text[1:]
+			continue
+		}
+		_, rest, more := strings.Cut(text, comma)
+		if !more {
+			return false
+		}
+		text = rest
+	}
 }
 
 // split splits a line into cells.

@@ -195,6 +195,9 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 	}
 	p.values = make([]string, len(paths))
 	p.extractor, p.err = f.new(f, paths)
+	if c, ok := p.extractor.(*csvLine); ok {
+		p.several = c.several
+	}
 	if f.narrows && len(p.timeNames) > 1 {
 		p.narrow = func(name string) extractor {
 			e, _ := f.new(f, append(slices.Clone(paths[:len(p.fields)]), name)) // without an error before
@@ -219,6 +222,10 @@ type parser struct {
 	timeNames []string
 	times0    int // the index in timeNames that this log uses, or -1
 	err       error
+
+	// several returns the number of lines of the record that ends with line, and its
+	// text. It is nil if each record is a line.
+	several func(line string) (lines int64, text string)
 
 	// narrow returns an extractor that reads only one of the times. narrowed is
 	// the one for narrowName, that of the last line that needed all, or nil.
@@ -250,7 +257,11 @@ func (p *parser) Parse(line string, e *replay.Entry) error {
 		if p.err != nil {
 			return p.err
 		}
-		if err := p.extract(strings.TrimSuffix(line, "\r"), e); err != nil {
+		err := p.extract(strings.TrimSuffix(line, "\r"), e)
+		if p.several != nil {
+			e.Lines, e.Text = p.several(line)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -265,6 +276,17 @@ func (p *parser) Parse(line string, e *replay.Entry) error {
 		e.Values[c.at] = c.value
 	}
 	return nil
+}
+
+// End implements [replay.Ender].
+func (p *parser) End(e *replay.Entry) error {
+	c, ok := p.extractor.(*csvLine)
+	if !ok || len(c.record) == 0 {
+		return nil
+	}
+	c.finish()
+	e.Lines, e.Text = c.several("")
+	return errOpenQuotes
 }
 
 // extract sets p.values and e.Time from a line.
