@@ -280,11 +280,11 @@ func (e *Engine) prepared(set *rule.Set) *plan.Rules {
 
 // SetRules replaces the rules. Requests that start after it returns are decided
 // by the new rules. A rule keeps its counters if it has the same identity in the
-// old rules and the new: see [rule.Set.ID]. Nil rules are an error, and the old
-// rules stay in force.
+// old rules and the new: see [rule.Set.ID]. Nil rules and the zero Set are an
+// error, and the old rules stay in force.
 func (e *Engine) SetRules(rules *rule.Set) error {
-	if rules == nil {
-		return fault.Newf("rules", "nil: want a set, which rule.New and rulefile.Load return")
+	if rules == nil || rules.IsZero() {
+		return fault.Newf("rules", "no set: want one that rule.New or rulefile.Load returned")
 	}
 	if e == nil || e.calls.New == nil {
 		_, err := e.ready()

@@ -126,3 +126,21 @@ func TestFaultsNameTheirField(t *testing.T) {
 		t.Errorf("sliding -1: got %v, want an error that points to NewCounter", err)
 	}
 }
+
+// TestZeroSet: an engine refuses a set that no constructor made, which would allow
+// everything, and keeps its rules.
+func TestZeroSet(t *testing.T) {
+	t.Parallel()
+	for _, set := range []*rule.Set{nil, {}} {
+		_, err := weir.NewEngine(set)
+		names(t, "new", err, "rule.New")
+		e, err := weir.NewEngine(rules(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names(t, "set", e.SetRules(set), "rule.New")
+		if e.Rules().Len() != 1 {
+			t.Errorf("got %d rules, want the old one", e.Rules().Len())
+		}
+	}
+}

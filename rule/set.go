@@ -10,8 +10,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Set is a compiled list of rules. Make one with [New]. It is immutable and
-// safe for concurrent use.
+// Set is a compiled list of rules. Make one with [New]; the zero Set has no rules
+// and no outcomes, and an engine refuses it. It is immutable and safe for
+// concurrent use.
 //
 // Its methods take a request as a vector of values, and a rule as its index.
 // values[i] is the value of the attribute Attributes()[i], or "" if the request
@@ -197,6 +198,9 @@ func (s *Set) networkAt(n network) int {
 	}
 	return len(s.attributes) + i
 }
+
+// IsZero reports whether s is the zero Set, which [New] did not make.
+func (s *Set) IsZero() bool { return s.outcomes == nil }
 
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -177,7 +178,9 @@ func newForget() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = c.call(cmd.Context(), http.MethodDelete, "/v1/usage"+query, nil)
+			if _, err = c.call(cmd.Context(), http.MethodDelete, "/v1/usage"+query, nil); err == nil && c.json {
+				_, err = io.WriteString(cmd.OutOrStdout(), "{\"forgotten\":true}\n") // the service's answer is empty
+			}
 			return err
 		},
 	}
