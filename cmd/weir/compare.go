@@ -66,7 +66,7 @@ denied.`),
 			if float64(c.NewlyDenied) > share*float64(c.Requests) {
 				over = fmt.Errorf("%d of %d requests are newly denied: more than --max-newly-denied %s", c.NewlyDenied, c.Requests, most)
 			}
-			return errors.Join(out.show(cmd, args, c, c.BadLines), stopped(err, c.Lines), l.checkBad(c.Lines, c.Bad), over)
+			return errors.Join(out.show(cmd, args, c, c.BadLines), stopped(err, c.Lines), l.checkBad(c.Lines, c.Bad, c.BadLines), over)
 		},
 	}
 	l.add(cmd)

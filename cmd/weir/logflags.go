@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/signal"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -145,6 +147,7 @@ func (l *logFlags) describe() (spec logs.Spec, err error) {
 			*f.to = *f.value
 		}
 	}
+	l.format = spec.Format // for hints
 	if len(l.columns) > 0 {
 		spec.Columns = l.columns
 	}
@@ -159,13 +162,36 @@ func (l *logFlags) describe() (spec logs.Spec, err error) {
 	return spec, err
 }
 
-// checkBad returns an error if more lines are bad than --max-bad admits.
-func (l *logFlags) checkBad(lines, bad int64) error {
-	if float64(bad) > l.mostBad*float64(lines) {
-		return fmt.Errorf("%d of %d lines cannot be read: more than --max-bad %s; see --format", bad, lines, l.maxBad)
+// checkBad returns an error if more lines are bad than --max-bad admits, or if there
+// is no line at all.
+func (l *logFlags) checkBad(lines, bad int64, list []replay.BadLine) error {
+	if lines == 0 {
+		return errors.New("the logs are empty: no line was read")
 	}
-	return nil
+	if float64(bad) <= l.mostBad*float64(lines) {
+		return nil
+	}
+	hint := "see --format"
+	if len(list) > 0 && l.looks(list[0].Text) != "" {
+		hint = fmt.Sprintf("%s:%d looks like --format %s", list[0].Log, list[0].Line, l.looks(list[0].Text))
+	}
+	return fmt.Errorf("%d of %d lines cannot be read: more than --max-bad %s; %s", bad, lines, l.maxBad, hint)
 }
+
+// looks returns the format that a bad line looks like, if that is another one than
+// the stated one.
+func (l *logFlags) looks(line string) string {
+	switch format := l.format; {
+	case strings.HasPrefix(line, "{") && format == "":
+		return "json"
+	case accessLine.MatchString(line) && format != "" && format != "combined":
+		return "combined"
+	}
+	return ""
+}
+
+// accessLine matches the start of a line of an access log.
+var accessLine = regexp.MustCompile(`^\S+ \S+ \S+ (\S+ )?\[[^]]+\] "`)
 
 // parseShare parses a share such as 0.1% or 0.001.
 func parseShare(text string) (float64, error) {

@@ -60,7 +60,7 @@ any. To measure it takes about as much time again; --alone=false leaves it out.`
 			if err == nil {
 				speed(cmd, report.Lines, bar.began)
 			}
-			return errors.Join(out.show(cmd, args, report, report.BadLines), stopped(err, report.Lines), l.checkBad(report.Lines, report.Bad))
+			return errors.Join(out.show(cmd, args, report, report.BadLines), stopped(err, report.Lines), l.checkBad(report.Lines, report.Bad, report.BadLines))
 		},
 	}
 	cmd.Flags().StringVar(&rules, "rules", "", "rules `file`")

@@ -73,7 +73,7 @@ numbers are those of a rules file with this rule alone.`),
 			if err == nil {
 				speed(cmd, s.Lines, bar.began)
 			}
-			err = errors.Join(out.show(cmd, args, s, s.BadLines), stopped(err, s.Lines), l.checkBad(s.Lines, s.Bad))
+			err = errors.Join(out.show(cmd, args, s, s.BadLines), stopped(err, s.Lines), l.checkBad(s.Lines, s.Bad, s.BadLines))
 			if err == nil && !out.json {
 				printRule(cmd, file.Set.Rule(i), file.Zone, s)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,10 +17,13 @@ import (
 type csvLine struct {
 	comma  string
 	fields []string // wanted
+	mapped []string // those that have to be there
 	at     []int    // the column of each wanted field, or -1
 	header bool     // the next record is the header
 	width  int      // number of columns
 	cells  []string
+
+	missing error // a mapped column is not there: all lines are bad
 
 	record []byte // the lines so far of a record that ends in quotes
 	lines  int64  // how many they are
@@ -38,6 +42,10 @@ var (
 
 func newCSV(f *format, fields []string) (extractor, error) {
 	c := &csvLine{comma: ",", fields: fields, header: true}
+	for _, name := range slices.Sorted(maps.Keys(f.spec.Map)) {
+		field, _ := parseField(f.spec.Map[name]) // checked by Compile
+		c.mapped = append(c.mapped, field.path)
+	}
 	if f.spec.Comma != 0 {
 		c.comma = string(f.spec.Comma)
 	}
@@ -54,6 +62,9 @@ func (c *csvLine) columns(names []string) {
 	c.at = make([]int, len(c.fields))
 	for i, field := range c.fields {
 		c.at[i] = slices.Index(names, field)
+		if c.at[i] < 0 && slices.Contains(c.mapped, field) {
+			c.missing = fmt.Errorf("no column %q, which map names: the columns are %s", field, shorten(strings.Join(names, ", ")))
+		}
 	}
 }
 
@@ -78,6 +89,9 @@ func (c *csvLine) extract(line string, values []string) error {
 		}
 		c.columns(names)
 		return replay.ErrSkip
+	}
+	if c.missing != nil {
+		return c.missing
 	}
 	if len(c.cells) != c.width {
 		return fmt.Errorf("%d columns, want %d", len(c.cells), c.width)
