@@ -51,7 +51,7 @@ func writeChanges(out io.Writer, title string, list []Change) error {
 		}
 		fmt.Fprintf(table, "\n%s %s: %s, %s\n", title, name, count(c.Requests, "request"), count(c.Keys, "key"))
 		for _, k := range c.Top {
-			fmt.Fprintf(table, "  %s\t%d\t%s\t%s\n", printable(excerpt(k.Key)), k.Denied, moment(&k.First), moment(&k.Last))
+			fmt.Fprintf(table, "  %s\t%d\t%s\t%s\n", keyText(k.Key), k.Denied, moment(&k.First), moment(&k.Last))
 		}
 		for _, e := range c.Examples {
 			fmt.Fprintf(table, "  %s:%d: %s: %s\n", printable(e.Log), e.Line, e.Time.Format(time.DateTime), printable(e.Text))

@@ -33,6 +33,10 @@ func (s *Suggestion) write(w io.Writer, graphs bool) error {
 func (s *Swept) write(out io.Writer, graphs bool) error {
 	p := &s.Peaks
 	fmt.Fprintf(out, "\nin %s\n", s.Window)
+	if s.matched == 0 {
+		_, err := fmt.Fprintln(out, s.Reason)
+		return err
+	}
 	fmt.Fprintf(out, "peaks of keys: half up to %d, 90 %% up to %d, 99 %% up to %d, 99.9 %% up to %d, all up to %d\n", p.P50, p.P90, p.P99, p.P999, p.Max)
 	if graphs {
 		s.writeBars(out)
@@ -54,7 +58,7 @@ func (s *Swept) write(out io.Writer, graphs bool) error {
 		if n == 0 {
 			fmt.Fprintln(table, "highest peaks")
 		}
-		fmt.Fprintf(table, "  %s\t%d\tat %s\t%s\n", printable(excerpt(k.Key)), k.Peak, moment(&k.At), count(k.Requests, "request"))
+		fmt.Fprintf(table, "  %s\t%d\tat %s\t%s\n", keyText(k.Key), k.Peak, moment(&k.At), count(k.Requests, "request"))
 	}
 	if err := table.Flush(); err != nil {
 		return err

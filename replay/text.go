@@ -116,7 +116,7 @@ func (r *Report) writeTop(out io.Writer) error {
 			if n == 0 {
 				fmt.Fprintf(table, "\ntop denied by %s\n", printable(t.Name))
 			}
-			fmt.Fprintf(table, "  %s\t%d\t%s\t%s\n", printable(excerpt(k.Key)), k.Denied, moment(&k.First), moment(&k.Last))
+			fmt.Fprintf(table, "  %s\t%d\t%s\t%s\n", keyText(k.Key), k.Denied, moment(&k.First), moment(&k.Last))
 		}
 	}
 	return table.Flush()
@@ -209,6 +209,15 @@ func moment(t *time.Time) string {
 		return "-"
 	}
 	return t.UTC().Format(time.DateTime)
+}
+
+// keyText returns a key as a line shows it. A rule without per has one key, which is
+// empty.
+func keyText(key string) string {
+	if key == "" {
+		return "(all)"
+	}
+	return printable(excerpt(key))
 }
 
 // printable returns text unchanged, or quoted if it could confuse a terminal or a

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -172,20 +173,22 @@ func (l *logFlags) checkBad(lines, bad int64, list []replay.BadLine) error {
 		return nil
 	}
 	hint := "see --format"
-	if len(list) > 0 && l.looks(list[0].Text) != "" {
-		hint = fmt.Sprintf("%s:%d looks like --format %s", list[0].Log, list[0].Line, l.looks(list[0].Text))
+	if len(list) > 0 && l.looks(&list[0]) != "" {
+		hint = fmt.Sprintf("%s:%d looks like --format %s", list[0].Log, list[0].Line, l.looks(&list[0]))
 	}
 	return fmt.Errorf("%d of %d lines cannot be read: more than --max-bad %s; %s", bad, lines, l.maxBad, hint)
 }
 
 // looks returns the format that a bad line looks like, if that is another one than
 // the stated one.
-func (l *logFlags) looks(line string) string {
+func (l *logFlags) looks(line *replay.BadLine) string {
 	switch format := l.format; {
-	case strings.HasPrefix(line, "{") && format == "":
+	case strings.HasPrefix(line.Text, "{") && format == "":
 		return "json"
-	case accessLine.MatchString(line) && format != "" && format != "combined":
+	case accessLine.MatchString(line.Text) && format != "" && format != "combined":
 		return "combined"
+	case strings.Contains(filepath.Base(line.Log), ".csv") && format != "csv":
+		return "csv"
 	}
 	return ""
 }

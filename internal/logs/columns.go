@@ -62,6 +62,9 @@ func (c *csvLine) columns(names []string) {
 	c.at = make([]int, len(c.fields))
 	for i, field := range c.fields {
 		c.at[i] = slices.Index(names, field)
+		if c.at[i] < 0 && slices.Contains(usualTimes, field) {
+			c.at[i] = slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, field) })
+		}
 		if c.at[i] < 0 && slices.Contains(c.mapped, field) {
 			c.missing = fmt.Errorf("no column %q, which map names: the columns are %s", field, shorten(strings.Join(names, ", ")))
 		}

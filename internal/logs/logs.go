@@ -207,8 +207,11 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 	return p
 }
 
-// usualTimes are the usual names of the field with the time.
-var usualTimes = []string{"time", "ts", "timestamp", "@timestamp", "start_time", "time_iso8601", "time_local", "msec", "date"}
+// usualTimes are the usual names of the field with the time. In CSV their case does
+// not matter.
+var usualTimes = []string{
+	"time", "ts", "timestamp", "@timestamp", "start_time", "time_iso8601", "time_local", "msec", "datetime", "date", "Timestamp", "@t", "eventTime",
+}
 
 // parser is a [replay.Parser] of one log.
 type parser struct {
