@@ -108,7 +108,7 @@ var arrows = map[string]arrow{
 	"internal/httpapi": {ours: append([]string{"headers", "internal/top"}, frontEnd...)},
 	"internal/server": {
 		ours: []string{
-			".", "headers", "rule", "rulefile", "store", "store/memstore", "store/redisstore", "window",
+			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",
 			"internal/access", "internal/answer", "internal/config", "internal/envoyrls", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
 			"internal/metrics", "internal/namespace", "internal/top",
 		},

@@ -39,7 +39,9 @@ address, weir serve needs a lock: --tokens FILE, the variable WEIR_TOKEN, or
 https:// addresses with --tls-client-ca FILE. Without one it ends with status 2;
 --insecure serves without a lock.
 
-Counts are in memory. With --store, all instances that name the same Redis or
+Counts are in memory. With --data DIR they are also written to a directory, 200 ms
+later, and the next process goes on with them: a deploy loses nothing, a kill at
+most what was counted in those 200 ms. With --store, all instances that name the same Redis or
 Valkey count together. weir serve does not start on a server that does not fit,
 and logs what can lose counts; weir doctor makes the same checks. If the URL has a
 password, set WEIR_STORE instead of the flag: other users of the machine can read
@@ -54,6 +56,7 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
   weir serve --rules rules/                # a file for each namespace
   weir serve --rules rules.yaml --listen unix:/run/weir/weir.sock --log-format json
   weir serve --rules rules.yaml --listen https://:8443 --tls-cert cert.pem --tls-key key.pem --tokens tokens
+  weir serve --rules rules.yaml --data /var/lib/weir
   weir serve --rules rules.yaml --store redis://localhost:6379 --nodes 3
   weir serve --koala koala_rule.conf --koala-listen :9981 --insecure=koala
   weir serve --koala-config koala.conf`,
@@ -111,6 +114,10 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.BoolVar(&cfg.Watch, "watch", cfg.Watch, "read the rules again when their files change")
 	f.DurationVar(&cfg.WatchEvery, "watch-every", cfg.WatchEvery, "also check the files at this interval, for changes made by other machines")
 	storeFlag(cmd, &cfg.Store)
+	f.StringVar(&cfg.Data, "data", cfg.Data, "`directory` that counters in memory are written to, and loaded from at the start")
+	f.StringVar(&cfg.Sync, "sync", cfg.Sync, "`when` what changed is synced to the disk of --data: always, interval or os (default interval)")
+	f.DurationVar(&cfg.SyncInterval, "sync-interval", cfg.SyncInterval, "how often what changed is written to --data (default 200ms)")
+	f.BoolVar(&cfg.ServeWhileLoading, "serve-while-loading", cfg.ServeWhileLoading, "while counters are loaded from --data, let rules follow their on_outage instead of answering 503")
 	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest time that a decision waits for the store (default 50ms)")
 	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each admits its share of a quota during an outage (not set: the whole quota)")
 	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is out of reach")
@@ -122,6 +129,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.LogFormat, "log-format", cfg.LogFormat, "log `format`: text or json")
 	f.StringVar(&cfg.LogLevel, "log-level", cfg.LogLevel, "lowest `level` to log: debug, info, warn or error")
 	complete(cmd, "headers", headers.Dialects())
+	complete(cmd, "sync", config.Syncs())
 	complete(cmd, "log-format", config.LogFormats())
 	complete(cmd, "log-level", config.LogLevels())
 }

@@ -17,7 +17,11 @@ type Bounds struct {
 	// take at the same time.
 	Memory int64
 
-	// Shed is called for each refusal, if it is not nil.
+	// Loading, if it is not nil, reports whether the counters are still being
+	// loaded. Then all requests are refused.
+	Loading func() bool
+
+	// Shed is called for each refusal of one of the bounds, if it is not nil.
 	Shed func(bound string)
 
 	requests, memory atomic.Int64
@@ -43,14 +47,20 @@ func (o *Overload) Error() string { return o.Detail }
 const OverloadRetry = time.Second
 
 var (
+	stillLoading    = &Overload{"the counters are still being loaded from the data directory; try again"}
 	tooManyRequests = &Overload{"the service decides as many requests as --max-requests allows; try again"}
 	tooMuchMemory   = &Overload{"large requests take as much memory as --max-request-memory allows; try again, or send smaller ones"}
 )
 
 // Begin begins a request, which [Bounds.End] must end. It returns an [*Overload]
-// if there are too many.
+// if there are too many, or while the counters are loaded.
 func (b *Bounds) Begin() error {
-	if b == nil || b.Requests == 0 {
+	switch {
+	case b == nil:
+		return nil
+	case b.Loading != nil && b.Loading():
+		return stillLoading
+	case b.Requests == 0:
 		return nil
 	}
 	if b.requests.Add(1) > b.Requests {

@@ -74,6 +74,18 @@ type Config struct {
 	Store        string
 	StoreTimeout time.Duration
 
+	// Data is the directory that the counters in memory are written to, and loaded
+	// from at the start. Empty: they end with the process. Sync is "always",
+	// "interval" or "os", and SyncInterval how often what changed is written; empty
+	// and 0 mean the defaults of package durable.
+	Data         string
+	Sync         string
+	SyncInterval time.Duration
+
+	// ServeWhileLoading makes rules follow their on_outage while the counters are
+	// loaded from Data. Without it requests are refused until then.
+	ServeWhileLoading bool
+
 	// Nodes is the number of instances that share the store, or AutoNodes to
 	// count them. While the store is out of reach, each instance admits its
 	// share of a quota: a Nodes-th of it. 0 means that the number is not set:
@@ -173,6 +185,7 @@ func (c *Config) Validate() error {
 	f.headers(c)
 	f.bounds(c)
 	f.store(c)
+	f.data(c)
 	f.notNegative("koala-timeout", c.KoalaTimeout)
 	f.notNegative("watch-every", c.WatchEvery)
 	f.topKeys(c.TopKeys)
@@ -280,6 +293,28 @@ func (c *Config) HeadersFormat() headers.Format {
 	dialect, _ := headers.ParseDialect(c.Headers) // Validate has checked it
 	return headers.Format{Dialect: dialect, Jitter: c.HeadersJitter}
 }
+
+// data checks the fields about the data directory.
+func (f *faults) data(c *Config) {
+	switch {
+	case c.Data != "":
+	case c.Sync != "":
+		f.Addf("sync", "only with data")
+	case c.SyncInterval != 0:
+		f.Addf("sync-interval", "only with data")
+	case c.ServeWhileLoading:
+		f.Addf("serve-while-loading", "only with data")
+	}
+	if c.Sync != "" {
+		f.oneOf("sync", c.Sync, Syncs())
+	}
+	if d := c.SyncInterval; d != 0 && (d < time.Millisecond || d > time.Hour) {
+		f.Addf("sync-interval", "%v: out of range 1ms to 1h", d)
+	}
+}
+
+// Syncs returns the valid values of Sync.
+func Syncs() []string { return []string{"always", "interval", "os"} }
 
 // notNegative checks that d is not below 0.
 func (f *faults) notNegative(field string, d time.Duration) {

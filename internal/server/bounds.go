@@ -21,6 +21,7 @@ type bounds struct {
 	cfg         config.Bounds
 	connections int // of each listener but admin; 0 means no bound
 	numbers     *metrics.Metrics
+	loading     func() bool // the counters are being loaded; nil: never
 }
 
 func newBounds(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) *bounds {
@@ -46,6 +47,7 @@ func (b *bounds) requests(listener string) *access.Bounds {
 	return &access.Bounds{
 		Requests: b.cfg.Requests,
 		Memory:   int64(b.cfg.RequestMemory),
+		Loading:  b.loading,
 		Shed:     func(bound string) { b.numbers.Shed(listener, bound) },
 	}
 }

@@ -28,6 +28,11 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "draining\n")
 		return
 	}
+	if r.store.refuses() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "loading counters from the data directory\n")
+		return
+	}
 	away := r.store.away()
 	if away != "" && r.needed {
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -21,7 +21,6 @@ import (
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
 	"github.com/weirhq/weir/internal/top"
-	"github.com/weirhq/weir/store/memstore"
 )
 
 // Run serves as cfg states until ctx is done, and then lets requests in flight
@@ -54,7 +53,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer counts.close()
+	defer counts.close(log)
 	switch {
 	case counts.here != nil:
 		_ = counts.here.beat(ctx, log) // run beats again
@@ -75,7 +74,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	numbers.Watch(rules.stats)
 	if counts.shared != nil {
 		numbers.WatchNodes(counts.nodes)
+	}
+	if counts.shared != nil || counts.meanwhile != nil {
 		numbers.WatchReports(rules.reports)
+	}
+	if counts.kept != nil {
+		numbers.WatchData(counts.dataStats)
 	}
 	if counts.here != nil {
 		numbers.WatchInstances(counts.here.number)
@@ -95,6 +99,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err // unreachable after Validate
 	}
 	bounds := newBounds(cfg, numbers, log)
+	bounds.loading = counts.refusing()
 	api := httpapi.New(rules.set, httpapi.Config{
 		Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
 		Headers: cfg.HeadersFormat(),
@@ -133,7 +138,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 
-	group.Go(func() { sweep(beside, counts.memory) })
+	group.Go(func() { sweep(beside, counts) })
 	group.Go(func() { episodes.run(beside, log) })
 	group.Go(func() { tops.Run(beside) })
 	if counts.here != nil {
@@ -252,7 +257,11 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 const sweepSlots = 100_000
 
 // sweep frees, once a second, the memory of keys that have expired.
-func sweep(ctx context.Context, s *memstore.Store) {
+func sweep(ctx context.Context, c *counts) {
+	if !c.await(ctx) {
+		return
+	}
+	s := c.memory
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

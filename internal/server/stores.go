@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/metrics"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/durable"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/window"
@@ -23,6 +24,14 @@ type counts struct {
 	memory *memstore.Store
 	shared *redisstore.Store // nil: counts in memory only
 	here   *instances        // nil: their number is configured
+
+	// kept is memory with its data directory; nil without one. Until it is loaded,
+	// memory must not be used.
+	kept *durable.Store
+
+	// meanwhile counts until kept is loaded; nil: requests are refused.
+	meanwhile *memstore.Store
+	data      string // the directory
 }
 
 // openCounts opens the store that cfg names. It returns when a shared store is
@@ -45,14 +54,29 @@ func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*coun
 			c.here = newInstances(c.shared)
 		}
 	}
-	c.memory = memstore.New(memstore.WithMaxBytes(tableBytes(cfg, log)))
+	bytes := tableBytes(cfg, log)
+	if cfg.Data == "" {
+		c.memory = memstore.New(memstore.WithMaxBytes(bytes))
+		return c, nil
+	}
+	if err := c.openData(cfg, bytes, log); err != nil {
+		if c.shared != nil {
+			err = errors.Join(err, c.shared.Close())
+		}
+		return nil, err
+	}
 	return c, nil
 }
 
-// close frees what openCounts opened. It loses no counts of a shared store.
-func (c *counts) close() {
+// close frees what openCounts opened. It loses no counts of a shared store, and none
+// of a data directory, unless writing them fails, which it logs.
+func (c *counts) close(log *slog.Logger) {
 	if c.shared != nil {
 		_ = c.shared.Close()
+	}
+	if c.kept != nil {
+		c.closeData(log)
+		return
 	}
 	_ = c.memory.Close()
 }
@@ -64,9 +88,13 @@ func (c *counts) options(cfg config.Config) []weir.EngineOption {
 		options = append(options, weir.WithMaxSize(n))
 	}
 	if c.shared == nil {
-		return append(options, weir.WithStore(c.memory))
+		options = append(options, weir.WithStore(c.local()))
+		if c.meanwhile != nil {
+			options = append(options, weir.WithLocal(c.meanwhile, 1))
+		}
+		return options
 	}
-	options = append(options, weir.WithStore(c.shared), weir.WithLocal(c.memory, max(1, cfg.Nodes)))
+	options = append(options, weir.WithStore(c.shared), weir.WithLocal(c.local(), max(1, cfg.Nodes)))
 	if c.here != nil {
 		options = append(options, weir.WithNodes(c.here.number))
 	}
@@ -76,6 +104,9 @@ func (c *counts) options(cfg config.Config) []weir.EngineOption {
 // location returns where the counts are, for the log.
 func (c *counts) location() string {
 	if c.shared == nil {
+		if c.kept != nil {
+			return "memory, kept in " + c.data
+		}
 		return "memory"
 	}
 	return c.shared.Location()

@@ -2,8 +2,8 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -129,9 +129,8 @@ func makeFolder(dir string) error {
 		if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
 			return nil // a read-only file system
 		}
-		var path *fs.PathError
-		if errors.As(err, &path) && errors.Is(err, syscall.ENOTDIR) {
-			return &fs.PathError{Op: path.Op, Path: dir, Err: errors.New("is not a directory")}
+		if errors.Is(err, syscall.ENOTDIR) {
+			return fmt.Errorf("%s is not a directory", dir)
 		}
 	}
 	return err

@@ -149,6 +149,9 @@ func (s *Store) Loaded() <-chan struct{} { return s.loaded }
 // called before the counters are loaded, and not be closed.
 func (s *Store) Memory() *memstore.Store { return s.memory }
 
+// IsLoaded reports whether the counters are loaded.
+func (s *Store) IsLoaded() bool { return !s.loading.Load() }
+
 // Secrets implements [store.Keyed]. All processes that use the directory, one after
 // another, have the same secret.
 func (s *Store) Secrets() [][16]byte { return s.secrets[:] }

@@ -215,7 +215,7 @@ func TestHangingDisk(t *testing.T) {
 func TestFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const keys = 60_000
+		const keys = 30_000
 		disk := durable.NewDisk()
 		s := mustOpen(t, disk, durable.WithInterval(time.Second))
 		most, live := int64(0), int64(0)
@@ -233,7 +233,7 @@ func TestFilesAreBounded(t *testing.T) {
 			t.Errorf("got %d rounds, want more", st.Rounds)
 		}
 		t.Logf("%d keys: %d bytes live, %d at most, %d rounds, %d bytes written for %d keys",
-			keys, live, most, st.Rounds, st.WrittenBytes, st.WrittenKey)
+			keys, live, most, st.Rounds, st.WrittenBytes, st.WrittenKeys)
 		s.Close()
 		wants(t, disk, keys, 60)
 	})

@@ -26,10 +26,10 @@ type Stats struct {
 	// Since the store was opened: flushes that succeeded and that failed, the time
 	// that all of them took, the bytes and the keys that were written, and the
 	// rounds, each of which wrote all keys.
-	Flushes, Failures        int64
-	FlushTime, LongestFlush  time.Duration
-	WrittenBytes, WrittenKey int64
-	Rounds                   int64
+	Flushes, Failures         int64
+	FlushTime, LongestFlush   time.Duration
+	WrittenBytes, WrittenKeys int64
+	Rounds                    int64
 
 	// Damaged is the number of batches and parts of files that could not be
 	// loaded, without the last, torn one.
@@ -115,6 +115,6 @@ func (s *Store) Stats() Stats {
 	if out.Loading {
 		out.LoadTime, out.Lag = time.Since(st.load), 0
 	}
-	out.WrittenKey = st.keys.Load()
+	out.WrittenKeys = st.keys.Load()
 	return out
 }

@@ -1,0 +1,431 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/durable"
+	"github.com/weirhq/weir/window"
+)
+
+// kills is how often TestKilled kills the service. make kills sets 1000.
+var kills = flag.Int("kills", 5, "how often TestKilled kills the service")
+
+const dataRules = `rules:
+  - name: forever
+    per: [user]
+    limit: 1_000_000_000
+    window: ever
+`
+
+// users are the keys of the load.
+const users = 20
+
+// loaded is a service under load, and what its callers know.
+type loaded struct {
+	*process
+	client http.Client
+
+	mu    sync.Mutex
+	asked [users]int64       // takes that were sent
+	acked [users][]time.Time // when each answer was received
+}
+
+// run takes for random users until ctx is done or the service is gone.
+func (l *loaded) run(ctx context.Context, goroutines int) *sync.WaitGroup {
+	l.client.Transport = &http.Transport{MaxIdleConnsPerHost: goroutines}
+	var group sync.WaitGroup
+	for range goroutines {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				user := rand.IntN(users)
+				l.mu.Lock()
+				l.asked[user]++
+				l.mu.Unlock()
+				if !l.take(user) {
+					return
+				}
+				l.mu.Lock()
+				l.acked[user] = append(l.acked[user], time.Now())
+				l.mu.Unlock()
+			}
+		})
+	}
+	return &group
+}
+
+// take takes a hit of a user, and reports whether it was answered.
+func (l *loaded) take(user int) bool {
+	body := fmt.Sprintf(`{"attributes": {"user": "u%d"}}`, user)
+	resp, err := l.client.Post(l.api+"/v1/take", "application/json", strings.NewReader(body))
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode == http.StatusOK
+}
+
+// counts returns how many takes of each user were sent, and answered before at.
+func (l *loaded) counts(at time.Time) (asked, acked [users]int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for user := range acked {
+		for _, when := range l.acked[user] {
+			if when.Before(at) {
+				acked[user]++
+			}
+		}
+	}
+	return l.asked, acked
+}
+
+// used returns what the service has counted for each user.
+func used(t *testing.T, api string) (n [users]int64) {
+	t.Helper()
+	for user := range n {
+		var usage struct{ Used int64 }
+		get(t, fmt.Sprintf("%s/v1/usage?rule=forever&user=u%d", api, user), &usage)
+		n[user] = usage.Used
+	}
+	return n
+}
+
+// get reads an answer, when the counters are loaded.
+func get(t *testing.T, url string, into any) {
+	t.Helper()
+	for {
+		resp, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch resp.StatusCode {
+		case http.StatusOK:
+			if err := json.Unmarshal(body, into); err != nil {
+				t.Fatal(err)
+			}
+			return
+		case http.StatusServiceUnavailable: // it is loading
+			time.Sleep(time.Millisecond)
+		default:
+			t.Fatalf("GET %s: got %s\n%s", url, resp.Status, body)
+		}
+	}
+}
+
+var lagSeconds = regexp.MustCompile(`(?m)^weir_data_lag_seconds (\S+)$`)
+
+// flushed returns an instant before which all that was answered is in the files.
+func (l *loaded) flushed() (at time.Time, ok bool) {
+	asked := time.Now()
+	resp, err := http.Get(l.admin + "/metrics")
+	if err != nil {
+		return at, false
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	m := lagSeconds.FindSubmatch(text)
+	if err != nil || m == nil {
+		return at, false
+	}
+	lag, err := strconv.ParseFloat(string(m[1]), 64)
+	return asked.Add(-time.Duration(lag * float64(time.Second))), err == nil
+}
+
+// A service that is killed at any instant under load, again and again: what the next
+// one has of each key is at least what was answered before the last flush began, and
+// at most what was asked for. No start is refused, and nothing is reported as damaged.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	for _, sync := range []string{"interval", "always"} {
+		t.Run(sync, func(t *testing.T) {
+			t.Parallel()
+			testKilled(t, sync, *kills)
+		})
+	}
+}
+
+func testKilled(t *testing.T, sync string, kills int) {
+	dir := t.TempDir()
+	var before [users]int64
+	worst := time.Duration(0)
+	for round := range kills {
+		l := &loaded{process: startProcess(t, "", dataRules, "--data", dir, "--sync", sync)}
+		if got := used(t, l.api); round > 0 && got != before {
+			t.Fatalf("round %d: got %v after another start, want %v", round, got, before)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		group := l.run(ctx, 8)
+		end := time.Now().Add(time.Duration(rand.IntN(int(600 * time.Millisecond))))
+		flushed := time.Time{}
+		for time.Now().Before(end) {
+			if at, ok := l.flushed(); ok {
+				flushed = at
+			}
+		}
+		if sync == "always" {
+			flushed = time.Now()
+		}
+		killed := time.Now()
+		_ = l.Process.Kill()
+		stop()
+		group.Wait()
+		l.stopped = true
+		_ = l.Wait()
+		worst = max(worst, killed.Sub(flushed))
+		asked, acked := l.counts(flushed)
+
+		next := startProcess(t, "", dataRules, "--data", dir, "--sync", sync)
+		after := used(t, next.api)
+		for user, got := range after {
+			if least, most := before[user]+acked[user], before[user]+asked[user]; got < least || got > most {
+				t.Errorf("round %d, user %d: got %d, want %d to %d", round, user, got, least, most)
+			}
+		}
+		before = after
+		if text := next.logs.String(); strings.Contains(text, "damaged") || strings.Contains(text, "missing") {
+			t.Errorf("round %d: got\n%s", round, text)
+		}
+		next.stopped = true
+		_ = next.Process.Kill()
+		_ = next.Wait()
+	}
+	t.Logf("%d kills with --sync %s; the last flush had begun at most %v before a kill", kills, sync, worst)
+}
+
+// A deploy: SIGTERM while callers take, and a new process on the same directory. It
+// has exactly what was answered.
+func TestDeployLosesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var want [users]int64
+	for range 3 {
+		l := &loaded{process: startProcess(t, "", dataRules, "--data", dir, "--sync-interval", "1h")}
+		if got := used(t, l.api); got != want {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		group := l.run(t.Context(), 8)
+		time.Sleep(300 * time.Millisecond)
+		if err := l.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		group.Wait() // until it accepts no more connections
+		l.stopped = true
+		if err := l.Wait(); err != nil {
+			t.Fatalf("the service ends with %v\n%s", err, l.logs.String())
+		}
+		_, acked := l.counts(time.Now().Add(time.Hour))
+		for user := range want {
+			want[user] += acked[user]
+		}
+	}
+	if got := used(t, startProcess(t, "", dataRules, "--data", dir).api); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// manyKeys makes a directory whose counters take a while to load.
+func manyKeys(t *testing.T, keys int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s, err := durable.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Ever()})
+	space := store.NewSpace("", "many", "many", 0)
+	for key := range keys {
+		if _, err := s.One(t.Context(), store.Take, space, limit, strconv.Itoa(key), "", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// The listeners are open at once. Until the counters are loaded, callers get 503 and
+// when to come again; or the rules follow their on_outage.
+func TestServiceWhileLoading(t *testing.T) {
+	t.Parallel()
+	dir := manyKeys(t, 400_000)
+	p := startProcess(t, "", dataRules, "--data", dir)
+	refused := 0
+	for {
+		resp, err := http.Post(p.api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"user": "1"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			break
+		}
+		if refused++; resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || !bytes.Contains(body, []byte("still being loaded")) {
+			t.Fatalf("while loading: got %s, Retry-After %q\n%s", resp.Status, resp.Header.Get("Retry-After"), body)
+		}
+		health, err := http.Get(p.admin + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		health.Body.Close()
+		if health.StatusCode != http.StatusOK {
+			t.Errorf("/healthz while loading: got %s", health.Status)
+		}
+	}
+	if refused == 0 {
+		t.Error("got no refusal while the counters were loaded")
+	}
+	p.stopped = true
+	_ = p.Process.Signal(syscall.SIGTERM)
+	if err := p.Wait(); err != nil {
+		t.Fatalf("the service ends with %v\n%s", err, p.logs.String())
+	}
+
+	p = startProcess(t, "", dataRules, "--data", dir, "--serve-while-loading")
+	var first struct {
+		Allowed, Degraded bool
+	}
+	resp, err := http.Post(p.api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"user": "1"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&first); err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if !first.Allowed || !first.Degraded {
+		t.Errorf("while loading, with --serve-while-loading: got %+v, want an answer of the rule's on_outage", first)
+	}
+	// What was counted meanwhile is added to what is loaded: 1 before, 1 now.
+	var usage struct{ Used int64 }
+	for usage.Used != 2 {
+		get(t, p.api+"/v1/usage?rule=forever&user=1", &usage)
+	}
+}
+
+// What is wrong with a directory is said in one line, and the service does not start.
+func TestBadDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	startProcess(t, "", dataRules, "--data", dir)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		dir:  "weir: --data: data directory: " + dir + ": another process uses this directory; end it, or name another directory\n",
+		file: "weir: --data: data directory: " + file + " is not a directory\n",
+	} {
+		out, err := exec.Command("weir", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", path).CombinedOutput()
+		if err == nil || string(out) != want {
+			t.Errorf("got %v\n%s\nwant\n%s", err, out, want)
+		}
+	}
+}
+
+// A small disk that is full: counting goes on, and so do the counters when there is
+// room again. It needs the right to mount a file system.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := mountSmall(dir, 256<<10); err != nil {
+		t.Skipf("no right to mount a small file system: %v", err)
+	}
+	t.Cleanup(func() { unmount(t, dir) })
+	data := filepath.Join(dir, "data")
+	l := &loaded{process: startProcess(t, "", dataRules, "--data", data, "--sync-interval", "10ms")}
+	var seen atomic.Int64
+	takes := func(n int64) {
+		for range n {
+			user := int(seen.Add(1)) % users
+			if !l.take(user) {
+				t.Fatal("a take was not answered")
+			}
+		}
+	}
+	takes(users)
+	l.waitFor(t, "weir_data_written_keys_total", func(n float64) bool { return n >= users })
+	filler := filepath.Join(dir, "filler")
+	if err := fillDisk(filler); err != nil {
+		t.Fatal(err)
+	}
+	for l.metric(t, "weir_data_failing") == 0 {
+		takes(10 * users)
+	}
+	takes(users)
+	if text := l.logs.String(); !strings.Contains(text, "cannot write, counting goes on in memory") || !strings.Contains(text, "no space left on device") {
+		t.Errorf("got\n%s", text)
+	}
+	want := used(t, l.api)
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	l.waitFor(t, "weir_data_failing", func(n float64) bool { return n == 0 })
+	l.waitFor(t, "weir_data_lag_seconds", func(n float64) bool { return n < 0.5 })
+	l.stopped = true
+	_ = l.Process.Kill()
+	_ = l.Wait()
+	if got := used(t, startProcess(t, "", dataRules, "--data", data).api); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// metric returns the value of a metric.
+func (p *process) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	resp, err := http.Get(p.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("got no metric %s", name)
+	return 0
+}
+
+// waitFor waits until a metric is as wanted.
+func (p *process) waitFor(t *testing.T, name string, wanted func(float64) bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !wanted(p.metric(t, name)); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("got %s %v after 20s\n%s", name, p.metric(t, name), p.logs.String())
+		}
+	}
+}
