@@ -61,7 +61,7 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 		if item.Request.Rules != nil {
 			by = e.prepared(item.Request.Rules)
 		}
-		item.Err = c.plan(by, &e.seals, item.Verb, &item.Request)
+		item.Err = c.plan(by, &e.seals, item.Verb, &item.Request, nil)
 		if size.add(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
 			b.calls = b.calls[:i+1] // the rest need not be planned
 			err = ErrLarge

@@ -202,12 +202,15 @@ func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, a
 		rules = e.prepared(r.Rules)
 	}
 	d.reset()
-	so, err := e.quick.decide(ctx, rules, verb, r, d, admit)
-	if so != decided {
-		if so == admitted {
-			admit = nil
-		}
-		err = e.general(ctx, rules, verb, r, d, admit, err)
+	var values rule.Narrow
+	so, err := e.quick.decide(ctx, rules, verb, r, &values, d, admit)
+	switch so {
+	case begun:
+		err = e.general(ctx, rules, verb, r, nil, d, admit, nil)
+	case filled:
+		err = e.general(ctx, rules, verb, r, values[:rules.Width()], d, admit, nil)
+	case admitted:
+		err = e.general(ctx, rules, verb, r, values[:rules.Width()], d, nil, err)
 	}
 	if e.observer != nil {
 		e.tell(ctx, verb, d, err, began)
@@ -215,11 +218,11 @@ func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, a
 	return err
 }
 
-// general decides any request. answer is nil, or the store's answer if it has been
-// asked already: an error.
-func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, d *Decision, admit func(Size) error, answer error) error {
+// general decides any request. values is the request's vector if it is known already, or
+// nil. answer is the store's answer if it has been asked already: an error, or nil.
+func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, values []string, d *Decision, admit func(Size) error, answer error) error {
 	c := e.calls.Get().(*call)
-	err := c.plan(rules, &e.seals, verb, r)
+	err := c.plan(rules, &e.seals, verb, r, values)
 	if err == nil && (e.maxSize > 0 || admit != nil) {
 		var s Size
 		s.add(&c.request)
@@ -326,11 +329,11 @@ type call struct {
 	ids     ids
 }
 
-// plan reads r and plans what to ask of the store.
-func (c *call) plan(rules *plan.Rules, seals *seals, verb Verb, r *Request) error {
+// plan reads r and plans what to ask of the store. values is the vector of r, or nil.
+func (c *call) plan(rules *plan.Rules, seals *seals, verb Verb, r *Request, values []string) error {
 	p := &c.request
 	p.Rules = rules
-	if err := r.read(verb, rules.Set, &p.Request); err != nil {
+	if err := r.read(verb, rules.Set, values, &p.Request); err != nil {
 		return err
 	}
 	switch {

@@ -42,7 +42,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
 		return Explanation{}, err
 	}
 	c := call{}
-	if err := c.plan(rules, &e.seals, Check, &r); err != nil {
+	if err := c.plan(rules, &e.seals, Check, &r, nil); err != nil {
 		return Explanation{}, err
 	}
 	if err := c.run(ctx, &e.driver, nil); err != nil {

@@ -60,9 +60,10 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 	for range 100 {
 		verb := []weir.Verb{weir.Take, weir.Take, weir.Take, weir.Check, weir.Record, weir.Refund}[r.IntN(6)]
 		req := weir.Request{
-			Attributes: weir.Attributes("user", users[r.IntN(len(users))], "a", fmt.Sprint(r.IntN(2)), "other", "x", "team", users[r.IntN(2)]),
-			Hits:       []int64{0, 0, 1, 2, 7, -1, window.MaxHits + 5}[r.IntN(7)],
-			Final:      r.IntN(2) == 0,
+			Attributes: weir.Attributes("user", users[r.IntN(len(users))], "a", fmt.Sprint(r.IntN(2)), "other", "x", "team", users[r.IntN(2)],
+				"cost", []string{"2.5", "", "0", "1", "3"}[r.IntN(17)%5], "path", fmt.Sprint(r.IntN(4))),
+			Hits:  []int64{0, 0, 1, 2, 7, -1, window.MaxHits + 5}[r.IntN(7)],
+			Final: r.IntN(2) == 0,
 		}
 		if verb == weir.Refund && r.IntN(2) == 0 || r.IntN(50) == 0 {
 			req.Feedback = "solved"
@@ -115,7 +116,7 @@ func quickRule(r *rand.Rand, i int) rule.Rule {
 		Quota: &rule.Quota{Value: int64(r.IntN(6))}, Window: windows[r.IntN(len(windows))],
 		MaxKeys: []int64{0, 0, 0, 2}[r.IntN(4)], OnOutage: rule.Outage(r.IntN(3)),
 	}
-	switch r.IntN(8) {
+	switch r.IntN(12) {
 	case 0:
 		ru.Mode = rule.Shadow
 	case 1:
@@ -128,8 +129,14 @@ func quickRule(r *rand.Rand, i int) rule.Rule {
 		ru.Ban = window.Ban{For: 30 * time.Second}
 	case 5:
 		ru.Quota, ru.Window = nil, windows[1] // a counter
+	case 6:
+		ru.Quota, ru.Trigger, ru.Once = nil, int64(1+r.IntN(4)), r.IntN(2) == 0
+	case 7:
+		ru.Measure, ru.Of = window.Sum, "cost"
+	case 8:
+		ru.Measure, ru.Of, ru.Window = window.Distinct, "path", windows[r.IntN(2)]
 	}
-	if ru.Quota != nil && r.IntN(8) == 0 && ru.Ban.For == 0 && !ru.CountDenied {
+	if ru.Quota != nil && r.IntN(8) == 0 && ru.Ban.For == 0 && !ru.CountDenied && ru.Measure == window.Count {
 		ru.Hold, ru.Window = 20*time.Second, window.Sliding(time.Minute)
 	}
 	if r.IntN(2) == 0 {

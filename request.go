@@ -71,8 +71,9 @@ func Attributes(namesAndValues ...string) []Attribute {
 	return attrs
 }
 
-// read puts r into to, with its attributes where set looks for them.
-func (r *Request) read(verb Verb, set *rule.Set, to *plan.Request) error {
+// read puts r into to, with its attributes where set looks for them: values, if that is
+// known already, and not nil.
+func (r *Request) read(verb Verb, set *rule.Set, values []string, to *plan.Request) error {
 	to.Verb, to.Hits, to.Feedback = verb, min(r.Hits, window.MaxHits+1), r.Feedback
 	to.Receipt, to.Exact = r.Receipt, r.Hits > 0
 	switch {
@@ -89,6 +90,10 @@ func (r *Request) read(verb Verb, set *rule.Set, to *plan.Request) error {
 	}
 	if r.Feedback != "" && verb != Refund {
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+	}
+	if values != nil {
+		to.Values = append(to.Values[:0], values...)
+		return nil
 	}
 	to.Values = vector(to.Values, set, r.Attributes)
 	return nil

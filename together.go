@@ -49,7 +49,7 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 		items[i].Decision.reset()
 		c := e.calls.Get().(*call)
 		j.calls = append(j.calls, c)
-		if err = c.plan(by, &e.seals, Take, &items[i].Request); err != nil {
+		if err = c.plan(by, &e.seals, Take, &items[i].Request, nil); err != nil {
 			break
 		}
 		if size.add(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {

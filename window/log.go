@@ -15,6 +15,10 @@ func plainLog(a algorithm) *sliding {
 	return nil
 }
 
+// Logs reports whether states under l can be plain logs, which [Compiled.TakeLooked]
+// changes.
+func (l *Compiled) Logs() bool { return l.log != nil }
+
 // isLog reports whether s is a plain log that stays one when hits are taken.
 func (l *Compiled) isLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
 

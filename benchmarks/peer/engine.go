@@ -126,7 +126,7 @@ func engineFloor(n int) Peer {
 			}
 			name := fmt.Sprint("rule-", i)
 			f.asks = append(f.asks, memstore.Ask{
-				Space: store.NewSpace("", name, name, 0), Limit: limit, Role: store.Enforce, Result: &f.decision.Usages[i].Result,
+				Space: store.NewSpace("", name, name, 0), Limit: limit, Hits: window.Hits{N: 1}, Role: store.Enforce, Result: &f.decision.Usages[i].Result,
 			})
 		}
 		return Limiter{
@@ -193,7 +193,7 @@ func (f *written) ask(key []byte) bool {
 	for i := range f.asks {
 		f.asks[i].Key = hash
 	}
-	done, err := f.store.Few(ctx, store.Take, f.asks, 1)
+	done, err := f.store.Few(ctx, store.Take, f.asks)
 	return done && err == nil
 }
 

@@ -17,14 +17,11 @@ type Prepared struct {
 	// Together: its ops need nothing else from the request but the key.
 	Limit *window.Compiled
 
-	// Alone reports whether a check, a take or a record that matches this rule only
-	// can be decided by [Limit] alone: the rule is a limit, and its op is neither
-	// about holds nor about bans, and is not counted when it is denied.
-	Alone bool
-
-	// Few reports whether several such rules that match together can be decided by
-	// their limits alone: rules that count as Limit says, with the exceptions of Alone.
-	Few bool
+	// Few reports whether a check, a take or a record under several such rules can be
+	// decided by their limits alone: their ops are neither about holds nor about bans,
+	// and are not counted when they are denied. Alone reports the same of a request
+	// that matches this rule only, and is a limit with Limit set.
+	Few, Alone bool
 
 	// SameKey reports whether keys are equal to those of the rule before it.
 	SameKey bool
@@ -32,6 +29,8 @@ type Prepared struct {
 	Name    string
 	Outcome string // of a request that the rule denies
 	Shadow  bool
+
+	Measure window.Measure
 
 	held bool // the window counts only what is held
 }
@@ -42,7 +41,8 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	p := Prepared{
 		Kind: r.Kind(), Role: role(r), Space: space,
 		SameKey: i > 0 && set.SameKey(i, i-1),
-		Name:    r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow, held: r.Window.Kind == window.KindHeld,
+		Name:    r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow, Measure: r.Measure,
+		held: r.Window.Kind == window.KindHeld,
 	}
 	if p.Outcome == "" {
 		p.Outcome = rule.Deny
@@ -50,9 +50,9 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	fixed := p.Kind != rule.KindVerdict && (r.Quota == nil || r.Quota.By == "")
 	if fixed && r.Measure == window.Count && r.Together == "" {
 		p.Limit = set.LimitOf(i, nil)
-		p.Few = !r.CountDenied && !p.Limit.Holds() && !p.Limit.Bans()
-		p.Alone = p.Few && p.Kind == rule.KindLimit
 	}
+	p.Few = p.Kind != rule.KindVerdict && !r.CountDenied && !r.Holds() && r.Ban == (window.Ban{})
+	p.Alone = p.Few && p.Kind == rule.KindLimit && p.Limit != nil
 	return p
 }
 

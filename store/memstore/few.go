@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"hash/maphash"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
@@ -12,8 +13,9 @@ import (
 // written to where the caller needs it.
 type Ask struct {
 	Space  *store.Space
-	Limit  *window.Compiled // that counts hits, without holds and bans
+	Limit  *window.Compiled // without holds and bans
 	Key    KeyHash
+	Hits   window.Hits
 	Role   store.Role // but Look
 	Result *window.Result
 }
@@ -24,18 +26,21 @@ type KeyHash table.Hash
 // Hash returns what stands for key.
 func (s *Store) Hash(key []byte) KeyHash { return KeyHash(s.hash(key)) }
 
+// Member returns what stands for a member that a limit with measure [window.Distinct]
+// counts.
+func (s *Store) Member(member string) uint64 { return maphash.String(s.seeds.member, member) }
+
 // MostFew is the most ops that [Store.Few] decides.
 const MostFew = 8
 
-// Few decides a check, a take or a record of n hits, at least one, as [Store.Call] does
-// with an op for each of asks, two to MostFew, on different spaces. It reports false,
-// and has counted nothing, where Call has to decide: if a key is new, and if there may
-// be no room.
+// Few decides a check, a take or a record as [Store.Call] does with an op for each of
+// asks, one to MostFew, on different spaces. It reports false, and has counted nothing,
+// where Call has to decide: if a key is new, and if there may be no room.
 //
 // It takes two thirds of the time of Call: the caller hashes a key that several asks
 // share once, each shard is visited once before and once after the decision, and a
 // plain log is looked at once.
-func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask, n int64) (done bool, err error) {
+func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask) (done bool, err error) {
 	if err := s.ready(ctx); err != nil {
 		return true, err
 	}
@@ -49,7 +54,7 @@ func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask, n int64) (
 			return true, store.ErrClosed
 		}
 		onWall = onWall || ks.onWall
-		p.keyspace, p.limit, p.hits.N, p.role, p.answer = ks, a.Limit, n, a.Role, a.Result
+		p.keyspace, p.limit, p.hits, p.role, p.answer = ks, a.Limit, a.Hits, a.Role, a.Result
 		p.key = table.Hash(a.Key)
 		p.shard = ks.shard(numberOf(p.key, s.shards))
 		sorted = sorted && (i == 0 || places[i-1].keyspace.number < ks.number)
@@ -70,6 +75,9 @@ func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask, n int64) (
 		back := p.find()
 		later = later || back || m.steady < p.shard.latest
 		known = known && p.at.Known() && !p.keyspace.dead.Load()
+		if verb != store.Check {
+			p.shard.changes(p.key)
+		}
 	}
 	if known {
 		if later {
@@ -94,39 +102,58 @@ func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask, n int64) (
 // decideFew decides the call of Few at m. All keys are known, and their shards locked.
 func (s *Store) decideFew(verb store.Verb, places []place, m moment) {
 	read := s.clock.floored(m)
-	admitted := true
+	last := -1 // the last enforcing op
 	for i := range places {
 		p := &places[i]
 		p.shard.latest = m.steady
 		p.read, p.now = read, read.of(p.keyspace.onWall)
-		if verb != store.Check {
-			p.shard.changes(p.key)
-		}
-		if verb == store.Record || verb == store.Take && p.role == store.Always {
-			continue // the limit is not asked
-		}
-		*p.answer = window.Result{}
-		p.looked = p.limit.Look(p.answer, p.at.State(), p.now, p.hits)
-		admitted = admitted && (p.answer.Allowed || p.role != store.Enforce)
-	}
-	if verb == store.Check {
-		return
-	}
-	for i := range places {
-		p := &places[i]
 		switch {
+		case verb == store.Check:
+			p.look(p.answer)
 		case verb == store.Record:
 			s.count(p, store.Record, p.answer)
-		case p.role == store.Always:
-			s.count(p, always, p.answer)
-		case !p.answer.Allowed || p.role == store.Enforce && !admitted:
+		case p.role == store.Enforce:
+			last = i
+		}
+	}
+	if verb == store.Take {
+		s.takeFew(places, last)
+	}
+}
+
+// takeFew takes. It looks at the enforcing ops and then counts them. The last one is not
+// looked at before it is counted, unless its state may be a log, where a look saves as
+// much as it costs.
+func (s *Store) takeFew(places []place, last int) {
+	admitted := true
+	for i := range places {
+		switch p := &places[i]; {
+		case p.role == store.Enforce && i == last && admitted && !p.limit.Logs():
+			s.count(p, store.Take, p.answer)
+			admitted = p.answer.Allowed
+		case p.role == store.Enforce:
+			*p.answer = window.Result{}
+			p.looked = p.limit.Look(p.answer, p.at.State(), p.now, p.hits)
+			admitted = admitted && p.answer.Allowed
+		case p.role == store.Shadow:
+			s.count(p, store.Take, p.answer)
 		default:
-			state := window.State(p.at.State())
-			if next, ok := p.limit.TakeLooked(p.answer, state, p.hits, p.looked); !ok {
-				s.count(p, store.Take, p.answer)
-			} else if len(next) != len(state) {
-				p.at.Resize(len(next))
-			}
+			s.count(p, always, p.answer)
+		}
+	}
+	if !admitted {
+		return
+	}
+	for i := range places[:last+1] {
+		p := &places[i]
+		if p.role != store.Enforce || i == last && !p.limit.Logs() {
+			continue
+		}
+		state := window.State(p.at.State())
+		if next, ok := p.limit.TakeLooked(p.answer, state, p.hits, p.looked); !ok {
+			s.count(p, store.Take, p.answer)
+		} else if len(next) != len(state) {
+			p.at.Resize(len(next))
 		}
 	}
 }
