@@ -52,6 +52,9 @@ type Comparison struct {
 	// Peaks has the peaks of the keys of each limit. It is nil without [WithPeaks].
 	Peaks []ComparedPeaks `json:"peaks,omitempty"`
 
+	// Missing is as in [Report].
+	Missing []string `json:"missing,omitempty"`
+
 	BadLines []BadLine `json:"bad_lines"`
 }
 
@@ -118,6 +121,7 @@ func Compare(ctx context.Context, before, after *rule.Set, source Source, list .
 		r.From, r.To = f.first.Time(), f.last.Time()
 	}
 	r.Denials, r.Admissions = c.denials.report(after), c.admissions.report(before)
+	r.Missing = f.missing()
 	r.Peaks = comparedPeaks(before, after, c.oldPeaks, c.newPeaks)
 	r.NewlyDeniedOver, r.NewlyAllowedOver = c.denied.report(), c.allowed.report()
 	return r, err

@@ -22,6 +22,7 @@ func (c *Comparison) write(w io.Writer, graphs bool) error {
 	if c.Requests > 0 {
 		fmt.Fprintf(out, "requests: %d, %s to %s UTC\n", c.Requests, moment(&c.From), moment(&c.To))
 	}
+	writeMissing(out, c.Missing)
 	fmt.Fprintf(out, "denied before: %d (%s), denied now: %d (%s)\n\n",
 		c.DeniedOld, percent(c.DeniedOld, c.Requests), c.DeniedNew, percent(c.DeniedNew, c.Requests))
 	fmt.Fprintf(out, "newly denied:  %d (%s)\n", c.NewlyDenied, percent(c.NewlyDenied, c.Requests))

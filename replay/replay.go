@@ -35,6 +35,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir"
@@ -147,6 +148,7 @@ type feed struct {
 
 	lines, bad  int64
 	badLines    []BadLine
+	unseen      []int          // attributes without a value so far
 	first, last window.Instant // of requests
 }
 
@@ -155,10 +157,27 @@ func newFeed(ctx context.Context, source Source, names []string, o *options) (*f
 	if err != nil {
 		return nil, err
 	}
-	return &feed{
+	f := &feed{
 		reader: reader, names: names, entry: Entry{Values: make([]string, len(names))},
 		keepBad: o.keepBad, progress: o.progress,
-	}, nil
+	}
+	for i := range names {
+		f.unseen = append(f.unseen, i)
+	}
+	return f, nil
+}
+
+// missing returns the names of the attributes that no request has, if there is a
+// request.
+func (f *feed) missing() []string {
+	if f.lines == f.bad {
+		return nil
+	}
+	var list []string
+	for _, i := range f.unseen {
+		list = append(list, f.names[i])
+	}
+	return list
 }
 
 func (f *feed) close() { _ = f.reader.Close() } // what matters was read
@@ -195,6 +214,9 @@ func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) erro
 			}
 			f.isBad(err)
 			continue
+		}
+		if len(f.unseen) > 0 {
+			f.unseen = slices.DeleteFunc(f.unseen, func(i int) bool { return f.entry.Values[i] != "" })
 		}
 		if now := f.entry.Time; f.lines-f.bad == 1 {
 			f.first, f.last = now, now

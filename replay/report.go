@@ -39,6 +39,10 @@ type Report struct {
 	Timeline *Timeline `json:"timeline"`
 	Hours    *Timeline `json:"hours"`
 
+	// Missing has the attributes that the rules use and that no request has, such as
+	// a field whose name is wrong.
+	Missing []string `json:"missing,omitempty"`
+
 	// BadLines has the first bad lines.
 	BadLines []BadLine `json:"bad_lines"`
 }

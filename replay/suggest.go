@@ -66,6 +66,9 @@ type Suggestion struct {
 	// Keys is the number of different keys of these requests.
 	Keys int64 `json:"keys"`
 
+	// Missing is as in [Report].
+	Missing []string `json:"missing,omitempty"`
+
 	Windows []Swept `json:"windows"`
 }
 
@@ -150,6 +153,7 @@ func Suggest(ctx context.Context, rules *rule.Set, sweep Sweep, source Source, l
 	err = f.each(ctx, s.take)
 	r := &Suggestion{
 		Lines: f.lines, Bad: f.bad, BadLines: f.badLines, Rule: sweep.Rule, Matched: s.matched, Keys: int64(len(s.keys)),
+		Missing: f.missing(),
 	}
 	if r.BadLines == nil {
 		r.BadLines = []BadLine{}

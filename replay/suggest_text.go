@@ -23,6 +23,7 @@ func (s *Suggestion) write(w io.Writer, graphs bool) error {
 		fmt.Fprintf(out, ", %s to %s UTC", moment(&s.From), moment(&s.To))
 	}
 	fmt.Fprintln(out)
+	writeMissing(out, s.Missing)
 	var errs []error
 	for i := range s.Windows {
 		errs = append(errs, s.Windows[i].write(out, graphs))

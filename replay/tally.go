@@ -177,7 +177,7 @@ func (r *run) report(f *feed, o *options) *Report {
 	ts.outcome, ts.outcomeCount = "", 0
 	report := &Report{
 		Lines: f.lines, Bad: f.bad, Requests: ts.allowed + ts.denied, Allowed: ts.allowed, Denied: ts.denied,
-		Unmatched: ts.unmatched, Degraded: ts.degraded, Outcomes: ts.outcomes, BadLines: f.badLines,
+		Unmatched: ts.unmatched, Degraded: ts.degraded, Outcomes: ts.outcomes, BadLines: f.badLines, Missing: f.missing(),
 		Rules: make([]Tally, len(ts.rules)), Timeline: ts.over.report(), Hours: ts.hours.report(),
 	}
 	if report.BadLines == nil {

@@ -29,6 +29,7 @@ func (r *Report) write(w io.Writer, graphs bool) error {
 	if r.Unmatched > 0 {
 		fmt.Fprintf(out, "unmatched: %s (%s) matched no rule\n", count(r.Unmatched, "request"), percent(r.Unmatched, r.Requests))
 	}
+	writeMissing(out, r.Missing)
 	if r.Degraded > 0 {
 		fmt.Fprintf(out, "%s found the table of keys full\n", count(r.Degraded, "request"))
 	}
@@ -47,6 +48,13 @@ func writeLines(out io.Writer, lines, bad int64, list []BadLine) {
 	}
 	if more := bad - int64(len(list)); more > 0 && len(list) > 0 {
 		fmt.Fprintf(out, "  and %d more\n", more)
+	}
+}
+
+// writeMissing writes the attributes that no request has.
+func writeMissing(out io.Writer, names []string) {
+	if len(names) > 0 {
+		fmt.Fprintf(out, "no request has: %s\n", printable(strings.Join(names, ", ")))
 	}
 }
 

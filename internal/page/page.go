@@ -44,7 +44,8 @@ type document struct {
 	Suggestion *replay.Suggestion
 
 	BadLines []replay.BadLine
-	Data     []plot // of the charts, for the script
+	Missing  []string // attributes
+	Data     []plot   // of the charts, for the script
 
 	Style, UplotStyle   template.CSS
 	Script, UplotScript template.JS
@@ -87,7 +88,7 @@ type series struct {
 
 // Replay writes the page of a replay. command states how it was made.
 func Replay(w io.Writer, r *replay.Report, command string) error {
-	d := document{Title: "Replay", Command: command, Report: r, BadLines: r.BadLines}
+	d := document{Title: "Replay", Command: command, Report: r, BadLines: r.BadLines, Missing: r.Missing}
 	d.Tiles = []tile{
 		{"Requests", count(r.Requests), moment(r.From) + " to " + moment(r.To) + " UTC"},
 		{"Denied", count(r.Denied), percent(r.Denied, r.Requests)},
@@ -112,7 +113,7 @@ func Replay(w io.Writer, r *replay.Report, command string) error {
 
 // Comparison writes the page of a comparison. command states how it was made.
 func Comparison(w io.Writer, c *replay.Comparison, command string) error {
-	d := document{Title: "Comparison", Command: command, Comparison: c, BadLines: c.BadLines}
+	d := document{Title: "Comparison", Command: command, Comparison: c, BadLines: c.BadLines, Missing: c.Missing}
 	d.Tiles = []tile{
 		{"Newly denied", count(c.NewlyDenied), percent(c.NewlyDenied, c.Requests)},
 		{"Newly allowed", count(c.NewlyAllowed), percent(c.NewlyAllowed, c.Requests)},
@@ -134,7 +135,7 @@ func Comparison(w io.Writer, c *replay.Comparison, command string) error {
 
 // Suggestion writes the page of a suggestion. command states how it was made.
 func Suggestion(w io.Writer, s *replay.Suggestion, command string) error {
-	d := document{Title: "Suggestion for " + s.Rule, Command: command, Suggestion: s, BadLines: s.BadLines}
+	d := document{Title: "Suggestion for " + s.Rule, Command: command, Suggestion: s, BadLines: s.BadLines, Missing: s.Missing}
 	d.Tiles = []tile{
 		{"Requests", count(s.Matched), moment(s.From) + " to " + moment(s.To) + " UTC"},
 		{"Keys", count(s.Keys), "with a request that the rule matches"},
