@@ -94,9 +94,13 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
+	"internal/telemetry": {
+		ours:   []string{".", "internal/top", "store"},
+		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
+	},
 	"internal/koala":     {ours: []string{"internal/files", "rule", "rulefile", "window"}},
 	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
-	"internal/config":    {ours: []string{"headers", "internal/access"}},
+	"internal/config":    {ours: []string{"headers", "internal/access", "internal/top"}},
 	"internal/grpcserver": {
 		ours:   []string{"internal/access", "internal/answer", "internal/namespace"},
 		theirs: grpcModules,
@@ -110,13 +114,13 @@ var arrows = map[string]arrow{
 		ours: []string{
 			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",
 			"internal/access", "internal/answer", "internal/config", "internal/envoyrls", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
-			"internal/metrics", "internal/namespace", "internal/top",
+			"internal/metrics", "internal/namespace", "internal/telemetry", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/server",
+			".", "headers", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/server", "internal/top",
 			"replay", "rule", "rulefile", "ruletest", "store/memstore", "window",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
@@ -142,7 +146,9 @@ var testModules = []string{
 	"github.com/envoyproxy/go-control-plane/envoy",
 	"github.com/rogpeppe/go-internal",
 	"github.com/santhosh-tekuri/jsonschema",
+	"go.opentelemetry.io/proto/otlp",
 	"go.uber.org/goleak",
+	"google.golang.org/protobuf",
 	"google.golang.org/genproto/googleapis/rpc",
 	"google.golang.org/grpc",
 	"google.golang.org/protobuf",

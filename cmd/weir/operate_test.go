@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/needtest"
+	"github.com/weirhq/weir/internal/top"
 )
 
 // TestOperate follows docs/operate.md: it runs the commands in order, in a shell
@@ -39,7 +40,12 @@ func TestOperate(t *testing.T) {
 		}
 	}
 	all := strings.Join(shown, "\n")
-	for _, want := range []string{`"allowed":true`, `posts-per-hour  42   1     5`} {
+	keys, err := top.NewKeyText(top.KeyHashed, "a secret of your own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, _ := keys.Of("42")
+	for _, want := range []string{`"allowed":true`, `posts-per-hour  42   1     5`, hash} {
 		if !strings.Contains(all, want) {
 			t.Errorf("got no %s in what the commands print:\n%s", want, all)
 		}

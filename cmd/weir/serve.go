@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/internal/top"
 )
 
 func newServe() *cobra.Command {
@@ -82,6 +83,7 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 				cfg.KoalaToken = os.Getenv("WEIR_KOALA_TOKEN")
 			}
 			cfg.Access.Token = os.Getenv("WEIR_TOKEN")
+			cfg.LogKeysSecret = os.Getenv("WEIR_LOG_KEYS_SECRET")
 			if cmd.Flags().Changed("koala-token") {
 				cfg.Warnings = append(cfg.Warnings, "--koala-token shows the token to other users of the machine: set WEIR_KOALA_TOKEN instead")
 			}
@@ -130,7 +132,10 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.LogLevel, "log-level", cfg.LogLevel, "lowest `level` to log: debug, info, warn or error")
 	complete(cmd, "headers", headers.Dialects())
 	complete(cmd, "sync", config.Syncs())
+	f.StringVar(&cfg.LogKeys, "log-keys", cfg.LogKeys, "how keys are shown: plain, hashed or none (not set: plain in top keys and denials, none in logs and traces)")
+	f.StringVar(&cfg.OTLPEndpoint, "otlp-endpoint", cfg.OTLPEndpoint, "`URL` of an OpenTelemetry collector for traces and metrics, such as http://localhost:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT)")
 	complete(cmd, "log-format", config.LogFormats())
+	complete(cmd, "log-keys", top.KeyForms())
 	complete(cmd, "log-level", config.LogLevels())
 }
 

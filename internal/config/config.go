@@ -5,12 +5,14 @@ package config
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/top"
 )
 
 // Config is the configuration of the service. Start from [Default]; the zero
@@ -122,6 +124,16 @@ type Config struct {
 	LogFormat string
 	LogLevel  string
 
+	// LogKeys says how keys are shown in top keys, denials, logs and traces: "plain",
+	// "hashed" or "none". Empty: plain in top keys and denials, none elsewhere.
+	// LogKeysSecret is the secret of hashes. Empty: a random one.
+	LogKeys       string
+	LogKeysSecret string
+
+	// OTLPEndpoint is the URL of a collector of OpenTelemetry. Empty: the standard
+	// variables of the environment name it, or nothing is sent.
+	OTLPEndpoint string
+
 	// Warnings are logged at the start. They concern the source of the values.
 	Warnings []string
 }
@@ -194,6 +206,7 @@ func (c *Config) Validate() error {
 	f.notNegative("drain-timeout", c.DrainTimeout)
 	f.oneOf("log-format", c.LogFormat, LogFormats())
 	f.oneOf("log-level", c.LogLevel, LogLevels())
+	f.telemetry(c)
 	return f.Err()
 }
 
@@ -221,6 +234,22 @@ func (f *faults) metrics(c *Config) {
 
 // maxMetricNamespaces bounds [Config.MetricNamespaces].
 const maxMetricNamespaces = 10_000
+
+// telemetry checks the fields about keys and the collector.
+func (f *faults) telemetry(c *Config) {
+	if c.LogKeys != "" {
+		f.oneOf("log-keys", c.LogKeys, top.KeyForms())
+	}
+	if c.LogKeysSecret != "" && c.LogKeys != string(top.KeyHashed) {
+		f.Addf("WEIR_LOG_KEYS_SECRET", "only with --log-keys hashed")
+	}
+	if c.OTLPEndpoint != "" {
+		u, err := url.Parse(c.OTLPEndpoint)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			f.Addf("otlp-endpoint", "want a URL such as http://localhost:4318") // its text can have a password
+		}
+	}
+}
 
 // address checks that addr is an address.
 func (f *faults) address(field, addr string) {

@@ -29,6 +29,7 @@ type Metrics struct {
 	reloads           *prometheus.CounterVec
 	reloaded, success *prometheus.GaugeVec
 	rules             *prometheus.GaugeVec
+	sent              *prometheus.CounterVec
 
 	access access
 
@@ -89,6 +90,8 @@ func New(c Config) *Metrics {
 		reloaded: gauges(r, "weir_rules_reload_timestamp_seconds", "Time of the last successful load of the rules, in Unix time.", "namespace"),
 		rules:    gauges(r, "weir_rules", "Number of rules in force.", "namespace"),
 	}
+	m.sent = counters(r, "weir_telemetry_sent_total",
+		"Attempts to send telemetry to a collector, by signal and result.", "signal", "result")
 	duration := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "weir_decision_duration_seconds",
 		Help:    "Time the engine took for a decision.",
@@ -114,6 +117,18 @@ func gauges(r prometheus.Registerer, name, help string, labels ...string) *prome
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	r.MustRegister(g)
 	return g
+}
+
+// Gatherer returns what gathers the metrics.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
+
+// Sent counts an attempt to send traces or metrics to a collector.
+func (m *Metrics) Sent(signal string, ok bool) {
+	result := "failure"
+	if ok {
+		result = "success"
+	}
+	m.sent.WithLabelValues(signal, result).Inc()
 }
 
 // Handler returns the handler that serves the metrics.

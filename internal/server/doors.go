@@ -143,7 +143,7 @@ func (d *doors) reloaded(what string, changed bool, err error) {
 	switch {
 	case err != nil:
 		d.numbers.AccessReloaded(what, false)
-		d.log.Error(what+" refused; what was in force stays", "err", err)
+		d.log.Error(what+" refused; what was in force stays", "error", err)
 	case changed:
 		d.numbers.AccessReloaded(what, true)
 		d.log.Info(what + " loaded")

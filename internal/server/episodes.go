@@ -11,9 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/metrics"
-	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/store"
 )
 
@@ -39,25 +36,6 @@ type episode struct {
 }
 
 func newEpisodes() *episodes { return &episodes{began: make(chan struct{}, 1)} }
-
-// observer passes what the engine of a namespace tells to all who want to know.
-type observer struct {
-	*metrics.Namespace
-	tops     *top.Collector // or nil
-	episodes *episodes
-}
-
-// Decided implements [weir.Observer].
-func (o *observer) Decided(verb weir.Verb, d *weir.Decision, took time.Duration) {
-	o.Namespace.Decided(verb, d, took)
-	o.tops.Decided(verb, d, took)
-	if d.Degraded {
-		o.episodes.degraded()
-	}
-}
-
-// Outage implements [weir.Observer].
-func (o *observer) Outage(_ weir.Verb, err error) { o.episodes.outage(err) }
 
 // degraded counts a decision without the store.
 func (e *episodes) degraded() {
@@ -99,7 +77,7 @@ func (e *episodes) run(ctx context.Context, log *slog.Logger) {
 		cause := e.current.cause
 		e.mu.Unlock()
 		began, ending, cut := texts(cause)
-		log.Warn(began+", rules follow their on_outage", "reason", string(cause.Cause()), "err", cause.Err)
+		log.Warn(began+", rules follow their on_outage", "reason", string(cause.Cause()), "error", cause.Err)
 		ended, c := e.await(ctx)
 		text := ending
 		if !ended {

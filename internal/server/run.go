@@ -64,9 +64,18 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err := counts.examine(ctx, begun.Add(examineWithin), log); err != nil {
 		return err
 	}
-	tops := top.New(top.Config{Keys: cfg.TopKeys})
+	lists, outside, err := keyTexts(cfg)
+	if err != nil {
+		return err // unreachable after Validate
+	}
+	telemetry, err := openTelemetry(ctx, cfg, numbers, outside, log)
+	if err != nil {
+		return err
+	}
+	defer endTelemetry(telemetry, log)
+	tops := top.New(top.Config{Keys: cfg.TopKeys, Text: lists})
 	episodes := newEpisodes()
-	rules, err := newSpaces(parts{cfg, counts, numbers, tops, episodes, doors, log}, where, first, bad)
+	rules, err := newSpaces(parts{cfg, counts, numbers, tops, episodes, doors, log, telemetry, outside}, where, first, bad)
 	if err != nil {
 		return err
 	}
@@ -104,7 +113,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
 		Headers: cfg.HeadersFormat(),
 	})
-	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(api, &ready), log)
+	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(api), &ready), log)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	koalaapi "github.com/weirhq/weir/internal/koala/api"
 	"github.com/weirhq/weir/internal/metrics"
 	"github.com/weirhq/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/telemetry"
 	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -44,6 +45,9 @@ type parts struct {
 	episodes *episodes
 	doors    *doors
 	log      *slog.Logger
+
+	telemetry *telemetry.Telemetry // or nil
+	keys      top.KeyText          // in logs
 }
 
 // newSpaces serves what was read in p.
@@ -73,7 +77,7 @@ func (s *spaces) reloader(a attempt) *reloader {
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
 		tops := s.tops.Beside()
 		options := append(s.counts.options(s.cfg),
-			weir.WithNamespace(counted(a.name)), weir.WithObserver(&observer{r.numbers, tops, s.episodes}))
+			weir.WithNamespace(counted(a.name)), weir.WithObserver(s.observer(r, a.name, tops)))
 		engine, err := weir.NewEngine(rules, options...)
 		if err != nil {
 			tops.Drop()
@@ -82,6 +86,18 @@ func (s *spaces) reloader(a attempt) *reloader {
 		return namespace.New(a.name, engine, tops), nil
 	}
 	return r
+}
+
+// observer returns the observer of the engine of a namespace.
+func (s *spaces) observer(r *reloader, name string, tops *top.Collector) weir.Observer {
+	o := &observer{Namespace: r.numbers, tops: tops, episodes: s.episodes, keys: s.keys}
+	if s.log.Enabled(context.Background(), slog.LevelDebug) {
+		o.denials = r.log
+	}
+	if s.telemetry.Traces() {
+		return &traced{o, name, s.telemetry}
+	}
+	return o
 }
 
 // counted returns the namespace under which a store counts for the namespace called

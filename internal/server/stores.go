@@ -163,7 +163,7 @@ func logChange(log *slog.Logger) func(redisstore.Change) {
 	return func(c redisstore.Change) {
 		switch {
 		case c.CutOff:
-			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Reason), "err", c.Err)
+			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Reason), "error", c.Err)
 		case c.Gone:
 			log.Info("node out of reach has left the store", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)
 		default:

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/metrics"
 	"github.com/weirhq/weir/store"
 )
@@ -23,5 +24,23 @@ func NewInstances(s store.Store) (run func(context.Context, *slog.Logger), numbe
 // it.
 func NewEpisodes() (to weir.Observer, run func(context.Context, *slog.Logger)) {
 	e := newEpisodes()
-	return &observer{metrics.New(metrics.Config{}).Namespace("default"), nil, e}, e.run
+	return &observer{Namespace: metrics.New(metrics.Config{}).Namespace("default"), episodes: e}, e.run
+}
+
+// NewObserver returns the observer of an engine in a service with a collector, if
+// endpoint is not empty, and the function that ends it.
+func NewObserver(endpoint string) (to weir.Observer, end func()) {
+	numbers, log := metrics.New(metrics.Config{}), slog.New(slog.DiscardHandler)
+	cfg := config.Default()
+	cfg.OTLPEndpoint = endpoint
+	_, outside, err := keyTexts(cfg)
+	if err != nil {
+		panic(err)
+	}
+	t, err := openTelemetry(context.Background(), cfg, numbers, outside, log)
+	if err != nil {
+		panic(err)
+	}
+	s := &spaces{parts: parts{episodes: newEpisodes(), telemetry: t, log: log}}
+	return s.observer(&reloader{numbers: numbers.Namespace("default"), log: log}, "default", nil), func() { endTelemetry(t, log) }
 }

@@ -21,7 +21,7 @@ func TestLogOfNodes(t *testing.T) {
 	}{
 		{
 			redisstore.Change{Addr: "a:1", CutOff: true, Err: errors.New("connection refused"), Reason: store.ReasonRefused},
-			[]string{"level=WARN", "store out of reach", "node=a:1", "reason=refused", `err="connection refused"`},
+			[]string{"level=WARN", "store out of reach", "node=a:1", "reason=refused", `error="connection refused"`},
 		},
 		{
 			redisstore.Change{Addr: "a:1", Lasted: 1500 * time.Millisecond, Missed: 7},

@@ -40,6 +40,10 @@ type Config struct {
 	// nothing.
 	Keys int
 
+	// Text says how keys are shown. Of keys that are not shown only the sums are
+	// kept.
+	Text KeyText
+
 	// Now returns the time. Nil: time.Now.
 	Now func() time.Time
 }
@@ -58,10 +62,12 @@ type Collector struct {
 type shared struct {
 	now   func() time.Time
 	keys  int
+	text  KeyText
 	lanes [2]lane // of decisions without and with a denial
 	wake  chan struct{}
 
 	mu      sync.Mutex
+	shown   []byte                  // guarded by mu; the text of a key, for a moment
 	members map[*Collector]struct{} // guarded by mu
 	room    room                    // guarded by mu; a smaller one holds from the next period on
 	began   time.Time               // guarded by mu; of the current period
@@ -91,7 +97,7 @@ func New(c Config) *Collector {
 	}
 	now := c.Now()
 	s := &shared{
-		now: c.Now, keys: c.Keys, wake: make(chan struct{}, 1),
+		now: c.Now, keys: c.Keys, text: c.Text, wake: make(chan struct{}, 1),
 		members: map[*Collector]struct{}{}, room: room{keys: c.Keys, denials: ruleDenials},
 		began: now, since: now,
 	}
@@ -225,7 +231,8 @@ func (s *shared) countLocked() {
 		s.dropped += dropped
 		for i := range b.rows {
 			r := &b.rows[i]
-			r.of.add(r, b.text[r.from:r.to])
+			s.shown = s.text.append(s.shown[:0], b.text[r.from:r.to])
+			r.of.add(r, s.shown)
 		}
 		clear(b.rows)
 		l.spare = b
@@ -320,7 +327,11 @@ func (c *Collector) Top(name string, n int) Rule {
 	if s == nil {
 		s = &ruleStats{}
 	}
-	return Rule{Since: c.since, Used: s.used.list(n), Denied: s.denied.list(n)}
+	r := Rule{Since: c.since, Used: s.used.list(n), Denied: s.denied.list(n)}
+	if c.text.form == KeyNone { // there is one key, which stands for all
+		r.Used.Entries, r.Denied.Entries = nil, nil
+	}
+	return r
 }
 
 // Denials returns the n newest denials of the rules called names, the newest one

@@ -2,6 +2,9 @@ package top_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -468,4 +471,55 @@ func TestBeside(t *testing.T) {
 		do(t, ofA, store.Record, 1, "user", fmt.Sprint("x", i))
 	}
 	wants(t, "keys of the only rule", len(a.Top("rule-0", 1000).Used.Entries), 300)
+}
+
+// Keys are shown as they are, hashed with a secret, or not at all. Sums stay.
+func TestKeyText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300)
+	for _, row := range []struct {
+		form                 top.KeyForm
+		used, denied, newest string
+	}{
+		{top.KeyPlain, "4 ann:3 bob:1", "1 ann:1", "ann"},
+		{top.KeyHashed, "4 " + hashed("ann") + ":3 " + hashed("bob") + ":1", "1 " + hashed("ann") + ":1", hashed("ann")},
+		{top.KeyNone, "4", "1", ""},
+	} {
+		keys, err := top.NewKeyText(row.form, "secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := top.New(top.Config{Keys: 10, Text: keys})
+		e := engine(t, someRules, c)
+		for range 4 {
+			do(t, e, store.Take, 1, "user", "ann")
+		}
+		do(t, e, store.Take, 1, "user", "bob")
+		r := c.Top("posts", 10)
+		wants(t, "used", text(r.Used), row.used)
+		wants(t, "denied", text(r.Denied), row.denied)
+		wants(t, "newest", c.Denials([]string{"posts"}, 1)[0].Key, row.newest)
+		got, shown := keys.Of("ann")
+		wants(t, "text", got, row.newest)
+		wants(t, "shown", shown, row.form != top.KeyNone)
+		if got, _ := keys.Of(long); len(got) > 200 || strings.Contains(got, "xx") != (row.form == top.KeyPlain) {
+			t.Errorf("got %s for a long key", got)
+		}
+	}
+	one, _ := top.NewKeyText(top.KeyHashed, "")
+	two, _ := top.NewKeyText(top.KeyHashed, "")
+	first, _ := one.Of("ann")
+	if other, _ := two.Of("ann"); first == other || len(first) != 16 {
+		t.Errorf("got %s and %s, want secrets of their own", first, other)
+	}
+	if _, err := top.NewKeyText("clear", ""); err == nil {
+		t.Error("got no error for another form")
+	}
+}
+
+// hashed returns what docs/operate.md says that a hashed key is.
+func hashed(key string) string {
+	h := hmac.New(sha256.New, []byte("secret"))
+	h.Write([]byte(key))
+	return hex.EncodeToString(h.Sum(nil))[:16]
 }

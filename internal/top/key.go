@@ -1,18 +1,80 @@
 package top
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"strings"
 	"unicode/utf8"
 )
+
+// KeyText turns keys into text that is shown: in lists of top keys and denials, in
+// logs and in traces. It is the only place that does so. Its zero value shows keys
+// as they are. A KeyText is immutable and safe for concurrent use.
+type KeyText struct {
+	form   KeyForm
+	secret string // of hashes
+}
+
+// KeyForm is how keys are shown.
+type KeyForm string
+
+const (
+	// KeyPlain shows keys as they are, cut to 200 bytes.
+	KeyPlain KeyForm = "plain"
+	// KeyHashed shows 16 hexadecimal digits of the HMAC-SHA256 of a key: a key can
+	// be recognised, and cannot be read.
+	KeyHashed KeyForm = "hashed"
+	// KeyNone shows no keys.
+	KeyNone KeyForm = "none"
+)
+
+// KeyForms returns the names of all forms.
+func KeyForms() []string { return []string{string(KeyPlain), string(KeyHashed), string(KeyNone)} }
+
+// NewKeyText returns a KeyText of a form. secret is the secret of hashes. Without one
+// it is random, so that a key has another hash after a restart.
+func NewKeyText(form KeyForm, secret string) (KeyText, error) {
+	switch form {
+	case KeyPlain, KeyNone:
+		return KeyText{form: form}, nil
+	case KeyHashed:
+		if secret == "" {
+			secret = rand.Text()
+		}
+		return KeyText{form, secret}, nil
+	}
+	return KeyText{}, fmt.Errorf("%q: want one of %s", form, strings.Join(KeyForms(), ", "))
+}
+
+// Of returns the text for a key, and whether keys are shown at all.
+func (k KeyText) Of(key string) (text string, shown bool) {
+	if k.form == KeyNone {
+		return "", false
+	}
+	return string(k.append(nil, appendKey(nil, key))), true
+}
+
+// append appends the text for a key that [appendKey] has cut.
+func (k KeyText) append(b, key []byte) []byte {
+	switch k.form {
+	case KeyNone:
+		return b
+	case KeyHashed:
+		h := hmac.New(sha256.New, []byte(k.secret))
+		h.Write(key)
+		return hex.AppendEncode(b, h.Sum(nil)[:8])
+	}
+	return append(b, key...)
+}
 
 // maxKey is the longest text of a key in bytes.
 const maxKey = 200
 
-// appendKey appends the text under which a key is shown: the key, cut to maxKey
-// bytes. A text that was cut ends in eight bytes of the SHA-256 of the whole
-// key, so that two long keys stay apart. This function is the only place where
-// the package turns a key into text that it keeps.
+// appendKey appends key, cut to maxKey bytes. A text that was cut ends in eight bytes
+// of the SHA-256 of the whole key, so that two long keys stay apart.
 func appendKey(b []byte, key string) []byte {
 	if len(key) <= maxKey {
 		return append(b, key...)
