@@ -176,12 +176,13 @@ func (s *spaces) scan(asked string, all bool) error {
 			slow = errors.Is(err, files.ErrSlow) // the next file would take as long
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.all)) {
-		if !here[name] {
-			s.retire(name, asked)
-		}
+	gone := maps.Clone(s.all)
+	maps.DeleteFunc(gone, func(name string, _ *reloader) bool { return here[name] })
+	maps.DeleteFunc(s.all, func(name string, _ *reloader) bool { return !here[name] })
+	s.publish() // before the engines that are gone close: calls must not meet them
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		s.retire(gone[name], asked)
 	}
-	s.publish()
 	if len(errs) == 0 {
 		return nil
 	}
@@ -202,11 +203,9 @@ func (s *spaces) logNames(bad fault.List) {
 	}
 }
 
-// retire ends the service of a namespace whose file is gone. What it has counted
-// stays in the store until it expires.
-func (s *spaces) retire(name, asked string) {
-	r := s.all[name]
-	delete(s.all, name)
+// retire ends the service of a namespace whose file is gone, and which is not
+// published any more. What it has counted stays in the store until it expires.
+func (s *spaces) retire(r *reloader, asked string) {
 	r.numbers.Drop()
 	r.log.Info("namespace gone", "asked", asked)
 	if !r.isOpen() {
