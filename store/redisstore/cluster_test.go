@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -20,6 +21,16 @@ func openURL(t testing.TB, url string) *redisstore.Store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// connected waits until s has connections to as many nodes, all that it knows: on a busy
+// machine it may be opened without.
+func connected(t testing.TB, s *redisstore.Store, nodes int) {
+	t.Helper()
+	redistest.Eventually(t, "all nodes are connected", func() bool {
+		all := s.Nodes()
+		return len(all) == nodes && !slices.ContainsFunc(all, func(n redisstore.Node) bool { return n.CutOff })
+	})
 }
 
 // clusterURL returns the URL of c for these tests.

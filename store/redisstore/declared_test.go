@@ -124,7 +124,7 @@ func (d *declared) see(line string) (problem string) {
 	var touched []string
 	switch name {
 	case "TIME":
-	case "DEL":
+	case "DEL", "MGET":
 		touched = args[1:]
 	case "GET", "GETRANGE", "SET", "SETRANGE", "PEXPIRE", "PTTL", "ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZREM", "ZSCORE",
 		"HGET", "HSET", "HDEL", "HGETALL":
@@ -165,7 +165,7 @@ func monitor(t *testing.T, addr string) *bufio.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(c, "MONITOR\r\n"); err != nil {

@@ -164,6 +164,7 @@ func TestDiagnoseDeadShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	connected(t, s, 3)
 	c.Masters[0].Kill()
 	all, err := s.Diagnose(t.Context())
 	if err == nil || !strings.Contains(err.Error(), c.Masters[0].Addr()) {
@@ -185,7 +186,7 @@ func TestDiagnosePrimary(t *testing.T) {
 	level(t, url, "topology", redisstore.LevelOK)
 	level(t, url, "role", redisstore.LevelOK, "a primary")
 	level(t, url+"&wait_replicas=1", "replicas", redisstore.LevelOK, "1 in step, of which 1")
-	level(t, url+"&wait_replicas=1", "rights", redisstore.LevelOK, "22 commands")
+	level(t, url+"&wait_replicas=1", "rights", redisstore.LevelOK, "23 commands")
 }
 
 // A server out of reach is an error, soon enough.

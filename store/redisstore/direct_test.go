@@ -113,7 +113,7 @@ func TestDirectsLogIn(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	n.Must("ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "-@all",
-		"+evalsha", "+eval", "+time", "+ping", "+get", "+getrange", "+set", "+setrange", "+del", "+pexpire", "+pttl", "+select")
+		"+evalsha", "+eval", "+time", "+ping", "+get", "+mget", "+getrange", "+set", "+setrange", "+del", "+pexpire", "+pttl", "+select")
 	s := openURL(t, "redis://weir:secret@"+n.Addr()+"/5?timeout=20s")
 	if got := len(directs(n)); got == 0 {
 		t.Fatal("got no connections for lone callers")

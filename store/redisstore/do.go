@@ -79,7 +79,8 @@ func (s *Store) one(ctx context.Context, verb store.Verb, ops []store.Op) error 
 	case oneSlot:
 		_, err = s.servers.Run(within, slot, step)
 	default:
-		err = s.spread(within, &step, s.groups(ops))
+		whole := step // on the heap
+		err = s.spread(within, &whole, s.groups(ops))
 	}
 	return s.failed(ctx, err)
 }

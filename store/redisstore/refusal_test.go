@@ -63,6 +63,7 @@ func TestPassword(t *testing.T) {
 	}
 	n.Must("ACL", "SETUSER", "weir", "on", ">p@ss/w?rd", "~weir:*", "+@all")
 	s := openURL(t, "redis://weir:p%40ss%2Fw%3Frd@"+n.Addr()+"?timeout=1s")
+	connected(t, s, 1)
 	op := hourly(10, "rule", "k")
 	take(t, s, op)
 	n.Must("ACL", "SETUSER", "weir", "resetpass", ">other")
@@ -104,7 +105,7 @@ func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	n.Must("ACL", "SETUSER", "weir", "on", ">secret", "resetkeys", "~weir:*", "-@all",
-		"+evalsha", "+eval", "+time", "+ping", "+get", "+getrange", "+set", "+setrange", "+del", "+pexpire", "+pttl",
+		"+evalsha", "+eval", "+time", "+ping", "+get", "+mget", "+getrange", "+set", "+setrange", "+del", "+pexpire", "+pttl",
 		"+zadd", "+zcard", "+zcount", "+zrange", "+zrem", "+zscore", "+hget", "+hset", "+hdel", "+hgetall")
 	s := openURL(t, "redis://weir:secret@"+n.Addr()+"?timeout=1s")
 	for name, w := range map[string]window.Window{

@@ -37,7 +37,7 @@ func (s *Store) slot(ops []store.Op) (slot int, all bool) {
 
 func (s *Store) slotOf(op *store.Op) int {
 	var buf [128]byte
-	return wire.SlotOf(s.codec.Names().Append(buf[:0], op))
+	return wire.SlotOfTag(s.codec.Names().AppendTag(buf[:0], op))
 }
 
 // groups returns ops in groups by their slots, in the order of the ops.

@@ -99,7 +99,8 @@ func TestGiveBackInTime(t *testing.T) {
 func TestDeadShard(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, clusterURL(c))
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=500ms") // what the others have to answer in, on a busy machine
+	connected(t, s, 3)
 	keys := keysOn(c.Masters...)
 	ops := []store.Op{hourly(10, "rule", keys[0]), hourly(10, "rule", keys[1]), hourly(10, "rule", keys[2])}
 	always := hourly(10, "always", keys[0])

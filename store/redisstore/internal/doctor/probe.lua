@@ -8,6 +8,7 @@ end
 try('TIME')
 try('SET', text, '0123456789', 'PX', '10000')
 try('GET', text)
+try('MGET', text, text)
 try('GETRANGE', text, '0', '3')
 try('SETRANGE', text, '0', 'ab')
 try('PEXPIRE', text, '10000')

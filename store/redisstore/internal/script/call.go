@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -53,6 +52,7 @@ const (
 	statusForeign
 	statusFailed
 	statusAround // done, of lua/call_around.lua
+	statusAll    // done, of all steps of a run
 )
 
 const (
@@ -171,27 +171,52 @@ func Run(steps []string) []string {
 	return args
 }
 
-// Cut divides the reply to a run: it returns the reply to its first step, which
-// has so many ops, and those to the others.
-func Cut(reply string, ops int) (first, rest string, err error) {
+// Reply is the reply to one step.
+type Reply struct {
+	Text string
+
+	// now is the instant of all steps of the run, when Text has nothing but the
+	// numbers of the ops; else 0.
+	now window.Instant
+}
+
+// Replies are the replies to the steps of a run, in their order.
+type Replies struct {
+	rest string
+	now  window.Instant
+}
+
+// RepliesIn returns the replies to the steps of a run that are in reply.
+func RepliesIn(reply string) Replies {
+	if len(reply) >= replyHead && reply[0] == statusAll {
+		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:]))}
+	}
+	return Replies{rest: reply}
+}
+
+// Next returns the reply to the next step, which has so many ops.
+func (r *Replies) Next(ops int) (Reply, error) {
 	n := replyHead
-	if len(reply) >= n {
-		switch reply[0] {
-		case statusDone:
-			n += ops * replyOp
-		case statusClock:
-			n += replyClock
-		case statusBroken, statusForeign, statusFailed:
-			const size = replyHead + 4
-			if len(reply) >= size+2 {
-				n = size + 2 + int(binary.LittleEndian.Uint16([]byte(reply[size:])))
-			}
+	switch {
+	case r.now != 0:
+		n = ops * replyOp
+	case len(r.rest) < n:
+	case r.rest[0] == statusDone:
+		n += ops * replyOp
+	case r.rest[0] == statusClock:
+		n += replyClock
+	case r.rest[0] == statusBroken, r.rest[0] == statusForeign, r.rest[0] == statusFailed:
+		const size = replyHead + 4
+		if len(r.rest) >= size+2 {
+			n = size + 2 + int(binary.LittleEndian.Uint16([]byte(r.rest[size:])))
 		}
 	}
-	if len(reply) < n {
-		return "", "", fmt.Errorf("the script answers %q", reply)
+	if len(r.rest) < n {
+		return Reply{}, fmt.Errorf("the script answers %q", r.rest)
 	}
-	return reply[:n], reply[n:], nil
+	one := Reply{Text: r.rest[:n], now: r.now}
+	r.rest = r.rest[n:]
+	return one, nil
 }
 
 // Keys returns the names of all keys of a step, or [store.ErrRepeated] when two
@@ -199,34 +224,59 @@ func Cut(reply string, ops int) (first, rest string, err error) {
 func (c *Codec) Keys(s *Step) ([]string, error) {
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
-	keys := make([]string, 0, countKeys(s))
+	var room [few]int
+	b, ends, err := c.appendKeys((*buf)[:0], room[:0], s)
+	*buf = b
+	if err != nil {
+		return nil, err
+	}
+	return divide(make([]string, 0, len(ends)), string(b), ends), nil
+}
+
+// appendKeys appends the names of all keys of a step to b, one behind the other, and
+// where each of them ends to ends.
+func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error) {
 	var seen map[string]struct{}
 	if len(s.Which) > few {
 		seen = make(map[string]struct{}, len(s.Which))
 	}
-	var first [few]int
-	starts := first[:0]
-	for _, i := range s.Which {
-		op := &s.Ops[i]
-		*buf = c.names.Append((*buf)[:0], op)
-		key := string(*buf)
-		repeated := false
+	var firsts [few]struct{ from, to int } // of the first key of each op
+	for n, i := range s.Which {
+		op, from := &s.Ops[i], len(b)
+		b = c.names.Append(b, op)
+		to := len(b)
+		name, repeated := b[from:to], false
 		if seen != nil {
-			_, repeated = seen[key]
-			seen[key] = struct{}{}
+			_, repeated = seen[string(name)]
+			seen[string(name)] = struct{}{}
 		} else {
-			repeated = slices.ContainsFunc(starts, func(at int) bool { return keys[at] == key })
-			starts = append(starts, len(keys))
+			for _, other := range firsts[:n] {
+				repeated = repeated || string(b[other.from:other.to]) == string(name)
+			}
+			firsts[n].from, firsts[n].to = from, to
 		}
 		if repeated {
-			return nil, store.ErrRepeated
+			return b, ends, store.ErrRepeated
 		}
-		keys = append(keys, key)
+		ends = append(ends, to)
 		if op.Limit.Distinct() {
-			keys = append(keys, key+membersSuffix, key+usesSuffix)
+			b = append(append(b, name...), membersSuffix...)
+			ends = append(ends, len(b))
+			b = append(append(b, name...), usesSuffix...)
+			ends = append(ends, len(b))
 		}
 	}
-	return keys, nil
+	return b, ends, nil
+}
+
+// divide appends the parts of text that end at ends to parts.
+func divide(parts []string, text string, ends []int) []string {
+	from := 0
+	for _, end := range ends {
+		parts = append(parts, text[from:end])
+		from = end
+	}
+	return parts
 }
 
 // countKeys returns the number of names that Keys returns.
@@ -243,19 +293,42 @@ func countKeys(s *Step) int {
 // few is how many keys are compared with each other. More of them go into a map.
 const few = 8
 
+// Command returns the program for a step, its keys, which it appends to keys, and its
+// argument. The keys and the argument share their memory.
+func (c *Codec) Command(s *Step, t Times, keys []string) (*Program, []string, string, error) {
+	buf := c.buffers.Get().(*[]byte)
+	defer c.buffers.Put(buf)
+	var room [few]int
+	b, ends, err := c.appendKeys((*buf)[:0], room[:0], s)
+	if err != nil {
+		*buf = b
+		return nil, nil, "", err
+	}
+	at := len(b)
+	b, r := c.appendStep(b, s, t.near())
+	*buf = b
+	text := string(b)
+	return c.programs.of(r), divide(keys, text, ends), text[at:], nil
+}
+
 // Encode returns the program for a step and its argument.
 func (c *Codec) Encode(s *Step, t Times) (*Program, string) {
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
+	var r recipe
+	*buf, r = c.appendStep((*buf)[:0], s, t.near())
+	return c.programs.of(r), string(*buf)
+}
+
+// near returns t with the instant that calendar periods are around.
+func (t Times) near() Times {
 	switch {
 	case t.Now != 0:
 		t.Near = t.Now
 	case t.Near == 0:
 		t.Near = window.At(time.Now())
 	}
-	var r recipe
-	*buf, r = c.appendStep((*buf)[:0], s, t)
-	return c.programs.of(r), string(*buf)
+	return t
 }
 
 // appendStep appends the argument for a step, and returns which program reads
@@ -293,7 +366,11 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
 // Decode writes the results that a reply to s has, and returns the server's
 // instant. Where it returns an error, nothing was counted and no result is
 // written. The instant is 0 when the reply has none.
-func (c *Codec) Decode(s *Step, keys []string, reply string) (window.Instant, error) {
+func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) {
+	if r.now != 0 {
+		return r.now, results(r.Text, s, r.now)
+	}
+	reply := r.Text
 	if len(reply) < replyHead {
 		return 0, fmt.Errorf("%s: the script answers %q", Among(keys), reply)
 	}

@@ -68,15 +68,7 @@ func (n Names) Append(b []byte, op *store.Op) []byte {
 	b = append(b, n.prefix...)
 	b = append(b, keySeparator, '{')
 	tag, cut, cutKey, cutNamespace := len(b), false, false, false
-	switch {
-	case len(op.Together) > 0:
-		b, _ = appendPlain(b, op.Together, false)
-	default:
-		b, cutKey = appendReadable(b, op.Key)
-	}
-	if len(b) == tag {
-		b, _ = appendPlain(b, []byte(op.Space.Name()), false)
-	}
+	b, cutKey = appendTag(b, op)
 	if len(b) == tag {
 		b = hex.AppendEncode(b, sum[:8])
 	}
@@ -95,6 +87,31 @@ func (n Names) Append(b []byte, op *store.Op) []byte {
 		return hex.AppendEncode(b, sum[:16])
 	}
 	return hex.AppendEncode(b, sum[:8])
+}
+
+// AppendTag appends the part of the name of op's key that decides the slot.
+func (n Names) AppendTag(b []byte, op *store.Op) []byte {
+	tag := len(b)
+	if b, _ = appendTag(b, op); len(b) == tag {
+		sum := digest(op)
+		return hex.AppendEncode(b, sum[:8])
+	}
+	return b
+}
+
+// appendTag appends what AppendTag does. It appends nothing where that is a digest. It
+// reports whether the key had to be cut.
+func appendTag(b []byte, op *store.Op) (_ []byte, cut bool) {
+	tag := len(b)
+	if len(op.Together) > 0 {
+		b, _ = appendPlain(b, op.Together, false)
+	} else {
+		b, cut = appendReadable(b, op.Key)
+	}
+	if len(b) == tag {
+		b, _ = appendPlain(b, []byte(op.Space.Name()), false)
+	}
+	return b, cut
 }
 
 // appendReadable appends a key for people: the parts that [rule.AppendKey] has

@@ -33,6 +33,9 @@ func TestKeyNames(t *testing.T) {
 		if !strings.HasPrefix(got, test.want) {
 			t.Errorf("key %q of rule %q: got %s, want %s", test.key, test.rule, got, test.want)
 		}
+		if tag := string(script.NewCodec("weir").Names().AppendTag(nil, &op)); !strings.HasPrefix(got, "weir:{"+tag+"}:") {
+			t.Errorf("key %q of rule %q: got the tag %s of %s", test.key, test.rule, tag, got)
+		}
 	}
 }
 

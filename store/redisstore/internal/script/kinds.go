@@ -19,6 +19,7 @@ type kind struct {
 	calendar bool        // its calls carry calendar periods
 	fast     bool        // there is a fast program for calls with one op,
 	fastMany bool        // and one for several
+	head     bool        // the fast one needs the fixed part of the state
 	wraps    bool        // a limit with a base: its calls run mixed programs
 	around   bool        // its calls run the program for holds and bans
 
@@ -65,7 +66,7 @@ const (
 var kinds = [maxCode]kind{
 	{
 		code: codeSliding, lua: "sliding", name: "sliding window",
-		window: window.KindSliding, fast: true, fastMany: true,
+		window: window.KindSliding, fast: true, fastMany: true, head: true,
 		numbers: slidingNumbers, stays: staysItsLength,
 		decode: decodeSliding, describe: (*page).sliding,
 	},

@@ -119,7 +119,7 @@ func recipes() []recipe {
 
 // text joins the program's files.
 func (r recipe) text() string {
-	j := joiner{refund: r.refund || r.around, around: r.around}
+	j := joiner{refund: r.refund || r.around, around: r.around, run: r.run}
 	j.file("head")
 	if r.around {
 		for _, name := range []string{"begin", "around_fast", "rows", "raw"} {
@@ -133,6 +133,9 @@ func (r recipe) text() string {
 	if r.fast && !r.many {
 		j.file(r.kind.lua + "_limit")
 	}
+	if r.fast && (r.many || r.run) {
+		j.file("states")
+	}
 	if r.run {
 		j.file("run_begin")
 	} else {
@@ -142,7 +145,7 @@ func (r recipe) text() string {
 	case r.fast && r.many:
 		j.file(r.kind.lua + "_many_fast")
 	case r.fast:
-		j.file(r.kind.lua + "_fast")
+		j.fast(r)
 	case !r.many:
 		j.file("read_one")
 	}
@@ -168,7 +171,29 @@ type joiner struct {
 	strings.Builder
 	refund bool
 	around bool
+	run    bool
 }
+
+// fast adds the files that decide the common calls with one op.
+func (j *joiner) fast(r recipe) {
+	j.file(r.kind.lua + "_numbers")
+	switch {
+	case r.run && r.kind.head:
+		j.file("read_run")
+		j.file(r.kind.lua + "_head")
+	case r.run:
+		j.file("read_run")
+	case r.kind.head:
+		j.file(r.kind.lua + "_read")
+	default:
+		j.file("read_one")
+	}
+	j.file(r.kind.lua + "_fast")
+}
+
+// decided is how a line begins that returns the numbers of the one op. A program for
+// one step packs them, and one for a run does so at its end, for all steps at once.
+const decided = "return decided("
 
 // file adds the lines of a file, without comments.
 func (j *joiner) file(name string) {
@@ -178,7 +203,14 @@ func (j *joiner) file(name string) {
 	}
 	for line := range strings.Lines(string(b)) {
 		code, _, _ := strings.Cut(line, "--")
-		if code = strings.TrimRight(code, " \n"); code != "" {
+		code = strings.TrimRight(code, " \n")
+		if at, numbers, ok := strings.Cut(code, decided); ok {
+			code = at + "return pk('<BI7I7I7I7I7', DONE, now, " + numbers
+			if j.run {
+				code = at + "return DONE, " + strings.TrimSuffix(numbers, ")")
+			}
+		}
+		if code != "" {
 			j.WriteString(code)
 			j.WriteByte('\n')
 		}

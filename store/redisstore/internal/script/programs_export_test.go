@@ -17,3 +17,14 @@ func (c *Codec) EncodeFast(s *Step, t Times) (fast, general *Program, args strin
 	slow.fast = false
 	return c.programs.of(r), c.programs.of(slow), string(b), r.fast
 }
+
+// Whole returns the reply as a program for one step writes it.
+func (r Reply) Whole() string {
+	if r.now == 0 {
+		return r.Text
+	}
+	return string(put7([]byte{statusDone}, r.now)) + r.Text
+}
+
+// Rest returns what is left of the reply to a run.
+func (r *Replies) Rest() string { return r.rest }

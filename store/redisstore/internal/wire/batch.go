@@ -158,7 +158,7 @@ func (n *Node) runOf(jobs []*Job) int {
 		return 1
 	}
 	size := 1
-	for size < min(len(jobs), maxRun) && together(jobs[size]) {
+	for size < min(len(jobs), maxTrain) && together(jobs[size]) {
 		size++
 	}
 	return size
@@ -191,10 +191,11 @@ func own(jobs []*Job, sizes []int, replies []rueidis.RedisResult, unconfirmed er
 		}
 		text, err := replies[at].ToString()
 		at++
+		run := script.RepliesIn(text)
 		for range size {
-			j, a := jobs[len(all)], answer{text, err}
+			j, a := jobs[len(all)], answer{reply: script.Reply{Text: text}, err: err}
 			if err == nil && size > 1 {
-				a.text, text, a.err = script.Cut(text, len(j.Step.Which))
+				a.reply, a.err = run.Next(len(j.Step.Which))
 			}
 			if a.err == nil && unconfirmed != nil && j.Step.Verb != store.Check {
 				a = answer{err: unconfirmed}
@@ -230,7 +231,7 @@ func (n *Node) receive(ctx context.Context, j *Job, reply answer) (again bool) {
 	if loaded := &n.loaded[j.program.Number]; !loaded.Load() {
 		loaded.Store(true)
 	}
-	at, err := n.codec.Decode(&j.Step, j.keys, reply.text)
+	at, err := n.codec.Decode(&j.Step, j.keys, reply.reply)
 	n.learn(at, j.Step.Times)
 	j.Err = err
 	if err != nil {

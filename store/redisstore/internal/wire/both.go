@@ -111,11 +111,14 @@ func sharedEnd(ctx context.Context) *decision {
 	return nil
 }
 
-// ends returns the channels of which one is closed when ctx ends. The second one
-// may be nil.
-func ends(ctx context.Context) (_, _ <-chan struct{}) {
-	if b, ok := ctx.(*both); ok {
-		return b.shared.Done(), b.caller.Done()
+// ends returns the shared decision that ends ctx, or nil, and a channel, or nil, that is
+// closed when ctx ends for another reason.
+func ends(ctx context.Context) (*decision, <-chan struct{}) {
+	switch ctx := ctx.(type) {
+	case *decision:
+		return ctx, nil
+	case *both:
+		return ctx.shared, ctx.caller.Done()
 	}
-	return ctx.Done(), nil
+	return nil, ctx.Done()
 }

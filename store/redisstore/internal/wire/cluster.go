@@ -60,7 +60,7 @@ func (c *cluster) Ready(slot int) bool {
 
 func (c *cluster) Run(ctx context.Context, slot int, s script.Step) (window.Instant, error) {
 	return c.follow(ctx, slot, func(n *Node, asking bool) (window.Instant, error) {
-		return n.run(ctx, &s, asking)
+		return n.run(ctx, slot, s, asking)
 	})
 }
 

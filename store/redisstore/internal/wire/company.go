@@ -13,45 +13,50 @@ import (
 )
 
 const (
-	// maxRun is the most steps that are decided in one run. A server does nothing
-	// else meanwhile: a run of 64 takes it a tenth to a third of a millisecond.
-	maxRun = 64
+	// maxTrain is the most steps that travel together. A server does nothing else
+	// while it decides them: 64 in one run take it a tenth to a third of a
+	// millisecond, and half a millisecond when each has a slot of its own.
+	maxTrain = 64
 
-	// maxRunKeys is the most keys of a step that travels in a run.
+	// maxRunKeys is the most keys of a step that travels with others.
 	maxRunKeys = 24
 
-	// abreast is how many runs of a line may be under way. With two of them the
-	// server decides one while this machine reads and writes the other.
+	// abreast is how many trains may be under way. With two of them the server
+	// decides one while this machine reads and writes the other.
 	abreast = 2
 
 	// departure is about how long a caller waits for company at most. Where round
-	// trips are long, more runs are under way, so that one returns in every such time.
+	// trips are long, more trains are under way, so that one returns in every such
+	// time.
 	departure = 500 * time.Microsecond
 )
 
 // company brings callers together that wait for the same node at the same time:
-// their steps travel, and are decided, in one run. The zero value is ready; it is
-// safe for concurrent use.
+// their steps travel in one train. Those of one place are decided in one run. The
+// zero value is ready; it is safe for concurrent use.
 //
-// A caller that finds fewer runs under way than may be goes at once, alone. The
-// others stand in line. When a run is back, those in line leave together. So a
-// caller waits for company only while runs of others are under way.
+// A caller that finds fewer trains under way than may be goes at once, alone. The
+// others stand in line. When a train is back, those in line leave together. So a
+// caller waits for company only while others are under way.
 //
-// Invariant: while callers stand in a line, a run of that line is under way.
+// Invariant: while callers stand in line, a train is under way.
 type company struct {
-	mu     sync.Mutex
-	closed bool            // guarded by mu
-	lines  map[place]*line // guarded by mu; those with a run under way
-	spare  []*line         // guarded by mu; unused, for new lines
-	trip   quickest        // guarded by mu
-	always bool            // [abreast] runs, even when round trips are long
+	mu       sync.Mutex
+	closed   bool         // guarded by mu
+	underWay int          // guarded by mu
+	waiting  []*traveller // guarded by mu; in order
+	live     []*traveller // guarded by mu; without an answer, those that wait and those under way
+	heeded   *decision    // guarded by mu; the last one that was put into heeds
+	trip     quickest     // guarded by mu
+	always   bool         // [abreast] trains, even when round trips are long
 
-	// While life is not nil, runs of callers without a deadline end with it.
+	// While life is not nil, trains of callers without a deadline end with it.
 	life context.Context
 	end  context.CancelFunc
 
+	heeds map[*decision]func() bool // guarded by mu; ends the wait for a decision's end
+
 	carriers sync.WaitGroup
-	travels  sync.Pool // of *traveller
 }
 
 // quickest is the shortest round trip of late: of about a second, and of the time
@@ -84,67 +89,93 @@ func (q *quickest) get() time.Duration {
 
 // place is what the steps of a run have in common.
 type place struct {
-	program int // the number of the program that decides one step
 	slot    int // on a cluster; elsewhere 0
+	program *script.Program
 	now     window.Instant
 }
 
-// line is the callers for one place, in order.
-type line struct {
-	underWay int
-	waiting  []*traveller
-}
-
-// traveller is a step that waits for its run.
+// traveller is a step, which may wait for its train. The goroutine that it belongs to
+// fills it in and reads the answer.
 type traveller struct {
-	ctx    context.Context
-	client rueidis.Client
-	ops    int
+	step   script.Step
+	room   [4]string // for keys
 	keys   []string
 	args   string
-	back   chan answer // has room for one
+	ctx    context.Context
+	client rueidis.Client
+	place
+
+	back chan answer // has room for one
+	left bool        // the caller has left it to its train
+
+	end *decision // ends the step, or nil
+	at  int       // its index in company.live, or -1; guarded by the company's mu
 }
 
 // answer is the reply to a step.
 type answer struct {
-	text string
-	err  error
+	reply script.Reply
+	err   error
+	stays bool // the traveller may be in a line or a train yet
 }
 
-// ask sends a step, in a run with others where callers wait for each other, and
+// traveller returns a traveller to use until forget.
+func (n *Node) traveller() *traveller {
+	if t, ok := n.travels.Get().(*traveller); ok {
+		return t
+	}
+	return &traveller{back: make(chan answer, 1), at: -1}
+}
+
+// forget keeps t for another step, unless a train may still have it.
+func (n *Node) forget(t *traveller) {
+	if t.left {
+		return
+	}
+	*t = traveller{back: t.back, at: -1}
+	n.travels.Put(t)
+}
+
+// ask sends a step, together with others where callers wait for each other, and
 // returns the reply to it.
-func (n *Node) ask(ctx context.Context, c rueidis.Client, s *script.Step, p *script.Program, keys []string, args string) (string, error) {
+func (n *Node) ask(ctx context.Context, c rueidis.Client, t *traveller) (script.Reply, error) {
 	d, detours := c.(detour)
-	if d.asking || n.apart || p.Run == nil || len(keys) > maxRunKeys {
-		return n.eval(ctx, c, 1, p, keys, args)
+	if d.asking || n.apart || len(t.keys) > maxRunKeys {
+		return n.eval(ctx, c, 1, t.program, t.keys, t.args)
 	}
-	at := place{program: p.Number, now: s.Times.Now}
-	if n.config.Mode == Cluster {
-		at.slot = SlotOf([]byte(keys[0]))
-	}
+	t.ctx, t.client, t.now = ctx, c, t.step.Times.Now
 	co := &n.company
 	if detours {
 		co = &n.confirms
 	}
-	t := co.join(ctx, at, c, len(s.Which), keys, args)
-	if t == nil {
+	var gone <-chan struct{}
+	t.end, gone = ends(ctx)
+	if !co.join(t) {
 		began := elapsed()
-		text, err := n.eval(ctx, c, 1, p, keys, args)
-		n.back(co, at, p, began, err)
-		return text, err
+		reply, err := n.eval(ctx, c, 1, t.program, t.keys, t.args)
+		n.back(co, began, err)
+		return reply, err
 	}
-	over, gone := ends(ctx)
-	select {
-	case a := <-t.back:
-		co.forget(t)
-		if a.err != nil && again(a.err) {
-			return n.eval(ctx, c, 1, p, keys, args)
+	var a answer
+	if gone == nil {
+		a = <-t.back
+	} else {
+		select {
+		case a = <-t.back:
+		case <-gone:
+			if !co.abandon(t) {
+				a = <-t.back // it is on its way
+				break
+			}
+			t.left = true
+			return script.Reply{}, ctx.Err()
 		}
-		return a.text, a.err
-	case <-over:
-	case <-gone:
 	}
-	return "", ctx.Err()
+	t.left = a.stays
+	if a.err != nil && again(a.err) {
+		return n.eval(ctx, c, 1, t.program, t.keys, t.args)
+	}
+	return a.reply, a.err
 }
 
 // again reports whether a step whose run ended with err should be sent alone. A
@@ -154,91 +185,122 @@ func again(err error) bool {
 	return firstWord(text) == "TRYAGAIN"
 }
 
-// join puts a step into its line. It returns nil when the step goes alone, at
+// join puts a step into the line. It returns false when the step goes alone, at
 // once; back ends that.
-func (co *company) join(ctx context.Context, at place, c rueidis.Client, ops int, keys []string, args string) *traveller {
+func (co *company) join(t *traveller) bool {
 	co.mu.Lock()
 	defer co.mu.Unlock()
-	l := co.lines[at]
-	if l == nil {
-		l = co.open(at)
+	if co.underWay < co.most() || co.closed {
+		co.underWay++
+		return false
 	}
-	if l.underWay < co.most() || co.closed {
-		l.underWay++
-		return nil
+	co.waiting = append(co.waiting, t)
+	t.at, co.live = len(co.live), append(co.live, t)
+	if t.end != nil && t.end != co.heeded {
+		co.heed(t.end)
 	}
-	t, _ := co.travels.Get().(*traveller)
-	if t == nil {
-		t = &traveller{back: make(chan answer, 1)}
-	}
-	t.ctx, t.client, t.ops, t.keys, t.args = ctx, c, ops, keys, args
-	l.waiting = append(l.waiting, t)
-	return t
+	return true
 }
 
-// open makes a line. It needs the lock.
-func (co *company) open(at place) *line {
-	if co.lines == nil {
-		co.lines = make(map[place]*line)
+// heed makes the steps of callers whose decision is d end with it. It needs the lock.
+func (co *company) heed(d *decision) {
+	co.heeded = d
+	if _, known := co.heeds[d]; known {
+		return
 	}
-	l := &line{}
-	if last := len(co.spare) - 1; last >= 0 {
-		l, co.spare = co.spare[last], co.spare[:last]
+	if co.heeds == nil {
+		co.heeds = make(map[*decision]func() bool)
 	}
-	co.lines[at] = l
-	return l
+	co.heeds[d] = context.AfterFunc(d.Context, func() { co.over(d) })
 }
 
-// forget keeps t for another step. Its answer has been read.
-func (co *company) forget(t *traveller) {
-	*t = traveller{back: t.back}
-	co.travels.Put(t)
-}
-
-// back ends a step that went alone, from began on, and lets those leave that stand in
-// its line.
-func (n *Node) back(co *company, at place, p *script.Program, began time.Duration, err error) {
-	if run := co.next(at, began, elapsed(), err, nil); len(run) > 0 {
-		go n.carry(co, at, p, run)
+// over ends the steps of callers whose decision is d.
+func (co *company) over(d *decision) {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	delete(co.heeds, d)
+	for i := len(co.live) - 1; i >= 0; i-- {
+		if t := co.live[i]; t.end == d {
+			co.remove(t)
+			t.back <- answer{err: context.DeadlineExceeded, stays: true}
+		}
 	}
 }
 
-// next ends a run that was under way from began to ended, with err. It returns the
+// abandon ends a step whose caller leaves. It returns false when the step has got its
+// answer.
+func (co *company) abandon(t *traveller) bool {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	if t.at < 0 {
+		return false
+	}
+	co.remove(t)
+	return true
+}
+
+// remove takes t, which has no answer yet, out of live. It needs the lock.
+func (co *company) remove(t *traveller) {
+	last := len(co.live) - 1
+	moved := co.live[last]
+	co.live[t.at], moved.at = moved, t.at
+	co.live[last] = nil
+	co.live = co.live[:last]
+	t.at = -1
+}
+
+// land takes the steps of a train out of live. It appends to landed for each of them
+// whether it is to get an answer: its caller may have left.
+func (co *company) land(landed []bool, steps []*traveller) []bool {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	for _, t := range steps {
+		landed = append(landed, t.at >= 0)
+		if t.at >= 0 {
+			co.remove(t)
+		}
+	}
+	return landed
+}
+
+// back ends a step that went alone, from began on, with err, and lets those leave that
+// stand in line.
+func (n *Node) back(co *company, began time.Duration, err error) {
+	if steps := co.next(began, elapsed(), err, nil); len(steps) > 0 {
+		go n.carry(co, steps)
+	}
+}
+
+// next ends a train that was under way from began to ended, with err. It returns the
 // steps of the one that takes its place, or none, in room. Whoever gets steps calls
 // carry with them.
-func (co *company) next(at place, began, ended time.Duration, err error, room []*traveller) []*traveller {
+func (co *company) next(began, ended time.Duration, err error, room []*traveller) []*traveller {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	if replied(err) {
 		co.trip.learn(ended-began, ended)
 	}
-	l := co.lines[at]
-	if l.underWay > co.most() && !co.closed {
-		l.underWay-- // round trips are shorter now; the steps go with the other runs
+	if co.underWay > co.most() && !co.closed {
+		co.underWay-- // round trips are shorter now; the steps go with the other trains
 		return nil
 	}
-	run := l.leave(room)
-	for co.closed && len(run) > 0 {
-		for _, t := range run {
+	steps := co.leave(room)
+	for co.closed && len(steps) > 0 {
+		for _, t := range steps {
+			co.remove(t)
 			t.back <- answer{err: rueidis.ErrClosing}
 		}
-		run = l.leave(run[:0])
+		steps = co.leave(steps[:0])
 	}
-	if len(run) == 0 {
-		if l.underWay--; l.underWay == 0 {
-			delete(co.lines, at)
-			if len(co.spare) < maxRun {
-				co.spare = append(co.spare, l)
-			}
-		}
+	if len(steps) == 0 {
+		co.underWay--
+		return nil
 	}
-	if len(run) > 0 {
-		co.carriers.Add(1)
-	}
-	return run
+	co.carriers.Add(1)
+	return steps
 }
 
-// learn uses the round trip of a command of no line.
+// learn uses the round trip of a command of no train.
 func (co *company) learn(began, ended time.Duration) {
 	co.mu.Lock()
 	defer co.mu.Unlock()
@@ -246,13 +308,13 @@ func (co *company) learn(began, ended time.Duration) {
 }
 
 // replied reports whether a command that ended with err has made a round trip. A
-// run whose callers have no time left ends at once, without one.
+// train whose callers have no time left ends at once, without one.
 func replied(err error) bool {
 	_, refused := said(err)
 	return err == nil || refused
 }
 
-// most returns how many runs of a line may be under way. It needs the lock.
+// most returns how many trains may be under way. It needs the lock.
 func (co *company) most() int {
 	if co.always {
 		return abreast
@@ -260,81 +322,51 @@ func (co *company) most() int {
 	return max(abreast, int(co.trip.get()/departure))
 }
 
-// leave takes the first steps of a line whose callers are still there. It appends
-// them to run, which is empty.
-func (l *line) leave(run []*traveller) []*traveller {
+// leave takes the first steps of the line whose callers are still there. It appends
+// them to steps, which is empty. It needs the lock.
+func (co *company) leave(steps []*traveller) []*traveller {
 	taken := 0
-	for _, t := range l.waiting {
-		if len(run) == maxRun {
+	for _, t := range co.waiting {
+		if len(steps) == maxTrain {
 			break
 		}
 		taken++
-		if t.ctx.Err() == nil {
-			run = append(run, t)
+		if t.at >= 0 && t.ctx.Err() == nil {
+			steps = append(steps, t)
 		}
 	}
-	rest := copy(l.waiting, l.waiting[taken:])
-	clear(l.waiting[rest:])
-	l.waiting = l.waiting[:rest]
-	return run
+	rest := copy(co.waiting, co.waiting[taken:])
+	clear(co.waiting[rest:])
+	co.waiting = co.waiting[:rest]
+	return steps
 }
 
-// carrier sends the runs of a line, one after the other. It keeps what they need.
-type carrier struct {
-	run        []*traveller
-	keys, args []string
-}
-
-// carry sends a run, hands the replies out, and goes on with the next run of the
-// same line until there is none.
-func (n *Node) carry(co *company, at place, p *script.Program, run []*traveller) {
-	c := carrier{run: run}
-	for len(c.run) > 0 {
+// carry sends a train, hands the replies out, and goes on with the next one until
+// there is none.
+func (n *Node) carry(co *company, steps []*traveller) {
+	t := train{steps: steps}
+	for len(t.steps) > 0 {
 		began := elapsed()
-		err := n.deliver(co, &c, p)
+		ctx, cancel := co.latest(t.steps)
+		t.couple()
+		n.pull(ctx, &t)
+		err := t.runs[0].err
+		cancel()
+		t.unload(co)
 		ended := elapsed()
-		// Callers who have their answers may have another step for the next run.
+		// Callers who have their answers may have another step for the next train.
 		runtime.Gosched()
-		clear(c.run)
-		c.run = co.next(at, began, ended, err, c.run[:0])
+		clear(t.steps)
+		t.steps = co.next(began, ended, err, t.steps[:0])
 		co.carriers.Done()
 	}
 }
 
-// deliver sends a run and hands the replies out. It waits as long as the last of
-// the callers. It returns the error of the run.
-func (n *Node) deliver(co *company, c *carrier, p *script.Program) error {
-	run := c.run
-	ctx, cancel := co.latest(run)
-	defer cancel()
-	c.keys, c.args = c.keys[:0], c.args[:0]
-	for _, t := range run {
-		c.keys = append(c.keys, t.keys...)
-		c.args = append(c.args, t.args)
-	}
-	args := c.args
-	if len(run) > 1 {
-		p, args = p.Run, script.Run(args)
-	}
-	text, err := n.eval(ctx, run[0].client, len(run), p, c.keys, args...)
-	for _, t := range run {
-		own := answer{err: err}
-		if err == nil {
-			own.text, text, own.err = text, "", nil
-			if len(run) > 1 {
-				own.text, text, own.err = script.Cut(own.text, t.ops)
-			}
-		}
-		t.back <- own
-	}
-	return err
-}
-
 // latest returns a context that ends with the last of the callers.
-func (co *company) latest(run []*traveller) (context.Context, context.CancelFunc) {
+func (co *company) latest(steps []*traveller) (context.Context, context.CancelFunc) {
 	var end time.Time
 	var last context.Context
-	for _, t := range run {
+	for _, t := range steps {
 		deadline, ok := t.ctx.Deadline()
 		switch {
 		case ok:
@@ -353,14 +385,25 @@ func (co *company) latest(run []*traveller) (context.Context, context.CancelFunc
 	return context.WithDeadline(context.Background(), end)
 }
 
-// close waits for runs that are under way, whose connections are closed, or which
+// close waits for trains that are under way, whose connections are closed, or which
 // end with co.life. Callers that stand in line get an error.
 func (co *company) close() {
 	co.mu.Lock()
 	co.closed = true
+	for d, stop := range co.heeds {
+		stop()
+		delete(co.heeds, d)
+	}
 	co.mu.Unlock()
 	if co.end != nil {
 		co.end()
 	}
 	co.carriers.Wait()
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	for len(co.live) > 0 {
+		t := co.live[0]
+		co.remove(t)
+		t.back <- answer{err: rueidis.ErrClosing, stays: true}
+	}
 }

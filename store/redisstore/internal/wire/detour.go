@@ -53,13 +53,29 @@ func (d detour) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResu
 	if d.replicas > 0 {
 		commands = append(commands, wait(d, d.replicas, d.within))
 	}
-	replies := d.DoMulti(ctx, commands...)
+	replies := d.Client.DoMulti(ctx, commands...)
 	if d.replicas > 0 && replies[at].Error() == nil {
 		if err := confirmed(replies[at+1], d.replicas); err != nil {
 			return rueidis.NewErrorResult(err)
 		}
 	}
 	return replies[at]
+}
+
+// DoMulti implements [rueidis.Client] for commands that count, on the node that serves
+// their slots.
+func (d detour) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
+	commands = append(commands[:len(commands):len(commands)], wait(d, d.replicas, d.within))
+	replies := d.Client.DoMulti(ctx, commands...)
+	last := len(replies) - 1
+	if err := confirmed(replies[last], d.replicas); err != nil {
+		for i := range replies[:last] {
+			if replies[i].Error() == nil {
+				replies[i] = rueidis.NewErrorResult(err)
+			}
+		}
+	}
+	return replies[:last]
 }
 
 // wait returns the command that waits for replicas to confirm all that was

@@ -12,11 +12,11 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
-// direct is a connection on which one command travels at a time. The goroutine
-// that asks writes the command and reads the reply: it waits for no other
-// goroutine, which on a [link] takes as long as the rest of a short call. A caller
-// who gives up leaves the reply to a goroutine of the direct, and closes nothing.
-// It is safe for concurrent use.
+// direct is a connection for one goroutine at a time. The goroutine that asks
+// writes commands and reads the replies: it waits for no other goroutine, which on
+// a [link] takes as long as the rest of a short call. A caller who gives up leaves
+// the replies to a goroutine of the direct, and closes nothing. It is safe for
+// concurrent use.
 type direct struct {
 	conn     net.Conn
 	patience time.Duration // how long a reply that no caller waits for may take
@@ -25,10 +25,13 @@ type direct struct {
 	look     func() // called when it is lost
 
 	// Of the one who uses it.
-	out   []byte
-	in    []byte    // what was read; the reply to the last command, or its start
-	wrote int       // bytes of the last command
-	until time.Time // the deadline of conn
+	out    []byte    // the commands
+	wrote  int       // bytes of them
+	in     []byte    // what was read of the replies to them
+	ends   []int     // of the replies in in that are whole
+	owed   int       // replies that have not arrived whole
+	broken bool      // what was read is no reply
+	until  time.Time // the deadline of conn
 }
 
 // direct connects to the server at addr, and gets the connection ready for calls.
@@ -70,7 +73,10 @@ func (d *direct) greet(ctx context.Context, c *Config) error {
 	}
 	for _, words := range greetings {
 		d.out = appendCommand(d.out[:0], words...)
-		if _, _, err := d.exchange(ctx); err != nil {
+		if _, err := d.exchange(ctx, 1); err != nil {
+			return err
+		}
+		if _, err := d.reply(0); err != nil {
 			return err
 		}
 	}
@@ -97,57 +103,96 @@ func (d *direct) release() { d.free <- struct{}{} }
 // needs take, and ends with release.
 func (d *direct) eval(ctx context.Context, p *script.Program, keys, args []string) (reply string, sent bool, err error) {
 	d.out = appendEvalsha(d.out[:0], p, keys, args)
-	return d.send(ctx)
+	sent, err = d.exchange(ctx, 1)
+	if err == nil {
+		reply, err = d.reply(0)
+	}
+	d.leave(ctx)
+	return reply, sent, err
 }
 
 // try asks the server for its time, so that a loss is noticed without calls. It
 // needs take, and ends with release.
 func (d *direct) try(ctx context.Context) {
 	d.out = appendCommand(d.out[:0], "TIME")
-	_, _, _ = d.send(ctx)
+	_, _ = d.exchange(ctx, 1)
+	d.leave(ctx)
 }
 
-// send sends the command in out: see eval.
-func (d *direct) send(ctx context.Context) (reply string, sent bool, err error) {
-	reply, sent, err = d.exchange(ctx)
+// leave ends the use of d, and calls release or leaves that to drain. A caller whose
+// time was over before the first byte was written closes nothing.
+func (d *direct) leave(ctx context.Context) {
+	over := ctx.Err() != nil
 	switch {
-	case err == nil, errors.As(err, new(*script.ServerError)):
+	case d.owed == 0:
 		d.release()
-	case !sent && d.wrote == 0 && errors.Is(err, os.ErrDeadlineExceeded): // the caller's time was over before
+	case d.wrote == 0 && (over || d.past()):
 		d.release()
-	case ctx.Err() != nil && sent && !d.lost.Load():
+	case d.wrote == len(d.out) && over && !d.broken && !d.lost.Load():
 		go d.drain()
 	default:
 		d.end()
 		d.release()
 	}
-	return reply, sent, err
 }
 
-// exchange sends the command in out, and waits for the reply until ctx is done. It
-// reports whether the server may have got the command.
-func (d *direct) exchange(ctx context.Context) (reply string, sent bool, err error) {
+// past reports whether the deadline of conn is over. The context that it is from may
+// end a little later.
+func (d *direct) past() bool { return d.until.After(time.Time{}) && !time.Now().Before(d.until) }
+
+// exchange sends the commands in out, and waits for so many replies to them until ctx
+// is done. It reports whether the server may have got a whole command. When it returns
+// an error, some of the replies may have arrived: see reply.
+func (d *direct) exchange(ctx context.Context, replies int) (sent bool, err error) {
+	d.in, d.ends, d.owed, d.wrote, d.broken = d.in[:0], d.ends[:0], replies, 0, false
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
 	if stop := d.heed(ctx); stop != nil {
 		defer stop()
 	}
 	d.wrote, err = d.conn.Write(d.out)
 	if err != nil {
-		return "", false, err // a command that was not written whole is none
+		return d.wrote > 0 && replies > 1, err // a single command that was not written whole is none
 	}
-	d.in = d.in[:0]
 	for {
-		size, err := replySize(d.in)
-		if err != nil {
-			return "", true, err
-		}
-		if size > 0 {
-			reply, err := replyText(d.in[:size])
-			return reply, true, err
+		if err := d.divide(); err != nil || d.owed == 0 {
+			return true, err
 		}
 		if err := d.read(ctx); err != nil {
-			return "", true, err
+			return true, err
 		}
 	}
+}
+
+// divide finds the replies that have arrived whole.
+func (d *direct) divide() error {
+	for d.owed > 0 {
+		from := 0
+		if n := len(d.ends); n > 0 {
+			from = d.ends[n-1]
+		}
+		size, err := replySize(d.in[from:])
+		if err != nil {
+			d.broken = true
+			return err
+		}
+		if size == 0 {
+			return nil
+		}
+		d.ends = append(d.ends, from+size)
+		d.owed--
+	}
+	return nil
+}
+
+// reply returns the text of a reply that has arrived, below len(ends), or its error.
+func (d *direct) reply(i int) (string, error) {
+	from := 0
+	if i > 0 {
+		from = d.ends[i-1]
+	}
+	return replyText(d.in[from:d.ends[i]])
 }
 
 // heed has reads and writes end with ctx. The caller calls the function that it
@@ -199,7 +244,7 @@ func (d *direct) read(ctx context.Context) error {
 	}
 }
 
-// drain reads the reply that a caller has not waited for, so that the direct can
+// drain reads the replies that a caller has not waited for, so that the direct can
 // be used again.
 func (d *direct) drain() {
 	defer d.release()
@@ -208,15 +253,15 @@ func (d *direct) drain() {
 	d.until, _ = ctx.Deadline()
 	_ = d.conn.SetDeadline(d.until)
 	for {
-		size, err := replySize(d.in)
-		if err == nil && size == 0 {
+		err := d.divide()
+		if err == nil && d.owed > 0 {
 			err = d.read(ctx)
 		}
 		if err != nil {
 			d.end()
 			return
 		}
-		if size > 0 {
+		if d.owed == 0 {
 			return
 		}
 	}

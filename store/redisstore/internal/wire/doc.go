@@ -63,17 +63,17 @@
 //
 // # Company
 //
-// Callers that wait for the same node at the same time travel together. A caller
-// that finds fewer than two runs of its program under way goes at once, alone.
-// The others stand in line, and leave with the run that follows one that is back,
-// when the callers whose answers that one has brought have had their turn.
-// A caller whose context ends leaves the line; the deadline in its step keeps it
-// from counting if it has left already. On a cluster a line is that of one slot.
-// Where a round trip takes more than 1 ms, more runs are under way, so that nobody
-// waits much longer than half a millisecond for company. Steps go alone behind
-// ASKING, after TRYAGAIN, with many keys, and as refunds. Runs that count and wait
-// for replicas have one WAIT for all; two of them are under way however long that
-// takes.
+// Callers that wait for the same node at the same time travel together, in a train: up
+// to 64 steps, written at once on one connection. Steps with the same program and, on a
+// cluster, the same slot are one command, which decides them in a run. A caller that
+// finds fewer than two trains under way goes at once, alone. The others stand in line,
+// and leave with the train that follows one that is back, when the callers whose answers
+// that one has brought have had their turn. A caller whose context ends leaves the line
+// or the train; the deadline in its step keeps it from counting if it has left already.
+// Where a round trip takes more than 1 ms, more trains are under way, so that nobody
+// waits much longer than half a millisecond for company. Steps go alone behind ASKING,
+// after TRYAGAIN, and with many keys. Trains that count and wait for replicas have one
+// WAIT for all; two of them are under way however long that takes.
 //
 // # Giving back
 //

@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"context"
+	"net"
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/window"
 )
 
@@ -61,4 +64,40 @@ func (k *Keeper) Connect()  { k.k.node.links[0].Store(&link{}) }
 func (k *Keeper) Lose() {
 	k.k.node.links[0].Load().lost.Store(true)
 	k.k.linkLost()
+}
+
+// Direct is a direct.
+type Direct struct{ d *direct }
+
+// NewDirect returns a direct on conn.
+func NewDirect(conn net.Conn) Direct {
+	d := &direct{conn: conn, patience: time.Minute, look: nothing, free: make(chan struct{}, 1)}
+	d.free <- struct{}{}
+	return Direct{d}
+}
+
+func (d Direct) Lost() bool { return d.d.lost.Load() }
+func (d Direct) Take() bool { return d.d.take() }
+func (d Direct) Close()     { d.d.close() }
+
+// Eval runs a program by its hash. It needs Take.
+func (d Direct) Eval(ctx context.Context, sha string) (reply string, sent bool, err error) {
+	return d.d.eval(ctx, &script.Program{SHA: sha}, nil, nil)
+}
+
+// EvalAll runs programs by their hashes, and returns the replies that arrive. It needs
+// Take.
+func (d Direct) EvalAll(ctx context.Context, shas ...string) (replies []string, sent bool, err error) {
+	runs := make([]run, len(shas))
+	for i, sha := range shas {
+		runs[i].program = &script.Program{SHA: sha}
+	}
+	sent = d.d.evalAll(ctx, runs)
+	for i := range runs {
+		if err = runs[i].err; err != nil {
+			break
+		}
+		replies = append(replies, runs[i].text)
+	}
+	return replies, sent, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,7 @@ type Node struct {
 	confirms company       // of calls that wait for replicas
 	turn     atomic.Uint64 // of the connections for them
 	apart    bool          // steps go alone: the client may send each to another server
+	travels  sync.Pool     // of *traveller
 	asked    atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
 
@@ -146,12 +148,15 @@ func (n *Node) take(c rueidis.Client, steps int) *direct {
 
 // run has the node decide a step, and returns the instant at which it did.
 // asking is for a slot that is on its way to the node.
-func (n *Node) run(ctx context.Context, s *script.Step, asking bool) (window.Instant, error) {
+func (n *Node) run(ctx context.Context, slot int, s script.Step, asking bool) (window.Instant, error) {
 	c, began, err := n.enter(1)
 	if err != nil {
 		return 0, n.missed(err)
 	}
-	at, err := n.decide(ctx, n.detour(ctx, c, s.Verb, asking), s, began)
+	t := n.traveller()
+	t.step, t.slot = s, slot
+	at, err := n.decide(ctx, n.detour(ctx, c, s.Verb, asking), t, began)
+	n.forget(t)
 	return at, n.leave(ctx, began, err)
 }
 
@@ -159,12 +164,8 @@ func (n *Node) run(ctx context.Context, s *script.Step, asking bool) (window.Ins
 // not be there yet, the deadline or the calendar of this machine may be off: the
 // server has counted nothing then, and decide sends the step once more. It begins
 // at began.
-func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step, began time.Duration) (window.Instant, error) {
-	keys, err := n.codec.Keys(s)
-	if err != nil {
-		return 0, err
-	}
-	near := script.Times{}
+func (n *Node) decide(ctx context.Context, c rueidis.Client, t *traveller, began time.Duration) (window.Instant, error) {
+	s, near := &t.step, script.Times{}
 	for stale, off := 0, 0; ; began = elapsed() {
 		times, err := n.aim(ctx, c, s.Times, began)
 		if err != nil {
@@ -175,12 +176,14 @@ func (n *Node) decide(ctx context.Context, c rueidis.Client, s *script.Step, beg
 		}
 		times.Nears = near.Nears
 		times.Around = near.Around
-		program, args := n.codec.Encode(s, times)
-		reply, err := n.ask(ctx, c, s, program, keys, args)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", script.Among(keys), err)
+		if t.program, t.keys, t.args, err = n.codec.Command(s, times, t.room[:0]); err != nil {
+			return 0, err
 		}
-		at, err := n.codec.Decode(s, keys, reply)
+		reply, err := n.ask(ctx, c, t)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", script.Among(t.keys), err)
+		}
+		at, err := n.codec.Decode(s, t.keys, reply)
 		n.learn(at, times)
 		again := false
 		if err != nil {
@@ -206,13 +209,14 @@ func (n *Node) learn(at window.Instant, t script.Times) {
 
 // eval runs a program that decides some steps on a direct when one is free, else
 // with c, and returns the reply.
-func (n *Node) eval(ctx context.Context, c rueidis.Client, steps int, p *script.Program, keys []string, args ...string) (string, error) {
+func (n *Node) eval(ctx context.Context, c rueidis.Client, steps int, p *script.Program, keys []string, args ...string) (script.Reply, error) {
 	if d := n.take(c, steps); d != nil {
 		if reply, sent, err := d.eval(ctx, p, keys, args); sent && !noScript(err) {
-			return reply, err
+			return script.Reply{Text: reply}, err
 		}
 	}
-	return Eval(ctx, c, p, keys, args...).ToString()
+	text, err := Eval(ctx, c, p, keys, args...).ToString()
+	return script.Reply{Text: text}, err
 }
 
 // Eval runs a program, and sends its text to a server that does not have it.

@@ -57,7 +57,7 @@ func Around(client rueidis.Client, codec *script.Codec) Servers {
 }
 
 func (a alone) Run(ctx context.Context, _ int, s script.Step) (window.Instant, error) {
-	return a.run(ctx, &s, false)
+	return a.run(ctx, 0, s, false)
 }
 
 func (a alone) RunAll(ctx context.Context, jobs []Job) {

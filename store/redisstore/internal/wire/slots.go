@@ -13,8 +13,11 @@ func SlotOf(key []byte) int {
 			key = key[from+1 : from+1+n]
 		}
 	}
-	return int(crc16(key) % slotCount)
+	return SlotOfTag(key)
 }
+
+// SlotOfTag returns the slot of the keys with this text between their first { and }.
+func SlotOfTag(tag []byte) int { return int(crc16(tag) % slotCount) }
 
 // crc16 returns the CRC-16/XMODEM of b, which the cluster specification uses.
 func crc16(b []byte) (sum uint16) {

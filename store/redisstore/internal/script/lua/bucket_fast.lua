@@ -1,12 +1,7 @@
 -- Most calls with one bucket take hits that fit, or are denied because the
 -- bucket is too full for them. This file decides those. For all others the rest
 -- of the program decides.
-local state = try('GET', KEYS[first])
 if state and #state == 23 then
-  if known ~= args then
-    its_ask, its_n, its_cap, its_quota, its_length, its_common = up('<BI7I7I7I7I7', args, p + 1)
-    known, its_step = args, floor(its_length * its_common / 8) + 1 -- of the window, whatever the quota
-  end
   local version, kind, till, part, whole = up('<BBI7I7I7', state)
   local same = whole == 0 or whole == its_quota * its_common
   if version == 1 and kind == 5 and same and its_ask ~= RECORD and its_n > 0 and its_n <= its_cap then
@@ -19,9 +14,11 @@ if state and #state == 23 then
       if after < 0 then
         local free = (its_cap - its_n) * its_length - f
         free = free < 0 and -1 or floor(free / its_quota)
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, d - free, f > 0 and d + 1 or d)
+        return decided(used, used, d - free, f > 0 and d + 1 or d)
       end
-      if its_ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, f > 0 and d + 1 or d) end
+      if its_ask == LOOK then
+        return decided(used, used, 0, f > 0 and d + 1 or d)
+      end
       local q, r = floor(its_n * its_length / its_quota), its_n * its_length % its_quota
       d, f = d + q, f + r
       if f >= its_quota then d, f = d + 1, f - its_quota end
@@ -32,7 +29,7 @@ if state and #state == 23 then
       if old < tick then
         call('PEXPIRE', KEYS[first], floor((tick + its_step - now + 999) / 1000) + slack)
       end
-      return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, lives)
+      return decided(used + its_n, used, 0, lives)
     end
   end
 end

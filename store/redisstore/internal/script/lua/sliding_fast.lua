@@ -5,19 +5,7 @@
 --
 -- A sliding key lives up to an eighth of the window longer than its state: until
 -- a multiple of that, so that most hits need not move its expiry.
-local state
 do
-  if known ~= args then
-    its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
-    known, its_step = args, floor(its_w / 8) + 1
-  end
-  local head
-  if its_size == 1 then -- most of these calls need all of it
-    state = try('GET', KEYS[first])
-    head = state or ''
-  else
-    head = try('GETRANGE', KEYS[first], '0', '38')
-  end
   if #head >= 39 then
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
     local at = newest > now and newest or now
@@ -27,17 +15,17 @@ do
       if its_n > 0 and over > 0 then
         if its_ask ~= RECORD and (its_n > its_quota or over <= group) then
           local wait = its_n > its_quota and NEVER or oldest + its_w - at
-          return pk('<BI7I7I7I7I7', DONE, now, used, used, wait, newest + its_w - at)
+          return decided(used, used, wait, newest + its_w - at)
         end
       elseif its_ask == LOOK then
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + its_w - at)
+        return decided(used, used, 0, newest + its_w - at)
       elseif fill + its_n <= group then
         call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + its_n))
         local tick = at - at % its_step
         if newest < tick then
           call('PEXPIRE', KEYS[first], floor((tick + its_step + its_w - now + 999) / 1000) + slack)
         end
-        return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, its_w)
+        return decided(used + its_n, used, 0, its_w)
       end
     end
   end

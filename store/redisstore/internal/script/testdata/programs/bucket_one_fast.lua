@@ -15,12 +15,12 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+if known ~= args then
+  its_ask, its_n, its_cap, its_quota, its_length, its_common = up('<BI7I7I7I7I7', args, p + 1)
+  known, its_step = args, floor(its_length * its_common / 8) + 1
+end
 local state = try('GET', KEYS[first])
 if state and #state == 23 then
-  if known ~= args then
-    its_ask, its_n, its_cap, its_quota, its_length, its_common = up('<BI7I7I7I7I7', args, p + 1)
-    known, its_step = args, floor(its_length * its_common / 8) + 1
-  end
   local version, kind, till, part, whole = up('<BBI7I7I7', state)
   local same = whole == 0 or whole == its_quota * its_common
   if version == 1 and kind == 5 and same and its_ask ~= RECORD and its_n > 0 and its_n <= its_cap then
@@ -35,7 +35,9 @@ if state and #state == 23 then
         free = free < 0 and -1 or floor(free / its_quota)
         return pk('<BI7I7I7I7I7', DONE, now, used, used, d - free, f > 0 and d + 1 or d)
       end
-      if its_ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, f > 0 and d + 1 or d) end
+      if its_ask == LOOK then
+        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, f > 0 and d + 1 or d)
+      end
       local q, r = floor(its_n * its_length / its_quota), its_n * its_length % its_quota
       d, f = d + q, f + r
       if f >= its_quota then d, f = d + 1, f - its_quota end

@@ -15,12 +15,12 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+if known ~= args then
+  its_ask, its_n, its_quota, its_w = up('<BI7I7I7', args, p + 1)
+  known = args
+end
 local state = try('GET', KEYS[first])
 do
-  if known ~= args then
-    its_ask, its_n, its_quota, its_w = up('<BI7I7I7', args, p + 1)
-    known = args
-  end
   if state and #state == 16 then
     local version, kind, mark, used = up('<BBI7I7', state)
     local at = mark > now and mark or now
@@ -29,7 +29,9 @@ do
       if its_ask ~= RECORD and its_n > 0 and used + its_n > its_quota then
         return pk('<BI7I7I7I7I7', DONE, now, used, used, its_n > its_quota and NEVER or till - at, till - at)
       end
-      if its_ask == LOOK then return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, till - at) end
+      if its_ask == LOOK then
+        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, till - at)
+      end
       call('SETRANGE', KEYS[first], '9', pk('<I7', used + its_n))
       return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, till - at)
     end

@@ -4,6 +4,13 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local states = {}
+if #KEYS <= 2000 and KEYS[1] ~= KEYS[2] then
+  local all = try('MGET', unpack(KEYS))
+  if not all.err then
+    for i = 1, #KEYS do states[KEYS[i]] = all[i] end
+  end
+end
 local plan = ARGV[1]
 local now, soonest = up('<I7I7', plan)
 local steps = floor((#plan - 14) / 10)
@@ -30,15 +37,16 @@ local function decide(turn)
   end
   p, first, next_first = 3, next_first, next_first + own_keys
   if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-do
+if total <= 1000 then
   local admitted, room, fast, q = true, true, 0, p
-  local heads, lives = {false, false, false, false}, {false, false, false, false}
-  local counted, denied = {false, false, false, false}, {false, false, false, false}
+  local heads, lives, adds, spans = {false, false, false}, {false, false, false}, {0, 0, 0}, {0, 0, 0}
+  local numbers = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
   for i = 1, total do
     local _, ask, n, quota, w, size
     _, ask, n, quota, w, size, q = up('<BBI7I7I7I7', args, q)
-    local head = try('GETRANGE', KEYS[first + i - 1], '0', '38')
-    if #head ~= 39 then break end
+    local key = KEYS[first + i - 1]
+    local head = states[key] or try('GET', key) or ''
+    if #head < 39 then break end
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
     local at = newest > now and newest or now
     local used = (k - 1) * group + fill
@@ -54,25 +62,26 @@ do
       heads[i] = pk('<I7I7I7', at, k > 1 and oldest or at, fill + n)
       local step = floor(w / 8) + 1
       local tick = at - at % step
-      if newest < tick then lives[i] = tick + step + w end
-      counted[i] = pk('<I7I7I7I7', used + n, used, 0, w)
+      lives[i] = newest < tick and tick + step + w
+      adds[i], spans[i] = n, w
     end
-    denied[i] = pk('<I7I7I7I7', used, used, wait, newest + w - at)
+    local last = 4 * i
+    numbers[last - 3], numbers[last - 2], numbers[last - 1], numbers[last] = used, used, wait, newest + w - at
     fast = i
   end
   if fast == total and (room or not admitted) then
-    local reply = {pk('<BI7', DONE, now)}
     for i = 1, total do
-      if admitted and counted[i] then
-        call('SETRANGE', KEYS[first + i - 1], '4', heads[i])
-        if lives[i] then call('PEXPIRE', KEYS[first + i - 1], floor((lives[i] - now + 999) / 1000) + slack) end
-        reply[i + 1] = counted[i]
-      else
-        reply[i + 1] = denied[i]
+      if admitted and heads[i] then
+        local key, last = KEYS[first + i - 1], 4 * i
+        states[key] = nil
+        call('SETRANGE', key, '4', heads[i])
+        if lives[i] then call('PEXPIRE', key, floor((lives[i] - now + 999) / 1000) + slack) end
+        numbers[last - 3], numbers[last] = numbers[last - 3] + adds[i], spans[i]
       end
     end
-    return table.concat(reply)
+    return pk('<BI7' .. string.rep('I7I7I7I7', total), DONE, now, unpack(numbers, 1, 4 * total))
   end
+  for i = 1, total do states[KEYS[first + i - 1]] = nil end
 end
 local kinds = {}
 local off = false
@@ -254,13 +263,20 @@ for i = 1, total do
 end
 return table.concat(reply)
 end
-local replies, done = {}, 0
+local ALL = 7
+local replies, numbers, quick, done = {}, {}, 0, 0
 local function go_on()
   for i = done + 1, steps do
     done = i
-    local reply = decide(i)
-    if type(reply) == 'table' then error(reply) end
-    replies[i] = reply
+    local reply, used, before, wait, reset = decide(i)
+    if used then
+      local n = 4 * i
+      numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n] = used, before, wait, reset
+      quick = quick + 1
+    else
+      if type(reply) == 'table' then error(reply) end
+      replies[i] = reply
+    end
   end
 end
 while done < steps do
@@ -269,6 +285,17 @@ while done < steps do
     if type(failed) == 'table' then failed = failed.err end
     failed = tostring(failed)
     replies[done] = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed
+  end
+end
+if quick == steps then
+  return pk('<BI7' .. string.rep('I7I7I7I7', steps), ALL, now, unpack(numbers, 1, 4 * steps))
+end
+if quick > 0 then
+  for i = 1, steps do
+    local n = 4 * i
+    if not replies[i] then
+      replies[i] = pk('<BI7I7I7I7I7', DONE, now, numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n])
+    end
   end
 end
 return table.concat(replies)

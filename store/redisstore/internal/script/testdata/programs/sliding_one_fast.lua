@@ -15,19 +15,18 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-local state
+if known ~= args then
+  its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
+  known, its_step = args, floor(its_w / 8) + 1
+end
+local state, head
+if its_size == 1 then
+  state = try('GET', KEYS[first])
+  head = state or ''
+else
+  head = try('GETRANGE', KEYS[first], '0', '38')
+end
 do
-  if known ~= args then
-    its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
-    known, its_step = args, floor(its_w / 8) + 1
-  end
-  local head
-  if its_size == 1 then
-    state = try('GET', KEYS[first])
-    head = state or ''
-  else
-    head = try('GETRANGE', KEYS[first], '0', '38')
-  end
   if #head >= 39 then
     local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
     local at = newest > now and newest or now

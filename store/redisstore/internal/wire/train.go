@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+)
+
+// train is steps that travel together, in as many runs as they have places. One
+// goroutine sends one train after the other. It keeps what they need.
+type train struct {
+	steps      []*traveller
+	runs       []run
+	keys, args []string // of all runs
+
+	left   []*run // those without a reply
+	landed []bool // of each step: it gets an answer
+}
+
+// run is the steps of one place. They are decided by one command. A program without a
+// form for runs decides each step by a command of its own.
+type run struct {
+	program    *script.Program
+	steps      []*traveller
+	keys, args []string
+	text       string
+	err        error
+}
+
+// couple puts the steps of one place beside each other, and makes their runs.
+func (t *train) couple() {
+	clear(t.runs)
+	t.runs, t.keys, t.args = t.runs[:0], t.keys[:0], t.args[:0]
+	for rest := t.steps; len(rest) > 0; {
+		n := 1
+		for i := 1; i < len(rest) && rest[0].program.Run != nil; i++ {
+			if rest[i].place == rest[0].place {
+				rest[n], rest[i] = rest[i], rest[n]
+				n++
+			}
+		}
+		keys, args := len(t.keys), len(t.args)
+		for _, s := range rest[:n] {
+			t.keys, t.args = append(t.keys, s.keys...), append(t.args, s.args)
+		}
+		r := run{program: rest[0].program, steps: rest[:n], keys: t.keys[keys:], args: t.args[args:]}
+		if n > 1 {
+			r.program, r.args = r.program.Run, script.Run(r.args)
+		}
+		t.runs, rest = append(t.runs, r), rest[n:]
+	}
+}
+
+// pull has the node decide the runs of a train: on a direct when one is free, else on
+// the link.
+func (n *Node) pull(ctx context.Context, t *train) {
+	t.left = t.left[:0]
+	client := t.steps[0].client
+	d := n.take(client, len(t.steps))
+	if d == nil || !d.evalAll(ctx, t.runs) {
+		for i := range t.runs {
+			t.left = append(t.left, &t.runs[i])
+		}
+		t.evalAll(ctx, client, bySHA)
+	}
+	t.left = t.left[:0]
+	for i := range t.runs {
+		if noScript(t.runs[i].err) {
+			t.left = append(t.left, &t.runs[i])
+		}
+	}
+	if len(t.left) > 0 {
+		t.evalAll(ctx, client, byText)
+	}
+}
+
+// evalAll runs the programs of those runs that are left with c.
+func (t *train) evalAll(ctx context.Context, c rueidis.Client, command func(rueidis.Client, *script.Program, []string, []string) rueidis.Completed) {
+	commands := make([]rueidis.Completed, len(t.left)) // the client may keep it
+	for i, r := range t.left {
+		commands[i] = command(c, r.program, r.keys, r.args)
+	}
+	for i, reply := range c.DoMulti(ctx, commands...) {
+		t.left[i].text, t.left[i].err = reply.ToString()
+	}
+}
+
+// evalAll runs the programs of runs. It returns false when the server has got none of
+// the commands. It needs take, and ends with release.
+func (d *direct) evalAll(ctx context.Context, runs []run) bool {
+	d.out = d.out[:0]
+	for i := range runs {
+		d.out = appendEvalsha(d.out, runs[i].program, runs[i].keys, runs[i].args)
+	}
+	sent, err := d.exchange(ctx, len(runs))
+	for i := range runs {
+		if r := &runs[i]; i < len(d.ends) {
+			r.text, r.err = d.reply(i)
+		} else {
+			r.err = err
+		}
+	}
+	d.leave(ctx)
+	return sent
+}
+
+// unload hands the replies out.
+func (t *train) unload(co *company) {
+	t.landed = co.land(t.landed[:0], t.steps)
+	landed := t.landed
+	for i := range t.runs {
+		r := &t.runs[i]
+		replies := script.RepliesIn(r.text)
+		for _, s := range r.steps {
+			own := answer{reply: script.Reply{Text: r.text}, err: r.err}
+			if r.err == nil && len(r.steps) > 1 {
+				own.reply, own.err = replies.Next(len(s.step.Which))
+			}
+			if landed[0] {
+				s.back <- own
+			}
+			landed = landed[1:]
+		}
+	}
+}
