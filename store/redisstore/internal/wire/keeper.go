@@ -39,6 +39,7 @@ type keeper struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 	news    chan struct{} // has one when a link was lost or the breaker has opened
+	moved   chan struct{} // has one when find may return another address now
 	tried   chan struct{} // closed when the first attempt has ended
 	trouble atomic.Pointer[error]
 	cutOffs atomic.Int64
@@ -57,7 +58,7 @@ type keeper struct {
 func (n *Node) keep(d *dialer, find func(context.Context) (string, error), follows bool) {
 	k := &keeper{
 		node: n, dialer: d, find: find, follows: follows,
-		news: make(chan struct{}, 1), tried: make(chan struct{}),
+		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	n.keeper = k
@@ -68,6 +69,14 @@ func (n *Node) keep(d *dialer, find func(context.Context) (string, error), follo
 func (k *keeper) look() {
 	select {
 	case k.news <- struct{}{}:
+	default:
+	}
+}
+
+// moves wakes the keeper when find may return another address.
+func (k *keeper) moves() {
+	select {
+	case k.moved <- struct{}{}:
 	default:
 	}
 }
@@ -148,17 +157,23 @@ func (k *keeper) wait(probe <-chan time.Time, missing bool) {
 	select {
 	case <-k.ctx.Done():
 	case <-k.news:
+	case <-k.moved:
+		k.follow()
 	case <-soon:
 	case <-probe:
 		k.probe()
 	}
 }
 
-func (k *keeper) sleep(d time.Duration) {
+// sleep ends early when find may return another address, and reports that.
+func (k *keeper) sleep(d time.Duration) (moved bool) {
 	select {
 	case <-k.ctx.Done():
+	case <-k.moved:
+		return true
 	case <-time.After(d):
 	}
+	return false
 }
 
 // connect makes the links that are missing, one after the other. It returns an
@@ -416,7 +431,10 @@ func (k *keeper) revive() {
 			k.dropAll()
 			return
 		}
-		k.sleep(breakFor)
+		if k.sleep(breakFor) {
+			k.follow()
+			return
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func (o *opened) connect(ctx context.Context, codec *script.Codec) error {
 	n := newNode(o.config.Addrs[0], o.config, codec)
 	if o.config.Mode == Sentinel {
 		n.addr = "primary " + o.config.Primary
-		o.sentinels = &sentinels{config: o.config, dialer: o.dialer, addrs: o.config.Addrs}
+		o.sentinels = &sentinels{config: o.config, dialer: o.dialer, node: n, addrs: o.config.Addrs}
 		n.keep(o.dialer, o.sentinels.primary, true)
 	} else {
 		n.keep(o.dialer, always(n.addr), false)
@@ -93,6 +93,7 @@ func (o *opened) Close() {
 	o.dialer.close()
 	o.Servers.Close()
 	if o.sentinels != nil {
+		o.sentinels.news.close()
 		o.sentinels.close()
 	}
 }

@@ -11,13 +11,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// sentinels asks Sentinels for their primary. Only the keeper of one node uses
-// it.
+// sentinels asks Sentinels for their primary, and listens to what they publish. Only
+// the keeper of one node calls primary.
 type sentinels struct {
 	config *Config
 	dialer *dialer
+	node   *Node
 	addrs  []string // the one that has answered last is the first
 	link   *link    // to the first; nil when it is to be made
+	news   sentinelNews
 }
 
 var (
@@ -28,9 +30,14 @@ var (
 // sentinelTime is how long one Sentinel may take to answer.
 const sentinelTime = 500 * time.Millisecond
 
-// primary asks one Sentinel after the other for the address of the primary, until
-// one answers.
+// primary returns the address of the replica that takes over, if Sentinels have just
+// published one. Otherwise it asks one Sentinel after the other for the address of the
+// primary, until one answers.
 func (s *sentinels) primary(ctx context.Context) (string, error) {
+	s.news.listen(s)
+	if addr, ok := s.news.successor(s.node); ok {
+		return addr, nil
+	}
 	var errs []error
 	for range s.addrs {
 		addr, err := s.ask(ctx)
@@ -44,16 +51,21 @@ func (s *sentinels) primary(ctx context.Context) (string, error) {
 	return "", errors.Join(errs...)
 }
 
+// connect connects to the Sentinel at addr.
+func (s *sentinels) connect(addr string) (*link, error) {
+	o := s.config.options(addr)
+	o.SelectDB, o.Username, o.Password = 0, "", ""
+	if s.config.SentinelPassword != "" {
+		o.Username, o.Password = s.config.SentinelUsername, s.config.SentinelPassword
+	}
+	return s.config.connect(o, s.dialer, nothing)
+}
+
 // ask asks the first Sentinel for the primary, and for the other Sentinels.
 func (s *sentinels) ask(ctx context.Context) (string, error) {
 	if s.link == nil || s.link.lost.Load() {
 		s.close()
-		o := s.config.options(s.addrs[0])
-		o.SelectDB, o.Username, o.Password = 0, "", ""
-		if s.config.SentinelPassword != "" {
-			o.Username, o.Password = s.config.SentinelUsername, s.config.SentinelPassword
-		}
-		l, err := s.config.connect(o, s.dialer, nothing)
+		l, err := s.connect(s.addrs[0])
 		if err != nil {
 			return "", err
 		}

@@ -1,0 +1,4 @@
+package wire
+
+// SuccessorIn is successorIn.
+var SuccessorIn = successorIn
