@@ -103,7 +103,11 @@ func newScreen(t *testing.T, screen *os.File) *seen {
 func (s *seen) until(text string) {
 	s.t.Helper()
 	patience := time.After(time.Minute)
-	for !bytes.Contains(s.text, []byte(text)) {
+	for {
+		if _, rest, ok := bytes.Cut(s.text, []byte(text)); ok {
+			s.text = rest
+			return
+		}
 		select {
 		case b, ok := <-s.more:
 			if !ok {
@@ -114,7 +118,6 @@ func (s *seen) until(text string) {
 			s.t.Fatalf("the program did not show %q:\n%s", text, strings.ReplaceAll(string(s.text[max(0, len(s.text)-1000):]), "\x1b", "ESC"))
 		}
 	}
-	s.text = nil
 }
 
 func (s *seen) press(key string) {

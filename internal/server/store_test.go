@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,8 +185,11 @@ func TestIdleServiceWatchesItsStore(t *testing.T) {
 	n.Continue()
 	redistest.Eventually(t, "ready again", func() bool { return ready() == 200 })
 	s.logs.await(t, 2, "store answers again")
+	// On a busy machine Redis may have been late a third time.
 	metrics := call(t, "GET", s.admin+"/metrics", "").text
-	if want := fmt.Sprintf(`weir_store_cut_offs_total{node=%q} 2`, n.Addr()); !strings.Contains(metrics, want+"\n") {
-		t.Errorf("metrics: got no line %s", want)
+	_, value, _ := strings.Cut(metrics, fmt.Sprintf("\nweir_store_cut_offs_total{node=%q} ", n.Addr()))
+	value, _, _ = strings.Cut(value, "\n")
+	if times, err := strconv.Atoi(value); err != nil || times < 2 {
+		t.Errorf("metrics: got %q cut-offs, want the two of this test", value)
 	}
 }
