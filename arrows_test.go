@@ -109,12 +109,13 @@ var arrows = map[string]arrow{
 		ours:   append([]string{"headers", "internal/grpcserver"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
+	"internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"internal/httpapi": {ours: append([]string{"headers", "internal/top"}, frontEnd...)},
 	"internal/server": {
 		ours: []string{
 			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",
 			"internal/access", "internal/answer", "internal/config", "internal/envoyrls", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
-			"internal/metrics", "internal/namespace", "internal/telemetry", "internal/top",
+			"internal/metrics", "internal/namespace", "internal/telemetry", "internal/respapi", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},

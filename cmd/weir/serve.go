@@ -103,6 +103,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f := cmd.Flags()
 	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`, or a directory with a file NAME.yaml for each namespace; without one, a demo rule")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
+	f.StringVar(&cfg.RESPListen, "resp-listen", cfg.RESPListen, "`address` of calls in the protocol of Redis: host:port, rediss://host:port or unix:PATH; without one, none are served")
 	f.StringVar(&cfg.GRPCListen, "grpc-listen", cfg.GRPCListen, "`address` of gRPC calls, written as for --listen; without one, none are served")
 	f.BoolVar(&cfg.EnvoyHeaders, "envoy-headers", cfg.EnvoyHeaders, "tell Envoy to add the fields of --headers to its answers")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
@@ -146,7 +147,7 @@ func accessFlags(cmd *cobra.Command, a *config.Access) {
 	f.StringVar(&a.TLSCert, "tls-cert", a.TLSCert, "`file` with the certificate chain of https:// addresses")
 	f.StringVar(&a.TLSKey, "tls-key", a.TLSKey, "`file` with the key of the certificate")
 	f.StringVar(&a.TLSClientCA, "tls-client-ca", a.TLSClientCA, "`file` with authorities; clients of https:// addresses need a certificate of theirs")
-	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without a lock: http, admin, grpc, koala or all")
+	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without a lock: http, admin, grpc, resp, koala or all")
 	f.Lookup("insecure").NoOptDefVal = "all"
 	f.StringSliceVar(&a.Hosts, "hosts", a.Hosts, "further `names` of the service; on loopback without a lock, requests for other names are refused")
 	f.StringSliceVar(&a.Proxies, "trusted-proxies", a.Proxies, "`networks` of proxies; the gate's ip is the last address in its header that is not theirs")
@@ -156,7 +157,7 @@ func accessFlags(cmd *cobra.Command, a *config.Access) {
 // boundFlags adds the flags that bound what the service does.
 func boundFlags(cmd *cobra.Command, b *config.Bounds) {
 	f := cmd.Flags()
-	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, of gRPC, and of koala's calls; 0: no bound")
+	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, of gRPC, of Redis clients, and of koala's calls, for each of them; 0: no bound")
 	f.Int64Var(&b.Requests, "max-requests", b.Requests, "most requests that are decided at the same time; 0: no bound")
 	f.Var(&b.RequestMemory, "max-request-memory", "most memory of large requests and their answers together; 0: no bound")
 	f.Var(&b.Answer, "max-answer", "largest answer; 0: no bound")

@@ -24,7 +24,7 @@ type Access struct {
 	TLSCert, TLSKey, TLSClientCA string
 
 	// Insecure lists listeners that strangers may reach without a lock, by name:
-	// http, admin, grpc, koala. The name all stands for every listener.
+	// http, admin, grpc, resp, koala. The name all stands for every listener.
 	Insecure []string
 
 	// Hosts are names of the service. A listener on loopback without a lock
@@ -52,11 +52,18 @@ func (c *Config) Listeners() []Listener {
 	if c.GRPCListen != "" {
 		all = append(all, Listener{Name: "grpc", Flag: "grpc-listen", text: c.GRPCListen})
 	}
+	if c.RESPListen != "" {
+		all = append(all, Listener{Name: "resp", Flag: "resp-listen", text: c.RESPListen, parse: ParseRESPAddress})
+	}
 	if addr := c.KoalaAddr(); addr != "" {
 		all = append(all, Listener{Name: "koala", Flag: "koala-listen", text: addr})
 	}
 	for i := range all {
-		all[i].Address, all[i].err = ParseAddress(all[i].text)
+		parse := all[i].parse
+		if parse == nil {
+			parse = ParseAddress
+		}
+		all[i].Address, all[i].err = parse(all[i].text)
 	}
 	return all
 }
@@ -67,12 +74,13 @@ type Listener struct {
 	Flag    string // the flag of its address
 	Address Address
 
-	text string
-	err  error
+	text  string
+	parse func(text string) (Address, error) // nil: ParseAddress
+	err   error
 }
 
 // InsecureNames returns what Insecure can contain.
-func InsecureNames() []string { return []string{"http", "admin", "grpc", "koala", "all"} }
+func InsecureNames() []string { return []string{"http", "admin", "grpc", "resp", "koala", "all"} }
 
 // Exposed returns a [fault.List] of the listeners that strangers can reach and
 // that have no lock: no tokens, no certificates of clients, and no permission in
@@ -98,12 +106,14 @@ var (
 		"http":  "count and forget",
 		"admin": "reload the rules and read profiles",
 		"grpc":  "count",
+		"resp":  "count",
 		"koala": "count",
 	}
 	locks = map[string]string{
 		"http":  tokensOrTLS,
 		"admin": tokensOrTLS,
 		"grpc":  tokensOrTLS,
+		"resp":  "use --tokens FILE or WEIR_TOKEN (weir token new makes a token), or rediss:// with --tls-client-ca FILE",
 		"koala": "koala's clients send no tokens: listen on loopback, or use https:// with --tls-client-ca FILE",
 	}
 )

@@ -49,6 +49,21 @@ func ParseAddress(text string) (Address, error) {
 	return a, nil
 }
 
+// ParseRESPAddress reads the address of a listener that speaks the protocol of Redis:
+// host:port, redis://host:port, rediss://host:port for TLS, or unix:PATH. The scheme of
+// an address with TLS is https, as that of the other listeners.
+func ParseRESPAddress(text string) (Address, error) {
+	plain := text
+	if host, ok := strings.CutPrefix(text, "redis://"); ok {
+		plain = host
+	} else if host, ok := strings.CutPrefix(text, "rediss://"); ok {
+		plain = "https://" + host
+	} else if strings.Contains(text, "://") && !strings.HasPrefix(text, "unix:") {
+		return Address{}, fmt.Errorf("%q: want host:port, rediss://host:port or unix:PATH", text)
+	}
+	return ParseAddress(plain)
+}
+
 // TLS reports whether the listener speaks TLS.
 func (a Address) TLS() bool { return a.Scheme == "https" }
 

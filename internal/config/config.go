@@ -47,6 +47,10 @@ type Config struct {
 	// EnvoyHeaders adds header fields about limits to the answers to Envoy.
 	EnvoyHeaders bool
 
+	// RESPListen is the address of calls in the protocol of Redis; see
+	// [ParseRESPAddress]. Empty: none are served.
+	RESPListen string
+
 	// Admin is the address of health, metrics, reload and profiles.
 	Admin string
 
@@ -192,6 +196,7 @@ func (c *Config) Validate() error {
 	f.address("admin", c.Admin)
 	f.clash("admin", c.Admin, "listen", c.Listen)
 	f.grpc(c)
+	f.resp(c)
 	f.koala(c)
 	f.access(c)
 	f.headers(c)
@@ -272,6 +277,22 @@ func (f *faults) grpc(c *Config) {
 		f.address("grpc-listen", addr)
 		f.clash("grpc-listen", addr, "listen", c.Listen)
 		f.clash("grpc-listen", addr, "admin", c.Admin)
+	}
+}
+
+// resp checks the address of calls in the protocol of Redis.
+func (f *faults) resp(c *Config) {
+	addr := c.RESPListen
+	if addr == "" {
+		return
+	}
+	at, err := ParseRESPAddress(addr)
+	if err != nil {
+		f.Addf("resp-listen", "%v", err)
+		return
+	}
+	for _, other := range [...]struct{ flag, addr string }{{"listen", c.Listen}, {"admin", c.Admin}, {"grpc-listen", c.GRPCListen}, {"koala-listen", c.KoalaAddr()}} {
+		f.clash("resp-listen", at.Host, other.flag, other.addr)
 	}
 }
 

@@ -17,10 +17,13 @@ const demo = `rules:
 
 // greet prints where the service listens. When it runs the demo, greet prints
 // what to try first.
-func greet(out io.Writer, rules *spaces, api, admin, grpc, koala string) {
+func greet(out io.Writer, rules *spaces, api, admin, grpc, resp, koala string) {
 	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
 	if grpc != "" {
 		fmt.Fprintf(out, "gRPC: %s\n", grpc)
+	}
+	if resp != "" {
+		fmt.Fprintf(out, "Redis protocol: %s\n", resp)
 	}
 	if koala != "" {
 		fmt.Fprintf(out, "koala's calls: %s\n", koala)

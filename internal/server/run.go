@@ -134,6 +134,14 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		defer remote.Close()
 		fronts = append(fronts, remote)
 	}
+	redis, err := openRESP(cfg, rules.set, counts, doors, bounds, numbers)
+	if err != nil {
+		return err
+	}
+	if redis != nil {
+		defer redis.Close()
+		fronts = append(fronts, redis)
+	}
 	koala, err := openKoala(cfg, counts, rules, doors, bounds, log)
 	if err != nil {
 		return err
@@ -165,15 +173,18 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		group.Go(func() { remote.report(beside, &ready) })
 	}
 
-	failed := make(chan error, 4)
+	failed := make(chan error, 5)
 	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
 		group.Go(func() { failed <- l.serve() })
 	}
-	greet(out, rules, main.url(), admin.url(), remote.url(), koala.url())
+	greet(out, rules, main.url(), admin.url(), remote.url(), redis.url(), koala.url())
 	inForce, _ := rules.rules()
 	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", counts.location())
 	if remote != nil {
 		log.Info("listening for gRPC", "grpc", remote.url())
+	}
+	if redis != nil {
+		log.Info("listening for Redis clients", "resp", redis.url())
 	}
 	if koala != nil {
 		log.Info("listening for koala's clients", "koala", koala.url())

@@ -1,0 +1,154 @@
+package respapi
+
+import (
+	"bytes"
+	"errors"
+)
+
+// Bounds of what a client may send.
+const (
+	maxArguments = 256
+	maxArgument  = 16 << 10  // bytes
+	maxCommand   = 256 << 10 // bytes
+	maxInline    = 4 << 10   // bytes of a command without lengths
+	maxBatch     = 1000      // commands
+)
+
+// Errors of bytes that are no command. The connection ends: the next command cannot be
+// found.
+var (
+	errArguments = errors.New("ERR Protocol error: invalid multibulk length: want at most 256 arguments")
+	errArgument  = errors.New("ERR Protocol error: invalid bulk length: want at most 16384 bytes")
+	errCommand   = errors.New("ERR Protocol error: the command has more than 262144 bytes")
+	errInline    = errors.New("ERR Protocol error: too big inline request")
+	errDollar    = errors.New("ERR Protocol error: expected '$' and the length of an argument")
+	errNumber    = errors.New("ERR Protocol error: invalid length")
+	errLine      = errors.New("ERR Protocol error: expected \\r\\n after an argument")
+	errHTTP      = errors.New("ERR Protocol error: this port speaks the Redis protocol, not HTTP")
+)
+
+// scan finds the command at the start of b and appends its arguments, which are views
+// of b, to args. It returns the bytes that the command takes. 0 bytes without an error
+// mean that the command is not complete. A command without arguments is ignored.
+func scan(b []byte, args [][]byte) (_ [][]byte, n int, err error) {
+	if len(b) == 0 {
+		return args, 0, nil
+	}
+	if b[0] != '*' {
+		return scanInline(b, args)
+	}
+	count, n, err := scanLength(b, maxArguments, errArguments)
+	if n == 0 || err != nil {
+		return args, 0, err
+	}
+	before := len(args)
+	for range count {
+		if n == len(b) {
+			return args[:before], 0, tooLong(b)
+		}
+		if b[n] != '$' {
+			return args, 0, errDollar
+		}
+		length, used, err := scanLength(b[n:], maxArgument, errArgument)
+		switch {
+		case err != nil:
+			return args, 0, err
+		case used == 0:
+			return args[:before], 0, tooLong(b)
+		case length < 0:
+			return args, 0, errArgument
+		}
+		n += used
+		if n+length+2 > maxCommand {
+			return args, 0, errCommand
+		}
+		if len(b) < n+length+2 {
+			return args[:before], 0, nil
+		}
+		if b[n+length] != '\r' || b[n+length+1] != '\n' {
+			return args, 0, errLine
+		}
+		args = append(args, b[n:n+length:n+length])
+		n += length + 2
+	}
+	return args, n, nil
+}
+
+// tooLong returns an error if no complete command can follow b.
+func tooLong(b []byte) error {
+	if len(b) > maxCommand {
+		return errCommand
+	}
+	return nil
+}
+
+// maxLength is the most bytes of a line with a length, such as *3 or $-1.
+const maxLength = 16
+
+// scanLength reads the number behind the first byte of a line. It returns the bytes of
+// the line with its end, or 0 if the line is not complete. -1 stands for null.
+func scanLength(b []byte, most int, beyond error) (value, n int, err error) {
+	i := 1
+	negative := i < len(b) && b[i] == '-'
+	if negative {
+		i++
+	}
+	first := i
+	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
+		if value = value*10 + int(b[i]-'0'); value > most {
+			return 0, 0, beyond
+		}
+	}
+	switch {
+	case i > maxLength:
+		return 0, 0, errNumber
+	case i == len(b):
+		return 0, 0, nil
+	case i == first || b[i] != '\r' || negative && value != 1:
+		return 0, 0, errNumber
+	case i+1 == len(b):
+		return 0, 0, nil
+	case b[i+1] != '\n':
+		return 0, 0, errNumber
+	}
+	if negative {
+		value = -1
+	}
+	return value, i + 2, nil
+}
+
+// scanInline reads a command as people type it: words between blanks, up to the end of
+// the line.
+func scanInline(b []byte, args [][]byte) (_ [][]byte, n int, err error) {
+	end := bytes.IndexByte(b[:min(len(b), maxInline)], '\n')
+	if end < 0 {
+		if len(b) >= maxInline {
+			return args, 0, errInline
+		}
+		return args, 0, nil
+	}
+	line := b[:end]
+	before := len(args)
+	for i := 0; i < len(line); {
+		if isBlank(line[i]) {
+			i++
+			continue
+		}
+		from := i
+		for i < len(line) && !isBlank(line[i]) {
+			i++
+		}
+		if len(args)-before == maxArguments {
+			return args, 0, errArguments
+		}
+		args = append(args, line[from:i:i])
+	}
+	// A web page can make a browser send a request to this port. What the browser sends
+	// starts with a line of HTTP, and may have commands in its body.
+	if words := args[before:]; len(words) == 3 && bytes.HasPrefix(words[2], []byte("HTTP/")) {
+		return args, 0, errHTTP
+	}
+	return args, end + 1, nil
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == 0 }

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/respapi"
+)
+
+// respFront serves the protocol of Redis at an address of its own. A nil respFront
+// serves none.
+type respFront struct {
+	*respapi.Server
+	at     config.Address
+	socket net.Listener
+}
+
+// openRESP returns nil when cfg asks for no such calls.
+func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *doors, bounds *bounds, numbers *metrics.Metrics) (*respFront, error) {
+	if cfg.RESPListen == "" {
+		return nil, nil
+	}
+	at, err := config.ParseRESPAddress(cfg.RESPListen)
+	if err != nil {
+		return nil, err // unreachable after Validate
+	}
+	socket, err := open(at)
+	if err != nil {
+		return nil, fmt.Errorf("resp-listen: %w", err)
+	}
+	if bounds.connections > 0 {
+		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("resp"))
+	}
+	socket = lazyListener{socket}
+	if at.TLS() {
+		socket = tls.NewListener(socket, doors.certs.Config())
+	}
+	server := respapi.New(respapi.Config{
+		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.shared != nil,
+		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: workingBelow, Version: Version(),
+	})
+	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
+	return &respFront{server, at, socket}, nil
+}
+
+// throttle returns what opens the limiters of CL.THROTTLE. They count where the rules
+// do, under a name that no rule has.
+func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, error) {
+	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
+	if c.shared == nil {
+		options = append(options, weir.WithStore(c.memory))
+	} else {
+		options = append(options, weir.WithStore(c.shared), weir.WithLocal(c.memory, max(1, cfg.Nodes)))
+		if c.here != nil {
+			options = append(options, weir.WithNodes(c.here.number))
+		}
+	}
+	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }
+}
+
+// workingBelow returns what marks the connection below c while it is at work.
+func workingBelow(c net.Conn) func(by int32) {
+	for {
+		if work := working(c); work != nil {
+			return work
+		}
+		below, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = below.NetConn()
+	}
+}
+
+func (r *respFront) serve() error { return r.Serve(r.socket) }
+
+// Close closes the listener at once, even if it never served.
+func (r *respFront) Close() error { return errors.Join(r.Server.Close(), r.socket.Close()) }
+
+// url returns the address as a URL, or an empty string when r is nil.
+func (r *respFront) url() string {
+	switch {
+	case r == nil:
+		return ""
+	case r.at.Scheme == "unix":
+		return "unix:" + r.at.Host
+	case r.at.TLS():
+		return "rediss://" + r.socket.Addr().String()
+	}
+	return "redis://" + r.socket.Addr().String()
+}
