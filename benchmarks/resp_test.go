@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/internal/config"
@@ -88,13 +88,13 @@ func TestRESPPrograms(t *testing.T) {
 func TestGoRedis(t *testing.T) {
 	address, _ := respService(t)
 	for _, version := range []int{2, 3} {
-		r := redis.NewClient(&redis.Options{Addr: address, Protocol: version, MaxRetries: -1})
+		r := goredis.NewClient(&goredis.Options{Addr: address, Protocol: version, MaxRetries: -1})
 		defer r.Close()
 		if got, err := r.Ping(t.Context()).Result(); got != "PONG" || err != nil {
 			t.Errorf("RESP%d: got %s %v", version, got, err)
 		}
 		key := "go-redis-" + string(rune('0'+version))
-		cmds, err := r.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		cmds, err := r.Pipelined(t.Context(), func(p goredis.Pipeliner) error {
 			for range 100 {
 				p.Do(t.Context(), "CL.THROTTLE", key, 9, 10, 3600)
 			}
@@ -105,7 +105,7 @@ func TestGoRedis(t *testing.T) {
 		}
 		allowed := 0
 		for _, c := range cmds {
-			list, err := c.(*redis.Cmd).Int64Slice()
+			list, err := c.(*goredis.Cmd).Int64Slice()
 			if err != nil || len(list) != 5 {
 				t.Fatalf("got %v %v, want five numbers", list, err)
 			}

@@ -28,7 +28,7 @@ func TestScripts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var l *pipes
 			var c *client
-			receipts := regexp.MustCompile(`"[A-Za-z0-9_-]{38}"`)
+			receipts := regexp.MustCompile(`"[A-Za-z0-9_-]{38,64}"`)
 			receipt := ""
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 				var text strings.Builder
