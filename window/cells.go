@@ -169,6 +169,11 @@ func (w *cells) sub(s State, now Instant, h Hits) State {
 		c.cells[i] -= uint64(part)
 		n -= part
 	}
+	return c.write(s)
+}
+
+// write writes c, which is the newest part of s, to s.
+func (c *cellRow) write(s State) State {
 	out := s[:cellsHeader+len(c.cells)]
 	copy(out[cellsHeader:], c.cells)
 	out[2] = uint64(c.sum)

@@ -16,7 +16,12 @@ func (w *sliding) subAt(s State, now, at Instant, h Hits) State {
 	for from > 0 && Instant(s[from-1]) == at && int64(end-from) < h.N {
 		from--
 	}
-	return append(s[:from], s[end:]...)
+	if from == end {
+		return s
+	}
+	first := left(s, now-Instant(w.length)) // what has left goes, as in any change
+	s = append(s[:from], s[end:]...)
+	return append(s[:0], s[first:]...)
 }
 
 // subAt gives back a use of the member if it was used last at the instant.
@@ -30,28 +35,30 @@ func (m *members) subAt(s State, now, at Instant, h Hits) State {
 // subAt gives back hits of the cell that the instant is in.
 func (w *cells) subAt(s State, now, at Instant, h Hits) State {
 	c := readCells(s)
+	c.expire(now, w.length)
 	i := floorDiv(int64(at), c.width) - c.first
-	if c.width != w.width || i < 0 || i >= int64(len(c.cells)) || c.leaves(int(i), w.length) <= now {
+	if c.width != w.width || i < 0 || i >= int64(len(c.cells)) || c.cells[i] == 0 {
 		return s
 	}
-	n := uint64(min(h.N, int64(c.cells[i])))
-	c.cells[i] -= n
-	if s[2] -= n; s[2] == 0 {
+	n := min(h.N, int64(c.cells[i]))
+	c.cells[i] -= uint64(n)
+	if c.sum -= n; c.sum == 0 {
 		return s[:0]
 	}
-	return s
+	return c.write(s)
 }
 
-// subAt gives back hits of the period that the instant is in.
+// subAt gives back hits of the period that both instants are in. After a clock was
+// set back, a calendar period can be later than now.
 func (p *period) subAt(s State, now, at Instant, h Hits) State {
-	if !p.has(s[0], at) {
+	if !p.has(s[0], at) || p.calendar != nil && p.mark(now) != s[0] {
 		return s
 	}
 	return p.sub(s, now, h)
 }
 
 func (w *agedPeriod) subAt(s State, now, at Instant, h Hits) State {
-	if len(s) == 0 || !w.has(s[0], at) {
+	if len(s) == 0 || !w.has(s[0], at) || w.calendar != nil && w.mark(now) != s[0] {
 		return s
 	}
 	return w.sub(s, now, h)

@@ -200,6 +200,9 @@ func (w *holding) finish(s State, now Instant) State {
 		return s
 	}
 	if b, ok := w.base.plain(v.base); ok {
+		if w.base.expires(b) <= now {
+			b = b[:0]
+		}
 		return s[:copy(s, b)]
 	}
 	return s

@@ -273,12 +273,13 @@ func (p *player) pass() {
 	case 1: // to the end of the wait in the last result
 		p.now = p.now.Add(p.last) + window.Instant(p.IntN(3)-1)
 	case 2:
-		back := window.Instant(p.Int64N(length.Microseconds() * max(p.subject.back, 1)))
+		most := max(p.subject.back, 1)
+		if p.holds() {
+			most = 3
+		}
+		back := window.Instant(p.Int64N(length.Microseconds() * most))
 		if p.crowd {
 			back = 1 // further back too many members are of the latest instant
-		}
-		if p.holds() {
-			back = 0 // a change by a hold drops what has left, as an expired key does
 		}
 		p.now -= back
 	case 3:

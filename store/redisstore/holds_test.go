@@ -204,3 +204,37 @@ func BenchmarkHold(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDeniedAmongHolds is denied under a limit that holds, on a key with 1,000
+// holds: the wait for the first hits that leave is in the answer.
+//
+//	go test -run '^$' -bench DeniedAmongHolds ./store/redisstore
+func BenchmarkDeniedAmongHolds(b *testing.B) {
+	n := redistest.Server(b)
+	s := openURL(b, "redis://"+n.Addr()+"?timeout=1s")
+	for name, w := range map[string]window.Window{
+		"sliding": window.Sliding(time.Hour), "cells": window.Cells(time.Hour, 0), "fixed": window.Fixed(time.Hour),
+		"bucket": window.Bucket(time.Hour, 0), "flight": window.Held(time.Hour),
+	} {
+		b.Run(name, func(b *testing.B) {
+			n.Must("FLUSHALL")
+			limit := window.Limit{Quota: 1000, Window: w}
+			if name != "flight" {
+				limit.Hold = time.Hour
+			}
+			for i := range 1001 {
+				ops := []store.Op{holdOf(opUnder(limit, "k"), uint64(i+1))}
+				if err := store.Do(context.Background(), s, store.Take, ops); err != nil || ops[0].Result.Held != (i < 1000) {
+					b.Fatalf("take %d: got %+v and error %v", i, ops[0].Result, err)
+				}
+			}
+			ops := []store.Op{holdOf(opUnder(limit, "k"), 1<<40)}
+			ops[0].N = 500
+			for b.Loop() {
+				if err := store.Do(context.Background(), s, store.Take, ops); err != nil || ops[0].Result.Allowed {
+					b.Fatalf("got %+v and error %v, want it denied", ops[0].Result, err)
+				}
+			}
+		})
+	}
+}

@@ -203,6 +203,8 @@ func (r *Replies) Next(ops int) (Reply, error) {
 	case len(r.rest) < n:
 	case r.rest[0] == statusDone:
 		n += ops * replyOp
+	case r.rest[0] == statusAround:
+		n += ops * replyAround
 	case r.rest[0] == statusClock:
 		n += replyClock
 	case r.rest[0] == statusBroken, r.rest[0] == statusForeign, r.rest[0] == statusFailed:
@@ -338,7 +340,7 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
 	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that runs have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
 	if t.Around || c.isAround(s) {
-		return c.appendOpsAround(b, s, t), recipe{around: true}
+		return c.appendOpsAround(b, s, t), around
 	}
 	r := recipe{kind: kindFor(s.Ops[s.Which[0]].Limit), many: len(s.Which) > 1}
 	mixed := r.kind.wraps

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -33,14 +34,60 @@ func TestFastPrograms(t *testing.T) {
 	}
 }
 
+// TestFastHolds does the same for the program for holds and bans.
+func TestFastHolds(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]window.Window{
+		"sliding": window.Sliding(time.Minute), "cells": window.Cells(time.Minute, 7), "fixed": window.Fixed(time.Minute),
+		"bucket": window.Bucket(time.Minute, 0), "bucket with a burst": window.Bucket(7*time.Second, 100), "held": window.Held(20 * time.Second),
+		"calendar": window.Calendar(window.Minute, nil), "ever": window.Ever(),
+	} {
+		for _, unsettled := range []window.Unsettled{window.Keep, window.Release} {
+			t.Run(fmt.Sprint(name, ", ", unsettled), func(t *testing.T) {
+				t.Parallel()
+				var limits []*window.Compiled
+				for _, quota := range []int64{30, 1000, 900, 0, 11, 41} {
+					l := window.Limit{Quota: quota, Window: w, Measure: window.Sum}
+					if w.Kind != window.KindHeld && quota != 41 {
+						l.Hold, l.Unsettled = 20*time.Second, unsettled
+						if quota == 900 {
+							l.Hold = 90 * time.Second
+						}
+					}
+					if quota == 11 {
+						l.MaxHolds = 4
+						if w.Kind == window.KindSliding {
+							l.Window.Precision = 2
+						}
+					}
+					limits = append(limits, window.MustCompile(l))
+				}
+				runFastPrograms(t, limits)
+			})
+		}
+	}
+}
+
 func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 	n := redistest.Server(t)
 	codec := script.NewCodec("p")
 	rng := rand.New(rand.NewPCG(3, 9))
+	holds := limits[0].Holds()
 	sliding := limits[0].Limit().Window.Kind == window.KindSliding
+	var taken []window.HoldID
+	decided := 0 // by the fast part of the program for holds
 	now := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
-	for call := range 4000 {
-		now = now.Add(time.Duration(rng.Int64N(int64([]time.Duration{1, time.Second, 10 * time.Second, 70 * time.Second}[min(rng.IntN(12), 3)]))))
+	calls := 4000
+	if holds {
+		calls = 300 // the program is long, and there are more limits
+	}
+	for call := range calls {
+		paces := []time.Duration{1, time.Second, 10 * time.Second, 70 * time.Second}
+		pace := paces[min(rng.IntN(12), 3)]
+		if holds {
+			pace = []time.Duration{1, 100 * time.Millisecond, time.Second, 2 * time.Second, 30 * time.Second}[rng.IntN(5)]
+		}
+		now = now.Add(time.Duration(rng.Int64N(int64(pace))))
 		if rng.IntN(20) == 0 {
 			now -= 1_000_000 // a clock that was set back
 		}
@@ -49,24 +96,42 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 			step.Verb = store.Take
 		}
 		ops := 1
-		if sliding {
+		if sliding && !holds || rng.IntN(20) == 0 && holds {
 			ops += rng.IntN(3)
+		}
+		var id window.HoldID
+		if holds {
+			binary.BigEndian.PutUint64(id[:], uint64(call+1))
+			if taken = append(taken, id); rng.IntN(4) == 0 {
+				step.Verb = store.Settle + store.Verb(rng.IntN(3))
+			}
+			if step.Verb.Ends() || rng.IntN(20) == 0 {
+				id = taken[len(taken)-1-rng.IntN(min(len(taken), 12))]
+			}
 		}
 		for i, key := range rng.Perm(4)[:ops] {
 			limit := limits[key%2]
 			if rng.IntN(15) == 0 {
 				limit = limits[rng.IntN(len(limits))]
 			}
+			var hold *store.Hold
+			if holds && (step.Verb.Ends() || rng.IntN(10) > 0) {
+				hold = &store.Hold{Hold: window.Hold{ID: id, At: now - 1, End: now + 5_000_000}}
+			}
 			step.Ops = append(step.Ops, store.Op{
 				Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: fmt.Append(nil, key), N: rng.Int64N(1 + max(2, limit.Capacity()/30)),
+				Hold: hold,
 			})
 			step.Which = append(step.Which, i)
 		}
-		if len(step.Ops) > 1 && step.Verb == store.Record {
+		if len(step.Ops) > 1 && step.Verb == store.Record && !holds {
 			step.Verb = store.Take
 		}
 		fast, general, args, ok := codec.EncodeFast(&step, script.Times{Now: now})
 		if !ok {
+			if holds { // an op under the limit that does not hold
+				continue
+			}
 			t.Fatalf("call %d: got no fast program for %v of %d ops", call, step.Verb, len(step.Ops))
 		}
 		_, _, stale, _ := codec.EncodeFast(&step, script.Times{Now: now, Deadline: 1})
@@ -88,7 +153,21 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 			}
 			return reply, states
 		}
+		alone := ""
+		if holds {
+			for i := range step.Ops {
+				n.Must("DEL", "only"+string(step.Ops[i].Key))
+				n.Must("COPY", "fast"+string(step.Ops[i].Key), "only"+string(step.Ops[i].Key))
+			}
+			if reply, _ := run(script.FastAround(), "only"); reply != "slow" {
+				alone = reply.(string)
+				decided++
+			}
+		}
 		got, gotStates := run(fast, "fast")
+		if alone != "" && alone != got {
+			t.Fatalf("call %d: got %q of the fast part alone, want %q", call, alone, got)
+		}
 		want, wantStates := run(general, "general")
 		if got != want || fmt.Sprintf("%q", gotStates) != fmt.Sprintf("%q", wantStates) {
 			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %q\nwant %q, states %q", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
@@ -119,7 +198,10 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 			}
 		}
 	}
-	if n.Info("cmdstat_setrange") == "" {
+	if kind := limits[0].Limit().Window.Kind; holds && decided < calls/10 && kind != window.KindEver && kind != window.KindCalendar {
+		t.Errorf("got %d of %d calls that the fast part decides, want a tenth", decided, calls)
+	}
+	if !holds && n.Info("cmdstat_setrange") == "" {
 		t.Error("got no call that a fast program decided and counted, want many")
 	}
 }

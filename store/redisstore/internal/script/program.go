@@ -21,7 +21,8 @@ var luaFiles embed.FS
 //     one kind, each with and without refunds;
 //   - for sliding and fixed windows and buckets also one that decides common calls
 //     by a few bytes of the states;
-//   - one for calls with ops about holds or bans, of all kinds;
+//   - one for calls with ops about holds or bans, of all kinds, which decides common
+//     takes by what stands first in the state;
 //   - mixed ones for all other calls: ops of several kinds, and limits after a
 //     count;
 //   - for each of them without refunds one that decides a run: several steps, each
@@ -31,25 +32,26 @@ type recipe struct {
 	many   bool  // several ops
 	fast   bool  // decides common calls first
 	refund bool  // some ops are refunds; never with fast
-	around bool  // some ops are about holds or bans; never with the others
+	around bool  // some ops are about holds or bans; only with fast and run
 	run    bool  // decides a run of independent steps; never with refund
 }
 
 // name returns the program's name, which is the name of its golden file too.
 func (r recipe) name() string {
-	if r.around {
-		return "around"
-	}
 	name := "mixed"
 	if r.kind != nil {
 		name = r.kind.lua
 	}
-	if r.many {
+	switch {
+	case r.around:
+		name = "around"
+	case r.many:
 		name += "_many"
-	} else {
+	default:
 		name += "_one"
 	}
 	switch {
+	case r.around: // always fast
 	case r.fast:
 		name += "_fast"
 	case r.refund:
@@ -80,7 +82,7 @@ func (r recipe) index() int {
 	if r.many {
 		i |= withMany
 	}
-	if r.fast || r.around {
+	if r.fast {
 		i |= withFast
 	}
 	if r.refund {
@@ -91,6 +93,9 @@ func (r recipe) index() int {
 	}
 	return i
 }
+
+// around is the recipe of calls with ops about holds or bans.
+var around = recipe{around: true, fast: true}
 
 // recipes returns all recipes, of every program that can be needed.
 func recipes() []recipe {
@@ -114,26 +119,17 @@ func recipes() []recipe {
 			all = append(all, r)
 		}
 	}
-	return append(all, recipe{around: true})
+	return append(all, around, recipe{around: true, fast: true, run: true})
 }
 
 // text joins the program's files.
 func (r recipe) text() string {
 	j := joiner{refund: r.refund || r.around, around: r.around, run: r.run}
 	j.file("head")
-	if r.around {
-		for _, name := range []string{"begin", "around_fast", "rows", "raw"} {
-			j.file(name)
-		}
-		j.mixed()
-		j.file("holding")
-		j.file("call_around")
-		return j.String()
-	}
-	if r.fast && !r.many {
+	if r.fast && !r.many && !r.around {
 		j.file(r.kind.lua + "_limit")
 	}
-	if r.fast && (r.many || r.run) {
+	if r.fast && !r.around && (r.many || r.run) {
 		j.file("states")
 	}
 	if r.run {
@@ -142,6 +138,11 @@ func (r recipe) text() string {
 		j.file("begin")
 	}
 	switch {
+	case r.around:
+		j.file("around_begin")
+		if r.fast {
+			j.file("around_fast")
+		}
 	case r.fast && r.many:
 		j.file(r.kind.lua + "_many_fast")
 	case r.fast:
@@ -150,14 +151,21 @@ func (r recipe) text() string {
 		j.file("read_one")
 	}
 	j.file("rows")
+	if r.around {
+		j.file("raw")
+	}
 	if r.kind != nil {
 		j.family(kinds[r.kind.code-1 : r.kind.code])
 	} else {
 		j.mixed()
 	}
-	if r.many {
+	switch {
+	case r.around:
+		j.file("holding")
+		j.file("call_around")
+	case r.many:
 		j.file("call_many")
-	} else {
+	default:
 		j.file("call_one")
 	}
 	if r.run {
@@ -298,7 +306,7 @@ func (p *programs) of(r recipe) *Program {
 	made := &p.made[r.index()]
 	if made.Load() == nil {
 		program := newProgram(r.index(), r.text())
-		if run := r; !r.refund && !r.run && !r.around {
+		if run := r; !r.refund && !r.run {
 			run.run = true
 			program.Run = p.of(run)
 		}

@@ -14,8 +14,25 @@ func Programs() map[string]string {
 func (c *Codec) EncodeFast(s *Step, t Times) (fast, general *Program, args string, ok bool) {
 	b, r := c.appendStep(nil, s, t)
 	slow := r
-	slow.fast = false
-	return c.programs.of(r), c.programs.of(slow), string(b), r.fast
+	if slow.fast = false; r.around { // there is no such program but here
+		general = newProgram(0, slow.text())
+		slow.run = true
+		general.Run = newProgram(0, slow.text())
+	} else {
+		general = c.programs.of(slow)
+	}
+	return c.programs.of(r), general, string(b), r.fast
+}
+
+// FastAround returns the part of the program around that decides common calls. For
+// all others it answers "slow".
+func FastAround() *Program {
+	var j joiner
+	for _, name := range []string{"head", "begin", "around_begin", "around_fast"} {
+		j.file(name)
+	}
+	j.WriteString("return 'slow'\n")
+	return newProgram(0, j.String())
 }
 
 // Whole returns the reply as a program for one step writes it.

@@ -7,12 +7,16 @@ local function advance(o, t)
   o.d, o.now = d, t
 end
 
+-- copy returns the bucket without holds of h.
+local function copy(h)
+  local b = h.base
+  return {now = b.now, cap = b.cap, quota = b.quota, length = b.length, common = b.common, d = b.d, f = b.f}
+end
+
 -- level returns how much is used at t, with what has ended and is kept, and
 -- whether n more fit.
 local function level(h, t, n)
-  local b, held = h.base, h.sum
-  local o = {now = b.now, cap = b.cap, quota = b.quota, length = b.length, common = b.common, d = b.d, f = b.f}
-  local s = 1
+  local o, held, s = copy(h), h.sum, 1
   for _ = 1, h.count do
     local till, _, keep, hits
     till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s)
@@ -33,6 +37,26 @@ local function level(h, t, n)
   return math.min(used + held, o.cap), fits, expires_bucket(o)
 end
 
+-- wait returns the instant from which n hits, which do not fit now, fit if no hold is
+-- settled. Between two ends of holds the bucket drains as one without holds.
+local function wait(h, n)
+  local o, held, s = copy(h), h.sum, 1
+  for i = 1, h.count + 1 do
+    local till, _, keep, hits = NEVER, nil, 0, 0
+    if i <= h.count then till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s) end
+    if till > h.now and n <= o.cap - held then
+      if o.now < h.now then advance(o, h.now) end
+      local _, at = look_bucket(o, n + held)
+      if at == 0 then at = o.now end
+      if at < till then return at end
+    end
+    if till == NEVER then return NEVER end
+    advance(o, till)
+    held = held - hits
+    if keep == 1 then add_bucket(o, hits) end
+  end
+end
+
 local function give_back_bucket(o, at, n)
   if o.quota == 0 then return true end
   local q, r = times(n, o.length, o.quota)
@@ -51,6 +75,7 @@ row.aged = {
   open = function(v, _, seen) return row.open(v, 1, seen) end,
   adopt = function(o) return o end,
   level = level,
+  wait = wait,
   begin = function() end,
   advance = advance,
   add = row.add,

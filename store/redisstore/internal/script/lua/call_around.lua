@@ -233,7 +233,8 @@ local function open(v, k)
   local base = s + o.count * HOLD_SIZE
   o.list = cut(v, s, base - 1)
   o.base = o.row.aged.open(base <= #v and cut(v, base), o.now, o.seen)
-  if expires_holding(o) <= o.now then anew(o) end
+  local alive = o.count > 0 and hold_at(o, #o.list - HOLD_SIZE + 1) > o.now
+  if not alive and expires_holding(o) <= o.now then anew(o) end
   return o
 end
 

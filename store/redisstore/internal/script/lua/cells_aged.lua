@@ -23,7 +23,7 @@ local function each_cell(o, s)
 end
 
 local function book_cells(o, at, _, n)
-  if leaves_cells(o, at) <= o.now then return end
+  if leaves_cells(o, at) <= o.now then return true end
   if o.width ~= o.want then
     recut(o)
     expire_cells(o)
@@ -61,6 +61,7 @@ local function give_back_cells(o, at, n)
   if o.sum == 0 or o.width ~= o.want or leaves_cells(o, at) <= o.now then return true end
   if index == o.index then
     n = math.min(n, o.cur)
+    if n == 0 then return true end
     o.cur, o.sum = o.cur - n, o.sum - n
     return
   end
@@ -95,6 +96,16 @@ row.aged = {
       used, s = used - x, after
     end
     return (o.index + 1) * o.width + o.w - 1 > t and used or 0
+  end,
+  leaving = function(o)
+    local i, s = 0, o.s
+    return function()
+      i = i + 1
+      local index, hits = o.index, o.cur
+      if i <= o.n then index, hits, s = each_cell(o, s) end
+      if i > o.n + 1 or hits == 0 then return nil end
+      return (index + 1) * o.width + o.w - 1, hits
+    end
   end,
   begin = function() end,
   add = row.add,

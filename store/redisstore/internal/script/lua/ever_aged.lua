@@ -5,6 +5,7 @@ kinds[10].aged = {
   open = function(v, at) return kinds[10].open(v, 1, at) end,
   adopt = function(o) return o end,
   used = function(o) return o.used end,
+  leaving = function() return function() return nil end end,
   begin = function() end,
   add = kinds[10].add,
   sub = kinds[10].sub,

@@ -109,17 +109,50 @@ local function expires_holding(o)
   return last
 end
 
--- wait_holding returns the instant from which n hits, which do not fit now, fit if
--- no hold is settled. What fits once goes on fitting, so it bisects.
-local function wait_holding(o, n)
-  local lo, hi = o.now, expires_holding(o)
-  if hi == NEVER and o.count > 0 then hi = hold_at(o, #o.list - HOLD_SIZE + 1) end
-  if hi <= o.now or not fits_holding(o, hi, n) then return NEVER end
-  while hi - lo > 1 do
-    local mid = lo + floor((hi - lo) / 2)
-    if fits_holding(o, mid, n) then hi = mid else lo = mid end
+-- departures returns when the hits of the holds leave after now, and how many, in
+-- order. Holds stand in the order of their ends, which mostly is that order.
+local function departures(o)
+  local times, hits, n, s, sorted = {}, {}, 0, 1, true
+  for _ = 1, o.count do
+    local till, at, _, keep, held, after = hold_at(o, s)
+    if keep == 1 then till = math.max(till, o.row.aged.leaves(o.base, at)) end
+    if till > o.now then
+      sorted = sorted and (n == 0 or times[n] <= till)
+      n = n + 1
+      times[n], hits[n] = till, held
+    end
+    s = after
   end
-  return hi
+  if sorted then return times, hits end
+  local order, sorted_times, sorted_hits = {}, {}, {}
+  for i = 1, n do order[i] = i end
+  table.sort(order, function(i, j) return times[i] < times[j] end)
+  for i = 1, n do sorted_times[i], sorted_hits[i] = times[order[i]], hits[order[i]] end
+  return sorted_times, sorted_hits
+end
+
+-- wait_holding returns the instant from which n hits, which do not fit now, fit if
+-- no hold is settled. It goes through what leaves, in order.
+local function wait_holding(o, n)
+  local aged = o.row.aged
+  if aged.wait then return aged.wait(o, n) end
+  local times, hits = departures(o)
+  local used, room = aged.used(o.base, o.now), o.base.quota - extra(o, o.now)
+  local i, at = 1, o.now
+  local final = aged.leaving(o.base, o.now) -- returns when the next final hits leave, and how many
+  local leaves, gone = final()
+  while n > room or used > room - n do
+    if times[i] and (not leaves or times[i] <= leaves) then
+      at, room, i = times[i], room + hits[i], i + 1
+    elseif leaves then
+      at, used = leaves, used - gone
+      leaves, gone = final()
+    else
+      return NEVER
+    end
+    if at == NEVER then return NEVER end
+  end
+  return at
 end
 
 local function look_holding(o, n)
@@ -168,7 +201,9 @@ local function finish_holding(o)
   if aged.tighten then aged.tighten(o) end -- after what has left
   o.seen = math.max(o.seen, o.now)
   if o.count > 0 then return end
-  if not aged.dated then
+  if aged.expires(o.base) <= o.now then
+    anew(o)
+  elseif not aged.dated then
     aged.trim(o.base)
     o.held, o.plain, o.base = false, o.base, nil
   elseif o.base.n == 0 then

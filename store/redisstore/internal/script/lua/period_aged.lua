@@ -2,10 +2,11 @@
 -- and nowhere once it is over. A take that holds begins a period, so the hits of a
 -- period can be 0.
 
--- has reports whether the instant at is in the period of o. A calendar period
--- that is live is one of those in the argument, or later than all of them.
+-- has reports whether the instant at is in the period of o, and now too: after a
+-- clock was set back, a calendar period can be later than now, and later than
+-- those in the argument.
 local function has(o, at)
-  if not o.live then return false end
+  if not o.live or o.kind == 4 and o.mark ~= o.next then return false end
   if o.kind == 3 then return at >= o.mark and at < o.mark + o.w end
   local start, e1, e2, e3 = up('<I7I7I7I7', args, o.periods)
   local begin = o.mark
@@ -37,6 +38,14 @@ for number = 3, 4 do
       open = function(v, at) return row.open(v, 1, at) end,
       adopt = function(o) return o end,
       used = function(o, t) return o.live and t < o.mark + o.w and o.used or 0 end,
+      leaving = function(o)
+        local left = not o.live or o.used == 0
+        return function()
+          if left then return nil end
+          left = true
+          return o.mark + o.w, o.used
+        end
+      end,
       begin = function(o)
         if not o.live then o.live, o.mark, o.used, o.raw = true, o.next, 0, nil end
       end,

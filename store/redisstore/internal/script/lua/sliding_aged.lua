@@ -148,7 +148,7 @@ local function adopt_dated(o)
 end
 
 kinds[1].sub_at = function(o, at, n) -- of a log without groups
-  if o.now - o.w >= at or o.k == 0 then return end
+  if o.now - o.w >= at or o.k == 0 then return true end
   local kept, gone = {}, 0
   for i = o.k, 1, -1 do
     local date = i == o.k and o.newest or up('<I7', o.v, o.s + i * 7 - 7)
@@ -158,6 +158,7 @@ kinds[1].sub_at = function(o, at, n) -- of a log without groups
       table.insert(kept, 1, date)
     end
   end
+  if gone == 0 then return true end
   o.k = #kept
   if o.k == 0 then return end
   o.newest = kept[o.k]
@@ -166,6 +167,7 @@ kinds[1].sub_at = function(o, at, n) -- of a log without groups
   o.v, o.s = table.concat(kept), 1
 end
 
+keep_raw(kinds[1])
 kinds[1].aged = {
   open = function(v, at)
     local o = {now = at, v = '', s = 1, n = 0, hits = 0, excess = 0}
@@ -181,6 +183,17 @@ kinds[1].aged = {
   used = function(o, t)
     local _, used = inside_dated(o, t)
     return used
+  end,
+  leaving = function(o, t)
+    local i = inside_dated(o, t)
+    local s = o.s + i * 14
+    return function()
+      if i == o.n then return nil end
+      local date, hits
+      date, hits, s = up('<I7I7', o.v, s)
+      i = i + 1
+      return date + o.w, hits
+    end
   end,
   begin = function() end,
   add = function(o, n) book_dated(o, o.now, nil, n) end,

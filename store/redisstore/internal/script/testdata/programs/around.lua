@@ -19,12 +19,13 @@ local state = try('GET', KEYS[first])
 do
   local kind, ask, flags = up('<BBB', args, p)
   local holds = flags % 4 >= 2 and flags % 32 < 16 and flags % 64 >= 32
-  if total == 1 and ask == ENFORCE and holds and (kind == 1 or kind == 11) and type(state) ~= 'table' then
-    local _, n, precision, length, most, id, quota, w
-    _, _, _, n, precision, length, most, id, _, _, quota, w = up('<BBBI7I2I7I2c12I7I7I7I7', args, p)
-    local till
-    local at, count, used, sum, s, head, base = now, 0, 0, 0, '', '', ''
-    local fits = n > 0 and now < 4000000000000000 and id ~= '\0\0\0\0\0\0\0\0\0\0\0\0'
+  local known = kind <= 3 or kind == 5 or kind == 11
+  if total == 1 and ask == ENFORCE and holds and known and type(state) ~= 'table' then
+    local _, n, precision, length, most, id, quota, w, q
+    _, _, _, n, precision, length, most, id, _, _, quota, w, q = up('<BBBI7I2I7I2c12I7I7I7I7', args, p)
+    local at, count, sum, kept, list, final = now, 0, 0, 0, '', ''
+    local used, till, head, tail = 0, 0, '', ''
+    local fits = n > 0 and now < 4000000000000000 and quota <= MAX and id ~= '\0\0\0\0\0\0\0\0\0\0\0\0'
     if kind == 11 then
       if fits and state then
         local version, code = string.byte(state, 1, 2)
@@ -34,50 +35,126 @@ do
         local earliest, last
         _, _, sum, earliest = up('<BBI7I7', state)
         last = up('<I7', state, #state - 24)
-        at = math.max(at, last - length)
-        count, s, used = (#state - 9) / 25, cut(state, 10), sum
+        at = math.max(at, last - w)
+        count, list, used = (#state - 9) / 25, cut(state, 10), sum
         fits = earliest > at and last <= at + length
       end
       till = at + length
-      if n <= 1099511627776 then
-        head, base = pk('<BBI7', 1, 11, sum + n), pk('<I7c12I6', till, id, n)
+      if fits and n <= 1099511627776 then
+        head, tail = pk('<BBI7', 1, 11, sum + n), pk('<I7c12I6', till, id, n)
       else
         fits = false
       end
-    else
-      local kept, final, newest = 0, '', 0
-      if fits and state then
+    elseif fits then
+      local held = false
+      if state then
         local version, code, of = string.byte(state, 1, 3)
-        fits = version == 1 and code == 12 and of == 1
-        if fits then
+        held = version == 1 and code == 12 and of == kind
+        if held then
           local seen
           _, _, _, count, sum, seen, kept = up('<BBBI2I7I7I7', state)
           at = math.max(at, seen)
           local from = 27 + count * 34
+          list, final = cut(state, 27, from - 1), cut(state, from)
           if count > 0 then
             fits = up('<I7', state, 27) > at and up('<I7', state, from - 34) <= at + length
+          else
+            fits = kind == 1
           end
-          if from <= #state then
-            local hits, oldest
-            hits, _, oldest = up('<I7I7I7', state, from)
-            newest = up('<I7', state, #state - 13) + w
-            used, final = hits, cut(state, from)
-            fits = fits and oldest > at - w and (#final - 14) / 14 <= 2 * precision
-          end
-          used, s = used + sum, cut(state, 27, from - 1)
+        else
+          final = state
+          fits = version == 1 and code == kind and kind ~= 1
         end
       end
       local keep = flags % 128 >= 64 and 1 or 0
-      if keep == 1 then kept = math.max(kept, at + 1) end
-      till = math.max(at + length, newest, kept > 0 and kept - 1 + w or 0)
-      if fits and n <= quota - used then
-        head = pk('<BBBI2I7I7I7', 1, 12, 1, count + 1, sum + n, at, kept)
-        base = pk('<I7I7c12BI7', at + length, at, id, keep, n) .. final
+      local expires = 0
+      if fits and kind == 1 then
+        if final ~= '' then
+          local oldest
+          used, _, oldest = up('<I7I7I7', final)
+          expires = up('<I7', final, #final - 13) + w
+          fits = oldest > at - w and (#final - 14) / 14 <= 2 * precision
+        end
+        used = used + sum
+        if keep == 1 then kept = math.max(kept, at + 1) end
+        if kept > 0 then expires = math.max(expires, kept - 1 + w) end
+      elseif fits and kind == 2 then
+        local size = up('<I7', args, q)
+        if final ~= '' then
+          local width, index, newest, cells
+          _, _, width, index, used, newest, cells = up('<BBI7I7I7I7I2', final)
+          if not held then at = math.max(at, index * width) end
+          local oldest = index
+          if cells > 0 then oldest = index - (index - up('<I2', final, 33)) % 65536 end
+          fits = newest > 0 and oldest >= floor((at - w + 1) / width)
+          expires = (index + 1) * width + w - 1
+        end
+        used = used + sum
+        if keep == 1 then kept = math.max(kept, at + 1) end
+        if kept > 0 then expires = math.max(expires, (floor((kept - 1) / size) + 1) * size + w - 1) end
+      elseif fits and kind == 3 then
+        local mark = at
+        if final ~= '' then
+          _, _, mark, used = up('<BBI7I7', final)
+          if not held then at = math.max(at, mark) end
+          fits = mark <= at and at < mark + w
+        else
+          final = pk('<BBI7I7', 1, 3, at, 0)
+          fits = not state
+        end
+        if keep == 1 then kept = math.max(kept, at + 1) end
+        if used > 0 or kept > mark and kept - 1 < mark + w then expires = mark + w end
+        used = used + sum
+      elseif fits then
+        local per, size, common = w, up('<I7I7', args, q)
+        local d, f = 0, 0
+        if final ~= '' then
+          local booked, part, whole
+          _, _, booked, part, whole = up('<BBI7I7I7', final)
+          if booked >= at then
+            d, f = booked - at, whole > 0 and part / common or 0
+            fits = whole == 0 or whole == per * common
+          end
+          if not held and d == 0 and f == 0 then final = '' end
+        end
+        if fits and quota > 0 and d <= MAX / per then
+          local room = quota * size - f - d * per
+          fits = room >= 0 and n <= quota - sum and room >= (n + sum) * size
+          if d > 0 or f > 0 then used = floor((d * per + f - 1) / size) + 1 end
+          used = math.min(used + sum, quota)
+        else
+          fits = false
+        end
+        local last, s = at, 1
+        for i = 1, fits and count + 1 or 0 do
+          local ends, kept_too, hits = at + length, keep, n
+          if i <= count then ends, _, _, kept_too, hits, s = up('<I7I7c12BI7', list, s) end
+          d = last + d - ends
+          if d < 0 then d, f = 0, 0 end
+          last = ends
+          if kept_too == 1 then
+            if hits > MAX / size - 1 then
+              fits = false
+              break
+            end
+            d, f = d + floor(hits * size / per), f + hits * size % per
+            if f >= per then d, f = d + 1, f - per end
+          end
+        end
+        fits = fits and last + d < MAX
+        expires = f > 0 and last + d + 1 or last + d
+        if keep == 1 then kept = math.max(kept, at + 1) end
+      end
+      till = math.max(at + length, expires)
+      if fits then
+        head = pk('<BBBI2I7I7I7', 1, 12, kind, count + 1, sum + n, at, kept)
+        tail = pk('<I7I7c12BI7', at + length, at, id, keep, n) .. final
       end
     end
-    if fits and n <= quota - used and count < most and not (state and string.find(state, id, 1, true)) then
-      call('SET', KEYS[first], head .. s .. base, 'PX', floor((till - now + 999) / 1000) + slack)
-      return pk('<BI7I7I7I7I7B', AROUND, now, used + n, used, 0, till - at, kind == 1 and 5 or 1)
+    if fits and n <= quota - used and count < most and at + length < 5000000000000000
+      and not (state and string.find(state, id, 1, true)) then
+      call('SET', KEYS[first], head .. list .. tail, 'PX', floor((till - now + 999) / 1000) + slack)
+      return pk('<BI7I7I7I7I7B', AROUND, now, used + n, used, 0, till - at, kind == 11 and 1 or 5)
     end
   end
 end
@@ -368,7 +445,7 @@ local function adopt_dated(o)
   return b
 end
 kinds[1].sub_at = function(o, at, n)
-  if o.now - o.w >= at or o.k == 0 then return end
+  if o.now - o.w >= at or o.k == 0 then return true end
   local kept, gone = {}, 0
   for i = o.k, 1, -1 do
     local date = i == o.k and o.newest or up('<I7', o.v, o.s + i * 7 - 7)
@@ -378,6 +455,7 @@ kinds[1].sub_at = function(o, at, n)
       table.insert(kept, 1, date)
     end
   end
+  if gone == 0 then return true end
   o.k = #kept
   if o.k == 0 then return end
   o.newest = kept[o.k]
@@ -385,6 +463,7 @@ kinds[1].sub_at = function(o, at, n)
   kept[o.k] = nil
   o.v, o.s = table.concat(kept), 1
 end
+keep_raw(kinds[1])
 kinds[1].aged = {
   open = function(v, at)
     local o = {now = at, v = '', s = 1, n = 0, hits = 0, excess = 0}
@@ -400,6 +479,17 @@ kinds[1].aged = {
   used = function(o, t)
     local _, used = inside_dated(o, t)
     return used
+  end,
+  leaving = function(o, t)
+    local i = inside_dated(o, t)
+    local s = o.s + i * 14
+    return function()
+      if i == o.n then return nil end
+      local date, hits
+      date, hits, s = up('<I7I7', o.v, s)
+      i = i + 1
+      return date + o.w, hits
+    end
   end,
   begin = function() end,
   add = function(o, n) book_dated(o, o.now, nil, n) end,
@@ -572,7 +662,7 @@ local function each_cell(o, s)
   return o.index - (o.index - e) % 65536, x, s
 end
 local function book_cells(o, at, _, n)
-  if leaves_cells(o, at) <= o.now then return end
+  if leaves_cells(o, at) <= o.now then return true end
   if o.width ~= o.want then
     recut(o)
     expire_cells(o)
@@ -609,6 +699,7 @@ local function give_back_cells(o, at, n)
   if o.sum == 0 or o.width ~= o.want or leaves_cells(o, at) <= o.now then return true end
   if index == o.index then
     n = math.min(n, o.cur)
+    if n == 0 then return true end
     o.cur, o.sum = o.cur - n, o.sum - n
     return
   end
@@ -642,6 +733,16 @@ row.aged = {
       used, s = used - x, after
     end
     return (o.index + 1) * o.width + o.w - 1 > t and used or 0
+  end,
+  leaving = function(o)
+    local i, s = 0, o.s
+    return function()
+      i = i + 1
+      local index, hits = o.index, o.cur
+      if i <= o.n then index, hits, s = each_cell(o, s) end
+      if i > o.n + 1 or hits == 0 then return nil end
+      return (index + 1) * o.width + o.w - 1, hits
+    end
   end,
   begin = function() end,
   add = row.add,
@@ -723,7 +824,7 @@ for number = 3, 4 do
   if row then row.sub = sub_period end
 end
 local function has(o, at)
-  if not o.live then return false end
+  if not o.live or o.kind == 4 and o.mark ~= o.next then return false end
   if o.kind == 3 then return at >= o.mark and at < o.mark + o.w end
   local start, e1, e2, e3 = up('<I7I7I7I7', args, o.periods)
   local begin = o.mark
@@ -753,6 +854,14 @@ for number = 3, 4 do
       open = function(v, at) return row.open(v, 1, at) end,
       adopt = function(o) return o end,
       used = function(o, t) return o.live and t < o.mark + o.w and o.used or 0 end,
+      leaving = function(o)
+        local left = not o.live or o.used == 0
+        return function()
+          if left then return nil end
+          left = true
+          return o.mark + o.w, o.used
+        end
+      end,
       begin = function(o)
         if not o.live then o.live, o.mark, o.used, o.raw = true, o.next, 0, nil end
       end,
@@ -869,10 +978,12 @@ local function advance(o, t)
   if d < 0 then o.f, d = 0, 0 end
   o.d, o.now = d, t
 end
+local function copy(h)
+  local b = h.base
+  return {now = b.now, cap = b.cap, quota = b.quota, length = b.length, common = b.common, d = b.d, f = b.f}
+end
 local function level(h, t, n)
-  local b, held = h.base, h.sum
-  local o = {now = b.now, cap = b.cap, quota = b.quota, length = b.length, common = b.common, d = b.d, f = b.f}
-  local s = 1
+  local o, held, s = copy(h), h.sum, 1
   for _ = 1, h.count do
     local till, _, keep, hits
     till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s)
@@ -892,6 +1003,23 @@ local function level(h, t, n)
   end
   return math.min(used + held, o.cap), fits, expires_bucket(o)
 end
+local function wait(h, n)
+  local o, held, s = copy(h), h.sum, 1
+  for i = 1, h.count + 1 do
+    local till, _, keep, hits = NEVER, nil, 0, 0
+    if i <= h.count then till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s) end
+    if till > h.now and n <= o.cap - held then
+      if o.now < h.now then advance(o, h.now) end
+      local _, at = look_bucket(o, n + held)
+      if at == 0 then at = o.now end
+      if at < till then return at end
+    end
+    if till == NEVER then return NEVER end
+    advance(o, till)
+    held = held - hits
+    if keep == 1 then add_bucket(o, hits) end
+  end
+end
 local function give_back_bucket(o, at, n)
   if o.quota == 0 then return true end
   local q, r = times(n, o.length, o.quota)
@@ -909,6 +1037,7 @@ row.aged = {
   open = function(v, _, seen) return row.open(v, 1, seen) end,
   adopt = function(o) return o end,
   level = level,
+  wait = wait,
   begin = function() end,
   advance = advance,
   add = row.add,
@@ -1287,6 +1416,7 @@ kinds[10].aged = {
   open = function(v, at) return kinds[10].open(v, 1, at) end,
   adopt = function(o) return o end,
   used = function(o) return o.used end,
+  leaving = function() return function() return nil end end,
   begin = function() end,
   add = kinds[10].add,
   sub = kinds[10].sub,
@@ -1465,15 +1595,45 @@ local function expires_holding(o)
   if o.kept > 0 then last = math.max(last, aged.lasts(o.base, o.kept - 1)) end
   return last
 end
-local function wait_holding(o, n)
-  local lo, hi = o.now, expires_holding(o)
-  if hi == NEVER and o.count > 0 then hi = hold_at(o, #o.list - HOLD_SIZE + 1) end
-  if hi <= o.now or not fits_holding(o, hi, n) then return NEVER end
-  while hi - lo > 1 do
-    local mid = lo + floor((hi - lo) / 2)
-    if fits_holding(o, mid, n) then hi = mid else lo = mid end
+local function departures(o)
+  local times, hits, n, s, sorted = {}, {}, 0, 1, true
+  for _ = 1, o.count do
+    local till, at, _, keep, held, after = hold_at(o, s)
+    if keep == 1 then till = math.max(till, o.row.aged.leaves(o.base, at)) end
+    if till > o.now then
+      sorted = sorted and (n == 0 or times[n] <= till)
+      n = n + 1
+      times[n], hits[n] = till, held
+    end
+    s = after
   end
-  return hi
+  if sorted then return times, hits end
+  local order, sorted_times, sorted_hits = {}, {}, {}
+  for i = 1, n do order[i] = i end
+  table.sort(order, function(i, j) return times[i] < times[j] end)
+  for i = 1, n do sorted_times[i], sorted_hits[i] = times[order[i]], hits[order[i]] end
+  return sorted_times, sorted_hits
+end
+local function wait_holding(o, n)
+  local aged = o.row.aged
+  if aged.wait then return aged.wait(o, n) end
+  local times, hits = departures(o)
+  local used, room = aged.used(o.base, o.now), o.base.quota - extra(o, o.now)
+  local i, at = 1, o.now
+  local final = aged.leaving(o.base, o.now)
+  local leaves, gone = final()
+  while n > room or used > room - n do
+    if times[i] and (not leaves or times[i] <= leaves) then
+      at, room, i = times[i], room + hits[i], i + 1
+    elseif leaves then
+      at, used = leaves, used - gone
+      leaves, gone = final()
+    else
+      return NEVER
+    end
+    if at == NEVER then return NEVER end
+  end
+  return at
 end
 local function look_holding(o, n)
   local used, capacity = used_holding(o, o.now), o.base.cap or o.base.quota
@@ -1518,7 +1678,9 @@ local function finish_holding(o)
   if aged.tighten then aged.tighten(o) end
   o.seen = math.max(o.seen, o.now)
   if o.count > 0 then return end
-  if not aged.dated then
+  if aged.expires(o.base) <= o.now then
+    anew(o)
+  elseif not aged.dated then
     aged.trim(o.base)
     o.held, o.plain, o.base = false, o.base, nil
   elseif o.base.n == 0 then
@@ -1784,7 +1946,8 @@ local function open(v, k)
   local base = s + o.count * HOLD_SIZE
   o.list = cut(v, s, base - 1)
   o.base = o.row.aged.open(base <= #v and cut(v, base), o.now, o.seen)
-  if expires_holding(o) <= o.now then anew(o) end
+  local alive = o.count > 0 and hold_at(o, #o.list - HOLD_SIZE + 1) > o.now
+  if not alive and expires_holding(o) <= o.now then anew(o) end
   return o
 end
 local ops, k = {}, first
