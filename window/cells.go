@@ -227,7 +227,8 @@ func (w *cells) history(s State, now Instant, _ int64) ([]Cell, bool) {
 	if len(c.cells) == 0 {
 		return nil, true
 	}
-	current := int64(now) / c.width
+	// Of a key with holds, cells that a reload has cut anew can begin after now.
+	current := max(floorDiv(int64(now), c.width), c.newest())
 	all := make([]Cell, current-c.first+1)
 	for i := range all {
 		all[i].Start = Instant((c.first + int64(i)) * c.width)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 func TestPeekedStates(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
+	holding, banned := 0, 0
 	for _, s := range subjects(t) {
 		got, want := open(t, c), storetest.NewModel()
 		p := &player{Rand: rand.New(rand.NewPCG(9, 9)), subject: &s, space: store.NewSpace("", s.name, "", 0)}
@@ -53,8 +55,77 @@ func TestPeekedStates(t *testing.T) {
 				if got != want {
 					t.Fatalf("%s, call %d, %v later:\ngot  %+v\nof   %v\nwant %+v\nof   %v", s.name, i, later, got, mine, want, theirs)
 				}
+				reading, other := l.Read(mine, now.Add(later)), l.Read(theirs, now.Add(later))
+				if !reflect.DeepEqual(reading, other) {
+					t.Fatalf("%s, call %d, %v later:\nread %+v\nof   %v\nwant %+v\nof   %v", s.name, i, later, reading, mine, other, theirs)
+				}
+				holding += reading.Holds
+				if reading.BannedUntil > 0 {
+					banned++
+				}
 			}
 		}
+	}
+	if holding == 0 || banned == 0 {
+		t.Errorf("got %d holds and %d bans in the states, want some", holding, banned)
+	}
+}
+
+// TestInspectHolds shows states with holds and bans, and states that are cut off, to
+// people: each page has what there is, and no state that cannot be read has a page.
+func TestInspectHolds(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	c := connect(t, n.Addr())
+	pages := 0
+	for _, s := range subjects(t) {
+		if !s.holds() && s.compiled[0].Limit().Window.Kind != window.KindEver {
+			continue
+		}
+		o := open(t, c)
+		prefix := fmt.Sprint("t", opened.Load())
+		p := &player{Rand: rand.New(rand.NewPCG(8, 9)), subject: &s, space: store.NewSpace("", s.name, "", 0)}
+		p.now = window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+		for i := range 120 {
+			p.pass()
+			o.Set(p.now)
+			verb, ops := p.call()
+			if err := store.Do(t.Context(), o.Store, verb, ops); err != nil {
+				t.Fatal(err)
+			}
+			p.note(verb, ops)
+			op := &ops[0]
+			reading, err := o.Store.Read(t.Context(), op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := redisstore.KeyName(prefix, op)
+			page, err := o.Store.(*redisstore.Store).Inspect(t.Context(), key)
+			if errors.Is(err, redisstore.ErrNoKey) {
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s, call %d: got error %v", s.name, i, err)
+			}
+			pages++
+			if reading.Strikes > 0 && !strings.Contains(page, fmt.Sprintf("strikes  %d\n", reading.Strikes)) && !strings.Contains(page, "strikes  ") {
+				t.Fatalf("%s, call %d: got page\n%s\nwant %d strikes", s.name, i, page, reading.Strikes)
+			}
+			if reading.Holds > 0 && !strings.Contains(page, "holds    ") && !strings.Contains(page, "places   ") {
+				t.Fatalf("%s, call %d: got page\n%s\nwant %d holds", s.name, i, page, reading.Holds)
+			}
+			if i%40 > 0 {
+				continue
+			}
+			whole := n.Must("GET", key).(string)
+			for cut := range len(whole) {
+				n.Must("SET", "cut", whole[:cut])
+				_, _ = o.Store.(*redisstore.Store).Inspect(t.Context(), "cut") // must not panic
+			}
+		}
+	}
+	if pages < 500 {
+		t.Errorf("got %d pages, want many", pages)
 	}
 }
 

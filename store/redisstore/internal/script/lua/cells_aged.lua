@@ -103,7 +103,7 @@ row.aged = {
       i = i + 1
       local index, hits = o.index, o.cur
       if i <= o.n then index, hits, s = each_cell(o, s) end
-      if i > o.n + 1 or hits == 0 then return nil end
+      if i > o.n + 1 then return nil end
       return (index + 1) * o.width + o.w - 1, hits
     end
   end,
