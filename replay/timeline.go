@@ -34,8 +34,11 @@ type timeline struct {
 	most    int64
 	first   int64 // number of the first bucket since the epoch
 	buckets []bucket
-	last    *bucket // the bucket of the last request
-	lastAt  int64   // its number
+	last    *bucket // the bucket of the last request, or nil
+
+	// from and to bound the instants of last. Most requests are there, and need no
+	// division to find it.
+	from, to window.Instant
 }
 
 type bucket struct{ allowed, denied int64 }
@@ -56,11 +59,12 @@ func (l *timeline) add(now window.Instant, allowed bool) {
 
 // at returns the bucket of an instant.
 func (l *timeline) at(now window.Instant) *bucket {
+	if l.last != nil && now >= l.from && now < l.to {
+		return l.last
+	}
 	for {
-		n := floor(int64(now), widths[l.width]*1e6)
-		if l.last != nil && n == l.lastAt {
-			return l.last
-		}
+		width := widths[l.width] * 1e6
+		n := floor(int64(now), width)
 		if len(l.buckets) == 0 {
 			l.first, l.buckets = n, append(l.buckets, bucket{})
 		}
@@ -76,7 +80,7 @@ func (l *timeline) at(now window.Instant) *bucket {
 		for l.first+int64(len(l.buckets)) < to {
 			l.buckets = append(l.buckets, bucket{})
 		}
-		l.last, l.lastAt = &l.buckets[n-l.first], n
+		l.last, l.from, l.to = &l.buckets[n-l.first], window.Instant(n*width), window.Instant((n+1)*width)
 		return l.last
 	}
 }

@@ -45,7 +45,7 @@
 // copies its shard's directory of segments.
 //
 // Calls reclaim the expired keys. Every 64th call that locks a shard, and the first
-// call in each millisecond, looks at 32 slots in this shard and at 32 in another. In a
+// call in each millisecond of the machine's clocks, looks at 32 slots in this shard and at 32 in another. In a
 // shard where many keys have expired it goes on, up to 1024 slots. In a shard
 // where none can have expired it looks at one. [Store.Sweep] reclaims without
 // waiting for calls. A keyspace that stays empty and unused for a minute is
