@@ -105,8 +105,12 @@ var arrows = map[string]arrow{
 		ours:   []string{"internal/access", "internal/answer", "internal/namespace"},
 		theirs: grpcModules,
 	},
+	"internal/envoyfile": {
+		ours:   []string{"internal/files", "rule", "rulefile", "window"},
+		theirs: []string{"github.com/goccy/go-yaml"},
+	},
 	"internal/envoyrls": {
-		ours:   append([]string{"headers", "internal/grpcserver"}, frontEnd...),
+		ours:   append([]string{"headers", "internal/envoyfile", "internal/grpcserver"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
 	"internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
@@ -114,14 +118,14 @@ var arrows = map[string]arrow{
 	"internal/server": {
 		ours: []string{
 			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",
-			"internal/access", "internal/answer", "internal/config", "internal/envoyrls", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
+			"internal/access", "internal/answer", "internal/config", "internal/envoyfile", "internal/envoyrls", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
 			"internal/metrics", "internal/namespace", "internal/telemetry", "internal/respapi", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/access", "internal/config", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/server", "internal/top",
+			".", "headers", "internal/access", "internal/config", "internal/envoyfile", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/server", "internal/top",
 			"replay", "rule", "rulefile", "ruletest", "store/memstore", "window",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},

@@ -268,6 +268,9 @@ func (e *Engine) Rules() *rule.Set {
 
 // prepared returns a set that came with a request, ready for use.
 func (e *Engine) prepared(set *rule.Set) *plan.Rules {
+	if rules := e.rules.Load(); rules.Set == set {
+		return rules
+	}
 	if rules := e.others.get(set); rules != nil {
 		return rules
 	}

@@ -17,7 +17,7 @@ func newImport() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImportKoala())
+	cmd.AddCommand(newImportKoala(), newImportEnvoy())
 	return cmd
 }
 

@@ -20,7 +20,7 @@ import (
 
 func newServe() *cobra.Command {
 	cfg := config.Default()
-	koalaConfig := ""
+	koalaConfig, envoyEnv := "", false
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve rules over HTTP",
@@ -51,7 +51,13 @@ command lines.
 To replace koala: --koala reads koala's rule file and answers koala's calls at
 --koala-listen. --koala-config reads the address, the rule file and Redis from
 koala's main file; flags take precedence. A client with the token in
-WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
+WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.
+
+For Envoy: --grpc-listen answers Envoy's rate limit protocol by the rules. To
+replace envoyproxy/ratelimit: --envoy-config reads the *.yaml files of a directory as
+that service does, and its environment variables set the rest; flags take
+precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
+127.0.0.1:6070 for admin.`,
 		Example: `  weir serve
   weir serve --rules rules.yaml
   weir serve --rules rules/                # a file for each namespace
@@ -60,7 +66,9 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
   weir serve --rules rules.yaml --data /var/lib/weir
   weir serve --rules rules.yaml --store redis://localhost:6379 --nodes 3
   weir serve --koala koala_rule.conf --koala-listen :9981 --insecure=koala
-  weir serve --koala-config koala.conf`,
+  weir serve --koala-config koala.conf
+  weir serve --rules rules.yaml --grpc-listen :8082 --insecure=grpc
+  weir serve --envoy-config config --store redis://localhost:6379`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return &usageError{fmt.Sprintf("serve has no argument: for a rules file write weir serve --rules %s", args[0])}
@@ -79,6 +87,11 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 					return err
 				}
 			}
+			if envoyEnv || cfg.Envoy.Dir != "" {
+				if err := readEnvoyEnvironment(cmd, &cfg, envoyEnv); err != nil {
+					return err
+				}
+			}
 			if cfg.KoalaToken == "" && cfg.Koala != "" {
 				cfg.KoalaToken = os.Getenv("WEIR_KOALA_TOKEN")
 			}
@@ -94,6 +107,7 @@ WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.`,
 		},
 	}
 	cmd.Flags().StringVar(&koalaConfig, "koala-config", "", "koala's main `file`; flags take precedence")
+	cmd.Flags().BoolVar(&envoyEnv, "envoy-env", false, "take the place of envoyproxy/ratelimit: its rule files are where its environment says")
 	serveFlags(cmd, &cfg)
 	return cmd
 }
@@ -105,7 +119,8 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
 	f.StringVar(&cfg.RESPListen, "resp-listen", cfg.RESPListen, "`address` of calls in the protocol of Redis: host:port, rediss://host:port or unix:PATH; without one, none are served")
 	f.StringVar(&cfg.GRPCListen, "grpc-listen", cfg.GRPCListen, "`address` of gRPC calls, written as for --listen; without one, none are served")
-	f.BoolVar(&cfg.EnvoyHeaders, "envoy-headers", cfg.EnvoyHeaders, "tell Envoy to add the fields of --headers to its answers")
+	f.StringVar(&cfg.Envoy.Dir, "envoy-config", cfg.Envoy.Dir, "`directory` with the rule files of envoyproxy/ratelimit, instead of --rules")
+	f.BoolVar(&cfg.Envoy.Headers, "envoy-headers", cfg.Envoy.Headers, "tell Envoy to add the fields of --headers to its answers")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
 	f.StringVar(&cfg.Headers, "headers", cfg.Headers, "how /v1/gate states limits in headers: "+strings.Join(headers.Dialects(), ", "))
 	f.Float64Var(&cfg.HeadersJitter, "headers-jitter", cfg.HeadersJitter, "`part` by which waits in headers become longer at random, such as 0.1, so that clients do not all come back at once")

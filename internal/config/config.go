@@ -44,8 +44,8 @@ type Config struct {
 	// GRPCListen is the address of gRPC calls. Empty: none are served.
 	GRPCListen string
 
-	// EnvoyHeaders adds header fields about limits to the answers to Envoy.
-	EnvoyHeaders bool
+	// Envoy is about Envoy's rate limit protocol.
+	Envoy Envoy
 
 	// RESPListen is the address of calls in the protocol of Redis; see
 	// [ParseRESPAddress]. Empty: none are served.
@@ -156,6 +156,7 @@ func Default() Config {
 		TopKeys:   1000,
 		NearLimit: 0.8,
 		Bounds:    defaultBounds(),
+		Envoy:     defaultEnvoy(),
 
 		MetricNamespaces: 100,
 
@@ -197,6 +198,7 @@ func (c *Config) Validate() error {
 	f.clash("admin", c.Admin, "listen", c.Listen)
 	f.grpc(c)
 	f.resp(c)
+	f.envoy(c)
 	f.koala(c)
 	f.access(c)
 	f.headers(c)

@@ -32,6 +32,10 @@ type Config struct {
 	// Headers writes the header fields about limits that answers carry for the
 	// proxy to add to its own. The dialect [headers.None] adds none.
 	Headers headers.Format
+
+	// Reference, if it is not nil, makes the API answer as envoyproxy/ratelimit
+	// does, by the files of that service.
+	Reference *Reference
 }
 
 // API answers calls of ShouldRateLimit. Make one with [New]. It is safe for
@@ -96,6 +100,9 @@ func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitReques
 func (a *API) answer(ctx context.Context, x *exchange) error {
 	if err := check(&x.in); err != nil {
 		return err
+	}
+	if a.config.Reference != nil {
+		return a.decideByFiles(ctx, x)
 	}
 	return a.decide(ctx, x)
 }

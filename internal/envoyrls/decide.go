@@ -86,11 +86,14 @@ func (a *API) plan(x *exchange, i int, d *common.RateLimitDescriptor) error {
 	it.Request.Hits = hits
 	from := len(x.attributes)
 	if d.Limit != nil {
-		var err error
-		if it.Request.Rules, err = a.overrides.rules(i, d.Limit); err != nil {
+		o, err := overrideOf(i, d.Limit)
+		if err != nil {
 			return err
 		}
-		x.attributes = append(x.attributes, weir.Attribute{Name: descriptorAttribute, Value: textOf(d.Entries)})
+		if it.Request.Rules, err = a.overrides.rules(o, o.native); err != nil {
+			return err
+		}
+		x.attributes = append(x.attributes, weir.Attribute{Name: descriptorAttribute, Value: textOf(d.Entries, nil)})
 	} else {
 		for _, e := range d.Entries {
 			x.attributes = append(x.attributes, weir.Attribute{Name: e.Key, Value: e.Value})

@@ -41,6 +41,7 @@ type overrides struct {
 
 // override is a limit that comes with a descriptor.
 type override struct {
+	rule   string // the name of its rule
 	quota  uint32
 	length time.Duration
 }
@@ -51,7 +52,7 @@ const mostOverrides = 4096
 
 // overrideOf returns the limit of descriptor i.
 func overrideOf(i int, l *common.RateLimitDescriptor_RateLimitOverride) (override, error) {
-	o := override{quota: l.RequestsPerUnit, length: lengths[l.Unit]}
+	o := override{rule: OverrideRule, quota: l.RequestsPerUnit, length: lengths[l.Unit]}
 	if o.length == 0 {
 		return o, fault.Newf(at(i, "limit.unit"), "%v: want SECOND, MINUTE, HOUR, DAY, MONTH or YEAR", l.Unit)
 	}
@@ -65,22 +66,23 @@ func overrideOf(i int, l *common.RateLimitDescriptor_RateLimitOverride) (overrid
 	return o, nil
 }
 
-// rules returns the rules of the limit of descriptor i.
-func (s *overrides) rules(i int, l *common.RateLimitDescriptor_RateLimitOverride) (*rule.Set, error) {
-	o, err := overrideOf(i, l)
-	if err != nil {
-		return nil, err
-	}
+// native returns the rules of o beside weir's own.
+func (o override) native() (*rule.Set, error) {
+	return rule.New([]rule.Rule{{
+		Name: o.rule, Per: []string{domainAttribute, descriptorAttribute},
+		Quota: &rule.Quota{Value: int64(o.quota)}, Window: window.Sliding(o.length),
+	}}, nil)
+}
+
+// rules returns the rules of o, which make makes if they are not known.
+func (s *overrides) rules(o override, make func() (*rule.Set, error)) (*rule.Set, error) {
 	s.mu.RLock()
 	set := s.known[o]
 	s.mu.RUnlock()
 	if set != nil {
 		return set, nil
 	}
-	set, err = rule.New([]rule.Rule{{
-		Name: OverrideRule, Per: []string{domainAttribute, descriptorAttribute},
-		Quota: &rule.Quota{Value: int64(o.quota)}, Window: window.Sliding(o.length),
-	}}, nil)
+	set, err := make()
 	if err != nil {
 		return nil, err
 	}

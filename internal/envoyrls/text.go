@@ -7,8 +7,9 @@ import (
 )
 
 // textOf returns entries as KEY=VALUE, separated by commas. Different entries have
-// different texts: in keys and values, %, = and commas are %XX.
-func textOf(entries []*common.RateLimitDescriptor_Entry) string {
+// different texts: in keys and values, %, =, ~ and commas are %XX. A pattern that is
+// not empty stands for the value of its entry, behind a tilde.
+func textOf(entries []*common.RateLimitDescriptor_Entry, patterns []string) string {
 	n := 0
 	for _, e := range entries {
 		n += len(e.Key) + len(e.Value) + 2
@@ -20,6 +21,11 @@ func textOf(entries []*common.RateLimitDescriptor_Entry) string {
 			b.WriteByte(',')
 		}
 		writeEscaped(&b, e.Key)
+		if len(patterns) > i && patterns[i] != "" {
+			b.WriteByte('~')
+			writeEscaped(&b, patterns[i])
+			continue
+		}
 		b.WriteByte('=')
 		writeEscaped(&b, e.Value)
 	}
@@ -27,7 +33,7 @@ func textOf(entries []*common.RateLimitDescriptor_Entry) string {
 }
 
 func writeEscaped(b *strings.Builder, text string) {
-	const special = "%=,"
+	const special = "%=,~"
 	for {
 		i := strings.IndexAny(text, special)
 		if i < 0 {

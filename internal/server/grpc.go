@@ -7,12 +7,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/envoyrls"
 	"github.com/weirhq/weir/internal/grpcserver"
-	"github.com/weirhq/weir/internal/namespace"
 )
 
 // grpcFront serves gRPC at an address of its own. A nil grpcFront serves none.
@@ -23,7 +21,7 @@ type grpcFront struct {
 }
 
 // openGRPC returns nil when cfg asks for no gRPC.
-func openGRPC(cfg config.Config, spaces *namespace.Set, doors *doors, bounds *bounds) (*grpcFront, error) {
+func openGRPC(cfg config.Config, envoy *envoyrls.API, doors *doors, bounds *bounds) (*grpcFront, error) {
 	if cfg.GRPCListen == "" {
 		return nil, nil
 	}
@@ -43,17 +41,8 @@ func openGRPC(cfg config.Config, spaces *namespace.Set, doors *doors, bounds *bo
 		to.Certs = doors.certs
 	}
 	s := grpcserver.New(to)
-	s.Add(envoyrls.Service, envoyrls.File, envoyrls.New(spaces, envoyConfig(cfg)).Methods(), envoyrls.Health)
+	s.Add(envoyrls.Service, envoyrls.File, envoy.Methods(), envoyrls.Health)
 	return &grpcFront{s, at, socket}, nil
-}
-
-// envoyConfig returns how calls of Envoy are answered.
-func envoyConfig(cfg config.Config) envoyrls.Config {
-	c := envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}
-	if cfg.EnvoyHeaders {
-		c.Headers = cfg.HeadersFormat()
-	}
-	return c
 }
 
 // working returns what marks a connection while it is at work.

@@ -85,10 +85,16 @@ func (r *reloader) inForce(l loaded) {
 	}
 	r.space.SetSource(namespace.Source{File: name, Hash: l.hash, Loaded: now})
 	r.numbers.Loaded(l.set.Len(), now)
+	if r.rules.envoy != nil {
+		r.rules.envoy.now.Store(l.envoy)
+	}
 	if n := len(l.warnings); n > 0 {
 		about := "some rules may not mean what they say: run weir check"
 		if r.rules.koala {
 			about = "some rules differ from koala: run weir check"
+		}
+		if r.rules.envoy != nil {
+			about = "some settings in the files have no effect: run weir import envoy"
 		}
 		r.log.Warn(about, "warnings", n, "first", l.warnings[0].Summary())
 	}

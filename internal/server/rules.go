@@ -12,23 +12,28 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/internal/envoyfile"
 	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/internal/koala"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
 
-// rulesAt is the location of the rules of one namespace: a rules file, or one of
-// koala's. Without a path it is the demo.
+// rulesAt is the location of the rules of one namespace: a rules file, one of
+// koala's, or a directory of envoyproxy/ratelimit's. Without a path it is the demo.
 type rulesAt struct {
 	path  string
 	koala bool
+	envoy *envoyRules // nil: the path is no such directory
 }
 
 // rulesOf returns the location of the rules that cfg names.
 func rulesOf(cfg config.Config) rulesAt {
 	if cfg.Koala != "" {
 		return rulesAt{path: cfg.Koala, koala: true}
+	}
+	if e := cfg.Envoy; e.Dir != "" {
+		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together}}}
 	}
 	return rulesAt{path: cfg.Rules}
 }
@@ -39,11 +44,15 @@ type loaded struct {
 	lists    []string // paths of the list files
 	hash     string   // hash of the file and the lists; set even when they have a fault
 	warnings fault.List
+	envoy    *envoyfile.Config // of a directory of envoyproxy/ratelimit's
 }
 
 // read reads the rules. It reads each file once, so that the hash is that of
 // the parsed content.
 func (r rulesAt) read() (loaded, error) {
+	if r.envoy != nil {
+		return r.readEnvoy(true)
+	}
 	src := []byte(demo)
 	if r.path != "" {
 		var err error
@@ -57,6 +66,10 @@ func (r rulesAt) read() (loaded, error) {
 // hash returns what read would return as hash if the rules file names the lists that
 // it named before. It reads the files, and does not parse them.
 func (r rulesAt) hash(lists []string) string {
+	if r.envoy != nil {
+		l, _ := r.readEnvoy(false) // the hash says that there is an error
+		return l.hash
+	}
 	src, err := files.Rules(r.path)
 	if err != nil {
 		return err.Error()

@@ -109,11 +109,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	bounds := newBounds(cfg, numbers, log)
 	bounds.loading = counts.refusing()
+	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers)
 	api := httpapi.New(rules.set, httpapi.Config{
 		Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
 		Headers: cfg.HeadersFormat(),
 	})
-	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(api), &ready), log)
+	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, &ready)), &ready), log)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
@@ -126,7 +127,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer admin.Close()
 	fronts := []front{main}
-	remote, err := openGRPC(cfg, rules.set, doors, bounds)
+	remote, err := openGRPC(cfg, envoy.API, doors, bounds)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,66 @@
+package config
+
+import "strconv"
+
+// Envoy is the part of the configuration for Envoy's rate limit protocol.
+type Envoy struct {
+	// Dir is a directory with rule files of envoyproxy/ratelimit, which replaces
+	// Rules. Empty: weir's own rules answer Envoy's calls. The other fields but
+	// Headers need it.
+	Dir string
+
+	// Headers adds header fields about limits to answers: those of
+	// [Config.Headers] or, with Dir, the three whose names are Limit, Remaining
+	// and Reset.
+	Headers                 bool
+	Limit, Remaining, Reset string
+
+	// MergeDomains adds up files with the same domain. Shadow makes every call OK.
+	// Quota makes every limit one with quota_mode. Together counts a call under
+	// all its limits or under none. Metadata adds the call and the metadata of its
+	// limits to answers.
+	MergeDomains, Shadow, Quota, Together, Metadata bool
+
+	// Metrics adds the metrics of envoyproxy/ratelimit. NearLimit is the part of a
+	// limit from which they count a call as near it.
+	Metrics   bool
+	NearLimit float64
+}
+
+// defaultEnvoy returns the defaults of envoyproxy/ratelimit.
+func defaultEnvoy() Envoy {
+	return Envoy{Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset", NearLimit: 0.8}
+}
+
+// envoy checks the fields about Envoy.
+func (f *faults) envoy(c *Config) {
+	e := &c.Envoy
+	if e.Dir == "" {
+		return
+	}
+	switch {
+	case c.Rules != "":
+		f.Addf("envoy-config", "not with rules: all rules come from one place; weir import envoy converts the files")
+	case c.Koala != "":
+		f.Addf("envoy-config", "not with koala: all rules come from one place")
+	}
+	if e.NearLimit < 0 || e.NearLimit > 1 {
+		f.Addf("NEAR_LIMIT_RATIO", "%s: want a part from 0 to 1, such as 0.8", strconv.FormatFloat(e.NearLimit, 'g', -1, 64))
+	}
+	for _, h := range [][2]string{{"LIMIT_LIMIT_HEADER", e.Limit}, {"LIMIT_REMAINING_HEADER", e.Remaining}, {"LIMIT_RESET_HEADER", e.Reset}} {
+		if !isToken(h[1]) {
+			f.Addf(h[0], "%q: not the name of a header field", h[1])
+		}
+	}
+}
+
+// isToken reports whether text can be the name of a header field.
+func isToken(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return text != ""
+}

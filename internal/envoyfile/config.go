@@ -1,0 +1,316 @@
+package envoyfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// Config is the rule files of a directory. It is immutable and safe for concurrent
+// use.
+type Config struct {
+	// Set has a rule for each limit. A request that it decides has the name of the
+	// rule in the attribute [LimitAttribute], and the entries of a descriptor as
+	// text in [DescriptorAttribute].
+	Set *rule.Set
+
+	// Warnings state what has no effect, in the order of the files.
+	Warnings fault.List
+
+	options Options
+	files   []*file
+	domains map[string]*level
+	limits  []*Limit
+}
+
+// Attributes of the requests that the rules of a Config decide.
+const (
+	LimitAttribute      = "limit"
+	DescriptorAttribute = "descriptor"
+)
+
+// Options are the settings of the reference service that change what its files
+// mean.
+type Options struct {
+	// MergeDomains adds up files with the same domain. Without it they are an
+	// error.
+	MergeDomains bool
+
+	// SpareDenied makes limits not count calls that are denied.
+	SpareDenied bool
+}
+
+// Limit is the rate_limit of a descriptor in a file.
+type Limit struct {
+	// Rule is the name of the rule that counts. It is empty for a limit that does
+	// not count: Unlimited, or a descriptor without rate_limit.
+	Rule string
+
+	Unit      Unit
+	Requests  uint32
+	Unlimited bool
+
+	// Name is the limit's own name, and Replaces has the names of those that it
+	// replaces in the same call.
+	Name     string
+	Replaces []string
+
+	// Shadow limits never deny. A call is over the limits with Quota only when it
+	// is over all of them.
+	Shadow, Quota bool
+
+	// Metadata is what answers carry if the limit is not exceeded.
+	Metadata map[string]any
+
+	// Path is the keys and values on the way to the limit, KEY or KEY_VALUE, with
+	// the domain first. ValueMetric has for each key whether metrics name its
+	// value, and Detailed makes them name all.
+	Path        []string
+	ValueMetric []bool
+	Detailed    bool
+
+	keys []string // of the path, without the domain and values
+}
+
+// level is the descriptors below a domain or a descriptor.
+type level struct {
+	exact map[[2]string]*branch // by key and value
+	bare  map[string]*branch    // by key
+	wild  []*branch             // with *, in the order of the files
+}
+
+// branch is a descriptor and what is below it.
+type branch struct {
+	*descriptor
+	limit *Limit // nil: it has children only, or nothing
+	below *level // nil: nothing
+}
+
+// Source is the text of one file.
+type Source struct {
+	Name string
+	Text []byte
+}
+
+// New returns the configuration of sources. The error is a [fault.List] with
+// everything that is wrong.
+func New(sources []Source, o Options) (*Config, error) {
+	c := &Config{options: o, domains: map[string]*level{}}
+	var faults fault.List
+	from := map[string]string{}
+	for _, s := range sources {
+		f, err := parse(s.Name, s.Text)
+		if err != nil {
+			faults = append(faults, fault.Of(err)...)
+			continue
+		}
+		if other, taken := from[f.domain]; taken && !o.MergeDomains {
+			faults = append(faults, &fault.Fault{
+				Place:   fault.Place{File: s.Name, Line: f.line, Column: 1, Source: firstLine(s.Text, f.line)},
+				Problem: fmt.Sprintf("domain %q is in %s, too: want one file for each domain, or MERGE_DOMAIN_CONFIG=true", f.domain, other),
+			})
+			continue
+		}
+		from[f.domain] = s.Name
+		c.files = append(c.files, f)
+		c.Warnings = append(c.Warnings, f.warnings...)
+	}
+	for _, f := range c.files {
+		l := c.domains[f.domain]
+		if l == nil {
+			l = newLevel()
+			c.domains[f.domain] = l
+		}
+		faults = append(faults, c.add(l, f, f.descriptors, &Limit{Path: []string{f.domain}, ValueMetric: []bool{false}})...)
+	}
+	if len(faults) > 0 {
+		return nil, faults.Err()
+	}
+	if err := c.compile(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// firstLine returns a line of text.
+func firstLine(text []byte, line int) string {
+	lines := strings.Split(string(text), "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimRight(lines[line-1], "\r"), "\uFFFD")
+}
+
+func newLevel() *level { return &level{exact: map[[2]string]*branch{}, bare: map[string]*branch{}} }
+
+// add adds descriptors to l, which above leads to.
+func (c *Config) add(l *level, f *file, descriptors []*descriptor, above *Limit) (faults fault.List) {
+	for _, d := range descriptors {
+		b := &branch{descriptor: d}
+		way := &Limit{
+			Path: append(slices.Clip(above.Path), d.joined()), ValueMetric: append(slices.Clip(above.ValueMetric), d.valueMetric),
+			keys: append(slices.Clip(above.keys), d.key), Shadow: d.shadow, Quota: d.quota, Metadata: d.metadata, Detailed: d.detailed,
+		}
+		if d.limit != nil {
+			b.limit = way
+			way.Unit, way.Requests, way.Unlimited = d.limit.unit, d.limit.requests, d.limit.unlimited
+			way.Name, way.Replaces = d.limit.name, d.limit.replaces
+			if !way.Unlimited {
+				c.limits = append(c.limits, way)
+			}
+		}
+		if len(d.children) > 0 {
+			b.below = newLevel()
+			faults = append(faults, c.add(b.below, f, d.children, way)...)
+		}
+		if l.has(d) { // of another file
+			faults = append(faults, &fault.Fault{
+				Place:   fault.Place{File: f.name, Line: d.line, Column: 1},
+				Problem: fmt.Sprintf("%q is the key of a descriptor already, in another file of the domain", d.joined()),
+			})
+		}
+		if strings.Contains(d.joined(), "*") {
+			l.wild = append(l.wild, b)
+		}
+		if d.value == "" {
+			l.bare[d.key] = b
+		} else {
+			l.exact[[2]string{d.key, d.value}] = b
+		}
+	}
+	return faults
+}
+
+func (l *level) has(d *descriptor) bool {
+	if d.value == "" {
+		return l.bare[d.key] != nil
+	}
+	return l.exact[[2]string{d.key, d.value}] != nil
+}
+
+// compile makes the rules of the limits.
+func (c *Config) compile() (err error) {
+	names(c.limits)
+	rules := make([]rule.Rule, len(c.limits))
+	for i, l := range c.limits {
+		rules[i] = l.rule(c.options)
+	}
+	c.Set, err = rule.New(rules, nil)
+	return err
+}
+
+// rule returns the rule of l.
+func (l *Limit) rule(o Options) rule.Rule {
+	r := rule.Rule{
+		Name: l.Rule, When: []rule.Condition{{Attribute: LimitAttribute, Test: rule.Equal(l.Rule)}}, Per: []string{DescriptorAttribute},
+		Quota: &rule.Quota{Value: int64(l.Requests)}, Window: window.Aligned(l.Unit.Length()), CountDenied: !o.SpareDenied,
+	}
+	if l.Shadow {
+		r.Mode = rule.Shadow
+	}
+	return r
+}
+
+// OverrideRule returns the name of the rule for a limit that comes with a call: that
+// of l if it has the same window, so that both share their counters, and otherwise
+// one for the whole domain.
+func (c *Config) OverrideRule(domain string, l *Limit, w window.Window) string {
+	if l != nil && l.Rule != "" && l.Unit.Length() == w.Length {
+		return l.Rule
+	}
+	return overrideName(domain, w)
+}
+
+// OverrideSet returns a rule as those of the files, with a name of
+// [Config.OverrideRule].
+func (c *Config) OverrideSet(name string, quota uint32, w window.Window) (*rule.Set, error) {
+	own := Limit{Rule: name, Requests: quota}
+	r := own.rule(c.options)
+	r.Window = w
+	return rule.New([]rule.Rule{r}, nil)
+}
+
+func overrideName(domain string, w window.Window) string {
+	return nameOf([]string{domain, "override", w.Length.String()}, true)
+}
+
+// names gives each limit the name of its rule: its path, in characters that names
+// can have. Where that is not enough to tell it from others, a hash follows.
+func names(limits []*Limit) {
+	taken := map[string]int{}
+	for _, l := range limits {
+		taken[nameOf(l.Path, false)]++
+	}
+	for _, l := range limits {
+		l.Rule = nameOf(l.Path, taken[nameOf(l.Path, false)] > 1)
+	}
+}
+
+// mostName is the length of a name without a hash.
+const mostName = 80
+
+// nameOf returns a name for a path. It adds a hash if the name does not have all
+// that the path has, or on request.
+func nameOf(path []string, hashed bool) string {
+	text := strings.Join(path, ".")
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, text)
+	if len(name) > mostName {
+		name = name[:mostName]
+	}
+	if first := name[0]; first == '.' || first == '_' || first == '-' {
+		name = "d" + name
+	}
+	if name == text && !hashed {
+		return name
+	}
+	h := sha256.New()
+	for _, part := range path {
+		fmt.Fprintf(h, "%d %s", len(part), part)
+	}
+	return name + "-" + hex.EncodeToString(h.Sum(nil)[:4])
+}
+
+// Len returns the number of limits that count.
+func (c *Config) Len() int { return len(c.limits) }
+
+// Limits returns the limits that count, in the order of the files. They must not
+// be changed.
+func (c *Config) Limits() []*Limit { return c.limits }
+
+// Files returns the names of the files.
+func (c *Config) Files() (names []string) {
+	for _, f := range c.files {
+		names = append(names, filepath.Base(f.name))
+	}
+	return names
+}
+
+// MetricKeys returns the domain, and the keys by which metrics count a call under l.
+// values are those of the entries. With value_to_metric the value of an entry is
+// part of its key, and with detailed_metric those of all are.
+func (l *Limit) MetricKeys(values []string) []string {
+	keys := slices.Clone(l.Path)
+	for i := 1; i < len(keys) && i <= len(values); i++ {
+		if !l.Detailed && !l.ValueMetric[i] {
+			continue
+		}
+		keys[i] = l.keys[i-1]
+		if values[i-1] != "" {
+			keys[i] += "_" + values[i-1]
+		}
+	}
+	return keys
+}

@@ -1,0 +1,293 @@
+package envoyfile
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/window"
+)
+
+// Native returns a file with weir's own rules for the limits of c, and the limits
+// that mean something else there. from names where the files are.
+//
+// Native rules test the attributes of a descriptor, which are its domain and its
+// entries. Calls that are denied cost nothing, and all descriptors of a call are one
+// decision.
+func (c *Config) Native(from string) (text []byte, differs fault.List, err error) {
+	n := native{draft: rulefile.Draft{
+		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
+			"Written by weir import envoy from " + printable(from) + ". The manual is docs/rules.md;\n" +
+			"docs/envoy.md says how descriptors become requests.",
+		Comments: map[string]string{},
+	}}
+	for _, f := range c.files {
+		n.file = f
+		n.ways = ways(c.domains[f.domain], nil, nil)
+		start := []rule.Condition{{Attribute: domainKey, Test: rule.Equal(f.domain)}}
+		n.level(c.domains[f.domain], f.descriptors, way{conditions: start})
+	}
+	if len(n.draft.Rules) > 0 {
+		n.differs = append(n.differs, &fault.Fault{
+			Problem: "all limits: calls that are denied cost nothing; before they were counted (count_denied: true in a rule keeps that)",
+		})
+	}
+	text, err = rulefile.Write(&n.draft)
+	return text, n.differs, err
+}
+
+// domainKey is the attribute that has the domain.
+const domainKey = "domain"
+
+// printable returns text as a comment can have it.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// native writes weir's own rules.
+type native struct {
+	file    *file
+	ways    [][]string // the keys on the way to each descriptor of the domain
+	draft   rulefile.Draft
+	differs fault.List
+}
+
+// way is what leads to a descriptor.
+type way struct {
+	conditions []rule.Condition
+	keys       []string // of all entries
+	per        []string // of those whose values have counters of their own
+}
+
+// ways returns the keys on the way to each descriptor below l.
+func ways(l *level, above []string, all [][]string) [][]string {
+	for _, b := range l.branches() {
+		keys := append(slices.Clip(above), b.key)
+		all = append(all, keys)
+		if b.below != nil {
+			all = ways(b.below, keys, all)
+		}
+	}
+	return all
+}
+
+// branches returns the descriptors of l, each once.
+func (l *level) branches() (all []*branch) {
+	for _, b := range l.exact {
+		all = append(all, b)
+	}
+	for _, b := range l.bare {
+		all = append(all, b)
+	}
+	slices.SortFunc(all, func(a, b *branch) int { return a.line - b.line })
+	return all
+}
+
+func (n *native) differ(d *descriptor, format string, args ...any) {
+	n.differs = append(n.differs, &fault.Fault{
+		Place: fault.Place{File: n.file.name, Line: d.line, Column: 1}, Problem: printable(d.joined()) + ": " + fmt.Sprintf(format, args...),
+	})
+}
+
+// level adds the rules of descriptors, to which a way leads.
+func (n *native) level(l *level, all []*descriptor, to way) {
+	for _, d := range all {
+		b := l.branchOf(d)
+		next := way{slices.Clone(to.conditions), append(slices.Clone(to.keys), d.key), slices.Clone(to.per)}
+		switch {
+		case d.key == domainKey:
+			n.differ(d, "the attribute %s has the domain: left out", domainKey)
+			continue
+		case slices.Contains(to.keys, d.key):
+			n.differ(d, "the key is on the way twice, and an attribute has one value: left out")
+			continue
+		case strings.Contains(d.key, "*") && d.value == "":
+			n.differ(d, "a star in a key has no counterpart: left out")
+			continue
+		}
+		for _, t := range n.tests(l, d) {
+			next.conditions = append(next.conditions, rule.Condition{Attribute: d.key, Test: t})
+		}
+		if d.value == "" || strings.Contains(d.value, "*") && !d.share {
+			next.per = append(next.per, d.key)
+		}
+		if b.limit != nil {
+			n.rule(b, next)
+		}
+		if b.below != nil {
+			n.level(b.below, d.children, next)
+		}
+	}
+}
+
+func (l *level) branchOf(d *descriptor) *branch {
+	if d.value == "" {
+		return l.bare[d.key]
+	}
+	return l.exact[[2]string{d.key, d.value}]
+}
+
+// tests returns the tests for the value of d. A descriptor with another value of
+// the same key that is more specific keeps its values for itself.
+func (n *native) tests(l *level, d *descriptor) (tests []rule.Test) {
+	wild := strings.Contains(d.value, "*")
+	switch {
+	case d.value != "" && !wild:
+		return []rule.Test{rule.Equal(d.value)}
+	case wild:
+		tests = append(tests, globTest(d.value))
+	}
+	var values []string
+	var patterns []rule.Test
+	for _, other := range l.branches() {
+		switch {
+		case other.key != d.key || other.value == "" || other.descriptor == d:
+		case !strings.Contains(other.value, "*"):
+			if !wild || glob(d.value, other.value) {
+				values = append(values, other.value)
+			}
+		case !wild:
+			patterns = append(patterns, rule.Not(globTest(other.value)))
+		case moreSpecific(other.descriptor, d) && overlap(other.value, d.value):
+			patterns = append(patterns, rule.Not(globTest(other.value)))
+			if other.line > d.line {
+				n.differ(d, "a value that %s matches, too, now counts there: the most specific pattern wins, before it was the first one", printable(other.value))
+			}
+		}
+	}
+	if len(values) > 0 {
+		tests = append(tests, rule.Not(rule.Equal(values...)))
+	}
+	return append(tests, patterns...)
+}
+
+// moreSpecific reports whether the pattern of a comes before that of b: it has more
+// characters that are not stars or, with as many, stands above it.
+func moreSpecific(a, b *descriptor) bool {
+	la, lb := len(a.value)-strings.Count(a.value, "*"), len(b.value)-strings.Count(b.value, "*")
+	return la > lb || la == lb && a.line < b.line
+}
+
+// overlap reports whether two patterns may match the same value. Its answer may be
+// wrong only where it is true.
+func overlap(a, b string) bool {
+	startA, _, _ := strings.Cut(a, "*")
+	startB, _, _ := strings.Cut(b, "*")
+	endA, endB := a[strings.LastIndexByte(a, '*')+1:], b[strings.LastIndexByte(b, '*')+1:]
+	return (strings.HasPrefix(startA, startB) || strings.HasPrefix(startB, startA)) &&
+		(strings.HasSuffix(endA, endB) || strings.HasSuffix(endB, endA))
+}
+
+// globTest returns a test that holds for the values that a pattern matches.
+func globTest(pattern string) rule.Test {
+	switch parts := strings.Split(pattern, "*"); {
+	case len(parts) == 2 && parts[1] == "" && parts[0] != "":
+		return rule.Prefix(parts[0])
+	case len(parts) == 2 && parts[0] == "" && parts[1] != "":
+		return rule.Suffix(parts[1])
+	default:
+		for i := range parts {
+			parts[i] = regexp.QuoteMeta(parts[i])
+		}
+		t, err := rule.Pattern("(?s)^" + strings.Join(parts, ".*") + "$")
+		if err != nil {
+			panic(err) // quoted texts and .* are a pattern
+		}
+		return t
+	}
+}
+
+// rule adds the rule of b.
+func (n *native) rule(b *branch, to way) {
+	l := b.limit
+	switch {
+	case l.Rule == "":
+		return // it allows
+	case l.Quota:
+		n.differ(b.descriptor, "quota_mode has no counterpart: the limit denies on its own")
+	}
+	if len(l.Replaces) > 0 {
+		n.differ(b.descriptor, "replaces has no counterpart: the limits called %s count, too", printable(strings.Join(l.Replaces, ", ")))
+	}
+	if l.Metadata != nil {
+		n.differ(b.descriptor, "metadata is not passed on")
+	}
+	if slices.Contains(l.ValueMetric, true) || l.Detailed {
+		n.differ(b.descriptor, "values are not in metrics: weir top shows keys")
+	}
+	r := rule.Rule{
+		Name: l.Rule, When: to.conditions, Per: to.per, Quota: &rule.Quota{Value: int64(l.Requests)}, Window: n.window(b),
+	}
+	if l.Shadow {
+		r.Mode = rule.Shadow
+	}
+	if n.otherOrder(to.keys) {
+		n.differ(b.descriptor, "another descriptor has the same keys in another order, and attributes have no order: both limits count")
+	}
+	for _, key := range n.absent(to.keys) {
+		r.When = append(r.When, rule.Condition{Attribute: key, Test: rule.Absent()})
+	}
+	n.draft.Rules = append(n.draft.Rules, r)
+	comment := printable(strings.Join(l.Path[1:], " / "))
+	if l.Name != "" {
+		comment += " (" + printable(l.Name) + ")"
+	}
+	n.draft.Comments[r.Name] = comment
+}
+
+// otherOrder reports whether another descriptor has the same keys in another order.
+func (n *native) otherOrder(keys []string) bool {
+	return slices.ContainsFunc(n.ways, func(w []string) bool {
+		return len(w) == len(keys) && !slices.Equal(w, keys) &&
+			!slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(w, k) })
+	})
+}
+
+// absent returns the keys that descriptors with the same keys and more have: those
+// are other descriptors.
+func (n *native) absent(keys []string) (more []string) {
+	for _, w := range n.ways {
+		if len(w) <= len(keys) || slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(w, k) }) {
+			continue
+		}
+		for _, k := range w {
+			if !slices.Contains(keys, k) && !slices.Contains(more, k) && k != domainKey {
+				more = append(more, k)
+			}
+		}
+	}
+	slices.Sort(more)
+	return more
+}
+
+// window returns the calendar window of a limit. It differs from the one of the
+// files for weeks, months and years.
+func (n *native) window(b *branch) window.Window {
+	switch b.limit.Unit {
+	case Second:
+		return window.Aligned(Second.Length())
+	case Minute:
+		return window.Calendar(window.Minute, nil)
+	case Hour:
+		return window.Calendar(window.Hour, nil)
+	case Day:
+		return window.Calendar(window.Day, nil)
+	case Week:
+		n.differ(b.descriptor, "weeks start on Monday, before on Thursday (window: {aligned: 7d} keeps that)")
+		return window.Calendar(window.Week, nil)
+	case Month:
+		n.differ(b.descriptor, "months are those of the calendar, before 30 days each (window: {aligned: 30d} keeps that)")
+		return window.Calendar(window.Month, nil)
+	}
+	n.differ(b.descriptor, "years are those of the calendar, before 365 days each (window: {aligned: 365d} keeps that)")
+	return window.Calendar(window.Year, nil)
+}
