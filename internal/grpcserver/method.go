@@ -37,7 +37,11 @@ type Call struct {
 
 	server *Server
 	guest  *guest
+	ctx    context.Context
 }
+
+// Context implements [grpc.ServerStream].
+func (c *Call) Context() context.Context { return c.ctx }
 
 // Begin begins to decide what the call has received, which [Call.End] must end. It
 // returns an [*access.Overload] if the service has too much to do.
@@ -82,8 +86,19 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 		if err != nil {
 			return Error(err)
 		}
-		return Error(m.Serve(&Call{stream, caller, s, g}))
+		if s.config.Trace != nil {
+			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
+		}
+		return Error(m.Serve(&Call{stream, caller, s, g, ctx}))
 	}
+}
+
+// first returns the first of values, or an empty string.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 // Unary returns the Serve of a method that answers one message with one. It

@@ -30,6 +30,10 @@ type Config struct {
 	// Bounds limits what is done at the same time. Nil has no bounds.
 	Bounds *access.Bounds
 
+	// Trace returns ctx with the trace of a caller, whose metadata get returns. Nil:
+	// callers have no traces.
+	Trace func(ctx context.Context, get func(name string) string) context.Context
+
 	// Working returns a function that is called with 1 when a call on a
 	// connection begins to be decided, and with -1 at its end. It may be nil, and
 	// may return nil.

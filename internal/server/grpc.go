@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/envoyrls"
 	"github.com/weirhq/weir/internal/grpcserver"
+	"github.com/weirhq/weir/internal/telemetry"
 )
 
 // grpcFront serves gRPC at an address of its own. A nil grpcFront serves none.
@@ -21,7 +22,7 @@ type grpcFront struct {
 }
 
 // openGRPC returns nil when cfg asks for no gRPC.
-func openGRPC(cfg config.Config, envoy *envoyrls.API, doors *doors, bounds *bounds) (*grpcFront, error) {
+func openGRPC(cfg config.Config, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, bounds *bounds) (*grpcFront, error) {
 	if cfg.GRPCListen == "" {
 		return nil, nil
 	}
@@ -39,6 +40,9 @@ func openGRPC(cfg config.Config, envoy *envoyrls.API, doors *doors, bounds *boun
 	to := grpcserver.Config{Lock: doors.lock("grpc", at, access.ReachNamed), Bounds: bounds.requests("grpc"), Working: working}
 	if at.TLS() {
 		to.Certs = doors.certs
+	}
+	if traces.Traces() {
+		to.Trace = traces.Context
 	}
 	s := grpcserver.New(to)
 	s.Add(envoyrls.Service, envoyrls.File, envoy.Methods(), envoyrls.Health)

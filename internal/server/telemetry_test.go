@@ -13,9 +13,13 @@ import (
 	"sync"
 	"testing"
 
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	metricpb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/internal/config"
@@ -247,5 +251,32 @@ func TestDenialsInTheLog(t *testing.T) {
 		s := start(t, func(c *config.Config) { c.Rules, c.LogKeys, c.LogLevel, c.LogFormat = dir, keys, "debug", "json" })
 		s.postsIn(t, "a", "ann")
 		s.logs.await(t, 1, want)
+	}
+}
+
+// A call over gRPC belongs to the trace in its metadata.
+func TestTelemetryOfGRPC(t *testing.T) {
+	t.Parallel()
+	c := newCollector(t)
+	rules := rulesFile(t, "rules: [{name: hits, per: [user], limit: 1, window: 1h}]")
+	s := start(t, func(cfg *config.Config) { cfg.Rules, cfg.GRPCListen, cfg.OTLPEndpoint = rules, "127.0.0.1:0", c.URL })
+	conn := dial(t, s.grpcHost(t), insecure.NewCredentials())
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+trace+"-b7ad6b7169203331-01")
+	_, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{
+		Domain:      "web",
+		Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: "42"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.spans) != 1 || !strings.HasPrefix(c.spans[0], "weir take SPAN_KIND_SERVER parent=b7ad6b7169203331 ") || !strings.HasSuffix(c.spans[0], " trace="+trace) {
+		t.Errorf("got spans %q, want one in the trace of the caller", c.spans)
 	}
 }

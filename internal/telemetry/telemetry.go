@@ -204,20 +204,32 @@ func (t *Telemetry) Handler(h http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header["Traceparent"]) > 0 {
-			r = r.WithContext(t.Context(r.Context(), propagation.HeaderCarrier(r.Header)))
+			r = r.WithContext(t.Context(r.Context(), r.Header.Get))
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// Context returns ctx with the trace of a caller, whose headers or metadata are
-// carried by from. It is for front ends without [net/http].
-func (t *Telemetry) Context(ctx context.Context, from propagation.TextMapCarrier) context.Context {
+// Context returns ctx with the trace of a caller, whose metadata get returns by name.
+// It is for front ends without [net/http].
+func (t *Telemetry) Context(ctx context.Context, get func(name string) string) context.Context {
 	if !t.Traces() {
 		return ctx
 	}
-	return t.spread.Extract(ctx, from)
+	return t.spread.Extract(ctx, carrier(get))
 }
+
+// carrier is metadata that is only read.
+type carrier func(name string) string
+
+// Get implements [propagation.TextMapCarrier].
+func (c carrier) Get(name string) string { return c(name) }
+
+// Set implements [propagation.TextMapCarrier]. It does nothing.
+func (carrier) Set(string, string) {}
+
+// Keys implements [propagation.TextMapCarrier].
+func (carrier) Keys() []string { return nil }
 
 // sendTimeout bounds the last attempt to send.
 const sendTimeout = 5 * time.Second
