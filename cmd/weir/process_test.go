@@ -19,6 +19,7 @@ import (
 type process struct {
 	*exec.Cmd
 	api, admin string
+	out        lockedBuffer // but for the first line
 	logs       lockedBuffer
 	stopped    bool // by the test
 }
@@ -68,7 +69,7 @@ func startProcess(t *testing.T, shell, rules string, args ...string) *process {
 		t.Fatalf("%s\ngot %q, want addresses\n%s", line, first, p.logs.String())
 	}
 	p.api, p.admin = m[1], m[2]
-	go func() { _, _ = io.Copy(io.Discard, r) }()
+	go func() { _, _ = io.Copy(&p.out, r) }()
 	t.Cleanup(func() {
 		if p.stopped {
 			return
