@@ -126,7 +126,7 @@ var arrows = map[string]arrow{
 	"cmd/weir": {
 		ours: []string{
 			".", "headers", "internal/access", "internal/config", "internal/envoyfile", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/server", "internal/top",
-			"replay", "rule", "rulefile", "ruletest", "store/memstore", "window",
+			"replay", "rule", "rulefile", "ruletest", "store/durable", "store/memstore", "window",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},

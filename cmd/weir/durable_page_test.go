@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestDurablePage follows docs/durable.md: it runs the commands in order, with the
@@ -54,6 +56,12 @@ func TestDurablePage(t *testing.T) {
 			services = append(services, cmd)
 			if first, _ := bufio.NewReader(out).ReadString('\n'); !listens.MatchString(first) {
 				t.Errorf("weir serve %s: got %q", rest, first)
+			}
+			for { // until the first flush
+				if files, err := filepath.Glob(filepath.Join(dir, "data", "*.log")); err != nil || len(files) > 0 {
+					break
+				}
+				time.Sleep(time.Millisecond)
 			}
 		case "yaml":
 			line := regexp.MustCompile(`args: \[serve, (.*)\]`).FindStringSubmatch(m[2])

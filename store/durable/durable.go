@@ -110,6 +110,20 @@ func open(dir string, c config, held *os.File) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := newStore(dir, c, held, pieces)
+	if s.background {
+		go func() {
+			s.run(s.load(pieces))
+		}()
+		return s, nil
+	}
+	ok := s.load(pieces)
+	go s.run(ok)
+	return s, nil
+}
+
+// newStore returns the store of dir, which has pieces, before they are loaded.
+func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
 	var header format.Header
 	known := false
 	for _, p := range pieces {
@@ -130,15 +144,7 @@ func open(dir string, c config, held *os.File) (*Store, error) {
 	s.queue.wake = make(chan struct{}, 1)
 	s.writer = newWriter(s, header)
 	s.loading.Store(true)
-	if s.background {
-		go func() {
-			s.run(s.load(pieces))
-		}()
-		return s, nil
-	}
-	ok := s.load(pieces)
-	go s.run(ok)
-	return s, nil
+	return s
 }
 
 // Loaded returns a channel that is closed when the counters are loaded.

@@ -39,7 +39,9 @@ func (s *Store) load(pieces []*piece) (ok bool) {
 		return false
 	}
 	damage := s.report(needed, l)
-	s.writer.follow(pieces, needed, superfluous)
+	if !s.readOnly {
+		s.writer.follow(pieces, needed, superfluous)
+	}
 	s.writer.stats.loadEnded(l.keys(), damage, s.writer.live)
 	s.told(Event{Kind: Loaded, Keys: l.keys(), Bytes: bytes, Took: time.Since(begun)})
 	s.loading.Store(false)

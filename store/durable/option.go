@@ -47,6 +47,8 @@ type config struct {
 
 	given bool // the clock is the caller's
 	disk  disk // nil: the directory
+
+	readOnly bool // the files are only read
 }
 
 func defaults() config {

@@ -122,6 +122,11 @@ func (p *piece) scan(d disk, f func(fr *format.Frame, payload []byte)) {
 		return
 	}
 	defer src.Close()
+	p.scanSource(src, f)
+}
+
+// scanSource does so where p is open already.
+func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte)) {
 	p.size = src.Size()
 	r := reader{src: src, size: p.size}
 	for at := int64(format.HeaderSize); at < p.size; {

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/store/durable"
+	"github.com/weirhq/weir/window"
+)
+
+func newData() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "data",
+		Short: "Check, show, compact and back up a data directory",
+		Long: `Work on the directory of weir serve --data. check, dump and backup only read it, also
+while a service uses it. compact needs it for itself.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newDataCheck(), newDataDump(), newDataCompact(), newDataBackup())
+	return cmd
+}
+
+// dataDirectory returns the error of a directory that does not exist: a command that
+// only reads must not make it.
+func dataDirectory(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	return err
+}
+
+func newDataCheck() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check DIR",
+		Short: "Read all files of a data directory, and report what is damaged",
+		Long: `Read all files of a data directory, check every batch, and print the files, the keys
+of each rule, and what is damaged. Nothing is changed.
+
+Exit status: 0 nothing is damaged, 1 something is.`,
+		Example: `  weir data check /var/lib/weir
+  weir data check --json /var/lib/weir`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := dataDirectory(args[0]); err != nil {
+				return err
+			}
+			r, err := durable.Check(args[0])
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			if asJSON {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(reportJSON(&r))
+			} else {
+				err = printReport(cmd, &r)
+			}
+			if err == nil && r.Damaged > 0 {
+				err = fmt.Errorf("%s: damaged in %d places; weir serve starts, and loads the rest", args[0], r.Damaged)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func printReport(cmd *cobra.Command, r *durable.Report) error {
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "file\tbytes\tbatches\tall keys")
+	for _, f := range r.Files {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%v\n", f.Name, f.Bytes, f.Batches, f.Whole)
+	}
+	fmt.Fprintln(w, "\nrule\tnamespace\tkeys\tlimit")
+	for _, s := range r.Spaces {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", s.Name, s.Namespace, s.Keys, limitText(s.Limit))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, e := range r.Damage {
+		fmt.Fprintln(cmd.OutOrStdout(), "\n"+e.String())
+	}
+	return nil
+}
+
+// limitText returns a limit in short.
+func limitText(l window.Limit) string {
+	quota := "unlimited"
+	if l.Quota != window.Unlimited {
+		quota = fmt.Sprint(l.Quota)
+	}
+	return quota + " in " + l.Window.String()
+}
+
+// dataReport is a report in JSON.
+type dataReport struct {
+	Version uint32      `json:"version"`
+	Files   []dataFile  `json:"files"`
+	Rules   []dataSpace `json:"rules"`
+	Keys    int64       `json:"keys"`
+	Bytes   int64       `json:"bytes"`
+	Damaged int64       `json:"damaged"`
+	Notes   []string    `json:"notes"`
+}
+
+type dataFile struct {
+	Name    string `json:"name"`
+	Bytes   int64  `json:"bytes"`
+	Batches int64  `json:"batches"`
+	Whole   bool   `json:"all_keys"`
+}
+
+type dataSpace struct {
+	Namespace string `json:"namespace,omitempty"`
+	Rule      string `json:"rule"`
+	Keys      int64  `json:"keys"`
+	Limit     string `json:"limit"`
+}
+
+func reportJSON(r *durable.Report) dataReport {
+	out := dataReport{Version: r.Version, Files: []dataFile{}, Rules: []dataSpace{}, Keys: r.Keys, Bytes: r.Bytes, Damaged: r.Damaged, Notes: []string{}}
+	for _, f := range r.Files {
+		out.Files = append(out.Files, dataFile(f))
+	}
+	for _, s := range r.Spaces {
+		out.Rules = append(out.Rules, dataSpace{s.Namespace, s.Name, s.Keys, limitText(s.Limit)})
+	}
+	for _, e := range r.Damage {
+		out.Notes = append(out.Notes, e.String())
+	}
+	return out
+}
+
+func newDataDump() *cobra.Command {
+	rule := ""
+	cmd := &cobra.Command{
+		Use:   "dump DIR",
+		Short: "Print the keys of a data directory as JSON lines",
+		Long: `Print each key that has not expired, as a line of JSON: its rule, what it has used
+under the limit with which it was last written, and when it is unused again, in
+seconds. Keys have no name in the directory: fingerprint is what identifies one.`,
+		Example: `  weir data dump /var/lib/weir
+  weir data dump --rule posts-per-hour /var/lib/weir`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := dataDirectory(args[0]); err != nil {
+				return err
+			}
+			out := json.NewEncoder(cmd.OutOrStdout())
+			err := durable.Dump(args[0], func(e durable.Entry) error {
+				if rule != "" && e.Space != rule {
+					return nil
+				}
+				return out.Encode(keyJSON(&e))
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&rule, "rule", "", "only the keys of the rule of this `name`")
+	return cmd
+}
+
+// dataKey is a key in JSON.
+type dataKey struct {
+	Namespace   string  `json:"namespace,omitempty"`
+	Rule        string  `json:"rule"`
+	Fingerprint string  `json:"fingerprint"`
+	Limit       string  `json:"limit"`
+	Used        int64   `json:"used"`
+	ResetAfter  float64 `json:"reset_after"` // -1: never
+	Holds       int     `json:"holds,omitempty"`
+	BannedUntil string  `json:"banned_until,omitempty"`
+	Strikes     int64   `json:"strikes,omitempty"`
+}
+
+func keyJSON(e *durable.Entry) dataKey {
+	k := dataKey{
+		Namespace: e.Namespace, Rule: e.Space, Fingerprint: fmt.Sprintf("%016x", e.Key), Limit: limitText(e.Limit),
+		Used: e.Reading.Used, ResetAfter: e.Reading.ResetAfter.Seconds(), Holds: e.Reading.Holds, Strikes: e.Reading.Strikes,
+	}
+	if e.Reading.ResetAfter == window.Never {
+		k.ResetAfter = -1
+	}
+	if e.Reading.BannedUntil > 0 {
+		k.BannedUntil = e.Reading.BannedUntil.Time().UTC().Format(time.RFC3339)
+	}
+	return k
+}
+
+func newDataCompact() *cobra.Command {
+	return &cobra.Command{
+		Use:   "compact DIR",
+		Short: "Write a data directory as one file of live keys",
+		Long: `Write the keys that have not expired to one file, and remove the others. weir serve
+does so by itself; compact is for a copy, or before a disk is replaced. No service may
+use the directory. Damaged files are kept under their names with ".damaged".`,
+		Example: `  weir data compact /var/lib/weir`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := dataDirectory(args[0]); err != nil {
+				return err
+			}
+			before, after, err := durable.Compact(args[0])
+			var locked *durable.LockedError
+			if errors.As(err, &locked) {
+				return err
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes before, %d bytes now\n", before, after)
+			return err
+		},
+	}
+}
+
+func newDataBackup() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup DIR TO",
+		Short: "Copy a data directory, also while a service uses it",
+		Long: `Copy a data directory to TO, which must not exist or be empty. A service may use the
+directory: the copy has all that the service had written at one instant. To restore it, start
+weir serve --data on the copy. The copy has the same secret, so keep it as private as
+the directory.`,
+		Example: `  weir data backup /var/lib/weir /backup/weir-$(date +%F)`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := dataDirectory(args[0]); err != nil {
+				return err
+			}
+			bytes, err := durable.Backup(args[0], args[1])
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes copied to %s\n", bytes, args[1])
+			return err
+		},
+	}
+}
