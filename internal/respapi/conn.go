@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -22,6 +23,9 @@ type conn struct {
 	id     int64
 	name   string // that the client has given itself
 	ended  bool   // after QUIT or an error of the protocol
+
+	// looped reports whether a loop serves the connection.
+	looped atomic.Bool
 
 	credentials access.Credentials
 	user        string // a namespace that AUTH has named
@@ -106,14 +110,7 @@ func (c *conn) handshake(t *tls.Conn) bool {
 // read reads more of what the client sends. It reports false at the end of the
 // connection.
 func (c *conn) read() bool {
-	if cap(c.in) > keptRead && len(c.in) == 0 {
-		c.in = nil
-	}
-	if len(c.in) == cap(c.in) {
-		grown := make([]byte, len(c.in), max(smallRead, 2*cap(c.in)))
-		copy(grown, c.in)
-		c.in = grown
-	}
+	c.room()
 	// A client that has sent half a command has some time for the rest. Between
 	// commands it has all the time: clients keep connections. While the server leaves,
 	// its deadline stands.
@@ -131,21 +128,35 @@ func (c *conn) read() bool {
 		return true
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && len(c.in) > 0 && !c.server.leaving.Load() {
-		c.out.fail("ERR Protocol error: timeout while reading the rest of a command")
-		c.server.protocol.Add(1)
+		c.late()
 		c.flush()
 	}
 	return err == nil
+}
+
+// room makes room in c.in for what is read next.
+func (c *conn) room() {
+	if cap(c.in) > keptRead && len(c.in) == 0 {
+		c.in = nil
+	}
+	if len(c.in) == cap(c.in) {
+		grown := make([]byte, len(c.in), max(smallRead, 2*cap(c.in)))
+		copy(grown, c.in)
+		c.in = grown
+	}
+}
+
+// late replies to a client that does not send the rest of a command.
+func (c *conn) late() {
+	c.out.fail("ERR Protocol error: timeout while reading the rest of a command")
+	c.server.protocol.Add(1)
 }
 
 // flush writes the replies. It reports false if the client does not take them.
 func (c *conn) flush() bool {
 	_ = c.socket.SetWriteDeadline(time.Now().Add(c.server.c.Patience))
 	_, err := c.socket.Write(c.out.b)
-	if cap(c.out.b) > keptRead {
-		c.out.b = nil
-	}
-	c.out.b = c.out.b[:0]
+	c.out.reuse()
 	return err == nil
 }
 

@@ -1,13 +1,16 @@
 // Package respapi serves the protocol of Redis, RESP2 and RESP3, so that any Redis
 // client is a client of weir. docs/resp.md describes the commands to their users.
 //
-// A [Server] has one goroutine for each connection. The goroutine reads what the client
-// has sent, decides all commands that are complete as one batch ([weir.Engine.DoAll]),
-// and writes the replies. The pieces are
+// A [Server] reads what a client has sent, decides all commands that are complete as one
+// batch ([weir.Engine.DoAll]), and writes the replies. On Linux, if commands are decided in
+// memory, a few loops serve all connections without TLS, with epoll: this takes about half
+// of the processor time. Otherwise each connection has a goroutine, because a decision
+// waits for the network. The pieces are
 //
 //	scan.go      bytes → commands
 //	reply.go     replies → bytes, in RESP2 or RESP3
-//	conn.go      the loop of a connection: reads, batches, deadlines, the end
+//	conn.go      a connection and its goroutine: reads, batches, deadlines, the end
+//	loop_….go    many connections on one goroutine
 //	commands.go  the table of commands, and those about the connection
 //	decide.go    WEIR.TAKE and the other verbs, WEIR.USAGE
 //	throttle.go  CL.THROTTLE

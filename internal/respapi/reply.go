@@ -14,6 +14,14 @@ type replies struct {
 	three bool // RESP3
 }
 
+// reuse empties r for the next batch. It keeps little memory.
+func (r *replies) reuse() {
+	if cap(r.b) > keptRead {
+		r.b = nil
+	}
+	r.b = r.b[:0]
+}
+
 // simple appends a Simple String, which has no line break.
 func (r *replies) simple(text string) {
 	r.b = append(append(append(r.b, '+'), text...), "\r\n"...)

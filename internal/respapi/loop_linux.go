@@ -1,0 +1,395 @@
+package respapi
+
+import (
+	"net"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// A loop serves many connections on one goroutine, with epoll. For commands that are
+// decided in memory this takes about half of the processor time that a goroutine for
+// each connection takes: no goroutine waits and is woken for each command, and no read
+// is made in vain. A connection in a loop has no deadlines of its own; the loop looks
+// for late clients ten times a second.
+type loop struct {
+	server *Server
+	epoll  int
+	woken  int // the loop waits for this end of a pipe
+
+	mu    sync.Mutex
+	wake  int               // the other end; -1 when the loop has ended; guarded by mu
+	conns map[int32]*polled // by file descriptor; guarded by mu
+}
+
+// polled is a connection in a loop. Only the loop uses it, but for fd.
+type polled struct {
+	*conn
+	fd      *descriptor
+	out     []byte    // replies that the client has not taken yet
+	since   time.Time // when half a command, out or ending began to wait; zero: nothing waits
+	ending  bool      // the last reply was written; the rest is read and dropped
+	writing bool      // epoll reports when more can be written
+}
+
+// descriptor is a connection by its file descriptor. Its Close ends the connection, and
+// leaves it to the loop to free the descriptor.
+type descriptor struct {
+	net.Conn // closed; for the addresses
+
+	mu sync.Mutex
+	fd int // -1 after it was freed; guarded by mu
+}
+
+// Close implements [net.Conn].
+func (d *descriptor) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fd >= 0 {
+		_ = syscall.Shutdown(d.fd, syscall.SHUT_RDWR) // it may have ended already
+	}
+	return nil
+}
+
+func (d *descriptor) free() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_ = syscall.Close(d.fd)
+	d.fd = -1
+}
+
+// openLoops starts the loops of s. It starts none if the system does not allow it.
+func openLoops(s *Server) (loops []*loop) {
+	for range max(1, runtime.GOMAXPROCS(0)/2) {
+		l, err := openLoop(s)
+		if err != nil {
+			break
+		}
+		loops = append(loops, l)
+		s.group.Go(l.run)
+	}
+	return loops
+}
+
+func openLoop(s *Server) (*loop, error) {
+	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	var pipe [2]int
+	if err := syscall.Pipe2(pipe[:], syscall.O_NONBLOCK|syscall.O_CLOEXEC); err != nil {
+		_ = syscall.Close(epoll)
+		return nil, err
+	}
+	l := &loop{server: s, epoll: epoll, wake: pipe[1], woken: pipe[0], conns: map[int32]*polled{}}
+	if err := l.watch(syscall.EPOLL_CTL_ADD, l.woken, syscall.EPOLLIN); err != nil {
+		l.free()
+		return nil, err
+	}
+	return l, nil
+}
+
+// free frees the descriptors of the loop itself.
+func (l *loop) free() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = syscall.Close(l.epoll)
+	_ = syscall.Close(l.woken)
+	_ = syscall.Close(l.wake)
+	l.wake = -1
+}
+
+func (l *loop) watch(op, fd int, events uint32) error {
+	return syscall.EpollCtl(l.epoll, op, fd, &syscall.EpollEvent{Events: events, Fd: int32(fd)})
+}
+
+// adopt moves a connection into the loop. It reports false, and changes nothing, if the
+// connection has no descriptor that can be taken.
+func (l *loop) adopt(c *conn) bool {
+	if l.server.c.Below == nil {
+		return false
+	}
+	inner, replace := l.server.c.Below(c.socket)
+	system, ok := inner.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := system.SyscallConn()
+	if err != nil {
+		return false
+	}
+	// A duplicate of the descriptor is the loop's. The original is closed: otherwise the
+	// poller of the runtime would be woken for each command, too.
+	fd := -1
+	err = raw.Control(func(original uintptr) {
+		n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, original, syscall.F_DUPFD_CLOEXEC, 0)
+		if errno == 0 {
+			fd = int(n)
+		}
+	})
+	if err != nil || fd < 0 {
+		return false
+	}
+	d := &descriptor{Conn: inner, fd: fd}
+	if inner == c.socket {
+		c.socket = d
+	}
+	if replace(d); inner.Close() != nil {
+		_ = syscall.Shutdown(fd, syscall.SHUT_RDWR)
+	}
+	c.looped.Store(true)
+	p := &polled{conn: c, fd: d}
+	l.mu.Lock()
+	ended := l.wake < 0
+	if !ended {
+		l.conns[int32(fd)] = p
+	}
+	l.mu.Unlock()
+	if ended {
+		_ = c.socket.Close()
+		d.free()
+		l.server.remove(c)
+	} else if l.watch(syscall.EPOLL_CTL_ADD, fd, syscall.EPOLLIN) != nil {
+		l.end(p)
+	}
+	return true
+}
+
+// stop makes the loop look whether the server leaves.
+func (l *loop) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wake >= 0 {
+		_, _ = syscall.Write(l.wake, []byte{0}) // a full pipe wakes the loop, too
+	}
+}
+
+// tick is how often a loop looks for late clients.
+const tick = 100 * time.Millisecond
+
+// run serves the connections until the server leaves.
+func (l *loop) run() {
+	defer l.free()
+	events := make([]syscall.EpollEvent, 128)
+	var ready []*polled
+	swept, end := time.Now(), time.Time{}
+	for {
+		n := l.wait(events)
+		l.mu.Lock()
+		ready = ready[:0]
+		for _, e := range events[:n] {
+			if p := l.conns[e.Fd]; p != nil {
+				ready = append(ready, p)
+			}
+		}
+		l.mu.Unlock()
+		for _, p := range ready {
+			l.serve(p)
+		}
+		if n == len(events) && end.IsZero() && !l.server.leaving.Load() {
+			continue
+		}
+		now := time.Now()
+		if l.server.leaving.Load() && end.IsZero() {
+			end = now.Add(grace)
+			if l.server.closing.Load() {
+				end = now
+			}
+		}
+		if now.Sub(swept) >= tick || !end.IsZero() {
+			swept = now
+			if l.sweep(now, !end.IsZero() && !now.Before(end)) == 0 && !end.IsZero() {
+				return
+			}
+		}
+	}
+}
+
+// wait returns the events that have happened. If there are none, it waits for some, up to
+// a tick. The first call does not wait, and does not tell the runtime that it might: under
+// load there are always events.
+func (l *loop) wait(events []syscall.EpollEvent) int {
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	if errno == 0 && n > 0 {
+		return int(n)
+	}
+	timeout := int(tick / time.Millisecond)
+	if l.server.leaving.Load() {
+		timeout = 10
+	}
+	waited, err := syscall.EpollWait(l.epoll, events, timeout)
+	if err != nil {
+		return 0 // interrupted
+	}
+	for _, e := range events[:waited] {
+		if int(e.Fd) == l.woken {
+			var b [16]byte
+			_, _ = syscall.Read(l.woken, b[:])
+		}
+	}
+	return waited
+}
+
+// serve reads what a client has sent, decides it and writes the replies.
+func (l *loop) serve(p *polled) {
+	if p.writing {
+		if !l.flush(p) {
+			return
+		}
+		if l.decide(p); p.writing || p.ended {
+			return // the client takes the replies first
+		}
+	}
+	c := p.conn
+	if p.ending {
+		var b [4096]byte
+		if n := l.read(p, b[:]); n <= 0 && n != again {
+			l.end(p)
+		}
+		return
+	}
+	c.room()
+	n := l.read(p, c.in[len(c.in):cap(c.in)])
+	switch {
+	case n == again:
+		return
+	case n <= 0:
+		l.end(p)
+		return
+	}
+	c.in = c.in[:len(c.in)+n]
+	l.decide(p)
+}
+
+// decide decides what is in p.in, and writes the replies.
+func (l *loop) decide(p *polled) {
+	c := p.conn
+	for !c.ended {
+		used := c.decide()
+		if used > 0 {
+			p.since = time.Time{}
+			c.in = c.in[:copy(c.in, c.in[used:])]
+		}
+		if len(c.out.b) > 0 {
+			p.out = c.out.b
+			if !l.flush(p) {
+				return
+			}
+		}
+		if used == 0 || len(c.in) == 0 {
+			break
+		}
+	}
+	switch {
+	case c.ended:
+		l.leave(p)
+	case len(c.in) == 0:
+		p.since = time.Time{}
+	case p.since.IsZero():
+		p.since = time.Now()
+	}
+}
+
+// leave ends the writing side, after the last reply.
+func (l *loop) leave(p *polled) {
+	p.ending, p.since = true, time.Now()
+	_ = syscall.Shutdown(p.fd.fd, syscall.SHUT_WR)
+}
+
+// again is the result of a read or a write that would wait.
+const again = -2
+
+func (l *loop) read(p *polled, b []byte) int {
+	return result(syscall.RawSyscall(syscall.SYS_READ, uintptr(p.fd.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))))
+}
+
+// result returns the number of bytes of a call, again, or -1.
+func result(n, _ uintptr, errno syscall.Errno) int {
+	switch errno {
+	case 0:
+		return int(n)
+	case syscall.EAGAIN, syscall.EINTR:
+		return again
+	}
+	return -1
+}
+
+// flush writes p.out. It reports false if the rest must wait, or if the connection has
+// ended.
+func (l *loop) flush(p *polled) bool {
+	for len(p.out) > 0 {
+		n := result(syscall.RawSyscall(syscall.SYS_WRITE, uintptr(p.fd.fd), uintptr(unsafe.Pointer(&p.out[0])), uintptr(len(p.out))))
+		switch {
+		case n > 0:
+			p.out = p.out[n:]
+		case n == again:
+			if !p.writing {
+				p.writing, p.since = true, time.Now()
+				if l.watch(syscall.EPOLL_CTL_MOD, p.fd.fd, syscall.EPOLLOUT) != nil {
+					l.end(p)
+				}
+			}
+			return false
+		default:
+			l.end(p)
+			return false
+		}
+	}
+	p.conn.out.reuse()
+	p.out = nil
+	if p.writing {
+		p.writing, p.since = false, time.Time{}
+		if l.watch(syscall.EPOLL_CTL_MOD, p.fd.fd, syscall.EPOLLIN) != nil {
+			l.end(p)
+			return false
+		}
+	}
+	return true
+}
+
+// sweep ends connections whose clients are late, and at the end all. It returns the number
+// of connections that are left.
+func (l *loop) sweep(now time.Time, all bool) int {
+	l.mu.Lock()
+	var late []*polled
+	for _, p := range l.conns {
+		patience := l.server.c.Patience
+		if p.ending {
+			patience = grace
+		}
+		if all || !p.since.IsZero() && now.Sub(p.since) >= patience {
+			late = append(late, p)
+		}
+	}
+	left := len(l.conns) - len(late)
+	l.mu.Unlock()
+	for _, p := range late {
+		if !all && !p.ending && !p.writing {
+			p.conn.late()
+			p.out = p.conn.out.b
+			if l.flush(p) {
+				l.leave(p)
+			}
+			continue
+		}
+		l.end(p)
+	}
+	return left
+}
+
+// end ends a connection and frees it.
+func (l *loop) end(p *polled) {
+	l.mu.Lock()
+	_, open := l.conns[int32(p.fd.fd)]
+	delete(l.conns, int32(p.fd.fd))
+	l.mu.Unlock()
+	if !open {
+		return
+	}
+	p.ended, p.since = true, time.Time{}
+	_ = p.socket.Close()
+	p.fd.free()
+	p.server.remove(p.conn)
+}
