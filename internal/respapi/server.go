@@ -19,7 +19,7 @@ type Config struct {
 	Spaces *namespace.Set
 
 	// Throttle returns a limiter for CL.THROTTLE, which counts in the store of the
-	// service. Shared says that the store is not in memory.
+	// service. Shared says that a decision can wait, for a network or a disk.
 	Throttle func(weir.Limit) (*weir.Limiter, error)
 	Shared   bool
 

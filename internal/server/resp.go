@@ -43,7 +43,7 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 		socket = tls.NewListener(socket, doors.certs.Config())
 	}
 	server := respapi.New(respapi.Config{
-		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.shared != nil,
+		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.shared != nil || counts.kept != nil,
 		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: workingBelow, Below: below, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
@@ -54,13 +54,8 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 // do, under a name that no rule has.
 func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
-	if c.shared == nil {
-		options = append(options, weir.WithStore(c.memory))
-	} else {
-		options = append(options, weir.WithStore(c.shared), weir.WithLocal(c.memory, max(1, cfg.Nodes)))
-		if c.here != nil {
-			options = append(options, weir.WithNodes(c.here.number))
-		}
+	for _, o := range c.places(cfg) {
+		options = append(options, o)
 	}
 	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }
 }

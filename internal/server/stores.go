@@ -87,18 +87,27 @@ func (c *counts) options(cfg config.Config) []weir.EngineOption {
 	if n := int64(cfg.Bounds.Answer); n > 0 {
 		options = append(options, weir.WithMaxSize(n))
 	}
-	if c.shared == nil {
-		options = append(options, weir.WithStore(c.local()))
-		if c.meanwhile != nil {
-			options = append(options, weir.WithLocal(c.meanwhile, 1))
-		}
-		return options
-	}
-	options = append(options, weir.WithStore(c.shared), weir.WithLocal(c.local(), max(1, cfg.Nodes)))
-	if c.here != nil {
-		options = append(options, weir.WithNodes(c.here.number))
+	for _, o := range c.places(cfg) {
+		options = append(options, o)
 	}
 	return options
+}
+
+// places returns the options of an engine or a limiter that counts in c.
+func (c *counts) places(cfg config.Config) []weir.Option {
+	var places []weir.Option
+	if c.shared == nil {
+		places = append(places, weir.WithStore(c.local()))
+		if c.meanwhile != nil {
+			places = append(places, weir.WithLocal(c.meanwhile, 1))
+		}
+		return places
+	}
+	places = append(places, weir.WithStore(c.shared), weir.WithLocal(c.local(), max(1, cfg.Nodes)))
+	if c.here != nil {
+		places = append(places, weir.WithNodes(c.here.number))
+	}
+	return places
 }
 
 // location returns where the counts are, for the log.
