@@ -94,11 +94,12 @@ func (c *conn) serve() {
 
 // handshake completes TLS and keeps the client's certificate.
 func (c *conn) handshake(t *tls.Conn) bool {
-	_ = t.SetDeadline(time.Now().Add(c.server.c.Patience))
+	_ = t.SetWriteDeadline(time.Now().Add(c.server.c.Patience))
+	c.readUntil(time.Now().Add(c.server.c.Patience))
 	if t.Handshake() != nil {
 		return false
 	}
-	_ = t.SetDeadline(time.Time{})
+	c.readUntil(time.Time{})
 	var cert *x509.Certificate
 	if chains := t.ConnectionState().VerifiedChains; len(chains) > 0 {
 		cert = chains[0][0]
@@ -112,15 +113,10 @@ func (c *conn) handshake(t *tls.Conn) bool {
 func (c *conn) read() bool {
 	c.room()
 	// A client that has sent half a command has some time for the rest. Between
-	// commands it has all the time: clients keep connections. While the server leaves,
-	// its deadline stands.
-	if partial := len(c.in) > 0; partial && !c.server.leaving.Load() {
-		_ = c.socket.SetReadDeadline(time.Now().Add(c.server.c.Patience))
-		defer func() {
-			if !c.server.leaving.Load() {
-				_ = c.socket.SetReadDeadline(time.Time{})
-			}
-		}()
+	// commands it has all the time: clients keep connections.
+	if len(c.in) > 0 {
+		c.readUntil(time.Now().Add(c.server.c.Patience))
+		defer c.readUntil(time.Time{})
 	}
 	n, err := c.socket.Read(c.in[len(c.in):cap(c.in)])
 	c.in = c.in[:len(c.in)+n]
@@ -132,6 +128,16 @@ func (c *conn) read() bool {
 		c.flush()
 	}
 	return err == nil
+}
+
+// readUntil sets the deadline of reads, if the server is not leaving. [Server.Shutdown]
+// first says that the server leaves, and then sets its own deadline: one of the two
+// comes last.
+func (c *conn) readUntil(t time.Time) {
+	_ = c.socket.SetReadDeadline(t)
+	if c.server.leaving.Load() {
+		_ = c.socket.SetReadDeadline(time.Now().Add(grace))
+	}
 }
 
 // room makes room in c.in for what is read next.
