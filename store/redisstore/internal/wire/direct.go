@@ -281,3 +281,15 @@ func (d *direct) close() {
 	_ = d.conn.Close()
 	<-d.free
 }
+
+// retire closes the connection when the one who uses it has left, or ctx is done.
+func (d *direct) retire(ctx context.Context) {
+	select {
+	case <-d.free:
+	case <-ctx.Done():
+		d.close()
+		return
+	}
+	d.lost.Store(true)
+	_ = d.conn.Close()
+}

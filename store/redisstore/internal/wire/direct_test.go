@@ -200,3 +200,29 @@ func TestNoReply(t *testing.T) {
 		}
 	})
 }
+
+// A direct that is in use when a link is lost may be newer than the link: its caller
+// gets the reply. Then it is closed.
+func TestDirectOutlivesALink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, s := pipe(t)
+		k := wire.NewKeeper(func(wire.Change) {})
+		k.Use(d)
+		go func() {
+			sha := s.read(t)
+			k.Lose()
+			k.Collect()
+			time.Sleep(time.Second)
+			s.write(t, "+"+sha+"\r\n")
+		}()
+		d.Take()
+		if reply, _, err := d.Eval(t.Context(), "a"); reply != "a" || err != nil {
+			t.Errorf("got %q and error %v, want the reply", reply, err)
+		}
+		time.Sleep(2 * time.Second)
+		if !d.Lost() || d.Take() {
+			t.Error("the connection is open after its last call")
+		}
+	})
+}

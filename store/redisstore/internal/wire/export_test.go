@@ -5,6 +5,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/window"
@@ -46,21 +48,29 @@ type Quickest struct{ q quickest }
 func (q *Quickest) Learn(trip, now time.Duration) { q.q.learn(trip, now) }
 func (q *Quickest) Get() time.Duration            { return q.q.get() }
 
+// unused is a client that is only closed.
+type unused struct{ rueidis.Client }
+
+// Close implements [rueidis.Client].
+func (unused) Close() {}
+
 // Keeper is the keeper of a node that has a connection.
 type Keeper struct{ k *keeper }
 
 // NewKeeper returns a keeper that calls changed.
 func NewKeeper(changed func(Change)) *Keeper {
 	n := newNode("node:1", &Config{Changed: changed}, nil)
-	n.links[0].Store(&link{})
-	n.keeper = &keeper{node: n, news: make(chan struct{}, 1)}
+	n.links[0].Store(&link{Client: unused{}})
+	n.keeper = &keeper{node: n, news: make(chan struct{}, 1), ctx: context.Background()}
 	return &Keeper{n.keeper}
 }
 
-func (k *Keeper) Trip()     { k.k.node.breaker.trip() }
-func (k *Keeper) Answered() { k.k.node.breaker.answered() }
-func (k *Keeper) Report()   { k.k.report(nil) }
-func (k *Keeper) Connect()  { k.k.node.links[0].Store(&link{}) }
+func (k *Keeper) Trip()        { k.k.node.breaker.trip() }
+func (k *Keeper) Answered()    { k.k.node.breaker.answered() }
+func (k *Keeper) Report()      { k.k.report(nil) }
+func (k *Keeper) Connect()     { k.k.node.links[0].Store(&link{Client: unused{}}) }
+func (k *Keeper) Use(d Direct) { k.k.node.directs[0].Store(d.d) }
+func (k *Keeper) Collect()     { k.k.collect() }
 func (k *Keeper) Lose() {
 	k.k.node.links[0].Load().lost.Store(true)
 	k.k.linkLost()

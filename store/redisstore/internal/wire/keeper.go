@@ -229,8 +229,10 @@ func (k *keeper) collect() (missing []int, bare bool) {
 		}
 	}
 	for i := range k.node.directs {
-		if d := k.node.directs[i].Load(); d != nil && (gone || d.lost.Load()) {
+		if d := k.node.directs[i].Load(); d != nil && d.lost.Load() {
 			k.dropDirect(i)
+		} else if d != nil && gone {
+			k.retireDirect(i)
 		}
 		bare = bare || k.node.directs[i].Load() == nil
 	}
@@ -248,6 +250,14 @@ func (k *keeper) drop(i int) {
 func (k *keeper) dropDirect(i int) {
 	if d := k.node.directs[i].Swap(nil); d != nil {
 		k.tasks.Go(d.close)
+	}
+}
+
+// retireDirect takes direct i away from the calls, and closes it when the call that uses
+// it has ended: the direct may be newer than the link that was lost.
+func (k *keeper) retireDirect(i int) {
+	if d := k.node.directs[i].Swap(nil); d != nil {
+		k.tasks.Go(func() { d.retire(k.ctx) })
 	}
 }
 
