@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -206,12 +207,24 @@ func TestReadOnlyReplica(t *testing.T) {
 // A server without memory refuses to count: that is an outage.
 func TestMemoryIsFull(t *testing.T) {
 	t.Parallel()
-	n := redistest.Server(t, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
+	n := redistest.Server(t, "--maxmemory-policy", "noeviction")
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=1s")
+	connected(t, s, 1)
+	bound(t, n)
 	fill(t, n)
 	wantIn(t, outage(t, s, store.Take, hourly(10, "rule", "k")), "OOM")
 	n.Must("FLUSHALL", "SYNC")
 	take(t, s, hourly(10, "rule", "k"))
+}
+
+// bound gives the server room for 2 MB more than it uses.
+func bound(t *testing.T, n *redistest.Node) {
+	t.Helper()
+	uses, err := strconv.Atoi(n.Info("used_memory"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Must("CONFIG", "SET", "maxmemory", strconv.Itoa(uses+2<<20))
 }
 
 // fill writes keys of another program until the server has no room.
@@ -238,10 +251,12 @@ func TestEviction(t *testing.T) {
 	for policy, keeps := range map[string]bool{"volatile-ttl": true, "allkeys-lru": false} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
-			n := redistest.Server(t, "--maxmemory", "3mb", "--maxmemory-policy", policy, "--maxmemory-samples", "64")
+			n := redistest.Server(t, "--maxmemory-policy", policy, "--maxmemory-samples", "64")
 			s := openURL(t, "redis://"+n.Addr()+"?timeout=1s")
+			connected(t, s, 1)
 			op := hourly(1, "rule", "k")
 			take(t, s, op)
+			bound(t, n)
 			key := fmt.Sprint(n.Must("KEYS", "weir:*").([]any)[0])
 			for i := 0; i < 3000 || !keeps && n.Must("EXISTS", key) != int64(0); i++ {
 				// Keys that end within the minute.

@@ -136,6 +136,7 @@ func TestPasswordFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=5s&password_file="+url.QueryEscape(file))
+	connected(t, s, 3)
 	for _, key := range keysOn(c.Masters...) {
 		take(t, s, hourly(10, "rule", key))
 	}

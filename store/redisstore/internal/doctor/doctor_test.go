@@ -15,9 +15,9 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/doctor"
 )
 
-// TestChecks runs the checks on what servers answered. The texts of Redis 7.0,
-// Valkey 8 and Redict 7 were recorded. Those of the other engines are excerpts, put together
-// from what these engines and their users have published.
+// TestChecks runs the checks on what servers answered. The texts of Redis 7.0 and 8.0,
+// Valkey 8 and 9, and Redict 7 were recorded. Those of the other engines are excerpts,
+// put together from what these engines and their users have published.
 //
 // A line of input changes a recording: "info NAME:VALUE", "config NAME VALUE" and
 // "hello NAME:VALUE" replace a line or add one, "no info" drops a text, "ran

@@ -15,7 +15,7 @@ func engine(s *server) verdict {
 		return ok("Redis")
 	case valkey:
 		v := ok("Valkey")
-		v.means = "weir's tests pass on 8.0"
+		v.means = "weir's tests pass on 8.0 and 9.1"
 		return v
 	case redict:
 		v := ok("Redict")
