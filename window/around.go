@@ -186,7 +186,7 @@ func (l *Compiled) strike(r *Result, s State, p *part, before, n int64) State {
 	}
 	p.algo = l.below(p.in)
 	l.answerBanned(r, p, n)
-	r.Before = before
+	r.Before, r.Struck = before, true
 	return p.ban.write(s, p.in)
 }
 

@@ -87,7 +87,7 @@ func (tw *banHoldTwin) do(c holdCall) (r window.Result) {
 		before := tw.used(c.now)
 		tw.strike(c.now)
 		r = tw.banned(c.now, c.n, asks)
-		r.Before = before
+		r.Before, r.Struck = before, true
 		return r
 	case c.verb == "give back" && tw.end > 0 && c.at <= tw.end.Add(-tw.length):
 		r = tw.holdTwin.do(holdCall{verb: "check", now: c.now})

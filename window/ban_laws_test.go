@@ -74,7 +74,7 @@ func (tw *banTwin) do(verb string, now window.Instant, h window.Hits) (r window.
 	case over && (verb == "take" || verb == "record"):
 		tw.strike(now)
 		r = tw.banned(now, h.N, verb == "take")
-		r.Before = before
+		r.Before, r.Struck = before, true
 		return r
 	case verb == "take":
 		tw.s, r = tw.Take(tw.s, now, h)

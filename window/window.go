@@ -94,6 +94,9 @@ type Result struct {
 	// were settled during the ban.
 	Banned bool
 
+	// Struck reports whether the call was a strike, which began the ban.
+	Struck bool
+
 	// Quota is the most hits that fit at once: the limit's quota, a bucket's
 	// burst, or [Unlimited].
 	Quota int64

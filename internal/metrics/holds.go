@@ -14,9 +14,7 @@ func (n *Namespace) began(u *weir.Usage) {
 	if u.Held {
 		n.holds.get(holdEvent{u.Rule, "held"}).Inc()
 	}
-	// The call that begins a ban finds the hits that led to it. Later calls find
-	// none.
-	if u.Banned && u.Before > 0 {
+	if u.Struck {
 		n.bans.get(u.Rule).Inc()
 	}
 }

@@ -99,7 +99,7 @@ func TestHolds(t *testing.T) {
 	tell(store.Cancel, "tokens", held)
 	tell(store.Settle, "tokens", late)
 	tell(store.Settle, "calls", late) // which holds nothing
-	tell(store.Take, "calls", window.Result{Banned: true, Before: 3})
+	tell(store.Take, "calls", window.Result{Banned: true, Struck: true})
 	tell(store.Take, "calls", window.Result{Banned: true})
 	got := read(m)
 	for _, want := range []string{

@@ -135,9 +135,9 @@ func (l *lane) relax() {
 // reason returns why the rule of u, one of rules, denied.
 func reason(rules *rule.Set, u *weir.Usage) Reason {
 	switch {
-	case u.Banned && u.Before == 0 && u.Hits <= u.Quota:
+	case u.Banned && !u.Struck:
 		return ReasonBan
-	case u.Banned || u.Before+u.Hits > u.Quota || rules == nil:
+	case u.Struck || u.Before+u.Hits > u.Quota || rules == nil:
 		return ReasonLimit
 	}
 	if i, ok := rules.Find(u.Rule); ok && rules.Rule(i).Holds() {

@@ -101,7 +101,7 @@ func (s *Store) recordDenied(p *place, r *window.Result) {
 	own := *r
 	p.find() // a strike may have moved it
 	s.count(p, denied, r)
-	r.Allowed, r.RetryAfter = own.Allowed, own.RetryAfter
+	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return
 	}

@@ -103,7 +103,7 @@ func (m *Model) take(op *store.Op, admitted bool) {
 	}
 	if op.CountDenied {
 		r := m.apply(denied, op)
-		r.Allowed, r.RetryAfter = own.Allowed, own.RetryAfter
+		r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 		if later := m.apply(store.Check, op); !own.Allowed && !later.Allowed {
 			r.RetryAfter = later.RetryAfter
 		}

@@ -39,6 +39,7 @@ const (
 	answerHeld   = 1
 	answerBanned = 2
 	answerAround = 4 // the state has holds or a ban around it
+	answerStruck = 8
 )
 
 // longest is the longest window, in µs. A reset that is longer is that of a window
@@ -176,7 +177,7 @@ func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
 		r, op := reply[n*replyAround:], &s.Ops[i]
 		reset := get7(r[21:])
 		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), reset)
-		op.Result.Held = r[replyOp]&answerHeld != 0
+		op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
 		if op.Result.Banned = r[replyOp]&answerBanned != 0; op.Result.Banned {
 			op.Result.Remaining = 0
 			op.Result.ResetAfter = time.Duration(reset) * time.Microsecond

@@ -88,7 +88,7 @@ local function strike(o, before, n)
   empty(o)
   o.changed, o.s, o.till = true, save(o)
   answer_banned(o, n)
-  o.before = before
+  o.before, o.struck = before, true
 end
 
 local function check(o, n)
@@ -125,7 +125,7 @@ local function record(o, from, till, quiet)
   if banned(o) then return answer_banned(o, 0) end
   local before, fits = look(o, n)
   if n == 0 then return answer(o, before, before, 0) end
-  if o.bans and not quiet and over(o, n, fits, from) then return strike(o, before, 0) end
+  if o.bans and not quiet and over(o, n, fits, from and o.id) then return strike(o, before, 0) end
   n = math.min(n, MAX)
   local held = from and o.id and o.most and till > o.now and hold(o, n, o.id, math.min(from, o.now), till)
   if not held then add(o, n) end
@@ -315,7 +315,7 @@ for i = 1, total do
       end
     end
   end
-  local flags = o.held_now + 2 * o.banned + ((o.held or o.strikes > 0) and 4 or 0)
+  local flags = o.held_now + 2 * o.banned + ((o.held or o.strikes > 0) and 4 or 0) + (o.struck and 8 or 0)
   reply[i + 1] = pk('<I7I7I7I7B', o.used, o.before, o.wait, o.reset, flags)
 end
 return table.concat(reply)
