@@ -193,4 +193,3 @@ func TestBackup(t *testing.T) {
 		t.Error("a directory without counters: got no error")
 	}
 }
-
