@@ -429,3 +429,38 @@ func (p *process) waitFor(t *testing.T, name string, wanted func(float64) bool) 
 		}
 	}
 }
+
+// With a shared store that is out of reach, the directory keeps what this instance
+// counts by itself.
+func TestDataKeepsOutages(t *testing.T) {
+	t.Parallel()
+	const rules = `rules:
+  - name: forever
+    per: [user]
+    limit: 3
+    window: ever
+`
+	dir := t.TempDir()
+	args := []string{"--store", "redis://127.0.0.1:1", "--nodes", "1", "--data", dir}
+	for process := range 2 {
+		p := startProcess(t, "", rules, args...)
+		p.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+		for hit := range 2 {
+			resp, err := http.Post(p.api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"user": "1"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var d struct{ Allowed, Degraded bool }
+			err = json.NewDecoder(resp.Body).Decode(&d)
+			resp.Body.Close()
+			if want := 2*process+hit < 3; err != nil || d.Allowed != want || !d.Degraded {
+				t.Errorf("process %d, hit %d: got %+v, %v, want allowed %v, degraded", process, hit, d, err, want)
+			}
+		}
+		p.stopped = true
+		_ = p.Process.Signal(syscall.SIGTERM)
+		if err := p.Wait(); err != nil {
+			t.Fatalf("the service ends with %v\n%s", err, p.logs.String())
+		}
+	}
+}

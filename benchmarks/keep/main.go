@@ -1,0 +1,245 @@
+// Program keep measures what it costs to keep counters on a disk: package durable,
+// and the same counters in pebble, bbolt and SQLite, which get what the journal of
+// memstore says has changed, once in an interval, in one synced batch.
+//
+//	go run ./keep -do write -engine durable    300,000 updates a second over a million keys
+//	go run ./keep -do load -engine durable     ten million keys: write, read into memory
+//
+// -engine none counts in memory only: what the others take in addition is what
+// keeping costs.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/durable"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+var (
+	do     = flag.String("do", "write", "write or load")
+	engine = flag.String("engine", "durable", "none, durable, pebble, bbolt or sqlite")
+	keys   = flag.Int("keys", 0, "keys; 0: a million to write, ten million to load")
+	rate   = flag.Int("rate", 300_000, "updates a second")
+	length = flag.Duration("for", 20*time.Second, "how long to write")
+	dir    = flag.String("dir", "", "directory for the files; default a temporary one")
+
+	space = store.NewSpace("", "posts", "posts", 0)
+	limit = window.MustCompile(window.Limit{Quota: 1 << 40, Window: window.Fixed(24 * time.Hour)})
+)
+
+const interval = 200 * time.Millisecond
+
+// sink keeps counters in some engine.
+type sink interface {
+	put(key uint64, state []uint64)
+	commit() error // what was put, synced
+
+	// load calls put for all keys, from two goroutines.
+	load(put func(key uint64, state []uint64)) error
+	close() error
+}
+
+var sinks = map[string]func(dir string) (sink, error){"pebble": openPebble, "bbolt": openBolt, "sqlite": openSQLite}
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if *dir == "" {
+		made, err := os.MkdirTemp("", "keep")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(made) }()
+		*dir = made
+	}
+	if *do == "load" {
+		if *keys == 0 {
+			*keys = 10_000_000
+		}
+		return load()
+	}
+	if *keys == 0 {
+		*keys = 1_000_000
+	}
+	return write()
+}
+
+// kept is a store whose counters are kept somehow.
+type kept struct {
+	store.Single
+	lag   func() time.Duration
+	close func() error
+	load  time.Duration // that loading took
+}
+
+// open opens the engine in dir, and loads what it has.
+func open() (*kept, error) {
+	begun := time.Now()
+	switch *engine {
+	case "none":
+		m := memstore.New()
+		return &kept{m, func() time.Duration { return 0 }, m.Close, 0}, nil
+	case "durable":
+		s, err := durable.Open(*dir)
+		if err != nil {
+			return nil, err
+		}
+		return &kept{s, func() time.Duration { return s.Stats().Lag }, s.Close, time.Since(begun)}, nil
+	}
+	make, ok := sinks[*engine]
+	if !ok {
+		return nil, fmt.Errorf("engine %q: not one of none, durable, pebble, bbolt, sqlite", *engine)
+	}
+	to, err := make(*dir)
+	if err != nil {
+		return nil, err
+	}
+	m := memstore.New(memstore.WithJournal(memstore.Secret{1}))
+	r := m.Restore(memstore.Part{Space: space, Limit: limit})
+	if err := to.load(r.Put); err != nil {
+		return nil, err
+	}
+	took := time.Since(begun)
+	b := behind(m, to)
+	return &kept{m, b.lag, b.close, took}, nil
+}
+
+func write() error {
+	k, err := open()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	names := make([]string, *keys)
+	for i := range names {
+		names[i] = "user-" + strconv.Itoa(i)
+		if _, err := k.One(ctx, store.Take, space, limit, names[i], "", 1); err != nil {
+			return err
+		}
+	}
+	for k.lag() > 2*interval {
+		time.Sleep(interval)
+	}
+	time.Sleep(2 * time.Second)
+	r := rand.New(rand.NewPCG(1, 2))
+	cpu, wrote, begun := processor(), written(), time.Now()
+	var worst, longest time.Duration
+	var calls []time.Duration
+	updates := 0
+	for time.Since(begun) < *length {
+		due := int(time.Since(begun).Seconds() * float64(*rate))
+		for ; updates < due; updates++ {
+			name := names[r.IntN(len(names))]
+			if updates%64 != 0 {
+				_, err = k.One(ctx, store.Take, space, limit, name, "", 1)
+			} else {
+				at := time.Now()
+				_, err = k.One(ctx, store.Take, space, limit, name, "", 1)
+				took := time.Since(at)
+				calls, longest = append(calls, took), max(longest, took)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		worst = max(worst, k.lag())
+		time.Sleep(time.Millisecond)
+	}
+	took := time.Since(begun)
+	slices.Sort(calls)
+	fmt.Printf("%-8s %d updates/s over %d keys: processor %.1f %%, written %.1f MB/s, size %.1f MB, worst lag %v, call p99.9 %v, longest %v, peak memory %d MB\n",
+		*engine, int(float64(updates)/took.Seconds()), *keys,
+		100*(processor()-cpu).Seconds()/took.Seconds(), float64(written()-wrote)/took.Seconds()/1e6, size(*dir)/1e6,
+		worst.Round(time.Millisecond), calls[len(calls)*999/1000], longest, peak()>>20)
+	return k.close()
+}
+
+func load() error {
+	k, err := open()
+	if err != nil {
+		return err
+	}
+	ctx, begun, wrote := context.Background(), time.Now(), written()
+	for i := range *keys {
+		if _, err := k.One(ctx, store.Take, space, limit, "user-"+strconv.Itoa(i), "", 1); err != nil {
+			return err
+		}
+	}
+	if err := k.close(); err != nil {
+		return err
+	}
+	filled, amount := time.Since(begun), written()-wrote
+	cpu := processor()
+	if k, err = open(); err != nil {
+		return err
+	}
+	fmt.Printf("%-8s %d keys: written in %v, %.0f MB to the disk, size %.0f MB, loaded in %v, %v of processor time\n",
+		*engine, *keys, filled.Round(time.Millisecond), float64(amount)/1e6, size(*dir)/1e6, k.load.Round(time.Millisecond),
+		(processor() - cpu).Round(time.Millisecond))
+	return k.close()
+}
+
+// processor returns the processor time of this process.
+func processor() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// peak returns the most memory that this process has had.
+func peak() int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return u.Maxrss << 10
+}
+
+// written returns how many bytes this process has had written to disks.
+func written() int64 {
+	text, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "write_bytes: "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// size returns the bytes of the files in dir.
+func size(dir string) (n float64) {
+	_ = filepath.WalkDir(dir, func(_ string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				n += float64(info.Size())
+			}
+		}
+		return nil
+	})
+	return n
+}
