@@ -16,7 +16,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test check format vet fresh race peers middleware lint exact luacheck fmt attack fuzz bench bench-peers cover
+.PHONY: help run deps redis programs test check format vet fresh race peers middleware lint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,11 @@ fmt: ## format the code
 attack: ## attack a service on this machine, and print what its other clients notice (a minute)
 	$(GO) test -tags attack -count 1 -run '^TestAttack$$' -v ./cmd/weir
 
+KILLS ?= 1000
+
+kills: ## kill a service with a data directory KILLS (1000) times under load, and compare every count (half an hour)
+	$(GO) test -count 1 -timeout 3h -run '^TestKilled$$' -v ./cmd/weir -args -kills $(KILLS)
+
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	@pkgs=$$($(GO) list ./...) || exit 1; \
 	for pkg in $$pkgs; do \
@@ -116,6 +121,12 @@ bench: ## run all benchmarks, or those that match BENCH
 # priority is left (chrt), because it keeps the system's own threads from running.
 bench-peers: ## measure weir and its peers, and write docs/benchmarks.md (twenty minutes)
 	@chrt -o -p 0 $$$$ >/dev/null 2>&1; cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images -page ../docs/benchmarks.md)
+
+# A module of its own, because SQLite and pebble are large. `go mod tidy` does not
+# work there: a module that SQLite's tests need is not to be had.
+bench-keep: ## measure a data directory against pebble, bbolt and SQLite (ten minutes, two gigabytes)
+	@cd benchmarks/keep && $(GO) build -o ../../bin/keep . && cd ../.. && for engine in none durable pebble bbolt sqlite; do \
+		bin/keep -do write -for 60s -engine $$engine; bin/keep -do load -engine $$engine; done
 
 cover: ## write the test coverage to cover.out and print the total
 	$(GO) test -coverpkg ./... -coverprofile cover.out ./...
