@@ -61,6 +61,9 @@ var arrows = map[string]arrow{
 	}},
 
 	"scripts/emptyhandler": {},
+	"scripts/emptygrpc": {
+		theirs: []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc"},
+	},
 
 	"internal/jsontext": {pure: true},
 	"headers":           {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},

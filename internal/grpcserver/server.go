@@ -13,7 +13,6 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
-	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	"github.com/weirhq/weir/internal/access"
 )
@@ -87,7 +86,7 @@ func New(c Config) *Server {
 		grpc.WaitForHandlers(true),
 	)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
-	reflectionpb.RegisterServerReflectionServer(s.grpc, reflection.NewServerV1(reflection.ServerOptions{Services: s.grpc}))
+	reflection.Register(s.grpc) // also the older version, which ghz uses
 	s.SetReady(true)
 	return s
 }

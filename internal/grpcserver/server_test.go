@@ -196,7 +196,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("reflection without a token: got %v, want Unauthenticated", err)
 	}
 	names, err := services(withToken(t.Context(), shop), conn)
-	if want := "grpc.health.v1.Health grpc.reflection.v1.ServerReflection " + echo; err != nil || strings.Join(names, " ") != want {
+	if want := "grpc.health.v1.Health grpc.reflection.v1.ServerReflection grpc.reflection.v1alpha.ServerReflection " + echo; err != nil || strings.Join(names, " ") != want {
 		t.Errorf("got services %v and %v, want %s", names, err, want)
 	}
 }
