@@ -2,6 +2,7 @@ package respapi_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -69,7 +70,7 @@ func FuzzConnection(f *testing.F) {
 			}()
 			for {
 				if _, err := c.reply(); err != nil {
-					if err != io.EOF && err != io.ErrClosedPipe && err != io.ErrUnexpectedEOF {
+					if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, io.ErrUnexpectedEOF) {
 						t.Fatalf("%q: got %v, want replies", b, err)
 					}
 					break

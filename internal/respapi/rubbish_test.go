@@ -41,7 +41,7 @@ func TestRubbish(t *testing.T) {
 				serve(t, newServer(t, "rules: []", nil), l)
 				c := newClient(t, l.dial())
 				defer c.Close()
-				go io.WriteString(c.Conn, tc.text) // until the connection ends
+				go func() { _, _ = io.WriteString(c.Conn, tc.text) }() // until the connection ends
 				if tc.want == "" {
 					time.Sleep(24 * time.Hour)
 					if got := c.do("PING"); got != "+PONG" {
@@ -116,12 +116,12 @@ func TestShutdown(t *testing.T) {
 		serve(t, s, l)
 		busy, idle, half := newClient(t, l.dial()), newClient(t, l.dial()), newClient(t, l.dial())
 		for _, c := range []*client{busy, idle, half} {
-			defer c.Close()
+			t.Cleanup(func() { c.Close() })
 			if got := c.do("PING"); got != "+PONG" {
 				t.Fatal(got)
 			}
 		}
-		go io.WriteString(half.Conn, "*1\r\n$4\r\nPI")
+		go func() { _, _ = io.WriteString(half.Conn, "*1\r\n$4\r\nPI") }()
 		synctest.Wait()
 		ended := make(chan error)
 		go func() { ended <- s.Shutdown(t.Context()) }()
