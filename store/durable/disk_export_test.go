@@ -25,8 +25,7 @@ type Disk struct {
 	// Room, if positive, is how many bytes all files may have.
 	Room int64
 
-	// Pause, if not nil, is called within each write and sync, without a lock.
-	Pause func(operation string)
+	pause func() // see SetPause
 }
 
 // ErrShort is an error of [Disk.Fail].
@@ -156,6 +155,23 @@ func (d *Disk) SetRoom(n int64) {
 	d.Room = n
 }
 
+// SetPause makes each write and sync call pause, unless it is nil.
+func (d *Disk) SetPause(pause func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pause = pause
+}
+
+// paused calls pause, without the lock.
+func (d *Disk) paused() {
+	d.mu.Lock()
+	pause := d.pause
+	d.mu.Unlock()
+	if pause != nil {
+		pause()
+	}
+}
+
 func (d *Disk) names() ([]string, error) { return d.Names(), nil }
 
 func (d *Disk) create(name string) (file, error) {
@@ -241,9 +257,7 @@ type simHandle struct {
 }
 
 func (h *simHandle) Write(b []byte) (int, error) {
-	if h.d.Pause != nil {
-		h.d.Pause("write")
-	}
+	h.d.paused()
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
 	err := h.d.fail("write", h.name)
@@ -274,9 +288,7 @@ func (h *simHandle) Truncate(size int64) error {
 }
 
 func (h *simHandle) Sync() error {
-	if h.d.Pause != nil {
-		h.d.Pause("sync")
-	}
+	h.d.paused()
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
 	if err := h.d.fail("sync", h.name); err != nil {
@@ -295,7 +307,10 @@ type simSource struct {
 }
 
 func (s *simSource) ReadAt(b []byte, at int64) (int, error) {
-	if err := s.d.fail("read", s.name); err != nil {
+	s.d.mu.Lock()
+	err := s.d.fail("read", s.name)
+	s.d.mu.Unlock()
+	if err != nil {
 		return 0, err
 	}
 	if at >= int64(len(s.data)) {

@@ -158,9 +158,10 @@ func TestRandomFailures(t *testing.T) {
 			s := mustOpen(t, disk, durable.WithInterval(time.Second))
 			good := int64(0)
 			rate := 2 + r.IntN(8)
+			chance := rand.New(rand.NewPCG(seed, 10)) // used under the disk's lock
 			disk.SetFail(func(string, string) error {
-				if r.IntN(rate) == 0 {
-					return []error{errDisk, durable.ErrShort}[r.IntN(2)]
+				if chance.IntN(rate) == 0 {
+					return []error{errDisk, durable.ErrShort}[chance.IntN(2)]
 				}
 				return nil
 			})
@@ -193,7 +194,7 @@ func TestHangingDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := durable.NewDisk()
 		s := mustOpen(t, disk, durable.WithInterval(time.Second))
-		disk.Pause = func(string) { time.Sleep(time.Minute) }
+		disk.SetPause(func() { time.Sleep(time.Minute) })
 		for range 30 {
 			take(t, s, 10)
 			time.Sleep(time.Second)
@@ -204,7 +205,7 @@ func TestHangingDisk(t *testing.T) {
 		if lag := s.Stats().Lag; lag < 20*time.Second {
 			t.Errorf("got a lag of %v, want more than 20s", lag)
 		}
-		disk.Pause = nil
+		disk.SetPause(nil)
 		s.Close()
 		wants(t, disk, 10, 30)
 	})

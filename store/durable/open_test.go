@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/durable"
 	"github.com/weirhq/weir/window"
@@ -212,6 +213,64 @@ func TestNotes(t *testing.T) {
 		}
 		s.Close()
 	}
+}
+
+// A receipt of one process settles its hold in the next one. A ban goes on.
+func TestReceiptsAndBansGoOn(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{
+			Name: "tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens",
+			Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute,
+		},
+		{Name: "calls", Per: []string{"team"}, Quota: &rule.Quota{Value: 2}, Window: window.Calendar(window.Month, nil)},
+		{Name: "logins", Per: []string{"account"}, Quota: &rule.Quota{Value: 1}, Window: window.Fixed(time.Hour), Ban: window.Ban{For: 24 * time.Hour}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := durable.NewDisk()
+	next := func() (*weir.Engine, func()) {
+		s := mustOpen(t, disk)
+		e, err := weir.NewEngine(set, weir.WithStore(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, func() {
+			if err := errors.Join(e.Close(), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	take := func(e *weir.Engine, attributes ...string) weir.Decision {
+		d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes(attributes...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	e, end := next()
+	first := take(e, "team", "red", "tokens", "600")
+	second := take(e, "team", "red", "tokens", "300")
+	take(e, "account", "ann")
+	if d := take(e, "account", "ann"); d.Allowed {
+		t.Error("the second login: got allowed, want a ban")
+	}
+	end()
+
+	e, end = next()
+	d, err := e.Settle(t.Context(), first.Receipt, weir.Request{Attributes: weir.Attributes("team", "red", "tokens", "100")})
+	if err != nil || !d.Usages[0].Held || d.Usages[0].Used != 400 {
+		t.Errorf("settle after a restart: got %+v, %v, want 400 used, held until now", d.Usages, err)
+	}
+	d, err = e.Cancel(t.Context(), second.Receipt, weir.Request{Attributes: weir.Attributes("team", "red", "tokens", "300")})
+	if err != nil || !d.Usages[0].Held || d.Usages[0].Used != 100 || d.Usages[1].Used != 1 {
+		t.Errorf("cancel after a restart: got %+v, %v, want 100 tokens and 1 call used", d.Usages, err)
+	}
+	if d := take(e, "account", "ann"); d.Allowed || d.RetryAfter < 23*time.Hour {
+		t.Errorf("a login after a restart: got %+v, want a ban of a day", d)
+	}
+	end()
 }
 
 // An engine counts in the store as in memory, and its next process goes on.
