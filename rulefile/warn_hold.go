@@ -23,6 +23,6 @@ func (l *linter) estimates(i int) {
 // forgotten warns of hits that count for ever, and not longer than a process lives.
 func (l *linter) forgotten(i int) {
 	if r := &l.rules[i]; r.Kind() == rule.KindLimit && r.Window.Kind == window.KindEver {
-		l.warn(i, "restart-forgets", l.field(i, "window"), "without a store, a restart of the service forgets what counts for ever")
+		l.warn(i, "restart-forgets", l.field(i, "window"), "without a store or a data directory, a restart of the service forgets what counts for ever")
 	}
 }

@@ -128,7 +128,7 @@ Remove one of them, or correct its numbers.`},
 	{"restart-forgets", `The window never ends. A service that counts in memory forgets its hits when it
 stops, and then a trial or a voucher can be used again.
 
-Run the service with --store, and silence the warning.`},
+Run the service with --data or --store, and silence the warning.`},
 	{"state-too-large", `The rule's counters can take more than 256 GiB of memory: the largest state of a
 key, times max_keys, which is 10 million by default.
 
