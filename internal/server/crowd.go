@@ -20,6 +20,8 @@ type crowd struct {
 	polite bool   // refuse with an answer in HTTP
 	shed   func() // is called for each connection that is refused or closed
 
+	began time.Time // time since it takes half as long to read as the time of day
+
 	refusing chan struct{} // has a place for each refusal under way
 
 	mu   sync.Mutex
@@ -28,7 +30,7 @@ type crowd struct {
 
 // newCrowd returns a listener that has at most most connections of l at a time.
 func newCrowd(l net.Listener, most int, polite bool, shed func()) *crowd {
-	return &crowd{Listener: l, most: most, polite: polite, shed: shed, refusing: make(chan struct{}, 64), open: map[*guest]struct{}{}}
+	return &crowd{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*guest]struct{}{}}
 }
 
 // Accept implements [net.Listener].
@@ -39,7 +41,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		g := &guest{Conn: conn, crowd: c}
-		g.since.Store(time.Now().UnixNano())
+		g.since.Store(int64(time.Since(c.began)))
 		if c.admit(g) {
 			return g, nil
 		}
@@ -106,7 +108,7 @@ type guest struct {
 	crowd   *crowd
 	working atomic.Int32 // requests that are being decided
 	known   atomic.Bool  // it was answered before
-	since   atomic.Int64 // when that last changed, in nanoseconds since 1970
+	since   atomic.Int64 // when that last changed, in nanoseconds since the crowd began
 	body    body         // of the request, with HTTP/1
 }
 
@@ -136,7 +138,7 @@ func (g *guest) before(other *guest) bool {
 
 // work changes the number of requests that are being decided.
 func (g *guest) work(by int32) {
-	g.since.Store(time.Now().UnixNano())
+	g.since.Store(int64(time.Since(g.crowd.began)))
 	g.working.Add(by)
 	if by < 0 && !g.known.Load() {
 		g.known.Store(true)

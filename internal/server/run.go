@@ -157,6 +157,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer signal.Stop(hangups)
 
 	group.Go(func() { sweep(beside, counts) })
+	group.Go(func() { spareCollector(beside) })
 	group.Go(func() { episodes.run(beside, log) })
 	group.Go(func() { tops.Run(beside) })
 	if counts.here != nil {
