@@ -8,8 +8,6 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-const few = 8 // ops that a call can have without allocating
-
 // Do implements [store.Store].
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	if err := s.ready(ctx); err != nil {
@@ -38,12 +36,23 @@ func (s *Store) call(verb store.Verb, ops []store.Op) error {
 		return nil
 	case len(ops) == 1:
 		return s.doOne(verb, &ops[0])
-	case len(ops) <= few:
-		var places [few]place
-		return s.doAll(verb, ops, places[:len(ops)])
+	case len(ops) <= MostFew:
+		if s.callFew(verb, ops) {
+			return nil
+		}
+		return s.doFew(verb, ops)
 	default:
 		return s.doAll(verb, ops, make([]place, len(ops)))
 	}
+}
+
+// doFew does what doAll does. It is apart so that a call that callFew decides need not
+// clear these places.
+//
+//go:noinline
+func (s *Store) doFew(verb store.Verb, ops []store.Op) error {
+	var places [MostFew]place
+	return s.doAll(verb, ops, places[:len(ops)])
 }
 
 // doAll decides a call of several ops. places is room for as many.
@@ -107,7 +116,7 @@ func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
 // by hash, which is by shard. Few places are most often in order already,
 // because keyspaces are made in the order of the rules.
 func order(places []place) {
-	if len(places) > few {
+	if len(places) > MostFew {
 		slices.SortFunc(places, func(p, q place) int { return p.compare(&q) })
 		return
 	}

@@ -115,6 +115,10 @@
 //     removes a key gives back its count.
 //  6. Release what was not used, sweep a few slots, unlock.
 //
+// A call of up to eight ops without holds and bans on known keys of different spaces goes
+// through the same steps in fewer passes (few.go). Any other call of several ops, and one
+// with a new key, takes the way above.
+//
 // Slots. A place's find is good until its shard's table changes: another op of
 // the call in the same shard, a key added, removed or reclaimed, a sweep. An op
 // that shares its shard finds its key again before it is evaluated. A state that

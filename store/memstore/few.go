@@ -59,11 +59,44 @@ func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask) (done bool
 		p.shard = ks.shard(numberOf(p.key, s.shards))
 		sorted = sorted && (i == 0 || places[i-1].keyspace.number < ks.number)
 	}
+	return s.runFew(verb, places, onWall, sorted), nil
+}
+
+// callFew does what Few does for ops. It reports false, too, if one of them says more
+// than an Ask can.
+func (s *Store) callFew(verb store.Verb, ops []store.Op) (done bool) {
+	if verb > store.Record {
+		return false
+	}
+	var room [MostFew]place
+	places := room[:len(ops)]
+	onWall, sorted := false, true
+	for i := range ops {
+		op, p := &ops[i], &places[i]
+		if op.Hold != nil || op.CountDenied || op.Role == store.Look || op.Limit.Holds() || op.Limit.Bans() {
+			return false
+		}
+		ks := s.keyspaces.of(op.Space, op.Limit, s.shards)
+		if ks == nil {
+			return false
+		}
+		onWall = onWall || ks.onWall
+		p.keyspace, p.limit, p.hits, p.role, p.answer = ks, op.Limit, s.hits(op), op.Role, &op.Result
+		p.key = s.hash(op.Key)
+		p.shard = ks.shard(numberOf(p.key, s.shards))
+		sorted = sorted && (i == 0 || places[i-1].keyspace.number < ks.number)
+	}
+	return s.runFew(verb, places, onWall, sorted)
+}
+
+// runFew decides the call of Few, whose ops have their shards. sorted reports whether
+// their keyspaces are in order.
+func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (done bool) {
 	if !sorted {
 		order(places)
 		for i := 1; i < len(places); i++ {
 			if places[i-1].keyspace == places[i].keyspace {
-				return false, nil
+				return false
 			}
 		}
 	}
@@ -96,7 +129,7 @@ func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask) (done bool
 	if due {
 		s.sweepNext()
 	}
-	return known, nil
+	return known
 }
 
 // decideFew decides the call of Few at m. All keys are known, and their shards locked.
