@@ -35,6 +35,27 @@ func Windows() []Rolling {
 				}
 		},
 	}, {
+		// What the count, the sum, the least and the greatest value of one bucket need.
+		Name: "floor: time.Since + two atomic adds + two loads; two loads",
+		New: func() (func(), func() int64) {
+			start, c := time.Now(), new(struct{ count, sum, least, most atomic.Int64 })
+			return func() {
+					if time.Since(start) < 0 {
+						return
+					}
+					c.sum.Add(1)
+					if c.least.Load() > 1 || c.most.Load() < 0 {
+						return
+					}
+					c.count.Add(1)
+				}, func() int64 {
+					if time.Since(start) < 0 {
+						return 0
+					}
+					return c.count.Load() + c.sum.Load()
+				}
+		},
+	}, {
 		Name: "weir rolling.Window",
 		New: func() (func(), func() int64) {
 			w := rolling.MustNew[int64](buckets, time.Second)
