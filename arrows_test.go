@@ -64,6 +64,7 @@ var arrows = map[string]arrow{
 	"scripts/emptygrpc": {
 		theirs: []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc"},
 	},
+	"scripts/terminal": {},
 
 	"internal/jsontext": {pure: true},
 	"headers":           {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},

@@ -1,9 +1,11 @@
 package weir_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -95,6 +97,78 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPairs compares each page in Chinese with its English page: the code is the
+// same apart from comments, and so are the names and numbers in the tables.
+func TestPairs(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/*/*.zh.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := map[string]string{"README.zh-CN.md": "README.md", "docs/koala.zh.md": "docs/koala.md"}
+	for _, page := range pages {
+		pairs[page] = strings.TrimSuffix(page, ".zh.md") + ".md"
+	}
+	inChinese, err := filepath.Glob("docs/zh/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range inChinese {
+		pairs[page] = filepath.Join("docs", filepath.Base(page))
+	}
+	for page, english := range pairs {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			zh, en := readPage(t, page), readPage(t, english)
+			same(t, "blocks of code", codeOf(zh), codeOf(en))
+			same(t, "tables", tablesOf(zh), tablesOf(en))
+			if !strings.Contains(zh, "](") || len(codeOf(zh)) == 0 {
+				t.Error("the page has no link or no code")
+			}
+		})
+	}
+}
+
+func same(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("got %d %s, want the %d of the English page", len(got), what, len(want))
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Errorf("%s, number %d: got\n%s\nwant\n%s", what, i+1, got[i], want[i])
+		}
+	}
+}
+
+var comment = regexp.MustCompile(`(?m)[ \t]*#(?: .*)?$|[ \t]*// .*$`)
+
+// codeOf returns the blocks of code of a page, without comments.
+func codeOf(page string) []string {
+	var list []string
+	for _, block := range fence.FindAllString(page, -1) {
+		list = append(list, comment.ReplaceAllString(block, ""))
+	}
+	return list
+}
+
+var (
+	row    = regexp.MustCompile(`(?m)^\|.*\|$`)
+	quoted = regexp.MustCompile("`[^`]+`")
+)
+
+// tablesOf returns for each row of the tables of a page the number of its cells,
+// and the code in them.
+func tablesOf(page string) []string {
+	var list []string
+	for _, text := range row.FindAllString(fence.ReplaceAllString(page, ""), -1) {
+		code := quoted.FindAllString(text, -1)
+		slices.Sort(code)
+		list = append(list, fmt.Sprint(strings.Count(text, " |"), slices.Compact(code)))
+	}
+	return list
 }
 
 // hasHeading reports whether page has anchor: that of a heading on GitHub, or one

@@ -46,7 +46,7 @@ func TestReadme(t *testing.T) {
 			n.program(text)
 		}
 	}
-	if want := "serve curl init check serve go replay top explain usage"; strings.Join(n.did, " ") != want {
+	if want := "install serve curl init check serve go replay top explain usage"; strings.Join(n.did, " ") != want {
 		t.Errorf("the README leads through %v, want %s", n.did, want)
 	}
 }
@@ -98,6 +98,10 @@ func (n *newcomer) shell(text string) {
 		return
 	}
 	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "go install ./cmd/weir" {
+			n.install()
+			continue
+		}
 		args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/weir ")
 		if !ok {
 			n.t.Errorf("got a line that the test cannot run: %q", line)
@@ -107,6 +111,21 @@ func (n *newcomer) shell(text string) {
 			continue // TestReadmeStore runs it
 		}
 		n.weir(strings.Fields(args))
+	}
+}
+
+// install installs the program in the directory of the newcomer.
+func (n *newcomer) install() {
+	n.t.Helper()
+	n.did = append(n.did, "install")
+	cmd := exec.CommandContext(n.t.Context(), "go", "install", "./cmd/weir")
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), "GOBIN="+n.dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		n.t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(n.dir, "weir")); err != nil {
+		n.t.Error(err)
 	}
 }
 
