@@ -3,14 +3,23 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,18 +35,31 @@ type target struct {
 	*process
 	addr  string
 	until time.Time
+	done  chan struct{} // closed when the attackers have done their work
+	made  atomic.Int64  // what the attackers have done
 }
 
-func (a *target) on() bool { return time.Now().Before(a.until) }
+// on reports whether the attack goes on.
+func (a *target) on() bool {
+	select {
+	case <-a.done:
+		return false
+	default:
+		return time.Now().Before(a.until)
+	}
+}
+
+type attackRow struct {
+	name      string
+	attackers int
+	how       setting
+	attack    func(a *target)
+}
 
 // attacks lists what strangers do. Each function is one of many attackers, and
 // returns when the attack is over.
-var attacks = []struct {
-	name      string
-	attackers int
-	attack    func(a *target)
-}{
-	{"idle connections", 10, func(a *target) {
+var attacks = []attackRow{
+	{"idle connections", 10, setting{}, func(a *target) {
 		var open []net.Conn
 		for a.on() && len(open) < 1000 {
 			if c, err := net.Dial("tcp", a.addr); err == nil {
@@ -49,17 +71,17 @@ var attacks = []struct {
 			c.Close()
 		}
 	}},
-	{"slow heads", 500, func(a *target) {
+	{"slow heads", 500, setting{}, func(a *target) {
 		for a.on() {
 			a.dribble("POST /v1/take HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 1000))
 		}
 	}},
-	{"slow and endless bodies", 500, func(a *target) {
+	{"slow and endless bodies", 500, setting{}, func(a *target) {
 		for a.on() {
 			a.dribble("POST /v1/take HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 1000))
 		}
 	}},
-	{"slow readers of large answers", 50, func(a *target) {
+	{"slow readers of large answers", 50, setting{}, func(a *target) {
 		body := batchOf(900, 10)
 		for a.on() {
 			c, err := net.Dial("tcp", a.addr)
@@ -71,18 +93,18 @@ var attacks = []struct {
 			c.Close()
 		}
 	}},
-	{"floods of batches", 20, func(a *target) {
+	{"floods of batches", 20, setting{}, func(a *target) {
 		body := batchOf(900, 1000)
 		for a.on() {
 			_, _, _ = send(a.api+"/v1/batch", body)
 		}
 	}},
-	{"new keys", 8, func(a *target) {
+	{"new keys", 8, setting{}, func(a *target) {
 		for i := 0; a.on(); i++ {
 			_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 12), `"user":"`, fmt.Sprintf(`"user":"%d/%p/`, i, &i)))
 		}
 	}},
-	{"wrong tokens", 50, func(a *target) {
+	{"wrong tokens", 50, setting{token: true}, func(a *target) {
 		for a.on() {
 			req, _ := http.NewRequest(http.MethodPost, a.api+"/v1/take", strings.NewReader("{}"))
 			req.Header.Set("Authorization", "Bearer "+access.NewToken())
@@ -92,11 +114,98 @@ var attacks = []struct {
 			}
 		}
 	}},
-	{"HTTP/2 rapid reset", 20, func(a *target) {
+	{"idle connections with 128 descriptors", 10, setting{shell: "ulimit -n 128;", closes: true}, func(a *target) {
+		var open []net.Conn
+		for a.on() && len(open) < 200 {
+			if c, err := net.Dial("tcp", a.addr); err == nil {
+				open = append(open, c)
+			}
+		}
+		time.Sleep(time.Until(a.until))
+		for _, c := range open {
+			c.Close()
+		}
+	}},
+	{"five million keys", 4, setting{args: "--memory 1GiB", rules: 1, most: 900 << 20, longest: 2 * time.Minute}, func(a *target) {
+		for a.on() {
+			n := a.made.Add(1)
+			if n > 5000 {
+				return
+			}
+			_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 6), `"user":"`, fmt.Sprintf(`"user":"%d/`, n)))
+		}
+	}},
+	{"rewrites that name a pipe and a device", 20, setting{koala: true}, func(a *target) {
+		for a.on() {
+			for _, list := range []string{"pipe", "zero", "/dev/zero", "../../../../../../dev/zero", "/proc/self/mem"} {
+				rules := "[dicts]\nlist : " + list + "\n\n[rules]\nrule : [direct] [uid @ list] [time=1; count=0;] [result=2; return=101]\n" + koalaResults
+				req, _ := http.NewRequest(http.MethodPost, "http://"+a.addr+"/rule/rewrite", strings.NewReader(url.Values{"rule_stream": {rules}}.Encode()))
+				req.Header.Set("Authorization", "Bearer "+attackToken)
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					continue
+				}
+				if resp.StatusCode == http.StatusBadRequest {
+					a.made.Add(1)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+		}
+	}},
+	{"HTTP/2 rapid reset", 20, setting{}, func(a *target) {
 		for a.on() {
 			a.rapidReset()
 		}
 	}},
+}
+
+// setting is how the service runs that is attacked.
+type setting struct {
+	shell, args string
+	rules       int           // limits for each user; 0: 50
+	token       bool          // the service has a token
+	koala       bool          // it serves koala's calls, which are attacked
+	closes      bool          // connections may be closed to make room
+	most        int64         // bytes of memory; 0: 400 MiB
+	longest     time.Duration // 0: attackFor
+}
+
+// attackToken is the token of koala's rewrite. The attackers have it.
+const attackToken = "a-token-of-twenty-characters"
+
+const koalaResults = "\n[result]\n2 : { \"Ret_type\":2, \"Ret_code\":0, \"Err_no\":10, \"Err_msg\":\"\", \"Str_reason\":\"Deny\", " +
+	"\"Need_vcode\":0, \"Vcode_len\":0, \"Vcode_type\":0, \"Other\":\"\", \"Version\":0 }\n"
+
+// attacked starts the service of an attack.
+func (how setting) attacked(t *testing.T, token string) *target {
+	t.Helper()
+	shell, rules, args := how.shell, rulesPerUser(cmp.Or(how.rules, 50)), []string{"--listen h2c://127.0.0.1:0", cmp.Or(how.args, "--memory 64MiB")}
+	if how.token {
+		shell += "export WEIR_TOKEN=" + token + ";"
+	}
+	a := &target{until: time.Now().Add(cmp.Or(how.longest, attackFor)), done: make(chan struct{})}
+	if how.koala {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "koala_rule.conf")
+		text := "[rules]\nrule : [count] [user=+] [time=3600; count=1000;] [result=2; return=501]\n" + koalaResults
+		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600),
+			os.Symlink("/dev/zero", filepath.Join(dir, "zero"))); err != nil {
+			t.Fatal(err)
+		}
+		shell += "export WEIR_KOALA_TOKEN=" + attackToken + ";"
+		rules, args = "", append(args, "--koala", file, "--koala-listen 127.0.0.1:0")
+	}
+	a.process = startProcess(t, shell, rules, args...)
+	a.addr = strings.TrimPrefix(a.api, "http://")
+	if how.koala {
+		pattern := regexp.MustCompile(`koala's calls: http://(\S+)`)
+		for !pattern.MatchString(a.out.String()) {
+			time.Sleep(time.Millisecond)
+		}
+		a.addr = pattern.FindStringSubmatch(a.out.String())[1]
+	}
+	return a
 }
 
 // dribble sends text a byte at a time.
@@ -130,6 +239,7 @@ func (a *target) rapidReset() {
 	head := append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, 9}, "/v1/rules"...)
 	for stream := uint32(1); a.on() && stream < 1<<20; stream += 2 {
 		b = frame(frame(b, 1, 5, stream, head), 3, 0, stream, []byte{0, 0, 0, 8}) // HEADERS, RST_STREAM
+		a.made.Add(1)
 		if len(b) > 16<<10 {
 			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 			if _, err := c.Write(b); err != nil {
@@ -140,32 +250,54 @@ func (a *target) rapidReset() {
 	}
 }
 
+// attackers is a program that attacks a service. It has a process of its own, so that
+// the client that measures does not wait for the attackers. It prints what they have
+// done.
+func attackers() {
+	i := slices.IndexFunc(attacks, func(row attackRow) bool { return row.name == os.Args[1] })
+	until, err := time.Parse(time.RFC3339Nano, os.Args[4])
+	if err != nil {
+		panic(err)
+	}
+	a := &target{process: &process{api: os.Args[2]}, addr: os.Args[3], until: until, done: make(chan struct{})}
+	var wg sync.WaitGroup
+	for range attacks[i].attackers {
+		wg.Go(func() { attacks[i].attack(a) })
+	}
+	wg.Wait()
+	fmt.Print(a.made.Load())
+}
+
 // TestAttack attacks a service, and measures what others notice of it.
 func TestAttack(t *testing.T) {
 	token := access.NewToken()
 	for _, tc := range attacks {
 		t.Run(strings.ReplaceAll(tc.name, " ", "-"), func(t *testing.T) {
-			args := []string{"--listen h2c://127.0.0.1:0 --memory 64MiB"}
-			shell := ""
-			if tc.name == "wrong tokens" {
-				shell = "export WEIR_TOKEN=" + token + ";"
+			a := tc.how.attacked(t, token)
+			p := a.process
+			began, before := time.Now(), p.busy(t)
+			attack := exec.Command("attackers", tc.name, a.api, a.addr, a.until.Format(time.RFC3339Nano))
+			var done strings.Builder
+			attack.Stdout, attack.Stderr = &done, os.Stderr
+			if err := attack.Start(); err != nil {
+				t.Fatal(err)
 			}
-			p := startProcess(t, shell, rulesPerUser(50), args...)
-			a := &target{process: p, addr: strings.TrimPrefix(p.api, "http://"), until: time.Now().Add(attackFor)}
-			var wg sync.WaitGroup
-			for range tc.attackers {
-				wg.Go(func() { tc.attack(a) })
+			ended := make(chan error)
+			go func() { err := attack.Wait(); close(a.done); ended <- err }()
+			took, refused, failed := a.neighbour(t, token, tc.how)
+			cpu := 100 * (p.busy(t) - before) / time.Since(began).Seconds()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
 			}
-			took, refused, failed := a.neighbour(t, token)
-			wg.Wait()
 			slices.Sort(took)
 			if len(took) == 0 {
 				t.Fatal("got no answer during the attack")
 			}
 			p99, peak := took[len(took)*99/100], p.peak(t)
-			t.Logf("%-30s %5d answers, p50 %v, p99 %v, %d refused, %d failed, peak %d MiB",
-				tc.name, len(took), took[len(took)/2].Round(10*time.Microsecond), p99.Round(10*time.Microsecond), refused, failed, peak>>20)
-			if failed > 0 || refused > len(took)/100 || p99 > 2*time.Second || peak > 400<<20 {
+			t.Logf("%-38s %5d answers, p50 %v, p99 %v, %d refused, %d failed, peak %d MiB, %.0f %% of a processor, in %v; %s done",
+				tc.name, len(took), took[len(took)/2].Round(10*time.Microsecond), p99.Round(10*time.Microsecond), refused, failed, peak>>20,
+				cpu, time.Since(began).Round(100*time.Millisecond), done.String())
+			if failed > 0 || refused > len(took)/100 || p99 > 2*time.Second || peak > cmp.Or(tc.how.most, 400<<20) {
 				t.Errorf("got %d failed, %d refused of %d, p99 %v, peak %d MiB", failed, refused, len(took), p99, peak>>20)
 			}
 		})
@@ -174,7 +306,7 @@ func TestAttack(t *testing.T) {
 
 // neighbour makes calls as an ordinary client does, on one connection and on new
 // ones, until the attack is over.
-func (a *target) neighbour(t *testing.T, token string) (took []time.Duration, refused, failed int) {
+func (a *target) neighbour(t *testing.T, token string, how setting) (took []time.Duration, refused, failed int) {
 	fresh := &http.Transport{DisableKeepAlives: true}
 	for i := 0; a.on(); i++ {
 		client := &http.Client{Timeout: 10 * time.Second}
@@ -188,6 +320,10 @@ func (a *target) neighbour(t *testing.T, token string) (took []time.Duration, re
 		req.Header.Set("Authorization", "Bearer "+token)
 		began := time.Now()
 		resp, err := client.Do(req)
+		if how.closes && errors.Is(err, syscall.ECONNRESET) {
+			refused++ // the connection made room for a new one
+			continue
+		}
 		if err != nil {
 			failed++
 			t.Log(err)

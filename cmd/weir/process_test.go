@@ -51,7 +51,10 @@ func startProcess(t *testing.T, shell, rules string, args ...string) *process {
 	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	line := fmt.Sprintf("%s exec weir serve --listen 127.0.0.1:0 --admin 127.0.0.1:0 --rules %s %s", shell, file, strings.Join(args, " "))
+	if rules != "" { // otherwise args name koala's
+		args = append([]string{"--rules", file}, args...)
+	}
+	line := fmt.Sprintf("%s exec weir serve --listen 127.0.0.1:0 --admin 127.0.0.1:0 %s", shell, strings.Join(args, " "))
 	p := &process{Cmd: exec.Command("bash", "-euc", line)}
 	p.Stderr = &p.logs
 	out, err := p.StdoutPipe()
@@ -80,6 +83,25 @@ func startProcess(t *testing.T, shell, rules string, args ...string) *process {
 		}
 	})
 	return p
+}
+
+// busy returns the time, in seconds, that processors have worked for the process.
+func (p *process) busy(t *testing.T) float64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
+	if err != nil {
+		t.Skipf("no /proc here: %v", err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks := 0.0 // of 10 ms: user and system
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return ticks / 100
 }
 
 // peak returns the most memory, in bytes, that the process has taken so far.

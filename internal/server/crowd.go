@@ -110,6 +110,10 @@ type guest struct {
 	known   atomic.Bool  // it was answered before
 	since   atomic.Int64 // when that last changed, in nanoseconds since the crowd began
 	body    body         // of the request, with HTTP/1
+
+	// Requests of HTTP/2 that the client waited for, and those that it gave up.
+	kept, given atomic.Int64
+	sentAway    atomic.Bool // it was closed because of these
 }
 
 // Close implements [net.Conn].
@@ -142,6 +146,19 @@ func (g *guest) work(by int32) {
 	g.working.Add(by)
 	if by < 0 && !g.known.Load() {
 		g.known.Store(true)
+	}
+}
+
+// mostGivenUp is how many requests of a connection with HTTP/2 the client may give up
+// before they are answered. Beyond it the connection is closed, unless the client has
+// waited for more than that. Requests that are given up at once cost a client nothing.
+const mostGivenUp = 100
+
+// givenUp notes that the client has given up a request.
+func (g *guest) givenUp() {
+	if n := g.given.Add(1); n > mostGivenUp && n > g.kept.Load() && g.sentAway.CompareAndSwap(false, true) {
+		g.crowd.shed()
+		_ = g.Conn.Close() // its server notices
 	}
 }
 
@@ -189,7 +206,16 @@ func hosted(h http.Handler) http.Handler {
 		switch {
 		case g == nil:
 			h.ServeHTTP(w, r)
-		case r.ContentLength == 0 || r.ProtoMajor > 1:
+		case r.ProtoMajor > 1:
+			g.work(1)
+			h.ServeHTTP(w, r)
+			g.work(-1)
+			if r.Context().Err() != nil {
+				g.givenUp()
+			} else {
+				g.kept.Add(1)
+			}
+		case r.ContentLength == 0:
 			g.work(1)
 			defer g.work(-1)
 			h.ServeHTTP(w, r)

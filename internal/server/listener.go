@@ -33,6 +33,9 @@ type listener struct {
 // from their next answer that they are closed.
 const linger = 250 * time.Millisecond
 
+// maxStreams is the most requests of one connection with HTTP/2 at the same time.
+const maxStreams = 100
+
 // listen opens the address, so that an address in use is reported before
 // anything is served. certs is for addresses with TLS.
 // most is how many connections it may have, and shed is called for each that is
@@ -61,6 +64,7 @@ func listen(at config.Address, certs *access.Certificates, most int, shed func()
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ConnState:         l.count,
 		Protocols:         new(http.Protocols),
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
 	l.Protocols.SetHTTP1(true)
 	switch at.Scheme {
