@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -343,4 +345,23 @@ func (a *target) neighbour(t *testing.T, token string, how setting) (took []time
 		time.Sleep(5 * time.Millisecond)
 	}
 	return took, refused, failed
+}
+
+// busy returns the time, in seconds, that processors have worked for the process.
+func (p *process) busy(t *testing.T) float64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
+	if err != nil {
+		t.Skipf("no /proc here: %v", err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks := 0.0 // of 10 ms: user and system
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return ticks / 100
 }

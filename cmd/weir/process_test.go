@@ -85,25 +85,6 @@ func startProcess(t *testing.T, shell, rules string, args ...string) *process {
 	return p
 }
 
-// busy returns the time, in seconds, that processors have worked for the process.
-func (p *process) busy(t *testing.T) float64 {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
-	if err != nil {
-		t.Skipf("no /proc here: %v", err)
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	ticks := 0.0 // of 10 ms: user and system
-	for _, field := range fields[11:13] {
-		n, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return ticks / 100
-}
-
 // peak returns the most memory, in bytes, that the process has taken so far.
 func (p *process) peak(t *testing.T) int64 {
 	t.Helper()
