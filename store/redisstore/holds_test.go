@@ -187,6 +187,8 @@ func BenchmarkHold(b *testing.B) {
 		{"fixed/plain", window.Fixed(time.Hour), 0}, {"fixed/hold", window.Fixed(time.Hour), time.Minute},
 		{"bucket/plain", window.Bucket(time.Hour, 0), 0}, {"bucket/hold", window.Bucket(time.Hour, 0), time.Minute},
 		{"cells/plain", window.Cells(time.Hour, 0), 0}, {"cells/hold", window.Cells(time.Hour, 0), time.Minute},
+		{"calendar/plain", window.Calendar(window.Day, nil), 0}, {"calendar/hold", window.Calendar(window.Day, nil), time.Minute},
+		{"ever/plain", window.Ever(), 0}, {"ever/hold", window.Ever(), time.Minute},
 		{"flight", window.Held(time.Minute), 0},
 	} {
 		b.Run(kind.name, func(b *testing.B) {

@@ -19,10 +19,11 @@ local state = try('GET', KEYS[first])
 do
   local kind, ask, flags = up('<BBB', args, p)
   local holds = flags % 4 >= 2 and flags % 32 < 16 and flags % 64 >= 32
-  local known = kind <= 3 or kind == 5 or kind == 11
+  local known = kind <= 5 or kind == 10 or kind == 11
   if total == 1 and ask == ENFORCE and holds and known and type(state) ~= 'table' then
     local _, n, precision, length, most, id, quota, w, q
-    _, _, _, n, precision, length, most, id, _, _, quota, w, q = up('<BBBI7I2I7I2c12I7I7I7I7', args, p)
+    _, _, _, n, precision, length, most, id, _, _, quota, q = up('<BBBI7I2I7I2c12I7I7I7', args, p)
+    if kind ~= 10 then w, q = up('<I7', args, q) end
     local at, count, sum, kept, list, final = now, 0, 0, 0, '', ''
     local used, till, head, tail = 0, 0, '', ''
     local fits = n > 0 and now < 4000000000000000 and quota <= MAX and id ~= '\0\0\0\0\0\0\0\0\0\0\0\0'
@@ -105,6 +106,27 @@ do
         if keep == 1 then kept = math.max(kept, at + 1) end
         if used > 0 or kept > mark and kept - 1 < mark + w then expires = mark + w end
         used = used + sum
+      elseif fits and kind == 4 then
+        local e1, e2, e3 = up('<I7I7I7', args, q)
+        local mark = at < e1 and e1 or at < e2 and e2 or e3
+        local begin = mark == e1 and w or mark == e2 and e1 or e2
+        fits = at >= w and at < e3
+        if final ~= '' then
+          local till_then
+          _, _, till_then, used = up('<BBI7I7', final)
+          fits = fits and till_then == mark
+        else
+          final = pk('<BBI7I7', 1, 4, mark, 0)
+          fits = fits and not state
+        end
+        if keep == 1 then kept = math.max(kept, at + 1) end
+        if used > 0 or kept > begin and kept - 1 < mark then expires = mark end
+        used = used + sum
+      elseif fits and kind == 10 then
+        if final ~= '' then used = up('<I7', final, 3) end
+        if keep == 1 then kept = math.max(kept, at + 1) end
+        if used > 0 or kept > 0 then expires = NEVER end
+        used = used + sum
       elseif fits then
         local per, size, common = w, up('<I7I7', args, q)
         local d, f = 0, 0
@@ -154,7 +176,8 @@ do
     if fits and n <= quota - used and count < most and at + length < 5000000000000000
       and not (state and string.find(state, id, 1, true)) then
       call('SET', KEYS[first], head .. list .. tail, 'PX', floor((till - now + 999) / 1000) + slack)
-      return pk('<BI7I7I7I7I7B', AROUND, now, used + n, used, 0, till - at, kind == 11 and 1 or 5)
+      local reset = till == NEVER and NEVER or till - at
+      return pk('<BI7I7I7I7I7B', AROUND, now, used + n, used, 0, reset, kind == 11 and 1 or 5)
     end
   end
 end
