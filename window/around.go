@@ -248,8 +248,12 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 		return s
 	}
 	before, _ := p.algo.look(p.in, p.now, Hits{})
+	if h.N <= 0 {
+		l.answer(r, &p, before, before, p.now)
+		return s
+	}
 	switch {
-	case h.N <= 0 || len(p.in) == 0:
+	case len(p.in) == 0:
 	case h.N > MaxHits && !l.Distinct() && !isHeld(p.in) && !kinds[l.limit.Window.Kind].holds:
 		p.in = p.in[:0]
 	default:

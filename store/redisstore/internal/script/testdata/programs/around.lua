@@ -1902,7 +1902,8 @@ local function refund(o)
   if o.all then o.strikes = 0 end
   if banned(o) then return answer_banned(o, 0) end
   local before = look(o, 0)
-  if n > 0 then sub(o, o.held and math.min(n, MAX) or n) end
+  if n == 0 then return answer(o, before, before, 0) end
+  sub(o, o.held and math.min(n, MAX) or n)
   done(o, before, false)
 end
 local function finish(o, ask)
