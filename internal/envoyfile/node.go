@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -73,6 +74,12 @@ func (p *pass) source(src []byte) *node {
 	}
 	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(src), "\ufeff"))
 	p.lines = strings.Split(text, "\n")
+	for i, line := range p.lines {
+		if !utf8.ValidString(line) {
+			p.at(i+1, 1, "the line is not UTF-8 text: save the file as UTF-8")
+			return nil
+		}
+	}
 	tokens := lexer.Tokenize(text)
 	if p.deep(tokens) {
 		return nil

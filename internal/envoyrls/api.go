@@ -68,8 +68,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 		return err
 	}
 	x.engine = space.Engine()
-	x.in.Reset()
-	if err := c.RecvMsg(&x.in); err != nil {
+	if err := c.RecvMsg(x); err != nil {
 		return err
 	}
 	if err := c.Begin(); err != nil {
@@ -81,7 +80,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendMsg(&x.out)
+	return c.SendMsg(x)
 }
 
 // Answer answers one call by the rules of engine. The error is one that [grpcserver.Error] and

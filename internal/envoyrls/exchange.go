@@ -1,6 +1,7 @@
 package envoyrls
 
 import (
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -21,6 +22,12 @@ type exchange struct {
 	takeOf     []int       // the descriptors of takes
 	otherOf    []int       // the descriptors of others
 	answers    []answer
+
+	// Of the wire: the message, and what of the call is used again.
+	body, scratch                []byte
+	descriptors, list            []*common.RateLimitDescriptor
+	entries                      []*common.RateLimitDescriptor_Entry
+	descriptorsUsed, entriesUsed int
 
 	bounds   *access.Bounds        // nil: none
 	reserved int64                 // bytes of bounds
@@ -73,7 +80,7 @@ func (a *API) free(x *exchange) {
 		x.reserved = 0
 	}
 	x.bounds, x.engine = nil, nil
-	if len(x.answers) > mostKept || cap(x.attributes) > 16*mostKept {
+	if len(x.answers) > mostKept || cap(x.attributes) > 16*mostKept || len(x.descriptors) > mostKept || len(x.entries) > 16*mostKept || cap(x.body) > smallMessage {
 		return
 	}
 	clear(x.attributes)

@@ -74,6 +74,7 @@ func New(c Config) *Server {
 	}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c)),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),
