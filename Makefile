@@ -35,7 +35,7 @@ REDIS = $(or $(WEIR_REDIS_SERVER),redis-server)
 redis: # install redis-server if it is missing
 	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-redis
 
-# Some tests run nginx, Caddy, curl and openssl.
+# Some tests run nginx, Caddy, curl, openssl and Prometheus.
 export WEIR_REQUIRE_PROGRAMS ?= 1
 
 programs: # install the programs that tests run beside weir, if they are missing

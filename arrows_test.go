@@ -153,6 +153,7 @@ var testModules = []string{
 	"github.com/cockroachdb/datadriven",
 	"github.com/dunglas/httpsfv",
 	"github.com/envoyproxy/go-control-plane/envoy",
+	"github.com/goccy/go-yaml",
 	"github.com/rogpeppe/go-internal",
 	"github.com/santhosh-tekuri/jsonschema",
 	"go.opentelemetry.io/proto/otlp",

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/needtest"
+)
+
+// promServer is a Prometheus server that scrapes a service.
+type promServer struct {
+	t   *testing.T
+	url string
+}
+
+// startPrometheus starts the real program, with the alerts, on a free port.
+func startPrometheus(t *testing.T, admin string) promServer {
+	t.Helper()
+	program := needtest.Program(t, "prometheus")
+	alerts, err := filepath.Abs(alertsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("global: {scrape_interval: 200ms, evaluation_interval: 200ms}\nrule_files: [%s]\nscrape_configs:\n  - job_name: weir\n    static_configs: [{targets: [%q]}]\n",
+		alerts, strings.TrimPrefix(admin, "http://"))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
+	var logs lockedBuffer
+	cmd.Stdout, cmd.Stderr = &logs, &logs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("prometheus ends with %v\n%s", err, logs.String())
+		}
+	})
+	listening := regexp.MustCompile(`msg="Listening on" address=(127\.0\.0\.1:[1-9]\d*)`)
+	var address string
+	await(t, "prometheus to listen", func() bool {
+		if m := listening.FindStringSubmatch(logs.String()); m != nil {
+			address = m[1]
+		}
+		return address != ""
+	})
+	await(t, "prometheus to be ready", func() bool {
+		resp, err := http.Get("http://" + address + "/-/ready")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	return promServer{t: t, url: "http://" + address}
+}
+
+// await waits until ok, or fails after half a minute.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	end := time.Now().Add(30 * time.Second)
+	for !ok() {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// get decodes the data of a call of the API, and returns its error.
+func (p promServer) get(path string, data any) error {
+	resp, err := http.Get(p.url + path)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          json.RawMessage
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", resp.Status, answer.Error)
+	}
+	return json.Unmarshal(answer.Data, data)
+}
+
+// query returns how many series an expression has.
+func (p promServer) query(expr string) int {
+	p.t.Helper()
+	var data struct{ Result []json.RawMessage }
+	if err := p.get("/api/v1/query?query="+url.QueryEscape(expr), &data); err != nil {
+		p.t.Errorf("%s: %v", expr, err)
+	}
+	return len(data.Result)
+}
+
+// TestPrometheus lets a real Prometheus scrape a service and evaluate every query
+// of the alerts and of the dashboard.
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	needtest.Program(t, "prometheus")
+	rules := "rules:\n  - name: posts\n    per: [user]\n    limit: 10\n    window: 1m\n"
+	service := startProcess(t, "", rules)
+	p := startPrometheus(t, service.admin)
+	take := func() {
+		resp, err := http.Post(service.api+"/v1/take", "application/json", bytes.NewReader([]byte(`{"attributes": {"user": "42"}}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	await(t, "a rate of decisions", func() bool {
+		take()
+		return p.query(`sum(rate(weir_decisions_total{rule="posts"}[1m])) > 0`) == 1
+	})
+	var loaded struct {
+		Groups []struct {
+			Rules []struct{ Name, Health, LastError string }
+		}
+	}
+	await(t, "Prometheus to evaluate all alerts", func() bool {
+		if err := p.get("/api/v1/rules", &loaded); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range loaded.Groups {
+			for _, r := range g.Rules {
+				if r.Health == "err" {
+					t.Fatalf("%s: %s", r.Name, r.LastError)
+				}
+				if r.Health != "ok" {
+					return false
+				}
+			}
+		}
+		return len(loaded.Groups) > 0
+	})
+	if got, want := len(loaded.Groups[0].Rules), len(readAlerts(t)); got != want {
+		t.Errorf("Prometheus has %d alerts, want %d", got, want)
+	}
+	for _, a := range readAlerts(t) {
+		if n := p.query(a.Expr); n != 0 && !strings.HasPrefix(a.Alert, "WeirRule") {
+			t.Errorf("%s fires for a service that is well", a.Alert)
+		}
+	}
+	variables := strings.NewReplacer("$namespace", ".*", "$__rate_interval", "1m")
+	shown := map[string]bool{}
+	for _, panel := range readPanels(t) {
+		for _, q := range panel.Targets {
+			shown[panel.Title] = p.query(variables.Replace(q.Expr)) > 0 || shown[panel.Title]
+		}
+	}
+	// The panels that a service in memory, without locks, has something to show for.
+	for _, title := range []string{
+		"Decisions by outcome", "Time of a decision", "Over the limit", "Near the limit", "Rules in force",
+		"Memory of counters", "Keys in memory", "Processor", "Memory", "Versions",
+	} {
+		if !shown[title] {
+			t.Errorf("the panel %q shows nothing", title)
+		}
+	}
+}
