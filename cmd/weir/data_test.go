@@ -368,6 +368,7 @@ func TestFullDisk(t *testing.T) {
 			}
 		}
 	}
+	l.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
 	takes(users)
 	l.waitFor(t, "weir_data_written_keys_total", func(n float64) bool { return n >= users })
 	filler := filepath.Join(dir, "filler")

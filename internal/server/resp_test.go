@@ -206,7 +206,7 @@ func TestRESPConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { _ = c.Close() })
 	}
 	c, err := net.Dial("tcp", address)
 	if err != nil {
