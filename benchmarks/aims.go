@@ -56,6 +56,14 @@ func aims() []aim {
 			ours, other := f.at("hot", inMotion, "one"), math.Min(f.at("hot", "x/time/rate in a sync.Map", "one"), f.at("hot", "RussellLuo/slidingwindow in a sync.Map", "one"))
 			return fmt.Sprintf("%s ns, the faster of them %s", report.Number(ours), report.Number(other)), ours < other
 		}},
+		{"CL.THROTTLE by redis-benchmark, 50 connections, beside INCR of Redis", "≥ 1 ×", func(f found) (string, bool) {
+			r := f.at("resp", throttleRow, "one") / f.at("resp", redisINCR, "one")
+			return times(r), r >= 1
+		}},
+		{"the same, 16 at once", "≥ 1 ×", func(f found) (string, bool) {
+			r := f.at("resp", throttleRow, "sixteen") / f.at("resp", redisINCR, "sixteen")
+			return times(r), r >= 1
+		}},
 		{"one hot key, bucket", "≤ 1.5 × raw", atMost(1.5, hotRatio(bucketRow, "one", rawHot))},
 		{"one hot key, fixed", "≤ 1.5 × raw", atMost(1.5, hotRatio(fixedRow, "one", rawHot))},
 		{"one hot key, denied, sliding", "≤ 1.4 × raw's denial", atMost(1.4, hotRatio(slidingRow, "denied", rawHot))},

@@ -52,7 +52,7 @@ func Windows() []Rolling {
 					if time.Since(start) < 0 {
 						return 0
 					}
-					return c.count.Load() + c.sum.Load()
+					return max(c.count.Load(), c.sum.Load()) // equal: each hit adds 1
 				}
 		},
 	}, {
