@@ -26,14 +26,21 @@ func TestRecipes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, shown, _ := strings.Cut(string(text), "rules:\n")
-			if len(blocks) == 0 || blocks[0].language != "yaml" || blocks[0].text != "rules:\n"+shown {
+			shown := string(text)
+			for strings.HasPrefix(shown, "#") {
+				_, shown, _ = strings.Cut(shown, "\n")
+			}
+			if len(blocks) == 0 || blocks[0].language != "yaml" || blocks[0].text != shown {
 				t.Errorf("the page does not show the rules in %s:\n%s", rules, text)
 			}
 			if examples := start(t, withRules(rules, false)).follow(t, blocks); examples < 3 {
 				t.Errorf("got %d calls, want a recipe's", examples)
 			}
 			program(t, blocks)
+			tested := followTests(t, page, shown)
+			if pictured := strings.Contains(readFile(t, page), "```mermaid\n"); tested != pictured {
+				t.Errorf("got tests %v and a picture %v, want both", tested, pictured)
+			}
 		})
 	}
 }
