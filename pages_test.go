@@ -123,7 +123,7 @@ func TestPairs(t *testing.T) {
 			t.Parallel()
 			zh, en := readPage(t, page), readPage(t, english)
 			same(t, "blocks of code", codeOf(zh), codeOf(en))
-			same(t, "tables", tablesOf(zh), tablesOf(en))
+			same(t, "rows of tables", tablesOf(zh), tablesOf(en))
 			if !strings.Contains(zh, "](") || len(codeOf(zh)) == 0 {
 				t.Error("the page has no link or no code")
 			}
