@@ -64,7 +64,7 @@ func TestRequestsThatAreGivenUp(t *testing.T) {
 				case <-begun:
 					given++
 					cancel()
-					_ = <-ended // it was given up
+					<-ended // it was given up
 				case err := <-ended: // the client did not know yet that the connection is closed
 					cancel()
 					if tc.sheds == 0 {
