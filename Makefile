@@ -67,8 +67,9 @@ race: deps
 peers: # vet and test the benchmarks, which are a module of their own
 	cd benchmarks && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
-# The middleware for gRPC and for web frameworks, which are modules of their own.
-MODULES = grpclimit $(sort $(wildcard contrib/*))
+# The middleware for gRPC and for web frameworks, and the tests of the manifests for
+# Kubernetes, which are modules of their own.
+MODULES = grpclimit $(sort $(wildcard contrib/*)) deploy/kubernetes
 
 middleware: # vet and test each of these modules
 	@for dir in $(MODULES); do echo "$$dir"; \
