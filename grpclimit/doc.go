@@ -15,8 +15,8 @@
 //
 // While a store cannot answer, the outage policy of the limiter or of the rules
 // decides. The header then has weir-degraded with the reason, and the observer of the
-// limiter or the engine is told.
+// limiter or the engine is called.
 //
-// What a call has in flight is released when the call or the stream has ended. Until
-// then holds are renewed.
+// The holds of a call end when the call or the stream has ended. Until then the
+// interceptors renew them.
 package grpclimit

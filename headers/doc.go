@@ -1,10 +1,10 @@
-// Package headers writes what a limit leaves into the header of an HTTP answer,
-// and reads it from there.
+// Package headers writes the state of limits, such as the hits that are left, into
+// the header of an HTTP answer, and reads it from there.
 //
 // # Servers
 //
 // [Limits] describes the limits that apply to one answer. [Limits.SetDecision]
-// fills it from a decision of a [weir.Engine], and [PolicyOf] describes the result
+// fills it from a decision of a [weir.Engine], and [Limits.SetResult] from the result
 // of a [weir.Limiter]. A [Format] writes it in one of these dialects:
 //
 //	draft         RateLimit-Policy and RateLimit, and Retry-After
@@ -17,8 +17,8 @@
 // draft is draft-ietf-httpapi-ratelimit-headers-10. A [Problem] is the body of a
 // denial, with the problem types of this draft.
 //
-// In every dialect but none, an answer for which the store could not be asked has
-// the header Weir-Degraded with the reason.
+// If the store could not be asked for an answer, every dialect but none adds the
+// header Weir-Degraded with the reason.
 //
 // # Clients
 //

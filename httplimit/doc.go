@@ -12,9 +12,8 @@
 //
 // While a store cannot answer, the outage policy of the limiter or of the rules
 // decides. The answer then has the header Weir-Degraded with the reason, and the
-// observer of the limiter or the engine is told.
+// observer of the limiter or the engine is called.
 //
-// What a request has in flight is released when its answer has been written. If the
-// handler takes over the connection, as for a WebSocket, it is released when the
-// connection is closed. Until then holds are renewed.
+// The holds of a request end when its answer has been written. If the handler takes over the connection, as for a WebSocket, they end when
+// the connection is closed. Until then the middleware renews them.
 package httplimit

@@ -1,7 +1,9 @@
-// Package envoyrls is Envoy's rate limit protocol, version 3: it reads calls of
+// Package envoyrls serves Envoy's rate limit protocol, version 3: it reads calls of
 // ShouldRateLimit, calls the engine, and writes statuses. docs/envoy.md describes
 // it to its users.
 //
 // With weir's own rules each descriptor is a request: the domain and the entries
-// are its attributes. All descriptors of a call are one decision.
+// are its attributes. All takes of a call are one decision. In place of
+// envoyproxy/ratelimit ([Reference]), package envoyfile finds the limits, and each
+// descriptor is counted on its own, unless Reference.Together is set.
 package envoyrls

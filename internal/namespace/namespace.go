@@ -1,7 +1,7 @@
 // Package namespace finds the rules and counters that a call is for. All front ends
 // use it: a [Set] holds the namespaces that the service serves, and [Set.Choose]
 // returns the one of a call, if its caller may use it. Front ends have no other way
-// to an engine, so that none can forget to ask.
+// to an engine, so none can skip the check.
 package namespace
 
 import (

@@ -3,9 +3,9 @@
 //
 // A [Server] reads what a client has sent, decides all commands that are complete as one
 // batch ([weir.Engine.DoAll]), and writes the replies. On Linux, if commands are decided in
-// memory, a few loops serve all connections without TLS, with epoll: this takes about half
-// of the processor time. Otherwise each connection has a goroutine, because a decision
-// waits for the network. The pieces are
+// memory, a few loops with epoll serve all connections without TLS: this takes about half
+// of the processor time of a goroutine for each connection. All other connections have a
+// goroutine each, because a decision of a store waits for the network. The pieces are
 //
 //	scan.go      bytes → commands
 //	reply.go     replies → bytes, in RESP2 or RESP3
@@ -18,7 +18,8 @@
 // # Bounds
 //
 // A command has at most 256 arguments of 16 KiB, and 256 KiB in all. A batch has at most
-// 1000 commands. What goes beyond the first bounds ends the connection with an error.
-// A client that sends half a command has some seconds for the rest. The memory of a
-// connection is at most some times the bytes of the largest command.
+// 1000 commands. A command that exceeds its bounds ends the connection with an error.
+// Further commands wait for the next batch. A client that sends half a command has some
+// seconds for the rest. The memory of a connection is at most a few times the bytes of
+// the largest command.
 package respapi
