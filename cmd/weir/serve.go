@@ -43,8 +43,8 @@ https:// addresses with --tls-client-ca FILE. Without one it ends with status 2;
 Counts are in memory. With --data DIR they are also written to a directory, 200 ms
 later, and the next process goes on with them: a deploy loses nothing, a kill at
 most what was counted in those 200 ms. With --store, all instances that name the same Redis or
-Valkey count together. weir serve does not start on a server that does not fit,
-and logs what can lose counts; weir doctor makes the same checks. If the URL has a
+Valkey count together. weir serve makes the checks of weir doctor: it does not
+start if one fails, and logs warnings about what can lose counts. If the URL has a
 password, set WEIR_STORE instead of the flag: other users of the machine can read
 command lines.
 

@@ -34,7 +34,7 @@
 //     free one. Removing a key moves others back to keep this true.
 //   - A [Ref] is good until the table changes: Put, Remove, Reclaim and Sweep
 //     may move any slot or block. [Ref.Resize] and writes to the words that
-//     [Ref.Words] returned move nothing.
+//     [Ref.State] returned move nothing.
 //   - No key expires before the earliest instant of its segment's round, and
 //     none in the table before that of the table's round; see round.
 package table
