@@ -105,7 +105,7 @@ func TestManifests(t *testing.T) {
 		t.Error("got no files")
 	}
 	for name, c := range compose.Configs {
-		if _, err := os.Stat(filepath.Join("../../deploy/compose", c.File)); err != nil {
+		if _, err := os.Stat(filepath.Join("..", "..", "deploy", "compose", c.File)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1919,7 +1919,9 @@ end
 local function give_back(o)
   if banned(o) then return answer_banned(o, 0) end
   local before = look(o, 0)
-  if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length then return answer(o, before, before, 0) end
+  if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length then
+    return answer(o, before, before, 0)
+  end
   sub_at(o, o.from, math.min(o.n, MAX))
   done(o, before, false)
 end
