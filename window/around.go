@@ -104,7 +104,7 @@ func (l *Compiled) tooMany(n int64) bool {
 	return fits == never
 }
 
-// checkAround is Check.
+// checkAround checks like Check, with holds and bans.
 func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
 	p := l.open(s, now)
 	if p.banned() {
@@ -115,8 +115,8 @@ func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
 	l.answer(r, &p, used, used, fits)
 }
 
-// takeAround is Take, with a hold if id is not nil. It returns the state as it was
-// when the limit denies h and does not ban.
+// takeAround takes like Take, with holds and bans, under the hold id if that is not
+// nil. It returns the state as it was when the limit denies h and does not ban.
 func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *HoldID) State {
 	if id != nil && h.N > 0 {
 		if next, ok := l.takeQuickly(r, s, now, h.N, id); ok {
@@ -190,8 +190,8 @@ func (l *Compiled) strike(r *Result, s State, p *part, before, n int64) State {
 	return p.ban.write(s, p.in)
 }
 
-// recordAround is Record, with a hold if hold is not nil. Past the quota it is a
-// strike, unless quiet.
+// recordAround records like Record, with holds and bans, under hold if that is not
+// nil. Hits past the quota are a strike, unless quiet.
 func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *Hold, quiet bool) State {
 	p := l.open(s, now)
 	if p.banned() {
@@ -237,7 +237,7 @@ func (l *Compiled) deniedAround(r *Result, s State, now Instant, h Hits) State {
 	return s
 }
 
-// refundAround is Refund.
+// refundAround refunds like Refund, with holds and bans.
 func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 	p := l.open(s, now)
 	if h.N == All {
@@ -307,7 +307,7 @@ func (l *Compiled) roomAround(s State, h Hits) int {
 	return size
 }
 
-// readAround is Read.
+// readAround reads like Read, with holds and bans.
 func (l *Compiled) readAround(s State, now Instant) (r Reading) {
 	p := l.open(s, now)
 	l.checkAround(&r.Result, s, now, Hits{})

@@ -226,7 +226,8 @@ func (w *held) renew(s State, now Instant, id HoldID, end Instant) (State, bool)
 	return p.words, true
 }
 
-// over is false for hits without a hold, which do not count.
+// over reports whether n hits do not fit in the quota. Hits without a hold do not
+// count, so they always fit.
 func (w *held) over(s State, now Instant, n int64, held bool) bool {
 	p := readPlaces(s)
 	return held && (n > w.quota || p.used(p.live(now)) > w.quota-n)

@@ -3,8 +3,8 @@ package window
 // What most takes that hold meet is decided here at once, in a third of the time
 // that look, hold and look again need.
 
-// takeQuickly is takeAround for n hits, at least one. It reports false, and changes
-// nothing, where it cannot decide.
+// takeQuickly takes n hits, at least one, as takeAround does. It reports false, and
+// changes nothing, where it cannot decide.
 func (l *Compiled) takeQuickly(r *Result, s State, now Instant, n int64, id *HoldID) (State, bool) {
 	switch {
 	case l.places != nil && (len(s) == 0 || s[0] < heldMark):
@@ -15,11 +15,11 @@ func (l *Compiled) takeQuickly(r *Result, s State, now Instant, n int64, id *Hol
 	return s, false
 }
 
-// take is takeAround for a sliding window with holds, none of which has ended or
-// ends later than the new one, and for an unused key, if there is room for the
-// hits. It leaves hits that have left the window where they are, for the next
-// change that is not a take. It reports false, and changes nothing, in all other
-// cases. FuzzHolds compares it with the slow twin.
+// take takes n hits, as takeAround does, if there is room for them and the key is
+// unused or has holds of which none has ended or ends later than the new one. It
+// leaves hits that have left the window where they are, for the next change that is
+// not a take. It reports false, and changes nothing, in all other cases. FuzzHolds
+// compares it with takeAround.
 func (w *holding) take(r *Result, s State, now Instant, n int64, id HoldID) (State, bool) {
 	if len(s) == 0 {
 		return w.first(r, s, min(max(now, 0), lastInstant), n, id)
@@ -61,7 +61,7 @@ func (w *holding) take(r *Result, s State, now Instant, n int64, id HoldID) (Sta
 	return s, true
 }
 
-// first is take for an unused key.
+// first takes the first n hits of an unused key.
 func (w *holding) first(r *Result, s State, now Instant, n int64, id HoldID) (State, bool) {
 	if n > w.capacity {
 		return s, false
@@ -79,8 +79,8 @@ func (w *holding) first(r *Result, s State, now Instant, n int64, id HoldID) (St
 	return s, true
 }
 
-// take is takeAround for a held window, if there is room for the hits and no
-// place ends later than the new one.
+// take takes n hits, as takeAround does, if there is room for them and no place ends
+// later than the new one. It reports false, and changes nothing, in all other cases.
 func (w *held) take(r *Result, s State, now Instant, n int64, id HoldID) (State, bool) {
 	now = min(max(now, 0), lastInstant)
 	p := readPlaces(s)

@@ -46,7 +46,7 @@ func (w *sliding) check(r *Result, s State, now Instant, n int64) (out int, at I
 	return out, now
 }
 
-// take is Take for a plain log.
+// take decides like Take, for a plain log.
 func (w *sliding) take(r *Result, s State, now Instant, n int64) State {
 	out, now := w.check(r, s, now, n)
 	if !r.Allowed || n == 0 {

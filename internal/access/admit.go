@@ -35,7 +35,7 @@ func (l *Lock) Admit(c Credentials, need Scope) (*Holder, error) {
 	return h, nil
 }
 
-// admit is Admit without the count of refusals.
+// admit decides like Admit, and counts no refusal.
 func (l *Lock) admit(c Credentials, need Scope) (*Holder, *Refusal) {
 	if l.Keys == nil {
 		return everyone, nil

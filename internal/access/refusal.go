@@ -16,11 +16,6 @@ const (
 	Origin    Reason = "origin"    // the request comes from a web page of another origin
 )
 
-// Reasons returns all reasons.
-func Reasons() []Reason {
-	return []Reason{Missing, Unknown, Slowed, NoScope, Elsewhere, Host, Origin}
-}
-
 // Refusal is the error for a caller that may not do what it asks for. Nothing
 // was counted. It holds no secret.
 type Refusal struct {

@@ -31,7 +31,7 @@ func FuzzCSV(f *testing.F) {
 		in.FieldsPerRecord = 3
 		want, err := in.ReadAll()
 		if err != nil || len(text) > 60_000 {
-			t.Skip()
+			t.Skip("encoding/csv refuses the text, or a line is too long for the parser")
 		}
 		var got [][]string
 		p := format.NewParser([]string{"ts", "a", "b"})

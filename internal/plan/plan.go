@@ -82,8 +82,8 @@ func (p *Plan) follow(op *store.Op) {
 	}
 }
 
-// fillHits is fill for a check, a take or a record under a prepared limit. It is
-// most ops, and takes half of the time.
+// fillHits fills op, as fill does, for a check, a take or a record under a prepared
+// limit. Most ops are such, and it takes half the time of fill.
 func (p *Plan) fillHits(op *store.Op, i int) {
 	common := &p.Rules.prepared[i]
 	op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits

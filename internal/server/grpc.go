@@ -71,7 +71,7 @@ func (g *grpcFront) report(ctx context.Context, ready *readiness) {
 	}
 }
 
-// setReady is SetReady. It does nothing when g is nil.
+// setReady calls SetReady. It does nothing when g is nil.
 func (g *grpcFront) setReady(is bool) {
 	if g != nil {
 		g.SetReady(is)

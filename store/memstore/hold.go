@@ -22,7 +22,7 @@ func (p *place) stamp() {
 	}
 }
 
-// applyHold is apply where isPlain is false.
+// applyHold applies a verb, as apply does, where isPlain is false.
 func (p *place) applyHold(verb store.Verb, state window.State, r *window.Result) window.State {
 	var hold store.Hold
 	if p.hold != nil {

@@ -2,7 +2,7 @@ package accesslog
 
 import "strings"
 
-// cut is [strings.Cut] for a separator of one byte, which is quicker to find.
+// cut cuts s like [strings.Cut], at a separator of one byte, which is quicker to find.
 func cut(s string, sep byte) (before, after string, found bool) {
 	if at := strings.IndexByte(s, sep); at >= 0 {
 		return s[:at], s[at+1:], true

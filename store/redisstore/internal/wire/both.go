@@ -79,7 +79,7 @@ func (b *both) Err() error {
 	return b.shared.Err()
 }
 
-// timedOut is [TimedOut] of b.
+// timedOut reports what [TimedOut] reports of b.
 func (b *both) timedOut() bool {
 	if w := b.made.Load(); w != nil {
 		return TimedOut(w.Context)

@@ -88,7 +88,6 @@ func NewDirect(conn net.Conn) Direct {
 
 func (d Direct) Lost() bool { return d.d.lost.Load() }
 func (d Direct) Take() bool { return d.d.take() }
-func (d Direct) Close()     { d.d.close() }
 
 // Eval runs a program by its hash. It needs Take.
 func (d Direct) Eval(ctx context.Context, sha string) (reply string, sent bool, err error) {
