@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/weirhq/weir/rule"
 )
@@ -63,10 +62,23 @@ func short(of table) value {
 	switch key, v := of[0].key, of[0].value; {
 	case key == "not" && v.flow() == "{absent: true}":
 		return star
-	case key == "equal" && !strings.Contains(v.flow(), string(star)):
+	case key == "equal" && !looksLikeTest(v):
 		return v
 	}
 	return of
+}
+
+// looksLikeTest reports whether one of the texts in v would stand for any value, or
+// have a warning, if it were written without equal.
+func looksLikeTest(v value) bool {
+	if items, ok := v.(list); ok {
+		return slices.ContainsFunc(items, looksLikeTest)
+	}
+	s := v.flow()
+	if unquoted, err := strconv.Unquote(s); err == nil {
+		s = unquoted
+	}
+	return s == "*" || addressTest(s) != "" || patternTest(s) != ""
 }
 
 // star stands for any value, except behind equal, where it stands for itself.

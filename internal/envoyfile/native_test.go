@@ -3,6 +3,9 @@ package envoyfile_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,7 +24,7 @@ func randomFile(r *rand.Rand) string {
 		seen := map[string]bool{}
 		for range 1 + r.IntN(4) {
 			i := r.IntN(len(free))
-			value := []string{"", "a", "b", "/api/*", "*.org", "m*n"}[r.IntN(6)]
+			value := []string{"", "a", "192.0.2.9", "/api/*", "*.org", "m*n"}[r.IntN(6)]
 			if seen[free[i]+value] {
 				continue
 			}
@@ -63,6 +66,9 @@ func TestNativeAgrees(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, native)
 		}
+		if w := file.Warnings(); len(w) > 0 && c.Len() > 0 {
+			t.Fatalf("got warning %v\n%s\n%s", w[0], text, native)
+		}
 		for _, path := range paths(c, r) {
 			found := c.Match("d", len(path), func(i int) (key, value string) { return path[i][0], path[i][1] })
 			values := make([]string, file.Set.Width())
@@ -100,10 +106,56 @@ func paths(c *envoyfile.Config, r *rand.Rand) (all [][][2]string) {
 			var path [][2]string
 			for _, part := range l.Path[1:] {
 				key, _, _ := strings.Cut(part, "_")
-				path = append(path, [2]string{key, []string{"a", "b", "c", "/api/x", "x.org", "mon", "mn"}[r.IntN(7)]})
+				path = append(path, [2]string{key, []string{"a", "192.0.2.9", "c", "/api/x", "x.org", "mon", "mn"}[r.IntN(7)]})
 			}
 			all = append(all, path)
 		}
 	}
 	return all
+}
+
+// example finds a file of envoyproxy/ratelimit in scripts and pages.
+var example = regexp.MustCompile("(?ms)^domain: .*?(?:^---|^```|^-- |\\z)")
+
+// The rules of every example here pass weir check without a warning, except that a file
+// without limits has no rules.
+func TestNativeWithoutWarnings(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, pattern := range []string{"testdata/*.txt", "../envoyrls/testdata/files/*.txt", "../../cmd/weir/testdata/script/envoy.txt", "../../docs/envoy.md"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: got %d files, %v", pattern, len(paths), err)
+		}
+		for _, path := range paths {
+			src, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range example.FindAllString(string(src), -1) {
+				text = text[:strings.LastIndexByte(text, '\n')+1]
+				c, err := envoyfile.New([]envoyfile.Source{{Name: "f.yaml", Text: []byte(text)}}, envoyfile.Options{})
+				if err != nil {
+					continue // an example of a fault
+				}
+				found++
+				native, _, err := c.Native("config")
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", path, err, text)
+				}
+				file, err := rulefile.Parse("rules.yaml", native, nil)
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", path, err, native)
+				}
+				for _, w := range file.Warnings() {
+					if w.Name != "no-rules" || file.Set.Len() > 0 {
+						t.Errorf("%s: got warning %v\n%s\n%s", path, w, text, native)
+					}
+				}
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("got %d examples, want at least 15", found)
+	}
 }
