@@ -88,7 +88,7 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 				}
 			}
 			if envoyEnv || cfg.Envoy.Dir != "" {
-				if err := readEnvoyEnvironment(cmd, &cfg, envoyEnv); err != nil {
+				if err := readEnvironment().read(cmd, &cfg, envoyEnv); err != nil {
 					return err
 				}
 			}

@@ -28,6 +28,7 @@ type Config struct {
 	files   []*file
 	domains map[string]*level
 	limits  []*Limit
+	stated  []*Limit // limits, and those that are unlimited
 }
 
 // Attributes of the requests that the rules of a Config decide.
@@ -162,6 +163,7 @@ func (c *Config) add(l *level, f *file, descriptors []*descriptor, above *Limit)
 			b.limit = way
 			way.Unit, way.Requests, way.Unlimited = d.limit.unit, d.limit.requests, d.limit.unlimited
 			way.Name, way.Replaces = d.limit.name, d.limit.replaces
+			c.stated = append(c.stated, way)
 			if !way.Unlimited {
 				c.limits = append(c.limits, way)
 			}
@@ -289,6 +291,27 @@ func (c *Config) Len() int { return len(c.limits) }
 // Limits returns the limits that count, in the order of the files. They must not
 // be changed.
 func (c *Config) Limits() []*Limit { return c.limits }
+
+// Dump returns the limits in the form of that service's debug endpoint, a line each:
+// DOMAIN.KEYS: unit=HOUR requests_per_unit=5, shadow_mode: false.
+func (c *Config) Dump() string {
+	var b strings.Builder
+	for _, l := range c.stated {
+		unit := "UNKNOWN"
+		if !l.Unlimited {
+			unit = strings.ToUpper(l.Unit.String())
+		}
+		fmt.Fprintf(&b, "%s: unit=%s requests_per_unit=%d, shadow_mode: %t", strings.Join(l.Path, "."), unit, l.Requests, l.Shadow)
+		if l.Quota {
+			b.WriteString(", quota_mode: true")
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// HasValues reports whether [Limit.MetricKeys] depends on the values of entries.
+func (l *Limit) HasValues() bool { return l.Detailed || slices.Contains(l.ValueMetric, true) }
 
 // Files returns the names of the files.
 func (c *Config) Files() (names []string) {

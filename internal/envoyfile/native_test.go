@@ -115,7 +115,7 @@ func paths(c *envoyfile.Config, r *rand.Rand) (all [][][2]string) {
 }
 
 // example finds a file of envoyproxy/ratelimit in scripts and pages.
-var example = regexp.MustCompile("(?ms)^domain: .*?(?:^---|^```|^-- |\\z)")
+var example = regexp.MustCompile("(?s)\n(domain: .*?\n)(?:---|```|-- )")
 
 // The rules of every example here pass weir check without a warning, except that a file
 // without limits has no rules.
@@ -132,8 +132,8 @@ func TestNativeWithoutWarnings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, text := range example.FindAllString(string(src), -1) {
-				text = text[:strings.LastIndexByte(text, '\n')+1]
+			for _, m := range example.FindAllStringSubmatch(string(src), -1) {
+				text := m[1]
 				c, err := envoyfile.New([]envoyfile.Source{{Name: "f.yaml", Text: []byte(text)}}, envoyfile.Options{})
 				if err != nil {
 					continue // an example of a fault

@@ -17,6 +17,7 @@ import (
 //	file name=NAME [escaped]    gives a file its text
 //	load [merge]                reads all files, and prints their limits and warnings
 //	match domain=NAME           finds the limit of a descriptor in each line: key=value key=value
+//	dump                        writes the limits as that service's debug endpoint does
 //	native                      writes weir's own rules, and what they mean otherwise
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -40,6 +41,8 @@ func TestScripts(t *testing.T) {
 				return describe(c)
 			case "match":
 				return match(c, d.CmdArgs[0].Vals[0], d.Input)
+			case "dump":
+				return c.Dump()
 			case "native":
 				text, differs, err := c.Native("config")
 				if err != nil {

@@ -43,7 +43,7 @@ type Reference struct {
 // Observed is what became of one descriptor.
 type Observed struct {
 	Limit  *envoyfile.Limit
-	Values []string // of the entries
+	Values []string // of the entries, if metrics name them
 	Hits   int64
 	Over   bool  // over the limit, also in shadow mode
 	Used   int64 // after the call
@@ -236,10 +236,11 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 }
 
 func (a *API) observe(x *exchange, i int, f *found, it *weir.Item, used int64) {
-	d := x.in.Descriptors[i]
-	values := make([]string, len(d.Entries))
-	for k, e := range d.Entries {
-		values[k] = e.Value
+	var values []string
+	if f.limit.HasValues() {
+		for _, e := range x.in.Descriptors[i].Entries {
+			values = append(values, e.Value)
+		}
 	}
 	hits := it.Request.Hits
 	if it.Verb != weir.Take {

@@ -1,23 +1,31 @@
 package metrics
 
 import (
+	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Envoy holds the metrics of envoyproxy/ratelimit, under the names that its
-// Prometheus endpoint has.
+// Envoy counts what envoyproxy/ratelimit counts. It is safe for concurrent use.
 type Envoy struct {
-	total, within, near, over, shadow *counterOf
-	ratio                             float64
+	total, within, near, over, shadow *prometheus.CounterVec
+
+	own   *prometheus.Registry
+	ratio float64
+}
+
+// EnvoyLimit is what Envoy has counted under one limit.
+type EnvoyLimit struct {
+	total, within, near, over, shadow prometheus.Counter
+
+	ratio float64
 }
 
 // Hit is what became of one descriptor.
 type Hit struct {
-	// Keys are the domain, and the keys of the limit.
-	Keys []string
-
 	Hits, Quota, Used int64
 	Shadow            bool // a limit in shadow mode was exceeded
 }
@@ -26,55 +34,90 @@ type Hit struct {
 // in the last.
 const mostKeys = 4
 
-// counterOf is a counter with the labels domain, key1, key2 and so on.
-type counterOf struct{ *prometheus.CounterVec }
+// envoyPrefix begins the names of these metrics.
+const envoyPrefix = "ratelimit_service_rate_limit_"
 
-// Envoy adds these metrics to m. near is the part of a limit from which a call is
-// near it.
-func (m *Metrics) Envoy(near float64) *Envoy {
+// Envoy returns counters of what envoyproxy/ratelimit counts. near is the part of a
+// limit from which a call is near it. If shown, m has them under the names that the
+// Prometheus endpoint of that service has.
+func (m *Metrics) Envoy(near float64, shown bool) *Envoy {
 	labels := []string{"domain"}
 	for i := range mostKeys {
 		labels = append(labels, "key"+strconv.Itoa(i+1))
 	}
-	of := func(name, help string) *counterOf {
-		return &counterOf{counters(m.registry, "ratelimit_service_rate_limit_"+name, help, labels...)}
+	e := &Envoy{ratio: near, own: prometheus.NewRegistry()}
+	of := func(name, help string) *prometheus.CounterVec {
+		c := counters(e.own, envoyPrefix+name, help, labels...)
+		if shown {
+			m.registry.MustRegister(c)
+		}
+		return c
 	}
-	return &Envoy{
-		ratio:  near,
-		total:  of("total_hits", "Hits under a limit of envoyproxy/ratelimit's files, by domain and keys."),
-		within: of("within_limit", "Hits within the limit."),
-		near:   of("near_limit", "Hits near the limit (NEAR_LIMIT_RATIO)."),
-		over:   of("over_limit", "Hits over the limit."),
-		shadow: of("shadow_mode", "Hits over a limit in shadow mode."),
-	}
+	e.total = of("total_hits", "Hits under a limit of envoyproxy/ratelimit's files, by domain and keys.")
+	e.within = of("within_limit", "Hits within the limit.")
+	e.near = of("near_limit", "Hits near the limit (NEAR_LIMIT_RATIO).")
+	e.over = of("over_limit", "Hits over the limit.")
+	e.shadow = of("shadow_mode", "Hits over a limit in shadow mode.")
+	return e
 }
 
-// add adds hits under the keys of h.
-func (c *counterOf) add(h *Hit, hits int64) {
-	if hits <= 0 {
-		return
-	}
+// Limit returns the counters of a limit. keys are the domain, and the keys of the limit.
+func (e *Envoy) Limit(keys []string) *EnvoyLimit {
 	values := make([]string, 1+mostKeys)
-	for i, key := range h.Keys {
+	for i, key := range keys {
 		if i < len(values) {
 			values[i] = key
 		} else {
 			values[mostKeys] += "." + key
 		}
 	}
-	c.WithLabelValues(values...).Add(float64(hits))
+	return &EnvoyLimit{
+		ratio: e.ratio, total: e.total.WithLabelValues(values...), within: e.within.WithLabelValues(values...),
+		near: e.near.WithLabelValues(values...), over: e.over.WithLabelValues(values...), shadow: e.shadow.WithLabelValues(values...),
+	}
 }
 
 // Count counts h: of its hits those that were over the limit, those that were near
 // it, and those that were within it.
-func (e *Envoy) Count(h *Hit) {
-	e.total.add(h, h.Hits)
+func (l *EnvoyLimit) Count(h *Hit) {
 	over := min(max(h.Used-h.Quota, 0), h.Hits)
-	e.over.add(h, over)
+	from := int64(l.ratio * float64(h.Quota))
+	add(l.total, h.Hits)
+	add(l.over, over)
+	add(l.near, min(max(min(h.Used, h.Quota)-from, 0), h.Hits-over))
+	add(l.within, h.Hits-over)
 	if h.Shadow {
-		e.shadow.add(h, over)
+		add(l.shadow, over)
 	}
-	from := int64(e.ratio * float64(h.Quota))
-	e.near.add(h, min(max(min(h.Used, h.Quota)-from, 0), h.Hits-over))
-	e.within.add(h, h.Hits-over)
+}
+
+func add(c prometheus.Counter, hits int64) {
+	if hits > 0 {
+		c.Add(float64(hits))
+	}
+}
+
+// WriteTo writes the counters in the form of that service's debug endpoint, a line
+// each: ratelimit.service.rate_limit.DOMAIN.KEYS.total_hits: 3.
+func (e *Envoy) WriteTo(w io.Writer) (int64, error) {
+	families, err := e.own.Gather()
+	if err != nil {
+		return 0, err
+	}
+	var lines []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var path []string
+			for _, l := range m.GetLabel() {
+				if l.GetValue() != "" {
+					path = append(path, l.GetValue())
+				}
+			}
+			lines = append(lines, "ratelimit.service.rate_limit."+strings.Join(path, ".")+"."+strings.TrimPrefix(f.GetName(), envoyPrefix)+": "+
+				strconv.FormatFloat(m.GetCounter().GetValue(), 'f', 0, 64)+"\n")
+		}
+	}
+	slices.Sort(lines)
+	n, err := io.WriteString(w, strings.Join(lines, ""))
+	return int64(n), err
 }

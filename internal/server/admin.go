@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -30,8 +31,9 @@ type admin struct {
 	ready  *readiness
 }
 
-// newAdmin returns the handler of the admin address. lock nil admits everyone.
-func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, lock *access.Lock) *admin {
+// newAdmin returns the handler of the admin address. lock nil admits everyone. more are
+// the calls of front ends.
+func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, lock *access.Lock, more map[string]adminRoute) *admin {
 	a := &admin{rules: rules, lock: lock, origin: http.NewCrossOriginProtection(), ready: ready}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
@@ -45,6 +47,7 @@ func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, lock *a
 	for _, name := range []string{"allocs", "block", "goroutine", "heap", "mutex", "threadcreate"} {
 		a.routes[profiles+name] = a.routes[profiles]
 	}
+	maps.Copy(a.routes, more)
 	return a
 }
 

@@ -1,13 +1,16 @@
 package server
 
 import (
+	"bytes"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/envoyfile"
 	"github.com/weirhq/weir/internal/envoyrls"
@@ -19,7 +22,8 @@ import (
 // envoyFront answers Envoy's calls.
 type envoyFront struct {
 	*envoyrls.API
-	files bool // by the files of envoyproxy/ratelimit
+	rules   *envoyRules    // of envoyproxy/ratelimit; nil: weir's own
+	numbers *metrics.Envoy // what that service counts; nil with weir's own rules
 }
 
 // newEnvoy returns what answers Envoy's calls, by weir's rules or by the files of
@@ -27,6 +31,7 @@ type envoyFront struct {
 func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics) *envoyFront {
 	e := &cfg.Envoy
 	c := envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}
+	front := &envoyFront{}
 	if e.Headers {
 		c.Headers = cfg.HeadersFormat()
 	}
@@ -35,23 +40,66 @@ func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbe
 		if e.Headers {
 			r.Headers = [3]string{e.Limit, e.Remaining, e.Reset}
 		}
-		if e.Metrics {
-			counted := numbers.Envoy(e.NearLimit)
-			r.Observe = func(o envoyrls.Observed) {
-				counted.Count(&metrics.Hit{
-					Keys: o.Limit.MetricKeys(o.Values), Hits: o.Hits, Quota: int64(o.Limit.Requests), Used: o.Used, Shadow: o.Over && o.Limit.Shadow,
-				})
-			}
-		}
+		front.rules, front.numbers = rules, numbers.Envoy(e.NearLimit, e.Metrics)
+		r.Observe = front.observe
 		c.Reference = r
 	}
-	return &envoyFront{envoyrls.New(spaces, c), e.Dir != ""}
+	front.API = envoyrls.New(spaces, c)
+	return front
+}
+
+// observe counts what became of a descriptor. It finds the counters of a limit once, as
+// long as the files stay.
+func (e *envoyFront) observe(o envoyrls.Observed) {
+	now := e.rules.now.Load()
+	known := e.rules.counters.Load()
+	if known == nil || known.of != now {
+		known = &envoyCounters{of: now}
+		e.rules.counters.Store(known)
+	}
+	var limit *metrics.EnvoyLimit
+	if at, ok := known.limits.Load(o.Limit); ok {
+		limit = at.(*metrics.EnvoyLimit)
+	} else if limit = e.numbers.Limit(o.Limit.MetricKeys(o.Values)); !o.Limit.HasValues() {
+		known.limits.Store(o.Limit, limit)
+	}
+	limit.Count(&metrics.Hit{Hits: o.Hits, Quota: int64(o.Limit.Requests), Used: o.Used, Shadow: o.Over && o.Limit.Shadow})
+}
+
+// adminRoutes returns the calls that envoyproxy/ratelimit answers on its debug port, and
+// that the admin address has if that service is replaced.
+func (e *envoyFront) adminRoutes() map[string]adminRoute {
+	if e.rules == nil {
+		return nil
+	}
+	plain := func(write func(w io.Writer) error) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			var text bytes.Buffer
+			if err := write(&text); err != nil {
+				answer.ProblemOf(err).Write(w)
+				return
+			}
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			_, _ = text.WriteTo(w) // the caller has gone if this fails
+		}
+	}
+	return map[string]adminRoute{
+		"/rlconfig": {http.MethodGet, access.Read, plain(func(w io.Writer) error {
+			_, err := io.WriteString(w, e.rules.now.Load().Dump())
+			return err
+		})},
+		"/stats": {http.MethodGet, access.Read, plain(func(w io.Writer) error {
+			_, err := e.numbers.WriteTo(w)
+			return err
+		})},
+	}
 }
 
 // beside returns api with the calls that envoyproxy/ratelimit answers over HTTP, if
 // it is replaced: POST /json, and GET /healthcheck.
 func (e *envoyFront) beside(api http.Handler, lock *access.Lock, ready *readiness) http.Handler {
-	if !e.files {
+	if e.rules == nil {
 		return api
 	}
 	calls := e.HTTP(lock)
@@ -80,6 +128,14 @@ func (r *readiness) healthcheck(w http.ResponseWriter) {
 type envoyRules struct {
 	options envoyfile.Options
 	now     atomic.Pointer[envoyfile.Config] // those in force
+
+	counters atomic.Pointer[envoyCounters] // of the last call
+}
+
+// envoyCounters has the counters of limits whose metrics do not name values.
+type envoyCounters struct {
+	of     *envoyfile.Config
+	limits sync.Map // *envoyfile.Limit → *metrics.EnvoyLimit
 }
 
 // readEnvoy reads a directory of envoyproxy/ratelimit's, or only the hash of its

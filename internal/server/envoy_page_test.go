@@ -21,7 +21,8 @@ var called = regexp.MustCompile(`^(grpcurl|curl) .*-d '([^']*)'`)
 
 // TestEnvoyPage makes the calls of docs/envoy.md and compares the answers: those of
 // grpcurl over gRPC, by weir's rules, and those of curl by the files of
-// envoyproxy/ratelimit. The time until a reset may differ.
+// envoyproxy/ratelimit. The time until a reset may differ. It reads the page of the admin
+// address, too.
 func TestEnvoyPage(t *testing.T) {
 	t.Parallel()
 	blocks := read(t, "../../docs/envoy.md")
@@ -39,8 +40,14 @@ func TestEnvoyPage(t *testing.T) {
 			reference = start(t, func(c *config.Config) { c.Envoy.Dir = dir })
 		}
 	}
-	calls := 0
+	calls, pages := 0, 0
 	for i, b := range blocks {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(b.text), "curl http://127.0.0.1:6070"); ok {
+			pages++
+			if a := ask(t, http.DefaultTransport, "GET", reference.admin+path, "", ""); !strings.HasSuffix(a.text, blocks[i+1].text) {
+				t.Errorf("%s\ngot  %s\nwant %s", b.text, a.text, blocks[i+1].text)
+			}
+		}
 		m := called.FindStringSubmatch(b.text)
 		if b.language != "sh" || m == nil {
 			continue
@@ -69,8 +76,8 @@ func TestEnvoyPage(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", b.text, got, blocks[i+1].text)
 		}
 	}
-	if calls != 3 || native == nil {
-		t.Errorf("got %d calls, want 3", calls)
+	if calls != 3 || pages != 1 || native == nil {
+		t.Errorf("got %d calls and %d pages, want 3 and 1", calls, pages)
 	}
 }
 

@@ -84,9 +84,23 @@ func TestEnvoyFiles(t *testing.T) {
 			t.Errorf("got no %s", want)
 		}
 	}
+	stats := ask(t, http.DefaultTransport, "GET", s.admin+"/stats", "", "")
+	for _, want := range []string{"over_limit: 1\n", "near_limit: 1\n", "within_limit: 2\n", "total_hits: 3\n", "shadow_mode: 0\n"} {
+		if want = "ratelimit.service.rate_limit.shop.user." + want; stats.status != 200 || !strings.Contains(stats.text, want) {
+			t.Errorf("got %d %s, want %s", stats.status, stats.text, want)
+		}
+	}
+	rules := func(want string) {
+		t.Helper()
+		if a := ask(t, http.DefaultTransport, "GET", s.admin+"/rlconfig", "", ""); a.status != 200 || !strings.Contains(a.text, want+"\n") {
+			t.Errorf("got %d %s, want %s", a.status, a.text, want)
+		}
+	}
+	rules("shop.user: unit=YEAR requests_per_unit=2, shadow_mode: false")
 
 	write(t, file, strings.Replace(envoyFile, "2}", "9}", 1))
 	s.logs.await(t, 1, `msg="rules loaded"`)
+	rules("shop.user: unit=YEAR requests_per_unit=9, shadow_mode: false")
 	if a := json(userAnn); a.status != 200 {
 		t.Errorf("with a higher limit: got %d %s, want 200", a.status, a.text)
 	}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/config"
+)
+
+// envoyEnvironment is the environment of envoyproxy/ratelimit.
+type envoyEnvironment struct {
+	get   func(name string) string // empty: not set
+	names []string                 // of all variables
+}
+
+// readEnvironment returns the environment of this process.
+func readEnvironment() envoyEnvironment {
+	e := envoyEnvironment{get: os.Getenv}
+	for _, line := range os.Environ() {
+		name, _, _ := strings.Cut(line, "=")
+		e.names = append(e.names, name)
+	}
+	slices.Sort(e.names)
+	return e
+}
+
+// envoySetting is a variable that sets one field of the configuration.
+type envoySetting struct {
+	name string
+	read func(cfg *config.Config, value string) error
+}
+
+// envoySettings are the variables that do not depend on others.
+var envoySettings = []envoySetting{
+	{"SHADOW_MODE", truth(func(c *config.Config) *bool { return &c.Envoy.Shadow })},
+	{"QUOTA_MODE", truth(func(c *config.Config) *bool { return &c.Envoy.Quota })},
+	{"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", truth(func(c *config.Config) *bool { return &c.Envoy.Together })},
+	{"MERGE_DOMAIN_CONFIG", truth(func(c *config.Config) *bool { return &c.Envoy.MergeDomains })},
+	{"RESPONSE_DYNAMIC_METADATA", truth(func(c *config.Config) *bool { return &c.Envoy.Metadata })},
+	{"USE_PROMETHEUS", truth(func(c *config.Config) *bool { return &c.Envoy.Metrics })},
+	{"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", truth(func(c *config.Config) *bool { return &c.ReadyNeedsStore })},
+	{"LIMIT_LIMIT_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Limit })},
+	{"LIMIT_REMAINING_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Remaining })},
+	{"LIMIT_RESET_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Reset })},
+	{"NEAR_LIMIT_RATIO", func(c *config.Config, value string) (err error) {
+		c.Envoy.NearLimit, err = strconv.ParseFloat(value, 64)
+		return err
+	}},
+}
+
+func truth(field func(*config.Config) *bool) func(*config.Config, string) error {
+	return func(c *config.Config, value string) error {
+		is, err := strconv.ParseBool(value)
+		*field(c) = is
+		return err
+	}
+}
+
+func wordIn(field func(*config.Config) *string) func(*config.Config, string) error {
+	return func(c *config.Config, value string) error {
+		*field(c) = value
+		return nil
+	}
+}
+
+// read sets the fields of cfg that e has and no flag sets. paths reports whether the
+// rule files are where e says.
+func (e envoyEnvironment) read(cmd *cobra.Command, cfg *config.Config, paths bool) error {
+	given := cmd.Flags().Changed
+	if paths && !given("envoy-config") {
+		cfg.Envoy.Dir = filepath.Join(cmp.Or(e.get("RUNTIME_ROOT"), "/srv/runtime_data/current"),
+			e.get("RUNTIME_SUBDIRECTORY"), cmp.Or(e.get("RUNTIME_APPDIRECTORY"), "config"))
+	}
+	warnings, err := e.others()
+	if err != nil {
+		return err
+	}
+	cfg.Warnings = append(cfg.Warnings, warnings...)
+	for _, s := range envoySettings {
+		value := e.get(s.name)
+		if value == "" {
+			continue
+		}
+		if err := s.read(cfg, value); err != nil {
+			return wrongValue(s.name, value, err)
+		}
+	}
+	if on, err := e.truth("LIMIT_RESPONSE_HEADERS_ENABLED"); err != nil {
+		return err
+	} else if on && !given("envoy-headers") {
+		cfg.Envoy.Headers = true
+	}
+	for _, a := range []struct {
+		flag, host, port, usual string
+		to                      *string
+	}{
+		{"listen", "HOST", "PORT", "8080", &cfg.Listen},
+		{"grpc-listen", "GRPC_HOST", "GRPC_PORT", "8081", &cfg.GRPCListen},
+		{"admin", "DEBUG_HOST", "DEBUG_PORT", "6070", &cfg.Admin},
+	} {
+		if !given(a.flag) {
+			*a.to = net.JoinHostPort(cmp.Or(e.get(a.host), "127.0.0.1"), cmp.Or(e.get(a.port), a.usual))
+		}
+	}
+	if err := e.readGRPC(cfg, given); err != nil {
+		return err
+	}
+	if at := e.get("REDIS_URL"); at != "" && cfg.Store == "" && !given("store") {
+		if cfg.Store, err = e.store(at); err != nil {
+			return err
+		}
+	}
+	if level := e.get("LOG_LEVEL"); level != "" && !given("log-level") {
+		cfg.LogLevel = strings.Replace(strings.ToLower(level), "warning", "warn", 1)
+	}
+	if format := e.get("LOG_FORMAT"); format != "" && !given("log-format") {
+		cfg.LogFormat = strings.ToLower(format)
+	}
+	return nil
+}
+
+// truth returns a variable that is true or false. Not set, it is false.
+func (e envoyEnvironment) truth(name string) (bool, error) {
+	value := e.get(name)
+	if value == "" {
+		return false, nil
+	}
+	is, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, wrongValue(name, value, err)
+	}
+	return is, nil
+}
+
+// wrongValue returns the error of a variable whose value cannot be read. Errors of
+// package strconv repeat the value.
+func wrongValue(name, value string, err error) error {
+	if number, ok := err.(*strconv.NumError); ok { //nolint:errorlint // strconv returns it as it is
+		err = number.Err
+	}
+	return &usageError{fmt.Sprintf("%s=%s: %v", name, value, err)}
+}
+
+// readGRPC sets the address of gRPC calls, and its TLS.
+func (e envoyEnvironment) readGRPC(cfg *config.Config, given func(flag string) bool) error {
+	path := e.get("GRPC_UDS")
+	if path != "" && !given("grpc-listen") {
+		cfg.GRPCListen = "unix:" + path
+	}
+	secure, err := e.truth("GRPC_SERVER_USE_TLS")
+	if err != nil || !secure {
+		return err
+	}
+	if !given("grpc-listen") {
+		if path != "" {
+			return &usageError{"GRPC_SERVER_USE_TLS=true: a Unix socket has no TLS; unset it or GRPC_UDS"}
+		}
+		cfg.GRPCListen = "https://" + cfg.GRPCListen
+	}
+	for _, f := range []struct {
+		flag, name string
+		to         *string
+	}{
+		{"tls-cert", "GRPC_SERVER_TLS_CERT", &cfg.Access.TLSCert},
+		{"tls-key", "GRPC_SERVER_TLS_KEY", &cfg.Access.TLSKey},
+		{"tls-client-ca", "GRPC_CLIENT_TLS_CACERT", &cfg.Access.TLSClientCA},
+	} {
+		if value := e.get(f.name); value != "" && !given(f.flag) {
+			*f.to = value
+		}
+	}
+	return nil
+}
+
+// store returns the URL of the store that the REDIS_ variables describe.
+func (e envoyEnvironment) store(at string) (string, error) {
+	secure, err := e.truth("REDIS_TLS")
+	if err != nil {
+		return "", err
+	}
+	secure = e.get("REDIS_SOCKET_TYPE") == "tls" || secure
+	if inner, ok := strings.CutPrefix(at, "rediss://"); ok {
+		at, secure = inner, true
+	}
+	at = strings.TrimPrefix(at, "redis://")
+	u := url.URL{Scheme: "redis", Host: at}
+	if secure {
+		u.Scheme = "rediss"
+	}
+	q := url.Values{}
+	switch kind := strings.ToLower(cmp.Or(e.get("REDIS_TYPE"), "single")); kind {
+	case "single":
+		if path, socket := strings.CutPrefix(at, "unix://"); socket || strings.HasPrefix(at, "/") {
+			u = url.URL{Scheme: "unix", Path: path}
+		}
+	case "cluster":
+		u.Scheme += "+cluster"
+	case "sentinel":
+		name, hosts, ok := strings.Cut(at, ",")
+		if !ok {
+			return "", &usageError{fmt.Sprintf("REDIS_URL=%s: with REDIS_TYPE=sentinel want NAME,HOST:PORT,…", at)}
+		}
+		u.Scheme, u.Host, u.Path = u.Scheme+"+sentinel", hosts, "/"+name
+		if password := e.get("REDIS_SENTINEL_AUTH"); password != "" {
+			user, only, ok := strings.Cut(password, ":")
+			if ok {
+				q.Set("sentinel_username", user)
+				password = only
+			}
+			q.Set("sentinel_password", password)
+		}
+	default:
+		return "", &usageError{fmt.Sprintf("REDIS_TYPE=%s: want single, sentinel or cluster", kind)}
+	}
+	if auth := e.get("REDIS_AUTH"); auth != "" {
+		user, password, ok := strings.Cut(auth, ":")
+		if !ok {
+			user, password = "", auth
+		}
+		u.User = url.UserPassword(user, password)
+	}
+	options := map[string]string{"CACHE_KEY_PREFIX": "prefix", "REDIS_TIMEOUT": "timeout"}
+	if secure {
+		options["REDIS_TLS_CACERT"], options["REDIS_TLS_CLIENT_CERT"], options["REDIS_TLS_CLIENT_KEY"] = "ca", "cert", "key"
+	}
+	for name, option := range options {
+		if value := e.get(name); value != "" {
+			q.Set(option, value)
+		}
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/internal/config"
+)
+
+// readEnvoy reads an environment as weir serve --envoy-env does, and returns the names
+// of the variables that were read, too.
+func readEnvoy(t *testing.T, values map[string]string) (config.Config, map[string]bool, error) {
+	t.Helper()
+	read := map[string]bool{}
+	e := envoyEnvironment{
+		get:   func(name string) string { read[name] = true; return values[name] },
+		names: slices.Sorted(maps.Keys(values)),
+	}
+	cfg := config.Default()
+	err := e.read(newServe(), &cfg, true)
+	return cfg, read, err
+}
+
+// The environment of envoyproxy/ratelimit becomes addresses, files and a store.
+func TestEnvoyEnvironment(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		values, want map[string]string
+		warnings     int
+	}{
+		"nothing": {nil, map[string]string{
+			"http": "127.0.0.1:8080", "grpc": "127.0.0.1:8081", "admin": "127.0.0.1:6070", "store": "", "dir": "/srv/runtime_data/current/config",
+		}, 0},
+		"addresses": {map[string]string{"HOST": "10.0.0.1", "PORT": "80", "GRPC_PORT": "81", "DEBUG_PORT": "82", "RUNTIME_ROOT": "/data", "RUNTIME_SUBDIRECTORY": "rl"},
+			map[string]string{"http": "10.0.0.1:80", "grpc": "127.0.0.1:81", "admin": "127.0.0.1:82", "dir": "/data/rl/config"}, 0},
+		"a socket": {map[string]string{"GRPC_UDS": "/run/rl.sock"}, map[string]string{"grpc": "unix:/run/rl.sock"}, 0},
+		"TLS": {map[string]string{"GRPC_SERVER_USE_TLS": "true", "GRPC_SERVER_TLS_CERT": "c.pem", "GRPC_SERVER_TLS_KEY": "k.pem", "GRPC_CLIENT_TLS_CACERT": "ca.pem"},
+			map[string]string{"http": "127.0.0.1:8080", "grpc": "https://127.0.0.1:8081", "cert": "c.pem", "key": "k.pem", "ca": "ca.pem"}, 0},
+		"one Redis": {map[string]string{"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "r:6379", "REDIS_AUTH": "p@ss", "REDIS_TIMEOUT": "20ms", "CACHE_KEY_PREFIX": "rl:"},
+			map[string]string{"store": "redis://:p%40ss@r:6379?prefix=rl%3A&timeout=20ms"}, 0},
+		"a URL":        {map[string]string{"REDIS_URL": "rediss://r:6379"}, map[string]string{"store": "rediss://r:6379"}, 0},
+		"a Redis here": {map[string]string{"REDIS_SOCKET_TYPE": "unix", "REDIS_URL": "/run/redis.sock"}, map[string]string{"store": "unix:///run/redis.sock"}, 0},
+		"a cluster": {map[string]string{"REDIS_TYPE": "CLUSTER", "REDIS_URL": "a:1,b:2", "REDIS_TLS": "true", "REDIS_TLS_CACERT": "ca.pem", "REDIS_PIPELINE_WINDOW": "150us"},
+			map[string]string{"store": "rediss+cluster://a:1,b:2?ca=ca.pem"}, 1},
+		"sentinels": {map[string]string{"REDIS_TYPE": "SENTINEL", "REDIS_URL": "main,a:1,b:2", "REDIS_SENTINEL_AUTH": "u:p", "REDIS_AUTH": "u2:p2"},
+			map[string]string{"store": "redis+sentinel://u2:p2@a:1,b:2/main?sentinel_password=p&sentinel_username=u"}, 0},
+		"a pod": {map[string]string{
+			"CONFIG_TYPE": "FILE", "BACKEND_TYPE": "redis", "REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "r:6379", "USE_STATSD": "false", "USE_PROMETHEUS": "true",
+			"PROMETHEUS_ADDR": ":19001", "RUNTIME_IGNOREDOTFILES": "true", "RUNTIME_WATCH_ROOT": "false", "LOCAL_CACHE_SIZE_IN_BYTES": "0", "FORCE_START_WITHOUT_INITIAL_CONFIG": "true",
+		}, map[string]string{"store": "redis://r:6379"}, 2},
+	} {
+		cfg, _, err := readEnvoy(t, tc.values)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		got := map[string]string{
+			"http": cfg.Listen, "grpc": cfg.GRPCListen, "admin": cfg.Admin, "store": cfg.Store, "dir": cfg.Envoy.Dir,
+			"cert": cfg.Access.TLSCert, "key": cfg.Access.TLSKey, "ca": cfg.Access.TLSClientCA,
+		}
+		for field, want := range tc.want {
+			if got[field] != want {
+				t.Errorf("%s: got %s %q, want %q", name, field, got[field], want)
+			}
+		}
+		if len(cfg.Warnings) != tc.warnings {
+			t.Errorf("%s: got warnings %q, want %d", name, cfg.Warnings, tc.warnings)
+		}
+	}
+}
+
+// Each variable that weir does not follow has its line: an error or a warning that names
+// it. Values that turn something off have none.
+func TestEnvoyOthers(t *testing.T) {
+	t.Parallel()
+	for _, o := range envoyOthers {
+		name := strings.Replace(o.name, "*", "ANY", 1)
+		cfg, _, err := readEnvoy(t, map[string]string{name: "other"})
+		switch {
+		case o.refused && (err == nil || !strings.HasPrefix(err.Error(), name+"=other: ")):
+			t.Errorf("%s: got %v, want an error", name, err)
+		case !o.refused && (err != nil || len(cfg.Warnings) != 1 || !strings.HasPrefix(cfg.Warnings[0], name+" has no effect: ")):
+			t.Errorf("%s: got %v, %v, want a warning", name, cfg.Warnings, err)
+		}
+		for _, value := range append([]string{"0", "false"}, o.same...) {
+			if cfg, _, err := readEnvoy(t, map[string]string{name: value}); err != nil || len(cfg.Warnings) > 0 {
+				t.Errorf("%s=%s: got %v, %v, want neither", name, value, cfg.Warnings, err)
+			}
+		}
+	}
+}
+
+// docs/envoy.md has a table of the variables that weir follows, and one of the others.
+func TestEnvoyVariablesOnPage(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("../../docs/envoy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	follows, others := map[string]bool{}, map[string]string{}
+	quoted := regexp.MustCompile("`([A-Z][A-Z_]+\\*?)`")
+	table := ""
+	for line := range strings.Lines(string(src)) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		switch {
+		case len(cells) < 4:
+			table = ""
+		case strings.HasPrefix(strings.TrimSpace(cells[1]), "variable"):
+			table = strings.TrimSpace(cells[2])
+		case table == "meaning":
+			for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
+				follows[m[1]] = true
+			}
+		case table == "what weir does":
+			for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
+				others[m[1]] = strings.TrimSpace(cells[2])
+			}
+		}
+	}
+	all := map[string]bool{}
+	for _, values := range []map[string]string{
+		{"GRPC_SERVER_USE_TLS": "true", "REDIS_URL": "m,h:1", "REDIS_TYPE": "sentinel", "REDIS_TLS": "true"},
+	} {
+		_, read, err := readEnvoy(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(all, read)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !follows[name] {
+			t.Errorf("the page has no %s, which weir follows", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(follows)) {
+		if !all[name] {
+			t.Errorf("the page has %s, which weir does not follow", name)
+		}
+	}
+	for _, o := range envoyOthers {
+		text, ok := others[o.name]
+		if refuses := strings.HasPrefix(text, "refuses"); !ok || refuses != o.refused {
+			t.Errorf("the page has %q about %s, want that weir refuses it: %v", text, o.name, o.refused)
+		}
+		delete(others, o.name)
+	}
+	for name := range others {
+		t.Errorf("the page has %s, which weir does not know", name)
+	}
+}
