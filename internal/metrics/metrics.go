@@ -40,8 +40,9 @@ type Metrics struct {
 
 // Config configures [Metrics]. The zero value has the defaults.
 type Config struct {
-	// Version is the version of the service.
-	Version string
+	// Version is the version of the service, and Commit its commit, or empty if
+	// it is not known.
+	Version, Commit string
 
 	// NearLimit is the share of a quota from which on a key is near its limit.
 	// 0 means 0.8.
@@ -98,8 +99,8 @@ func New(c Config) *Metrics {
 		Buckets: prometheus.ExponentialBuckets(1e-6, 4, 11), // 1 µs to 1 s
 	})
 	m.duration = duration
-	build := gauges(r, "weir_build_info", "1, labelled with the version.", "version", "goversion")
-	build.WithLabelValues(c.Version, runtime.Version()).Set(1)
+	build := gauges(r, "weir_build_info", "1, labelled with the version, the commit and Go's version.", "version", "commit", "goversion")
+	build.WithLabelValues(c.Version, c.Commit, runtime.Version()).Set(1)
 	r.MustRegister(duration,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

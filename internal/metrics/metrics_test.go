@@ -1,8 +1,11 @@
 package metrics_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -209,5 +212,49 @@ func BenchmarkDecided(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n.Decided(store.Take, d, time.Microsecond)
+	}
+}
+
+// Every ban counts: that of a take or of a record past the quota, also when one call
+// alone is more than the quota. Denials during a ban are no bans.
+func TestBansAreCounted(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{{
+		Name: "logins", Per: []string{"user"}, Quota: &rule.Quota{Value: 4},
+		Window: window.Sliding(time.Minute), Ban: window.Ban{For: time.Hour},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := metrics.New(metrics.Config{})
+	engine, err := weir.NewEngine(set, weir.WithObserver(m.Namespace("default")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	call := func(do func(context.Context, weir.Request) (weir.Decision, error), user string, hits int64) {
+		t.Helper()
+		if _, err := do(t.Context(), weir.Request{Attributes: []weir.Attribute{{Name: "user", Value: user}}, Hits: hits}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call(engine.Take, "over", 4)
+	call(engine.Take, "over", 1)   // the first ban
+	call(engine.Take, "over", 1)   // denied by it
+	call(engine.Take, "big", 5)    // the second: an unused key, a take that never fits
+	call(engine.Record, "rec", 5)  // the third
+	call(engine.Check, "other", 5) // a check bans nobody
+	if got, want := read(m), `weir_bans_total{namespace="default",rule="logins"} 3`; !got[want] {
+		t.Errorf("got no line %s", want)
+	}
+}
+
+// The commit of a build is a label.
+func TestBuildInfo(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{Version: "v1.2.3", Commit: "0123456789ab+"})
+	want := fmt.Sprintf(`weir_build_info{commit="0123456789ab+",goversion=%q,version="v1.2.3"} 1`, runtime.Version())
+	if !read(m)[want] {
+		t.Errorf("got no line %s", want)
 	}
 }

@@ -31,7 +31,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	log := newLog(cfg, logs)
-	numbers := metrics.New(metrics.Config{Version: Version(), NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
+	numbers := metrics.New(metrics.Config{Version: Version(), Commit: Commit(), NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
