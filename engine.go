@@ -65,9 +65,7 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 	e := &Engine{namespace: o.namespace, maxSize: o.maxSize, observer: o.observer}
 	e.inContext, _ = o.observer.(ContextObserver)
 	e.owned = o.drive(&e.driver)
-	if e.quick.maxSize = o.maxSize; e.driver.Local == nil {
-		e.quick.store, _ = e.driver.Store.(*memstore.Store)
-	}
+	e.quick = quick{memstore.Behind(e.driver.Store), o.maxSize}
 	e.seals = newSeals(e.driver.Store)
 	e.calls.New = func() any { return new(call) }
 	if err := e.SetRules(rules); err != nil {

@@ -45,6 +45,8 @@ var (
 	_ store.Single = (*Store)(nil)
 	_ store.Caller = (*Store)(nil)
 	_ store.Keyed  = (*Store)(nil)
+
+	_ memstore.Direct = (*Store)(nil)
 )
 
 // LockedError is the error of a directory that another process uses.
@@ -141,6 +143,7 @@ func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
 		memory: memstore.New(append(c.memory, memstore.WithJournal(header.Secret))...),
 		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
+	s.memory.Refuse(errLoading)
 	s.queue.wake = make(chan struct{}, 1)
 	s.writer = newWriter(s, header)
 	s.loading.Store(true)
@@ -151,9 +154,18 @@ func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
 func (s *Store) Loaded() <-chan struct{} { return s.loaded }
 
 // Memory returns the memory that answers the calls. Calls to it count, and are
-// written to the directory, but do not wait for the disk with [Always]. It must not be
-// called before the counters are loaded, and not be closed.
+// written to the directory, but do not wait for the disk with [Always]. Its calls meet
+// an outage until the counters are loaded. It must not be closed.
 func (s *Store) Memory() *memstore.Store { return s.memory }
+
+// Direct implements [memstore.Direct]. With [Always] it returns nil, because calls wait
+// for the disk.
+func (s *Store) Direct() *memstore.Store {
+	if s.sync == Always {
+		return nil
+	}
+	return s.memory
+}
 
 // IsLoaded reports whether the counters are loaded.
 func (s *Store) IsLoaded() bool { return !s.loading.Load() }
@@ -162,26 +174,20 @@ func (s *Store) IsLoaded() bool { return !s.loading.Load() }
 // another, have the same secret.
 func (s *Store) Secrets() [][16]byte { return s.secrets[:] }
 
-// errLoading is the cause of the outage while the counters are loaded.
-var errLoading = errors.New("counters are still being loaded")
-
-// ready returns the error of a call before the counters are loaded.
-func (s *Store) ready() error {
-	if s.loading.Load() {
-		return &store.OutageError{Reason: store.ReasonLoading, Err: errLoading, RetryAfter: time.Second}
-	}
-	return nil
+// errLoading is the answer to all calls until the counters are loaded.
+var errLoading error = &store.OutageError{
+	Reason: store.ReasonLoading, Err: errors.New("counters are still being loaded"), RetryAfter: time.Second,
 }
 
 // Do implements [store.Store].
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
-	if err := s.ready(); err != nil {
+	switch err := s.memory.Do(ctx, calls); {
+	case errors.Is(err, errLoading):
 		for i := range calls {
 			calls[i].Err = err
 		}
-		return ctx.Err()
-	}
-	if err := s.memory.Do(ctx, calls); err != nil || s.sync != Always {
+		return nil
+	case err != nil || s.sync != Always:
 		return err
 	}
 	for i := range calls {
@@ -195,9 +201,6 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 
 // Call implements [store.Caller].
 func (s *Store) Call(ctx context.Context, verb store.Verb, ops []store.Op) error {
-	if err := s.ready(); err != nil {
-		return err
-	}
 	err := s.memory.Call(ctx, verb, ops)
 	if err == nil && s.sync == Always && changed(verb, ops) {
 		s.queue.wait(ctx)
@@ -210,9 +213,6 @@ func (s *Store) Itself() store.Store { return s }
 
 // One implements [store.Single].
 func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (window.Result, error) {
-	if err := s.ready(); err != nil {
-		return window.Result{}, err
-	}
 	r, err := s.memory.One(ctx, verb, space, limit, key, member, n)
 	if err == nil && s.sync == Always && verb != store.Check && (verb != store.Take || r.Allowed || limit.Bans()) {
 		s.queue.wait(ctx)
@@ -235,17 +235,11 @@ func changed(verb store.Verb, ops []store.Op) bool {
 
 // Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
-	if err := s.ready(); err != nil {
-		return window.Reading{}, err
-	}
 	return s.memory.Read(ctx, op)
 }
 
 // Forget implements [store.Store].
 func (s *Store) Forget(ctx context.Context, op *store.Op) error {
-	if err := s.ready(); err != nil {
-		return err
-	}
 	err := s.memory.Forget(ctx, op)
 	if err == nil && s.sync == Always {
 		s.queue.wait(ctx)

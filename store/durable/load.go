@@ -45,6 +45,7 @@ func (s *Store) load(pieces []*piece) (ok bool) {
 	s.writer.stats.loadEnded(l.keys(), damage, s.writer.live)
 	s.told(Event{Kind: Loaded, Keys: l.keys(), Bytes: bytes, Took: time.Since(begun)})
 	s.loading.Store(false)
+	s.memory.Refuse(nil)
 	close(s.loaded)
 	return true
 }

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"hash/maphash"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
@@ -28,7 +27,7 @@ func (s *Store) Hash(key []byte) KeyHash { return KeyHash(s.hash(key)) }
 
 // Member returns what stands for a member that a limit with measure [window.Distinct]
 // counts.
-func (s *Store) Member(member string) uint64 { return maphash.String(s.seeds.member, member) }
+func (s *Store) Member(member string) uint64 { return s.memberString(member) }
 
 // MostFew is the most ops that [Store.Few] decides.
 const MostFew = 8

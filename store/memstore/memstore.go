@@ -24,8 +24,8 @@ type Store struct {
 	secret [1][16]byte
 
 	memory    memory
-	closed    atomic.Bool
-	full      atomic.Int64 // ops that were refused for want of room
+	refusal   atomic.Pointer[error] // of every call; nil: calls are decided
+	full      atomic.Int64          // ops that were refused for want of room
 	keyspaces keyspaces
 
 	// scratch are states to work on that are too large for their shard's
@@ -141,16 +141,32 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 
 // ready returns the error of a call that is not decided.
 func (s *Store) ready(ctx context.Context) error {
-	if s.closed.Load() {
-		return store.ErrClosed
+	if err := s.refusal.Load(); err != nil {
+		return *err
 	}
 	return ctx.Err()
+}
+
+// Refuse makes all later calls return err until Refuse(nil). It is for a store that
+// is being filled by [Store.Restore]. After Close it does nothing.
+func (s *Store) Refuse(err error) {
+	var next *error
+	if err != nil {
+		next = &err
+	}
+	for {
+		was := s.refusal.Load()
+		if was != nil && *was == store.ErrClosed || s.refusal.CompareAndSwap(was, next) {
+			return
+		}
+	}
 }
 
 // Close implements [store.Store]. It drops all keys. Calls that have begun may
 // still be answered.
 func (s *Store) Close() error {
-	s.closed.Store(true)
+	err := store.ErrClosed
+	s.refusal.Store(&err)
 	s.keyspaces.close()
 	return nil
 }
