@@ -39,8 +39,9 @@ var arrows = map[string]arrow{
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
 	"store/memstore":                   {ours: []string{"store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
-	"store/durable/internal/format":    {ours: []string{"window"}, pure: true},
-	"store/durable":                    {ours: []string{"store", "store/durable/internal/format", "store/memstore", "window"}},
+	"internal/limittext":               {ours: []string{"window"}, pure: true},
+	"store/durable/internal/format":    {pure: true},
+	"store/durable":                    {ours: []string{"internal/limittext", "store", "store/durable/internal/format", "store/memstore", "window"}},
 	"store/redisstore/internal/script": {ours: []string{"store", "window"}},
 	"store/redisstore/internal/wire": {
 		ours:   []string{"store", "store/redisstore/internal/script", "window"},
@@ -54,7 +55,7 @@ var arrows = map[string]arrow{
 	"internal/redistest": {}, // tests only
 	"internal/needtest":  {}, // tests only
 	"internal/plan":      {ours: []string{"fault", "receipt", "rule", "store", "window"}, pure: true},
-	"internal/report":    {ours: []string{"store", "window"}},
+	"internal/report":    {ours: []string{"internal/limittext", "store", "window"}},
 	"internal/drive":     {ours: []string{"internal/report", "rule", "store", "window"}},
 	".": {ours: []string{
 		"fault", "internal/drive", "internal/plan", "internal/report", "receipt", "rolling", "rule", "store", "store/memstore", "window",

@@ -84,7 +84,8 @@ func (o *options) drive(d *drive.Driver) (owned bool) {
 	case d.Store == nil:
 		d.Store, owned = memstore.New(), true
 	case d.Local != nil:
-		d.Reports = report.New(d.Store)
+		notes, _ := d.Local.(store.Notebook)
+		d.Reports = report.New(d.Store, notes)
 	}
 	d.Timed, _ = d.Store.(store.Timed)
 	d.Caller = store.CallerOf(d.Store)

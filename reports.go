@@ -4,16 +4,19 @@ package weir
 // recorded in the store afterwards: see [WithLocal]. A distinct member counts
 // as one hit. The zero value means that there was no outage.
 type Reports struct {
-	// Pending is the number of keys and members that wait for a report.
+	// Pending is the number of keys and members that wait for a report. It includes
+	// those of an earlier process if the local store is a [store.Notebook].
 	Pending int
 
 	// Recorded is the number of hits that were recorded in the store. Lost is
 	// the number of those in reports without an answer: the store may have
-	// counted them, so they are not sent again.
+	// counted them, so they are not sent again. Lost includes hits of an earlier process
+	// of which it is not known whether they were sent.
 	Recorded, Lost int64
 
 	// Dropped is the number of hits that are not reported, because 100,000 keys
-	// waited already, or because the engine was closed meanwhile.
+	// waited already, or because the engine was closed meanwhile and the local store is
+	// no [store.Notebook].
 	Dropped int64
 }
 

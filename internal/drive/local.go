@@ -72,7 +72,7 @@ func (d *Driver) settle(ctx context.Context, t *Task) {
 	if t.Verb == store.Take && t.IsDenied() {
 		d.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
-	d.note(t)
+	d.note(ctx, t)
 	for n, of := range t.local.of {
 		t.Local = t.Local || t.local.ops[n].Result.Held
 		at, _ := slices.BinarySearch(t.Of, of)

@@ -1,10 +1,15 @@
 package drive
 
-import "github.com/weirhq/weir/store"
+import (
+	"context"
+
+	"github.com/weirhq/weir/store"
+)
 
 // note gives the reporter what memory has counted for t, which is decided and
-// has given back what it had to.
-func (d *Driver) note(t *Task) {
+// has given back what it had to. If the reporter keeps it on a disk for which calls
+// wait, note waits for it, too.
+func (d *Driver) note(ctx context.Context, t *Task) {
 	if d.Reports == nil || t.Verb == store.Check || t.Verb.Ends() {
 		return
 	}
@@ -21,6 +26,9 @@ func (d *Driver) note(t *Task) {
 		case t.Verb == store.Record || counts(op, denied):
 			d.Reports.Add(op, t.local.limits[i], op.N)
 		}
+	}
+	if len(t.local.ops) > 0 {
+		d.Reports.Wait(ctx)
 	}
 }
 

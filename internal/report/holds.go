@@ -52,6 +52,7 @@ func (r *Reporter) Renew(op *store.Op) {
 	defer r.mu.Unlock()
 	if e, i := r.table.find(op); i >= 0 {
 		e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
+		r.table.book.touch(e)
 	}
 }
 
@@ -85,6 +86,7 @@ func (t *table) end(op *store.Op, n int64, now window.Instant) {
 		n = e.holds[i].n
 	}
 	e.holds = slices.Delete(e.holds, i, i+1)
+	t.book.touch(e)
 	if t.words -= heldWords; n > 0 && e.limit.Limit().Hold > 0 {
 		t.words += e.add(n, now)
 	}

@@ -23,6 +23,11 @@
 // store's reason means that the call was not sent or was refused. After any
 // other outage the call may have counted, so that its hits are counted in
 // [Stats] as lost and are not sent again.
+//
+// # Restarts
+//
+// With a [store.Notebook], the next process reports what is pending. An entry leaves
+// the notebook before it is sent, so this holds for two processes, too.
 package report
 
 import (
@@ -62,6 +67,7 @@ type Reporter struct {
 	answered chan struct{} // wakes the goroutine
 	stop     chan struct{} // closed by Close
 	tasks    sync.WaitGroup
+	end      func() // ends the keeping
 }
 
 // Stats are the numbers of a [Reporter]. All but Pending are hits since its
@@ -74,12 +80,18 @@ type Stats struct {
 }
 
 // New returns a Reporter to s. It starts no goroutine until something is
-// pending.
-func New(s store.Store) *Reporter {
-	return &Reporter{
-		store: s, table: newTable(MaxKeys, maxWords),
-		answered: make(chan struct{}, 1), stop: make(chan struct{}),
+// pending. notes, when not nil, keeps what is pending for the next process; Close is
+// called before notes is closed.
+func New(s store.Store, notes store.Notebook) *Reporter {
+	r := &Reporter{
+		store: s, table: newTable(MaxKeys, maxWords, newBook(notes)),
+		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {},
 	}
+	if notes != nil {
+		r.end = notes.Follow(r.keep)
+		r.tasks.Go(r.restore)
+	}
+	return r
 }
 
 // Add notes n hits that local memory counted for op's key. limit is the limit
@@ -96,10 +108,16 @@ func (r *Reporter) Add(op *store.Op, limit *window.Compiled, n int64) {
 // started starts the goroutine, if need be, after n hits were added, or counts
 // them as dropped. It needs mu.
 func (r *Reporter) started(added bool, n int64) {
-	switch {
-	case !added:
+	if !added {
 		r.dropped.Add(n)
-	case !r.running:
+		return
+	}
+	r.awake()
+}
+
+// awake starts the goroutine if it is needed. It needs mu.
+func (r *Reporter) awake() {
+	if !r.running && !r.closed && r.table.len() > 0 {
 		r.running = true
 		r.tasks.Go(r.run)
 	}
@@ -147,7 +165,8 @@ func (r *Reporter) Stats() Stats {
 }
 
 // Close reports what is pending, if the store answers within a second, and
-// waits for the goroutine. The caller closes the store afterwards.
+// waits for the goroutine. What is pending then is kept, or dropped if there is no
+// notebook. The caller closes the store and the notebook afterwards.
 func (r *Reporter) Close() {
 	if r == nil {
 		return
@@ -159,6 +178,7 @@ func (r *Reporter) Close() {
 	}
 	r.mu.Unlock()
 	r.tasks.Wait()
+	r.end()
 }
 
 func now() window.Instant { return window.At(time.Now()) }

@@ -91,7 +91,7 @@ func TestReports(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(f)
+		r := report.New(f, nil)
 		defer r.Close()
 		f.gone(store.ReasonCutOff)
 		for range 3 {
@@ -120,7 +120,7 @@ func TestReportsAfterAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(f)
+		r := report.New(f, nil)
 		defer r.Close()
 		f.gone(store.ReasonLate)
 		r.Answered()
@@ -143,7 +143,7 @@ func TestHitsThatLeftTheWindow(t *testing.T) {
 	after := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Hour), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}})
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(f)
+		r := report.New(f, nil)
 		defer r.Close()
 		f.gone(store.ReasonCutOff)
 		r.Add(of(minute, "ann", ""), minute, 5)
@@ -178,7 +178,7 @@ func TestLostReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
 		f.after = true
-		r := report.New(f)
+		r := report.New(f, nil)
 		defer r.Close()
 		f.gone(store.ReasonClosed)
 		r.Add(of(hourly, "ann", ""), hourly, 4)
@@ -200,7 +200,7 @@ func TestMaxKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
 		f.gone(store.ReasonCutOff)
-		r := report.New(f)
+		r := report.New(f, nil)
 		defer r.Close()
 		for i := range report.MaxKeys + 5 {
 			r.Add(of(hourly, fmt.Sprint(i), ""), hourly, 2)
@@ -223,9 +223,9 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(f)
+		r := report.New(f, nil)
 		r.Close()
-		r = report.New(f)
+		r = report.New(f, nil)
 		r.Add(of(hourly, "ann", ""), hourly, 4)
 		r.Close()
 		r.Close()
@@ -234,7 +234,7 @@ func TestClose(t *testing.T) {
 		wantStats(t, r, report.Stats{Recorded: 4, Dropped: 1})
 
 		began := time.Now()
-		r = report.New(stuck{f})
+		r = report.New(stuck{f}, nil)
 		r.Add(of(hourly, "ann", ""), hourly, 3)
 		r.Close()
 		if took := time.Since(began); took != time.Second {
@@ -257,7 +257,7 @@ func TestEachHitOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
 			f := newFar()
-			r := report.New(f)
+			r := report.New(f, nil)
 			many := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(1000 * time.Hour)})
 			reasons := store.Reasons()
 			added := map[string]int64{}

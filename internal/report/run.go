@@ -36,16 +36,18 @@ func (r *Reporter) run() {
 }
 
 // rest reports whether the goroutine ends: when nothing is pending, or at the
-// end. What is pending then is dropped.
+// end. What is pending then is dropped unless it is kept.
 func (r *Reporter) rest(end bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if end {
-		at := now()
-		for _, e := range r.table.entries {
-			r.dropped.Add(e.amount(at))
+		if at := now(); r.table.book == nil {
+			for _, e := range r.table.entries {
+				r.dropped.Add(e.amount(at))
+			}
+			r.table.entries = nil
 		}
-		r.table.entries = nil
+		return true
 	}
 	r.running = r.table.len() > 0
 	return !r.running
@@ -97,6 +99,10 @@ func (r *Reporter) round() (reached bool, kept int) {
 			break
 		}
 		reached = true
+		if !r.dropNotes(batch) {
+			keep = append(keep, batch...)
+			break
+		}
 		var unsent []*entry
 		unsent, goOn = r.send(batch)
 		keep = append(keep, unsent...)

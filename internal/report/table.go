@@ -11,6 +11,8 @@ type table struct {
 	out               int // entries that a round has taken and not settled
 	words             int // of all states, those that are out included
 	maxKeys, maxWords int
+
+	book *book // nil: entries are not kept
 }
 
 // id identifies a key, or a member of it.
@@ -34,10 +36,14 @@ type entry struct {
 	hits  int64        // net of what was given back
 	state window.State // of limit, with these hits and their dates
 	holds []held       // what is not final yet
+
+	name    string // of the note that keeps e; empty: none does
+	touched bool   // the book knows that e has changed
+	gone    bool   // e is to be kept no more
 }
 
-func newTable(maxKeys, maxWords int) table {
-	return table{entries: map[id]*entry{}, maxKeys: maxKeys, maxWords: maxWords}
+func newTable(maxKeys, maxWords int, b *book) table {
+	return table{entries: map[id]*entry{}, maxKeys: maxKeys, maxWords: maxWords, book: b}
 }
 
 func (t *table) len() int { return len(t.entries) + t.out }
@@ -63,6 +69,7 @@ func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 		t.entries[e.id] = e
 	}
 	e.limit = limit
+	t.book.touch(e)
 	return e
 }
 
@@ -86,6 +93,7 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) {
 	before := cap(e.state)
 	e.state, _ = e.limit.Refund(e.state, now, window.Hits{N: n})
 	t.words += cap(e.state) - before
+	t.book.touch(e)
 	if e.hits -= min(n, e.hits); e.amount(now) == 0 && len(e.holds) == 0 {
 		t.drop(e)
 	}
@@ -105,6 +113,8 @@ func (e *entry) amount(now window.Instant) int64 {
 func (t *table) drop(e *entry) {
 	delete(t.entries, e.id)
 	t.words -= e.size()
+	e.gone = true
+	t.book.touch(e)
 }
 
 // forget drops op's key with all its members.
@@ -155,4 +165,6 @@ func (t *table) back(e *entry, now window.Instant) {
 		t.words += heldWords * len(holds)
 	}
 	t.entries[e.id] = e
+	e.gone = false
+	t.book.touch(e)
 }

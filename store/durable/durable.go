@@ -46,6 +46,7 @@ var (
 	_ store.Caller = (*Store)(nil)
 	_ store.Keyed  = (*Store)(nil)
 
+	_ store.Notebook  = (*Store)(nil)
 	_ memstore.Direct = (*Store)(nil)
 )
 
@@ -141,6 +142,7 @@ func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
 	s := &Store{
 		config: c, dir: dir, disk: c.disk, held: held, secrets: [1][16]byte{[16]byte(header.Receipts[:16])},
 		memory: memstore.New(append(c.memory, memstore.WithJournal(header.Secret))...),
+		notes:  newNotes(),
 		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.memory.Refuse(errLoading)
@@ -150,7 +152,8 @@ func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
 	return s
 }
 
-// Loaded returns a channel that is closed when the counters are loaded.
+// Loaded returns a channel that is closed when the counters are loaded. It implements
+// [store.Notebook].
 func (s *Store) Loaded() <-chan struct{} { return s.loaded }
 
 // Memory returns the memory that answers the calls. Calls to it count, and are

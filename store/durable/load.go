@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/limittext"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/durable/internal/format"
 	"github.com/weirhq/weir/store/memstore"
@@ -275,7 +276,7 @@ func (w *worker) restore(id format.SpaceID) *memstore.Restore {
 	if !ok {
 		return nil
 	}
-	l, err := format.ReadLimit(sp.Limit, time.LoadLocation)
+	l, err := limittext.Read(sp.Limit, time.LoadLocation)
 	if err != nil {
 		return nil
 	}

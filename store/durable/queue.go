@@ -62,3 +62,10 @@ func (q *queue) done(waited chan struct{}, failed bool) {
 		}
 	}
 }
+
+// fails reports whether the last flush failed.
+func (q *queue) fails() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.failed
+}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/weirhq/weir/internal/limittext"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/durable/internal/format"
 	"github.com/weirhq/weir/store/memstore"
@@ -174,12 +175,13 @@ func (w *writer) beginFile() error {
 		w.header = header
 		return errors.Join(fmt.Errorf("begin a file: %w", err), f.Close(), w.disk.remove(nameOf(header.File)))
 	}
+	lost := w.broken // some of what was written to the file
 	w.retire()
 	w.header, w.file, w.name = header, f, nameOf(header.File)
 	w.seq, w.size, w.synced, w.saved, w.broken, w.unsure = 0, int64(len(text)), true, false, false, false
 	w.stats.fileMade(w.name, w.size)
 	w.reset()
-	w.beginRound()
+	w.beginRound(lost)
 	return nil
 }
 
@@ -205,10 +207,14 @@ func (w *writer) reset() {
 	w.base, w.pending = int64(w.store.memory.Times().Steady), false
 }
 
-// beginRound begins to write all keys to the file that has just begun.
-func (w *writer) beginRound() {
+// beginRound begins to write all keys to the file that has just begun. lost reports
+// whether the file before it may lack something that was written to it.
+func (w *writer) beginRound(lost bool) {
 	clear(w.spaces) // those of keyspaces that are no more, too
-	for _, n := range w.notes {
+	for name, n := range w.notes {
+		if len(n.data) == 0 && n.written && !lost {
+			delete(w.notes, name) // the files before this one say that it was dropped
+		}
 		n.written = false
 	}
 	w.walk, w.walked, w.round = w.store.memory.Walk(), 0, 0
@@ -317,7 +323,7 @@ func (w *writer) space(p memstore.Part) *known {
 	}
 	if k.limit != p.Limit {
 		// An error is impossible: a Limit has nothing that JSON cannot express.
-		text, err := format.AppendLimit(nil, p.Limit.Limit())
+		text, err := limittext.Append(nil, p.Limit.Limit())
 		if err != nil {
 			panic("durable: " + err.Error())
 		}
@@ -387,7 +393,8 @@ func (w *writer) close() error {
 	return w.file.Close()
 }
 
-// note is data of the program, which is written when it changes and in each round.
+// note is data of the program, which is written when it changes and in each round. One
+// without data was dropped.
 type note struct {
 	data    []byte
 	written bool
@@ -397,15 +404,19 @@ func (w *writer) writeNotes() error {
 	from := w.written()
 	defer func() { w.grown += w.written() - from }()
 	w.store.takeNotes(w.notes)
-	for name, n := range w.notes {
-		if n.written {
-			continue
-		}
-		w.buf = format.AppendNote(w.buf, name, n.data)
-		n.written = true
-		if len(w.buf) >= frameTarget {
-			if err := w.seal(0); err != nil {
-				return err
+	// If only a part is written, what was dropped does not come back beside what
+	// replaces it.
+	for _, dropped := range [...]bool{true, false} {
+		for name, n := range w.notes {
+			if n.written || dropped != (len(n.data) == 0) {
+				continue
+			}
+			w.buf = format.AppendNote(w.buf, name, n.data)
+			n.written = true
+			if len(w.buf) >= frameTarget {
+				if err := w.seal(0); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"hash/maphash"
 	"math/bits"
 	"runtime"
@@ -156,7 +157,7 @@ func (s *Store) Refuse(err error) {
 	}
 	for {
 		was := s.refusal.Load()
-		if was != nil && *was == store.ErrClosed || s.refusal.CompareAndSwap(was, next) {
+		if was != nil && errors.Is(*was, store.ErrClosed) || s.refusal.CompareAndSwap(was, next) {
 			return
 		}
 	}

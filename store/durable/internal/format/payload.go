@@ -25,7 +25,7 @@ func IDOf(namespace, id string) SpaceID {
 	return SpaceID(binary.LittleEndian.Uint64(sum[:]))
 }
 
-// Space is a space with a limit of its keys, as [AppendLimit] writes it.
+// Space is a space with a limit of its keys, as package limittext writes it.
 type Space struct {
 	Namespace, ID, Name string
 	MaxKeys             int64

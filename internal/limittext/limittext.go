@@ -1,4 +1,6 @@
-package format
+// Package limittext writes limits as JSON text, for data that outlives a process, and
+// reads them.
+package limittext
 
 import (
 	"encoding/json"
@@ -20,8 +22,8 @@ type zone struct {
 	Offset int // in seconds, east of UTC
 }
 
-// AppendLimit appends l to b.
-func AppendLimit(b []byte, l window.Limit) ([]byte, error) {
+// Append appends l to b.
+func Append(b []byte, l window.Limit) ([]byte, error) {
 	out := limit{Limit: l}
 	for i, w := range []*window.Window{&out.Window, &out.After.Window} {
 		if w.Zone != nil {
@@ -33,10 +35,10 @@ func AppendLimit(b []byte, l window.Limit) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// ReadLimit reads what [AppendLimit] wrote. load returns a zone by its name, as
+// Read reads what [Append] wrote. load returns a zone by its name, as
 // [time.LoadLocation] does. A zone without a known name has a fixed distance from
 // UTC.
-func ReadLimit(b []byte, load func(name string) (*time.Location, error)) (window.Limit, error) {
+func Read(b []byte, load func(name string) (*time.Location, error)) (window.Limit, error) {
 	var in limit
 	if err := json.Unmarshal(b, &in); err != nil {
 		return window.Limit{}, fmt.Errorf("limit: %w", err)

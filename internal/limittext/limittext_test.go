@@ -1,0 +1,74 @@
+package limittext_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/limittext"
+	"github.com/weirhq/weir/window"
+)
+
+// Every field of every limit comes back. A field that is added to a limit is covered
+// at once.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 100 {
+		var in window.Limit
+		fill(r, reflect.ValueOf(&in).Elem())
+		in.Window.Zone, in.After.Window.Zone = berlin, nil
+		b, err := limittext.Append(nil, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := limittext.Read(b, time.LoadLocation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Window.Zone.String() != "Europe/Berlin" {
+			t.Errorf("got zone %v", out.Window.Zone)
+		}
+		if out.Window.Zone = berlin; out != in {
+			t.Errorf("got  %+v\nwant %+v", out, in)
+		}
+	}
+	odd := window.Limit{Quota: 1, Window: window.Calendar(window.Day, time.FixedZone("here", 3600))}
+	b, err := limittext.Append(nil, odd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := limittext.Read(b, time.LoadLocation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, offset := time.Unix(0, 0).In(out.Window.Zone).Zone(); name != "here" || offset != 3600 {
+		t.Errorf("got zone %s %d, want here 3600", name, offset)
+	}
+}
+
+// fill sets all fields of v but zones to random values.
+func fill(r *rand.Rand, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(r, v.Field(i))
+		}
+	case reflect.Int, reflect.Int64:
+		v.SetInt(r.Int64())
+	case reflect.Uint8:
+		v.SetUint(uint64(r.IntN(256)))
+	case reflect.Float64:
+		v.SetFloat(r.Float64())
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer: // a zone
+	default:
+		panic("a field of a kind that this test cannot fill: " + v.Type().String())
+	}
+}

@@ -1,0 +1,115 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/report"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// paper is a notebook in memory, which writes when a test asks it to.
+type paper struct {
+	notes   map[string][]byte
+	changed func(func(string, []byte))
+}
+
+func (p *paper) Loaded() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (p *paper) Claim(prefix string, found func(string, []byte)) bool {
+	for name, data := range maps.Clone(p.notes) {
+		if strings.HasPrefix(name, prefix) {
+			found(name, data)
+		}
+	}
+	return true
+}
+
+func (p *paper) Follow(changed func(func(string, []byte))) (end func()) {
+	p.changed = changed
+	return p.write
+}
+
+func (p *paper) write() {
+	p.changed(func(name string, data []byte) {
+		if len(data) == 0 {
+			delete(p.notes, name)
+			return
+		}
+		p.notes[name] = bytes.Clone(data)
+	})
+}
+
+func (p *paper) Flush(context.Context) error { p.write(); return nil }
+func (p *paper) Waits() bool                 { return false }
+
+// pendingNotes returns notes of entries of several kinds.
+func pendingNotes() [][]byte {
+	p := &paper{notes: map[string][]byte{}}
+	f := newFar()
+	f.gone(store.ReasonCutOff)
+	r := report.New(f, p)
+	berlin := time.FixedZone("Berlin", 3600)
+	for i, l := range []window.Limit{
+		{Quota: 50, Window: window.Sliding(time.Hour)},
+		{Quota: 5, Measure: window.Distinct, Window: window.Sliding(time.Hour)},
+		{Quota: 1000, Measure: window.Sum, Window: window.Calendar(window.Day, berlin)},
+		{Quota: 9, Window: window.Bucket(time.Minute, 3)},
+	} {
+		limit := window.MustCompile(l)
+		r.Add(of(limit, strconv.Itoa(i), "member"), limit, 3)
+	}
+	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
+	op := of(holding, "team", "")
+	op.Hold = &store.Hold{Hold: window.Hold{ID: window.HoldID{3}}}
+	op.Hold.Decided = window.At(time.Now())
+	r.Hold(op, holding, 7)
+	r.Close()
+	var all [][]byte
+	for _, data := range p.notes {
+		all = append(all, data)
+	}
+	return all
+}
+
+// Every note of this program can be read again, and says the same.
+func TestNotesComeBack(t *testing.T) {
+	t.Parallel()
+	notes := pendingNotes()
+	if len(notes) != 5 {
+		t.Fatalf("got %d notes, want 5", len(notes))
+	}
+	for _, data := range notes {
+		if got := report.Again(data); !bytes.Equal(got, data) {
+			t.Errorf("got  %q\nwant %q", got, data)
+		}
+		for n := range data {
+			if report.Again(data[:n]) != nil {
+				t.Errorf("%d of %d bytes: got an entry, want none", n, len(data))
+			}
+		}
+	}
+}
+
+// A note with any content is read or refused, and what is read says the same when it
+// is written again.
+func FuzzNote(f *testing.F) {
+	for _, data := range pendingNotes() {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if again := report.Again(data); again != nil && !bytes.Equal(report.Again(again), again) {
+			t.Errorf("got another note for %q", data)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package report
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/weirhq/weir/internal/limittext"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// The layout of an entry as a note: a version, and then numbers as varints and texts
+// behind their lengths, in the order of encode.
+const layout = 1
+
+// mostLimits bounds the texts of limits that are remembered.
+const mostLimits = 1000
+
+// encode returns e as a note.
+func (b *book) encode(e *entry) []byte {
+	limit, ok := b.limits[e.limit]
+	if !ok {
+		if len(b.limits) >= mostLimits {
+			clear(b.limits)
+		}
+		limit, _ = limittext.Append(nil, e.limit.Limit()) // a Limit has nothing that JSON cannot express
+		b.limits[e.limit] = limit
+	}
+	out := append(make([]byte, 0, 64+len(limit)+8*len(e.state)), layout)
+	for _, text := range [...]string{
+		e.id.namespace, e.id.space, e.space.Name(), string(limit), e.together, e.id.key, e.id.member,
+	} {
+		out = binary.AppendUvarint(out, uint64(len(text)))
+		out = append(out, text...)
+	}
+	out = binary.AppendVarint(out, e.space.MaxKeys())
+	out = binary.AppendVarint(out, e.hits)
+	out = binary.AppendUvarint(out, uint64(len(e.state)))
+	for _, w := range e.state {
+		out = binary.LittleEndian.AppendUint64(out, w)
+	}
+	out = binary.AppendUvarint(out, uint64(len(e.holds)))
+	for _, h := range e.holds {
+		out = append(out, h.ID[:]...)
+		out = binary.AppendVarint(out, int64(h.At))
+		out = binary.AppendVarint(out, int64(h.End))
+		out = binary.AppendVarint(out, h.n)
+	}
+	return out
+}
+
+// decode returns the entry of a note, or nil if this program cannot read it.
+func decode(data []byte) *entry {
+	if len(data) == 0 || data[0] != layout {
+		return nil
+	}
+	r := reader{data[1:], true}
+	namespace, space, name, limit := r.text(), r.text(), r.text(), r.text()
+	e := &entry{together: r.text()}
+	e.id = id{namespace, space, r.text(), r.text()}
+	e.space = store.NewSpace(namespace, space, name, r.varint())
+	e.hits = r.varint()
+	for range r.count(8) {
+		e.state = append(e.state, binary.LittleEndian.Uint64(r.bytes(8)))
+	}
+	for range r.count(len(window.HoldID{}) + 3) {
+		var h held
+		copy(h.ID[:], r.bytes(len(h.ID)))
+		h.At, h.End, h.n = window.Instant(r.varint()), window.Instant(r.varint()), r.varint()
+		e.holds = append(e.holds, h)
+	}
+	if !r.ok || len(r.rest) > 0 || e.hits < 0 || e.hits > window.MaxHits {
+		return nil
+	}
+	l, err := limittext.Read([]byte(limit), time.LoadLocation)
+	if err != nil {
+		return nil
+	}
+	if e.limit, err = window.Compile(l); err != nil {
+		return nil
+	}
+	return e
+}
+
+// reader reads a note. After a fault ok is false, and all that it reads is zero.
+type reader struct {
+	rest []byte
+	ok   bool
+}
+
+func (r *reader) bytes(n int) []byte {
+	if n > len(r.rest) {
+		r.rest, r.ok = nil, false
+		return make([]byte, n)
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) text() string {
+	n := r.count(1)
+	return string(r.bytes(n))
+}
+
+// count reads how many items of at least size bytes follow.
+func (r *reader) count(size int) int {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || v > uint64(len(r.rest)-n)/uint64(size) {
+		r.rest, r.ok = nil, false
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return int(v)
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.rest, r.ok = nil, false
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
