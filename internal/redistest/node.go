@@ -131,9 +131,6 @@ func (n *Node) end() chan struct{} {
 // Addr returns the node's address, host:port.
 func (n *Node) Addr() string { return loopback(n.port) }
 
-// Port returns the node's port.
-func (n *Node) Port() int { return n.port }
-
 // Log returns what the process has logged so far.
 func (n *Node) Log() string {
 	b, err := os.ReadFile(filepath.Join(n.dir, "log"))

@@ -148,6 +148,13 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
+// count returns how often part was logged.
+func (j *journal) count(part string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Count(j.text.String(), part)
+}
+
 // await waits until part was logged n times.
 func (j *journal) await(t *testing.T, n int, part string) {
 	t.Helper()

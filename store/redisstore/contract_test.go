@@ -57,6 +57,29 @@ func TestContractOfHolds(t *testing.T) {
 	storetest.RunHolds(t, func(t testing.TB) storetest.Opened { return open(t, c) })
 }
 
+// Four callers run schedules of ten steps, each of one to four calls. WEIR_LONG=1
+// makes it 100,000 schedules.
+func TestSchedulesOfHoldsAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
+	const callers, atOnce = 4, 250
+	rounds := 1
+	if os.Getenv("WEIR_LONG") == "1" {
+		rounds = 100
+	}
+	c := connect(t, redistest.Server(t).Addr())
+	for round := range rounds {
+		var all sync.WaitGroup
+		for caller := range callers {
+			got, seed := open(t, c), uint64(round*callers+caller)
+			all.Go(func() { storetest.CompareSchedules(t, got, storetest.NewModel(), seed, atOnce, 10) })
+		}
+		all.Wait()
+		if err := c.Do(t.Context(), c.B().Flushall().Build()).Error(); err != nil { // the memory of the machine is bounded
+			t.Fatal(err)
+		}
+	}
+}
+
 // WEIR_LONG=1 makes it 100,000 steps of one to four calls.
 func TestHoldsAgreeWithTheModel(t *testing.T) {
 	t.Parallel()

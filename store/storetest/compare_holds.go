@@ -18,49 +18,74 @@ import (
 // of theirs, early, late and repeated, and of takes that never were.
 func CompareHolds(t testing.TB, a, b Opened, seed uint64, steps int) {
 	t.Helper()
+	CompareSchedules(t, a, b, seed, 1, steps)
+}
+
+// CompareSchedules is [CompareHolds] for some schedules of steps, one after the other.
+// Each has takes and keys of its own, under four of the limits when there are several
+// schedules, so that the calls of a short one meet.
+func CompareSchedules(t testing.TB, a, b Opened, seed uint64, schedules, steps int) {
+	t.Helper()
 	r := newHolder(seed)
+	names := r.names
 	found, banned := map[store.Verb]int{}, 0
-	for step := range steps {
-		r.pass()
-		a.Set(r.now)
-		b.Set(r.now)
-		calls := r.calls()
-		others := make([]store.Call, len(calls))
-		for i, c := range calls {
-			others[i] = store.Call{Verb: c.Verb, Ops: cloned(c.Ops)}
-		}
-		errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
-		if fmt.Sprint(errA) != fmt.Sprint(errB) {
-			t.Fatalf("seed %d, step %d: got errors %v and %v, want the same", seed, step, errA, errB)
-		}
-		for n := range calls {
-			if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
-				t.Fatalf("seed %d, step %d, call %d of %d: got errors %v and %v, want the same", seed, step, n, len(calls), errA, errB)
+	for r.schedule = range schedules {
+		if r.takes = r.takes[:0]; schedules > 1 {
+			r.names = nil
+			for _, i := range r.Perm(len(names))[:4] {
+				r.names = append(r.names, names[i])
 			}
-			for i := range calls[n].Ops {
-				op, other := &calls[n].Ops[i], &others[n].Ops[i]
-				if op.Result != other.Result || op.Hold != nil && *op.Hold != *other.Hold {
-					t.Fatalf("seed %d, step %d, %v at %v, op %d of %d: %+v, %d hits on key %s of %s (role %d, count denied %v), hold %+v and %+v:\ngot  %+v\nand  %+v,\nwant the same",
-						seed, step, calls[n].Verb, r.now.Time(), i, len(calls[n].Ops), op.Limit.Limit(), op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
-						op.Hold, other.Hold, op.Result, other.Result)
-				}
-				if op.Result.Held {
-					found[calls[n].Verb]++
-				}
-				if op.Result.Banned {
-					banned++
-				}
-			}
-			r.note(calls[n])
+		}
+		for step := range steps {
+			r.compare(t, a, b, fmt.Sprintf("seed %d, schedule %d, step %d", seed, r.schedule, step), found, &banned)
 		}
 	}
+	few := schedules * steps / 100
 	for _, verb := range []store.Verb{store.Take, store.Record, store.Settle, store.Cancel, store.Renew} {
-		if found[verb] < steps/100 {
-			t.Errorf("seed %d: got %d holds in %vs of %d steps, want a hundredth", seed, found[verb], verb, steps)
+		if found[verb] < few {
+			t.Errorf("seed %d: got %d holds in %vs of %d steps, want a hundredth", seed, found[verb], verb, schedules*steps)
 		}
 	}
-	if banned < steps/100 {
-		t.Errorf("seed %d: got %d bans in %d steps, want a hundredth", seed, banned, steps)
+	if banned < few {
+		t.Errorf("seed %d: got %d bans in %d steps, want a hundredth", seed, banned, schedules*steps)
+	}
+}
+
+// compare makes the calls of one step in both stores. It adds to the numbers of holds
+// that were found, by verb, and of keys that were banned.
+func (r *holder) compare(t testing.TB, a, b Opened, at string, found map[store.Verb]int, banned *int) {
+	t.Helper()
+	r.pass()
+	a.Set(r.now)
+	b.Set(r.now)
+	calls := r.calls()
+	others := make([]store.Call, len(calls))
+	for i, c := range calls {
+		others[i] = store.Call{Verb: c.Verb, Ops: cloned(c.Ops)}
+	}
+	errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
+	if fmt.Sprint(errA) != fmt.Sprint(errB) {
+		t.Fatalf("%s: got errors %v and %v, want the same", at, errA, errB)
+	}
+	for n := range calls {
+		if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
+			t.Fatalf("%s, call %d of %d: got errors %v and %v, want the same", at, n, len(calls), errA, errB)
+		}
+		for i := range calls[n].Ops {
+			op, other := &calls[n].Ops[i], &others[n].Ops[i]
+			if op.Result != other.Result || op.Hold != nil && *op.Hold != *other.Hold {
+				t.Fatalf("%s, %v at %v, op %d of %d: %+v, %d hits on key %s of %s (role %d, count denied %v), hold %+v and %+v:\ngot  %+v\nand  %+v,\nwant the same",
+					at, calls[n].Verb, r.now.Time(), i, len(calls[n].Ops), op.Limit.Limit(), op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
+					op.Hold, other.Hold, op.Result, other.Result)
+			}
+			if op.Result.Held {
+				found[calls[n].Verb]++
+			}
+			if op.Result.Banned {
+				*banned++
+			}
+		}
+		r.note(calls[n])
 	}
 }
 
@@ -79,8 +104,9 @@ func cloned(ops []store.Op) []store.Op {
 // holder generates calls about holds and bans.
 type holder struct {
 	random
-	made  uint64
-	takes []store.Call // which held something, the newest last
+	schedule int // the keys of each are its own
+	made     uint64
+	takes    []store.Call // which held something, the newest last
 }
 
 func newHolder(seed uint64) *holder {
@@ -153,7 +179,7 @@ func (r *holder) call() store.Call {
 	binary.BigEndian.PutUint64(id[:], r.made)
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		op.Key = fmt.Append(nil, "key", r.IntN(3)) // few, so that takes meet
+		op.Key = fmt.Append(nil, r.schedule, "key", r.IntN(3)) // few, so that takes meet
 		if op.Limit.Holds() {
 			op.CountDenied = false
 		}
