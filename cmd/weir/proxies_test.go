@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/needtest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // The rules of the recipes: one request to /api/ an hour for each client, and any
@@ -27,39 +28,57 @@ const apiRules = `rules:
 // spellings are paths that servers resolve to one below /api/.
 var spellings = []string{
 	"/api/y", "//api/y", "/x/../api/y", "/%61pi/y", "/./api/y", "/x/%2e%2e/api/y", "/api//y", "/api/y?x=/../z",
-	"/api/" + strings.Repeat("y", 1500),
+	"/api/" + strings.Repeat("y", 1500), "http://shop.example/api/y", "http://shop.example//x/../api/y",
 }
 
-// TestProxies puts the recipes of docs/http.md into real proxies, and tries to get
-// past the limit.
-func TestProxies(t *testing.T) {
-	t.Parallel()
-	src, err := os.ReadFile("../../docs/http.md")
+// proxy is a recipe of docs/proxies.md and the program that it is for.
+type proxy struct {
+	title string // of its part of the page
+	start func(t *testing.T, recipe map[string]string, weir, app string) (addr string)
+
+	down, hung int // the answers while weir is down, and while it does not answer
+
+	// What the page says about forwarding requests without weir: replaced by what, in
+	// the recipe of which language.
+	language, closed, open string
+}
+
+var proxies = []proxy{
+	{"nginx", startNginx, 500, 500, "nginx", "error_page 403 = @limited;", "error_page 403 = @limited; error_page 500 = @app;"},
+	{"Caddy", startCaddy, 502, 504, "caddyfile", "}\n}\n", "}\n}\nhandle_errors {\n    reverse_proxy app\n}\n"},
+	{"HAProxy", startHAProxy, 503, 504, "lua", "answer.status < 300", "answer.status < 300 or answer.status >= 503"},
+	{"Apache", startApache, 503, 503, "lua", "return 503", "return apache2.DECLINED"},
+}
+
+// recipes returns the snippets of a part of docs/proxies.md by their languages.
+func recipes(t *testing.T, title string) (recipe map[string]string, page string) {
+	t.Helper()
+	src, err := os.ReadFile("../../docs/proxies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipes := map[string]string{}
-	for _, m := range fence.FindAllStringSubmatch(string(src), -1) {
-		recipes[m[1]] = m[2]
+	_, part, found := strings.Cut(string(src), "\n## "+title+"\n")
+	if !found {
+		t.Fatalf("docs/proxies.md has no part %q", title)
 	}
-	for _, tc := range []struct {
-		name  string
-		start func(t *testing.T, recipe, weir, app string) (addr string)
-		down  int // the answer while weir is down
-	}{
-		{"nginx", startNginx, 500},
-		{"caddyfile", startCaddy, 502},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
+	part, _, _ = strings.Cut(part, "\n## ")
+	recipe = map[string]string{}
+	for _, m := range fence.FindAllStringSubmatch(part, -1) {
+		recipe[m[1]] = m[2]
+	}
+	return recipe, string(src)
+}
+
+// TestProxies puts the recipes of docs/proxies.md into real proxies, and tries to get
+// past the limit.
+func TestProxies(t *testing.T) {
+	t.Parallel()
+	for _, tc := range proxies {
+		t.Run(tc.title, func(t *testing.T) {
 			t.Parallel()
-			recipe := recipes[tc.name]
-			if recipe == "" {
-				t.Fatalf("docs/http.md has no recipe for %s", tc.name)
-			}
+			recipe, _ := recipes(t, tc.title)
 			p := startProcess(t, "", apiRules)
-			app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "app") }))
-			t.Cleanup(app.Close)
-			addr := tc.start(t, recipe, strings.TrimPrefix(p.api, "http://"), strings.TrimPrefix(app.URL, "http://"))
+			addr := tc.start(t, recipe, strings.TrimPrefix(p.api, "http://"), startApp(t))
 
 			want := func(status int, path string, headers ...string) {
 				t.Helper()
@@ -72,19 +91,97 @@ func TestProxies(t *testing.T) {
 			for _, path := range spellings {
 				want(429, path)
 			}
-			for _, forged := range []string{"X-Forwarded-For: 9.9.9.9", "X-Real-IP: 9.9.9.9", "X-Uri: /other", "X-Forwarded-Uri: /other", "Forwarded: for=9.9.9.9"} {
+			for _, forged := range []string{
+				"X-Forwarded-For: 9.9.9.9", "X-Real-IP: 9.9.9.9", "Forwarded: for=9.9.9.9",
+				"X-Uri: /other", "X-Forwarded-Uri: /other", "X-Original-URL: /other", "X-Rewrite-URL: /other",
+			} {
 				want(429, "/api/y", forged)
 			}
 			want(200, "/other/"+strings.Repeat("y", 1500)) // no rule looks at it
 			want(200, "/apix")
-			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			_, _ = p.Process.Wait()
-			p.stopped = true
+			p.end(t)
 			want(tc.down, "/other")
 		})
 	}
+}
+
+// TestProxiesWithoutWeir holds docs/proxies.md to what it says about a weir that does
+// not answer.
+func TestProxiesWithoutWeir(t *testing.T) {
+	t.Parallel()
+	for _, tc := range proxies {
+		t.Run(tc.title, func(t *testing.T) {
+			t.Parallel()
+			recipe, page := recipes(t, tc.title)
+			if !strings.Contains(page, fmt.Sprintf("\n| %s | %d | %d |", tc.title, tc.down, tc.hung)) {
+				t.Errorf("the page has no row with %d and %d", tc.down, tc.hung)
+			}
+			p := startProcess(t, "", apiRules)
+			weir, app := strings.TrimPrefix(p.api, "http://"), startApp(t)
+			closed := tc.start(t, recipe, weir, app)
+			if strings.Count(recipe[tc.language], tc.closed) != 1 {
+				t.Fatalf("the recipe has not one %q", tc.closed)
+			}
+			recipe[tc.language] = strings.ReplaceAll(recipe[tc.language], tc.closed, tc.open)
+			open := tc.start(t, recipe, weir, app)
+
+			check := func(addr, path string, want int) {
+				t.Helper()
+				if got, body := visit(t, addr, path); got != want {
+					t.Errorf("got %d %s, want %d", got, body, want)
+				}
+			}
+			check(open, "/api/y", 200)
+			check(open, "/api/y", 429)
+			p.halt(t)
+			check(closed, "/other", tc.hung)
+			check(open, "/api/y", 200)
+			if err := p.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			p.end(t)
+			check(closed, "/other", tc.down)
+			check(open, "/api/y", 200)
+		})
+	}
+}
+
+// halt stops the service with SIGSTOP, and returns when all its threads have stopped.
+func (p *process) halt(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "the service has stopped", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Process.Pid))
+		if err != nil || len(threads) == 0 {
+			t.Skip("no /proc here")
+		}
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			if _, state, _ := strings.Cut(string(text), ") "); err != nil || !strings.HasPrefix(state, "T") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// end ends the service with SIGTERM.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.Process.Wait()
+	p.stopped = true
+}
+
+// startApp starts the server behind the proxies, and returns its address.
+func startApp(t *testing.T) string {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "app") }))
+	t.Cleanup(app.Close)
+	return strings.TrimPrefix(app.URL, "http://")
 }
 
 // visit sends a request as it is written, and returns the status and the body.
@@ -154,11 +251,21 @@ func startProxy(t *testing.T, addr, program string, args ...string) string {
 	}
 }
 
-func startNginx(t *testing.T, recipe, weir, app string) string {
+// writeFile writes a file of a proxy, and returns its path.
+func writeFile(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func startNginx(t *testing.T, recipe map[string]string, weir, app string) string {
 	t.Helper()
 	needtest.Program(t, "nginx")
 	dir, addr := t.TempDir(), freeAddr(t)
-	recipe = strings.NewReplacer("127.0.0.1:8080", weir, "http://app", "http://"+app).Replace(recipe)
+	text := strings.NewReplacer("127.0.0.1:8080", weir, "http://app", "http://"+app).Replace(recipe["nginx"])
 	conf := fmt.Sprintf(`daemon off;
 pid %[1]s/pid;
 error_log stderr;
@@ -169,24 +276,42 @@ http {
 	server {
 		listen %[2]s;
 %[3]s
+		location @app { proxy_pass http://%[4]s; }
 	}
 }
-`, dir, addr, recipe)
-	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return startProxy(t, addr, "nginx", "-p", dir, "-e", "stderr", "-c", file)
+`, dir, addr, text, app)
+	return startProxy(t, addr, "nginx", "-p", dir, "-e", "stderr", "-c", writeFile(t, dir, "nginx.conf", conf))
 }
 
-func startCaddy(t *testing.T, recipe, weir, app string) string {
+func startCaddy(t *testing.T, recipe map[string]string, weir, app string) string {
+	t.Helper()
+	addr := freeAddr(t)
+	text := strings.NewReplacer("127.0.0.1:8080", weir, "reverse_proxy app", "reverse_proxy "+app).Replace(recipe["caddyfile"])
+	conf := fmt.Sprintf("{\n\tadmin off\n}\nhttp://%s, http://shop.example:%s {\n%s\treverse_proxy %s\n}\n", addr, addr[strings.LastIndexByte(addr, ':')+1:], text, app)
+	return startProxy(t, addr, "caddy", "run", "--config", writeFile(t, t.TempDir(), "Caddyfile", conf), "--adapter", "caddyfile")
+}
+
+func startHAProxy(t *testing.T, recipe map[string]string, weir, app string) string {
 	t.Helper()
 	dir, addr := t.TempDir(), freeAddr(t)
-	recipe = strings.ReplaceAll(recipe, "127.0.0.1:8080", weir)
-	conf := fmt.Sprintf("{\n\tadmin off\n}\nhttp://%s, http://shop.example:%s {\n%s\treverse_proxy %s\n}\n", addr, addr[strings.LastIndexByte(addr, ':')+1:], recipe, app)
-	file := filepath.Join(dir, "Caddyfile")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
+	script := writeFile(t, dir, "weir.lua", strings.ReplaceAll(recipe["lua"], "127.0.0.1:8080", weir))
+	const defaults = "defaults\n    mode http\n    timeout client 20s\n    timeout server 20s\n    timeout connect 5s\n"
+	conf := strings.NewReplacer("/etc/haproxy/weir.lua", script, "frontend web\n", defaults+"frontend web\n    bind "+addr+"\n").Replace(recipe["haproxy"]) +
+		"backend app\n    server app " + app + "\n"
+	return startProxy(t, addr, "haproxy", "-db", "-f", writeFile(t, dir, "haproxy.cfg", conf))
+}
+
+func startApache(t *testing.T, recipe map[string]string, weir, app string) string {
+	t.Helper()
+	needtest.Program(t, "apache2")
+	needtest.File(t, "/usr/share/lua/5.3/socket/http.lua", "LuaSocket")
+	dir, addr := t.TempDir(), freeAddr(t)
+	script := writeFile(t, dir, "weir.lua", strings.ReplaceAll(recipe["lua"], "127.0.0.1:8080", weir))
+	var conf strings.Builder
+	fmt.Fprintf(&conf, "ServerRoot %s\nPidFile %s/pid\nDefaultRuntimeDir %s\nListen %s\nServerName shop.example\nErrorLog /dev/stderr\n", dir, dir, dir, addr)
+	for _, module := range []string{"mpm_event", "authz_core", "proxy", "proxy_http", "lua"} {
+		fmt.Fprintf(&conf, "LoadModule %[1]s_module /usr/lib/apache2/modules/mod_%[1]s.so\n", module)
 	}
-	return startProxy(t, addr, "caddy", "run", "--config", file, "--adapter", "caddyfile")
+	conf.WriteString(strings.NewReplacer("/etc/apache2/weir.lua", script, "http://app/", "http://"+app+"/").Replace(recipe["apacheconf"]))
+	return startProxy(t, addr, "apache2", "-DFOREGROUND", "-f", writeFile(t, dir, "apache.conf", conf.String()))
 }

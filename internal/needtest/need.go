@@ -18,10 +18,23 @@ func Program(t testing.TB, name string) string {
 			return found
 		}
 	}
+	missing(t, name)
+	return ""
+}
+
+// File makes sure that a file of a library is there, as [Program] does for programs.
+func File(t testing.TB, path, library string) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		missing(t, library)
+	}
+}
+
+func missing(t testing.TB, name string) {
+	t.Helper()
 	const fix = "%s is not installed: scripts/install-programs installs what the tests run"
 	if os.Getenv("WEIR_REQUIRE_PROGRAMS") == "1" {
 		t.Fatalf(fix, name)
 	}
 	t.Skipf(fix, name)
-	return ""
 }
