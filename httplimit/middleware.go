@@ -89,7 +89,8 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 // HandlerFunc returns next behind the limit.
 func (m *Middleware) HandlerFunc(next http.HandlerFunc) http.Handler { return m.Handler(next) }
 
-// answerDenied is the default of [OnDenied].
+// answerDenied answers a denied request with the body of the outcome, or with a problem.
+// It is the default of [OnDenied].
 func answerDenied(w http.ResponseWriter, _ *http.Request, c *guard.Call) {
 	mediaType, body := c.Answer()
 	w.Header()["Content-Type"] = []string{mediaType}
@@ -97,7 +98,8 @@ func answerDenied(w http.ResponseWriter, _ *http.Request, c *guard.Call) {
 	_, _ = w.Write(body) // the caller has gone if this fails
 }
 
-// answerFailed is the default of [OnError].
+// answerFailed answers a request that could not be decided with a problem. It is the
+// default of [OnError].
 func answerFailed(w http.ResponseWriter, _ *http.Request, err error) {
 	guard.ProblemOf(err).Write(w)
 }

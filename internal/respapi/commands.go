@@ -243,8 +243,8 @@ func (c *conn) admit(need access.Scope) error {
 	return c.caller.May(need)
 }
 
-// auth is AUTH [user] token. The user names a namespace; default stands for that of the
-// token.
+// auth answers AUTH [user] token. The user names a namespace; default stands for that of
+// the token.
 func (c *conn) auth(args [][]byte) error {
 	user := ""
 	switch {
@@ -260,6 +260,7 @@ func (c *conn) auth(args [][]byte) error {
 	return nil
 }
 
+// identify sets who the caller is, and returns an error if the token is not in force.
 func (c *conn) identify(user, token string) error {
 	c.forget()
 	c.user, c.credentials.Token, c.credentials.Shown = user, token, true
@@ -270,7 +271,7 @@ func (c *conn) identify(user, token string) error {
 	return nil
 }
 
-// hello is HELLO [2|3 [AUTH user token] [SETNAME name]].
+// hello answers HELLO [2|3 [AUTH user token] [SETNAME name]].
 func (c *conn) hello(args [][]byte) error {
 	three, name := c.out.three, c.name
 	if len(args) > 0 {
@@ -328,7 +329,7 @@ func (c *conn) hello(args [][]byte) error {
 	return nil
 }
 
-// describe is COMMAND [COUNT | DOCS … | INFO name …].
+// describe answers COMMAND [COUNT | DOCS … | INFO name …].
 func (c *conn) describe(args [][]byte) {
 	what := ""
 	if len(args) > 0 {
@@ -356,6 +357,7 @@ func (c *conn) describe(args [][]byte) {
 	}
 }
 
+// describeOne appends the description of one command.
 func (c *conn) describeOne(s *spec) {
 	c.out.array(10)
 	c.out.bulk(strings.ToLower(s.name))
@@ -373,7 +375,7 @@ func (c *conn) describeOne(s *spec) {
 	}
 }
 
-// info is INFO [section …]. It has what clients ask for.
+// info answers INFO [section …], with the fields that clients read.
 func (c *conn) info() {
 	st := c.server.Stats()
 	calls := int64(0)
@@ -386,7 +388,7 @@ func (c *conn) info() {
 		"\r\n\r\n# Replication\r\nrole:master\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n")
 }
 
-// client is CLIENT, as far as clients send it when they connect.
+// client answers the forms of CLIENT that clients send when they connect.
 func (c *conn) client(args [][]byte) error {
 	switch strings.ToUpper(string(args[0])) {
 	case "SETNAME":

@@ -268,7 +268,7 @@ func (c *conn) receipt(d *weir.Decision) {
 	}
 }
 
-// usage is WEIR.USAGE rule [attribute value …].
+// usage answers WEIR.USAGE rule [attribute value …].
 func (c *conn) usage(args [][]byte) error {
 	defer func() { c.attributes = c.attributes[:0] }()
 	if err := c.pairs(args[1:]); err != nil {

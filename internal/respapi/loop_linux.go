@@ -22,7 +22,21 @@ type loop struct {
 	mu    sync.Mutex
 	wake  int               // the other end; -1 when the loop has ended; guarded by mu
 	conns map[int32]*polled // by file descriptor; guarded by mu
+
+	round round // only the loop uses it
 }
+
+// round is a set of replies that the loop writes together, after it has decided the
+// commands of all connections that had some. A client with many connections then finds
+// many replies at a time, and waits less often.
+type round struct {
+	conns []*polled
+	bytes int
+}
+
+// maxRound is the size of a round, in bytes of replies, above which the loop writes it
+// before it decides more.
+const maxRound = 64 << 10
 
 // polled is a connection in a loop. Only the loop uses it, but for fd.
 type polled struct {
@@ -186,8 +200,11 @@ func (l *loop) run() {
 		}
 		l.mu.Unlock()
 		for _, p := range ready {
-			l.serve(p)
+			if l.serve(p); l.round.bytes > maxRound {
+				l.write()
+			}
 		}
+		l.write()
 		if n == len(events) && end.IsZero() && !l.server.leaving.Load() {
 			continue
 		}
@@ -238,7 +255,7 @@ func (l *loop) serve(p *polled) {
 		if !l.flush(p) {
 			return
 		}
-		if l.decide(p); p.writing || p.ended {
+		if l.decide(p); p.writing || p.ended || len(p.out) > 0 {
 			return // the client takes the replies first
 		}
 	}
@@ -263,7 +280,8 @@ func (l *loop) serve(p *polled) {
 	l.decide(p)
 }
 
-// decide decides what is in p.in, and writes the replies.
+// decide decides what is in p.in. It writes the replies, or adds them to the round if
+// nothing else has to follow.
 func (l *loop) decide(p *polled) {
 	c := p.conn
 	for !c.ended {
@@ -274,6 +292,12 @@ func (l *loop) decide(p *polled) {
 		}
 		if len(c.out.b) > 0 {
 			p.out = c.out.b
+			if len(c.in) == 0 && !c.ended {
+				p.since = time.Time{}
+				l.round.conns = append(l.round.conns, p)
+				l.round.bytes += len(p.out)
+				return
+			}
 			if !l.flush(p) {
 				return
 			}
@@ -290,6 +314,17 @@ func (l *loop) decide(p *polled) {
 	case p.since.IsZero():
 		p.since = time.Now()
 	}
+}
+
+// write writes the replies of the round, and empties it.
+func (l *loop) write() {
+	for i, p := range l.round.conns {
+		l.round.conns[i] = nil
+		if !p.ended {
+			l.flush(p)
+		}
+	}
+	l.round.conns, l.round.bytes = l.round.conns[:0], 0
 }
 
 // leave ends the writing side, after the last reply.

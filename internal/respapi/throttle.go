@@ -122,8 +122,8 @@ func (c *throttleCall) run() {
 	c.result, c.err = c.limiter.AllowN(context.Background(), c.key, c.n)
 }
 
-// throttle is CL.THROTTLE key max_burst count period [quantity]. It decides at once if it
-// is not part of a batch, which saves some copies.
+// throttle answers CL.THROTTLE key max_burst count period [quantity]. It decides at once
+// if no batch is open, which saves some copies.
 func (c *conn) throttle(args [][]byte) error {
 	if len(args) > 5 {
 		return errors.New("wrong number of arguments for 'cl.throttle' command")
