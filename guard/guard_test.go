@@ -1,0 +1,244 @@
+package guard_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/guard"
+	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+)
+
+// engine returns an engine that decides by the rules in a text.
+func engine(t testing.TB, rules string, options ...weir.EngineOption) *weir.Engine {
+	t.Helper()
+	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(file.Set, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+func limiter(t testing.TB, l weir.Limit, options ...weir.LimiterOption) *weir.Limiter {
+	t.Helper()
+	m, err := weir.NewLimiter(l, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// used returns what a rule has counted for a user.
+func used(t *testing.T, e *weir.Engine, rule, user string) int64 {
+	t.Helper()
+	u, err := e.Usage(t.Context(), rule, weir.Attributes("user", user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Used
+}
+
+// A guard does not decide by a limiter or an engine that decides nothing.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	posts := limiter(t, weir.Sliding(1, time.Minute))
+	peers := limiter(t, weir.Members(1, time.Minute))
+	key := func(k string) string { return k }
+	for name, make := range map[string]func() error{
+		"nil or zero": func() error { _, err := guard.ForLimiter(nil, "posts"); return err },
+		"distinct":    func() error { _, err := guard.ForLimiter(peers, "posts"); return err },
+		"name":        func() error { _, err := guard.ForLimiter(posts, ""); return err },
+		"engine":      func() error { _, err := guard.ForEngine(nil); return err },
+		"zero: make":  func() error { _, err := guard.ForEngine(new(weir.Engine)); return err },
+		"key: nil":    func() error { _, err := guard.Keys[string](posts, nil, guard.Options[string]{}); return err },
+		"limiter": func() error {
+			_, err := guard.Keys(nil, key, guard.Options[string]{})
+			return err
+		},
+		"attributes: nil": func() error {
+			_, err := guard.Rules[string](engine(t, "rules: [{name: a, limit: 1, window: 1m}]"), nil, guard.Options[string]{})
+			return err
+		},
+	} {
+		if err := make(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want an error about %q", err, name)
+		}
+	}
+}
+
+// A call without a key and a call with an empty attribute are errors, and count nothing.
+func TestNothingToDecideBy(t *testing.T) {
+	t.Parallel()
+	posts := limiter(t, weir.Sliding(1, time.Minute))
+	g := must(guard.ForLimiter(posts, "posts"))
+	var c guard.Call
+	for range 3 {
+		if err := g.Take(t.Context(), guard.Ask{}, &c); !errors.Is(err, guard.ErrNoKey) || c.Allowed {
+			t.Fatalf("got %v and allowed %v, want ErrNoKey", err, c.Allowed)
+		}
+	}
+	if err := g.Take(t.Context(), guard.Ask{Key: "ann"}, &c); err != nil || !c.Allowed {
+		t.Errorf("got %v and allowed %v for a call with a key", err, c.Allowed)
+	}
+
+	e := engine(t, "rules: [{name: posts, per: [user], limit: 1, window: 1m}]")
+	rules := must(guard.ForEngine(e))
+	var empty *guard.EmptyAttributeError
+	err := rules.Take(t.Context(), guard.Ask{Attributes: weir.Attributes("ip", "192.0.2.1", "user", "")}, &c)
+	if !errors.As(err, &empty) || empty.Name != "user" || c.Allowed {
+		t.Errorf("got %v and allowed %v, want the attribute that is empty", err, c.Allowed)
+	}
+	// A request that lacks the attribute matches no rule.
+	if err := rules.Take(t.Context(), guard.Ask{Attributes: weir.Attributes("ip", "192.0.2.1")}, &c); err != nil || !c.Decision().Unmatched {
+		t.Errorf("got %v %+v, want no rule that matches", err, c.Decision())
+	}
+}
+
+// Hits are the cost: 0 means 1, and a negative cost is an error.
+func TestHits(t *testing.T) {
+	t.Parallel()
+	g := must(guard.ForLimiter(limiter(t, weir.Sliding(10, time.Minute)), "posts"))
+	var c guard.Call
+	for _, step := range []struct{ hits, left int64 }{{0, 9}, {1, 8}, {5, 3}, {4, 3}, {3, 0}} {
+		if err := g.Take(t.Context(), guard.Ask{Key: "ann", Hits: step.hits}, &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Allowed != (step.hits < 4 || step.hits == 5) || c.Limits.Policies[0].Remaining != step.left {
+			t.Errorf("%d hits: got allowed %v and %+v, want %d left", step.hits, c.Allowed, c.Limits, step.left)
+		}
+	}
+	var bad *fault.Fault
+	if err := g.Take(t.Context(), guard.Ask{Key: "ann", Hits: -1}, &c); !errors.As(err, &bad) || guard.StatusOf(err) != 400 {
+		t.Errorf("got %v, want a fault of the caller", err)
+	}
+}
+
+// What a denial says: the outcome, the rule, the status and the body.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	e := engine(t, `
+outcomes:
+  captcha: {status: 403, body: {need_captcha: true}}
+  closed: {status: 503}
+rules:
+  - {name: posts, when: {action: post}, per: [user], limit: 1, window: 1m}
+  - {name: logins, when: {action: login}, per: [user], limit: 1, window: 1m, then: captcha}
+  - {name: night, when: {action: export}, then: closed}
+`)
+	rules := must(guard.ForEngine(e))
+	keys := must(guard.ForLimiter(limiter(t, weir.Sliding(1, time.Minute)), "posts"))
+	full := must(guard.ForLimiter(limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(rule.OutageDeny)), "posts"))
+	var other guard.Call
+	if err := full.Take(t.Context(), guard.Ask{Key: "other"}, &other); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name        string
+		guard       *guard.Guard
+		action      string // of a rule
+		outcome     string
+		rule        string
+		status      int
+		mediaType   string
+		body, type_ string
+	}{
+		{"a limiter", keys, "", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, headers.QuotaExceeded},
+		{"a rule", rules, "post", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, headers.QuotaExceeded},
+		{"an outcome with a body", rules, "login", "captcha", "logins", 403, "application/json", `{"need_captcha":true}`, ""},
+		{"an outcome without one", rules, "export", "closed", "night", 503, "application/problem+json", `"status":503`, ""},
+		{"an outage", full, "", "deny", "posts", 503, "application/problem+json", `temporary-reduced-capacity`, headers.ReducedCapacity},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var c guard.Call
+			ask := guard.Ask{Key: "ann"}
+			if tc.action != "" {
+				ask = guard.Ask{Attributes: weir.Attributes("action", tc.action, "user", "ann")}
+			}
+			for range 2 {
+				if err := tc.guard.Take(t.Context(), ask, &c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.Allowed || c.Outcome() != tc.outcome || c.Rule() != tc.rule || c.Status() != tc.status {
+				t.Errorf("got allowed %v, %s by %s, %d", c.Allowed, c.Outcome(), c.Rule(), c.Status())
+			}
+			mediaType, body := c.Answer()
+			if mediaType != tc.mediaType || !strings.Contains(string(body), tc.body) {
+				t.Errorf("got %s %s, want %s with %s", mediaType, body, tc.mediaType, tc.body)
+			}
+			if tc.type_ != "" && c.Problem().Type != tc.type_ {
+				t.Errorf("got a problem %+v, want the type %s", c.Problem(), tc.type_)
+			}
+		})
+	}
+}
+
+// The zero Call denies, and has a decision of no engine.
+func TestZeroCall(t *testing.T) {
+	t.Parallel()
+	var c guard.Call
+	if c.Allowed || c.Decision() != nil || c.Outcome() != "deny" || c.Rule() != "" || c.Status() != 429 || c.Holds() {
+		t.Errorf("got %+v: %s %q %d", c, c.Outcome(), c.Rule(), c.Status())
+	}
+	c.SetAttributes(weir.Attributes("tokens", "1")...)
+	c.End()
+	c.Detach()()
+}
+
+// A fault of the caller is shown to the caller. What went wrong in the service is not.
+func TestStatusOf(t *testing.T) {
+	t.Parallel()
+	m := limiter(t, weir.Sliding(1, time.Minute))
+	g := must(guard.ForLimiter(m, "posts"))
+	m.Close()
+	var c guard.Call
+	closed := g.Take(t.Context(), guard.Ask{Key: "ann"}, &c)
+	for _, tc := range []struct {
+		err    error
+		status int
+		shown  bool
+	}{
+		{guard.ErrNoKey, 400, true},
+		{&guard.EmptyAttributeError{Name: "user"}, 400, true},
+		{closed, 503, false},
+	} {
+		p := guard.ProblemOf(tc.err)
+		if guard.StatusOf(tc.err) != tc.status || p.Status != tc.status || strings.Contains(p.Detail, tc.err.Error()) != tc.shown {
+			t.Errorf("%v: got %d and %+v, want %d", tc.err, guard.StatusOf(tc.err), p, tc.status)
+		}
+	}
+}
+
+func TestAddressKey(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"192.0.2.1:443":              "192.0.2.1",
+		"[::ffff:192.0.2.1]:443":     "192.0.2.1",
+		"[2001:db8:0:1:2:3:4:5]:443": "2001:db8:0:1::/64",
+		"@":                          "",
+		"":                           "",
+	} {
+		if got := guard.AddressKey(address); got != want {
+			t.Errorf("%q: got %q, want %q", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package guard_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/guard"
+)
+
+const flightRules = `
+rules:
+  - name: flight
+    per: [user]
+    limit: 2
+    window: {held: 30s}
+  - name: tokens
+    per: [user]
+    sum: tokens
+    limit: 1000
+    window: 1h
+    hold: 1m
+`
+
+func ask(user, tokens string) guard.Ask {
+	return guard.Ask{Attributes: weir.Attributes("user", user, "tokens", tokens)}
+}
+
+// A call keeps its place however long it runs, and gives it back at its end.
+func TestCallsKeepTheirPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, flightRules)
+		g := must(guard.ForEngine(e))
+		calls := make([]guard.Call, 3)
+		for i := range calls {
+			if err := g.Take(t.Context(), ask("ann", "10"), &calls[i]); err != nil {
+				t.Fatal(err)
+			}
+			if want := i < 2; calls[i].Allowed != want || calls[i].Holds() != want {
+				t.Fatalf("call %d: got allowed %v and holds %v", i, calls[i].Allowed, calls[i].Holds())
+			}
+		}
+		time.Sleep(20 * time.Minute)
+		if n := used(t, e, "flight", "ann"); n != 2 {
+			t.Errorf("got %d in flight after 20 minutes, want 2", n)
+		}
+		calls[0].End()
+		if n := used(t, e, "flight", "ann"); n != 1 {
+			t.Errorf("got %d in flight after an end, want 1", n)
+		}
+		end := calls[1].Detach()
+		if calls[1].End(); used(t, e, "flight", "ann") != 1 {
+			t.Error("the call ended, although its end was detached")
+		}
+		end()
+		if n := used(t, e, "flight", "ann"); n != 0 {
+			t.Errorf("got %d in flight after all ends, want 0", n)
+		}
+		if n := used(t, e, "tokens", "ann"); n != 20 {
+			t.Errorf("got %d tokens, want the 20 that were held", n)
+		}
+		end()
+		for i := range calls {
+			calls[i].End() // twice is safe
+		}
+		if n := used(t, e, "tokens", "ann"); n != 20 {
+			t.Errorf("got %d tokens after a second end", n)
+		}
+	})
+}
+
+// A hold is settled at what the call really cost.
+func TestCallsCostWhatTheyCost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, flightRules)
+		g := must(guard.ForEngine(e))
+		var c guard.Call
+		for _, tokens := range []string{"7", "900"} {
+			if err := g.Take(t.Context(), ask("ann", "500"), &c); err != nil || !c.Allowed {
+				t.Fatalf("got %v and allowed %v", err, c.Allowed)
+			}
+			c.SetAttributes(weir.Attribute{Name: "tokens", Value: "1"})
+			c.SetAttributes(weir.Attribute{Name: "tokens", Value: tokens}, weir.Attribute{Name: "other", Value: "x"})
+			c.End()
+		}
+		if n := used(t, e, "tokens", "ann"); n != 907 {
+			t.Errorf("got %d tokens, want 907", n)
+		}
+		if err := g.Take(t.Context(), ask("ann", "500"), &c); err != nil || c.Allowed || c.Rule() != "tokens" {
+			t.Errorf("got %v, allowed %v by %q, want a denial by the real cost", err, c.Allowed, c.Rule())
+		}
+	})
+}
+
+// A law: however calls begin and end, a guard allows a call exactly if fewer calls of
+// the user than the limit are open, and at the end nothing is in flight.
+func TestLawOfPlaces(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			e := engine(t, "rules: [{name: flight, per: [user], limit: 3, window: {held: 30s}}]")
+			g := must(guard.ForEngine(e))
+			open := map[string][]*guard.Call{}
+			spare := []*guard.Call{}
+			for range 300 {
+				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Second))))
+				user := fmt.Sprint("user", random.IntN(3))
+				list := open[user]
+				if random.IntN(2) == 0 && len(list) > 0 {
+					i := random.IntN(len(list))
+					list[i].End()
+					spare = append(spare, list[i])
+					open[user] = append(list[:i], list[i+1:]...)
+					continue
+				}
+				c := new(guard.Call)
+				if n := len(spare); n > 0 {
+					c, spare = spare[n-1], spare[:n-1] // a call can be used again
+				}
+				if err := g.Take(t.Context(), guard.Ask{Attributes: weir.Attributes("user", user)}, c); err != nil {
+					t.Fatal(err)
+				}
+				if want := len(list) < 3; c.Allowed != want {
+					t.Fatalf("seed %d: got allowed %v with %d open calls", seed, c.Allowed, len(list))
+				}
+				if c.Allowed {
+					open[user] = append(list, c)
+				}
+			}
+			for user, list := range open {
+				if n := used(t, e, "flight", user); n != int64(len(list)) {
+					t.Errorf("seed %d: got %d in flight, want %d", seed, n, len(list))
+				}
+				for _, c := range list {
+					c.End()
+				}
+				if n := used(t, e, "flight", user); n != 0 {
+					t.Errorf("seed %d: got %d in flight at the end", seed, n)
+				}
+			}
+		})
+	}
+}
+
+// Middleware passes no attribute, limit or hold of one call to another.
+func TestMiddlewareTogether(t *testing.T) {
+	t.Parallel()
+	e := engine(t, "rules: [{name: flight, per: [user], limit: 1, window: {held: 30s}}, {name: posts, per: [user], limit: 100, window: 1h}]")
+	m := must(guard.Rules(e, func(user string, list []weir.Attribute) []weir.Attribute {
+		return append(list, weir.Attributes("user", user)...)
+	}, guard.Options[string]{}))
+	var group sync.WaitGroup
+	for n := range 8 {
+		group.Go(func() {
+			user := fmt.Sprint("user", n)
+			for i := range 100 {
+				call, err := m.Take(context.Background(), user)
+				if err != nil || !call.Allowed {
+					t.Errorf("%s: got %v and %+v", user, err, call)
+					return
+				}
+				d := call.Decision()
+				if d.Usages[0].Key != user || d.Usages[1].Used != int64(i+1) || len(call.Limits.Policies) != 2 {
+					t.Errorf("%s, call %d: got %+v", user, i, d.Usages)
+				}
+				second, err := m.Take(context.Background(), user)
+				if err != nil || second.Allowed || second.Rule() != "flight" {
+					t.Errorf("%s: got %v, want a denial by flight", user, err)
+					return
+				}
+				m.End(second)
+				m.End(call)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// A call in memory allocates nothing.
+func TestAllocations(t *testing.T) {
+	key := func(user string) string { return user }
+	keys := must(guard.Keys(limiter(t, weir.Sliding(1_000_000, time.Hour)), key, guard.Options[string]{}))
+	rules := must(guard.Rules(engine(t, "rules: [{name: posts, per: [user], limit: 1000000, window: {fixed: 1h}}]"),
+		func(user string, list []weir.Attribute) []weir.Attribute {
+			return append(list, weir.Attribute{Name: "user", Value: user})
+		}, guard.Options[string]{}))
+	for name, m := range map[string]*guard.Middleware[string]{"keys": keys, "rules": rules} {
+		if n := testing.AllocsPerRun(1000, func() {
+			call, err := m.Take(context.Background(), "ann")
+			if err != nil || !call.Allowed {
+				t.Fatal(err)
+			}
+			m.End(call)
+		}); n > 0 {
+			t.Errorf("%s: got %v allocations a call, want 0", name, n)
+		}
+	}
+}
