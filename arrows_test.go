@@ -29,6 +29,7 @@ type arrow struct {
 // above its line in this list, never below. The test fails for a package without
 // a line and for a line without a package.
 var arrows = map[string]arrow{
+	"api":                              {},
 	"fault":                            {pure: true},
 	"window":                           {pure: true},
 	"receipt":                          {ours: []string{"window"}, pure: true},
@@ -91,6 +92,10 @@ var arrows = map[string]arrow{
 	"internal/answer":    {ours: []string{".", "internal/access", "internal/jsontext", "internal/namespace", "receipt", "rule", "store", "window"}},
 	"guard":              {ours: []string{".", "headers", "internal/access", "rule", "window"}},
 	"httplimit":          {ours: []string{".", "guard", "headers", "internal/access"}},
+	"internal/apitest": { // tests only
+		ours:   []string{"api"},
+		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
+	},
 	"internal/scripttest": { // tests only
 		ours:   []string{".", "rulefile", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},
@@ -119,7 +124,7 @@ var arrows = map[string]arrow{
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
 	"internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
-	"internal/httpapi": {ours: append([]string{"headers", "internal/top"}, frontEnd...)},
+	"internal/httpapi": {ours: append([]string{"api", "headers", "internal/top"}, frontEnd...)},
 	"internal/server": {
 		ours: []string{
 			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",

@@ -33,6 +33,8 @@ var scopes = map[string]access.Scope{
 	"GET /v1/top":      access.Read,
 	"GET /v1/denials":  access.Read,
 	"DELETE /v1/usage": access.Admin,
+
+	"GET /v1/openapi.yaml": access.None,
 }
 
 // locked returns an API with one token for each scope, called like the scope.

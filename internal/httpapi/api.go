@@ -6,12 +6,14 @@ package httpapi
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/api"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
@@ -90,6 +92,8 @@ func New(spaces *namespace.Set, c Config) *API {
 		"/v1/top":     {http.MethodGet: {access.Read, a.top}},
 		"/v1/denials": {http.MethodGet: {access.Read, a.denials}},
 		"/v1/gate":    {"": {access.Decide, a.gate}},
+
+		"/v1/openapi.yaml": {http.MethodGet: {access.None, describe}},
 	}
 	return a
 }
@@ -153,6 +157,13 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 // that it takes to bring the names of headers into their canonical form.
 func isCrossOrigin(origin *http.CrossOriginProtection, r *http.Request) bool {
 	return (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && origin.Check(r) != nil
+}
+
+// describe answers with the description of the API.
+func describe(_ *exchange, w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = io.WriteString(w, api.OpenAPI()) // the caller has gone if this fails
+	return nil
 }
 
 // jsonType is shared by all answers, which saves an allocation for each.

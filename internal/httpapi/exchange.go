@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -141,7 +142,7 @@ func (x *exchange) read(r *http.Request) error {
 	if !isJSON(r.Header) {
 		return &answer.Problem{
 			Status: http.StatusUnsupportedMediaType,
-			Detail: "the body must be application/json",
+			Detail: fmt.Sprintf("the content type is %.100q, want application/json: send the header Content-Type: application/json", r.Header.Get("Content-Type")),
 		}
 	}
 	if r.ContentLength > maxBody {

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/apitest"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/scripttest"
@@ -24,10 +26,11 @@ import (
 // bench is an API over the rules of a script, with a clock that the script
 // sets.
 type bench struct {
-	api    *httpapi.API
-	saved  []string // receipts, in the order of their takes
-	counts *memstore.Store
-	now    time.Time
+	api       *httpapi.API
+	described *apitest.Description // nil: any answer will do
+	saved     []string             // receipts, in the order of their takes
+	counts    *memstore.Store
+	now       time.Time
 }
 
 // newBench returns an API over the rules in a YAML text.
@@ -43,8 +46,9 @@ func newBench(t testing.TB, rules string) *bench {
 	return b
 }
 
-// call sends a request that is written as a method and a URL, headers, and a
-// body after them. It returns the answer in the same form.
+// call sends a request, and holds the exchange to b.described. The request is
+// written as a method and a URL, headers, and a body after them. It
+// returns the answer in the same form.
 func (b *bench) call(t *testing.T, text string) string {
 	t.Helper()
 	first, rest, _ := strings.Cut(text, "\n")
@@ -64,20 +68,17 @@ func (b *bench) call(t *testing.T, text string) string {
 	}
 	req := httptest.NewRequest(method, url, strings.NewReader(rest))
 	req.Header = headers
-	w := httptest.NewRecorder()
-	b.api.ServeHTTP(w, req)
+	got := apitest.Send(b.api, req)
+	if b.described != nil {
+		b.described.Hold(t, got)
+	}
 
 	var out strings.Builder
-	fmt.Fprintf(&out, "%d", w.Code)
-	var names []string
-	for name := range w.Header() {
-		names = append(names, name)
+	fmt.Fprintf(&out, "%d", got.Status)
+	for _, name := range slices.Sorted(maps.Keys(got.Got)) {
+		fmt.Fprintf(&out, "\n%s: %s", name, got.Got.Get(name))
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&out, "\n%s: %s", name, w.Header().Get(name))
-	}
-	body := receipts.ReplaceAllStringFunc(w.Body.String(), func(text string) string {
+	body := receipts.ReplaceAllStringFunc(got.Answer, func(text string) string {
 		b.saved = append(b.saved, receipts.FindStringSubmatch(text)[1])
 		return fmt.Sprintf(`"receipt":"RECEIPT%d"`, len(b.saved))
 	})
@@ -97,6 +98,7 @@ func TestScripts(t *testing.T) {
 			switch d.Cmd {
 			case "rules":
 				b = newBench(t, d.Input)
+				b.described = apitest.Load(t)
 				return ""
 			case "call":
 				return b.call(t, d.Input)

@@ -89,7 +89,7 @@ func NewEngine(
 	}
 	counts := memstore.New(memstore.WithClock(now))
 	t.Cleanup(func() { counts.Close() })
-	engine, err := weir.NewEngine(file.Set, append(options, weir.WithStore(counts))...)
+	engine, err := weir.NewEngine(file.Set, append([]weir.EngineOption{weir.WithStore(counts)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
