@@ -32,7 +32,7 @@ type Exchange struct {
 
 // String returns the call and the answer for a failure.
 func (x *Exchange) String() string {
-	return fmt.Sprintf("%s %s %.300s\n-> %d %.2000s", x.Method, x.URL, x.Body, x.Status, x.Answer)
+	return fmt.Sprintf("%s %s %.300s\n-> %d %.600s", x.Method, x.URL, x.Body, x.Status, x.Answer)
 }
 
 // Send sends a call to h.
@@ -113,15 +113,15 @@ func (d *Description) find(path string) (string, map[string]any) {
 		switch item, _ := d.object("/paths/" + escape.Replace(known)); {
 		case !ok && known == path:
 			return known, item
-		case ok && strings.HasPrefix(path, prefix) && slices.Contains(d.values(known, strings.TrimSuffix(variable, "}")), path[len(prefix):]):
+		case ok && strings.HasPrefix(path, prefix) && slices.Contains(d.Values(known, strings.TrimSuffix(variable, "}")), path[len(prefix):]):
 			return known, item
 		}
 	}
 	return "", nil
 }
 
-// values returns the values of a variable in a path.
-func (d *Description) values(path, variable string) (values []string) {
+// Values returns the values of a variable in a path.
+func (d *Description) Values(path, variable string) (values []string) {
 	list, _ := d.at("/paths/" + escape.Replace(path) + "/get/parameters")
 	for _, p := range list.([]any) {
 		if p := p.(map[string]any); p["name"] == variable {
@@ -173,6 +173,13 @@ func (d *Description) request(t testing.TB, pointer string, x *Exchange) []strin
 	}
 	d.markExamples(real, value)
 	return nil
+}
+
+// Fits reports whether the body of x is as the description of the POST of a path has
+// it. Requests of a batch that the answer refuses are left out.
+func (d *Description) Fits(t testing.TB, path string, x *Exchange) bool {
+	t.Helper()
+	return len(d.request(t, "/paths/"+escape.Replace(path)+"/post", x)) == 0
 }
 
 // decided returns a batch without the requests that the answer refuses, and any

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/apitest"
 )
 
 // fence is one block of code in a document.
@@ -89,7 +91,8 @@ func receipt(answer string) string {
 // word is an argument in single quotes, or without quotes and blanks.
 var word = regexp.MustCompile(`'([^']*)'|([^'\s\\]+)`)
 
-// curl sends the request of a curl command.
+// curl sends the request of a curl command, and holds the exchange to the
+// description of the API.
 func (s *service) curl(t *testing.T, command string) (int, http.Header, string) {
 	t.Helper()
 	var args []string
@@ -131,6 +134,10 @@ func (s *service) curl(t *testing.T, command string) (int, http.Header, string) 
 	if err != nil {
 		t.Fatalf("%s%v", command, err)
 	}
+	apitest.Load(t).Hold(t, &apitest.Exchange{
+		Method: method, URL: req.URL.RequestURI(), Header: headers, Body: data,
+		Status: resp.StatusCode, Got: resp.Header, Answer: string(body),
+	})
 	return resp.StatusCode, resp.Header, string(body)
 }
 
