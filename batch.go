@@ -87,7 +87,7 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 		if item.Err == nil {
 			verdict(&item.Decision, &c.request, &c.now)
 			if item.Decision.Allowed {
-				item.Decision.Receipt = receiptOf(&c.request, &c.now)
+				item.Decision.hold(&c.request, &c.now)
 			}
 		}
 		if e.observer != nil {

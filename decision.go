@@ -56,6 +56,11 @@ type Decision struct {
 	// settled, cancelled or renewed. It is zero for any other request.
 	Receipt Receipt
 
+	// Hold is the length of the shortest of the holds that Receipt names. They end
+	// by themselves unless they are renewed or settled within it. It is 0 if Receipt
+	// is zero.
+	Hold time.Duration
+
 	// Degraded reports whether the store could not answer for some rule, so that
 	// the rule's outage policy decided instead.
 	Degraded bool
@@ -64,7 +69,8 @@ type Decision struct {
 	// such as [store.ReasonLate]. It is empty if Degraded is false.
 	DegradedReason store.Reason
 
-	// Rules is the rule set that decided. SetRules may have replaced it since.
+	// Rules is the rule set that decided. SetRules may have replaced it since. It is
+	// nil in an answer that came over the network.
 	Rules *rule.Set
 }
 
@@ -94,7 +100,7 @@ func (d *Decision) of(kind rule.Kind) iter.Seq[*Usage] {
 func (d *Decision) reset() {
 	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, "", "", 0, ""
 	d.Usages, d.Verdicts, d.Triggered = d.Usages[:0], d.Verdicts[:0], d.Triggered[:0]
-	d.Receipt, d.Unmatched, d.Degraded, d.DegradedReason, d.Rules = Receipt{}, false, false, "", nil
+	d.Receipt, d.Hold, d.Unmatched, d.Degraded, d.DegradedReason, d.Rules = Receipt{}, 0, false, false, "", nil
 }
 
 // Usage holds the numbers of one rule for one key.

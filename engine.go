@@ -233,7 +233,7 @@ func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *R
 	if err == nil {
 		verdict(d, &c.request, &c.now)
 		if d.Allowed {
-			d.Receipt = receiptOf(&c.request, &c.now)
+			d.hold(&c.request, &c.now)
 		}
 	}
 	c.reset()

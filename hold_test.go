@@ -247,3 +247,28 @@ func TestHoldsInBatches(t *testing.T) {
 		}
 	})
 }
+
+// Hold is the length of the shortest hold of a take, and missing where there is none.
+func TestHoldLength(t *testing.T) {
+	t.Parallel()
+	e := engineOf(t, llmTokens, llmCalls, exports)
+	for attributes, want := range map[string]time.Duration{
+		"team":          5 * time.Minute,
+		"user":          30 * time.Second,
+		"team and user": 30 * time.Second,
+		"none":          0,
+	} {
+		r := weir.Request{Attributes: weir.Attributes("tokens", "1")}
+		for _, name := range strings.Split(attributes, " and ") {
+			r.Attributes = append(r.Attributes, weir.Attribute{Name: name, Value: attributes})
+		}
+		d, err := e.Take(t.Context(), r)
+		if err != nil || d.Hold != want || d.Receipt.IsZero() != (want == 0) {
+			t.Errorf("%s: got %v, %v, want a hold of %v", attributes, d.Hold, err, want)
+		}
+		items := []weir.Item{{Verb: weir.Take, Request: r}, {Verb: weir.Check, Request: r}}
+		if e.DoAll(t.Context(), items); items[0].Decision.Hold != want || items[1].Decision.Hold != 0 {
+			t.Errorf("%s: got %v and %v in a batch, want %v and 0", attributes, items[0].Decision.Hold, items[1].Decision.Hold, want)
+		}
+	}
+}

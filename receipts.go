@@ -5,7 +5,29 @@ import (
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
+
+// hold writes into d what a take that was admitted holds.
+func (d *Decision) hold(p *plan.Plan, t *drive.Task) {
+	d.Receipt = receiptOf(p, t)
+	if d.Receipt.IsZero() {
+		return
+	}
+	for n, i := range t.Of {
+		if !t.Ops[n].Result.Held {
+			continue
+		}
+		r := p.Rules.Rule(i)
+		length := r.Hold
+		if r.Window.Kind == window.KindHeld {
+			length = r.Window.Length
+		}
+		if d.Hold == 0 || length < d.Hold {
+			d.Hold = length
+		}
+	}
+}
 
 // receiptOf returns the receipt of a take that was admitted. It is zero if the
 // take holds nothing.

@@ -68,7 +68,7 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 			d := &items[i].Decision
 			verdict(d, &c.request, &c.now)
 			if allowed {
-				d.Receipt = receiptOf(&c.request, &c.now)
+				d.hold(&c.request, &c.now)
 			}
 		}
 		if e.observer != nil {
