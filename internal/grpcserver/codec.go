@@ -1,57 +1,32 @@
 package grpcserver
 
 import (
-	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers the codec of generated messages
-	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/grpcmessage"
 )
 
 // Message is a message that reads and writes itself. Methods may receive and send
-// Messages in place of generated ones, which take about three times as long.
-type Message interface {
-	// ReadMessage reads b, which it must not keep.
-	ReadMessage(b []byte) error
+// Messages in place of generated ones.
+type Message = grpcmessage.Message
 
-	// AppendMessage appends the message to b.
-	AppendMessage(b []byte) ([]byte, error)
+// generated receives a generated message. Text that is no such message is a fault of
+// the caller; gRPC itself would answer with the code Internal.
+type generated struct {
+	to  proto.Message
+	err error
 }
 
-// codec reads and writes Messages, and all others as gRPC does.
-type codec struct{ encoding.CodecV2 }
-
-func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
-
-// Marshal implements [encoding.CodecV2].
-func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	m, ok := v.(Message)
-	if !ok {
-		return c.CodecV2.Marshal(v)
+// ReadMessage implements [Message].
+func (g *generated) ReadMessage(b []byte) error {
+	if err := proto.Unmarshal(b, g.to); err != nil {
+		g.err = fault.Newf("message", "cannot be read: want a %s", g.to.ProtoReflect().Descriptor().FullName())
 	}
-	pool := mem.DefaultBufferPool()
-	room := pool.Get(1 << 10)
-	b, err := m.AppendMessage((*room)[:0])
-	if err != nil {
-		pool.Put(room)
-		return nil, err
-	}
-	if cap(b) != cap(*room) { // it has grown
-		pool.Put(room)
-		return mem.BufferSlice{mem.SliceBuffer(b)}, nil
-	}
-	*room = b
-	return mem.BufferSlice{mem.NewBuffer(room, pool)}, nil
+	return nil
 }
 
-// Unmarshal implements [encoding.CodecV2].
-func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	m, ok := v.(Message)
-	if !ok {
-		return c.CodecV2.Unmarshal(data, v)
-	}
-	if len(data) == 1 {
-		return m.ReadMessage(data[0].ReadOnlyData())
-	}
-	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer b.Free()
-	return m.ReadMessage(b.ReadOnlyData())
+// AppendMessage implements [Message].
+func (g *generated) AppendMessage(b []byte) ([]byte, error) {
+	return proto.MarshalOptions{}.MarshalAppend(b, g.to)
 }

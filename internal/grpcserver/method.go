@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/namespace"
@@ -77,6 +78,17 @@ func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
 // Bounds returns the bounds of the listener. It may be nil.
 func (c *Call) Bounds() *access.Bounds { return c.server.config.Bounds }
 
+// Leaving returns a channel that is closed when the server shuts down. A call that can
+// last long should end then, with [ErrStopping].
+func (c *Call) Leaving() <-chan struct{} { return c.server.leaving }
+
+// Again finds out again who calls, as at the beginning of the call, for a call that
+// lasts long. Tokens may have changed meanwhile. The error is an [*access.Refusal].
+func (c *Call) Again(need access.Scope) (err error) {
+	c.Caller, err = c.server.enter(c.ctx, c.guest, need)
+	return err
+}
+
 // handler returns what serves m.
 func (s *Server) handler(m *Method) grpc.StreamHandler {
 	return func(_ any, stream grpc.ServerStream) error {
@@ -102,13 +114,17 @@ func first(values []string) string {
 }
 
 // Unary returns the Serve of a method that answers one message with one. It
-// receives the message into a new In, calls answer within the bounds of the
-// listener, and sends what that returns.
-func Unary[In, Out any](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
+// receives the message into a new In, a generated message, calls answer within the
+// bounds of the listener, and sends what that returns.
+func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
 	return func(c *Call) error {
 		in := new(In)
-		if err := c.RecvMsg(in); err != nil {
+		received := generated{to: In1(in)}
+		if err := c.RecvMsg(&received); err != nil {
 			return err
+		}
+		if received.err != nil {
+			return received.err
 		}
 		if err := c.Begin(); err != nil {
 			return err
@@ -118,8 +134,14 @@ func Unary[In, Out any](answer func(ctx context.Context, c *Call, in *In) (*Out,
 		if err != nil {
 			return err
 		}
-		return c.SendMsg(out)
+		return c.SendMsg(Out1(out))
 	}
+}
+
+// isMessage is the pointer to a generated message M.
+type isMessage[M any] interface {
+	*M
+	proto.Message
 }
 
 // guestOf returns the connection of a call, or nil.

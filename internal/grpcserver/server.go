@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/grpcmessage"
 )
 
 // Config holds what a [Server] needs. The zero value serves everyone, without
@@ -61,20 +62,21 @@ type Server struct {
 	config  Config
 	names   []string // of the services, for health
 	ready   atomic.Bool
-	leaving atomic.Bool
+	leaving chan struct{} // closed when the server shuts down
+	leave   sync.Once     // closes leaving
 	closing sync.Once
 }
 
 // New returns a server with the services for health and for reflection.
 func New(c Config) *Server {
-	s := &Server{config: c, health: health.NewServer(), names: []string{""}}
+	s := &Server{config: c, health: health.NewServer(), names: []string{""}, leaving: make(chan struct{})}
 	s.config.Lock = c.Lock.Proxied() // browsers cannot call: the host of a call says nothing
 	if s.config.Lock != nil && s.config.Lock.Keys == nil {
 		s.config.Lock = nil
 	}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c)),
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(grpcmessage.New()),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),
@@ -126,16 +128,25 @@ func (s *Server) SetReady(ready bool) {
 // returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(l)
-	if s.leaving.Load() || errors.Is(err, grpc.ErrServerStopped) {
+	if s.isLeaving() || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return err
 }
 
+func (s *Server) isLeaving() bool {
+	select {
+	case <-s.leaving:
+		return true
+	default:
+		return false
+	}
+}
+
 // Shutdown accepts no more connections and calls, and lets calls under way
-// finish. When ctx is done first, Shutdown ends them and returns its error.
+// finish. Calls that can last learn of it from [Call.Leaving]. When ctx is done first, Shutdown ends them and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.leaving.Store(true)
+	s.leave.Do(func() { close(s.leaving) })
 	s.health.Shutdown()
 	ended := make(chan struct{})
 	go func() { s.grpc.GracefulStop(); close(ended) }()
@@ -151,7 +162,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Close ends the server at once, even if it never served.
 func (s *Server) Close() error {
-	s.leaving.Store(true)
+	s.leave.Do(func() { close(s.leaving) })
 	s.closing.Do(s.grpc.Stop)
 	return nil
 }

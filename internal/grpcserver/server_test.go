@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weirhq/weir"
@@ -37,7 +39,8 @@ const echo = "weir.test.Echo"
 // errs are the errors that Say returns for a text.
 var errs = map[string]error{
 	"fault":    fault.Newf("hits", "3: too many"),
-	"outage":   &store.OutageError{Err: errors.New("no answer")},
+	"outage":   &store.OutageError{Err: errors.New("no answer"), RetryAfter: time.Minute},
+	"slowed":   &access.Refusal{Reason: access.Slowed, Detail: "wrong tokens", RetryAfter: time.Minute},
 	"closed":   store.ErrClosed,
 	"large":    weir.ErrLarge,
 	"rule":     weir.ErrUnknownRule,
@@ -105,6 +108,53 @@ func say(ctx context.Context, conn *grpc.ClientConn, text string) (string, error
 	return out.Value, err
 }
 
+// Details say which field is wrong, what was exceeded and when to try again.
+func TestDetails(t *testing.T) {
+	t.Parallel()
+	_, conn := serve(t, grpcserver.Config{}, nil)
+	for text, want := range map[string][]proto.Message{
+		"fault": {
+			&errdetails.ErrorInfo{Reason: "INVALID", Domain: "weir"},
+			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "hits", Description: "3: too many"}}},
+		},
+		"overload": {
+			&errdetails.ErrorInfo{Reason: "OVERLOAD", Domain: "weir"},
+			&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "service", Description: "too much to do"}}},
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(access.OverloadRetry)},
+		},
+		"outage": {&errdetails.ErrorInfo{Reason: "OUTAGE", Domain: "weir"}, &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)}},
+		"closed": {&errdetails.ErrorInfo{Reason: "CLOSED", Domain: "weir"}},
+		"rule":   {&errdetails.ErrorInfo{Reason: "UNKNOWN_RULE", Domain: "weir"}},
+		"slowed": {
+			&errdetails.ErrorInfo{Reason: "ACCESS_SLOWED", Domain: "weir"},
+			&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "tokens", Description: "wrong tokens"}}},
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)},
+		},
+		"large": {
+			&errdetails.ErrorInfo{Reason: "TOO_LARGE", Domain: "weir"},
+			&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "answer", Description: strings.TrimPrefix(weir.ErrLarge.Error(), "weir: ")}}},
+		},
+		"other": nil,
+	} {
+		_, err := say(t.Context(), conn, text)
+		got := status.Convert(err).Details()
+		if len(got) != len(want) {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+			continue
+		}
+		for i := range got {
+			if !proto.Equal(got[i].(proto.Message), want[i]) {
+				t.Errorf("%s: got %v, want %v", text, got[i], want[i])
+			}
+		}
+	}
+	garbage := new(wrapperspb.BytesValue)
+	garbage.ProtoReflect().SetUnknown([]byte{0x0a, 9}) // a text of nine bytes, which are missing
+	if err := conn.Invoke(t.Context(), "/"+echo+"/Say", garbage, new(wrapperspb.StringValue)); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("bytes that are no message: got %v, want InvalidArgument", err)
+	}
+}
+
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	_, conn := serve(t, grpcserver.Config{}, nil)
@@ -131,11 +181,6 @@ func TestCodes(t *testing.T) {
 	_, err := say(t.Context(), conn, "fault")
 	if got := status.Convert(err).Message(); got != "hits: 3: too many" {
 		t.Errorf("got message %q, want the place and the fault", got)
-	}
-	_, err = say(t.Context(), conn, "overload")
-	details := status.Convert(err).Details()
-	if len(details) != 1 || details[0].(*errdetails.RetryInfo).RetryDelay.AsDuration() != access.OverloadRetry {
-		t.Errorf("got details %v, want when to try again", details)
 	}
 	if _, err := say(t.Context(), conn, strings.Repeat("x", grpcserver.MaxMessage)); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a message that is too large: got %v, want ResourceExhausted", err)
