@@ -16,7 +16,7 @@ LINT         := bin/golangci-lint-$(LINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test check format vet fresh race peers middleware lint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep cover
+.PHONY: help run deps redis programs test check format vet fresh protos generate released race peers middleware lint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ exact: ## compare replay, compare and suggest with a count in Python that shares
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
 	scripts/exact-backtest bin/weir $(or $(LOG),examples/logins.jsonl.gz)
 
-check: format vet fresh lint race peers middleware ## run everything that a change must pass
+check: format vet fresh protos lint race peers middleware ## run everything that a change must pass
 
 format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
@@ -59,6 +59,41 @@ vet:
 
 fresh: # fail if a generated file is out of date
 	$(GO) mod tidy -diff
+
+# buf and its plugins are programs, not imports: they are installed into ./bin, and
+# weir's go.mod has none of what they need. buf.gen.yaml names the plugins' versions.
+BUF_VERSION  := v1.50.0
+BUF          := bin/buf-$(BUF_VERSION)
+PROTOC_GO    := bin/protoc-gen-go-v1.36.12
+PROTOC_GRPC  := bin/protoc-gen-go-grpc-v1.6.2
+PROTO_TOOLS  := $(BUF) $(PROTOC_GO) $(PROTOC_GRPC)
+
+install = GOBIN=$(CURDIR)/bin $(GO) install $(1)@$(2) && mv bin/$(notdir $(1)) $@
+
+$(BUF):
+	$(call install,github.com/bufbuild/buf/cmd/buf,$(BUF_VERSION))
+$(PROTOC_GO):
+	$(call install,google.golang.org/protobuf/cmd/protoc-gen-go,$(@:bin/protoc-gen-go-%=%))
+$(PROTOC_GRPC):
+	$(call install,google.golang.org/grpc/cmd/protoc-gen-go-grpc,$(@:bin/protoc-gen-go-grpc-%=%))
+
+# The API is compared with the image of the last release, which is committed: a clone
+# needs no other branch, no tag and no network for it.
+protos: $(PROTO_TOOLS) # fail if api/ breaks buf's rules or the released API, or if generated code is out of date
+	$(BUF) lint
+	$(BUF) format -d --exit-code
+	$(BUF) breaking --against api/released.binpb
+	@new=$$(mktemp -d) && trap 'rm -r "$$new"' EXIT && $(BUF) generate -o "$$new" && \
+	for file in $$(cd "$$new" && find . -type f); do \
+		cmp -s "$$new/$$file" "$$file" || { echo "$$file is out of date: make generate"; exit 1; }; \
+	done
+
+generate: $(PROTO_TOOLS) ## write the code that is generated from api/
+	$(BUF) format -w
+	$(BUF) generate
+
+released: $(BUF) ## note that the API is released as it is: from then on it only grows
+	$(BUF) build -o api/released.binpb
 
 race: deps
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")

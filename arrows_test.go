@@ -108,11 +108,21 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "internal/top", "store"},
 		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
 	},
-	"internal/koala":     {ours: []string{"internal/files", "rule", "rulefile", "window"}},
-	"internal/koala/api": {ours: append([]string{"internal/koala"}, frontEnd...)},
-	"internal/config":    {ours: []string{"headers", "internal/access", "internal/top"}},
+	"internal/koala":       {ours: []string{"internal/files", "rule", "rulefile", "window"}},
+	"internal/koala/api":   {ours: append([]string{"internal/koala"}, frontEnd...)},
+	"internal/config":      {ours: []string{"headers", "internal/access", "internal/top"}},
+	"api/weir/v1":          {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
+	"internal/grpcmessage": {theirs: []string{"google.golang.org/grpc"}},
+	"internal/rpcwire": {
+		ours:   []string{".", "receipt", "rule", "store", "window"},
+		theirs: []string{"google.golang.org/protobuf"},
+	},
 	"internal/grpcserver": {
-		ours:   []string{"internal/access", "internal/answer", "internal/namespace"},
+		ours:   []string{".", "internal/access", "internal/answer", "internal/grpcmessage", "internal/namespace", "store"},
+		theirs: grpcModules,
+	},
+	"internal/grpcapi": {
+		ours:   append([]string{"api/weir/v1", "internal/grpcserver", "internal/rpcwire", "internal/top"}, frontEnd...),
 		theirs: grpcModules,
 	},
 	"internal/envoyfile": {
@@ -128,7 +138,7 @@ var arrows = map[string]arrow{
 	"internal/server": {
 		ours: []string{
 			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",
-			"internal/access", "internal/answer", "internal/config", "internal/envoyfile", "internal/envoyrls", "internal/files", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
+			"internal/access", "internal/answer", "internal/config", "internal/envoyfile", "internal/envoyrls", "internal/files", "internal/grpcapi", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
 			"internal/metrics", "internal/namespace", "internal/telemetry", "internal/respapi", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},

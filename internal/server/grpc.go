@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/envoyrls"
+	"github.com/weirhq/weir/internal/grpcapi"
 	"github.com/weirhq/weir/internal/grpcserver"
 	"github.com/weirhq/weir/internal/telemetry"
 )
@@ -22,7 +23,7 @@ type grpcFront struct {
 }
 
 // openGRPC returns nil when cfg asks for no gRPC.
-func openGRPC(cfg config.Config, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, bounds *bounds) (*grpcFront, error) {
+func openGRPC(cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, bounds *bounds) (*grpcFront, error) {
 	if cfg.GRPCListen == "" {
 		return nil, nil
 	}
@@ -45,6 +46,7 @@ func openGRPC(cfg config.Config, envoy *envoyrls.API, traces *telemetry.Telemetr
 		to.Trace = traces.Context
 	}
 	s := grpcserver.New(to)
+	s.Add(grpcapi.Service, grpcapi.File, api.Methods())
 	s.Add(envoyrls.Service, envoyrls.File, envoy.Methods(), envoyrls.Health)
 	return &grpcFront{s, at, socket}, nil
 }

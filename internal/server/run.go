@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
 	"github.com/weirhq/weir/internal/files"
+	"github.com/weirhq/weir/internal/grpcapi"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
 	"github.com/weirhq/weir/internal/top"
@@ -127,7 +128,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer admin.Close()
 	fronts := []front{main}
-	remote, err := openGRPC(cfg, envoy.API, rules.telemetry, doors, bounds)
+	remote, err := openGRPC(cfg, grpcapi.New(rules.set), envoy.API, rules.telemetry, doors, bounds)
 	if err != nil {
 		return err
 	}
