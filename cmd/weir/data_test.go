@@ -44,9 +44,14 @@ type loaded struct {
 	*process
 	client http.Client
 
+	// enough is closed when wanted takes were answered.
+	enough chan struct{}
+	wanted int
+
 	mu    sync.Mutex
 	asked [users]int64       // takes that were sent
 	acked [users][]time.Time // when each answer was received
+	all   int                // of acked
 }
 
 // run takes for random users until ctx is done or the service is gone.
@@ -65,6 +70,9 @@ func (l *loaded) run(ctx context.Context, goroutines int) *sync.WaitGroup {
 				}
 				l.mu.Lock()
 				l.acked[user] = append(l.acked[user], time.Now())
+				if l.all++; l.all == l.wanted {
+					close(l.enough)
+				}
 				l.mu.Unlock()
 			}
 		})
@@ -223,12 +231,12 @@ func TestDeployLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	var want [users]int64
 	for range 3 {
-		l := &loaded{process: startProcess(t, "", dataRules, "--data", dir, "--sync-interval", "1h")}
+		l := &loaded{process: startProcess(t, "", dataRules, "--data", dir, "--sync-interval", "1h"), enough: make(chan struct{}), wanted: 500}
 		if got := used(t, l.api); got != want {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 		group := l.run(t.Context(), 8)
-		time.Sleep(300 * time.Millisecond)
+		<-l.enough
 		if err := l.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}

@@ -2,15 +2,33 @@ package main
 
 import (
 	"bufio"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
+
+// awaitFile returns when a service that syncs always has written a file: after the
+// answer to a take, which it decides when its counters are loaded.
+func awaitFile(t *testing.T, api string, logs io.Reader) {
+	t.Helper()
+	lines := bufio.NewScanner(logs)
+	for lines.Scan() && !strings.Contains(lines.Text(), "keys loaded") {
+	}
+	resp, err := http.Post(api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"action": "post", "user": "42"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), `"used":1`) {
+		t.Fatalf("a take: got %s %v\n%s", resp.Status, err, text)
+	}
+	go func() { _, _ = io.Copy(io.Discard, logs) }()
+}
 
 // TestDurablePage follows docs/durable.md: it runs the commands in order, with the
 // real program on free ports, and checks the command lines in the other blocks.
@@ -45,8 +63,12 @@ func TestDurablePage(t *testing.T) {
 			if !serves {
 				continue
 			}
-			cmd := shell("exec weir serve --listen 127.0.0.1:0 --admin 127.0.0.1:0 " + rest)
+			cmd := shell("exec weir serve --listen 127.0.0.1:0 --admin 127.0.0.1:0 --sync always " + rest)
 			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			logs, err := cmd.StderrPipe()
 			if err == nil {
 				err = cmd.Start()
 			}
@@ -54,15 +76,12 @@ func TestDurablePage(t *testing.T) {
 				t.Fatal(err)
 			}
 			services = append(services, cmd)
-			if first, _ := bufio.NewReader(out).ReadString('\n'); !listens.MatchString(first) {
-				t.Errorf("weir serve %s: got %q", rest, first)
+			first, _ := bufio.NewReader(out).ReadString('\n')
+			m := addresses.FindStringSubmatch(first)
+			if m == nil {
+				t.Fatalf("weir serve %s: got %q", rest, first)
 			}
-			for { // until the first flush
-				if files, err := filepath.Glob(filepath.Join(dir, "data", "*.log")); err != nil || len(files) > 0 {
-					break
-				}
-				time.Sleep(time.Millisecond)
-			}
+			awaitFile(t, m[1], logs)
 		case "yaml":
 			line := regexp.MustCompile(`args: \[serve, (.*)\]`).FindStringSubmatch(m[2])
 			if line == nil {

@@ -60,8 +60,10 @@ func BenchmarkEngine(b *testing.B) {
 					take(name)
 				}
 				if kept, ok := s.(*durable.Store); ok {
-					for kept.Stats().Rounds == 0 { // the keys are on the disk
-						time.Sleep(durable.DefaultInterval)
+					for kept.Stats().Rounds == 0 { // until the keys are on the disk
+						if err := kept.Flush(b.Context()); err != nil {
+							b.Fatal(err)
+						}
 					}
 				}
 				b.ReportAllocs()
@@ -72,5 +74,38 @@ func BenchmarkEngine(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkLoad measures how long a million keys take to be back, with states of two
+// words.
+func BenchmarkLoad(b *testing.B) {
+	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Fixed(24 * time.Hour)})
+	dir := b.TempDir()
+	s, err := durable.Open(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const keys = 1_000_000
+	for i := range keys {
+		if _, err := s.One(b.Context(), store.Take, space, limit, strconv.Itoa(i), "", 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if s, err = durable.Open(dir); err != nil {
+			b.Fatal(err)
+		}
+		if n := s.Stats().Loaded; n != keys {
+			b.Fatalf("got %d keys, want %d", n, keys)
+		}
+		b.StopTimer()
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
 	}
 }

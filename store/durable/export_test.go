@@ -35,8 +35,8 @@ func (d *SlowDisk) open(name string) (source, error) {
 	return d.Disk.open(name)
 }
 
-// Stopped reports whether Close was called.
-func (s *Store) Stopped() bool { return s.stopped() }
+// Closing returns a channel that is closed when Close is called.
+func (s *Store) Closing() <-chan struct{} { return s.stop }
 
 // LaterVersion returns a file with the next version in both copies of its header.
 func LaterVersion(file []byte) []byte {

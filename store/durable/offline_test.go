@@ -150,8 +150,8 @@ func TestBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for s.Stats().Flushes == 0 { // until the first flush there is no file
-		time.Sleep(time.Millisecond)
+	if err := s.Flush(t.Context()); err != nil { // until the first flush there is no file
+		t.Fatal(err)
 	}
 	begun, ended := ledger{}, ledger{}
 	stop := make(chan struct{})

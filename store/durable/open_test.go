@@ -116,9 +116,7 @@ func TestLoadingInBackground(t *testing.T) {
 	}
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
-	for !s.Stopped() {
-		time.Sleep(time.Millisecond)
-	}
+	<-s.Closing()
 	close(release)
 	if err := <-closed; err != nil {
 		t.Fatal(err)
