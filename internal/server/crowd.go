@@ -152,7 +152,9 @@ func (g *guest) work(by int32) {
 // mostGivenUp is how many requests of a connection with HTTP/2 the client may give up
 // before they are answered. Beyond it the connection is closed, unless the client has
 // waited for more than that. Requests that are given up at once cost a client nothing.
-const mostGivenUp = 100
+// It is well below maxStreams: net/http starts that many handlers, and closes a
+// connection itself, a second later, when its client has given up four times as many.
+const mostGivenUp = 64
 
 // givenUp notes that the client has given up a request.
 func (g *guest) givenUp() {
@@ -207,9 +209,14 @@ func hosted(h http.Handler) http.Handler {
 		case g == nil:
 			h.ServeHTTP(w, r)
 		case r.ProtoMajor > 1:
-			g.work(1)
-			h.ServeHTTP(w, r)
-			g.work(-1)
+			if g.sentAway.Load() {
+				return
+			}
+			if r.Context().Err() == nil { // otherwise the client gave it up before its turn came
+				g.work(1)
+				h.ServeHTTP(w, r)
+				g.work(-1)
+			}
 			if r.Context().Err() != nil {
 				g.givenUp()
 			} else {

@@ -17,8 +17,8 @@ import (
 func TestRequestsThatAreGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ waits, gives, sheds int }{
-		{waits: 0, gives: 100, sheds: 0},
-		{waits: 0, gives: 101, sheds: 1},
+		{waits: 0, gives: 64, sheds: 0},
+		{waits: 0, gives: 65, sheds: 1},
 		{waits: 150, gives: 120, sheds: 0},
 		{waits: 110, gives: 120, sheds: 1},
 	} {

@@ -61,7 +61,7 @@ func listen(at config.Address, certs *access.Certificates, most int, shed func()
 		ReadTimeout:       8 * time.Second, // below WriteTimeout, so that there is time for the answer
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          errorLog(log),
 		ConnState:         l.count,
 		Protocols:         new(http.Protocols),
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
