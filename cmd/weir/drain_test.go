@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,86 +23,113 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weirhq/weir/internal/needtest"
 	"github.com/weirhq/weir/internal/redistest"
 )
 
 // TestDrainUnderLoad ends a real process with SIGTERM while clients take as fast as
-// they can, over TLS, by each front end: HTTP/1.1, HTTP/2, koala's calls and gRPC.
-// Each take that was counted was answered: Redis has counted as many as the clients
-// have answers.
+// they can, by each front end, with TLS and without: HTTP/1.1, HTTP/2, koala's calls,
+// Envoy's protocol over gRPC, and the Redis protocol with one command at a time and
+// with ten. Each take that was counted was answered: Redis has counted as many as the
+// clients have answers.
 func TestDrainUnderLoad(t *testing.T) {
 	t.Parallel()
-	needtest.Program(t, "openssl")
-	dir, node := t.TempDir(), redistest.Server(t)
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
-		"-keyout", key, "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	pem, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trust := &tls.Config{RootCAs: x509.NewCertPool()}
-	trust.RootCAs.AppendCertsFromPEM(pem)
+	t.Run("TLS", func(t *testing.T) { t.Parallel(); testDrain(t, true) })
+	t.Run("plain", func(t *testing.T) { t.Parallel(); testDrain(t, false) })
+}
 
+func testDrain(t *testing.T, secret bool) {
+	node := redistest.Server(t)
 	const rules = "rules: [{name: hits, per: [door], limit: 1000000000, window: {fixed: 1h}}]"
 	store := "--store redis://" + node.Addr() + " --store-timeout 20s --nodes 1"
-	p := startProcess(t, "", rules, store, "--listen https://127.0.0.1:0 --koala-listen https://127.0.0.1:0 --grpc-listen https://127.0.0.1:0",
-		"--tls-cert", cert, "--tls-key", key)
+	listen := "--listen h2c://127.0.0.1:0 --koala-listen 127.0.0.1:0 --grpc-listen h2c://127.0.0.1:0 --resp-listen 127.0.0.1:0"
+	trust := new(tls.Config)
+	if secret {
+		var cert, key string
+		cert, key, trust.RootCAs = selfSigned(t)
+		listen = "--listen https://127.0.0.1:0 --koala-listen https://127.0.0.1:0 --grpc-listen https://127.0.0.1:0 --resp-listen rediss://127.0.0.1:0" +
+			" --tls-cert " + cert + " --tls-key " + key
+	}
+	p := startProcess(t, "", rules, store, listen)
 	address := func(of string) string {
-		pattern := regexp.MustCompile(of + ` https://(\S+)`)
+		pattern := regexp.MustCompile(`(?m)^` + of + ` (?:[a-z0-9]+://)?(\S+)$`)
 		redistest.Eventually(t, "the address is printed", func() bool { return pattern.MatchString(p.out.String()) })
 		return pattern.FindStringSubmatch(p.out.String())[1]
 	}
-	koala, remote := address("koala's calls:"), address("gRPC:")
+	koala, remote, redis := address("koala's calls:"), address("gRPC:"), address("Redis protocol:")
 
 	http1 := &http.Transport{TLSClientConfig: trust.Clone()}
-	http2 := &http.Transport{TLSClientConfig: trust.Clone(), ForceAttemptHTTP2: true}
-	conn, err := grpc.NewClient(remote, grpc.WithTransportCredentials(credentials.NewTLS(trust.Clone())))
+	http2 := &http.Transport{TLSClientConfig: trust.Clone(), Protocols: new(http.Protocols)}
+	http2.Protocols.SetHTTP2(secret)
+	http2.Protocols.SetUnencryptedHTTP2(!secret)
+	scheme, lock := "http://", insecure.NewCredentials()
+	if secret {
+		scheme, lock = "https://", credentials.NewTLS(trust.Clone())
+	}
+	conn, err := grpc.NewClient(remote, grpc.WithTransportCredentials(lock))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	post := func(via *http.Transport, door, want string) func() error {
-		return func() error {
+	// Each client makes calls with a function of its own, which returns the number of
+	// answers.
+	post := func(via *http.Transport, door, want string) func() func() (int64, error) {
+		return shared(func() error {
 			return visitOver(via, http.MethodPost, p.api+"/v1/take", `{"attributes":{"door":"`+door+`"}}`, want)
+		})
+	}
+	commands := func(door string, n int) func() func() (int64, error) {
+		return func() func() (int64, error) {
+			dial := net.Dial
+			if secret {
+				dial = func(network, addr string) (net.Conn, error) { return tls.Dial(network, addr, trust) }
+			}
+			c, err := dial("tcp", redis)
+			if err != nil {
+				return func() (int64, error) { return 0, err }
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			r := bufio.NewReader(c)
+			return func() (int64, error) { return takeRESP(c, r, door, n) }
 		}
 	}
-	doors := map[string]func() error{
+	doors := map[string]func() func() (int64, error){
 		"http1": post(http1, "http1", "HTTP/1.1"),
 		"http2": post(http2, "http2", "HTTP/2.0"),
-		"koala": func() error {
-			return visitOver(http1, http.MethodGet, "https://"+koala+"/rule/browse?door=koala&_writeThrough=yes", "", "HTTP/1.1")
-		},
-		"grpc": func() error {
+		"koala": shared(func() error {
+			return visitOver(http1, http.MethodGet, scheme+koala+"/rule/browse?door=koala&_writeThrough=yes", "", "HTTP/1.1")
+		}),
+		"envoy": shared(func() error {
 			_, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(context.Background(), &rls.RateLimitRequest{
 				Domain:      "x",
-				Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: "door", Value: "grpc"}}}},
+				Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: "door", Value: "envoy"}}}},
 			})
 			return err
-		},
+		}),
+		"resp":     commands("resp", 1),
+		"resp-ten": commands("resp-ten", 10),
 	}
 	answers := map[string]*atomic.Int64{}
 	last := map[string]error{}
 	var mu sync.Mutex
 	var clients sync.WaitGroup
-	for door, take := range doors {
+	for door, client := range doors {
 		count := new(atomic.Int64)
 		answers[door] = count
 		for range 4 {
+			take := client()
 			clients.Go(func() {
 				for {
-					if err := take(); err != nil {
+					n, err := take()
+					count.Add(n)
+					if err != nil {
 						mu.Lock()
 						last[door] = err
 						mu.Unlock()
 						return
 					}
-					count.Add(1)
 				}
 			})
 		}
@@ -136,6 +165,61 @@ func TestDrainUnderLoad(t *testing.T) {
 			t.Errorf("%s: got %d answers, and counted %s; the last error was %v", door, count.Load(), text, last[door])
 		}
 	}
+}
+
+// shared returns what makes the function of a client: all clients share call.
+func shared(call func() error) func() func() (int64, error) {
+	return func() func() (int64, error) {
+		return func() (int64, error) {
+			if err := call(); err != nil {
+				return 0, err
+			}
+			return 1, nil
+		}
+	}
+}
+
+// takeRESP sends n takes to a service at once, in the Redis protocol, and returns the number of
+// answers.
+func takeRESP(c net.Conn, r *bufio.Reader, door string, n int) (answers int64, err error) {
+	command := fmt.Sprintf("*3\r\n$9\r\nWEIR.TAKE\r\n$4\r\ndoor\r\n$%d\r\n%s\r\n", len(door), door)
+	if _, err := io.WriteString(c, strings.Repeat(command, n)); err != nil {
+		// The service may have decided some of them before it closed the connection.
+		defer func(sent error) { err = sent }(err)
+	}
+	const want = "*5\r\n:1\r\n$5\r\nallow\r\n$0\r\n\r\n$1\r\n0\r\n$0\r\n\r\n"
+	got := make([]byte, len(want))
+	for range n {
+		if _, err := io.ReadFull(r, got); err != nil {
+			return answers, err
+		}
+		if string(got) != want {
+			return answers, fmt.Errorf("got %q", got)
+		}
+		answers++
+	}
+	return answers, nil
+}
+
+// selfSigned makes a certificate for 127.0.0.1, and returns its files, and the pool
+// that trusts it.
+func selfSigned(t *testing.T) (cert, key string, trust *x509.CertPool) {
+	t.Helper()
+	needtest.Program(t, "openssl")
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
+		"-keyout", key, "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	pem, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust = x509.NewCertPool()
+	trust.AppendCertsFromPEM(pem)
+	return cert, key, trust
 }
 
 // visitOver makes a call, whose answer must be complete, and of a protocol.
