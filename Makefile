@@ -12,11 +12,15 @@ ARGS     ?= serve
 LINT_VERSION := v2.15.0
 LINT         := bin/golangci-lint-$(LINT_VERSION)
 
+# actionlint reads the workflows of GitHub.
+ACTIONLINT_VERSION := v1.7.12
+ACTIONLINT         := bin/actionlint-$(ACTIONLINT_VERSION)
+
 # The race detector needs a C compiler. Without one, Go reports CGO_ENABLED=0.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test check format vet fresh protos generate released race peers middleware lint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep cover
+.PHONY: help run deps redis programs test check format vet fresh protos generate released race peers middleware lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,21 +107,28 @@ peers: # vet and test the benchmarks, which are a module of their own
 	cd benchmarks && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
 # The middleware for gRPC and for web frameworks, and the tests of the manifests for
-# Kubernetes, which are modules of their own.
-MODULES = grpclimit $(sort $(wildcard contrib/*)) deploy/kubernetes
+# Kubernetes and Compose, which are modules of their own.
+MODULES = grpclimit $(sort $(wildcard contrib/*)) deploy/kubernetes deploy/compose
 
 middleware: # vet and test each of these modules
 	@for dir in $(MODULES); do echo "$$dir"; \
 		(cd $$dir && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...) || exit 1; \
 	done
 
-lint: $(LINT) luacheck ## run golangci-lint and luacheck; the first run installs them (minutes)
+lint: $(LINT) $(ACTIONLINT) luacheck ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
 	$(LINT) run
+	$(ACTIONLINT)
 	cd $(PROGRAMS) && $(LUACHECK) -q .
 
 $(LINT):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv bin/golangci-lint $@
+
+actionlint: $(ACTIONLINT) # install actionlint if it is missing
+
+$(ACTIONLINT):
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	mv bin/actionlint $@
 
 # The Lua programs that run inside Redis.
 PROGRAMS = store/redisstore/internal/script/testdata/programs
