@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,10 +13,29 @@ import (
 	"github.com/weirhq/weir/internal/needtest"
 )
 
-// TestUnit lets systemd check the unit: that it knows every line, and how exposed
-// the service is. The unit itself does not run here.
+// TestUnit lets systemd check the unit, alone and with the addition of
+// docs/operate.md: that it knows every line, and how exposed the service is. The unit
+// itself does not run here.
 func TestUnit(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addition string
+	for _, m := range fence.FindAllStringSubmatch(string(page), -1) {
+		if m[1] == "ini" {
+			addition = m[2]
+		}
+	}
+	if addition == "" {
+		t.Fatal("docs/operate.md has no addition to the unit")
+	}
+	t.Run("alone", func(t *testing.T) { t.Parallel(); testUnit(t, "") })
+	t.Run("outside", func(t *testing.T) { t.Parallel(); testUnit(t, addition) })
+}
+
+func testUnit(t *testing.T, addition string) {
 	analyze := needtest.Program(t, "systemd-analyze")
 	src, err := os.ReadFile("../../deploy/systemd/weir.service")
 	if err != nil {
@@ -26,9 +46,14 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	unit := filepath.Join(t.TempDir(), "weir.service")
-	text := strings.ReplaceAll(string(src), "/usr/local/bin/weir", weir)
-	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
+	more := filepath.Join(unit+".d", "outside.conf")
+	if err := os.Mkdir(unit+".d", 0o700); err != nil {
 		t.Fatal(err)
+	}
+	for file, text := range map[string]string{unit: string(src), more: addition} {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "/usr/local/bin/weir", weir)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
 	if err != nil || strings.Contains(string(out), unit) {
@@ -44,13 +69,20 @@ func TestUnit(t *testing.T) {
 	}
 
 	// Its command line is one that weir accepts, but for the files.
-	line := regexp.MustCompile(`(?m)^ExecStart=\S+ serve (.*)$`).FindSubmatch(src)
-	if line == nil {
+	lines := regexp.MustCompile(`(?m)^ExecStart=\S+ (serve .*)$`).FindAllStringSubmatch(string(src)+addition, -1)
+	if lines == nil {
 		t.Fatal("got no ExecStart")
 	}
-	args := strings.NewReplacer("/etc/weir/rules.yaml", filepath.Join(t.TempDir(), "none.yaml"), "/run/weir/", t.TempDir()+"/").Replace(string(line[1]))
-	var errs strings.Builder
-	if code := run(append([]string{"serve"}, strings.Fields(args)...), strings.NewReader(""), &errs, &errs); code != exitError || !strings.Contains(errs.String(), "none.yaml: no such file") {
-		t.Errorf("weir serve %s: got %d %s, want that only the rules are missing", args, code, errs.String())
+	args := lines[len(lines)-1][1]
+	credentials := t.TempDir()
+	if strings.Contains(args, "%d/") {
+		cert, key, _ := selfSigned(t)
+		tokens := filepath.Join(credentials, "tokens")
+		var out strings.Builder
+		err := errors.Join(os.Rename(cert, filepath.Join(credentials, "cert.pem")), os.Rename(key, filepath.Join(credentials, "key.pem")))
+		if code := run([]string{"token", "new", "shop", "--scopes", "decide", "--tokens", tokens}, strings.NewReader(""), &out, &out); code != 0 || err != nil {
+			t.Fatal(err, out.String())
+		}
 	}
+	acceptsServe(t, strings.Fields(strings.NewReplacer("/run/weir/", t.TempDir()+"/", "%d/", credentials+"/").Replace(args)))
 }
