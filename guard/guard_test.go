@@ -151,14 +151,14 @@ rules:
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
-		name        string
-		guard       *guard.Guard
-		action      string // of a rule
-		outcome     string
-		rule        string
-		status      int
-		mediaType   string
-		body, type_ string
+		name          string
+		guard         *guard.Guard
+		action        string // of a rule
+		outcome       string
+		rule          string
+		status        int
+		mediaType     string
+		body, problem string
 	}{
 		{"a limiter", keys, "", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, headers.QuotaExceeded},
 		{"a rule", rules, "post", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, headers.QuotaExceeded},
@@ -185,8 +185,8 @@ rules:
 			if mediaType != tc.mediaType || !strings.Contains(string(body), tc.body) {
 				t.Errorf("got %s %s, want %s with %s", mediaType, body, tc.mediaType, tc.body)
 			}
-			if tc.type_ != "" && c.Problem().Type != tc.type_ {
-				t.Errorf("got a problem %+v, want the type %s", c.Problem(), tc.type_)
+			if tc.problem != "" && c.Problem().Type != tc.problem {
+				t.Errorf("got a problem %+v, want the type %s", c.Problem(), tc.problem)
 			}
 		})
 	}
