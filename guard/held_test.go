@@ -186,19 +186,16 @@ func TestMiddlewareTogether(t *testing.T) {
 
 // A call in memory allocates nothing.
 func TestAllocations(t *testing.T) {
-	key := func(user string) string { return user }
-	keys := must(guard.Keys(limiter(t, weir.Sliding(1_000_000, time.Hour)), key, guard.Options[string]{}))
-	rules := must(guard.Rules(engine(t, "rules: [{name: posts, per: [user], limit: 1000000, window: {fixed: 1h}}]"),
-		func(user string, list []weir.Attribute) []weir.Attribute {
-			return append(list, weir.Attribute{Name: "user", Value: user})
-		}, guard.Options[string]{}))
-	for name, m := range map[string]*guard.Middleware[string]{"keys": keys, "rules": rules} {
+	keys := must(guard.ForLimiter(limiter(t, weir.Sliding(1_000_000, time.Hour)), "posts"))
+	rules := must(guard.ForEngine(engine(t, "rules: [{name: posts, per: [user], limit: 1000000, window: {fixed: 1h}}]")))
+	ask := guard.Ask{Key: "ann", Attributes: weir.Attributes("user", "ann")}
+	for name, g := range map[string]*guard.Guard{"keys": keys, "rules": rules} {
+		var c guard.Call
 		if n := testing.AllocsPerRun(1000, func() {
-			call, err := m.Take(context.Background(), "ann")
-			if err != nil || !call.Allowed {
+			if err := g.Take(context.Background(), ask, &c); err != nil || !c.Allowed {
 				t.Fatal(err)
 			}
-			m.End(call)
+			c.End()
 		}); n > 0 {
 			t.Errorf("%s: got %v allocations a call, want 0", name, n)
 		}
