@@ -20,7 +20,7 @@ ACTIONLINT         := bin/actionlint-$(ACTIONLINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test check format vet fresh protos generate released race peers middleware lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep cover
+.PHONY: help run deps redis programs test resp-clients check format vet fresh protos generate released race peers middleware lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ programs: # install the programs that tests run beside weir, if they are missing
 
 test: deps ## run the tests; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
 	$(GO) test ./...
+
+resp-clients: redis ## run Redis clients of Python, PHP and JavaScript against weir's Redis protocol; installs them
+	scripts/install-clients
+	WEIR_REQUIRE_CLIENTS=1 $(GO) test -count=1 -run RESPDocs -v ./internal/server
 
 exact: ## compare replay, compare and suggest with a count in Python that shares no code
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir

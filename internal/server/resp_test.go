@@ -55,8 +55,8 @@ func startRESP(t *testing.T, rules string, changes ...func(*config.Config)) *ser
 // waits matches durations that count down.
 var waits = regexp.MustCompile(`"\d+\.\d+"`)
 
-// TestRESPDocs runs the examples of the manual: redis-cli in order, and the programs
-// whose language and Redis client are installed.
+// TestRESPDocs runs the examples of the manual: redis-cli in order, and the programs in
+// other languages. The benchmarks, which are a module of their own, run those in Go.
 func TestRESPDocs(t *testing.T) {
 	t.Parallel()
 	blocks := read(t, "../../docs/resp.md")
@@ -76,44 +76,66 @@ func TestRESPDocs(t *testing.T) {
 			if strings.TrimSpace(got) != strings.TrimSpace(want) {
 				t.Errorf("%sgot\n%s\nwant\n%s", b.text, out, blocks[i+1].text)
 			}
-		case interpreters[b.language] != nil:
-			if runProgram(t, b, port) {
-				programs++
-			}
+		case b.language == "python" || b.language == "js" || b.language == "php":
+			programs++
+			runProgram(t, b, port)
 		}
 	}
-	if examples < 5 {
-		t.Errorf("got %d examples, want the manual's", examples)
+	if examples < 5 || programs != len(clients) {
+		t.Errorf("got %d examples and %d programs, want the manual's", examples, programs)
 	}
-	t.Logf("ran %d programs of other languages", programs)
 }
 
-// interpreters are the programs that run an example, with what shows that its Redis
-// client is installed.
-var interpreters = map[string][]string{
-	"python": {"/usr/bin/python3", "-c", "import redis"},
-	"js":     {"node", "-e", "require('redis')"},
-	"php":    {"php", "-r", "exit(extension_loaded('redis') ? 0 : 1);"},
+// clients are the Redis clients of other languages: what a program that uses one has in
+// it, the interpreter, and the arguments that find out whether the client is installed.
+var clients = []struct {
+	name, language, mark string
+	run, probe           []string
+}{
+	{"redis-py", "python", "import redis", []string{"/usr/bin/python3"}, []string{"-c", "import redis"}},
+	{"node-redis", "js", "require('redis')", []string{"node"}, []string{"-e", "require('redis')"}},
+	{"ioredis", "js", "require('ioredis')", []string{"node"}, []string{"-e", "require('ioredis')"}},
+	{"phpredis", "php", "new Redis()", []string{"php"}, []string{"-r", "exit(extension_loaded('redis') ? 0 : 1);"}},
+	{"Predis", "php", "new Predis", []string{"php"}, []string{"-r", "exit((@include 'Predis/Autoloader.php') ? 0 : 1);"}},
 }
 
-// runProgram runs an example, which prints 1 and 0. It reports false if the client is not
-// installed.
-func runProgram(t *testing.T, b fence, port string) bool {
+// runProgram runs a program of the manual as a subtest. It prints 1 and 0. Where its
+// client is not installed, the subtest fails if WEIR_REQUIRE_CLIENTS=1, which make resp-clients
+// sets, and is skipped otherwise.
+func runProgram(t *testing.T, b fence, port string) {
 	t.Helper()
-	with := interpreters[b.language]
-	if err := exec.CommandContext(t.Context(), with[0], with[1:]...).Run(); err != nil {
-		t.Logf("%s: no client: %v", b.language, err)
-		return false
+	for _, client := range clients {
+		if client.language != b.language || !strings.Contains(b.text, client.mark) {
+			continue
+		}
+		t.Run(client.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "example."+b.language)
+			if err := os.WriteFile(file, []byte(strings.ReplaceAll(b.text, "6380", port)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			modules, err := filepath.Abs("../../bin/clients/node_modules") // where scripts/install-clients puts them
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := func(args ...string) *exec.Cmd {
+				c := exec.CommandContext(t.Context(), client.run[0], append(client.run[1:], args...)...)
+				c.Env = append(os.Environ(), "NODE_PATH="+modules+":"+os.Getenv("NODE_PATH"))
+				return c
+			}
+			if err := command(client.probe...).Run(); err != nil {
+				if os.Getenv("WEIR_REQUIRE_CLIENTS") == "1" {
+					t.Fatalf("%s is not installed: %v", client.name, err)
+				}
+				t.Skipf("%s is not installed (make resp-clients installs it): %v", client.name, err)
+			}
+			out, err := command(file).CombinedOutput()
+			if err != nil || strings.TrimSpace(string(out)) != "1\n0" {
+				t.Errorf("got %v\n%s\nwant 1 and 0", err, out)
+			}
+		})
+		return
 	}
-	file := filepath.Join(t.TempDir(), "example."+b.language)
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(b.text, "6380", port)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), with[0], file).CombinedOutput()
-	if err != nil || strings.TrimSpace(string(out)) != "1\n0" {
-		t.Errorf("%s: got %v\n%s\nwant 1 and 0", b.language, err, out)
-	}
-	return true
+	t.Errorf("a program in %s uses none of the clients that the test knows:\n%s", b.language, b.text)
 }
 
 // rawPing sends PING over c and returns the reply.
