@@ -165,11 +165,14 @@ func (s *Store) Overflowed() bool { return s.keyspaces.journal.overflowed.Load()
 
 // Walk reads all keys of a store, segment by segment. Make one with [Store.Walk].
 // It is not safe for concurrent use.
+//
+// It takes a segment of each shard in turn, so that goroutines that share the keys among
+// them by their shards, such as those that load them, have work at the same time.
 type Walk struct {
 	store     *Store
 	keyspaces []*keyspace // that are not read yet
-	shard     int         // of the first of them
-	position  int         // in it
+	positions []int       // in the shards of the first of them; nil: not begun
+	shard     int         // the next one
 }
 
 // Walk returns a walk through all keys that s, which must have a journal, has now,
@@ -196,27 +199,31 @@ func (s *Store) Walk() *Walk {
 // false when all keys were visited. Keys that changed meanwhile are visited with
 // their state before or after the change.
 func (w *Walk) Next(visit func(key uint64, state []uint64)) (p Part, ok bool) {
-	for ; len(w.keyspaces) > 0; w.keyspaces, w.shard = w.keyspaces[1:], 0 {
+	for ; len(w.keyspaces) > 0; w.keyspaces, w.positions = w.keyspaces[1:], nil {
 		ks := w.keyspaces[0]
-		for ; w.shard < len(ks.shards); w.shard++ {
-			if sh := ks.shards[w.shard].Load(); sh != nil && w.position < table.End {
-				w.read(ks, sh, visit)
+		if w.positions == nil {
+			w.positions, w.shard = make([]int, len(ks.shards)), 0
+		}
+		for range ks.shards {
+			i := w.shard
+			w.shard = (i + 1) % len(ks.shards)
+			if sh := ks.shards[i].Load(); sh != nil && w.positions[i] < table.End {
+				w.read(ks, sh, i, visit)
 				return ks.part(), true
 			}
-			w.position = 0
 		}
 	}
 	return Part{}, false
 }
 
-// read visits the keys of one segment of sh.
-func (w *Walk) read(ks *keyspace, sh *shard, visit func(key uint64, state []uint64)) {
+// read visits the keys of one segment of sh, the shard i.
+func (w *Walk) read(ks *keyspace, sh *shard, i int, visit func(key uint64, state []uint64)) {
 	m := w.store.clock.read()
 	e := w.store.clock.expiry(m, ks)
-	high := uint64(w.shard) << (64 - bits.TrailingZeros(uint(len(ks.shards))))
+	high := uint64(i) << (64 - bits.TrailingZeros(uint(len(ks.shards))))
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	w.position = sh.table.Walk(w.position, func(h table.Hash, state []uint64) {
+	w.positions[i] = sh.table.Walk(w.positions[i], func(h table.Hash, state []uint64) {
 		h |= table.Hash(high)
 		if state = sh.stateOf(h, state, len(state) == 0); !e.Over(state) {
 			visit(uint64(h), state)
