@@ -4,6 +4,7 @@
 //
 //	go run ./keep -do write -engine durable    300,000 updates a second over a million keys
 //	go run ./keep -do load -engine durable     ten million keys: write, read into memory
+//	go run ./keep -do take -weir bin/weir      POST /v1/take with a directory and without
 //
 // -engine none counts in memory only: what the others take in addition is what
 // keeping costs.
@@ -29,12 +30,13 @@ import (
 )
 
 var (
-	do     = flag.String("do", "write", "write or load")
-	engine = flag.String("engine", "durable", "none, durable, pebble, bbolt or sqlite")
-	keys   = flag.Int("keys", 0, "keys; 0: a million to write, ten million to load")
-	rate   = flag.Int("rate", 300_000, "updates a second")
-	length = flag.Duration("for", 20*time.Second, "how long to write")
-	dir    = flag.String("dir", "", "directory for the files; default a temporary one")
+	do      = flag.String("do", "write", "write, load or take")
+	engine  = flag.String("engine", "durable", "none, durable, pebble, bbolt or sqlite")
+	keys    = flag.Int("keys", 0, "keys; 0: a million to write, ten million to load")
+	rate    = flag.Int("rate", 300_000, "updates a second")
+	length  = flag.Duration("for", 20*time.Second, "how long to write")
+	program = flag.String("weir", "weir", "the program that -do take measures")
+	dir     = flag.String("dir", "", "directory for the files; default a temporary one")
 
 	space = store.NewSpace("", "posts", "posts", 0)
 	limit = window.MustCompile(window.Limit{Quota: 1 << 40, Window: window.Fixed(24 * time.Hour)})
@@ -79,6 +81,9 @@ func run() error {
 	}
 	if *keys == 0 {
 		*keys = 1_000_000
+	}
+	if *do == "take" {
+		return take()
 	}
 	return write()
 }

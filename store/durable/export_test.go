@@ -19,6 +19,14 @@ func Resumed(last window.Instant, then int64, thenBoot uint64, now int64, boot u
 // WithAnyDisk makes the store write to d.
 func WithAnyDisk(d *SlowDisk) Option { return func(c *config) { c.disk = d } }
 
+// WithMachine sets the uptime of the machine, in microseconds, and a number for its
+// start.
+func WithMachine(up *int64, boot uint64) Option {
+	return func(c *config) {
+		c.uptime, c.startOf = func() int64 { return *up }, func() uint64 { return boot }
+	}
+}
+
 // SlowDisk is a disk whose files can be opened a second time only after Release was
 // closed. Reading is closed when a program waits for that.
 type SlowDisk struct {

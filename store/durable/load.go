@@ -85,7 +85,7 @@ func (s *Store) resume(pieces []*piece) {
 	if last == nil {
 		return
 	}
-	up, boot := uptime(), startOf()
+	up, boot := s.uptime(), s.startOf()
 	wall := s.memory.Times().Wall
 	s.memory.Resume(memstore.Times{
 		Steady:      resumed(window.Instant(last.Steady), last.Uptime, last.Boot, up, boot, wall),

@@ -49,10 +49,13 @@ type config struct {
 	disk  disk // nil: the directory
 
 	readOnly bool // the files are only read
+
+	startOf func() uint64 // of the machine; see there
+	uptime  func() int64
 }
 
 func defaults() config {
-	return config{sync: Interval, interval: DefaultInterval, told: func(Event) {}}
+	return config{sync: Interval, interval: DefaultInterval, told: func(Event) {}, startOf: startOf, uptime: uptime}
 }
 
 func (c *config) check() error {

@@ -81,7 +81,7 @@ type known struct {
 
 func newWriter(s *Store, h format.Header) *writer {
 	return &writer{
-		store: s, disk: s.disk, header: h, boot: startOf(), stats: newStats(),
+		store: s, disk: s.disk, header: h, boot: s.startOf(), stats: newStats(),
 		changes: s.memory.Changes(), spaces: make(map[*store.Space]*known), notes: make(map[string]*note),
 	}
 }
@@ -347,7 +347,7 @@ func (w *writer) seal(flags uint32) error {
 		Flags: flags, File: w.header.File, Seq: w.seq + 1,
 		Steady: int64(t.Steady), Wall: int64(t.Wall), SteadyFloor: int64(t.SteadyFloor), WallFloor: int64(t.WallFloor), Base: w.base,
 	}
-	fr.Uptime, fr.Boot = uptime(), w.boot
+	fr.Uptime, fr.Boot = w.store.uptime(), w.boot
 	format.Seal(w.buf, &fr)
 	w.pending = true
 	return w.write()
