@@ -168,7 +168,7 @@ func (l *loaded) flushed() (at time.Time, ok bool) {
 // at most what was asked for. No start is refused, and nothing is reported as damaged.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	for _, sync := range []string{"interval", "always"} {
+	for _, sync := range []string{"interval", "always", "os"} {
 		t.Run(sync, func(t *testing.T) {
 			t.Parallel()
 			testKilled(t, sync, *kills)
@@ -179,7 +179,7 @@ func TestKilled(t *testing.T) {
 func testKilled(t *testing.T, sync string, kills int) {
 	dir := t.TempDir()
 	var before [users]int64
-	worst := time.Duration(0)
+	worst, lost, answered := time.Duration(0), int64(0), int64(0)
 	for round := range kills {
 		l := &loaded{process: startProcess(t, "", dataRules, "--data", dir, "--sync", sync)}
 		if got := used(t, l.api); round > 0 && got != before {
@@ -205,6 +205,7 @@ func testKilled(t *testing.T, sync string, kills int) {
 		_ = l.Wait()
 		worst = max(worst, killed.Sub(flushed))
 		asked, acked := l.counts(flushed)
+		_, all := l.counts(killed)
 
 		next := startProcess(t, "", dataRules, "--data", dir, "--sync", sync)
 		after := used(t, next.api)
@@ -213,6 +214,12 @@ func testKilled(t *testing.T, sync string, kills int) {
 				t.Errorf("round %d, user %d: got %d, want %d to %d", round, user, got, least, most)
 			}
 		}
+		sum := int64(0)
+		for user, n := range all {
+			sum += n - (after[user] - before[user])
+			answered += n
+		}
+		lost = max(lost, sum)
 		before = after
 		if text := next.logs.String(); strings.Contains(text, "damaged") || strings.Contains(text, "missing") {
 			t.Errorf("round %d: got\n%s", round, text)
@@ -221,7 +228,8 @@ func testKilled(t *testing.T, sync string, kills int) {
 		_ = next.Process.Kill()
 		_ = next.Wait()
 	}
-	t.Logf("%d kills with --sync %s; the last flush had begun at most %v before a kill", kills, sync, worst)
+	t.Logf("%d kills with --sync %s: %d takes were answered; of those before a kill at most %d were lost; the last flush that a caller knows of had begun at most %v before it",
+		kills, sync, answered, lost, worst)
 }
 
 // A deploy: SIGTERM while callers take, and a new process on the same directory. It
@@ -400,6 +408,59 @@ func TestFullDisk(t *testing.T) {
 	_ = l.Process.Kill()
 	_ = l.Wait()
 	if got := used(t, startProcess(t, "", dataRules, "--data", data).api); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// A file system that is read-only: its counters are loaded, and counting goes on. When it
+// is writable again, nothing is lost. It needs the right to mount a file system.
+func TestReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := mountSmall(dir, 4<<20); err != nil {
+		t.Skipf("no right to mount a small file system: %v", err)
+	}
+	t.Cleanup(func() { unmount(t, dir) })
+	data := filepath.Join(dir, "data")
+	start := func() *loaded {
+		return &loaded{process: startProcess(t, "", dataRules, "--data", data, "--sync-interval", "10ms")}
+	}
+	takes := func(l *loaded) {
+		l.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+		for user := range users {
+			if !l.take(user) {
+				t.Fatal("a take was not answered")
+			}
+		}
+	}
+	l := start()
+	takes(l)
+	l.stopped = true
+	_ = l.Process.Signal(syscall.SIGTERM)
+	if err := l.Wait(); err != nil {
+		t.Fatalf("the service ends with %v\n%s", err, l.logs.String())
+	}
+	if err := remount(dir, true); err != nil {
+		t.Fatal(err)
+	}
+	l = start()
+	takes(l)
+	l.waitFor(t, "weir_data_failing", func(n float64) bool { return n == 1 })
+	if text := l.logs.String(); !strings.Contains(text, "cannot write, counting goes on in memory") || !strings.Contains(text, "read-only file system") {
+		t.Errorf("got\n%s", text)
+	}
+	want := used(t, l.api)
+	if want[0] != 2 {
+		t.Errorf("got %d used, want 2", want[0])
+	}
+	if err := remount(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	l.waitFor(t, "weir_data_failing", func(n float64) bool { return n == 0 })
+	l.stopped = true
+	_ = l.Process.Kill()
+	_ = l.Wait()
+	if got := used(t, start().api); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -13,6 +13,15 @@ func mountSmall(dir string, bytes int) error {
 	return syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", bytes))
 }
 
+// remount makes such a file system read-only, or writable again.
+func remount(dir string, readOnly bool) error {
+	flags := uintptr(syscall.MS_REMOUNT)
+	if readOnly {
+		flags |= syscall.MS_RDONLY
+	}
+	return syscall.Mount("tmpfs", dir, "tmpfs", flags, "")
+}
+
 func unmount(t *testing.T, dir string) {
 	if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 		t.Error(err)
