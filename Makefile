@@ -20,7 +20,7 @@ ACTIONLINT         := bin/actionlint-$(ACTIONLINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients check format vet fresh protos generate released race peers middleware lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep cover
+.PHONY: help run deps redis programs test resp-clients check format vet fresh protos generate released race peers middleware lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -175,9 +175,17 @@ bench-peers: ## measure weir and its peers, and write docs/benchmarks.md (twenty
 
 # A module of its own, because SQLite and pebble are large. `go mod tidy` does not
 # work there: a module that SQLite's tests need is not to be had.
-bench-keep: ## measure a data directory against pebble, bbolt and SQLite (ten minutes, two gigabytes)
-	@cd benchmarks/keep && $(GO) build -o ../../bin/keep . && cd ../.. && for engine in none durable pebble bbolt sqlite; do \
-		bin/keep -do write -for 60s -engine $$engine; bin/keep -do load -engine $$engine; done
+ENGINES ?= none durable pebble bbolt sqlite
+
+bench-keep: ## measure a data directory against pebble, bbolt and SQLite, or ENGINES (twelve minutes, two gigabytes)
+	@$(GO) build -o bin/weir ./cmd/weir && cd benchmarks/keep && $(GO) build -o ../../bin/keep . && cd ../.. && \
+	for engine in $(ENGINES); do \
+		bin/keep -do write -for 60s -engine $$engine; \
+		[ $$engine = none ] || bin/keep -do load -engine $$engine; \
+	done && bin/keep -do take -weir bin/weir -for 60s
+
+losses: ## measure what each --sync loses at a kill and at a loss of power (ten minutes)
+	$(GO) test -run '^$$' -bench Losses -benchtime 100x -timeout 20m ./store/durable
 
 cover: ## write the test coverage to cover.out and print the total
 	$(GO) test -coverpkg ./... -coverprofile cover.out ./...

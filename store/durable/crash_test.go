@@ -218,6 +218,7 @@ func TestCutAnywhere(t *testing.T) {
 	if last != flushes {
 		t.Errorf("whole: got %d, want %d", last, flushes)
 	}
+	t.Logf("%d cuts", len(data)+1)
 }
 
 // A file with any one bit flipped: no start is refused. Only the damaged batch is
@@ -255,6 +256,7 @@ func TestFlippedAnywhere(t *testing.T) {
 		}
 		s.Close()
 	}
+	t.Logf("%d flipped bits", len(data))
 }
 
 // Garbage of any kind in a directory refuses no start.

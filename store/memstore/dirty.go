@@ -106,9 +106,9 @@ func (d *dirty) take(keys []table.Hash) []table.Hash {
 			}
 		}
 	}
-	set := d.set
+	set, n := d.set, d.n
 	d.clear()
-	if len(set) <= 1024 { // most often it is needed again
+	if len(set) <= 1024 || 8*n >= len(set) { // most often it is needed again
 		clear(set)
 		d.set = set
 	}

@@ -184,8 +184,10 @@ func (s *Store) takeFew(places []place, last int) {
 		state := window.State(p.at.State())
 		if next, ok := p.limit.TakeLooked(p.answer, state, p.hits, p.looked); !ok {
 			s.count(p, store.Take, p.answer)
+			continue
 		} else if len(next) != len(state) {
 			p.at.Resize(len(next))
 		}
+		p.shard.mark(p.key)
 	}
 }
