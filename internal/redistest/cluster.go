@@ -10,8 +10,9 @@ import (
 // Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// Nodes is a cluster. It counts a node as dead after a second, and goes on serving
-// the slots of the others.
+// Nodes is a cluster. It goes on serving the slots of others when a node is dead. With
+// replicas it counts a node as dead after a second, so that failovers are quick. Without
+// them that takes ten seconds: on a busy machine a living node may not run for one.
 type Nodes struct {
 	Masters  []*Node // as started; a failover changes roles
 	Replicas []*Node // Replicas[i] copies Masters[i%len(Masters)]
@@ -23,10 +24,14 @@ type Nodes struct {
 func Cluster(t testing.TB, masters, replicas int, args ...string) *Nodes {
 	t.Helper()
 	c := &Nodes{t: t}
+	dead := "10000"
+	if replicas > 0 {
+		dead = "1000"
+	}
 	for i := range masters + replicas {
 		n := newNode(t, append([]string{
 			"--save", "", "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
-			"--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no",
+			"--cluster-node-timeout", dead, "--cluster-require-full-coverage", "no",
 			"--cluster-port", strconv.Itoa(FreePort(t)), "--cluster-replica-validity-factor", "0",
 		}, args...))
 		n.start()

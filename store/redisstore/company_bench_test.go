@@ -114,6 +114,10 @@ func companyRows(b *testing.B, c rueidis.Client, s store.Store) []companyRow {
 	for i := range names {
 		names[i] = fmt.Sprintf("key%05d", i)
 	}
+	keys := make([][]byte, len(names))
+	for i := range names {
+		keys[i] = []byte(names[i])
+	}
 	name := func(r *rand.Rand) string { return names[r.IntN(len(names))] }
 	evalsha := rueidis.NewLuaScript("return redis.call('INCR',KEYS[1])")
 	floor := rueidis.NewLuaScript(`for i = 1, #KEYS do
@@ -139,7 +143,7 @@ return ''`)
 			spaces[i] = store.NewSpace("", w.ID()+strconv.Itoa(i), "rule", 0)
 		}
 		return func(r *rand.Rand, own []store.Op) error {
-			key := []byte(name(r))
+			key := keys[r.IntN(len(keys))]
 			for i, space := range spaces {
 				own[i] = store.Op{Space: space, Limit: limit, Key: key, N: 1}
 			}

@@ -180,6 +180,9 @@ type Reply struct {
 	now window.Instant
 }
 
+// Shares reports whether the reply is a part of one that has the instant of all steps.
+func (r Reply) Shares() bool { return r.now != 0 }
+
 // Replies are the replies to the steps of a run, in their order.
 type Replies struct {
 	rest string
@@ -193,6 +196,9 @@ func RepliesIn(reply string) Replies {
 	}
 	return Replies{rest: reply}
 }
+
+// Now returns the instant of all steps, or 0 when each reply has its own.
+func (r Replies) Now() window.Instant { return r.now }
 
 // Next returns the reply to the next step, which has so many ops.
 func (r *Replies) Next(ops int) (Reply, error) {
@@ -307,19 +313,19 @@ func (c *Codec) Command(s *Step, t Times, keys []string) (*Program, []string, st
 		return nil, nil, "", err
 	}
 	at := len(b)
-	b, r := c.appendStep(b, s, t.near())
+	b, program := c.appendStep(b, s, t.near())
 	*buf = b
 	text := string(b)
-	return c.programs.of(r), divide(keys, text, ends), text[at:], nil
+	return c.programs.at(program), divide(keys, text, ends), text[at:], nil
 }
 
 // Encode returns the program for a step and its argument.
 func (c *Codec) Encode(s *Step, t Times) (*Program, string) {
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
-	var r recipe
-	*buf, r = c.appendStep((*buf)[:0], s, t.near())
-	return c.programs.of(r), string(*buf)
+	b, program := c.appendStep((*buf)[:0], s, t.near())
+	*buf = b
+	return c.programs.at(program), string(b)
 }
 
 // near returns t with the instant that calendar periods are around.
@@ -333,18 +339,17 @@ func (t Times) near() Times {
 	return t
 }
 
-// appendStep appends the argument for a step, and returns which program reads
-// it.
-func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
+// appendStep appends the argument for a step, and returns the index of the program
+// that reads it.
+func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 	b = put7(b, t.Now, t.Deadline)
 	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that runs have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
 	if t.Around || c.isAround(s) {
-		return c.appendOpsAround(b, s, t), around
+		return c.appendOpsAround(b, s, t), around.index()
 	}
-	r := recipe{kind: kindFor(s.Ops[s.Which[0]].Limit), many: len(s.Which) > 1}
-	mixed := r.kind.wraps
-	r.fast = r.kind.fast && !r.many || r.kind.fastMany
+	first, many := kindFor(s.Ops[s.Which[0]].Limit), len(s.Which) > 1
+	mixed, refund, fast := first.wraps, false, first.fast && !many || first.fastMany
 	for n, i := range s.Which {
 		op := &s.Ops[i]
 		k, asked := kindFor(op.Limit), ask(s.Verb, op)
@@ -353,16 +358,16 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, recipe) {
 			near = own
 		}
 		b = c.appendOp(b, k, asked, op, near)
-		mixed = mixed || k != r.kind
-		r.refund = r.refund || asked == askRefund
-		if asked > askRecord || r.many && asked > askEnforce {
-			r.fast = false
+		mixed = mixed || k != first
+		refund = refund || asked == askRefund
+		if asked > askRecord || many && asked > askEnforce {
+			fast = false
 		}
 	}
 	if mixed {
-		r.kind, r.fast = nil, false
+		first, fast = nil, false
 	}
-	return b, r
+	return b, recipeIndex(first, many, fast, refund, false)
 }
 
 // Decode writes the results that a reply to s has, and returns the server's

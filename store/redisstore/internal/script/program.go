@@ -74,24 +74,38 @@ const (
 )
 
 // index returns the program's place in a table of all of them.
-func (r recipe) index() int {
+func (r recipe) index() int { return recipeIndex(r.kind, r.many, r.fast, r.refund, r.run) }
+
+// recipeIndex returns the index of a recipe. A recipe takes longer to copy than this
+// function takes, because its fields have just been written one by one.
+func recipeIndex(k *kind, many, fast, refund, run bool) int {
 	i := 0
-	if r.kind != nil {
-		i = perKind * int(r.kind.code)
+	if k != nil {
+		i = perKind * int(k.code)
 	}
-	if r.many {
+	if many {
 		i |= withMany
 	}
-	if r.fast {
+	if fast {
 		i |= withFast
 	}
-	if r.refund {
+	if refund {
 		i |= withRefund
 	}
-	if r.run {
+	if run {
 		i |= withRun
 	}
 	return i
+}
+
+// recipeAt returns the recipe that has an index.
+func recipeAt(i int) recipe {
+	r := recipe{many: i&withMany != 0, fast: i&withFast != 0, refund: i&withRefund != 0, run: i&withRun != 0}
+	if code := i / perKind; code > 0 {
+		r.kind = &kinds[code-1]
+	}
+	r.around = r.kind == nil && r.fast
+	return r
 }
 
 // around is the recipe of calls with ops about holds or bans.
@@ -301,18 +315,22 @@ type programs struct {
 	made [Numbers]atomic.Pointer[Program]
 }
 
-// of returns the program that r names, and makes it on first use.
-func (p *programs) of(r recipe) *Program {
-	made := &p.made[r.index()]
-	if made.Load() == nil {
-		program := newProgram(r.index(), r.text())
-		if run := r; !r.refund && !r.run {
-			run.run = true
-			program.Run = p.of(run)
-		}
-		made.Store(program)
+// of returns the program that r names.
+func (p *programs) of(r recipe) *Program { return p.at(r.index()) }
+
+// at returns the program with an index, and makes it on first use.
+func (p *programs) at(i int) *Program {
+	if made := p.made[i].Load(); made != nil {
+		return made
 	}
-	return made.Load()
+	r := recipeAt(i)
+	program := newProgram(i, r.text())
+	if run := r; !r.refund && !r.run {
+		run.run = true
+		program.Run = p.of(run)
+	}
+	p.made[i].Store(program)
+	return program
 }
 
 // Peek returns the program that reads all that is kept for a key: the state's

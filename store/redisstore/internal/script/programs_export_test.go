@@ -3,8 +3,9 @@ package script
 // Programs returns the text of every program by its name.
 func Programs() map[string]string {
 	all := map[string]string{"peek": Peek().Text}
+	var made programs
 	for _, r := range recipes() {
-		all[r.name()] = r.text()
+		all[r.name()] = made.of(r).Text
 	}
 	return all
 }
@@ -12,7 +13,8 @@ func Programs() map[string]string {
 // EncodeFast returns what Encode does, and the general program that decides the
 // same calls; ok reports whether Encode names a fast program.
 func (c *Codec) EncodeFast(s *Step, t Times) (fast, general *Program, args string, ok bool) {
-	b, r := c.appendStep(nil, s, t)
+	b, program := c.appendStep(nil, s, t)
+	r := recipeAt(program)
 	slow := r
 	if slow.fast = false; r.around { // there is no such program but here
 		general = newProgram(0, slow.text())

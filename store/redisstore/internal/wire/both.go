@@ -111,14 +111,18 @@ func sharedEnd(ctx context.Context) *decision {
 	return nil
 }
 
-// ends returns the shared decision that ends ctx, or nil, and a channel, or nil, that is
-// closed when ctx ends for another reason.
-func ends(ctx context.Context) (*decision, <-chan struct{}) {
+// ends says how ctx ends: with the shared decision, unless that is nil; when gone is
+// closed, unless that is nil; and, where watched is set, when Err returns an error, which
+// is soon enough to be noticed by a look now and then.
+func ends(ctx context.Context) (shared *decision, gone <-chan struct{}, watched bool) {
 	switch ctx := ctx.(type) {
 	case *decision:
-		return ctx, nil
+		return ctx, nil, false
 	case *both:
-		return ctx.shared, ctx.caller.Done()
+		if sharedEnd(ctx) != nil {
+			return ctx.shared, nil, ctx.caller.Done() != nil
+		}
+		return ctx.shared, ctx.caller.Done(), false
 	}
-	return nil, ctx.Done()
+	return nil, ctx.Done(), false
 }

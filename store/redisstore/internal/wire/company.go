@@ -29,6 +29,11 @@ const (
 	// trips are long, more trains are under way, so that one returns in every such
 	// time.
 	departure = 500 * time.Microsecond
+
+	// lookEvery is how often the contexts of callers are looked at that can be
+	// cancelled. A caller who waits for two channels costs more than one who waits for
+	// its answer.
+	lookEvery = 10 * time.Millisecond
 )
 
 // company brings callers together that wait for the same node at the same time:
@@ -55,6 +60,7 @@ type company struct {
 	end  context.CancelFunc
 
 	heeds map[*decision]func() bool // guarded by mu; ends the wait for a decision's end
+	looks *time.Timer               // guarded by mu; nil while no live caller can be cancelled
 
 	carriers sync.WaitGroup
 }
@@ -108,8 +114,9 @@ type traveller struct {
 	back chan answer // has room for one
 	left bool        // the caller has left it to its train
 
-	end *decision // ends the step, or nil
-	at  int       // its index in company.live, or -1; guarded by the company's mu
+	end     *decision // ends the step, or nil
+	watched bool      // the caller can be cancelled
+	at      int       // its index in company.live, or -1; guarded by the company's mu
 }
 
 // answer is the reply to a step.
@@ -149,7 +156,7 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, t *traveller) (script.
 		co = &n.confirms
 	}
 	var gone <-chan struct{}
-	t.end, gone = ends(ctx)
+	t.end, gone, t.watched = ends(ctx)
 	if !co.join(t) {
 		began := elapsed()
 		reply, err := n.eval(ctx, c, 1, t.program, t.keys, t.args)
@@ -199,7 +206,29 @@ func (co *company) join(t *traveller) bool {
 	if t.end != nil && t.end != co.heeded {
 		co.heed(t.end)
 	}
+	if t.watched && co.looks == nil {
+		co.looks = time.AfterFunc(lookEvery, co.look)
+	}
 	return true
+}
+
+// look ends the steps of callers whose contexts have ended.
+func (co *company) look() {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	co.looks = nil
+	for i := len(co.live) - 1; i >= 0; i-- {
+		t := co.live[i]
+		if !t.watched {
+			continue
+		}
+		if err := t.ctx.Err(); err != nil {
+			co.remove(t)
+			t.back <- answer{err: err, stays: true}
+		} else if co.looks == nil {
+			co.looks = time.AfterFunc(lookEvery, co.look)
+		}
+	}
 }
 
 // heed makes the steps of callers whose decision is d end with it. It needs the lock.
@@ -344,22 +373,41 @@ func (co *company) leave(steps []*traveller) []*traveller {
 // carry sends a train, hands the replies out, and goes on with the next one until
 // there is none.
 func (n *Node) carry(co *company, steps []*traveller) {
-	t := train{steps: steps}
-	for len(t.steps) > 0 {
-		began := elapsed()
-		ctx, cancel := co.latest(t.steps)
-		t.couple()
-		n.pull(ctx, &t)
-		err := t.runs[0].err
-		cancel()
-		t.unload(co)
+	t, next := &train{steps: steps}, &train{}
+	n.depart(co, t)
+	for {
+		n.arrive(t)
 		ended := elapsed()
-		// Callers who have their answers may have another step for the next train.
-		runtime.Gosched()
+		early := co.crowded(len(t.steps))
+		if !early {
+			t.unload(n, co, ended)
+			// Callers who have their answers may have another step for the next train.
+			runtime.Gosched()
+		}
+		next.steps = co.next(t.began, ended, t.err, next.steps[:0])
+		if len(next.steps) > 0 {
+			n.depart(co, next)
+		}
+		if early {
+			t.unload(n, co, ended)
+		}
 		clear(t.steps)
-		t.steps = co.next(began, ended, err, t.steps[:0])
 		co.carriers.Done()
+		if len(next.steps) == 0 {
+			return
+		}
+		t, next = next, t
 	}
+}
+
+// crowded reports whether as many callers stand in line as a train has that is back with
+// so many steps. They leave before those of the train have their answers: the server
+// decides their steps while this machine hands the answers out. Fewer callers wait for
+// those, because smaller trains cost more for each step.
+func (co *company) crowded(steps int) bool {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	return len(co.waiting) >= max(few, steps)
 }
 
 // latest returns a context that ends with the last of the callers.
@@ -395,6 +443,9 @@ func (co *company) close() {
 		delete(co.heeds, d)
 	}
 	co.mu.Unlock()
+	if co.looks != nil {
+		co.looks.Stop()
+	}
 	if co.end != nil {
 		co.end()
 	}

@@ -1,11 +1,173 @@
 package wire_test
 
 import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
+	"github.com/weirhq/weir/window"
 )
+
+// party is callers of a node with two connections, whose ends the test has.
+type party struct {
+	node    *wire.Node
+	a, b    *server
+	limit   *window.Compiled
+	space   *store.Space
+	callers sync.WaitGroup
+	done    atomic.Int64 // callers with an answer
+}
+
+func newParty(t *testing.T) *party {
+	t.Helper()
+	first, a := pipe(t)
+	second, b := pipe(t)
+	return &party{
+		node: wire.NewNode(first, second), a: a, b: b, space: store.NewSpace("", "id", "rule", 0),
+		limit: window.MustCompile(window.Limit{Quota: 10, Window: window.Sliding(time.Hour)}),
+	}
+}
+
+// call has so many callers call, and waits until all of them wait.
+func (p *party) call(ctx context.Context, callers int, want error) {
+	for i := range callers {
+		p.callers.Go(func() {
+			op := store.Op{Space: p.space, Limit: p.limit, Key: strconv.AppendInt(nil, int64(i), 10), N: 1}
+			err := p.node.Run(ctx, script.Step{Verb: store.Take, Ops: []store.Op{op}, Which: []int{0}})
+			if p.done.Add(1); err == nil || want != nil && !errors.Is(err, want) {
+				panic(err)
+			}
+		})
+	}
+	synctest.Wait()
+}
+
+// steps reads a command and returns the number of its keys.
+func (s *server) steps(t *testing.T) int {
+	t.Helper()
+	line := func() string {
+		text, err := s.in.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the server reads: %v", err)
+		}
+		return strings.TrimSpace(text)
+	}
+	number := func(text string) int {
+		n, err := strconv.Atoi(text[1:])
+		if err != nil {
+			t.Fatalf("the server reads: %v", err)
+		}
+		return n
+	}
+	keys := 0
+	for i := range number(line()) {
+		word := make([]byte, number(line())+2)
+		if _, err := io.ReadFull(s.in, word); err != nil {
+			t.Fatalf("the server reads: %v", err)
+		}
+		if i == 2 {
+			keys = number("$" + strings.TrimSpace(string(word)))
+		}
+	}
+	return keys
+}
+
+// refuse answers all steps of a command with an error.
+func (s *server) refuse(t *testing.T) {
+	t.Helper()
+	s.write(t, "-ERR no\r\n")
+	synctest.Wait()
+}
+
+// When a train is back and as many callers stand in line, these leave before the others
+// have their answers: the write of their command waits here for the server to read it.
+// Fewer callers in line leave together with those who had an answer.
+func TestFullLineLeavesFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t)
+		p.call(t.Context(), 1, nil)
+		p.call(t.Context(), 1, nil) // two commands are under way
+		p.call(t.Context(), 20, nil)
+		p.a.steps(t)
+		p.a.refuse(t)
+		if got := p.a.steps(t); got != 20 || p.done.Load() != 1 {
+			t.Fatalf("the line: got a command of %d steps and %d answers, want 20 and 1", got, p.done.Load())
+		}
+		p.call(t.Context(), 20, nil)
+		p.a.refuse(t)
+		if got := p.done.Load(); got != 1 {
+			t.Errorf("before a full line has left: got %d answers, want those of the train to wait", got)
+		}
+		if got := p.a.steps(t); got != 20 {
+			t.Errorf("the full line: got a command of %d steps, want 20", got)
+		}
+		synctest.Wait()
+		if got := p.done.Load(); got != 21 {
+			t.Errorf("when it has left: got %d answers, want 21", got)
+		}
+		p.call(t.Context(), 19, nil)
+		p.a.refuse(t)
+		if got := p.done.Load(); got != 41 {
+			t.Errorf("before a shorter line has left: got %d answers, want 41", got)
+		}
+		if got := p.a.steps(t); got != 19 {
+			t.Errorf("the shorter line: got a command of %d steps, want 19", got)
+		}
+		p.a.refuse(t)
+		p.b.steps(t)
+		p.b.refuse(t)
+		p.callers.Wait()
+	})
+}
+
+// A caller in line whose context is cancelled leaves soon, the others stay.
+func TestCancelledCallerLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t)
+		var timer wire.Timer
+		within := func(ctx context.Context) context.Context {
+			ctx, cancel := timer.Within(ctx, time.Minute)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		own, cancel := context.WithCancel(t.Context())
+		p.call(within(t.Context()), 1, nil)
+		p.call(within(t.Context()), 1, nil)
+		p.call(within(own), 3, context.Canceled)
+		p.call(within(t.Context()), 4, nil)
+		time.Sleep(15 * time.Millisecond)
+		if got := p.done.Load(); got != 0 {
+			t.Errorf("before: got %d callers that have left, want none", got)
+		}
+		cancel()
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if got := p.done.Load(); got != 3 {
+			t.Errorf("10 ms later: got %d callers that have left, want 3", got)
+		}
+		p.a.steps(t)
+		p.a.refuse(t)
+		if got := p.a.steps(t); got != 4 {
+			t.Errorf("the line: got a command of %d steps, want 4", got)
+		}
+		p.a.refuse(t)
+		p.b.steps(t)
+		p.b.refuse(t)
+		p.callers.Wait()
+	})
+}
 
 // The quickest round trip stays for a second at least and two at most. Longer ones,
 // of which there are more when callers wait, do not displace it.

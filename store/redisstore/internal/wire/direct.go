@@ -144,6 +144,15 @@ func (d *direct) past() bool { return d.until.After(time.Time{}) && !time.Now().
 // is done. It reports whether the server may have got a whole command. When it returns
 // an error, some of the replies may have arrived: see reply.
 func (d *direct) exchange(ctx context.Context, replies int) (sent bool, err error) {
+	if sent, err = d.post(ctx, replies); err != nil {
+		return sent, err
+	}
+	return true, d.await(ctx)
+}
+
+// post sends the commands in out, to which the server owes so many replies. It reports
+// whether the server may have got a whole command.
+func (d *direct) post(ctx context.Context, replies int) (sent bool, err error) {
 	d.in, d.ends, d.owed, d.wrote, d.broken = d.in[:0], d.ends[:0], replies, 0, false
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -155,14 +164,26 @@ func (d *direct) exchange(ctx context.Context, replies int) (sent bool, err erro
 	if err != nil {
 		return d.wrote > 0 && replies > 1, err // a single command that was not written whole is none
 	}
-	for {
-		if err := d.divide(); err != nil || d.owed == 0 {
-			return true, err
-		}
+	return true, nil
+}
+
+// await reads the replies that the server owes, until ctx is done.
+func (d *direct) await(ctx context.Context) error {
+	if err := d.divide(); err != nil || d.owed == 0 {
+		return err
+	}
+	if stop := d.heed(ctx); stop != nil {
+		defer stop()
+	}
+	for d.owed > 0 {
 		if err := d.read(ctx); err != nil {
-			return true, err
+			return err
+		}
+		if err := d.divide(); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // divide finds the replies that have arrived whole.

@@ -67,9 +67,12 @@
 // to 64 steps, written at once on one connection. Steps with the same program and, on a
 // cluster, the same slot are one command, which decides them in a run. A caller that
 // finds fewer than two trains under way goes at once, alone. The others stand in line,
-// and leave with the train that follows one that is back, when the callers whose answers
-// that one has brought have had their turn. A caller whose context ends leaves the line
-// or the train; the deadline in its step keeps it from counting if it has left already.
+// and leave with the train that follows one that is back. When they are as many as the
+// train has steps, they leave at once, so that the server has work while this machine
+// hands the answers out; else when the callers with answers have had their turn. A caller
+// whose context ends leaves the line or the train; the deadline in its step keeps it from
+// counting if it has left already. Callers wait for one channel: the company ends their
+// decisions, and looks every 10 ms for those who were cancelled.
 // Where a round trip takes more than 1 ms, more trains are under way, so that nobody
 // waits much longer than half a millisecond for company. Steps go alone behind ASKING,
 // after TRYAGAIN, and with many keys. Trains that count and wait for replicas have one

@@ -79,6 +79,24 @@ func (k *Keeper) Lose() {
 // Direct is a direct.
 type Direct struct{ d *direct }
 
+// NewNode returns a node with these directs and no other connection. It has no time-out.
+// It knows the server's clock.
+func NewNode(directs ...Direct) *Node {
+	n := newNode("node:1", &Config{}, script.NewCodec("weir"))
+	n.links[0].Store(&link{Client: unused{}})
+	for i, d := range directs {
+		n.directs[i].Store(d.d)
+	}
+	n.clock.learn(1e15, 0)
+	return n
+}
+
+// Run has the node decide a step.
+func (n *Node) Run(ctx context.Context, s script.Step) error {
+	_, err := n.run(ctx, 0, s, false)
+	return err
+}
+
 // NewDirect returns a direct on conn.
 func NewDirect(conn net.Conn) Direct {
 	d := &direct{conn: conn, patience: time.Minute, look: nothing, free: make(chan struct{}, 1)}
@@ -101,7 +119,8 @@ func (d Direct) EvalAll(ctx context.Context, shas ...string) (replies []string, 
 	for i, sha := range shas {
 		runs[i].program = &script.Program{SHA: sha}
 	}
-	sent = d.d.evalAll(ctx, runs)
+	sent, err = d.d.send(ctx, runs)
+	sent = d.d.receive(ctx, runs, sent, err)
 	for i := range runs {
 		if err = runs[i].err; err != nil {
 			break

@@ -184,7 +184,9 @@ func (n *Node) decide(ctx context.Context, c rueidis.Client, t *traveller, began
 			return 0, fmt.Errorf("%s: %w", script.Among(t.keys), err)
 		}
 		at, err := n.codec.Decode(s, t.keys, reply)
-		n.learn(at, times)
+		if !reply.Shares() {
+			n.learn(at, times) // else the train has done so
+		}
 		again := false
 		if err != nil {
 			near, again = near.Again(err, at, off, len(s.Which))
@@ -200,10 +202,18 @@ func (n *Node) decide(ctx context.Context, c rueidis.Client, t *traveller, began
 	}
 }
 
-// learn uses the server's instant in a reply, unless a test has set it.
+// learn uses the server's instant in a reply.
 func (n *Node) learn(at window.Instant, t script.Times) {
+	if at != 0 {
+		n.learnAt(at, t, elapsed())
+	}
+}
+
+// learnAt uses the server's instant in a reply that was read at some time, unless it is
+// 0 or a test has set it.
+func (n *Node) learnAt(at window.Instant, t script.Times, read time.Duration) {
 	if at != 0 && t.Now == 0 {
-		n.clock.learn(at, elapsed())
+		n.clock.learn(at, read)
 	}
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -14,6 +15,13 @@ type train struct {
 	steps      []*traveller
 	runs       []run
 	keys, args []string // of all runs
+
+	began  time.Duration
+	ctx    context.Context // ends with the last of the callers
+	cancel context.CancelFunc
+	direct *direct // nil when the train goes on the link
+	sent   bool    // the server may have got a command on the direct
+	err    error   // of the direct until the train is back, then of the first run
 
 	left   []*run // those without a reply
 	landed []bool // of each step: it gets an answer
@@ -53,17 +61,31 @@ func (t *train) couple() {
 	}
 }
 
-// pull has the node decide the runs of a train: on a direct when one is free, else on
-// the link.
-func (n *Node) pull(ctx context.Context, t *train) {
-	t.left = t.left[:0]
+// depart makes the runs of a train, and sends them: on a direct when one is free. A
+// train that goes on the link is sent by arrive.
+func (n *Node) depart(co *company, t *train) {
+	t.began, t.sent, t.err = elapsed(), false, nil
+	t.ctx, t.cancel = co.latest(t.steps)
+	t.couple()
+	if t.direct = n.take(t.steps[0].client, len(t.steps)); t.direct != nil {
+		t.sent, t.err = t.direct.send(t.ctx, t.runs)
+	}
+}
+
+// arrive waits for the replies to a train. It sends those runs with the link that the
+// server has not got, or whose programs it does not have.
+func (n *Node) arrive(t *train) {
+	defer t.cancel()
+	if t.direct != nil {
+		t.sent = t.direct.receive(t.ctx, t.runs, t.sent, t.err)
+	}
 	client := t.steps[0].client
-	d := n.take(client, len(t.steps))
-	if d == nil || !d.evalAll(ctx, t.runs) {
+	t.left = t.left[:0]
+	if !t.sent {
 		for i := range t.runs {
 			t.left = append(t.left, &t.runs[i])
 		}
-		t.evalAll(ctx, client, bySHA)
+		t.evalAll(t.ctx, client, bySHA)
 	}
 	t.left = t.left[:0]
 	for i := range t.runs {
@@ -72,8 +94,9 @@ func (n *Node) pull(ctx context.Context, t *train) {
 		}
 	}
 	if len(t.left) > 0 {
-		t.evalAll(ctx, client, byText)
+		t.evalAll(t.ctx, client, byText)
 	}
+	t.err = t.runs[0].err
 }
 
 // evalAll runs the programs of those runs that are left with c.
@@ -87,14 +110,22 @@ func (t *train) evalAll(ctx context.Context, c rueidis.Client, command func(ruei
 	}
 }
 
-// evalAll runs the programs of runs. It returns false when the server has got none of
-// the commands. It needs take, and ends with release.
-func (d *direct) evalAll(ctx context.Context, runs []run) bool {
+// send writes the programs of runs. It reports whether the server may have got one of
+// the commands. It needs take; receive ends the use.
+func (d *direct) send(ctx context.Context, runs []run) (bool, error) {
 	d.out = d.out[:0]
 	for i := range runs {
 		d.out = appendEvalsha(d.out, runs[i].program, runs[i].keys, runs[i].args)
 	}
-	sent, err := d.exchange(ctx, len(runs))
+	return d.post(ctx, len(runs))
+}
+
+// receive waits for the replies to runs that send has sent, with its results. It
+// returns false when the server has got none of the commands.
+func (d *direct) receive(ctx context.Context, runs []run, sent bool, err error) bool {
+	if err == nil {
+		sent, err = true, d.await(ctx)
+	}
 	for i := range runs {
 		if r := &runs[i]; i < len(d.ends) {
 			r.text, r.err = d.reply(i)
@@ -106,13 +137,14 @@ func (d *direct) evalAll(ctx context.Context, runs []run) bool {
 	return sent
 }
 
-// unload hands the replies out.
-func (t *train) unload(co *company) {
+// unload hands the replies out, which were read at ended.
+func (t *train) unload(n *Node, co *company, ended time.Duration) {
 	t.landed = co.land(t.landed[:0], t.steps)
 	landed := t.landed
 	for i := range t.runs {
 		r := &t.runs[i]
 		replies := script.RepliesIn(r.text)
+		n.learnAt(replies.Now(), r.steps[0].step.Times, ended)
 		for _, s := range r.steps {
 			own := answer{reply: script.Reply{Text: r.text}, err: r.err}
 			if r.err == nil && len(r.steps) > 1 {
