@@ -20,7 +20,7 @@ ACTIONLINT         := bin/actionlint-$(ACTIONLINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients check format vet fresh protos generate released race peers middleware lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients check format vet fresh protos generate released race peers middleware clients types lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ REDIS = $(or $(WEIR_REDIS_SERVER),redis-server)
 redis: # install redis-server if it is missing
 	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-redis
 
-# Some tests run nginx, Caddy, curl, openssl and Prometheus.
+# Some tests run nginx, Caddy, curl, openssl, Prometheus, PHP, Python and Node.
 export WEIR_REQUIRE_PROGRAMS ?= 1
 
 programs: # install the programs that tests run beside weir, if they are missing
@@ -56,7 +56,7 @@ exact: ## compare replay, compare and suggest with a count in Python that shares
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
 	scripts/exact-backtest bin/weir $(or $(LOG),examples/logins.jsonl.gz)
 
-check: format vet fresh protos lint race peers middleware ## run everything that a change must pass
+check: format vet fresh protos lint race peers middleware clients ## run everything that a change must pass
 
 format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
@@ -118,6 +118,16 @@ middleware: # vet and test each of these modules
 	@for dir in $(MODULES); do echo "$$dir"; \
 		(cd $$dir && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...) || exit 1; \
 	done
+
+# The linter and the generator are packages of npm, in api/package-lock.json.
+NPM = cd api && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent && npm run --silent
+
+clients: programs ## lint api/openapi.yaml, and check that the types of the client for TypeScript are up to date
+	@if command -v npm >/dev/null; then ($(NPM) lint) && ($(NPM) fresh); \
+	else echo "no npm: api/openapi.yaml and the types of the client for TypeScript are not checked"; fi
+
+types: ## generate the types of the client for TypeScript from api/openapi.yaml
+	$(NPM) generate
 
 lint: $(LINT) $(ACTIONLINT) luacheck ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
 	$(LINT) run

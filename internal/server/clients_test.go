@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -20,11 +22,12 @@ func TestClients(t *testing.T) {
 		if args == nil {
 			continue
 		}
-		t.Run(b.language, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%d", b.language, i), func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), needtest.Program(t, args[0]), args[1:]...)
 			// A crowded machine is not an outage.
 			text := strings.NewReplacer("http://localhost:8080", s.api, "timeout=0.5", "timeout=60", "'timeout' => 0.5", "'timeout' => 60", "timeout(500)", "timeout(60000)")
+			cmd.Env = append(os.Environ(), "PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1")
 			cmd.Stdin = strings.NewReader(text.Replace(b.text))
 			got, err := cmd.CombinedOutput()
 			if err != nil || string(got) != blocks[i+1].text {

@@ -1,0 +1,210 @@
+"""Tries the client against a running service.
+
+WEIR_URL is the address of one that needs no token and has the namespaces default and
+shop; WEIR_LOCKED_URL is the address of one that needs the token in WEIR_TOKEN.
+"""
+
+import http.server
+import os
+import socket
+import threading
+import unittest
+from datetime import datetime, timezone
+
+import weir
+
+PATIENCE = 60.0  # a crowded machine is not an outage
+URL = os.environ["WEIR_URL"]
+LOCKED, TOKEN = os.environ["WEIR_LOCKED_URL"], os.environ["WEIR_TOKEN"]
+
+
+class Fake:
+    """A service that answers as it is told, and counts its calls. Status 0 answers nothing."""
+
+    def __init__(self, test, status, body=b"", **headers):
+        self.calls = 0
+        fake, end = self, threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                fake.calls += 1
+                self.rfile.read(int(self.headers["Content-Length"]))
+                if status == 0:
+                    end.wait(PATIENCE)
+                    return
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        self.url = f"http://127.0.0.1:{server.server_port}"
+
+        def stop():
+            end.set()
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+        test.addCleanup(stop)
+
+
+class ClientTest(unittest.TestCase):
+    def setUp(self):
+        self.client = weir.Client(URL, timeout=PATIENCE, on_outage="raise")
+        self.addCleanup(self.client.close)
+
+    def open(self, url, **options):
+        client = weir.Client(url, **{"timeout": PATIENCE, **options})
+        self.addCleanup(client.close)
+        return client
+
+    def test_take_and_check(self):
+        first = self.client.take({"action": "post", "user": "python"}, hits=5)
+        self.assertTrue(first.allowed)
+        self.assertEqual(first.limits[0].remaining, 0)
+        second = self.client.take({"action": "post", "user": "python"})
+        self.assertEqual((second.allowed, second.outcome, second.rule), (False, "deny", "posts-per-hour"))
+        self.assertTrue(3000 < second.retry_after <= 3600)
+        self.assertFalse(self.client.check({"action": "post", "user": "python"}).allowed)
+
+    def test_record_and_refund(self):
+        recorded = self.client.record({"page": "/python"}, hits=3)
+        self.assertEqual((recorded.limits[0].used, recorded.limits[0].kind, recorded.limits[0].quota), (3, "counter", None))
+        self.assertEqual(self.client.refund({"page": "/python"}).limits[0].used, 2)
+
+    def test_holds(self):
+        held = self.client.take({"action": "chat", "team": "python", "tokens": 900})
+        settled = self.client.settle(held.receipt, {"action": "chat", "team": "python", "tokens": 640})
+        self.assertEqual((settled.limits[0].used, settled.limits[0].held), (640, True))
+        place = self.client.take({"action": "export", "user": "python"})
+        self.assertTrue(self.client.renew(place.receipt, {"action": "export", "user": "python"}).limits[0].held)
+        self.assertTrue(self.client.cancel(place.receipt, {"action": "export", "user": "python"}).limits[0].held)
+        self.assertFalse(self.client.cancel(place.receipt, {"action": "export", "user": "python"}).limits[0].held)
+
+    def test_batch(self):
+        first, second, third = self.client.batch([
+            weir.Request({"action": "login", "account": "python"}),
+            weir.Request({"action": "login", "account": "python"}, verb="check"),
+            weir.Request({"action": "chat", "team": "python", "tokens": "many"}),
+        ])
+        self.assertTrue(first.allowed)
+        self.assertEqual(second.outcome, "captcha")
+        self.assertEqual((type(third), third.status, third.field), (weir.Problem, 400, "requests[2].attributes.tokens"))
+
+    def test_look(self):
+        self.client.record({"page": "/python-usage"})
+        usage = self.client.usage("page-views", {"page": "/python-usage"})
+        self.assertEqual((usage.used, usage.series[0].hits, usage.series[0].seconds), (1, 1, 3600))
+        self.assertEqual(usage.series[0].start.tzinfo, timezone.utc)
+        self.client.forget("page-views", {"page": "/python-usage"})
+        self.assertEqual(self.client.usage("page-views", {"page": "/python-usage"}).used, 0)
+        self.assertEqual(self.client.rules()["rules"][0]["name"], "posts-per-hour")
+        self.assertEqual(self.client.explain({"page": "/x"})["decision"]["outcome"], "allow")
+        self.client.take({"action": "post", "user": "python-denied"}, hits=6)
+        self.assertEqual(self.client.denials("posts-per-hour", n=1)[0]["key"], "python-denied")
+        self.assertEqual(len(self.client.top("posts-per-hour", n=1)["rules"]), 1)
+
+    def test_mistakes(self):
+        lenient = self.open(URL, on_outage="allow")
+        with self.assertRaises(weir.Problem) as caught:
+            lenient.take({"user": ["ann"]})
+        self.assertEqual((caught.exception.status, caught.exception.field), (400, "attributes.user"))
+        self.assertIn("want a string, a number or a boolean", str(caught.exception))
+        with self.assertRaises(weir.Problem) as caught:
+            lenient.usage("nothing")
+        self.assertEqual(caught.exception.status, 404)
+        for wrong in ({"x": float("nan")}, {"x": object()}):
+            with self.assertRaises((ValueError, TypeError)):
+                lenient.take(wrong)
+        for url in ("localhost:8080", "http://", "ftp://localhost", "http://localhost?x=1"):
+            with self.assertRaisesRegex(ValueError, "want an address such as"):
+                weir.Client(url)
+        with self.assertRaisesRegex(ValueError, "want allow, deny or raise"):
+            weir.Client(URL, on_outage="throw")
+        self.assertTrue(lenient.check({"action": "post", "user": "after"}).allowed)
+
+    def test_namespaces(self):
+        for client in (self.open(URL, namespace="shop"), self.open(URL + "/ns/shop/")):
+            self.assertEqual([r["name"] for r in client.rules()["rules"]], ["carts"])
+        with self.assertRaises(weir.Problem) as caught:
+            self.open(URL, namespace="nowhere").take({})
+        self.assertEqual(caught.exception.status, 404)
+
+    def test_tokens(self):
+        self.assertTrue(self.open(LOCKED, token=TOKEN).take({"action": "post", "user": "python"}).allowed)
+        with self.assertRaises(weir.Problem) as caught:
+            self.open(LOCKED).take({"action": "post"})
+        self.assertEqual(caught.exception.status, 401)
+
+    def test_without_an_answer(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            closed = f"http://127.0.0.1:{free.getsockname()[1]}"
+        busy = Fake(self, 503, b'{"status": 503, "detail": "too much"}', Retry_After="1")
+        for url, timeout in ((Fake(self, 0).url, 0.05), (busy.url, PATIENCE), (closed, PATIENCE)):
+            allowing = self.open(url, timeout=timeout).take({})
+            self.assertEqual((allowing.allowed, allowing.degraded, allowing.degraded_reason), (True, True, "unreachable"))
+            denying = self.open(url, timeout=timeout, on_outage="deny")
+            denied = denying.check({})
+            self.assertEqual((denied.allowed, denied.outcome, denied.retry_after), (False, "deny", 1.0))
+            self.assertEqual([d.allowed for d in denying.batch([weir.Request({}), weir.Request({}, verb="check")])], [False, False])
+            for call in (lambda: denying.record({}), lambda: denying.batch([weir.Request({}, verb="record")])):
+                with self.assertRaises(weir.Unreachable):
+                    call()
+            with self.assertRaises(weir.Unreachable):
+                self.open(url, timeout=timeout, on_outage="raise").take({})
+
+    def test_sent_once(self):
+        for fake, timeout in ((Fake(self, 0), 2), (Fake(self, 503), PATIENCE), (Fake(self, 307, Location=URL), PATIENCE)):
+            try:
+                self.open(fake.url, timeout=timeout).take({})
+            except weir.Problem as problem:
+                self.assertEqual(problem.status, 307)
+            self.assertEqual(fake.calls, 1)
+
+    def test_not_weir(self):
+        for status, body in ((200, b"<html>"), (200, b"{}"), (200, b"[]"), (200, b""), (404, b"no")):
+            with self.assertRaises(weir.Problem):
+                self.open(Fake(self, status, body).url).take({})
+
+    def test_connection(self):
+        # One connection serves many calls, and a connection that was closed is replaced.
+        self.client.check({})
+        first = self.client._local.connection.sock
+        self.client.check({})
+        self.assertIs(self.client._local.connection.sock, first)
+        first.shutdown(socket.SHUT_RDWR)
+        self.assertTrue(self.client.check({}).allowed)
+        self.assertIsNot(self.client._local.connection.sock, first)
+        with self.client as same:
+            self.assertIs(same, self.client)
+        self.assertTrue(self.client.check({}).allowed)
+
+        def record():
+            with self.client as client:
+                client.record({"page": "/threads"})
+
+        threads = [threading.Thread(target=record) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.client.usage("page-views", {"page": "/threads"}).used, 8)
+
+    def test_moments(self):
+        for text, micros in (("2026-03-02T12:00:00Z", 0), ("2026-03-02T12:00:00.5Z", 500000), ("2026-03-02T12:00:00.123456Z", 123456)):
+            self.assertEqual(weir._moment(text), datetime(2026, 3, 2, 12, 0, 0, micros, timezone.utc))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,395 @@
+"""A client of weir's HTTP API, with the standard library alone.
+
+    import weir
+
+    client = weir.Client("http://localhost:8080")
+    decision = client.take({"action": "post", "user": "7"})
+    if not decision.allowed:
+        print("wait", decision.retry_after, "seconds")
+
+A denial is a decision and not an exception. A call that is wrong raises Problem. What
+take and check do when the service does not answer is the choice of the caller
+(on_outage). No call is sent twice.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import select
+import socket
+import ssl
+import threading
+import urllib.parse
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Union
+
+__all__ = [
+    "Attributes", "Cell", "Client", "Decision", "KeyUsage", "Problem", "Request", "Unreachable", "Usage",
+]
+
+#: What describes an action, by name.
+Attributes = Mapping[str, Union[str, int, float, bool]]
+
+
+class Problem(Exception):
+    """The service refused a call, because the call is wrong. Nothing was counted."""
+
+    #: The HTTP status.
+    status: int
+    #: The part of the request that is wrong, such as attributes.user, or None.
+    field: Optional[str]
+    #: The position of the field in the body, as line:column, or None.
+    place: Optional[str]
+    #: The seconds to wait before the next call, if the service states them.
+    retry_after: Optional[float]
+
+    def __init__(
+        self, status: int, detail: str, field: Optional[str] = None, place: Optional[str] = None,
+        retry_after: Optional[float] = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.field, self.place, self.retry_after = status, field, place, retry_after
+
+
+class Unreachable(Exception):
+    """The service did not answer, or has a fault or too much to do. The call may have counted."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The numbers of one rule for one key."""
+
+    rule: str
+    #: The key within the rule.
+    key: str
+    #: The hits in the window.
+    used: int
+    #: Seconds until the key counts as one that was never used; -1 means never.
+    reset_after: float
+    #: "limit", "trigger" or "counter".
+    kind: str = "limit"
+    #: Whether the rule is in shadow mode.
+    shadow: bool = False
+    #: The hits that a limit admits, or the number of a trigger; None for a counter.
+    quota: Optional[int] = None
+    #: The hits that are left; None for a counter.
+    remaining: Optional[int] = None
+    #: Seconds until this limit admits the hits, or -1 if it never does; None if it admits them now.
+    retry_after: Optional[float] = None
+    #: The end of the key's ban, while it is banned.
+    banned_until: Optional[datetime] = None
+    #: Whether the take holds its hits here, or held them until this settle, cancel or renew; None
+    #: in any other call, and in a take that holds nothing here.
+    held: Optional[bool] = None
+    #: False if a record counted nothing here.
+    counted: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The hits in a part of a window."""
+
+    start: datetime
+    #: The length of the cell.
+    seconds: float
+    hits: int
+
+
+@dataclass(frozen=True)
+class KeyUsage(Usage):
+    """What a rule has counted for one key."""
+
+    #: How many takes hold hits of the key.
+    holds: int = 0
+    #: The strikes that are not forgotten.
+    strikes: int = 0
+    #: For a counter, its cells, oldest first.
+    series: List[Cell] = field(default_factory=list)
+    #: Whether the store did not answer, so that the numbers are those of one instance.
+    degraded: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer to one request."""
+
+    #: Whether the action may happen. If it may, a take has counted it.
+    allowed: bool
+    #: What to tell the caller: "allow", "deny", or an outcome of the rules.
+    outcome: str
+    #: The rule that set the outcome, or None.
+    rule: Optional[str] = None
+    #: When not allowed: seconds until the same request fits, or -1 when waiting does not help.
+    retry_after: Optional[float] = None
+    #: When not allowed: the rule with that wait, or None.
+    retry_rule: Optional[str] = None
+    #: The name of this take, for settle, cancel and renew, if it holds something.
+    receipt: Optional[str] = None
+    #: The numbers of each limit, trigger and counter, in the order of the rules.
+    limits: List[Usage] = field(default_factory=list)
+    #: The verdicts that matched.
+    verdicts: List[str] = field(default_factory=list)
+    #: The triggers that report.
+    triggered: List[str] = field(default_factory=list)
+    #: Whether no rule matched.
+    unmatched: bool = False
+    #: Whether the store, or the service, did not answer, so that on_outage decided.
+    degraded: bool = False
+    #: Why; "unreachable" if the service did not answer.
+    degraded_reason: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a batch."""
+
+    attributes: Attributes
+    #: take, check, record, refund, settle, cancel or renew.
+    verb: str = "take"
+    #: What the action costs; None for the default.
+    hits: Optional[int] = None
+    #: For a refund: the name of an event in the rules.
+    feedback: Optional[str] = None
+    #: For a settle, cancel or renew: the receipt of the take.
+    receipt: Optional[str] = None
+
+
+class Client:
+    """A client of one service. It is safe for several threads, each of which keeps one connection open.
+
+    url is the address of the service, such as http://localhost:8080. token is a token of the
+    service, and namespace the namespace of all calls. timeout is the longest wait for each step of a
+    call, in seconds: connecting, and each part of the answer. on_outage says what take, check and a
+    batch of them return when the service gives no answer, or one with status 500 or more: "allow" and
+    "deny" return such a decision, and "raise" raises Unreachable. All other calls raise. tls is for
+    addresses that start with https.
+    """
+
+    def __init__(
+        self, url: str, *, token: Optional[str] = None, namespace: Optional[str] = None, timeout: float = 0.5,
+        on_outage: str = "allow", tls: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"{url!r}: want an address such as http://localhost:8080")
+        if on_outage not in ("allow", "deny", "raise"):
+            raise ValueError(f"on_outage is {on_outage!r}, want allow, deny or raise")
+        self._scheme, self._host, self._port = parts.scheme, parts.hostname, parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._timeout, self._on_outage, self._tls = timeout, on_outage, tls
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = "Bearer " + token
+        if namespace is not None:
+            self._headers["Weir-Namespace"] = namespace
+        self._local = threading.local()
+
+    def take(self, attributes: Attributes, *, hits: Optional[int] = None) -> Decision:
+        """Decides whether an action may happen, and counts it if so."""
+        return self._decide("take", attributes, hits=hits)
+
+    def check(self, attributes: Attributes, *, hits: Optional[int] = None) -> Decision:
+        """Answers as a take would, and counts nothing."""
+        return self._decide("check", attributes, hits=hits)
+
+    def record(self, attributes: Attributes, *, hits: Optional[int] = None) -> Decision:
+        """Counts an action that has happened, whatever the limits."""
+        return self._ask("record", attributes, hits=hits)
+
+    def refund(self, attributes: Attributes, *, hits: Optional[int] = None, feedback: Optional[str] = None) -> Decision:
+        """Gives hits back: those of the action, or those that the rules state for a feedback."""
+        return self._ask("refund", attributes, hits=hits, feedback=feedback)
+
+    def settle(self, receipt: str, attributes: Attributes, *, hits: Optional[int] = None) -> Decision:
+        """Ends what a take holds, at its real cost. It can be repeated."""
+        return self._ask("settle", attributes, hits=hits, receipt=receipt)
+
+    def cancel(self, receipt: str, attributes: Attributes, *, hits: Optional[int] = None) -> Decision:
+        """Gives back what one take counted. The attributes and hits are those of the take. It can be repeated."""
+        return self._ask("cancel", attributes, hits=hits, receipt=receipt)
+
+    def renew(self, receipt: str, attributes: Attributes) -> Decision:
+        """Starts the length of what a take holds again. It can be repeated."""
+        return self._ask("renew", attributes, receipt=receipt)
+
+    def batch(self, requests: Iterable[Request]) -> List[Union[Decision, Problem]]:
+        """Makes up to 1000 calls in one. The answers are in the order of the requests.
+
+        A request that could not be decided has a Problem in place of a decision.
+        """
+        requests = list(requests)
+        body = [_body(r.attributes, verb=r.verb, hits=r.hits, feedback=r.feedback, receipt=r.receipt) for r in requests]
+        try:
+            answer = self._call("POST", "/v1/batch", {"requests": body})
+        except Unreachable as outage:
+            if any(r.verb not in ("take", "check") for r in requests):
+                raise
+            return [self._instead(outage) for _ in requests]
+        return [_problem(a["problem"]) if "problem" in a else _decision(a) for a in answer["answers"]]
+
+    def explain(self, attributes: Attributes, *, hits: Optional[int] = None) -> Dict[str, Any]:
+        """Returns which rules match, and why, as in the schema Explanation. It counts nothing."""
+        return self._call("POST", "/v1/explain", _body(attributes, hits=hits))
+
+    def usage(self, rule: str, attributes: Optional[Attributes] = None) -> KeyUsage:
+        """Returns what a rule has counted for the key that the attributes make."""
+        answer = self._call("GET", "/v1/usage?" + _query(rule, attributes))
+        answer["series"] = [_read(Cell, cell) for cell in answer.get("series", [])]
+        return _read(KeyUsage, answer)
+
+    def forget(self, rule: str, attributes: Optional[Attributes] = None) -> None:
+        """Drops what a rule has counted for the key that the attributes make."""
+        self._call("DELETE", "/v1/usage?" + _query(rule, attributes))
+
+    def rules(self) -> Dict[str, Any]:
+        """Returns the rules in force, as in the schema Rules."""
+        return self._call("GET", "/v1/rules")
+
+    def top(self, rule: Optional[str] = None, n: int = 10) -> Dict[str, Any]:
+        """Returns the keys that use rules most and those that are denied most, as in the schema Top."""
+        return self._call("GET", "/v1/top?" + _listing(rule, n))
+
+    def denials(self, rule: Optional[str] = None, n: int = 50) -> List[Dict[str, Any]]:
+        """Returns recent denials, the newest one first, as in the schema Denial."""
+        return self._call("GET", "/v1/denials?" + _listing(rule, n))["denials"]
+
+    def close(self) -> None:
+        """Closes the connection of this thread. The client can still be used."""
+        connection = getattr(self._local, "connection", None)
+        self._local.connection = None
+        if connection is not None:
+            connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _decide(self, verb: str, attributes: Attributes, hits: Optional[int]) -> Decision:
+        try:
+            return self._ask(verb, attributes, hits=hits)
+        except Unreachable as outage:
+            return self._instead(outage)
+
+    def _instead(self, outage: Unreachable) -> Decision:
+        """Returns the decision that takes the place of an answer."""
+        if self._on_outage == "raise":
+            raise outage
+        allowed = self._on_outage == "allow"
+        return Decision(
+            allowed, self._on_outage, retry_after=None if allowed else 1.0, degraded=True, degraded_reason="unreachable",
+        )
+
+    def _ask(self, verb: str, attributes: Attributes, **members: Any) -> Decision:
+        return _decision(self._call("POST", "/v1/" + verb, _body(attributes, **members)))
+
+    def _call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Any:
+        """Sends one call, once, and returns the answer."""
+        payload = None if body is None else json.dumps(body, allow_nan=False).encode()
+        try:
+            connection = self._connection()
+            connection.request(method, self._prefix + path, payload, self._headers)
+            response = connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise Unreachable(f"no answer: {error or type(error).__name__}") from error
+        except BaseException:
+            self.close()  # a later call would read the answer to this one
+            raise
+        if response.will_close:
+            self.close()
+        if response.status == 204:
+            return None
+        try:
+            value = json.loads(answer)
+            if not isinstance(value, dict):
+                raise ValueError
+        except ValueError:
+            value = {"detail": f"status {response.status}: the answer is not JSON; is the address that of weir?"}
+            if response.status == 200:
+                raise Problem(200, value["detail"]) from None
+        if response.status == 200:
+            return value
+        wait = response.getheader("Retry-After", "")
+        problem = _problem(value, response.status, float(wait) if wait.isdigit() else None)
+        if response.status >= 500 or response.status == 408:
+            raise Unreachable(str(problem)) from problem
+        raise problem
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """Returns the connection of this thread.
+
+        A connection that the service has closed, or that belongs to the process that forked this
+        one, is replaced: a call that is sent on it would be lost.
+        """
+        connection = getattr(self._local, "connection", None)
+        if connection is not None and self._local.process == os.getpid():
+            if connection.sock is not None and not _readable(connection.sock):
+                return connection
+            connection.close()
+        if self._scheme == "https":
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
+        else:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        self._local.connection, self._local.process = connection, os.getpid()
+        return connection
+
+
+def _readable(sock: socket.socket) -> bool:
+    """Reports whether there is something to read, which between two calls is the end of the connection."""
+    if hasattr(select, "poll"):  # select itself takes no file descriptor above 1023
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([sock], [], [], 0)[0])
+
+
+def _body(attributes: Attributes, **members: Any) -> Dict[str, Any]:
+    body: Dict[str, Any] = {"attributes": dict(attributes)}
+    body.update((name, value) for name, value in members.items() if value is not None)
+    return body
+
+
+def _query(rule: str, attributes: Optional[Attributes]) -> str:
+    pairs = {"rule": rule}
+    for name, value in (attributes or {}).items():
+        if name == "rule":
+            raise ValueError("the attribute rule cannot be in a query")
+        pairs[name] = json.dumps(value) if not isinstance(value, str) else value
+    return urllib.parse.urlencode(pairs)
+
+
+def _listing(rule: Optional[str], n: int) -> str:
+    return urllib.parse.urlencode({"n": n} if rule is None else {"n": n, "rule": rule})
+
+
+def _problem(value: Dict[str, Any], status: Optional[int] = None, wait: Optional[float] = None) -> Problem:
+    status = status or value.get("status", 0)
+    detail = value.get("detail") or value.get("title") or f"status {status}"
+    return Problem(status, detail, value.get("field"), value.get("place"), wait)
+
+
+def _decision(value: Dict[str, Any]) -> Decision:
+    if not isinstance(value.get("allowed"), bool):
+        raise Problem(200, "the answer is no decision; is the address that of weir?")
+    return _read(Decision, {**value, "limits": [_read(Usage, u) for u in value.get("limits", [])]})
+
+
+def _read(kind: Any, value: Dict[str, Any]) -> Any:
+    """Returns an object of a data class from JSON. Unknown members are left out."""
+    members = {f.name: value[f.name] for f in fields(kind) if f.name in value}
+    for name in ("banned_until", "start"):
+        if name in members:
+            members[name] = _moment(members[name])
+    return kind(**members)
+
+
+def _moment(text: str) -> datetime:
+    """Reads a moment in UTC. Python before 3.11 reads neither a Z nor any number of decimals."""
+    whole, _, fraction = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{fraction:0<6.6}+00:00")

@@ -1,0 +1,233 @@
+// A client of weir's HTTP API. The types in openapi.ts are generated from
+// api/openapi.yaml; this file adds deadlines, errors, and what to do without an
+// answer.
+
+import createClient from 'openapi-fetch';
+
+import type { components, paths } from './openapi.js';
+
+type Schemas = components['schemas'];
+
+/** The answer to a request. A denial is a decision, too. */
+export type Decision = Schemas['Decision'];
+/** The numbers of one rule in a decision. */
+export type Usage = Schemas['Usage'];
+/** What describes an action, by name. */
+export type Attributes = Schemas['Attributes'];
+/** One request of a batch. */
+export type BatchRequest = Schemas['BatchRequest'];
+/** One answer of a batch: a decision, or a problem. */
+export type Answer = Schemas['Answers']['answers'][number];
+
+/** Settings of a client. */
+export interface Options {
+  /** A token of the service. Default: none. */
+  token?: string;
+  /** The namespace of all calls. Default: that of the token, or `default`. */
+  namespace?: string;
+  /** The longest wait for an answer, in milliseconds. Default: 500. */
+  timeout?: number;
+  /**
+   * What take, check and a batch of them answer when the service gives no answer, or one
+   * with status 500 or more: a decision that allows, a decision that denies, or an
+   * error of the class Unreachable. All other calls throw the error. Default: `allow`.
+   */
+  onOutage?: 'allow' | 'deny' | 'throw';
+  /** What sends the requests. Default: the global `fetch`. */
+  fetch?: (request: Request, init?: RequestInit) => Promise<Response>;
+}
+
+/** Settings of one call. */
+export interface CallOptions {
+  /** What the action costs. Default: 1. */
+  hits?: number;
+  /** Gives the call up. The promise is then rejected with the signal's reason. */
+  signal?: AbortSignal;
+}
+
+/** The service refused a call, because the call is wrong. Nothing was counted. */
+export class Problem extends Error {
+  override name = 'Problem';
+  constructor(
+    /** The HTTP status. */
+    readonly status: number,
+    /** What the service answered. */
+    readonly problem: Partial<Schemas['Problem']>,
+    /** The seconds to wait before the next call, if the service states them. */
+    readonly retryAfter?: number,
+  ) {
+    super(problem.detail ?? problem.title ?? `status ${status}`);
+  }
+}
+
+/** The service did not answer, or has a fault or too much to do. The call may have counted. */
+export class Unreachable extends Error {
+  override name = 'Unreachable';
+}
+
+/** A client of one service. It sends each call once. */
+export class Client {
+  /**
+   * All calls of the description, by path: `client.api.GET('/v1/rules')`. An answer with an error is not thrown here,
+   * and the setting onOutage has no effect.
+   */
+  readonly api;
+
+  readonly #onOutage: 'allow' | 'deny' | 'throw';
+
+  /** `url` is the address of the service, such as `http://localhost:8080`. */
+  constructor(url: string, options: Options = {}) {
+    if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+      throw new TypeError(`${url}: want an address such as http://localhost:8080`);
+    }
+    this.#onOutage = options.onOutage ?? 'allow';
+    const headers: Record<string, string> = {};
+    if (options.token !== undefined) headers['Authorization'] = `Bearer ${options.token}`;
+    if (options.namespace !== undefined) headers['Weir-Namespace'] = options.namespace;
+    const send = options.fetch ?? ((request: Request, init?: RequestInit) => fetch(request, init));
+    this.api = createClient<paths>({
+      baseUrl: url,
+      headers,
+      redirect: 'manual', // a call that is sent twice counts twice
+      querySerializer: { object: { style: 'form', explode: true } },
+      fetch: (request) => answer(send, request, options.timeout ?? 500),
+    });
+  }
+
+  /** Decides whether an action may happen, and counts it if so. */
+  take(attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
+    const [signal, rest] = split(options);
+    return this.#decide(result(this.api.POST('/v1/take', { body: { attributes, ...rest }, ...signal })));
+  }
+
+  /** Answers as a take would, and counts nothing. */
+  check(attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
+    const [signal, rest] = split(options);
+    return this.#decide(result(this.api.POST('/v1/check', { body: { attributes, ...rest }, ...signal })));
+  }
+
+  /** Counts an action that has happened, whatever the limits. */
+  record(attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
+    const [signal, rest] = split(options);
+    return result(this.api.POST('/v1/record', { body: { attributes, ...rest }, ...signal }));
+  }
+
+  /** Gives hits back: those of the action, or those that the rules state for a feedback. */
+  refund(attributes: Attributes, options: CallOptions & { feedback?: string } = {}): Promise<Decision> {
+    const [signal, rest] = split(options);
+    return result(this.api.POST('/v1/refund', { body: { attributes, ...rest }, ...signal }));
+  }
+
+  /** Ends what a take holds, at its real cost. It can be repeated. */
+  settle(receipt: string, attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
+    const [signal, rest] = split(options);
+    return result(this.api.POST('/v1/settle', { body: { receipt, attributes, ...rest }, ...signal }));
+  }
+
+  /** Gives back what one take counted. The attributes and hits are those of the take. It can be repeated. */
+  cancel(receipt: string, attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
+    const [signal, rest] = split(options);
+    return result(this.api.POST('/v1/cancel', { body: { receipt, attributes, ...rest }, ...signal }));
+  }
+
+  /** Starts the length of what a take holds again. It can be repeated. */
+  renew(receipt: string, attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
+    const [signal, rest] = split(options);
+    return result(this.api.POST('/v1/renew', { body: { receipt, attributes, ...rest }, ...signal }));
+  }
+
+  /** Makes up to 1000 calls in one. The answers are in the order of the requests. */
+  async batch(requests: BatchRequest[], options: { signal?: AbortSignal } = {}): Promise<Answer[]> {
+    try {
+      const answer = await result(this.api.POST('/v1/batch', { body: { requests }, ...only(options.signal) }));
+      return answer.answers;
+    } catch (error) {
+      const decides = requests.every((r) => r.verb === undefined || r.verb === 'take' || r.verb === 'check');
+      if (!decides) throw error;
+      const instead = this.#instead(error);
+      return requests.map(() => instead);
+    }
+  }
+
+  /** Shows what a rule has counted for the key that the attributes make. */
+  usage(rule: string, attributes: Record<string, string> = {}, options: { signal?: AbortSignal } = {}): Promise<Schemas['KeyUsage']> {
+    return result(this.api.GET('/v1/usage', { params: { query: { rule, attributes } }, ...only(options.signal) }));
+  }
+
+  /** Drops what a rule has counted for the key that the attributes make. */
+  async forget(rule: string, attributes: Record<string, string> = {}, options: { signal?: AbortSignal } = {}): Promise<void> {
+    await result(this.api.DELETE('/v1/usage', { params: { query: { rule, attributes } }, ...only(options.signal) }));
+  }
+
+  /** Returns the decision, or what the caller wants without one. */
+  async #decide(call: Promise<Decision>): Promise<Decision> {
+    try {
+      const decision = await call;
+      if (typeof decision?.allowed === 'boolean') return decision;
+    } catch (error) {
+      return this.#instead(error);
+    }
+    throw new Problem(200, { detail: 'the answer is no decision; is the address that of weir?' });
+  }
+
+  /** Returns the decision that takes the place of an answer. */
+  #instead(error: unknown): Decision {
+    if (!(error instanceof Unreachable) || this.#onOutage === 'throw') throw error;
+    const allowed = this.#onOutage === 'allow';
+    return {
+      allowed,
+      outcome: this.#onOutage,
+      ...(!allowed && { retry_after: 1 }),
+      limits: [],
+      degraded: true,
+      degraded_reason: 'unreachable',
+    };
+  }
+}
+
+/** Returns the settings of a call, and those of its body. */
+function split<T extends CallOptions>(options: T): [{ signal?: AbortSignal }, Omit<T, 'signal'>] {
+  const { signal, ...rest } = options;
+  return [only(signal), rest];
+}
+
+function only(signal: AbortSignal | undefined): { signal?: AbortSignal } {
+  return signal ? { signal } : {};
+}
+
+/** Sends a request once, and waits up to timeout milliseconds for the whole answer. */
+async function answer(send: NonNullable<Options['fetch']>, request: Request, timeout: number): Promise<Response> {
+  const deadline = AbortSignal.timeout(timeout);
+  try {
+    const response = await send(request, { signal: AbortSignal.any([request.signal, deadline]) });
+    const body = await response.text();
+    const { status, headers } = response;
+    return new Response(status === 204 ? null : body, { status, headers });
+  } catch (cause) {
+    if (request.signal.aborted) throw request.signal.reason;
+    throw new Unreachable(deadline.aborted ? `no answer within ${timeout} ms` : `no answer: ${text(cause)}`, { cause });
+  }
+}
+
+/** Returns what the service answered, or throws a Problem or Unreachable. */
+async function result<T>(call: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
+  let got;
+  try {
+    got = await call;
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    throw new Problem(200, { detail: 'the answer is not JSON; is the address that of weir?' });
+  }
+  const { data, error, response } = got;
+  if (response.ok) return data as T;
+  const problem = typeof error === 'object' ? (error as Partial<Schemas['Problem']>) : {};
+  const wait = response.headers.get('Retry-After');
+  const refused = new Problem(response.status, problem, wait === null ? undefined : Number(wait));
+  if (response.status < 500 && response.status !== 408) throw refused;
+  throw new Unreachable(refused.message, { cause: refused });
+}
+
+function text(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  return cause.cause instanceof Error ? `${cause.message}: ${cause.cause.message}` : cause.message;
+}

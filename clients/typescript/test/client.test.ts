@@ -1,0 +1,156 @@
+// Tries the client against a running service. WEIR_URL is the address of one that
+// needs no token and has the namespaces default and shop; WEIR_LOCKED_URL is the
+// address of one that needs the token in WEIR_TOKEN.
+
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, test } from 'node:test';
+
+import { Client, Problem, Unreachable } from '../src/index.js';
+
+function env(name: string): string {
+  const value = process.env[name];
+  assert.ok(value, `${name} is missing; the test in Go sets it`);
+  return value;
+}
+
+const patience = 60_000; // a crowded machine is not an outage
+const weir = new Client(env('WEIR_URL'), { timeout: patience, onOutage: 'throw' });
+
+const servers: Server[] = [];
+after(() => servers.forEach((s) => s.close()));
+
+/** Starts a service that answers as it is told, and counts its calls. */
+async function fake(status: number, body: string, headers: Record<string, string> = {}) {
+  const seen = { calls: 0, url: '' };
+  const server = createServer((_request, response) => {
+    seen.calls++;
+    if (status !== 0) response.writeHead(status, headers).end(body);
+  });
+  servers.push(server.unref());
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  seen.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return seen;
+}
+
+test('a take is allowed and then denied', async () => {
+  const first = await weir.take({ action: 'post', user: 'ts' }, { hits: 5 });
+  assert.equal(first.allowed, true);
+  assert.deepEqual(first.limits[0]?.remaining, 0);
+  const second = await weir.take({ action: 'post', user: 'ts' });
+  assert.equal(second.allowed, false);
+  assert.equal(second.outcome, 'deny');
+  assert.ok(second.retry_after! > 3000 && second.retry_after! <= 3600);
+  assert.equal((await weir.check({ action: 'post', user: 'ts' })).allowed, false);
+});
+
+test('record and refund', async () => {
+  const recorded = await weir.record({ page: '/ts' }, { hits: 3 });
+  assert.equal(recorded.limits[0]?.used, 3);
+  assert.equal((await weir.refund({ page: '/ts' })).limits[0]?.used, 2);
+});
+
+test('holds are settled, renewed and cancelled', async () => {
+  const held = await weir.take({ action: 'chat', team: 'ts', tokens: 900 });
+  assert.ok(held.receipt);
+  assert.equal((await weir.settle(held.receipt, { action: 'chat', team: 'ts', tokens: 640 })).limits[0]?.used, 640);
+  const place = await weir.take({ action: 'export', user: 'ts' });
+  assert.ok(place.receipt);
+  assert.equal((await weir.renew(place.receipt, { action: 'export', user: 'ts' })).limits[0]?.held, true);
+  assert.equal((await weir.cancel(place.receipt, { action: 'export', user: 'ts' })).limits[0]?.held, true);
+  assert.equal((await weir.cancel(place.receipt, { action: 'export', user: 'ts' })).limits[0]?.held, false);
+});
+
+test('a batch has one answer for each request', async () => {
+  const answers = await weir.batch([
+    { attributes: { action: 'login', account: 'ts' } },
+    { attributes: { action: 'login', account: 'ts' }, verb: 'check' },
+    { attributes: { action: 'chat', team: 'ts', tokens: 'many' } },
+  ]);
+  const [first, second, third] = answers;
+  assert.ok(first && 'allowed' in first && first.allowed);
+  assert.ok(second && 'allowed' in second && second.outcome === 'captcha');
+  assert.ok(third && 'problem' in third && third.problem.status === 400);
+});
+
+test('usage, forget, and calls by their paths', async () => {
+  await weir.record({ page: '/ts-usage' });
+  assert.equal((await weir.usage('page-views', { page: '/ts-usage' })).series?.[0]?.hits, 1);
+  await weir.forget('page-views', { page: '/ts-usage' });
+  assert.equal((await weir.usage('page-views', { page: '/ts-usage' })).used, 0);
+  const { data } = await weir.api.GET('/v1/rules');
+  assert.equal(data?.rules[0]?.name, 'posts-per-hour');
+  const { data: why } = await weir.api.POST('/v1/explain', { body: { attributes: { page: '/x' } } });
+  assert.equal(why?.rules.find((r) => r.rule === 'page-views')?.matched, true);
+  const { data: top } = await weir.api.GET('/v1/top', { params: { query: { rule: 'posts-per-hour', n: 1 } } });
+  assert.equal(top?.rules.length, 1);
+});
+
+test('a mistake is a Problem, whatever onOutage says', async () => {
+  const lenient = new Client(env('WEIR_URL'), { timeout: patience, onOutage: 'allow' });
+  // @ts-expect-error: a list is no attribute
+  await assert.rejects(lenient.take({ user: ['ann'] }), (error: Problem) => {
+    assert.ok(error instanceof Problem);
+    assert.deepEqual([error.status, error.problem.field], [400, 'attributes.user']);
+    assert.match(error.message, /want a string, a number or a boolean/);
+    return true;
+  });
+  await assert.rejects(lenient.usage('nothing'), { name: 'Problem', status: 404 });
+  await assert.rejects(lenient.take({ n: 1n as unknown as number }), TypeError);
+  assert.throws(() => new Client('localhost:8080'), /want an address such as/);
+});
+
+test('namespaces, in the header and in the address', async () => {
+  for (const shop of [
+    new Client(env('WEIR_URL'), { namespace: 'shop', timeout: patience }),
+    new Client(`${env('WEIR_URL')}/ns/shop`, { timeout: patience }),
+  ]) {
+    const { data } = await shop.api.GET('/v1/rules');
+    assert.deepEqual(data?.rules.map((r) => r.name), ['carts']);
+  }
+  await assert.rejects(new Client(env('WEIR_URL'), { namespace: 'nowhere', timeout: patience }).take({}), { status: 404 });
+});
+
+test('a service with tokens', async () => {
+  const url = env('WEIR_LOCKED_URL');
+  const decision = await new Client(url, { token: env('WEIR_TOKEN'), timeout: patience }).take({ action: 'post', user: 'ts' });
+  assert.equal(decision.allowed, true);
+  await assert.rejects(new Client(url, { timeout: patience }).take({ action: 'post' }), { status: 401 });
+});
+
+test('without an answer, the caller chose', async () => {
+  const silent = await fake(0, '');
+  const busy = await fake(503, '{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"too much"}', { 'Retry-After': '1' });
+  for (const [url, timeout] of [[silent.url, 50], [busy.url, patience], ['http://127.0.0.1:1', patience]] as const) {
+    const allowing = await new Client(url, { timeout }).take({ user: 'a' });
+    assert.deepEqual([allowing.allowed, allowing.degraded_reason], [true, 'unreachable']);
+    const denying = new Client(url, { timeout, onOutage: 'deny' });
+    assert.deepEqual([(await denying.check({})).allowed, (await denying.check({})).retry_after], [false, 1]);
+    const batch = await denying.batch([{ attributes: {} }, { attributes: {}, verb: 'check' }]);
+    assert.deepEqual(batch.map((a) => 'allowed' in a && a.allowed), [false, false]);
+    await assert.rejects(denying.batch([{ attributes: {}, verb: 'record' }]), Unreachable);
+    await assert.rejects(denying.record({}), Unreachable);
+    await assert.rejects(new Client(url, { timeout, onOutage: 'throw' }).take({}), Unreachable);
+  }
+  await assert.rejects(new Client(silent.url, { timeout: 50, onOutage: 'throw' }).take({}), /no answer within 50 ms/);
+});
+
+test('a take is sent once', async () => {
+  const silent = await fake(0, '');
+  for (const service of [silent, await fake(503, ''), await fake(307, '', { Location: env('WEIR_URL') })]) {
+    await new Client(service.url, { timeout: service === silent ? 2000 : patience }).take({ user: 'a' }).catch(() => undefined);
+    assert.equal(service.calls, 1);
+  }
+});
+
+test('an address that is not that of weir', async () => {
+  for (const [status, body] of [[200, '<html>'], [200, '{}'], [200, ''], [404, 'no'], [301, '']] as const) {
+    await assert.rejects(new Client((await fake(status, body)).url, { timeout: patience }).take({}), Problem);
+  }
+});
+
+test('a signal gives a call up', async () => {
+  const silent = await fake(0, '');
+  await assert.rejects(new Client(silent.url, { timeout: patience }).take({}, { signal: AbortSignal.timeout(20) }), { name: 'TimeoutError' });
+});
