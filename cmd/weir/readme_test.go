@@ -46,7 +46,7 @@ func TestReadme(t *testing.T) {
 			n.program(text)
 		}
 	}
-	if want := "install serve curl init check serve go replay top explain usage"; strings.Join(n.did, " ") != want {
+	if want := "install module serve curl init check serve go replay top explain usage"; strings.Join(n.did, " ") != want {
 		t.Errorf("the README leads through %v, want %s", n.did, want)
 	}
 }
@@ -102,6 +102,10 @@ func (n *newcomer) shell(text string) {
 			n.install()
 			continue
 		}
+		if args, ok := strings.CutPrefix(strings.TrimSpace(line), "go mod "); ok {
+			n.module(strings.Fields(args))
+			continue
+		}
 		args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/weir ")
 		if !ok {
 			n.t.Errorf("got a line that the test cannot run: %q", line)
@@ -126,6 +130,39 @@ func (n *newcomer) install() {
 	}
 	if _, err := os.Stat(filepath.Join(n.dir, "weir")); err != nil {
 		n.t.Error(err)
+	}
+}
+
+// module runs go mod in a program that imports the package, with the path of this
+// repository as that of the clone. After go mod tidy the program compiles.
+func (n *newcomer) module(args []string) {
+	n.t.Helper()
+	clone, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	dir := filepath.Join(n.dir, "program")
+	run := func(args ...string) {
+		cmd := exec.CommandContext(n.t.Context(), "go", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			n.t.Errorf("go %v: %v\n%s", args, err, out)
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err == nil {
+		main := "package main\n\nimport _ \"github.com/weirhq/weir\"\n\nfunc main() {}\n"
+		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+		run("mod", "init", "example.com/program")
+	}
+	for i := range args {
+		args[i] = strings.Replace(args[i], "/path/to/the/clone", clone, 1)
+	}
+	run(append([]string{"mod"}, args...)...)
+	if args[0] == "tidy" {
+		n.did = append(n.did, "module")
+		run("vet", ".")
 	}
 }
 
