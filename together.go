@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -36,9 +37,16 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 	if e.observer != nil {
 		began = time.Now()
 	}
-	j, _ := e.joints.Get().(*joint)
-	if j == nil {
-		j = new(joint)
+	j := e.joint()
+	done, allowed, err := e.quick.together(ctx, e, rules, items, admit, &j.asks)
+	if done {
+		e.joints.Put(j)
+		if e.observer != nil {
+			for i := range items {
+				e.tell(ctx, Take, &items[i].Decision, err, began)
+			}
+		}
+		return allowed, err
 	}
 	var size Size
 	for i := range items {
@@ -82,6 +90,14 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 	return allowed, err
 }
 
+// joint returns a joint from the pool.
+func (e *Engine) joint() *joint {
+	if j, ok := e.joints.Get().(*joint); ok {
+		return j
+	}
+	return new(joint)
+}
+
 // joint is several requests on their way through the engine as one. Joints are
 // pooled, so that their memory is reused.
 type joint struct {
@@ -89,6 +105,8 @@ type joint struct {
 	task  drive.Task
 	from  []origin // of the ops of task, by Of
 	sent  []int    // for the ops of all calls: the op of task that asks for it
+
+	asks [memstore.MostAsks]memstore.Ask // of quick; cleared
 
 	// index finds the ops of task by their space and key, if there are many.
 	index map[opKey]int
@@ -116,7 +134,7 @@ func (j *joint) OnOutage(of int) rule.Outage {
 // they are allowed.
 func (j *joint) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
 	for _, c := range j.calls {
-		j.task.Refused = j.task.Refused || c.now.Refused
+		j.task.Refused = j.task.Refused || c.now.Refused || c.unmatched()
 	}
 	if err := j.gather(); err != nil {
 		return false, err
@@ -140,6 +158,15 @@ func (j *joint) run(ctx context.Context, d *drive.Driver) (allowed bool, err err
 		}
 	}
 	return allowed, nil
+}
+
+// unmatched reports whether no rule matches the request, and its outcome denies.
+func (c *call) unmatched() bool {
+	if len(c.request.Matched) > 0 {
+		return false
+	}
+	_, allows := c.request.Rules.Unmatched()
+	return !allows
 }
 
 // gather makes one list of the ops of all calls. Ops on one key become one.

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -289,5 +293,115 @@ func TestRulesOfARequest(t *testing.T) {
 	items = []weir.Item{{Request: weir.Request{Attributes: weir.Attributes("user", "bob"), Rules: more, Hits: 7}}, {Request: weir.Request{Attributes: weir.Attributes("user", "ann"), Rules: more}}}
 	if together(t, e, items) || !items[0].Decision.Allowed {
 		t.Errorf("got %+v, want ann denied", items)
+	}
+}
+
+// FuzzTogether compares the quick way of TakeTogether with the general one: two engines
+// take the same requests by the same rules, and one of them has its store in memory
+// behind another type, so that it cannot be quick.
+func FuzzTogether(f *testing.F) {
+	for seed := range uint64(80) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) { togetherLikeGeneral(t, rand.New(rand.NewPCG(seed, 12))) })
+	})
+}
+
+func togetherLikeGeneral(t *testing.T, r *rand.Rand) {
+	rules := make([]rule.Rule, 1+r.IntN(4))
+	for i := range rules {
+		rules[i] = quickRule(r, i)
+		rules[i].MaxKeys = 0 // of several new keys, each store refuses others
+		if r.IntN(3) > 0 {   // which quick decides
+			rules[i].CountDenied, rules[i].Hold, rules[i].Ban = false, 0, window.Ban{}
+		}
+	}
+	set, err := rule.New(rules, map[string]rule.Outcome{"captcha": {}})
+	if err == nil && r.IntN(6) == 0 {
+		set, err = set.WithUnmatched("deny")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := []int64{0, 0, 0, 900}[r.IntN(4)]
+	open := func(options ...weir.EngineOption) *weir.Engine {
+		if most > 0 {
+			options = append(options, weir.WithMaxSize(most))
+		}
+		e, err := weir.NewEngine(set, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	inside, outside := memstore.New(memstore.WithShards(1+r.IntN(4))), memstore.New()
+	defer inside.Close()
+	defer outside.Close()
+	quick, general := open(weir.WithStore(inside)), open(weir.WithStore(struct{ *memstore.Store }{outside}))
+	defer quick.Close()
+	defer general.Close()
+	users := []string{"", "ann", "bob", "cid", "dan", "eve", strings.Repeat("long", 40)}
+	var items [2][]weir.Item
+	for range 60 {
+		n := 1 + r.IntN(5)
+		if r.IntN(20) == 0 {
+			n = 20
+		}
+		items[0], items[1] = slices.Grow(items[0][:0], n)[:n], slices.Grow(items[1][:0], n)[:n]
+		for i := range n {
+			req := weir.Request{
+				Attributes: weir.Attributes("user", users[r.IntN(len(users))], "a", fmt.Sprint(r.IntN(2)), "team", users[r.IntN(2)],
+					"cost", []string{"2.5", "", "0", "1", "3"}[r.IntN(17)%5], "path", fmt.Sprint(r.IntN(4))),
+				Hits: []int64{0, 0, 0, 1, 2, -1, window.MaxHits + 5}[r.IntN(23)%7], Final: true,
+			}
+			items[0][i].Request, items[1][i].Request = req, req
+		}
+		got, gotErr := quick.TakeTogether(t.Context(), items[0], nil)
+		want, wantErr := general.TakeTogether(t.Context(), items[1], nil)
+		if got != want || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+			t.Fatalf("%+v by %+v: got %v, %v, want %v, %v", items[0], rules, got, gotErr, want, wantErr)
+		}
+		for i := range n {
+			if wantErr != nil {
+				break
+			}
+			if g, w := answerOf(&items[0][i].Decision), answerOf(&items[1][i].Decision); g != w {
+				t.Fatalf("%d of %d, %+v by %+v:\ngot  %s\nwant %s", i, n, items[0][i].Request, rules, g, w)
+			}
+		}
+		time.Sleep(time.Duration(r.Int64N(int64(5 * time.Second))))
+	}
+}
+
+// A request that no rule matches denies all, if the rules say so.
+func TestTogetherUnmatched(t *testing.T) {
+	t.Parallel()
+	for _, options := range [][]weir.EngineOption{nil, {weir.WithStore(struct{ *memstore.Store }{memstore.New()})}} {
+		e := engineFrom(t, "unmatched: deny\n"+perUser, options...)
+		items := itemsOf([]string{"user", "ann"}, []string{"other", "x"})
+		if together(t, e, items) || !items[0].Decision.Allowed || items[1].Decision.Allowed || !items[1].Decision.Unmatched {
+			t.Errorf("got %+v and %+v, want that the second one denies", items[0].Decision, items[1].Decision)
+		}
+		if n := usedBy(t, e, "per-user", "ann"); n != 0 {
+			t.Errorf("got %d used, want 0", n)
+		}
+	}
+}
+
+// Ten requests are taken as one without an allocation.
+func TestTogetherAllocatesNothing(t *testing.T) {
+	e := engineFrom(t, strings.Replace(perUser, "limit: 5", "limit: 1000000", 1))
+	var all [][]string
+	for i := range 10 {
+		all = append(all, []string{"user", fmt.Sprint("user-", i)})
+	}
+	items := itemsOf(all...)
+	if n := testing.AllocsPerRun(200, func() {
+		if allowed, err := e.TakeTogether(t.Context(), items, nil); err != nil || !allowed {
+			t.Fatal(allowed, err)
+		}
+	}); n > 0.5 { // states grow
+		t.Errorf("got %v allocations, want none", n)
 	}
 }

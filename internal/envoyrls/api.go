@@ -88,14 +88,14 @@ func (a *API) serve(c *grpcserver.Call) error {
 func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
 	x := newExchange()
 	x.engine = engine
-	x.in.Domain, x.in.Descriptors, x.in.HitsAddend = in.Domain, in.Descriptors, in.HitsAddend
+	x.in.set(in)
 	if err := a.answer(ctx, x); err != nil {
 		return nil, err
 	}
-	return &x.out, nil
+	return x.message(), nil
 }
 
-// answer decides x.in and fills in x.out.
+// answer decides x.in and fills in the answer.
 func (a *API) answer(ctx context.Context, x *exchange) error {
 	if err := check(&x.in); err != nil {
 		return err

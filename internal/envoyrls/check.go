@@ -3,9 +3,6 @@ package envoyrls
 import (
 	"fmt"
 
-	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/window"
 )
@@ -19,44 +16,45 @@ const (
 )
 
 // check returns what is wrong with a call, as a [*fault.Fault] with the place.
-func check(in *rls.RateLimitRequest) error {
-	switch n := len(in.Descriptors); {
-	case in.Domain == "":
+func check(in *request) error {
+	switch n := len(in.descriptors); {
+	case in.domain == "":
 		return fault.Newf("domain", "is missing")
-	case len(in.Domain) > maxKey:
-		return fault.Newf("domain", "has %d bytes: want at most %d", len(in.Domain), maxKey)
+	case len(in.domain) > maxKey:
+		return fault.Newf("domain", "has %d bytes: want at most %d", len(in.domain), maxKey)
 	case n == 0:
 		return fault.Newf("descriptors", "are missing: want at least one")
 	case n > maxDescriptors:
 		return fault.Newf("descriptors", "are %d: want at most %d", n, maxDescriptors)
 	}
-	for i, d := range in.Descriptors {
-		if err := checkDescriptor(i, d); err != nil {
+	for i := range in.descriptors {
+		if err := checkDescriptor(i, &in.descriptors[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkDescriptor(i int, d *common.RateLimitDescriptor) error {
-	switch n := len(d.GetEntries()); {
+func checkDescriptor(i int, d *descriptor) error {
+	switch n := len(d.entries); {
 	case n == 0:
 		return fault.Newf(at(i, "entries"), "are missing: want at least one")
 	case n > maxEntries:
 		return fault.Newf(at(i, "entries"), "are %d: want at most %d", n, maxEntries)
 	}
-	for k, e := range d.Entries {
+	for k := range d.entries {
+		e := &d.entries[k]
 		switch {
-		case e.GetKey() == "":
+		case e.Name == "":
 			return fault.Newf(at(i, fmt.Sprintf("entries[%d].key", k)), "is missing")
-		case len(e.Key) > maxKey:
-			return fault.Newf(at(i, fmt.Sprintf("entries[%d].key", k)), "has %d bytes: want at most %d", len(e.Key), maxKey)
+		case len(e.Name) > maxKey:
+			return fault.Newf(at(i, fmt.Sprintf("entries[%d].key", k)), "has %d bytes: want at most %d", len(e.Name), maxKey)
 		case len(e.Value) > maxValue:
 			return fault.Newf(at(i, fmt.Sprintf("entries[%d].value", k)), "has %d bytes: want at most %d", len(e.Value), maxValue)
 		}
 	}
-	if n := d.HitsAddend.GetValue(); n > uint64(window.MaxHits) {
-		return fault.Newf(at(i, "hits_addend"), "%d: want at most %d", n, window.MaxHits)
+	if d.hits > uint64(window.MaxHits) {
+		return fault.Newf(at(i, "hits_addend"), "%d: want at most %d", d.hits, window.MaxHits)
 	}
 	return nil
 }
@@ -66,9 +64,9 @@ func at(i int, field string) string { return fmt.Sprintf("descriptors[%d].%s", i
 
 // hitsOf returns the hits of a descriptor: its own, or those of the call, or 1. It
 // reports whether they are 0, which makes the descriptor a check.
-func hitsOf(in *rls.RateLimitRequest, d *common.RateLimitDescriptor) (hits int64, check bool) {
-	if d.HitsAddend != nil {
-		return int64(d.HitsAddend.Value), d.HitsAddend.Value == 0
+func hitsOf(in *request, d *descriptor) (hits int64, check bool) {
+	if d.ownHits {
+		return int64(d.hits), d.hits == 0 //nolint:gosec // checked
 	}
-	return max(int64(in.HitsAddend), 1), false
+	return max(int64(in.hits), 1), false
 }

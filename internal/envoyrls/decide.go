@@ -3,7 +3,6 @@ package envoyrls
 import (
 	"context"
 
-	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/weirhq/weir"
@@ -13,9 +12,9 @@ import (
 // Descriptors with no hits are checks, and those with negative hits are refunds.
 // If a check is denied, nothing is taken.
 func (a *API) decide(ctx context.Context, x *exchange) error {
-	x.begin(len(x.in.Descriptors))
-	for i, d := range x.in.Descriptors {
-		if err := a.plan(x, i, d); err != nil {
+	x.begin(len(x.in.descriptors))
+	for i := range x.in.descriptors {
+		if err := a.plan(x, i, &x.in.descriptors[i]); err != nil {
 			return err
 		}
 	}
@@ -47,7 +46,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 			x.answers[x.takeOf[i]].decision = &x.takes[i].Decision
 		}
 	}
-	x.out.OverallCode = codeOf(allowed)
+	x.code = codeOf(allowed)
 	for i := range x.answers {
 		x.answers[i].fill()
 	}
@@ -68,11 +67,11 @@ func (a *API) run(ctx context.Context, x *exchange, items []weir.Item) error {
 }
 
 // plan adds the request of descriptor i.
-func (a *API) plan(x *exchange, i int, d *common.RateLimitDescriptor) error {
+func (a *API) plan(x *exchange, i int, d *descriptor) error {
 	hits, check := hitsOf(&x.in, d)
 	var it *weir.Item
 	switch {
-	case check, d.IsNegativeHits:
+	case check, d.negative:
 		x.others, it = item(x.others)
 		x.otherOf = append(x.otherOf, i)
 		it.Verb = weir.Refund
@@ -84,23 +83,17 @@ func (a *API) plan(x *exchange, i int, d *common.RateLimitDescriptor) error {
 		x.takeOf = append(x.takeOf, i)
 	}
 	it.Request.Hits = hits
-	from := len(x.attributes)
-	if d.Limit != nil {
-		o, err := overrideOf(i, d.Limit)
+	it.Request.Attributes = d.asks()
+	if d.limit != nil {
+		o, err := overrideOf(i, d.limit)
 		if err != nil {
 			return err
 		}
 		if it.Request.Rules, err = a.overrides.rules(o, o.native); err != nil {
 			return err
 		}
-		x.attributes = append(x.attributes, weir.Attribute{Name: descriptorAttribute, Value: textOf(d.Entries, nil)})
-	} else {
-		for _, e := range d.Entries {
-			x.attributes = append(x.attributes, weir.Attribute{Name: e.Key, Value: e.Value})
-		}
+		it.Request.Attributes = []weir.Attribute{{Name: descriptorAttribute, Value: textOf(d.entries, nil)}, {Name: domainAttribute, Value: x.in.domain}}
 	}
-	x.attributes = append(x.attributes, weir.Attribute{Name: domainAttribute, Value: x.in.Domain})
-	it.Request.Attributes = x.attributes[from:len(x.attributes):len(x.attributes)]
 	return nil
 }
 

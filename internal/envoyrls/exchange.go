@@ -1,10 +1,7 @@
 package envoyrls
 
 import (
-	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/access"
@@ -13,21 +10,18 @@ import (
 // An exchange is the memory of one call. Later calls use it again.
 type exchange struct {
 	engine Engine
-	in     rls.RateLimitRequest
-	out    rls.RateLimitResponse
+	body   []byte // of the call, where its texts are
+	in     request
 
-	attributes []weir.Attribute
-	takes      []weir.Item // of takeOf
-	others     []weir.Item // checks and refunds, of otherOf
-	takeOf     []int       // the descriptors of takes
-	otherOf    []int       // the descriptors of others
-	answers    []answer
+	attributes []weir.Attribute // of requests that ask about something else
+	takes      []weir.Item      // of takeOf
+	others     []weir.Item      // checks and refunds, of otherOf
+	takeOf     []int            // the descriptors of takes
+	otherOf    []int            // the descriptors of others
 
-	// Of the wire: the message, and what of the call is used again.
-	body, scratch                []byte
-	descriptors, list            []*common.RateLimitDescriptor
-	entries                      []*common.RateLimitDescriptor_Entry
-	descriptorsUsed, entriesUsed int
+	code    rls.RateLimitResponse_Code
+	answers []answer
+	rest    rls.RateLimitResponse // what answers carry beside that
 
 	bounds   *access.Bounds        // nil: none
 	reserved int64                 // bytes of bounds
@@ -62,11 +56,8 @@ func (x *exchange) reserve(s weir.Size) error {
 
 // answer is the memory of one status.
 type answer struct {
-	status     rls.RateLimitResponse_DescriptorStatus
-	limit      rls.RateLimitResponse_RateLimit
-	reset      durationpb.Duration
-	multiplier wrapperspb.UInt32Value
-	decision   *weir.Decision
+	status   status
+	decision *weir.Decision
 }
 
 // mostKept is the number of descriptors above which the memory of an exchange is
@@ -80,10 +71,12 @@ func (a *API) free(x *exchange) {
 		x.reserved = 0
 	}
 	x.bounds, x.engine = nil, nil
-	if len(x.answers) > mostKept || cap(x.attributes) > 16*mostKept || len(x.descriptors) > mostKept || len(x.entries) > 16*mostKept || cap(x.body) > smallMessage {
+	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept || cap(x.body) > smallMessage {
 		return
 	}
 	clear(x.attributes)
+	clear(x.in.attributes)
+	clear(x.in.descriptors)
 	for i := range x.takes {
 		x.takes[i].Request = weir.Request{}
 	}
@@ -101,14 +94,9 @@ func (x *exchange) begin(n int) {
 		x.answers = make([]answer, n, max(n, 4))
 	}
 	x.answers = x.answers[:n]
-	statuses := x.out.Statuses[:0]
-	x.out.Reset()
-	x.out.Statuses = statuses
+	x.rest.ResponseHeadersToAdd, x.rest.RequestHeadersToAdd, x.rest.RawBody, x.rest.DynamicMetadata = nil, nil, nil, nil
 	for i := range x.answers {
-		a := &x.answers[i]
-		a.status.Reset()
-		a.decision = nil
-		x.out.Statuses = append(x.out.Statuses, &a.status)
+		x.answers[i] = answer{status: status{reset: -1}}
 	}
 }
 

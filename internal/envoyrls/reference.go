@@ -64,7 +64,7 @@ type found struct {
 // decideByFiles decides a call as envoyproxy/ratelimit does: each descriptor is a
 // request of its own, in their order.
 func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
-	x.begin(len(x.in.Descriptors))
+	x.begin(len(x.in.descriptors))
 	files := a.config.Reference.Files()
 	limits, err := a.planByFiles(x, files)
 	if err != nil {
@@ -89,19 +89,20 @@ func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
 		}
 	}
 	over = over || quotas > 0 && left == 0
-	x.out.OverallCode = codeOf(!over || a.config.Reference.Shadow)
+	x.code = codeOf(!over || a.config.Reference.Shadow)
 	a.besideByFiles(x, limits)
 	return nil
 }
 
 // planByFiles adds a request for each descriptor with a limit that counts.
 func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error) {
-	limits := make([]found, len(x.in.Descriptors))
+	limits := make([]found, len(x.in.descriptors))
 	patterns := make([][]string, len(limits))
 	var replaced map[string]bool
-	for i, d := range x.in.Descriptors {
-		match := files.Match(x.in.Domain, len(d.Entries), func(k int) (key, value string) {
-			return d.Entries[k].Key, d.Entries[k].Value
+	for i := range x.in.descriptors {
+		d := &x.in.descriptors[i]
+		match := files.Match(x.in.domain, len(d.entries), func(k int) (key, value string) {
+			return d.entries[k].Name, d.entries[k].Value
 		})
 		patterns[i] = match.Patterns
 		f := &limits[i]
@@ -109,13 +110,13 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		if l := match.Limit; l != nil {
 			f.requests, f.unit, f.length = l.Requests, unitsOfFiles[l.Unit], l.Unit.Length()
 		}
-		if d.Limit != nil && match.Domain {
-			o, err := overrideOf(i, d.Limit)
+		if d.limit != nil && match.Domain {
+			o, err := overrideOf(i, d.limit)
 			if err != nil {
 				return nil, err
 			}
 			f.override, f.requests, f.length = true, o.quota, o.length
-			f.unit, f.times = rls.RateLimitResponse_RateLimit_Unit(d.Limit.Unit), d.Limit.UnitMultiplier.GetValue()
+			f.unit, f.times = rls.RateLimitResponse_RateLimit_Unit(d.limit.Unit), d.limit.UnitMultiplier.GetValue()
 			continue // it replaces no other
 		}
 		if f.limit != nil {
@@ -127,7 +128,8 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 			}
 		}
 	}
-	for i, d := range x.in.Descriptors {
+	for i := range x.in.descriptors {
+		d := &x.in.descriptors[i]
 		f := &limits[i]
 		if f.limit != nil && !f.override && f.limit.Name != "" && replaced[f.limit.Name] {
 			f.limit = nil
@@ -138,7 +140,7 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		set, name := files.Set, ""
 		if f.override {
 			w := window.Aligned(f.length)
-			o := override{files.OverrideRule(x.in.Domain, f.limit, w), f.requests, f.length}
+			o := override{files.OverrideRule(x.in.domain, f.limit, w), f.requests, f.length}
 			var err error
 			set, err = a.overrides.rules(o, func() (*rule.Set, error) { return files.OverrideSet(o.rule, o.quota, w) })
 			if err != nil {
@@ -155,13 +157,13 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		switch {
 		case check:
 			it.Verb = weir.Check
-		case d.IsNegativeHits:
+		case d.negative:
 			it.Verb = weir.Refund
 		}
 		from := len(x.attributes)
 		x.attributes = append(x.attributes,
 			weir.Attribute{Name: envoyfile.LimitAttribute, Value: name},
-			weir.Attribute{Name: envoyfile.DescriptorAttribute, Value: textOf(d.Entries, patterns[i])})
+			weir.Attribute{Name: envoyfile.DescriptorAttribute, Value: textOf(d.entries, patterns[i])})
 		it.Request.Rules, it.Request.Hits, it.Request.Attributes = set, hits, x.attributes[from:len(x.attributes):len(x.attributes)]
 	}
 	return limits, nil
@@ -186,10 +188,10 @@ func (a *API) runByFiles(ctx context.Context, x *exchange) error {
 // statusByFiles fills in the status of descriptor i.
 func (a *API) statusByFiles(x *exchange, i int, f *found) {
 	to := &x.answers[i]
-	to.status.Code = rls.RateLimitResponse_OK
+	to.status.code = rls.RateLimitResponse_OK
 	if f.item < 0 {
 		if f.limit != nil && f.limit.Unlimited {
-			to.status.LimitRemaining = math.MaxUint32
+			to.status.remaining = math.MaxUint32
 		}
 		return
 	}
@@ -220,17 +222,10 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 	if f.limit != nil && !f.override {
 		name = f.limit.Name
 	}
-	to.limit.Reset()
-	to.limit.Name, to.limit.RequestsPerUnit, to.limit.Unit = name, f.requests, f.unit
-	if f.times > 0 {
-		to.multiplier.Reset()
-		to.multiplier.Value = f.times
-		to.limit.UnitMultiplier = &to.multiplier
-	}
-	to.status.CurrentLimit = &to.limit
-	to.status.Code = codeOf(!f.over)
+	to.status.limited, to.status.name, to.status.quota, to.status.unit, to.status.times = true, name, f.requests, f.unit, f.times
+	to.status.code = codeOf(!f.over)
 	if !f.over {
-		to.status.LimitRemaining = uint32(max(quota-used, 0))
+		to.status.remaining = uint32(max(quota-used, 0))
 	}
 	to.setReset(reset)
 }
@@ -238,7 +233,7 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 func (a *API) observe(x *exchange, i int, f *found, it *weir.Item, used int64) {
 	var values []string
 	if f.limit.HasValues() {
-		for _, e := range x.in.Descriptors[i].Entries {
+		for _, e := range x.in.descriptors[i].entries {
 			values = append(values, e.Value)
 		}
 	}

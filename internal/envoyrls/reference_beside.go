@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -16,30 +14,30 @@ import (
 func (a *API) besideByFiles(x *exchange, limits []found) {
 	r := a.config.Reference
 	if r.Headers != [3]string{} {
-		if s := strictest(x.out.Statuses, limits); s != nil {
-			for i, value := range []int64{int64(s.CurrentLimit.RequestsPerUnit), int64(s.LimitRemaining), s.DurationUntilReset.GetSeconds()} {
-				x.out.ResponseHeadersToAdd = append(x.out.ResponseHeadersToAdd, &core.HeaderValue{Key: r.Headers[i], Value: strconv.FormatInt(value, 10)})
+		if s := strictest(x.answers, limits); s != nil {
+			for i, value := range []int64{int64(s.quota), int64(s.remaining), max(s.reset, 0)} {
+				x.rest.ResponseHeadersToAdd = append(x.rest.ResponseHeadersToAdd, &core.HeaderValue{Key: r.Headers[i], Value: strconv.FormatInt(value, 10)})
 			}
 		}
 	}
 	if r.Metadata {
-		x.out.DynamicMetadata = metadataOf(&x.in, limits)
+		x.rest.DynamicMetadata = metadataOf(&x.in, limits)
 	}
 }
 
 // strictest returns the status that the header fields tell: the last one that is
 // over a limit without quota_mode or, if there is none, the first with the fewest
 // hits left. It returns nil if there is no limit.
-func strictest(statuses []*rls.RateLimitResponse_DescriptorStatus, limits []found) (best *rls.RateLimitResponse_DescriptorStatus) {
-	for _, s := range statuses {
-		if s.CurrentLimit != nil && (best == nil || s.LimitRemaining < best.LimitRemaining) {
+func strictest(answers []answer, limits []found) (best *status) {
+	for i := range answers {
+		if s := &answers[i].status; s.limited && (best == nil || s.remaining < best.remaining) {
 			best = s
 		}
 	}
-	for i, s := range statuses {
+	for i := range answers {
 		f := &limits[i]
 		if f.over && (f.override || !f.limit.Quota) {
-			best = s
+			best = &answers[i].status
 		}
 	}
 	return best
@@ -47,17 +45,17 @@ func strictest(statuses []*rls.RateLimitResponse_DescriptorStatus, limits []foun
 
 // metadataOf returns the call, and the metadata of the limits that it does not
 // exceed. Of values for the same key the first one stays.
-func metadataOf(in *rls.RateLimitRequest, limits []found) *structpb.Struct {
+func metadataOf(in *request, limits []found) *structpb.Struct {
 	descriptors := &structpb.ListValue{}
-	for _, d := range in.Descriptors {
-		descriptors.Values = append(descriptors.Values, structpb.NewStructValue(descriptorOf(d)))
+	for i := range in.descriptors {
+		descriptors.Values = append(descriptors.Values, structpb.NewStructValue(descriptorOf(&in.descriptors[i])))
 	}
 	fields := map[string]*structpb.Value{
-		"domain":      structpb.NewStringValue(in.Domain),
+		"domain":      structpb.NewStringValue(in.domain),
 		"descriptors": structpb.NewListValue(descriptors),
 	}
-	if in.HitsAddend > 0 {
-		fields["hitsAddend"] = structpb.NewNumberValue(float64(in.HitsAddend))
+	if in.hits > 0 {
+		fields["hitsAddend"] = structpb.NewNumberValue(float64(in.hits))
 	}
 	all := map[string]any{}
 	for i := range limits {
@@ -94,17 +92,17 @@ func merge(to, from map[string]any) {
 	}
 }
 
-func descriptorOf(d *common.RateLimitDescriptor) *structpb.Struct {
+func descriptorOf(d *descriptor) *structpb.Struct {
 	entries := &structpb.ListValue{}
-	for _, e := range d.Entries {
-		entries.Values = append(entries.Values, structpb.NewStringValue(e.Key+"="+e.Value))
+	for _, e := range d.entries {
+		entries.Values = append(entries.Values, structpb.NewStringValue(e.Name+"="+e.Value))
 	}
 	fields := map[string]*structpb.Value{"entries": structpb.NewListValue(entries)}
-	if d.Limit != nil {
-		fields["limit"] = structpb.NewStringValue(fmt.Sprintf("requests_per_unit:%d unit:%s", d.Limit.RequestsPerUnit, strings.ToUpper(d.Limit.Unit.String())))
+	if d.limit != nil {
+		fields["limit"] = structpb.NewStringValue(fmt.Sprintf("requests_per_unit:%d unit:%s", d.limit.RequestsPerUnit, strings.ToUpper(d.limit.Unit.String())))
 	}
-	if d.HitsAddend != nil {
-		fields["hitsAddend"] = structpb.NewNumberValue(float64(d.HitsAddend.Value))
+	if d.ownHits {
+		fields["hitsAddend"] = structpb.NewNumberValue(float64(d.hits))
 	}
 	return &structpb.Struct{Fields: fields}
 }

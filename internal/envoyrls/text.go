@@ -3,16 +3,16 @@ package envoyrls
 import (
 	"strings"
 
-	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	"github.com/weirhq/weir"
 )
 
 // textOf returns entries as KEY=VALUE, separated by commas. Different entries have
 // different texts: in keys and values, %, =, ~ and commas are %XX. A pattern that is
 // not empty stands for the value of its entry, behind a tilde.
-func textOf(entries []*common.RateLimitDescriptor_Entry, patterns []string) string {
+func textOf(entries []weir.Attribute, patterns []string) string {
 	n := 0
 	for _, e := range entries {
-		n += len(e.Key) + len(e.Value) + 2
+		n += len(e.Name) + len(e.Value) + 2
 	}
 	var b strings.Builder
 	b.Grow(n)
@@ -20,7 +20,7 @@ func textOf(entries []*common.RateLimitDescriptor_Entry, patterns []string) stri
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		writeEscaped(&b, e.Key)
+		writeEscaped(&b, e.Name)
 		if len(patterns) > i && patterns[i] != "" {
 			b.WriteByte('~')
 			writeEscaped(&b, patterns[i])

@@ -34,11 +34,12 @@ func FuzzRead(f *testing.F) {
 		f.Add(marshal(f, in))
 	}
 	f.Add([]byte("\x0a\x01\xff"))             // not UTF-8
+	f.Add([]byte("\x30\x30"))                 // a field that does not exist
 	f.Add([]byte("\x18\xff\xff\xff\xff\x7f")) // a number that is cut
 	x := envoyrls.NewExchange()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		want := &rls.RateLimitRequest{}
-		wrong := proto.Unmarshal(b, want)
+		wrong := proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(b, want)
 		if err := x.ReadMessage(b); (err == nil) != (wrong == nil) {
 			t.Fatalf("%q: got %v, want %v", b, err, wrong)
 		}
@@ -57,12 +58,12 @@ func FuzzWrite(f *testing.F) {
 			return // no such answer
 		}
 		s := &rls.RateLimitResponse_DescriptorStatus{Code: rls.RateLimitResponse_Code(code), LimitRemaining: left}
-		x := envoyrls.NewExchange()
-		x.Out().OverallCode = rls.RateLimitResponse_Code(code)
-		x.Out().Statuses = []*rls.RateLimitResponse_DescriptorStatus{s, {}}
+		out := &rls.RateLimitResponse{
+			OverallCode: rls.RateLimitResponse_Code(code), Statuses: []*rls.RateLimitResponse_DescriptorStatus{s, {}},
+		}
 		if parts&1 > 0 {
 			s.CurrentLimit = &rls.RateLimitResponse_RateLimit{RequestsPerUnit: quota, Unit: rls.RateLimitResponse_RateLimit_Unit(unit), Name: name}
-			if parts&2 > 0 {
+			if parts&2 > 0 && times > 0 {
 				s.CurrentLimit.UnitMultiplier = wrapperspb.UInt32(times)
 			}
 		}
@@ -70,12 +71,17 @@ func FuzzWrite(f *testing.F) {
 			s.DurationUntilReset = &durationpb.Duration{Seconds: reset}
 		}
 		if parts&8 > 0 {
-			x.Out().RawBody = []byte(name)
-			x.Out().DynamicMetadata = &structpb.Struct{Fields: map[string]*structpb.Value{"n": structpb.NewNumberValue(1)}}
+			out.RawBody = []byte(name)
+			out.DynamicMetadata = &structpb.Struct{Fields: map[string]*structpb.Value{"n": structpb.NewNumberValue(1)}}
 		}
-		want, err := proto.Marshal(x.Out())
+		want, err := proto.Marshal(out)
 		if err != nil {
 			return // a name that is not UTF-8
+		}
+		x := envoyrls.NewExchange()
+		x.SetOut(out)
+		if !proto.Equal(x.Message(), out) {
+			t.Fatalf("got %v, want %v", x.Message(), out)
 		}
 		got, err := x.AppendMessage(nil)
 		if err != nil {

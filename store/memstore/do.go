@@ -41,6 +41,8 @@ func (s *Store) call(verb store.Verb, ops []store.Op) error {
 			return nil
 		}
 		return s.doFew(verb, ops)
+	case len(ops) <= MostAsks:
+		return s.doSeveral(verb, ops)
 	default:
 		return s.doAll(verb, ops, make([]place, len(ops)))
 	}
@@ -53,6 +55,16 @@ func (s *Store) call(verb store.Verb, ops []store.Op) error {
 func (s *Store) doFew(verb store.Verb, ops []store.Op) error {
 	var places [MostFew]place
 	return s.doAll(verb, ops, places[:len(ops)])
+}
+
+// doSeveral is doFew for more ops.
+func (s *Store) doSeveral(verb store.Verb, ops []store.Op) error {
+	b := s.bench()
+	places := b.places[:len(ops)]
+	err := s.doAll(verb, ops, places)
+	clear(places)
+	s.benches.Put(b)
+	return err
 }
 
 // doAll decides a call of several ops. places is room for as many.

@@ -61,6 +61,69 @@ func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask) (done bool
 	return s.runFew(verb, places, onWall, sorted), nil
 }
 
+// MostAsks is the most ops that [Store.Several] decides.
+const MostAsks = 16
+
+// Several is Few for one to MostAsks ops, of which several may be on one space. New keys
+// are counted, too, as long as there is certainly room for them. It also reports false if
+// two ops are about the same key.
+func (s *Store) Several(ctx context.Context, verb store.Verb, asks []Ask) (done bool, err error) {
+	if err := s.ready(ctx); err != nil {
+		return true, err
+	}
+	b := s.bench()
+	defer s.benches.Put(b)
+	seats, places := b.seats[:len(asks)], b.places[:len(asks)]
+	defer clear(places)
+	onWall := false
+	for i := range asks {
+		a := &asks[i]
+		ks := s.keyspaces.of(a.Space, a.Limit, s.shards)
+		if ks == nil {
+			return true, store.ErrClosed
+		}
+		onWall = onWall || ks.onWall
+		at := i // sorted as they come: places take six times as long to move
+		for ; at > 0 && (ks.number < seats[at-1].keyspace.number || ks == seats[at-1].keyspace && table.Hash(a.Key) < seats[at-1].key); at-- {
+			seats[at] = seats[at-1]
+		}
+		seats[at] = seat{ks, table.Hash(a.Key), i}
+	}
+	for i := range seats {
+		t, p := &seats[i], &places[i]
+		a := &asks[t.ask]
+		p.keyspace, p.limit, p.hits, p.role, p.answer, p.key = t.keyspace, a.Limit, a.Hits, a.Role, a.Result, t.key
+		p.most = a.Space.MaxKeys()
+		p.shard = t.keyspace.shard(numberOf(p.key, s.shards))
+	}
+	if overlap(places) {
+		return false, nil
+	}
+	return s.runFew(verb, places, onWall, true), nil
+}
+
+// bench is room for the ops of a call that are many. It is not on the stack: a goroutine
+// that has just started would have to grow its stack for it.
+type bench struct {
+	seats  [MostAsks]seat
+	places [MostAsks]place // cleared
+}
+
+// bench returns a bench from the pool.
+func (s *Store) bench() *bench {
+	if b, ok := s.benches.Get().(*bench); ok {
+		return b
+	}
+	return new(bench)
+}
+
+// seat is where the op of an ask goes in the order in which places are locked.
+type seat struct {
+	keyspace *keyspace
+	key      table.Hash
+	ask      int
+}
+
 // callFew does what Few does for ops. It reports false, too, if one of them says more
 // than an Ask can.
 func (s *Store) callFew(verb store.Verb, ops []store.Op) (done bool) {
@@ -89,7 +152,7 @@ func (s *Store) callFew(verb store.Verb, ops []store.Op) (done bool) {
 }
 
 // runFew decides the call of Few, whose ops have their shards. sorted reports whether
-// their keyspaces are in order.
+// they are in the order in which places are locked, on different keys.
 func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (done bool) {
 	if !sorted {
 		order(places)
@@ -103,10 +166,14 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (do
 	known, later := s.memory.taken() == roomForAll, false
 	for i := range places {
 		p := &places[i]
-		p.shard.mu.Lock()
-		back := p.find()
-		later = later || back || m.steady < p.shard.latest
-		known = known && p.at.Known() && !p.keyspace.dead.Load()
+		if !p.shared || first(places, i) {
+			p.shard.mu.Lock()
+			later = later || m.steady < p.shard.latest
+		}
+		if p.find() {
+			later = true
+		}
+		known = known && (p.at.Known() || p.reserveFew(verb)) && !p.keyspace.dead.Load()
 		if verb != store.Check {
 			p.shard.changes(p.key)
 		}
@@ -120,18 +187,35 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (do
 	due := false
 	for i := range places {
 		p := &places[i]
+		p.release()
+		if p.shared && !first(places, i) {
+			continue
+		}
 		if known && p.tend(s) {
 			due = true
 		}
-		p.shard.mu.Unlock()
 	}
+	unlock(places)
 	if due {
 		s.sweepNext()
 	}
 	return known
 }
 
-// decideFew decides the call of Few at m. All keys are known, and their shards locked.
+// reserveFew counts the key of p, which is new. It reports false if there may be no room.
+func (p *place) reserveFew(verb store.Verb) bool {
+	if p.most == 0 {
+		return false
+	}
+	if adds(verb) && p.hits.N > 0 {
+		p.reserved = p.keyspace.reserve(p.most)
+		return p.reserved
+	}
+	return true
+}
+
+// decideFew decides the call of Few at m. There is room for all keys, and their shards
+// are locked.
 func (s *Store) decideFew(verb store.Verb, places []place, m moment) {
 	read := s.clock.floored(m)
 	last := -1 // the last enforcing op
@@ -139,6 +223,9 @@ func (s *Store) decideFew(verb store.Verb, places []place, m moment) {
 		p := &places[i]
 		p.shard.latest = m.steady
 		p.read, p.now = read, read.of(p.keyspace.onWall)
+		if p.shared {
+			p.findKept(verb, &s.clock)
+		}
 		switch {
 		case verb == store.Check:
 			p.look(p.answer)
@@ -153,13 +240,23 @@ func (s *Store) decideFew(verb store.Verb, places []place, m moment) {
 	}
 }
 
+// findKept looks the key up again, and keeps the room of one that has expired: another
+// op might take it.
+func (p *place) findKept(verb store.Verb, c *clock) {
+	if p.find(); adds(verb) && p.hits.N > 0 && p.at.Known() {
+		p.expire(c)
+	}
+}
+
 // takeFew takes. It looks at the enforcing ops and then counts them. The last one is not
 // looked at before it is counted, unless its state may be a log, where a look saves as
 // much as it costs.
 func (s *Store) takeFew(places []place, last int) {
 	admitted := true
 	for i := range places {
-		switch p := &places[i]; {
+		p := &places[i]
+		p.findAgain()
+		switch {
 		case p.role == store.Enforce && i == last && admitted && !p.limit.Logs():
 			s.count(p, store.Take, p.answer)
 			admitted = p.answer.Allowed
@@ -181,6 +278,7 @@ func (s *Store) takeFew(places []place, last int) {
 		if p.role != store.Enforce || i == last && !p.limit.Logs() {
 			continue
 		}
+		p.findAgain()
 		state := window.State(p.at.State())
 		if next, ok := p.limit.TakeLooked(p.answer, state, p.hits, p.looked); !ok {
 			s.count(p, store.Take, p.answer)

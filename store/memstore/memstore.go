@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,8 @@ type Store struct {
 	// scratch are states to work on that are too large for their shard's
 	// scratch, one for each number of a shard; nil while in use.
 	scratch []atomic.Pointer[window.State]
+
+	benches sync.Pool // of *bench, or empty
 }
 
 var (

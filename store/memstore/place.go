@@ -31,6 +31,7 @@ type place struct {
 	role   store.Role
 	answer *window.Result
 	looked window.Looked
+	most   int64 // keys of the space, if the key may be new
 
 	// In a call of several ops:
 	op     *store.Op
