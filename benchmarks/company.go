@@ -16,7 +16,9 @@ func company(s settings) (*report.Table, error) {
 		Title: "Over Redis, in company",
 		Text: "10,000 keys whose quota is never reached, client and server on the same cores. Decisions per second with 1, 64 and 256 callers, each of which " +
 			"waits for its answer, and as parts of the rows they are held to. The floor decides 16 keys in one script with `GET`, a comparison and `SET PX`; a " +
-			"sixteenth of the callers calls it.",
+			"sixteenth of the callers calls it. The floors in company do that for callers of one key or three keys each, who travel together: a goroutine " +
+			"takes the keys of all who wait, runs the script once, and wakes them. *Apart*: 64 callers, with the server on a core of its own and the callers on the others. Otherwise the " +
+			"system may run both on one core.",
 	}
 	server, err := measure.StartRedis()
 	if err != nil {
@@ -25,38 +27,87 @@ func company(s settings) (*report.Table, error) {
 	}
 	defer server.Stop()
 
-	callers := []int{1, 64, 256}
 	keys := measure.NewKeys(10_000)
 	peers := peer.Company()
 	var all started
 	defer func() { all.stop() }()
 	var jobs []func() measure.Numbers
+	var failed error
 	for _, p := range peers {
 		l, err := all.start(p, peer.Config{Quota: 1_000_000_000, Window: time.Hour, Redis: server.Addr})
 		if err != nil {
 			return nil, err
 		}
 		l.Allow(keys.At(0)) // connects, and loads scripts
+		load := func(callers int) measure.Load {
+			load := measure.Callers(l.Allow, keys, max(1, callers/p.Decides()), 2*s.slice)
+			load.PerSecond *= float64(p.Decides())
+			return load
+		}
 		jobs = append(jobs, func() measure.Numbers {
-			n := make(measure.Numbers, 0, 5)
-			var p99 float64
-			for _, c := range callers {
-				load := measure.Callers(l.Allow, keys, max(1, c/p.Decides()), 2*s.slice)
-				n = append(n, load.PerSecond*float64(p.Decides()))
-				if c == 64 {
-					p99 = float64(load.P99)
-				}
+			one, some, many := load(1), load(64), load(256)
+			apart := measure.None()
+			if together, err := server.Apart(); err == nil {
+				apart = load(64).PerSecond
+				together()
+			} else {
+				failed = err
 			}
-			return append(n, p99)
+			return measure.Numbers{one.PerSecond, some.PerSecond, many.PerSecond, apart, float64(some.P99)}
 		})
 	}
 	numbers := measure.Rounds(s.rounds, jobs)
-	t.Head = []string{"", "1 caller", "64", "256", "× INCR (64)", "× EVALSHA (64)", "× floor (256)", "p99 at 64"}
-	incr, evalsha, floor := numbers[0], numbers[1], numbers[2]
+	t.Head = []string{"", "1 caller", "64", "256", "apart", "× INCR (64)", "× INCR (apart)", "× EVALSHA (64)", "× floor (256)", "× its floor in company (64)", "p99 at 64"}
+	incr, evalsha, floor, ours := numbers[0], numbers[1], numbers[2], numbers[3]
 	for i, p := range peers {
 		n := numbers[i]
-		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Number(n[2]),
-			report.Ratio(n[1]/incr[1]), report.Ratio(n[1]/evalsha[1]), report.Ratio(n[2]/floor[2]), report.Time(n[3]))
+		if p.Name == "weir sliding, three rules" {
+			ours = numbers[4]
+		}
+		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Number(n[2]), report.Number(n[3]), report.Ratio(n[1]/incr[1]), report.Ratio(n[3]/incr[3]),
+			report.Ratio(n[1]/evalsha[1]), report.Ratio(n[2]/floor[2]), report.Ratio(n[1]/ours[1]), report.Time(n[4]))
+	}
+	t.Notes = notes(peers)
+	if failed != nil {
+		t.Notes = append(t.Notes, "Apart was not measured: "+failed.Error()+".")
+	}
+	return t, nil
+}
+
+// apart measures weir beside the raw costs of a server that decides each call by itself.
+func apart(s settings) (*report.Table, error) {
+	t := &report.Table{
+		Title: "Over Redis, without company",
+		Text: "The same 10,000 keys on a cluster of one node, where nearly every key has a slot of its own, so that a script run decides one call. Decisions " +
+			"per second with 64 callers. The floor is a script that asks for the server's time, compares it with a deadline, reads a key and writes it with an expiry.",
+	}
+	server, err := measure.StartCluster()
+	if err != nil {
+		t.Text = fmt.Sprintf("Not measured: %v. `make deps` installs it.", err)
+		return t, nil
+	}
+	defer server.Stop()
+	keys := measure.NewKeys(10_000)
+	peers := peer.Apart()
+	var all started
+	defer func() { all.stop() }()
+	var jobs []func() measure.Numbers
+	for _, p := range peers {
+		l, err := all.start(p, peer.Config{Quota: 1_000_000_000, Window: time.Hour, Redis: server.Addr, Cluster: true})
+		if err != nil {
+			return nil, err
+		}
+		l.Allow(keys.At(0)) // connects, and loads scripts
+		jobs = append(jobs, func() measure.Numbers {
+			load := measure.Callers(l.Allow, keys, 64, 2*s.slice)
+			return measure.Numbers{load.PerSecond, float64(load.P99)}
+		})
+	}
+	numbers := measure.Rounds(s.rounds, jobs)
+	t.Head = []string{"", "64 callers", "× INCR", "× EVALSHA", "× floor", "p99"}
+	for i, p := range peers {
+		n := numbers[i]
+		t.Row(label(p), report.Number(n[0]), report.Ratio(n[0]/numbers[0][0]), report.Ratio(n[0]/numbers[1][0]), report.Ratio(n[0]/numbers[2][0]), report.Time(n[1]))
 	}
 	t.Notes = notes(peers)
 	return t, nil

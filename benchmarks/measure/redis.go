@@ -3,6 +3,7 @@ package measure
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -21,7 +22,33 @@ type Server struct {
 
 // StartRedis starts a server. It fails if the program is missing or does not
 // start. WEIR_REDIS_SERVER names another program than redis-server.
-func StartRedis() (*Server, error) {
+func StartRedis() (*Server, error) { return startRedis() }
+
+// StartCluster starts a cluster of one node, as StartRedis does a server.
+func StartCluster() (*Server, error) {
+	_, bus, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	s, err := startRedis("--cluster-enabled", "yes", "--cluster-port", bus)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.ask("CLUSTER ADDSLOTSRANGE 0 16383"); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	for range 100 {
+		if info, err := s.ask("CLUSTER INFO"); err == nil && strings.Contains(info, "cluster_state:ok") {
+			return s, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.Stop()
+	return nil, errors.New("the cluster does not serve its slots")
+}
+
+func startRedis(args ...string) (*Server, error) {
 	name := os.Getenv("WEIR_REDIS_SERVER")
 	if name == "" {
 		name = "redis-server"
@@ -38,7 +65,8 @@ func StartRedis() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
+	args = append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, args...)
+	cmd := exec.Command(path, args...)
 	s := &Server{Addr: addr, cmd: cmd, dir: dir}
 	if err := cmd.Start(); err != nil {
 		_ = os.RemoveAll(dir) // the first error is more useful

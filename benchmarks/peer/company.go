@@ -12,9 +12,20 @@ import (
 // atOnce is how many keys a call of the floor decides.
 const atOnce = 16
 
-// Company returns the raw costs of a Redis server and weir's limiters in it: INCR,
-// a script of one INCR, the floor, and weir.
+// Company returns the raw costs of a Redis server and weir's limiters in it: INCR, a
+// script of one INCR, the floors, and weir.
 func Company() []Peer {
+	return join(rawRueidis(), []Peer{floor(), floorInCompany(1), floorInCompany(3)}, weirRedis(), []Peer{weirThree()})
+}
+
+// Apart returns rows for a server that decides each call by itself: on a cluster nearly
+// every key is in a slot of its own.
+func Apart() []Peer {
+	return join(rawRueidis(), []Peer{floorAlone()}, weirRedis(), []Peer{weirThree()})
+}
+
+// rawRueidis returns the raw costs with the client that weir uses, beside INCR.
+func rawRueidis() []Peer {
 	var raw []Peer
 	for _, p := range rawRedis() {
 		if p.Module == "github.com/redis/rueidis" {
@@ -22,7 +33,7 @@ func Company() []Peer {
 			raw = append(raw, p)
 		}
 	}
-	return join(raw, []Peer{floor()}, weirRedis())
+	return raw
 }
 
 // Decides returns how many keys a call decides.

@@ -20,6 +20,9 @@ type Config struct {
 
 	// Redis is the host:port of the server, for peers that count in Redis.
 	Redis string
+
+	// Cluster says that the server is a cluster of one node.
+	Cluster bool
 }
 
 // Limiter is a running peer, with the call to measure.

@@ -2,9 +2,11 @@ package peer
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/window"
@@ -70,7 +72,7 @@ func weirAccuracy() []Peer {
 func weirRedis() []Peer {
 	on := func(name string, limit limitOf) Peer {
 		return Peer{Name: name, Keys: true, New: func(c Config) (Limiter, error) {
-			s, err := redisstore.Config{Addrs: []string{c.Redis}, Timeout: time.Second}.Open(context.Background())
+			s, err := c.store()
 			if err != nil {
 				return Limiter{}, err
 			}
@@ -79,6 +81,46 @@ func weirRedis() []Peer {
 		}}
 	}
 	return []Peer{on("weir sliding", sliding), on("weir bucket", bucket), on("weir fixed", fixed)}
+}
+
+// weirThree returns a limiter of three rules of one key: three ops in one call.
+func weirThree() Peer {
+	return Peer{Name: "weir sliding, three rules", Keys: true, New: func(c Config) (Limiter, error) {
+		s, err := c.store()
+		if err != nil {
+			return Limiter{}, err
+		}
+		var rules [3]store.Op
+		for i := range rules {
+			limit, err := window.Compile(window.Limit{Quota: c.Quota, Window: window.Sliding(c.Window * time.Duration(i+1))})
+			if err != nil {
+				return Limiter{}, err
+			}
+			rules[i] = store.Op{Space: store.NewSpace("", limit.Limit().Window.ID(), "rule", 0), Limit: limit, N: 1}
+		}
+		ctx := context.Background()
+		room := sync.Pool{New: func() any { return new([3]store.Op) }}
+		return Limiter{Allow: func(key string) bool {
+			ops := room.Get().(*[3]store.Op)
+			defer room.Put(ops)
+			*ops = rules
+			own := []byte(key)
+			for i := range ops {
+				ops[i].Key = own
+			}
+			err := store.Do(ctx, s, store.Take, ops[:])
+			return err == nil && ops[0].Result.Allowed && ops[1].Result.Allowed && ops[2].Result.Allowed
+		}, Close: func() { _ = s.Close() }}, nil // nothing is lost
+	}}
+}
+
+// store opens a store in Redis.
+func (c Config) store() (*redisstore.Store, error) {
+	config := redisstore.Config{Addrs: []string{c.Redis}, Timeout: time.Second}
+	if c.Cluster {
+		config.Mode = redisstore.Cluster
+	}
+	return config.Open(context.Background())
 }
 
 // weirPeer returns a Limiter with a store of its own. The store has the given
