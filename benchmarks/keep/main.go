@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,6 +147,8 @@ func write() error {
 	}
 	time.Sleep(2 * time.Second)
 	r := rand.New(rand.NewPCG(1, 2))
+	made := peak()
+	resetPeak()
 	cpu, wrote, begun := processor(), written(), time.Now()
 	var worst, longest time.Duration
 	var calls []time.Duration
@@ -171,10 +174,10 @@ func write() error {
 	}
 	took := time.Since(begun)
 	slices.Sort(calls)
-	fmt.Printf("%-8s %d updates/s over %d keys: processor %.1f %%, written %.1f MB/s, size %.1f MB, worst lag %v, call p99.9 %v, longest %v, peak memory %d MB\n",
+	fmt.Printf("%-8s %d updates/s over %d keys: processor %.1f %%, written %.1f MB/s, size %.1f MB, worst lag %v, call p99.9 %v, longest %v, peak memory %d MB, before that %d MB\n",
 		*engine, int(float64(updates)/took.Seconds()), *keys,
 		100*(processor()-cpu).Seconds()/took.Seconds(), float64(written()-wrote)/took.Seconds()/1e6, size(*dir)/1e6,
-		worst.Round(time.Millisecond), calls[len(calls)*999/1000], longest, peak()>>20)
+		worst.Round(time.Millisecond), calls[len(calls)*999/1000], longest, peak()>>20, made>>20)
 	return k.close()
 }
 
@@ -226,13 +229,25 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peak returns the most memory that this process has had.
+// peak returns the most memory that this process has had since resetPeak.
 func peak() int64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
 	}
-	return u.Maxrss << 10
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, _ := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// resetPeak gives back what the process does not need, and makes peak begin again.
+func resetPeak() {
+	debug.FreeOSMemory()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600)
 }
 
 // written returns how many bytes this process has had written to disks.

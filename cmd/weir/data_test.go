@@ -219,7 +219,9 @@ func testKilled(t *testing.T, sync string, kills int) {
 			sum += n - (after[user] - before[user])
 			answered += n
 		}
-		lost = max(lost, sum)
+		if lost = max(lost, sum); (round+1)%100 == 0 {
+			t.Logf("%d kills, at most %d takes lost", round+1, lost)
+		}
 		before = after
 		if text := next.logs.String(); strings.Contains(text, "damaged") || strings.Contains(text, "missing") {
 			t.Errorf("round %d: got\n%s", round, text)

@@ -99,18 +99,25 @@ func (d *dirty) take(keys []table.Hash) []table.Hash {
 	if d.zero {
 		keys = append(keys, 0)
 	}
-	for _, set := range append(d.full, d.set) {
-		for _, h := range set {
-			if h != 0 {
-				keys = append(keys, h)
-			}
-		}
+	for _, set := range d.full {
+		keys = appendKeys(keys, set)
 	}
+	keys = appendKeys(keys, d.set)
 	set, n := d.set, d.n
 	d.clear()
 	if len(set) <= 1024 || 8*n >= len(set) { // most often it is needed again
 		clear(set)
 		d.set = set
+	}
+	return keys
+}
+
+// appendKeys appends the keys in set to keys.
+func appendKeys(keys, set []table.Hash) []table.Hash {
+	for _, h := range set {
+		if h != 0 {
+			keys = append(keys, h)
+		}
 	}
 	return keys
 }

@@ -63,11 +63,12 @@ const atOnceKeys = 128
 type Changes struct {
 	store *Store
 
-	keyspaces []*keyspace // of this round, that are not read yet
-	shard     int         // the next one of the first of them
-	keys      []table.Hash
-	of        *shard // of keys
+	keyspaces []*keyspace  // of this round, that are not read yet
+	shard     int          // the next one of the first of them
+	keys      []table.Hash // of the shard of, that are not read yet
+	of        *shard
 	number    int
+	room      []table.Hash // what keys is a part of
 }
 
 // Changes returns the changes of s, which must have a journal.
@@ -119,9 +120,9 @@ func (c *Changes) find() bool {
 				continue
 			}
 			c.of.mu.Lock()
-			c.keys = c.of.changed(c.keys[:0])
+			c.room = c.of.changed(c.room[:0])
 			c.of.mu.Unlock()
-			if len(c.keys) > 0 {
+			if c.keys = c.room; len(c.keys) > 0 {
 				return true
 			}
 		}
