@@ -39,6 +39,13 @@
 // the ones before it. The keys in the damaged part count from the
 // state that was written before. The file is kept under another name for inspection.
 //
+// # Notes
+//
+// A program can keep notes beside the counters ([store.Notebook]): an engine keeps what
+// waits to be reported to a shared store. A note is written when it has changed and in
+// each round. In one flush the notes that were dropped are written before the others, so
+// that a kill in between loses a note rather than doubles what it says.
+//
 // # Failures
 //
 // If a write fails, the batch is cut off the file and written again a second later.

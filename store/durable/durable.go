@@ -189,7 +189,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		for i := range calls {
 			calls[i].Err = err
 		}
-		return nil
+		return ctx.Err()
 	case err != nil || s.sync != Always:
 		return err
 	}
