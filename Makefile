@@ -159,7 +159,7 @@ attack: ## attack a service on this machine, and print what its other clients no
 
 KILLS ?= 1000
 
-kills: ## kill a service with a data directory KILLS (1000) times under load, and compare every count (half an hour)
+kills: ## kill a service with a data directory KILLS (1000) times under load with each --sync, and compare every count (an hour)
 	$(GO) test -count 1 -timeout 3h -run '^TestKilled$$' -v ./cmd/weir -args -kills $(KILLS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10s) each

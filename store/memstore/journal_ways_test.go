@@ -27,7 +27,7 @@ func TestJournalNotesEveryWay(t *testing.T) {
 		{Quota: 1000, Window: window.Sliding(time.Hour), Hold: time.Hour},
 	}
 	for _, l := range limits {
-		for ways := range 5 {
+		for ways := range 6 {
 			t.Run(fmt.Sprintf("%+v/%d", l, ways), func(t *testing.T) {
 				t.Parallel()
 				notesEveryWay(t, window.MustCompile(l), ways)
@@ -81,6 +81,20 @@ func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
 			}
 			used = spaces[:2]
 		case 4:
+			if limit.Holds() || limit.Bans() {
+				return
+			}
+			var results [3]window.Result
+			asks := make([]memstore.Ask, 3)
+			for i := range asks { // two of them on one space
+				asks[i] = memstore.Ask{Space: spaces[i/2], Limit: limit, Key: s.Hash([]byte{'k', byte(i)}[:1+i%2]), Hits: window.Hits{N: 1}, Result: &results[i]}
+			}
+			var done bool
+			if done, err = s.Several(t.Context(), store.Take, asks); !done {
+				t.Fatal("got not decided")
+			}
+			used = spaces[:2]
+		case 5:
 			err = store.Do(t.Context(), s, store.Record, ops)
 			used = spaces
 		}
