@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/envoyrls"
 )
 
 // attackFor is how long each attack lasts. These tests run against the real clock
@@ -157,7 +158,24 @@ var attacks = []attackRow{
 	}},
 	{"HTTP/2 rapid reset", 20, setting{}, func(a *target) {
 		for a.on() {
-			a.rapidReset()
+			a.rapidReset(append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, 9}, "/v1/rules"...))
+		}
+	}},
+	{"gRPC rapid reset", 20, setting{grpc: true}, func(a *target) {
+		for a.on() {
+			a.rapidReset(grpcHead())
+		}
+	}},
+	{"gRPC half messages", 1000, setting{grpc: true}, func(a *target) {
+		for a.on() {
+			a.halfMessages()
+			time.Sleep(200 * time.Millisecond)
+		}
+	}},
+	{"gRPC calls without a message", 1000, setting{grpc: true}, func(a *target) {
+		for a.on() {
+			a.noMessages()
+			time.Sleep(200 * time.Millisecond)
 		}
 	}},
 }
@@ -168,6 +186,7 @@ type setting struct {
 	rules       int           // limits for each user; 0: 50
 	token       bool          // the service has a token
 	koala       bool          // it serves koala's calls, which are attacked
+	grpc        bool          // it serves gRPC, which is attacked
 	closes      bool          // connections may be closed to make room
 	most        int64         // bytes of memory; 0: 400 MiB
 	longest     time.Duration // 0: attackFor
@@ -198,10 +217,16 @@ func (how setting) attacked(t *testing.T, token string) *target {
 		shell += "export WEIR_KOALA_TOKEN=" + attackToken + ";"
 		rules, args = "", append(args, "--koala", file, "--koala-listen 127.0.0.1:0")
 	}
+	if how.grpc {
+		args = append(args, "--grpc-listen 127.0.0.1:0")
+	}
 	a.process = startProcess(t, shell, rules, args...)
 	a.addr = strings.TrimPrefix(a.api, "http://")
-	if how.koala {
+	if how.koala || how.grpc {
 		pattern := regexp.MustCompile(`koala's calls: http://(\S+)`)
+		if how.grpc {
+			pattern = regexp.MustCompile(`gRPC.*: http://(\S+)`)
+		}
 		for !pattern.MatchString(a.out.String()) {
 			time.Sleep(time.Millisecond)
 		}
@@ -225,20 +250,71 @@ func (a *target) dribble(text string) {
 	}
 }
 
+// frame appends a frame of HTTP/2.
+func frame(b []byte, kind, flags byte, stream uint32, payload []byte) []byte {
+	b = append(b, byte(len(payload)>>16), byte(len(payload)>>8), byte(len(payload)), kind, flags)
+	return append(binary.BigEndian.AppendUint32(b, stream), payload...)
+}
+
+// http2Start is what clients of HTTP/2 send first, with SETTINGS.
+func http2Start() []byte { return frame([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 4, 0, 0, nil) }
+
+// grpcHead returns the header of a call of Envoy's.
+func grpcHead() []byte {
+	path := "/" + envoyrls.Service + "/ShouldRateLimit"
+	head := append([]byte{0x83, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))}, path...)
+	head = append(append(head, 0x0f, 0x10, 16), "application/grpc"...)
+	return append(append(append(append(head, 0, 2), "te"...), 8), "trailers"...)
+}
+
+// halfMessages begins calls, and sends a half of a large message in each, on one
+// connection that stays open.
+func (a *target) halfMessages() {
+	half := append([]byte{0, 0, 0x0f, 0xff, 0xff}, make([]byte, 1000)...)
+	a.streams(100, func(b []byte, stream uint32) []byte {
+		b = frame(b, 1, 4, stream, grpcHead())
+		for range 50 {
+			b = frame(b, 0, 0, stream, half)
+		}
+		return b
+	})
+}
+
+// noMessages begins calls, and sends nothing in them.
+func (a *target) noMessages() {
+	a.streams(1000, func(b []byte, stream uint32) []byte { return frame(b, 1, 4, stream, grpcHead()) })
+}
+
+// streams opens n streams on a connection, which then waits until it is closed.
+func (a *target) streams(n int, open func(b []byte, stream uint32) []byte) {
+	c, err := net.Dial("tcp", a.addr)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	b := http2Start()
+	for i := range n {
+		b = open(b, uint32(2*i+1))
+		a.made.Add(1)
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+		if _, err := c.Write(b); err != nil {
+			return
+		}
+		b = b[:0]
+	}
+	_ = c.SetReadDeadline(a.until)
+	_, _ = io.Copy(io.Discard, c)
+}
+
 // rapidReset opens streams and resets each at once, on one connection.
-func (a *target) rapidReset() {
+func (a *target) rapidReset(head []byte) {
 	c, err := net.Dial("tcp", a.addr)
 	if err != nil {
 		return
 	}
 	defer c.Close()
 	go func() { _, _ = io.Copy(io.Discard, c) }()
-	frame := func(b []byte, kind, flags byte, stream uint32, payload []byte) []byte {
-		b = append(b, byte(len(payload)>>16), byte(len(payload)>>8), byte(len(payload)), kind, flags)
-		return append(binary.BigEndian.AppendUint32(b, stream), payload...)
-	}
-	b := frame([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 4, 0, 0, nil) // SETTINGS
-	head := append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, 9}, "/v1/rules"...)
+	b := http2Start()
 	for stream := uint32(1); a.on() && stream < 1<<20; stream += 2 {
 		b = frame(frame(b, 1, 5, stream, head), 3, 0, stream, []byte{0, 0, 0, 8}) // HEADERS, RST_STREAM
 		a.made.Add(1)

@@ -102,6 +102,9 @@ func (b *Bounds) Release(n int64) {
 // Now returns the requests that are decided, and the bytes that are reserved.
 func (b *Bounds) Now() (requests, memory int64) { return b.requests.Load(), b.memory.Load() }
 
+// ShedConnection counts a connection that is closed because of what it sends.
+func (b *Bounds) ShedConnection() { b.shed(BoundConnections) }
+
 func (b *Bounds) shed(bound string) {
 	if b.Shed != nil {
 		b.Shed(bound)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -17,6 +18,16 @@ type guest struct {
 	address string // of the client, with a port
 	tls     *tls.ConnectionState
 	work    func(by int32) // may be nil
+
+	// For the inbox, which is never nil.
+	inbox    *inbox
+	conn     net.Conn
+	pending  atomic.Int64 // bytes of messages that are not complete
+	progress atomic.Int64 // when one was completed, or the first bytes of one came; in Unix nanoseconds
+	calls    atomic.Int64 // under way
+	gone     atomic.Bool
+
+	given, kept atomic.Int64 // calls that the client gave up, and those that were answered
 }
 
 // AuthType implements [credentials.AuthInfo].
@@ -31,11 +42,12 @@ func (g *guest) AuthType() string {
 type doorway struct {
 	credentials.TransportCredentials // for TLS; nil: none
 	working                          func(net.Conn) func(by int32)
+	inbox                            *inbox
 }
 
 // newCredentials returns the credentials of a server.
-func newCredentials(c Config) credentials.TransportCredentials {
-	d := &doorway{working: c.Working}
+func newCredentials(c Config, in *inbox) credentials.TransportCredentials {
+	d := &doorway{working: c.Working, inbox: in}
 	if c.Certs != nil {
 		d.TransportCredentials = credentials.NewTLS(c.Certs.Config("h2"))
 	}
@@ -43,23 +55,39 @@ func newCredentials(c Config) credentials.TransportCredentials {
 }
 
 // ServerHandshake implements [credentials.TransportCredentials].
-func (d *doorway) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	g := &guest{address: conn.RemoteAddr().String()}
+func (d *doorway) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	g := &guest{address: raw.RemoteAddr().String(), inbox: d.inbox, conn: raw}
+	conn := raw
+	a, ok := raw.(*arrival)
+	if ok {
+		conn = a.Conn
+	}
 	g.SecurityLevel = credentials.NoSecurity
 	if d.working != nil {
 		g.work = d.working(conn)
 	}
 	if d.TransportCredentials == nil {
-		return conn, g, nil
+		return enter(raw, a, g), g, nil
 	}
-	inside, info, err := d.TransportCredentials.ServerHandshake(conn)
+	inside, info, err := d.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	if t, ok := info.(credentials.TLSInfo); ok {
 		g.tls, g.SecurityLevel = &t.State, t.SecurityLevel
 	}
-	return inside, g, nil
+	return enter(inside, a, g), g, nil
+}
+
+// enter returns conn, which came as a, with its data counted. Without a it is nobody's to
+// close, and is not counted.
+func enter(conn net.Conn, a *arrival, g *guest) net.Conn {
+	if a == nil {
+		return conn
+	}
+	g.inbox.enter(g)
+	a.guest.Store(g)
+	return &incoming{Conn: conn, guest: g, skip: preface}
 }
 
 // ClientHandshake implements [credentials.TransportCredentials]. These credentials

@@ -28,13 +28,19 @@ func (s *Server) enter(ctx context.Context, g *guest, need access.Scope) (*acces
 }
 
 // intercept asks callers of the services that this package adds itself for a
-// token: of reflection, but not of health.
+// token: of reflection, but not of health. It counts their messages. gRPC does not call it
+// for methods that are registered as streams and stream neither way.
 func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
 		ctx := stream.Context()
 		if _, err := s.enter(ctx, guestOf(ctx), access.None); err != nil {
 			return Error(err)
 		}
+	}
+	if strings.HasPrefix(info.FullMethod, "/grpc.") {
+		counted, end := count(stream, info.IsClientStream)
+		defer end()
+		stream = counted
 	}
 	return next(srv, stream)
 }

@@ -94,6 +94,8 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 	return func(_ any, stream grpc.ServerStream) error {
 		ctx := stream.Context()
 		g := guestOf(ctx)
+		stream, end := count(stream, m.ClientStreams)
+		defer end()
 		caller, err := s.enter(ctx, g, m.Need)
 		if err != nil {
 			return Error(err)

@@ -45,7 +45,7 @@ type Config struct {
 const (
 	MaxMessage = 1 << 20
 
-	maxStreams   = 1024 // calls of one connection at the same time
+	maxStreams   = 256 // calls of one connection at the same time
 	maxHeaders   = 16 << 10
 	streamWindow = 64 << 10 // bytes that a client may send before they are read
 	connWindow   = 1 << 20
@@ -65,6 +65,7 @@ type Server struct {
 	grpc    *grpc.Server
 	health  *health.Server
 	config  Config
+	inbox   inbox
 	names   []string // of the services, for health
 	ready   atomic.Bool
 	leaving chan struct{} // closed when the server shuts down
@@ -79,8 +80,12 @@ func New(c Config) *Server {
 	if s.config.Lock != nil && s.config.Lock.Keys == nil {
 		s.config.Lock = nil
 	}
+	if c.Bounds != nil {
+		s.inbox.most = c.Bounds.Memory
+		s.inbox.shed = c.Bounds.ShedConnection
+	}
 	s.grpc = grpc.NewServer(
-		grpc.Creds(newCredentials(c)),
+		grpc.Creds(newCredentials(c, &s.inbox)),
 		grpc.ForceServerCodecV2(grpcmessage.New()),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -91,6 +96,7 @@ func New(c Config) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.StreamInterceptor(s.intercept),
+		grpc.UnaryInterceptor(interceptUnary),
 		grpc.WaitForHandlers(true),
 		grpc.NumStreamWorkers(workers),
 	)
@@ -133,7 +139,12 @@ func (s *Server) SetReady(ready bool) {
 // Serve serves the connections of l until the server is shut down. It then
 // returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.grpc.Serve(l)
+	ctx, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { s.inbox.watch(ctx) })
+	err := s.grpc.Serve(hall{l})
+	stop()
+	watching.Wait()
 	if s.isLeaving() || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}

@@ -1,0 +1,357 @@
+package grpcserver
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// inbox bounds the memory of messages that are still arriving. gRPC keeps the parts of a
+// message until it is complete, and has neither a bound nor a time-out for that. So a
+// connection counts the data that it reads, and each message that a call receives is
+// taken off again. If there is too much in all, the connection with the most of it is
+// closed. A connection that has some, and completes no message for too long, is closed,
+// too, and so is one whose client gives up most of its calls.
+//
+// A zero inbox has no bound.
+type inbox struct {
+	most int64  // bytes of all connections; 0: no bound
+	shed func() // is called for each connection that is closed; may be nil
+
+	total atomic.Int64
+	mu    sync.Mutex
+	open  map[*guest]struct{} // guarded by mu
+}
+
+const (
+	// waiting is what a call that waits for its message takes, about: with its
+	// goroutine and its headers.
+	waiting = 16 << 10
+
+	// receiving is how long a connection with parts of messages may complete none.
+	receiving = 10 * time.Second
+
+	// patrol is how often connections are looked at for that.
+	patrol = 2 * time.Second
+)
+
+// enter adds g.
+func (b *inbox) enter(g *guest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open == nil {
+		b.open = map[*guest]struct{}{}
+	}
+	b.open[g] = struct{}{}
+}
+
+// leave removes g.
+func (b *inbox) leave(g *guest) {
+	b.mu.Lock()
+	delete(b.open, g)
+	b.mu.Unlock()
+	g.gone.Store(true)
+	if g.calls.Load() == 0 { // otherwise the last of them has its memory until it ends
+		g.clear()
+	}
+}
+
+// relieve closes the connection with the most data.
+func (b *inbox) relieve() {
+	var worst *guest
+	b.mu.Lock()
+	for g := range b.open {
+		if worst == nil || g.pending.Load() > worst.pending.Load() {
+			worst = g
+		}
+	}
+	b.mu.Unlock()
+	if worst != nil && worst.pending.Load() > b.most/1024 { // others are not to blame
+		b.end(worst)
+	}
+}
+
+// late closes the connections that have completed no message for too long.
+func (b *inbox) late(now time.Time) {
+	var all []*guest
+	b.mu.Lock()
+	for g := range b.open {
+		if g.pending.Load() > 0 && now.UnixNano()-g.progress.Load() > int64(receiving) {
+			all = append(all, g)
+		}
+	}
+	b.mu.Unlock()
+	for _, g := range all {
+		b.end(g)
+	}
+}
+
+// end closes the connection of g.
+func (b *inbox) end(g *guest) {
+	if b.shed != nil && !g.gone.Load() {
+		b.shed()
+	}
+	_ = g.conn.Close() // its transport notices
+	b.leave(g)
+}
+
+// watch calls late from time to time, until ctx is done.
+func (b *inbox) watch(ctx context.Context) {
+	tick := time.NewTicker(patrol)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			b.late(now)
+		}
+	}
+}
+
+// add notes n bytes that have come for g.
+func (g *guest) add(n int64) {
+	b := g.inbox
+	if b == nil || n == 0 {
+		return
+	}
+	if g.pending.Add(n) == n {
+		g.progress.Store(time.Now().UnixNano())
+	}
+	if total := b.total.Add(n); g.gone.Load() {
+		if g.calls.Load() == 0 {
+			g.clear()
+		}
+	} else if b.most > 0 && total > b.most {
+		b.relieve()
+	}
+}
+
+// take takes n bytes off again, or fewer if there are fewer.
+func (g *guest) take(n int64) {
+	for {
+		was := g.pending.Load()
+		by := min(n, was)
+		if by <= 0 {
+			return
+		}
+		if g.pending.CompareAndSwap(was, was-by) {
+			g.inbox.total.Add(-by)
+			return
+		}
+	}
+}
+
+// mostGivenUp is how many calls of a connection the client may give up. Beyond it the
+// connection is closed, unless more of its calls were answered. Calls that are given up at
+// once cost a client nothing.
+const mostGivenUp = 100
+
+// reset notes that the client has given up a call.
+func (g *guest) reset() {
+	if n := g.given.Add(1); n > mostGivenUp && n > g.kept.Load() && !g.gone.Load() {
+		g.inbox.end(g)
+	}
+}
+
+// clear takes off all.
+func (g *guest) clear() { g.inbox.total.Add(-g.pending.Swap(0)) }
+
+// begin notes a call, and end its end. Without calls there is no data.
+func (g *guest) begin() { g.calls.Add(1) }
+
+func (g *guest) end() {
+	if g.calls.Add(-1) == 0 {
+		g.clear()
+	}
+}
+
+// incoming is a connection that counts what it reads: the bytes of DATA frames of HTTP/2,
+// and for each HEADERS frame what a call takes.
+type incoming struct {
+	net.Conn
+	guest *guest
+
+	skip int     // bytes of the preface that have not come yet
+	head [9]byte // of a frame
+	have int     // bytes of head
+	left int     // bytes of the frame that have not come yet
+	data bool    // they are data
+}
+
+// Types of frames.
+const (
+	dataFrame    = 0
+	headersFrame = 1
+	resetFrame   = 3
+)
+
+// preface is the length of what clients send first.
+const preface = 24
+
+// Read implements [net.Conn].
+func (c *incoming) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.guest.add(c.scan(p[:n]))
+	if c.guest.gone.Load() {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+// scan returns how much p counts.
+func (c *incoming) scan(p []byte) (n int64) {
+	for len(p) > 0 {
+		k := 0
+		switch {
+		case c.skip > 0:
+			k = min(c.skip, len(p))
+			c.skip -= k
+		case c.left > 0:
+			k = min(c.left, len(p))
+			c.left -= k
+			if c.data {
+				n += int64(k)
+			}
+		default:
+			k = copy(c.head[c.have:], p)
+			if c.have += k; c.have == len(c.head) {
+				c.have, c.left, c.data = 0, int(c.head[0])<<16|int(c.head[1])<<8|int(c.head[2]), c.head[3] == dataFrame
+				switch c.head[3] {
+				case headersFrame:
+					n += waiting
+				case resetFrame:
+					c.guest.reset()
+				}
+			}
+		}
+		p = p[k:]
+	}
+	return n
+}
+
+// hall is a listener whose connections leave the inbox when they are closed, also those
+// that were no HTTP/2.
+type hall struct{ net.Listener }
+
+// Accept implements [net.Listener].
+func (h hall) Accept() (net.Conn, error) {
+	c, err := h.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &arrival{Conn: c}, nil
+}
+
+// arrival is a connection of a hall.
+type arrival struct {
+	net.Conn
+	guest atomic.Pointer[guest] // nil before the handshake
+}
+
+// Close implements [net.Conn].
+func (a *arrival) Close() error {
+	err := a.Conn.Close()
+	if g := a.guest.Load(); g != nil {
+		g.inbox.leave(g)
+	}
+	return err
+}
+
+// counting is a stream whose messages are taken off the inbox.
+type counting struct {
+	grpc.ServerStream
+	guest *guest
+	in    sized
+	waits bool // the call waits for its only message
+}
+
+// count returns stream with its messages taken off the inbox, and what ends the call.
+func count(stream grpc.ServerStream, many bool) (counted grpc.ServerStream, end func()) {
+	g := guestOf(stream.Context())
+	if g == nil {
+		return stream, func() {}
+	}
+	g.begin()
+	c := &counting{ServerStream: stream, guest: g, waits: true}
+	if many { // it may wait for long
+		c.received(0)
+	}
+	return c, c.end
+}
+
+// received takes a message of n bytes off the inbox.
+func (s *counting) received(n int64) {
+	if s.waits {
+		s.waits = false
+		n += waiting
+	}
+	s.guest.take(n)
+	s.guest.progress.Store(time.Now().UnixNano())
+}
+
+// end ends the call.
+func (s *counting) end() {
+	if s.waits {
+		s.received(0)
+	}
+	if s.Context().Err() == nil {
+		s.guest.kept.Add(1)
+	}
+	s.guest.end()
+}
+
+// RecvMsg implements [grpc.ServerStream].
+func (s *counting) RecvMsg(m any) (err error) {
+	n := int64(frameHead)
+	if to, ok := m.(Message); ok {
+		s.in = sized{to: to}
+		err = s.ServerStream.RecvMsg(&s.in)
+		n += s.in.n
+		s.in.to = nil
+	} else if err = s.ServerStream.RecvMsg(m); err == nil {
+		if to, ok := m.(proto.Message); ok {
+			n += int64(proto.Size(to))
+		}
+	}
+	if err != nil {
+		n = 0
+	}
+	s.received(n)
+	return err
+}
+
+// frameHead is what comes before each message.
+const frameHead = 5
+
+// sized is a message that notes how many bytes it was.
+type sized struct {
+	to Message
+	n  int64
+}
+
+// ReadMessage implements [Message].
+func (s *sized) ReadMessage(b []byte) error {
+	s.n = int64(len(b))
+	return s.to.ReadMessage(b)
+}
+
+// AppendMessage implements [Message].
+func (s *sized) AppendMessage(b []byte) ([]byte, error) { return s.to.AppendMessage(b) }
+
+// interceptUnary counts calls of the services that gRPC itself brings.
+func interceptUnary(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if g := guestOf(ctx); g != nil {
+		g.begin()
+		defer g.end()
+		if m, ok := in.(proto.Message); ok {
+			g.take(waiting + frameHead + int64(proto.Size(m)))
+		}
+	}
+	return next(ctx, in)
+}
