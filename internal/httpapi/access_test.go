@@ -37,10 +37,9 @@ var scopes = map[string]access.Scope{
 	"GET /v1/openapi.yaml": access.None,
 }
 
-// locked returns an API with one token for each scope, called like the scope.
-func locked(t *testing.T) *httpapi.API {
+// newKeys returns a token for each scope, called like the scope.
+func newKeys(t *testing.T) *access.Keys {
 	t.Helper()
-	engine, _ := scripttest.NewEngine(t, posts, func() window.Instant { return window.At(scripttest.Start) })
 	var own []access.Own
 	for _, name := range access.ScopeNames() {
 		scope, err := access.ParseScopes(name)
@@ -54,6 +53,14 @@ func locked(t *testing.T) *httpapi.API {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
+	return keys
+}
+
+// locked returns an API with one token for each scope, called like the scope.
+func locked(t *testing.T) *httpapi.API {
+	t.Helper()
+	engine, _ := scripttest.NewEngine(t, posts, func() window.Instant { return window.At(scripttest.Start) })
+	keys := newKeys(t)
 	return httpapi.New(namespace.Only(engine), httpapi.Config{Lock: &access.Lock{Keys: keys}})
 }
 

@@ -65,25 +65,30 @@ func TestOpenAPIExamples(t *testing.T) {
 	for _, prefix := range []string{"", "/ns/default"} {
 		d := apitest.Load(t)
 		api := described(t, d, httpapi.Config{})
-		examples := d.Examples(t, "/v1/")
-		if len(examples) < 20 {
-			t.Errorf("got %d examples, want one for each operation", len(examples))
-		}
-		receipts := strings.NewReplacer()
-		var pairs []string
-		for _, e := range examples {
-			r := httptest.NewRequest(e.Method, prefix+e.URL, strings.NewReader(receipts.Replace(e.Body)))
-			if prefix != "" {
-				r.Header.Set("Weir-Namespace", "default")
-			}
-			x := d.Serve(t, api, r)
-			d.Compare(t, &e, x)
-			if written := d.Receipt(&e); written != "" {
-				pairs = append(pairs, written, receiptIn(x.Answer))
-				receipts = strings.NewReplacer(pairs...)
-			}
+		if n := replay(t, d, api, prefix); n < 20 {
+			t.Errorf("got %d examples, want one for each operation", n)
 		}
 	}
+}
+
+// replay makes the calls that d has examples of, below a prefix, and compares the
+// answers with the examples. It returns the number of calls.
+func replay(t *testing.T, d *apitest.Description, api http.Handler, prefix string) int {
+	t.Helper()
+	examples := d.Examples(t, "/v1/")
+	var given []string // pairs of receipts: in the document, and in the answer
+	for _, e := range examples {
+		r := httptest.NewRequest(e.Method, prefix+e.URL, strings.NewReader(strings.NewReplacer(given...).Replace(e.Body)))
+		if prefix != "" {
+			r.Header.Set("Weir-Namespace", "default")
+		}
+		x := d.Serve(t, api, r)
+		d.Compare(t, &e, x)
+		if written := d.Receipt(&e); written != "" {
+			given = append(given, written, receiptIn(x.Answer))
+		}
+	}
+	return len(examples)
 }
 
 // receiptIn returns the receipt in an answer.
@@ -185,34 +190,8 @@ func TestOpenAPIStatuses(t *testing.T) {
 		d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/gate?action=post&user=cat", nil))
 	}
 	d.Serve(t, plain, httptest.NewRequest(http.MethodDelete, "/v1/usage?rule=page-views&page=/new", nil))
-	api := described(t, d, httpapi.Config{})
-	var receipt []string
-	for _, e := range d.Examples(t, "/v1/") {
-		x := d.Serve(t, api, httptest.NewRequest(e.Method, e.URL, strings.NewReader(strings.NewReplacer(receipt...).Replace(e.Body))))
-		if written := d.Receipt(&e); written != "" {
-			receipt = append(receipt, written, receiptIn(x.Answer))
-		}
-	}
+	replay(t, d, described(t, d, httpapi.Config{}), "")
 	if unseen := d.Unseen("/v1/"); len(unseen) > 0 {
 		t.Errorf("no call had these:\n%s", strings.Join(unseen, "\n"))
 	}
-}
-
-// newKeys returns a token for each scope, called like the scope.
-func newKeys(t *testing.T) *access.Keys {
-	t.Helper()
-	var own []access.Own
-	for _, name := range access.ScopeNames() {
-		scope, err := access.ParseScopes(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		own = append(own, access.Own{Name: name, Token: name, Scopes: scope})
-	}
-	keys, err := access.OpenKeys("", own...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keys.Close() })
-	return keys
 }
