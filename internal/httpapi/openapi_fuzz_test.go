@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -26,6 +27,11 @@ func FuzzDescribed(f *testing.F) {
 		`{"requests":[{"attributes":{},"verb":"record"},{"attributes":{},"verb":"drop"}]}`,
 		`{"requests":[{"attributes":{},"verb":"settle","receipt":"x y"}]}`,
 		`{"requests":{}}`,
+		`{"attributes":{},"hits":9007199254740991}`,
+		`{"attributes":{},"hits":9007199254740992}`,
+		`{"attributes":{},"verb":"take"}`,
+		`{"attributes":{` + manyAttributes(65) + `}}`,
+		`{"attributes":{"a":"` + strings.Repeat("x", 1025) + `"}}`,
 		`[]`,
 	} {
 		for path := range bodies {
@@ -60,6 +66,15 @@ func FuzzDescribed(f *testing.F) {
 			t.Fatalf("refused, and as described\n%s", x)
 		}
 	})
+}
+
+// manyAttributes returns n members of an object.
+func manyAttributes(n int) string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"a%d":1`, i)
+	}
+	return strings.Join(members, ",")
 }
 
 // bodies are the paths whose bodies have different schemas.
