@@ -34,7 +34,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Answer as a take would, and count nothing */
+        /**
+         * Answer as a take would, and count nothing
+         * @description Two checks, or a check and a later take, can have different answers, because others count meanwhile.
+         */
         post: operations["check"];
         delete?: never;
         options?: never;
@@ -270,7 +273,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show the rules in force */
+        /**
+         * Show the rules in force
+         * @description Instances whose answers have the same `hash` have the same rules.
+         */
         get: operations["rules"];
         put?: never;
         post?: never;
@@ -411,7 +417,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Go's profiles */
+        /**
+         * List Go's profiles
+         * @description The page links to the profiles, and describes them.
+         */
         get: operations["profiles"];
         put?: never;
         post?: never;
