@@ -39,6 +39,10 @@ type packer interface {
 	// The numbers are returned in registers. A pointer to a result would have
 	// to be on the heap.
 	takeWord(base Instant, word uint64, now Instant, n int64) (next uint64, used, wait, reset int64)
+
+	// takeState is takeWord for a state, which is not empty. It changes the state in
+	// place. A negative wait says that it has not, and that takeWord cannot tell.
+	takeState(s State, now Instant, n int64) (next State, used, wait, reset int64)
 }
 
 // neverFits is the wait of takeWord for hits that never fit, and unfit that for a
@@ -93,7 +97,14 @@ func (p *Packed) Take(r *Result, word uint64, now Instant, n int64) (next uint64
 	if wait == unfit {
 		return word, false
 	}
-	r.Before, r.Quota, r.ResetAfter = used, p.most, Instant(reset).length()
+	r.taken(p.most, n, used, wait, reset)
+	return next, true
+}
+
+// taken fills in r, which is empty, with what takeWord returned for n hits under a
+// limit that admits most.
+func (r *Result) taken(most, n, used, wait, reset int64) {
+	r.Before, r.Quota, r.ResetAfter = used, most, Instant(reset).length()
 	switch wait {
 	case 0:
 		r.Allowed = true
@@ -104,10 +115,9 @@ func (p *Packed) Take(r *Result, word uint64, now Instant, n int64) (next uint64
 		r.RetryAfter = Instant(wait).length()
 	}
 	r.Used, r.Remaining = used, Unlimited
-	if p.most != Unlimited {
-		r.Remaining = max(0, p.most-used)
+	if most != Unlimited {
+		r.Remaining = max(0, most-used)
 	}
-	return next, true
 }
 
 // Unpack writes the state of a word into s, whatever s holds, and returns it.
@@ -143,6 +153,14 @@ func (p *period) takeWord(base Instant, word uint64, now Instant, n int64) (next
 		return word, used, neverFits, reset
 	}
 	return word, used, reset, reset
+}
+
+func (p *period) takeState(s State, now Instant, n int64) (next State, used, wait, reset int64) {
+	word, used, wait, reset := p.takeWord(Instant(s[0]), s[1], now, n)
+	if wait == 0 {
+		s[1] = word
+	}
+	return s, used, wait, reset
 }
 
 // A bucket: the word is the time that is booked, as a signed number of parts of a
@@ -190,15 +208,26 @@ func (b *bucket) pack(s State, base Instant) (word uint64, ok bool) {
 			return 0, false
 		}
 	}
-	common, ahead := uint64(b.quota/g.parts), int64(s[0])-int64(base)
-	if ahead < 0 || ahead > farthest || f%common != 0 {
+	ahead := int64(s[0]) - int64(base)
+	if ahead < 0 || ahead > farthest {
 		return 0, false
 	}
-	return uint64(ahead*g.parts) + f/common, true
+	word = uint64(ahead * g.parts)
+	if f > 0 { // a division takes 5 ns
+		common := uint64(b.quota / g.parts)
+		if f%common != 0 {
+			return 0, false
+		}
+		word += f / common
+	}
+	return word, true
 }
 
 func (b *bucket) unpack(s State, base Instant, word uint64) State {
 	g := &b.grain
+	if g.parts == 1 {
+		return append(s[:0], uint64(int64(base)+int64(word)))
+	}
 	until, f := int64(word)/g.parts, int64(word)%g.parts
 	return book(s, uint64(int64(base)+until), uint64(f*(b.quota/g.parts)), uint64(b.quota))
 }
@@ -226,6 +255,22 @@ func (b *bucket) takeWord(base Instant, word uint64, now Instant, n int64) (next
 		booked = at + ahead + n*g.hit
 	}
 	return uint64(booked), used, wait, max(0, g.up(booked)-age)
+}
+
+func (b *bucket) takeState(s State, now Instant, n int64) (next State, used, wait, reset int64) {
+	if cap(s) < bucketWords {
+		return s, 0, unfit, 0
+	}
+	base := b.baseOf(s)
+	word, ok := b.pack(s, base)
+	if !ok {
+		return s, 0, unfit, 0
+	}
+	word, used, wait, reset = b.takeWord(base, word, now, n)
+	if wait == 0 {
+		s = b.unpack(s, base, word)
+	}
+	return s, used, wait, reset
 }
 
 // up returns parts, which is not negative, as microseconds, rounded up.

@@ -63,6 +63,15 @@ func (l *Compiled) TakeInPlace(r *Result, s State, now Instant, h Hits) (next St
 	if l.isLog(s) {
 		return l.log.takeInPlace(r, s, now, max(h.N, 0))
 	}
+	// In most windows that are not logs the answer follows from one word. This saves
+	// half of the steps of TakeInto. TestInPlaceLaws shows that the answers are the same.
+	if l.packer != nil && !l.around && len(s) > 0 && s[0] < heldMark && now >= 0 && now <= lastInstant && h.N > 0 {
+		next, used, wait, reset := l.packer.takeState(s, now, h.N)
+		if wait != unfit {
+			r.taken(l.capacity, h.N, used, wait, reset)
+			return next, true
+		}
+	}
 	if l.Room(s, h) > cap(s) {
 		return s, false
 	}
