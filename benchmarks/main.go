@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// begin is main, with an error.
+// begin does what main does, and returns an error.
 func begin() error {
 	if row := os.Getenv(coldRow); row != "" {
 		return coldMain(row)
@@ -42,7 +42,8 @@ func begin() error {
 	return run(os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// coldMain runs a row of the section cold: keys, the start's nanosecond, the name.
+// coldMain runs a row of the section cold. row has the number of keys, the nanosecond at
+// which the process was started, and the name of the peer.
 func coldMain(row string) error {
 	parts := strings.SplitN(row, ",", 3)
 	if len(parts) < 3 {

@@ -13,7 +13,8 @@ import (
 )
 
 // Engine returns the rows with an Engine, and those with Limiters for comparison.
-// They are for one goroutine, and ignore the key: a request has its own.
+// The limiters of these rows can be called by one goroutine only. They ignore the key
+// that they are given, because the request has one.
 func Engine() []Peer {
 	one := engineOf("Engine, 1 rule", limitRules(1))
 	one.Reference = true
@@ -143,9 +144,9 @@ type written struct {
 	attrs    []weir.Attribute
 	asks     []memstore.Ask
 	decision weir.Decision
-	seen     bool // the store knows the key
 }
 
+// take decides the request, and reports whether it was admitted.
 func (f *written) take() bool {
 	var action, user string
 	for i := range f.attrs {
@@ -179,22 +180,23 @@ func (f *written) take() bool {
 // ask has the store decide, and reports whether it did.
 func (f *written) ask(key []byte) bool {
 	ctx := context.Background()
-	if len(f.asks) == 1 || !f.seen {
+	if len(f.asks) > 1 {
+		hash := f.store.Hash(key)
 		for i := range f.asks {
-			a := &f.asks[i]
-			if f.store.OneKey(ctx, a.Result, store.Take, a.Space, a.Limit, key, 1) != nil {
-				return false
-			}
+			f.asks[i].Key = hash
 		}
-		f.seen = true
-		return true
+		if done, err := f.store.Few(ctx, store.Take, f.asks); done || err != nil {
+			return err == nil
+		}
 	}
-	hash := f.store.Hash(key)
+	// One rule, or a key that is new to one of the rules.
 	for i := range f.asks {
-		f.asks[i].Key = hash
+		a := &f.asks[i]
+		if f.store.OneKey(ctx, a.Result, store.Take, a.Space, a.Limit, key, 1) != nil {
+			return false
+		}
 	}
-	done, err := f.store.Few(ctx, store.Take, f.asks)
-	return done && err == nil
+	return true
 }
 
 func engineOf(name string, rules func(Config) []rule.Rule) Peer {
