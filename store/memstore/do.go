@@ -250,8 +250,9 @@ func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 	return full
 }
 
-// adds reports whether verb can make a key.
-func adds(verb store.Verb) bool { return verb == store.Take || verb == store.Record }
+// adds reports whether verb can make a key. A check cannot, and answers as the take
+// would: where there is no room for the key, the take is refused.
+func adds(verb store.Verb) bool { return verb <= store.Record }
 
 // release gives back what was reserved and not used.
 func release(places []place) {

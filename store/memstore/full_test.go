@@ -29,7 +29,7 @@ func TestFull(t *testing.T) {
 		take(t, s, small(fmt.Sprint("k", i)))
 	}
 	wide := hit("wide", limit, "k")
-	for _, verb := range []store.Verb{store.Take, store.Record} {
+	for _, verb := range []store.Verb{store.Check, store.Take, store.Record} {
 		ops := []store.Op{small("k0"), small("new"), wide, small("newer")}
 		err := store.Do(t.Context(), s, verb, ops)
 		var full *store.OutageError
@@ -37,20 +37,23 @@ func TestFull(t *testing.T) {
 			t.Fatalf("%v of new keys: got error %v, want ops 1 and 3 refused as full", verb, err)
 		}
 	}
-	for _, verb := range []store.Verb{store.Check, store.Refund} {
-		ops := []store.Op{small("k0"), small("new"), wide}
-		if err := store.Do(t.Context(), s, verb, ops); err != nil {
-			t.Errorf("%v: got error %v, want none", verb, err)
-		}
-		if verb == store.Check && (ops[0].Result.Used != 1 || ops[2].Result.Used != 0) {
-			t.Errorf("got %d and %d used, want nothing counted by refused calls", ops[0].Result.Used, ops[2].Result.Used)
-		}
+	ops := []store.Op{small("k0"), wide}
+	if err := store.Do(t.Context(), s, store.Check, ops); err != nil || ops[0].Result.Used != 1 || ops[1].Result.Used != 0 {
+		t.Errorf("check of known keys: got error %v, %d and %d used, want nothing counted by refused calls", err, ops[0].Result.Used, ops[1].Result.Used)
+	}
+	ops = []store.Op{small("new")}
+	if err := store.Do(t.Context(), s, store.Check, ops); !errors.Is(err, store.ErrFull) {
+		t.Errorf("check of one new key: got error %v, want that of a take, %v", err, store.ErrFull)
+	}
+	ops = []store.Op{small("k0"), small("new"), wide}
+	if err := store.Do(t.Context(), s, store.Refund, ops); err != nil {
+		t.Errorf("refund: got error %v, want none", err)
 	}
 	if r := take(t, s, small("k1")); r.Used != 2 {
 		t.Errorf("known key: got %+v, want 2 used", r)
 	}
-	if s.Full() != 4 || keysOf(s, "small") != 2 { // k0 was refunded
-		t.Errorf("got %d refused and %d keys, want 4 and 2", s.Full(), keysOf(s, "small"))
+	if s.Full() != 7 || keysOf(s, "small") != 2 { // k0 was refunded
+		t.Errorf("got %d refused and %d keys, want 7 and 2", s.Full(), keysOf(s, "small"))
 	}
 	take(t, s, small("k0"))
 

@@ -159,7 +159,7 @@ func (p *place) apply(verb store.Verb, state window.State, r *window.Result) win
 // room returns how many words the state may need for verb.
 func (p *place) room(verb store.Verb, state window.State) int {
 	switch verb {
-	case store.Take:
+	case store.Check, store.Take:
 		return p.limit.TakeRoom(state, p.hits)
 	case store.Record, store.Settle, always, denied:
 		return p.limit.Room(state, p.hits)
