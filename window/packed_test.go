@@ -96,7 +96,7 @@ func inPlaceLaws(t *testing.T, data []byte) (compared int) {
 		call := g.call(&l, now, 0)
 		now = call.now
 		if len(s) > 0 {
-			room := append(make(window.State, 0, len(s)+int(len(g.data)%4)), s...)
+			room := append(make(window.State, 0, len(s)+len(g.data)%4), s...)
 			var r window.Result
 			if next, ok := c.TakeInPlace(&r, room, now, call.hits); ok {
 				compared++

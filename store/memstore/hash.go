@@ -35,7 +35,7 @@ func (s *Store) member(member []byte) uint64 {
 	return maphash.Bytes(s.seeds.member, member)
 }
 
-// hashString is hash for a string.
+// hashString returns what stands for key; it is hash for a string.
 func (s *Store) hashString(key string) table.Hash {
 	if j := s.keyspaces.journal; j != nil {
 		return table.Hash(keyed.Sum(j.key, bytesOf(key)))
@@ -43,7 +43,7 @@ func (s *Store) hashString(key string) table.Hash {
 	return table.Hash(maphash.String(s.seeds.key, key))
 }
 
-// memberString is member for a string.
+// memberString returns what stands for a member; it is member for a string.
 func (s *Store) memberString(member string) uint64 {
 	if j := s.keyspaces.journal; j != nil {
 		return keyed.Sum(j.member, bytesOf(member))

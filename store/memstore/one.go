@@ -17,8 +17,8 @@ func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, li
 	return r, err
 }
 
-// OneInto is One that writes the answer into r. It saves a copy of the answer,
-// which right after its fields were written costs up to 10 ns.
+// OneInto decides as One does, and writes the answer into r. It saves a copy of the
+// answer, which right after its fields were written costs up to 10 ns.
 func (s *Store) OneInto(ctx context.Context, r *window.Result, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *Store) OneInto(ctx context.Context, r *window.Result, verb store.Verb, 
 	return s.one(&p, verb, space, r)
 }
 
-// OneKey is OneInto for a key of bytes, under a limit that counts hits.
+// OneKey decides as OneInto does, for a key of bytes and under a limit that counts hits.
 func (s *Store) OneKey(ctx context.Context, r *window.Result, verb store.Verb, space *store.Space, limit *window.Compiled, key []byte, n int64) error {
 	if err := s.ready(ctx); err != nil {
 		return err

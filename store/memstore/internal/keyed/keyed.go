@@ -41,7 +41,7 @@ func Sum(k Key, data []byte) uint64 {
 	return v0 ^ v1 ^ v2 ^ v3
 }
 
-// round is one round of SipHash.
+// round returns the four words after one round of SipHash.
 func round(v0, v1, v2, v3 uint64) (w0, w1, w2, w3 uint64) {
 	v0 += v1
 	v1 = bits.RotateLeft64(v1, 13) ^ v0
