@@ -23,7 +23,8 @@ type loop struct {
 	wake  int               // the other end; -1 when the loop has ended; guarded by mu
 	conns map[int32]*polled // by file descriptor; guarded by mu
 
-	round round // only the loop uses it
+	round  round // only the loop uses it
+	coarse bool  // there is no short wait; only the loop uses it
 }
 
 // round is a set of replies that the loop writes together, after it has decided the
@@ -97,7 +98,7 @@ func openLoop(s *Server) (*loop, error) {
 		_ = syscall.Close(epoll)
 		return nil, err
 	}
-	l := &loop{server: s, epoll: epoll, wake: pipe[1], woken: pipe[0], conns: map[int32]*polled{}}
+	l := &loop{server: s, epoll: epoll, wake: pipe[1], woken: pipe[0], conns: map[int32]*polled{}, coarse: runtime.GOMAXPROCS(0) == 1}
 	if err := l.watch(syscall.EPOLL_CTL_ADD, l.woken, syscall.EPOLLIN); err != nil {
 		l.free()
 		return nil, err
@@ -225,12 +226,11 @@ func (l *loop) run() {
 }
 
 // wait returns the events that have happened. If there are none, it waits for some, up to
-// a tick. The first call does not wait, and does not tell the runtime that it might: under
-// load there are always events.
+// a tick. It first waits a little without telling the runtime: under load events come
+// within that time, and the runtime would move the loop to another thread.
 func (l *loop) wait(events []syscall.EpollEvent) int {
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-	if errno == 0 && n > 0 {
-		return int(n)
+	if n := l.wait2(events); n > 0 {
+		return n
 	}
 	timeout := int(tick / time.Millisecond)
 	if l.server.leaving.Load() {
@@ -240,13 +240,48 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 	if err != nil {
 		return 0 // interrupted
 	}
-	for _, e := range events[:waited] {
+	return l.awake(events[:waited])
+}
+
+// awake empties the pipe of the loop if that is among the events.
+func (l *loop) awake(events []syscall.EpollEvent) int {
+	for _, e := range events {
 		if int(e.Fd) == l.woken {
 			var b [16]byte
 			_, _ = syscall.Read(l.woken, b[:])
 		}
 	}
-	return waited
+	return len(events)
+}
+
+// little is how long a loop waits for events while it holds a processor of the runtime. A
+// loop that does so leaves at least half of the processors to others.
+const little = 100 * time.Microsecond
+
+// epollPwait2 is the number of epoll_pwait2, whose time-out is in nanoseconds. It has
+// this number on all of the usual architectures. Others answer that they do not know it,
+// and so does Linux before version 5.11.
+const epollPwait2 = 441
+
+// wait2 waits for events for as long as [little].
+func (l *loop) wait2(events []syscall.EpollEvent) int {
+	if l.coarse {
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+		if errno != 0 {
+			return 0
+		}
+		return l.awake(events[:n])
+	}
+	timeout := [2]int64{0, int64(little)} // seconds, nanoseconds
+	n, _, errno := syscall.RawSyscall6(epollPwait2, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(unsafe.Pointer(&timeout)), 0, 0)
+	switch errno {
+	case 0:
+		return l.awake(events[:n])
+	case syscall.EINTR:
+	default:
+		l.coarse = true
+	}
+	return 0
 }
 
 // serve reads what a client has sent, decides it and writes the replies.
