@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +105,83 @@ func TestBatchFloods(t *testing.T) {
 				t.Logf("answers %v, peak %d MiB", got, peak>>20)
 			}
 		})
+	}
+}
+
+// A flood of new keys neither makes the counters grow past --memory nor changes what
+// is counted for others.
+func TestKeyFlood(t *testing.T) {
+	t.Parallel()
+	const rules = `rules:
+  - {name: five, per: [user], limit: 5, window: 1h}
+  - {name: views, per: [user], window: 24h}
+  - {name: more-views, per: [user], window: 24h}
+`
+	p := startProcess(t, "", rules, "--memory 16MiB")
+	take := func() string {
+		resp, err := http.Post(p.api+"/v1/take", "application/json", strings.NewReader(`{"attributes":{"user":"victim"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for range 4 {
+		if got := take(); !strings.Contains(got, `"allowed":true`) {
+			t.Fatalf("got %s", got)
+		}
+	}
+	metric := func(name string) (value float64) {
+		resp, err := http.Get(p.admin + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`(?m)^` + name + ` (.*)$`).FindStringSubmatch(string(text))
+		if m == nil {
+			t.Fatalf("got no metric %s", name)
+		}
+		if value, err = strconv.ParseFloat(m[1], 64); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	var wg sync.WaitGroup
+	for round, full := 0, 0.0; full < 20_000; round++ {
+		if round == 40 {
+			t.Fatal("the flood did not fill the memory")
+		}
+		for i := range 4 {
+			wg.Go(func() {
+				for j := range 5 {
+					body := strings.ReplaceAll(batchOf(1000, 6), `"user":"`, fmt.Sprintf(`"user":"%d/%d/%d/`, round, i, j))
+					if status, _, err := send(p.api+"/v1/batch", body); err != nil || status != 200 && status != 503 {
+						t.Errorf("got %d %v", status, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		full = metric("weir_store_full_total")
+	}
+	if bytes, most := metric("weir_store_memory_bytes"), metric("weir_store_memory_limit_bytes"); most != 16<<20 || bytes > most {
+		t.Errorf("got %v bytes, want at most %v, which --memory says", bytes, most)
+	}
+	for _, want := range []string{`"allowed":true`, `"allowed":false`} {
+		if got := take(); !strings.Contains(got, want) || strings.Contains(got, "degraded") {
+			t.Errorf("got %s, want the count from before the flood: %s", got, want)
+		}
+	}
+	if n := strings.Count(p.logs.String(), "no room for new keys"); n != 1 {
+		t.Errorf("got %d lines about the memory, want 1\n%s", n, p.logs.String())
 	}
 }
 

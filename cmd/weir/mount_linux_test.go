@@ -28,6 +28,25 @@ func unmount(t *testing.T, dir string) {
 	}
 }
 
+// mountHung mounts a file system on a directory whose server never answers, as that
+// of a network file system that has gone.
+func mountHung(t *testing.T, dir string) {
+	t.Helper()
+	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no FUSE here: %v", err)
+	}
+	err = syscall.Mount("hung", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse.Fd()))
+	if err != nil {
+		_ = fuse.Close()
+		t.Skipf("a mount needs root: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = fuse.Close() // ends what waits for it
+		unmount(t, dir)
+	})
+}
+
 // fillDisk writes a file until there is no room.
 func fillDisk(path string) error {
 	f, err := os.Create(path)

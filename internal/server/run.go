@@ -17,7 +17,6 @@ import (
 
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/config"
-	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/internal/grpcapi"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
@@ -237,12 +236,16 @@ func drain(cfg config.Config, fronts []front, admin *listener) error {
 	return nil
 }
 
+// groupEnd is how long goroutines have to end after the last request. All of them
+// were told when the draining began.
+const groupEnd = 2 * time.Second
+
 // endGroup waits until the goroutines of group have ended, but not for a file system
 // that does not answer: that must not keep the process alive.
 func endGroup(group *sync.WaitGroup, log *slog.Logger) {
 	ended := make(chan struct{})
 	go func() { group.Wait(); close(ended) }()
-	late := time.NewTimer(files.Patience + time.Second)
+	late := time.NewTimer(groupEnd)
 	defer late.Stop()
 	select {
 	case <-ended:
