@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
@@ -28,22 +30,64 @@ func spareCollector(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	percent := 100
+	s := &spared{percent: 100, alive: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	defer s.end()
+	s.afterCollections()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	defer func() { debug.SetGCPercent(100) }()
 	for {
-		metrics.Read(alive)
-		// To set it stops the world, so small changes are not worth it.
-		if now := garbagePercent(alive[0].Value.Uint64()); now > percent*5/4 || now < percent*4/5 || now == 100 && percent > 100 {
-			debug.SetGCPercent(now)
-			percent = now
-		}
+		s.adjust()
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// spared is the collector's percentage.
+type spared struct {
+	mu      sync.Mutex
+	percent int              // guarded by mu
+	ended   bool             // guarded by mu
+	alive   []metrics.Sample // guarded by mu
+}
+
+// adjust sets the percentage for what is alive. It reports whether it will be adjusted
+// further.
+func (s *spared) adjust() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	metrics.Read(s.alive)
+	// To set it stops the world, so small changes are not worth it.
+	if now := garbagePercent(s.alive[0].Value.Uint64()); now > s.percent*5/4 || now < s.percent*4/5 || now == 100 && s.percent > 100 {
+		debug.SetGCPercent(now)
+		s.percent = now
+	}
+	return true
+}
+
+// cycle is an object that nothing refers to, so that the next collection finds it.
+type cycle struct{ _ *cycle }
+
+// afterCollections adjusts the percentage after each collection. A heap that is
+// nearly empty has a high percentage, and a load that begins can make it many times as
+// large before a second has passed.
+func (s *spared) afterCollections() {
+	runtime.SetFinalizer(&cycle{}, func(*cycle) {
+		if s.adjust() {
+			s.afterCollections()
+		}
+	})
+}
+
+// end sets the default.
+func (s *spared) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	debug.SetGCPercent(100)
 }
