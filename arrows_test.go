@@ -62,8 +62,10 @@ var arrows = map[string]arrow{
 		"fault", "internal/drive", "internal/plan", "internal/report", "receipt", "rolling", "rule", "store", "store/memstore", "window",
 	}},
 
+	"api/weir/v1":          {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
 	"scripts/emptyhandler": {},
 	"scripts/emptygrpc": {
+		ours:   []string{"api/weir/v1"},
 		theirs: []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc"},
 	},
 	"scripts/terminal": {},
@@ -97,7 +99,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
 	},
 	"internal/scripttest": { // tests only
-		ours:   []string{".", "rulefile", "store/memstore", "window"},
+		ours:   []string{".", "rule", "rulefile", "store", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},
 	},
 	"internal/metrics": {
@@ -111,11 +113,14 @@ var arrows = map[string]arrow{
 	"internal/koala":       {ours: []string{"internal/files", "rule", "rulefile", "window"}},
 	"internal/koala/api":   {ours: append([]string{"internal/koala"}, frontEnd...)},
 	"internal/config":      {ours: []string{"headers", "internal/access", "internal/top"}},
-	"api/weir/v1":          {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
 	"internal/grpcmessage": {theirs: []string{"google.golang.org/grpc"}},
 	"internal/rpcwire": {
 		ours:   []string{".", "receipt", "rule", "store", "window"},
 		theirs: []string{"google.golang.org/protobuf"},
+	},
+	"client": {
+		ours:   []string{".", "api/weir/v1", "internal/grpcmessage", "internal/rpcwire", "rule", "store", "window"},
+		theirs: grpcModules,
 	},
 	"internal/grpcserver": {
 		ours:   []string{".", "internal/access", "internal/answer", "internal/grpcmessage", "internal/namespace", "store"},

@@ -24,7 +24,7 @@ func newEngine(src string) *weir.Engine {
 
 // request makes a request of name=value words.
 func request(words string) weir.Request {
-	return weir.Request{Attributes: attributes(strings.Fields(words))}
+	return weir.Request{Attributes: weir.Attributes(strings.FieldsFunc(words, func(r rune) bool { return r == ' ' || r == '=' })...)}
 }
 
 func ExampleEngine_Take() {

@@ -117,6 +117,10 @@ func aims() []aim {
 			n := f.at("service", takeDoor, "over")
 			return report.Number(n) + " µs", n <= 4
 		}},
+		{"takes over gRPC that share a stream, 64 callers", "≥ 5 × a call for each", func(f found) (string, bool) {
+			n := f.at("grpc", streamTake, "unary")
+			return times(n), n >= 5
+		}},
 		{"replay, five rules: lines a processor second", "≥ 1,200,000", func(f found) (string, bool) {
 			n := f.at("replay", fiveRules, "rate")
 			return report.Number(n), n >= 1_200_000

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -25,15 +26,17 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/weirhq/weir"
+	grpcclient "github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/internal/needtest"
 	"github.com/weirhq/weir/internal/redistest"
 )
 
 // TestDrainUnderLoad ends a real process with SIGTERM while clients take as fast as
 // they can, by each front end, with TLS and without: HTTP/1.1, HTTP/2, koala's calls,
-// Envoy's protocol over gRPC, and the Redis protocol with one command at a time and
-// with ten. Each take that was counted was answered: Redis has counted as many as the
-// clients have answers.
+// weir.v1 over gRPC by calls and by a stream, Envoy's protocol, and the Redis protocol
+// with one command at a time and with ten. Each take that was counted was answered:
+// Redis has counted as many as the clients have answers.
 func TestDrainUnderLoad(t *testing.T) {
 	t.Parallel()
 	t.Run("TLS", func(t *testing.T) { t.Parallel(); testDrain(t, true) })
@@ -95,9 +98,29 @@ func testDrain(t *testing.T, secret bool) {
 			return func() (int64, error) { return takeRESP(c, r, door, n) }
 		}
 	}
+	v1 := func(door string, streams int) func() func() (int64, error) {
+		options := []grpcclient.Option{grpcclient.WithStreams(streams), grpcclient.WithTimeout(time.Minute)}
+		if secret {
+			options = append(options, grpcclient.WithTLS(trust.Clone()))
+		}
+		c, err := grpcclient.New(remote, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return shared(func() error {
+			_, err := c.Take(context.Background(), weir.Request{Attributes: weir.Attributes("door", door)})
+			if err != nil && !grpcclient.Uncounted(err) {
+				t.Errorf("%s: got %v, want an answer, or that nothing was counted", door, err)
+			}
+			return err
+		})
+	}
 	doors := map[string]func() func() (int64, error){
-		"http1": post(http1, "http1", "HTTP/1.1"),
-		"http2": post(http2, "http2", "HTTP/2.0"),
+		"v1":     v1("v1", 0),
+		"stream": v1("stream", 1),
+		"http1":  post(http1, "http1", "HTTP/1.1"),
+		"http2":  post(http2, "http2", "HTTP/2.0"),
 		"koala": shared(func() error {
 			return visitOver(http1, http.MethodGet, scheme+koala+"/rule/browse?door=koala&_writeThrough=yes", "", "HTTP/1.1")
 		}),

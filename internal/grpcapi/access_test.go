@@ -169,7 +169,7 @@ func TestOverload(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, rules, memory(t), weir.WithMaxSize(600))
-	_, c := serve(t, grpcserver.Config{}, namespace.Only(e))
+	_, c := serveAs(t, grpcserver.Config{}, namespace.Only(e), true)
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ const (
 // API answers calls of weir.v1. Make one with [New]. It is safe for concurrent use.
 type API struct {
 	spaces    *namespace.Set
+	shared    bool
 	exchanges sync.Pool // of *exchange
 
 	// planning has a place for each large batch whose size is being found out. Until
@@ -27,9 +28,10 @@ type API struct {
 	planning chan struct{}
 }
 
-// New returns the API of the namespaces in spaces.
-func New(spaces *namespace.Set) *API {
-	a := &API{spaces: spaces, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
+// New returns the API of the namespaces in spaces. shared reports whether their engines
+// wait for a store, so that requests are faster decided together than one by one.
+func New(spaces *namespace.Set, shared bool) *API {
+	a := &API{spaces: spaces, shared: shared, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	a.exchanges.New = func() any { return newExchange() }
 	return a
 }

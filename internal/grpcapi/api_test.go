@@ -55,13 +55,19 @@ func engineOf(t *testing.T, rules string, counts store.Store, options ...weir.En
 // serve serves the namespaces until the test ends.
 func serve(t *testing.T, c grpcserver.Config, spaces *namespace.Set) (*grpcserver.Server, weirv1.WeirServiceClient) {
 	t.Helper()
+	return serveAs(t, c, spaces, false)
+}
+
+// serveAs is serve. shared reports whether requests are decided together.
+func serveAs(t *testing.T, c grpcserver.Config, spaces *namespace.Set, shared bool) (*grpcserver.Server, weirv1.WeirServiceClient) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := grpcserver.New(c)
-	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces).Methods())
+	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces, shared).Methods())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -105,7 +111,7 @@ func TestEveryMethod(t *testing.T) {
 	t.Parallel()
 	methods := weirv1.File_weir_v1_weir_proto.Services().ByName("WeirService").Methods()
 	served := map[string]bool{}
-	for _, m := range grpcapi.New(nil).Methods() {
+	for _, m := range grpcapi.New(nil, false).Methods() {
 		served[m.Name] = true
 		d := methods.ByName(protoName(m.Name))
 		if d == nil || d.IsStreamingClient() != m.ClientStreams || d.IsStreamingServer() != m.ServerStreams {

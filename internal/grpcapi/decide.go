@@ -102,6 +102,7 @@ func (a *API) free(x *exchange) {
 type memory struct {
 	bounds   *access.Bounds // nil: none
 	reserved int64
+	answers  int64 // bytes of decisions
 }
 
 func (m *memory) reserve(n int64) error {
@@ -120,9 +121,11 @@ func (m *memory) body(n int) error {
 	return m.reserve(int64(n))
 }
 
-// admit reserves the memory of decisions, if they are large.
+// admit reserves the memory of decisions, if they are large, alone or with those
+// before.
 func (m *memory) admit(s weir.Size) error {
-	if n := int64(s.Usages)*usageBytes + s.Bytes(); n > smallAnswer {
+	n := int64(s.Usages)*usageBytes + s.Bytes()
+	if m.answers += n; m.answers > smallAnswer {
 		return m.reserve(n)
 	}
 	return nil
@@ -136,5 +139,5 @@ func (m *memory) free() {
 	if m.reserved > 0 {
 		m.bounds.Release(m.reserved)
 	}
-	m.bounds, m.reserved = nil, 0
+	m.bounds, m.reserved, m.answers = nil, 0, 0
 }

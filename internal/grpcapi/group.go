@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -83,6 +82,10 @@ const (
 	itemBytes   = 2 << 10
 	fewRequests = 32
 )
+
+// mostAlone is the most requests that are decided one by one where nothing waits for a
+// store. With more, the size of all answers is known before the first is counted.
+const mostAlone = 128
 
 // admitted finds the requests of g that its caller may not make, or that are wrong.
 // The others are appended to items.
@@ -165,19 +168,16 @@ func (g *group) free() {
 	g.items = nil
 }
 
-// run decides items. admit admits the memory of their answers.
+// run decides items. admit admits the memory of their answers, together or each.
 func (a *API) run(ctx context.Context, engine *weir.Engine, items []weir.Item, admit func(weir.Size) error) error {
 	switch n := len(items); {
 	case n == 0:
 		return nil
-	case n == 1:
-		it := &items[0]
-		err := engine.DoIf(ctx, it.Verb, &it.Request, &it.Decision, admit)
-		var busy *access.Overload
-		if errors.Is(err, weir.ErrLarge) || errors.As(err, &busy) {
-			return err
+	case n == 1 || !a.shared && n <= mostAlone:
+		for i := range items {
+			it := &items[i]
+			it.Err = engine.DoIf(ctx, it.Verb, &it.Request, &it.Decision, admit)
 		}
-		it.Err = err
 		return nil
 	case n > fewRequests:
 		a.planning <- struct{}{}

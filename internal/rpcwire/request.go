@@ -29,9 +29,13 @@ func Verbs() []weir.Verb { return verbs[1:] }
 
 // AppendRequest appends r, a message of type weir.v1.Request with a verb. It is at the
 // same time the request of the method for the verb, which ignores the field with it.
+// Of attributes with the same name it appends the last one, which counts.
 func AppendRequest(b []byte, verb weir.Verb, r *weir.Request) []byte {
 	for i := range r.Attributes {
 		a := &r.Attributes[i]
+		if a.Name == "" || isAgain(r.Attributes[i+1:], a.Name) {
+			continue
+		}
 		var start int
 		b, start = open(b, 1)
 		b = shut(appendText(appendText(b, 1, a.Name), 2, a.Value), start)
@@ -48,6 +52,16 @@ func AppendRequest(b []byte, verb weir.Verb, r *weir.Request) []byte {
 		b = appendInt(b, 6, number(verb))
 	}
 	return b
+}
+
+// isAgain reports whether one of attributes has the name.
+func isAgain(attributes []weir.Attribute, name string) bool {
+	for i := range attributes {
+		if attributes[i].Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // number returns the number of a verb. One that does not exist has a number that does

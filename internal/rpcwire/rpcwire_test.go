@@ -238,7 +238,6 @@ func TestBounds(t *testing.T) {
 	for field, r := range map[string]weir.Request{
 		"attributes":      {Attributes: many},
 		"attributes.user": {Attributes: weir.Attributes("user", long)},
-		"attributes.ip":   {Attributes: weir.Attributes("ip", "a", "ip", "b")},
 		"feedback":        {Feedback: long},
 		"hits":            {Hits: -1},
 	} {
@@ -247,11 +246,20 @@ func TestBounds(t *testing.T) {
 			t.Errorf("got %v %v, want a fault of %s", err, ask.Fault, field)
 		}
 	}
-	for _, r := range []weir.Request{{Attributes: weir.Attributes(long, "v")}, {Attributes: weir.Attributes("", "v")}} {
+	one := func(name string) []byte { return rpcwire.AppendMap(nil, map[string]string{name: "v"}) }
+	for _, tc := range []struct {
+		field string
+		b     []byte
+	}{{"attributes", one("")}, {"attributes", one(long)}, {"attributes.ip", append(one("ip"), one("ip")...)}} {
 		var ask rpcwire.Ask
-		if _, err := ask.ReadRequest(rpcwire.AppendRequest(nil, weir.Take, &r), weir.Take, true, nil); err != nil || ask.Fault == nil || ask.Fault.Path != "attributes" {
-			t.Errorf("got %v %v, want a fault of attributes", err, ask.Fault)
+		if _, err := ask.ReadRequest(tc.b, weir.Take, true, nil); err != nil || ask.Fault == nil || ask.Fault.Path != tc.field {
+			t.Errorf("got %v %v, want a fault of %s", err, ask.Fault, tc.field)
 		}
+	}
+	twice := weir.Request{Attributes: weir.Attributes("ip", "a", "", "x", "ip", "b")} // as an engine reads it
+	var ask rpcwire.Ask
+	if attrs, err := ask.ReadRequest(rpcwire.AppendRequest(nil, weir.Take, &twice), weir.Take, true, nil); err != nil || ask.Fault != nil || len(attrs) != 1 || attrs[0].Value != "b" {
+		t.Errorf("got %v %v %v, want the last value", attrs, err, ask.Fault)
 	}
 }
 

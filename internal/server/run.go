@@ -127,7 +127,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer admin.Close()
 	fronts := []front{main}
-	remote, err := openGRPC(cfg, grpcapi.New(rules.set), envoy.API, rules.telemetry, doors, bounds)
+	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.shared != nil || counts.kept != nil), envoy.API, rules.telemetry, doors, bounds)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,189 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/weirhq/weir"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/internal/grpcmessage"
+)
+
+// Client asks a service for decisions. Make one with [New]. It is safe for concurrent
+// use. After Close its methods return errors that wrap [weir.ErrClosed].
+type Client struct {
+	conn    *grpc.ClientConn
+	rest    weirv1.WeirServiceClient
+	timeout time.Duration
+
+	streams []*stream // empty: each call is a call of gRPC
+	turn    atomic.Uint32
+	unary   sync.Pool // of *exchange
+	calls   sync.Pool // of *call
+
+	decisions sync.Pool // of *weir.Decision, while an answer is read
+
+	alive     context.Context // until Close
+	end       context.CancelFunc
+	goings    sync.WaitGroup // of goroutines
+	closing   sync.Once
+	closeConn error
+}
+
+var _ weir.Decider = (*Client)(nil)
+
+// New returns a client of the service at target: an address such as
+// "weir.internal:8082", or one with a scheme. "https://" stands for TLS with the
+// certificates that the system trusts, and "http://" for none. "unix:/run/weir" is a
+// local socket. Other names are those of gRPC, such as "dns:///weir.internal:8082".
+//
+// New does not connect: the first call does. Its errors are wrong arguments.
+func New(target string, options ...Option) (*Client, error) {
+	c := &Client{}
+	o := defaults()
+	for _, option := range options {
+		if option != nil {
+			option(&o)
+		}
+	}
+	target, secure := strings.CutPrefix(target, "https://")
+	if secure && o.tls == nil {
+		o.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	target = strings.TrimPrefix(target, "http://")
+	switch {
+	case target == "":
+		return nil, errors.New("client: target: empty: want the address of a service, such as weir.internal:8082")
+	case o.timeout <= 0:
+		return nil, errors.New("client: timeout: want more than 0")
+	case o.streams < 0:
+		return nil, errors.New("client: streams: want at least 0")
+	}
+	conn, err := grpc.NewClient(target, o.dial()...)
+	if err != nil {
+		return nil, err
+	}
+	c.conn, c.rest, c.timeout = conn, weirv1.NewWeirServiceClient(conn), o.timeout
+	c.alive, c.end = context.WithCancel(context.Background())
+	c.decisions.New = func() any { return new(weir.Decision) }
+	c.unary.New = func() any { return new(exchange) }
+	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
+	for range o.streams {
+		c.streams = append(c.streams, &stream{client: c})
+	}
+	return c, nil
+}
+
+// Service returns the generated client of the API, on the connection of c. It has the
+// calls that Client lacks: Top, Denials and Rules.
+func (c *Client) Service() weirv1.WeirServiceClient { return c.rest }
+
+// Close ends the calls under way, with an error that wraps [weir.ErrClosed], and the
+// connection. It returns when all goroutines of c have ended. Closing twice is safe.
+func (c *Client) Close() error {
+	c.closing.Do(func() {
+		c.end()
+		for _, s := range c.streams {
+			s.close()
+		}
+		c.goings.Wait()
+		c.closeConn = c.conn.Close()
+	})
+	return c.closeConn
+}
+
+// Option is an option of [New].
+type Option func(*options)
+
+type options struct {
+	token, namespace string
+	tls              *tls.Config
+	timeout          time.Duration
+	streams          int
+	dials            []grpc.DialOption
+}
+
+// Bounds of messages, in bytes. An answer is at most as large as the service's
+// --max-answer, which is 8 MiB by default.
+const maxAnswer = 64 << 20
+
+func defaults() options { return options{timeout: 5 * time.Second} }
+
+// WithToken sends a token with each call. Default: none.
+func WithToken(token string) Option { return func(o *options) { o.token = token } }
+
+// WithNamespace makes all calls for one namespace of the service. Default: the
+// namespace of the token, or the one called default.
+func WithNamespace(name string) Option { return func(o *options) { o.namespace = name } }
+
+// WithTLS uses TLS with a configuration, which can have a certificate for the client.
+// Default: none, unless the target starts with https://.
+func WithTLS(config *tls.Config) Option { return func(o *options) { o.tls = config } }
+
+// WithTimeout sets how long a call takes at most if its context has no deadline.
+// Default: 5 s.
+func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// WithStreams makes calls share n streams. One stream serves as many calls as one
+// processor of the service can decide; more streams use more of its processors. With
+// 0 each call is a call of gRPC. Default: 0.
+func WithStreams(n int) Option { return func(o *options) { o.streams = n } }
+
+// WithDialOptions adds options of gRPC, such as interceptors or a way to balance load.
+// Do not turn on retries: they could count twice. Default: none.
+func WithDialOptions(dials ...grpc.DialOption) Option {
+	return func(o *options) { o.dials = append(o.dials, dials...) }
+}
+
+// dial returns the options of the connection. gRPC sends again only what has not left
+// this process or what the service has not read: retries of other kinds are off, also
+// if a name service asks for them.
+func (o *options) dial() []grpc.DialOption {
+	creds := insecure.NewCredentials()
+	if o.tls != nil {
+		creds = credentials.NewTLS(o.tls)
+	}
+	dials := []grpc.DialOption{
+		grpc.WithTransportCredentials(creds),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcmessage.New()), grpc.MaxCallRecvMsgSize(maxAnswer)),
+	}
+	if sent := o.metadata(); len(sent) > 0 {
+		dials = append(dials, grpc.WithPerRPCCredentials(sent))
+	}
+	return append(dials, o.dials...)
+}
+
+func (o *options) metadata() metadata {
+	m := metadata{}
+	if o.token != "" {
+		m["authorization"] = "Bearer " + o.token
+	}
+	if o.namespace != "" {
+		m["weir-namespace"] = o.namespace
+	}
+	return m
+}
+
+// metadata is what is sent with each call. It implements
+// [credentials.PerRPCCredentials].
+type metadata map[string]string
+
+// GetRequestMetadata implements [credentials.PerRPCCredentials].
+func (m metadata) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return m, nil
+}
+
+// RequireTransportSecurity implements [credentials.PerRPCCredentials]. Services on the
+// same machine or in a trusted network often have no TLS.
+func (metadata) RequireTransportSecurity() bool { return false }

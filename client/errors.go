@@ -1,0 +1,135 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/grpcmessage"
+	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/store"
+)
+
+// Error is the error of a call that was not decided, or whose answer did not arrive.
+// Input that is wrong is a [*fault.Fault] in its place, as it is for a [weir.Engine].
+//
+// An Error wraps what an engine's error wraps: [weir.ErrUnknownRule], [weir.ErrLarge],
+// [weir.ErrClosed], [context.Canceled], [context.DeadlineExceeded] or a
+// [*store.OutageError]. Others are told apart by Code and Reason.
+type Error struct {
+	// Call is the call, such as take.
+	Call string
+
+	// Code is the code of gRPC, and Detail says what is wrong. Reason is that of the
+	// ErrorInfo of the service, or empty.
+	Code   codes.Code
+	Detail string
+	Reason string
+
+	// RetryAfter is how long the service asks to wait before the next call, or 0.
+	RetryAfter time.Duration
+
+	// Uncounted reports whether nothing was counted for certain, so that the call may
+	// be made again. If it is false, the call may have counted or not.
+	Uncounted bool
+
+	err error // that it wraps, or nil
+}
+
+// Error returns the call and the detail.
+func (e *Error) Error() string {
+	if e.err != nil && e.Reason != "" { // the text of the engine
+		return "weir: " + e.Detail
+	}
+	return "weir: " + e.Call + ": " + e.Detail
+}
+
+// Unwrap returns the error of an engine that e stands for, or nil.
+func (e *Error) Unwrap() error { return e.err }
+
+// GRPCStatus returns e as a status of gRPC, without details.
+func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.Detail) }
+
+// Uncounted reports whether err, which a Client returned, means for certain that
+// nothing was counted. The call may then be made again, after RetryAfter of an
+// [*Error]. It is true for input that is wrong, too, which is of no use again.
+func Uncounted(err error) bool {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Uncounted
+	}
+	var f *fault.Fault
+	return errors.As(err, &f)
+}
+
+// closed returns the error of a call of a client that is closed.
+func closed(call string) error {
+	return &Error{Call: call, Code: codes.Canceled, Detail: "the client is closed", err: weir.ErrClosed}
+}
+
+// given returns the error of a call whose context ended. unsent reports whether the
+// call was never sent.
+func given(call string, err error, unsent bool) error {
+	code := codes.Canceled
+	if errors.Is(err, context.DeadlineExceeded) {
+		code = codes.DeadlineExceeded
+	}
+	return &Error{Call: call, Code: code, Detail: err.Error(), Uncounted: unsent, err: err}
+}
+
+// sentinels lists what errors of engines the reasons of a service stand for.
+var sentinels = map[string]error{
+	grpcmessage.ReasonRule:   weir.ErrUnknownRule,
+	grpcmessage.ReasonLarge:  weir.ErrLarge,
+	grpcmessage.ReasonClosed: weir.ErrClosed,
+}
+
+// errorOf returns err, that of a call of gRPC. unsent reports whether nothing was sent.
+func errorOf(call string, err error, unsent bool) error {
+	s := status.Convert(err)
+	p := rpcwire.Problem{Code: int32(s.Code()), Detail: s.Message()} //nolint:gosec // codes are small
+	for _, detail := range s.Details() {
+		switch d := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if d.GetDomain() == grpcmessage.Domain {
+				p.Reason = d.GetReason()
+			}
+		case *errdetails.BadRequest:
+			for _, v := range d.GetFieldViolations() {
+				p.Field, p.Detail = v.GetField(), v.GetDescription()
+			}
+		case *errdetails.RetryInfo:
+			p.RetryAfter = d.GetRetryDelay().AsDuration()
+		}
+	}
+	return told(call, &p, unsent)
+}
+
+// told returns what a service has told, in a status or beside other answers. What has
+// a reason was refused by the service itself, which counts nothing then.
+func told(call string, p *rpcwire.Problem, unsent bool) error {
+	if p.Reason == grpcmessage.ReasonInvalid {
+		return &fault.Fault{Path: p.Field, Problem: p.Detail}
+	}
+	e := &Error{
+		Call: call, Code: codes.Code(p.Code), Detail: p.Detail, Reason: p.Reason, RetryAfter: p.RetryAfter, //nolint:gosec // codes are small
+		Uncounted: unsent || p.Reason != "" && p.Reason != grpcmessage.ReasonOutage,
+		err:       sentinels[p.Reason],
+	}
+	switch {
+	case p.Reason == grpcmessage.ReasonOutage:
+		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: p.RetryAfter}
+	case e.err != nil:
+	case e.Code == codes.Canceled:
+		e.err = context.Canceled
+	case e.Code == codes.DeadlineExceeded:
+		e.err = context.DeadlineExceeded
+	}
+	return e
+}

@@ -1,0 +1,245 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/internal/grpcmessage"
+	"github.com/weirhq/weir/internal/rpcwire"
+)
+
+// group is one message of several calls. It implements [grpcmessage.Message].
+type group struct {
+	id      uint64
+	calls   []*call
+	body    []byte // their requests
+	timeout time.Duration
+	sent    time.Time
+}
+
+// AppendMessage implements [grpcmessage.Message].
+func (g *group) AppendMessage(b []byte) ([]byte, error) {
+	return append(rpcwire.AppendTimeout(rpcwire.AppendID(b, g.id), g.timeout), g.body...), nil
+}
+
+// ReadMessage implements [grpcmessage.Message]. Nothing reads a group.
+func (*group) ReadMessage([]byte) error { return errors.New("client: a message that is only sent") }
+
+// back returns the calls of g that wait to be sent again.
+func (g *group) back() (calls []*call) {
+	for _, c := range g.calls {
+		if c.state.CompareAndSwap(sent, queued) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// left returns how much of its time g has left.
+func (g *group) left() time.Duration { return g.timeout - time.Since(g.sent) }
+
+// link is one call of Decide, which a stream uses until it ends.
+type link struct {
+	stream *stream
+	rpc    grpc.ClientStream
+	cancel context.CancelFunc
+	timer  *time.Timer // ends the link when the oldest message is not answered in time
+	last   uint64      // the id of the newest message
+	late   bool        // guarded by stream.mu: the timer has ended the link
+
+	groups  []*group // guarded by stream.mu: in flight, the oldest first
+	answers rpcwire.Answers
+}
+
+// newLink opens a link. It returns an error if the service does not answer in time.
+func newLink(s *stream) (*link, error) {
+	ctx, cancel := context.WithCancel(s.client.alive)
+	late := time.AfterFunc(s.client.timeout, cancel)
+	rpc, err := s.client.conn.NewStream(ctx, &weirv1.WeirService_ServiceDesc.Streams[0], weirv1.WeirService_Decide_FullMethodName)
+	if !late.Stop() && err == nil {
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	l := &link{stream: s, rpc: rpc, cancel: cancel}
+	l.timer = time.AfterFunc(time.Hour, l.expire)
+	l.timer.Stop()
+	return l, nil
+}
+
+// addLocked puts g in flight.
+func (l *link) addLocked(g *group) {
+	l.last++
+	g.id, g.sent = l.last, time.Now()
+	l.groups = append(l.groups, g)
+	if len(l.groups) == 1 {
+		l.timer.Reset(g.timeout)
+	}
+}
+
+// expire ends the link, because the oldest message was not answered in time.
+func (l *link) expire() {
+	s := l.stream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(l.groups) == 0 {
+		return
+	}
+	if left := l.groups[0].left(); left > 0 {
+		l.timer.Reset(left)
+		return
+	}
+	l.late = true
+	l.cancel()
+}
+
+// receive receives answers until the link ends. Then it ends the calls in flight, or
+// sends them again if the service has certainly not read them.
+func (l *link) receive() {
+	for {
+		if err := l.rpc.RecvMsg(l); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = status.Error(codes.Unavailable, "the service has ended the stream")
+			}
+			l.end(err)
+			return
+		}
+	}
+}
+
+// AppendMessage implements [grpcmessage.Message]. Nothing sends a link.
+func (*link) AppendMessage([]byte) ([]byte, error) {
+	return nil, errors.New("client: a message that is only received")
+}
+
+// ReadMessage implements [grpcmessage.Message]: it answers the calls of the oldest
+// message in flight.
+func (l *link) ReadMessage(b []byte) error {
+	if err := l.answers.ReadDecide(b); err != nil {
+		return err
+	}
+	s := l.stream
+	s.mu.Lock()
+	var g *group
+	if len(l.groups) > 0 {
+		g = l.groups[0]
+	}
+	s.mu.Unlock()
+	switch {
+	case g == nil || g.id != l.answers.ID && l.answers.Problem == nil:
+		return fmt.Errorf("an answer with id %d, which was not asked for", l.answers.ID)
+	case l.answers.Problem == nil && len(l.answers.Answers) != len(g.calls):
+		return fmt.Errorf("%d answers to %d requests", len(l.answers.Answers), len(g.calls))
+	}
+	again := l.answer(g)
+	s.mu.Lock()
+	l.groups = slices.Delete(l.groups, 0, 1)
+	if len(l.groups) > 0 {
+		l.timer.Reset(l.groups[0].left())
+	} else {
+		l.timer.Stop()
+	}
+	s.waiting = append(again, s.waiting...)
+	s.flushLocked(false)
+	s.mu.Unlock()
+	return nil
+}
+
+// answer gives the answers to the calls of g. It returns those to send again, each
+// alone: their answers together were too large, so that nothing was counted.
+func (l *link) answer(g *group) []*call {
+	p := l.answers.Problem
+	if p != nil && p.Reason == grpcmessage.ReasonLarge && len(g.calls) > 1 {
+		for _, c := range g.calls {
+			c.alone = true
+		}
+		return g.back()
+	}
+	for i, c := range g.calls {
+		if !c.state.CompareAndSwap(sent, claimed) {
+			continue // nobody waits for it
+		}
+		if p != nil {
+			c.finish(told(c.verb.String(), p, false))
+			continue
+		}
+		problem, err := rpcwire.ReadAnswer(l.answers.Answers[i], c.decision)
+		switch {
+		case err != nil:
+			err = &Error{Call: c.verb.String(), Code: codes.Internal, Detail: "the answer cannot be read"}
+		case problem != nil:
+			err = told(c.verb.String(), problem, false)
+		}
+		c.finish(err)
+	}
+	return nil
+}
+
+// end ends the link, whose error is err.
+func (l *link) end(err error) {
+	l.cancel()
+	s := l.stream
+	s.mu.Lock()
+	if s.link == l {
+		s.link = nil
+	}
+	groups, late := l.groups, l.late
+	l.groups = nil
+	l.timer.Stop()
+	unread := reasonOf(err) == grpcmessage.ReasonStopping
+	var again []*call
+	for _, g := range groups {
+		for _, c := range g.calls {
+			switch {
+			case unread && c.again < mostAgain && c.state.CompareAndSwap(sent, queued):
+				c.again++
+				again = append(again, c)
+			case c.state.CompareAndSwap(sent, claimed):
+				c.finish(l.lost(c, err, late, unread))
+			}
+		}
+	}
+	s.waiting = append(again, s.waiting...)
+	s.flushLocked(false)
+	s.mu.Unlock()
+}
+
+// lost returns the error of a call that was sent and not answered.
+func (l *link) lost(c *call, err error, late, unread bool) error {
+	switch {
+	case l.stream.client.alive.Err() != nil:
+		return closed(c.verb.String())
+	case late:
+		return &Error{Call: c.verb.String(), Code: codes.DeadlineExceeded, Detail: "the service does not answer", err: context.DeadlineExceeded}
+	}
+	return errorOf(c.verb.String(), err, unread)
+}
+
+// drain waits until the link has ended, without calls.
+func (l *link) drain() {
+	l.timer.Stop()
+	for l.rpc.RecvMsg(l) == nil {
+	}
+}
+
+// reasonOf returns the reason that a service gives for an error, or an empty string.
+func reasonOf(err error) string {
+	if s := status.Convert(err); s.Code() == codes.Unavailable {
+		var e *Error
+		if errors.As(errorOf("", err, false), &e) {
+			return e.Reason
+		}
+	}
+	return ""
+}

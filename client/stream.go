@@ -1,0 +1,237 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/rpcwire"
+)
+
+// call is one request on a stream. Its state says who may use it: the goroutine that
+// asks, until it is sent, and then whoever gets the state away from sent.
+type call struct {
+	state    atomic.Uint32
+	verb     weir.Verb
+	alone    bool // it travels in a message of its own
+	again    int  // how often it was sent and certainly not read
+	body     []byte
+	deadline time.Time // zero: that of the client
+	decision *weir.Decision
+	err      error
+	done     chan struct{} // gets an element at the end
+}
+
+// The states of a call.
+const (
+	queued    uint32 = iota // it waits to be sent
+	sent                    // it is on its way
+	claimed                 // its answer is being written
+	abandoned               // nobody waits for its answer
+)
+
+// finish ends a call that was claimed.
+func (c *call) finish(err error) {
+	c.err = err
+	c.done <- struct{}{}
+}
+
+// fail ends c with an error, if somebody waits for it.
+func (c *call) fail(from uint32, err error) {
+	if c.state.CompareAndSwap(from, claimed) {
+		c.finish(err)
+	}
+}
+
+// Bounds of a stream. most is the number of messages in flight: while so many are,
+// calls gather for the next one.
+const (
+	most      = 3
+	maxGroup  = 256 << 10 // bytes of a message of several calls
+	mostAgain = 3
+)
+
+// stream is a stream of the service that many calls share. It connects when it is
+// needed, and again when its connection ends.
+type stream struct {
+	client *Client
+
+	mu         sync.Mutex
+	waiting    []*call // guarded by mu
+	link       *link   // guarded by mu; nil: not connected
+	connecting bool    // guarded by mu
+	sending    bool    // guarded by mu; somebody sends a message on link
+	closed     bool    // guarded by mu
+}
+
+// do makes a call.
+func (s *stream) do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
+	c := s.client.calls.Get().(*call)
+	c.body = rpcwire.AppendRequest(c.body[:0], verb, r)
+	if err := tooLarge(len(c.body)); err != nil {
+		s.client.calls.Put(c)
+		return err
+	}
+	c.verb, c.alone, c.again, c.decision, c.err = verb, false, 0, d, nil
+	c.deadline, _ = ctx.Deadline()
+	c.state.Store(queued)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return closed(verb.String())
+	}
+	s.waiting = append(s.waiting, c)
+	s.flushLocked(true)
+	s.mu.Unlock()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		switch {
+		case c.state.CompareAndSwap(queued, abandoned):
+			return given(verb.String(), ctx.Err(), true)
+		case c.state.CompareAndSwap(sent, abandoned):
+			return given(verb.String(), ctx.Err(), false)
+		}
+		<-c.done
+	}
+	err := c.err
+	c.decision = nil
+	s.client.calls.Put(c)
+	return err
+}
+
+// flushLocked sends what waits, in one message, unless enough are in flight. It
+// releases mu meanwhile. patient reports whether others may join first.
+func (s *stream) flushLocked(patient bool) {
+	for len(s.waiting) > 0 && !s.sending {
+		l := s.link
+		switch {
+		case s.closed:
+			return
+		case l == nil:
+			s.connectLocked()
+			return
+		case len(l.groups) >= most:
+			return
+		}
+		s.sending = true
+		if patient && len(l.groups) > 0 {
+			// There is traffic: callers that are ready to run join this message.
+			s.mu.Unlock()
+			runtime.Gosched()
+			s.mu.Lock()
+		}
+		if g := s.groupLocked(); g != nil && s.link == l {
+			l.addLocked(g)
+			s.mu.Unlock()
+			_ = l.rpc.SendMsg(g) // the receiver gets the reason if this fails
+			s.mu.Lock()
+		} else if g != nil {
+			s.waiting = append(g.back(), s.waiting...)
+		}
+		s.sending = false
+	}
+}
+
+// groupLocked takes the next calls that wait, as one message. It returns nil if none
+// waits any more.
+func (s *stream) groupLocked() *group {
+	size := 0
+	for _, c := range s.waiting {
+		size += len(c.body) + 4
+	}
+	g := &group{calls: make([]*call, 0, min(len(s.waiting), rpcwire.MaxBatch)), body: make([]byte, 0, min(size, maxGroup))}
+	n, longest := 0, time.Time{}
+	bounded := true
+	for _, c := range s.waiting {
+		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || len(g.body)+len(c.body) > maxGroup || len(g.calls) == rpcwire.MaxBatch)
+		if last {
+			break
+		}
+		n++
+		if !c.state.CompareAndSwap(queued, sent) {
+			continue // nobody waits for it
+		}
+		g.calls = append(g.calls, c)
+		var start int
+		g.body, start = rpcwire.OpenDecide(g.body)
+		g.body = rpcwire.Shut(append(g.body, c.body...), start)
+		bounded = bounded && !c.deadline.IsZero()
+		if c.deadline.After(longest) {
+			longest = c.deadline
+		}
+	}
+	s.waiting = slices.Delete(s.waiting, 0, n)
+	if len(g.calls) == 0 {
+		return nil
+	}
+	g.timeout = max(time.Until(longest), time.Microsecond)
+	if !bounded {
+		g.timeout = max(g.timeout, s.client.timeout)
+	}
+	return g
+}
+
+// connectLocked connects s, if nobody else does.
+func (s *stream) connectLocked() {
+	if s.connecting {
+		return
+	}
+	s.connecting = true
+	s.client.goings.Go(s.connect)
+}
+
+// connect connects s, and receives its answers until the connection ends.
+func (s *stream) connect() {
+	l, err := newLink(s)
+	s.mu.Lock()
+	s.connecting = false
+	if err != nil || s.closed {
+		lost := s.waiting
+		s.waiting = nil
+		s.mu.Unlock()
+		if l != nil {
+			l.cancel()
+			l.drain()
+		}
+		for _, c := range lost {
+			c.fail(queued, s.unsent(c, err))
+		}
+		return
+	}
+	s.link = l
+	s.flushLocked(false)
+	s.mu.Unlock()
+	l.receive()
+}
+
+// unsent returns the error of a call that was not sent.
+func (s *stream) unsent(c *call, err error) error {
+	if s.client.alive.Err() != nil || err == nil {
+		return closed(c.verb.String())
+	}
+	if status.Code(err) == codes.Canceled || errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Call: c.verb.String(), Code: codes.DeadlineExceeded, Detail: "the service cannot be reached", Uncounted: true, err: context.DeadlineExceeded}
+	}
+	return errorOf(c.verb.String(), err, true)
+}
+
+// close ends s. The goroutines of s end soon after.
+func (s *stream) close() {
+	s.mu.Lock()
+	s.closed = true
+	lost := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+	for _, c := range lost {
+		c.fail(queued, closed(c.verb.String()))
+	}
+}

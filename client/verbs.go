@@ -1,0 +1,114 @@
+package client
+
+import (
+	"context"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
+)
+
+// Take decides whether the action may happen, and counts it if so: see
+// [weir.Engine.Take].
+func (c *Client) Take(ctx context.Context, r weir.Request) (weir.Decision, error) {
+	return c.decide(ctx, weir.Take, &r)
+}
+
+// Check decides whether the action may happen, and counts nothing.
+func (c *Client) Check(ctx context.Context, r weir.Request) (weir.Decision, error) {
+	return c.decide(ctx, weir.Check, &r)
+}
+
+// Record counts the action without asking the limits: see [weir.Engine.Record].
+func (c *Client) Record(ctx context.Context, r weir.Request) (weir.Decision, error) {
+	return c.decide(ctx, weir.Record, &r)
+}
+
+// Refund gives the hits of an action back: see [weir.Engine.Refund].
+func (c *Client) Refund(ctx context.Context, r weir.Request) (weir.Decision, error) {
+	return c.decide(ctx, weir.Refund, &r)
+}
+
+// Settle ends the holds of the take that receipt names, at their real cost: see
+// [weir.Engine.Settle].
+func (c *Client) Settle(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error) {
+	r.Receipt = receipt
+	return c.decide(ctx, weir.Settle, &r)
+}
+
+// Cancel gives back what the take that receipt names has counted: see
+// [weir.Engine.Cancel].
+func (c *Client) Cancel(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error) {
+	r.Receipt = receipt
+	return c.decide(ctx, weir.Cancel, &r)
+}
+
+// Renew moves the end of the holds of the take that receipt names: see
+// [weir.Engine.Renew].
+func (c *Client) Renew(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error) {
+	r.Receipt = receipt
+	return c.decide(ctx, weir.Renew, &r)
+}
+
+func (c *Client) decide(ctx context.Context, verb weir.Verb, r *weir.Request) (weir.Decision, error) {
+	if c == nil || c.conn == nil {
+		return weir.Decision{}, notMade()
+	}
+	room := c.decisions.Get().(*weir.Decision)
+	err := c.Do(ctx, verb, r, room)
+	d := *room
+	*room = weir.Decision{} // its slices are those of the caller now
+	c.decisions.Put(room)
+	return d, err
+}
+
+// Do runs verb for r and writes the answer into d. It overwrites d and reuses the
+// slices of d, so copy what has to outlive the next call. After an error d holds no
+// answer. The Rules of d are nil.
+func (c *Client) Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
+	if err := sendable(verb, r); err != nil {
+		return err
+	}
+	if err := c.begin(ctx, verb.String()); err != nil {
+		return err
+	}
+	if len(c.streams) == 0 {
+		return c.one(ctx, verb, r, d)
+	}
+	return c.streams[c.turn.Add(1)%uint32(len(c.streams))].do(ctx, verb, r, d) //nolint:gosec // few streams
+}
+
+// sendable returns the fault of a request that need not be sent, in the words of an
+// engine.
+func sendable(verb weir.Verb, r *weir.Request) error {
+	switch {
+	case r.Rules != nil:
+		return fault.Newf("rules", "cannot be sent to a service: want them in its rules file")
+	case int(verb) >= len(methods):
+		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
+	case verb.Ends() && r.Receipt.IsZero():
+		return fault.Newf("receipt", "is missing: a %s needs the receipt of a take", verb)
+	case !verb.Ends() && !r.Receipt.IsZero():
+		return fault.Newf("receipt", "with a %s: want a settle, a cancel or a renew", verb)
+	case r.Hits < 0:
+		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
+	case r.Feedback != "" && verb != weir.Refund:
+		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+	}
+	return nil
+}
+
+// begin returns the error of a call that cannot begin, because c is closed or ctx is
+// done.
+func (c *Client) begin(ctx context.Context, what string) error {
+	switch {
+	case c == nil || c.conn == nil:
+		return notMade()
+	case c.alive.Err() != nil:
+		return closed(what)
+	case ctx.Err() != nil:
+		return given(what, ctx.Err(), true)
+	}
+	return nil
+}
+
+func notMade() error { return fault.Newf("client", "nil or zero: make one with client.New") }
