@@ -26,7 +26,8 @@ const connections = 32
 // call of weir's process and of Redis.
 type door struct {
 	name, note string
-	empty      bool // answers without a decision; the calls over HTTP are compared with it
+	empty      bool // answers nothing; the calls over HTTP are compared with it
+	fixed      bool // answers without a decision
 	http       bool
 	measure    func() (measure.Numbers, error)
 }
@@ -74,7 +75,7 @@ func doors(s settings) (*report.Table, error) {
 	}
 	chart := report.Chart{Title: "Seconds of processor time for a million decisions", Unit: " s"}
 	for i, d := range all {
-		if d.empty {
+		if d.empty || d.fixed {
 			continue
 		}
 		n := numbers[i]
@@ -100,6 +101,7 @@ func service(s settings, all []door, numbers []measure.Numbers) *report.Table {
 	t := &report.Table{
 		Title: "The service, beside a handler that does nothing",
 		Text: fmt.Sprintf("The same measurement: calls over HTTP with %d open connections. The empty handler is the one of net/http: it reads the same requests and answers without a body. "+
+			"The fixed answer is the least that a handler for decisions has to do over HTTP: it reads the body, and writes always the same decision. "+
 			"Microseconds are processor time of the service for one call.", connections),
 		Head: []string{"", "calls a second", "× empty", "µs a call", "µs over empty", "p99"},
 	}
@@ -147,18 +149,18 @@ func openDoors(s settings) (all []door, stop func(), err error) {
 	}
 	stops = append(stops, func() { _ = service.Stop() }) // it was running
 	all = append(all, s.outside(service, 0)...)
-	path, err := s.tools.build("scripts/emptyhandler")
-	if err != nil {
-		return nil, stop, err
+	for _, mode := range []string{"", "fixed"} {
+		handler, err := s.handler(mode)
+		if err != nil {
+			return nil, stop, err
+		}
+		stops = append(stops, func() { _ = handler.Stop() })
+		d := s.web("an empty handler", handler, take, takeLua, 1, false, 0)
+		if d.empty = mode == ""; !d.empty {
+			d.name, d.fixed = "a handler with a fixed answer", true
+		}
+		all = append(all, d)
 	}
-	empty, err := measure.StartService(path, func(a, _, _ string) []string { return []string{a} })
-	if err != nil {
-		return nil, stop, err
-	}
-	stops = append(stops, func() { _ = empty.Stop() })
-	idle := s.web("an empty handler", empty, take, takeLua, 1, false, 0)
-	idle.empty = true
-	all = append(all, idle)
 
 	server, err := measure.StartRedis()
 	if err != nil {
@@ -179,6 +181,16 @@ func openDoors(s settings) (all []door, stop func(), err error) {
 	}
 	stops = append(stops, func() { _ = over.Stop() })
 	return append(all, s.outside(over, server.PID())[0]), stop, nil
+}
+
+// handler starts the handler of net/http that decides nothing, in a mode of
+// scripts/emptyhandler.
+func (s settings) handler(mode string) (*measure.Service, error) {
+	path, err := s.tools.build("scripts/emptyhandler")
+	if err != nil {
+		return nil, err
+	}
+	return measure.StartService(path, func(a, _, _ string) []string { return []string{a, mode} })
 }
 
 // inside returns a door of this process, with 64 callers over Redis and otherwise one.
@@ -292,17 +304,17 @@ func (c cost) since(load measure.Load, decisions float64) measure.Numbers {
 	}
 }
 
-// take appends a request for one decision to b.
+// take appends to b a request for one decision, for user i.
 func take(b []byte, i int) []byte {
 	return post(b, "/v1/take", func(b []byte) []byte { return attributes(b, i) })
 }
 
-// check is like take, and counts nothing.
+// check appends to b a request for a check, which counts nothing.
 func check(b []byte, i int) []byte {
 	return post(b, "/v1/check", func(b []byte) []byte { return attributes(b, i) })
 }
 
-// batch is a request that asks for a hundred decisions.
+// batch appends to b a request for a hundred decisions.
 func batch(b []byte, i int) []byte {
 	return post(b, "/v1/batch", func(b []byte) []byte {
 		b = append(b, `{"requests":[`...)
@@ -336,7 +348,8 @@ func post(b []byte, path string, body func([]byte) []byte) []byte {
 	return b
 }
 
-// browse is koala's request for one decision.
+// browse returns a function that appends koala's request for one decision. With anew,
+// the request asks the server to close the connection.
 func browse(anew bool) measure.Request {
 	end := " HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n"
 	if anew {

@@ -20,6 +20,7 @@ func growth(s settings) (*report.Table, error) {
 	keys := measure.NewKeys(s.grown)
 	subjects := []func() (measure.Subject, error){
 		nothing,
+		newMemory(s.grown),
 		plainMap,
 		weirTable("weir bucket", weir.Bucket(100, time.Minute, 0)),
 		weirTable("weir sliding, exact", weir.Sliding(100, time.Minute)),
@@ -47,7 +48,7 @@ func growth(s settings) (*report.Table, error) {
 	t := &report.Table{
 		Title: "Growing and shrinking without a pause",
 		Text: fmt.Sprintf("The time of each single call while a table grows from nothing to %s keys, and while all of them expire, on one core. "+
-			"The empty call shows the influence of the machine itself (scheduler, interrupts, garbage collector). "+
+			"The empty call shows the influence of the machine itself (scheduler, interrupts, garbage collector), and the row below it what the system needs for new memory. "+
 			"*busy*: slow calls during which the thread ran for over a millisecond; during the others, something else had the core.", report.Number(float64(s.grown))),
 		Head: []string{
 			"", "growing: p50", "p99.99", "max", "over 1 ms", "of them busy",
@@ -81,6 +82,26 @@ func nothing() (measure.Subject, error) {
 		Name: "raw: an empty call", Allow: func(string) bool { return true },
 		Expire: func() {}, Len: func() int { return 0 }, Close: func() {},
 	}, nil
+}
+
+// newMemory returns a subject whose calls do nothing but write to memory that the
+// process has not used before, 45 bytes a call, which is what a key of weir takes.
+func newMemory(calls int) func() (measure.Subject, error) {
+	const each = 45
+	return func() (measure.Subject, error) {
+		memory, at := make([]byte, each*calls), 0
+		return measure.Subject{
+			Name: "raw: 45 bytes of new memory",
+			Allow: func(string) bool {
+				if at < len(memory) {
+					memory[at] = 1
+					at += each
+				}
+				return true
+			},
+			Expire: func() {}, Len: func() int { return 0 }, Close: func() {},
+		}, nil
+	}
 }
 
 func plainMap() (measure.Subject, error) {
