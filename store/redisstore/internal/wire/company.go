@@ -51,7 +51,7 @@ type company struct {
 	underWay int          // guarded by mu
 	waiting  []*traveller // guarded by mu; in order
 	live     []*traveller // guarded by mu; without an answer, those that wait and those under way
-	heeded   *decision    // guarded by mu; the last one that was put into heeds
+	heeded   *decision    // guarded by mu; the last one that was put into heeds, if it is there yet
 	trip     quickest     // guarded by mu
 	always   bool         // [abreast] trains, even when round trips are long
 
@@ -248,6 +248,9 @@ func (co *company) over(d *decision) {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	delete(co.heeds, d)
+	if co.heeded == d { // whoever joins with d later needs another call of over
+		co.heeded = nil
+	}
 	for i := len(co.live) - 1; i >= 0; i-- {
 		if t := co.live[i]; t.end == d {
 			co.remove(t)
@@ -442,10 +445,10 @@ func (co *company) close() {
 		stop()
 		delete(co.heeds, d)
 	}
-	co.mu.Unlock()
 	if co.looks != nil {
 		co.looks.Stop()
 	}
+	co.mu.Unlock()
 	if co.end != nil {
 		co.end()
 	}

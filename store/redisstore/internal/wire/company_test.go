@@ -169,6 +169,34 @@ func TestCancelledCallerLeavesTheLine(t *testing.T) {
 	})
 }
 
+// A caller whose time is over when it joins the line leaves, too, also if others with the
+// same end have left before.
+func TestLateCallerLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t)
+		var timer wire.Timer
+		long, stop := timer.Within(t.Context(), time.Minute)
+		defer stop()
+		short, end := timer.Within(context.Background(), 10*time.Millisecond)
+		defer end()
+		p.call(long, 1, nil)
+		p.call(long, 1, nil)
+		p.call(short, 1, context.DeadlineExceeded)
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		p.call(short, 1, context.DeadlineExceeded)
+		if got := p.done.Load(); got != 2 {
+			t.Errorf("got %d callers that have left, want 2", got)
+		}
+		p.a.steps(t)
+		p.a.refuse(t)
+		p.b.steps(t)
+		p.b.refuse(t)
+		p.callers.Wait()
+	})
+}
+
 // The quickest round trip stays for a second at least and two at most. Longer ones,
 // of which there are more when callers wait, do not displace it.
 func TestQuickest(t *testing.T) {
