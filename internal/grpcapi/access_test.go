@@ -165,6 +165,38 @@ func TestOverload(t *testing.T) {
 	}
 }
 
+// Messages of a stream that are large have memory reserved, beside that of the stream. The
+// stream goes on after one that was refused.
+func TestLargeMessages(t *testing.T) {
+	t.Parallel()
+	b := &access.Bounds{Memory: 70 << 10}
+	e := engineOf(t, rules, memory(t))
+	_, c := serve(t, grpcserver.Config{Bounds: b}, namespace.Only(e))
+	s, err := c.Decide(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := post("ann")
+	for i := range int64(10) {
+		large["other"+itoa(i)] = strings.Repeat("x", 1000)
+	}
+	for i, step := range []struct {
+		attributes map[string]string
+		reason     string
+	}{{post("ann"), ""}, {large, "OVERLOAD"}, {post("ann"), ""}} {
+		if err := s.Send(&weirv1.DecideRequest{Id: 7, Requests: []*weirv1.Request{{Attributes: step.attributes}}}); err != nil {
+			t.Fatal(err)
+		}
+		a, err := s.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.GetId() != 7 || a.GetProblem().GetReason() != step.reason {
+			t.Errorf("message %d: got %v, want the reason %q", i, a, step.reason)
+		}
+	}
+}
+
 // A message whose answer is too large costs those that wait beside it nothing.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()

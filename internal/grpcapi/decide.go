@@ -63,7 +63,7 @@ func (a *API) decide(verb weir.Verb) func(*grpcserver.Call) error {
 		if x.err != nil {
 			return x.err
 		}
-		if err := x.memory.body(len(x.body)); err != nil {
+		if err := x.memory.body(len(x.body), smallBody); err != nil {
 			return err
 		}
 		if err := c.Begin(); err != nil {
@@ -113,9 +113,9 @@ func (m *memory) reserve(n int64) error {
 	return nil
 }
 
-// body reserves the memory of a message, if it is large.
-func (m *memory) body(n int) error {
-	if n <= smallBody {
+// body reserves the memory of a message of n bytes, if it is larger than small.
+func (m *memory) body(n, small int) error {
+	if n <= small {
 		return nil
 	}
 	return m.reserve(int64(n))

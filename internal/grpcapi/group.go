@@ -66,7 +66,11 @@ func (g *group) readRequests() (err error) {
 // reserve reserves the memory of a large message.
 func (g *group) reserve(b *access.Bounds) error {
 	g.memory.bounds = b
-	if err := g.memory.body(len(g.body)); err != nil {
+	small := smallBody
+	if !g.batch {
+		small = smallWaiting
+	}
+	if err := g.memory.body(len(g.body), small); err != nil {
 		return err
 	}
 	if n := len(g.asks); n > fewRequests {
@@ -74,6 +78,9 @@ func (g *group) reserve(b *access.Bounds) error {
 	}
 	return nil
 }
+
+// shed drops the requests of g, which has an error: nothing is reserved for them.
+func (g *group) shed() { g.body, g.attrs, g.asks, g.read.Requests = nil, nil, nil, nil }
 
 // What a batch takes in memory. itemBytes is for each request, beside its body and the
 // text of its answer. A batch of up to fewRequests takes no more than the standing

@@ -18,6 +18,10 @@ import (
 const (
 	streamBytes = 64 << 10
 	waiting     = 8 // messages
+
+	// smallWaiting is the size of a message, in bytes, up to which the reservation of
+	// the stream is enough.
+	smallWaiting = streamBytes / waiting
 )
 
 // stream serves the method Decide. Messages that wait are decided together, in their
@@ -88,6 +92,9 @@ func (s *stream) receive() error {
 				g.memory.free()
 			}
 		}
+		if g.err != nil {
+			g.shed()
+		}
 		select {
 		case s.in <- g:
 		case <-s.over:
@@ -125,7 +132,7 @@ func (s *stream) discard() {
 // answer decides first and the messages that wait behind it, and sends the answers.
 func (s *stream) answer(first *group) error {
 	s.now = append(s.now[:0], first)
-	for n := len(first.asks); ; {
+	for n := max(len(first.asks), 1); ; {
 		var g *group
 		select {
 		case g = <-s.in:
@@ -135,7 +142,7 @@ func (s *stream) answer(first *group) error {
 			break
 		}
 		s.now = append(s.now, g)
-		if n += len(g.asks); n >= rpcwire.MaxBatch {
+		if n += max(len(g.asks), 1); n >= rpcwire.MaxBatch {
 			break
 		}
 	}
@@ -225,7 +232,7 @@ func (s *stream) drop() {
 	}
 	for i, g := range s.now {
 		g.free()
-		if cap(g.body) <= smallBody/waiting && cap(g.asks) <= 2*fewRequests {
+		if cap(g.body) <= smallWaiting && cap(g.asks) <= 2*fewRequests {
 			s.groups.Put(g)
 		}
 		s.now[i] = nil
