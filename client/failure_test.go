@@ -245,6 +245,32 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A request whose text cannot be sent costs those in the same message nothing.
+func TestNotText(t *testing.T) {
+	t.Parallel()
+	for mode, option := range modes {
+		w := newTwins(t)
+		_, target := serve(t, grpcserver.Config{}, w.plain)
+		c := open(t, target, option)
+		items := make([]weir.Item, 5)
+		for i := range items {
+			items[i] = weir.Item{Verb: weir.Record, Request: post}
+		}
+		items[1].Request.Attributes = weir.Attributes("action", "post", "user", "\xff", "page", "/a")
+		items[2].Request.Attributes = weir.Attributes("action", "post", "\xff", "ann", "page", "/a")
+		items[3] = weir.Item{Verb: weir.Refund, Request: weir.Request{Attributes: post.Attributes, Feedback: "\xff"}}
+		c.DoAll(t.Context(), items)
+		for i := range items {
+			if bad := i%4 != 0; bad != (items[i].Err != nil) || bad && !client.Uncounted(items[i].Err) {
+				t.Errorf("%s: item %d: got %v", mode, i, items[i].Err)
+			}
+		}
+		if n := counted(t, w.plain); n != 2 {
+			t.Errorf("%s: got %d counted, want 2", mode, n)
+		}
+	}
+}
+
 // Answers that are too large together are asked for one by one.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()

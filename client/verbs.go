@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
@@ -93,6 +94,16 @@ func sendable(verb weir.Verb, r *weir.Request) error {
 		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
 	case r.Feedback != "" && verb != weir.Refund:
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+	case !utf8.ValidString(r.Feedback):
+		return fault.Newf("feedback", "text is not valid UTF-8")
+	}
+	for i := range r.Attributes { // a service cannot read the whole message otherwise, with the requests of others
+		switch a := &r.Attributes[i]; {
+		case !utf8.ValidString(a.Name):
+			return fault.Newf("attributes", "the name %.64q is not valid UTF-8", a.Name)
+		case !utf8.ValidString(a.Value):
+			return fault.Newf("attributes."+a.Name, "text is not valid UTF-8")
+		}
 	}
 	return nil
 }
