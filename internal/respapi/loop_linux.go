@@ -206,9 +206,6 @@ func (l *loop) run() {
 			}
 		}
 		l.write()
-		if n == len(events) && end.IsZero() && !l.server.leaving.Load() {
-			continue
-		}
 		now := time.Now()
 		if l.server.leaving.Load() && end.IsZero() {
 			end = now.Add(grace)
