@@ -269,6 +269,7 @@ type counting struct {
 	guest *guest
 	in    sized
 	waits bool // the call waits for its only message
+	small bool // its messages are compressed
 }
 
 // count returns stream with its messages taken off the inbox, and what ends the call.
@@ -278,11 +279,21 @@ func count(stream grpc.ServerStream, many bool) (counted grpc.ServerStream, end 
 		return stream, func() {}
 	}
 	g.begin()
-	c := &counting{ServerStream: stream, guest: g, waits: true}
+	c := &counting{ServerStream: stream, guest: g, waits: true, small: compressed(stream.Context())}
 	if many { // it may wait for long
 		c.received(0)
 	}
 	return c, c.end
+}
+
+// mostSmaller is how much smaller compression can make a message: gzip, about 1030 times.
+const mostSmaller = 1100
+
+// compressed reports whether messages of a call are compressed. How many bytes came for
+// them is not known.
+func compressed(ctx context.Context) bool {
+	t, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
+	return ok && t.RecvCompress() != "" && t.RecvCompress() != "identity"
 }
 
 // received takes a message of n bytes off the inbox.
@@ -319,8 +330,11 @@ func (s *counting) RecvMsg(m any) (err error) {
 			n += int64(proto.Size(to))
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		n = 0
+	case s.small: // the rest stays until the connection has no calls
+		n = frameHead + (n-frameHead)/mostSmaller
 	}
 	s.received(n)
 	return err
@@ -350,7 +364,11 @@ func interceptUnary(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next g
 		g.begin()
 		defer g.end()
 		if m, ok := in.(proto.Message); ok {
-			g.take(waiting + frameHead + int64(proto.Size(m)))
+			n := int64(proto.Size(m))
+			if compressed(ctx) {
+				n /= mostSmaller
+			}
+			g.take(waiting + frameHead + n)
 		}
 	}
 	return next(ctx, in)

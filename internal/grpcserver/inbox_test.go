@@ -1,17 +1,23 @@
 package grpcserver_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"io"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/encoding/gzip" // the telemetry brings it into the service, too
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weirhq/weir/internal/access"
@@ -28,17 +34,21 @@ func (f frames) frame(kind, flags byte, stream uint32, payload []byte) frames {
 
 // say begins a call of Say, and sends n bytes of its message, which has size.
 func (f frames) say(stream uint32, size, n int) frames {
-	path := "/" + echo + "/Say"
-	head := append([]byte{0x83, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))}, path...)
-	head = append(append(head, 0x0f, 0x10, 16), "application/grpc"...)
-	head = append(append(append(append(head, 0, 2), "te"...), 8), "trailers"...)
-	f = f.frame(1, 4, stream, head)
+	f = f.frame(1, 4, stream, head())
 	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(size)), make([]byte, n)...)
 	for len(body) > 0 {
 		part := body[:min(len(body), 16<<10)]
 		f, body = f.frame(0, 0, stream, part), body[len(part):]
 	}
 	return f
+}
+
+// head returns the headers of a call of Say.
+func head() []byte {
+	path := "/" + echo + "/Say"
+	head := append([]byte{0x83, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))}, path...)
+	head = append(append(head, 0x0f, 0x10, 16), "application/grpc"...)
+	return append(append(append(append(head, 0, 2), "te"...), 8), "trailers"...)
 }
 
 // pipe returns a server with a bound on memory, its socket, a connection of a client, and
@@ -173,6 +183,50 @@ func TestLateMessages(t *testing.T) {
 	}
 	empty(t, s)
 	talk()
+}
+
+// A compressed message does not take more off than came for it: parts of other messages
+// stay counted.
+func TestCompressedMessages(t *testing.T) {
+	t.Parallel()
+	s, path, _, _ := pipe(t, 1<<20)
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	text, err := proto.Marshal(wrapperspb.String(strings.Repeat("a", 200_000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	_, _ = z.Write(text)
+	_ = z.Close()
+	f := frames{}.frame(4, 0, 0, nil).say(1, 100_000, 50_000)
+	head := append(head(), 0, 13)
+	head = append(append(append(head, "grpc-encoding"...), 4), "gzip"...)
+	f = f.frame(1, 4, 3, head)
+	f = f.frame(0, 1, 3, append(binary.BigEndian.AppendUint32([]byte{1}, uint32(small.Len())), small.Bytes()...))
+	if _, err := c.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), f...)); err != nil {
+		t.Fatal(err)
+	}
+	for answered := false; !answered; {
+		var h [9]byte
+		if _, err := io.ReadFull(c, h[:]); err != nil {
+			t.Fatal(err)
+		}
+		size := int64(h[0])<<16 | int64(h[1])<<8 | int64(h[2])
+		if _, err := io.CopyN(io.Discard, c, size); err != nil {
+			t.Fatal(err)
+		}
+		answered = h[3] == 1 && h[8] == 3
+	}
+	if n := s.Arriving(); n < 50_000 {
+		t.Errorf("got %d bytes in the inbox, want those of the part", n)
+	}
+	_ = c.Close()
+	empty(t, s)
 }
 
 // Connections that speak no HTTP/2 leave nothing behind.
