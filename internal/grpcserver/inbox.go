@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -372,4 +374,15 @@ func interceptUnary(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next g
 		}
 	}
 	return next(ctx, in)
+}
+
+// unknown answers calls of methods that the server does not have. They are counted, so
+// that nothing of them stays in the inbox.
+func unknown(_ any, stream grpc.ServerStream) error {
+	if _, ok := stream.(*counting); !ok {
+		_, end := count(stream, false)
+		defer end()
+	}
+	name, _ := grpc.MethodFromServerStream(stream)
+	return status.Errorf(codes.Unimplemented, "unknown method %s", name)
 }

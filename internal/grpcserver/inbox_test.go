@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/encoding/gzip" // the telemetry brings it into the service, too
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -227,6 +229,20 @@ func TestCompressedMessages(t *testing.T) {
 	}
 	_ = c.Close()
 	empty(t, s)
+}
+
+// Calls of methods that the server does not have leave nothing in the inbox. Otherwise
+// their connection would be late.
+func TestUnknownMethods(t *testing.T) {
+	t.Parallel()
+	s, _, conn, _ := pipe(t, 1<<20)
+	for _, name := range []string{"/" + echo + "/None", "/none.None/None", "/grpc.none.None/None"} {
+		err := conn.Invoke(t.Context(), name, wrapperspb.String("x"), new(wrapperspb.StringValue))
+		if status.Code(err) != codes.Unimplemented {
+			t.Errorf("%s: got %v, want Unimplemented", name, err)
+		}
+		empty(t, s)
+	}
 }
 
 // Connections that speak no HTTP/2 leave nothing behind.

@@ -97,6 +97,7 @@ func New(c Config) *Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.StreamInterceptor(s.intercept),
 		grpc.UnaryInterceptor(interceptUnary),
+		grpc.UnknownServiceHandler(unknown),
 		grpc.WaitForHandlers(true),
 		grpc.NumStreamWorkers(workers),
 	)
