@@ -2,6 +2,7 @@ package rpcwire
 
 import (
 	"errors"
+	"math"
 	"time"
 	"unsafe"
 
@@ -52,13 +53,20 @@ func (f *field) isBytes() bool  { return f.kind == protowire.BytesType }
 // view returns b as a string that shares its memory.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// duration reads a google.protobuf.Duration. -1 seconds is [window.Never].
+// duration reads a google.protobuf.Duration. -1 seconds is [window.Never]. One that is
+// too long is the longest one.
 func duration(b []byte) (time.Duration, error) {
-	s, n, err := pair(b)
-	if d := time.Duration(s)*time.Second + time.Duration(n); s != -1 || n != 0 {
-		return d, err
+	const most = int64(math.MaxInt64/time.Second) - 3 // more nanoseconds than fit an int32 are 3 s
+	switch s, n, err := pair(b); {
+	case s == -1 && n == 0:
+		return window.Never, err
+	case s > most:
+		return math.MaxInt64, err
+	case s < -most:
+		return math.MinInt64, err
+	default:
+		return time.Duration(s)*time.Second + time.Duration(n), err
 	}
-	return window.Never, err
 }
 
 // instant reads a google.protobuf.Timestamp.

@@ -287,3 +287,20 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("got %v allocations, want 0", n)
 	}
 }
+
+// A time-out that is longer than a [time.Duration] is the longest one, not a negative one.
+func TestLongTimeout(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int64]time.Duration{
+		5: 5 * time.Second, -5: -5 * time.Second, 10_000_000_000: math.MaxInt64, 315_576_000_000: math.MaxInt64, -10_000_000_000: math.MinInt64,
+	} {
+		b, err := proto.Marshal(&weirv1.DecideRequest{Timeout: &durationpb.Duration{Seconds: seconds}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g rpcwire.Group
+		if err := g.ReadDecide(b); err != nil || g.Timeout != want {
+			t.Errorf("%d s: got %v %v, want %v", seconds, g.Timeout, err, want)
+		}
+	}
+}
