@@ -163,9 +163,9 @@ class Client:
     url is the address of the service, such as http://localhost:8080. token is a token of the
     service, and namespace the namespace of all calls. timeout is the longest wait for each step of a
     call, in seconds: connecting, and each part of the answer. on_outage says what take, check and a
-    batch of them return when the service gives no answer, or one with status 500 or more: "allow" and
-    "deny" return such a decision, and "raise" raises Unreachable. All other calls raise. tls is for
-    addresses that start with https.
+    batch of them return when the service gives no answer, or one with status 408, 500 or more:
+    "allow" and "deny" return such a decision, and "raise" raises Unreachable. All other calls raise
+    Unreachable. tls is for addresses that start with https.
     """
 
     def __init__(
