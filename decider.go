@@ -2,14 +2,14 @@ package weir
 
 import "context"
 
-// Decider decides requests. [Engine] is one that decides in this process. The client
-// of package client is one that asks a service. A program that is written for a
-// Decider moves from one to the other by its constructor.
+// Decider decides requests. An [Engine] decides them in this process. The Client of
+// package client asks a service. A program that uses a Decider can use either of them;
+// only the constructor differs. Both are safe for concurrent use.
 //
-// The methods do what the methods of [Engine] with the same names do. They differ in
-// this: over a network a call can also fail because the service does not answer.
-// Whether it has counted then is not known, unless the error says so. Decisions that
-// came over the network have nil [Decision.Rules], and such requests cannot have
+// The methods do what the methods of [Engine] with the same names do. A Client differs
+// from an Engine in two points. A call can also fail because the service does not
+// answer; it may then have counted, unless the error says that it has not. Decisions
+// of a Client have nil [Decision.Rules], and requests to a Client cannot have
 // [Request.Rules].
 type Decider interface {
 	Take(ctx context.Context, r Request) (Decision, error)

@@ -46,7 +46,8 @@ var _ weir.Decider = (*Client)(nil)
 // certificates that the system trusts, and "http://" for none. "unix:/run/weir" is a
 // local socket. Other names are those of gRPC, such as "dns:///weir.internal:8082".
 //
-// New does not connect: the first call does. Its errors are wrong arguments.
+// New does not connect: the first call does. New returns an error only for wrong
+// arguments.
 func New(target string, options ...Option) (*Client, error) {
 	c := &Client{}
 	o := defaults()
@@ -133,9 +134,9 @@ func WithTLS(config *tls.Config) Option { return func(o *options) { o.tls = conf
 // Default: 5 s.
 func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// WithStreams makes calls share n streams. One stream serves as many calls as one
-// processor of the service can decide; more streams use more of its processors. With
-// 0 each call is a call of gRPC. Default: 0.
+// WithStreams makes calls share n streams. One stream uses one processor of the
+// service; several streams can use several processors. With n = 0, each call is a
+// gRPC call of its own. Default: 0.
 func WithStreams(n int) Option { return func(o *options) { o.streams = n } }
 
 // WithDialOptions adds options of gRPC, such as interceptors or a way to balance load.

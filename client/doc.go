@@ -1,12 +1,13 @@
 // Package client asks a weir service for decisions, over gRPC. A [Client] has the
-// methods of a [weir.Engine]: both are a [weir.Decider], so that a program moves from
-// counting in its own process to a service by another constructor.
+// methods of a [weir.Engine]. Both implement [weir.Decider], so that a program that
+// counts in its own process can move to a service with another constructor.
 //
 // A take is not idempotent: one that is sent twice counts twice. The client therefore
-// sends nothing again that may have counted. [Uncounted] reports whether an error means
-// for certain that nothing was counted, so that the program may call again.
+// never repeats a call that may have counted. [Uncounted] reports whether it is certain
+// that a failed call counted nothing, so that the program may call again.
 //
-// Each call has a deadline: that of its context, or else the one of [WithTimeout].
+// Each call has a deadline: the deadline of its context or, without one, the time
+// that [WithTimeout] sets.
 //
 // [WithStreams] makes calls share streams. Calls that wait at the same time travel
 // together, so that many goroutines get several times as many decisions a second. A

@@ -17,17 +17,18 @@ import (
 )
 
 // Error is the error of a call that was not decided, or whose answer did not arrive.
-// Input that is wrong is a [*fault.Fault] in its place, as it is for a [weir.Engine].
+// For wrong input, a Client returns a [*fault.Fault] instead, as a [weir.Engine] does.
 //
-// An Error wraps what an engine's error wraps: [weir.ErrUnknownRule], [weir.ErrLarge],
-// [weir.ErrClosed], [context.Canceled], [context.DeadlineExceeded] or a
-// [*store.OutageError]. Others are told apart by Code and Reason.
+// An Error wraps the error that an engine returns in the same case, if there is one:
+// [weir.ErrUnknownRule], [weir.ErrLarge], [weir.ErrClosed], [context.Canceled],
+// [context.DeadlineExceeded] or a [*store.OutageError]. Code and Reason tell other
+// errors apart.
 type Error struct {
 	// Call is the call, such as take.
 	Call string
 
-	// Code is the code of gRPC, and Detail says what is wrong. Reason is that of the
-	// ErrorInfo of the service, or empty.
+	// Code is the gRPC code, and Detail states what is wrong. Reason is the reason in
+	// the service's ErrorInfo, or empty.
 	Code   codes.Code
 	Detail string
 	Reason string
@@ -35,8 +36,8 @@ type Error struct {
 	// RetryAfter is how long the service asks to wait before the next call, or 0.
 	RetryAfter time.Duration
 
-	// Uncounted reports whether nothing was counted for certain, so that the call may
-	// be made again. If it is false, the call may have counted or not.
+	// Uncounted reports whether it is certain that nothing was counted, so that the
+	// call may be made again. If Uncounted is false, the call may have counted.
 	Uncounted bool
 
 	err error // that it wraps, or nil
@@ -56,9 +57,10 @@ func (e *Error) Unwrap() error { return e.err }
 // GRPCStatus returns e as a status of gRPC, without details.
 func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.Detail) }
 
-// Uncounted reports whether err, which a Client returned, means for certain that
-// nothing was counted. The call may then be made again, after RetryAfter of an
-// [*Error]. It is true for input that is wrong, too, which is of no use again.
+// Uncounted reports whether it is certain that the call with the error err counted
+// nothing. err must be an error of a [Client]. The call may then be made again, after
+// the RetryAfter of an [*Error]. Uncounted also returns true for wrong input, with
+// which another call fails again.
 func Uncounted(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
