@@ -1,7 +1,8 @@
 // The gRPC API of weir. docs/grpc.md is its manual.
 //
 // A denial is an ordinary answer, whose decision has allowed = false. A call ends
-// with an error only if it was not decided; nothing was counted then.
+// with an error only if it got no decision. The manual states which errors can have
+// counted, such as that of a deadline.
 //
 // A duration of -1 seconds means never: waiting does not help, or a used key stays
 // used. Later versions can add fields and values of enums; ignore those that you do
