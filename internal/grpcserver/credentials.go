@@ -24,7 +24,10 @@ type guest struct {
 	conn     net.Conn
 	pending  atomic.Int64 // bytes of messages that are not complete
 	progress atomic.Int64 // when one was completed, or the first bytes of one came; in Unix nanoseconds
+	opened   atomic.Int64 // calls whose head has come
+	begun    atomic.Int64 // calls that were begun
 	calls    atomic.Int64 // under way
+	expected atomic.Int64 // calls that wait for their only message
 	gone     atomic.Bool
 
 	given, kept atomic.Int64 // calls that the client gave up, and those that were answered

@@ -17,8 +17,12 @@ import (
 // message until it is complete, and has neither a bound nor a time-out for that. So a
 // connection counts the data that it reads, and each message that a call receives is
 // taken off again. If there is too much in all, the connection with the most of it is
-// closed. A connection that has some, and completes no message for too long, is closed,
-// too, and so is one whose client gives up most of its calls.
+// closed. A connection that keeps a call waiting for its message, or has more than a
+// little data, and completes no message for too long, is closed, too, and so is one whose
+// client gives up most of its calls.
+//
+// A call that ends before it has received its message leaves the bytes of it, because a
+// handler cannot tell which they were. They stay until its connection has no calls.
 //
 // A zero inbox has no bound.
 type inbox struct {
@@ -34,6 +38,9 @@ const (
 	// waiting is what a call that waits for its message takes, about: with its
 	// goroutine and its headers.
 	waiting = 16 << 10
+
+	// little is what calls that ended without their messages may leave.
+	little = 64 << 10
 
 	// receiving is how long a connection with parts of messages may complete none.
 	receiving = 10 * time.Second
@@ -83,7 +90,7 @@ func (b *inbox) late(now time.Time) {
 	var all []*guest
 	b.mu.Lock()
 	for g := range b.open {
-		if g.pending.Load() > 0 && now.UnixNano()-g.progress.Load() > int64(receiving) {
+		if (g.expected.Load() > 0 || g.pending.Load() > little) && now.UnixNano()-g.progress.Load() > int64(receiving) {
 			all = append(all, g)
 		}
 	}
@@ -165,10 +172,13 @@ func (g *guest) reset() {
 func (g *guest) clear() { g.inbox.total.Add(-g.pending.Swap(0)) }
 
 // begin notes a call, and end its end. Without calls there is no data.
-func (g *guest) begin() { g.calls.Add(1) }
+func (g *guest) begin() {
+	g.begun.Add(1)
+	g.calls.Add(1)
+}
 
 func (g *guest) end() {
-	if g.calls.Add(-1) == 0 {
+	if g.calls.Add(-1) == 0 && (g.begun.Load() >= g.opened.Load() || g.gone.Load()) {
 		g.clear()
 	}
 }
@@ -227,6 +237,7 @@ func (c *incoming) scan(p []byte) (n int64) {
 				switch c.head[3] {
 				case headersFrame:
 					n += waiting
+					c.guest.opened.Add(1)
 				case resetFrame:
 					c.guest.reset()
 				}
@@ -281,9 +292,11 @@ func count(stream grpc.ServerStream, many bool) (counted grpc.ServerStream, end 
 		return stream, func() {}
 	}
 	g.begin()
-	c := &counting{ServerStream: stream, guest: g, waits: true, small: compressed(stream.Context())}
+	c := &counting{ServerStream: stream, guest: g, waits: !many, small: compressed(stream.Context())}
 	if many { // it may wait for long
-		c.received(0)
+		c.received(waiting)
+	} else if g.expected.Add(1) == 1 {
+		g.progress.Store(time.Now().UnixNano())
 	}
 	return c, c.end
 }
@@ -302,6 +315,7 @@ func compressed(ctx context.Context) bool {
 func (s *counting) received(n int64) {
 	if s.waits {
 		s.waits = false
+		s.guest.expected.Add(-1)
 		n += waiting
 	}
 	s.guest.take(n)

@@ -187,6 +187,32 @@ func TestLateMessages(t *testing.T) {
 	talk()
 }
 
+// Calls that ended without their messages do not end the other calls of a connection.
+func TestRefusedCalls(t *testing.T) {
+	t.Parallel()
+	s, _, conn, shed := pipe(t, 1<<20)
+	each, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+echo+"/Each")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		err := conn.Invoke(t.Context(), "/"+echo+"/Nothing", wrapperspb.String("hello"), new(wrapperspb.StringValue))
+		if status.Code(err) != codes.Unimplemented {
+			t.Fatalf("got %v, want that the method is unknown", err)
+		}
+	}
+	s.Late(time.Now().Add(time.Minute))
+	if shed.Load() != 0 {
+		t.Errorf("got %d connections shed, want none", shed.Load())
+	}
+	if err := each.SendMsg(wrapperspb.String("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := each.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+		t.Error(err)
+	}
+}
+
 // A compressed message does not take more off than came for it: parts of other messages
 // stay counted.
 func TestCompressedMessages(t *testing.T) {
