@@ -24,7 +24,7 @@ type dirty struct {
 
 const (
 	leastSet = 32
-	mostSet  = 8192
+	mostSet  = 16384 // keys: half of 32,768 places
 )
 
 // mark notes that the state of h has changed, or that h was dropped before it
