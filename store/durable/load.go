@@ -44,9 +44,9 @@ func (s *Store) load(pieces []*piece) (ok bool) {
 		s.writer.follow(pieces, needed, superfluous)
 	}
 	s.writer.stats.loadEnded(l.keys(), damage, s.writer.live)
-	s.told(Event{Kind: Loaded, Keys: l.keys(), Bytes: bytes, Took: time.Since(begun)})
 	s.loading.Store(false)
 	s.memory.Refuse(nil)
+	s.told(Event{Kind: Loaded, Keys: l.keys(), Bytes: bytes, Took: time.Since(begun)}) // calls are decided now
 	close(s.loaded)
 	return true
 }
