@@ -25,6 +25,9 @@ type reloader struct {
 	// open makes the engine of the namespace.
 	open func(*rule.Set) (*namespace.Namespace, error)
 
+	// publish lets calls reach the namespace.
+	publish func()
+
 	tried string   // the hash of the last attempt
 	lists []string // files that the last attempt read
 	known []string // absolute paths of the lists of the rules in force
@@ -47,6 +50,7 @@ func (r *reloader) swap(l loaded, err error, asked string) error {
 		var space *namespace.Namespace
 		if space, err = r.open(l.set); err == nil {
 			r.space = space
+			r.publish() // before the log says so
 		}
 	default:
 		err = r.space.Engine().SetRules(l.set)

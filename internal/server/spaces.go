@@ -73,7 +73,7 @@ func (s *spaces) reloader(a attempt) *reloader {
 	if s.place.dir != "" {
 		log = log.With("namespace", a.name)
 	}
-	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, nil)}
+	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, nil), publish: s.publish}
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
 		tops := s.tops.Beside()
 		options := append(s.counts.options(s.cfg),
