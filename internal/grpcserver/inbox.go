@@ -42,6 +42,10 @@ const (
 	// little is what calls that ended without their messages may leave.
 	little = 64 << 10
 
+	// goodPart is which part of the bound is too much for one connection while closed
+	// ones have the rest.
+	goodPart = 8
+
 	// receiving is how long a connection with parts of messages may complete none.
 	receiving = 10 * time.Second
 
@@ -70,17 +74,21 @@ func (b *inbox) leave(g *guest) {
 	}
 }
 
-// relieve closes the connection with the most data.
+// relieve closes the connection with the most data. If closed connections have what is too
+// much, until their calls have ended, it closes only a connection that has a good part of
+// the bound itself: others are not to blame.
 func (b *inbox) relieve() {
 	var worst *guest
+	var most, sum int64
 	b.mu.Lock()
 	for g := range b.open {
-		if worst == nil || g.pending.Load() > worst.pending.Load() {
-			worst = g
+		n := g.pending.Load()
+		if sum += n; n > most {
+			worst, most = g, n
 		}
 	}
 	b.mu.Unlock()
-	if worst != nil && worst.pending.Load() > b.most/1024 { // others are not to blame
+	if worst != nil && (sum > b.most || most > b.most/goodPart) {
 		b.end(worst)
 	}
 }
