@@ -41,6 +41,7 @@ var arrows = map[string]arrow{
 	"store/memstore/internal/keyed":    {pure: true},
 	"store/memstore":                   {ours: []string{"store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
+	"internal/sizes":                   {pure: true},
 	"store/durable/internal/format":    {pure: true},
 	"store/durable":                    {ours: []string{"internal/limittext", "store", "store/durable/internal/format", "store/memstore", "window"}},
 	"store/redisstore/internal/script": {ours: []string{"store", "window"}},
@@ -115,15 +116,15 @@ var arrows = map[string]arrow{
 	"internal/config":      {ours: []string{"headers", "internal/access", "internal/top"}},
 	"internal/grpcmessage": {theirs: []string{"google.golang.org/grpc"}},
 	"internal/rpcwire": {
-		ours:   []string{".", "receipt", "rule", "store", "window"},
+		ours:   []string{".", "internal/sizes", "receipt", "rule", "store", "window"},
 		theirs: []string{"google.golang.org/protobuf"},
 	},
 	"client": {
-		ours:   []string{".", "api/weir/v1", "internal/grpcmessage", "internal/rpcwire", "rule", "store", "window"},
+		ours:   []string{".", "api/weir/v1", "internal/grpcmessage", "internal/rpcwire", "internal/sizes", "rule", "store", "window"},
 		theirs: grpcModules,
 	},
 	"internal/grpcserver": {
-		ours:   []string{".", "internal/access", "internal/answer", "internal/grpcmessage", "internal/namespace", "store"},
+		ours:   []string{".", "internal/access", "internal/answer", "internal/grpcmessage", "internal/namespace", "internal/sizes", "store"},
 		theirs: grpcModules,
 	},
 	"internal/grpcapi": {
@@ -159,7 +160,7 @@ var arrows = map[string]arrow{
 
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
-var frontEnd = []string{".", "internal/access", "internal/answer", "internal/namespace", "receipt", "rule", "store", "window"}
+var frontEnd = []string{".", "internal/access", "internal/answer", "internal/namespace", "internal/sizes", "receipt", "rule", "store", "window"}
 
 // grpcModules are what packages that serve gRPC may import.
 var grpcModules = []string{

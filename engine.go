@@ -184,9 +184,8 @@ func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) err
 	return e.DoIf(ctx, verb, r, d, nil)
 }
 
-// DoIf is Do, but first calls admit with the size of the decision. If admit
-// returns an error, DoIf returns that, and nothing was counted. A nil admit admits
-// all.
+// DoIf decides like Do, and first calls admit with the size of the decision. If admit
+// returns an error, DoIf returns it, and nothing was counted. A nil admit admits all.
 func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, admit func(Size) error) error {
 	rules := e.inForce() // which is inlined, and saves 2 ns
 	if rules == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // DoAll runs each item as [Client.Do] would, and writes its Decision or its Err. It
@@ -29,7 +30,7 @@ func (c *Client) DoAll(ctx context.Context, items []weir.Item) {
 		if it.Err = tooLarge(len(b.request)); it.Err != nil {
 			continue
 		}
-		if len(b.items) == rpcwire.MaxBatch || len(b.body)+len(b.request) > maxGroup && len(b.items) > 0 {
+		if len(b.items) == sizes.Batch || len(b.body)+len(b.request) > maxGroup && len(b.items) > 0 {
 			c.run(ctx, &b)
 		}
 		b.add(it)

@@ -110,7 +110,6 @@ type options struct {
 	tls              *tls.Config
 	timeout          time.Duration
 	streams          int
-	dials            []grpc.DialOption
 }
 
 // Bounds of messages, in bytes. An answer is at most as large as the service's
@@ -139,12 +138,6 @@ func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout =
 // gRPC call of its own. Default: 0.
 func WithStreams(n int) Option { return func(o *options) { o.streams = n } }
 
-// WithDialOptions adds options of gRPC, such as interceptors or a way to balance load.
-// Do not turn on retries: they could count twice. Default: none.
-func WithDialOptions(dials ...grpc.DialOption) Option {
-	return func(o *options) { o.dials = append(o.dials, dials...) }
-}
-
 // dial returns the options of the connection. gRPC sends again only what has not left
 // this process or what the service has not read: retries of other kinds are off, also
 // if a name service asks for them.
@@ -162,7 +155,7 @@ func (o *options) dial() []grpc.DialOption {
 	if sent := o.metadata(); len(sent) > 0 {
 		dials = append(dials, grpc.WithPerRPCCredentials(sent))
 	}
-	return append(dials, o.dials...)
+	return dials
 }
 
 func (o *options) metadata() metadata {

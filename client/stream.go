@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // call is one request on a stream. Its state says who may use it: the goroutine that
@@ -148,11 +149,11 @@ func (s *stream) groupLocked() *group {
 	for _, c := range s.waiting {
 		size += len(c.body) + 4
 	}
-	g := &group{calls: make([]*call, 0, min(len(s.waiting), rpcwire.MaxBatch)), body: make([]byte, 0, min(size, maxGroup))}
+	g := &group{calls: make([]*call, 0, min(len(s.waiting), sizes.Batch)), body: make([]byte, 0, min(size, maxGroup))}
 	n, longest := 0, time.Time{}
 	bounded := true
 	for _, c := range s.waiting {
-		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || len(g.body)+len(c.body) > maxGroup || len(g.calls) == rpcwire.MaxBatch)
+		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || len(g.body)+len(c.body) > maxGroup || len(g.calls) == sizes.Batch)
 		if last {
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // methods are the methods of the service for the verbs.
@@ -55,7 +56,7 @@ func tooLarge(n int) error {
 }
 
 // maxRequest is the size, in bytes, of the largest request. Its message has a few more.
-const maxRequest = rpcwire.MaxMessage - 64
+const maxRequest = sizes.Message - 64
 
 // invoke makes a call of gRPC within the time that it has.
 func (c *Client) invoke(ctx context.Context, what, method string, in, out any) error {

@@ -43,8 +43,6 @@ type finals interface {
 	giveBack(now, at window.Instant, n int64)
 	// close is called when nothing is held.
 	close()
-	// empty reports whether nothing is remembered.
-	empty(now window.Instant) bool
 }
 
 func newHoldTwin(l window.Limit) *holdTwin {
@@ -389,8 +387,6 @@ func (d *dates) ends() (at []window.Instant) {
 func (d *dates) open(window.Instant) {}
 func (d *dates) close()              {}
 
-func (d *dates) empty(now window.Instant) bool { return d.used(now) == 0 }
-
 func (d *dates) expire(now window.Instant) {
 	before := len(d.hits)
 	d.hits = slices.DeleteFunc(slices.Clone(d.hits), func(h logged) bool { return d.expiry(h.at) <= now })
@@ -502,8 +498,6 @@ func (p *periodOf) close() {
 	}
 }
 
-func (p *periodOf) empty(now window.Instant) bool { return now >= p.end }
-
 func (p *periodOf) add(now, at, _ window.Instant, n int64) {
 	if at == now { // a record, or a hold that was settled at once
 		p.begin(now)
@@ -536,7 +530,6 @@ func (b *levels) leaves(window.Instant) window.Instant      { return 0 }
 func (b *levels) ends() []window.Instant                    { return nil }
 func (b *levels) open(window.Instant)                       {}
 func (b *levels) close()                                    {}
-func (b *levels) empty(t window.Instant) bool               { return b.used(t) == 0 }
 func (b *levels) add(_, _, settled window.Instant, n int64) { b.change(b.Record, settled, n) }
 func (b *levels) refund(now window.Instant, n int64)        { b.change(b.Refund, now, n) }
 func (b *levels) giveBack(now, at window.Instant, n int64) {
@@ -554,7 +547,6 @@ func (nothing) leaves(window.Instant) window.Instant  { return 0 }
 func (nothing) ends() []window.Instant                { return nil }
 func (nothing) open(window.Instant)                   {}
 func (nothing) close()                                {}
-func (nothing) empty(window.Instant) bool             { return true }
 func (nothing) add(_, _, _ window.Instant, _ int64)   {}
 func (nothing) refund(window.Instant, int64)          {}
 func (nothing) giveBack(_, _ window.Instant, _ int64) {}

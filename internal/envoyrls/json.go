@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/access"
 	problems "github.com/weirhq/weir/internal/answer"
-	"github.com/weirhq/weir/internal/grpcserver"
 	"github.com/weirhq/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // HTTP returns a handler of calls in JSON: a RateLimitRequest in the body of a
@@ -58,7 +58,7 @@ func (a *API) json(lock *access.Lock, r *http.Request) (*rls.RateLimitResponse, 
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, grpcserver.MaxMessage))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, sizes.Message))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

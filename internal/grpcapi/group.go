@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/grpcserver"
 	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // group is one message with several requests, and its answers. It implements
@@ -50,8 +51,8 @@ func (g *group) readRequests() (err error) {
 	switch {
 	case err != nil:
 		return malformed()
-	case len(g.read.Requests) > rpcwire.MaxBatch:
-		return fault.Newf("requests", "more than %d", rpcwire.MaxBatch)
+	case len(g.read.Requests) > sizes.Batch:
+		return fault.Newf("requests", "more than %d", sizes.Batch)
 	}
 	for _, text := range g.read.Requests {
 		var ask rpcwire.Ask

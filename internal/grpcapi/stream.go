@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/grpcserver"
-	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // Bounds of one stream. It reserves streamBytes of the memory for requests as long as
@@ -142,7 +142,7 @@ func (s *stream) answer(first *group) error {
 			break
 		}
 		s.now = append(s.now, g)
-		if n += max(len(g.asks), 1); n >= rpcwire.MaxBatch {
+		if n += max(len(g.asks), 1); n >= sizes.Batch {
 			break
 		}
 	}

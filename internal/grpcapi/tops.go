@@ -16,15 +16,6 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-const (
-	// maxTop is the largest n of a request.
-	maxTop = 1000
-
-	// maxListed is how many keys an answer about all rules lists of each kind. With
-	// more rules, it lists one of each.
-	maxListed = 10_000
-)
-
 // key finds the namespace and the attributes of a call about one key.
 func (a *API) key(c *grpcserver.Call, rule string, from map[string]string) (*namespace.Namespace, []weir.Attribute, error) {
 	space, err := c.Namespace(a.spaces)
@@ -57,8 +48,8 @@ func (a *API) some(c *grpcserver.Call, name string, n int32, fallback int) (s so
 	switch s.n = int(n); {
 	case n == 0:
 		s.n = fallback
-	case n < 0 || n > maxTop:
-		return s, problem("n", "%d: want a number from 1 to %d", n, maxTop)
+	case n < 0 || n > top.MaxAsked:
+		return s, problem("n", "%d: want a number from 1 to %d", n, top.MaxAsked)
 	}
 	s.set = s.space.Engine().Rules()
 	if name == "" {
@@ -83,7 +74,7 @@ func (a *API) top(_ context.Context, c *grpcserver.Call, in *weirv1.TopRequest) 
 		return nil, err
 	}
 	tops, out := s.space.Tops(), &weirv1.TopResponse{}
-	n := min(s.n, max(maxListed/max(len(s.rules), 1), 1))
+	n := top.PerRule(s.n, len(s.rules))
 	for _, i := range s.rules {
 		r := s.set.Rule(i)
 		t := tops.Top(r.Name, n)

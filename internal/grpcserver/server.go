@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/grpcmessage"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // Config holds what a [Server] needs. The zero value serves everyone, without
@@ -40,11 +41,8 @@ type Config struct {
 	Working func(net.Conn) func(by int32)
 }
 
-// Bounds of one connection and one message. MaxMessage is the largest message
-// that is read, in bytes.
+// Bounds of one connection.
 const (
-	MaxMessage = 1 << 20
-
 	maxStreams   = 256 // calls of one connection at the same time
 	maxHeaders   = 16 << 10
 	streamWindow = 64 << 10 // bytes that a client may send before they are read
@@ -87,7 +85,7 @@ func New(c Config) *Server {
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c, &s.inbox)),
 		grpc.ForceServerCodecV2(grpcmessage.New()),
-		grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.MaxRecvMsgSize(sizes.Message),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.StaticStreamWindowSize(streamWindow),

@@ -27,6 +27,7 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/grpcserver"
+	"github.com/weirhq/weir/internal/sizes"
 	"github.com/weirhq/weir/store"
 )
 
@@ -182,7 +183,7 @@ func TestCodes(t *testing.T) {
 	if got := status.Convert(err).Message(); got != "hits: 3: too many" {
 		t.Errorf("got message %q, want the place and the fault", got)
 	}
-	if _, err := say(t.Context(), conn, strings.Repeat("x", grpcserver.MaxMessage)); status.Code(err) != codes.ResourceExhausted {
+	if _, err := say(t.Context(), conn, strings.Repeat("x", sizes.Message)); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a message that is too large: got %v, want ResourceExhausted", err)
 	}
 	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/"+echo+"/Say")

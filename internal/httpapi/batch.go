@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
+	"github.com/weirhq/weir/internal/sizes"
 	"github.com/weirhq/weir/store"
 )
 
@@ -125,8 +126,8 @@ func (s *scanner) batch(attrs []weir.Attribute) (parts []part, _ []weir.Attribut
 // parts reads the array of requests.
 func (s *scanner) parts(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault.Fault) {
 	f = s.array(func(i int) (f *fault.Fault) {
-		if i == maxBatch {
-			return s.fault(s.pos, "more than %d", maxBatch)
+		if i == sizes.Batch {
+			return s.fault(s.pos, "more than %d", sizes.Batch)
 		}
 		var p part
 		if p, attrs, f = s.request(attrs, store.Take, true); f != nil {

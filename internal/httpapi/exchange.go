@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/answer"
 	"github.com/weirhq/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // An exchange is the memory of one call. Later calls use it again, so no part
@@ -133,7 +134,7 @@ const smallBody = 64 << 10
 // the client would not see the answer.
 func discard(r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody && r.Header["Expect"] == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxBody))
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, sizes.Message))
 	}
 }
 
@@ -145,7 +146,7 @@ func (x *exchange) read(r *http.Request) error {
 			Detail: fmt.Sprintf("the content type is %.100q, want application/json: send the header Content-Type: application/json", r.Header.Get("Content-Type")),
 		}
 	}
-	if r.ContentLength > maxBody {
+	if r.ContentLength > sizes.Message {
 		return tooLarge()
 	}
 	if r.ContentLength > smallBody {
@@ -162,10 +163,10 @@ func (x *exchange) read(r *http.Request) error {
 		b = b[:len(b)+n]
 		x.body = b
 		switch {
-		case len(b) > maxBody:
+		case len(b) > sizes.Message:
 			return tooLarge()
 		case len(b) > smallBody && x.reserved == 0:
-			if err := x.reserve(maxBody); err != nil { // the length was not told
+			if err := x.reserve(sizes.Message); err != nil { // the length was not told
 				return err
 			}
 			if errors.Is(err, io.EOF) {

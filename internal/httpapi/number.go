@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // number reads the number at pos and returns its shortest plain decimal: 1e3 is
@@ -79,7 +80,7 @@ func (s *scanner) decimal(raw string) bool {
 		s.text = append(s.text, '0')
 		return true
 	}
-	if max(point, len(digits))-min(point, 0) > maxAttribute {
+	if max(point, len(digits))-min(point, 0) > sizes.Text {
 		return false
 	}
 	if negative {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/answer"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // parameters calls each for every name=value of a query string, in order. It
@@ -45,8 +46,8 @@ func withParameter(attrs []weir.Attribute, name, value string) ([]weir.Attribute
 	if f := suits(attrs, name); f != nil {
 		return attrs, badParameter(f.Path, f.Problem)
 	}
-	if len(value) > maxAttribute {
-		return attrs, badParameter(name, fmt.Sprintf("has %d bytes, more than %d", len(value), maxAttribute))
+	if len(value) > sizes.Text {
+		return attrs, badParameter(name, fmt.Sprintf("has %d bytes, more than %d", len(value), sizes.Text))
 	}
 	if !utf8.ValidString(name) || !utf8.ValidString(value) {
 		return attrs, badParameter(name, "text is not valid UTF-8")

@@ -7,17 +7,10 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/sizes"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
-)
-
-// Bounds of one call.
-const (
-	maxBody       = 1 << 20 // bytes
-	maxAttributes = 64
-	maxAttribute  = 1 << 10 // bytes, of a name and of a value
-	maxBatch      = 1000    // requests
 )
 
 // part is one request of a batch. Its attributes are the elements from and up
@@ -142,8 +135,8 @@ func (s *scanner) attributes(attrs []weir.Attribute) ([]weir.Attribute, *fault.F
 		}
 		at = s.pos
 		value, f := s.value()
-		if f == nil && len(value) > maxAttribute {
-			f = s.fault(at, "has %d bytes, more than %d", len(value), maxAttribute)
+		if f == nil && len(value) > sizes.Text {
+			f = s.fault(at, "has %d bytes, more than %d", len(value), sizes.Text)
 		}
 		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
 		return f.In(name)
@@ -157,10 +150,10 @@ func suits(attrs []weir.Attribute, name string) *fault.Fault {
 	switch {
 	case name == "":
 		return fault.Newf("", "an attribute without a name")
-	case len(name) > maxAttribute:
-		return fault.Newf("", "an attribute's name has %d bytes, more than %d", len(name), maxAttribute)
-	case len(attrs) == maxAttributes:
-		return fault.Newf("", "more than %d attributes", maxAttributes)
+	case len(name) > sizes.Text:
+		return fault.Newf("", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
+	case len(attrs) == sizes.Attributes:
+		return fault.Newf("", "more than %d attributes", sizes.Attributes)
 	}
 	for i := range attrs {
 		if attrs[i].Name == name {
@@ -219,8 +212,8 @@ func (s *scanner) feedback() (string, *fault.Fault) {
 		return "", f
 	case name == "":
 		return "", s.fault(at, "is empty; leave it out to give hits back")
-	case len(name) > maxAttribute:
-		return "", s.fault(at, "has %d bytes, more than %d", len(name), maxAttribute)
+	case len(name) > sizes.Text:
+		return "", s.fault(at, "has %d bytes, more than %d", len(name), sizes.Text)
 	}
 	return name, nil
 }

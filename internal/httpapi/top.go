@@ -11,22 +11,13 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-const (
-	// maxTop is the largest n of a query.
-	maxTop = 1000
-
-	// maxListed is how many keys an answer about all rules lists of each kind. With
-	// more rules, it lists one of each.
-	maxListed = 10_000
-)
-
 // top shows the keys that use each rule most, and those that it denies most.
 func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	set, asked, one, n, err := some(x.space, r, 10)
 	if err != nil {
 		return err
 	}
-	n = min(n, max(maxListed/max(len(asked), 1), 1))
+	n = top.PerRule(n, len(asked))
 	b := append(x.out[:0], `{"rules":[`...)
 	for _, i := range asked {
 		ru := set.Rule(i)
@@ -142,8 +133,8 @@ func some(space *namespace.Namespace, r *http.Request, fallback int) (set *rule.
 		case "rule":
 			name = value
 		case "n":
-			if n, err = strconv.Atoi(value); err != nil || n < 1 || n > maxTop {
-				return badParameter(param, fmt.Sprintf("%q: want a number from 1 to %d", value, maxTop))
+			if n, err = strconv.Atoi(value); err != nil || n < 1 || n > top.MaxAsked {
+				return badParameter(param, fmt.Sprintf("%q: want a number from 1 to %d", value, top.MaxAsked))
 			}
 		default:
 			return badParameter(param, "is unknown; want rule and n")

@@ -12,16 +12,11 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/sizes"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
-)
-
-// Bounds of a request, as over HTTP.
-const (
-	maxAttributes = 64
-	maxText       = 1 << 10 // bytes, of a name and of a value
 )
 
 // batch is the commands that are decided together.
@@ -86,8 +81,8 @@ func (c *conn) add(command int, args [][]byte) error {
 		r.Hits = n
 		args = args[2:]
 	case verb == store.Refund && strings.EqualFold(view(option), "FEEDBACK"):
-		if r.Feedback = view(args[1]); r.Feedback == "" || len(args[1]) > maxText {
-			return fault.Newf("feedback", "want the name of an event, of at most %d bytes", maxText)
+		if r.Feedback = view(args[1]); r.Feedback == "" || len(args[1]) > sizes.Text {
+			return fault.Newf("feedback", "want the name of an event, of at most %d bytes", sizes.Text)
 		}
 		args = args[2:]
 	}
@@ -115,20 +110,20 @@ func (c *conn) pairs(args [][]byte) error {
 	if len(args)%2 != 0 {
 		return fault.Newf("attributes", "%.64q has no value: want names and values in turn", args[len(args)-1])
 	}
-	if len(args) > 2*maxAttributes {
-		return fault.Newf("attributes", "more than %d", maxAttributes)
+	if len(args) > 2*sizes.Attributes {
+		return fault.Newf("attributes", "more than %d", sizes.Attributes)
 	}
 	for i := 0; i < len(args); i += 2 {
 		name, value := view(args[i]), view(args[i+1])
 		switch {
 		case name == "":
 			return fault.Newf("attributes", "an attribute without a name")
-		case len(name) > maxText:
-			return fault.Newf("attributes", "an attribute's name has %d bytes, more than %d", len(name), maxText)
+		case len(name) > sizes.Text:
+			return fault.Newf("attributes", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
 		case !utf8.ValidString(name):
 			return fault.Newf("attributes", "a name is not valid UTF-8")
-		case len(value) > maxText:
-			return fault.Newf("attributes."+name, "has %d bytes, more than %d", len(value), maxText)
+		case len(value) > sizes.Text:
+			return fault.Newf("attributes."+name, "has %d bytes, more than %d", len(value), sizes.Text)
 		case !utf8.ValidString(value):
 			return fault.Newf("attributes."+name, "is not valid UTF-8")
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/sizes"
 	"github.com/weirhq/weir/window"
 )
 
@@ -140,8 +141,8 @@ func (c *conn) throttle(args [][]byte) error {
 		}
 		numbers[i] = n
 	}
-	if len(args[0]) > maxText {
-		return fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), maxText)
+	if len(args[0]) > sizes.Text {
+		return fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
 	}
 	l := throttle{numbers[0] + 1, numbers[1], numbers[2]}
 	if c.last.limiter == nil || c.last.throttle != l {

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/sizes"
 )
 
 // Numbers of the fields of messages with several requests or answers.
@@ -81,7 +82,7 @@ func (g *Group) read(b []byte, requests, id, timeout protowire.Number) (err erro
 		}
 		switch {
 		case f.number == requests && f.isBytes():
-			if len(g.Requests) > MaxBatch {
+			if len(g.Requests) > sizes.Batch {
 				continue // there are too many already
 			}
 			g.Requests = append(g.Requests, f.bytes)

@@ -5,17 +5,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/sizes"
 	"github.com/weirhq/weir/receipt"
-)
-
-// Bounds of one request. MaxBatch is the most requests of a message, and MaxMessage
-// the most bytes.
-const (
-	MaxBatch   = 1000
-	MaxMessage = 1 << 20
-
-	maxAttributes = 64
-	maxAttribute  = 1 << 10 // bytes, of a name and of a value
 )
 
 // verbs lists the verbs by their numbers in messages; 0 is a take, too.
@@ -118,8 +109,8 @@ func (a *Ask) ReadRequest(b []byte, verb weir.Verb, fixed bool, attrs []weir.Att
 		case f.number == 2 && f.isNumber():
 			r.Hits, given = int64(f.n), true //nolint:gosec // two's complement
 		case f.number == 3 && f.isBytes():
-			if r.Feedback = view(f.bytes); len(f.bytes) > maxAttribute {
-				a.wrong("feedback", "has %d bytes, more than %d", len(f.bytes), maxAttribute)
+			if r.Feedback = view(f.bytes); len(f.bytes) > sizes.Text {
+				a.wrong("feedback", "has %d bytes, more than %d", len(f.bytes), sizes.Text)
 			}
 			err = isText(f.bytes)
 		case f.number == 4 && f.isBytes():
@@ -186,12 +177,12 @@ func (a *Ask) attribute(b []byte, attrs []weir.Attribute, from int) ([]weir.Attr
 		return attrs, err
 	case at.Name == "":
 		a.wrong("attributes", "an attribute without a name")
-	case len(at.Name) > maxAttribute:
-		a.wrong("attributes", "an attribute's name has %d bytes, more than %d", len(at.Name), maxAttribute)
-	case len(at.Value) > maxAttribute:
-		a.wrong("attributes."+at.Name, "has %d bytes, more than %d", len(at.Value), maxAttribute)
-	case len(attrs)-from == maxAttributes:
-		a.wrong("attributes", "more than %d attributes", maxAttributes)
+	case len(at.Name) > sizes.Text:
+		a.wrong("attributes", "an attribute's name has %d bytes, more than %d", len(at.Name), sizes.Text)
+	case len(at.Value) > sizes.Text:
+		a.wrong("attributes."+at.Name, "has %d bytes, more than %d", len(at.Value), sizes.Text)
+	case len(attrs)-from == sizes.Attributes:
+		a.wrong("attributes", "more than %d attributes", sizes.Attributes)
 	}
 	for i := from; i < len(attrs); i++ {
 		if attrs[i].Name == at.Name {

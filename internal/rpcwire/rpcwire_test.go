@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/internal/sizes"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -196,7 +197,7 @@ func FuzzGroups(f *testing.F) {
 		var asked weirv1.DecideRequest
 		var g rpcwire.Group
 		if proto.Unmarshal(b, &asked) == nil {
-			if err := g.ReadDecide(b); err != nil || g.ID != asked.GetId() || len(g.Requests) != min(len(asked.GetRequests()), rpcwire.MaxBatch+1) {
+			if err := g.ReadDecide(b); err != nil || g.ID != asked.GetId() || len(g.Requests) != min(len(asked.GetRequests()), sizes.Batch+1) {
 				t.Fatalf("got %v %+v, want %v", err, g, &asked)
 			}
 		}

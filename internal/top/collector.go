@@ -18,6 +18,12 @@ const (
 	// DefaultKeys is the default of [Config.Keys].
 	DefaultKeys = 1000
 
+	// MaxAsked is the most keys that a caller may ask for.
+	MaxAsked = 1000
+
+	// allListed is how many keys an answer about many rules lists of each kind.
+	allListed = 10_000
+
 	// period is how long counts are current.
 	period = 5 * time.Minute
 
@@ -33,6 +39,10 @@ const (
 	// smaller, and idle the time between two looks at lanes that are exact.
 	tick, idle = 100 * time.Millisecond, time.Second
 )
+
+// PerRule returns how many keys of each kind an answer lists for each of its rules, if a
+// caller asks for n: fewer if there are many rules, and at least one.
+func PerRule(n, rules int) int { return min(n, max(allListed/max(rules, 1), 1)) }
 
 // Config configures a [Collector]. Its zero value counts nothing.
 type Config struct {
