@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/client"
+	"github.com/weirhq/weir/httplimit"
 	"github.com/weirhq/weir/internal/grpcapi"
 	"github.com/weirhq/weir/internal/grpcserver"
 	"github.com/weirhq/weir/internal/namespace"
@@ -149,4 +153,42 @@ func ExampleUncounted() {
 		fmt.Println("no answer in time: the take may have counted")
 	}
 	// Output: nothing was counted: the call may be made again
+}
+
+// Middleware can ask a service in place of an engine.
+func Example_middleware() {
+	address, stop := service()
+	defer stop()
+
+	decider, err := client.New(address, client.WithStreams(1))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer decider.Close()
+
+	limited, err := httplimit.Rules(decider, func(r *http.Request, list []weir.Attribute) []weir.Attribute {
+		return append(list, weir.Attributes("action", "post", "user", r.PathValue("user"))...)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /posts/{user}", limited.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+	})))
+	for range 6 {
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/posts/42", nil))
+		state, _, _ := strings.Cut(answer.Header().Get("RateLimit"), ";t=")
+		fmt.Println(answer.Code, state)
+	}
+	// Output:
+	// 201 "posts-per-hour";r=4
+	// 201 "posts-per-hour";r=3
+	// 201 "posts-per-hour";r=2
+	// 201 "posts-per-hour";r=1
+	// 201 "posts-per-hour";r=0
+	// 429 "posts-per-hour";r=0
 }

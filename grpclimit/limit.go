@@ -52,12 +52,13 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 	return newLimit(g, &o, err)
 }
 
-// Rules returns a limit that decides by the rules of e. attributes appends the attributes
-// of a call to a list. A call with an empty value ends with the code InvalidArgument. At
-// most one Options counts. The error is about a nil argument.
-func Rules(e *weir.Engine, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
+// Rules returns a limit that decides by the rules of d: an engine, or a client of a
+// service. attributes appends the attributes of a call to a list. A call with an empty
+// value ends with the code InvalidArgument. At most one Options counts. The error is about
+// a nil argument.
+func Rules(d weir.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
 	o := first(options)
-	g, err := guard.Rules(e, attributes, o.Options)
+	g, err := guard.Rules(d, attributes, o.Options)
 	return newLimit(g, &o, err)
 }
 

@@ -20,17 +20,17 @@ type Call struct {
 	Limits headers.Limits
 
 	guard    *Guard
-	request  weir.Request  // to an engine
-	decision weir.Decision // of an engine
+	request  weir.Request  // to a decider
+	decision weir.Decision // of a decider
 	held     *held         // what the call holds, or nil
 
 	list []weir.Attribute // memory for the attributes of middleware
 }
 
-// Decision returns the decision of the engine. For a limiter it is nil. It is valid
-// until the next Take.
+// Decision returns the decision of the engine or the client. For a limiter it is nil. It
+// is valid until the next Take.
 func (c *Call) Decision() *weir.Decision {
-	if c.guard == nil || c.guard.engine == nil {
+	if c.guard == nil || c.guard.decider == nil {
 		return nil
 	}
 	return &c.decision
@@ -62,10 +62,11 @@ func (c *Call) Rule() string {
 
 // Status returns the HTTP status of a denial. It is that of the outcome, if the rules
 // define one, and otherwise 429, or 503 if an outage policy denied because nothing
-// could be asked.
+// could be asked. The rules of a client stay with its service, so that Status does not
+// return theirs.
 func (c *Call) Status() int {
 	if d := c.Decision(); d != nil {
-		if o, ok := d.Rules.Outcome(d.Outcome); ok && (d.Outcome != rule.Deny || c.outage() == "") {
+		if o, ok := outcome(d); ok && (d.Outcome != rule.Deny || c.outage() == "") {
 			return o.Status
 		}
 	}
@@ -84,14 +85,24 @@ func (c *Call) outage() string {
 	return ""
 }
 
-// Body returns the body of the outcome that the rules define, which is JSON, or nil.
+// Body returns the body of the outcome that the rules define, which is JSON, or nil. It
+// is nil for the decision of a client.
 func (c *Call) Body() []byte {
 	if d := c.Decision(); d != nil {
-		if o, ok := d.Rules.Outcome(d.Outcome); ok {
+		if o, ok := outcome(d); ok {
 			return o.Body
 		}
 	}
 	return nil
+}
+
+// outcome returns the outcome of d as the rules define it. It reports false if d has no
+// rules, because it came from a client.
+func outcome(d *weir.Decision) (o rule.Outcome, ok bool) {
+	if d.Rules == nil {
+		return o, false
+	}
+	return d.Rules.Outcome(d.Outcome)
 }
 
 // Problem returns the body of a denial whose outcome has none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/weirhq/weir"
 )
@@ -13,7 +14,7 @@ import (
 type Guard struct {
 	// One of the two is nil.
 	limiter *weir.Limiter
-	engine  *weir.Engine
+	decider weir.Decider
 
 	name  string // of the limiter's policy
 	limit weir.Limit
@@ -35,12 +36,22 @@ func ForLimiter(l *weir.Limiter, name string) (*Guard, error) {
 	return g, nil
 }
 
-// ForEngine returns a guard that decides by the rules of e.
-func ForEngine(e *weir.Engine) (*Guard, error) {
-	if e.Rules() == nil {
-		return nil, errors.New("guard: engine: nil or zero: make one with weir.NewEngine")
+// ForEngine returns a guard that decides by the rules of d: an engine, or a client of a
+// service. The caller closes d.
+func ForEngine(d weir.Decider) (*Guard, error) {
+	none := d == nil
+	switch v := d.(type) {
+	case nil:
+	case *weir.Engine:
+		none = v.Rules() == nil
+	default:
+		at := reflect.ValueOf(d)
+		none = at.Kind() == reflect.Pointer && at.IsNil()
 	}
-	return &Guard{engine: e}, nil
+	if none {
+		return nil, errors.New("guard: engine: nil or zero: make one with weir.NewEngine, or a client with client.New")
+	}
+	return &Guard{decider: d}, nil
 }
 
 // ErrNoKey is the error of a call without a key. The empty key is never a key: all
@@ -61,7 +72,7 @@ type Ask struct {
 	// Key is the key of a call for a limiter. It must not be empty.
 	Key string
 
-	// Attributes describe a call for an engine. No value may be empty. The guard
+	// Attributes describe a call for an engine or a client. No value may be empty. The guard
 	// keeps them until [Call.End].
 	Attributes []weir.Attribute
 
@@ -74,9 +85,10 @@ type Ask struct {
 // and holds something, c keeps that alive until [Call.End], which must be called.
 //
 // The error is [ErrNoKey] or an [*EmptyAttributeError] for a call that cannot be
-// decided, and otherwise that of [weir.Limiter.AllowN] or [weir.Engine.Take].
-// Nothing was counted then. While a store cannot answer there is no error: the
-// outage policy decides, and c.Limits.Degraded has the reason.
+// decided, and otherwise that of [weir.Limiter.AllowN] or [weir.Decider.Take].
+// Nothing was counted then, unless the error is that of a client and says otherwise.
+// While a store cannot answer there is no error: the outage policy decides, and
+// c.Limits.Degraded has the reason.
 func (g *Guard) Take(ctx context.Context, ask Ask, c *Call) error {
 	c.Allowed, c.guard = false, g
 	if g.limiter != nil {
@@ -88,13 +100,13 @@ func (g *Guard) Take(ctx context.Context, ask Ask, c *Call) error {
 		}
 	}
 	c.request = weir.Request{Attributes: ask.Attributes, Hits: ask.Hits}
-	if err := g.engine.Do(ctx, weir.Take, &c.request, &c.decision); err != nil {
+	if err := g.decider.Do(ctx, weir.Take, &c.request, &c.decision); err != nil {
 		return err
 	}
 	c.Allowed = c.decision.Allowed
 	c.Limits.SetDecision(&c.decision)
 	if !c.decision.Receipt.IsZero() {
-		c.held = hold(g.engine, &c.decision, &c.request)
+		c.held = hold(g.decider, &c.decision, &c.request)
 	}
 	return nil
 }

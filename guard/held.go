@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -13,7 +14,7 @@ import (
 // held is what one call holds. Until it ends, a timer renews the holds before their
 // end.
 type held struct {
-	engine  *weir.Engine
+	decider weir.Decider
 	receipt weir.Receipt
 	every   time.Duration
 
@@ -23,32 +24,14 @@ type held struct {
 }
 
 // hold keeps alive what d holds.
-func hold(e *weir.Engine, d *weir.Decision, r *weir.Request) *held {
-	h := &held{engine: e, receipt: d.Receipt, request: *r}
+func hold(decider weir.Decider, d *weir.Decision, r *weir.Request) *held {
+	h := &held{decider: decider, receipt: d.Receipt, request: *r}
 	h.request.Attributes = slices.Clone(r.Attributes)
-	h.every = shortest(d) / 3
+	h.every = cmp.Or(d.Hold, window.MaxLength) / 3
 	h.mu.Lock()
 	h.timer = time.AfterFunc(h.every, h.renew)
 	h.mu.Unlock()
 	return h
-}
-
-// shortest returns the shortest length of the holds of d.
-func shortest(d *weir.Decision) time.Duration {
-	length := window.MaxLength
-	for i := range d.Usages {
-		u := &d.Usages[i]
-		at, ok := d.Rules.Find(u.Rule)
-		if !ok || !u.Held {
-			continue
-		}
-		if r := d.Rules.Rule(at); r.Window.Kind == window.KindHeld {
-			length = min(length, r.Window.Length)
-		} else if r.Hold > 0 {
-			length = min(length, r.Hold)
-		}
-	}
-	return length
 }
 
 // renewing bounds a renewal, a settle or a cancel. The store has bounds of its own,
@@ -65,7 +48,7 @@ func (h *held) renew() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), renewing)
 	defer cancel()
-	_, _ = h.engine.Renew(ctx, h.receipt, h.request) // the observer has the error
+	_, _ = h.decider.Renew(ctx, h.receipt, h.request) // the observer has the error
 	h.timer.Reset(h.every)
 }
 
@@ -87,5 +70,5 @@ func (h *held) end() {
 	h.timer = nil
 	ctx, cancel := context.WithTimeout(context.Background(), renewing)
 	defer cancel()
-	_, _ = h.engine.Settle(ctx, h.receipt, h.request) // the observer has the error
+	_, _ = h.decider.Settle(ctx, h.receipt, h.request) // the observer has the error
 }

@@ -35,13 +35,13 @@ type Options[C any] struct {
 
 	// Denied answers a call that is denied. The header of the answer already states
 	// the limits. The Call is valid until Denied returns. Nil: the answer has the
-	// status and the body of the outcome that the rules define, and otherwise 429 and
-	// a problem, or 503 if an outage policy denied.
+	// status and the body of the outcome that the rules of an engine define, and
+	// otherwise 429 and a problem, or 503 if an outage policy denied.
 	Denied func(C, *Call) error
 
 	// Failed answers a call that could not be decided, with [ErrNoKey], an
-	// [*EmptyAttributeError] or an error of the limiter or the engine. Nothing was
-	// counted. Nil: the answer is a problem with the status of [StatusOf].
+	// [*EmptyAttributeError] or an error of the limiter, the engine or the client.
+	// [Guard.Take] says whether the call may have counted. Nil: the answer is a problem with the status of [StatusOf].
 	Failed func(C, error) error
 }
 
@@ -58,14 +58,14 @@ func Keys[C any](l *weir.Limiter, key func(C) string, options Options[C]) (*Midd
 	return newMiddleware(&Middleware[C]{guard: g, key: key, options: options}, err)
 }
 
-// Rules returns middleware that decides by the rules of e. attributes appends the
-// attributes of a call to a list. It leaves out those that the call lacks: an empty
-// value is an error. The error is about a nil argument.
-func Rules[C any](e *weir.Engine, attributes func(C, []weir.Attribute) []weir.Attribute, options Options[C]) (*Middleware[C], error) {
+// Rules returns middleware that decides by the rules of d: an engine, or a client of a
+// service. attributes appends the attributes of a call to a list. It leaves out those
+// that the call lacks: an empty value is an error. The error is about a nil argument.
+func Rules[C any](d weir.Decider, attributes func(C, []weir.Attribute) []weir.Attribute, options Options[C]) (*Middleware[C], error) {
 	if attributes == nil {
 		return nil, errors.New("guard: attributes: nil: want a function that appends the attributes of a call")
 	}
-	g, err := ForEngine(e)
+	g, err := ForEngine(d)
 	return newMiddleware(&Middleware[C]{guard: g, attributes: attributes, options: options}, err)
 }
 

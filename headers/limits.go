@@ -62,22 +62,32 @@ const (
 
 // SetDecision sets l to the limits that decided d: those before the first
 // verdict, without rules in shadow mode. It reuses the memory of l.Policies.
+//
+// The decision of a client has no rules. Then Window is 0 and Unit is empty in all
+// policies, and l states no limit if a verdict decided.
 func (l *Limits) SetDecision(d *weir.Decision) {
 	l.Policies, l.RetryAfter, l.Degraded = l.Policies[:0], d.RetryAfter, d.DegradedReason
 	end := lastDecider(d)
 	for i := range d.Usages {
 		u := &d.Usages[i]
 		if at, ok := decides(d, u, end); ok {
-			l.Policies = append(l.Policies, policyOf(u.Rule, &d.Rules.Rule(at).Window, &u.Result))
+			var w window.Window // of unknown length
+			if d.Rules != nil {
+				w = d.Rules.Rule(at).Window
+			}
+			l.Policies = append(l.Policies, policyOf(u.Rule, &w, &u.Result))
 		}
 	}
 }
 
 // lastDecider returns the index of the last rule that can decide d: the first
-// verdict, or the last rule.
+// verdict, or the last rule. It returns -1 if that is not known.
 func lastDecider(d *weir.Decision) int {
 	if d.Rules == nil {
-		return -1
+		if len(d.Verdicts) > 0 {
+			return -1
+		}
+		return 0
 	}
 	if len(d.Verdicts) > 0 {
 		if at, ok := d.Rules.Find(d.Verdicts[0]); ok {
@@ -88,10 +98,14 @@ func lastDecider(d *weir.Decision) int {
 }
 
 // decides returns the index of the rule of u, and whether it is a limit that could
-// decide d. end is the index of the last rule that can.
+// decide d. end is the index of the last rule that can, from lastDecider. Without rules
+// the index is 0.
 func decides(d *weir.Decision, u *weir.Usage, end int) (at int, ok bool) {
 	if end < 0 || u.Kind != rule.KindLimit || u.Shadow {
 		return 0, false
+	}
+	if d.Rules == nil {
+		return 0, true
 	}
 	at, ok = d.Rules.Find(u.Rule)
 	return at, ok && at <= end

@@ -150,7 +150,7 @@ func TestArguments(t *testing.T) {
 		{keys(members, httplimit.PeerIP), "guard: limiter: counts distinct, want a limiter of hits"},
 		{keys(m, httplimit.PeerIP, httplimit.Name("")), ""},
 		{rules(e, nil), "httplimit: attributes: nil: want a function that appends the attributes of a request"},
-		{rules(nil, none), "guard: engine: nil or zero: make one with weir.NewEngine"},
+		{rules(nil, none), "guard: engine: nil or zero: make one with weir.NewEngine, or a client with client.New"},
 		{noNetwork, "httplimit: trusted: no networks: want those of the proxies, such as 10.0.0.0/8"},
 		{badNetwork, `httplimit: trusted: "10.0.0": want an address or a network such as 10.0.0.0/8`},
 		{keys(m, httplimit.PeerIP, nil, httplimit.OnDenied(nil)), ""},

@@ -36,14 +36,14 @@ func Keys(l *weir.Limiter, key Key, options ...Option) (*Middleware, error) {
 	return o.middleware(g, err)
 }
 
-// Rules returns middleware that decides by the rules of e. The errors are nil
-// arguments and wrong options.
-func Rules(e *weir.Engine, attributes Attributes, options ...Option) (*Middleware, error) {
+// Rules returns middleware that decides by the rules of d: an engine, or a client of a
+// service. The errors are nil arguments and wrong options.
+func Rules(d weir.Decider, attributes Attributes, options ...Option) (*Middleware, error) {
 	if attributes == nil {
 		return nil, errors.New("httplimit: attributes: nil: want a function that appends the attributes of a request")
 	}
 	o := apply(options)
-	g, err := guard.Rules(e, attributes, o.guard)
+	g, err := guard.Rules(d, attributes, o.guard)
 	return o.middleware(g, err)
 }
 

@@ -25,11 +25,11 @@ func Keys(l *weir.Limiter, key func(*echo.Context) string, options ...Options) e
 	return middleware(guard.Keys(l, key, first(options)))
 }
 
-// Rules returns middleware that decides by the rules of e. An attribute with an empty
-// value is answered with 400. Rules panics if an argument is nil. At most one Options
-// counts.
-func Rules(e *weir.Engine, attributes func(*echo.Context, []weir.Attribute) []weir.Attribute, options ...Options) echo.MiddlewareFunc {
-	return middleware(guard.Rules(e, attributes, first(options)))
+// Rules returns middleware that decides by the rules of d: an engine, or a client of a
+// service. An attribute with an empty value is answered with 400. Rules panics if an
+// argument is nil. At most one Options counts.
+func Rules(d weir.Decider, attributes func(*echo.Context, []weir.Attribute) []weir.Attribute, options ...Options) echo.MiddlewareFunc {
+	return middleware(guard.Rules(d, attributes, first(options)))
 }
 
 func first(options []Options) (o Options) {

@@ -28,13 +28,13 @@ func Keys(l *weir.Limiter, key func(fiber.Ctx) string, options ...Options) fiber
 	return handler(guard.Keys(l, key, first(options)))
 }
 
-// Rules returns middleware that decides by the rules of e. An attribute with an empty
-// value is answered with 400. Rules panics if an argument is nil. At most one Options
-// counts. Values may be those of fiber, which are valid during the request only: Rules
-// copies them.
-func Rules(e *weir.Engine, attributes func(fiber.Ctx, []weir.Attribute) []weir.Attribute, options ...Options) fiber.Handler {
+// Rules returns middleware that decides by the rules of d: an engine, or a client of a
+// service. An attribute with an empty value is answered with 400. Rules panics if an
+// argument is nil. At most one Options counts. Values may be those of fiber, which
+// are valid during the request only: Rules copies them.
+func Rules(d weir.Decider, attributes func(fiber.Ctx, []weir.Attribute) []weir.Attribute, options ...Options) fiber.Handler {
 	if attributes == nil {
-		return handler(guard.Rules[fiber.Ctx](e, nil, first(options)))
+		return handler(guard.Rules[fiber.Ctx](d, nil, first(options)))
 	}
 	copied := func(c fiber.Ctx, list []weir.Attribute) []weir.Attribute {
 		list = attributes(c, list)
@@ -43,7 +43,7 @@ func Rules(e *weir.Engine, attributes func(fiber.Ctx, []weir.Attribute) []weir.A
 		}
 		return list
 	}
-	return handler(guard.Rules(e, copied, first(options)))
+	return handler(guard.Rules(d, copied, first(options)))
 }
 
 func first(options []Options) (o Options) {

@@ -29,13 +29,13 @@ func Keys(l *weir.Limiter, key func(*app.RequestContext) string, options ...Opti
 	return handler(guard.Keys(l, key, first(options)))
 }
 
-// Rules returns middleware that decides by the rules of e. An attribute with an empty
-// value is answered with 400. Rules panics if an argument is nil. At most one Options
-// counts. Values may be those of hertz, which are valid during the request only: Rules
-// copies them.
-func Rules(e *weir.Engine, attributes func(*app.RequestContext, []weir.Attribute) []weir.Attribute, options ...Options) app.HandlerFunc {
+// Rules returns middleware that decides by the rules of d: an engine, or a client of a
+// service. An attribute with an empty value is answered with 400. Rules panics if an
+// argument is nil. At most one Options counts. Values may be those of hertz, which
+// are valid during the request only: Rules copies them.
+func Rules(d weir.Decider, attributes func(*app.RequestContext, []weir.Attribute) []weir.Attribute, options ...Options) app.HandlerFunc {
 	if attributes == nil {
-		return handler(guard.Rules[*app.RequestContext](e, nil, first(options)))
+		return handler(guard.Rules[*app.RequestContext](d, nil, first(options)))
 	}
 	copied := func(c *app.RequestContext, list []weir.Attribute) []weir.Attribute {
 		list = attributes(c, list)
@@ -44,7 +44,7 @@ func Rules(e *weir.Engine, attributes func(*app.RequestContext, []weir.Attribute
 		}
 		return list
 	}
-	return handler(guard.Rules(e, copied, first(options)))
+	return handler(guard.Rules(d, copied, first(options)))
 }
 
 func first(options []Options) (o Options) {
