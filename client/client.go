@@ -116,6 +116,14 @@ type options struct {
 // --max-answer, which is 8 MiB by default.
 const maxAnswer = 64 << 20
 
+// Windows, in bytes: how much of a stream and of a connection may arrive before it is
+// read. gRPC would otherwise measure what the connection can do, with a ping for each
+// answer.
+const (
+	streamWindow = 1 << 20
+	connWindow   = 4 << 20
+)
+
 func defaults() options { return options{timeout: 5 * time.Second} }
 
 // WithToken sends a token with each call. Default: none.
@@ -150,6 +158,8 @@ func (o *options) dial() []grpc.DialOption {
 		grpc.WithTransportCredentials(creds),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
+		grpc.WithStaticStreamWindowSize(streamWindow),
+		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcmessage.New()), grpc.MaxCallRecvMsgSize(maxAnswer)),
 	}
 	if sent := o.metadata(); len(sent) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/client"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/access"
 	"github.com/weirhq/weir/internal/grpcserver"
 	"github.com/weirhq/weir/store"
@@ -303,6 +304,46 @@ func TestTooLarge(t *testing.T) {
 		long := weir.Request{Attributes: weir.Attributes("action", string(make([]byte, 2<<20)))}
 		if _, err := c.Take(t.Context(), long); err == nil || !client.Uncounted(err) {
 			t.Errorf("%s: got %v for a request over 1 MiB, want an error", mode, err)
+		}
+	}
+}
+
+// Text that is not UTF-8 is wrong input. Nothing is sent, so that no service is needed to
+// find it.
+func TestText(t *testing.T) {
+	t.Parallel()
+	const bad = "\xff"
+	name, value := weir.Attributes(bad, "x"), weir.Attributes("user", bad)
+	for _, option := range modes {
+		c := open(t, "unix:"+filepath.Join(t.TempDir(), "nobody"), option)
+		take := func(r weir.Request) func() error {
+			return func() error { _, err := c.Take(t.Context(), r); return err }
+		}
+		for i, test := range []struct {
+			path string
+			call func() error
+		}{
+			{"attributes", take(weir.Request{Attributes: name})},
+			{"attributes.user", take(weir.Request{Attributes: value})},
+			{"feedback", func() error {
+				_, err := c.Refund(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Feedback: bad})
+				return err
+			}},
+			{"attributes.user", func() error {
+				items := []weir.Item{{Request: weir.Request{Attributes: value}}}
+				c.DoAll(t.Context(), items)
+				return items[0].Err
+			}},
+			{"attributes.user", func() error { _, err := c.Explain(t.Context(), weir.Request{Attributes: value}); return err }},
+			{"rule", func() error { _, err := c.Usage(t.Context(), bad, nil); return err }},
+			{"attributes.user", func() error { _, err := c.Usage(t.Context(), "posts", value); return err }},
+			{"rule", func() error { return c.Forget(t.Context(), bad, nil) }},
+			{"attributes", func() error { return c.Forget(t.Context(), "posts", name) }},
+		} {
+			var f *fault.Fault
+			if err := test.call(); !errors.As(err, &f) || f.Path != test.path || !client.Uncounted(err) {
+				t.Errorf("call %d: got %v, want a fault at %s", i, err, test.path)
+			}
 		}
 	}
 }

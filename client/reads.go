@@ -53,6 +53,9 @@ func (c *Client) Explain(ctx context.Context, r weir.Request) (x weir.Explanatio
 // Usage returns what the rule called name has counted for one key: see
 // [weir.Engine.Usage]. The token needs the scope read.
 func (c *Client) Usage(ctx context.Context, name string, attributes []weir.Attribute) (u weir.KeyUsage, err error) {
+	if err := askable(name, attributes); err != nil {
+		return u, err
+	}
 	var out *weirv1.UsageResponse
 	if err := c.begin(ctx, "usage"); err != nil {
 		return u, err
@@ -77,6 +80,9 @@ func (c *Client) Usage(ctx context.Context, name string, attributes []weir.Attri
 // Forget drops what the rule called name has counted for one key: see
 // [weir.Engine.Forget]. The token needs the scope admin.
 func (c *Client) Forget(ctx context.Context, name string, attributes []weir.Attribute) error {
+	if err := askable(name, attributes); err != nil {
+		return err
+	}
 	if err := c.begin(ctx, "forget"); err != nil {
 		return err
 	}

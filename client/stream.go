@@ -78,7 +78,6 @@ func (s *stream) do(ctx context.Context, verb weir.Verb, r *weir.Request, d *wei
 	c := s.client.calls.Get().(*call)
 	c.body = rpcwire.AppendRequest(c.body[:0], verb, r)
 	if err := tooLarge(len(c.body)); err != nil {
-		s.client.calls.Put(c)
 		return err
 	}
 	c.verb, c.alone, c.again, c.decision, c.err = verb, false, 0, d, nil
@@ -92,6 +91,10 @@ func (s *stream) do(ctx context.Context, verb weir.Verb, r *weir.Request, d *wei
 	s.waiting = append(s.waiting, c)
 	s.flushLocked(true)
 	s.mu.Unlock()
+	if ctx.Done() == nil {
+		<-c.done
+		return s.result(c)
+	}
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -103,9 +106,16 @@ func (s *stream) do(ctx context.Context, verb weir.Verb, r *weir.Request, d *wei
 		}
 		<-c.done
 	}
+	return s.result(c)
+}
+
+// result returns the error of c, which has ended, and keeps its memory.
+func (s *stream) result(c *call) error {
 	err := c.err
 	c.decision = nil
-	s.client.calls.Put(c)
+	if cap(c.body) <= mostKept {
+		s.client.calls.Put(c)
+	}
 	return err
 }
 

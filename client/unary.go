@@ -37,14 +37,23 @@ func (x *exchange) ReadMessage(b []byte) error { return rpcwire.ReadDecided(b, x
 // one makes a call of gRPC for one request.
 func (c *Client) one(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
 	x := c.unary.Get().(*exchange)
-	defer c.unary.Put(x)
+	defer c.free(x)
 	x.body, x.decision = rpcwire.AppendRequest(x.body[:0], verb, r), d
 	if err := tooLarge(len(x.body)); err != nil {
 		return err
 	}
-	err := c.invoke(ctx, verb.String(), methods[verb], x, x)
+	return c.invoke(ctx, verb.String(), methods[verb], x, x)
+}
+
+// mostKept is the size, in bytes, of the largest request whose memory is used again.
+const mostKept = 64 << 10
+
+// free keeps x for another call, unless it is large.
+func (c *Client) free(x *exchange) {
 	x.decision = nil
-	return err
+	if cap(x.body) <= mostKept {
+		c.unary.Put(x)
+	}
 }
 
 // tooLarge returns the fault of a request of n bytes that is too large to be sent.

@@ -97,8 +97,14 @@ func sendable(verb weir.Verb, r *weir.Request) error {
 	case !utf8.ValidString(r.Feedback):
 		return fault.Newf("feedback", "text is not valid UTF-8")
 	}
-	for i := range r.Attributes { // a service cannot read the whole message otherwise, with the requests of others
-		switch a := &r.Attributes[i]; {
+	return textual(r.Attributes)
+}
+
+// textual returns the fault of an attribute that is not UTF-8. A service cannot read the
+// whole message with it, nor the requests of others in the message.
+func textual(attributes []weir.Attribute) error {
+	for i := range attributes {
+		switch a := &attributes[i]; {
 		case !utf8.ValidString(a.Name):
 			return fault.Newf("attributes", "the name %.64q is not valid UTF-8", a.Name)
 		case !utf8.ValidString(a.Value):
@@ -106,6 +112,14 @@ func sendable(verb weir.Verb, r *weir.Request) error {
 		}
 	}
 	return nil
+}
+
+// askable returns the fault of a call about a rule and a key that need not be made.
+func askable(name string, attributes []weir.Attribute) error {
+	if !utf8.ValidString(name) {
+		return fault.Newf("rule", "text is not valid UTF-8")
+	}
+	return textual(attributes)
 }
 
 // begin returns the error of a call that cannot begin, because c is closed or ctx is

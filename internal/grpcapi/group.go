@@ -176,6 +176,12 @@ func (g *group) free() {
 	g.items = nil
 }
 
+// isSmall reports whether the memory of g may be used for later messages. What a stream
+// keeps stays within its reservation.
+func (g *group) isSmall() bool {
+	return cap(g.body) <= smallWaiting && max(cap(g.asks), cap(g.errs), cap(g.read.Requests)) <= 2*fewRequests && cap(g.attrs) <= 8*fewRequests
+}
+
 // run decides items. admit admits the memory of their answers, together or each.
 func (a *API) run(ctx context.Context, engine *weir.Engine, items []weir.Item, admit func(weir.Size) error) error {
 	switch n := len(items); {

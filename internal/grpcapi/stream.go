@@ -232,7 +232,7 @@ func (s *stream) drop() {
 	}
 	for i, g := range s.now {
 		g.free()
-		if cap(g.body) <= smallWaiting && cap(g.asks) <= 2*fewRequests {
+		if g.isSmall() {
 			s.groups.Put(g)
 		}
 		s.now[i] = nil
