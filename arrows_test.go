@@ -141,11 +141,12 @@ var arrows = map[string]arrow{
 	},
 	"internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"internal/httpapi": {ours: append([]string{"api", "headers", "internal/top"}, frontEnd...)},
+	"internal/shortcut": {},
 	"internal/server": {
 		ours: []string{
 			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",
 			"internal/access", "internal/answer", "internal/config", "internal/envoyfile", "internal/envoyrls", "internal/files", "internal/grpcapi", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
-			"internal/metrics", "internal/namespace", "internal/telemetry", "internal/respapi", "internal/top",
+			"internal/metrics", "internal/namespace", "internal/telemetry", "internal/respapi", "internal/shortcut", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},

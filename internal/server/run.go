@@ -120,6 +120,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
+	if counts.shared == nil {            // otherwise calls end when their clients have gone
+		main.shorten()
+	}
 	lock = doors.lock(at[1].Name, at[1].Address, where.whole())
 	admin, err := listen(at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock, envoy.adminRoutes()), log)
 	if err != nil {
