@@ -139,8 +139,8 @@ var arrows = map[string]arrow{
 		ours:   append([]string{"headers", "internal/envoyfile", "internal/grpcserver"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
-	"internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
-	"internal/httpapi": {ours: append([]string{"api", "headers", "internal/top"}, frontEnd...)},
+	"internal/respapi":  {ours: append([]string{"internal/jsontext"}, frontEnd...)},
+	"internal/httpapi":  {ours: append([]string{"api", "headers", "internal/top"}, frontEnd...)},
 	"internal/shortcut": {},
 	"internal/server": {
 		ours: []string{
