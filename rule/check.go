@@ -15,7 +15,7 @@ import (
 // in keys, metrics and headers.
 var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$`)
 
-const wantName = "want letters, digits, dots, dashes and underscores, a letter or digit first, up to 100"
+const wantName = "want ASCII letters, digits, dots, dashes and underscores, a letter or digit first, up to 100"
 
 // check returns everything that is wrong with outcomes, by name, and with
 // rules, in order.

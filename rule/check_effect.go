@@ -35,7 +35,7 @@ func (c *checker) checkEffect() {
 		c.fault("trigger", "%d: want 1 to %d", c.Trigger, window.MaxHits)
 	}
 	if c.Quota != nil && c.Trigger != 0 {
-		c.fault("trigger", "a rule has a limit or a trigger, make two of it")
+		c.fault("trigger", "a rule has a limit or a trigger: make two rules of it")
 	}
 	if c.Once && c.Trigger == 0 {
 		c.fault("once", "is for triggers")

@@ -52,7 +52,7 @@ func ExampleNew_faults() {
 	}
 	// Output:
 	// rules[0].name
-	//   rule "posts per hour": name: "posts per hour" is not a name, want letters, digits, dots, dashes and underscores, a letter or digit first, up to 100
+	//   rule "posts per hour": name: "posts per hour" is not a name, want ASCII letters, digits, dots, dashes and underscores, a letter or digit first, up to 100
 	// rules[0].limit
 	//   rule "posts per hour": limit: -5: want 0 to 9007199254740991
 	// rules[0].then

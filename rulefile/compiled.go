@@ -26,7 +26,7 @@ func (p *pass) compiled(err error, root *node) {
 	for _, f := range faults {
 		n, path := root.checked(f.Path)
 		at, found := place(n, path)
-		if echo(own, n, path, found) {
+		if echo(own, n, path, found) || n.kindUnsure() && path != "name" {
 			continue
 		}
 		if at.kind == aTable && at.key != nil {
@@ -74,6 +74,16 @@ func echo(own fault.List, n *node, path string, found bool) bool {
 		return stands(own, field)
 	}
 	return stands(own, n)
+}
+
+// kindUnsure reports whether n is a rule with an unknown key and without limit
+// and trigger. The unknown key may be one of these misspelt, so that the kind of
+// the rule, and which keys go with it, is not known.
+func (n *node) kindUnsure() bool {
+	if n.get("limit") != nil || n.get("trigger") != nil || n.label != "a rule" {
+		return false
+	}
+	return slices.ContainsFunc(n.entries, func(e entry) bool { return !slices.Contains(ruleKeys, e.key.text) })
 }
 
 // stands reports whether one of fs, which are sorted, stands between the start

@@ -2,13 +2,18 @@ package rulefile
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/weirhq/weir/fault"
 )
 
 // fault notes that something is wrong at n.
 func (p *pass) fault(n *node, format string, args ...any) {
-	p.at(n.line, n.column, format, args...)
+	problem := fmt.Sprintf(format, args...)
+	if hasWideColon(n.label) && !strings.HasSuffix(problem, wideColon) {
+		problem += wideColon
+	}
+	p.at(n.line, n.column, "%s", problem)
 }
 
 // at notes that something is wrong at a place in the rules file.

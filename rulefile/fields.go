@@ -11,11 +11,25 @@ import (
 // The readers below accept nil for a missing key. They return the zero value for
 // it, and for a value that is wrong.
 
+// examples has a value for some keys whose values are tables, for faults.
+var examples = map[string]string{
+	"after": "{count: 30, window: day}",
+	"ban":   "{for: 15m}",
+}
+
 // fields returns the values of a table with known keys, or nil when n is no
 // table.
 func (p *pass) fields(n *node, known []string) map[string]*node {
 	if n.kind != aTable {
-		p.fault(n, "%s is %s, want a table with keys such as %s", n.label, n, known[0]+":")
+		want := "a table with keys such as " + known[0] + ":"
+		if example := examples[n.label]; example != "" {
+			want = "a table, such as " + example
+		}
+		if n.kind == aText && hasWideColon(n.text) {
+			p.fault(n, "%s is %s%s", n.label, n, wideColon)
+			return nil
+		}
+		p.fault(n, "%s is %s, want %s", n.label, n, want)
 		return nil
 	}
 	f := map[string]*node{}
@@ -62,6 +76,15 @@ func (p *pass) text(n *node) string {
 		return n.text
 	}
 	return ""
+}
+
+// attribute returns the name of an attribute. example is one for faults.
+func (p *pass) attribute(n *node, example string) string {
+	if n != nil && !n.isScalar() && !p.lacksQuotes(n) {
+		p.fault(n, "%s is %s, want the name of one attribute, such as %s", n.label, n, example)
+		return ""
+	}
+	return p.text(n)
 }
 
 // lacksQuotes reports whether n is a table only because the YAML parser takes

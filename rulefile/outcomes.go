@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -40,7 +41,11 @@ func (p *pass) outcome(n *node) string {
 	name := p.text(n)
 	known := append([]string{rule.Allow, rule.Deny}, sorted(p.outcomes)...)
 	if name != "" && !slices.Contains(known, name) {
-		p.fault(n, "%s", unknown("outcome", name, known))
+		problem := unknown("outcome", name, known)
+		if fault.DidYouMean(name, known) == "" {
+			problem += ", or define it under outcomes:"
+		}
+		p.fault(n, "%s", problem)
 	}
 	return name
 }

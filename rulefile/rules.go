@@ -39,7 +39,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 	r := rule.Rule{
 		Name:        p.text(f["name"]),
 		When:        p.when(f["when"]),
-		Together:    p.text(f["together"]),
+		Together:    p.attribute(f["together"], "user"),
 		Quota:       p.quota(f["limit"]),
 		Trigger:     p.whole(f["trigger"], 1, window.MaxHits),
 		Once:        p.yes(f["once"]),
@@ -73,9 +73,9 @@ func (p *pass) readRule(n *node) rule.Rule {
 	case sum != nil && distinct != nil:
 		p.fault(distinct, "distinct and sum exclude each other: want one of them")
 	case sum != nil:
-		r.Measure, r.Of = window.Sum, p.text(sum)
+		r.Measure, r.Of = window.Sum, p.attribute(sum, "tokens")
 	case distinct != nil:
-		r.Measure, r.Of = window.Distinct, p.text(distinct)
+		r.Measure, r.Of = window.Distinct, p.attribute(distinct, "peer")
 	}
 	if f["trigger"] != nil { // also where its number is wrong
 		r.Trigger = max(r.Trigger, 1)
@@ -116,9 +116,11 @@ func (p *pass) after(n *node, zone *time.Location) window.After {
 	if n == nil {
 		return window.After{}
 	}
+	sound := len(p.faults)
 	f := p.fields(n, afterKeys)
+	sure := sound == len(p.faults) // else a misspelt key may be the missing one
 	for _, key := range afterKeys {
-		if f != nil && f[key] == nil {
+		if sure && f[key] == nil {
 			p.fault(n, "after has no %s: want {count: 30, window: day}", key)
 		}
 	}

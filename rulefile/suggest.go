@@ -18,6 +18,9 @@ func unknown(what, got string, names []string) string {
 	if len(got) > longest {
 		text = fmt.Sprintf("unknown %s %q…", what, got[:longest])
 	}
+	if hasWideColon(got) {
+		return text + wideColon
+	}
 	if hint := fault.DidYouMean(got, names); hint != "" {
 		return text + hint
 	}

@@ -24,6 +24,7 @@ type linter struct {
 func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 	l := linter{pass: p, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}}
 	l.empty()
+	l.fileFullWidth()
 	l.unused("lists", "list", l.usedLists())
 	l.unused("outcomes", "outcome", l.usedOutcomes())
 	for i := range rules {
@@ -32,6 +33,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		}
 		l.contradiction(i)
 		l.literals(i, l.nodes[i].get("when"))
+		l.fullWidth(i)
 		l.missingElse(i)
 		l.outage(i)
 		l.groups(i)

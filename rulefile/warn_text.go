@@ -31,7 +31,7 @@ func (l *linter) literal(i int, attribute string, n *node) {
 			}
 		}
 	case aText:
-		if n.text == "*" {
+		if n.text == "*" || firstWide(n.text) != "" { // another warning tells about those
 			return
 		}
 		if instead := addressTest(n.text); instead != "" {

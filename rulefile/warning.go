@@ -87,6 +87,13 @@ ends the evaluation. The rule never counts and never decides.
 
 Move the rule before the verdict, add conditions to the verdict, or give the
 verdict "rest: count", so that the rules behind it still count.`},
+	{"full-width", `The name of an attribute or a plain value contains punctuation that an input
+method for Chinese or Japanese writes in place of ASCII. To YAML it is text:
+[user，ip] is one attribute with a comma in its name, and “post” is a value with
+the quotes in it. The rule matches no request and limits nothing.
+
+Write the ASCII characters , : " * [ ] { }. If the text itself is meant, write
+{equal: "你好，世界"}, in straight quotes.`},
 	{"grouped-quota", `A sliding window keeps at most "precision" dates for a key, 100 by default. Above
 that, hits share dates in groups of quota/precision, rounded up. The window never
 admits more than the quota. It can deny early, by at most one group less one hit:

@@ -101,6 +101,10 @@ func (p *pass) syntax(err error) {
 		return
 	}
 	at := e.GetToken().Position
+	if line, column, found := p.wideColonNear(at.Line); found {
+		p.at(line, column, "not YAML%s", wideColon)
+		return
+	}
 	why := "not YAML: " + e.GetMessage()
 	if strings.Contains(why, "'\t'") {
 		why = "a tab stands where YAML allows only spaces: indent with spaces"

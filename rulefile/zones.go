@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	_ "embed"
+	"regexp"
 	"strings"
 	"time"
 
@@ -20,11 +21,20 @@ func (p *pass) timezone(n *node) *time.Location {
 		return time.UTC
 	}
 	zone, err := time.LoadLocation(name)
+	place := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
 	switch {
 	case name == "Local":
 		p.fault(n, "timezone is Local, which differs from machine to machine: want a name such as Europe/Berlin")
 	case err == nil:
 		return zone
+	case ofChina[place]:
+		p.fault(n, "unknown timezone %q: China uses Asia/Shanghai", name)
+	case name == "CST":
+		p.fault(n, "unknown timezone %q: it stands for several: want a name such as Asia/Shanghai or America/Chicago", name)
+	case fixed(name) == "Etc/GMT-8":
+		p.fault(n, "unknown timezone %q: China uses Asia/Shanghai; the same everywhere is Etc/GMT-8, with its sign reversed", name)
+	case fixed(name) != "":
+		p.fault(n, "unknown timezone %q: want a name such as Europe/Berlin, or %s, with its sign reversed", name, fixed(name))
 	case cityZone(name) != "":
 		p.fault(n, "unknown timezone %q: did you mean %q?", name, cityZone(name))
 	case fault.DidYouMean(name, strings.Fields(zones)) != "":
@@ -33,6 +43,33 @@ func (p *pass) timezone(n *node) *time.Location {
 		p.fault(n, "unknown timezone %q: want a name such as Europe/Berlin, or UTC", name)
 	}
 	return time.UTC
+}
+
+// ofChina has names that are used for the time of China and are not in the
+// database, in lower case and without a continent.
+var ofChina = map[string]bool{
+	"beijing": true, "china": true, "guangzhou": true, "shenzhen": true, "hangzhou": true, "chengdu": true,
+	"北京": true, "北京时间": true, "上海": true, "中国": true, "东八区": true,
+}
+
+// offset matches a distance from UTC in hours.
+var offset = regexp.MustCompile(`^(?i:UTC|GMT)?([+-])0?([0-9]{1,2})(?::?00)?$`)
+
+// fixed returns the name of the zone that is always as far from UTC as name says,
+// or "". The database counts these zones westward: Etc/GMT-8 is UTC+8.
+func fixed(name string) string {
+	m := offset.FindStringSubmatch(name)
+	if m == nil {
+		return ""
+	}
+	zone := "Etc/GMT-" + m[2]
+	if m[1] == "-" {
+		zone = "Etc/GMT+" + m[2]
+	}
+	if _, err := time.LoadLocation(zone); err != nil {
+		return ""
+	}
+	return zone
 }
 
 // cityZone returns the time zone of a city: Asia/Shanghai for "Shanghai", or "".

@@ -179,3 +179,27 @@ func TestServiceCountsInstances(t *testing.T) {
 		return a.json["degraded"] == true && strings.Contains(a.text, `"quota":334`)
 	})
 }
+
+// A service without a number of instances says so when rules come into force that
+// admit a share of the quota in an outage, once, and not for others.
+func TestServiceNeedsInstancesForLocalLimits(t *testing.T) {
+	t.Parallel()
+	const warning = "--nodes is not set"
+	n := redistest.Server(t)
+	path := rulesFile(t, "rules:\n"+
+		"  - {name: open, per: [user], limit: 5, window: 1h, on_outage: allow}\n"+
+		"  - {name: trial, per: [user], limit: 5, window: 2h, mode: shadow}\n"+
+		"  - {name: views, per: [page], window: 1h}\n")
+	s := start(t, func(c *config.Config) { c.Rules, c.Store, c.StoreTimeout = path, "redis://"+n.Addr(), patience })
+	if s.logs.count(warning) != 0 {
+		t.Error("got a warning about rules that admit nothing from memory")
+	}
+	for _, limit := range []string{"5", "6"} {
+		write(t, path, "rules: [{name: posts, per: [user], limit: "+limit+", window: 1h}]")
+		call(t, "POST", s.admin+"/-/reload", "")
+		s.logs.await(t, 1, "rule=posts")
+	}
+	if got := s.logs.count(warning); got != 1 {
+		t.Errorf("got %d warnings, want 1", got)
+	}
+}

@@ -54,12 +54,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer counts.close(log)
-	switch {
-	case counts.here != nil:
+	if counts.here != nil {
 		_ = counts.here.beat(ctx, log) // run beats again
-	case counts.shared != nil && cfg.Nodes == 0:
-		log.Warn("--nodes is not set: while the store is out of reach, each instance admits the whole quota again; " +
-			"set the number of instances, or auto")
 	}
 	if err := counts.examine(ctx, begun.Add(examineWithin), log); err != nil {
 		return err

@@ -34,6 +34,8 @@ type spaces struct {
 	bad     string               // faults of names that were logged last; guarded by mu
 	retired weir.Reports         // of namespaces that are gone; guarded by mu
 	closing sync.WaitGroup       // the engines of these
+
+	nodesOnce sync.Once // the warning about --nodes
 }
 
 // parts are what the namespaces have in common.
@@ -74,6 +76,7 @@ func (s *spaces) reloader(a attempt) *reloader {
 		log = log.With("namespace", a.name)
 	}
 	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, nil), publish: s.publish}
+	r.nodes = s.warnNodes
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
 		tops := s.tops.Beside()
 		options := append(s.counts.options(s.cfg),
@@ -86,6 +89,23 @@ func (s *spaces) reloader(a attempt) *reloader {
 		return namespace.New(a.name, engine, tops), nil
 	}
 	return r
+}
+
+// warnNodes warns, once, if rules admit requests from this instance's memory during
+// an outage and the number of instances is not known.
+func (s *spaces) warnNodes(rules *rule.Set) {
+	if s.counts.shared == nil || s.counts.here != nil || s.cfg.Nodes != 0 {
+		return
+	}
+	for i := range rules.Len() {
+		if r := rules.Rule(i); r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.OnOutage == rule.OutageLocal {
+			s.nodesOnce.Do(func() {
+				s.log.Warn("--nodes is not set: while the store is out of reach, each instance admits the whole quota again; "+
+					"set the number of instances, or auto", "rule", r.Name)
+			})
+			return
+		}
+	}
 }
 
 // observer returns the observer of the engine of a namespace.
