@@ -78,18 +78,21 @@ func resetAfter(expires, now Instant) (d time.Duration) {
 	return 0
 }
 
+// noQuestion is the hits of answerBanned for a verb that asks for no hits.
+const noQuestion = -1
+
 // answerBanned fills in r, which is empty, where the key is banned. It uses what is
-// held, and nothing remains.
+// held, and nothing remains. It denies n hits, also 0 of them, but not noQuestion.
 func (l *Compiled) answerBanned(r *Result, p *part, n int64) {
 	r.Quota, r.Banned, r.ResetAfter = l.capacity, true, p.ban.end.Sub(p.now)
 	fits := p.ban.end
 	if len(p.in) > 0 { // holds, so the limit does not count members
-		r.Used, fits = p.algo.look(p.in, p.now, Hits{N: n})
+		r.Used, fits = p.algo.look(p.in, p.now, Hits{N: max(n, 0)})
 	} else if l.tooMany(n) {
 		fits = never
 	}
 	switch {
-	case n <= 0:
+	case n == noQuestion:
 		r.Allowed = true
 	case fits == never:
 		r.RetryAfter = Never
@@ -100,7 +103,7 @@ func (l *Compiled) answerBanned(r *Result, p *part, n int64) {
 
 // tooMany reports whether n hits never fit.
 func (l *Compiled) tooMany(n int64) bool {
-	_, fits := l.algorithm.look(nil, 0, Hits{N: n})
+	_, fits := l.algorithm.look(nil, 0, Hits{N: max(n, 0)})
 	return fits == never
 }
 
@@ -166,7 +169,7 @@ func (l *Compiled) holder(in State) holder {
 func (l *Compiled) done(r *Result, s State, p *part, before int64) State {
 	p.algo = l.below(p.in)
 	if p.banned() {
-		l.answerBanned(r, p, 0)
+		l.answerBanned(r, p, noQuestion)
 		r.Before = before
 	} else {
 		used, _ := p.algo.look(p.in, p.now, Hits{})
@@ -195,7 +198,7 @@ func (l *Compiled) strike(r *Result, s State, p *part, before, n int64) State {
 func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *Hold, quiet bool) State {
 	p := l.open(s, now)
 	if p.banned() {
-		l.answerBanned(r, &p, 0)
+		l.answerBanned(r, &p, noQuestion)
 		return s
 	}
 	before, fits := p.algo.look(p.in, p.now, h)
@@ -208,7 +211,7 @@ func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *H
 		over = w.over(p.in, p.now, h.N, hold != nil)
 	}
 	if over && l.Bans() && !quiet {
-		return l.strike(r, s, &p, before, 0)
+		return l.strike(r, s, &p, before, noQuestion)
 	}
 	h = h.countable()
 	if w := l.holder(p.in); hold != nil && l.Holds() && w != nil && hold.End > p.now && !w.has(p.in, hold.ID) {
@@ -233,7 +236,7 @@ func (l *Compiled) deniedAround(r *Result, s State, now Instant, h Hits) State {
 		p.ban.end = min(p.now+p.ban.length, lastInstant)
 		s = p.ban.write(s, p.in)
 	}
-	l.answerBanned(r, &p, 0)
+	l.answerBanned(r, &p, noQuestion)
 	return s
 }
 
@@ -244,7 +247,7 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 		p.ban = banState{}
 	}
 	if p.banned() {
-		l.answerBanned(r, &p, 0)
+		l.answerBanned(r, &p, noQuestion)
 		return s
 	}
 	before, _ := p.algo.look(p.in, p.now, Hits{})
@@ -280,7 +283,7 @@ func (l *Compiled) change(s State, now Instant, f func(in State, now, since Inst
 	switch {
 	case r.Held:
 	case p.banned():
-		l.answerBanned(&r, &p, 0)
+		l.answerBanned(&r, &p, noQuestion)
 		return s, r
 	default:
 		l.answer(&r, &p, before, before, p.now)
@@ -310,7 +313,11 @@ func (l *Compiled) roomAround(s State, h Hits) int {
 // readAround reads like Read, with holds and bans.
 func (l *Compiled) readAround(s State, now Instant) (r Reading) {
 	p := l.open(s, now)
-	l.checkAround(&r.Result, s, now, Hits{})
+	if p.banned() {
+		l.answerBanned(&r.Result, &p, noQuestion)
+	} else {
+		l.checkAround(&r.Result, s, now, Hits{})
+	}
 	r.At, r.Strikes = p.now, p.ban.left(p.now, &l.limit.Ban)
 	if len(p.in) > 0 {
 		if w := l.holder(p.in); w != nil {

@@ -54,7 +54,7 @@ func (tw *banHoldTwin) strike(now window.Instant) {
 // banned answers n hits while the key is banned.
 func (tw *banHoldTwin) banned(now window.Instant, n int64, asks bool) window.Result {
 	r := window.Result{
-		Allowed: !asks || n == 0, Banned: true, Used: tw.used(now), ResetAfter: tw.end.Sub(now),
+		Allowed: !asks, Banned: true, Used: tw.used(now), ResetAfter: tw.end.Sub(now),
 		Quota: window.MustCompile(tw.l).Capacity(),
 	}
 	switch {

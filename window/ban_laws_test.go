@@ -40,7 +40,7 @@ func (tw *banTwin) strike(now window.Instant) {
 
 // banned answers n hits while the key is banned.
 func (tw *banTwin) banned(now window.Instant, n int64, asks bool) window.Result {
-	r := window.Result{Allowed: !asks || n == 0, Banned: true, Quota: tw.Capacity(), ResetAfter: tw.end.Sub(now)}
+	r := window.Result{Allowed: !asks, Banned: true, Quota: tw.Capacity(), ResetAfter: tw.end.Sub(now)}
 	if !r.Allowed {
 		r.RetryAfter = r.ResetAfter
 		if tw.Check(nil, now, window.Hits{N: n, Member: 1}).RetryAfter == window.Never {

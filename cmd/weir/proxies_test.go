@@ -50,7 +50,8 @@ var proxies = []proxy{
 	{"Apache", startApache, 503, 503, "lua", "return 503", "return apache2.DECLINED"},
 }
 
-// recipes returns the snippets of a part of docs/proxies.md by their languages.
+// recipes returns the snippets of a part of docs/proxies.md by their languages. The
+// second one in a language has a 2 behind it.
 func recipes(t *testing.T, title string) (recipe map[string]string, page string) {
 	t.Helper()
 	src, err := os.ReadFile("../../docs/proxies.md")
@@ -64,7 +65,11 @@ func recipes(t *testing.T, title string) (recipe map[string]string, page string)
 	part, _, _ = strings.Cut(part, "\n## ")
 	recipe = map[string]string{}
 	for _, m := range fence.FindAllStringSubmatch(part, -1) {
-		recipe[m[1]] = m[2]
+		language := m[1]
+		if recipe[language] != "" {
+			language += "2"
+		}
+		recipe[language] = m[2]
 	}
 	return recipe, string(src)
 }
@@ -102,6 +107,42 @@ func TestProxies(t *testing.T) {
 			p.end(t)
 			want(tc.down, "/other")
 		})
+	}
+}
+
+// TestNginxOutcome follows docs/proxies.md about an outcome that nginx answers with a
+// status and a body of its own, beside denials that it answers with 429.
+func TestNginxOutcome(t *testing.T) {
+	t.Parallel()
+	recipe, page := recipes(t, "nginx")
+	for _, step := range []struct{ after, added string }{
+		{"&status.deny=403", "&status.captcha=401"},
+		{"error_page 403 = @limited;", "error_page 401 = @captcha;"},
+	} {
+		if strings.Count(recipe["nginx"], step.after) != 1 || !strings.Contains(page, "add `"+step.added+"` to") {
+			t.Fatalf("the recipe has not one %q, or the page does not say to add %q", step.after, step.added)
+		}
+		recipe["nginx"] = strings.Replace(recipe["nginx"], step.after, step.after+step.added, 1)
+	}
+	recipe["nginx"] += recipe["nginx2"]
+	p := startProcess(t, "", `outcomes:
+  captcha: {status: 403, body: {captcha: true}}
+rules:
+  - {name: pages, when: {path: {prefix: /page/}}, per: [ip], limit: 1, window: 1h, then: captcha}
+  - {name: api, when: {path: {prefix: /api/}}, per: [ip], limit: 1, window: 1h}
+`)
+	addr := startNginx(t, recipe, strings.TrimPrefix(p.api, "http://"), startApp(t))
+	for _, want := range []struct {
+		path   string
+		status int
+		body   string
+	}{
+		{"/page/1", 200, "app"}, {"/page/2", 403, `{"captcha": true}`}, {"/api/1", 200, "app"}, {"/api/2", 429, ""}, {"/other", 200, "app"},
+	} {
+		got, body := visit(t, addr, want.path)
+		if got != want.status || want.body != "" && body != want.body {
+			t.Errorf("%s: got %d %s, want %d %s", want.path, got, body, want.status, want.body)
+		}
 	}
 }
 

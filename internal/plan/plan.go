@@ -70,7 +70,7 @@ func (p *Plan) decide(i int) {
 // verdict have been decided: they may deny a take that the verdict allows.
 func (p *Plan) waits() bool {
 	return p.Verdict >= 0 && p.Request.Verb == store.Take && p.Rules.Allows(p.Verdict) &&
-		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && op.N > 0 })
+		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Bans()) })
 }
 
 // follow makes op, of a rule behind the verdict, one that never decides. It

@@ -10,7 +10,9 @@ import (
 // find.
 func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
 	if p.hits.N == 0 && (verb <= store.Refund || verb >= always) {
-		p.look(r)
+		if p.look(r); verb != store.Take && r.Banned { // a ban denies takes and checks alone
+			r.Allowed, r.RetryAfter = true, 0
+		}
 		return
 	}
 	if p.limit.Bans() || p.limit.Holds() {

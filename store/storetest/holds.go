@@ -231,8 +231,21 @@ func strikes(s *stage) {
 		if r := s.one(verb, op); r.Allowed || !r.Banned || r.RetryAfter != 9*time.Minute {
 			s.Errorf("%v: got %+v, want banned for nine minutes", verb, r)
 		}
+		if r := s.one(verb, times(0, op)); r.Allowed || !r.Banned || r.RetryAfter != 9*time.Minute {
+			s.Errorf("%v of 0 hits: got %+v, want banned for nine minutes", verb, r)
+		}
 	}
-	if r := s.read(op); r.BannedUntil != start.Add(10*time.Minute) || r.Strikes != 1 {
+	other := hit("other", hourly(1), "k")
+	if r := s.do(store.Take, times(0, op), other); r[0].Allowed || !r[1].Allowed {
+		s.Errorf("0 hits and another op: got %+v, want the first denied", r)
+	}
+	s.used(0, other)
+	for _, verb := range []store.Verb{store.Record, store.Refund} {
+		if r := s.one(verb, times(0, op)); !r.Allowed || !r.Banned || r.RetryAfter != 0 {
+			s.Errorf("%v of 0 hits: got %+v, want it allowed and banned", verb, r)
+		}
+	}
+	if r := s.read(op); !r.Allowed || r.BannedUntil != start.Add(10*time.Minute) || r.Strikes != 1 {
 		s.Errorf("got %+v, want banned until ten minutes from the start, and a strike", r)
 	}
 	s.at(10 * time.Minute)
