@@ -93,9 +93,10 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 	n := redistest.Server(t)
 	s := start(t, onStore(t, n, 4))
 	take := func() answer { return call(t, "POST", s.api+"/v1/take", `{"attributes":{"user":"42"}}`) }
-	if a := take(); a.json["allowed"] != true || a.json["degraded"] == true {
-		t.Fatalf("with the store: got %s", a.text)
-	}
+	redistest.Eventually(t, "the store answers", func() bool { // a stalled machine may be late
+		a := take()
+		return a.json["allowed"] == true && a.json["degraded"] != true
+	})
 	n.Kill()
 	redistest.Eventually(t, "the store is cut off", func() bool {
 		a := take()
