@@ -58,10 +58,11 @@ func TestTokensFile(t *testing.T) {
 	}
 }
 
-// Each fault is one line, with its place, and never shows the second word: it may
-// be a token that was written there by mistake.
+// Each fault is one line, with its place, and never shows a word that may be
+// a token or a hash.
 func TestTokensFileFaults(t *testing.T) {
 	t.Parallel()
+	token := access.NewToken()
 	for _, tc := range []struct{ line, want string }{
 		{"shop", "1:5: no hash: want NAME sha256:HASH scopes=SCOPE,…; weir token new writes such a line"},
 		{"shop weir_SECRETSECRETSECRET scopes=read", "1:6: the second word is not a hash: want sha256:…, or cert:NAME for a client's certificate"},
@@ -72,6 +73,12 @@ func TestTokensFileFaults(t *testing.T) {
 		{"shop " + hashA + " scopes=read scopes=read", "1:90: scopes is there twice"},
 		{"shop " + hashA + " scope=read", `1:78: "scope": unknown; want scopes=SCOPE,… or namespace=NAME`},
 		{"shop " + hashA + " scopes=read namespace=../x", `1:90: "../x": want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit`},
+		{token, "1:1: a token or a hash in place of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
+		{hashA[7:] + " " + hashA + " scopes=read", "1:1: a token or a hash in place of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
+		{hashA + " scopes=read", "1:1: a word of 71 characters: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
+		{"shop " + hashA + " " + token, "1:78: a word of 31 characters: unknown; want scopes=SCOPE,… or namespace=NAME"},
+		{"shop " + hashA + " scopes=" + token, "1:78: a word of 31 characters: not a scope; want decide, record, read, admin, separated by commas"},
+		{"shop " + hashA + " scopes=read namespace=" + token, "1:90: a token or a hash in place of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
 		{"shop cert: scopes=read", "1:6: cert: names no certificate"},
 		{"é " + hashA + " scopes=read", `1:1: "é": want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit`},
 		{"a " + hashA + " scopes=read\nb " + hashA + " scopes=read", "2:1: the same hash as in line 1"},

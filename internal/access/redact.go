@@ -30,8 +30,10 @@ func Redact(args []string) []string {
 	return out
 }
 
-// redactURL returns text without the password, if text is a URL with one. A text
-// with :// that is no URL is not shown at all.
+// redactURL returns text without the passwords, if text is a URL with some: the one of its
+// user, and those in options such as sentinel_password. A user of http or https without a
+// password is left out, too, because it may be a token. A text with :// that is no URL is
+// not shown at all.
 func redactURL(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
@@ -40,9 +42,24 @@ func redactURL(text string) string {
 	if err != nil {
 		return "…"
 	}
-	if _, has := u.User.Password(); !has {
+	changed := false
+	if _, has := u.User.Password(); has {
+		u.User, changed = url.User(u.User.Username()), true
+	} else if u.User != nil && strings.HasPrefix(u.Scheme, "http") {
+		u.User, changed = nil, true
+	}
+	options, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "…"
+	}
+	for name := range options {
+		if strings.Contains(name, "pass") && name != "password_file" {
+			options.Del(name)
+			u.RawQuery, changed = options.Encode(), true
+		}
+	}
+	if !changed {
 		return text
 	}
-	u.User = url.User(u.User.Username())
 	return u.String()
 }

@@ -62,7 +62,7 @@ func ParseScopes(text string) (Scope, error) {
 			return row.name == name
 		})
 		if i < 0 {
-			return 0, fmt.Errorf("%q: not a scope; want %s, separated by commas", name, strings.Join(ScopeNames(), ", "))
+			return 0, fmt.Errorf("%s: not a scope; want %s, separated by commas", shown(name), strings.Join(ScopeNames(), ", "))
 		}
 		all |= scopeNames[i].scope
 	}

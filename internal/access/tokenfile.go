@@ -2,7 +2,10 @@ package access
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/fault"
@@ -32,9 +35,43 @@ func CheckName(text string) error {
 		ok = isAlphanumeric(text[i]) || strings.IndexByte("._-", text[i]) >= 0
 	}
 	if !ok {
-		return fmt.Errorf("%.80q: want up to %d letters, digits, '.', '_' and '-', the first a letter or digit", text, maxName)
+		return fmt.Errorf("%.80q: %s", text, wantedName)
 	}
 	return nil
+}
+
+const wantedName = "want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"
+
+// checkWord is CheckName for a word of a tokens file. Somebody may have written a token
+// or a hash there: it is no name, and errors do not contain it.
+func checkWord(word string) error {
+	switch err := CheckName(word); {
+	case isSecret(word):
+		return fmt.Errorf("a token or a hash in place of a name: %s", wantedName)
+	case err != nil && len(word) >= minToken:
+		return fmt.Errorf("%s: %s", shown(word), wantedName)
+	default:
+		return err
+	}
+}
+
+// isSecret reports whether word looks like a token that NewToken returns, or like the
+// digits of a hash.
+func isSecret(word string) bool {
+	if rest, ok := strings.CutPrefix(word, prefix); ok && len(rest) == len(rand.Text()) {
+		return strings.Trim(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+	}
+	_, err := hex.DecodeString(word)
+	return err == nil && len(word) == hex.EncodedLen(len(digest{}))
+}
+
+// shown returns a word for an error. A word that is long enough for a token is only
+// described.
+func shown(word string) string {
+	if len(word) >= minToken {
+		return fmt.Sprintf("a word of %d characters", len(word))
+	}
+	return strconv.Quote(word)
 }
 
 // isAlphanumeric reports whether c is a letter or a digit of ASCII.
@@ -66,8 +103,8 @@ func parseFile(file string, src []byte) ([]entry, error) {
 		}
 		if err != nil {
 			f := fault.Newf("", "%v", err)
-			// The line holds a hash, not a secret; but it may be a token that
-			// somebody wrote there by mistake.
+			// The line is not shown: it holds a hash, or a token that somebody wrote
+			// there by mistake.
 			f.Place = fault.Place{File: file, Line: number, Column: column}
 			faults = append(faults, f)
 			if len(faults) == fault.Most {
@@ -97,7 +134,7 @@ func parseLine(line string) (e entry, column int, err error) {
 		}
 		switch {
 		case i == 0:
-			e.holder.Name, err = word, CheckName(word)
+			e.holder.Name, err = word, checkWord(word)
 		case i == 1:
 			err = e.secret(word)
 		default:
@@ -162,9 +199,9 @@ func (e *entry) option(key, value string) (err error) {
 	case "scopes":
 		e.holder.Scopes, err = ParseScopes(value)
 	case "namespace":
-		e.holder.Namespace, err = value, CheckName(value)
+		e.holder.Namespace, err = value, checkWord(value)
 	default:
-		err = fmt.Errorf("%q: unknown; want scopes=SCOPE,… or namespace=NAME", key)
+		err = fmt.Errorf("%s: unknown; want scopes=SCOPE,… or namespace=NAME", shown(key))
 	}
 	return err
 }
