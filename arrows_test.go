@@ -30,7 +30,8 @@ type arrow struct {
 // a line and for a line without a package.
 var arrows = map[string]arrow{
 	"api":                              {},
-	"fault":                            {pure: true},
+	"internal/redact":                  {pure: true},
+	"fault":                            {ours: []string{"internal/redact"}, pure: true},
 	"window":                           {pure: true},
 	"receipt":                          {ours: []string{"window"}, pure: true},
 	"rolling":                          {},
@@ -75,7 +76,7 @@ var arrows = map[string]arrow{
 	"headers":           {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 
 	"internal/logs/accesslog": {ours: []string{"window"}},
-	"replay":                  {ours: []string{".", "internal/logs/accesslog", "rule", "store", "store/memstore", "window"}},
+	"replay":                  {ours: []string{".", "internal/logs/accesslog", "internal/redact", "rule", "store", "store/memstore", "window"}},
 	"internal/page":           {ours: []string{"replay"}},
 	"internal/logs": {
 		ours:   []string{"replay", "window"},
@@ -139,7 +140,7 @@ var arrows = map[string]arrow{
 		ours:   append([]string{"headers", "internal/envoyfile", "internal/grpcserver"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
-	"internal/respapi":  {ours: append([]string{"internal/jsontext"}, frontEnd...)},
+	"internal/respapi":  {ours: append([]string{"internal/jsontext", "internal/redact"}, frontEnd...)},
 	"internal/httpapi":  {ours: append([]string{"api", "headers", "internal/top"}, frontEnd...)},
 	"internal/shortcut": {},
 	"internal/server": {
@@ -152,7 +153,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/access", "internal/config", "internal/envoyfile", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/server", "internal/top",
+			".", "headers", "internal/access", "internal/config", "internal/envoyfile", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/redact", "internal/server", "internal/top",
 			"replay", "rule", "rulefile", "ruletest", "store/durable", "store/memstore", "window",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirhq/weir/internal/redact"
 )
 
 // Fault is one thing that is wrong. *Fault is an error.
@@ -89,7 +91,7 @@ func (f *Fault) Error() string {
 }
 
 // Summary returns f in one line: place, rule, path and problem, without the
-// source line. A path that starts with the rule's index, "rules[3].limit", is
+// source line. What looks like a secret is hidden. A path that starts with the rule's index, "rules[3].limit", is
 // cut to "limit" where the rule's name or the place identifies the rule.
 func (f *Fault) Summary() string {
 	var b strings.Builder
@@ -104,9 +106,9 @@ func (f *Fault) Summary() string {
 		path = withoutRule(path)
 	}
 	if path != "" {
-		b.WriteString(Printable(brief(path)) + ": ")
+		b.WriteString(Printable(brief(redact.Text(path))) + ": ")
 	}
-	b.WriteString(Printable(brief(f.Problem)))
+	b.WriteString(Printable(brief(redact.Text(f.Problem))))
 	return b.String()
 }
 
@@ -129,7 +131,7 @@ const maxShown = 100
 // excerpt returns the source line, cut to what is near the place, and a caret
 // in the line below.
 func (p Place) excerpt() string {
-	line, at := around(p.Source, p.Column-1)
+	line, at := around(redact.Text(p.Source), p.Column-1)
 	var b strings.Builder
 	b.WriteString(Printable(string(line)))
 	b.WriteByte('\n')

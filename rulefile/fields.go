@@ -25,11 +25,14 @@ func (p *pass) fields(n *node, known []string) map[string]*node {
 		if example := examples[n.label]; example != "" {
 			want = "a table, such as " + example
 		}
-		if n.kind == aText && hasWideColon(n.text) {
+		switch {
+		case n.kind == aText && hasWideColon(n.text):
 			p.fault(n, "%s is %s%s", n.label, n, wideColon)
-			return nil
+		case n.label == wholeFile: // which can be another one: a key, or a log
+			p.fault(n, "the file is a text, want %s", want)
+		default:
+			p.fault(n, "%s is %s, want %s", n.label, n, want)
 		}
-		p.fault(n, "%s is %s, want %s", n.label, n, want)
 		return nil
 	}
 	f := map[string]*node{}

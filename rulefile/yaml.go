@@ -115,6 +115,9 @@ func (p *pass) syntax(err error) {
 	p.at(at.Line, at.Column, "%s", why)
 }
 
+// wholeFile is the label of the root of a document.
+const wholeFile = "the file"
+
 // document returns the tree of the one document in a rules file.
 func (p *pass) document(file *ast.File) *node {
 	var root *node
@@ -122,7 +125,7 @@ func (p *pass) document(file *ast.File) *node {
 		if doc.Body == nil {
 			continue
 		}
-		n := p.tree(doc.Body, "the file")
+		n := p.tree(doc.Body, wholeFile)
 		if root != nil {
 			p.at(n.line, n.column, "a second document starts here: write one document a file, without --- between")
 			return nil

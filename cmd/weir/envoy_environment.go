@@ -207,7 +207,7 @@ func (e envoyEnvironment) store(at string) (string, error) {
 	case "sentinel":
 		name, hosts, ok := strings.Cut(at, ",")
 		if !ok {
-			return "", &usageError{fmt.Sprintf("REDIS_URL=%s: with REDIS_TYPE=sentinel want NAME,HOST:PORT,…", at)}
+			return "", &usageError{"REDIS_URL: with REDIS_TYPE=sentinel want NAME,HOST:PORT,…"} // its text can have a password
 		}
 		u.Scheme, u.Host, u.Path = u.Scheme+"+sentinel", hosts, "/"+name
 		if password := e.get("REDIS_SENTINEL_AUTH"); password != "" {

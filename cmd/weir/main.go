@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/redact"
 )
 
 // Exit statuses.
@@ -47,9 +49,11 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	return exitError
 }
 
-// message returns the text of err with "weir: " in front. Errors of the
-// library already start with it.
-func message(err error) string { return "weir: " + strings.TrimPrefix(err.Error(), "weir: ") }
+// message returns the text of err with "weir: " in front, and without secrets. Errors of
+// the library already start with it.
+func message(err error) string {
+	return "weir: " + redact.Text(strings.TrimPrefix(err.Error(), "weir: "))
+}
 
 // errDenied sets the exit status of a denied action. The answer is already
 // printed.

@@ -110,7 +110,11 @@ func parse(name string, src []byte) (*file, error) {
 	case root == nil || root.kind == nothing:
 		p.at(1, 1, "the file is empty: want domain: NAME")
 	case root.kind != aTable:
-		p.fault(root, "the file is %s: want a table with domain and descriptors", root)
+		what := "a text" // which can be another file: a key, or a log
+		if root.kind == aList {
+			what = "a list"
+		}
+		p.fault(root, "the file is %s: want a table with domain and descriptors", what)
 	default:
 		p.known(root, 0)
 		p.file(f, root)

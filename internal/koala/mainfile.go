@@ -89,6 +89,13 @@ func ParseMain(name string, src []byte) (Main, fault.List, error) {
 func parseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, fault.List, error) {
 	f := mainFile{pass: pass{name: name}, read: read, main: Main{Reload: defaultReload}}
 	f.lines(src, 0)
+	for _, faults := range []fault.List{f.faults, f.warnings} {
+		for _, one := range faults {
+			if holdsSecret(one.Place.Source) {
+				one.Place.Source = ""
+			}
+		}
+	}
 	if f.main.RuleFile == "" && len(f.faults) == 0 {
 		f.here = entry{number: 1}
 		f.fault(piece{}, "no rule file: want a line rule_file = conf/koala_rule.conf")
@@ -100,6 +107,13 @@ func parseMain(name string, src []byte, read func(path string) ([]byte, error)) 
 		f.main.Timeout = defaultTimeout
 	}
 	return f.main, f.warnings, nil
+}
+
+// holdsSecret reports whether a line may have a password, also under a key that koala
+// does not know.
+func holdsSecret(line string) bool {
+	line = strings.ToLower(line)
+	return strings.Contains(line, "auth") || strings.Contains(line, "pass") || strings.Contains(line, "@")
 }
 
 // mainFile is one run over a main file.
@@ -174,7 +188,11 @@ func (f *mainFile) address(s piece) string {
 	}
 	_, port, err := net.SplitHostPort(s.text)
 	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 {
-		f.fault(s, "%q is not an address: want HOST:PORT, such as 127.0.0.1:6379", s.text)
+		shown := strconv.Quote(s.text)
+		if holdsSecret(s.text) {
+			shown = "the value"
+		}
+		f.fault(s, "%s is not an address: want HOST:PORT, such as 127.0.0.1:6379", shown)
 	}
 	return s.text
 }
