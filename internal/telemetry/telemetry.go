@@ -103,6 +103,9 @@ func wanted(endpoint string) (signals []Signal, err error) {
 				return nil, fault.Newf(name, "%q: weir speaks http/protobuf only; collectors accept it on port 4318", value)
 			}
 		}
+		if err := checkSecrets(name); err != nil {
+			return nil, err
+		}
 		signals = append(signals, s)
 	}
 	return signals, nil

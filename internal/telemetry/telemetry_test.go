@@ -46,6 +46,9 @@ func TestEnvironment(t *testing.T) {
 		{name: "disabled", endpoint: collector.URL, env: map[string]string{"OTEL_SDK_DISABLED": "TRUE"}},
 		{name: "gRPC", endpoint: collector.URL, env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, err: `OTEL_EXPORTER_OTLP_PROTOCOL: "grpc": weir speaks http/protobuf only`},
 		{name: "console", endpoint: collector.URL, env: map[string]string{"OTEL_TRACES_EXPORTER": "console"}, err: `OTEL_TRACES_EXPORTER: "console": want otlp or none`},
+		{name: "headers without =", endpoint: collector.URL, env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "x=y,swordfish"}, err: "OTEL_EXPORTER_OTLP_HEADERS: want NAME=VALUE, or several"},
+		{name: "headers with an escape", endpoint: collector.URL, env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_HEADERS": "x=%zz"}, err: "OTEL_EXPORTER_OTLP_METRICS_HEADERS: want NAME=VALUE, or several"},
+		{name: "variable that is no URL", env: map[string]string{endpoint: "http://weir:swordfish%zz@host"}, err: "OTEL_EXPORTER_OTLP_ENDPOINT: want a URL such as http://localhost:4318"},
 		{name: "prometheus traces", endpoint: collector.URL, env: map[string]string{"OTEL_TRACES_EXPORTER": "prometheus"}, err: `want otlp or none`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
