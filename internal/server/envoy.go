@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/envoyrls"
 	"github.com/weirhq/weir/internal/metrics"
 	"github.com/weirhq/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/top"
 	"github.com/weirhq/weir/window"
 )
 
@@ -24,14 +25,21 @@ type envoyFront struct {
 	*envoyrls.API
 	rules   *envoyRules    // of envoyproxy/ratelimit; nil: weir's own
 	numbers *metrics.Envoy // what that service counts; nil with weir's own rules
+
+	// keys is how metrics show the values of entries, of limits with detailed_metric or
+	// value_to_metric. Nil: as they are.
+	keys *top.KeyText
 }
 
 // newEnvoy returns what answers Envoy's calls, by weir's rules or by the files of
 // envoyproxy/ratelimit.
-func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics) *envoyFront {
+func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics, keys top.KeyText) *envoyFront {
 	e := &cfg.Envoy
 	c := envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}
 	front := &envoyFront{}
+	if form := top.KeyForm(cfg.LogKeys); form == top.KeyNone || form == top.KeyHashed {
+		front.keys = &keys
+	}
 	if e.Headers {
 		c.Headers = cfg.HeadersFormat()
 	}
@@ -60,10 +68,29 @@ func (e *envoyFront) observe(o envoyrls.Observed) {
 	var limit *metrics.EnvoyLimit
 	if at, ok := known.limits.Load(o.Limit); ok {
 		limit = at.(*metrics.EnvoyLimit)
-	} else if limit = e.numbers.Limit(o.Limit.MetricKeys(o.Values)); !o.Limit.HasValues() {
+	} else if limit = e.numbers.Limit(o.Limit.MetricKeys(e.shown(o.Values))); !o.Limit.HasValues() {
 		known.limits.Store(o.Limit, limit)
 	}
 	limit.Count(&metrics.Hit{Hits: o.Hits, Quota: int64(o.Limit.Requests), Used: o.Used, Shadow: o.Over && o.Limit.Shadow})
+}
+
+// shown returns values as metrics show them, or nil if metrics show none.
+func (e *envoyFront) shown(values []string) []string {
+	if e.keys == nil {
+		return values
+	}
+	texts := make([]string, len(values))
+	for i, value := range values {
+		if value == "" {
+			continue
+		}
+		text, shown := e.keys.Of(value)
+		if !shown {
+			return nil
+		}
+		texts[i] = text
+	}
+	return texts
 }
 
 // adminRoutes returns the calls that envoyproxy/ratelimit answers on its debug port, and

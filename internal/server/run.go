@@ -105,7 +105,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	bounds := newBounds(cfg, numbers, log)
 	bounds.loading = counts.refusing()
-	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers)
+	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
 	api := httpapi.New(rules.set, httpapi.Config{
 		Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
 		Headers: cfg.HeadersFormat(),
