@@ -51,13 +51,17 @@ const (
 	statusBroken
 	statusForeign
 	statusFailed
-	statusAround // done, of lua/call_around.lua
-	statusAll    // done, of all steps of a run
+	statusAround   // done, of lua/call_around.lua
+	statusAll      // done, of all steps of a run, with three numbers for each op
+	statusQuick    // done, of one step of a run, with three numbers for each op
+	statusAdmitted // done, of all steps of a run, with two numbers for each op: none waits
 )
 
 const (
 	replyHead   = 1 + 7
 	replyOp     = 4 * 7
+	replyThree  = 3 * 7
+	replyTwo    = 2 * 7
 	replyAround = replyOp + 1
 	replyClock  = 2 + 7
 )
@@ -136,18 +140,21 @@ type ServerError struct{ Text string }
 func (e *ServerError) Error() string { return e.Text }
 
 // Where the parts of an argument for one step begin, see lua/begin.lua: the
-// deadline, the number of keys, and the ops with their number.
+// deadline, the number of keys, and the ops with their number. In the plan of a run the
+// earliest deadline, the number of keys that repeat others, and the steps begin there.
 const (
 	atDeadline = 7
 	atKeys     = 14
 	atOps      = 16
+	atSteps    = 16
 )
 
 // Run returns the arguments for a run of steps that have these arguments, all with
-// the same instant in place of the server's: see lua/run_begin.lua.
-func Run(steps []string) []string {
+// the same instant in place of the server's, and these keys, in their order: see
+// lua/run_begin.lua.
+func Run(steps, keys []string) []string {
 	const most = 8 // strings of ops to compare with: steps that ask the same are the rule
-	head, soonest := make([]byte, atKeys, atKeys+10*len(steps)), int64(unlimited)
+	head, soonest := make([]byte, atSteps, atSteps+10*len(steps)), int64(unlimited)
 	args := make([]string, 1, 4)
 	for _, s := range steps {
 		if deadline := get7(s[atDeadline:]); deadline > 0 {
@@ -167,17 +174,40 @@ func Run(steps []string) []string {
 	}
 	copy(head, steps[0][:atDeadline])
 	copy(head[atDeadline:], put7(nil, soonest))
+	before := len(head)
+	head = appendRepeats(head, keys)
+	binary.LittleEndian.PutUint16(head[atKeys:], uint16((len(head)-before)/2)) // below the number of keys
 	args[0] = string(head)
 	return args
+}
+
+// appendRepeats appends the indexes, from 1 on, of keys that repeat earlier ones, and of
+// a few others: a program reads those keys again.
+func appendRepeats(b []byte, keys []string) []byte {
+	var seen [64]uint64 // a set of hashes of 12 bits
+	for i, k := range keys {
+		h := uint64(len(k))
+		for _, c := range []byte(k[max(0, len(k)-8):]) { // digits of a digest
+			h = h*31 + uint64(c)
+		}
+		h = h * 0x9e3779b97f4a7c15 >> 52
+		if bit := uint64(1) << (h % 64); seen[h/64]&bit != 0 {
+			b = binary.LittleEndian.AppendUint16(b, uint16(i+1)) // a run has at most 1,536 keys
+		} else {
+			seen[h/64] |= bit
+		}
+	}
+	return b
 }
 
 // Reply is the reply to one step.
 type Reply struct {
 	Text string
 
-	// now is the instant of all steps of the run, when Text has nothing but the
-	// numbers of the ops; else 0.
-	now window.Instant
+	// now is the instant of all steps of the run, and form their status, when Text has
+	// nothing but the numbers of the ops; else both are 0.
+	now  window.Instant
+	form byte
 }
 
 // Shares reports whether the reply is a part of one that has the instant of all steps.
@@ -187,12 +217,13 @@ func (r Reply) Shares() bool { return r.now != 0 }
 type Replies struct {
 	rest string
 	now  window.Instant
+	form byte
 }
 
 // RepliesIn returns the replies to the steps of a run that are in reply.
 func RepliesIn(reply string) Replies {
-	if len(reply) >= replyHead && reply[0] == statusAll {
-		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:]))}
+	if len(reply) >= replyHead && (reply[0] == statusAll || reply[0] == statusAdmitted) {
+		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:])), form: reply[0]}
 	}
 	return Replies{rest: reply}
 }
@@ -204,11 +235,15 @@ func (r Replies) Now() window.Instant { return r.now }
 func (r *Replies) Next(ops int) (Reply, error) {
 	n := replyHead
 	switch {
-	case r.now != 0:
-		n = ops * replyOp
+	case r.form == statusAdmitted:
+		n = ops * replyTwo
+	case r.form == statusAll:
+		n = ops * replyThree
 	case len(r.rest) < n:
 	case r.rest[0] == statusDone:
 		n += ops * replyOp
+	case r.rest[0] == statusQuick:
+		n += ops * replyThree
 	case r.rest[0] == statusAround:
 		n += ops * replyAround
 	case r.rest[0] == statusClock:
@@ -222,7 +257,7 @@ func (r *Replies) Next(ops int) (Reply, error) {
 	if len(r.rest) < n {
 		return Reply{}, fmt.Errorf("the script answers %q", r.rest)
 	}
-	one := Reply{Text: r.rest[:n], now: r.now}
+	one := Reply{Text: r.rest[:n], now: r.now, form: r.form}
 	r.rest = r.rest[n:]
 	return one, nil
 }
@@ -374,8 +409,11 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 // instant. Where it returns an error, nothing was counted and no result is
 // written. The instant is 0 when the reply has none.
 func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) {
-	if r.now != 0 {
-		return r.now, results(r.Text, s, r.now)
+	switch r.form {
+	case statusAll:
+		return r.now, quickResults(r.Text, s, r.now, true)
+	case statusAdmitted:
+		return r.now, quickResults(r.Text, s, r.now, false)
 	}
 	reply := r.Text
 	if len(reply) < replyHead {
@@ -385,6 +423,8 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 	switch reply[0] {
 	case statusDone:
 		return now, results(reply[replyHead:], s, now)
+	case statusQuick:
+		return now, quickResults(reply[replyHead:], s, now, true)
 	case statusAround:
 		return now, c.resultsAround(reply[replyHead:], s, now)
 	case statusStale:
@@ -408,6 +448,42 @@ func results(reply string, s *Step, now window.Instant) error {
 		r := reply[n*replyOp:]
 		op := &s.Ops[i]
 		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), get7(r[21:]))
+		if op.Hold != nil {
+			op.Hold.Decided = now
+		}
+	}
+	return nil
+}
+
+// quickResults writes the results of a reply without the hits that were used before: with
+// the hits used, the wait, if there are waits, and the time until it is unused. Ops that
+// do not wait have counted their hits, and those that are enforced have done so if no
+// other one waits.
+func quickResults(reply string, s *Step, now window.Instant, waits bool) error {
+	size := replyTwo
+	if waits {
+		size = replyThree
+	}
+	if len(reply) != size*len(s.Which) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
+	}
+	admitted := true
+	for n, i := range s.Which {
+		if waits && get7(reply[n*size+7:]) != 0 && ask(s.Verb, &s.Ops[i]) == askEnforce {
+			admitted = false
+		}
+	}
+	for n, i := range s.Which {
+		r, op := reply[n*size:], &s.Ops[i]
+		used, wait := get7(r), int64(0)
+		if waits {
+			wait = get7(r[7:])
+		}
+		before := used
+		if asked := ask(s.Verb, op); asked != askLook && wait == 0 && (asked != askEnforce || admitted) {
+			before -= op.N
+		}
+		op.Result = result(op.Limit, used, before, wait, get7(r[size-7:]))
 		if op.Hold != nil {
 			op.Hold.Decided = now
 		}

@@ -12,7 +12,8 @@
 // Each program without refunds has a second form for a run of independent steps.
 // Its arguments come from [Run], and its reply is the replies of the steps, which
 // [RepliesIn] divides. The programs that decide common calls first read the states of
-// all keys of a run at once.
+// all keys of a run at once, go through its steps in one loop, and answer two or three
+// numbers for each op.
 //
 // Steps with ops that are about holds or bans run one program for all kinds,
 // around: lua/call_around.lua does with a state what package window does in

@@ -140,15 +140,15 @@ func recipes() []recipe {
 func (r recipe) text() string {
 	j := joiner{refund: r.refund || r.around, around: r.around, run: r.run}
 	j.file("head")
-	if r.fast && !r.many && !r.around {
-		j.file(r.kind.lua + "_limit")
-	}
-	if r.fast && !r.around && (r.many || r.run) {
-		j.file("states")
-	}
-	if r.run {
-		j.file("run_begin")
-	} else {
+	fast := r.fast && !r.around
+	switch {
+	case r.run && fast && r.many:
+		j.files("run_begin", "run_states", "run_decide_many")
+	case r.run && fast:
+		j.files("run_begin", "run_states", "run_decide_fast")
+	case r.run:
+		j.files("run_begin", "run_decide")
+	default:
 		j.file("begin")
 	}
 	switch {
@@ -157,11 +157,9 @@ func (r recipe) text() string {
 		if r.fast {
 			j.file("around_fast")
 		}
-	case r.fast && r.many:
-		j.file(r.kind.lua + "_many_fast")
-	case r.fast:
+	case fast && !r.run:
 		j.fast(r)
-	case !r.many:
+	case !fast && !r.many:
 		j.file("read_one")
 	}
 	j.file("rows")
@@ -182,7 +180,10 @@ func (r recipe) text() string {
 	default:
 		j.file("call_one")
 	}
-	if r.run {
+	switch {
+	case r.run && fast:
+		j.runFast(r)
+	case r.run:
 		j.file("run_end")
 	}
 	return j.String()
@@ -196,26 +197,47 @@ type joiner struct {
 	run    bool
 }
 
-// fast adds the files that decide the common calls with one op.
+// fast adds the files that decide the common calls of a program for one step.
 func (j *joiner) fast(r recipe) {
-	j.file(r.kind.lua + "_numbers")
+	k := r.kind.lua
 	switch {
-	case r.run && r.kind.head:
-		j.file("read_run")
-		j.file(r.kind.lua + "_head")
-	case r.run:
-		j.file("read_run")
+	case r.many:
+		j.files("states", k+"_many_limit", k+"_many_single", k+"_many_fast", k+"_many_reply")
 	case r.kind.head:
-		j.file(r.kind.lua + "_read")
+		j.files(k+"_limit", k+"_numbers", k+"_read", k+"_fast", k+"_rest")
 	default:
-		j.file("read_one")
+		j.files(k+"_limit", k+"_numbers", "read_one", k+"_fast")
 	}
-	j.file(r.kind.lua + "_fast")
 }
 
-// decided is how a line begins that returns the numbers of the one op. A program for
-// one step packs them, and one for a run does so at its end, for all steps at once.
+// runFast adds the files that decide the common steps of a run, and hand the others to
+// the function that the files before them make.
+func (j *joiner) runFast(r recipe) {
+	k := r.kind.lua
+	j.file("run_fast_begin")
+	if r.many {
+		j.files(k+"_many_limit", "run_fast_step", k+"_many_fast", "run_fast_many_end")
+	} else {
+		j.files(k+"_limit", "run_fast_step", k+"_numbers", "run_fast_one")
+		if r.kind.head {
+			j.file(k + "_head")
+		}
+		j.files(k+"_fast", "run_fast_one_end")
+	}
+	j.file("run_fast_end")
+}
+
+// decided is how a line begins that returns the numbers of the one op: the hits used
+// after and before, the wait, and the time until it is unused. A program for one step
+// packs them. One for a run keeps three of them, and goes on with the next step.
 const decided = "return decided("
+
+// files adds the lines of some files, without comments.
+func (j *joiner) files(names ...string) {
+	for _, name := range names {
+		j.file(name)
+	}
+}
 
 // file adds the lines of a file, without comments.
 func (j *joiner) file(name string) {
@@ -229,7 +251,8 @@ func (j *joiner) file(name string) {
 		if at, numbers, ok := strings.Cut(code, decided); ok {
 			code = at + "return pk('<BI7I7I7I7I7', DONE, now, " + numbers
 			if j.run {
-				code = at + "return DONE, " + strings.TrimSuffix(numbers, ")")
+				four := strings.Split(strings.TrimSuffix(numbers, ")"), ", ")
+				code = at + fmt.Sprintf("its_used, its_wait, its_reset = %s, %s, %s break", four[0], four[2], four[3])
 			}
 		}
 		if code != "" {

@@ -1,5 +1,12 @@
 package script
 
+import (
+	"slices"
+	"sync"
+
+	"github.com/weirhq/weir/window"
+)
+
 // Programs returns the text of every program by its name.
 func Programs() map[string]string {
 	all := map[string]string{"peek": Peek().Text}
@@ -15,34 +22,71 @@ func Programs() map[string]string {
 func (c *Codec) EncodeFast(s *Step, t Times) (fast, general *Program, args string, ok bool) {
 	b, program := c.appendStep(nil, s, t)
 	r := recipeAt(program)
-	slow := r
-	if slow.fast = false; r.around { // there is no such program but here
-		general = newProgram(0, slow.text())
-		slow.run = true
-		general.Run = newProgram(0, slow.text())
+	if slow := r; r.around {
+		general = slowAround()
 	} else {
+		slow.fast = false
 		general = c.programs.of(slow)
 	}
 	return c.programs.of(r), general, string(b), r.fast
 }
 
+// slowAround is the program around without the part that decides common calls, and its
+// form for runs. There is no such program but here.
+var slowAround = sync.OnceValue(func() *Program {
+	slow := around
+	slow.fast = false
+	p := newProgram(0, slow.text())
+	slow.run = true
+	p.Run = newProgram(0, slow.text())
+	return p
+})
+
 // FastAround returns the part of the program around that decides common calls. For
 // all others it answers "slow".
-func FastAround() *Program {
+var FastAround = sync.OnceValue(func() *Program {
 	var j joiner
 	for _, name := range []string{"head", "begin", "around_begin", "around_fast"} {
 		j.file(name)
 	}
 	j.WriteString("return 'slow'\n")
 	return newProgram(0, j.String())
+})
+
+// Whole returns the reply to s as a program for one step writes it.
+func (r Reply) Whole(s *Step) string {
+	text, now := r.Text, r.now
+	switch {
+	case r.form != 0:
+	case len(text) >= replyHead && text[0] == statusQuick:
+		text, now = text[replyHead:], window.Instant(get7(text[1:]))
+	default:
+		return text
+	}
+	own := *s
+	own.Ops = slices.Clone(s.Ops)
+	if err := quickResults(text, &own, now, r.form != statusAdmitted); err != nil {
+		return err.Error()
+	}
+	b := put7([]byte{statusDone}, now)
+	for n := range own.Which {
+		numbers, used := text[n*len(text)/len(own.Which):], own.Ops[own.Which[n]].Result
+		wait := int64(0)
+		if r.form != statusAdmitted {
+			wait = get7(numbers[7:])
+		}
+		b = put7(b, used.Used, used.Before, wait, get7(text[(n+1)*len(text)/len(own.Which)-7:]))
+	}
+	return string(b)
 }
 
-// Whole returns the reply as a program for one step writes it.
-func (r Reply) Whole() string {
-	if r.now == 0 {
-		return r.Text
+// Repeats returns the indexes that appendRepeats appends.
+func Repeats(keys []string) []int {
+	var all []int
+	for b := appendRepeats(nil, keys); len(b) > 0; b = b[2:] {
+		all = append(all, int(b[0])|int(b[1])<<8)
 	}
-	return string(put7([]byte{statusDone}, r.now)) + r.Text
+	return all
 }
 
 // Rest returns what is left of the reply to a run.

@@ -112,11 +112,12 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 		}
 		with := args[i : i+size]
 		if size > 1 {
-			with, keys = script.Run(with), nil
+			keys = nil
 			for _, j := range jobs[i : i+size] {
 				j.program = j.program.Run
 				keys = append(keys, j.keys...)
 			}
+			with = script.Run(with, keys)
 		}
 		sizes = append(sizes, size)
 		if j.asking {

@@ -30,6 +30,10 @@ const (
 	// time.
 	departure = 500 * time.Microsecond
 
+	// unloadWithin is how long callers with answers wait at most for another train to
+	// leave. A write takes less, unless the server has stopped reading.
+	unloadWithin = 200 * time.Microsecond
+
 	// lookEvery is how often the contexts of callers are looked at that can be
 	// cancelled. A caller who waits for two channels costs more than one who waits for
 	// its answer.
@@ -380,20 +384,21 @@ func (n *Node) carry(co *company, steps []*traveller) {
 	n.depart(co, t)
 	for {
 		n.arrive(t)
-		ended := elapsed()
+		t.back(n, co, elapsed())
 		early := co.crowded(len(t.steps))
 		if !early {
-			t.unload(n, co, ended)
+			t.unload()
 			// Callers who have their answers may have another step for the next train.
 			runtime.Gosched()
 		}
-		next.steps = co.next(t.began, ended, t.err, next.steps[:0])
+		next.steps = co.next(t.began, t.ended, t.err, next.steps[:0])
 		if len(next.steps) > 0 {
+			if early {
+				t.unloadSoon() // the write may block
+			}
 			n.depart(co, next)
 		}
-		if early {
-			t.unload(n, co, ended)
-		}
+		t.unload()
 		clear(t.steps)
 		co.carriers.Done()
 		if len(next.steps) == 0 {

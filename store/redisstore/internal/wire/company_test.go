@@ -91,7 +91,8 @@ func (s *server) refuse(t *testing.T) {
 
 // When a train is back and as many callers stand in line, these leave before the others
 // have their answers: the write of their command waits here for the server to read it.
-// Fewer callers in line leave together with those who had an answer.
+// Where it waits for long, the others have their answers meanwhile. Fewer callers in
+// line leave together with those who had an answer.
 func TestFullLineLeavesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,10 +117,20 @@ func TestFullLineLeavesFirst(t *testing.T) {
 		if got := p.done.Load(); got != 21 {
 			t.Errorf("when it has left: got %d answers, want 21", got)
 		}
+		p.call(t.Context(), 20, nil)
+		p.a.refuse(t)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if got := p.done.Load(); got != 41 {
+			t.Errorf("while the server does not read the command of the full line: got %d answers, want 41", got)
+		}
+		if got := p.a.steps(t); got != 20 {
+			t.Errorf("the full line: got a command of %d steps, want 20", got)
+		}
 		p.call(t.Context(), 19, nil)
 		p.a.refuse(t)
-		if got := p.done.Load(); got != 41 {
-			t.Errorf("before a shorter line has left: got %d answers, want 41", got)
+		if got := p.done.Load(); got != 61 {
+			t.Errorf("before a shorter line has left: got %d answers, want 61", got)
 		}
 		if got := p.a.steps(t); got != 19 {
 			t.Errorf("the shorter line: got a command of %d steps, want 19", got)

@@ -69,7 +69,8 @@
 // finds fewer than two trains under way goes at once, alone. The others stand in line,
 // and leave with the train that follows one that is back. When they are as many as the
 // train has steps, they leave at once, so that the server has work while this machine
-// hands the answers out; else when the callers with answers have had their turn. A caller
+// hands the answers out; else when the callers with answers have had their turn. Where
+// the write of those who leave takes long, the answers are handed out meanwhile. A caller
 // whose context ends leaves the line or the train; the deadline in its step keeps it from
 // counting if it has left already. Callers wait for one channel: the company ends their
 // decisions, and looks every 10 ms for those who were cancelled.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -25,6 +26,14 @@ type train struct {
 
 	left   []*run // those without a reply
 	landed []bool // of each step: it gets an answer
+
+	// Of a train that is back.
+	unloading sync.Mutex
+	loaded    bool // guarded by unloading: it has answers to hand out
+	node      *Node
+	company   *company
+	ended     time.Duration
+	soon      *time.Timer // guarded by unloading; calls unload
 }
 
 // run is the steps of one place. They are decided by one command. A program without a
@@ -55,7 +64,7 @@ func (t *train) couple() {
 		}
 		r := run{program: rest[0].program, steps: rest[:n], keys: t.keys[keys:], args: t.args[args:]}
 		if n > 1 {
-			r.program, r.args = r.program.Run, script.Run(r.args)
+			r.program, r.args = r.program.Run, script.Run(r.args, r.keys)
 		}
 		t.runs, rest = append(t.runs, r), rest[n:]
 	}
@@ -137,14 +146,43 @@ func (d *direct) receive(ctx context.Context, runs []run, sent bool, err error) 
 	return sent
 }
 
-// unload hands the replies out, which were read at ended.
-func (t *train) unload(n *Node, co *company, ended time.Duration) {
-	t.landed = co.land(t.landed[:0], t.steps)
+// back notes that the replies to a train were read at ended. unload hands them out.
+func (t *train) back(n *Node, co *company, ended time.Duration) {
+	t.unloading.Lock()
+	defer t.unloading.Unlock()
+	t.loaded, t.node, t.company, t.ended = true, n, co, ended
+}
+
+// unloadSoon calls unload after unloadWithin, in another goroutine. A call that is late
+// may be for the train that takes the place of this one: it is back then, too.
+func (t *train) unloadSoon() {
+	t.unloading.Lock()
+	defer t.unloading.Unlock()
+	if t.soon == nil {
+		t.soon = time.AfterFunc(unloadWithin, t.unload)
+	} else {
+		t.soon.Reset(unloadWithin)
+	}
+}
+
+// unload hands the replies out, unless that has been done. It waits for a call that does
+// so.
+func (t *train) unload() {
+	t.unloading.Lock()
+	defer t.unloading.Unlock()
+	if !t.loaded {
+		return
+	}
+	t.loaded = false
+	if t.soon != nil {
+		t.soon.Stop()
+	}
+	t.landed = t.company.land(t.landed[:0], t.steps)
 	landed := t.landed
 	for i := range t.runs {
 		r := &t.runs[i]
 		replies := script.RepliesIn(r.text)
-		n.learnAt(replies.Now(), r.steps[0].step.Times, ended)
+		t.node.learnAt(replies.Now(), r.steps[0].step.Times, t.ended)
 		for _, s := range r.steps {
 			own := answer{reply: script.Reply{Text: r.text}, err: r.err}
 			if r.err == nil && len(r.steps) > 1 {

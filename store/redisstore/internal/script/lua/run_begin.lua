@@ -1,12 +1,13 @@
 -- A program for a run of independent steps, of callers who waited at the same
 -- time. The first argument holds an instant that replaces the server's, 0 for none,
--- the earliest deadline, and for each step its deadline, its number of keys, and
--- the index in ARGV of its ops, with their number before them. Steps that ask the
--- same share that string. The keys of a step are behind those of the steps before.
--- Each step has a reply of its own.
+-- the earliest deadline, and how many keys repeat earlier ones; for each step its
+-- deadline, its number of keys, and the index in ARGV of its ops, with their number
+-- before them; and the indexes in KEYS of the keys that repeat earlier ones. Steps
+-- that ask the same share the string of their ops. The keys of a step are behind
+-- those of the steps before. Each step has a reply of its own.
 local plan = ARGV[1]
-local now, soonest = up('<I7I7', plan)
-local steps = floor((#plan - 14) / 10)
+local now, soonest, repeats = up('<I7I7I2', plan)
+local steps = floor((#plan - 16 - 2 * repeats) / 10)
 local slack = 1 -- milliseconds that a key outlives its state
 if now == 0 then
   local t = call('TIME')
@@ -14,20 +15,8 @@ if now == 0 then
 else
   slack = 3600000
 end
-local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
-local alike = #ARGV == 2 and steps > 0 and now <= soonest
-if alike then
-  args, own_keys = ARGV[2], up('<I2', plan, 22)
-  total = up('<I2', args)
-end
 
-local function decide(turn)
-  local deadline = 0
-  if not alike then
-    local which
-    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
-    args = ARGV[which]
-    total = up('<I2', args)
-  end
-  p, first, next_first = 3, next_first, next_first + own_keys
-  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+-- Steps that are all alike and not late are read once.
+local alike = #ARGV == 2 and steps > 0 and now <= soonest
+local common_keys, common_total
+if alike then common_keys, common_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end

@@ -1,22 +1,27 @@
 end
 
--- An error of the server ends the step that met it, and no other. Steps that are
--- decided by the fixed part of their state return numbers. When all steps of the run
--- do, the reply is the status ALL, the instant, and the numbers of each step.
-local ALL = 7
-local replies, numbers, quick, done = {}, {}, 0, 0
+-- An error of the server ends the step that met it, and no other.
+local replies, done, next_first = {}, 0, 1
 local function go_on()
-  for i = done + 1, steps do
-    done = i
-    local reply, used, before, wait, reset = decide(i)
-    if used then
-      local n = 4 * i
-      numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n] = used, before, wait, reset
-      quick = quick + 1
-    else
-      if type(reply) == 'table' then error(reply) end
-      replies[i] = reply
+  local args, own_keys, total, deadline = ARGV[2], common_keys, common_total, 0
+  for turn = done + 1, steps do
+    done = turn
+    if not alike then
+      local which
+      deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 7)
+      args = ARGV[which]
+      total = up('<I2', args)
     end
+    local first = next_first
+    next_first = first + own_keys
+    local reply
+    if deadline > 0 and now > deadline then
+      reply = pk('<BI7', STALE, now)
+    else
+      reply = decide(args, first, total)
+      if type(reply) == 'table' then error(reply) end
+    end
+    replies[turn] = reply
   end
 end
 while done < steps do
@@ -25,17 +30,6 @@ while done < steps do
     if type(failed) == 'table' then failed = failed.err end
     failed = tostring(failed)
     replies[done] = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed
-  end
-end
-if quick == steps then
-  return pk('<BI7' .. string.rep('I7I7I7I7', steps), ALL, now, unpack(numbers, 1, 4 * steps))
-end
-if quick > 0 then
-  for i = 1, steps do
-    local n = 4 * i
-    if not replies[i] then
-      replies[i] = pk('<BI7I7I7I7I7', DONE, now, numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n])
-    end
   end
 end
 return table.concat(replies)

@@ -1,7 +1,7 @@
 -- Most calls with one sliding limit need only the fixed part of its state:
 -- nothing has left the window, and the hits fit into the newest group, or the
--- date of the oldest group is the wait. This file decides those calls. For all
--- others it reads the whole state, and the rest of the program decides.
+-- date of the oldest group is the wait. Others are the first of their key. This file
+-- decides those calls. For all others the rest of the program decides.
 --
 -- A sliding key lives up to an eighth of the window longer than its state: until
 -- a multiple of that, so that most hits need not move its expiry.
@@ -28,6 +28,10 @@ do
         return decided(used + its_n, used, 0, its_w)
       end
     end
+  elseif state == false and its_ask ~= LOOK and its_n <= its_size and its_n <= its_quota then
+    local till = now - now % its_step + its_step + its_w
+    local v = pk('<BBI2I7I7I7I7I7', 1, 1, 1, now, now, its_n, its_size, 0)
+    call('SET', KEYS[first], v, 'PX', floor((till - now + 999) / 1000) + slack)
+    return decided(its_n, 0, 0, its_w)
   end
 end
-if state == nil then state = try('GET', KEYS[first]) end

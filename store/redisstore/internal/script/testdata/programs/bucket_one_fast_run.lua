@@ -4,17 +4,9 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local known, its_ask, its_n, its_cap, its_quota, its_length, its_common, its_step
-local states = {}
-if #KEYS <= 2000 and KEYS[1] ~= KEYS[2] then
-  local all = try('MGET', unpack(KEYS))
-  if not all.err then
-    for i = 1, #KEYS do states[KEYS[i]] = all[i] end
-  end
-end
 local plan = ARGV[1]
-local now, soonest = up('<I7I7', plan)
-local steps = floor((#plan - 14) / 10)
+local now, soonest, repeats = up('<I7I7I2', plan)
+local steps = floor((#plan - 16 - 2 * repeats) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -22,60 +14,17 @@ if now == 0 then
 else
   slack = 3600000
 end
-local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
-if alike then
-  args, own_keys = ARGV[2], up('<I2', plan, 22)
-  total = up('<I2', args)
+local common_keys, common_total
+if alike then common_keys, common_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end
+local all = {}
+if #KEYS <= 2000 and 2 * repeats <= #KEYS then
+  all = try('MGET', unpack(KEYS))
+  if all.err then all = {} end
+  for i = 1, repeats do all[up('<I2', plan, #plan + 1 - 2 * i)] = false end
 end
-local function decide(turn)
-  local deadline = 0
-  if not alike then
-    local which
-    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
-    args = ARGV[which]
-    total = up('<I2', args)
-  end
-  p, first, next_first = 3, next_first, next_first + own_keys
-  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-if known ~= args then
-  its_ask, its_n, its_cap, its_quota, its_length, its_common = up('<BI7I7I7I7I7', args, p + 1)
-  known, its_step = args, floor(its_length * its_common / 8) + 1
-end
-local state = states[KEYS[first]]
-if state then states[KEYS[first]] = nil else state = try('GET', KEYS[first]) end
-if state and #state == 23 then
-  local version, kind, till, part, whole = up('<BBI7I7I7', state)
-  local same = whole == 0 or whole == its_quota * its_common
-  if version == 1 and kind == 5 and same and its_ask ~= RECORD and its_n > 0 and its_n <= its_cap then
-    local d, f = till - now, part / its_common
-    if d < 0 then d, f = 0, 0 end
-    local room = its_cap * its_length - f - d * its_quota
-    if d <= MAX / its_quota and room >= 0 then
-      local used = (d > 0 or f > 0) and floor((d * its_quota + f - 1) / its_length) + 1 or 0
-      local after = room - its_n * its_length
-      if after < 0 then
-        local free = (its_cap - its_n) * its_length - f
-        free = free < 0 and -1 or floor(free / its_quota)
-        return DONE, used, used, d - free, f > 0 and d + 1 or d
-      end
-      if its_ask == LOOK then
-        return DONE, used, used, 0, f > 0 and d + 1 or d
-      end
-      local q, r = floor(its_n * its_length / its_quota), its_n * its_length % its_quota
-      d, f = d + q, f + r
-      if f >= its_quota then d, f = d + 1, f - its_quota end
-      local lives = f > 0 and d + 1 or d
-      call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * its_common, f > 0 and its_quota * its_common or 0))
-      local old = part > 0 and till + 1 or till
-      local tick = (now + lives) - (now + lives) % its_step
-      if old < tick then
-        call('PEXPIRE', KEYS[first], floor((tick + its_step - now + 999) / 1000) + slack)
-      end
-      return DONE, used + its_n, used, 0, lives
-    end
-  end
-end
+local function decide(args, first, total, state)
+  local p = 3
 local kinds = {}
 local off = false
 local function times(n, length, quota)
@@ -206,19 +155,84 @@ local used = took and not row.parts and before + n
 if not used or used > MAX then used = row.look(o, 0) end
 return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))
 end
-local ALL = 7
-local replies, numbers, quick, done = {}, {}, 0, 0
+local numbers, its_waits, waited = {}, {}, false
+local replies, slow, done, next_first = {}, 0, 0, 1
 local function go_on()
-  for i = done + 1, steps do
-    done = i
-    local reply, used, before, wait, reset = decide(i)
-    if used then
-      local n = 4 * i
-      numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n] = used, before, wait, reset
-      quick = quick + 1
+  local call, KEYS, all, numbers, now = call, KEYS, all, numbers, now
+  local args, own_keys, total, deadline = ARGV[2], common_keys, common_total, 0
+local known, its_ask, its_n, its_cap, its_quota, its_length, its_common, its_step
+local its_whole, its_full, its_cost, its_time, its_part, its_most
+  for turn = done + 1, steps do
+    done = turn
+    if not alike then
+      local which
+      deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 7)
+      args = ARGV[which]
+      total = up('<I2', args)
+    end
+    local first, p = next_first, 3
+    next_first = first + own_keys
+    local reply
+    if deadline > 0 and now > deadline then
+      reply = pk('<BI7', STALE, now)
     else
+if known ~= args then
+  its_ask, its_n, its_cap, its_quota, its_length, its_common = up('<BI7I7I7I7I7', args, p + 1)
+  known, its_step = args, floor(its_length * its_common / 8) + 1
+  its_whole, its_full, its_cost = its_quota * its_common, its_cap * its_length, its_n * its_length
+  its_time, its_part, its_most = floor(its_cost / its_quota), its_cost % its_quota, MAX / its_quota
+end
+local state = all[first] or try('GET', KEYS[first])
+local its_used, its_wait, its_reset
+repeat
+if state and #state == 23 then
+  local version, kind, till, part, whole = up('<BBI7I7I7', state)
+  local same = whole == 0 or whole == its_whole
+  if version == 1 and kind == 5 and same and its_ask ~= RECORD and its_n > 0 and its_n <= its_cap then
+    local d, f = till - now, part / its_common
+    if d < 0 then d, f = 0, 0 end
+    local booked = d * its_quota + f
+    local room = its_full - f - d * its_quota
+    if d <= its_most and room >= 0 then
+      local used = booked > 0 and floor((booked - 1) / its_length) + 1 or 0
+      if room < its_cost then
+        local free = (its_cap - its_n) * its_length - f
+        free = free < 0 and -1 or floor(free / its_quota)
+        its_used, its_wait, its_reset = used, d - free, f > 0 and d + 1 or d break
+      end
+      if its_ask == LOOK then
+        its_used, its_wait, its_reset = used, 0, f > 0 and d + 1 or d break
+      end
+      d, f = d + its_time, f + its_part
+      if f >= its_quota then d, f = d + 1, f - its_quota end
+      local lives = f > 0 and d + 1 or d
+      call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * its_common, f > 0 and its_whole or 0))
+      local old, ends = part > 0 and till + 1 or till, now + lives
+      local tick = ends - ends % its_step
+      if old < tick then
+        call('PEXPIRE', KEYS[first], floor((tick + its_step - now + 999) / 1000) + slack)
+      end
+      its_used, its_wait, its_reset = used + its_n, 0, lives break
+    end
+  end
+elseif state == false and its_ask ~= LOOK and its_ask ~= RECORD and its_n <= its_cap then
+  local lives = its_part > 0 and its_time + 1 or its_time
+  local ends = now + lives
+  local v = pk('<BBI7I7I7', 1, 5, now + its_time, its_part * its_common, its_part > 0 and its_whole or 0)
+  call('SET', KEYS[first], v, 'PX', floor((ends - ends % its_step + its_step - now + 999) / 1000) + slack)
+  its_used, its_wait, its_reset = its_n, 0, lives break
+end
+until true
+if its_used then
+  numbers[2 * first - 1], numbers[2 * first] = its_used, its_reset
+  if its_wait ~= 0 then its_waits[first], waited = its_wait, true end
+else
+  reply = decide(args, first, total, state)
+end
+    end
+    if reply then
       if type(reply) == 'table' then error(reply) end
-      replies[i] = reply
+      replies[turn], slow = reply, slow + 1
     end
   end
 end
@@ -227,18 +241,32 @@ while done < steps do
   if not ok then
     if type(failed) == 'table' then failed = failed.err end
     failed = tostring(failed)
-    replies[done] = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed
+    replies[done], slow = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed, slow + 1
   end
 end
-if quick == steps then
-  return pk('<BI7' .. string.rep('I7I7I7I7', steps), ALL, now, unpack(numbers, 1, 4 * steps))
+local ALL, QUICK, ADMITTED = 7, 8, 9
+if slow == 0 and not waited then
+  return pk('<BI7' .. string.rep('I7I7', #KEYS), ADMITTED, now, unpack(numbers, 1, 2 * #KEYS))
 end
-if quick > 0 then
-  for i = 1, steps do
-    local n = 4 * i
-    if not replies[i] then
-      replies[i] = pk('<BI7I7I7I7I7', DONE, now, numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n])
-    end
+local function three(from, to)
+  local list, n = {}, 0
+  for i = from, to do
+    list[n + 1], list[n + 2], list[n + 3] = numbers[2 * i - 1], its_waits[i] or 0, numbers[2 * i]
+    n = n + 3
   end
+  return list, n
+end
+if slow == 0 then
+  local list, n = three(1, #KEYS)
+  return pk('<BI7' .. string.rep('I7', n), ALL, now, unpack(list, 1, n))
+end
+local first = 1
+for i = 1, steps do
+  local next_one = first + (alike and common_keys or up('<I2', plan, i * 10 + 14))
+  if not replies[i] then
+    local list, n = three(first, next_one - 1)
+    replies[i] = pk('<BI7' .. string.rep('I7', n), QUICK, now, unpack(list, 1, n))
+  end
+  first = next_one
 end
 return table.concat(replies)

@@ -4,7 +4,6 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local known, its_ask, its_n, its_quota, its_w
 local args, p, first = ARGV[1], 19, 1
 local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
@@ -15,6 +14,7 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+local known, its_ask, its_n, its_quota, its_w
 if known ~= args then
   its_ask, its_n, its_quota, its_w = up('<BI7I7I7', args, p + 1)
   known = args

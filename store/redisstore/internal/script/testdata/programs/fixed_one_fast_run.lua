@@ -4,17 +4,9 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local known, its_ask, its_n, its_quota, its_w
-local states = {}
-if #KEYS <= 2000 and KEYS[1] ~= KEYS[2] then
-  local all = try('MGET', unpack(KEYS))
-  if not all.err then
-    for i = 1, #KEYS do states[KEYS[i]] = all[i] end
-  end
-end
 local plan = ARGV[1]
-local now, soonest = up('<I7I7', plan)
-local steps = floor((#plan - 14) / 10)
+local now, soonest, repeats = up('<I7I7I2', plan)
+local steps = floor((#plan - 16 - 2 * repeats) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -22,48 +14,17 @@ if now == 0 then
 else
   slack = 3600000
 end
-local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
-if alike then
-  args, own_keys = ARGV[2], up('<I2', plan, 22)
-  total = up('<I2', args)
+local common_keys, common_total
+if alike then common_keys, common_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end
+local all = {}
+if #KEYS <= 2000 and 2 * repeats <= #KEYS then
+  all = try('MGET', unpack(KEYS))
+  if all.err then all = {} end
+  for i = 1, repeats do all[up('<I2', plan, #plan + 1 - 2 * i)] = false end
 end
-local function decide(turn)
-  local deadline = 0
-  if not alike then
-    local which
-    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
-    args = ARGV[which]
-    total = up('<I2', args)
-  end
-  p, first, next_first = 3, next_first, next_first + own_keys
-  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-if known ~= args then
-  its_ask, its_n, its_quota, its_w = up('<BI7I7I7', args, p + 1)
-  known = args
-end
-local state = states[KEYS[first]]
-if state then states[KEYS[first]] = nil else state = try('GET', KEYS[first]) end
-do
-  if state and #state == 16 then
-    local version, kind, mark, used = up('<BBI7I7', state)
-    local at = mark > now and mark or now
-    local till = mark + its_w
-    if version == 1 and kind == 3 and at < till and used + its_n <= MAX then
-      if its_ask ~= RECORD and its_n > 0 and used + its_n > its_quota then
-        return DONE, used, used, its_n > its_quota and NEVER or till - at, till - at
-      end
-      if its_ask == LOOK then
-        return DONE, used, used, 0, till - at
-      end
-      call('SETRANGE', KEYS[first], '9', pk('<I7', used + its_n))
-      return DONE, used + its_n, used, 0, till - at
-    end
-  elseif not state and its_ask ~= LOOK and its_n <= its_quota and its_n <= MAX then
-    call('SET', KEYS[first], pk('<BBI7I7', 1, 3, now, its_n), 'PX', floor((its_w + 999) / 1000) + slack)
-    return DONE, its_n, 0, 0, its_w
-  end
-end
+local function decide(args, first, total, state)
+  local p = 3
 local kinds = {}
 local off = false
 local function look_period(o, n)
@@ -156,19 +117,64 @@ local used = took and not row.parts and before + n
 if not used or used > MAX then used = row.look(o, 0) end
 return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))
 end
-local ALL = 7
-local replies, numbers, quick, done = {}, {}, 0, 0
+local numbers, its_waits, waited = {}, {}, false
+local replies, slow, done, next_first = {}, 0, 0, 1
 local function go_on()
-  for i = done + 1, steps do
-    done = i
-    local reply, used, before, wait, reset = decide(i)
-    if used then
-      local n = 4 * i
-      numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n] = used, before, wait, reset
-      quick = quick + 1
+  local call, KEYS, all, numbers, now = call, KEYS, all, numbers, now
+  local args, own_keys, total, deadline = ARGV[2], common_keys, common_total, 0
+local known, its_ask, its_n, its_quota, its_w
+  for turn = done + 1, steps do
+    done = turn
+    if not alike then
+      local which
+      deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 7)
+      args = ARGV[which]
+      total = up('<I2', args)
+    end
+    local first, p = next_first, 3
+    next_first = first + own_keys
+    local reply
+    if deadline > 0 and now > deadline then
+      reply = pk('<BI7', STALE, now)
     else
+if known ~= args then
+  its_ask, its_n, its_quota, its_w = up('<BI7I7I7', args, p + 1)
+  known = args
+end
+local state = all[first] or try('GET', KEYS[first])
+local its_used, its_wait, its_reset
+repeat
+do
+  if state and #state == 16 then
+    local version, kind, mark, used = up('<BBI7I7', state)
+    local at = mark > now and mark or now
+    local till = mark + its_w
+    if version == 1 and kind == 3 and at < till and used + its_n <= MAX then
+      if its_ask ~= RECORD and its_n > 0 and used + its_n > its_quota then
+        its_used, its_wait, its_reset = used, its_n > its_quota and NEVER or till - at, till - at break
+      end
+      if its_ask == LOOK then
+        its_used, its_wait, its_reset = used, 0, till - at break
+      end
+      call('SETRANGE', KEYS[first], '9', pk('<I7', used + its_n))
+      its_used, its_wait, its_reset = used + its_n, 0, till - at break
+    end
+  elseif not state and its_ask ~= LOOK and its_n <= its_quota and its_n <= MAX then
+    call('SET', KEYS[first], pk('<BBI7I7', 1, 3, now, its_n), 'PX', floor((its_w + 999) / 1000) + slack)
+    its_used, its_wait, its_reset = its_n, 0, its_w break
+  end
+end
+until true
+if its_used then
+  numbers[2 * first - 1], numbers[2 * first] = its_used, its_reset
+  if its_wait ~= 0 then its_waits[first], waited = its_wait, true end
+else
+  reply = decide(args, first, total, state)
+end
+    end
+    if reply then
       if type(reply) == 'table' then error(reply) end
-      replies[i] = reply
+      replies[turn], slow = reply, slow + 1
     end
   end
 end
@@ -177,18 +183,32 @@ while done < steps do
   if not ok then
     if type(failed) == 'table' then failed = failed.err end
     failed = tostring(failed)
-    replies[done] = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed
+    replies[done], slow = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed, slow + 1
   end
 end
-if quick == steps then
-  return pk('<BI7' .. string.rep('I7I7I7I7', steps), ALL, now, unpack(numbers, 1, 4 * steps))
+local ALL, QUICK, ADMITTED = 7, 8, 9
+if slow == 0 and not waited then
+  return pk('<BI7' .. string.rep('I7I7', #KEYS), ADMITTED, now, unpack(numbers, 1, 2 * #KEYS))
 end
-if quick > 0 then
-  for i = 1, steps do
-    local n = 4 * i
-    if not replies[i] then
-      replies[i] = pk('<BI7I7I7I7I7', DONE, now, numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n])
-    end
+local function three(from, to)
+  local list, n = {}, 0
+  for i = from, to do
+    list[n + 1], list[n + 2], list[n + 3] = numbers[2 * i - 1], its_waits[i] or 0, numbers[2 * i]
+    n = n + 3
   end
+  return list, n
+end
+if slow == 0 then
+  local list, n = three(1, #KEYS)
+  return pk('<BI7' .. string.rep('I7', n), ALL, now, unpack(list, 1, n))
+end
+local first = 1
+for i = 1, steps do
+  local next_one = first + (alike and common_keys or up('<I2', plan, i * 10 + 14))
+  if not replies[i] then
+    local list, n = three(first, next_one - 1)
+    replies[i] = pk('<BI7' .. string.rep('I7', n), QUICK, now, unpack(list, 1, n))
+  end
+  first = next_one
 end
 return table.concat(replies)

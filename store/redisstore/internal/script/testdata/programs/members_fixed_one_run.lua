@@ -5,8 +5,8 @@ local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
 local plan = ARGV[1]
-local now, soonest = up('<I7I7', plan)
-local steps = floor((#plan - 14) / 10)
+local now, soonest, repeats = up('<I7I7I2', plan)
+local steps = floor((#plan - 16 - 2 * repeats) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -14,22 +14,11 @@ if now == 0 then
 else
   slack = 3600000
 end
-local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
-if alike then
-  args, own_keys = ARGV[2], up('<I2', plan, 22)
-  total = up('<I2', args)
-end
-local function decide(turn)
-  local deadline = 0
-  if not alike then
-    local which
-    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
-    args = ARGV[which]
-    total = up('<I2', args)
-  end
-  p, first, next_first = 3, next_first, next_first + own_keys
-  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+local common_keys, common_total
+if alike then common_keys, common_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end
+local function decide(args, first, total)
+  local p = 3
 local state = try('GET', KEYS[first])
 local kinds = {}
 local off = false
@@ -234,20 +223,27 @@ local used = took and not row.parts and before + n
 if not used or used > MAX then used = row.look(o, 0) end
 return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))
 end
-local ALL = 7
-local replies, numbers, quick, done = {}, {}, 0, 0
+local replies, done, next_first = {}, 0, 1
 local function go_on()
-  for i = done + 1, steps do
-    done = i
-    local reply, used, before, wait, reset = decide(i)
-    if used then
-      local n = 4 * i
-      numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n] = used, before, wait, reset
-      quick = quick + 1
-    else
-      if type(reply) == 'table' then error(reply) end
-      replies[i] = reply
+  local args, own_keys, total, deadline = ARGV[2], common_keys, common_total, 0
+  for turn = done + 1, steps do
+    done = turn
+    if not alike then
+      local which
+      deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 7)
+      args = ARGV[which]
+      total = up('<I2', args)
     end
+    local first = next_first
+    next_first = first + own_keys
+    local reply
+    if deadline > 0 and now > deadline then
+      reply = pk('<BI7', STALE, now)
+    else
+      reply = decide(args, first, total)
+      if type(reply) == 'table' then error(reply) end
+    end
+    replies[turn] = reply
   end
 end
 while done < steps do
@@ -256,17 +252,6 @@ while done < steps do
     if type(failed) == 'table' then failed = failed.err end
     failed = tostring(failed)
     replies[done] = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed
-  end
-end
-if quick == steps then
-  return pk('<BI7' .. string.rep('I7I7I7I7', steps), ALL, now, unpack(numbers, 1, 4 * steps))
-end
-if quick > 0 then
-  for i = 1, steps do
-    local n = 4 * i
-    if not replies[i] then
-      replies[i] = pk('<BI7I7I7I7I7', DONE, now, numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n])
-    end
   end
 end
 return table.concat(replies)

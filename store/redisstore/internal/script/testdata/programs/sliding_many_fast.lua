@@ -4,13 +4,6 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local states = {}
-if #KEYS <= 2000 and KEYS[1] ~= KEYS[2] then
-  local all = try('MGET', unpack(KEYS))
-  if not all.err then
-    for i = 1, #KEYS do states[KEYS[i]] = all[i] end
-  end
-end
 local args, p, first = ARGV[1], 19, 1
 local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
@@ -21,51 +14,63 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-if total <= 1000 then
-  local admitted, room, fast, q = true, true, 0, p
-  local heads, lives, adds, spans = {false, false, false}, {false, false, false}, {0, 0, 0}, {0, 0, 0}
-  local numbers = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+local all = #KEYS <= 2000 and try('MGET', unpack(KEYS)) or {}
+if all.err then all = {} end
+local known
+local its_asks, its_ns, its_quotas, its_spans, its_sizes, its_heads, its_lives = {}, {}, {}, {}, {}, {}, {}
+local numbers, its_waits = {}, {}
+if known ~= args then
+  known = args
+  local q = p
   for i = 1, total do
-    local _, ask, n, quota, w, size
-    _, ask, n, quota, w, size, q = up('<BBI7I7I7I7', args, q)
-    local key = KEYS[first + i - 1]
-    local head = states[key] or try('GET', key) or ''
+    local _
+    _, its_asks[i], its_ns[i], its_quotas[i], its_spans[i], its_sizes[i], q = up('<BBI7I7I7I7', args, q)
+  end
+end
+local all_fit, in_group, waiting, decided = true, true, false, 0
+if total <= 1000 then
+  for i = 1, total do
+    local k = first + i - 1
+    local head = all[k] or try('GET', KEYS[k]) or ''
     if #head < 39 then break end
-    local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
-    local at = newest > now and newest or now
-    local used = (k - 1) * group + fill
-    local over = n > 0 and used - (quota - n) or 0
-    if version ~= 1 or kind ~= 1 or group ~= size or oldest <= at - w or used >= MAX
-      or over > group and n <= quota then break end
-    local wait = 0
+    local version, kind, groups, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
+    local at, n, w = newest > now and newest or now, its_ns[i], its_spans[i]
+    local used = (groups - 1) * group + fill
+    local over = n > 0 and used - (its_quotas[i] - n) or 0
+    if version ~= 1 or kind ~= 1 or group ~= its_sizes[i] or oldest <= at - w or used >= MAX
+      or over > group and n <= its_quotas[i] then break end
     if over > 0 then
-      wait = n > quota and NEVER or oldest + w - at
-      if ask ~= LOOK then admitted = false end
-    elseif ask ~= LOOK and admitted then
-      room = room and fill + n <= group
-      heads[i] = pk('<I7I7I7', at, k > 1 and oldest or at, fill + n)
+      its_waits[k], waiting = n > its_quotas[i] and NEVER or oldest + w - at, true
+      if its_asks[i] ~= LOOK then all_fit = false end
+    elseif its_asks[i] ~= LOOK and all_fit then
+      in_group = in_group and fill + n <= group
+      its_heads[i] = pk('<I7I7I7', at, groups > 1 and oldest or at, fill + n)
       local step = floor(w / 8) + 1
       local tick = at - at % step
-      lives[i] = newest < tick and tick + step + w
-      adds[i], spans[i] = n, w
+      its_lives[i] = newest < tick and tick + step + w
     end
-    local last = 4 * i
-    numbers[last - 3], numbers[last - 2], numbers[last - 1], numbers[last] = used, used, wait, newest + w - at
-    fast = i
+    numbers[2 * k - 1], numbers[2 * k] = used, newest + w - at
+    decided = i
   end
-  if fast == total and (room or not admitted) then
+end
+if decided == total and (in_group or not all_fit) then
+  if all_fit then
     for i = 1, total do
-      if admitted and heads[i] then
-        local key, last = KEYS[first + i - 1], 4 * i
-        states[key] = nil
-        call('SETRANGE', key, '4', heads[i])
-        if lives[i] then call('PEXPIRE', key, floor((lives[i] - now + 999) / 1000) + slack) end
-        numbers[last - 3], numbers[last] = numbers[last - 3] + adds[i], spans[i]
+      if its_asks[i] ~= LOOK then
+        local k = first + i - 1
+        call('SETRANGE', KEYS[k], '4', its_heads[i])
+        if its_lives[i] then call('PEXPIRE', KEYS[k], floor((its_lives[i] - now + 999) / 1000) + slack) end
+        numbers[2 * k - 1], numbers[2 * k] = numbers[2 * k - 1] + its_ns[i], its_spans[i]
       end
     end
-    return pk('<BI7' .. string.rep('I7I7I7I7', total), DONE, now, unpack(numbers, 1, 4 * total))
   end
-  for i = 1, total do states[KEYS[first + i - 1]] = nil end
+  local list = {}
+  for i = 1, total do
+    local n, used = 4 * i, numbers[2 * i - 1]
+    local counted = all_fit and its_asks[i] ~= LOOK and its_ns[i] or 0
+    list[n - 3], list[n - 2], list[n - 1], list[n] = used, used - counted, waiting and its_waits[i] or 0, numbers[2 * i]
+  end
+  return pk('<BI7' .. string.rep('I7I7I7I7', total), DONE, now, unpack(list, 1, 4 * total))
 end
 local kinds = {}
 local off = false

@@ -4,16 +4,9 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local states = {}
-if #KEYS <= 2000 and KEYS[1] ~= KEYS[2] then
-  local all = try('MGET', unpack(KEYS))
-  if not all.err then
-    for i = 1, #KEYS do states[KEYS[i]] = all[i] end
-  end
-end
 local plan = ARGV[1]
-local now, soonest = up('<I7I7', plan)
-local steps = floor((#plan - 14) / 10)
+local now, soonest, repeats = up('<I7I7I2', plan)
+local steps = floor((#plan - 16 - 2 * repeats) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -21,68 +14,17 @@ if now == 0 then
 else
   slack = 3600000
 end
-local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
-if alike then
-  args, own_keys = ARGV[2], up('<I2', plan, 22)
-  total = up('<I2', args)
+local common_keys, common_total
+if alike then common_keys, common_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end
+local all = {}
+if #KEYS <= 2000 and 2 * repeats <= #KEYS then
+  all = try('MGET', unpack(KEYS))
+  if all.err then all = {} end
+  for i = 1, repeats do all[up('<I2', plan, #plan + 1 - 2 * i)] = false end
 end
-local function decide(turn)
-  local deadline = 0
-  if not alike then
-    local which
-    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
-    args = ARGV[which]
-    total = up('<I2', args)
-  end
-  p, first, next_first = 3, next_first, next_first + own_keys
-  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-if total <= 1000 then
-  local admitted, room, fast, q = true, true, 0, p
-  local heads, lives, adds, spans = {false, false, false}, {false, false, false}, {0, 0, 0}, {0, 0, 0}
-  local numbers = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-  for i = 1, total do
-    local _, ask, n, quota, w, size
-    _, ask, n, quota, w, size, q = up('<BBI7I7I7I7', args, q)
-    local key = KEYS[first + i - 1]
-    local head = states[key] or try('GET', key) or ''
-    if #head < 39 then break end
-    local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
-    local at = newest > now and newest or now
-    local used = (k - 1) * group + fill
-    local over = n > 0 and used - (quota - n) or 0
-    if version ~= 1 or kind ~= 1 or group ~= size or oldest <= at - w or used >= MAX
-      or over > group and n <= quota then break end
-    local wait = 0
-    if over > 0 then
-      wait = n > quota and NEVER or oldest + w - at
-      if ask ~= LOOK then admitted = false end
-    elseif ask ~= LOOK and admitted then
-      room = room and fill + n <= group
-      heads[i] = pk('<I7I7I7', at, k > 1 and oldest or at, fill + n)
-      local step = floor(w / 8) + 1
-      local tick = at - at % step
-      lives[i] = newest < tick and tick + step + w
-      adds[i], spans[i] = n, w
-    end
-    local last = 4 * i
-    numbers[last - 3], numbers[last - 2], numbers[last - 1], numbers[last] = used, used, wait, newest + w - at
-    fast = i
-  end
-  if fast == total and (room or not admitted) then
-    for i = 1, total do
-      if admitted and heads[i] then
-        local key, last = KEYS[first + i - 1], 4 * i
-        states[key] = nil
-        call('SETRANGE', key, '4', heads[i])
-        if lives[i] then call('PEXPIRE', key, floor((lives[i] - now + 999) / 1000) + slack) end
-        numbers[last - 3], numbers[last] = numbers[last - 3] + adds[i], spans[i]
-      end
-    end
-    return pk('<BI7' .. string.rep('I7I7I7I7', total), DONE, now, unpack(numbers, 1, 4 * total))
-  end
-  for i = 1, total do states[KEYS[first + i - 1]] = nil end
-end
+local function decide(args, first, total)
+  local p = 3
 local kinds = {}
 local off = false
 local function look_sliding(o, n)
@@ -263,19 +205,80 @@ for i = 1, total do
 end
 return table.concat(reply)
 end
-local ALL = 7
-local replies, numbers, quick, done = {}, {}, 0, 0
+local numbers, its_waits, waited = {}, {}, false
+local replies, slow, done, next_first = {}, 0, 0, 1
 local function go_on()
-  for i = done + 1, steps do
-    done = i
-    local reply, used, before, wait, reset = decide(i)
-    if used then
-      local n = 4 * i
-      numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n] = used, before, wait, reset
-      quick = quick + 1
+  local call, KEYS, all, numbers, now = call, KEYS, all, numbers, now
+  local args, own_keys, total, deadline = ARGV[2], common_keys, common_total, 0
+local known
+local its_asks, its_ns, its_quotas, its_spans, its_sizes, its_heads, its_lives = {}, {}, {}, {}, {}, {}, {}
+  for turn = done + 1, steps do
+    done = turn
+    if not alike then
+      local which
+      deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 7)
+      args = ARGV[which]
+      total = up('<I2', args)
+    end
+    local first, p = next_first, 3
+    next_first = first + own_keys
+    local reply
+    if deadline > 0 and now > deadline then
+      reply = pk('<BI7', STALE, now)
     else
+if known ~= args then
+  known = args
+  local q = p
+  for i = 1, total do
+    local _
+    _, its_asks[i], its_ns[i], its_quotas[i], its_spans[i], its_sizes[i], q = up('<BBI7I7I7I7', args, q)
+  end
+end
+local all_fit, in_group, waiting, decided = true, true, false, 0
+if total <= 1000 then
+  for i = 1, total do
+    local k = first + i - 1
+    local head = all[k] or try('GET', KEYS[k]) or ''
+    if #head < 39 then break end
+    local version, kind, groups, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
+    local at, n, w = newest > now and newest or now, its_ns[i], its_spans[i]
+    local used = (groups - 1) * group + fill
+    local over = n > 0 and used - (its_quotas[i] - n) or 0
+    if version ~= 1 or kind ~= 1 or group ~= its_sizes[i] or oldest <= at - w or used >= MAX
+      or over > group and n <= its_quotas[i] then break end
+    if over > 0 then
+      its_waits[k], waiting = n > its_quotas[i] and NEVER or oldest + w - at, true
+      if its_asks[i] ~= LOOK then all_fit = false end
+    elseif its_asks[i] ~= LOOK and all_fit then
+      in_group = in_group and fill + n <= group
+      its_heads[i] = pk('<I7I7I7', at, groups > 1 and oldest or at, fill + n)
+      local step = floor(w / 8) + 1
+      local tick = at - at % step
+      its_lives[i] = newest < tick and tick + step + w
+    end
+    numbers[2 * k - 1], numbers[2 * k] = used, newest + w - at
+    decided = i
+  end
+end
+if decided == total and (in_group or not all_fit) then
+  if all_fit then
+    for i = 1, total do
+      if its_asks[i] ~= LOOK then
+        local k = first + i - 1
+        call('SETRANGE', KEYS[k], '4', its_heads[i])
+        if its_lives[i] then call('PEXPIRE', KEYS[k], floor((its_lives[i] - now + 999) / 1000) + slack) end
+        numbers[2 * k - 1], numbers[2 * k] = numbers[2 * k - 1] + its_ns[i], its_spans[i]
+      end
+    end
+  end
+  waited = waited or waiting
+else
+  reply = decide(args, first, total)
+end
+    end
+    if reply then
       if type(reply) == 'table' then error(reply) end
-      replies[i] = reply
+      replies[turn], slow = reply, slow + 1
     end
   end
 end
@@ -284,18 +287,32 @@ while done < steps do
   if not ok then
     if type(failed) == 'table' then failed = failed.err end
     failed = tostring(failed)
-    replies[done] = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed
+    replies[done], slow = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed, slow + 1
   end
 end
-if quick == steps then
-  return pk('<BI7' .. string.rep('I7I7I7I7', steps), ALL, now, unpack(numbers, 1, 4 * steps))
+local ALL, QUICK, ADMITTED = 7, 8, 9
+if slow == 0 and not waited then
+  return pk('<BI7' .. string.rep('I7I7', #KEYS), ADMITTED, now, unpack(numbers, 1, 2 * #KEYS))
 end
-if quick > 0 then
-  for i = 1, steps do
-    local n = 4 * i
-    if not replies[i] then
-      replies[i] = pk('<BI7I7I7I7I7', DONE, now, numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n])
-    end
+local function three(from, to)
+  local list, n = {}, 0
+  for i = from, to do
+    list[n + 1], list[n + 2], list[n + 3] = numbers[2 * i - 1], its_waits[i] or 0, numbers[2 * i]
+    n = n + 3
   end
+  return list, n
+end
+if slow == 0 then
+  local list, n = three(1, #KEYS)
+  return pk('<BI7' .. string.rep('I7', n), ALL, now, unpack(list, 1, n))
+end
+local first = 1
+for i = 1, steps do
+  local next_one = first + (alike and common_keys or up('<I2', plan, i * 10 + 14))
+  if not replies[i] then
+    local list, n = three(first, next_one - 1)
+    replies[i] = pk('<BI7' .. string.rep('I7', n), QUICK, now, unpack(list, 1, n))
+  end
+  first = next_one
 end
 return table.concat(replies)

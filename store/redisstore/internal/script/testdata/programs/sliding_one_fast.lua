@@ -4,7 +4,6 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local known, its_ask, its_n, its_quota, its_w, its_size, its_step
 local args, p, first = ARGV[1], 19, 1
 local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
@@ -15,6 +14,7 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
+local known, its_ask, its_n, its_quota, its_w, its_size, its_step
 if known ~= args then
   its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
   known, its_step = args, floor(its_w / 8) + 1
@@ -49,6 +49,11 @@ do
         return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, its_w)
       end
     end
+  elseif state == false and its_ask ~= LOOK and its_n <= its_size and its_n <= its_quota then
+    local till = now - now % its_step + its_step + its_w
+    local v = pk('<BBI2I7I7I7I7I7', 1, 1, 1, now, now, its_n, its_size, 0)
+    call('SET', KEYS[first], v, 'PX', floor((till - now + 999) / 1000) + slack)
+    return pk('<BI7I7I7I7I7', DONE, now, its_n, 0, 0, its_w)
   end
 end
 if state == nil then state = try('GET', KEYS[first]) end

@@ -4,17 +4,9 @@ local MAX = 9007199254740991
 local NEVER = 9007199254740992
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local known, its_ask, its_n, its_quota, its_w, its_size, its_step
-local states = {}
-if #KEYS <= 2000 and KEYS[1] ~= KEYS[2] then
-  local all = try('MGET', unpack(KEYS))
-  if not all.err then
-    for i = 1, #KEYS do states[KEYS[i]] = all[i] end
-  end
-end
 local plan = ARGV[1]
-local now, soonest = up('<I7I7', plan)
-local steps = floor((#plan - 14) / 10)
+local now, soonest, repeats = up('<I7I7I2', plan)
+local steps = floor((#plan - 16 - 2 * repeats) / 10)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -22,55 +14,17 @@ if now == 0 then
 else
   slack = 3600000
 end
-local args, p, first, next_first, total, own_keys = '', 3, 1, 1, 0, 0
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
-if alike then
-  args, own_keys = ARGV[2], up('<I2', plan, 22)
-  total = up('<I2', args)
+local common_keys, common_total
+if alike then common_keys, common_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end
+local all = {}
+if #KEYS <= 2000 and 2 * repeats <= #KEYS then
+  all = try('MGET', unpack(KEYS))
+  if all.err then all = {} end
+  for i = 1, repeats do all[up('<I2', plan, #plan + 1 - 2 * i)] = false end
 end
-local function decide(turn)
-  local deadline = 0
-  if not alike then
-    local which
-    deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 5)
-    args = ARGV[which]
-    total = up('<I2', args)
-  end
-  p, first, next_first = 3, next_first, next_first + own_keys
-  if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-if known ~= args then
-  its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
-  known, its_step = args, floor(its_w / 8) + 1
-end
-local state = states[KEYS[first]]
-if state then states[KEYS[first]] = nil else state = try('GET', KEYS[first]) end
-local head = state or ''
-do
-  if #head >= 39 then
-    local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
-    local at = newest > now and newest or now
-    local used = (k - 1) * group + fill
-    if version == 1 and kind == 1 and group == its_size and oldest > at - its_w and used < MAX then
-      local over = used - (its_quota - its_n)
-      if its_n > 0 and over > 0 then
-        if its_ask ~= RECORD and (its_n > its_quota or over <= group) then
-          local wait = its_n > its_quota and NEVER or oldest + its_w - at
-          return DONE, used, used, wait, newest + its_w - at
-        end
-      elseif its_ask == LOOK then
-        return DONE, used, used, 0, newest + its_w - at
-      elseif fill + its_n <= group then
-        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + its_n))
-        local tick = at - at % its_step
-        if newest < tick then
-          call('PEXPIRE', KEYS[first], floor((tick + its_step + its_w - now + 999) / 1000) + slack)
-        end
-        return DONE, used + its_n, used, 0, its_w
-      end
-    end
-  end
-end
-if state == nil then state = try('GET', KEYS[first]) end
+local function decide(args, first, total, state)
+  local p = 3
 local kinds = {}
 local off = false
 local function look_sliding(o, n)
@@ -238,19 +192,75 @@ local used = took and not row.parts and before + n
 if not used or used > MAX then used = row.look(o, 0) end
 return pk('<BI7I7I7I7I7', DONE, now, used, before, wait, math.max(row.expires(o) - o.now, 0))
 end
-local ALL = 7
-local replies, numbers, quick, done = {}, {}, 0, 0
+local numbers, its_waits, waited = {}, {}, false
+local replies, slow, done, next_first = {}, 0, 0, 1
 local function go_on()
-  for i = done + 1, steps do
-    done = i
-    local reply, used, before, wait, reset = decide(i)
-    if used then
-      local n = 4 * i
-      numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n] = used, before, wait, reset
-      quick = quick + 1
+  local call, KEYS, all, numbers, now = call, KEYS, all, numbers, now
+  local args, own_keys, total, deadline = ARGV[2], common_keys, common_total, 0
+local known, its_ask, its_n, its_quota, its_w, its_size, its_step
+  for turn = done + 1, steps do
+    done = turn
+    if not alike then
+      local which
+      deadline, own_keys, which = up('<I7I2B', plan, turn * 10 + 7)
+      args = ARGV[which]
+      total = up('<I2', args)
+    end
+    local first, p = next_first, 3
+    next_first = first + own_keys
+    local reply
+    if deadline > 0 and now > deadline then
+      reply = pk('<BI7', STALE, now)
     else
+if known ~= args then
+  its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
+  known, its_step = args, floor(its_w / 8) + 1
+end
+local state = all[first] or try('GET', KEYS[first])
+local its_used, its_wait, its_reset
+repeat
+local head = state or ''
+do
+  if #head >= 39 then
+    local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
+    local at = newest > now and newest or now
+    local used = (k - 1) * group + fill
+    if version == 1 and kind == 1 and group == its_size and oldest > at - its_w and used < MAX then
+      local over = used - (its_quota - its_n)
+      if its_n > 0 and over > 0 then
+        if its_ask ~= RECORD and (its_n > its_quota or over <= group) then
+          local wait = its_n > its_quota and NEVER or oldest + its_w - at
+          its_used, its_wait, its_reset = used, wait, newest + its_w - at break
+        end
+      elseif its_ask == LOOK then
+        its_used, its_wait, its_reset = used, 0, newest + its_w - at break
+      elseif fill + its_n <= group then
+        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + its_n))
+        local tick = at - at % its_step
+        if newest < tick then
+          call('PEXPIRE', KEYS[first], floor((tick + its_step + its_w - now + 999) / 1000) + slack)
+        end
+        its_used, its_wait, its_reset = used + its_n, 0, its_w break
+      end
+    end
+  elseif state == false and its_ask ~= LOOK and its_n <= its_size and its_n <= its_quota then
+    local till = now - now % its_step + its_step + its_w
+    local v = pk('<BBI2I7I7I7I7I7', 1, 1, 1, now, now, its_n, its_size, 0)
+    call('SET', KEYS[first], v, 'PX', floor((till - now + 999) / 1000) + slack)
+    its_used, its_wait, its_reset = its_n, 0, its_w break
+  end
+end
+until true
+if its_used then
+  numbers[2 * first - 1], numbers[2 * first] = its_used, its_reset
+  if its_wait ~= 0 then its_waits[first], waited = its_wait, true end
+else
+  reply = decide(args, first, total, state)
+end
+    end
+    if reply then
       if type(reply) == 'table' then error(reply) end
-      replies[i] = reply
+      replies[turn], slow = reply, slow + 1
     end
   end
 end
@@ -259,18 +269,32 @@ while done < steps do
   if not ok then
     if type(failed) == 'table' then failed = failed.err end
     failed = tostring(failed)
-    replies[done] = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed
+    replies[done], slow = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed, slow + 1
   end
 end
-if quick == steps then
-  return pk('<BI7' .. string.rep('I7I7I7I7', steps), ALL, now, unpack(numbers, 1, 4 * steps))
+local ALL, QUICK, ADMITTED = 7, 8, 9
+if slow == 0 and not waited then
+  return pk('<BI7' .. string.rep('I7I7', #KEYS), ADMITTED, now, unpack(numbers, 1, 2 * #KEYS))
 end
-if quick > 0 then
-  for i = 1, steps do
-    local n = 4 * i
-    if not replies[i] then
-      replies[i] = pk('<BI7I7I7I7I7', DONE, now, numbers[n - 3], numbers[n - 2], numbers[n - 1], numbers[n])
-    end
+local function three(from, to)
+  local list, n = {}, 0
+  for i = from, to do
+    list[n + 1], list[n + 2], list[n + 3] = numbers[2 * i - 1], its_waits[i] or 0, numbers[2 * i]
+    n = n + 3
   end
+  return list, n
+end
+if slow == 0 then
+  local list, n = three(1, #KEYS)
+  return pk('<BI7' .. string.rep('I7', n), ALL, now, unpack(list, 1, n))
+end
+local first = 1
+for i = 1, steps do
+  local next_one = first + (alike and common_keys or up('<I2', plan, i * 10 + 14))
+  if not replies[i] then
+    local list, n = three(first, next_one - 1)
+    replies[i] = pk('<BI7' .. string.rep('I7', n), QUICK, now, unpack(list, 1, n))
+  end
+  first = next_one
 end
 return table.concat(replies)

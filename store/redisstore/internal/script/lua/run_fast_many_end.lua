@@ -1,0 +1,4 @@
+  waited = waited or waiting
+else
+  reply = decide(args, first, total)
+end
