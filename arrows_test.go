@@ -147,7 +147,7 @@ var arrows = map[string]arrow{
 		ours: []string{
 			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",
 			"internal/access", "internal/answer", "internal/config", "internal/envoyfile", "internal/envoyrls", "internal/files", "internal/grpcapi", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
-			"internal/metrics", "internal/namespace", "internal/telemetry", "internal/respapi", "internal/shortcut", "internal/top",
+			"internal/metrics", "internal/namespace", "internal/redact", "internal/telemetry", "internal/respapi", "internal/shortcut", "internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},

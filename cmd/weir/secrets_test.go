@@ -87,9 +87,20 @@ func (w *witness) check(t *testing.T, secrets, keys map[string]string, kinds ...
 			found = append(found, names(keys, h.text)...)
 		}
 		if found != nil {
-			t.Errorf("%s: got %s in\n%.3000s", h.where, strings.Join(found, ", "), h.text)
+			t.Errorf("%s: got %s in\n%.3000s", h.where, strings.Join(found, ", "), guilty(h.text, secrets, keys))
 		}
 	}
+}
+
+// guilty returns the lines of text that have a secret or a key.
+func guilty(text string, secrets, keys map[string]string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if names(secrets, line) != nil || names(keys, line) != nil {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // hearProcess hears what a process has printed and logged, and its command line.

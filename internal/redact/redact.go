@@ -7,7 +7,8 @@ import "strings"
 
 // Text returns text with asterisks in place of what looks like a secret: a token that
 // weir has made, the SHA-256 of one, a line of a private key, and the user and the
-// password in a URL. Each byte is replaced by one asterisk, so that columns stay.
+// password in a URL. A user without a password stays, because weir itself writes URLs so.
+// Each byte is replaced by one asterisk, so that columns stay.
 // Text returns the same string if there is nothing to hide.
 func Text(text string) string {
 	var b []byte // a copy of text; nil until something is hidden
@@ -39,7 +40,7 @@ func Text(text string) string {
 		for end < len(text) && text[end] > ' ' && text[end] != '"' {
 			end++
 		}
-		if sign := strings.LastIndexByte(text[at:end], '@'); sign > 0 {
+		if sign := strings.LastIndexByte(text[at:end], '@'); sign > 0 && !isName(text[at:at+sign]) {
 			hide(at, at+sign)
 		}
 	}
@@ -47,6 +48,37 @@ func Text(text string) string {
 		return text
 	}
 	return string(b)
+}
+
+// Keys returns text with asterisks in place of the keys that errors of a store name: what
+// is quoted behind the word "key" and has a brace behind a colon, such as weir:{ann}:posts.
+func Keys(text string) string {
+	const start = `key "`
+	from := strings.Index(text, start)
+	if from < 0 {
+		return text
+	}
+	from += len(start)
+	to := from
+	for to < len(text) && text[to] != '"' {
+		if text[to] == '\\' {
+			to++
+		}
+		to++
+	}
+	to = min(to, len(text))
+	key := text[from:to]
+	if strings.Contains(key, ":{") {
+		key = "***"
+	}
+	return text[:from] + key + Keys(text[to:])
+}
+
+// isName reports whether a part of a URL can be the name of a user, and nothing else.
+func isName(text string) bool {
+	return len(text) < tokenRest && !strings.ContainsFunc(text, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.*", r))
+	})
 }
 
 // ofWord reports whether c can be part of a secret.

@@ -22,7 +22,8 @@ func TestText(t *testing.T) {
 		"é " + key + "\n" + key:                                                   "é " + stars(64) + "\n" + stars(64),
 		"/api/v1/Users/settings/of/the/Organisation":                              "/api/v1/Users/settings/of/the/Organisation",
 		"redis://weir:p%zz/x@y@host:1/0 and http://host/@":                        "redis://" + stars(13) + "@host:1/0 and http://*****@",
-		`parse "http://user@host": ann@example.org`:                               `parse "http://****@host": ann@example.org`,
+		`parse "http://user@host": ann@example.org`:                               `parse "http://user@host": ann@example.org`,
+		"redis://:secret@host, https://0123456789abcdef0123456789@host":           "redis://*******@host, https://**************************@host",
 		"https://host/path":                                                       "https://host/path",
 		"redis://é@host":                                                          "redis://**@host",
 	} {
@@ -41,4 +42,19 @@ func FuzzText(f *testing.F) {
 			t.Errorf("got %q, and then %q", got, redact.Text(got))
 		}
 	})
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"EOF":                                 `EOF`,
+		`host:1: key "weir:{ann}:posts": EOF`: `host:1: key "***": EOF`,
+		`key "w:{a\"b\\}" and 3 more: WRONGTYPE; key "w:{c}" too`: `key "***" and 3 more: WRONGTYPE; key "***" too`,
+		`rules.yaml:1:3: unknown key "limt"; key "w:{c}`:          `rules.yaml:1:3: unknown key "limt"; key "***`,
+		`key "never ends\`: `key "never ends\`,
+	} {
+		if got := redact.Keys(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
 }

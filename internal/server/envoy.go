@@ -37,7 +37,7 @@ func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbe
 	e := &cfg.Envoy
 	c := envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}
 	front := &envoyFront{}
-	if form := top.KeyForm(cfg.LogKeys); form == top.KeyNone || form == top.KeyHashed {
+	if top.KeyForm(cfg.LogKeys).Hides() {
 		front.keys = &keys
 	}
 	if e.Headers {

@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/internal/grpcapi"
 	"github.com/weirhq/weir/internal/httpapi"
 	"github.com/weirhq/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/internal/top"
 )
 
@@ -259,12 +260,22 @@ func newLog(cfg config.Config, w io.Writer) *slog.Logger {
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
 		level = slog.LevelInfo // unreachable after Validate
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
+	if top.KeyForm(cfg.LogKeys).Hides() {
+		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr { return withoutKeys(groups, readable(groups, a)) }
+	}
 	if cfg.LogFormat == "json" {
-		options.ReplaceAttr = readable
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// withoutKeys hides the keys that errors of a store name.
+func withoutKeys(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(redact.Keys(err.Error()))
+	}
+	return a
 }
 
 // readable writes durations as text, such as 1.5s. JSON logs would have them as

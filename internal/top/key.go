@@ -31,6 +31,9 @@ const (
 	KeyNone KeyForm = "none"
 )
 
+// Hides reports whether keys are not to be seen as they are.
+func (f KeyForm) Hides() bool { return f == KeyHashed || f == KeyNone }
+
 // KeyForms returns the names of all forms.
 func KeyForms() []string { return []string{string(KeyPlain), string(KeyHashed), string(KeyNone)} }
 

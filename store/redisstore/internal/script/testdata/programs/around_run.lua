@@ -1803,14 +1803,14 @@ local function answer(o, before, used, fits)
   o.reset = reset == NEVER and NEVER or math.max(reset - o.now, 0)
 end
 local function answer_banned(o, n)
-  local used, fits = look(o, n)
+  local used, fits = look(o, n or 0)
   o.before, o.used, o.banned, o.held_now, o.wait, o.reset = 0, used, 1, 0, 0, o.ban_end - o.now
-  if n > 0 then o.wait = fits == NEVER and NEVER or math.max(o.ban_end, fits) - o.now end
+  if n then o.wait = fits == NEVER and NEVER or math.max(o.ban_end, fits) - o.now end
 end
 local function done(o, before, held)
   if o.strikes > 0 and left(o) == 0 then o.strikes = 0 end
   if banned(o) then
-    answer_banned(o, 0)
+    answer_banned(o)
     o.before = before
   else
     answer(o, before, (look(o, 0)), 0)
@@ -1873,10 +1873,10 @@ local function over(o, n, fits, from)
 end
 local function record(o, from, till, quiet)
   local n = o.n
-  if banned(o) then return answer_banned(o, 0) end
+  if banned(o) then return answer_banned(o) end
   local before, fits = look(o, n)
   if n == 0 then return answer(o, before, before, 0) end
-  if o.bans and not quiet and over(o, n, fits, from and o.id) then return strike(o, before, 0) end
+  if o.bans and not quiet and over(o, n, fits, from and o.id) then return strike(o, before) end
   n = math.min(n, MAX)
   local held = from and o.id and o.most and till > o.now and hold(o, n, o.id, math.min(from, o.now), till)
   if not held then add(o, n) end
@@ -1893,7 +1893,7 @@ local function count_denied(o)
       o.ban_end, o.changed = math.min(o.now + o.ban_length, LAST), true
       o.s, o.till = save(o)
     end
-    answer_banned(o, 0)
+    answer_banned(o)
   end
   o.wait = own
   if own == 0 then return end
@@ -1905,7 +1905,7 @@ end
 local function refund(o)
   local n = o.n
   if o.all then o.strikes = 0 end
-  if banned(o) then return answer_banned(o, 0) end
+  if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
   if n == 0 then return answer(o, before, before, 0) end
   sub(o, o.held and math.min(n, MAX) or n)
@@ -1918,11 +1918,11 @@ local function finish(o, ask)
     o.id and ask == SETTLE and settle(o, o.id, not o.all and o.n or nil) then
     return done(o, before, true)
   end
-  if banned(o) then return answer_banned(o, 0) end
+  if banned(o) then return answer_banned(o) end
   answer(o, before, before, 0)
 end
 local function give_back(o)
-  if banned(o) then return answer_banned(o, 0) end
+  if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
   if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length then
     return answer(o, before, before, 0)
