@@ -36,6 +36,14 @@ func (c *cell[T]) add(v T) {
 	} else {
 		c.sum.Add(toWord(v))
 	}
+	if below(v, fromWord[T](c.least.Load())) || above(v, fromWord[T](c.most.Load())) {
+		c.widen(v)
+	}
+	c.count.Add(1)
+}
+
+// widen makes v the minimum, the maximum or both where it is outside.
+func (c *cell[T]) widen(v T) {
 	for {
 		was := c.least.Load()
 		if !below(v, fromWord[T](was)) || c.least.CompareAndSwap(was, toWord(v)) {
@@ -48,7 +56,6 @@ func (c *cell[T]) add(v T) {
 			break
 		}
 	}
-	c.count.Add(1)
 }
 
 func addFloat(sum *atomic.Uint64, v float64) {

@@ -67,32 +67,40 @@ func (w *Window[T]) now() int64 { return int64(time.Since(w.born)) }
 // Add counts one hit with the value v: a latency in a window of latencies, the
 // bytes of an answer in a window of bytes, 1 in a window of requests. A NaN makes
 // the sum of its bucket NaN. Min and Max ignore it.
-func (w *Window[T]) Add(v T) { w.add(w.now(), v) }
-
-func (w *Window[T]) add(now int64, v T) {
-	c := w.newest.Load()
-	if now-c.start >= w.width {
-		w.open(now, v)
+func (w *Window[T]) Add(v T) {
+	now, c := w.now(), w.newest.Load()
+	switch {
+	case now-c.start >= w.width:
+		c = w.bucket(now, v)
+	// Most hits are between the minimum and the maximum of the newest bucket. This is
+	// c.add for integers then: the call would take a tenth of Add.
+	case !isFloat[T]() && v >= fromWord[T](c.least.Load()) && v <= fromWord[T](c.most.Load()):
+		c.sum.Add(toWord(v))
+		c.count.Add(1)
 		return
 	}
-	// c can be newer than now, if another writer read the clock later.
-	c.add(v)
+	if c != nil {
+		c.add(v)
+	}
 }
 
-// open counts v in the bucket of now. It puts a new bucket in front, unless another
-// writer does so first.
-func (w *Window[T]) open(now int64, v T) {
-	opened := newCell(now-now%w.width, v)
+// bucket returns the bucket to which v has to be added at now, or nil if it has put a
+// new bucket with v in front. The bucket can be newer than now, if another writer read
+// the clock later.
+func (w *Window[T]) bucket(now int64, v T) *cell[T] {
+	var opened *cell[T]
 	for {
 		c := w.newest.Load()
 		if now-c.start < w.width {
-			c.add(v)
-			return
+			return c
+		}
+		if opened == nil {
+			opened = newCell(now-now%w.width, v)
 		}
 		opened.older.Store(c)
 		if w.newest.CompareAndSwap(c, opened) {
 			w.trim(opened, c)
-			return
+			return nil
 		}
 	}
 }
