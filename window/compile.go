@@ -29,6 +29,11 @@ type Compiled struct {
 	// log is the algorithm where states can be plain logs, see log.go; or nil.
 	log *sliding
 
+	// groups and members are the algorithm where TakeLooked can count, see looked.go; or
+	// nil.
+	groups  *sliding
+	members *members
+
 	// Of a limit with a condition, otherwise nil.
 	base, inner *Compiled
 
@@ -78,6 +83,7 @@ func compile(l Limit) *Compiled {
 	if l.Measure == Distinct {
 		c.algorithm = kind.members(&l)
 		c.anyWord = l.Window.Kind == KindSliding
+		c.members, _ = c.algorithm.(*members)
 		return c
 	}
 	c.algorithm = kind.compile(&l)
@@ -87,6 +93,7 @@ func compile(l Limit) *Compiled {
 	if !c.around {
 		c.log = plainLog(c.algorithm)
 		c.packer = packerOf(c.algorithm)
+		c.groups = groupsOf(c.algorithm)
 		c.counts = !kind.holds
 	}
 	c.places, _ = c.algorithm.(*held)

@@ -15,6 +15,15 @@ func plainLog(a algorithm) *sliding {
 	return nil
 }
 
+// groupsOf returns the sliding window whose states are groups of several hits, or nil
+// when a is something else.
+func groupsOf(a algorithm) *sliding {
+	if w, ok := a.(*sliding); ok && w.group > 1 {
+		return w
+	}
+	return nil
+}
+
 // Logs reports whether states under l can be plain logs, which [Compiled.TakeLooked]
 // changes.
 func (l *Compiled) Logs() bool { return l.log != nil }
@@ -72,39 +81,6 @@ func (w *sliding) takeInPlace(r *Result, s State, now Instant, n int64) (next St
 	r.Remaining -= n
 	r.ResetAfter = Instant(w.length).length()
 	return renew(s, out, int(n), now), true
-}
-
-// Looked is what [Compiled.Look] has found, for [Compiled.TakeLooked].
-type Looked struct {
-	log bool    // the state is a plain log
-	out int     // hits that have left it
-	now Instant // as the state sees it
-}
-
-// Look is CheckInto, and returns what it has found. A take of several limits looks at
-// all of them first, and then need not look again to count.
-func (l *Compiled) Look(r *Result, s State, now Instant, h Hits) (k Looked) {
-	if !l.isLog(s) {
-		l.CheckInto(r, s, now, h)
-		return k
-	}
-	k.log = true
-	k.out, k.now = l.log.check(r, s, now, max(h.N, 0))
-	return k
-}
-
-// TakeLooked counts h for a key in state s after Look, with the same arguments, has
-// admitted h and returned k. It turns r, the answer of Look, into that of Take. It
-// reports false, and has not changed s and r, where Take has to count instead: in most
-// kinds of states, and where the next state may not fit in the capacity of s.
-func (l *Compiled) TakeLooked(r *Result, s State, h Hits, k Looked) (next State, ok bool) {
-	if !k.log || h.N < 1 || len(s)-k.out+int(h.N) > cap(s) {
-		return s, false
-	}
-	r.Used += h.N
-	r.Remaining -= h.N
-	r.ResetAfter = Instant(l.log.length).length()
-	return renew(s, k.out, int(h.N), k.now), true
 }
 
 // left returns how many of dates, oldest first, are at edge or before it. It

@@ -72,6 +72,12 @@ func (l *Compiled) TakeInPlace(r *Result, s State, now Instant, h Hits) (next St
 			return next, true
 		}
 	}
+	if l.groups != nil || l.members != nil { // no search twice
+		if next, ok := l.takeAhead(r, s, now, h); ok {
+			return next, true
+		}
+		*r = Result{}
+	}
 	if l.Room(s, h) > cap(s) {
 		return s, false
 	}

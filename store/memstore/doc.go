@@ -115,9 +115,9 @@
 //     removes a key gives back its count.
 //  6. Release what was not used, sweep a few slots, unlock.
 //
-// A call of up to eight ops without holds and bans on known keys of different spaces goes
-// through the same steps in fewer passes (few.go). Any other call of several ops, and one
-// with a new key, takes the way above.
+// A call of up to eight ops without holds and bans on different spaces goes through the
+// same steps in fewer passes (few.go), as long as there is certainly room for new keys.
+// Any other call of several ops takes the way above.
 //
 // Slots. A place's find is good until its shard's table changes: another op of
 // the call in the same shard, a key added, removed or reclaimed, a sweep. An op
