@@ -42,16 +42,7 @@ func (q *quick) decide(ctx context.Context, rules *plan.Rules, verb Verb, r *Req
 	if q.store == nil || !rules.IsNarrow() || !r.isPlain(verb) {
 		return begun, nil
 	}
-	names := rules.Attributes()
-	for k := range r.Attributes {
-		a := &r.Attributes[k]
-		for at := range names {
-			if names[at] == a.Name {
-				values[at] = a.Value
-				break
-			}
-		}
-	}
+	r.fill(values, rules.Attributes())
 	rules.Complete(values[:])
 	i := rules.Only(values)
 	if i < 0 || !rules.Prepared(i).Alone {

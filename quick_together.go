@@ -63,16 +63,7 @@ func (q *quick) ask(rules *plan.Rules, r *Request, d *Decision, asks []memstore.
 		return 0, false
 	}
 	var values rule.Narrow
-	names := rules.Attributes()
-	for k := range r.Attributes {
-		a := &r.Attributes[k]
-		for at := range names {
-			if names[at] == a.Name {
-				values[at] = a.Value
-				break
-			}
-		}
-	}
+	r.fill(&values, rules.Attributes())
 	rules.Complete(values[:])
 	var room [memstore.MostFew]int
 	matched := room[:1]

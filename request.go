@@ -115,3 +115,23 @@ func vector(values []string, set *rule.Set, attributes []Attribute) []string {
 	set.Complete(values)
 	return values
 }
+
+// fill sets the values of the attributes of r that rules use; names are rules.Attributes().
+// It looks for each name behind the one before it first, because most programs give
+// attributes in one order.
+func (r *Request) fill(values *rule.Narrow, names []string) {
+	next := 0
+	for k := range r.Attributes {
+		a := &r.Attributes[k]
+		for range names {
+			at := next
+			if next++; next == len(names) {
+				next = 0
+			}
+			if names[at] == a.Name {
+				values[at&7] = a.Value
+				break
+			}
+		}
+	}
+}

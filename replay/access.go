@@ -26,6 +26,7 @@ func (accessFormat) NewParser(attributes []string) Parser {
 }
 
 type accessParser struct {
+	lines  accesslog.Parser
 	entry  accesslog.Entry
 	fields []field
 }
@@ -37,7 +38,7 @@ type field struct {
 }
 
 func (p *accessParser) Parse(line string, e *Entry) error {
-	if err := accesslog.Parse(line, &p.entry); err != nil {
+	if err := p.lines.Parse(line, &p.entry); err != nil {
 		return err
 	}
 	e.Time = p.entry.Time

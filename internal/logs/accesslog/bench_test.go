@@ -13,8 +13,9 @@ func BenchmarkParse(b *testing.B) {
 		b.SetBytes(int64(len(combined)))
 		b.ReportAllocs()
 		var e accesslog.Entry
+		var p accesslog.Parser
 		for b.Loop() {
-			if err := accesslog.Parse(combined, &e); err != nil {
+			if err := p.Parse(combined, &e); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -14,8 +14,16 @@ func FuzzParse(f *testing.F) {
 	f.Add(`h:80 ::1 - a b [29/Feb/2016:12:00:00 +0000] "GET http://x/\" HTTP/1.1" 304 - "\\" "" 1`)
 	f.Add(`h - - [01/Jan/1970:00:00:00 +2359] "\x16\x03" 400 0`)
 	f.Fuzz(func(t *testing.T, line string) {
-		var e accesslog.Entry
-		if accesslog.Parse(line, &e) != nil {
+		var e, again accesslog.Entry
+		var p accesslog.Parser
+		err := p.Parse(combined, &e)
+		if err == nil {
+			err = p.Parse(line, &e)
+		}
+		if fresh := accesslog.Parse(line, &again); (err == nil) != (fresh == nil) || e != again {
+			t.Errorf("%q: got %+v, %v from a parser that knows a minute, want %+v, %v", line, e, err, again, fresh)
+		}
+		if err != nil {
 			return
 		}
 		for _, field := range []string{e.Host, e.IP, e.Method, e.Query, e.Status, e.Bytes, e.Referer, e.Agent} {

@@ -7,6 +7,31 @@ const (
 	timeLength = len("02/Jan/2006:15:04:05 -0700")
 )
 
+// minute is the minute of a time that was parsed. Most lines of a log are in the minute
+// of the line before: then only the seconds are parsed, in a tenth of the time.
+type minute struct {
+	text  [timeLength]byte // with the seconds of that time
+	start window.Instant
+	known bool
+}
+
+// Where a time has its seconds.
+const secondAt, secondEnd = len("02/Jan/2006:15:04:"), len("02/Jan/2006:15:04:05")
+
+// time does what parseTime does.
+func (m *minute) time(s string) (window.Instant, bool) {
+	if m.known && s[:secondAt] == string(m.text[:secondAt]) && s[secondEnd:] == string(m.text[secondEnd:]) {
+		second := number(s[secondAt:secondEnd])
+		return m.start + window.Instant(second)*1e6, within(second, 60)
+	}
+	at, ok := parseTime(s)
+	if ok {
+		copy(m.text[:], s)
+		m.start, m.known = at-window.Instant(number(s[secondAt:secondEnd]))*1e6, true
+	}
+	return at, ok
+}
+
 // parseTime parses a time such as 20/Feb/2016:00:00:45 -0500. Package time would
 // take about ten times as long.
 func parseTime(s string) (window.Instant, bool) {

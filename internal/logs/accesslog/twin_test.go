@@ -17,18 +17,23 @@ var combinedForm = regexp.MustCompile(`^(\S+) \S+ \S+ \[([^\]]+)\] "([A-Z]+) ([^
 	`(?: |(?: "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?)?)$`)
 
 // TestTwin compares every field of 20,000 random lines, one in four of them cut
-// short, with what a regular expression and package time read from the same line.
+// short, each parsed by a parser that has parsed other lines, with what a regular expression and package time read from the same line.
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	read, bad := 0, 0
+	var p accesslog.Parser
 	for range 20_000 {
 		line := randomLine(random)
 		if random.IntN(4) == 0 {
 			line = line[:random.IntN(len(line))]
 		}
 		var got accesslog.Entry
-		err := accesslog.Parse(line, &got)
+		err := p.Parse(line, &got)
+		var again accesslog.Entry
+		if err2 := p.Parse(line, &again); (err == nil) != (err2 == nil) || again != got {
+			t.Fatalf("%s: got %+v, %v when the minute was known, and %+v, %v before", line, again, err2, got, err)
+		}
 		f := combinedForm.FindStringSubmatch(line)
 		if (f == nil) != (err != nil) {
 			t.Fatalf("%s: got error %v, want one only for a line that the expression does not match", line, err)
