@@ -37,7 +37,7 @@ func cores(s settings) (*report.Table, error) {
 		"*gain*: how many times the calls of one core all cores make. *waiting*: the share of their time in which goroutines wait for a mutex, with 8 for each core; "+
 		"a goroutine that has no core is not waiting for a mutex.", n)
 	denied.Text = "The same with a quota of 100 a minute, used up."
-	zipf.Text = fmt.Sprintf("%s keys, a quota of 100 a minute.", report.Number(float64(s.keys)))
+	zipf.Text = fmt.Sprintf("%s keys, a quota of 100 a minute. %s", report.Number(float64(s.keys)), s.settled())
 	first.More = []*report.Table{denied, zipf}
 	first.Chart, err = s.draw("cores.svg", chart)
 	return first, err
@@ -65,8 +65,10 @@ func (s settings) crowd(section, title string, peers []peer.Peer, c peer.Config,
 			if keys.Len() > 1 {
 				measure.Fill(l.Allow, keys, 1)
 				runtime.GC()
+				measure.Measure(l.Allow, keys, draw, 1, s.settle)
+			} else {
+				measure.Measure(l.Allow, keys, draw, 1, s.slice) // warm
 			}
-			measure.Measure(l.Allow, keys, draw, 1, s.slice) // warm
 			var numbers measure.Numbers
 			waiting := 0.0
 			for i, each := range crowds {

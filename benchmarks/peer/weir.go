@@ -43,7 +43,7 @@ func weirHot() []Peer {
 
 func weirMillion() []Peer {
 	bucket := weirPeer("weir bucket", bucket)
-	bucket.Note = "a hit drains within 0.6 s, so keys expire and are reclaimed while they are measured"
+	bucket.Note = "a hit drains within 0.6 s, so keys expire all the time, and are reclaimed and made anew while they are measured"
 	three := weirPeer("weir sliding, exact, 3 hits a key", sliding)
 	three.Hits = 3
 	three.Note = "each key has three hits when its bytes are taken, then the same traffic as all"
