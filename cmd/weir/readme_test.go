@@ -42,11 +42,15 @@ func TestReadme(t *testing.T) {
 			if _, err := rulefile.Parse("README.md", []byte(text), nil); err != nil {
 				t.Errorf("rules: %v", err)
 			}
+		case "text":
+			if !strings.Contains(n.printed, text) {
+				t.Errorf("weir %s: got\n%s\nwant in it\n%s", n.did[len(n.did)-1], n.printed, text)
+			}
 		case "go":
 			n.program(text)
 		}
 	}
-	if want := "install module serve curl init check serve go replay top explain usage"; strings.Join(n.did, " ") != want {
+	if want := "install module serve curl init check serve go replay suggest replay top explain usage"; strings.Join(n.did, " ") != want {
 		t.Errorf("the README leads through %v, want %s", n.did, want)
 	}
 }
@@ -78,12 +82,13 @@ func TestReadmeStore(t *testing.T) {
 
 // newcomer runs what the README shows, in a directory of its own.
 type newcomer struct {
-	t      *testing.T
-	dir    string
-	store  string // URL for serve
-	api    string // of the running service
-	answer string // of its last call
-	did    []string
+	t       *testing.T
+	dir     string
+	store   string // URL for serve
+	api     string // of the running service
+	answer  string // of its last call
+	printed string // by its last command
+	did     []string
 }
 
 var calls = regexp.MustCompile(`(?s)^for i in ([0-9 ]+); do\s+curl -s 127\.0\.0\.1:8080(\S+) -d '([^']*)'`)
@@ -188,7 +193,7 @@ func (n *newcomer) weir(args []string) {
 		switch a {
 		case "rules.yaml", "access.log":
 			args[i] = filepath.Join(n.dir, a)
-		case "examples/wordpress.yaml":
+		case "examples/wordpress.yaml", "examples/failed-logins.yaml", "examples/logins.jsonl.gz":
 			args[i] = filepath.Join("..", "..", a)
 		}
 	}
@@ -199,6 +204,9 @@ func (n *newcomer) weir(args []string) {
 	case "top", "explain", "usage":
 		args = append(args, "--addr", n.api)
 	case "replay":
+		if filepath.Base(args[len(args)-1]) != "access.log" {
+			break
+		}
 		line := `192.0.2.1 - - [20/Feb/2016:00:00:45 -0500] "POST /wp-login.php HTTP/1.1" 200 187 "-" "-"` + "\n"
 		if err := os.WriteFile(args[len(args)-1], []byte(strings.Repeat(line, 6)), 0o600); err != nil {
 			n.t.Fatal(err)
@@ -208,6 +216,7 @@ func (n *newcomer) weir(args []string) {
 	if code := run(args, strings.NewReader(""), &out, &out); code != 0 {
 		n.t.Errorf("weir %v: exit status %d\n%s", args, code, out.String())
 	}
+	n.printed = out.String()
 }
 
 // serve runs weir serve with args, on free ports, until the test ends.
