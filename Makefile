@@ -185,13 +185,13 @@ bench-peers: ## measure weir and its peers, and write docs/benchmarks.md (twenty
 
 # A module of its own, because SQLite and pebble are large. `go mod tidy` does not
 # work there: a module that SQLite's tests need is not to be had.
-ENGINES ?= none durable pebble bbolt sqlite
+ENGINES ?= none floor durable pebble bbolt sqlite
 
 bench-keep: ## measure a data directory against pebble, bbolt and SQLite, or ENGINES (twelve minutes, two gigabytes)
 	@$(GO) build -o bin/weir ./cmd/weir && cd benchmarks/keep && $(GO) build -o ../../bin/keep . && cd ../.. && \
 	for engine in $(ENGINES); do \
 		bin/keep -do write -for 60s -engine $$engine; \
-		[ $$engine = none ] || bin/keep -do load -engine $$engine; \
+		case $$engine in none|floor) ;; *) bin/keep -do load -engine $$engine;; esac; \
 	done && bin/keep -do take -weir bin/weir -for 60s
 
 losses: ## measure what each --sync loses at a kill and at a loss of power (ten minutes)

@@ -7,11 +7,13 @@
 //	go run ./keep -do take -weir bin/weir      POST /v1/take with a directory and without
 //
 // -engine none counts in memory only: what the others take in addition is what
-// keeping costs.
+// keeping costs. -engine floor does so beside a goroutine that writes and syncs as many
+// bytes as package durable, and does nothing else.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -32,7 +34,7 @@ import (
 
 var (
 	do      = flag.String("do", "write", "write, load or take")
-	engine  = flag.String("engine", "durable", "none, durable, pebble, bbolt or sqlite")
+	engine  = flag.String("engine", "durable", "none, floor, durable, pebble, bbolt or sqlite")
 	keys    = flag.Int("keys", 0, "keys; 0: a million to write, ten million to load")
 	rate    = flag.Int("rate", 300_000, "updates a second")
 	length  = flag.Duration("for", 20*time.Second, "how long to write")
@@ -104,6 +106,13 @@ func open() (*kept, error) {
 	case "none":
 		m := memstore.New()
 		return &kept{m, func() time.Duration { return 0 }, m.Close, 0}, nil
+	case "floor":
+		f, err := openFloor(*dir)
+		if err != nil {
+			return nil, err
+		}
+		m := memstore.New()
+		return &kept{m, func() time.Duration { return 0 }, func() error { return errors.Join(f.close(), m.Close()) }, 0}, nil
 	case "durable":
 		s, err := durable.Open(*dir)
 		if err != nil {
@@ -113,7 +122,7 @@ func open() (*kept, error) {
 	}
 	make, ok := sinks[*engine]
 	if !ok {
-		return nil, fmt.Errorf("engine %q: not one of none, durable, pebble, bbolt, sqlite", *engine)
+		return nil, fmt.Errorf("engine %q: not one of none, floor, durable, pebble, bbolt, sqlite", *engine)
 	}
 	to, err := make(*dir)
 	if err != nil {
@@ -152,7 +161,7 @@ func write() error {
 	cpu, wrote, begun := processor(), written(), time.Now()
 	var worst, longest time.Duration
 	var calls []time.Duration
-	updates := 0
+	updates, slow := 0, 0
 	for time.Since(begun) < *length {
 		due := int(time.Since(begun).Seconds() * float64(*rate))
 		for ; updates < due; updates++ {
@@ -163,7 +172,9 @@ func write() error {
 				at := time.Now()
 				_, err = k.One(ctx, store.Take, space, limit, name, "", 1)
 				took := time.Since(at)
-				calls, longest = append(calls, took), max(longest, took)
+				if calls, longest = append(calls, took), max(longest, took); took > time.Millisecond {
+					slow++
+				}
 			}
 			if err != nil {
 				return err
@@ -174,10 +185,10 @@ func write() error {
 	}
 	took := time.Since(begun)
 	slices.Sort(calls)
-	fmt.Printf("%-8s %d updates/s over %d keys: processor %.1f %%, written %.1f MB/s, size %.1f MB, worst lag %v, call p99.9 %v, longest %v, peak memory %d MB, before that %d MB\n",
+	fmt.Printf("%-8s %d updates/s over %d keys: processor %.1f %%, written %.1f MB/s, size %.1f MB, worst lag %v, call p99.9 %v, longest %v, longer than 1 ms %d of %d, peak memory %d MB, before that %d MB\n",
 		*engine, int(float64(updates)/took.Seconds()), *keys,
 		100*(processor()-cpu).Seconds()/took.Seconds(), float64(written()-wrote)/took.Seconds()/1e6, size(*dir)/1e6,
-		worst.Round(time.Millisecond), calls[len(calls)*999/1000], longest, peak()>>20, made>>20)
+		worst.Round(time.Millisecond), calls[len(calls)*999/1000], longest, slow, len(calls), peak()>>20, made>>20)
 	return k.close()
 }
 

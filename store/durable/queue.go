@@ -63,6 +63,13 @@ func (q *queue) done(waited chan struct{}, failed bool) {
 	}
 }
 
+// waits reports whether a call waits for the next flush.
+func (q *queue) waits() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.next != nil
+}
+
 // fails reports whether the last flush failed.
 func (q *queue) fails() bool {
 	q.mu.Lock()

@@ -37,6 +37,11 @@ func (s *Store) write() {
 			continue
 		}
 		waited := s.queue.take()
+		rests := s.interval / restShare
+		if s.sync == Always || waited != nil || stopped {
+			rests = 0
+		}
+		s.writer.pace.begin(s, rests)
 		err := s.writer.flush(stopped)
 		s.queue.done(waited, err != nil)
 		s.writer.stats.flushed(begun, err)

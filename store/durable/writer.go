@@ -38,6 +38,7 @@ type writer struct {
 	header format.Header
 	boot   uint64
 	stats  *stats
+	pace   pace
 
 	file   file   // nil: none is open
 	name   string // of file
@@ -239,6 +240,7 @@ func (w *writer) writeRound(budget int64) (whole bool, err error) {
 		if !more {
 			return true, nil
 		}
+		w.pace.rest()
 	}
 	return false, nil
 }
@@ -284,6 +286,7 @@ func (w *writer) writeChanges() error {
 		if err != nil || !more {
 			return err
 		}
+		w.pace.rest()
 	}
 }
 

@@ -3,28 +3,32 @@ package memstore
 import "github.com/weirhq/weir/store/memstore/internal/table"
 
 // dirty notes which keys of a shard have changed since the journal last asked. It
-// is guarded by the shard's mu. A key is noted once for each time that the set was
-// taken, and now and then twice.
-//
-// The set is a hash table with linear probing that has no room for a state: the
-// journal finds the key in the shard's table. A set has at most mostSet keys, so that
-// growing it takes some microseconds. Then the next set begins. When nobody takes
-// the sets for so long that they are as large as the table, they are dropped, and
-// the shard has overflowed: the journal must ask for all keys ([Store.Walk]).
+// is guarded by the shard's mu. When nobody takes the keys for so long that their sets
+// are as large as the table, they are dropped, and the shard has overflowed: the
+// journal must ask for all keys ([Store.Walk]).
 type dirty struct {
+	changed
 	keyspace *keyspace
+	overflow bool
+}
 
+// changed are keys, each of them once, and now and then twice.
+//
+// A set is a hash table with linear probing that has no room for a state: the
+// journal finds the key in the shard's table. A set has at most mostSet keys, so that
+// growing it takes some microseconds. Then the next set begins.
+type changed struct {
 	set  []table.Hash   // of a power of two, at most half full; 0 is free
 	n    int            // keys in set
 	full [][]table.Hash // sets that are full
 	zero bool           // the key 0 has changed
-
-	overflow bool
 }
 
+// Sets of 32 places grow four times, up to five times, until they have mostSet keys.
 const (
 	leastSet = 32
 	mostSet  = 16384 // keys: half of 32,768 places
+	setSizes = 6
 )
 
 // mark notes that the state of h has changed, or that h was dropped before it
@@ -73,7 +77,7 @@ func slotOf(set []table.Hash, h table.Hash) int {
 func (d *dirty) grow(keys int) {
 	if d.n >= mostSet {
 		if (len(d.full)+1)*mostSet > max(2*mostSet, keys/2) {
-			d.clear()
+			d.changed = changed{}
 			d.overflow = true
 			d.keyspace.journal.overflowed.Store(true)
 			return
@@ -91,36 +95,43 @@ func (d *dirty) grow(keys int) {
 	d.set = larger
 }
 
-// clear forgets all keys.
-func (d *dirty) clear() { d.set, d.n, d.full, d.zero = nil, 0, nil, false }
-
-// take appends the keys that have changed to keys, and forgets them.
-func (d *dirty) take(keys []table.Hash) []table.Hash {
-	if d.zero {
-		keys = append(keys, 0)
-	}
-	for _, set := range d.full {
-		keys = appendKeys(keys, set)
-	}
-	keys = appendKeys(keys, d.set)
-	set, n := d.set, d.n
-	d.clear()
-	if len(set) <= 1024 || 8*n >= len(set) { // most often it is needed again
-		clear(set)
-		d.set = set
+// take takes the keys that have changed. d goes on with a set of spare, if it is likely
+// to need one that large.
+func (d *dirty) take(spare *spareSets) changed {
+	keys := d.changed
+	d.changed = changed{}
+	if len(keys.set) <= 1024 || 8*keys.n >= len(keys.set) {
+		d.set = spare.get(len(keys.set))
 	}
 	return keys
 }
 
-// appendKeys appends the keys in set to keys.
-func appendKeys(keys, set []table.Hash) []table.Hash {
-	for _, h := range set {
-		if h != 0 {
-			keys = append(keys, h)
-		}
+// any reports whether there are keys.
+func (k *changed) any() bool { return k.n > 0 || k.zero || len(k.full) > 0 }
+
+// spareSets are empty sets, by their sizes.
+type spareSets [setSizes][][]table.Hash
+
+// get returns an empty set of size places, or nil.
+func (s *spareSets) get(size int) (set []table.Hash) {
+	i := sizeOf(size)
+	if n := len(s[i]); n > 0 {
+		set, s[i][n-1], s[i] = s[i][n-1], nil, s[i][:n-1]
 	}
-	return keys
+	return set
 }
 
-// any reports whether a key has changed.
-func (d *dirty) any() bool { return d.n > 0 || d.zero || len(d.full) > 0 }
+// put adds an empty set, if there are fewer than most of its size.
+func (s *spareSets) put(set []table.Hash, most int) {
+	if i := sizeOf(len(set)); len(set) > 0 && len(s[i]) < most {
+		s[i] = append(s[i], set)
+	}
+}
+
+// sizeOf returns how many times a set of size places has grown.
+func sizeOf(size int) (times int) {
+	for ; size > leastSet; size /= 4 {
+		times++
+	}
+	return times
+}

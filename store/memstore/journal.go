@@ -55,98 +55,20 @@ type Part struct {
 // part returns ks for callers.
 func (ks *keyspace) part() Part { return Part{&ks.space, ks.limit.Load()} }
 
-// atOnceKeys is how many keys are read under one lock.
-const atOnceKeys = 128
-
-// Changes reads, in one round after another, the keys that have changed. Make one
-// with [Store.Changes]. It is not safe for concurrent use, and a store has only one.
-type Changes struct {
-	store *Store
-
-	keyspaces []*keyspace  // of this round, that are not read yet
-	shard     int          // the next one of the first of them
-	keys      []table.Hash // of the shard of, that are not read yet
-	of        *shard
-	number    int
-	room      []table.Hash // what keys is a part of
-}
-
-// Changes returns the changes of s, which must have a journal.
-func (s *Store) Changes() *Changes {
-	if s.keyspaces.journal == nil {
-		panic("memstore: changes of a store without a journal")
+// noteHot marks the hot keys that have changed. It needs the lock.
+func (sh *shard) noteHot() {
+	hot := sh.hot.Load()
+	if hot == nil {
+		return
 	}
-	return &Changes{store: s}
-}
-
-// Next calls visit for some keys of one space that have changed, with their states,
-// and returns that space. The state is empty if the key was dropped before it
-// expired. A key is visited once after each change, or after several. visit is
-// called under a lock, must not keep or change the state, and must not call the
-// store. Next reports false at the end of a round: all keys were visited that had
-// changed when the round began. The next call begins another round. Keys that
-// were not visited are kept for later calls.
-func (c *Changes) Next(visit func(key uint64, state []uint64)) (p Part, ok bool) {
-	if len(c.keys) == 0 && !c.find() {
-		return Part{}, false
-	}
-	n := min(len(c.keys), atOnceKeys)
-	ks, sh := c.keyspaces[0], c.of
-	sh.mu.Lock()
-	for _, h := range c.keys[:n] {
-		at := sh.table.Find(h)
-		visit(uint64(h), sh.stateOf(h, at.State(), at.Lent()))
-	}
-	sh.mu.Unlock()
-	c.keys = c.keys[n:]
-	return ks.part(), true
-}
-
-// find finds the next shard in which keys have changed. It reports false at the end
-// of a round.
-func (c *Changes) find() bool {
-	if len(c.keyspaces) == 0 {
-		c.keyspaces, c.shard = c.store.keyspaces.all(), 0
-	}
-	for ; len(c.keyspaces) > 0; c.keyspaces, c.shard = c.keyspaces[1:], 0 {
-		ks := c.keyspaces[0]
-		if c.shard == 0 && !ks.marked.Swap(false) && !ks.heated.Load() {
-			continue
-		}
-		for c.shard < len(ks.shards) {
-			c.number = c.shard
-			c.shard++
-			if c.of = ks.shards[c.number].Load(); c.of == nil {
-				continue
-			}
-			c.of.mu.Lock()
-			c.room = c.of.changed(c.room[:0])
-			c.of.mu.Unlock()
-			if c.keys = c.room; len(c.keys) > 0 {
-				return true
+	for i := range hot.places {
+		if e := hot.places[i].hot.Load(); e != nil {
+			if word := e.word.Load(); word != gone && word != e.noted {
+				e.noted = word
+				sh.mark(e.key)
 			}
 		}
 	}
-	c.keys = nil
-	return false
-}
-
-// changed appends the keys that have changed to keys. It needs the lock.
-func (sh *shard) changed(keys []table.Hash) []table.Hash {
-	if hot := sh.hot.Load(); hot != nil {
-		for i := range hot.places {
-			if e := hot.places[i].hot.Load(); e != nil {
-				if word := e.word.Load(); word != gone && word != e.noted {
-					e.noted = word
-					sh.mark(e.key)
-				}
-			}
-		}
-	}
-	if sh.dirty.any() {
-		keys = sh.dirty.take(keys)
-	}
-	return keys
 }
 
 // stateOf returns the state of h, which the table has, or the hot key if lent.
