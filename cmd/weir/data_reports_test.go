@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,11 +92,32 @@ func TestReportsSurviveAKill(t *testing.T) {
 	kill(l)
 
 	l = start()
-	take(l, 1)
-	if n := used(t, l.api)[1]; n != 8 {
-		t.Errorf("after another kill: got %d used in Redis, want 8", n)
+	again := float64(0)
+	if degraded(t, l.api) { // on a busy machine Redis may answer too late
+		again = 1
 	}
-	if n := l.labelled(t, recorded); n != 0 {
-		t.Errorf("after another kill: got %v hits recorded again, want none", n)
+	for end := time.Now().Add(20 * time.Second); used(t, l.api)[1] != 8; {
+		if time.Now().After(end) {
+			t.Fatalf("after another kill: got %d used in Redis, want 8\n%s", used(t, l.api)[1], l.logs.String())
+		}
 	}
+	if n := l.labelled(t, recorded); n != again {
+		t.Errorf("after another kill: got %v hits recorded, want %v", n, again)
+	}
+}
+
+// degraded takes a hit of user u1, and reports whether the answer is degraded: memory
+// has counted the hit, in place of Redis.
+func degraded(t *testing.T, api string) bool {
+	t.Helper()
+	resp, err := http.Post(api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"user": "u1"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var d struct{ Allowed, Degraded bool }
+	if err := json.NewDecoder(resp.Body).Decode(&d); err != nil || !d.Allowed {
+		t.Fatalf("got %+v, %v, want allowed", d, err)
+	}
+	return d.Degraded
 }

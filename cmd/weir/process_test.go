@@ -74,15 +74,21 @@ func startProcess(t *testing.T, shell, rules string, args ...string) *process {
 	p.api, p.admin = m[1], m[2]
 	go func() { _, _ = io.Copy(&p.out, r) }()
 	t.Cleanup(func() {
-		if p.stopped {
-			return
-		}
-		_ = p.Process.Signal(syscall.SIGTERM)
-		if err := p.Wait(); err != nil {
-			t.Errorf("the service ends with %v\n%s", err, p.logs.String())
+		if !p.stopped {
+			p.end(t)
 		}
 	})
 	return p
+}
+
+// end ends the process as a deploy does.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	p.stopped = true
+	_ = p.Process.Signal(syscall.SIGTERM)
+	if err := p.Wait(); err != nil {
+		t.Errorf("the service ends with %v\n%s", err, p.logs.String())
+	}
 }
 
 // peak returns the most memory, in bytes, that the process has taken so far.

@@ -208,16 +208,6 @@ func (p *process) halt(t *testing.T) {
 	})
 }
 
-// end ends the service with SIGTERM.
-func (p *process) end(t *testing.T) {
-	t.Helper()
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = p.Process.Wait()
-	p.stopped = true
-}
-
 // startApp starts the server behind the proxies, and returns its address.
 func startApp(t *testing.T) string {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "app") }))

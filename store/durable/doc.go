@@ -46,6 +46,12 @@
 // each round. In one flush the notes that were dropped are written before the others, so
 // that a kill in between loses a note rather than doubles what it says.
 //
+// # Calls beside a flush
+//
+// Calls share locks and processors with a flush. A flush reads a few keys under the lock
+// of a shard and then goes on to another shard. It rests for a millisecond after each
+// 0.2 ms of work, for at most half of the interval, unless a call waits for it.
+//
 // # Failures
 //
 // If a write fails, the batch is cut off the file and written again a second later.
