@@ -61,7 +61,7 @@ type attackRow struct {
 
 // attacks lists what strangers do. Each function is one of many attackers, and
 // returns when the attack is over.
-var attacks = []attackRow{
+var attacks = append([]attackRow{
 	{"idle connections", 10, setting{}, func(a *target) {
 		var open []net.Conn
 		for a.on() && len(open) < 1000 {
@@ -178,7 +178,7 @@ var attacks = []attackRow{
 			time.Sleep(200 * time.Millisecond)
 		}
 	}},
-}
+}, envoyAttacks()...)
 
 // setting is how the service runs that is attacked.
 type setting struct {
@@ -187,6 +187,7 @@ type setting struct {
 	token       bool          // the service has a token
 	koala       bool          // it serves koala's calls, which are attacked
 	grpc        bool          // it serves gRPC, which is attacked
+	envoy       bool          // its other client makes Envoy's calls
 	closes      bool          // connections may be closed to make room
 	most        int64         // bytes of memory; 0: 400 MiB
 	longest     time.Duration // 0: attackFor
@@ -385,6 +386,9 @@ func TestAttack(t *testing.T) {
 // neighbour makes calls as an ordinary client does, on one connection and on new
 // ones, until the attack is over.
 func (a *target) neighbour(t *testing.T, token string, how setting) (took []time.Duration, refused, failed int) {
+	if how.envoy {
+		return a.proxy(t)
+	}
 	fresh := &http.Transport{DisableKeepAlives: true}
 	for i := 0; a.on(); i++ {
 		client := &http.Client{Timeout: 10 * time.Second}

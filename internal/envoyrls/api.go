@@ -67,14 +67,16 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	x.engine = space.Engine()
+	x.engine, x.bounds = space.Engine(), c.Bounds()
 	if err := c.RecvMsg(x); err != nil {
 		return err
+	}
+	if x.wrong != nil {
+		return x.wrong
 	}
 	if err := c.Begin(); err != nil {
 		return err
 	}
-	x.bounds = c.Bounds()
 	err = a.answer(c.Context(), x)
 	c.End()
 	if err != nil {

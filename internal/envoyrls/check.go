@@ -21,11 +21,11 @@ func check(in *request) error {
 	case in.domain == "":
 		return fault.Newf("domain", "is missing")
 	case len(in.domain) > maxKey:
-		return fault.Newf("domain", "has %d bytes: want at most %d", len(in.domain), maxKey)
+		return tooLong("domain", len(in.domain), maxKey)
 	case n == 0:
 		return fault.Newf("descriptors", "are missing: want at least one")
 	case n > maxDescriptors:
-		return fault.Newf("descriptors", "are %d: want at most %d", n, maxDescriptors)
+		return tooMany("descriptors", n, maxDescriptors)
 	}
 	for i := range in.descriptors {
 		if err := checkDescriptor(i, &in.descriptors[i]); err != nil {
@@ -40,7 +40,7 @@ func checkDescriptor(i int, d *descriptor) error {
 	case n == 0:
 		return fault.Newf(at(i, "entries"), "are missing: want at least one")
 	case n > maxEntries:
-		return fault.Newf(at(i, "entries"), "are %d: want at most %d", n, maxEntries)
+		return tooMany(at(i, "entries"), n, maxEntries)
 	}
 	for k := range d.entries {
 		e := &d.entries[k]
@@ -48,9 +48,9 @@ func checkDescriptor(i int, d *descriptor) error {
 		case e.Name == "":
 			return fault.Newf(at(i, fmt.Sprintf("entries[%d].key", k)), "is missing")
 		case len(e.Name) > maxKey:
-			return fault.Newf(at(i, fmt.Sprintf("entries[%d].key", k)), "has %d bytes: want at most %d", len(e.Name), maxKey)
+			return tooLong(at(i, fmt.Sprintf("entries[%d].key", k)), len(e.Name), maxKey)
 		case len(e.Value) > maxValue:
-			return fault.Newf(at(i, fmt.Sprintf("entries[%d].value", k)), "has %d bytes: want at most %d", len(e.Value), maxValue)
+			return tooLong(at(i, fmt.Sprintf("entries[%d].value", k)), len(e.Value), maxValue)
 		}
 	}
 	if d.hits > uint64(window.MaxHits) {

@@ -12,6 +12,7 @@ type exchange struct {
 	engine Engine
 	body   []byte // of the call, where its texts are
 	in     request
+	wrong  error // of the message; there is no call then
 
 	attributes []weir.Attribute // of requests that ask about something else
 	takes      []weir.Item      // of takeOf
@@ -47,6 +48,11 @@ func (x *exchange) reserve(s weir.Size) error {
 	if n <= smallAnswer {
 		return nil
 	}
+	return x.take(n)
+}
+
+// take reserves n bytes of the memory of the service until x is free.
+func (x *exchange) take(n int64) error {
 	if err := x.bounds.Reserve(n); err != nil {
 		return err
 	}
@@ -70,7 +76,7 @@ func (a *API) free(x *exchange) {
 		x.bounds.Release(x.reserved)
 		x.reserved = 0
 	}
-	x.bounds, x.engine = nil, nil
+	x.bounds, x.engine, x.wrong = nil, nil, nil
 	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept || cap(x.body) > smallMessage {
 		return
 	}

@@ -14,6 +14,17 @@ type Exchange struct{ *exchange }
 // NewExchange returns an empty exchange.
 func NewExchange() Exchange { return Exchange{newExchange()} }
 
+// Read reads a message.
+func (x Exchange) Read(b []byte) error {
+	if err := x.ReadMessage(b); err != nil {
+		return err
+	}
+	return x.wrong
+}
+
+// Excess returns what a message has too much of.
+func Excess(b []byte) error { return excess(b) }
+
 // In returns the call.
 func (x Exchange) In() *rls.RateLimitRequest {
 	in := &rls.RateLimitRequest{Domain: x.in.domain, HitsAddend: x.in.hits}
@@ -59,7 +70,7 @@ func Call(ctx context.Context, a *API, engine Engine, message []byte) error {
 	x := a.exchanges.Get().(*exchange)
 	defer a.free(x)
 	x.engine = engine
-	if err := x.ReadMessage(message); err != nil {
+	if err := (Exchange{x}).Read(message); err != nil {
 		return err
 	}
 	if err := a.answer(ctx, x); err != nil {

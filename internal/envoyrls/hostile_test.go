@@ -52,10 +52,27 @@ func TestTooMany(t *testing.T) {
 		"descriptors[0].entries[0].key: has 1025 bytes: want at most 1024": {
 			Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: strings.Repeat("k", 1025)}}}},
 		},
+		"descriptors[1].entries[1].value: has 1000000 bytes: want at most 8192": {
+			Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: entries(1)}, {Entries: []*common.RateLimitDescriptor_Entry{{Key: "a"}, {Key: "k", Value: strings.Repeat("v", 1e6)}}}},
+		},
 	} {
-		_, err := api.Answer(t.Context(), engine, in)
-		if s := status.Convert(grpcserver.Error(err)); s.Code() != codes.InvalidArgument || s.Message() != want {
-			t.Errorf("got %v: %s, want InvalidArgument: %s", s.Code(), s.Message(), want)
+		_, inJSON := api.Answer(t.Context(), engine, in)
+		message := marshal(t, in)
+		for way, err := range map[string]error{
+			"read": inJSON, "message": envoyrls.Call(t.Context(), api, engine, message), "without reading": envoyrls.Excess(message),
+		} {
+			if way == "without reading" && len(message) < 2000 {
+				continue // it is read
+			}
+			if s := status.Convert(grpcserver.Error(err)); s.Code() != codes.InvalidArgument || s.Message() != want {
+				t.Errorf("%s: got %v: %s, want InvalidArgument: %s", way, s.Code(), s.Message(), want)
+			}
+		}
+	}
+	for _, b := range []string{"\x0a\x01\xff", "\x0a\x05"} { // not UTF-8, and cut
+		err := envoyrls.Call(t.Context(), api, engine, []byte(b))
+		if s := status.Convert(grpcserver.Error(err)); s.Code() != codes.InvalidArgument || !strings.Contains(s.Message(), "want a envoy.service.ratelimit.v3.RateLimitRequest") {
+			t.Errorf("%q: got %v, want InvalidArgument", b, err)
 		}
 	}
 	if _, err := api.Answer(t.Context(), engine, &rls.RateLimitRequest{Domain: "d", Descriptors: descriptors(1000)}); err != nil {
@@ -108,6 +125,32 @@ func FuzzCall(f *testing.F) {
 		}
 		if _, err := proto.Marshal(out); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzExcess compares what is found before a call is read with what is found afterwards.
+func FuzzExcess(f *testing.F) {
+	api, engine := newAPI(f, perUser)
+	f.Add(uint16(1001), uint8(1), uint16(1), uint16(1), uint16(1))
+	f.Add(uint16(30), uint8(65), uint16(1), uint16(1), uint16(100))
+	f.Add(uint16(3), uint8(2), uint16(1025), uint16(8193), uint16(1))
+	f.Add(uint16(2), uint8(1), uint16(5), uint16(8192), uint16(1024))
+	f.Fuzz(func(t *testing.T, descriptors uint16, entries uint8, key, value, domain uint16) {
+		in := &rls.RateLimitRequest{Domain: strings.Repeat("d", int(domain%2000))}
+		d := &common.RateLimitDescriptor{}
+		for range entries % 80 {
+			d.Entries = append(d.Entries, &common.RateLimitDescriptor_Entry{Key: strings.Repeat("k", int(key%1100)), Value: strings.Repeat("v", int(value%9000))})
+		}
+		for range descriptors % 1100 {
+			in.Descriptors = append(in.Descriptors, d)
+		}
+		if proto.Size(in) > 1<<20 {
+			return // gRPC refuses it
+		}
+		_, err := api.Answer(t.Context(), engine, in)
+		if early := envoyrls.Excess(marshal(t, in)); early != nil && (err == nil || err.Error() != early.Error()) && in.Domain != "" && key%1100 > 0 {
+			t.Fatalf("got %v before it is read, and %v afterwards", early, err)
 		}
 	})
 }

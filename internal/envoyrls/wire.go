@@ -10,29 +10,52 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 )
 
 // The exchange reads calls by itself, into memory that it uses again. What is rare it
 // leaves to package proto.
 
-// smallMessage is the size, in bytes, of the largest message that is read here.
-const smallMessage = 64 << 10
+// smallMessage is the size, in bytes, of the largest message whose memory is not reserved.
+// A byte of a larger one takes up to readTimes bytes, and generatedTimes more if package
+// proto reads it: an entry of 5 bytes is an attribute of 32 and, there, three objects.
+const (
+	smallMessage   = 64 << 10
+	readTimes      = 8
+	generatedTimes = 24
+)
 
 // ReadMessage implements [grpcserver.Message]. The strings of the call are views of
-// memory that the next call uses again.
+// memory that the next call uses again. What is wrong with the message is x.wrong.
 func (x *exchange) ReadMessage(b []byte) error {
-	if len(b) <= smallMessage {
-		x.body = append(x.body[:0], b...)
-		if x.in.scan(x.body) {
-			return nil
-		}
+	if x.wrong = excess(b); x.wrong != nil {
+		return nil
+	}
+	if x.wrong = x.read(b, readTimes); x.wrong != nil {
+		return nil
+	}
+	x.body = append(x.body[:0], b...)
+	if x.in.scan(x.body) {
+		return nil
+	}
+	if x.wrong = x.read(b, generatedTimes); x.wrong != nil {
+		return nil
 	}
 	in := &rls.RateLimitRequest{}
-	if err := proto.Unmarshal(b, in); err != nil {
-		return err
+	if proto.Unmarshal(b, in) != nil {
+		x.wrong = fault.Newf("message", "cannot be read: want a %s", in.ProtoReflect().Descriptor().FullName())
+		return nil
 	}
 	x.in.set(in)
 	return nil
+}
+
+// read reserves the memory for reading b, if b is large.
+func (x *exchange) read(b []byte, times int64) error {
+	if len(b) <= smallMessage {
+		return nil
+	}
+	return x.take(times * int64(len(b)))
 }
 
 // Tags of fields in messages: a number, and what follows.

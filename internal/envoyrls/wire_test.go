@@ -40,7 +40,10 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		want := &rls.RateLimitRequest{}
 		wrong := proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(b, want)
-		if err := x.ReadMessage(b); (err == nil) != (wrong == nil) {
+		if envoyrls.Excess(b) != nil {
+			return // more than a call may have: TestTooMany
+		}
+		if err := x.Read(b); (err == nil) != (wrong == nil) {
 			t.Fatalf("%q: got %v, want %v", b, err, wrong)
 		}
 		if wrong == nil && !proto.Equal(x.In(), want) {

@@ -1,0 +1,115 @@
+//go:build attack
+
+package main
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	rpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// envoyAttacks lists Envoy's calls that are wrong, behind the same number of callers
+// whose calls are right: what those cost others is what calls cost.
+func envoyAttacks() []attackRow {
+	entry := func(key, value string) *common.RateLimitDescriptor_Entry {
+		return &common.RateLimitDescriptor_Entry{Key: key, Value: value}
+	}
+	of := func(entries ...*common.RateLimitDescriptor_Entry) *common.RateLimitDescriptor {
+		return &common.RateLimitDescriptor{Entries: entries}
+	}
+	call := func(descriptors ...*common.RateLimitDescriptor) *rls.RateLimitRequest {
+		return &rls.RateLimitRequest{Domain: "edge", Descriptors: descriptors}
+	}
+	user := entry("user", "stranger")
+	hits, unit := of(user), of(user)
+	hits.HitsAddend = wrapperspb.UInt64(math.MaxUint64)
+	unit.Limit = &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 5, Unit: 99}
+	var entries []*common.RateLimitDescriptor_Entry
+	var descriptors []*common.RateLimitDescriptor
+	for range 10_000 {
+		entries, descriptors = append(entries, user), append(descriptors, of(user))
+	}
+	row := func(name string, want codes.Code, calls ...*rls.RateLimitRequest) attackRow {
+		return attackRow{name, 8, setting{grpc: true, envoy: true, rules: 1}, func(a *target) { a.call(want, calls) }}
+	}
+	return []attackRow{
+		row("Envoy: right calls", codes.OK, call(of(user))),
+		row("Envoy: empty descriptors, 2^64-1 hits, unknown units", codes.InvalidArgument, call(), call(of()), call(of(entry("", "x"))), call(hits), call(unit)),
+		row("Envoy: values of 1 MiB", codes.InvalidArgument, call(of(entry("user", strings.Repeat("x", 1<<20-100))))),
+		row("Envoy: messages over 1 MiB", codes.ResourceExhausted, call(of(entry("user", strings.Repeat("x", 1<<20))))),
+		row("Envoy: 10,000 entries", codes.InvalidArgument, call(of(entries...))),
+		row("Envoy: 10,000 descriptors", codes.InvalidArgument, call(descriptors...)),
+	}
+}
+
+// call makes calls in turn, on a connection of its own. It counts those that end with the
+// code want, and stops at one that does not.
+func (a *target) call(want codes.Code, calls []*rls.RateLimitRequest) {
+	c, err := grpc.NewClient(a.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithDeadline(context.Background(), a.until)
+	defer cancel()
+	for i := 0; a.on(); i++ {
+		_, err := rls.NewRateLimitServiceClient(c).ShouldRateLimit(ctx, calls[i%len(calls)])
+		switch code := rpcstatus.Code(err); {
+		case code == want:
+			a.made.Add(1)
+		case ctx.Err() == nil && code != codes.DeadlineExceeded && code != codes.Unavailable:
+			panic(err)
+		}
+	}
+}
+
+// proxy makes calls as an ordinary Envoy does, on one connection and on new ones, until
+// the attack is over.
+func (a *target) proxy(t *testing.T) (took []time.Duration, refused, failed int) {
+	in := &rls.RateLimitRequest{Domain: "edge", Descriptors: []*common.RateLimitDescriptor{{
+		Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: "neighbour"}}, HitsAddend: wrapperspb.UInt64(0),
+	}}}
+	open := func() *grpc.ClientConn {
+		c, err := grpc.NewClient(a.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	lasting := open()
+	defer lasting.Close()
+	for i := 0; a.on(); i++ {
+		c := lasting
+		if i%4 == 0 {
+			c = open()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		began := time.Now()
+		_, err := rls.NewRateLimitServiceClient(c).ShouldRateLimit(ctx, in)
+		switch {
+		case err == nil:
+			took = append(took, time.Since(began))
+		case rpcstatus.Code(err) == codes.Unavailable:
+			refused++
+		default:
+			failed++
+			t.Log(err)
+		}
+		cancel()
+		if c != lasting {
+			c.Close()
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return took, refused, failed
+}
