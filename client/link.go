@@ -21,7 +21,7 @@ import (
 type group struct {
 	id      uint64
 	calls   []*call
-	body    []byte // their requests
+	body    []byte // their requests; valid until they are sent
 	timeout time.Duration
 	sent    time.Time
 }
@@ -145,6 +145,10 @@ func (l *link) ReadMessage(b []byte) error {
 	again := l.answer(g)
 	s.mu.Lock()
 	l.groups = slices.Delete(l.groups, 0, 1)
+	if again == nil {
+		clear(g.calls)
+		g.body, s.spare = nil, g
+	}
 	if len(l.groups) > 0 {
 		l.timer.Reset(l.groups[0].left())
 	} else {

@@ -70,6 +70,8 @@ type stream struct {
 	link       *link   // guarded by mu; nil: not connected
 	connecting bool    // guarded by mu
 	sending    bool    // guarded by mu; somebody sends a message on link
+	body       []byte  // memory for the body of the message that is being sent; the sender's
+	spare      *group  // guarded by mu; memory for the next message, or nil
 	closed     bool    // guarded by mu
 }
 
@@ -155,11 +157,11 @@ func (s *stream) flushLocked(patient bool) {
 // groupLocked takes the next calls that wait, as one message. It returns nil if none
 // waits any more.
 func (s *stream) groupLocked() *group {
-	size := 0
-	for _, c := range s.waiting {
-		size += len(c.body) + 4
+	g := s.spare
+	if s.spare = nil; g == nil {
+		g = &group{}
 	}
-	g := &group{calls: make([]*call, 0, min(len(s.waiting), sizes.Batch)), body: make([]byte, 0, min(size, maxGroup))}
+	g.calls, g.body = g.calls[:0], s.body[:0]
 	n, longest := 0, time.Time{}
 	bounded := true
 	for _, c := range s.waiting {
@@ -181,6 +183,9 @@ func (s *stream) groupLocked() *group {
 		}
 	}
 	s.waiting = slices.Delete(s.waiting, 0, n)
+	if s.body = g.body; cap(s.body) > mostKept {
+		s.body = nil
+	}
 	if len(g.calls) == 0 {
 		return nil
 	}

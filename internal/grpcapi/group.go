@@ -55,11 +55,10 @@ func (g *group) readRequests() (err error) {
 		return fault.Newf("requests", "more than %d", sizes.Batch)
 	}
 	for _, text := range g.read.Requests {
-		var ask rpcwire.Ask
-		if g.attrs, err = ask.ReadRequest(text, weir.Take, false, g.attrs); err != nil {
+		g.asks = append(g.asks, rpcwire.Ask{})
+		if g.attrs, err = g.asks[len(g.asks)-1].ReadRequest(text, weir.Take, false, g.attrs); err != nil {
 			return malformed()
 		}
-		g.asks = append(g.asks, ask)
 	}
 	return nil
 }
