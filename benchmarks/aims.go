@@ -119,7 +119,36 @@ func aims() []aim {
 		}},
 		{"takes over gRPC that share a stream, 64 callers", "≥ 5 × a call for each", func(f found) (string, bool) {
 			n := f.at("grpc", streamTake, "unary")
-			return times(n), n >= 5
+			return fmt.Sprintf("%s; without deciding %s", times(n), times(f.at("grpc", floorTake, "unary"))), n >= 5
+		}},
+		{"Envoy's calls, one descriptor, 64 callers: calls a second", "≥ 0.8 × an empty handler", func(f found) (string, bool) {
+			n := f.at("envoy", oneDesc, "rate")
+			return times(n), n >= 0.8
+		}},
+		{"the same: processor time over the empty handler; p99", "≤ 10 µs; ≤ 1.3 ×", func(f found) (string, bool) {
+			over, p99 := f.at("envoy", oneDesc, "over"), f.at("envoy", oneDesc, "p99")
+			return fmt.Sprintf("%s µs; %s", report.Number(over), times(p99)), over <= 10 && p99 <= 1.3
+		}},
+		{"ten descriptors, in time of one", "≤ 1.5 ×", func(f found) (string, bool) {
+			n := f.at("envoy", oneDesc, "rate") / f.at("envoy", tenDescs, "rate")
+			return fmt.Sprintf("%s; without deciding %s", times(n), times(f.at("envoy", emptyCall, "rate")/f.at("envoy", emptyTen, "rate"))), n <= 1.5
+		}},
+		{"over Redis, one descriptor: calls a second", "≥ 0.6 × an empty handler", func(f found) (string, bool) {
+			n := f.at("envoy", oneOnRedis, "rate")
+			return times(n), n >= 0.6
+		}},
+		{"2,000 of Envoy's calls a second, p99.9: in memory; over Redis", "< 3 ms; < 5 ms", func(f found) (string, bool) {
+			memory, redis := f.at("envoy", oneDesc, "open"), f.at("envoy", oneOnRedis, "open")
+			return fmt.Sprintf("%s; %s; the empty handler %s", report.Time(memory), report.Time(redis), report.Time(f.at("envoy", emptyCall, "open"))), memory < 3e6 && redis < 5e6
+		}},
+		{"the same while Redis is paused or killed: calls without an answer within Envoy's time-out", "0", func(f found) (string, bool) {
+			n := 0.0
+			for _, timeout := range stoppedTimeouts {
+				for _, way := range stoppedWays {
+					n += f.at("stopped", fmt.Sprint(way.name, " ", timeout.store), "failed")
+				}
+			}
+			return report.Number(n), n == 0
 		}},
 		{"replay, five rules: lines a processor second", "≥ 1,200,000", func(f found) (string, bool) {
 			n := f.at("replay", fiveRules, "rate")

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weirhq/weir/benchmarks/measure"
 	"github.com/weirhq/weir/benchmarks/report"
@@ -20,6 +16,7 @@ import (
 // The rows of Envoy's calls.
 const (
 	emptyCall  = "an empty handler"
+	emptyTen   = "a handler that answers ten descriptors without deciding"
 	oneDesc    = "weir, one descriptor"
 	tenDescs   = "weir, ten descriptors"
 	oneOnRedis = "weir over Redis, one descriptor"
@@ -60,7 +57,7 @@ type envoyDoor struct {
 func envoy(s settings) (*report.Table, error) {
 	t := &report.Table{
 		Title: "Envoy's calls, beside a gRPC handler that does nothing",
-		Text: fmt.Sprintf("Calls of ShouldRateLimit by %d callers with %d connections, from a client in Go on the same cores, for %s users in turn. The empty handler is one of grpc-go that reads the same calls and answers OK. "+
+		Text: fmt.Sprintf("Calls of ShouldRateLimit by %d callers with %d connections, from a client in Go on the same cores, for %s users in turn. The empty handler is one of grpc-go, with generated code, that reads the same calls and answers OK. The handler below it does the same with ten descriptors, and writes ten statuses, always the same: the least that ten descriptors cost. "+
 			"Microseconds are processor time of the server for one call. In the open loop %s calls a second begin, whatever became of those before.",
 			envoyCallers, envoyConns, report.Number(100_000), report.Number(envoyRate)),
 		Head: []string{"", "calls a second", "× empty", "µs a call", "µs over empty", "p99", "× empty", "open loop: p99.9", "slowest"},
@@ -97,65 +94,44 @@ func envoy(s settings) (*report.Table, error) {
 // openEnvoy starts the servers, the empty one first. stop ends them, also after an
 // error.
 func openEnvoy(s settings) (all []*envoyDoor, stop func(), err error) {
-	var stops []func()
-	stop = func() {
-		for _, f := range stops {
-			f()
-		}
-	}
-	open := func(name string, descriptors int, service *measure.Service) error {
-		d := &envoyDoor{name: name, pid: service.PID(), descriptors: descriptors}
-		for range envoyConns {
-			conn, err := grpc.NewClient(service.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-			if err != nil {
-				return err
-			}
-			stops = append(stops, func() { _ = conn.Close() })
-			d.conns = append(d.conns, rls.NewRateLimitServiceClient(conn))
-		}
-		all = append(all, d)
-		return nil
-	}
-	path, err := s.tools.build("scripts/emptygrpc")
+	var ends ends
+	empty, err := s.tools.emptyGRPC(&ends)
 	if err != nil {
-		return nil, stop, err
+		return nil, ends.all, err
 	}
-	empty, err := measure.StartService(path, func(a, _, _ string) []string { return []string{a} })
+	memory, err := s.tools.serveGRPC(&ends, "envoy.yaml", envoyRules)
 	if err != nil {
-		return nil, stop, err
+		return nil, ends.all, err
 	}
-	stops = append(stops, func() { _ = empty.Stop() })
-	memory, err := s.tools.serveEnvoy()
-	if err != nil {
-		return nil, stop, err
+	first, err := openDoor(&ends, emptyCall, 1, empty)
+	one, err2 := openDoor(&ends, oneDesc, 1, memory)
+	ten, err3 := openDoor(&ends, tenDescs, 10, memory)
+	floor, err4 := openDoor(&ends, emptyTen, 10, empty)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		return nil, ends.all, err
 	}
-	stops = append(stops, func() { _ = memory.Stop() })
-	if err := errors.Join(open(emptyCall, 1, empty), open(oneDesc, 1, memory), open(tenDescs, 10, memory)); err != nil {
-		return nil, stop, err
-	}
+	all = []*envoyDoor{first, floor, one, ten}
 	server, err := measure.StartRedis()
 	if err != nil {
-		return all, stop, nil //nolint:nilerr // the row with Redis is left out, as the page says elsewhere
+		return all, ends.all, nil //nolint:nilerr // the row with Redis is left out, as the page says elsewhere
 	}
-	stops = append(stops, server.Stop)
-	shared, err := s.tools.serveEnvoy("--store", "redis://"+server.Addr, "--store-timeout", "1s")
+	ends.add(server.Stop)
+	shared, err := s.tools.serveGRPC(&ends, "envoy.yaml", envoyRules, "--store", "redis://"+server.Addr, "--store-timeout", "1s")
 	if err != nil {
-		return nil, stop, err
+		return nil, ends.all, err
 	}
-	stops = append(stops, func() { _ = shared.Stop() })
-	return all, stop, open(oneOnRedis, 1, shared)
+	last, err := openDoor(&ends, oneOnRedis, 1, shared)
+	return append(all, last), ends.all, err
 }
 
-// serveEnvoy starts weir for Envoy's calls, at the address of the service.
-func (t *tools) serveEnvoy(flags ...string) (*measure.Service, error) {
-	weir, err := t.build("cmd/weir")
-	path, err2 := t.file("envoy.yaml", envoyRules)
-	if err := errors.Join(err, err2); err != nil {
-		return nil, err
+// openDoor connects to a service.
+func openDoor(ends *ends, name string, descriptors int, service *measure.Service) (*envoyDoor, error) {
+	d := &envoyDoor{name: name, pid: service.PID(), descriptors: descriptors}
+	conns, err := connect(ends, service.Addr, envoyConns)
+	for _, conn := range conns {
+		d.conns = append(d.conns, rls.NewRateLimitServiceClient(conn))
 	}
-	return measure.StartService(weir, func(a, b, c string) []string {
-		return append([]string{"serve", "--rules", path, "--grpc-listen", a, "--listen", b, "--admin", c, "--log-level", "error"}, flags...)
-	})
+	return d, err
 }
 
 // measure returns the numbers of one turn: of callers that wait for their answers,
@@ -166,12 +142,21 @@ func (d *envoyDoor) measure(s settings) measure.Numbers {
 	cpu := measure.CPU(d.pid)
 	load := measure.Callers(d.allow, keys, envoyCallers, s.load)
 	cpu = (measure.CPU(d.pid) - cpu) / load.Calls
-	open := d.openLoop(keys, s.load)
+	open := measure.Begin(envoyRate, s.load, func(i int) { d.allow(keys.At(uint32(i % keys.Len()))) })
 	return measure.Numbers{load.PerSecond, float64(load.P99), cpu, float64(open.At(0.999)), float64(open.Max())}
 }
 
-// allow makes a call for a user, or for as many users as there are descriptors.
+// allow makes a call, and reports whether it was allowed.
 func (d *envoyDoor) allow(user string) bool {
+	allowed, err := d.call(context.Background(), user)
+	if err != nil {
+		d.failed.Store(&err)
+	}
+	return allowed
+}
+
+// call makes a call for a user, or for as many users as there are descriptors.
+func (d *envoyDoor) call(ctx context.Context, user string) (allowed bool, err error) {
 	in := &rls.RateLimitRequest{Domain: "edge"}
 	for i := range d.descriptors {
 		value := user
@@ -180,35 +165,6 @@ func (d *envoyDoor) allow(user string) bool {
 		}
 		in.Descriptors = append(in.Descriptors, &common.RateLimitDescriptor{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: value}}})
 	}
-	out, err := d.conns[d.next.Add(1)%uint32(len(d.conns))].ShouldRateLimit(context.Background(), in)
-	if err != nil {
-		d.failed.Store(&err)
-		return false
-	}
-	return out.OverallCode == rls.RateLimitResponse_OK
-}
-
-// openLoop begins calls at a fixed rate, and returns how long after its turn each of
-// them ended.
-func (d *envoyDoor) openLoop(keys measure.Keys, length time.Duration) *measure.Histogram {
-	var mu sync.Mutex
-	var calls sync.WaitGroup
-	all := new(measure.Histogram)
-	start := time.Now()
-	for i := 0; ; i++ {
-		turn := start.Add(time.Duration(i) * time.Second / envoyRate)
-		if turn.Sub(start) >= length {
-			break
-		}
-		time.Sleep(time.Until(turn))
-		calls.Go(func() {
-			d.allow(keys.At(uint32(i % keys.Len())))
-			took := time.Since(turn)
-			mu.Lock()
-			all.Add(took)
-			mu.Unlock()
-		})
-	}
-	calls.Wait()
-	return all
+	out, err := d.conns[d.next.Add(1)%uint32(len(d.conns))].ShouldRateLimit(ctx, in)
+	return out.GetOverallCode() == rls.RateLimitResponse_OK, err
 }

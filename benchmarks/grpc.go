@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/benchmarks/measure"
@@ -19,6 +16,7 @@ import (
 // The rows of takes over gRPC.
 const (
 	emptyTake  = "an empty handler"
+	floorTake  = "one stream, to a handler that decides nothing"
 	unaryTake  = "weir, a call for each take"
 	streamTake = "weir, one stream"
 	twoStreams = "weir, two streams"
@@ -49,7 +47,7 @@ func grpcTakes(s settings) (*report.Table, error) {
 	t := &report.Table{
 		Title: "Takes over gRPC, beside a gRPC handler that does nothing",
 		Text: fmt.Sprintf("Takes of `weir.v1` by %d callers that wait for their answers, from a client in Go on the same cores, for %s users in turn: a call for each take, on %d connections, and takes that share "+
-			"streams (`client.WithStreams`). The empty handler is one of grpc-go, with generated code, that reads the same calls. Microseconds are processor time of the server for one take.",
+			"streams (`client.WithStreams`). The empty handler is one of grpc-go, with generated code, that reads the same calls. The handler on the stream reads messages without generated code, and gives each take of them the same decision: the least that takes on a stream cost. Microseconds are processor time of the server for one take.",
 			grpcCallers, report.Number(100_000), grpcConns),
 		Head: []string{"", "takes a second", "× empty", "× a call for each", "µs a take", "p99"},
 	}
@@ -81,61 +79,49 @@ func grpcTakes(s settings) (*report.Table, error) {
 // openGRPC starts the servers, the empty one first. stop ends them, also after an
 // error.
 func openGRPC(s settings) (all []*grpcDoor, stop func(), err error) {
-	var stops []func()
-	stop = func() {
-		for _, f := range stops {
-			f()
-		}
-	}
-	path, err := s.tools.build("scripts/emptygrpc")
+	var ends ends
+	empty, err := s.tools.emptyGRPC(&ends)
 	if err != nil {
-		return nil, stop, err
+		return nil, ends.all, err
 	}
-	empty, err := measure.StartService(path, func(a, _, _ string) []string { return []string{a} })
+	service, err := s.tools.serveGRPC(&ends, "grpc.yaml", grpcRules)
 	if err != nil {
-		return nil, stop, err
+		return nil, ends.all, err
 	}
-	stops = append(stops, func() { _ = empty.Stop() })
-	service, err := s.tools.serveGRPC()
+	conns, err := connect(&ends, empty.Addr, grpcConns)
 	if err != nil {
-		return nil, stop, err
+		return nil, ends.all, err
 	}
-	stops = append(stops, func() { _ = service.Stop() })
-
-	var conns []weirv1.WeirServiceClient
+	var takers []weirv1.WeirServiceClient
+	for _, conn := range conns {
+		takers = append(takers, weirv1.NewWeirServiceClient(conn))
+	}
 	var clients []*client.Client
-	for range grpcConns {
-		conn, err := grpc.NewClient(empty.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			return nil, stop, err
-		}
-		stops = append(stops, func() { _ = conn.Close() })
-		conns = append(conns, weirv1.NewWeirServiceClient(conn))
-	}
-	open := func(options ...client.Option) *client.Client {
-		c, openErr := client.New(service.Addr, options...)
+	open := func(addr string, options ...client.Option) *client.Client {
+		c, openErr := client.New(addr, options...)
 		if openErr != nil {
 			err = errors.Join(err, openErr)
 			return nil
 		}
-		stops = append(stops, func() { _ = c.Close() })
+		ends.add(func() { _ = c.Close() })
 		return c
 	}
 	for range grpcConns {
-		clients = append(clients, open())
+		clients = append(clients, open(service.Addr))
 	}
-	one, two := open(client.WithStreams(1)), open(client.WithStreams(2))
+	floor, one, two := open(empty.Addr, client.WithStreams(1)), open(service.Addr, client.WithStreams(1)), open(service.Addr, client.WithStreams(2))
 	var turn atomic.Uint32
 	all = []*grpcDoor{
 		{name: emptyTake, pid: empty.PID(), take: func(user string) (bool, error) {
-			out, err := conns[turn.Add(1)%grpcConns].Take(context.Background(), &weirv1.TakeRequest{Attributes: map[string]string{"user": user}})
+			out, err := takers[turn.Add(1)%grpcConns].Take(context.Background(), &weirv1.TakeRequest{Attributes: map[string]string{"user": user}})
 			return out.GetDecision().GetAllowed(), err
 		}},
 		{name: unaryTake, pid: service.PID(), take: func(user string) (bool, error) { return takeOf(clients[turn.Add(1)%grpcConns], user) }},
+		{name: floorTake, pid: empty.PID(), take: func(user string) (bool, error) { return takeOf(floor, user) }},
 		{name: streamTake, pid: service.PID(), take: func(user string) (bool, error) { return takeOf(one, user) }},
 		{name: twoStreams, pid: service.PID(), take: func(user string) (bool, error) { return takeOf(two, user) }},
 	}
-	return all, stop, err
+	return all, ends.all, err
 }
 
 func takeOf(c weir.Decider, user string) (bool, error) {
@@ -147,18 +133,6 @@ func takeOf(c weir.Decider, user string) (bool, error) {
 const grpcRules = `rules:
   - {name: calls, per: [user], limit: 1000000, window: 1h}
 `
-
-// serveGRPC starts weir for calls over gRPC, at the address of the service.
-func (t *tools) serveGRPC() (*measure.Service, error) {
-	weir, err := t.build("cmd/weir")
-	path, err2 := t.file("grpc.yaml", grpcRules)
-	if err := errors.Join(err, err2); err != nil {
-		return nil, err
-	}
-	return measure.StartService(weir, func(a, b, c string) []string {
-		return []string{"serve", "--rules", path, "--grpc-listen", a, "--listen", b, "--admin", c, "--log-level", "error"}
-	})
-}
 
 // measure returns the numbers of one turn.
 func (d *grpcDoor) measure(s settings) measure.Numbers {

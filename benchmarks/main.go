@@ -4,7 +4,7 @@
 //	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR] [-page FILE]
 //
 // The sections are, in this order: hot, million, cores, collector, accuracy, engine,
-// doors, envoy, grpc, resp, redis, company, apart, cold, growth, expiry, rolling, matching, windows, replay. A full run
+// doors, envoy, stopped, grpc, resp, redis, company, apart, cold, growth, expiry, rolling, matching, windows, replay. A full run
 // takes about twenty minutes on two idle cores. -quick takes seconds and only
 // shows that everything works. Its numbers mean nothing.
 package main
@@ -66,7 +66,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"hot", hot}, {"million", million}, {"cores", cores}, {"collector", collector}, {"accuracy", accuracy},
-		{"engine", engine}, {"doors", doors}, {"envoy", envoy}, {"grpc", grpcTakes}, {"resp", resp}, {"redis", redis}, {"company", company}, {"apart", apart}, {"cold", cold}, {"growth", growth}, {"expiry", expiry},
+		{"engine", engine}, {"doors", doors}, {"envoy", envoy}, {"stopped", stopped}, {"grpc", grpcTakes}, {"resp", resp}, {"redis", redis}, {"company", company}, {"apart", apart}, {"cold", cold}, {"growth", growth}, {"expiry", expiry},
 		{"rolling", rolling}, {"matching", matching}, {"windows", windows}, {"replay", replay},
 	}
 }

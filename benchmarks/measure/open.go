@@ -27,6 +27,31 @@ func Open(allow func(string) bool, keys Keys, draw Draw, interval, d time.Durati
 	return h
 }
 
+// Begin begins calls at a fixed rate, whatever became of those before, for the time d.
+// It returns how long after its turn each call ended, after all have ended.
+func Begin(rate int, d time.Duration, call func(i int)) *Histogram {
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	all := new(Histogram)
+	start := time.Now()
+	for i := 0; ; i++ {
+		turn := start.Add(time.Duration(i) * time.Second / time.Duration(rate))
+		if turn.Sub(start) >= d {
+			break
+		}
+		pause(turn)
+		calls.Go(func() {
+			call(i)
+			took := time.Since(turn)
+			mu.Lock()
+			all.Add(took)
+			mu.Unlock()
+		})
+	}
+	calls.Wait()
+	return all
+}
+
 // Beside is a heap of pointers and a goroutine that makes garbage, as the rest of a
 // program does. The garbage collector scans the heap again and again.
 type Beside struct {

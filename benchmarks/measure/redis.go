@@ -103,6 +103,9 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.dir)  // the system cleans its folder for temporary files
 }
 
+// Kill ends the server's process. Stop still has to be called.
+func (s *Server) Kill() error { return s.cmd.Process.Kill() }
+
 // Flush empties the server.
 func (s *Server) Flush() error {
 	_, err := s.ask("FLUSHALL")

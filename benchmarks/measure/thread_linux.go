@@ -14,3 +14,12 @@ func threadTime() time.Duration {
 	}
 	return time.Duration(t.Nano())
 }
+
+// pause sleeps until turn, more precisely than [time.Sleep], which rounds up to a
+// millisecond.
+func pause(turn time.Time) {
+	for d := time.Until(turn); d > 0; d = time.Until(turn) {
+		t := unix.NsecToTimespec(int64(d))
+		_ = unix.Nanosleep(&t, nil) // a signal may end it early
+	}
+}
