@@ -61,7 +61,7 @@ const (
 	replyHead   = 1 + 7
 	replyOp     = 4 * 7
 	replyThree  = 3 * 7
-	replyTwo    = 2 * 7
+	replyTwo    = 2 * 8
 	replyAround = replyOp + 1
 	replyClock  = 2 + 7
 )
@@ -475,15 +475,17 @@ func quickResults(reply string, s *Step, now window.Instant, waits bool) error {
 	}
 	for n, i := range s.Which {
 		r, op := reply[n*size:], &s.Ops[i]
-		used, wait := get7(r), int64(0)
+		var used, wait, reset int64
 		if waits {
-			wait = get7(r[7:])
+			used, wait, reset = get7(r), get7(r[7:]), get7(r[14:])
+		} else {
+			used, reset = getDouble(r), getDouble(r[8:])
 		}
 		before := used
 		if asked := ask(s.Verb, op); asked != askLook && wait == 0 && (asked != askEnforce || admitted) {
 			before -= op.N
 		}
-		op.Result = result(op.Limit, used, before, wait, get7(r[size-7:]))
+		op.Result = result(op.Limit, used, before, wait, reset)
 		if op.Hold != nil {
 			op.Hold.Decided = now
 		}

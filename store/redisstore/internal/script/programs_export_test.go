@@ -68,14 +68,14 @@ func (r Reply) Whole(s *Step) string {
 	if err := quickResults(text, &own, now, r.form != statusAdmitted); err != nil {
 		return err.Error()
 	}
-	b := put7([]byte{statusDone}, now)
-	for n := range own.Which {
-		numbers, used := text[n*len(text)/len(own.Which):], own.Ops[own.Which[n]].Result
-		wait := int64(0)
-		if r.form != statusAdmitted {
-			wait = get7(numbers[7:])
+	b, size := put7([]byte{statusDone}, now), len(text)/len(own.Which)
+	for n, i := range own.Which {
+		result, numbers := own.Ops[i].Result, text[n*size:(n+1)*size]
+		if r.form == statusAdmitted {
+			b = put7(b, result.Used, result.Before, 0, getDouble(numbers[8:]))
+		} else {
+			b = put7(b, result.Used, result.Before, get7(numbers[7:]), get7(numbers[14:]))
 		}
-		b = put7(b, used.Used, used.Before, wait, get7(text[(n+1)*len(text)/len(own.Which)-7:]))
 	}
 	return string(b)
 }

@@ -15,12 +15,12 @@ while done < steps do
 end
 
 -- Where every step has numbers, they follow a status and the instant. ADMITTED: the
--- hits used and the time until it is unused, of each op, and no op has to wait. ALL:
--- the wait between the two. QUICK is the status of one step with these three numbers,
+-- hits used and the time until it is unused, of each op, and no op has to wait; they
+-- are doubles, which are packed in less time. ALL: the wait between the two. QUICK is the status of one step with these three numbers,
 -- beside steps with replies. The reader knows what was used before.
 local ALL, QUICK, ADMITTED = 7, 8, 9
 if slow == 0 and not waited then
-  return pk('<BI7' .. string.rep('I7I7', #KEYS), ADMITTED, now, unpack(numbers, 1, 2 * #KEYS))
+  return pk('<BI7' .. string.rep('dd', #KEYS), ADMITTED, now, unpack(numbers, 1, 2 * #KEYS))
 end
 local function three(from, to)
   local list, n = {}, 0

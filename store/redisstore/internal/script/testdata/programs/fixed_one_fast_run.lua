@@ -188,7 +188,7 @@ while done < steps do
 end
 local ALL, QUICK, ADMITTED = 7, 8, 9
 if slow == 0 and not waited then
-  return pk('<BI7' .. string.rep('I7I7', #KEYS), ADMITTED, now, unpack(numbers, 1, 2 * #KEYS))
+  return pk('<BI7' .. string.rep('dd', #KEYS), ADMITTED, now, unpack(numbers, 1, 2 * #KEYS))
 end
 local function three(from, to)
   local list, n = {}, 0
