@@ -21,6 +21,11 @@ func diagnose(t *testing.T, url, check string) (findings []redisstore.Finding) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	nodes := 1
+	if strings.HasPrefix(url, "redis+cluster:") {
+		nodes = 3
+	}
+	connected(t, s, nodes)
 	all, err := s.Diagnose(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -164,6 +164,7 @@ func TestBatchOnCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
 	url := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, url, 3)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.Masters[0].Addr()}, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)

@@ -108,7 +108,8 @@ func TestLeastRights(t *testing.T) {
 	n.Must("ACL", "SETUSER", "weir", "on", ">secret", "resetkeys", "~weir:*", "-@all",
 		"+evalsha", "+eval", "+time", "+ping", "+get", "+mget", "+getrange", "+set", "+setrange", "+del", "+pexpire", "+pttl",
 		"+zadd", "+zcard", "+zcount", "+zrange", "+zrem", "+zscore", "+hget", "+hset", "+hdel", "+hgetall")
-	s := openURL(t, "redis://weir:secret@"+n.Addr()+"?timeout=1s")
+	s := openURL(t, "redis://weir:secret@"+n.Addr()+"?timeout=20s")
+	connected(t, s, 1)
 	for name, w := range map[string]window.Window{
 		"sliding": window.Sliding(time.Hour), "cells": window.Cells(time.Hour, 0), "fixed": window.Fixed(time.Hour),
 		"calendar": window.Calendar(window.Day, nil), "bucket": window.Bucket(time.Hour, 0),
@@ -140,7 +141,8 @@ func TestLeastRights(t *testing.T) {
 func TestForeignKey(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	s := openURL(t, "redis://"+n.Addr()+"?timeout=1s")
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+	connected(t, s, 1)
 	op := hourly(10, "rule", "k")
 	take(t, s, op)
 	key := fmt.Sprint(n.Must("KEYS", "weir:*").([]any)[0])

@@ -148,6 +148,7 @@ func TestInspectTheSecret(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, at(n.Addr()))
+	connected(t, s, 1)
 	s.Secrets()
 	page, err := s.Inspect(t.Context(), "weir:secret")
 	if want := "key      weir:secret\nkind     secret under which receipts are sealed, version 1\n"; err != nil || page != want {

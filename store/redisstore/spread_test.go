@@ -25,6 +25,7 @@ func TestSlotsDecideTogether(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
 	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 3)
 	keys := keysOn(c.Masters...)
 	ops := []store.Op{hourly(1000, "wide", keys[0]), hourly(200, "tight", keys[1]), hourly(1000, "wide", keys[2])}
 	shadow := hourly(1000, "shadow", keys[2])
