@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -23,13 +22,14 @@ func openURL(t testing.TB, url string) *redisstore.Store {
 	return s
 }
 
-// connected waits until s has connections to as many nodes, all that it knows: on a busy
-// machine it may be opened without.
+// connected waits until s has connections to as many nodes, all that it knows, and sends
+// calls to them: on a busy machine it may be opened without. A node of a cluster gets
+// calls a little later than connections.
 func connected(t testing.TB, s *redisstore.Store, nodes int) {
 	t.Helper()
 	redistest.Eventually(t, "all nodes are connected", func() bool {
 		all := s.Nodes()
-		return len(all) == nodes && !slices.ContainsFunc(all, func(n redisstore.Node) bool { return n.CutOff })
+		return len(all) == nodes && redisstore.Ready(s)
 	})
 }
 

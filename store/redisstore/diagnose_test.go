@@ -178,7 +178,7 @@ func TestDiagnoseDeadShard(t *testing.T) {
 	for _, n := range c.Masters {
 		seen := slices.ContainsFunc(all, func(f redisstore.Finding) bool { return f.Node == n.Addr() })
 		if seen != n.Running() {
-			t.Errorf("%s, which runs (%v): got findings %v", n.Addr(), n.Running(), seen)
+			t.Errorf("%s, which runs (%v): got findings %v; error %v", n.Addr(), n.Running(), seen, err)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestBatchKeepsOrder(t *testing.T) {
 		do(t, s, calls[:keys])
 		calls = calls[keys:]
 		if got := do(t, s, calls); got != 0 {
-			t.Fatalf("%s: got %d outages, want none", name, got)
+			t.Fatalf("%s: got %d outages, want none; the first: %v", name, got, calls[0].Err)
 		}
 		for i := range calls {
 			n := calls[i].Ops[0].N
@@ -177,7 +177,7 @@ func TestBatchOnCluster(t *testing.T) {
 			calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{a, b}})
 		}
 		if got := do(t, s, calls); got != 0 {
-			t.Fatalf("%s: got %d outages, want none", name, got)
+			t.Fatalf("%s: got %d outages, want none; the first: %v", name, got, calls[0].Err)
 		}
 		for i := range 100 {
 			if got := calls[i].Ops[0].Result.Used; got != 1 {

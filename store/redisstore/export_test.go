@@ -38,6 +38,19 @@ func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb sto
 	})
 }
 
+// Ready reports whether the node of each slot may get a call.
+func Ready(s *Store) bool {
+	for slot := range 1 << 14 {
+		if !s.servers.Ready(slot) {
+			return false
+		}
+		if !s.servers.Sharded() {
+			break
+		}
+	}
+	return true
+}
+
 // Peek returns the state of op's key in words, and the server's instant.
 func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
 	return s.peek(ctx, op)
