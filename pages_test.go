@@ -2,10 +2,12 @@ package weir_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -152,6 +154,62 @@ func codeOf(page string) []string {
 		list = append(list, comment.ReplaceAllString(block, ""))
 	}
 	return list
+}
+
+// TestAccuracyOfOthers compares the most that other limiters admit, in the README
+// and in the comparison, with the table of docs/benchmarks.md. Rows with a * there
+// come from the real clock and differ a little from run to run.
+func TestAccuracyOfOthers(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(readPage(t, "docs/benchmarks.md"), "\n## Accuracy\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	// most returns the largest number in the row that starts with name, and how much
+	// it may differ.
+	most := func(name string) (largest, slack float64) {
+		for _, text := range row.FindAllString(table, -1) {
+			cells := strings.Split(text, "|")
+			if !strings.HasPrefix(strings.TrimSpace(cells[1]), name) {
+				continue
+			}
+			for _, c := range cells[2:6] {
+				n, err := strconv.ParseFloat(strings.TrimSpace(c), 64)
+				if err != nil {
+					t.Fatalf("row %s: %v", name, err)
+				}
+				largest = max(largest, n)
+			}
+			if strings.Contains(cells[1], "*") {
+				slack = 0.02
+			}
+			return largest, slack + 0.0005
+		}
+		t.Fatalf("docs/benchmarks.md has no row %s", name)
+		return 0, 0
+	}
+	measured := map[string]string{
+		"weir": "weir sliding, precision 100", "x/time/rate": "x/time/rate", "ulule/limiter": "ulule/limiter",
+		"throttled": "throttled, map", "go-zero": "go-zero RollingWindow", "Sentinel": "Sentinel LeapArray",
+	}
+	for _, page := range []string{"README.md", "README.zh-CN.md", "docs/comparison.md"} {
+		for limiter, name := range measured {
+			cell := regexp.MustCompile(`(?m)^\| \**` + limiter + `[^|]*\| ((?:\**[0-9]|almost|接近)[^|]*)\|`).FindStringSubmatch(readPage(t, page))
+			if cell == nil {
+				t.Errorf("%s has no row %s", page, limiter)
+				continue
+			}
+			text := strings.Trim(strings.TrimSpace(cell[1]), "*")
+			want, slack := most(name)
+			got, err := strconv.ParseFloat(strings.Fields(text)[0], 64)
+			switch {
+			case strings.HasPrefix(text, "almost 2") || strings.HasPrefix(text, "接近 2"):
+				if want < 1.8 || want >= 2 {
+					t.Errorf("%s: %s admits %q, and docs/benchmarks.md has %v", page, limiter, text, want)
+				}
+			case err != nil || math.Abs(got-want) > slack:
+				t.Errorf("%s: %s admits %q, and docs/benchmarks.md has %v", page, limiter, text, want)
+			}
+		}
+	}
 }
 
 var (
