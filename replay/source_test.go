@@ -213,4 +213,16 @@ func TestAlone(t *testing.T) {
 	if masked == 0 {
 		t.Error("no rule masks another one")
 	}
+	var report strings.Builder
+	if err := all.WriteText(&report); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all.Rules {
+		for _, m := range r.MaskedBy {
+			want := fmt.Sprintf("%s denies %d, alone it would deny %d; ", r.Name, r.Denied, *r.Alone)
+			if _, line, _ := strings.Cut(report.String(), want); !strings.Contains(line, fmt.Sprintf("%s denies %d of these", m.Rule, m.Denied)) {
+				t.Errorf("the report does not say that %s denies %d of the requests that %s would deny:\n%s", m.Rule, m.Denied, r.Name, report.String())
+			}
+		}
+	}
 }

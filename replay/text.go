@@ -108,9 +108,9 @@ func (r *Report) writeMasks(out io.Writer) error {
 		}
 		by := make([]string, len(t.MaskedBy))
 		for i, m := range t.MaskedBy {
-			by[i] = fmt.Sprintf("%s (%d)", printable(m.Rule), m.Denied)
+			by[i] = fmt.Sprintf("%s denies %d of these", printable(m.Rule), m.Denied)
 		}
-		fmt.Fprintf(out, "%s denies %d, alone it would deny %d; before it deny %s\n",
+		fmt.Fprintf(out, "%s denies %d, alone it would deny %d; %s\n",
 			printable(t.Name), t.Denied, *t.Alone, strings.Join(by, ", "))
 	}
 	return nil

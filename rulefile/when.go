@@ -15,7 +15,7 @@ func (p *pass) when(n *node) []rule.Condition {
 		return nil
 	}
 	if n.kind != aTable {
-		p.fault(n, "when is %s, want attributes with what they must be, such as {action: post}", n)
+		p.fault(n, "when is %s, want a table of attributes and tests, such as {action: post}", n)
 		return nil
 	}
 	var all []rule.Condition

@@ -150,10 +150,19 @@ func (c *client) transport() (base string, via *http.Transport, err error) {
 	return base, via, nil
 }
 
+// plainToTLS is how net/http begins its answer to a request without TLS at a listener
+// with TLS.
+const plainToTLS = "Client sent an HTTP request to an HTTPS server"
+
 // problem returns the error that a service reports in an answer.
 func problem(url string, status int, answer []byte) error {
 	var p struct{ Detail string }
-	if err := json.Unmarshal(answer, &p); err != nil || p.Detail == "" {
+	switch err := json.Unmarshal(answer, &p); {
+	case status == http.StatusUnauthorized && os.Getenv("WEIR_TOKEN") == "":
+		return errors.New("the call needs a token: set WEIR_TOKEN")
+	case status == http.StatusBadRequest && bytes.HasPrefix(answer, []byte(plainToTLS)):
+		return fmt.Errorf("%s: the service speaks TLS: write https://", url)
+	case err != nil || p.Detail == "":
 		return fmt.Errorf("%s answered %d %s", url, status, http.StatusText(status))
 	}
 	return errors.New(p.Detail)

@@ -20,3 +20,16 @@ func TestUntrustedCertificate(t *testing.T) {
 		t.Errorf("got status %d and %s", status, got)
 	}
 }
+
+// TestPlainToTLS calls a service that speaks TLS without it: the error says what to
+// write.
+func TestPlainToTLS(t *testing.T) {
+	service := httptest.NewTLSServer(http.NotFoundHandler())
+	defer service.Close()
+	var out, errs bytes.Buffer
+	url := strings.Replace(service.URL, "https://", "http://", 1)
+	status := run([]string{"usage", "--addr", url, "posts", "user=42"}, strings.NewReader(""), &out, &errs)
+	if got := errs.String(); status != 1 || !strings.HasSuffix(got, ": the service speaks TLS: write https://\n") {
+		t.Errorf("got status %d and %s", status, got)
+	}
+}

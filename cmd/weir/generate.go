@@ -22,12 +22,15 @@ import (
 // maxSteps is the most requests of a generated case. Older ones become one record.
 const maxSteps = 30
 
-// generate writes a test file with a case for each limit that denies something in
-// source: the requests of the key with the most denials up to its first denial, as
-// they are in the log, and what the rules decide about them.
-func generate(ctx context.Context, out io.Writer, path string, file *rulefile.File, source replay.Source, options ...replay.Option) error {
+// generateFrom writes a test file with a case for each limit that denies something in
+// source: the requests of the key with the most denials up to the
+// instant of its first denial, as they are in the log, and what the rules decide about them.
+func (o *testOptions) generateFrom(ctx context.Context, out io.Writer, file *rulefile.File, source replay.Source, options ...replay.Option) error {
 	report, err := replay.RunSource(ctx, file.Set, source, append(options, replay.WithTop(1))...)
 	if err != nil {
+		return err
+	}
+	if err := o.logs.checkBad(report.Lines, report.Bad, report.BadLines); err != nil {
 		return err
 	}
 	var cases []*sample
@@ -44,7 +47,7 @@ func generate(ctx context.Context, out io.Writer, path string, file *rulefile.Fi
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# yaml-language-server: $schema=weir-test.schema.json\nrules: %s\ncases:\n", yamlText(path))
+	fmt.Fprintf(&b, "# yaml-language-server: $schema=weir-test.schema.json\nrules: %s\ncases:\n", yamlText(o.rules))
 	for _, c := range cases {
 		if err := c.write(&b, file.Set); err != nil {
 			return err

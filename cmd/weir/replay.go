@@ -23,8 +23,10 @@ func newReplay() *cobra.Command {
 have done: what each rule matches, denies and decides, which keys it denies and
 when, and which rules keep another one from denying.
 
-The column alone has the requests that a limit would deny if no other limit denied
-any. To measure it takes about as much time again; --alone=false leaves it out.`),
+The column decided has the requests whose outcome the rule set: of the rules that
+deny a request, that is the first one in the file. The column alone has the requests
+that a limit would deny if no other limit denied any. To measure it takes about as
+much time again; --alone=false leaves it out.`),
 		Example: `  weir replay --rules rules.yaml access.log.2.gz access.log
   weir replay --rules rules.yaml --format json --map user=.auth.sub --set action=login app.log
   zcat access.log.*.gz | weir replay --rules rules.yaml --json

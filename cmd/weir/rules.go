@@ -74,7 +74,11 @@ schema for editors, weir.schema.json, is written beside it, if there is none yet
 			if err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; next: weir serve --rules %s\n", name, name)
+			wrote := name
+			if err == nil {
+				wrote += " and " + schema
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; next: weir serve --rules %s\n", wrote, name)
 			return nil
 		},
 	}

@@ -28,8 +28,8 @@ that covers a month takes no longer than its requests. For a directory, all file
 below it that end in _test.yaml are run.
 
 --generate writes a test file from logs: for each limit of --rules that denies
-something, the requests of the key with the most denials, up to its first denial,
-and what the rules decide. The flags for logs are those of weir replay.
+something, the requests of the key with the most denials, up to the instant of its
+first denial, and what the rules decide. The flags for logs are those of weir replay.
 
 weir schema --tests prints the schema of test files for editors. The manual:
 https://github.com/weirhq/weir/blob/main/docs/rules.md#tests
@@ -86,7 +86,7 @@ func (o *testOptions) write(cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	return generate(ctx, cmd.OutOrStdout(), o.rules, file, source, replay.WithProgress(bar.show))
+	return o.generateFrom(ctx, cmd.OutOrStdout(), file, source, replay.WithProgress(bar.show))
 }
 
 // run runs the test files that args name.

@@ -33,7 +33,7 @@ func (c *Config) Native(from string) (text []byte, differs fault.List, err error
 	}
 	if len(n.draft.Rules) > 0 {
 		n.differs = append(n.differs, &fault.Fault{
-			Problem: "all limits: calls that are denied cost nothing; before they were counted (count_denied: true in a rule keeps that)",
+			Problem: "all limits: denied calls count nothing in weir; envoyproxy/ratelimit counted them. count_denied: true in a rule keeps that",
 		})
 	}
 	text, err = rulefile.Write(&n.draft)

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -31,9 +30,9 @@ func openGRPC(cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *
 	if err != nil {
 		return nil, err // unreachable after Validate
 	}
-	socket, err := open(at)
+	socket, err := open("grpc-listen", at)
 	if err != nil {
-		return nil, fmt.Errorf("grpc-listen: %w", err)
+		return nil, err
 	}
 	if bounds.connections > 0 {
 		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("grpc"))

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -38,9 +37,9 @@ func openKoala(cfg config.Config, c *counts, rules *spaces, doors *doors, bounds
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(at, doors.certs, bounds.connections, bounds.shedding("koala"), api, log)
+	l, err := listen("koala-listen", at, doors.certs, bounds.connections, bounds.shedding("koala"), api, log)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("koala-listen: %w", err), api.Close())
+		return nil, errors.Join(err, api.Close())
 	}
 	l.wrap(koalaapi.Listen)
 	l.MaxHeaderBytes = koalaapi.MaxHead

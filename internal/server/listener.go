@@ -39,12 +39,12 @@ const linger = 250 * time.Millisecond
 // maxStreams is the most requests of one connection with HTTP/2 at the same time.
 const maxStreams = 100
 
-// listen opens the address, so that an address in use is reported before
-// anything is served. certs is for addresses with TLS.
+// listen opens the address that flag sets, so that an address in use is reported
+// before anything is served. certs is for addresses with TLS.
 // most is how many connections it may have, and shed is called for each that is
 // refused.
-func listen(at config.Address, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
-	socket, err := open(at)
+func listen(flag string, at config.Address, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
+	socket, err := open(flag, at)
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +80,17 @@ func listen(at config.Address, certs *access.Certificates, most int, shed func()
 	return l, nil
 }
 
-// open opens a socket. The error says what to do about an address in use.
-func open(at config.Address) (net.Listener, error) {
+// open opens a socket for the address that flag sets. The error says what to do about
+// an address in use.
+func open(flag string, at config.Address) (net.Listener, error) {
 	socket, err := bind(at)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use; end the program that listens there, or choose another address", at.Host)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s: %s is in use; end the program that listens there, or choose another address with --%[1]s", flag, at.Host)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return socket, err
+	return socket, nil
 }
 
 // bind opens a socket. A Unix socket belongs to the user and the group of the

@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 
 	"github.com/weirhq/weir"
@@ -31,9 +30,9 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 	if err != nil {
 		return nil, err // unreachable after Validate
 	}
-	socket, err := open(at)
+	socket, err := open("resp-listen", at)
 	if err != nil {
-		return nil, fmt.Errorf("resp-listen: %w", err)
+		return nil, err
 	}
 	if bounds.connections > 0 {
 		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("resp"))

@@ -111,9 +111,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
 		Headers: cfg.HeadersFormat(),
 	})
-	main, err := listen(at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, &ready)), &ready), log)
+	main, err := listen("listen", at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, &ready)), &ready), log)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
@@ -121,9 +121,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		main.shorten()
 	}
 	lock = doors.lock(at[1].Name, at[1].Address, where.whole())
-	admin, err := listen(at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock, envoy.adminRoutes()), log)
+	admin, err := listen("admin", at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock, envoy.adminRoutes()), log)
 	if err != nil {
-		return fmt.Errorf("admin: %w", err)
+		return err
 	}
 	defer admin.Close()
 	fronts := []front{main}

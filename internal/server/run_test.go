@@ -207,8 +207,8 @@ func TestRunRefuses(t *testing.T) {
 		want   string
 	}{
 		{func(c *config.Config) { c.Listen = ":99999" }, `listen: ":99999": port out of range`},
-		{func(c *config.Config) { c.Listen = taken.Addr().String() }, "listen: " + taken.Addr().String() + " is in use"},
-		{func(c *config.Config) { c.Admin = taken.Addr().String() }, "admin: " + taken.Addr().String() + " is in use"},
+		{func(c *config.Config) { c.Listen = taken.Addr().String() }, "listen: " + taken.Addr().String() + " is in use; end the program that listens there, or choose another address with --listen"},
+		{func(c *config.Config) { c.Admin = taken.Addr().String() }, "admin: " + taken.Addr().String() + " is in use; end the program that listens there, or choose another address with --admin"},
 		{func(c *config.Config) { c.Rules = "no-such.yaml" }, "open no-such.yaml: no such file"},
 		{func(c *config.Config) { c.Rules = rulesFile(t, "rules: [{name: a, limt: 5}]") }, `limt`},
 	} {
