@@ -81,8 +81,7 @@ func findMember(s State, first int, member uint64) int {
 func (m *members) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	first := m.inside(s, now)
 	used = int64(len(s)-first) / memberWords
-	switch {
-	case h.N == 0 || used < m.quota || findMember(s, first, h.Member) >= 0:
+	if h.N == 0 || used < m.quota || findMember(s, first, h.Member) >= 0 {
 		return used, now
 	}
 	return used, m.fits(s, first, used)
