@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -57,10 +58,11 @@ func serveAt(t testing.TB, path string, c grpcserver.Config, e *weir.Engine) (s 
 	return s, ended
 }
 
-// open returns a client of target, which the test's end closes.
+// open returns a client of target, which the test's end closes. Its calls have time enough
+// on a busy machine, unless the options set another time-out.
 func open(t testing.TB, target string, options ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.New(target, options...)
+	c, err := client.New(target, append([]client.Option{client.WithTimeout(time.Minute)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
