@@ -19,6 +19,8 @@ func openURL(t testing.TB, url string) *redisstore.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	// Open waits two seconds for the first attempt to connect. A busy machine may need more.
+	redistest.Eventually(t, "the first attempts to connect have ended", func() bool { return redisstore.Settled(s) })
 	return s
 }
 

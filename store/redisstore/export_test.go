@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -46,6 +47,16 @@ func Ready(s *Store) bool {
 		}
 		if !s.servers.Sharded() {
 			break
+		}
+	}
+	return true
+}
+
+// Settled reports whether the first attempt to connect to each known node has ended.
+func Settled(s *Store) bool {
+	for _, n := range s.servers.Nodes() {
+		if errors.Is(n.Trouble(), wire.ErrCutOff) {
+			return false
 		}
 	}
 	return true
