@@ -42,7 +42,10 @@ func (p *pass) outcome(n *node) string {
 	known := append([]string{rule.Allow, rule.Deny}, sorted(p.outcomes)...)
 	if name != "" && !slices.Contains(known, name) {
 		problem := unknown("outcome", name, known)
-		if fault.DidYouMean(name, known) == "" {
+		switch {
+		case name == "ban":
+			problem += "; to ban a key, write ban: 1d in the rule"
+		case fault.DidYouMean(name, known) == "":
 			problem += ", or define it under outcomes:"
 		}
 		p.fault(n, "%s", problem)

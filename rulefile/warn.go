@@ -34,6 +34,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		l.contradiction(i)
 		l.literals(i, l.nodes[i].get("when"))
 		l.fullWidth(i)
+		l.decisions(i, l.nodes[i].get("when"))
 		l.missingElse(i)
 		l.outage(i)
 		l.groups(i)

@@ -87,6 +87,12 @@ ends the evaluation. The rule never counts and never decides.
 
 Move the rule before the verdict, add conditions to the verdict, or give the
 verdict "rest: count", so that the rules behind it still count.`},
+	{"decision-attribute", `The rule tests an attribute that has the name and a value of a part of a decision,
+such as outcome: deny. A request has only the attributes that its caller sends, so
+that the rule does not see what other rules decide.
+
+To ban a key that goes over a limit, use ban. To count denied requests, use
+count_denied. If the caller sends such an attribute, silence the warning.`},
 	{"full-width", `The name of an attribute or a plain value contains punctuation that an input
 method for Chinese or Japanese writes in place of ASCII. To YAML it is text:
 [user，ip] is one attribute with a comma in its name, and “post” is a value with

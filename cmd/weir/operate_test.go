@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/needtest"
 	"github.com/weirhq/weir/internal/top"
@@ -133,5 +136,113 @@ func (o *operator) serve(text string) {
 	}
 	if _, err := os.Stat(filepath.Join(o.dir, "tokens")); err != nil {
 		o.t.Fatal(err)
+	}
+}
+
+// TestOperateInstalls runs the commands of docs/operate.md that install files, below a
+// directory of its own. It checks that the unit finds its files where they go, that
+// others can read what they must, and Prometheus' configuration with promtool.
+func TestOperateInstalls(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit, err := os.ReadFile("../../deploy/systemd/weir.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, root := t.TempDir(), t.TempDir()
+	for _, dir := range []string{"/etc/prometheus", "/etc/systemd/system"} {
+		if err := os.MkdirAll(root+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(clone, "deploy"), filepath.Join(work, "deploy")); err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []string{"ops.token", "cert.pem", "rules.yaml"} { // by earlier commands of the page
+		writeFile(t, work, made, "")
+	}
+	rooted := strings.NewReplacer(" /etc/", " "+root+"/etc/", " -g prometheus", "")
+	installed, config := 0, ""
+	for _, m := range fence.FindAllStringSubmatch(string(page), -1) {
+		if m[1] == "yaml" && strings.Contains(m[2], "scrape_configs") {
+			config = m[2]
+		}
+		if m[1] != "bash" {
+			continue
+		}
+		for line := range strings.Lines(m[2]) {
+			line = strings.TrimSpace(line)
+			program, _, _ := strings.Cut(line, " ")
+			switch program {
+			case "install":
+				cmd := exec.Command("bash", "-euc", rooted.Replace(line))
+				cmd.Dir = work
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", line, err, out)
+				}
+				installed++
+			case "go":
+				if !strings.Contains(string(unit), "\nExecStart="+strings.Fields(line)[3]+" serve") || !strings.HasSuffix(line, " ./cmd/weir") {
+					t.Errorf("%s: the unit starts another program", line)
+				}
+			case "promtool":
+				writeFile(t, root+"/etc/prometheus", "prometheus.yml", config)
+				out, err := exec.Command(needtest.Program(t, "promtool"), strings.Fields(rooted.Replace(line))[1:]...).CombinedOutput()
+				if err != nil {
+					t.Errorf("%s: %v\n%s", line, err, out)
+				}
+			case "systemctl":
+				if fields := strings.Fields(line); fields[1] != "daemon-reload" && fields[len(fields)-1] != "weir" && fields[len(fields)-1] != "prometheus" {
+					t.Errorf("%s: there is no such unit", line)
+				}
+			case "curl":
+			default:
+				t.Errorf("got a line that the test does not know: %s", line)
+			}
+		}
+	}
+	for file, want := range map[string]os.FileMode{
+		"/etc/weir/rules.yaml": 0o644, "/etc/systemd/system/weir.service": 0o644,
+		"/etc/prometheus/ops.token": 0o640, "/etc/prometheus/cert.pem": 0o640, "/etc/prometheus/alerts.yaml": 0o644,
+	} {
+		if info, err := os.Stat(root + file); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: got %v, %v, want mode %o", file, info, err, want)
+		}
+	}
+	if installed < 5 || !strings.Contains(string(unit), " --rules /etc/weir/rules.yaml ") {
+		t.Errorf("got %d files, and a unit\n%s", installed, unit)
+	}
+}
+
+// TestCommandsPage compares docs/commands.md with the commands of the program.
+func TestCommandsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	list(&want, newRoot())
+	_, got, _ := strings.Cut(string(page), "|---|---|\n")
+	got, _, _ = strings.Cut(got, "\n\n")
+	if strings.TrimSpace(got) != strings.TrimSpace(want.String()) {
+		t.Errorf("got\n%s\nwant\n%s", got, want.String())
+	}
+}
+
+// list writes a row for each command below parent that does something.
+func list(out *strings.Builder, parent *cobra.Command) {
+	for _, c := range parent.Commands() {
+		if c.Runnable() && !c.Hidden && !c.HasSubCommands() {
+			fmt.Fprintf(out, "| `%s` | %s |\n", c.CommandPath(), strings.ReplaceAll(c.Short, "|", `\|`))
+		}
+		list(out, c)
 	}
 }

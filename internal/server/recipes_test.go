@@ -4,8 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/needtest"
 )
 
 // TestRecipes follows each recipe: its rules are those in examples, its tests of them
@@ -73,4 +76,18 @@ func program(t *testing.T, blocks []fence) {
 		return
 	}
 	t.Error("the page has no program")
+}
+
+// TestReceiptCommand runs the command of a recipe that captures the receipt in an answer.
+func TestReceiptCommand(t *testing.T) {
+	t.Parallel()
+	program := regexp.MustCompile(`\| python3 -c '(.*)'\)`).FindStringSubmatch(readFile(t, "../../docs/recipes/llm-tokens.md"))
+	if program == nil {
+		t.Fatal("the page has no such command")
+	}
+	cmd := exec.Command(needtest.Program(t, "python3"), "-c", program[1])
+	cmd.Stdin = strings.NewReader(`{"allowed": true, "receipt": "IImTgqQ8"}`)
+	if got, err := cmd.Output(); err != nil || string(got) != "IImTgqQ8\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
 }
