@@ -435,7 +435,7 @@ func (l *loop) sweep(now time.Time, all bool) int {
 	for _, p := range late {
 		if !all && !p.ending && !p.writing {
 			p.conn.late()
-			p.out = p.conn.out.b
+			p.out, p.conn.ended = p.conn.out.b, true // also if this cannot be written yet
 			if l.flush(p) {
 				l.leave(p)
 			}
