@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -30,7 +31,13 @@ type guest struct {
 	expected atomic.Int64 // calls that wait for their only message
 	gone     atomic.Bool
 
-	given, kept atomic.Int64 // calls that the client gave up, and those that were answered
+	given, kept atomic.Int64 // calls that the client gave up at once, and those that were answered
+
+	streams streams
+	sending atomic.Int64 // messages that calls are sending
+	written atomic.Int64 // frames with parts of answers
+	seen    int64        // written, at the last patrol; guarded by inbox.mu
+	stuck   time.Time    // since when nothing was written that the client should take, or zero; guarded by inbox.mu
 }
 
 // AuthType implements [credentials.AuthInfo].

@@ -19,7 +19,7 @@ import (
 // taken off again. If there is too much in all, the connection with the most of it is
 // closed. A connection that keeps a call waiting for its message, or has more than a
 // little data, and completes no message for too long, is closed, too, and so is one whose
-// client gives up most of its calls.
+// client takes no answers, or gives up most of its calls at once.
 //
 // A call that ends before it has received its message leaves the bytes of it, because a
 // handler cannot tell which they were. They stay until its connection has no calls.
@@ -93,12 +93,14 @@ func (b *inbox) relieve() {
 	}
 }
 
-// late closes the connections that have completed no message for too long.
+// late closes the connections that have completed no message, or taken no answer, for too
+// long.
 func (b *inbox) late(now time.Time) {
 	var all []*guest
 	b.mu.Lock()
 	for g := range b.open {
-		if (g.expected.Load() > 0 || g.pending.Load() > little) && now.UnixNano()-g.progress.Load() > int64(receiving) {
+		late := (g.expected.Load() > 0 || g.pending.Load() > little) && now.UnixNano()-g.progress.Load() > int64(receiving)
+		if g.idle(now) || late {
 			all = append(all, g)
 		}
 	}
@@ -164,13 +166,23 @@ func (g *guest) take(n int64) {
 	}
 }
 
-// mostGivenUp is how many calls of a connection the client may give up. Beyond it the
-// connection is closed, unless more of its calls were answered. Calls that are given up at
-// once cost a client nothing.
-const mostGivenUp = 100
+const (
+	// hasty is how soon a client gives up calls that it did not want. One that has waited
+	// as long may have a deadline, which a slow store has not met.
+	hasty = 5 * time.Millisecond
 
-// reset notes that the client has given up a call.
-func (g *guest) reset() {
+	// mostGivenUp is how many calls of a connection the client may give up as soon as
+	// that. Beyond it the connection is closed, unless more of its calls were answered.
+	// Such calls cost a client nothing. If the service itself has been held up, it may
+	// see the beginnings and the ends of maxStreams calls together.
+	mostGivenUp = 2 * maxStreams
+)
+
+// reset notes that the client has given up a call that began at since.
+func (g *guest) reset(since, now time.Time) {
+	if now.Sub(since) >= hasty {
+		return
+	}
 	if n := g.given.Add(1); n > mostGivenUp && n > g.kept.Load() && !g.gone.Load() {
 		g.inbox.end(g)
 	}
@@ -202,6 +214,8 @@ type incoming struct {
 	have int     // bytes of head
 	left int     // bytes of the frame that have not come yet
 	data bool    // they are data
+
+	out frames // what is written
 }
 
 // Types of frames.
@@ -217,15 +231,15 @@ const preface = 24
 // Read implements [net.Conn].
 func (c *incoming) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.guest.add(c.scan(p[:n]))
+	c.guest.add(c.scan(p[:n], time.Now()))
 	if c.guest.gone.Load() {
 		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
-// scan returns how much p counts.
-func (c *incoming) scan(p []byte) (n int64) {
+// scan returns how much p counts, which came at now.
+func (c *incoming) scan(p []byte, now time.Time) (n int64) {
 	for len(p) > 0 {
 		k := 0
 		switch {
@@ -242,12 +256,16 @@ func (c *incoming) scan(p []byte) (n int64) {
 			k = copy(c.head[c.have:], p)
 			if c.have += k; c.have == len(c.head) {
 				c.have, c.left, c.data = 0, int(c.head[0])<<16|int(c.head[1])<<8|int(c.head[2]), c.head[3] == dataFrame
+				stream := streamOf(c.head[:])
 				switch c.head[3] {
 				case headersFrame:
 					n += waiting
 					c.guest.opened.Add(1)
+					c.guest.streams.begin(stream, now)
 				case resetFrame:
-					c.guest.reset()
+					if since, open := c.guest.streams.end(stream); open {
+						c.guest.reset(since, now)
+					}
 				}
 			}
 		}

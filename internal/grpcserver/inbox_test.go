@@ -301,7 +301,7 @@ func TestRapidReset(t *testing.T) {
 	t.Parallel()
 	_, path, conn, shed := pipe(t, 1<<20)
 	f := frames{}.frame(4, 0, 0, nil)
-	for i := range 300 {
+	for i := range 600 {
 		f = f.say(uint32(2*i+1), 10, 0).frame(3, 0, uint32(2*i+1), []byte{0, 0, 0, 8})
 	}
 	<-attack(t, path, f)

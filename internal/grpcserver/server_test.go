@@ -34,7 +34,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // echo is the service of these tests. Say answers with the text it gets, or fails
-// as the text says. Each answers each text of a stream.
+// as the text says. Each answers each text of a stream. Flood never ends.
 const echo = "weir.test.Echo"
 
 // errs are the errors that Say returns for a text.
@@ -60,6 +60,13 @@ func methods(block chan struct{}) []grpcserver.Method {
 			}
 			return in, errs[in.Value]
 		})},
+		{Name: "Flood", ServerStreams: true, Serve: func(c *grpcserver.Call) error {
+			for text := strings.Repeat("x", 10_000); ; {
+				if err := c.SendMsg(wrapperspb.String(text)); err != nil {
+					return err
+				}
+			}
+		}},
 		{Name: "Each", Need: access.Record, ClientStreams: true, ServerStreams: true, Serve: func(c *grpcserver.Call) error {
 			for {
 				in := new(wrapperspb.StringValue)
