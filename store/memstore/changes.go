@@ -89,8 +89,11 @@ func (t *taken) visit(f func(key uint64, state []uint64)) (more bool) {
 	for i, h := range keys {
 		f(uint64(h), sh.stateOf(h, at[i].State(), at[i].Lent()))
 	}
+	if more = len(keys) == cap(keys); !more {
+		sh.dirty.taken = 0
+	}
 	sh.mu.Unlock()
-	return len(keys) == cap(keys)
+	return more
 }
 
 // cut moves keys of t to keys, until that is full or t is empty.

@@ -9,6 +9,7 @@ import "github.com/weirhq/weir/store/memstore/internal/table"
 type dirty struct {
 	changed
 	keyspace *keyspace
+	taken    int // full sets that a reader has taken, and has not read yet
 	overflow bool
 }
 
@@ -76,7 +77,7 @@ func slotOf(set []table.Hash, h table.Hash) int {
 // grow makes room for a key.
 func (d *dirty) grow(keys int) {
 	if d.n >= mostSet {
-		if (len(d.full)+1)*mostSet > max(2*mostSet, keys/2) {
+		if (len(d.full)+1+d.taken)*mostSet > max(2*mostSet, keys/2) {
 			d.changed = changed{}
 			d.overflow = true
 			d.keyspace.journal.overflowed.Store(true)
@@ -99,7 +100,7 @@ func (d *dirty) grow(keys int) {
 // to need one that large.
 func (d *dirty) take(spare *spareSets) changed {
 	keys := d.changed
-	d.changed = changed{}
+	d.changed, d.taken = changed{}, len(keys.full)
 	if len(keys.set) <= 1024 || 8*keys.n >= len(keys.set) {
 		d.set = spare.get(len(keys.set))
 	}

@@ -200,3 +200,29 @@ func TestJournalOfHotKeys(t *testing.T) {
 		t.Errorf("key a: got %d, want %d", got.Used, r.Used)
 	}
 }
+
+// What a reader has taken and not read yet counts to the bound of what is noted.
+func TestOverflowWhileReading(t *testing.T) {
+	t.Parallel()
+	const keys = 300_000
+	s := memstore.New(memstore.WithJournal(secret), memstore.WithShards(8))
+	defer s.Close()
+	l := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Hour)})
+	space := store.NewSpace("", "s", "", 0)
+	takeAll := func() {
+		for key := range keys {
+			if _, err := s.One(t.Context(), store.Take, space, l, fmt.Sprint(key), "", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	takeAll()
+	if s.Overflowed() {
+		t.Fatal("got an overflow after each key has changed once, want none")
+	}
+	s.Changes().Next(func(uint64, []uint64) {})
+	takeAll()
+	if !s.Overflowed() {
+		t.Error("got no overflow, want one")
+	}
+}
