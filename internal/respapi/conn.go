@@ -70,7 +70,7 @@ func (c *conn) serve() {
 		return
 	}
 	for !c.ended {
-		used := c.decide()
+		used := c.decide(time.Now())
 		if len(c.out.b) > 0 && !c.flush() {
 			return
 		}
@@ -166,9 +166,9 @@ func (c *conn) flush() bool {
 	return err == nil
 }
 
-// decide decides the complete commands in c.in, up to a batch of them, and appends their
-// replies. It returns the bytes that the commands take.
-func (c *conn) decide() (used int) {
+// decide decides the complete commands in c.in, which it has got about now, up to a batch of
+// them, and appends their replies. It returns the bytes that the commands take.
+func (c *conn) decide(now time.Time) (used int) {
 	if len(c.in) == 0 {
 		return 0
 	}
@@ -176,7 +176,7 @@ func (c *conn) decide() (used int) {
 		c.work(1)
 		defer c.work(-1)
 	}
-	if !c.checked.IsZero() && time.Since(c.checked) > checkEvery {
+	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
 		c.checked = time.Time{} // a token may be in force no more
 	}
 	for n := 0; n < maxBatch && !c.ended; n++ {

@@ -23,8 +23,11 @@ type loop struct {
 	wake  int               // the other end; -1 when the loop has ended; guarded by mu
 	conns map[int32]*polled // by file descriptor; guarded by mu
 
-	round  round // only the loop uses it
-	coarse bool  // there is no short wait; only the loop uses it
+	// Only the loop uses these.
+	round  round
+	more   []*polled // connections to read from without an event
+	now    time.Time // when the events of the round were read
+	coarse bool      // there is no short wait
 }
 
 // round is a set of replies that the loop writes together, after it has decided the
@@ -44,6 +47,8 @@ type polled struct {
 	*conn
 	fd      *descriptor
 	out     []byte    // replies that the client has not taken yet
+	hungUp  bool      // the client has ended its side
+	ready   bool      // the loop reads from it in this round or in the next one
 	since   time.Time // when half a command, out or ending began to wait; zero: nothing waits
 	ending  bool      // the last reply was written; the rest is read and dropped
 	writing bool      // epoll reports when more can be written
@@ -166,11 +171,20 @@ func (l *loop) adopt(c *conn) bool {
 		_ = c.socket.Close()
 		d.free()
 		l.server.remove(c)
-	} else if l.watch(syscall.EPOLL_CTL_ADD, fd, syscall.EPOLLIN) != nil {
+	} else if l.watch(syscall.EPOLL_CTL_ADD, fd, readable) != nil {
 		l.end(p)
 	}
 	return true
 }
+
+// readable are the events of a connection that the loop reads from. epoll reports each when
+// it happens and not again (EPOLLET): otherwise it would look at each connection once more
+// to find out that everything was read. So the loop reads on after a read that has filled
+// the buffer, and up to the end after the client has ended its side.
+const readable = syscall.EPOLLIN | syscall.EPOLLRDHUP | -syscall.EPOLLET
+
+// hungUp are the events of a client that has ended its side.
+const hungUp = syscall.EPOLLRDHUP | syscall.EPOLLHUP | syscall.EPOLLERR
 
 // stop makes the loop look whether the server leaves.
 func (l *loop) stop() {
@@ -192,10 +206,17 @@ func (l *loop) run() {
 	swept, end := time.Now(), time.Time{}
 	for {
 		n := l.wait(events)
+		l.now = time.Now()
+		ready, l.more = append(ready[:0], l.more...), l.more[:0]
 		l.mu.Lock()
-		ready = ready[:0]
 		for _, e := range events[:n] {
-			if p := l.conns[e.Fd]; p != nil {
+			p := l.conns[e.Fd]
+			if p == nil {
+				continue
+			}
+			p.hungUp = e.Events&hungUp != 0
+			if !p.ready {
+				p.ready = true
 				ready = append(ready, p)
 			}
 		}
@@ -206,7 +227,7 @@ func (l *loop) run() {
 			}
 		}
 		l.write()
-		now := time.Now()
+		now := l.now
 		if l.server.leaving.Load() && end.IsZero() {
 			end = now.Add(grace)
 			if l.server.closing.Load() {
@@ -226,6 +247,10 @@ func (l *loop) run() {
 // a tick. It first waits a little without telling the runtime: under load events come
 // within that time, and the runtime would move the loop to another thread.
 func (l *loop) wait(events []syscall.EpollEvent) int {
+	if len(l.more) > 0 {
+		n, _ := syscall.EpollWait(l.epoll, events, 0)
+		return l.awake(events[:max(n, 0)])
+	}
 	if n := l.wait2(events); n > 0 {
 		return n
 	}
@@ -283,6 +308,10 @@ func (l *loop) wait2(events []syscall.EpollEvent) int {
 
 // serve reads what a client has sent, decides it and writes the replies.
 func (l *loop) serve(p *polled) {
+	p.ready = false
+	if p.ended {
+		return
+	}
 	if p.writing {
 		if !l.flush(p) {
 			return
@@ -294,8 +323,11 @@ func (l *loop) serve(p *polled) {
 	c := p.conn
 	if p.ending {
 		var b [4096]byte
-		if n := l.read(p, b[:]); n <= 0 && n != again {
+		switch n := l.read(p, b[:]); {
+		case n <= 0 && n != again:
 			l.end(p)
+		case n == len(b) || n > 0 && p.hungUp:
+			l.readOn(p)
 		}
 		return
 	}
@@ -308,8 +340,16 @@ func (l *loop) serve(p *polled) {
 		l.end(p)
 		return
 	}
-	c.in = c.in[:len(c.in)+n]
+	if c.in = c.in[:len(c.in)+n]; len(c.in) == cap(c.in) || p.hungUp {
+		l.readOn(p)
+	}
 	l.decide(p)
+}
+
+// readOn makes the loop read from p in the next round, with or without an event.
+func (l *loop) readOn(p *polled) {
+	p.ready = true
+	l.more = append(l.more, p)
 }
 
 // decide decides what is in p.in. It writes the replies, or adds them to the round if
@@ -317,7 +357,7 @@ func (l *loop) serve(p *polled) {
 func (l *loop) decide(p *polled) {
 	c := p.conn
 	for !c.ended {
-		used := c.decide()
+		used := c.decide(l.now)
 		if used > 0 {
 			p.since = time.Time{}
 			c.in = c.in[:copy(c.in, c.in[used:])]
@@ -369,7 +409,7 @@ func (l *loop) leave(p *polled) {
 const again = -2
 
 func (l *loop) read(p *polled, b []byte) int {
-	return result(syscall.RawSyscall(syscall.SYS_READ, uintptr(p.fd.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))))
+	return result(syscall.RawSyscall6(sysReceive, uintptr(p.fd.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0))
 }
 
 // result returns the number of bytes of a call, again, or -1.
@@ -387,7 +427,7 @@ func result(n, _ uintptr, errno syscall.Errno) int {
 // ended.
 func (l *loop) flush(p *polled) bool {
 	for len(p.out) > 0 {
-		n := result(syscall.RawSyscall(syscall.SYS_WRITE, uintptr(p.fd.fd), uintptr(unsafe.Pointer(&p.out[0])), uintptr(len(p.out))))
+		n := result(syscall.RawSyscall6(sysSend, uintptr(p.fd.fd), uintptr(unsafe.Pointer(&p.out[0])), uintptr(len(p.out)), syscall.MSG_NOSIGNAL, 0, 0))
 		switch {
 		case n > 0:
 			p.out = p.out[n:]
@@ -408,7 +448,7 @@ func (l *loop) flush(p *polled) bool {
 	p.out = nil
 	if p.writing {
 		p.writing, p.since = false, time.Time{}
-		if l.watch(syscall.EPOLL_CTL_MOD, p.fd.fd, syscall.EPOLLIN) != nil {
+		if l.watch(syscall.EPOLL_CTL_MOD, p.fd.fd, readable) != nil {
 			l.end(p)
 			return false
 		}

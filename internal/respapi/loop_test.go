@@ -51,6 +51,43 @@ func TestLoops(t *testing.T) {
 	group.Wait()
 }
 
+// Commands are answered when they fill the buffer of a connection to the byte, and when
+// their client ends its side at once.
+func TestLoopsReadEverything(t *testing.T) {
+	t.Parallel()
+	dial := local(t, newServer(t, postsRule, looping))
+	kept := dial()
+	for _, buffer := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10} {
+		for size := buffer - 2; size <= buffer+2; size++ {
+			n := size / 1000
+			text := strings.Repeat(strings.Repeat(" ", 994)+"PING\r\n", n)
+			text += strings.Repeat(" ", size-len(text)+994) + "PING\r\n"
+			text = text[len(text)-size:]
+			for _, c := range []*client{kept, dial()} {
+				if _, err := io.WriteString(c.Conn, text); err != nil {
+					t.Fatal(err)
+				}
+				if c != kept {
+					if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range n {
+					if r, err := c.reply(); r != "+PONG" || err != nil {
+						t.Fatalf("%d bytes, reply %d: got %s %v", size, i, r, err)
+					}
+				}
+				if c == kept {
+					continue
+				}
+				if r, err := c.reply(); err == nil {
+					t.Fatalf("%d bytes: got %s, want the end", size, r)
+				}
+			}
+		}
+	}
+}
+
 // A client that reads late gets all replies.
 func TestLoopsWaitForReaders(t *testing.T) {
 	t.Parallel()

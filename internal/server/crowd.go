@@ -108,7 +108,7 @@ type guest struct {
 	crowd   *crowd
 	working atomic.Int32 // requests that are being decided
 	known   atomic.Bool  // it was answered before
-	since   atomic.Int64 // when that last changed, in nanoseconds since the crowd began
+	since   atomic.Int64 // when it was accepted or a request ended, in nanoseconds since the crowd began
 	body    body         // of the request, with HTTP/1
 
 	// Requests of HTTP/2 that the client waited for, and those that it gave up.
@@ -140,13 +140,16 @@ func (g *guest) before(other *guest) bool {
 	return g.since.Load() < other.since.Load()
 }
 
-// work changes the number of requests that are being decided.
+// work changes the number of requests that are being decided. It reads the clock when one
+// ends: as long as there are some, nobody asks since when.
 func (g *guest) work(by int32) {
-	g.since.Store(int64(time.Since(g.crowd.began)))
-	g.working.Add(by)
-	if by < 0 && !g.known.Load() {
-		g.known.Store(true)
+	if by < 0 {
+		g.since.Store(int64(time.Since(g.crowd.began)))
+		if !g.known.Load() {
+			g.known.Store(true)
+		}
 	}
+	g.working.Add(by)
 }
 
 // mostGivenUp is how many requests of a connection with HTTP/2 the client may give up
