@@ -38,9 +38,13 @@ type round struct {
 	bytes int
 }
 
-// maxRound is the size of a round, in bytes of replies, above which the loop writes it
-// before it decides more.
-const maxRound = 64 << 10
+// Bounds of a round, in bytes of replies and in connections, above which the loop writes it
+// before it decides more. With more connections a client and the loop work in turns: each
+// waits while the other one works.
+const (
+	maxRound    = 64 << 10
+	maxTogether = 12
+)
 
 // polled is a connection in a loop. Only the loop uses it, but for fd.
 type polled struct {
@@ -222,7 +226,7 @@ func (l *loop) run() {
 		}
 		l.mu.Unlock()
 		for _, p := range ready {
-			if l.serve(p); l.round.bytes > maxRound {
+			if l.serve(p); l.round.bytes > maxRound || len(l.round.conns) >= maxTogether {
 				l.write()
 			}
 		}
