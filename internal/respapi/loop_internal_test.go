@@ -69,6 +69,7 @@ func TestLateReplyWaits(t *testing.T) {
 		t.Error("the connection goes on")
 	}
 	b := make([]byte, 1<<10)
+	_ = client.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, err := client.Read(b)
 	if want := "-ERR Protocol error: timeout while reading the rest of a command\r\n"; err != nil || string(b[:n]) != want {
 		t.Errorf("got %q and error %v, want %q", b[:n], err, want)

@@ -56,6 +56,7 @@ type polled struct {
 	since   time.Time // when half a command, out or ending began to wait; zero: nothing waits
 	ending  bool      // the last reply was written; the rest is read and dropped
 	writing bool      // epoll reports when more can be written
+	freed   bool      // the descriptor is another one's, or nobody's
 }
 
 // descriptor is a connection by its file descriptor. Its Close ends the connection, and
@@ -313,7 +314,7 @@ func (l *loop) wait2(events []syscall.EpollEvent) int {
 // serve reads what a client has sent, decides it and writes the replies.
 func (l *loop) serve(p *polled) {
 	p.ready = false
-	if p.ended {
+	if p.freed {
 		return
 	}
 	if p.writing {
@@ -396,7 +397,7 @@ func (l *loop) decide(p *polled) {
 func (l *loop) write() {
 	for i, p := range l.round.conns {
 		l.round.conns[i] = nil
-		if !p.ended {
+		if !p.freed {
 			l.flush(p)
 		}
 	}
@@ -499,7 +500,7 @@ func (l *loop) end(p *polled) {
 	if !open {
 		return
 	}
-	p.ended, p.since = true, time.Time{}
+	p.ended, p.freed, p.since = true, true, time.Time{}
 	_ = p.socket.Close()
 	p.fd.free()
 	p.server.remove(p.conn)
