@@ -32,6 +32,10 @@ func respCommands() []respCommand {
 }
 
 const (
+	// leastTurns is the least number of turns. One row differs from another by less than
+	// one turn from the next.
+	leastTurns = 5
+
 	redisINCR   = "Redis, INCR"
 	throttleRow = "weir, CL.THROTTLE"
 )
@@ -44,7 +48,7 @@ func resp(s settings) (*report.Table, error) {
 	t := &report.Table{
 		Title: "The Redis protocol, beside Redis",
 		Text: "Commands a second of `redis-benchmark -c 50 -r 100000`, and microseconds of the server's processor time for a command. " +
-			"redis-benchmark runs on the same cores. weir counts in memory; `CL.THROTTLE` and `WEIR.TAKE` decide, `INCR` adds one.",
+			"Each number is the median of at least five turns. redis-benchmark runs on the same cores. weir counts in memory; `CL.THROTTLE` and `WEIR.TAKE` decide, `INCR` adds one.",
 		Head: []string{"", "one at a time", "µs", "16 at once (`-P 16`)", "µs"},
 	}
 	path, err := exec.LookPath("redis-benchmark")
@@ -89,7 +93,7 @@ func resp(s settings) (*report.Table, error) {
 			return all
 		})
 	}
-	numbers := measure.Rounds(s.rounds, jobs)
+	numbers := measure.Rounds(max(s.rounds, leastTurns), jobs)
 	if failed != nil {
 		return nil, failed
 	}

@@ -25,33 +25,39 @@ const (
 	generatedTimes = 24
 )
 
-// ReadMessage implements [grpcserver.Message]. The strings of the call are views of
-// memory that the next call uses again. What is wrong with the message is x.wrong.
+// ReadMessage implements [grpcserver.Message]. What is wrong with the message is x.wrong:
+// it returns no error.
 func (x *exchange) ReadMessage(b []byte) error {
-	if x.wrong = excess(b); x.wrong != nil {
-		return nil
+	x.wrong = x.readCall(b)
+	return nil
+}
+
+// readCall reads a call. The strings of the call are views of memory that the next call
+// uses again.
+func (x *exchange) readCall(b []byte) error {
+	if err := excess(b); err != nil {
+		return err
 	}
-	if x.wrong = x.read(b, readTimes); x.wrong != nil {
-		return nil
+	if err := x.makeRoom(b, readTimes); err != nil {
+		return err
 	}
 	x.body = append(x.body[:0], b...)
 	if x.in.scan(x.body) {
 		return nil
 	}
-	if x.wrong = x.read(b, generatedTimes); x.wrong != nil {
-		return nil
+	if err := x.makeRoom(b, generatedTimes); err != nil {
+		return err
 	}
 	in := &rls.RateLimitRequest{}
 	if proto.Unmarshal(b, in) != nil {
-		x.wrong = fault.Newf("message", "cannot be read: want a %s", in.ProtoReflect().Descriptor().FullName())
-		return nil
+		return fault.Newf("message", "cannot be read: want a %s", in.ProtoReflect().Descriptor().FullName())
 	}
 	x.in.set(in)
 	return nil
 }
 
-// read reserves the memory for reading b, if b is large.
-func (x *exchange) read(b []byte, times int64) error {
+// makeRoom reserves the memory for reading b, if b is large.
+func (x *exchange) makeRoom(b []byte, times int64) error {
 	if len(b) <= smallMessage {
 		return nil
 	}

@@ -42,9 +42,8 @@ const (
 	// little is what calls that ended without their messages may leave.
 	little = 64 << 10
 
-	// goodPart is which part of the bound is too much for one connection while closed
-	// ones have the rest.
-	goodPart = 8
+	// ample is what a connection may have while closed ones have too much: a few calls.
+	ample = 8 * waiting
 
 	// receiving is how long a connection with parts of messages may complete none.
 	receiving = 10 * time.Second
@@ -75,8 +74,8 @@ func (b *inbox) leave(g *guest) {
 }
 
 // relieve closes the connection with the most data. If closed connections have what is too
-// much, until their calls have ended, it closes only a connection that has a good part of
-// the bound itself: others are not to blame.
+// much, until their calls have ended, it closes only a connection that has more than a few
+// calls: others are not to blame.
 func (b *inbox) relieve() {
 	var worst *guest
 	var most, sum int64
@@ -88,7 +87,7 @@ func (b *inbox) relieve() {
 		}
 	}
 	b.mu.Unlock()
-	if worst != nil && (sum > b.most || most > b.most/goodPart) {
+	if worst != nil && (sum > b.most || most > ample) {
 		b.end(worst)
 	}
 }

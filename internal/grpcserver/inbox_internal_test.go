@@ -6,7 +6,7 @@ import (
 )
 
 // What a closed connection has counts until its calls have ended. Others are not closed
-// for it, unless they have a good part of the bound themselves.
+// for it, unless they have more than a few calls themselves.
 func TestOthersAreNotToBlame(t *testing.T) {
 	b := &inbox{most: 1 << 20}
 	arrive := func() *guest {
@@ -30,7 +30,7 @@ func TestOthersAreNotToBlame(t *testing.T) {
 		t.Error("the connection of three calls was closed")
 	}
 	second.begin()
-	second.add(b.most/goodPart + 1)
+	second.add(ample + 1)
 	if !second.gone.Load() || other.gone.Load() {
 		t.Errorf("got %t, %t: want the second attacker gone, and only it", second.gone.Load(), other.gone.Load())
 	}
