@@ -111,7 +111,7 @@ func (b *inbox) late(now time.Time) {
 
 // end closes the connection of g.
 func (b *inbox) end(g *guest) {
-	if b.shed != nil && !g.gone.Load() {
+	if g.gone.CompareAndSwap(false, true) && b.shed != nil { // once, although it leaves later
 		b.shed()
 	}
 	_ = g.conn.Close() // its transport notices
