@@ -45,7 +45,7 @@ func quick() settings {
 	}
 }
 
-// settled is how texts of tables say what settle is for. A bucket of 100 a minute forgets
+// settled returns the sentence that tables have about settle. A bucket of 100 a minute forgets
 // a hit after 0.6 s. Without the traffic before, luck decided whether the keys that were
 // used once expired all together inside of a measurement.
 func (s settings) settled() string {

@@ -177,7 +177,7 @@ func (f *written) take() bool {
 	return d.Allowed
 }
 
-// ask has the store decide, and reports whether it did.
+// ask lets the store decide, and reports whether it did.
 func (f *written) ask(key []byte) bool {
 	ctx := context.Background()
 	if len(f.asks) > 1 {

@@ -97,7 +97,7 @@ func enter(conn net.Conn, a *arrival, g *guest) net.Conn {
 	}
 	g.inbox.enter(g)
 	a.guest.Store(g)
-	return &incoming{Conn: conn, guest: g, skip: preface}
+	return &incoming{Conn: conn, guest: g, in: frames{skip: preface}}
 }
 
 // ClientHandshake implements [credentials.TransportCredentials]. These credentials

@@ -208,21 +208,8 @@ type incoming struct {
 	net.Conn
 	guest *guest
 
-	skip int     // bytes of the preface that have not come yet
-	head [9]byte // of a frame
-	have int     // bytes of head
-	left int     // bytes of the frame that have not come yet
-	data bool    // they are data
-
-	out frames // what is written
+	in, out frames
 }
-
-// Types of frames.
-const (
-	dataFrame    = 0
-	headersFrame = 1
-	resetFrame   = 3
-)
 
 // preface is the length of what clients send first.
 const preface = 24
@@ -239,38 +226,20 @@ func (c *incoming) Read(p []byte) (int, error) {
 
 // scan returns how much p counts, which came at now.
 func (c *incoming) scan(p []byte, now time.Time) (n int64) {
-	for len(p) > 0 {
-		k := 0
-		switch {
-		case c.skip > 0:
-			k = min(c.skip, len(p))
-			c.skip -= k
-		case c.left > 0:
-			k = min(c.left, len(p))
-			c.left -= k
-			if c.data {
-				n += int64(k)
-			}
-		default:
-			k = copy(c.head[c.have:], p)
-			if c.have += k; c.have == len(c.head) {
-				c.have, c.left, c.data = 0, int(c.head[0])<<16|int(c.head[1])<<8|int(c.head[2]), c.head[3] == dataFrame
-				stream := streamOf(c.head[:])
-				switch c.head[3] {
-				case headersFrame:
-					n += waiting
-					c.guest.opened.Add(1)
-					c.guest.streams.begin(stream, now)
-				case resetFrame:
-					if since, open := c.guest.streams.end(stream); open {
-						c.guest.reset(since, now)
-					}
-				}
+	g := c.guest
+	data := c.in.scan(p, func(f frame) {
+		switch f.kind {
+		case headersFrame:
+			n += waiting
+			g.opened.Add(1)
+			g.streams.begin(f.stream, now)
+		case resetFrame:
+			if since, open := g.streams.end(f.stream); open {
+				g.reset(since, now)
 			}
 		}
-		p = p[k:]
-	}
-	return n
+	})
+	return n + data
 }
 
 // hall is a listener whose connections leave the inbox when they are closed, also those

@@ -36,7 +36,7 @@ func (f frames) frame(kind, flags byte, stream uint32, payload []byte) frames {
 
 // say begins a call of Say, and sends n bytes of its message, which has size.
 func (f frames) say(stream uint32, size, n int) frames {
-	f = f.frame(1, 4, stream, head())
+	f = f.frame(1, 4, stream, head("Say"))
 	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(size)), make([]byte, n)...)
 	for len(body) > 0 {
 		part := body[:min(len(body), 16<<10)]
@@ -45,9 +45,9 @@ func (f frames) say(stream uint32, size, n int) frames {
 	return f
 }
 
-// head returns the headers of a call of Say.
-func head() []byte {
-	path := "/" + echo + "/Say"
+// head returns the headers of a call of a method.
+func head(method string) []byte {
+	path := "/" + echo + "/" + method
 	head := append([]byte{0x83, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))}, path...)
 	head = append(append(head, 0x0f, 0x10, 16), "application/grpc"...)
 	return append(append(append(append(head, 0, 2), "te"...), 8), "trailers"...)
@@ -232,7 +232,7 @@ func TestCompressedMessages(t *testing.T) {
 	_, _ = z.Write(text)
 	_ = z.Close()
 	f := frames{}.frame(4, 0, 0, nil).say(1, 100_000, 50_000)
-	head := append(head(), 0, 13)
+	head := append(head("Say"), 0, 13)
 	head = append(append(append(head, "grpc-encoding"...), 4), "gzip"...)
 	f = f.frame(1, 4, 3, head)
 	f = f.frame(0, 1, 3, append(binary.BigEndian.AppendUint32([]byte{1}, uint32(small.Len())), small.Bytes()...))

@@ -1,7 +1,6 @@
 package grpcserver
 
 import (
-	"encoding/binary"
 	"sync"
 	"time"
 )
@@ -92,45 +91,4 @@ func (c *incoming) Write(p []byte) (int, error) {
 		}
 	})
 	return n, err
-}
-
-// frame is the head of a frame of HTTP/2.
-type frame struct {
-	length      int
-	kind, flags byte
-	stream      uint32
-}
-
-// streamOf returns the stream of a frame by its head.
-func streamOf(head []byte) uint32 { return binary.BigEndian.Uint32(head[5:]) &^ (1 << 31) }
-
-// endStream is the flag of the last frame of a call.
-const endStream = 1
-
-// frames finds the heads of frames in what one side sends.
-type frames struct {
-	skip int     // bytes before the next head
-	head [9]byte // of a frame
-	have int     // bytes of head
-}
-
-// scan calls each for every frame whose head ends in p.
-func (f *frames) scan(p []byte, each func(frame)) {
-	for len(p) > 0 {
-		if f.skip > 0 {
-			n := min(f.skip, len(p))
-			f.skip, p = f.skip-n, p[n:]
-			continue
-		}
-		n := copy(f.head[f.have:], p)
-		p = p[n:]
-		if f.have += n; f.have == len(f.head) {
-			one := frame{
-				length: int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2]), kind: f.head[3], flags: f.head[4],
-				stream: streamOf(f.head[:]),
-			}
-			f.have, f.skip = 0, one.length
-			each(one)
-		}
-	}
 }

@@ -11,11 +11,7 @@ import (
 
 // call makes a call of a method, with a message of one character.
 func (f frames) call(stream uint32, method string) frames {
-	path := "/" + echo + "/" + method
-	start := append([]byte{0x83, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))}, path...)
-	start = append(append(start, 0x0f, 0x10, 16), "application/grpc"...)
-	start = append(append(append(append(start, 0, 2), "te"...), 8), "trailers"...)
-	return f.frame(1, 4, stream, start).frame(0, 1, stream, append([]byte{0, 0, 0, 0, 3}, 0x0a, 1, 'x'))
+	return f.frame(1, 4, stream, head(method)).frame(0, 1, stream, append([]byte{0, 0, 0, 0, 3}, 0x0a, 1, 'x'))
 }
 
 // A connection whose client takes no answers is closed: one with the answer to a call that
