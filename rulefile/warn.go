@@ -37,6 +37,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		l.decisions(i, l.nodes[i].get("when"))
 		l.missingElse(i)
 		l.outage(i)
+		l.silent(i)
 		l.groups(i)
 		l.size(i)
 		l.estimates(i)

@@ -47,6 +47,34 @@ func TestWarningsHold(t *testing.T) {
 	}
 }
 
+// TestSilentTrigger sends single hits and large sums to triggers in buckets. Exactly those
+// that the warning is about report nothing.
+func TestSilentTrigger(t *testing.T) {
+	t.Parallel()
+	for _, burst := range []int{3, 4, 5, 6} {
+		src := fmt.Sprintf("rules: [{name: points, per: [user], sum: points, trigger: 5, window: {bucket: 1h, burst: %d}}]", burst)
+		file, err := rulefile.Parse("rules.yaml", []byte(src), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := weir.NewEngine(file.Set, weir.WithStore(memstore.New()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reported := false
+		for _, points := range []string{"1", "4", "1", "1", "1", "100"} {
+			req, d := weir.Request{Attributes: weir.Attributes("user", "ann", "points", points)}, weir.Decision{}
+			if err := e.Do(t.Context(), weir.Take, &req, &d); err != nil {
+				t.Fatal(err)
+			}
+			reported = reported || len(d.Triggered) > 0
+		}
+		if warned := len(file.Warnings()) > 0; warned == reported {
+			t.Errorf("burst %d: got a warning: %v, and a report: %v", burst, warned, reported)
+		}
+	}
+}
+
 // TestExamplesHaveNoWarnings checks the files that users start from.
 func TestExamplesHaveNoWarnings(t *testing.T) {
 	t.Parallel()

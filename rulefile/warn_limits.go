@@ -39,6 +39,14 @@ func (l *linter) outage(i int) {
 	}
 }
 
+// silent warns of a trigger in a bucket that never holds so many hits.
+func (l *linter) silent(i int) {
+	r := &l.rules[i]
+	if burst := r.Window.Burst; r.Window.Kind == window.KindBucket && burst > 0 && burst < r.Trigger {
+		l.warn(i, "never-reports", l.field(i, "trigger"), "the trigger never reports: its bucket holds at most %s, and the threshold is %d", count(burst, "hit"), r.Trigger)
+	}
+}
+
 // quotas returns the numbers that a rule can compare its count with.
 func quotas(r *rule.Rule) []int64 {
 	switch {

@@ -126,6 +126,11 @@ Add else, such as {by: plan, free: 10, pro: 1000, else: 5}. If other requests
 shall not be limited, silence the warning.`},
 	{"never-matches", `The conditions of the rule contradict each other, or contradict the attributes
 that the rule needs for its key. No request matches the rule.`},
+	{"never-reports", `The trigger counts in a bucket whose burst is below the threshold. A bucket holds at
+most burst hits, so that it never reaches the threshold.
+
+Write a burst of at least the threshold, or leave burst out: it is the threshold
+then.`},
 	{"no-rules", `The file has no rules, so that every request gets the outcome of "unmatched":
 allow, by default.`},
 	{"outage-without-effect", `on_outage decides for a limit while the store is out of reach. Triggers, counters,
