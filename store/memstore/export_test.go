@@ -1,6 +1,9 @@
 package memstore
 
 import (
+	"fmt"
+	"unsafe"
+
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -50,8 +53,8 @@ func HotOf(ks *Keyspace) (states, answers int) {
 			continue
 		}
 		keys := sh.hot.Load()
-		for j := range keys.places {
-			e := keys.places[j].hot.Load()
+		for j := range keys.hot {
+			e := keys.hot[j].Load()
 			switch {
 			case e == nil:
 			case e.word.Load() != gone:
@@ -62,4 +65,34 @@ func HotOf(ks *Keyspace) (states, answers int) {
 		}
 	}
 	return states, answers
+}
+
+// LineFaults returns where what calls write shares cache lines with what other calls
+// read or write. It knows the layout of processors of 64 bits.
+func LineFaults(ks *Keyspace) (faults []string) {
+	const line = 64
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		return nil
+	}
+	want := func(what string, got, want uintptr) {
+		if got != want {
+			faults = append(faults, fmt.Sprintf("%s: got %d, want %d", what, got, want))
+		}
+	}
+	var sh shard
+	want("bytes of a shard", unsafe.Sizeof(sh)%line, 0)
+	want("where the lock begins", unsafe.Offsetof(sh.mu), line)
+	want("where what only some calls write begins", unsafe.Offsetof(sh.table)+40, 2*line)
+	want("bytes of a hot key", unsafe.Sizeof(hot{})%line, 0)
+	var keys hotKeys
+	want("bytes of the places before the votes", unsafe.Offsetof(keys.votes)%line, 0)
+	for i := range ks.shards {
+		if sh := ks.shards[i].Load(); sh != nil {
+			want("where a shard is in its line", uintptr(unsafe.Pointer(sh))%line, 0)
+		}
+	}
+	if d := unsafe.Offsetof(ks.keys) - unsafe.Offsetof(ks.heated); d <= line {
+		faults = append(faults, fmt.Sprintf("the number of keys is %d bytes behind what calls read", d))
+	}
+	return faults
 }

@@ -23,10 +23,12 @@ import (
 // under one limit, and is never used for another: a goroutine that still holds it
 // after it was replaced finds that it has no state and no answer.
 type hot struct {
-	key    table.Hash
-	limit  *window.Compiled
-	packed window.Packed
-	packs  bool // the first kind: packed is set
+	key   table.Hash
+	limit *window.Compiled
+	packs bool // the first kind: packed is set
+
+	// used is set by takes, and cleared when another key asks for the place.
+	used atomic.Bool
 
 	// word is the state, or gone. Invariant: it is changed to and from gone
 	// under the lock of the shard, and it is not gone exactly when the slot of
@@ -44,10 +46,9 @@ type hot struct {
 	// shard's mu.
 	noted uint64
 
-	// used is set by takes, and cleared when another key asks for the place.
-	used atomic.Bool
+	packed window.Packed // of the first kind
 
-	_ [40]byte // 128 bytes in all, so that two hot keys never share a cache line
+	_ [32]byte // 128 bytes in all, so that two hot keys never share a cache line
 }
 
 // gone is no word of a state.
@@ -57,7 +58,10 @@ const gone = 1 << 63
 // the hash. They take 776 bytes, so only a shard with a key that is called often
 // gets them.
 type hotKeys struct {
-	places [hotPlaces]hotPlace
+	// hot are set under the lock of the shard. Takes without a lock read them, so the
+	// votes, which calls that lock the shard write, are on other cache lines.
+	hot   [hotPlaces]atomic.Pointer[hot]
+	votes [hotPlaces]votes // guarded by the shard's mu
 
 	// enough is how many more calls for one key than for others make it hot.
 	enough int
@@ -71,24 +75,21 @@ const (
 	leastDenial = 20 * time.Microsecond
 )
 
-type hotPlace struct {
-	hot atomic.Pointer[hot] // set under the lock of the shard
-
-	// The key for which most calls come that are not decided here: candidate,
-	// when votes is not 0. This is the majority vote of Boyer and Moore. Both
-	// are guarded by the shard's mu.
+// votes is the key for which most calls to a place come that are not decided there:
+// candidate, when n is not 0. This is the majority vote of Boyer and Moore.
+type votes struct {
 	candidate table.Hash
-	votes     int
+	n         int
 }
 
-// place returns the place for h. It uses other bits of h than the choice of the
+// placeOf returns the place for h. It uses other bits of h than the choice of the
 // shard and the slot, and than that of the segment unless there are a million.
-func (k *hotKeys) place(h table.Hash) *hotPlace { return &k.places[(h>>32)%hotPlaces] }
+func placeOf(h table.Hash) int { return int((h >> 32) % hotPlaces) }
 
 // hotKey returns the hot key for h, or nil.
 func (sh *shard) hotKey(h table.Hash) *hot {
 	if keys := sh.hot.Load(); keys != nil {
-		if e := keys.place(h).hot.Load(); e != nil && e.key == h {
+		if e := keys.hot[placeOf(h)].Load(); e != nil && e.key == h {
 			return e
 		}
 	}
@@ -221,9 +222,8 @@ func (sh *shard) release(x expiry) {
 	if keys == nil {
 		return
 	}
-	for i := range keys.places {
-		place := &keys.places[i]
-		e := place.hot.Load()
+	for i := range keys.hot {
+		e := keys.hot[i].Load()
 		if e == nil {
 			continue
 		}
@@ -234,7 +234,7 @@ func (sh *shard) release(x expiry) {
 		var room [3]uint64
 		if x.Over(e.packed.Unpack(room[:0], word)) {
 			sh.cool(e)
-			place.hot.Store(nil)
+			keys.hot[i].Store(nil)
 		}
 	}
 }
@@ -251,12 +251,12 @@ func (p *place) warm(r *window.Result) {
 	if !packs && (p.hits.N != 1 || r.RetryAfter < leastDenial || !p.limit.Stays(p.at.State(), r)) {
 		return
 	}
-	place := keys.place(p.key)
-	e := place.hot.Load()
+	place := placeOf(p.key)
+	e := keys.hot[place].Load()
 	if e != nil && e.key == p.key && e.limit == p.limit && p.give(e, r) {
 		return
 	}
-	if !place.vote(p.key, keys.enough) {
+	if !keys.votes[place].vote(p.key, keys.enough) {
 		return
 	}
 	if e != nil {
@@ -266,24 +266,24 @@ func (p *place) warm(r *window.Result) {
 		p.shard.cool(e)
 	}
 	if e = p.newHot(); e != nil && p.give(e, r) {
-		place.hot.Store(e)
+		keys.hot[place].Store(e)
 	}
 }
 
 // vote votes for h, and reports whether it is elected.
-func (pl *hotPlace) vote(h table.Hash, enough int) bool {
+func (v *votes) vote(h table.Hash, enough int) bool {
 	switch {
-	case pl.votes == 0:
-		pl.candidate, pl.votes = h, 1
-	case pl.candidate == h:
-		pl.votes++
+	case v.n == 0:
+		v.candidate, v.n = h, 1
+	case v.candidate == h:
+		v.n++
 	default:
-		pl.votes--
+		v.n--
 	}
-	if pl.votes < enough {
+	if v.n < enough {
 		return false
 	}
-	pl.votes = 0
+	v.n = 0
 	return true
 }
 

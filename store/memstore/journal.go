@@ -61,8 +61,8 @@ func (sh *shard) noteHot() {
 	if hot == nil {
 		return
 	}
-	for i := range hot.places {
-		if e := hot.places[i].hot.Load(); e != nil {
+	for i := range hot.hot {
+		if e := hot.hot[i].Load(); e != nil {
 			if word := e.word.Load(); word != gone && word != e.noted {
 				e.noted = word
 				sh.mark(e.key)

@@ -23,6 +23,20 @@ type keyspace struct {
 	// states expire. It is one under which they last longest; see follow.
 	limit atomic.Pointer[window.Compiled]
 
+	// A keyspace that stays empty and unused is dropped. Calls set used before
+	// they use it. They ask for dead after they have locked their shards and
+	// reserved their keys, and look the space up again when it is set.
+	used atomic.Bool
+	dead atomic.Bool
+
+	// In a store with a journal: marked is set after a key was marked as changed,
+	// and heated after a shard got places for hot keys, whose takes mark nothing.
+	journal        *journal
+	marked, heated atomic.Bool
+
+	// What calls write has cache lines of its own: every call reads the fields above.
+	_ [64]byte
+
 	// keys is the number of keys in the shards, and of those that calls have
 	// reserved. Invariant: a call reserves a new key before it adds it, and a
 	// key is dropped before it is subtracted, so keys is never less than what
@@ -37,19 +51,10 @@ type keyspace struct {
 	// last looked for; both are instants, or 0.
 	earliest, looked atomic.Int64
 
-	// A keyspace that stays empty and unused is dropped. Calls set used before
-	// they use it. They ask for dead after they have locked their shards and
-	// reserved their keys, and look the space up again when it is set.
-	used atomic.Bool
-	dead atomic.Bool
-
-	// In a store with a journal: marked is set after a key was marked as changed,
-	// and heated after a shard got places for hot keys, whose takes mark nothing.
-	journal        *journal
-	marked, heated atomic.Bool
-
 	idleSince window.Instant // guarded by keyspaces.mu
 	hand      int            // guarded by keyspaces.mu; the shard to sweep next
+
+	_ [64]byte
 }
 
 // follow is called before keys are counted under l. Quotas, holds and bans are not
@@ -106,6 +111,8 @@ type keyspaces struct {
 	index index // of those in order, and of dead ones
 
 	journal *journal // of the store; nil: none
+
+	_ [64]byte // every call reads index, and sweeps lock mu
 
 	mu     sync.Mutex
 	closed bool        // guarded by mu

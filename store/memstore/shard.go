@@ -9,9 +9,12 @@ import (
 )
 
 // shard is a part of a keyspace under one lock.
+// Its parts are in the order of who writes them, and it has a whole number of cache
+// lines, so that a core that decides a call takes only one line away from the others.
+// TestLines holds the layout to that.
 type shard struct {
-	// What takes of hot keys read has a cache line of its own: calls that lock
-	// the shard write to the others.
+	// What takes of hot keys read is in the first cache line. Calls that lock the
+	// shard seldom write it.
 
 	// hot are the shard's hot keys, nil until a key there is called often.
 	hot atomic.Pointer[hotKeys]
@@ -21,11 +24,11 @@ type shard struct {
 
 	_ [48]byte
 
+	// What every call that locks the shard writes or reads is in the second one.
+
 	mu sync.Mutex
 
 	// All below is guarded by mu.
-
-	table table.Table
 
 	// latest is the latest reading of the steady clock by which a call here
 	// was dated, or unknown. Invariant on the machine's clock: no hit here is
@@ -33,14 +36,21 @@ type shard struct {
 	// are lent.
 	latest window.Instant
 
-	calls   uint8      // under the lock, since the last call that swept
-	words   uint32     // of 8 bytes, in the table, as the store's memory has counted them
+	calls uint8  // under the lock, since the last call that swept
+	words uint32 // of 8 bytes, in the table, as the store's memory has counted them
+
+	table table.Table // its first 40 bytes are what a find and account read
+
+	// The rest is written by some calls.
+
 	sampled table.Hash // the key of a call that swept; see tend
 
 	// dirty is where the keys are noted that have changed, or nil; see journal.go.
 	dirty *dirty
 
 	scratch [8]uint64 // to work on small states where their block is too small
+
+	_ [16]byte
 }
 
 // unknown is later than every reading: the next call reads the clock again.

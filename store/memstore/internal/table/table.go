@@ -5,8 +5,8 @@ package table
 type Table struct {
 	dir   []entry // none in an empty table; else 1<<depth
 	depth uint8
-	keys  int
 	bytes int64
+	keys  int
 	round round // over the directory; a segment is passed as a whole
 }
 
