@@ -32,15 +32,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t testing.TB, c grpcserver.Config, e *weir.Engine) (*grpcserver.Server, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
-	s, _ := serveAt(t, path, c, e)
+	s, _ := serveAt(t, path, c, e, together)
 	return s, "unix:" + path
 }
 
-// shared makes the service decide requests together, as it does over Redis.
-const shared = true
+// The service decides messages of a stream together, as it does over Redis, or in turn, as
+// it does in memory.
+const (
+	together = true
+	inTurn   = false
+)
 
 // serveAt serves an engine at a socket.
-func serveAt(t testing.TB, path string, c grpcserver.Config, e *weir.Engine) (s *grpcserver.Server, ended chan error) {
+func serveAt(t testing.TB, path string, c grpcserver.Config, e *weir.Engine, shared bool) (s *grpcserver.Server, ended chan error) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -84,6 +88,11 @@ var ways = map[string]func(testing.TB, *weir.Engine) weir.Decider{
 	"streams": func(t testing.TB, e *weir.Engine) weir.Decider {
 		_, target := serve(t, grpcserver.Config{}, e)
 		return open(t, target, client.WithStreams(2))
+	},
+	"a stream in turn": func(t testing.TB, e *weir.Engine) weir.Decider {
+		path := filepath.Join(t.TempDir(), "socket")
+		serveAt(t, path, grpcserver.Config{}, e, inTurn)
+		return open(t, "unix:"+path, client.WithStreams(1))
 	},
 }
 

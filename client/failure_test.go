@@ -127,54 +127,56 @@ func TestUnreachable(t *testing.T) {
 func TestRestarts(t *testing.T) {
 	t.Parallel()
 	for mode, option := range modes {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			w := newTwins(t)
-			path := filepath.Join(t.TempDir(), "socket")
-			server, ended := serveAt(t, path, grpcserver.Config{}, w.plain)
-			c := open(t, "unix:"+path, option)
-			var answered, unknown atomic.Int64
-			ticks := make(chan struct{})
-			var stop atomic.Bool
-			var all sync.WaitGroup
-			for range 8 {
-				all.Go(func() {
-					for !stop.Load() {
-						_, err := c.Record(t.Context(), post)
-						switch {
-						case err == nil:
-							answered.Add(1)
-							select {
-							case ticks <- struct{}{}:
-							default:
-							}
-						case !client.Uncounted(err):
-							unknown.Add(1)
-						}
+		t.Run(mode, func(t *testing.T) { t.Parallel(); testRestarts(t, option, together) })
+	}
+	t.Run("streams in turn", func(t *testing.T) { t.Parallel(); testRestarts(t, modes["streams"], inTurn) })
+}
+
+func testRestarts(t *testing.T, option client.Option, shared bool) {
+	w := newTwins(t)
+	path := filepath.Join(t.TempDir(), "socket")
+	server, ended := serveAt(t, path, grpcserver.Config{}, w.plain, shared)
+	c := open(t, "unix:"+path, option)
+	var answered, unknown atomic.Int64
+	ticks := make(chan struct{})
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for !stop.Load() {
+				_, err := c.Record(t.Context(), post)
+				switch {
+				case err == nil:
+					answered.Add(1)
+					select {
+					case ticks <- struct{}{}:
+					default:
 					}
-				})
-			}
-			for range 4 {
-				for range 100 {
-					<-ticks
+				case !client.Uncounted(err):
+					unknown.Add(1)
 				}
-				if err := server.Shutdown(context.Background()); err != nil {
-					t.Error(err)
-				}
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
-				server, ended = serveAt(t, path, grpcserver.Config{}, w.plain)
-			}
-			stop.Store(true)
-			all.Wait()
-			if n := counted(t, w.plain); n < answered.Load() || n > answered.Load()+unknown.Load() {
-				t.Errorf("got %d answers and %d unknown, and counted %d", answered.Load(), unknown.Load(), n)
-			}
-			if n := unknown.Load(); n > 0 { // an orderly end answers, or says that it has not counted
-				t.Errorf("got %d calls whose fate is unknown, want none", n)
 			}
 		})
+	}
+	for range 4 {
+		for range 100 {
+			<-ticks
+		}
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		server, ended = serveAt(t, path, grpcserver.Config{}, w.plain, shared)
+	}
+	stop.Store(true)
+	all.Wait()
+	if n := counted(t, w.plain); n < answered.Load() || n > answered.Load()+unknown.Load() {
+		t.Errorf("got %d answers and %d unknown, and counted %d", answered.Load(), unknown.Load(), n)
+	}
+	if n := unknown.Load(); n > 0 { // an orderly end answers, or says that it has not counted
+		t.Errorf("got %d calls whose fate is unknown, want none", n)
 	}
 }
 

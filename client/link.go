@@ -21,6 +21,7 @@ import (
 type group struct {
 	id      uint64
 	calls   []*call
+	size    int    // how many calls they were when they were sent
 	body    []byte // their requests; valid until they are sent
 	timeout time.Duration
 	sent    time.Time
@@ -58,6 +59,8 @@ type link struct {
 
 	groups  []*group // guarded by stream.mu: in flight, the oldest first
 	answers rpcwire.Answers
+
+	answered *group // the message that was answered, until its callers are woken; the receiver's
 }
 
 // newLink opens a link. It returns an error if the service does not answer in time.
@@ -115,6 +118,8 @@ func (l *link) receive() {
 			l.end(err)
 			return
 		}
+		l.wake()
+		l.stream.gather()
 	}
 }
 
@@ -123,7 +128,7 @@ func (*link) AppendMessage([]byte) ([]byte, error) {
 	return nil, errors.New("client: a message that is only received")
 }
 
-// ReadMessage implements [grpcmessage.Message]: it answers the calls of the oldest
+// ReadMessage implements [grpcmessage.Message]: it reads the answers to the oldest
 // message in flight.
 func (l *link) ReadMessage(b []byte) error {
 	if err := l.answers.ReadDecide(b); err != nil {
@@ -145,49 +150,69 @@ func (l *link) ReadMessage(b []byte) error {
 	again := l.answer(g)
 	s.mu.Lock()
 	l.groups = slices.Delete(l.groups, 0, 1)
-	if again == nil {
-		clear(g.calls)
-		g.body, s.spare = nil, g
-	}
 	if len(l.groups) > 0 {
 		l.timer.Reset(l.groups[0].left())
 	} else {
 		l.timer.Stop()
 	}
 	s.waiting = append(again, s.waiting...)
-	s.flushLocked(false)
+	l.answered = g
+	s.gathering, s.expected = true, len(s.waiting)+len(g.calls)
 	s.mu.Unlock()
 	return nil
 }
 
-// answer gives the answers to the calls of g. It returns those to send again, each
-// alone: their answers together were too large, so that nothing was counted.
-func (l *link) answer(g *group) []*call {
+// answer writes the answers to the calls of g. It returns the calls to send again, each
+// alone: their answers together were too large, so that nothing was counted. The
+// others stay in g.calls.
+func (l *link) answer(g *group) (again []*call) {
 	p := l.answers.Problem
 	if p != nil && p.Reason == grpcmessage.ReasonLarge && len(g.calls) > 1 {
 		for _, c := range g.calls {
 			c.alone = true
 		}
-		return g.back()
+		again = g.back()
+		clear(g.calls)
+		g.calls = g.calls[:0]
+		return again
 	}
+	n := 0
 	for i, c := range g.calls {
 		if !c.state.CompareAndSwap(sent, claimed) {
 			continue // nobody waits for it
 		}
+		g.calls[n] = c
+		n++
 		if p != nil {
-			c.finish(told(c.verb.String(), p, false))
+			c.err = told(c.verb.String(), p, false)
 			continue
 		}
 		problem, err := rpcwire.ReadAnswer(l.answers.Answers[i], c.decision)
 		switch {
 		case err != nil:
-			err = &Error{Call: c.verb.String(), Code: codes.Internal, Detail: "the answer cannot be read"}
+			c.err = &Error{Call: c.verb.String(), Code: codes.Internal, Detail: "the answer cannot be read"}
 		case problem != nil:
-			err = told(c.verb.String(), problem, false)
+			c.err = told(c.verb.String(), problem, false)
 		}
-		c.finish(err)
 	}
+	clear(g.calls[n:])
+	g.calls = g.calls[:n]
 	return nil
+}
+
+// wake wakes the callers of the message that was answered. All answers are read before
+// the first of them runs: a thread that wakes up for them then finds several.
+func (l *link) wake() {
+	s, g := l.stream, l.answered
+	l.answered = nil
+	for i, c := range g.calls {
+		g.calls[i] = nil
+		c.done <- struct{}{}
+	}
+	g.body = nil
+	s.mu.Lock()
+	s.spare = g
+	s.mu.Unlock()
 }
 
 // end ends the link, whose error is err.

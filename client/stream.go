@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/rpcwire"
-	"github.com/weirhq/weir/internal/sizes"
 )
 
 // call is one request on a stream. Its state says who may use it: the goroutine that
@@ -52,10 +49,8 @@ func (c *call) fail(from uint32, err error) {
 	}
 }
 
-// Bounds of a stream. most is the number of messages in flight: while so many are,
-// calls gather for the next one.
+// Bounds of a stream.
 const (
-	most      = 3
 	maxGroup  = 256 << 10 // bytes of a message of several calls
 	mostAgain = 3
 )
@@ -69,7 +64,9 @@ type stream struct {
 	waiting    []*call // guarded by mu
 	link       *link   // guarded by mu; nil: not connected
 	connecting bool    // guarded by mu
-	sending    bool    // guarded by mu; somebody sends a message on link
+	sending    bool    // guarded by mu; a goroutine sends a message on link
+	gathering  bool    // guarded by mu; callers that were answered may call again at once
+	expected   int     // guarded by mu; how many calls wait once all these callers have called
 	body       []byte  // memory for the body of the message that is being sent; the sender's
 	spare      *group  // guarded by mu; memory for the next message, or nil
 	closed     bool    // guarded by mu
@@ -119,81 +116,6 @@ func (s *stream) result(c *call) error {
 		s.client.calls.Put(c)
 	}
 	return err
-}
-
-// flushLocked sends what waits, in one message, unless enough are in flight. It
-// releases mu meanwhile. patient reports whether others may join first.
-func (s *stream) flushLocked(patient bool) {
-	for len(s.waiting) > 0 && !s.sending {
-		l := s.link
-		switch {
-		case s.closed:
-			return
-		case l == nil:
-			s.connectLocked()
-			return
-		case len(l.groups) >= most:
-			return
-		}
-		s.sending = true
-		if patient && len(l.groups) > 0 {
-			// There is traffic: callers that are ready to run join this message.
-			s.mu.Unlock()
-			runtime.Gosched()
-			s.mu.Lock()
-		}
-		if g := s.groupLocked(); g != nil && s.link == l {
-			l.addLocked(g)
-			s.mu.Unlock()
-			_ = l.rpc.SendMsg(g) // the receiver gets the reason if this fails
-			s.mu.Lock()
-		} else if g != nil {
-			s.waiting = append(g.back(), s.waiting...)
-		}
-		s.sending = false
-	}
-}
-
-// groupLocked takes the next calls that wait, as one message. It returns nil if none
-// waits any more.
-func (s *stream) groupLocked() *group {
-	g := s.spare
-	if s.spare = nil; g == nil {
-		g = &group{}
-	}
-	g.calls, g.body = g.calls[:0], s.body[:0]
-	n, longest := 0, time.Time{}
-	bounded := true
-	for _, c := range s.waiting {
-		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || len(g.body)+len(c.body) > maxGroup || len(g.calls) == sizes.Batch)
-		if last {
-			break
-		}
-		n++
-		if !c.state.CompareAndSwap(queued, sent) {
-			continue // nobody waits for it
-		}
-		g.calls = append(g.calls, c)
-		var start int
-		g.body, start = rpcwire.OpenDecide(g.body)
-		g.body = rpcwire.Shut(append(g.body, c.body...), start)
-		bounded = bounded && !c.deadline.IsZero()
-		if c.deadline.After(longest) {
-			longest = c.deadline
-		}
-	}
-	s.waiting = slices.Delete(s.waiting, 0, n)
-	if s.body = g.body; cap(s.body) > mostKept {
-		s.body = nil
-	}
-	if len(g.calls) == 0 {
-		return nil
-	}
-	g.timeout = max(time.Until(longest), time.Microsecond)
-	if !bounded {
-		g.timeout = max(g.timeout, s.client.timeout)
-	}
-	return g
 }
 
 // connectLocked connects s, if nobody else does.

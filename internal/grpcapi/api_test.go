@@ -263,8 +263,17 @@ func textOf(a *weirv1.Answer) string {
 // costs the others nothing. The stream ends when the client sends no more.
 func TestStream(t *testing.T) {
 	t.Parallel()
+	for name, shared := range decided {
+		t.Run(name, func(t *testing.T) { t.Parallel(); testStream(t, shared) })
+	}
+}
+
+// decided are the ways in which messages of a stream are decided.
+var decided = map[string]bool{"in turn": false, "together": true}
+
+func testStream(t *testing.T, shared bool) {
 	e := engineOf(t, rules, memory(t))
-	_, c := serve(t, grpcserver.Config{}, namespace.Only(e))
+	_, c := serveAs(t, grpcserver.Config{}, namespace.Only(e), shared)
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -334,8 +343,14 @@ func TestStream(t *testing.T) {
 // When the server shuts down, a stream ends. What it has not answered was not counted.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
+	for name, shared := range decided {
+		t.Run(name, func(t *testing.T) { t.Parallel(); testStreamEnds(t, shared) })
+	}
+}
+
+func testStreamEnds(t *testing.T, shared bool) {
 	e := engineOf(t, rules, memory(t))
-	server, c := serve(t, grpcserver.Config{}, namespace.Only(e))
+	server, c := serveAs(t, grpcserver.Config{}, namespace.Only(e), shared)
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -24,15 +24,84 @@ const (
 	smallWaiting = streamBytes / waiting
 )
 
-// stream serves the method Decide. Messages that wait are decided together, in their
-// order. Every message that was decided is answered before the stream ends.
+// stream serves the method Decide. It decides messages in their order, and every message
+// that was decided is answered before the stream ends.
 func (a *API) stream(c *grpcserver.Call) error {
 	bounds := c.Bounds()
 	if err := bounds.Reserve(streamBytes); err != nil {
 		return err
 	}
 	defer bounds.Release(streamBytes)
-	s := &stream{api: a, call: c, in: make(chan *group, waiting), over: make(chan struct{})}
+	s := &stream{api: a, call: c}
+	if a.shared {
+		return s.together()
+	}
+	return s.inTurn()
+}
+
+// stream is one call of Decide.
+type stream struct {
+	api    *API
+	call   *grpcserver.Call
+	groups sync.Pool // of *group
+	now    []*group  // that are decided
+	items  []weir.Item
+	memory memory
+
+	// of messages that are decided in turn
+	mu   sync.Mutex // is held while a message is decided and answered
+	left bool       // guarded by mu; no more messages are decided
+
+	// of messages that are decided together
+	in   chan *group   // received; receive closes it
+	over chan struct{} // closed when nothing more is read from in
+}
+
+// inTurn receives, decides and answers one message after the other in one goroutine.
+// To hand each message to a second goroutine takes longer than to decide a few requests
+// in memory.
+func (s *stream) inTurn() error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve() }() // it ends soon after the call has ended, at the latest
+	select {
+	case err := <-ended:
+		return err
+	case <-s.call.Leaving():
+		s.mu.Lock()
+		s.left = true
+		s.mu.Unlock()
+		return grpcserver.ErrStopping
+	}
+}
+
+// serve answers messages until the client sends no more, or the call ends.
+func (s *stream) serve() error {
+	for {
+		g, err := s.next()
+		if g == nil {
+			return err
+		}
+		if err := s.turn(g); err != nil {
+			return err
+		}
+	}
+}
+
+// turn decides and answers a message, unless the service stops.
+func (s *stream) turn(g *group) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		g.memory.free()
+		return grpcserver.ErrStopping
+	}
+	return s.answer(g)
+}
+
+// together decides the messages together that wait at the same time, so that their
+// requests travel together. Meanwhile another goroutine receives the next ones.
+func (s *stream) together() error {
+	s.in, s.over = make(chan *group, waiting), make(chan struct{})
 	defer s.leave()
 	ended := make(chan error, 1)
 	go func() { ended <- s.receive() }() // it ends soon after the call has ended, at the latest
@@ -45,7 +114,7 @@ func (a *API) stream(c *grpcserver.Call) error {
 			if err := s.answer(g); err != nil {
 				return err
 			}
-		case <-c.Leaving():
+		case <-s.call.Leaving():
 			select {
 			case g, ok := <-s.in:
 				if !ok {
@@ -61,39 +130,37 @@ func (a *API) stream(c *grpcserver.Call) error {
 	}
 }
 
-// stream is one call of Decide.
-type stream struct {
-	api    *API
-	call   *grpcserver.Call
-	in     chan *group   // received; receive closes it
-	over   chan struct{} // closed when nothing more is read from in
-	groups sync.Pool     // of *group
-	now    []*group      // that are decided
-	items  []weir.Item
-	memory memory
+// next receives a message. It returns nil when the client sends no more, or the call
+// ends.
+func (s *stream) next() (*group, error) {
+	g, _ := s.groups.Get().(*group)
+	if g == nil {
+		g = &group{}
+	}
+	switch err := s.call.RecvMsg(g); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if g.err == nil {
+		if g.err = g.reserve(s.call.Bounds()); g.err != nil {
+			g.memory.free()
+		}
+	}
+	if g.err != nil {
+		g.shed()
+	}
+	return g, nil
 }
 
 // receive receives messages until the client sends no more, or the call ends.
 func (s *stream) receive() error {
 	defer close(s.in)
 	for {
-		g, _ := s.groups.Get().(*group)
+		g, err := s.next()
 		if g == nil {
-			g = &group{}
-		}
-		switch err := s.call.RecvMsg(g); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
 			return err
-		}
-		if g.err == nil {
-			if g.err = g.reserve(s.call.Bounds()); g.err != nil {
-				g.memory.free()
-			}
-		}
-		if g.err != nil {
-			g.shed()
 		}
 		select {
 		case s.in <- g:

@@ -1,0 +1,141 @@
+package client
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/internal/sizes"
+)
+
+// A message costs the client and the service as much as many calls do, mostly for
+// threads that go to sleep and wake up. So calls travel together where that delays none
+// of them for long: the callers that one message has answered often call again at once,
+// and their calls become one message again. Two messages in flight keep both sides busy:
+// the service decides one while the callers of the other one run.
+const (
+	// ahead is how many messages may be in flight at any time.
+	ahead = 2
+
+	// most is how many may be in flight if they take long, because the service is far
+	// away. Then a message follows the one before it after the time apart.
+	most  = 8
+	apart = time.Millisecond
+
+	// few is how many calls travel in one message, although no other is in flight.
+	few = 16
+)
+
+// hasRoomLocked reports whether one more message may be sent on l.
+func (l *link) hasRoomLocked() bool {
+	n := len(l.groups)
+	return n < ahead || n < most && time.Since(l.groups[n-1].sent) >= apart
+}
+
+// flushLocked sends what waits, unless enough messages are in flight or more calls are
+// expected. It releases mu meanwhile. patient reports whether callers that are ready to
+// run may join first.
+func (s *stream) flushLocked(patient bool) {
+	for len(s.waiting) > 0 && !s.sending && (!s.gathering || len(s.waiting) >= s.expected) {
+		l := s.link
+		switch {
+		case s.closed:
+			return
+		case l == nil:
+			s.connectLocked()
+			return
+		case !l.hasRoomLocked():
+			return
+		}
+		s.sending = true
+		if patient && !s.gathering && len(l.groups) > 0 { // there is traffic
+			patient = false
+			s.mu.Unlock()
+			runtime.Gosched()
+			s.mu.Lock()
+			s.sending = false
+			continue
+		}
+		s.gathering = false
+		if g := s.groupLocked(l); g != nil {
+			l.addLocked(g)
+			s.mu.Unlock()
+			_ = l.rpc.SendMsg(g) // the receiver gets the reason if this fails
+			s.mu.Lock()
+		}
+		s.sending = false
+	}
+}
+
+// gather waits until the callers that were just answered have called again, or do
+// something else. Then it sends what waits.
+func (s *stream) gather() {
+	s.mu.Lock()
+	for n := -1; s.gathering && len(s.waiting) > n; {
+		n = len(s.waiting)
+		s.mu.Unlock()
+		runtime.Gosched()
+		s.mu.Lock()
+	}
+	s.gathering = false
+	s.flushLocked(false)
+	s.mu.Unlock()
+}
+
+// shareLocked returns how many of the waiting calls travel in the next message on l: all
+// of a few, and otherwise half of all calls that are under way.
+func (s *stream) shareLocked(l *link) int {
+	n := len(s.waiting)
+	if n <= few {
+		return few
+	}
+	for _, g := range l.groups {
+		n += g.size
+	}
+	return min((n+1)/ahead, sizes.Batch)
+}
+
+// groupLocked takes the next calls that wait, as one message on l. It returns nil if
+// none waits any more.
+func (s *stream) groupLocked(l *link) *group {
+	g := s.spare
+	if s.spare = nil; g == nil {
+		g = &group{}
+	}
+	g.calls, g.body = g.calls[:0], s.body[:0]
+	n, longest := 0, time.Time{}
+	bounded := true
+	share := s.shareLocked(l)
+	for _, c := range s.waiting {
+		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || len(g.body)+len(c.body) > maxGroup || len(g.calls) == share)
+		if last {
+			break
+		}
+		n++
+		if !c.state.CompareAndSwap(queued, sent) {
+			continue // nobody waits for it
+		}
+		g.calls = append(g.calls, c)
+		var start int
+		g.body, start = rpcwire.OpenDecide(g.body)
+		g.body = rpcwire.Shut(append(g.body, c.body...), start)
+		bounded = bounded && !c.deadline.IsZero()
+		if c.deadline.After(longest) {
+			longest = c.deadline
+		}
+	}
+	s.waiting = slices.Delete(s.waiting, 0, n)
+	if s.body = g.body; cap(s.body) > mostKept {
+		s.body = nil
+	}
+	if len(g.calls) == 0 {
+		return nil
+	}
+	g.size = len(g.calls)
+	g.timeout = max(time.Until(longest), time.Microsecond)
+	if !bounded {
+		g.timeout = max(g.timeout, s.client.timeout)
+	}
+	return g
+}

@@ -1,0 +1,138 @@
+package client
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/rpcwire"
+)
+
+// answerer is a service that answers messages when it is told to. It implements
+// [grpc.ClientStream].
+type answerer struct {
+	grpc.ClientStream
+	stream  *stream
+	replies chan uint64 // ids
+	callers sync.WaitGroup
+
+	mu   sync.Mutex
+	sent []int // guarded by mu; how many requests the messages have
+}
+
+func newAnswerer() *answerer {
+	c := &Client{timeout: time.Hour, alive: context.Background()}
+	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
+	p := &answerer{stream: &stream{client: c}, replies: make(chan uint64)}
+	p.stream.link = &link{stream: p.stream, rpc: p, cancel: func() {}, timer: time.AfterFunc(time.Hour, func() {})}
+	go p.stream.link.receive()
+	return p
+}
+
+func (a *answerer) SendMsg(m any) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sent = append(a.sent, len(m.(*group).calls))
+	return nil
+}
+
+func (a *answerer) RecvMsg(m any) error {
+	id, ok := <-a.replies
+	if !ok {
+		return io.EOF
+	}
+	b := rpcwire.AppendID(nil, id)
+	a.mu.Lock()
+	for range a.sent[id-1] {
+		b = rpcwire.AppendDecideDecision(b, &weir.Decision{Allowed: true})
+	}
+	a.mu.Unlock()
+	return m.(*link).ReadMessage(b)
+}
+
+// messages returns how many requests each message has that was sent so far.
+func (a *answerer) messages() []int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.sent)
+}
+
+// call starts n callers, each of which calls the given number of times.
+func (a *answerer) call(t *testing.T, n, times int) {
+	t.Helper()
+	for range n {
+		a.callers.Go(func() {
+			for range times {
+				var d weir.Decision
+				if err := a.stream.do(context.Background(), weir.Take, &weir.Request{}, &d); err != nil || !d.Allowed {
+					t.Errorf("got %+v, %v", d, err)
+				}
+			}
+		})
+	}
+	synctest.Wait()
+}
+
+// A call alone is sent at once. With two messages in flight, calls wait for an answer, or
+// until the newest message has taken a while. Then half of the calls travel together.
+func TestGather(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newAnswerer()
+		expect := func(what string, want ...int) {
+			t.Helper()
+			synctest.Wait()
+			if got := p.messages(); !slices.Equal(got, want) {
+				t.Errorf("%s: got messages of %v requests, want %v", what, got, want)
+			}
+		}
+		p.call(t, 1, 1)
+		expect("a call alone", 1)
+		p.call(t, 1, 1)
+		expect("one more", 1, 1)
+		p.call(t, 38, 1)
+		expect("calls beyond two messages", 1, 1)
+		time.Sleep(apart)
+		p.call(t, 1, 1)
+		expect("a while later: half of 41", 1, 1, 21)
+		p.replies <- 1
+		expect("two are in flight", 1, 1, 21)
+		p.replies <- 2
+		expect("one is in flight: the other half", 1, 1, 21, 18)
+		p.replies <- 3
+		p.replies <- 4
+		p.callers.Wait()
+		close(p.replies)
+	})
+}
+
+// Callers that one message has answered call again at once: their calls travel together
+// again. One processor runs them, so that none of them is late.
+func TestGatherAgain(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	synctest.Test(t, func(t *testing.T) {
+		const callers, rounds = 40, 100
+		p := newAnswerer()
+		var id atomic.Uint64
+		p.call(t, callers, rounds)
+		for done := uint64(0); done < uint64(len(p.messages())); {
+			done = id.Add(1)
+			p.replies <- done
+			synctest.Wait()
+		}
+		p.callers.Wait()
+		close(p.replies)
+		// One message for each half of them in a round, beside a few at the start.
+		if n, most := len(p.messages()), 2*rounds+rounds/2; n > most {
+			t.Errorf("got %d messages of %d requests, want at most %d", n, p.messages(), most)
+		}
+	})
+}
