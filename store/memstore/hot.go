@@ -96,13 +96,13 @@ func (sh *shard) hotKey(h table.Hash) *hot {
 	return nil
 }
 
-// takeHot decides a take or a check without a lock, if the key is hot. It reports
-// whether it did, and whether it is time to sweep.
-func (s *Store) takeHot(p *place, verb store.Verb, r *window.Result) (done, due bool) {
-	ks, sh := p.keyspace, p.shard
-	e := sh.hotKey(p.key)
-	if e == nil || e.limit != p.limit {
-		return false, false
+// takeHot decides a take or a check of n hits of h without a lock, if that key is hot.
+// It reports whether it did. It has no place as its argument, because to clear one
+// takes 2 ns.
+func (s *Store) takeHot(ks *keyspace, sh *shard, h table.Hash, limit *window.Compiled, verb store.Verb, n int64, r *window.Result) (done bool) {
+	e := sh.hotKey(h)
+	if e == nil || e.limit != limit {
+		return false
 	}
 	if !e.used.Load() {
 		e.used.Store(true)
@@ -110,11 +110,14 @@ func (s *Store) takeHot(p *place, verb store.Verb, r *window.Result) (done, due 
 	var now moment
 	switch {
 	case !e.packs:
-		now, done = e.denied(&s.clock, ks.onWall, p.hits.N, r)
+		now, done = e.denied(&s.clock, ks.onWall, n, r)
 	case verb == store.Take:
-		now, done = e.take(&s.clock, ks.onWall, p.hits.N, r)
+		now, done = e.take(&s.clock, ks.onWall, n, r)
 	}
-	return done, done && now.steady-window.Instant(sh.tended.Load()) >= tendAfter
+	if done && now.steady-window.Instant(sh.tended.Load()) >= tendAfter {
+		s.tendHot(ks, sh, h)
+	}
+	return done
 }
 
 // take takes n hits from the word.

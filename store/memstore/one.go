@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
 )
 
@@ -23,11 +24,18 @@ func (s *Store) OneInto(ctx context.Context, r *window.Result, verb store.Verb, 
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	p := place{limit: limit, key: s.hashString(key), hits: window.Hits{N: max(n, 0)}}
-	if limit.Distinct() {
-		p.hits.Member = s.memberString(member)
+	h, hits := s.hashString(key), window.Hits{N: max(n, 0)}
+	ks, sh := s.enter(space, limit, h)
+	if ks == nil {
+		return store.ErrClosed
 	}
-	return s.one(&p, verb, space, r)
+	if verb <= store.Take && s.takeHot(ks, sh, h, limit, verb, hits.N, r) {
+		return nil
+	}
+	if limit.Distinct() {
+		hits.Member = s.memberString(member)
+	}
+	return s.one(&place{keyspace: ks, shard: sh, limit: limit, key: h, hits: hits}, verb, space, r)
 }
 
 // OneKey decides as OneInto does, for a key of bytes and under a limit that counts hits.
@@ -35,23 +43,20 @@ func (s *Store) OneKey(ctx context.Context, r *window.Result, verb store.Verb, s
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	p := place{limit: limit, key: s.hash(key), hits: window.Hits{N: max(n, 0)}}
-	return s.one(&p, verb, space, r)
-}
-
-// one decides a call with a single op, of which p has the key, the limit and the hits.
-func (s *Store) one(p *place, verb store.Verb, space *store.Space, r *window.Result) error {
-	if !s.enter(p, space) {
+	h, hits := s.hash(key), window.Hits{N: max(n, 0)}
+	ks, sh := s.enter(space, limit, h)
+	if ks == nil {
 		return store.ErrClosed
 	}
-	if verb <= store.Take {
-		if done, due := s.takeHot(p, verb, r); done {
-			if due {
-				s.tendHot(p)
-			}
-			return nil
-		}
+	if verb <= store.Take && s.takeHot(ks, sh, h, limit, verb, hits.N, r) {
+		return nil
 	}
+	return s.one(&place{keyspace: ks, shard: sh, limit: limit, key: h, hits: hits}, verb, space, r)
+}
+
+// one decides a call with a single op under the lock of its shard. p has been entered,
+// and has the key, the limit and the hits.
+func (s *Store) one(p *place, verb store.Verb, space *store.Space, r *window.Result) error {
 	if err := s.lock(p, verb, space); err != nil {
 		return err
 	}
@@ -95,19 +100,18 @@ func (p *place) takeInPlace(r *window.Result) bool {
 
 // doOne decides a call with a single op.
 func (s *Store) doOne(verb store.Verb, op *store.Op) error {
-	p := place{limit: op.Limit, key: s.hash(op.Key), hits: s.hits(op), hold: op.Hold, op: op}
-	if !s.enter(&p, op.Space) {
+	h := s.hash(op.Key)
+	ks, sh := s.enter(op.Space, op.Limit, h)
+	if ks == nil {
 		return store.ErrClosed
 	}
 	plain := verb == store.Take && op.Role <= store.Shadow && !op.CountDenied && op.Hold == nil
 	if plain || verb == store.Check && op.Hold == nil {
-		if done, due := s.takeHot(&p, verb, &op.Result); done {
-			if due {
-				s.tendHot(&p)
-			}
+		if s.takeHot(ks, sh, h, op.Limit, verb, max(op.N, 0), &op.Result) {
 			return nil
 		}
 	}
+	p := place{keyspace: ks, shard: sh, limit: op.Limit, key: h, hits: s.hits(op), hold: op.Hold, op: op}
 	if err := s.lock(&p, verb, op.Space); err != nil {
 		return err
 	}
@@ -137,15 +141,14 @@ func (s *Store) doOne(verb store.Verb, op *store.Op) error {
 	return nil
 }
 
-// enter finds the keyspace and the shard of the only op in a call. It reports
-// false when the store is closed.
-func (s *Store) enter(p *place, space *store.Space) bool {
-	ks := s.keyspaces.of(space, p.limit, s.shards)
+// enter finds the keyspace and the shard of the only op in a call. The keyspace is nil
+// when the store is closed.
+func (s *Store) enter(space *store.Space, limit *window.Compiled, h table.Hash) (*keyspace, *shard) {
+	ks := s.keyspaces.of(space, limit, s.shards)
 	if ks == nil {
-		return false
+		return nil, nil
 	}
-	p.keyspace, p.shard = ks, ks.shard(numberOf(p.key, s.shards))
-	return true
+	return ks, ks.shard(numberOf(h, s.shards))
 }
 
 // lock locks and finds the place of the only op in a call, which has been entered,
@@ -174,7 +177,7 @@ func (s *Store) lock(p *place, verb store.Verb, space *store.Space) error {
 		}
 		p.release()
 		sh.mu.Unlock()
-		if !s.enter(p, space) {
+		if p.keyspace, p.shard = s.enter(space, p.limit, p.key); p.keyspace == nil {
 			return store.ErrClosed
 		}
 	}
@@ -186,12 +189,12 @@ func (p *place) dated(s *Store, m moment) {
 	p.now = p.read.of(p.keyspace.onWall)
 }
 
-// tendHot sweeps after a take of a hot key, which has not locked its shard.
-func (s *Store) tendHot(p *place) {
-	if !p.shard.mu.TryLock() {
+// tendHot sweeps after a take of the hot key h, which has not locked its shard sh.
+func (s *Store) tendHot(ks *keyspace, sh *shard, h table.Hash) {
+	if !sh.mu.TryLock() {
 		return
 	}
-	p.read = s.clock.read()
+	p := place{keyspace: ks, shard: sh, key: h, read: s.clock.read()}
 	due := p.tend(s)
 	p.shard.mu.Unlock()
 	if due {
