@@ -116,7 +116,8 @@ func (l *Compiled) OnCalendar() bool { return l.onCalendar }
 
 // Stays reports whether r, the answer to a take of one hit for a key in state s,
 // stays the same until the hit fits, but for the waits, which grow shorter. It does
-// when the window is exactly full: as soon as something leaves, the hit fits.
+// when the window is exactly full: as soon as something leaves, the hit fits. Only the
+// first word of s is read.
 func (l *Compiled) Stays(s State, r *Result) bool {
 	return l.counts && !l.isAround(s) && !r.Allowed && r.Used == l.capacity && r.RetryAfter > 0 && r.ResetAfter > 0
 }

@@ -83,6 +83,42 @@ func (w *sliding) takeInPlace(r *Result, s State, now Instant, n int64) (next St
 	return renew(s, out, int(n), now), true
 }
 
+// Ends are the first and the last word of a state, and its number of words.
+type Ends struct {
+	First, Last uint64
+	Words       int
+}
+
+// TakeEnds decides as [Compiled.Take] does for one hit, where the answer follows from
+// the ends of the state: in a plain log of which no date has left. A store that keeps
+// large states away from their keys saves a cache miss or two with that. It writes the
+// answer into r, which must be the zero Result. If the hit is admitted, the next state
+// is the state with the word next behind it. TakeEnds reports false where the answer
+// needs other words. Then r is unchanged.
+func (l *Compiled) TakeEnds(r *Result, e Ends, now Instant) (next uint64, ok bool) {
+	w := l.log
+	if w == nil || e.First&logMark != 0 {
+		return 0, false
+	}
+	used, length := int64(e.Words), Instant(w.length)
+	now = max(min(now, lastInstant), Instant(e.Last))
+	oldest := Instant(e.First) + length
+	if oldest <= now || used > w.quota || used == 0 {
+		return 0, false
+	}
+	r.Before, r.Quota = used, w.quota
+	if used == w.quota {
+		r.Used = used
+		r.RetryAfter = (oldest - now).length()
+		r.ResetAfter = (Instant(e.Last) + length - now).length()
+		return 0, true
+	}
+	r.Allowed = true
+	r.Used, r.Remaining = used+1, w.quota-used-1
+	r.ResetAfter = length.length()
+	return uint64(now), true
+}
+
 // left returns how many of dates, oldest first, are at edge or before it. It
 // searches from the oldest date on, in steps that double: in steady traffic one
 // or two dates have left, which a search by halves finds only after as many

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/window"
 )
@@ -96,6 +97,7 @@ func inPlaceLaws(t *testing.T, data []byte) (compared int) {
 		call := g.call(&l, now, 0)
 		now = call.now
 		if len(s) > 0 {
+			compareEnds(t, c, s, now)
 			room := append(make(window.State, 0, len(s)+len(g.data)%4), s...)
 			var r window.Result
 			if next, ok := c.TakeInPlace(&r, room, now, call.hits); ok {
@@ -124,6 +126,59 @@ func inPlaceLaws(t *testing.T, data []byte) (compared int) {
 		}
 	}
 	return compared
+}
+
+// compareEnds checks that TakeEnds, where it decides, gives the answer of Take and leaves
+// the same state.
+func compareEnds(t *testing.T, c *window.Compiled, s window.State, now window.Instant) (compared bool) {
+	t.Helper()
+	var r window.Result
+	word, ok := c.TakeEnds(&r, window.Ends{First: s[0], Last: s[len(s)-1], Words: len(s)}, now)
+	if !ok {
+		if r != (window.Result{}) {
+			t.Fatalf("%+v: at %d on %v: got %+v where TakeEnds does not decide", c.Limit(), now, s, r)
+		}
+		return false
+	}
+	next := slices.Clone(s)
+	if r.Allowed {
+		next = append(next, word)
+	}
+	want, answer := c.Take(slices.Clone(s), now, window.Hits{N: 1})
+	if r != answer || !slices.Equal(next, want) {
+		t.Fatalf("%+v: at %d on %v: got %+v and state %v, want %+v and %v", c.Limit(), now, s, r, next, answer, want)
+	}
+	return true
+}
+
+// TestTakeEnds takes one hit after another from plain logs of all lengths. TestInPlaceLaws
+// compares TakeEnds on random states of all kinds.
+func TestTakeEnds(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(15, 16))
+	decided, left := 0, 0
+	for range 200 {
+		c := window.MustCompile(window.Limit{Quota: 1 + rnd.Int64N(20), Window: window.Sliding(time.Millisecond)})
+		var s window.State
+		now := window.Instant(1_700_000_000_000_000)
+		for range 200 {
+			if len(s) > 0 {
+				switch {
+				case compareEnds(t, c, s, now):
+					decided++
+				case window.Instant(s[0]) > now-1000:
+					t.Fatalf("at %d on %v: TakeEnds does not decide although no hit has left", now, s)
+				default:
+					left++
+				}
+			}
+			s, _ = c.Take(s, now, window.Hits{N: 1})
+			now += window.Instant(rnd.Int64N(200) - 20)
+		}
+	}
+	if decided < 1000 || left < 1000 {
+		t.Errorf("got %d takes from ends, and %d where hits had left, want more", decided, left)
+	}
 }
 
 func TestInPlaceLaws(t *testing.T) {

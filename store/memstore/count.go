@@ -78,9 +78,7 @@ func (s *Store) replace(p *place, verb store.Verb, state, next window.State, r *
 	case len(next) == 0 || &next[0] != &state[0]:
 		s.keep(p, next, r)
 	default:
-		if len(next) != len(state) {
-			p.at.Resize(len(next))
-		}
+		p.at.Resize(len(next))
 		if verb >= store.Refund || r.Banned { // otherwise no key expires earlier
 			p.shard.table.Note(p.at, p.expires(r))
 		}

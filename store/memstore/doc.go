@@ -16,7 +16,7 @@
 // found with one cache miss. That is enough for a bucket, for a fixed or calendar
 // window, and for three hits of a sliding window. Tables hold no pointers to
 // states, so the garbage collector does not scan them. A key takes about 45 bytes.
-// A state of more than three words takes 10 to 14 bytes more for each of its
+// A state of more than three words takes 9 to 15 bytes more for each of its
 // words. TestBytesPerKey measures this.
 //
 // # Hot keys

@@ -299,12 +299,12 @@ func (s *Store) takeFew(places []place, last int) {
 		}
 		p.findAgain()
 		state := window.State(p.at.State())
-		if next, ok := p.limit.TakeLooked(p.answer, state, p.hits, p.looked); !ok {
+		next, ok := p.limit.TakeLooked(p.answer, state, p.hits, p.looked)
+		if !ok {
 			s.count(p, store.Take, p.answer)
 			continue
-		} else if len(next) != len(state) {
-			p.at.Resize(len(next))
 		}
+		p.at.Resize(len(next))
 		p.shard.mark(p.key)
 	}
 }

@@ -251,7 +251,7 @@ func (p *place) warm(r *window.Result) {
 		return
 	}
 	packs := p.limit.Packs()
-	if !packs && (p.hits.N != 1 || r.RetryAfter < leastDenial || !p.limit.Stays(p.at.State(), r)) {
+	if !packs && (p.hits.N != 1 || r.RetryAfter < leastDenial || !p.limit.Stays(p.at.Head(), r)) {
 		return
 	}
 	place := placeOf(p.key)

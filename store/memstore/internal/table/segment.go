@@ -130,7 +130,7 @@ func (g *segment) putAway(at *slot, h Hash, words []uint64) bool {
 	b.len = len(words)
 	copy(g.arena.words[b.off:], words)
 	at.tag = tagOf(h, away)
-	at.point(b)
+	at.point(b, words)
 	return true
 }
 
@@ -176,17 +176,18 @@ func (g *segment) adoptAll(old *segment) {
 	}
 }
 
-// extend makes the arena larger, by a quarter and so that a block of the given
-// number of words fits. It compacts an arena of which over a quarter is unused.
+// extend makes the arena larger, so that a block of the given number of words fits, and
+// by a quarter, or up to 128 words where it has that many. It compacts an arena of which
+// over a quarter is unused.
 func (g *segment) extend(words int) {
-	const least = 32
+	const least, few = 32, 128
 	old := g.arena.words
 	compact := (len(old)-g.arena.live)*4 > len(old)
 	size := len(old)
 	if compact {
 		size = g.arena.live
 	}
-	g.arena.words = slices.Grow([]uint64(nil), size+size/4+max(words, least))
+	g.arena.words = slices.Grow([]uint64(nil), size+max(size/4, min(size, few))+max(words, least))
 	if !compact {
 		g.arena.words = append(g.arena.words, old...)
 		return
@@ -198,7 +199,7 @@ func (g *segment) extend(words int) {
 			from := old[b.off : b.off+b.cap]
 			b.off = len(g.arena.words)
 			g.arena.words = append(g.arena.words, from...)
-			s.point(b)
+			s.move(b)
 		}
 	}
 }

@@ -35,14 +35,39 @@ func (t tag) words() int { return int(t & meta) }
 // with returns t for a state of the given number of words.
 func (t tag) with(words int) tag { return t&^meta | tag(words) }
 
+// A slot whose state is away has the block in its first word, and the ends of the state
+// in the others: a caller that needs only those saves two cache misses, that of the
+// segment and that of the block.
+const (
+	placeWord = iota
+	firstWord
+	lastWord
+)
+
+// The block in a word: its offset, the length of the state, and the class of its
+// capacity. States have less than 2^24 words, and the blocks of a segment less than 2^32.
+const (
+	offShift = 32
+	lenShift = 8
+	lenMask  = 1<<24 - 1
+	capMask  = 1<<lenShift - 1
+)
+
 // block returns the block of s, whose state is away.
 func (s *slot) block() block {
-	return block{off: int(s.words[0]), len: int(s.words[1]), cap: int(s.words[2])}
+	w := s.words[placeWord]
+	return block{off: int(w >> offShift), len: int(w >> lenShift & lenMask), cap: sizeOf(w & capMask)}
 }
 
-// point makes b the block of s.
-func (s *slot) point(b block) {
-	s.words = [inline]uint64{uint64(b.off), uint64(b.len), uint64(b.cap)}
+// move makes b the block of s. The state in b is the same as before.
+func (s *slot) move(b block) {
+	s.words[placeWord] = uint64(b.off)<<offShift | uint64(b.len)<<lenShift | classOf(b.cap)
+}
+
+// point makes b, whose state is state, the block of s.
+func (s *slot) point(b block, state []uint64) {
+	s.move(b)
+	s.words[firstWord], s.words[lastWord] = state[0], state[b.len-1]
 }
 
 // find returns the index of the slot of h, or of the free slot where h would

@@ -170,7 +170,8 @@ func (t *Table) Return(r Ref, state []uint64, expires int64) {
 }
 
 // Resize sets the number of words of the key's state, at least one and at most
-// the capacity of [Ref.State], after it was changed in place.
+// the capacity of [Ref.State], after it was changed in place. It must be called after
+// every such change.
 func (r Ref) Resize(n int) {
 	if r.slot.tag.words() != away {
 		r.slot.tag = r.slot.tag.with(n)
@@ -178,5 +179,43 @@ func (r Ref) Resize(n int) {
 	}
 	b := r.slot.block()
 	b.len = n
-	r.slot.point(b)
+	r.slot.point(b, r.segment.arena.state(b))
+}
+
+// Head returns the first word of the key's state, as a state of one word that must not
+// be changed. It is nil where State is nil. Unlike State it never leads to a cache miss.
+func (r Ref) Head() []uint64 {
+	if !r.known {
+		return nil
+	}
+	switch r.slot.tag.words() {
+	case away:
+		return r.slot.words[firstWord : firstWord+1 : firstWord+1]
+	case lent:
+		return nil
+	}
+	return r.slot.words[:1:1]
+}
+
+// Ends returns the first and the last word of a state that is in a block, and its
+// number of words, without a cache miss. It reports false for other states.
+func (r Ref) Ends() (first, last uint64, words int, ok bool) {
+	if !r.known || r.slot.tag.words() != away {
+		return 0, 0, 0, false
+	}
+	return r.slot.words[firstWord], r.slot.words[lastWord], r.slot.block().len, true
+}
+
+// Append adds a word to a state that is in a block. It reports false, and has changed
+// nothing, where the block is full.
+func (r Ref) Append(word uint64) bool {
+	b := r.slot.block()
+	if b.len == b.cap {
+		return false
+	}
+	r.segment.arena.words[b.off+b.len] = word
+	b.len++
+	r.slot.move(b)
+	r.slot.words[lastWord] = word
+	return true
 }

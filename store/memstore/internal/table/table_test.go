@@ -81,6 +81,7 @@ func (p *pair) check() (expired int) {
 			delete(p.model, h)
 			continue
 		}
+		p.ends(h, got)
 		kept++
 		if at(p.now).Over(want) {
 			expired++
@@ -90,6 +91,34 @@ func (p *pair) check() (expired int) {
 		p.Fatalf("got %d keys, want %d", got, kept)
 	}
 	return expired
+}
+
+// ends wants the ends of a state to be those of its words.
+func (p *pair) ends(h table.Hash, state []uint64) {
+	p.Helper()
+	r := p.table.Find(h)
+	if head := r.Head(); len(head) != 1 || head[0] != state[0] {
+		p.Fatalf("key %x: got head %v of %v", h, head, state)
+	}
+	first, last, words, ok := r.Ends()
+	if ok && (first != state[0] || last != state[len(state)-1] || words != len(state)) {
+		p.Fatalf("key %x: got ends %d and %d of %d words, want those of %v", h, first, last, words, state)
+	}
+	if !ok && len(state) > 3 {
+		p.Fatalf("key %x: got no ends of %d words", h, len(state))
+	}
+}
+
+// append adds a word to a state in a block, where it has room for that.
+func (p *pair) append(h table.Hash) {
+	r := p.table.Find(h)
+	if _, last, words, ok := r.Ends(); ok {
+		if room := words < cap(r.State()); r.Append(last+1) != room {
+			p.Fatalf("key %x: got room for a word more: %v, want %v", h, !room, room)
+		} else if room {
+			p.model[h] = append(p.model[h], last+1)
+		}
+	}
 }
 
 // round sweeps until the hand has been around from wherever it stood.
@@ -130,6 +159,8 @@ func (p *pair) random(rng *rand.Rand, steps int) {
 			p.table.Reclaim(p.table.Find(h), h, at(p.now))
 		case 7:
 			p.now += rng.Int64N(8)
+		case 8, 9:
+			p.append(h)
 		}
 	}
 	p.check()
