@@ -44,10 +44,14 @@ func (q *quick) decide(ctx context.Context, rules *plan.Rules, verb Verb, r *Req
 	}
 	r.fill(values, rules.Attributes())
 	rules.Complete(values[:])
-	i := rules.Only(values)
-	if i < 0 || !rules.Prepared(i).Alone {
-		return q.several(ctx, rules, values, verb, r, d, admit)
+	found, ok := rules.Found(values)
+	if !ok {
+		return q.search(ctx, rules, values, verb, r, d, admit)
 	}
+	if len(found) != 1 || !rules.Prepared(int(found[0])).Alone {
+		return q.some(ctx, rules, found, values, verb, r, d, admit)
+	}
+	i := int(found[0])
 	// What follows is not a function of its own: the call would cost 5 of 110 ns.
 	p := rules.Prepared(i)
 	var room keyRoom
@@ -87,64 +91,103 @@ type keyRoom [64]byte
 // cost returns the hits of r, which is plain.
 func (r *Request) cost() int64 { return min(max(r.Hits, 1), window.MaxHits+1) }
 
-// several decides r by the rules that match values, if they are few and need nothing
-// but their limits.
-func (q *quick) several(ctx context.Context, rules *plan.Rules, values *rule.Narrow, verb Verb, r *Request, d *Decision, admit func(Size) error) (progress, error) {
-	var matchRoom [len(values)]int
-	matched := rules.Match(values[:rules.Width()], matchRoom[:0])
+// search decides r as some does. It finds the rules where [rule.Set.Found] did not.
+func (q *quick) search(ctx context.Context, rules *plan.Rules, values *rule.Narrow, verb Verb, r *Request, d *Decision, admit func(Size) error) (progress, error) {
+	var room [memstore.MostFew]int32
+	return q.some(ctx, rules, match(rules, values, room[:0]), values, verb, r, d, admit)
+}
+
+// match appends the rules that match values to dst.
+func match(rules *plan.Rules, values *rule.Narrow, dst []int32) []int32 {
+	var room [memstore.MostFew]int
+	for _, i := range rules.Match(values[:rules.Width()], room[:0]) {
+		dst = append(dst, int32(i))
+	}
+	return dst
+}
+
+// some decides r by the rules that match values, if they are few and need nothing but
+// their limits.
+func (q *quick) some(ctx context.Context, rules *plan.Rules, matched []int32, values *rule.Narrow, verb Verb, r *Request, d *Decision, admit func(Size) error) (progress, error) {
+	if len(matched) > memstore.UsualFew {
+		return q.many(ctx, rules, matched, values, verb, r, d, admit)
+	}
+	var places [memstore.UsualFew]memstore.Place
+	return q.several(ctx, rules, matched, values, verb, r, d, admit, places[:])
+}
+
+// many does what some does. It is apart so that calls with few rules need not clear its
+// places.
+//
+//go:noinline
+func (q *quick) many(ctx context.Context, rules *plan.Rules, matched []int32, values *rule.Narrow, verb Verb, r *Request, d *Decision, admit func(Size) error) (progress, error) {
+	var places [memstore.MostFew]memstore.Place
+	return q.several(ctx, rules, matched, values, verb, r, d, admit, places[:])
+}
+
+// several decides r by the rules that match values. places is memory for as many ops, or
+// for as many as can be decided.
+func (q *quick) several(ctx context.Context, rules *plan.Rules, matched []int32, values *rule.Narrow, verb Verb, r *Request, d *Decision, admit func(Size) error, places []memstore.Place) (progress, error) {
 	if len(matched) == 0 || len(matched) > memstore.MostFew {
 		return filled, nil
 	}
 	for _, i := range matched {
-		if !rules.Prepared(i).Few {
+		if !rules.Prepared(int(i)).Few {
 			return filled, nil
 		}
 	}
 	d.Usages = slices.Grow(d.Usages, len(matched))[:len(matched)]
-	var asks [memstore.MostFew]memstore.Ask
+	var hash memstore.KeyHash
+	before := int32(-2)
 	for k, i := range matched {
-		p, a, u := rules.Prepared(i), &asks[k], &d.Usages[k]
-		a.Space, a.Limit, a.Role, a.Result, a.Hits.N = p.Space, p.Limit, p.Role, &u.Result, r.cost()
-		if a.Limit == nil && !q.rare(rules, i, values, a) {
+		p, u := rules.Prepared(int(i)), &d.Usages[k]
+		limit, hits := p.Limit, window.Hits{N: r.cost()}
+		if limit == nil && !q.rare(rules, int(i), values, &limit, &hits) {
 			d.Usages = d.Usages[:0]
 			return filled, nil
 		}
-		if k > 0 && p.SameKey && matched[k-1] == i-1 {
-			a.Key, u.Key = asks[k-1].Key, d.Usages[k-1].Key
+		if p.SameKey && before == i-1 {
+			u.Key = d.Usages[k-1].Key
 		} else {
 			var room keyRoom
 			var key []byte
-			if key, u.Key = rules.Keys(room[:0], i, values); key == nil {
+			if key, u.Key = rules.Keys(room[:0], int(i), values); key == nil {
 				d.Usages = d.Usages[:0]
 				return filled, nil
 			}
-			a.Key = q.store.Hash(key)
+			hash = q.store.Hash(key)
 		}
-		u.Rule, u.Kind, u.Shadow, u.Hits, u.BannedUntil = p.Name, p.Kind, p.Shadow, a.Hits.N, 0
+		before = i
+		u.Rule, u.Kind, u.Shadow, u.Hits, u.BannedUntil = p.Name, p.Kind, p.Shadow, hits.N, 0
+		q.store.Place(&places[k], p.Space, limit, p.Role, hash, hits, &u.Result)
 	}
 	if q.maxSize > 0 || admit != nil {
 		s := Size{Usages: len(matched)}
 		for _, i := range matched {
-			s.Text += int64(len(rules.Prepared(i).Name) + rules.KeyLen(i, values[:]))
+			s.Text += int64(len(rules.Prepared(int(i)).Name) + rules.KeyLen(int(i), values[:]))
 		}
 		if err := s.admitted(q.maxSize, admit); err != nil {
 			d.Usages = d.Usages[:0]
 			return decided, err
 		}
 	}
-	if done, err := q.store.Few(ctx, verb, asks[:len(matched)]); !done || err != nil {
+	if done, err := q.store.Few(ctx, verb, places[:len(matched)]); !done || err != nil {
 		d.Usages = d.Usages[:0]
 		return admitted, err
 	}
 	d.Allowed, d.Outcome, d.Rules = true, rule.Allow, rules.Set
 	for k, i := range matched {
-		p, u := rules.Prepared(i), &d.Usages[k]
+		u := &d.Usages[k]
 		switch {
 		case u.Kind == rule.KindTrigger:
-			if fired(rules.Rule(i), verb, &u.Result) {
+			if fired(rules.Rule(int(i)), verb, &u.Result) {
 				d.Triggered = append(d.Triggered, u.Rule)
 			}
-		case !u.Allowed && p.Role == store.Enforce && verb != Record:
+		case !u.Allowed && verb != Record:
+			p := rules.Prepared(int(i))
+			if p.Role != store.Enforce {
+				continue
+			}
 			if d.Allowed {
 				d.Allowed, d.Outcome, d.Rule = false, p.Outcome, p.Name
 			}
@@ -154,19 +197,19 @@ func (q *quick) several(ctx context.Context, rules *plan.Rules, values *rule.Nar
 	return decided, nil
 }
 
-// rare fills in the limit and the hits of an ask for rule i, which does not count hits
-// under one limit. It reports false if the request has not what the rule counts.
-func (q *quick) rare(rules *plan.Rules, i int, values *rule.Narrow, a *memstore.Ask) bool {
-	a.Limit = rules.LimitOf(i, values[:])
+// rare sets the limit and the hits of an op for rule i, which does not count hits under
+// one limit. It reports false if the request has not what the rule counts.
+func (q *quick) rare(rules *plan.Rules, i int, values *rule.Narrow, limit **window.Compiled, hits *window.Hits) bool {
+	*limit = rules.LimitOf(i, values[:])
 	switch rules.Prepared(i).Measure {
 	case window.Sum:
 		n, err := rules.Sum(i, values[:])
 		if err != nil {
 			return false
 		}
-		a.Hits.N = n
+		hits.N = n
 	case window.Distinct:
-		a.Hits.Member = q.store.Member(rules.Member(i, values[:]))
+		hits.Member = q.store.Member(rules.Member(i, values[:]))
 	}
 	return true
 }

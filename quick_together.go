@@ -65,10 +65,10 @@ func (q *quick) ask(rules *plan.Rules, r *Request, d *Decision, asks []memstore.
 	var values rule.Narrow
 	r.fill(&values, rules.Attributes())
 	rules.Complete(values[:])
-	var room [memstore.MostFew]int
-	matched := room[:1]
-	if matched[0] = rules.Only(&values); matched[0] < 0 {
-		matched = rules.Match(values[:rules.Width()], room[:0])
+	matched, ok := rules.Found(&values)
+	if !ok {
+		var room [memstore.MostFew]int32
+		matched = match(rules, &values, room[:0])
 	}
 	if len(matched) > len(asks) {
 		return 0, false
@@ -78,13 +78,14 @@ func (q *quick) ask(rules *plan.Rules, r *Request, d *Decision, asks []memstore.
 		return 0, allows
 	}
 	d.Usages = slices.Grow(d.Usages, len(matched))[:len(matched)]
-	for k, i := range matched {
+	for k := range matched {
+		i := int(matched[k])
 		p, a, u := rules.Prepared(i), &asks[k], &d.Usages[k]
 		if !p.Few {
 			return 0, false
 		}
 		a.Space, a.Limit, a.Role, a.Result, a.Hits.N = p.Space, p.Limit, p.Role, &u.Result, r.cost()
-		if a.Limit == nil && !q.rare(rules, i, &values, a) {
+		if a.Limit == nil && !q.rare(rules, i, &values, &a.Limit, &a.Hits) {
 			return 0, false
 		}
 		var room keyRoom

@@ -7,16 +7,25 @@ import (
 
 // index finds the rules that a request can match at all.
 type index struct {
-	others []int32 // rules without an equality condition
+	others list // rules without an equality condition
 	probes []probe
 	needs  []needs // by rule
+}
+
+// list is rules that the index finds together.
+type list struct {
+	rules []int32 // ascending
+
+	// alike reports whether a request that the index finds the rules for matches all
+	// of them or none, as the needs of the first one say.
+	alike bool
 }
 
 // probe finds the rules with an equality condition on one attribute.
 type probe struct {
 	part
-	rules map[string][]int32 // by the value, ascending
-	empty bool               // one of the values is ""
+	rules map[string]*list // by the value
+	empty bool             // one of the values is ""
 
 	// few has the same as rules when there are few values: comparing those is
 	// four times as fast as hashing the request's.
@@ -26,27 +35,30 @@ type probe struct {
 // fewRules are the rules of one value.
 type fewRules struct {
 	value string
-	rules []int32
+	list  *list
 }
 
 // fewValues is the most values that are compared one by one.
 const fewValues = 6
 
-// of returns the rules of a value.
-func (p *probe) of(value string) []int32 {
+// of returns the rules of a value, or nil.
+func (p *probe) of(value string) *list {
 	if p.few == nil {
 		return p.rules[value]
 	}
 	for i := range p.few {
 		if f := &p.few[i]; f.value == value {
-			return f.rules
+			return f.list
 		}
 	}
 	return nil
 }
 
 // close is called when all rules were added.
-func (p *probe) close() {
+func (p *probe) close(needs []needs) {
+	for _, l := range p.rules {
+		l.alike = alike(l.rules, needs)
+	}
 	if len(p.rules) <= fewValues {
 		for _, value := range slices.Sorted(maps.Keys(p.rules)) {
 			p.few = append(p.few, fewRules{value, p.rules[value]})
@@ -85,7 +97,7 @@ func newIndex(rules []compiled) index {
 		best := selective(r.when, popular)
 		if best < 0 {
 			x.needs[i] = needsOf(r, -1)
-			x.others = append(x.others, int32(i))
+			x.others.rules = append(x.others.rules, int32(i))
 			continue
 		}
 		w := r.when[best]
@@ -97,13 +109,14 @@ func newIndex(rules []compiled) index {
 		n, ok := at[w.part]
 		if !ok {
 			n, at[w.part] = len(x.probes), len(x.probes)
-			x.probes = append(x.probes, probe{part: w.part, rules: make(map[string][]int32)})
+			x.probes = append(x.probes, probe{part: w.part, rules: make(map[string]*list)})
 		}
 		x.probes[n].add(int32(i), equals(w.test))
 	}
 	for i := range x.probes {
-		x.probes[i].close()
+		x.probes[i].close(x.needs)
 	}
+	x.others.alike = alike(x.others.rules, x.needs)
 	return x
 }
 
@@ -111,9 +124,13 @@ func newIndex(rules []compiled) index {
 func (p *probe) add(rule int32, values []string) {
 	for _, v := range values {
 		p.empty = p.empty || v == ""
-		list := p.rules[v]
-		if len(list) == 0 || list[len(list)-1] != rule { // a value may be listed twice
-			p.rules[v] = append(list, rule)
+		l := p.rules[v]
+		if l == nil {
+			l = new(list)
+			p.rules[v] = l
+		}
+		if n := len(l.rules); n == 0 || l.rules[n-1] != rule { // a value may be listed twice
+			l.rules = append(l.rules, rule)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func (s *Set) MatchHeld(values []string, dst []int) []int { return s.match(value
 // match does not keep values or dst, so that both can be on the caller's stack.
 func (s *Set) match(values []string, dst []int, held bool) []int {
 	start, end := len(dst), len(s.rules)
-	if len(s.index.others) > 0 {
-		dst, end = s.try(s.index.others, values, held, dst, end)
+	if len(s.index.others.rules) > 0 {
+		dst, end = s.try(s.index.others.rules, values, held, dst, end)
 	}
 	for i := range s.index.probes {
 		p := &s.index.probes[i]
@@ -37,7 +37,9 @@ func (s *Set) match(values []string, dst []int, held bool) []int {
 		if v == "" && !p.empty {
 			continue
 		}
-		dst, end = s.try(p.of(v), values, held, dst, end)
+		if l := p.of(v); l != nil {
+			dst, end = s.try(l.rules, values, held, dst, end)
+		}
 	}
 	// Each list of candidates adds them in ascending order, and usually one list
 	// adds them all.
@@ -94,6 +96,18 @@ func needsOf(c *compiled, indexed int) needs {
 		n.rare = c
 	}
 	return n
+}
+
+// alike reports whether rules, of which there are some, need the same, and no more than
+// values that are not empty. A rule alone needs the same as itself.
+func alike(rules []int32, all []needs) bool {
+	for k, i := range rules {
+		n, first := &all[i], &all[rules[0]]
+		if k > 0 && (len(n.tests) > 0 || n.rare != nil || n.ends || first.ends || !slices.Equal(n.parts, first.parts)) {
+			return false
+		}
+	}
+	return len(rules) == 1 || len(rules) > 0 && len(all[rules[0]].tests) == 0 && all[rules[0]].rare == nil
 }
 
 // met reports whether values has what n needs. held: a sum needs no amount.

@@ -126,9 +126,7 @@ func engineFloor(n int) Peer {
 				return Limiter{}, err
 			}
 			name := fmt.Sprint("rule-", i)
-			f.asks = append(f.asks, memstore.Ask{
-				Space: store.NewSpace("", name, name, 0), Limit: limit, Hits: window.Hits{N: 1}, Role: store.Enforce, Result: &f.decision.Usages[i].Result,
-			})
+			f.asks = append(f.asks, asked{store.NewSpace("", name, name, 0), limit, &f.decision.Usages[i].Result})
 		}
 		return Limiter{
 			Allow: func(string) bool { return f.take() },
@@ -142,8 +140,15 @@ func engineFloor(n int) Peer {
 type written struct {
 	store    *memstore.Store
 	attrs    []weir.Attribute
-	asks     []memstore.Ask
+	asks     []asked
 	decision weir.Decision
+}
+
+// asked is what the program asks the store for one rule.
+type asked struct {
+	space  *store.Space
+	limit  *window.Compiled
+	result *window.Result
 }
 
 // take decides the request, and reports whether it was admitted.
@@ -168,7 +173,7 @@ func (f *written) take() bool {
 	d := &f.decision
 	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = true, rule.Allow, "", 0, ""
 	for i := range d.Usages {
-		u, name := &d.Usages[i], f.asks[i].Space.Name()
+		u, name := &d.Usages[i], f.asks[i].space.Name()
 		u.Rule, u.Kind, u.Key, u.Shadow, u.Hits = name, rule.KindLimit, user, false, 1
 		if !u.Allowed && d.Allowed {
 			d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, rule.Deny, name, u.RetryAfter, name
@@ -182,17 +187,19 @@ func (f *written) ask(key []byte) bool {
 	ctx := context.Background()
 	if len(f.asks) > 1 {
 		hash := f.store.Hash(key)
+		var places [memstore.UsualFew]memstore.Place
 		for i := range f.asks {
-			f.asks[i].Key = hash
+			a := &f.asks[i]
+			f.store.Place(&places[i], a.space, a.limit, store.Enforce, hash, window.Hits{N: 1}, a.result)
 		}
-		if done, err := f.store.Few(ctx, store.Take, f.asks); done || err != nil {
+		if done, err := f.store.Few(ctx, store.Take, places[:len(f.asks)]); done || err != nil {
 			return err == nil
 		}
 	}
 	// One rule, or a key that is new to one of the rules.
 	for i := range f.asks {
 		a := &f.asks[i]
-		if f.store.OneKey(ctx, a.Result, store.Take, a.Space, a.Limit, key, 1) != nil {
+		if f.store.OneKey(ctx, a.result, store.Take, a.space, a.limit, key, 1) != nil {
 			return false
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Ask is one op of [Store.Few]. It says less than a [store.Op], and its answer is
+// Ask is one op of [Store.Several]. It says less than a [store.Op], and its answer is
 // written to where the caller needs it.
 type Ask struct {
 	Space  *store.Space
@@ -32,51 +32,47 @@ func (s *Store) Member(member string) uint64 { return s.memberString(member) }
 // MostFew is the most ops that [Store.Few] decides.
 const MostFew = 8
 
-// Few decides a check, a take or a record as [Store.Call] does with an op for each of
-// asks, one to MostFew, on different spaces. It reports false, and has counted nothing,
-// where Call has to decide: if there may be no room for a key.
+// UsualFew is how many ops most calls of [Store.Few] have at most. Places for more take
+// 10 ns to clear, so a caller has memory of both lengths.
+const UsualFew = 4
+
+// Place is memory for one op of [Store.Few]. Its zero value is empty.
+type Place = place
+
+// Place sets p, which is empty, to an op under limit, which has no holds and bans. The
+// op counts hits for a key by its hash. It has any role but [store.Look]. Its answer will
+// be written into r.
+func (s *Store) Place(p *Place, space *store.Space, limit *window.Compiled, role store.Role, key KeyHash, hits window.Hits, r *window.Result) {
+	ks := s.keyspaces.of(space, limit, s.shards)
+	if ks == nil {
+		return // closed, as Few finds
+	}
+	p.keyspace, p.limit, p.hits, p.role, p.answer = ks, limit, hits, role, r
+	p.key, p.most = table.Hash(key), space.MaxKeys()
+	p.shard = ks.shard(numberOf(p.key, s.shards))
+}
+
+// Few decides a check, a take or a record as [Store.Call] does with the ops that
+// [Store.Place] has set, one to MostFew, on different spaces. It reports false, and has
+// counted nothing, where Call has to decide: if there may be no room for a key. The
+// places cannot be used again.
 //
-// It takes two thirds of the time of Call: the caller hashes a key that several asks
-// share once, each shard is visited once before and once after the decision, and a
-// plain log is looked at once.
-func (s *Store) Few(ctx context.Context, verb store.Verb, asks []Ask) (done bool, err error) {
+// It takes two thirds of the time of Call: the caller hashes a key that several ops
+// share once, an answer is written to where it is needed, each shard is visited once
+// before and once after the decision, and a plain log is looked at once.
+func (s *Store) Few(ctx context.Context, verb store.Verb, places []Place) (done bool, err error) {
 	if err := s.ready(ctx); err != nil {
 		return true, err
 	}
-	if len(asks) > usual {
-		return s.fewMany(verb, asks)
-	}
-	var room [usual]place
-	return s.few(verb, asks, room[:len(asks)])
-}
-
-// usual is how many asks most calls of Few have at most. Places for more take 10 ns to
-// clear.
-const usual = 4
-
-// fewMany does what Few does for many asks. It is apart so that calls with few need not
-// clear its places.
-//
-//go:noinline
-func (s *Store) fewMany(verb store.Verb, asks []Ask) (done bool, err error) {
-	var room [MostFew]place
-	return s.few(verb, asks, room[:len(asks)])
-}
-
-// few decides asks, with as many places, which are cleared.
-func (s *Store) few(verb store.Verb, asks []Ask, places []place) (done bool, err error) {
-	onWall, sorted := false, true
-	for i := range asks {
-		a, p := &asks[i], &places[i]
-		ks := s.keyspaces.of(a.Space, a.Limit, s.shards)
+	onWall, sorted, last := false, true, uint64(0)
+	for i := range places {
+		ks := places[i].keyspace
 		if ks == nil {
 			return true, store.ErrClosed
 		}
 		onWall = onWall || ks.onWall
-		p.keyspace, p.limit, p.hits, p.role, p.answer = ks, a.Limit, a.Hits, a.Role, a.Result
-		p.key, p.most = table.Hash(a.Key), a.Space.MaxKeys()
-		p.shard = ks.shard(numberOf(p.key, s.shards))
-		sorted = sorted && (i == 0 || places[i-1].keyspace.number < ks.number)
+		sorted = sorted && last < ks.number
+		last = ks.number
 	}
 	return s.runFew(verb, places, onWall, sorted), nil
 }
@@ -84,8 +80,9 @@ func (s *Store) few(verb store.Verb, asks []Ask, places []place) (done bool, err
 // MostAsks is the most ops that [Store.Several] decides.
 const MostAsks = 16
 
-// Several is Few for one to MostAsks ops, of which several may be on one space. It also
-// reports false if two ops are about the same key.
+// Several decides a check, a take or a record of one to MostAsks ops, as [Store.Few] does.
+// Several of them may be on one space. It also reports false if two ops are about the same
+// key.
 func (s *Store) Several(ctx context.Context, verb store.Verb, asks []Ask) (done bool, err error) {
 	if err := s.ready(ctx); err != nil {
 		return true, err
@@ -207,14 +204,14 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (do
 	for i := range places {
 		p := &places[i]
 		p.release()
-		if p.shared && !first(places, i) {
+		if p.shared && i+1 < len(places) && p.shard == places[i+1].shard {
 			continue
 		}
 		if known && p.tend(s) {
 			due = true
 		}
+		p.shard.mu.Unlock()
 	}
-	unlock(places)
 	if due {
 		s.sweepNext()
 	}

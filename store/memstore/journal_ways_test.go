@@ -71,12 +71,12 @@ func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
 				return
 			}
 			var results [2]window.Result
-			asks := make([]memstore.Ask, 2)
-			for i := range asks {
-				asks[i] = memstore.Ask{Space: spaces[i], Limit: limit, Key: s.Hash([]byte("k")), Hits: window.Hits{N: 1}, Result: &results[i]}
+			places := make([]memstore.Place, 2)
+			for i := range results {
+				s.Place(&places[i], spaces[i], limit, store.Enforce, s.Hash([]byte("k")), window.Hits{N: 1}, &results[i])
 			}
 			var done bool
-			if done, err = s.Few(t.Context(), store.Take, asks); !done {
+			if done, err = s.Few(t.Context(), store.Take, places); !done {
 				err = s.Call(t.Context(), store.Take, ops[:2])
 			}
 			used = spaces[:2]
