@@ -88,12 +88,16 @@ func (q *quick) ask(rules *plan.Rules, r *Request, d *Decision, asks []memstore.
 		if a.Limit == nil && !q.rare(rules, i, &values, &a.Limit, &a.Hits) {
 			return 0, false
 		}
-		var room keyRoom
-		var key []byte
-		if key, u.Key = rules.Keys(room[:0], i, &values); key == nil {
-			return 0, false
+		if k > 0 && p.SameKey && int(matched[k-1]) == i-1 {
+			a.Key, u.Key = asks[k-1].Key, d.Usages[k-1].Key
+		} else {
+			var room keyRoom
+			var key []byte
+			if key, u.Key = rules.Keys(room[:0], i, &values); key == nil {
+				return 0, false
+			}
+			a.Key = q.store.Hash(key)
 		}
-		a.Key = q.store.Hash(key)
 		u.Rule, u.Kind, u.Shadow, u.Hits, u.BannedUntil = p.Name, p.Kind, p.Shadow, a.Hits.N, 0
 		size.Usages++
 		size.Text += int64(len(p.Name) + rules.KeyLen(i, values[:]))
