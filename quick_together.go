@@ -65,9 +65,9 @@ func (q *quick) ask(rules *plan.Rules, r *Request, d *Decision, asks []memstore.
 	var values rule.Narrow
 	r.fill(&values, rules.Attributes())
 	rules.Complete(values[:])
-	matched, ok := rules.Found(&values)
+	var room [rule.FewRules]int32
+	matched, ok := rules.Found(&values, &room)
 	if !ok {
-		var room [memstore.MostFew]int32
 		matched = match(rules, &values, room[:0])
 	}
 	if len(matched) > len(asks) {

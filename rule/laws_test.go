@@ -64,7 +64,8 @@ func checkNarrow(t *testing.T, set *rule.Set, values []string, want []int) {
 	t.Helper()
 	var narrow rule.Narrow
 	copy(narrow[:], values)
-	found, ok := set.Found(&narrow)
+	var room [rule.FewRules]int32
+	found, ok := set.Found(&narrow, &room)
 	if ok && !slices.EqualFunc(found, want, func(i int32, j int) bool { return int(i) == j }) || !ok && set.Len() == 1 {
 		t.Fatalf("found the rules %d, %v; want %v", found, ok, want)
 	}

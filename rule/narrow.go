@@ -22,11 +22,15 @@ func (s *Set) narrows() bool {
 	return s.Width() <= len(Narrow{})
 }
 
+// FewRules is the most rules that [Set.Found] returns.
+const FewRules = 8
+
 // Found returns the rules that match values, in the order of the rules, if the index of
-// s finds them all in one place, and they match together or not at all. This is so for
-// most requests under a few rules. ok is false otherwise: [Set.Match] tells. s must be
-// narrow. Found takes less than half as long as Match. The caller must not change found.
-func (s *Set) Found(values *Narrow) (found []int32, ok bool) {
+// s finds all of them in one place. This is so for most requests under a few rules. ok is
+// false otherwise, and if many rules match: [Set.Match] tells. s must be narrow. found is
+// in room, or must not be changed. Found takes about half as long as Match, because it
+// looks once at what rules have in common, and has no rules to sort.
+func (s *Set) Found(values *Narrow, room *[FewRules]int32) (found []int32, ok bool) {
 	x := &s.index
 	in := &x.others
 	for i := range x.probes {
@@ -47,7 +51,7 @@ func (s *Set) Found(values *Narrow) (found []int32, ok bool) {
 		return nil, true
 	}
 	if !in.alike {
-		return nil, false
+		return x.few(in.rules, values, room)
 	}
 	n := &x.needs[in.rules[0]]
 	if len(n.tests) > 0 || n.rare != nil {
@@ -62,6 +66,25 @@ func (s *Set) Found(values *Narrow) (found []int32, ok bool) {
 		}
 	}
 	return in.rules, true
+}
+
+// few returns those of rules that match values. It reports false if room is too small.
+func (x *index) few(rules []int32, values *Narrow, room *[FewRules]int32) (found []int32, ok bool) {
+	n := 0
+	for _, i := range rules {
+		needs := &x.needs[i]
+		if !needs.met(values[:], false) {
+			continue
+		}
+		if n == len(room) {
+			return nil, false
+		}
+		room[n] = i
+		if n++; needs.ends {
+			break
+		}
+	}
+	return room[:n], true
 }
 
 // Keys appends the key of a request under rule i to dst ([Set.AppendKey]), and returns
