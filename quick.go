@@ -23,7 +23,8 @@ type quick struct {
 
 // isPlain reports whether r, with verb, is a valid check, take or record.
 func (r *Request) isPlain(verb Verb) bool {
-	return verb <= Record && r.Hits >= 0 && r.Feedback == "" && r.Receipt.IsZero()
+	// Receipt.IsZero copies the receipt, which costs 2 ns.
+	return verb <= Record && r.Hits >= 0 && r.Feedback == "" && r.Receipt.ID == window.HoldID{}
 }
 
 // progress is how far a request has come.

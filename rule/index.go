@@ -17,8 +17,10 @@ type list struct {
 	rules []int32 // ascending
 
 	// alike reports whether a request that the index finds the rules for matches all
-	// of them or none, as the needs of the first one say.
+	// of them or none, as it has the value at or not. Most rules need nothing else: they
+	// are for one value, and per one attribute.
 	alike bool
+	at    int8
 }
 
 // probe finds the rules with an equality condition on one attribute.
@@ -35,7 +37,7 @@ type probe struct {
 // fewRules are the rules of one value.
 type fewRules struct {
 	value string
-	list  *list
+	list  list
 }
 
 // fewValues is the most values that are compared one by one.
@@ -48,20 +50,35 @@ func (p *probe) of(value string) *list {
 	}
 	for i := range p.few {
 		if f := &p.few[i]; f.value == value {
-			return f.list
+			return &f.list
 		}
 	}
 	return nil
 }
 
 // close is called when all rules were added.
+func (l *list) close(all []needs) {
+	l.alike = len(l.rules) > 0
+	for k, i := range l.rules {
+		n := &all[i]
+		if len(n.tests) > 0 || n.rare != nil || len(n.parts) != 1 || n.parts[0].trim || n.parts[0].at >= len(Narrow{}) || n.ends {
+			l.alike = false
+			return
+		}
+		at := int8(n.parts[0].at)
+		l.alike = l.alike && (k == 0 || at == l.at)
+		l.at = at
+	}
+}
+
+// close is called when all rules were added.
 func (p *probe) close(needs []needs) {
 	for _, l := range p.rules {
-		l.alike = alike(l.rules, needs)
+		l.close(needs)
 	}
 	if len(p.rules) <= fewValues {
 		for _, value := range slices.Sorted(maps.Keys(p.rules)) {
-			p.few = append(p.few, fewRules{value, p.rules[value]})
+			p.few = append(p.few, fewRules{value, *p.rules[value]})
 		}
 	}
 }
@@ -116,7 +133,7 @@ func newIndex(rules []compiled) index {
 	for i := range x.probes {
 		x.probes[i].close(x.needs)
 	}
-	x.others.alike = alike(x.others.rules, x.needs)
+	x.others.close(x.needs)
 	return x
 }
 

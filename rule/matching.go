@@ -98,18 +98,6 @@ func needsOf(c *compiled, indexed int) needs {
 	return n
 }
 
-// alike reports whether rules, of which there are some, need the same, and no more than
-// values that are not empty. A rule alone needs the same as itself.
-func alike(rules []int32, all []needs) bool {
-	for k, i := range rules {
-		n, first := &all[i], &all[rules[0]]
-		if k > 0 && (len(n.tests) > 0 || n.rare != nil || n.ends || first.ends || !slices.Equal(n.parts, first.parts)) {
-			return false
-		}
-	}
-	return len(rules) == 1 || len(rules) > 0 && len(all[rules[0]].tests) == 0 && all[rules[0]].rare == nil
-}
-
 // met reports whether values has what n needs. held: a sum needs no amount.
 func (n *needs) met(values []string, held bool) bool {
 	for i := range n.tests {

@@ -47,25 +47,14 @@ func (s *Set) Found(values *Narrow, room *[FewRules]int32) (found []int32, ok bo
 			in = l
 		}
 	}
-	if len(in.rules) == 0 {
-		return nil, true
-	}
-	if !in.alike {
+	switch {
+	case !in.alike:
 		return x.few(in.rules, values, room)
-	}
-	n := &x.needs[in.rules[0]]
-	if len(n.tests) > 0 || n.rare != nil {
-		if !n.met(values[:], false) {
-			return nil, true
-		}
+	case values[in.at&7] == "":
+		return nil, true
+	default:
 		return in.rules, true
 	}
-	for i := range n.parts {
-		if values[n.parts[i].at&7] == "" {
-			return nil, true
-		}
-	}
-	return in.rules, true
 }
 
 // few returns those of rules that match values. It reports false if room is too small.
