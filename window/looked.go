@@ -54,10 +54,10 @@ func (l *Compiled) ahead(r *Result, s State, now Instant, h Hits) (k Looked) {
 }
 
 // TakeLooked counts h for a key in state s after Look, with the same arguments, has
-// admitted h and returned k. It turns r, the answer of Look, into that of Take. It
+// admitted h and returned *k. It turns r, the answer of Look, into that of Take. It
 // reports false, and has not changed s and r, where Take has to count instead: in some
 // kinds of states, and where the next state may not fit in the capacity of s.
-func (l *Compiled) TakeLooked(r *Result, s State, h Hits, k Looked) (next State, ok bool) {
+func (l *Compiled) TakeLooked(r *Result, s State, h Hits, k *Looked) (next State, ok bool) {
 	switch k.way {
 	case byLog:
 		if h.N < 1 || len(s)-int(k.first)+int(h.N) > cap(s) {
@@ -73,7 +73,7 @@ func (l *Compiled) TakeLooked(r *Result, s State, h Hits, k Looked) (next State,
 		}
 		r.ResetAfter = Instant(l.groups.length).length()
 	case byMember:
-		if next, ok = l.members.take(s, k, h.Member); !ok {
+		if next, ok = l.members.take(s, *k, h.Member); !ok {
 			return s, false
 		}
 		if l.members.period == nil {
@@ -97,7 +97,7 @@ func (l *Compiled) takeAhead(r *Result, s State, now Instant, h Hits) (next Stat
 	if k.way == noWay || !r.Allowed {
 		return s, k.way != noWay
 	}
-	return l.TakeLooked(r, s, h, k)
+	return l.TakeLooked(r, s, h, &k)
 }
 
 // aheadMember looks at members, of which some are inside.

@@ -296,7 +296,7 @@ func (s *Store) takeFew(places []place, last int) {
 		}
 		p.findAgain()
 		state := window.State(p.at.State())
-		next, ok := p.limit.TakeLooked(p.answer, state, p.hits, p.looked)
+		next, ok := p.limit.TakeLooked(p.answer, state, p.hits, &p.looked)
 		if !ok {
 			s.count(p, store.Take, p.answer)
 			continue
