@@ -28,8 +28,9 @@ func rolling(s settings) (*report.Table, error) {
 	numbers := measure.Rounds(s.rounds, jobs)
 	t := &report.Table{
 		Title: "Rolling statistics",
-		Text:  "A window of 10 buckets over a second, in full use, as a program counts on its own hot paths. Nanoseconds per call.",
-		Head:  []string{"", "add, one core", "two cores", "× reference", "allocations", "sum", "allocations"},
+		Text: "A window of 10 buckets over a second, in full use, as a program counts on its own hot paths. Nanoseconds per call. Each call adds 1, the value of a window that counts requests: " +
+			"in weir that is one atomic addition. Other whole numbers need two, as in the row *floor*.",
+		Head: []string{"", "add, one core", "two cores", "× reference", "allocations", "sum", "allocations"},
 	}
 	for i, w := range windows {
 		n, name := numbers[i], w.Name

@@ -39,6 +39,8 @@ func BenchmarkAdd(b *testing.B) {
 	})
 	ints := rolling.MustNew[int64](10, time.Second)
 	parallel(b, "int64", func() { ints.Add(3) })
+	ones := rolling.MustNew[int64](10, time.Second)
+	parallel(b, "int64=1", func() { ones.Add(1) })
 	floats := rolling.MustNew[float64](10, time.Second)
 	parallel(b, "float64", func() { floats.Add(3) })
 	short := rolling.MustNew[int64](10, 10*time.Microsecond)

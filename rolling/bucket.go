@@ -14,7 +14,7 @@ type Bucket[T Number] struct {
 
 // take adds a cell's hits to b.
 func (b *Bucket[T]) take(c *cell[T]) {
-	count := c.count.Load() // first; see cell.add
+	count := c.hits() // first; see cell.add
 	least, most := fromWord[T](c.least.Load()), fromWord[T](c.most.Load())
 	if b.Count == 0 || below(least, b.Min) {
 		b.Min = least
@@ -23,5 +23,5 @@ func (b *Bucket[T]) take(c *cell[T]) {
 		b.Max = most
 	}
 	b.Count += count
-	b.Sum += fromWord[T](c.sum.Load())
+	b.Sum += c.total()
 }

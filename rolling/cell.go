@@ -10,34 +10,62 @@ import (
 type cell[T Number] struct {
 	start int64 // nanoseconds since the creation of the window
 	older atomic.Pointer[cell[T]]
+
+	// ones counts the hits of the integer 1, which are most hits of a window that counts
+	// requests. They take one atomic addition in place of two, which saves 5 ns. count
+	// and sum are of all other hits.
+	ones  atomic.Int64
 	count atomic.Int64
 	sum   atomic.Uint64
+
 	least atomic.Uint64
 	most  atomic.Uint64
-	_     [16]byte // makes 64 bytes, a cache line, so that cells share none
+	_     [8]byte // makes 64 bytes, a cache line, so that cells share none
 }
 
 // newCell returns a cell with the hit v.
 func newCell[T Number](start int64, v T) *cell[T] {
 	c := &cell[T]{start: start}
 	word := toWord(v)
-	c.sum.Store(word)
 	c.least.Store(word)
 	c.most.Store(word)
+	if isOne(v) {
+		c.ones.Store(1)
+		return c
+	}
+	c.sum.Store(word)
 	c.count.Store(1)
 	return c
 }
 
-// add adds the hit v. It changes the count last, so that the other numbers include
+// hits returns the number of hits.
+func (c *cell[T]) hits() int64 { return c.ones.Load() + c.count.Load() }
+
+// total returns the sum of all hits.
+func (c *cell[T]) total() T {
+	sum := fromWord[T](c.sum.Load())
+	if !isFloat[T]() {
+		sum += T(c.ones.Load())
+	}
+	return sum
+}
+
+// add adds the hit v. It changes a count last, so that the other numbers include
 // every hit that a reader finds counted.
 func (c *cell[T]) add(v T) {
-	if isFloat[T]() {
+	switch {
+	case isOne(v):
+	case isFloat[T]():
 		addFloat(&c.sum, float64(v))
-	} else {
+	default:
 		c.sum.Add(toWord(v))
 	}
 	if below(v, fromWord[T](c.least.Load())) || above(v, fromWord[T](c.most.Load())) {
 		c.widen(v)
+	}
+	if isOne(v) {
+		c.ones.Add(1)
+		return
 	}
 	c.count.Add(1)
 }

@@ -20,6 +20,9 @@ func isFloat[T Number]() bool {
 	return one/2 != 0
 }
 
+// isOne reports whether v is the integer 1.
+func isOne[T Number](v T) bool { return !isFloat[T]() && v == 1 }
+
 // toWord returns v as a word of a cell: the bits of a float64, or an integer modulo
 // 2^64, in which sums are right for every shorter type.
 func toWord[T Number](v T) uint64 {

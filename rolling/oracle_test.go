@@ -73,6 +73,8 @@ func plus[T rolling.Number](a, b rolling.Bucket[T]) rolling.Bucket[T] {
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	t.Run("int", func(t *testing.T) { against(t, func(r *rand.Rand) int { return int(r.Uint64()) }) })
+	t.Run("ones and others", func(t *testing.T) { against(t, func(r *rand.Rand) int { return max(r.IntN(7)-3, 1-2*r.IntN(2)) }) })
+	t.Run("ones that wrap", func(t *testing.T) { against(t, func(r *rand.Rand) int8 { return 1 + 126*int8(r.IntN(2)) }) })
 	t.Run("int8 wraps", func(t *testing.T) { against(t, func(r *rand.Rand) int8 { return int8(r.Int64()) }) })
 	t.Run("uint16 wraps", func(t *testing.T) { against(t, func(r *rand.Rand) uint16 { return uint16(r.Int64()) }) })
 	t.Run("uint64", func(t *testing.T) { against(t, (*rand.Rand).Uint64) })

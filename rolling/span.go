@@ -39,7 +39,7 @@ func (s *span[T]) inside(c *cell[T]) *cell[T] {
 func (v View[T]) sum(now int64) (sum T) {
 	s := v.span(now)
 	for c := s.newest; c != nil; c = s.older(c) {
-		sum += fromWord[T](c.sum.Load())
+		sum += c.total()
 	}
 	return sum
 }
@@ -47,7 +47,7 @@ func (v View[T]) sum(now int64) (sum T) {
 func (v View[T]) count(now int64) (count int64) {
 	s := v.span(now)
 	for c := s.newest; c != nil; c = s.older(c) {
-		count += c.count.Load()
+		count += c.hits()
 	}
 	return count
 }
@@ -65,7 +65,7 @@ func (v View[T]) rate(now int64) float64 {
 	s := v.span(now)
 	var sum float64
 	for c := s.newest; c != nil; c = s.older(c) {
-		sum += float64(fromWord[T](c.sum.Load()))
+		sum += float64(c.total())
 	}
 	lasted := min(s.to, s.now) - max(s.from, 0)
 	return sum / time.Duration(max(lasted, v.step)).Seconds()

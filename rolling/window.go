@@ -75,6 +75,10 @@ func (w *Window[T]) Add(v T) {
 	// Most hits are between the minimum and the maximum of the newest bucket. This is
 	// c.add for integers then: the call would take a tenth of Add.
 	case !isFloat[T]() && v >= fromWord[T](c.least.Load()) && v <= fromWord[T](c.most.Load()):
+		if isOne(v) {
+			c.ones.Add(1)
+			return
+		}
 		c.sum.Add(toWord(v))
 		c.count.Add(1)
 		return
