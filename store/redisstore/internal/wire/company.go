@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"time"
 
@@ -128,6 +127,10 @@ type answer struct {
 	reply script.Reply
 	err   error
 	stays bool // the traveller may be in a line or a train yet
+
+	// turn, if it is not nil, gets one from the caller, which is the last of those that
+	// have their answers: see [train.pause].
+	turn chan<- struct{}
 }
 
 // traveller returns a traveller to use until forget.
@@ -183,6 +186,9 @@ func (n *Node) ask(ctx context.Context, c rueidis.Client, t *traveller) (script.
 		}
 	}
 	t.left = a.stays
+	if a.turn != nil {
+		a.turn <- struct{}{}
+	}
 	if a.err != nil && again(a.err) {
 		return n.eval(ctx, c, 1, t.program, t.keys, t.args)
 	}
@@ -388,8 +394,7 @@ func (n *Node) carry(co *company, steps []*traveller) {
 		early := co.crowded(len(t.steps))
 		if !early {
 			t.unload()
-			// Callers who have their answers may have another step for the next train.
-			runtime.Gosched()
+			t.pause()
 		}
 		next.steps = co.next(t.began, t.ended, t.err, next.steps[:0])
 		if len(next.steps) > 0 {
@@ -399,6 +404,7 @@ func (n *Node) carry(co *company, steps []*traveller) {
 			n.depart(co, next)
 		}
 		t.unload()
+		t.pause()
 		clear(t.steps)
 		co.carriers.Done()
 		if len(next.steps) == 0 {

@@ -208,6 +208,25 @@ func TestLateCallerLeavesTheLine(t *testing.T) {
 	})
 }
 
+// The caller that was woken last runs first. So the one before it runs last of all.
+func TestLastTurn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		landed []bool
+		want   int
+	}{
+		{nil, -1},
+		{[]bool{false, false}, -1},
+		{[]bool{false, true, false}, 1},
+		{[]bool{true, true}, 0},
+		{[]bool{true, false, true, true, false, true, false}, 3},
+	} {
+		if got := wire.LastTurn(c.landed...); got != c.want {
+			t.Errorf("%v: got %d, want %d", c.landed, got, c.want)
+		}
+	}
+}
+
 // The quickest round trip stays for a second at least and two at most. Longer ones,
 // of which there are more when callers wait, do not displace it.
 func TestQuickest(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/weirhq/weir/store/redisstore/internal/script"
@@ -22,7 +23,9 @@ type direct struct {
 	patience time.Duration // how long a reply that no caller waits for may take
 	free     chan struct{} // has one while the direct is not in use
 	lost     atomic.Bool
-	look     func() // called when it is lost
+	look     func()          // called when it is lost
+	raw      syscall.RawConn // nil where carriers do not watch conn
+	watches  *watches
 
 	// Of the one who uses it.
 	out    []byte    // the commands
@@ -46,6 +49,7 @@ func (c *Config) direct(ctx context.Context, addr string, d *dialer, lost func()
 	dc := &direct{
 		conn: conn, patience: deadAfter + 2*c.Timeout, look: lost,
 		free: make(chan struct{}, 1), in: make([]byte, 0, 4<<10),
+		raw: rawConn(conn), watches: &d.watches,
 	}
 	if err := dc.greet(ctx, c); err != nil {
 		_ = conn.Close()

@@ -76,6 +76,15 @@ func (k *Keeper) Lose() {
 	k.k.linkLost()
 }
 
+// Watches are watches.
+type Watches struct{ w watches }
+
+func (w *Watches) Begin() bool { return w.w.begin() }
+func (w *Watches) End()        { w.w.end() }
+
+// LastTurn returns lastTurn of a train whose steps have landed or not.
+func LastTurn(landed ...bool) int { return (&train{landed: landed}).lastTurn() }
+
 // Direct is a direct.
 type Direct struct{ d *direct }
 
@@ -99,11 +108,13 @@ func (n *Node) Run(ctx context.Context, s script.Step) error {
 
 // NewDirect returns a direct on conn.
 func NewDirect(conn net.Conn) Direct {
-	d := &direct{conn: conn, patience: time.Minute, look: nothing, free: make(chan struct{}, 1)}
+	d := &direct{conn: conn, patience: time.Minute, look: nothing, free: make(chan struct{}, 1), watches: new(watches)}
+	d.raw = rawConn(conn)
 	d.free <- struct{}{}
 	return Direct{d}
 }
 
+func (d Direct) Watch()     { d.d.watch() }
 func (d Direct) Lost() bool { return d.d.lost.Load() }
 func (d Direct) Take() bool { return d.d.take() }
 

@@ -34,6 +34,8 @@ type train struct {
 	company   *company
 	ended     time.Duration
 	soon      *time.Timer // guarded by unloading; calls unload
+	turn      chan struct{}
+	pauses    bool // guarded by unloading: a caller sends to turn
 }
 
 // run is the steps of one place. They are decided by one command. A program without a
@@ -133,6 +135,7 @@ func (d *direct) send(ctx context.Context, runs []run) (bool, error) {
 // returns false when the server has got none of the commands.
 func (d *direct) receive(ctx context.Context, runs []run, sent bool, err error) bool {
 	if err == nil {
+		d.watch()
 		sent, err = true, d.await(ctx)
 	}
 	for i := range runs {
@@ -178,7 +181,7 @@ func (t *train) unload() {
 		t.soon.Stop()
 	}
 	t.landed = t.company.land(t.landed[:0], t.steps)
-	landed := t.landed
+	landed, last := t.landed, t.lastTurn()
 	for i := range t.runs {
 		r := &t.runs[i]
 		replies := script.RepliesIn(r.text)
@@ -188,10 +191,45 @@ func (t *train) unload() {
 			if r.err == nil && len(r.steps) > 1 {
 				own.reply, own.err = replies.Next(len(s.step.Which))
 			}
+			if last == 0 {
+				own.turn, t.pauses = t.turn, true
+			}
 			if landed[0] {
 				s.back <- own
 			}
-			landed = landed[1:]
+			landed, last = landed[1:], last-1
 		}
+	}
+}
+
+// lastTurn returns the index of the step whose caller runs last when the callers of
+// landed are woken in their order, or -1: the runtime puts the goroutine that was woken
+// last before all others.
+func (t *train) lastTurn() int {
+	if t.turn == nil {
+		t.turn = make(chan struct{}, 1)
+	}
+	last, before := -1, -1
+	for i, landed := range t.landed {
+		if landed {
+			last, before = i, last
+		}
+	}
+	if before >= 0 {
+		return before
+	}
+	return last
+}
+
+// pause lets the callers that unload has woken run: they may have another step for the
+// next train. [runtime.Gosched] would not do so where a processor is idle: that one goes
+// on with this goroutine at once.
+func (t *train) pause() {
+	t.unloading.Lock()
+	pauses := t.pauses
+	t.pauses = false
+	t.unloading.Unlock()
+	if pauses {
+		<-t.turn
 	}
 }

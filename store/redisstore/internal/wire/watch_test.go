@@ -1,0 +1,74 @@
+package wire_test
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
+)
+
+// At most half of the processors are kept by carriers that watch.
+func TestWatchesKeepHalfOfTheProcessors(t *testing.T) {
+	t.Parallel()
+	var w wire.Watches
+	begun := 0
+	for range runtime.GOMAXPROCS(0) + 1 {
+		if w.Begin() {
+			begun++
+		}
+	}
+	if want := runtime.GOMAXPROCS(0) / 2; begun != want {
+		t.Errorf("of %d processors: got %d watches, want %d", runtime.GOMAXPROCS(0), begun, want)
+	}
+	if begun > 0 {
+		w.End()
+		if !w.Begin() {
+			t.Error("when one has ended: got no other watch, want one")
+		}
+	}
+}
+
+// A watch ends when there are replies, which it does not read, when the connection has
+// been closed, and when the server says nothing for a short time.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	here, there := tcp(t)
+	d := wire.NewDirect(here)
+	if !d.Take() {
+		t.Fatal("got no use of a new direct")
+	}
+	d.Watch() // there is nothing to read
+	if _, err := there.Write([]byte("+one\r\n+two\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	d.Watch()
+	replies, _, err := d.EvalAll(context.Background(), "1", "2")
+	if err != nil || len(replies) != 2 || replies[0] != "one" || replies[1] != "two" {
+		t.Errorf("after a watch: got %q, %v; want both replies", replies, err)
+	}
+	there.Close()
+	d.Watch()
+	here.Close()
+	d.Watch()
+}
+
+// tcp returns both ends of a connection.
+func tcp(t *testing.T) (here, there net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if here, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { here.Close() })
+	if there, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { there.Close() })
+	return here, there
+}
