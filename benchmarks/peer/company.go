@@ -15,7 +15,7 @@ const atOnce = 16
 // Company returns the raw costs of a Redis server and weir's limiters in it: INCR, a
 // script of one INCR, the floors, and weir.
 func Company() []Peer {
-	return join(rawRueidis(), []Peer{floor(), floorInCompany(1), floorInCompany(3)}, weirRedis(), []Peer{weirThree()})
+	return join(rawRueidis(), []Peer{floor(), floorInCompany(1), floorInCompany(3), floorOfContract()}, weirRedis(), []Peer{weirThree()})
 }
 
 // Apart returns rows for a server that decides each call by itself: on a cluster nearly
