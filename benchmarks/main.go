@@ -36,6 +36,9 @@ func begin() error {
 	if row := os.Getenv(coldRow); row != "" {
 		return coldMain(row)
 	}
+	if log := os.Getenv(floorLog); log != "" {
+		return floorMain(log)
+	}
 	if err := calm(); err != nil {
 		return err
 	}

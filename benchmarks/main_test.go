@@ -8,10 +8,17 @@ import (
 	"testing"
 )
 
-// The program runs itself anew for the rows of the section cold.
+// The program runs itself anew for the rows of the section cold, and for the floor of the
+// section replay.
 func TestMain(m *testing.M) {
 	if row := os.Getenv(coldRow); row != "" {
 		if err := coldMain(row); err != nil {
+			panic(err)
+		}
+		return
+	}
+	if log := os.Getenv(floorLog); log != "" {
+		if err := floorMain(log); err != nil {
 			panic(err)
 		}
 		return

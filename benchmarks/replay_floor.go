@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// floorLog names the environment variable that makes the program the floor of the
+// section replay: it has the path of the log.
+const floorLog = "WEIR_BENCHMARKS_REPLAY"
+
+// replayFloor does only what a replay of examples/wordpress.yaml needs: it finds the
+// fields of each line that the rules use, asks the same store about the rules, which are
+// written here, and counts what is denied. It does not check lines, and has no keys,
+// times and examples to report.
+type replayFloor struct {
+	store  *memstore.Store
+	now    window.Instant
+	minute string // of the line before, as text
+	start  window.Instant
+	rules  [5]floorRule
+	denied int
+}
+
+type floorRule struct {
+	space  *store.Space
+	limit  *window.Compiled
+	answer window.Result
+}
+
+// floorMain is the process that the row measures.
+func floorMain(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	denied, err := runFloor(file)
+	fmt.Println(denied)
+	return err
+}
+
+// runFloor returns how many lines of a log are denied.
+func runFloor(log io.Reader) (denied int, err error) {
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		return 0, err
+	}
+	var f replayFloor
+	f.store = memstore.New(memstore.WithClock(func() window.Instant { return f.now }))
+	defer f.store.Close()
+	for i, l := range []window.Limit{
+		{Quota: 5, Window: window.Sliding(time.Minute)},
+		{Quota: 20, Window: window.Sliding(time.Hour)},
+		{Quota: 300, Window: window.Sliding(time.Minute)},
+		{Quota: 100, Window: window.Sliding(time.Hour), Measure: window.Distinct},
+		{Quota: 500_000_000, Window: window.Calendar(window.Day, zone), Measure: window.Sum},
+	} {
+		limit, err := window.Compile(l)
+		if err != nil {
+			return 0, err
+		}
+		name := fmt.Sprint("rule-", i)
+		f.rules[i].space, f.rules[i].limit = store.NewSpace("", name, name, 0), limit
+	}
+	buffer, kept := make([]byte, 256<<10), 0
+	for {
+		n, err := log.Read(buffer[kept:])
+		text := buffer[:kept+n]
+		whole := bytes.LastIndexByte(text, '\n') + 1
+		for rest := unsafe.String(unsafe.SliceData(text), whole); rest != ""; {
+			end := strings.IndexByte(rest, '\n')
+			if err := f.line(rest[:end]); err != nil {
+				return f.denied, err
+			}
+			rest = rest[end+1:]
+		}
+		kept = copy(buffer, text[whole:])
+		if errors.Is(err, io.EOF) {
+			return f.denied, nil
+		}
+		if err != nil {
+			return f.denied, err
+		}
+	}
+}
+
+// line decides a line of the combined format.
+func (f *replayFloor) line(line string) error {
+	ip, rest, _ := strings.Cut(line, " ")
+	_, rest, _ = strings.Cut(rest, "[")
+	if err := f.read(rest[:26]); err != nil {
+		return err
+	}
+	_, rest, _ = strings.Cut(rest[26:], `"`)
+	request, rest, _ := strings.Cut(rest, `"`)
+	method, target, _ := strings.Cut(request, " ")
+	target, _, _ = strings.Cut(target, " ")
+	path, _, _ := strings.Cut(target, "?")
+	size, _, _ := strings.Cut(rest[len(" 200 "):], " ")
+
+	var room [64]byte
+	key := f.store.Hash(rule.AppendKey(room[:0], ip))
+	var places [5]memstore.Place
+	from := 2
+	if method == "POST" && path == "/wp-login.php" {
+		from = 0
+	}
+	for i := from; i < len(f.rules); i++ {
+		r := &f.rules[i]
+		hits := window.Hits{N: 1}
+		switch i {
+		case 3:
+			hits.Member = f.store.Member(path)
+		case 4:
+			hits.N = 0
+			for k := range len(size) {
+				hits.N = 10*hits.N + int64(size[k]-'0')
+			}
+		}
+		f.store.Place(&places[i], r.space, r.limit, store.Enforce, key, hits, &r.answer)
+	}
+	if done, err := f.store.Few(context.Background(), store.Take, places[from:]); !done || err != nil {
+		return fmt.Errorf("decided: %t, error %w", done, err)
+	}
+	for i := from; i < len(f.rules); i++ {
+		if !f.rules[i].answer.Allowed {
+			f.denied++
+			break
+		}
+	}
+	return nil
+}
+
+// read sets the time to text, such as 01/Mar/2026:00:00:00 +0000.
+func (f *replayFloor) read(text string) error {
+	if minute := text[:17]; minute != f.minute {
+		t, err := time.Parse("02/Jan/2006:15:04:05 -0700", minute+":00"+text[20:])
+		if err != nil {
+			return err
+		}
+		f.minute, f.start = strings.Clone(minute), window.At(t)
+	}
+	seconds := time.Duration(text[18]-'0')*10 + time.Duration(text[19]-'0')
+	f.now = f.start.Add(seconds * time.Second)
+	return nil
+}
