@@ -76,7 +76,7 @@ func ReadDecision(b []byte, d *weir.Decision) (err error) {
 	var has struct{ outcome, rule, retryRule bool }
 	var f field
 	for len(b) > 0 {
-		if f, b, err = next(b); err != nil {
+		if b, err = next(b, &f); err != nil {
 			return err
 		}
 		switch {
@@ -135,7 +135,7 @@ func readUsage(b []byte, u *weir.Usage, own *copied) (err error) {
 	u.Quota, u.Remaining = window.Unlimited, window.Unlimited
 	var f field
 	for len(b) > 0 {
-		if f, b, err = next(b); err != nil {
+		if b, err = next(b, &f); err != nil {
 			return err
 		}
 		switch {

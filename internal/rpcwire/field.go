@@ -22,15 +22,35 @@ type field struct {
 	bytes  []byte
 }
 
-// next returns the next field of b, and what follows it. Fields of other types than
-// numbers and bytes have neither.
-func next(b []byte) (f field, rest []byte, err error) {
+// next reads the next field of b into f, and returns what follows it. Fields of other
+// types than numbers and bytes have neither.
+func next(b []byte, f *field) (rest []byte, err error) {
+	// Most fields have a tag of one byte, and a number or a length of one byte. To read
+	// these here takes half of the time.
+	if len(b) >= 2 && b[0]-8 < 0x78 && b[1] < 0x80 {
+		f.number, f.kind = protowire.Number(b[0]>>3), protowire.Type(b[0]&7)
+		switch f.kind {
+		case protowire.VarintType:
+			f.n = uint64(b[1])
+			return b[2:], nil
+		case protowire.BytesType:
+			if size := int(b[1]) + 2; size <= len(b) {
+				f.bytes = b[2:size]
+				return b[size:], nil
+			}
+		}
+	}
+	return nextAny(b, f)
+}
+
+// nextAny is next for fields of all sizes.
+func nextAny(b []byte, f *field) (rest []byte, err error) {
 	number, kind, size := protowire.ConsumeTag(b)
 	if size < 0 || number > protowire.MaxValidNumber {
-		return f, nil, errMessage
+		return nil, errMessage
 	}
 	b = b[size:]
-	f.number, f.kind = number, kind
+	*f = field{number: number, kind: kind}
 	switch kind {
 	case protowire.VarintType:
 		f.n, size = protowire.ConsumeVarint(b)
@@ -40,9 +60,9 @@ func next(b []byte) (f field, rest []byte, err error) {
 		size = protowire.ConsumeFieldValue(number, kind, b)
 	}
 	if size < 0 {
-		return f, nil, errMessage
+		return nil, errMessage
 	}
-	return f, b[size:], nil
+	return b[size:], nil
 }
 
 // isNumber and isBytes report whether f has the type that its message states. A field
@@ -79,7 +99,7 @@ func instant(b []byte) (window.Instant, error) {
 func pair(b []byte) (seconds, nanos int64, err error) {
 	var f field
 	for len(b) > 0 {
-		if f, b, err = next(b); err != nil {
+		if b, err = next(b, &f); err != nil {
 			return 0, 0, err
 		}
 		switch {

@@ -37,7 +37,7 @@ func appendProblem(b []byte, number protowire.Number, p *Problem) []byte {
 func readProblem(b []byte) (p Problem, err error) {
 	var f field
 	for len(b) > 0 {
-		if f, b, err = next(b); err != nil {
+		if b, err = next(b, &f); err != nil {
 			return p, err
 		}
 		switch {
@@ -77,7 +77,7 @@ func (g *Group) read(b []byte, requests, id, timeout protowire.Number) (err erro
 	*g = Group{Requests: g.Requests[:0]}
 	var f field
 	for len(b) > 0 {
-		if f, b, err = next(b); err != nil {
+		if b, err = next(b, &f); err != nil {
 			return err
 		}
 		switch {
@@ -163,7 +163,7 @@ func (a *Answers) read(b []byte, answers, id, problem protowire.Number) (err err
 	*a = Answers{Answers: a.Answers[:0]}
 	var f field
 	for len(b) > 0 {
-		if f, b, err = next(b); err != nil {
+		if b, err = next(b, &f); err != nil {
 			return err
 		}
 		switch {
@@ -184,8 +184,9 @@ func (a *Answers) read(b []byte, answers, id, problem protowire.Number) (err err
 
 // ReadAnswer reads b, a weir.v1.Answer: its decision into d, or its problem.
 func ReadAnswer(b []byte, d *weir.Decision) (*Problem, error) {
+	var f field
 	for len(b) > 0 {
-		f, rest, err := next(b)
+		rest, err := next(b, &f)
 		if err != nil {
 			return nil, err
 		}
@@ -203,8 +204,9 @@ func ReadAnswer(b []byte, d *weir.Decision) (*Problem, error) {
 
 // ReadDecided reads b, the answer of a method for one verb, into d.
 func ReadDecided(b []byte, d *weir.Decision) error {
+	var f field
 	for len(b) > 0 {
-		f, rest, err := next(b)
+		rest, err := next(b, &f)
 		if err != nil {
 			return err
 		}

@@ -97,8 +97,9 @@ func (a *Ask) ReadRequest(b []byte, verb weir.Verb, fixed bool, attrs []weir.Att
 	from := len(attrs)
 	r := &a.Request
 	given := false
+	var f field
 	for len(b) > 0 {
-		f, rest, err := next(b)
+		rest, err := next(b, &f)
 		if err != nil {
 			return attrs, err
 		}
@@ -199,7 +200,7 @@ func (a *Ask) attribute(b []byte, attrs []weir.Attribute, from int) ([]weir.Attr
 func entry(b []byte) (a weir.Attribute, err error) {
 	var f field
 	for len(b) > 0 {
-		if f, b, err = next(b); err != nil {
+		if b, err = next(b, &f); err != nil {
 			return a, err
 		}
 		switch {
