@@ -177,9 +177,7 @@ func (r Ref) Resize(n int) {
 		r.slot.tag = r.slot.tag.with(n)
 		return
 	}
-	b := r.slot.block()
-	b.len = n
-	r.slot.point(b, r.segment.arena.state(b))
+	r.slot.resize(n, r.segment.arena.words)
 }
 
 // Head returns the first word of the key's state, as a state of one word that must not
