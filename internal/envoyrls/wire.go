@@ -49,7 +49,7 @@ func (x *exchange) readCall(b []byte) error {
 		return err
 	}
 	in := &rls.RateLimitRequest{}
-	if proto.Unmarshal(b, in) != nil {
+	if (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, in) != nil {
 		return fault.Newf("message", "cannot be read: want a %s", in.ProtoReflect().Descriptor().FullName())
 	}
 	x.in.set(in)

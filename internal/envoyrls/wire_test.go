@@ -35,6 +35,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add([]byte("\x0a\x01\xff"))             // not UTF-8
 	f.Add([]byte("\x30\x30"))                 // a field that does not exist
+	f.Add([]byte("\x12\x04\x12\x02\x30\x30")) // one in the limit of a descriptor
 	f.Add([]byte("\x18\xff\xff\xff\xff\x7f")) // a number that is cut
 	x := envoyrls.NewExchange()
 	f.Fuzz(func(t *testing.T, b []byte) {
