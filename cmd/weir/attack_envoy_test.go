@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"io"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -42,13 +44,59 @@ func envoyAttacks() []attackRow {
 	row := func(name string, want codes.Code, calls ...*rls.RateLimitRequest) attackRow {
 		return attackRow{name, 8, setting{grpc: true, envoy: true, rules: 1}, func(a *target) { a.call(want, calls) }}
 	}
-	return []attackRow{
+	return append([]attackRow{
 		row("Envoy: right calls", codes.OK, call(of(user))),
 		row("Envoy: empty descriptors, 2^64-1 hits, unknown units", codes.InvalidArgument, call(), call(of()), call(of(entry("", "x"))), call(hits), call(unit)),
 		row("Envoy: values of 1 MiB", codes.InvalidArgument, call(of(entry("user", strings.Repeat("x", 1<<20-100))))),
 		row("Envoy: messages over 1 MiB", codes.ResourceExhausted, call(of(entry("user", strings.Repeat("x", 1<<20))))),
 		row("Envoy: 10,000 entries", codes.InvalidArgument, call(of(entries...))),
 		row("Envoy: 10,000 descriptors", codes.InvalidArgument, call(descriptors...)),
+	}, jsonAttacks()...)
+}
+
+// jsonAttacks lists calls of POST /json that are wrong, behind the same number of callers
+// whose calls are right.
+func jsonAttacks() (rows []attackRow) {
+	const user = `{"entries":[{"key":"user","value":"stranger"}]}`
+	many := func(text string, n int) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
+	body := func(descriptors string) string { return `{"domain":"edge","descriptors":[` + descriptors + `]}` }
+	for _, a := range []struct {
+		name, body string
+		want       int
+	}{
+		{"right calls", body(user), 200},
+		{"a body of 1 MiB of empty descriptors", body(many(`{}`, 340_000)), 400},
+		{"1,000 descriptors with 64 entries in 1 MiB", body(many(`{"entries":[`+many(`{"key":"a"}`, 64)+`]}`, 1000)), 200},
+		{"10,000 descriptors", body(many(user, 10_000)), 400},
+		{"deep nesting", body(strings.Repeat("[", 500_000)), 400},
+		{"a number of 1 MB", `{"hitsAddend":` + strings.Repeat("9", 1_000_000) + `}`, 400},
+		{"a member 80,000 times", `{` + many(`"domain":"d"`, 80_000) + `}`, 400},
+		{"bodies over 1 MiB", strings.Repeat(" ", 1<<20+1), 413},
+	} {
+		rows = append(rows, attackRow{"POST /json: " + a.name, 8, setting{grpc: true, envoy: true, files: true}, func(t *target) { t.post(a.want, a.body) }})
+	}
+	return rows
+}
+
+// post makes calls in JSON, on a connection of its own. It counts those that get the status
+// want, and stops at one that gets neither that nor 503.
+func (a *target) post(want int, body string) {
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	for a.on() {
+		resp, err := client.Post(a.api+"/json", "application/json", strings.NewReader(body))
+		if err != nil {
+			continue // the connection was closed
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		switch resp.StatusCode {
+		case want:
+			a.made.Add(1)
+		case http.StatusServiceUnavailable:
+		default:
+			panic(resp.Status)
+		}
 	}
 }
 

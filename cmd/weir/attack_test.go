@@ -188,6 +188,7 @@ type setting struct {
 	koala       bool          // it serves koala's calls, which are attacked
 	grpc        bool          // it serves gRPC, which is attacked
 	envoy       bool          // its other client makes Envoy's calls
+	files       bool          // it has files of envoyproxy/ratelimit
 	closes      bool          // connections may be closed to make room
 	most        int64         // bytes of memory; 0: 400 MiB
 	longest     time.Duration // 0: attackFor
@@ -217,6 +218,13 @@ func (how setting) attacked(t *testing.T, token string) *target {
 		}
 		shell += "export WEIR_KOALA_TOKEN=" + attackToken + ";"
 		rules, args = "", append(args, "--koala", file, "--koala-listen 127.0.0.1:0")
+	}
+	if how.files {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "edge.yaml"), []byte("domain: edge\ndescriptors:\n  - key: user\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rules, args = "", append(args, "--envoy-config", dir)
 	}
 	if how.grpc {
 		args = append(args, "--grpc-listen 127.0.0.1:0")

@@ -2,6 +2,7 @@ package envoyrls
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -45,11 +46,12 @@ type API struct {
 	config    Config
 	exchanges sync.Pool // of *exchange
 	overrides overrides
+	parsing   chan struct{} // has a place for each large body in JSON that is read
 }
 
 // New returns the API of the namespaces in spaces.
 func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, config: c}
+	a := &API{spaces: spaces, config: c, parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 	a.exchanges.New = func() any { return newExchange() }
 	return a
 }

@@ -25,6 +25,9 @@ func (x Exchange) Read(b []byte) error {
 // Excess returns what a message has too much of.
 func Excess(b []byte) error { return excess(b) }
 
+// ExcessJSON returns what a body has too much of, and how many objects it has.
+func ExcessJSON(text []byte) (int, error) { return excessJSON(text) }
+
 // In returns the call.
 func (x Exchange) In() *rls.RateLimitRequest {
 	in := &rls.RateLimitRequest{Domain: x.in.domain, HitsAddend: x.in.hits}

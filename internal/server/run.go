@@ -107,11 +107,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	bounds := newBounds(cfg, numbers, log)
 	bounds.loading = counts.refusing()
 	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
+	requests := bounds.requests("http")
 	api := httpapi.New(rules.set, httpapi.Config{
-		Lock: lock, Proxies: proxies, Bounds: bounds.requests("http"), MaxAnswer: int64(cfg.Bounds.Answer),
+		Lock: lock, Proxies: proxies, Bounds: requests, MaxAnswer: int64(cfg.Bounds.Answer),
 		Headers: cfg.HeadersFormat(),
 	})
-	main, err := listen("listen", at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, &ready)), &ready), log)
+	main, err := listen("listen", at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, requests, &ready)), &ready), log)
 	if err != nil {
 		return err
 	}
