@@ -35,7 +35,7 @@ func cores(s settings) (*report.Table, error) {
 	first.Title = "Several cores"
 	first.Text = fmt.Sprintf("One hot key with a quota that is never used up. Nanoseconds per call, of all goroutines together, on one core and on all %d cores with 1, 2 and 8 goroutines for each core. "+
 		"*gain*: how many times the calls of one core all cores make. *waiting*: the share of their time in which goroutines wait for a mutex, with 8 for each core; "+
-		"a goroutine that has no core is not waiting for a mutex.", n)
+		"a goroutine that has no core is not waiting for a mutex. %s", n, s.inTurns())
 	denied.Text = "The same with a quota of 100 a minute, used up."
 	zipf.Text = fmt.Sprintf("%s keys, a quota of 100 a minute. %s", report.Number(float64(s.keys)), s.settled())
 	first.More = []*report.Table{denied, zipf}
@@ -69,18 +69,20 @@ func (s settings) crowd(section, title string, peers []peer.Peer, c peer.Config,
 			} else {
 				measure.Measure(l.Allow, keys, draw, 1, s.slice) // warm
 			}
-			var numbers measure.Numbers
-			waiting := 0.0
-			for i, each := range crowds {
-				some := n
-				if i == 0 {
-					some = 1
+			numbers := turns(func() (numbers measure.Numbers) {
+				waiting := 0.0
+				for i, each := range crowds {
+					some := n
+					if i == 0 {
+						some = 1
+					}
+					speed := measure.Crowd(l.Allow, keys, draw, some, some*each, s.slice)
+					numbers, waiting = append(numbers, speed.Nanoseconds), speed.Waiting
 				}
-				speed := measure.Crowd(l.Allow, keys, draw, some, some*each, s.slice)
-				numbers, waiting = append(numbers, speed.Nanoseconds), speed.Waiting
-			}
+				return append(numbers, waiting)
+			})
 			runtime.KeepAlive(l)
-			return append(numbers, waiting)
+			return numbers
 		})
 	}
 	numbers := measure.Rounds(s.rounds, jobs)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/weirhq/weir/benchmarks/measure"
 )
 
 // settings determine how much is measured, and gather what was found.
@@ -43,6 +45,21 @@ func quick() settings {
 		arrivals: 5000, window: 50 * time.Millisecond, light: 20 * time.Millisecond,
 		pointers: 10_000, open: 20 * time.Millisecond, load: 20 * time.Millisecond, lines: 1000,
 	}
+}
+
+// eachTurn is how many slices of one core and of all cores one round measures in turns.
+// A single slice of all cores depends too much on chance: while another program runs on
+// a core, goroutines wait for the locks of the goroutine that was running there.
+const eachTurn = 3
+
+// turns returns the medians of eachTurn calls of f.
+func turns(f func() measure.Numbers) measure.Numbers {
+	return measure.Rounds(eachTurn, []func() measure.Numbers{f})[0]
+}
+
+// inTurns returns the sentence that tables have about these turns.
+func (s settings) inTurns() string {
+	return fmt.Sprintf("The numbers of one core and of all are medians of %d slices of %v in turns, in each round.", eachTurn, s.slice)
 }
 
 // settled returns the sentence that tables have about settle. A bucket of 100 a minute forgets
