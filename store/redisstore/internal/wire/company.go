@@ -33,6 +33,10 @@ const (
 	// leave. A write takes less, unless the server has stopped reading.
 	unloadWithin = 200 * time.Microsecond
 
+	// ownWork is how much time callers with answers may take, for each of them, until the
+	// carrier has its turn again. If they take more, the processor is left to them.
+	ownWork = 8 * time.Microsecond
+
 	// lookEvery is how often the contexts of callers are looked at that can be
 	// cancelled. A caller who waits for two channels costs more than one who waits for
 	// its answer.
@@ -405,6 +409,7 @@ func (n *Node) carry(co *company, steps []*traveller) {
 		}
 		t.unload()
 		t.pause()
+		next.busy = elapsed()-t.ended > time.Duration(len(t.steps))*ownWork
 		clear(t.steps)
 		co.carriers.Done()
 		if len(next.steps) == 0 {

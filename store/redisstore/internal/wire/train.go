@@ -23,6 +23,7 @@ type train struct {
 	direct *direct // nil when the train goes on the link
 	sent   bool    // the server may have got a command on the direct
 	err    error   // of the direct until the train is back, then of the first run
+	busy   bool    // the callers of the train before had much work of their own
 
 	left   []*run // those without a reply
 	landed []bool // of each step: it gets an answer
@@ -88,6 +89,9 @@ func (n *Node) depart(co *company, t *train) {
 func (n *Node) arrive(t *train) {
 	defer t.cancel()
 	if t.direct != nil {
+		if t.err == nil && !t.busy && len(t.steps) >= few {
+			t.direct.watch()
+		}
 		t.sent = t.direct.receive(t.ctx, t.runs, t.sent, t.err)
 	}
 	client := t.steps[0].client
@@ -135,7 +139,6 @@ func (d *direct) send(ctx context.Context, runs []run) (bool, error) {
 // returns false when the server has got none of the commands.
 func (d *direct) receive(ctx context.Context, runs []run, sent bool, err error) bool {
 	if err == nil {
-		d.watch()
 		sent, err = true, d.await(ctx)
 	}
 	for i := range runs {

@@ -15,15 +15,16 @@ const watchFor = 250 * time.Microsecond
 // watches bounds the carriers that wait for replies in the operating system. Such a
 // carrier keeps its processor of the runtime, so that this one need not look for other
 // work, sleep, and be woken. The runtime's monitor, which wakes up each time when all
-// processors have slept, took a quarter of the client's time. Other goroutines lose a
-// processor meanwhile: not more than half of them, and each for watchFor at a time. The
-// zero value is ready; it is safe for concurrent use.
+// processors have slept, took a quarter of the client's time. Other goroutines do without
+// the processor meanwhile, for watchFor at most. A program with one processor does not
+// watch. The zero value is ready; it is safe for concurrent use.
 type watches struct{ kept atomic.Int32 }
 
 // begin reports whether a carrier may wait in the operating system. If so the caller
 // calls end.
 func (w *watches) begin() bool {
-	if int(w.kept.Add(1)) > runtime.GOMAXPROCS(0)/2 {
+	all := runtime.GOMAXPROCS(0)
+	if int(w.kept.Add(1)) > all || all < 2 {
 		w.kept.Add(-1)
 		return false
 	}
