@@ -16,8 +16,8 @@ const watchFor = 250 * time.Microsecond
 // carrier keeps its processor of the runtime, so that this one need not look for other
 // work, sleep, and be woken. The runtime's monitor, which wakes up each time when all
 // processors have slept, took a quarter of the client's time. Other goroutines do without
-// the processor meanwhile, for watchFor at most. A program with one processor does not
-// watch. The zero value is ready; it is safe for concurrent use.
+// the processor meanwhile, for watchFor at most. There are as many watches as processors,
+// and none in a program with a single one. The zero value is ready; it is safe for concurrent use.
 type watches struct{ kept atomic.Int32 }
 
 // begin reports whether a carrier may wait in the operating system. If so the caller
