@@ -45,8 +45,9 @@ func counted(t *testing.T, d weir.Decision, err error) (tokens, calls int64, hel
 func TestReceiptsOfOtherInstances(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	here, there := sealing(t, openURL(t, at(n.Addr()))), sealing(t, openURL(t, at(n.Addr())))
-	elsewhere := sealing(t, openURL(t, at(n.Addr())+"&prefix=other"))
+	url := "redis://" + n.Addr() + "?timeout=10s" // on a busy machine calls are slow
+	here, there := sealing(t, openURL(t, url)), sealing(t, openURL(t, url))
+	elsewhere := sealing(t, openURL(t, url+"&prefix=other"))
 	r := weir.Request{Attributes: weir.Attributes("team", "red")}
 	take := func() weir.Receipt {
 		d, err := here.Take(t.Context(), r)
