@@ -368,12 +368,22 @@ func (co *company) most() int {
 	return max(abreast, int(co.trip.get()/departure))
 }
 
-// leave takes the first steps of the line whose callers are still there. It appends
-// them to steps, which is empty. It needs the lock.
+// share returns how many steps leave together at most. Where two trains may be under way,
+// each takes half of all steps. Without that, one of them may take all, and then the server
+// waits for this machine, and this machine for the server. It needs the lock.
+func (co *company) share() int {
+	if co.most() > abreast {
+		return maxTrain
+	}
+	return min(max(few, (len(co.live)+1)/abreast), maxTrain)
+}
+
+// leave takes the first steps of the line whose callers are still there, as many as share
+// allows. It appends them to steps, which is empty. It needs the lock.
 func (co *company) leave(steps []*traveller) []*traveller {
-	taken := 0
+	taken, share := 0, co.share()
 	for _, t := range co.waiting {
-		if len(steps) == maxTrain {
+		if len(steps) == share {
 			break
 		}
 		taken++

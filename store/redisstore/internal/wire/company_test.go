@@ -102,8 +102,8 @@ func TestFullLineLeavesFirst(t *testing.T) {
 		p.call(t.Context(), 20, nil)
 		p.a.steps(t)
 		p.a.refuse(t)
-		if got := p.a.steps(t); got != 20 || p.done.Load() != 1 {
-			t.Fatalf("the line: got a command of %d steps and %d answers, want 20 and 1", got, p.done.Load())
+		if got := p.a.steps(t); got != 10 || p.done.Load() != 1 {
+			t.Fatalf("half of the line: got a command of %d steps and %d answers, want 10 and 1", got, p.done.Load())
 		}
 		p.call(t.Context(), 20, nil)
 		p.a.refuse(t)
@@ -111,33 +111,72 @@ func TestFullLineLeavesFirst(t *testing.T) {
 			t.Errorf("before a full line has left: got %d answers, want those of the train to wait", got)
 		}
 		if got := p.a.steps(t); got != 20 {
-			t.Errorf("the full line: got a command of %d steps, want 20", got)
+			t.Errorf("the full line: got a command of %d steps, want 20 of 30", got)
 		}
 		synctest.Wait()
-		if got := p.done.Load(); got != 21 {
-			t.Errorf("when it has left: got %d answers, want 21", got)
+		if got := p.done.Load(); got != 11 {
+			t.Errorf("when it has left: got %d answers, want 11", got)
 		}
 		p.call(t.Context(), 20, nil)
 		p.a.refuse(t)
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if got := p.done.Load(); got != 41 {
-			t.Errorf("while the server does not read the command of the full line: got %d answers, want 41", got)
+		if got := p.done.Load(); got != 31 {
+			t.Errorf("while the server does not read the command of the full line: got %d answers, want 31", got)
 		}
-		if got := p.a.steps(t); got != 20 {
-			t.Errorf("the full line: got a command of %d steps, want 20", got)
+		if got := p.a.steps(t); got != 25 {
+			t.Errorf("the full line: got a command of %d steps, want 25 of 30", got)
 		}
 		p.call(t.Context(), 19, nil)
 		p.a.refuse(t)
-		if got := p.done.Load(); got != 61 {
-			t.Errorf("before a shorter line has left: got %d answers, want 61", got)
+		if got := p.done.Load(); got != 56 {
+			t.Errorf("before a shorter line has left: got %d answers, want 56", got)
 		}
-		if got := p.a.steps(t); got != 19 {
-			t.Errorf("the shorter line: got a command of %d steps, want 19", got)
+		if got := p.a.steps(t); got != 12 {
+			t.Errorf("the shorter line: got a command of %d steps, want 12 of 24", got)
 		}
+		p.a.refuse(t)
+		p.a.steps(t)
 		p.a.refuse(t)
 		p.b.steps(t)
 		p.b.refuse(t)
+		p.callers.Wait()
+	})
+}
+
+// Two trains share the callers evenly. When one of them has taken all, because no other
+// was under way, and is back, its callers leave in two again.
+func TestTwoTrainsShareTheLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t)
+		p.call(t.Context(), 1, nil)
+		p.call(t.Context(), 1, nil) // two commands are under way
+		p.call(t.Context(), 40, nil)
+		p.a.steps(t)
+		p.a.refuse(t)
+		if got := p.a.steps(t); got != 20 {
+			t.Errorf("the first train: got %d steps, want 20", got)
+		}
+		p.b.steps(t)
+		p.b.refuse(t)
+		if got := p.b.steps(t); got != 20 {
+			t.Errorf("the second train: got %d steps, want 20", got)
+		}
+		p.b.refuse(t) // b has no other callers: one train is under way
+		p.call(t.Context(), 1, nil)
+		p.b.steps(t) // alone
+		p.call(t.Context(), 30, nil)
+		p.b.refuse(t)
+		if got := p.b.steps(t); got != 25 {
+			t.Errorf("beside a train of 20: got %d steps, want 25 of 30", got)
+		}
+		p.b.refuse(t)
+		if got := p.b.steps(t); got != 5 {
+			t.Errorf("the rest: got %d steps, want 5", got)
+		}
+		p.b.refuse(t)
+		p.a.refuse(t)
 		p.callers.Wait()
 	})
 }
