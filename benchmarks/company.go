@@ -11,11 +11,8 @@ import (
 
 // In one turn the system runs client and server on one core, and in another one each on its
 // own. It stays with that for some tenths of a second, most of all after a turn of a single
-// caller, who waits for the server all the time. So turns are long, and there are several.
-const (
-	companyTurns = 3
-	companyTurn  = 6 // slices
-)
+// caller, who waits for the server all the time. So turns are long.
+const companyTurn = 6 // slices
 
 // company measures weir beside the raw costs of a Redis server: whether callers
 // who wait at the same time share the cost of a script.
@@ -28,7 +25,7 @@ func company(s settings) (*report.Table, error) {
 			"takes the keys of all who wait, runs the script once, and wakes them. The floor with deadlines and answers does the same for a fixed window, with what weir promises to each caller: " +
 			"a deadline, a key named after the limit and the caller, and the hits used, the wait and the time until the key is unused. *Apart*: 64 callers, with the server on a core of its own and the callers on the others. Otherwise the " +
 			"system may run both on one core. " +
-			fmt.Sprintf("Medians of at least %d turns of %v with each number of callers, the most callers first.", companyTurns, companyTurn*s.slice),
+			fmt.Sprintf("Medians of at least %d turns of %v with each number of callers, the most callers first.", shortTurns, companyTurn*s.slice),
 	}
 	server, err := measure.StartRedis()
 	if err != nil {
@@ -66,7 +63,7 @@ func company(s settings) (*report.Table, error) {
 			return measure.Numbers{one.PerSecond, some.PerSecond, many.PerSecond, apart, float64(some.P99)}
 		})
 	}
-	numbers := measure.Rounds(max(s.rounds, companyTurns), jobs)
+	numbers := measure.Rounds(max(s.rounds, shortTurns), jobs)
 	t.Head = []string{"", "1 caller", "64", "256", "apart", "× INCR (64)", "× INCR (apart)", "× EVALSHA (64)", "× floor (256)", "× its floor in company (64)", "× with deadlines and answers (64)", "p99 at 64"}
 	incr, evalsha, floor, ours := numbers[0], numbers[1], numbers[2], numbers[3]
 	for i, p := range peers {
@@ -113,7 +110,7 @@ func apart(s settings) (*report.Table, error) {
 			return measure.Numbers{load.PerSecond, float64(load.P99)}
 		})
 	}
-	numbers := measure.Rounds(s.rounds, jobs)
+	numbers := measure.Rounds(max(s.rounds, shortTurns), jobs)
 	t.Head = []string{"", "64 callers", "× INCR", "× EVALSHA", "× floor", "p99"}
 	for i, p := range peers {
 		n := numbers[i]

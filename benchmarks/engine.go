@@ -30,7 +30,7 @@ func engine(s settings) (*report.Table, error) {
 			return measure.Numbers{speed.Nanoseconds, speed.Allocs}
 		})
 	}
-	numbers := measure.Rounds(s.rounds, jobs)
+	numbers := measure.Rounds(max(s.rounds, shortTurns), jobs)
 	if failed != nil {
 		return nil, failed
 	}

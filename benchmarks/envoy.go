@@ -72,7 +72,7 @@ func envoy(s settings) (*report.Table, error) {
 	for _, d := range all {
 		jobs = append(jobs, func() measure.Numbers { return d.measure(s) })
 	}
-	numbers := measure.Rounds(s.rounds, jobs)
+	numbers := measure.Rounds(max(s.rounds, shortTurns), jobs)
 	empty := numbers[0]
 	for i, d := range all {
 		if err := d.failed.Load(); err != nil {

@@ -60,7 +60,7 @@ func grpcTakes(s settings) (*report.Table, error) {
 	for _, d := range all {
 		jobs = append(jobs, func() measure.Numbers { return d.measure(s) })
 	}
-	numbers := measure.Rounds(s.rounds, jobs)
+	numbers := measure.Rounds(max(s.rounds, shortTurns), jobs)
 	for i, d := range all {
 		if err := d.failed.Load(); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name, *err)

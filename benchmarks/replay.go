@@ -53,7 +53,7 @@ func replay(s settings) (*report.Table, error) {
 			return measure.Numbers{(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}
 		})
 	}
-	numbers := measure.Rounds(s.rounds, jobs)
+	numbers := measure.Rounds(max(s.rounds, shortTurns), jobs)
 	if failed != nil {
 		return nil, failed
 	}

@@ -47,6 +47,10 @@ func quick() settings {
 	}
 }
 
+// shortTurns is the least number of turns of tables that take seconds to measure, and whose
+// numbers depend on what the system does in one turn.
+const shortTurns = 3
+
 // eachTurn is how many slices of one core and of all cores one round measures in turns.
 // A single slice of all cores depends too much on chance: while another program runs on
 // a core, goroutines wait for the locks of the goroutine that was running there.

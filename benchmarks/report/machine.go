@@ -31,7 +31,7 @@ type Machine struct {
 
 // Text returns the facts that a reader of any number needs.
 func (m *Machine) Text() string {
-	return fmt.Sprintf("%s, %d cores; %s, %s/%s; Redis %s; %s. Medians of %d rounds in which all rows of a table take turns. "+
+	return fmt.Sprintf("%s, %d cores; %s, %s/%s; Redis %s; %s. Medians of at least %d rounds in which all rows of a table take turns. "+
 		"Compare ratios within a table: other programs on the machine change single numbers. Rows that weir loses are printed like all others.",
 		processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, m.Redis, m.Began.UTC().Format("2 January 2006"), m.Rounds)
 }
