@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/benchmarks/report"
@@ -43,14 +42,4 @@ func (c *charts) write() error {
 		err = errors.Join(err, os.WriteFile(filepath.Join(c.folder, name), []byte(image), 0o644))
 	}
 	return err
-}
-
-// names returns the names of the images, sorted.
-func (c *charts) names() []string {
-	var names []string
-	for name := range c.images {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -40,7 +40,8 @@ type floorRule struct {
 	answer window.Result
 }
 
-// floorMain is the process that the row measures.
+// floorMain runs the floor over the log at path, and prints how many lines it denies. The
+// row measures a process that does nothing else.
 func floorMain(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -61,7 +61,7 @@ func respService(t *testing.T) (address, page string) {
 		}
 		greeting.Write(part[:n])
 	}
-	go io.Copy(io.Discard, out)
+	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return respLine.FindStringSubmatch(greeting.String())[1], page
 }
 
@@ -89,7 +89,7 @@ func TestGoRedis(t *testing.T) {
 	address, _ := respService(t)
 	for _, version := range []int{2, 3} {
 		r := goredis.NewClient(&goredis.Options{Addr: address, Protocol: version, MaxRetries: -1})
-		defer r.Close()
+		t.Cleanup(func() { _ = r.Close() })
 		if got, err := r.Ping(t.Context()).Result(); got != "PONG" || err != nil {
 			t.Errorf("RESP%d: got %s %v", version, got, err)
 		}

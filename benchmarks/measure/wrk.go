@@ -22,7 +22,7 @@ func WrkHTTP(addr, script string, n int, d time.Duration) (Load, error) {
 	if err != nil {
 		return Load{}, err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	path := filepath.Join(folder, "load.lua")
 	if err := os.WriteFile(path, []byte(wrkLua+script), 0o600); err != nil {
 		return Load{}, err
@@ -34,8 +34,11 @@ func WrkHTTP(addr, script string, n int, d time.Duration) (Load, error) {
 	}
 	var calls, micros, p99, failed float64
 	line := string(out[strings.LastIndexByte(strings.TrimSpace(string(out)), '\n')+1:])
-	if _, err := fmt.Sscan(line, &calls, &micros, &p99, &failed); err != nil || failed > 0 {
-		return Load{}, fmt.Errorf("wrk: %v failed calls, %v: %s", failed, err, out)
+	if _, err := fmt.Sscan(line, &calls, &micros, &p99, &failed); err != nil {
+		return Load{}, fmt.Errorf("wrk: %w: %s", err, out)
+	}
+	if failed > 0 {
+		return Load{}, fmt.Errorf("wrk: %v failed calls: %s", failed, out)
 	}
 	return Load{PerSecond: calls / micros * 1e6, Calls: calls, P99: time.Duration(p99) * time.Microsecond}, nil
 }

@@ -49,7 +49,7 @@ func (m *Machine) Head(w io.Writer) {
 func (m *Machine) Write(w io.Writer) {
 	fmt.Fprintf(w, "\n## The machine and the versions\n\n")
 	for _, fact := range [][2]string{
-		{"run", fmt.Sprintf("%s, %v, by `%s`", m.Began.UTC().Format("2006-01-02 15:04:05 UTC"), m.Took.Round(time.Second), m.Command)},
+		{"run", fmt.Sprintf("%s, %v, by %#q", m.Began.UTC().Format("2006-01-02 15:04:05 UTC"), m.Took.Round(time.Second), m.Command)},
 		{"processor", fmt.Sprintf("%s, %d cores", processor(), runtime.NumCPU())},
 		{"threads on one core", siblings()},
 		{"caches", caches()},

@@ -177,8 +177,8 @@ func bytesAt(b []byte, i int) (value []byte, next int, ok bool) {
 	return b[i:next:next], next, true
 }
 
-// textAt is bytesAt for text, of which it returns a view. It reports false if that is
-// not UTF-8.
+// textAt returns a view of what bytesAt finds, as text. It reports false if that is not
+// UTF-8.
 func textAt(b []byte, i int) (text string, next int, ok bool) {
 	value, next, ok := bytesAt(b, i)
 	if !ok || len(value) == 0 {

@@ -277,7 +277,7 @@ func (s *stream) oneByOne(engine *weir.Engine) error {
 	return nil
 }
 
-// fail is the answer to all messages that have none, if err is not nil.
+// fail answers all messages that have no answer with err, if that is not nil.
 func (s *stream) fail(err error) {
 	for _, g := range s.now {
 		if g.err == nil {

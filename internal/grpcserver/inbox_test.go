@@ -138,16 +138,15 @@ func empty(t *testing.T, s *grpcserver.Server) {
 	}
 }
 
-// A connection that sends a part of a message and then nothing is closed. Streams on which
-// there is nothing to say, and calls that complete, are not late.
-func TestLateMessages(t *testing.T) {
-	t.Parallel()
-	s, path, conn, shed := pipe(t, 1<<20)
+// quiet opens streams on which there is nothing to say: one of Each, on which talk sends a
+// message and receives its answer, and one that watches the health.
+func quiet(t *testing.T, conn *grpc.ClientConn) (talk func()) {
+	t.Helper()
 	each, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+echo+"/Each")
 	if err != nil {
 		t.Fatal(err)
 	}
-	talk := func() {
+	talk = func() {
 		t.Helper()
 		if err := each.SendMsg(wrapperspb.String("x")); err != nil {
 			t.Fatal(err)
@@ -164,6 +163,15 @@ func TestLateMessages(t *testing.T) {
 	if _, err := watch.Recv(); err != nil {
 		t.Fatal(err)
 	}
+	return talk
+}
+
+// A connection that sends a part of a message and then nothing is closed. Streams on which
+// there is nothing to say, and calls that complete, are not late.
+func TestLateMessages(t *testing.T) {
+	t.Parallel()
+	s, path, conn, shed := pipe(t, 1<<20)
+	talk := quiet(t, conn)
 	for range 100 {
 		if _, err := say(t.Context(), conn, "hello"); err != nil {
 			t.Fatal(err)

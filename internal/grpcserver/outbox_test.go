@@ -3,10 +3,6 @@ package grpcserver_test
 import (
 	"testing"
 	"time"
-
-	"google.golang.org/grpc"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // call makes a call of a method, with a message of one character.
@@ -23,27 +19,7 @@ func TestAnswersNotTaken(t *testing.T) {
 	if _, err := say(t.Context(), conn, "hello"); err != nil {
 		t.Fatal(err)
 	}
-	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+echo+"/Each")
-	if err != nil {
-		t.Fatal(err)
-	}
-	talk := func() {
-		t.Helper()
-		if err := stream.SendMsg(wrapperspb.String("x")); err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	talk()
-	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := watch.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	talk := quiet(t, conn)
 	// The window of each stream is 0: nothing of a message can be sent.
 	closed := frames{}.frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0})
 	unary := attack(t, path, closed.call(1, "Say"))
