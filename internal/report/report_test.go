@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,7 @@ type far struct {
 	away  atomic.Pointer[store.Reason] // nil: it answers
 	after bool                         // the outage comes after the count
 	calls atomic.Int64                 // records that it was asked for
+	asked func()                       // not nil: called by Read
 }
 
 func newFar() *far {
@@ -52,6 +54,9 @@ func (f *far) Do(ctx context.Context, calls []store.Call) error {
 
 func (f *far) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 	f.set(window.At(time.Now()))
+	if f.asked != nil {
+		f.asked()
+	}
 	if why := f.away.Load(); why != nil && !f.after {
 		return window.Reading{}, &store.OutageError{Reason: *why, Err: errors.New("away")}
 	}
@@ -111,6 +116,32 @@ func TestReports(t *testing.T) {
 		time.Sleep(time.Hour)
 		if f.calls.Load() != 2 {
 			t.Errorf("later: got %d calls, want no more", f.calls.Load())
+		}
+	})
+}
+
+// Hits that are given back while the store is asked whether it answers are not reported,
+// and neither is a key that is forgotten then.
+func TestSubWhileAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f, nil)
+		defer r.Close()
+		f.gone(store.ReasonCutOff)
+		ann, bob := of(hourly, "ann", ""), of(hourly, "bob", "")
+		f.asked = sync.OnceFunc(func() {
+			r.Sub(ann, 2)
+			r.Forget(bob)
+		})
+		r.Add(ann, hourly, 5)
+		r.Add(bob, hourly, 1)
+		time.Sleep(10 * time.Second)
+		f.back()
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 3})
+		if got := f.used(t, ann); got != 3 {
+			t.Errorf("got %d hits, want 3", got)
 		}
 	})
 }

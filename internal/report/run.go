@@ -88,17 +88,17 @@ func (r *Reporter) round() (reached bool, kept int) {
 	var keep []*entry
 	end := time.Now().Add(patience)
 	for goOn := true; goOn && time.Now().Before(end); {
+		// Entries stay in the table until the store answers, so that hits can be given
+		// back meanwhile.
+		if reached = reached || r.probe(); !reached {
+			break
+		}
 		r.mu.Lock()
 		batch := r.table.take(batchSize, now())
 		r.mu.Unlock()
 		if len(batch) == 0 {
 			break
 		}
-		if !reached && !r.probe(batch[0]) {
-			keep = append(keep, batch...)
-			break
-		}
-		reached = true
 		if !r.dropNotes(batch) {
 			keep = append(keep, batch...)
 			break
@@ -122,11 +122,18 @@ func (e *entry) op(n int64) store.Op {
 	}
 }
 
-// probe reports whether the store answers a question about e's key.
-func (r *Reporter) probe(e *entry) bool {
+// probe reports whether something is pending and the store answers a question about it.
+func (r *Reporter) probe() bool {
+	r.mu.Lock()
+	pending := r.table.live(batchSize, now()) // many, so that more of what left its window is dropped
+	if len(pending) == 0 {
+		r.mu.Unlock()
+		return false
+	}
+	op := pending[0].op(0)
+	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	op := e.op(0)
 	_, err := r.store.Read(ctx, &op)
 	return err == nil
 }

@@ -128,19 +128,27 @@ func (t *table) forget(op *store.Op) {
 	}
 }
 
-// take takes up to n entries out, and drops those without a hit in the window.
-func (t *table) take(n int, now window.Instant) []*entry {
-	var taken []*entry
-	for at, e := range t.entries {
-		if len(taken) == n {
+// live returns up to n entries. It drops those that it meets without a hit in the window.
+func (t *table) live(n int, now window.Instant) []*entry {
+	var found []*entry
+	for _, e := range t.entries {
+		if len(found) == n {
 			break
 		}
 		if t.words += e.mature(now); e.amount(now) == 0 && len(e.holds) == 0 {
 			t.drop(e)
 			continue
 		}
-		delete(t.entries, at)
-		taken = append(taken, e)
+		found = append(found, e)
+	}
+	return found
+}
+
+// take takes up to n live entries out.
+func (t *table) take(n int, now window.Instant) []*entry {
+	taken := t.live(n, now)
+	for _, e := range taken {
+		delete(t.entries, e.id)
 	}
 	t.out += len(taken)
 	return taken
