@@ -16,7 +16,7 @@ import (
 func TestStartLogsWarnings(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
-	s := start(t, onStore(t, n, 2))
+	s := startOnStore(t, onStore(t, n, 2))
 	s.logs.await(t, 1, `msg="store check: eviction"`)
 	s.logs.await(t, 1, `msg="store check: persistence"`)
 	if a := call(t, "POST", s.api+"/v1/take", `{"attributes":{"user":"42"}}`); a.json["allowed"] != true || a.json["degraded"] == true {

@@ -79,9 +79,7 @@ func startKoala(t *testing.T, rules string, change func(*config.Config)) koala {
 	})
 	s.logs.await(t, 1, "koala=http")
 	if redis {
-		redistest.Eventually(t, "the store answers", func() bool {
-			return call(t, "GET", s.admin+"/readyz", "").text == "ready\n"
-		})
+		s.reachesStore(t)
 	}
 	s.logs.mu.Lock()
 	defer s.logs.mu.Unlock()

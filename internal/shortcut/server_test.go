@@ -228,6 +228,7 @@ func TestShutdown(t *testing.T) {
 		s := open(t)
 		told, waits, idle := s.dial(), s.dial(), s.dial()
 		expect(t, "answer", idle.ask("take"), "200 1")
+		synctest.Wait() // its call is at work for a moment after the answer
 		_, _ = fmt.Fprintf(waits, call, "wait")
 		<-s.enter
 		s.Leave()
