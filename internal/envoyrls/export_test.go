@@ -83,3 +83,6 @@ func Call(ctx context.Context, a *API, engine Engine, message []byte) error {
 	written, err = x.AppendMessage(written[:0])
 	return err
 }
+
+// Turns returns the places of the large bodies in JSON that are parsed at the same time.
+func (a *API) Turns() chan struct{} { return a.parsing }

@@ -2,14 +2,17 @@ package envoyrls_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -149,4 +152,60 @@ func TestJSONBounds(t *testing.T) {
 	if got := ask(small); got != 503 {
 		t.Errorf("beside as many as are allowed: got %d, want 503", got)
 	}
+}
+
+// Large bodies are parsed one at a time for each two processors. Small bodies wait for
+// nobody, and a caller that gives up waits no longer.
+func TestLargeJSONTakesTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api, engine := newAPI(t, perUser)
+		small := `{"domain":"d","descriptors":[{"entries":[{"key":"user","value":"ann"}]}]}`
+		large := strings.Replace(small, "ann", "bob", 1) + strings.Repeat(" ", 100<<10)
+		begin := func(ctx context.Context, body string) (status func() int) {
+			answer, done := httptest.NewRecorder(), make(chan struct{})
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/json", strings.NewReader(body))
+			go func() {
+				defer close(done)
+				api.HTTP(nil, nil).ServeHTTP(answer, r)
+			}()
+			return func() int {
+				synctest.Wait()
+				select {
+				case <-done:
+					return answer.Code
+				default:
+					return 0 // it waits
+				}
+			}
+		}
+		turns := api.Turns()
+		if got, want := cap(turns), max(1, runtime.GOMAXPROCS(0)/2); got != want {
+			t.Errorf("got %d large bodies at the same time, want %d", got, want)
+		}
+		for range cap(turns) {
+			turns <- struct{}{}
+		}
+		ctx, giveUp := context.WithCancel(t.Context())
+		impatient, patient, other := begin(ctx, large), begin(t.Context(), large), begin(t.Context(), small)
+		if impatient() != 0 || patient() != 0 {
+			t.Fatalf("got %d and %d before their turn, want both to wait", impatient(), patient())
+		}
+		if got := other(); got != http.StatusOK {
+			t.Errorf("a small body beside them: got %d, want 200", got)
+		}
+		if giveUp(); impatient() < 400 {
+			t.Errorf("a caller that gave up: got %d, want an error", impatient())
+		}
+		if u, err := engine.Usage(t.Context(), "per-user", weir.Attributes("user", "bob")); err != nil || u.Used != 0 {
+			t.Errorf("got %d hits of bob, %v, want none before his turn", u.Used, err)
+		}
+		<-turns // another body has been parsed
+		if got := patient(); got != http.StatusOK {
+			t.Errorf("got %d after its turn began, want 200", got)
+		}
+		if got, want := len(turns), cap(turns)-1; got != want {
+			t.Errorf("got %d turns taken afterwards, want %d", got, want)
+		}
+	})
 }
