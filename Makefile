@@ -62,8 +62,11 @@ format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
 	if [ -n "$$files" ]; then echo "gofmt would change (make fmt):"; echo "$$files"; exit 1; fi
 
+# The code has files for single systems, and tests too. The systems that nobody runs the
+# tests on are at least compiled.
 vet:
 	$(GO) vet ./...
+	@for os in windows darwin; do echo "GOOS=$$os $(GO) vet ./..."; GOOS=$$os $(GO) vet ./... || exit 1; done
 
 fresh: # fail if a generated file is out of date
 	$(GO) mod tidy -diff

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/needtest"
-	"github.com/weirhq/weir/internal/redistest"
 )
 
 // The rules of the recipes: one request to /api/ an hour for each client, and any
@@ -177,35 +176,12 @@ func TestProxiesWithoutWeir(t *testing.T) {
 			p.halt(t)
 			check(closed, "/other", tc.hung)
 			check(open, "/api/y", 200)
-			if err := p.Process.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			p.carryOn(t)
 			p.end(t)
 			check(closed, "/other", tc.down)
 			check(open, "/api/y", 200)
 		})
 	}
-}
-
-// halt stops the service with SIGSTOP, and returns when all its threads have stopped.
-func (p *process) halt(t *testing.T) {
-	t.Helper()
-	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	redistest.Eventually(t, "the service has stopped", func() bool {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Process.Pid))
-		if err != nil || len(threads) == 0 {
-			t.Skip("no /proc here")
-		}
-		for _, thread := range threads {
-			text, err := os.ReadFile(thread)
-			if _, state, _ := strings.Cut(string(text), ") "); err != nil || !strings.HasPrefix(state, "T") {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 // startApp starts the server behind the proxies, and returns its address.

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,35 +20,33 @@ func TestRead(t *testing.T) {
 	if err := os.Symlink("five", at("link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(at("pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/zero", at("zero")); err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		path string
-		most int64
-		want string // of the error, or the content
-	}{
+	for _, tc := range []reading{
 		{at("five"), 5, "12345"},
 		{at("link"), 5, "12345"},
 		{at("five"), 4, at("five") + ": larger than 4 bytes"},
-		{at("pipe"), 5, at("pipe") + ": a pipe, want a regular file"},
-		{at("zero"), 5, at("zero") + ": a device, want a regular file"},
 		{dir, 5, dir + ": a directory, want a regular file"},
-		{"/proc/self/status", 1 << 20, "Name:"}, // says that it is empty
-		{"/proc/self/status", 9, "/proc/self/status: larger than 9 bytes"},
-		{at("none"), 5, "open " + at("none") + ": no such file or directory"},
+		{at("none"), 5, "open " + at("none") + ": "},
 	} {
-		b, err := files.Read(tc.path, tc.most)
-		got := string(b)
-		if err != nil {
-			got = err.Error()
-		}
-		if !strings.HasPrefix(got, tc.want) {
-			t.Errorf("%s: got %.80q, want %q", tc.path, got, tc.want)
-		}
+		tc.check(t)
+	}
+}
+
+// reading is a call of files.Read.
+type reading struct {
+	path string
+	most int64
+	want string // how the error begins, or the content
+}
+
+func (r reading) check(t *testing.T) {
+	t.Helper()
+	b, err := files.Read(r.path, r.most)
+	got := string(b)
+	if err != nil {
+		got = err.Error()
+	}
+	if !strings.HasPrefix(got, r.want) {
+		t.Errorf("%s: got %.80q, want %q", r.path, got, r.want)
 	}
 }
 

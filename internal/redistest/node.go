@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -165,11 +164,16 @@ func (n *Node) Restart() {
 }
 
 // Stop makes the process stand still with all its connections open, as a
-// machine that hangs does.
-func (n *Node) Stop() { n.signal(syscall.SIGSTOP) }
+// machine that hangs does. Where the system cannot do that, Stop skips the test.
+func (n *Node) Stop() {
+	if stopSignal == nil {
+		n.t.Skip("only Unix can stop a process and continue it")
+	}
+	n.signal(stopSignal)
+}
 
 // Continue ends a Stop.
-func (n *Node) Continue() { n.signal(syscall.SIGCONT) }
+func (n *Node) Continue() { n.signal(continueSignal) }
 
 // Pause does what Stop does, for d. It returns at once.
 func (n *Node) Pause(d time.Duration) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/weirhq/weir/internal/config"
@@ -101,19 +100,6 @@ func TestReloadWithoutFile(t *testing.T) {
 	if a := call(t, "POST", s.admin+"/-/reload", ""); a.status != 409 {
 		t.Errorf("got %d %s, want 409", a.status, a.text)
 	}
-}
-
-// Not parallel: the signal reaches every service in the process.
-func TestReloadOnSignal(t *testing.T) {
-	path := rulesFile(t, posts(2))
-	s := start(t, withRules(path, false))
-	s.logs.await(t, 1, "msg=listening")
-	write(t, path, posts(3))
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	s.logs.await(t, 1, `msg="rules loaded" asked=SIGHUP`)
-	wantPosts(t, s, "ann", 3)
 }
 
 func TestWatchFile(t *testing.T) {

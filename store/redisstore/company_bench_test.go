@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,15 +90,6 @@ func BenchmarkCompany(b *testing.B) {
 
 // turn is how long a row is measured at a time.
 const turn = 300 * time.Millisecond
-
-// cpuTime returns the CPU time that this process has used.
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // companyRow is what callers do, and how many decisions a call is.
 type companyRow struct {
