@@ -20,7 +20,7 @@ ACTIONLINT         := bin/actionlint-$(ACTIONLINT_VERSION)
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients check format vet fresh protos generate released race peers middleware clients types lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients check format vet portable fresh protos generate released race peers middleware clients types lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,16 +56,18 @@ exact: ## compare replay, compare and suggest with a count in Python that shares
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
 	scripts/exact-backtest bin/weir $(or $(LOG),examples/logins.jsonl.gz)
 
-check: format vet fresh protos lint race peers middleware clients ## run everything that a change must pass
+check: format vet portable fresh protos lint race peers middleware clients ## run everything that a change must pass
 
 format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
 	if [ -n "$$files" ]; then echo "gofmt would change (make fmt):"; echo "$$files"; exit 1; fi
 
-# The code has files for single systems, and tests too. The systems that nobody runs the
-# tests on are at least compiled.
 vet:
 	$(GO) vet ./...
+
+# The code has files for single systems, and tests too. The systems that nobody runs the
+# tests on are at least compiled.
+portable:
 	@for os in windows darwin; do echo "GOOS=$$os $(GO) vet ./..."; GOOS=$$os $(GO) vet ./... || exit 1; done
 
 fresh: # fail if a generated file is out of date
