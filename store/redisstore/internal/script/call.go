@@ -43,7 +43,7 @@ type Times struct {
 // MaxOps is the most ops that a program can read.
 const MaxOps = 1<<16 - 1
 
-// The statuses that a reply begins with: the constants of lua/head.lua.
+// The statuses that a reply begins with: the constants of lua/head_rest.lua.
 const (
 	statusDone byte = iota
 	statusStale
@@ -52,9 +52,9 @@ const (
 	statusForeign
 	statusFailed
 	statusAround   // done, of lua/call_around.lua
-	statusAll      // done, of all steps of a run, with three numbers for each op
+	statusAll      // done, of all steps of a run or one on its own, with three numbers for each op
 	statusQuick    // done, of one step of a run, with three numbers for each op
-	statusAdmitted // done, of all steps of a run, with two numbers for each op: none waits
+	statusAdmitted // done, of all steps of a run or one on its own, with two numbers for each op: none waits
 )
 
 const (
@@ -423,8 +423,10 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 	switch reply[0] {
 	case statusDone:
 		return now, results(reply[replyHead:], s, now)
-	case statusQuick:
+	case statusQuick, statusAll: // the latter of a step on its own
 		return now, quickResults(reply[replyHead:], s, now, true)
+	case statusAdmitted:
+		return now, quickResults(reply[replyHead:], s, now, false)
 	case statusAround:
 		return now, c.resultsAround(reply[replyHead:], s, now)
 	case statusStale:

@@ -15,6 +15,13 @@
 // all keys of a run at once, go through its steps in one loop, and answer two or three
 // numbers for each op.
 //
+// A server makes all names and functions of a program anew at each call, grows each of
+// its tables step by step, and hashes each byte of each string. So the programs for one
+// step decide common calls before they name what only others need, read all numbers of
+// the argument at once, and answer as a run of one step. Steps with two or three
+// sliding limits have lines of their own for each op, in lua/sliding_few.lua, which need
+// no tables.
+//
 // Steps with ops that are about holds or bans run one program for all kinds,
 // around: lua/call_around.lua does with a state what package window does in
 // around.go, lua/holding.lua has the holds, and the files KIND_aged.lua count hits

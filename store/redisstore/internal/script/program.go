@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,13 +144,15 @@ func (r recipe) text() string {
 	fast := r.fast && !r.around
 	switch {
 	case r.run && fast && r.many:
-		j.files("run_begin", "run_states", "run_decide_many")
+		j.files("head_rest", "run_begin", "run_states", "run_decide_many")
 	case r.run && fast:
-		j.files("run_begin", "run_states", "run_decide_fast")
+		j.files("head_rest", "run_begin", "run_states", "run_decide_fast")
 	case r.run:
-		j.files("run_begin", "run_decide")
+		j.files("head_rest", "run_begin", "run_decide")
+	case fast && !r.many:
+		j.alone(r)
 	default:
-		j.file("begin")
+		j.files("head_rest", "begin", "begin_time")
 	}
 	switch {
 	case r.around:
@@ -157,8 +160,14 @@ func (r recipe) text() string {
 		if r.fast {
 			j.file("around_fast")
 		}
-	case fast && !r.run:
-		j.fast(r)
+	case fast && !r.run && r.many:
+		k := r.kind.lua
+		j.files("states")
+		j.each(mostFew, k+"_few_limit")
+		for n := 2; n <= mostFew; n++ {
+			j.each(n, k+"_few", "few_end")
+		}
+		j.files(k+"_many_limit", k+"_many_single", k+"_many_fast", k+"_many_reply")
 	case !fast && !r.many:
 		j.file("read_one")
 	}
@@ -197,17 +206,17 @@ type joiner struct {
 	run    bool
 }
 
-// fast adds the files that decide the common calls of a program for one step.
-func (j *joiner) fast(r recipe) {
+// alone adds the files that decide the common calls of a program for one step with one
+// op, before all that others need.
+func (j *joiner) alone(r recipe) {
 	k := r.kind.lua
-	switch {
-	case r.many:
-		j.files("states", k+"_many_limit", k+"_many_single", k+"_many_fast", k+"_many_reply")
-	case r.kind.head:
-		j.files(k+"_limit", k+"_numbers", k+"_read", k+"_fast", k+"_rest")
-	default:
-		j.files(k+"_limit", k+"_numbers", "read_one", k+"_fast")
+	j.files("begin_alone", k+"_alone", "begin_time")
+	if r.kind.head {
+		j.files(k+"_read", k+"_fast", k+"_rest")
+	} else {
+		j.files("read_one", k+"_fast")
 	}
+	j.file("head_rest")
 }
 
 // runFast adds the files that decide the common steps of a run, and hand the others to
@@ -216,7 +225,15 @@ func (j *joiner) runFast(r recipe) {
 	k := r.kind.lua
 	j.file("run_fast_begin")
 	if r.many {
-		j.files(k+"_many_limit", "run_fast_step", k+"_many_fast", "run_fast_many_end")
+		j.each(mostFew, k+"_few_limit")
+		j.files(k+"_many_limit", "run_fast_step")
+		j.WriteString("local easy = false\n")
+		for n := 2; n <= mostFew; n++ {
+			j.each(n, k+"_few", "run_few_end")
+		}
+		j.WriteString("if not easy then\n")
+		j.files(k+"_many_fast", "run_fast_many_end")
+		j.WriteString("end\n")
 	} else {
 		j.files(k+"_limit", "run_fast_step", k+"_numbers", "run_fast_one")
 		if r.kind.head {
@@ -227,9 +244,41 @@ func (j *joiner) runFast(r recipe) {
 	j.file("run_fast_end")
 }
 
+// mostFew is the most ops of a step that has lines of its own for each of them.
+const mostFew = 3
+
+// each adds the lines of some files for a step with n ops: a group of lines that have the
+// sign @ once for each op, with its number in place of the sign.
+func (j *joiner) each(n int, names ...string) {
+	for _, name := range names {
+		var group []string
+		flush := func() {
+			for op := 1; op <= n && len(group) > 0; op++ {
+				for _, line := range group {
+					line = strings.ReplaceAll(line, "first + @ - 1", fmt.Sprintf("first + %d", op-1))
+					j.line(strings.ReplaceAll(line, "@", strconv.Itoa(op)))
+				}
+			}
+			group = group[:0]
+		}
+		for line := range strings.Lines(text(name)) {
+			line = strings.ReplaceAll(line, "COUNT", strconv.Itoa(n))
+			line = strings.ReplaceAll(line, "DOUBLES", strings.Repeat("dd", n))
+			if strings.Contains(line, "@") {
+				group = append(group, line)
+				continue
+			}
+			flush()
+			j.line(line)
+		}
+		flush()
+	}
+}
+
 // decided is how a line begins that returns the numbers of the one op: the hits used
 // after and before, the wait, and the time until it is unused. A program for one step
-// packs them. One for a run keeps three of them, and goes on with the next step.
+// answers as a run of one: with three of them, or with two where the wait is 0. One for a
+// run keeps three of them, and goes on with the next step.
 const decided = "return decided("
 
 // files adds the lines of some files, without comments.
@@ -241,24 +290,39 @@ func (j *joiner) files(names ...string) {
 
 // file adds the lines of a file, without comments.
 func (j *joiner) file(name string) {
+	for line := range strings.Lines(text(name)) {
+		j.line(line)
+	}
+}
+
+// text returns the text of a file.
+func text(name string) string {
 	b, err := luaFiles.ReadFile("lua/" + name + ".lua")
 	if err != nil {
 		panic(err) // the files are part of this package
 	}
-	for line := range strings.Lines(string(b)) {
-		code, _, _ := strings.Cut(line, "--")
-		code = strings.TrimRight(code, " \n")
-		if at, numbers, ok := strings.Cut(code, decided); ok {
-			code = at + "return pk('<BI7I7I7I7I7', DONE, now, " + numbers
-			if j.run {
-				four := strings.Split(strings.TrimSuffix(numbers, ")"), ", ")
-				code = at + fmt.Sprintf("its_used, its_wait, its_reset = %s, %s, %s break", four[0], four[2], four[3])
-			}
+	return string(b)
+}
+
+// line adds a line, without a comment.
+func (j *joiner) line(line string) {
+	code, _, _ := strings.Cut(line, "--")
+	code = strings.TrimRight(code, " \n")
+	if at, numbers, ok := strings.Cut(code, decided); ok {
+		four := strings.Split(strings.TrimSuffix(numbers, ")"), ", ")
+		used, wait, reset := four[0], four[2], four[3]
+		switch {
+		case j.run:
+			code = at + fmt.Sprintf("its_used, its_wait, its_reset = %s, %s, %s break", used, wait, reset)
+		case wait == "0":
+			code = at + fmt.Sprintf("return pk('<BI7dd', %d, now, %s, %s)", statusAdmitted, used, reset)
+		default:
+			code = at + fmt.Sprintf("return pk('<BI7I7I7I7', %d, now, %s, %s, %s)", statusAll, used, wait, reset)
 		}
-		if code != "" {
-			j.WriteString(code)
-			j.WriteByte('\n')
-		}
+	}
+	if code != "" {
+		j.WriteString(code)
+		j.WriteByte('\n')
 	}
 }
 

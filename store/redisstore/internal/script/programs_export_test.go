@@ -7,6 +7,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+// StatusAdmitted is the status of replies with two numbers for each op.
+const StatusAdmitted = statusAdmitted
+
 // Programs returns the text of every program by its name.
 func Programs() map[string]string {
 	all := map[string]string{"peek": Peek().Text}
@@ -46,32 +49,32 @@ var slowAround = sync.OnceValue(func() *Program {
 // all others it answers "slow".
 var FastAround = sync.OnceValue(func() *Program {
 	var j joiner
-	for _, name := range []string{"head", "begin", "around_begin", "around_fast"} {
+	for _, name := range []string{"head", "head_rest", "begin", "begin_time", "around_begin", "around_fast"} {
 		j.file(name)
 	}
 	j.WriteString("return 'slow'\n")
 	return newProgram(0, j.String())
 })
 
-// Whole returns the reply to s as a program for one step writes it.
+// Whole returns the reply to s as a program without a fast part writes it.
 func (r Reply) Whole(s *Step) string {
-	text, now := r.Text, r.now
+	text, now, form := r.Text, r.now, r.form
 	switch {
-	case r.form != 0:
-	case len(text) >= replyHead && text[0] == statusQuick:
-		text, now = text[replyHead:], window.Instant(get7(text[1:]))
+	case form != 0:
+	case len(text) >= replyHead && (text[0] == statusQuick || text[0] == statusAll || text[0] == statusAdmitted):
+		text, now, form = text[replyHead:], window.Instant(get7(text[1:])), text[0]
 	default:
 		return text
 	}
 	own := *s
 	own.Ops = slices.Clone(s.Ops)
-	if err := quickResults(text, &own, now, r.form != statusAdmitted); err != nil {
+	if err := quickResults(text, &own, now, form != statusAdmitted); err != nil {
 		return err.Error()
 	}
 	b, size := put7([]byte{statusDone}, now), len(text)/len(own.Which)
 	for n, i := range own.Which {
 		result, numbers := own.Ops[i].Result, text[n*size:(n+1)*size]
-		if r.form == statusAdmitted {
+		if form == statusAdmitted {
 			b = put7(b, result.Used, result.Before, 0, getDouble(numbers[8:]))
 		} else {
 			b = put7(b, result.Used, result.Before, get7(numbers[7:]), get7(numbers[14:]))

@@ -1,4 +1,5 @@
 -- The state of the one op was read with the others of the run.
-local state = all[first] or try('GET', KEYS[first])
+local key = KEYS[first]
+local state = all[first] or try('GET', key)
 local its_used, its_wait, its_reset
 repeat

@@ -7,10 +7,10 @@
 -- a multiple of that, so that most hits need not move its expiry.
 do
   if #head >= 39 then
-    local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
+    local kind, newest, oldest, fill, group = up('<I4I7I7I7I7', head) -- the version, 256 times the kind, 65536 times the groups
     local at = newest > now and newest or now
-    local used = (k - 1) * group + fill
-    if version == 1 and kind == 1 and group == its_size and oldest > at - its_w and used < MAX then
+    local used = (kind - 65793) / 65536 * group + fill
+    if kind % 65536 == 257 and group == its_size and oldest > at - its_w and used < MAX then
       local over = used - (its_quota - its_n)
       if its_n > 0 and over > 0 then
         if its_ask ~= RECORD and (its_n > its_quota or over <= group) then
@@ -20,18 +20,19 @@ do
       elseif its_ask == LOOK then
         return decided(used, used, 0, newest + its_w - at)
       elseif fill + its_n <= group then
-        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + its_n))
+        call('SETRANGE', key, '4', pk('<I7I7I7', at, kind > 65793 and oldest or at, fill + its_n))
         local tick = at - at % its_step
         if newest < tick then
-          call('PEXPIRE', KEYS[first], floor((tick + its_step + its_w - now + 999) / 1000) + slack)
+          local ms = tick + its_step + its_w - now + 999
+          call('PEXPIRE', key, (ms - ms % 1000) / 1000 + slack)
         end
         return decided(used + its_n, used, 0, its_w)
       end
     end
   elseif state == false and its_ask ~= LOOK and its_n <= its_size and its_n <= its_quota then
-    local till = now - now % its_step + its_step + its_w
+    local ms = its_step - now % its_step + its_w + 999
     local v = pk('<BBI2I7I7I7I7I7', 1, 1, 1, now, now, its_n, its_size, 0)
-    call('SET', KEYS[first], v, 'PX', floor((till - now + 999) / 1000) + slack)
+    call('SET', key, v, 'PX', (ms - ms % 1000) / 1000 + slack)
     return decided(its_n, 0, 0, its_w)
   end
 end

@@ -1,2 +1,2 @@
 -- The whole state, where only its fixed part was read.
-if state == nil then state = try('GET', KEYS[first]) end
+if state == nil then state = try('GET', key) end

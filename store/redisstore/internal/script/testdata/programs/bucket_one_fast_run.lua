@@ -1,9 +1,11 @@
-local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
-local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
+local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, redis.pcall, KEYS, ARGV
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
-local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local LOOK, RECORD = 0, 3
+local STALE = 1
+local cut, floor, type = string.sub, math.floor, type
+local ENFORCE, SHADOW, REFUND = 1, 2, 4
+local DONE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 2, 3, 4, 5
 local plan = ARGV[1]
 local now, soonest, repeats = up('<I7I7I2', plan)
 local steps = floor((#plan - 16 - 2 * repeats) / 10)
@@ -106,7 +108,6 @@ end
 kinds[5] = {open = open_bucket, look = look_bucket, add = add_bucket, save = save_bucket, expires = expires_bucket}
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
-local key = KEYS[first]
 if state then
   if type(state) == 'table' then
     if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
@@ -137,13 +138,13 @@ if changed then
   local s, till = row.save(o)
   if s then
     local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
-    call('SET', key, s, 'PX', ms)
+    call('SET', KEYS[first], s, 'PX', ms)
     if o.set then
       call('PEXPIRE', o.set, ms)
       call('PEXPIRE', o.hash, ms)
     end
   else
-    call('DEL', key)
+    call('DEL', KEYS[first])
   end
   if again then
     local _, later = row.look(o, n)
@@ -182,22 +183,23 @@ if known ~= args then
   its_whole, its_full, its_cost = its_quota * its_common, its_cap * its_length, its_n * its_length
   its_time, its_part, its_most = floor(its_cost / its_quota), its_cost % its_quota, MAX / its_quota
 end
-local state = all[first] or try('GET', KEYS[first])
+local key = KEYS[first]
+local state = all[first] or try('GET', key)
 local its_used, its_wait, its_reset
 repeat
 if state and #state == 23 then
-  local version, kind, till, part, whole = up('<BBI7I7I7', state)
+  local kind, till, part, whole = up('<I2I7I7I7', state)
   local same = whole == 0 or whole == its_whole
-  if version == 1 and kind == 5 and same and its_ask ~= RECORD and its_n > 0 and its_n <= its_cap then
+  if kind == 1281 and same and its_ask ~= RECORD and its_n > 0 and its_n <= its_cap then
     local d, f = till - now, part / its_common
     if d < 0 then d, f = 0, 0 end
     local booked = d * its_quota + f
     local room = its_full - f - d * its_quota
     if d <= its_most and room >= 0 then
-      local used = booked > 0 and floor((booked - 1) / its_length) + 1 or 0
+      local used = booked > 0 and (booked - 1 - (booked - 1) % its_length) / its_length + 1 or 0
       if room < its_cost then
         local free = (its_cap - its_n) * its_length - f
-        free = free < 0 and -1 or floor(free / its_quota)
+        free = free < 0 and -1 or (free - free % its_quota) / its_quota
         its_used, its_wait, its_reset = used, d - free, f > 0 and d + 1 or d break
       end
       if its_ask == LOOK then
@@ -206,11 +208,12 @@ if state and #state == 23 then
       d, f = d + its_time, f + its_part
       if f >= its_quota then d, f = d + 1, f - its_quota end
       local lives = f > 0 and d + 1 or d
-      call('SETRANGE', KEYS[first], '2', pk('<I7I7I7', now + d, f * its_common, f > 0 and its_whole or 0))
+      call('SETRANGE', key, '2', pk('<I7I7I7', now + d, f * its_common, f > 0 and its_whole or 0))
       local old, ends = part > 0 and till + 1 or till, now + lives
       local tick = ends - ends % its_step
       if old < tick then
-        call('PEXPIRE', KEYS[first], floor((tick + its_step - now + 999) / 1000) + slack)
+        local ms = tick + its_step - now + 999
+        call('PEXPIRE', key, (ms - ms % 1000) / 1000 + slack)
       end
       its_used, its_wait, its_reset = used + its_n, 0, lives break
     end
@@ -218,8 +221,9 @@ if state and #state == 23 then
 elseif state == false and its_ask ~= LOOK and its_ask ~= RECORD and its_n <= its_cap then
   local lives = its_part > 0 and its_time + 1 or its_time
   local ends = now + lives
-  local v = pk('<BBI7I7I7', 1, 5, now + its_time, its_part * its_common, its_part > 0 and its_whole or 0)
-  call('SET', KEYS[first], v, 'PX', floor((ends - ends % its_step + its_step - now + 999) / 1000) + slack)
+  local v = pk('<I2I7I7I7', 1281, now + its_time, its_part * its_common, its_part > 0 and its_whole or 0)
+  local ms = ends - ends % its_step + its_step - now + 999
+  call('SET', key, v, 'PX', (ms - ms % 1000) / 1000 + slack)
   its_used, its_wait, its_reset = its_n, 0, lives break
 end
 until true

@@ -1,9 +1,11 @@
-local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
-local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
+local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, redis.pcall, KEYS, ARGV
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
-local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local LOOK, RECORD = 0, 3
+local STALE = 1
+local cut, floor, type = string.sub, math.floor, type
+local ENFORCE, SHADOW, REFUND = 1, 2, 4
+local DONE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 2, 3, 4, 5
 local plan = ARGV[1]
 local now, soonest, repeats = up('<I7I7I2', plan)
 local steps = floor((#plan - 16 - 2 * repeats) / 10)

@@ -1,11 +1,10 @@
-local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
-local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
+local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, redis.pcall, KEYS, ARGV
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
-local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local args, p, first = ARGV[1], 19, 1
-local now, deadline, _, total = up('<I7I7I2I2', args)
+local LOOK, RECORD = 0, 3
+local STALE = 1
+local args, p, first, key = ARGV[1], 19, 1, KEYS[1]
+local now, deadline, its_ask, its_n, its_quota, its_w = up('<I7I7xxxxxBI7I7I7', args)
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -14,32 +13,31 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-local known, its_ask, its_n, its_quota, its_w
-if known ~= args then
-  its_ask, its_n, its_quota, its_w = up('<BI7I7I7', args, p + 1)
-  known = args
-end
 local state = try('GET', KEYS[first])
 do
   if state and #state == 16 then
-    local version, kind, mark, used = up('<BBI7I7', state)
+    local kind, mark, used = up('<I2I7I7', state)
     local at = mark > now and mark or now
     local till = mark + its_w
-    if version == 1 and kind == 3 and at < till and used + its_n <= MAX then
+    if kind == 769 and at < till and used + its_n <= MAX then
       if its_ask ~= RECORD and its_n > 0 and used + its_n > its_quota then
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, its_n > its_quota and NEVER or till - at, till - at)
+        return pk('<BI7I7I7I7', 7, now, used, its_n > its_quota and NEVER or till - at, till - at)
       end
       if its_ask == LOOK then
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, till - at)
+        return pk('<BI7dd', 9, now, used, till - at)
       end
-      call('SETRANGE', KEYS[first], '9', pk('<I7', used + its_n))
-      return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, till - at)
+      call('SETRANGE', key, '9', pk('<I7', used + its_n))
+      return pk('<BI7dd', 9, now, used + its_n, till - at)
     end
   elseif not state and its_ask ~= LOOK and its_n <= its_quota and its_n <= MAX then
-    call('SET', KEYS[first], pk('<BBI7I7', 1, 3, now, its_n), 'PX', floor((its_w + 999) / 1000) + slack)
-    return pk('<BI7I7I7I7I7', DONE, now, its_n, 0, 0, its_w)
+    local ms = its_w + 999
+    call('SET', key, pk('<I2I7I7', 769, now, its_n), 'PX', (ms - ms % 1000) / 1000 + slack)
+    return pk('<BI7dd', 9, now, its_n, its_w)
   end
 end
+local cut, floor, type = string.sub, math.floor, type
+local ENFORCE, SHADOW, REFUND = 1, 2, 4
+local DONE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 2, 3, 4, 5
 local kinds = {}
 local off = false
 local function look_period(o, n)
@@ -83,7 +81,6 @@ end
 kinds[3] = {open = open_fixed, look = look_period, add = add_period, save = save_period, expires = expires_period}
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
-local key = KEYS[first]
 if state then
   if type(state) == 'table' then
     if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
@@ -114,13 +111,13 @@ if changed then
   local s, till = row.save(o)
   if s then
     local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
-    call('SET', key, s, 'PX', ms)
+    call('SET', KEYS[first], s, 'PX', ms)
     if o.set then
       call('PEXPIRE', o.set, ms)
       call('PEXPIRE', o.hash, ms)
     end
   else
-    call('DEL', key)
+    call('DEL', KEYS[first])
   end
   if again then
     local _, later = row.look(o, n)

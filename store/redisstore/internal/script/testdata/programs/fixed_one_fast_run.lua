@@ -1,9 +1,11 @@
-local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
-local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
+local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, redis.pcall, KEYS, ARGV
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
-local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local LOOK, RECORD = 0, 3
+local STALE = 1
+local cut, floor, type = string.sub, math.floor, type
+local ENFORCE, SHADOW, REFUND = 1, 2, 4
+local DONE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 2, 3, 4, 5
 local plan = ARGV[1]
 local now, soonest, repeats = up('<I7I7I2', plan)
 local steps = floor((#plan - 16 - 2 * repeats) / 10)
@@ -68,7 +70,6 @@ end
 kinds[3] = {open = open_fixed, look = look_period, add = add_period, save = save_period, expires = expires_period}
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
-local key = KEYS[first]
 if state then
   if type(state) == 'table' then
     if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
@@ -99,13 +100,13 @@ if changed then
   local s, till = row.save(o)
   if s then
     local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
-    call('SET', key, s, 'PX', ms)
+    call('SET', KEYS[first], s, 'PX', ms)
     if o.set then
       call('PEXPIRE', o.set, ms)
       call('PEXPIRE', o.hash, ms)
     end
   else
-    call('DEL', key)
+    call('DEL', KEYS[first])
   end
   if again then
     local _, later = row.look(o, n)
@@ -141,26 +142,28 @@ if known ~= args then
   its_ask, its_n, its_quota, its_w = up('<BI7I7I7', args, p + 1)
   known = args
 end
-local state = all[first] or try('GET', KEYS[first])
+local key = KEYS[first]
+local state = all[first] or try('GET', key)
 local its_used, its_wait, its_reset
 repeat
 do
   if state and #state == 16 then
-    local version, kind, mark, used = up('<BBI7I7', state)
+    local kind, mark, used = up('<I2I7I7', state)
     local at = mark > now and mark or now
     local till = mark + its_w
-    if version == 1 and kind == 3 and at < till and used + its_n <= MAX then
+    if kind == 769 and at < till and used + its_n <= MAX then
       if its_ask ~= RECORD and its_n > 0 and used + its_n > its_quota then
         its_used, its_wait, its_reset = used, its_n > its_quota and NEVER or till - at, till - at break
       end
       if its_ask == LOOK then
         its_used, its_wait, its_reset = used, 0, till - at break
       end
-      call('SETRANGE', KEYS[first], '9', pk('<I7', used + its_n))
+      call('SETRANGE', key, '9', pk('<I7', used + its_n))
       its_used, its_wait, its_reset = used + its_n, 0, till - at break
     end
   elseif not state and its_ask ~= LOOK and its_n <= its_quota and its_n <= MAX then
-    call('SET', KEYS[first], pk('<BBI7I7', 1, 3, now, its_n), 'PX', floor((its_w + 999) / 1000) + slack)
+    local ms = its_w + 999
+    call('SET', key, pk('<I2I7I7', 769, now, its_n), 'PX', (ms - ms % 1000) / 1000 + slack)
     its_used, its_wait, its_reset = its_n, 0, its_w break
   end
 end

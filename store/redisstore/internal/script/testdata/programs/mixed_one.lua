@@ -1,9 +1,11 @@
-local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
-local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
+local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, redis.pcall, KEYS, ARGV
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
-local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local LOOK, RECORD = 0, 3
+local STALE = 1
+local cut, floor, type = string.sub, math.floor, type
+local ENFORCE, SHADOW, REFUND = 1, 2, 4
+local DONE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 2, 3, 4, 5
 local args, p, first = ARGV[1], 19, 1
 local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1
@@ -687,7 +689,6 @@ end
 end})
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
-local key = KEYS[first]
 if state then
   if type(state) == 'table' then
     if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
@@ -718,13 +719,13 @@ if changed then
   local s, till = row.save(o)
   if s then
     local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
-    call('SET', key, s, 'PX', ms)
+    call('SET', KEYS[first], s, 'PX', ms)
     if o.set then
       call('PEXPIRE', o.set, ms)
       call('PEXPIRE', o.hash, ms)
     end
   else
-    call('DEL', key)
+    call('DEL', KEYS[first])
   end
   if again then
     local _, later = row.look(o, n)

@@ -1,9 +1,11 @@
-local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
-local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
+local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, redis.pcall, KEYS, ARGV
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
-local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
+local LOOK, RECORD = 0, 3
+local STALE = 1
+local cut, floor, type = string.sub, math.floor, type
+local ENFORCE, SHADOW, REFUND = 1, 2, 4
+local DONE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 2, 3, 4, 5
 local plan = ARGV[1]
 local now, soonest, repeats = up('<I7I7I2', plan)
 local steps = floor((#plan - 16 - 2 * repeats) / 10)
@@ -210,6 +212,10 @@ local replies, slow, done, next_first = {}, 0, 0, 1
 local function go_on()
   local call, KEYS, all, numbers, now = call, KEYS, all, numbers, now
   local args, own_keys, total, deadline = ARGV[2], common_keys, common_total, 0
+local few_known
+local its_ask1, its_n1, its_quota1, its_w1, its_size1, its_step1
+local its_ask2, its_n2, its_quota2, its_w2, its_size2, its_step2
+local its_ask3, its_n3, its_quota3, its_w3, its_size3, its_step3
 local known
 local its_asks, its_ns, its_quotas, its_spans, its_sizes, its_heads, its_lives = {}, {}, {}, {}, {}, {}, {}
   for turn = done + 1, steps do
@@ -226,6 +232,112 @@ local its_asks, its_ns, its_quotas, its_spans, its_sizes, its_heads, its_lives =
     if deadline > 0 and now > deadline then
       reply = pk('<BI7', STALE, now)
     else
+local easy = false
+if total == 2 then
+  if few_known ~= args then
+    few_known = args
+    its_ask1, its_n1, its_quota1, its_w1, its_size1 = up('<BI7I7I7I7', args, p + 1 + 30 * (1 - 1))
+    its_step1 = (its_w1 - its_w1 % 8) / 8 + 1
+    its_ask2, its_n2, its_quota2, its_w2, its_size2 = up('<BI7I7I7I7', args, p + 1 + 30 * (2 - 1))
+    its_step2 = (its_w2 - its_w2 % 8) / 8 + 1
+  end
+  local head1 = all[first + 0]
+  local head2 = all[first + 1]
+  if true
+    and head1 and #head1 >= 39
+    and head2 and #head2 >= 39
+  then
+    local kind1, newest1, oldest1, fill1, group1 = up('<I4I7I7I7I7', head1)
+    local at1 = newest1 > now and newest1 or now
+    local used1 = (kind1 - 65793) / 65536 * group1 + fill1
+    local kind2, newest2, oldest2, fill2, group2 = up('<I4I7I7I7I7', head2)
+    local at2 = newest2 > now and newest2 or now
+    local used2 = (kind2 - 65793) / 65536 * group2 + fill2
+    if true
+      and kind1 % 65536 == 257 and its_ask1 == ENFORCE and group1 == its_size1 and oldest1 > at1 - its_w1
+      and used1 < MAX and used1 <= its_quota1 - its_n1 and fill1 + its_n1 <= group1
+      and kind2 % 65536 == 257 and its_ask2 == ENFORCE and group2 == its_size2 and oldest2 > at2 - its_w2
+      and used2 < MAX and used2 <= its_quota2 - its_n2 and fill2 + its_n2 <= group2
+    then
+      call('SETRANGE', KEYS[first + 0], '4', pk('<I7I7I7', at1, kind1 > 65793 and oldest1 or at1, fill1 + its_n1))
+      local tick1 = at1 - at1 % its_step1
+      if newest1 < tick1 then
+        local ms = tick1 + its_step1 + its_w1 - now + 999
+        call('PEXPIRE', KEYS[first + 0], (ms - ms % 1000) / 1000 + slack)
+      end
+      call('SETRANGE', KEYS[first + 1], '4', pk('<I7I7I7', at2, kind2 > 65793 and oldest2 or at2, fill2 + its_n2))
+      local tick2 = at2 - at2 % its_step2
+      if newest2 < tick2 then
+        local ms = tick2 + its_step2 + its_w2 - now + 999
+        call('PEXPIRE', KEYS[first + 1], (ms - ms % 1000) / 1000 + slack)
+      end
+      numbers[2 * first + 2 * 1 - 3], numbers[2 * first + 2 * 1 - 2] = used1 + its_n1, its_w1
+      numbers[2 * first + 2 * 2 - 3], numbers[2 * first + 2 * 2 - 2] = used2 + its_n2, its_w2
+      easy = true
+    end
+  end
+end
+if total == 3 then
+  if few_known ~= args then
+    few_known = args
+    its_ask1, its_n1, its_quota1, its_w1, its_size1 = up('<BI7I7I7I7', args, p + 1 + 30 * (1 - 1))
+    its_step1 = (its_w1 - its_w1 % 8) / 8 + 1
+    its_ask2, its_n2, its_quota2, its_w2, its_size2 = up('<BI7I7I7I7', args, p + 1 + 30 * (2 - 1))
+    its_step2 = (its_w2 - its_w2 % 8) / 8 + 1
+    its_ask3, its_n3, its_quota3, its_w3, its_size3 = up('<BI7I7I7I7', args, p + 1 + 30 * (3 - 1))
+    its_step3 = (its_w3 - its_w3 % 8) / 8 + 1
+  end
+  local head1 = all[first + 0]
+  local head2 = all[first + 1]
+  local head3 = all[first + 2]
+  if true
+    and head1 and #head1 >= 39
+    and head2 and #head2 >= 39
+    and head3 and #head3 >= 39
+  then
+    local kind1, newest1, oldest1, fill1, group1 = up('<I4I7I7I7I7', head1)
+    local at1 = newest1 > now and newest1 or now
+    local used1 = (kind1 - 65793) / 65536 * group1 + fill1
+    local kind2, newest2, oldest2, fill2, group2 = up('<I4I7I7I7I7', head2)
+    local at2 = newest2 > now and newest2 or now
+    local used2 = (kind2 - 65793) / 65536 * group2 + fill2
+    local kind3, newest3, oldest3, fill3, group3 = up('<I4I7I7I7I7', head3)
+    local at3 = newest3 > now and newest3 or now
+    local used3 = (kind3 - 65793) / 65536 * group3 + fill3
+    if true
+      and kind1 % 65536 == 257 and its_ask1 == ENFORCE and group1 == its_size1 and oldest1 > at1 - its_w1
+      and used1 < MAX and used1 <= its_quota1 - its_n1 and fill1 + its_n1 <= group1
+      and kind2 % 65536 == 257 and its_ask2 == ENFORCE and group2 == its_size2 and oldest2 > at2 - its_w2
+      and used2 < MAX and used2 <= its_quota2 - its_n2 and fill2 + its_n2 <= group2
+      and kind3 % 65536 == 257 and its_ask3 == ENFORCE and group3 == its_size3 and oldest3 > at3 - its_w3
+      and used3 < MAX and used3 <= its_quota3 - its_n3 and fill3 + its_n3 <= group3
+    then
+      call('SETRANGE', KEYS[first + 0], '4', pk('<I7I7I7', at1, kind1 > 65793 and oldest1 or at1, fill1 + its_n1))
+      local tick1 = at1 - at1 % its_step1
+      if newest1 < tick1 then
+        local ms = tick1 + its_step1 + its_w1 - now + 999
+        call('PEXPIRE', KEYS[first + 0], (ms - ms % 1000) / 1000 + slack)
+      end
+      call('SETRANGE', KEYS[first + 1], '4', pk('<I7I7I7', at2, kind2 > 65793 and oldest2 or at2, fill2 + its_n2))
+      local tick2 = at2 - at2 % its_step2
+      if newest2 < tick2 then
+        local ms = tick2 + its_step2 + its_w2 - now + 999
+        call('PEXPIRE', KEYS[first + 1], (ms - ms % 1000) / 1000 + slack)
+      end
+      call('SETRANGE', KEYS[first + 2], '4', pk('<I7I7I7', at3, kind3 > 65793 and oldest3 or at3, fill3 + its_n3))
+      local tick3 = at3 - at3 % its_step3
+      if newest3 < tick3 then
+        local ms = tick3 + its_step3 + its_w3 - now + 999
+        call('PEXPIRE', KEYS[first + 2], (ms - ms % 1000) / 1000 + slack)
+      end
+      numbers[2 * first + 2 * 1 - 3], numbers[2 * first + 2 * 1 - 2] = used1 + its_n1, its_w1
+      numbers[2 * first + 2 * 2 - 3], numbers[2 * first + 2 * 2 - 2] = used2 + its_n2, its_w2
+      numbers[2 * first + 2 * 3 - 3], numbers[2 * first + 2 * 3 - 2] = used3 + its_n3, its_w3
+      easy = true
+    end
+  end
+end
+if not easy then
 if known ~= args then
   known = args
   local q = p
@@ -274,6 +386,7 @@ if decided == total and (in_group or not all_fit) then
   waited = waited or waiting
 else
   reply = decide(args, first, total)
+end
 end
     end
     if reply then

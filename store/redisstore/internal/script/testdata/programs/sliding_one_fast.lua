@@ -1,11 +1,11 @@
-local up, pk, cut, floor = struct.unpack, struct.pack, string.sub, math.floor
-local call, try, KEYS, ARGV, type = redis.call, redis.pcall, KEYS, ARGV, type
+local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, redis.pcall, KEYS, ARGV
 local MAX = 9007199254740991
 local NEVER = 9007199254740992
-local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4
-local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
-local args, p, first = ARGV[1], 19, 1
-local now, deadline, _, total = up('<I7I7I2I2', args)
+local LOOK, RECORD = 0, 3
+local STALE = 1
+local args, p, first, key = ARGV[1], 19, 1, KEYS[1]
+local now, deadline, its_ask, its_n, its_quota, its_w, its_size = up('<I7I7xxxxxBI7I7I7I7', args)
+local its_step = (its_w - its_w % 8) / 8 + 1
 local slack = 1
 if now == 0 then
   local t = call('TIME')
@@ -14,49 +14,48 @@ else
   slack = 3600000
 end
 if deadline > 0 and now > deadline then return pk('<BI7', STALE, now) end
-local known, its_ask, its_n, its_quota, its_w, its_size, its_step
-if known ~= args then
-  its_ask, its_n, its_quota, its_w, its_size = up('<BI7I7I7I7', args, p + 1)
-  known, its_step = args, floor(its_w / 8) + 1
-end
 local state, head
 if its_size == 1 then
-  state = try('GET', KEYS[first])
+  state = try('GET', key)
   head = state or ''
 else
-  head = try('GETRANGE', KEYS[first], '0', '38')
+  head = try('GETRANGE', key, '0', '38')
 end
 do
   if #head >= 39 then
-    local version, kind, k, newest, oldest, fill, group = up('<BBI2I7I7I7I7', head)
+    local kind, newest, oldest, fill, group = up('<I4I7I7I7I7', head)
     local at = newest > now and newest or now
-    local used = (k - 1) * group + fill
-    if version == 1 and kind == 1 and group == its_size and oldest > at - its_w and used < MAX then
+    local used = (kind - 65793) / 65536 * group + fill
+    if kind % 65536 == 257 and group == its_size and oldest > at - its_w and used < MAX then
       local over = used - (its_quota - its_n)
       if its_n > 0 and over > 0 then
         if its_ask ~= RECORD and (its_n > its_quota or over <= group) then
           local wait = its_n > its_quota and NEVER or oldest + its_w - at
-          return pk('<BI7I7I7I7I7', DONE, now, used, used, wait, newest + its_w - at)
+          return pk('<BI7I7I7I7', 7, now, used, wait, newest + its_w - at)
         end
       elseif its_ask == LOOK then
-        return pk('<BI7I7I7I7I7', DONE, now, used, used, 0, newest + its_w - at)
+        return pk('<BI7dd', 9, now, used, newest + its_w - at)
       elseif fill + its_n <= group then
-        call('SETRANGE', KEYS[first], '4', pk('<I7I7I7', at, k > 1 and oldest or at, fill + its_n))
+        call('SETRANGE', key, '4', pk('<I7I7I7', at, kind > 65793 and oldest or at, fill + its_n))
         local tick = at - at % its_step
         if newest < tick then
-          call('PEXPIRE', KEYS[first], floor((tick + its_step + its_w - now + 999) / 1000) + slack)
+          local ms = tick + its_step + its_w - now + 999
+          call('PEXPIRE', key, (ms - ms % 1000) / 1000 + slack)
         end
-        return pk('<BI7I7I7I7I7', DONE, now, used + its_n, used, 0, its_w)
+        return pk('<BI7dd', 9, now, used + its_n, its_w)
       end
     end
   elseif state == false and its_ask ~= LOOK and its_n <= its_size and its_n <= its_quota then
-    local till = now - now % its_step + its_step + its_w
+    local ms = its_step - now % its_step + its_w + 999
     local v = pk('<BBI2I7I7I7I7I7', 1, 1, 1, now, now, its_n, its_size, 0)
-    call('SET', KEYS[first], v, 'PX', floor((till - now + 999) / 1000) + slack)
-    return pk('<BI7I7I7I7I7', DONE, now, its_n, 0, 0, its_w)
+    call('SET', key, v, 'PX', (ms - ms % 1000) / 1000 + slack)
+    return pk('<BI7dd', 9, now, its_n, its_w)
   end
 end
-if state == nil then state = try('GET', KEYS[first]) end
+if state == nil then state = try('GET', key) end
+local cut, floor, type = string.sub, math.floor, type
+local ENFORCE, SHADOW, REFUND = 1, 2, 4
+local DONE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 2, 3, 4, 5
 local kinds = {}
 local off = false
 local function look_sliding(o, n)
@@ -175,7 +174,6 @@ end
 kinds[1] = {open = open_sliding, look = look_sliding, add = add_sliding, save = save_sliding, expires = expires_sliding}
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
-local key = KEYS[first]
 if state then
   if type(state) == 'table' then
     if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
@@ -206,13 +204,13 @@ if changed then
   local s, till = row.save(o)
   if s then
     local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
-    call('SET', key, s, 'PX', ms)
+    call('SET', KEYS[first], s, 'PX', ms)
     if o.set then
       call('PEXPIRE', o.set, ms)
       call('PEXPIRE', o.hash, ms)
     end
   else
-    call('DEL', key)
+    call('DEL', KEYS[first])
   end
   if again then
     local _, later = row.look(o, n)
