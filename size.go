@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/rule"
 )
 
 // Size is how much one or several decisions will hold. It is known before
@@ -34,6 +35,14 @@ func (s *Size) add(p *plan.Plan) {
 		for _, i := range of {
 			s.Text += int64(len(p.Rules.Rule(i).Name) + p.Rules.KeyLen(i, p.Request.Values))
 		}
+	}
+}
+
+// addRules adds the size of a decision by rules that match values.
+func (s *Size) addRules(rules *plan.Rules, matched []int32, values *rule.Narrow) {
+	s.Usages += len(matched)
+	for _, i := range matched {
+		s.Text += int64(len(rules.Prepared(int(i)).Name) + rules.KeyLen(int(i), values[:]))
 	}
 }
 

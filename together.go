@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -38,7 +37,7 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 		began = time.Now()
 	}
 	j := e.joint()
-	done, allowed, err := e.quick.together(ctx, e, rules, items, admit, &j.asks)
+	done, allowed, err := e.quick.together(ctx, e, rules, items, admit, &j.laid)
 	if done {
 		e.joints.Put(j)
 		if e.observer != nil {
@@ -106,7 +105,7 @@ type joint struct {
 	from  []origin // of the ops of task, by Of
 	sent  []int    // for the ops of all calls: the op of task that asks for it
 
-	asks [memstore.MostAsks]memstore.Ask // of quick; cleared
+	laid laid // of quick; empty
 
 	// index finds the ops of task by their space and key, if there are many.
 	index map[opKey]int

@@ -131,16 +131,14 @@ func (f *replayFloor) line(line string) error {
 				hits.N = 10*hits.N + int64(size[k]-'0')
 			}
 		}
-		f.store.Place(&places[i], r.space, r.limit, store.Enforce, key, hits, &r.answer)
+		places[i].Set(r.space, r.limit, store.Enforce, key, hits, &r.answer)
 	}
-	if done, err := f.store.Few(context.Background(), store.Take, places[from:]); !done || err != nil {
+	allowed, done, err := f.store.Few(context.Background(), store.Take, places[from:])
+	if !done || err != nil {
 		return fmt.Errorf("decided: %t, error %w", done, err)
 	}
-	for i := from; i < len(f.rules); i++ {
-		if !f.rules[i].answer.Allowed {
-			f.denied++
-			break
-		}
+	if !allowed {
+		f.denied++
 	}
 	return nil
 }

@@ -144,12 +144,13 @@ func left(dates []uint64, edge Instant) int {
 	return lo + 1
 }
 
-// renew drops the first out dates of s and adds n that are now.
+// renew drops the first out dates of s and adds n, at least one, that are now.
 func renew(s State, out, n int, now Instant) State {
 	if out > 0 {
 		s = s[:copy(s, s[out:])]
 	}
-	for range n {
+	s = append(s, uint64(now))
+	for range n - 1 {
 		s = append(s, uint64(now))
 	}
 	return s

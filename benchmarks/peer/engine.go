@@ -190,9 +190,9 @@ func (f *written) ask(key []byte) bool {
 		var places [memstore.UsualFew]memstore.Place
 		for i := range f.asks {
 			a := &f.asks[i]
-			f.store.Place(&places[i], a.space, a.limit, store.Enforce, hash, window.Hits{N: 1}, a.result)
+			places[i].Set(a.space, a.limit, store.Enforce, hash, window.Hits{N: 1}, a.result)
 		}
-		if done, err := f.store.Few(ctx, store.Take, places[:len(f.asks)]); done || err != nil {
+		if _, done, err := f.store.Few(ctx, store.Take, places[:len(f.asks)]); done || err != nil {
 			return err == nil
 		}
 	}

@@ -32,7 +32,8 @@ type Prepared struct {
 
 	Measure window.Measure
 
-	held bool // the window counts only what is held
+	run  int32 // how many rules from this one on can be a run; see Rules.Run
+	held bool  // the window counts only what is held
 }
 
 // prepare returns what the ops of rule i share.

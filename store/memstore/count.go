@@ -97,6 +97,7 @@ func (s *Store) keep(p *place, next window.State, r *window.Result) {
 	} else if p.at.Known() {
 		t.Remove(p.at, p.key)
 	}
+	p.shard.account(&s.memory)
 	change += t.Keys()
 	if p.reserved {
 		p.reserved = false

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore/internal/table"
 )
 
 // Do implements [store.Store].
@@ -36,34 +37,41 @@ func (s *Store) call(verb store.Verb, ops []store.Op) error {
 		return nil
 	case len(ops) == 1:
 		return s.doOne(verb, &ops[0])
-	case len(ops) <= MostFew:
+	case len(ops) <= onStack:
 		if s.callFew(verb, ops) {
 			return nil
 		}
 		return s.doFew(verb, ops)
-	case len(ops) <= MostAsks:
+	case len(ops) <= MostFew:
 		return s.doSeveral(verb, ops)
 	default:
 		return s.doAll(verb, ops, make([]place, len(ops)))
 	}
 }
 
+// onStack is the most ops whose places are on the stack. A goroutine that has just started
+// would have to grow its stack for more.
+const onStack = 8
+
 // doFew does what doAll does. It is apart so that a call that callFew decides need not
 // clear these places.
 //
 //go:noinline
 func (s *Store) doFew(verb store.Verb, ops []store.Op) error {
-	var places [MostFew]place
+	var places [onStack]place
 	return s.doAll(verb, ops, places[:len(ops)])
 }
 
-// doSeveral is doFew for more ops.
+// doSeveral is doFew for more ops. Their places are from a pool.
 func (s *Store) doSeveral(verb store.Verb, ops []store.Op) error {
-	b := s.bench()
-	places := b.places[:len(ops)]
+	room, ok := s.places.Get().(*[MostFew]place)
+	if !ok {
+		room = new([MostFew]place)
+	}
+	places := room[:len(ops)]
 	err := s.doAll(verb, ops, places)
 	clear(places)
-	s.benches.Put(b)
+	s.places.Put(room)
 	return err
 }
 
@@ -74,7 +82,7 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 		if !ok {
 			return store.ErrClosed
 		}
-		if overlap(places) {
+		if _, repeated := overlap(places); repeated {
 			return store.ErrRepeated
 		}
 		m := s.clock.now(onWall)
@@ -128,35 +136,74 @@ func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
 // by hash, which is by shard. Few places are most often in order already,
 // because keyspaces are made in the order of the rules.
 func order(places []place) {
-	if len(places) > MostFew {
-		slices.SortFunc(places, func(p, q place) int { return p.compare(&q) })
-		return
-	}
-	for i := range places {
-		for j := i; j > 0 && places[j].compare(&places[j-1]) < 0; j-- {
-			places[j], places[j-1] = places[j-1], places[j]
+	for i := 1; i < len(places); i++ {
+		if a, b := places[i-1].seat(), places[i].seat(); b.before(&a) {
+			sortPlaces(places)
+			return
 		}
 	}
 }
 
-// compare compares places by the order in which they are locked.
-func (p *place) compare(q *place) int {
-	if p.keyspace != q.keyspace {
-		return cmp.Compare(p.keyspace.number, q.keyspace.number)
-	}
-	return cmp.Compare(p.key, q.key)
+// seat is what places are sorted by, and where one comes from. A place takes six times as
+// long to move, so each is moved once.
+type seat struct {
+	keyspace uint64 // its number
+	key      table.Hash
+	from     int
 }
 
-// overlap marks the ordered places that share a shard, and reports whether two
-// of them are the same.
-func overlap(places []place) (repeated bool) {
+// before reports whether a goes before b.
+func (a *seat) before(b *seat) bool {
+	return a.keyspace < b.keyspace || a.keyspace == b.keyspace && a.key < b.key
+}
+
+// sortPlaces sorts places.
+func sortPlaces(places []place) {
+	var room [MostFew]seat
+	seats := room[:0]
+	for i := range places {
+		t := places[i].seat()
+		t.from = i
+		seats = append(seats, t)
+	}
+	if len(seats) <= MostFew {
+		for i := range seats {
+			for j := i; j > 0 && seats[j].before(&seats[j-1]); j-- {
+				seats[j], seats[j-1] = seats[j-1], seats[j]
+			}
+		}
+	} else {
+		slices.SortFunc(seats, func(a, b seat) int {
+			return cmp.Or(cmp.Compare(a.keyspace, b.keyspace), cmp.Compare(a.key, b.key))
+		})
+	}
+	for i := range seats {
+		if seats[i].from == i {
+			continue
+		}
+		first, at := places[i], i // of a circle of places, each of which goes where the next one was
+		for seats[at].from != i {
+			from := seats[at].from
+			places[at], seats[at].from = places[from], at
+			at = from
+		}
+		places[at], seats[at].from = first, at
+	}
+}
+
+// seat returns what p is sorted by.
+func (p *place) seat() seat { return seat{keyspace: p.keyspace.number, key: p.key} }
+
+// overlap marks the ordered places that share a shard, and reports whether some do, and
+// whether two of them are the same.
+func overlap(places []place) (shared, repeated bool) {
 	for i := 1; i < len(places); i++ {
 		if p, q := &places[i-1], &places[i]; p.shard == q.shard {
-			p.shared, q.shared = true, true
+			p.shared, q.shared, shared = true, true, true
 			repeated = repeated || p.key == q.key
 		}
 	}
-	return repeated
+	return shared, repeated
 }
 
 // first reports whether places[i] is the first one in its shard.
@@ -266,7 +313,7 @@ func release(places []place) {
 func (s *Store) tend(places []place) (due bool) {
 	release(places)
 	for i := range places {
-		if first(places, i) && places[i].tend(s) {
+		if p := &places[i]; first(places, i) && !p.shard.rests(p.read.steady) && p.tend(s) {
 			due = true
 		}
 	}

@@ -115,9 +115,11 @@
 //     removes a key gives back its count.
 //  6. Release what was not used, sweep a few slots, unlock.
 //
-// A call of up to eight ops without holds and bans on different spaces goes through the
-// same steps in fewer passes (few.go), as long as there is certainly room for new keys.
-// Any other call of several ops takes the way above.
+// A call of a few ops without holds and bans goes through the same steps in two passes
+// over its ops (few.go), as long as there is certainly room for new keys. The second pass
+// unlocks each shard as soon as its op has counted. Since all shards were locked before
+// that, and none is locked after it, calls still happen one after the other. Any other
+// call of several ops takes the way above.
 //
 // Slots. A place's find is good until its shard's table changes: another op of
 // the call in the same shard, a key added, removed or reclaimed, a sweep. An op

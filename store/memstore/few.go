@@ -8,17 +8,6 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Ask is one op of [Store.Several]. It says less than a [store.Op], and its answer is
-// written to where the caller needs it.
-type Ask struct {
-	Space  *store.Space
-	Limit  *window.Compiled // without holds and bans
-	Key    KeyHash
-	Hits   window.Hits
-	Role   store.Role // but Look
-	Result *window.Result
-}
-
 // KeyHash stands for a key within a store; see [Store.Hash].
 type KeyHash table.Hash
 
@@ -30,7 +19,7 @@ func (s *Store) Hash(key []byte) KeyHash { return KeyHash(s.hash(key)) }
 func (s *Store) Member(member string) uint64 { return s.memberString(member) }
 
 // MostFew is the most ops that [Store.Few] decides.
-const MostFew = 8
+const MostFew = 16
 
 // UsualFew is how many ops most calls of [Store.Few] have at most. Places for more take
 // 10 ns to clear, so a caller has memory of both lengths.
@@ -39,105 +28,41 @@ const UsualFew = 4
 // Place is memory for one op of [Store.Few]. Its zero value is empty.
 type Place = place
 
-// Place sets p, which is empty, to an op under limit, which has no holds and bans. The
-// op counts hits for a key by its hash. It has any role but [store.Look]. Its answer will
-// be written into r.
-func (s *Store) Place(p *Place, space *store.Space, limit *window.Compiled, role store.Role, key KeyHash, hits window.Hits, r *window.Result) {
-	ks := s.keyspaces.of(space, limit, s.shards)
-	if ks == nil {
-		return // closed, as Few finds
-	}
-	p.keyspace, p.limit, p.hits, p.role, p.answer = ks, limit, hits, role, r
-	p.key, p.most = table.Hash(key), space.MaxKeys()
-	p.shard = ks.shard(numberOf(p.key, s.shards))
+// Set sets p, which is empty, to an op under limit, which has no holds and bans. The op
+// counts hits for a key by its hash. It has any role but [store.Look]. Its answer will be
+// written into r.
+func (p *place) Set(space *store.Space, limit *window.Compiled, role store.Role, key KeyHash, hits window.Hits, r *window.Result) {
+	p.space, p.limit, p.key, p.hits, p.role, p.answer = space, limit, table.Hash(key), hits, role, r
 }
 
 // Few decides a check, a take or a record as [Store.Call] does with the ops that
-// [Store.Place] has set, one to MostFew, on different spaces. It reports false, and has
-// counted nothing, where Call has to decide: if there may be no room for a key. The
-// places cannot be used again.
+// [Place.Set] has set, one to MostFew. allowed reports whether all enforcing ops fit.
+// done is false, and nothing is counted, where Call has to decide: if two ops are about
+// the same key, and if there may be no room for a key. Few changes the order of places,
+// which cannot be used again.
 //
-// It takes two thirds of the time of Call: the caller hashes a key that several ops
-// share once, an answer is written to where it is needed, each shard is visited once
-// before and once after the decision, and a plain log is looked at once.
-func (s *Store) Few(ctx context.Context, verb store.Verb, places []Place) (done bool, err error) {
+// It takes half of the time of Call: the caller hashes a key that several ops share once,
+// an answer is written to where it is needed, and each shard is visited once before and
+// once after the decision.
+func (s *Store) Few(ctx context.Context, verb store.Verb, places []Place) (allowed, done bool, err error) {
 	if err := s.ready(ctx); err != nil {
-		return true, err
+		return false, true, err
 	}
 	onWall, sorted, last := false, true, uint64(0)
 	for i := range places {
-		ks := places[i].keyspace
+		p := &places[i]
+		ks := s.keyspaces.of(p.space, p.limit, s.shards)
 		if ks == nil {
-			return true, store.ErrClosed
+			return false, true, store.ErrClosed
 		}
+		p.keyspace = ks
+		p.shard = ks.shard(numberOf(p.key, s.shards))
 		onWall = onWall || ks.onWall
 		sorted = sorted && last < ks.number
 		last = ks.number
 	}
-	return s.runFew(verb, places, onWall, sorted), nil
-}
-
-// MostAsks is the most ops that [Store.Several] decides.
-const MostAsks = 16
-
-// Several decides a check, a take or a record of one to MostAsks ops, as [Store.Few] does.
-// Several of them may be on one space. It also reports false if two ops are about the same
-// key.
-func (s *Store) Several(ctx context.Context, verb store.Verb, asks []Ask) (done bool, err error) {
-	if err := s.ready(ctx); err != nil {
-		return true, err
-	}
-	b := s.bench()
-	defer s.benches.Put(b)
-	seats, places := b.seats[:len(asks)], b.places[:len(asks)]
-	defer clear(places)
-	onWall := false
-	for i := range asks {
-		a := &asks[i]
-		ks := s.keyspaces.of(a.Space, a.Limit, s.shards)
-		if ks == nil {
-			return true, store.ErrClosed
-		}
-		onWall = onWall || ks.onWall
-		at := i // sorted as they come: places take six times as long to move
-		for ; at > 0 && (ks.number < seats[at-1].keyspace.number || ks == seats[at-1].keyspace && table.Hash(a.Key) < seats[at-1].key); at-- {
-			seats[at] = seats[at-1]
-		}
-		seats[at] = seat{ks, table.Hash(a.Key), i}
-	}
-	for i := range seats {
-		t, p := &seats[i], &places[i]
-		a := &asks[t.ask]
-		p.keyspace, p.limit, p.hits, p.role, p.answer, p.key = t.keyspace, a.Limit, a.Hits, a.Role, a.Result, t.key
-		p.most = a.Space.MaxKeys()
-		p.shard = t.keyspace.shard(numberOf(p.key, s.shards))
-	}
-	if overlap(places) {
-		return false, nil
-	}
-	return s.runFew(verb, places, onWall, true), nil
-}
-
-// bench is room for the ops of a call that are many. It is not on the stack: a goroutine
-// that has just started would have to grow its stack for it.
-type bench struct {
-	seats  [MostAsks]seat
-	places [MostAsks]place // cleared
-}
-
-// bench returns a bench from the pool.
-func (s *Store) bench() *bench {
-	if b, ok := s.benches.Get().(*bench); ok {
-		return b
-	}
-	return new(bench)
-}
-
-// seat is where the op of an ask goes in the order in which places are locked.
-type seat struct {
-	keyspace *keyspace
-	key      table.Hash
-	ask      int
+	allowed, done = s.runFew(verb, places, onWall, sorted)
+	return allowed, done, nil
 }
 
 // callFew does what Few does for ops. It reports false, too, if one of them says more
@@ -146,114 +71,172 @@ func (s *Store) callFew(verb store.Verb, ops []store.Op) (done bool) {
 	if verb > store.Record {
 		return false
 	}
-	var room [MostFew]place
+	var room [onStack]place
 	places := room[:len(ops)]
-	onWall, sorted := false, true
 	for i := range ops {
-		op, p := &ops[i], &places[i]
+		op := &ops[i]
 		if op.Hold != nil || op.CountDenied || op.Role == store.Look || op.Limit.Holds() || op.Limit.Bans() {
 			return false
 		}
-		ks := s.keyspaces.of(op.Space, op.Limit, s.shards)
-		if ks == nil {
-			return false
-		}
-		onWall = onWall || ks.onWall
-		p.keyspace, p.limit, p.hits, p.role, p.answer = ks, op.Limit, s.hits(op), op.Role, &op.Result
-		p.key = s.hash(op.Key)
-		p.shard = ks.shard(numberOf(p.key, s.shards))
-		sorted = sorted && (i == 0 || places[i-1].keyspace.number < ks.number)
+		places[i].Set(op.Space, op.Limit, op.Role, KeyHash(s.hash(op.Key)), s.hits(op), &op.Result)
 	}
-	return s.runFew(verb, places, onWall, sorted)
+	_, done, err := s.Few(context.Background(), verb, places)
+	return done && err == nil // Call finds, too, that the store is closed
 }
 
 // runFew decides the call of Few, whose ops have their shards. sorted reports whether
-// they are in the order in which places are locked, on different keys.
-func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (done bool) {
+// they are in the order in which places are locked, on different keyspaces.
+//
+// It goes through the places twice. The first pass locks each shard, finds the key and
+// looks; the second one counts, tends the shard and unlocks it. All shards are locked in
+// between. What is seldom needed is done in between, too, by mend: the first pass only
+// notes that it is.
+func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (allowed, done bool) {
+	shared := false
 	if !sorted {
 		order(places)
-		for i := 1; i < len(places); i++ {
-			if places[i-1].keyspace == places[i].keyspace {
-				return false
-			}
+		var repeated bool
+		if shared, repeated = overlap(places); repeated {
+			return false, false
 		}
 	}
 	m := s.clock.now(onWall)
-	known, later := s.memory.taken() == roomForAll, false
+	read := s.clock.floored(m)
+	usual := !shared && s.memory.taken() == roomForAll
+	allowed = true
 	for i := range places {
 		p := &places[i]
+		sh := p.shard
 		if !p.shared || first(places, i) {
-			p.shard.mu.Lock()
-			later = later || m.steady < p.shard.latest
+			sh.mu.Lock()
 		}
-		if p.find() {
-			later = true
+		at := sh.table.Find(p.key)
+		if !at.Known() || at.Lent() || m.steady < sh.latest {
+			usual = false
 		}
-		known = known && (p.at.Known() || p.reserveFew(verb)) && !p.keyspace.dead.Load()
+		p.at = at
+		p.now = read.steady
+		if p.keyspace.onWall {
+			p.now = read.wall
+		}
 		if verb != store.Check {
-			p.shard.changes(p.key)
+			sh.changes(p.key)
+		}
+		if p.looks(verb) {
+			p.look1(p.answer)
+			if !p.answer.Allowed && p.role == store.Enforce {
+				allowed = false
+			}
 		}
 	}
-	if known {
-		if later {
-			m = s.clock.again(m, onWall)
+	if !usual {
+		if m, allowed, done = s.mend(verb, places, m, onWall); !done {
+			return false, false
 		}
-		s.decideFew(verb, places, m)
+		read = s.clock.floored(m)
 	}
 	due := false
 	for i := range places {
 		p := &places[i]
+		sh := p.shard
+		sh.latest, p.read = m.steady, read
+		s.countFew(p, verb, allowed)
 		p.release()
-		if p.shared && i+1 < len(places) && p.shard == places[i+1].shard {
+		if p.shared && i+1 < len(places) && sh == places[i+1].shard {
 			continue
 		}
-		if known && p.tend(s) {
+		if !sh.rests(m.steady) && p.tend(s) {
 			due = true
 		}
-		p.shard.mu.Unlock()
+		sh.mu.Unlock()
 	}
 	if due {
 		s.sweepNext()
 	}
-	return known
+	return allowed, true
 }
 
-// reserveFew counts the key of p, which is new. It reports false if there may be no room.
-func (p *place) reserveFew(verb store.Verb) bool {
-	if p.most == 0 {
-		return false
-	}
-	if adds(verb) && p.hits.N > 0 {
-		p.reserved = p.keyspace.reserve(p.most)
-		return p.reserved
-	}
-	return true
+// looks reports whether verb looks at the op before any op is counted.
+func (p *place) looks(verb store.Verb) bool {
+	return verb == store.Check || verb == store.Take && p.role == store.Enforce
 }
 
-// decideFew decides the call of Few at m. There is room for all keys, and their shards
-// are locked.
-func (s *Store) decideFew(verb store.Verb, places []place, m moment) {
-	read := s.clock.floored(m)
-	last := -1 // the last enforcing op
+// look1 looks at an op whose key was found.
+func (p *place) look1(r *window.Result) {
+	*r = window.Result{}
+	p.looked = p.limit.Look(r, p.at.State(), p.now, p.hits)
+}
+
+// mend finds and looks again, if a key is new, a state was lent, ops share a shard, or a
+// later call was decided in one of the shards. It returns the moment of the call. It
+// reports false, and has unlocked the shards, if there may be no room for a key, or if a
+// keyspace was dropped.
+//
+//go:noinline
+func (s *Store) mend(verb store.Verb, places []place, m moment, onWall bool) (now moment, allowed, ok bool) {
+	ok, later := s.memory.taken() == roomForAll, false
 	for i := range places {
 		p := &places[i]
-		p.shard.latest = m.steady
+		later = later || m.steady < p.shard.latest
+		if p.find() {
+			later = true
+		}
+		ok = ok && (p.at.Known() || p.reserveFew(verb) && !p.keyspace.dead.Load())
+	}
+	if !ok {
+		release(places)
+		unlock(places)
+		return m, false, false
+	}
+	if later {
+		m = s.clock.again(m, onWall)
+	}
+	read := s.clock.floored(m)
+	allowed = true
+	for i := range places {
+		p := &places[i]
 		p.read, p.now = read, read.of(p.keyspace.onWall)
 		if p.shared {
 			p.findKept(verb, &s.clock)
 		}
-		switch {
-		case verb == store.Check:
-			p.look(p.answer)
-		case verb == store.Record:
-			s.count(p, store.Record, p.answer)
-		case p.role == store.Enforce:
-			last = i
+		if p.looks(verb) {
+			p.look1(p.answer)
+			allowed = allowed && (p.answer.Allowed || p.role != store.Enforce)
 		}
 	}
-	if verb == store.Take {
-		s.takeFew(places, last)
+	return m, allowed, true
+}
+
+// countFew counts an op. In a take an enforcing op counts if all of them are allowed.
+func (s *Store) countFew(p *place, verb store.Verb, allowed bool) {
+	p.findAgain()
+	switch {
+	case verb == store.Check:
+	case verb == store.Record:
+		s.count(p, store.Record, p.answer)
+	case p.role == store.Shadow:
+		s.count(p, store.Take, p.answer)
+	case p.role != store.Enforce:
+		s.count(p, always, p.answer)
+	case !allowed:
+	default:
+		next, ok := p.limit.TakeLooked(p.answer, p.at.State(), p.hits, &p.looked)
+		if !ok {
+			s.count(p, store.Take, p.answer)
+			return
+		}
+		p.at.Resize(len(next))
+		p.shard.mark(p.key)
 	}
+}
+
+// reserveFew counts the key of p, which is new. It reports false if there may be no room.
+func (p *place) reserveFew(verb store.Verb) bool {
+	if adds(verb) && p.hits.N > 0 {
+		p.reserved = p.keyspace.reserve(p.space.MaxKeys())
+		return p.reserved
+	}
+	return true
 }
 
 // findKept looks the key up again, and keeps the room of one that has expired: another
@@ -261,47 +244,5 @@ func (s *Store) decideFew(verb store.Verb, places []place, m moment) {
 func (p *place) findKept(verb store.Verb, c *clock) {
 	if p.find(); adds(verb) && p.hits.N > 0 && p.at.Known() {
 		p.expire(c)
-	}
-}
-
-// takeFew takes. It looks at the enforcing ops and then counts them. The last one is not
-// looked at before it is counted, unless its state may be a log, where a look saves as
-// much as it costs.
-func (s *Store) takeFew(places []place, last int) {
-	admitted := true
-	for i := range places {
-		p := &places[i]
-		p.findAgain()
-		switch {
-		case p.role == store.Enforce && i == last && admitted && !p.limit.Logs():
-			s.count(p, store.Take, p.answer)
-			admitted = p.answer.Allowed
-		case p.role == store.Enforce:
-			*p.answer = window.Result{}
-			p.looked = p.limit.Look(p.answer, p.at.State(), p.now, p.hits)
-			admitted = admitted && p.answer.Allowed
-		case p.role == store.Shadow:
-			s.count(p, store.Take, p.answer)
-		default:
-			s.count(p, always, p.answer)
-		}
-	}
-	if !admitted {
-		return
-	}
-	for i := range places[:last+1] {
-		p := &places[i]
-		if p.role != store.Enforce || i == last && !p.limit.Logs() {
-			continue
-		}
-		p.findAgain()
-		state := window.State(p.at.State())
-		next, ok := p.limit.TakeLooked(p.answer, state, p.hits, &p.looked)
-		if !ok {
-			s.count(p, store.Take, p.answer)
-			continue
-		}
-		p.at.Resize(len(next))
-		p.shard.mark(p.key)
 	}
 }

@@ -21,12 +21,11 @@ type index struct {
 }
 
 // of returns the keyspace of space, which may be dead, or nil.
-func (x *index) of(space *store.Space) *keyspace {
+func (x *index) of(space *store.Space) (ks *keyspace) {
 	entries := *x.entries.Load()
 	for i := space.Hash(); ; i++ {
-		ks := entries[i&uint64(len(entries)-1)].Load()
-		if ks == nil || ks.space.Same(space) {
-			return ks
+		if ks = entries[i&uint64(len(entries)-1)].Load(); ks == nil || ks.space.Same(space) {
+			return // without a value, so that it is inlined
 		}
 	}
 }

@@ -73,10 +73,10 @@ func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
 			var results [2]window.Result
 			places := make([]memstore.Place, 2)
 			for i := range results {
-				s.Place(&places[i], spaces[i], limit, store.Enforce, s.Hash([]byte("k")), window.Hits{N: 1}, &results[i])
+				places[i].Set(spaces[i], limit, store.Enforce, s.Hash([]byte("k")), window.Hits{N: 1}, &results[i])
 			}
 			var done bool
-			if done, err = s.Few(t.Context(), store.Take, places); !done {
+			if _, done, err = s.Few(t.Context(), store.Take, places); !done {
 				err = s.Call(t.Context(), store.Take, ops[:2])
 			}
 			used = spaces[:2]
@@ -85,12 +85,12 @@ func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
 				return
 			}
 			var results [3]window.Result
-			asks := make([]memstore.Ask, 3)
-			for i := range asks { // two of them on one space
-				asks[i] = memstore.Ask{Space: spaces[i/2], Limit: limit, Key: s.Hash([]byte{'k', byte(i)}[:1+i%2]), Hits: window.Hits{N: 1}, Result: &results[i]}
+			places := make([]memstore.Place, 3)
+			for i := range places { // two of them on one space
+				places[i].Set(spaces[i/2], limit, store.Enforce, s.Hash([]byte{'k', byte(i)}[:1+i%2]), window.Hits{N: 1}, &results[i])
 			}
 			var done bool
-			if done, err = s.Several(t.Context(), store.Take, asks); !done {
+			if _, done, err = s.Few(t.Context(), store.Take, places); !done {
 				t.Fatal("got not decided")
 			}
 			used = spaces[:2]

@@ -68,11 +68,11 @@ func (ks *keyspace) follow(l *window.Compiled) {
 }
 
 // shard returns the shard number i. It makes it if need be.
-func (ks *keyspace) shard(i int) *shard {
-	if sh := ks.shards[i].Load(); sh != nil {
-		return sh
+func (ks *keyspace) shard(i int) (sh *shard) {
+	if sh = ks.shards[i].Load(); sh == nil {
+		return ks.makeShard(i)
 	}
-	return ks.makeShard(i)
+	return
 }
 
 func (ks *keyspace) makeShard(i int) *shard {

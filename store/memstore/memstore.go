@@ -34,7 +34,7 @@ type Store struct {
 	// scratch, one for each number of a shard; nil while in use.
 	scratch []atomic.Pointer[window.State]
 
-	benches sync.Pool // of *bench, or empty
+	places sync.Pool // of *[MostFew]place, whose places are cleared; or empty
 }
 
 var (

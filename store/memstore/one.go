@@ -217,8 +217,8 @@ func (s *Store) tendHot(ks *keyspace, sh *shard, h table.Hash) {
 		return
 	}
 	p := place{keyspace: ks, shard: sh, key: h, read: s.clock.read()}
-	due := p.tend(s)
-	p.shard.mu.Unlock()
+	due := !sh.rests(p.read.steady) && p.tend(s)
+	sh.mu.Unlock()
 	if due {
 		s.sweepNext()
 	}
@@ -227,7 +227,7 @@ func (s *Store) tendHot(ks *keyspace, sh *shard, h table.Hash) {
 // leave ends the call that lock began.
 func (s *Store) leave(p *place) {
 	p.release()
-	due := p.tend(s)
+	due := !p.shard.rests(p.read.steady) && p.tend(s)
 	p.shard.mu.Unlock()
 	if due {
 		s.sweepNext()

@@ -28,10 +28,10 @@ type place struct {
 	reserved bool
 
 	// In a call of Few:
+	space  *store.Space
 	role   store.Role
 	answer *window.Result
 	looked window.Looked
-	most   int64 // keys of the space, if the key may be new
 
 	// In a call of several ops:
 	op     *store.Op

@@ -71,15 +71,21 @@ func (ks *keyspace) reclaimed(n int, e expiry) {
 	}
 }
 
+// rests counts a call that locks sh, and reports whether it is certainly not time to
+// sweep, which is most often so. It is apart from tend so that it is inlined.
+func (sh *shard) rests(now window.Instant) bool {
+	sh.calls++
+	return sh.calls < tendEvery && now-window.Instant(sh.tended.Load()) < tendAfter
+}
+
 // tend sweeps the shard of a call when it is time to, and reports whether it is
-// time to sweep somewhere else too.
+// time to sweep somewhere else too. It is called unless the shard rests.
 func (p *place) tend(s *Store) (due bool) {
 	sh := p.shard
-	sh.account(&s.memory)
 	// On a clock that the caller gives, each call of a replay may come seconds after the
 	// one before it. To sweep at each of them took 8 % of a replay.
 	soon := s.clock.given || p.read.steady-window.Instant(sh.tended.Load()) < tendAfter
-	if sh.calls++; sh.calls < tendEvery && soon {
+	if sh.calls < tendEvery && soon {
 		return false
 	}
 	if soon && !s.clock.given && sh.hot.Load() == nil { // tendEvery calls in less than tendAfter
@@ -93,6 +99,7 @@ func (p *place) tend(s *Store) (due bool) {
 	sh.calls = 0
 	sh.tended.Store(int64(p.read.steady))
 	p.keyspace.sweep(sh, table.Budget{N: aFew, Most: manySlots}, s.clock.expiry(p.read, p.keyspace))
+	sh.account(&s.memory)
 	return true
 }
 

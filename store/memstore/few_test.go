@@ -12,21 +12,19 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// asksFor returns asks for keys of a space, whose answers are in results.
-func asksFor(s *memstore.Store, space *store.Space, limit *window.Compiled, keys []string) (asks []memstore.Ask, results []window.Result) {
-	results = make([]window.Result, len(keys))
+// placesFor returns places for keys of a space, whose answers are in results.
+func placesFor(s *memstore.Store, space *store.Space, limit *window.Compiled, keys []string) (places []memstore.Place, results []window.Result) {
+	places, results = make([]memstore.Place, len(keys)), make([]window.Result, len(keys))
 	for i, key := range keys {
-		asks = append(asks, memstore.Ask{
-			Space: space, Limit: limit, Key: s.Hash([]byte(key)), Hits: window.Hits{N: 1}, Role: store.Enforce, Result: &results[i],
-		})
+		places[i].Set(space, limit, store.Enforce, s.Hash([]byte(key)), window.Hits{N: 1}, &results[i])
 	}
-	return asks, results
+	return places, results
 }
 
 // Calls of several new and known keys in one space, from several goroutines, keep to the
 // most keys of the space. Each counts all of its keys or none, and what was reserved for
 // a call that counts nothing is given back.
-func TestSeveralKeepsToMaxKeys(t *testing.T) {
+func TestFewKeepsToMaxKeys(t *testing.T) {
 	t.Parallel()
 	const most, quota = 40, 3
 	o := open(t)
@@ -41,13 +39,13 @@ func TestSeveralKeepsToMaxKeys(t *testing.T) {
 		all.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(g), 5))
 			for range 500 {
-				keys := make([]string, 1+r.IntN(memstore.MostAsks))
+				keys := make([]string, 1+r.IntN(memstore.MostFew))
 				from := r.IntN(60)
 				for i := range keys {
 					keys[i] = fmt.Sprint("k", from+i)
 				}
-				asks, results := asksFor(s, space, limit, keys)
-				done, err := s.Several(t.Context(), store.Take, asks)
+				places, results := placesFor(s, space, limit, keys)
+				_, done, err := s.Few(t.Context(), store.Take, places)
 				if err != nil {
 					t.Error(err)
 				}
@@ -81,8 +79,8 @@ func TestSeveralKeepsToMaxKeys(t *testing.T) {
 	}
 }
 
-// Several leaves to Call what it cannot decide, and counts nothing then.
-func TestSeveralLeavesToCall(t *testing.T) {
+// Few leaves to Call what it cannot decide, and counts nothing then.
+func TestFewLeavesToCall(t *testing.T) {
 	t.Parallel()
 	o := open(t)
 	o.Set(1e15)
@@ -96,8 +94,8 @@ func TestSeveralLeavesToCall(t *testing.T) {
 		"the same key twice": {wide, []string{"a", "b", "a"}},
 		"no room for a key":  {small, []string{"a", "b"}},
 	} {
-		asks, _ := asksFor(s, tc.space, limit, tc.keys)
-		if done, err := s.Several(t.Context(), store.Take, asks); done || err != nil {
+		places, _ := placesFor(s, tc.space, limit, tc.keys)
+		if _, done, err := s.Few(t.Context(), store.Take, places); done || err != nil {
 			t.Errorf("%s: got %v, %v, want that it is not done", name, done, err)
 		}
 		if n := s.Keys(tc.space); n != 0 {
@@ -107,26 +105,30 @@ func TestSeveralLeavesToCall(t *testing.T) {
 }
 
 // A call for ten keys allocates nothing.
-func TestSeveralAllocatesNothing(t *testing.T) {
+func TestFewAllocatesNothing(t *testing.T) {
 	s := memstore.New()
 	defer s.Close()
 	limit := window.MustCompile(window.Limit{Quota: 1 << 20, Window: window.Fixed(time.Hour)})
 	space := store.NewSpace("", "wide", "", 100)
-	var keys []string
+	var hashes []memstore.KeyHash
 	for i := range 10 {
-		keys = append(keys, fmt.Sprint("k", i))
+		hashes = append(hashes, s.Hash(fmt.Append(nil, "k", i)))
 	}
-	asks, _ := asksFor(s, space, limit, keys)
-	ops := make([]store.Op, memstore.MostAsks)
+	results := make([]window.Result, len(hashes))
+	ops := make([]store.Op, memstore.MostFew)
 	for i := range ops {
 		ops[i] = store.Op{Space: space, Limit: limit, Key: fmt.Append(nil, "k", i), N: 1}
 	}
 	if n := testing.AllocsPerRun(200, func() {
-		if done, err := s.Several(t.Context(), store.Take, asks); !done || err != nil {
+		var places [memstore.MostFew]memstore.Place
+		for i := range results {
+			places[i].Set(space, limit, store.Enforce, hashes[i], window.Hits{N: 1}, &results[i])
+		}
+		if _, done, err := s.Few(t.Context(), store.Take, places[:len(results)]); !done || err != nil {
 			t.Fatal(done, err)
 		}
 	}); n != 0 {
-		t.Errorf("Several: got %v allocations, want none", n)
+		t.Errorf("Few: got %v allocations, want none", n)
 	}
 	if n := testing.AllocsPerRun(200, func() {
 		if err := s.Call(t.Context(), store.Take, ops); err != nil {
