@@ -11,14 +11,14 @@ import (
 // watchFor is how long a carrier waits for replies in the operating system before it
 // waits as other goroutines do. Replies on the same machine take less, behind another
 // train, too: two trains of 32 steps take 0.4 ms where each step has a slot of its own, and
-// 1 ms with three rules. The runtime takes the processor back as soon as it has other work.
+// 1 ms with three rules.
 const watchFor = time.Millisecond
 
 // watches bounds the carriers that wait for replies in the operating system. Such a
 // carrier keeps its processor of the runtime, so that this one need not look for other
 // work, sleep, and be woken. The runtime's monitor, which wakes up each time when all
 // processors have slept, took a quarter of the client's time. Other goroutines do without
-// the processor meanwhile, for watchFor at most. There are as many watches as processors,
+// the processor meanwhile: see keepFor. There are as many watches as processors,
 // and none in a program with a single one. The zero value is ready; it is safe for concurrent use.
 type watches struct{ kept atomic.Int32 }
 
