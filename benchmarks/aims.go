@@ -50,7 +50,7 @@ func times(n float64) string { return report.Ratio(n) + " ×" }
 
 // aims returns the aims, in the order of the page.
 func aims() []aim {
-	return []aim{
+	return append([]aim{
 		{"one hot key, sliding exact, in motion", "≤ 1.9 × raw", atMost(1.9, hotRatio(inMotion, "one", rawHot))},
 		{"the same beside x/time and RussellLuo in a sync.Map", "below both", func(f found) (string, bool) {
 			ours, other := f.at("hot", inMotion, "one"), math.Min(f.at("hot", "x/time/rate in a sync.Map", "one"), f.at("hot", "RussellLuo/slidingwindow in a sync.Map", "one"))
@@ -158,7 +158,7 @@ func aims() []aim {
 			n := f.at("accuracy", "weir sliding, precision 100 (default)", "over")
 			return fmt.Sprintf("%.3f ×", n), n <= 1
 		}},
-	}
+	}, redisAims()...)
 }
 
 // atMost returns an aim that a ratio of at most most reaches.

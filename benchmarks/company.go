@@ -71,6 +71,7 @@ func company(s settings) (*report.Table, error) {
 		if p.Name == "weir sliding, three rules" {
 			ours = numbers[4]
 		}
+		s.found.keep("company", p.Name, []float64{n[1], n[2]}, "64", "256")
 		t.Row(label(p), report.Number(n[0]), report.Number(n[1]), report.Number(n[2]), report.Number(n[3]), report.Ratio(n[1]/incr[1]), report.Ratio(n[3]/incr[3]),
 			report.Ratio(n[1]/evalsha[1]), report.Ratio(n[2]/floor[2]), report.Ratio(n[1]/ours[1]), report.Ratio(n[1]/numbers[5][1]), report.Time(n[4]))
 	}
@@ -114,6 +115,7 @@ func apart(s settings) (*report.Table, error) {
 	t.Head = []string{"", "64 callers", "× INCR", "× EVALSHA", "× floor", "p99"}
 	for i, p := range peers {
 		n := numbers[i]
+		s.found.keep("apart", p.Name, []float64{n[0]}, "64")
 		t.Row(label(p), report.Number(n[0]), report.Ratio(n[0]/numbers[0][0]), report.Ratio(n[0]/numbers[1][0]), report.Ratio(n[0]/numbers[2][0]), report.Time(n[1]))
 	}
 	t.Notes = notes(peers)
