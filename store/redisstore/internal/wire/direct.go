@@ -34,6 +34,7 @@ type direct struct {
 	ends   []int     // of the replies in in that are whole
 	owed   int       // replies that have not arrived whole
 	broken bool      // what was read is no reply
+	far    int       // watches in which it keeps no processor
 	until  time.Time // the deadline of conn
 }
 

@@ -106,6 +106,9 @@ func (n *Node) Run(ctx context.Context, s script.Step) error {
 	return err
 }
 
+// Far returns in how many watches the direct keeps no processor.
+func (d Direct) Far() int { return d.d.far }
+
 // NewDirect returns a direct on conn.
 func NewDirect(conn net.Conn) Direct {
 	d := &direct{conn: conn, patience: time.Minute, look: nothing, free: make(chan struct{}, 1), watches: new(watches)}

@@ -59,3 +59,35 @@ func TestWatchEndsWithReply(t *testing.T) {
 		return
 	}
 }
+
+// After a watch without a reply, the next ones keep no processor. Then one tries again.
+func TestFarServerKeepsNoProcessor(t *testing.T) {
+	t.Parallel()
+	if runtime.GOMAXPROCS(0) < 2 {
+		t.Skip("a program with one processor does not watch")
+	}
+	here, there := tcp(t)
+	d := wire.NewDirect(here)
+	if !d.Take() {
+		t.Fatal("got no use of a new direct")
+	}
+	watch := func(until func() bool) {
+		for range 1000 {
+			if d.Watch(); until() {
+				return
+			}
+		}
+		t.Fatalf("got %d watches without a processor, and no change", d.Far())
+	}
+	watch(func() bool { return d.Far() == 64 }) // a collection of another test may end a watch
+	if _, err := there.Write([]byte("+one\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	for left := 63; left >= 0; left-- {
+		watch(func() bool { return d.Far() == left })
+	}
+	d.Watch()
+	if d.Far() != 0 {
+		t.Errorf("after a reply: got %d watches without a processor, want none", d.Far())
+	}
+}

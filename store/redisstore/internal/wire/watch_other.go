@@ -4,5 +4,8 @@ package wire
 
 import "time"
 
-// awaitReadable returns at once.
-func awaitReadable(uintptr, time.Duration) {}
+// awaitKept returns at once, so that a watch ends.
+func awaitKept(uintptr, time.Duration) bool { return true }
+
+// await returns at once.
+func await(uintptr, time.Duration) {}
