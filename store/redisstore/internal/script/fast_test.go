@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -20,18 +21,20 @@ import (
 // and as a step of a run. The replies and the states are equal, byte for byte.
 func TestFastPrograms(t *testing.T) {
 	t.Parallel()
-	for name, w := range map[string]window.Window{
-		"sliding": window.Sliding(time.Minute), "sliding in groups": {Kind: window.KindSliding, Length: time.Minute, Precision: 5}, "fixed": window.Fixed(time.Minute), "bucket": window.Bucket(time.Minute, 0),
+	quotas := []int64{7, 1000, 900, 0} // 900: another group of a sliding window
+	for name, of := range map[string]struct {
+		window window.Window
+		quotas []int64
+	}{
+		"sliding": {window.Sliding(time.Minute), quotas}, "fixed": {window.Fixed(time.Minute), quotas}, "bucket": {window.Bucket(time.Minute, 0), quotas},
+		"sliding in groups":      {window.Window{Kind: window.KindSliding, Length: time.Minute, Precision: 5}, []int64{1001, 1000, 900, 0}},
+		"sliding, a log of hits": {window.Sliding(time.Minute), []int64{40, 30, 50, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var limits []*window.Compiled
-			quotas := []int64{7, 1000, 900, 0} // 900: another group of a sliding window
-			if w.Precision != 0 {
-				quotas[0] = 1001
-			}
-			for _, quota := range quotas {
-				limits = append(limits, window.MustCompile(window.Limit{Quota: quota, Window: w}))
+			for _, quota := range of.quotas {
+				limits = append(limits, window.MustCompile(window.Limit{Quota: quota, Window: of.window}))
 			}
 			runFastPrograms(t, limits)
 		})
@@ -81,6 +84,7 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 	var taken []window.HoldID
 	decided := 0 // by the fast part of the program for holds
 	few := 0     // calls with several ops that are decided without tables
+	exact := 0   // calls that add a hit to a log of hits
 	loaded := map[*script.Program]bool{}
 	now := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
 	calls := 4000
@@ -180,8 +184,14 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 		}
 		want, wantStates := run(general, "general")
 		if !holds {
-			if len(step.Ops) > 1 && got.(string)[0] == script.StatusAdmitted {
-				few++
+			if text := got.(string); text[0] == script.StatusAdmitted {
+				used := math.Float64frombits(binary.LittleEndian.Uint64([]byte(text[8:])))
+				switch {
+				case len(step.Ops) > 1:
+					few++
+				case sliding && step.Ops[0].Limit.Group() == 1 && step.Verb != store.Check && step.Ops[0].N > 0 && used > 1:
+					exact++
+				}
 			}
 			got = script.Reply{Text: got.(string)}.Whole(&step)
 		}
@@ -236,7 +246,11 @@ func runFastPrograms(t *testing.T, limits []*window.Compiled) {
 	if limits[0].Limit().Window.Precision == 5 && few < calls/10 {
 		t.Errorf("got %d of %d calls with several ops that are decided without tables, want a tenth", few, calls)
 	}
-	if !holds && n.Info("cmdstat_setrange") == "" {
+	log := sliding && !holds && limits[0].Capacity() == 40
+	if log && exact < calls/50 {
+		t.Errorf("got %d of %d calls that add a hit to a log of hits, want a fiftieth", exact, calls)
+	}
+	if !holds && !log && n.Info("cmdstat_setrange") == "" {
 		t.Error("got no call that a fast program decided and counted, want many")
 	}
 }

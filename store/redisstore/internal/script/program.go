@@ -212,7 +212,7 @@ func (j *joiner) alone(r recipe) {
 	k := r.kind.lua
 	j.files("begin_alone", k+"_alone", "begin_time")
 	if r.kind.head {
-		j.files(k+"_read", k+"_fast", k+"_rest")
+		j.files(k+"_read", k+"_fast", k+"_exact", k+"_rest")
 	} else {
 		j.files("read_one", k+"_fast")
 	}
@@ -237,9 +237,10 @@ func (j *joiner) runFast(r recipe) {
 	} else {
 		j.files(k+"_limit", "run_fast_step", k+"_numbers", "run_fast_one")
 		if r.kind.head {
-			j.file(k + "_head")
+			j.files(k+"_head", k+"_fast", k+"_exact", "run_fast_one_end")
+		} else {
+			j.files(k+"_fast", "run_fast_one_end")
 		}
-		j.files(k+"_fast", "run_fast_one_end")
 	}
 	j.file("run_fast_end")
 }
