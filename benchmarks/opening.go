@@ -27,7 +27,7 @@ func opening(f found) string {
 	line("**A decision in memory takes %s ns** for one hot key in an exact sliding window, %s ns in a bucket and %s ns in a fixed window, with the numbers left, the wait and the reset in the answer, and without an allocation. "+
 		"A denial takes %s ns ([hot key](#one-hot-key-in-memory)).",
 		ns("hot", inMotion, "one"), ns("hot", bucketRow, "one"), ns("hot", fixedRow, "one"), ns("hot", slidingRow, "denied"))
-	line("**A million keys take %s MB**, and one garbage collection takes %s ms with them, beside %s ms without. With one x/time limiter for each key they take %s MB and %s ms ([a million keys](#a-million-keys-in-memory)).",
+	line("**A million keys take %s MB**, and one garbage collection on one core takes %s ms with them, beside %s ms without. With one x/time limiter for each key they take %s MB and %s ms ([a million keys](#a-million-keys-in-memory)).",
 		report.Number(f.at("million", bucketRow, "bytes")), ns("million", bucketRow, "gc"), ns("million", "", "gc"),
 		report.Number(f.at("million", "x/time/rate in a sync.Map", "bytes")), ns("million", "x/time/rate in a sync.Map", "gc"))
 	line("**All %d cores together** make %s million decisions a second on a million keys (zipf, bucket), and %s million denials of one hot key ([several cores](#several-cores)).",

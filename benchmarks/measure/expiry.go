@@ -14,9 +14,9 @@ type Expiry struct {
 // Expire fills a limiter with a short window, waits until all keys have expired,
 // and then calls it for a few other keys, every 10 µs, for the time d.
 func Expire(allow func(string) bool, keys, others Keys, window, d time.Duration) Expiry {
-	empty, _ := Heap()
+	empty := Heap()
 	Fill(allow, keys, 1)
-	full, _ := Heap()
+	full := Heap()
 	time.Sleep(window)
 
 	var slow time.Duration
@@ -29,7 +29,7 @@ func Expire(allow func(string) bool, keys, others Keys, window, d time.Duration)
 			i++
 		}
 	}
-	rest, _ := Heap()
+	rest := Heap()
 	runtime.KeepAlive(allow) // else it may be collected before
 	left := max(0, rest-empty) / (full - empty)
 	if full-empty < float64(keys.Len()) { // it kept no keys

@@ -8,6 +8,7 @@ import (
 // Subject is a table whose single calls are timed.
 type Subject struct {
 	Name   string
+	Times  int // calls for each key while it fills; 0 means 1
 	Allow  func(key string) bool
 	Expire func()     // makes all keys expire at once
 	Len    func() int // number of keys
@@ -25,15 +26,16 @@ type Growth struct {
 type Calls struct {
 	Histogram
 	// Busy is the number of slow calls during which the thread was running. During
-	// the other slow calls the machine ran something else.
+	// the other slow calls the machine ran something else. A thread of a virtual machine
+	// counts as running while the host gets memory for it.
 	Busy uint64
 }
 
-// Grow calls s once for every key, makes all keys expire, and then makes half as
-// many calls for a few of the keys.
+// Grow calls s for every key, makes all keys expire, and then makes half as
+// many calls as there are keys, for a few of them.
 func Grow(s Subject, keys Keys) *Growth {
 	g := new(Growth)
-	g.Grow.time(keys.Len(), func(i int) { s.Allow(keys.At(uint32(i))) })
+	g.Grow.time(keys.Len()*max(1, s.Times), func(i int) { s.Allow(keys.At(uint32(i % keys.Len()))) })
 	grown := s.Len()
 	s.Expire()
 	few := min(keys.Len(), 1000)
