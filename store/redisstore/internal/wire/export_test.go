@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"math"
 	"net"
 	"time"
 
@@ -79,8 +80,8 @@ func (k *Keeper) Lose() {
 // Watches are watches.
 type Watches struct{ w watches }
 
-func (w *Watches) Begin() bool { return w.w.begin() }
-func (w *Watches) End()        { w.w.end() }
+func (w *Watches) Begin(now time.Duration) bool { return w.w.begin(now) }
+func (w *Watches) End()                         { w.w.end() }
 
 // LastTurn returns lastTurn of a train whose steps have landed or not.
 func LastTurn(landed ...bool) int { return (&train{landed: landed}).lastTurn() }
@@ -112,6 +113,7 @@ func (d Direct) Far() int { return d.d.far }
 // NewDirect returns a direct on conn.
 func NewDirect(conn net.Conn) Direct {
 	d := &direct{conn: conn, patience: time.Minute, look: nothing, free: make(chan struct{}, 1), watches: new(watches)}
+	d.watches.others.Store(math.MaxInt64) // no carrier waits in the poller in place of a watch
 	d.raw = rawConn(conn)
 	d.free <- struct{}{}
 	return Direct{d}

@@ -29,17 +29,28 @@ const keepFor = 250 * time.Microsecond
 // part of each round trip.
 const farFor = 64
 
+// othersAfter is how long carriers may wait like that without a wait in the runtime's poller.
+// A processor that is kept does not look whether there is something to read for goroutines
+// with other connections, and the runtime's monitor does so every 10 ms only.
+const othersAfter = time.Millisecond
+
 // watches bounds the carriers that wait for replies in the operating system. Such a
 // carrier keeps its processor of the runtime, so that this one need not look for other
 // work, sleep, and be woken. The runtime's monitor, which wakes up each time when all
 // processors have slept, took a quarter of the client's time. Other goroutines do without
 // the processor meanwhile: see keepFor. There are as many watches as processors,
 // and none in a program with a single one. The zero value is ready; it is safe for concurrent use.
-type watches struct{ kept atomic.Int32 }
+type watches struct {
+	kept   atomic.Int32
+	others atomic.Int64 // when a carrier last waited in the runtime's poller in place of a watch
+}
 
-// begin reports whether a carrier may wait in the operating system. If so the caller
-// calls end.
-func (w *watches) begin() bool {
+// begin reports whether a carrier may wait in the operating system, at now. If so the caller
+// calls end. If not it waits in the runtime's poller.
+func (w *watches) begin(now time.Duration) bool {
+	if last := w.others.Load(); int64(now)-last > int64(othersAfter) && w.others.CompareAndSwap(last, int64(now)) {
+		return false
+	}
 	all := runtime.GOMAXPROCS(0)
 	if int(w.kept.Add(1)) > all || all < 2 {
 		w.kept.Add(-1)
@@ -66,7 +77,7 @@ func rawConn(conn net.Conn) syscall.RawConn {
 
 // watch waits until there is something to read, for watchFor at most, if that is allowed.
 func (d *direct) watch() {
-	if d.raw == nil || !d.watches.begin() {
+	if d.raw == nil || !d.watches.begin(elapsed()) {
 		return
 	}
 	defer d.watches.end()

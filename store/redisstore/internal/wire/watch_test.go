@@ -5,6 +5,7 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
@@ -15,7 +16,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	var w wire.Watches
 	begun, want := 0, runtime.GOMAXPROCS(0)
 	for range want + 1 {
-		if w.Begin() {
+		if w.Begin(0) {
 			begun++
 		}
 	}
@@ -27,8 +28,37 @@ func TestWatchesAreBounded(t *testing.T) {
 	}
 	if begun > 0 {
 		w.End()
-		if !w.Begin() {
+		if !w.Begin(0) {
 			t.Error("when one has ended: got no other watch, want one")
+		}
+	}
+}
+
+// A carrier does not watch when none has waited in the runtime's poller for a millisecond,
+// and never in a program with one processor.
+func TestWatchesLetOthersRead(t *testing.T) {
+	t.Parallel()
+	var w wire.Watches
+	several := runtime.GOMAXPROCS(0) > 1
+	for _, at := range []struct {
+		now   time.Duration
+		begun bool
+	}{
+		{0, true},
+		{time.Millisecond, true},
+		{time.Millisecond + 1, false}, // it waits in the poller
+		{time.Millisecond + 1, true},
+		{2*time.Millisecond + 1, true},
+		{2*time.Millisecond + 2, false},
+		{time.Hour, false},
+		{time.Hour, true},
+	} {
+		begun := w.Begin(at.now)
+		if want := at.begun && several; begun != want {
+			t.Errorf("at %v: got %t, want %t", at.now, begun, want)
+		}
+		if begun {
+			w.End()
 		}
 	}
 }
