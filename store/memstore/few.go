@@ -164,7 +164,8 @@ func (p *place) looks(verb store.Verb) bool {
 // look1 looks at an op whose key was found.
 func (p *place) look1(r *window.Result) {
 	*r = window.Result{}
-	p.looked = p.limit.Look(r, p.at.State(), p.now, p.hits)
+	p.state = p.at.State()
+	p.looked = p.limit.Look(r, p.state, p.now, p.hits)
 }
 
 // mend finds and looks again, if a key is new, a state was lent, ops share a shard, or a
@@ -209,7 +210,10 @@ func (s *Store) mend(verb store.Verb, places []place, m moment, onWall bool) (no
 
 // countFew counts an op. In a take an enforcing op counts if all of them are allowed.
 func (s *Store) countFew(p *place, verb store.Verb, allowed bool) {
-	p.findAgain()
+	if p.shared {
+		p.find()
+		p.state = p.at.State()
+	}
 	switch {
 	case verb == store.Check:
 	case verb == store.Record:
@@ -220,7 +224,7 @@ func (s *Store) countFew(p *place, verb store.Verb, allowed bool) {
 		s.count(p, always, p.answer)
 	case !allowed:
 	default:
-		next, ok := p.limit.TakeLooked(p.answer, p.at.State(), p.hits, &p.looked)
+		next, ok := p.limit.TakeLooked(p.answer, p.state, p.hits, &p.looked)
 		if !ok {
 			s.count(p, store.Take, p.answer)
 			return

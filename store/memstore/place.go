@@ -31,6 +31,7 @@ type place struct {
 	space  *store.Space
 	role   store.Role
 	answer *window.Result
+	state  window.State // that was looked at; to find it again would take 1 ns
 	looked window.Looked
 
 	// In a call of several ops:
