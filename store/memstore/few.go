@@ -140,7 +140,9 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (al
 		p := &places[i]
 		sh := p.shard
 		sh.latest, p.read = m.steady, read
-		s.countFew(p, verb, allowed)
+		if verb != store.Check && (allowed || p.role != store.Enforce || verb == store.Record) {
+			s.countFew(p, verb)
+		}
 		p.release()
 		if p.shared && i+1 < len(places) && sh == places[i+1].shard {
 			continue
@@ -208,30 +210,23 @@ func (s *Store) mend(verb store.Verb, places []place, m moment, onWall bool) (no
 	return m, allowed, true
 }
 
-// countFew counts an op. In a take an enforcing op counts if all of them are allowed.
-func (s *Store) countFew(p *place, verb store.Verb, allowed bool) {
+// countFew counts an op. If it is an enforcing one of a take, it was looked at.
+func (s *Store) countFew(p *place, verb store.Verb) {
 	if p.shared {
 		p.find()
 		p.state = p.at.State()
 	}
-	switch {
-	case verb == store.Check:
-	case verb == store.Record:
-		s.count(p, store.Record, p.answer)
-	case p.role == store.Shadow:
-		s.count(p, store.Take, p.answer)
-	case p.role != store.Enforce:
-		s.count(p, always, p.answer)
-	case !allowed:
-	default:
-		next, ok := p.limit.TakeLooked(p.answer, p.state, p.hits, &p.looked)
-		if !ok {
-			s.count(p, store.Take, p.answer)
+	if verb == store.Take && p.role == store.Enforce {
+		if next, ok := p.limit.TakeLooked(p.answer, p.state, p.hits, &p.looked); ok {
+			p.at.Resize(len(next))
+			p.shard.mark(p.key)
 			return
 		}
-		p.at.Resize(len(next))
-		p.shard.mark(p.key)
 	}
+	if verb == store.Take && p.role > store.Shadow {
+		verb = always
+	}
+	s.count(p, verb, p.answer)
 }
 
 // reserveFew counts the key of p, which is new. It reports false if there may be no room.

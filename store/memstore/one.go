@@ -24,18 +24,11 @@ func (s *Store) OneInto(ctx context.Context, r *window.Result, verb store.Verb, 
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	h, hits := s.hashString(key), window.Hits{N: max(n, 0)}
-	ks, sh := s.enter(space, limit, h)
-	if ks == nil {
-		return store.ErrClosed
-	}
-	if verb <= store.Take && s.takeHot(ks, sh, h, limit, verb, hits.N, r) {
-		return nil
-	}
+	hits := window.Hits{N: max(n, 0)}
 	if limit.Distinct() {
 		hits.Member = s.memberString(member)
 	}
-	return s.one(&place{keyspace: ks, shard: sh, limit: limit, key: h, hits: hits}, verb, space, r)
+	return s.oneHash(r, verb, space, limit, s.hashString(key), hits)
 }
 
 // OneKey decides as OneInto does, for a key of bytes and under a limit that counts hits.
@@ -43,11 +36,17 @@ func (s *Store) OneKey(ctx context.Context, r *window.Result, verb store.Verb, s
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	h, hits := s.hash(key), window.Hits{N: max(n, 0)}
-	ks, sh := s.enter(space, limit, h)
+	return s.oneHash(r, verb, space, limit, s.hash(key), window.Hits{N: max(n, 0)})
+}
+
+// oneHash decides as OneInto does, for a key by its hash. OneInto, OneKey and doOne share
+// it. It finds the keyspace and the shard without enter, because a call more costs 2 ns.
+func (s *Store) oneHash(r *window.Result, verb store.Verb, space *store.Space, limit *window.Compiled, h table.Hash, hits window.Hits) error {
+	ks := s.keyspaces.of(space, limit, s.shards)
 	if ks == nil {
 		return store.ErrClosed
 	}
+	sh := ks.shard(numberOf(h, s.shards))
 	if verb <= store.Take && s.takeHot(ks, sh, h, limit, verb, hits.N, r) {
 		return nil
 	}
@@ -121,26 +120,20 @@ func (p *place) takeEnds(r *window.Result) bool {
 
 // doOne decides a call with a single op.
 func (s *Store) doOne(verb store.Verb, op *store.Op) error {
-	h := s.hash(op.Key)
+	h, hits := s.hash(op.Key), s.hits(op)
+	if op.Hold == nil && (verb == store.Check || verb == store.Take && op.Role <= store.Shadow && !op.CountDenied) {
+		return s.oneHash(&op.Result, verb, op.Space, op.Limit, h, hits)
+	}
 	ks, sh := s.enter(op.Space, op.Limit, h)
 	if ks == nil {
 		return store.ErrClosed
 	}
-	plain := verb == store.Take && op.Role <= store.Shadow && !op.CountDenied && op.Hold == nil
-	if plain || verb == store.Check && op.Hold == nil {
-		if s.takeHot(ks, sh, h, op.Limit, verb, max(op.N, 0), &op.Result) {
-			return nil
-		}
-	}
-	p := place{keyspace: ks, shard: sh, limit: op.Limit, key: h, hits: s.hits(op), hold: op.Hold, op: op}
+	p := place{keyspace: ks, shard: sh, limit: op.Limit, key: h, hits: hits, hold: op.Hold, op: op}
 	if err := s.lock(&p, verb, op.Space); err != nil {
 		return err
 	}
 	p.stamp()
 	switch {
-	case plain:
-		s.count(&p, store.Take, &op.Result)
-		p.warm(&op.Result)
 	case verb == store.Check:
 		p.look(&op.Result)
 	case verb == store.Take && op.Role == store.Look:
