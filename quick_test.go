@@ -23,6 +23,7 @@ func FuzzQuick(f *testing.F) {
 	for seed := range uint64(60) {
 		f.Add(seed)
 	}
+	f.Add(uint64(230)) // two rules whose waits are close, one of them full
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { quickLikeGeneral(t, rand.New(rand.NewPCG(seed, 11))) })
 	})
@@ -95,12 +96,13 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 }
 
 // answerOf returns d as text, without what differs from store to store: receipts are
-// random, and when a full one may have room is a bound that depends on its sweeps.
+// random, and when a full one may have room is a bound that depends on its sweeps. So does
+// which of several rules has the longest wait.
 func answerOf(d *weir.Decision) string {
 	c := *d
 	c.Receipt.ID, c.Receipt.Digest, c.Rules = window.HoldID{}, 0, nil
 	if d.Degraded && c.RetryAfter > 0 {
-		c.RetryAfter = 1
+		c.RetryAfter, c.RetryRule = 1, ""
 	}
 	return fmt.Sprintf("%+v %v %v", c, d.Receipt.IsZero(), d.Rules != nil)
 }
