@@ -66,7 +66,7 @@ func (s *Store) Few(ctx context.Context, verb store.Verb, places []Place) (allow
 }
 
 // callFew does what Few does for ops. It reports false, too, if one of them says more
-// than an Ask can.
+// than a Place can.
 func (s *Store) callFew(verb store.Verb, ops []store.Op) (done bool) {
 	if verb > store.Record {
 		return false
@@ -123,7 +123,7 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (al
 			sh.changes(p.key)
 		}
 		if p.looks(verb) {
-			p.look1(p.answer)
+			p.lookFew(p.answer)
 			if !p.answer.Allowed && p.role == store.Enforce {
 				allowed = false
 			}
@@ -140,7 +140,7 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (al
 		p := &places[i]
 		sh := p.shard
 		sh.latest, p.read = m.steady, read
-		if verb != store.Check && (allowed || p.role != store.Enforce || verb == store.Record) {
+		if verb != store.Check && (allowed || p.role != store.Enforce) { // a record is allowed
 			s.countFew(p, verb)
 		}
 		p.release()
@@ -163,8 +163,8 @@ func (p *place) looks(verb store.Verb) bool {
 	return verb == store.Check || verb == store.Take && p.role == store.Enforce
 }
 
-// look1 looks at an op whose key was found.
-func (p *place) look1(r *window.Result) {
+// lookFew looks at an op whose key was found.
+func (p *place) lookFew(r *window.Result) {
 	*r = window.Result{}
 	p.state = p.at.State()
 	p.looked = p.limit.Look(r, p.state, p.now, p.hits)
@@ -203,14 +203,14 @@ func (s *Store) mend(verb store.Verb, places []place, m moment, onWall bool) (no
 			p.findKept(verb, &s.clock)
 		}
 		if p.looks(verb) {
-			p.look1(p.answer)
+			p.lookFew(p.answer)
 			allowed = allowed && (p.answer.Allowed || p.role != store.Enforce)
 		}
 	}
 	return m, allowed, true
 }
 
-// countFew counts an op. If it is an enforcing one of a take, it was looked at.
+// countFew counts an op. If it is an enforcing one of a take, lookFew has looked at it.
 func (s *Store) countFew(p *place, verb store.Verb) {
 	if p.shared {
 		p.find()
