@@ -82,11 +82,12 @@ func (d *direct) watch() {
 	}
 	defer d.watches.end()
 	_ = d.raw.Read(func(fd uintptr) bool { // the next read tells what is wrong
-		if d.far > 0 {
+		switch {
+		case d.far > 0:
 			d.far--
-		} else if awaitKept(fd, keepFor) {
+		case awaitKept(fd, keepFor):
 			return true
-		} else {
+		default:
 			d.far = farFor
 		}
 		await(fd, watchFor-keepFor)
