@@ -206,8 +206,8 @@ func (q *quick) place(rules *plan.Rules, matched []int32, values *rule.Narrow, r
 	return true
 }
 
-// placeRun is what place does for rules with the same key that need nothing else from the
-// request. It takes half of the time of placeEach, as a function of its own: in a larger
+// placeRun makes the usages and sets the places of rules with the same key that need
+// nothing else from the request. It takes half of the time of placeEach, as a function of its own: in a larger
 // one the compiler keeps what the loop needs in memory.
 //
 //go:noinline
@@ -220,7 +220,8 @@ func placeRun(run []plan.Prepared, us []Usage, places []memstore.Place, key stri
 	}
 }
 
-// placeEach is what place does for other rules that are Few.
+// placeEach makes the usages and sets the places of other rules that are Few. It reports
+// false if one of them needs the general way.
 func (q *quick) placeEach(rules *plan.Rules, matched []int32, values *rule.Narrow, r *Request, us []Usage, places []memstore.Place) bool {
 	var hash memstore.KeyHash
 	before := int32(-2)

@@ -46,8 +46,8 @@ func (s *Size) addRules(rules *plan.Rules, matched []int32, values *rule.Narrow)
 	}
 }
 
-// admitted returns [ErrLarge] if decisions of s would take more than most bytes, if
-// that is not 0, and otherwise what admit returns, if that is not nil.
+// admitted returns [ErrLarge] if decisions of s would take more than most bytes and most is
+// not 0. Otherwise it returns what admit returns, or nil if admit is nil.
 func (s Size) admitted(most int64, admit func(Size) error) error {
 	switch {
 	case most > 0 && s.Bytes() > most:

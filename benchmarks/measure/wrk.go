@@ -15,7 +15,7 @@ func Wrk() bool {
 	return err == nil
 }
 
-// WrkHTTP is like [HTTP], with load from wrk. script is Lua text that defines the
+// WrkHTTP measures what [HTTP] does, with load from wrk. script is Lua text that defines the
 // function request; it can call user() for the number of the next user.
 func WrkHTTP(addr, script string, n int, d time.Duration) (Load, error) {
 	folder, err := os.MkdirTemp("", "bench-peers-*")

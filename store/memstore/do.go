@@ -62,7 +62,8 @@ func (s *Store) doFew(verb store.Verb, ops []store.Op) error {
 	return s.doAll(verb, ops, places[:len(ops)])
 }
 
-// doSeveral is doFew for more ops. Their places are from a pool.
+// doSeveral does what doAll does. It takes the places, which are more than those of doFew,
+// from a pool.
 func (s *Store) doSeveral(verb store.Verb, ops []store.Op) error {
 	room, ok := s.places.Get().(*[MostFew]place)
 	if !ok {

@@ -21,8 +21,8 @@ func await(fd uintptr, d time.Duration) {
 	_, _, _ = syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&most)), 0, 0, 0)
 }
 
-// awaitKept is await, but the runtime does not see that the thread sleeps, and cannot take
-// its processor. It reports false if there was nothing to read for all of d.
+// awaitKept does what await does, but the runtime does not see that the thread sleeps, and
+// cannot take its processor. It reports false if there was nothing to read for all of d.
 func awaitKept(fd uintptr, d time.Duration) bool {
 	ready, err := pollKept(fd, d)
 	return ready || err != 0
