@@ -10,8 +10,11 @@
 //	scan.go      bytes → commands
 //	reply.go     replies → bytes, in RESP2 or RESP3
 //	conn.go      a connection and its goroutine: reads, batches, deadlines, the end
-//	loop_….go    many connections on one goroutine
-//	commands.go  the table of commands, and those about the connection
+//	loop_….go    many connections on one goroutine: poll_….go waits for events,
+//	             descriptor_….go takes connections from the runtime
+//	commands.go  the table of commands
+//	session.go   the commands about the connection: HELLO, AUTH, CLIENT
+//	describe.go  COMMAND and INFO
 //	decide.go    WEIR.TAKE and the other verbs, WEIR.USAGE
 //	throttle.go  CL.THROTTLE
 //

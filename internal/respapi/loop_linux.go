@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"net"
 	"runtime"
 	"sync"
 	"syscall"
@@ -59,32 +58,6 @@ type polled struct {
 	freed   bool      // the descriptor is another one's, or nobody's
 }
 
-// descriptor is a connection by its file descriptor. Its Close ends the connection, and
-// leaves it to the loop to free the descriptor.
-type descriptor struct {
-	net.Conn // closed; for the addresses
-
-	mu sync.Mutex
-	fd int // -1 after it was freed; guarded by mu
-}
-
-// Close implements [net.Conn].
-func (d *descriptor) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.fd >= 0 {
-		_ = syscall.Shutdown(d.fd, syscall.SHUT_RDWR) // it may have ended already
-	}
-	return nil
-}
-
-func (d *descriptor) free() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_ = syscall.Close(d.fd)
-	d.fd = -1
-}
-
 // openLoops starts the loops of s. It starts none if the system does not allow it.
 func openLoops(s *Server) (loops []*loop) {
 	for range max(1, runtime.GOMAXPROCS(0)/2) {
@@ -125,83 +98,6 @@ func (l *loop) free() {
 	_ = syscall.Close(l.wake)
 	l.wake = -1
 }
-
-func (l *loop) watch(op, fd int, events uint32) error {
-	return syscall.EpollCtl(l.epoll, op, fd, &syscall.EpollEvent{Events: events, Fd: int32(fd)})
-}
-
-// adopt moves a connection into the loop. It reports false, and changes nothing, if the
-// connection has no descriptor that can be taken.
-func (l *loop) adopt(c *conn) bool {
-	if l.server.c.Below == nil {
-		return false
-	}
-	inner, replace := l.server.c.Below(c.socket)
-	system, ok := inner.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := system.SyscallConn()
-	if err != nil {
-		return false
-	}
-	// A duplicate of the descriptor is the loop's. The original is closed: otherwise the
-	// poller of the runtime would be woken for each command, too.
-	fd := -1
-	err = raw.Control(func(original uintptr) {
-		n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, original, syscall.F_DUPFD_CLOEXEC, 0)
-		if errno == 0 {
-			fd = int(n)
-		}
-	})
-	if err != nil || fd < 0 {
-		return false
-	}
-	d := &descriptor{Conn: inner, fd: fd}
-	if inner == c.socket {
-		c.socket = d
-	}
-	if replace(d); inner.Close() != nil {
-		_ = syscall.Shutdown(fd, syscall.SHUT_RDWR)
-	}
-	c.looped.Store(true)
-	p := &polled{conn: c, fd: d}
-	l.mu.Lock()
-	ended := l.wake < 0
-	if !ended {
-		l.conns[int32(fd)] = p
-	}
-	l.mu.Unlock()
-	if ended {
-		_ = c.socket.Close()
-		d.free()
-		l.server.remove(c)
-	} else if l.watch(syscall.EPOLL_CTL_ADD, fd, readable) != nil {
-		l.end(p)
-	}
-	return true
-}
-
-// readable are the events of a connection that the loop reads from. epoll reports each when
-// it happens and not again (EPOLLET): otherwise it would look at each connection once more
-// to find out that everything was read. So the loop reads on after a read that has filled
-// the buffer, and up to the end after the client has ended its side.
-const readable = syscall.EPOLLIN | syscall.EPOLLRDHUP | -syscall.EPOLLET
-
-// hungUp are the events of a client that has ended its side.
-const hungUp = syscall.EPOLLRDHUP | syscall.EPOLLHUP | syscall.EPOLLERR
-
-// stop makes the loop look whether the server leaves.
-func (l *loop) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.wake >= 0 {
-		_, _ = syscall.Write(l.wake, []byte{0}) // a full pipe wakes the loop, too
-	}
-}
-
-// tick is how often a loop looks for late clients.
-const tick = 100 * time.Millisecond
 
 // run serves the connections until the server leaves.
 func (l *loop) run() {
@@ -246,69 +142,6 @@ func (l *loop) run() {
 			}
 		}
 	}
-}
-
-// wait returns the events that have happened. If there are none, it waits for some, up to
-// a tick. It first waits a little without telling the runtime: under load events come
-// within that time, and the runtime would move the loop to another thread.
-func (l *loop) wait(events []syscall.EpollEvent) int {
-	if len(l.more) > 0 {
-		n, _ := syscall.EpollWait(l.epoll, events, 0)
-		return l.awake(events[:max(n, 0)])
-	}
-	if n := l.wait2(events); n > 0 {
-		return n
-	}
-	timeout := int(tick / time.Millisecond)
-	if l.server.leaving.Load() {
-		timeout = 10
-	}
-	waited, err := syscall.EpollWait(l.epoll, events, timeout)
-	if err != nil {
-		return 0 // interrupted
-	}
-	return l.awake(events[:waited])
-}
-
-// awake empties the pipe of the loop if that is among the events.
-func (l *loop) awake(events []syscall.EpollEvent) int {
-	for _, e := range events {
-		if int(e.Fd) == l.woken {
-			var b [16]byte
-			_, _ = syscall.Read(l.woken, b[:])
-		}
-	}
-	return len(events)
-}
-
-// little is how long a loop waits for events while it holds a processor of the runtime. A
-// loop that does so leaves at least half of the processors to others.
-const little = 100 * time.Microsecond
-
-// epollPwait2 is the number of epoll_pwait2, whose time-out is in nanoseconds. It has
-// this number on all of the usual architectures. Others answer that they do not know it,
-// and so does Linux before version 5.11.
-const epollPwait2 = 441
-
-// wait2 waits for events for as long as [little].
-func (l *loop) wait2(events []syscall.EpollEvent) int {
-	if l.coarse {
-		n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-		if errno != 0 {
-			return 0
-		}
-		return l.awake(events[:n])
-	}
-	timeout := [2]int64{0, int64(little)} // seconds, nanoseconds
-	n, _, errno := syscall.RawSyscall6(epollPwait2, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(unsafe.Pointer(&timeout)), 0, 0)
-	switch errno {
-	case 0:
-		return l.awake(events[:n])
-	case syscall.EINTR:
-	default:
-		l.coarse = true
-	}
-	return 0
 }
 
 // serve reads what a client has sent, decides it and writes the replies.
