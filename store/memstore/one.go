@@ -111,7 +111,7 @@ func (p *place) takeEnds(r *window.Result) bool {
 		return false
 	}
 	next, ok := p.limit.TakeEnds(r, window.Ends{First: first, Last: last, Words: words}, p.now)
-	if ok && r.Allowed && !p.at.Append(next) {
+	if ok && r.Allowed && !p.shard.table.Append(p.at, next) {
 		*r = window.Result{}
 		return false
 	}

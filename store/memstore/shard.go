@@ -50,7 +50,7 @@ type shard struct {
 
 	scratch [8]uint64 // to work on small states where their block is too small
 
-	_ [16]byte
+	_ [8]byte
 }
 
 // unknown is later than every reading: the next call reads the clock again.

@@ -22,6 +22,8 @@ type segment struct {
 	keys  int   // Invariant: the number of slots that are not free, at most room()
 	depth uint8 // bits of the hash that all keys here share
 	round round // over the slots
+
+	late *lateWords // of the table
 }
 
 // What the parts of a table take, in bytes.
@@ -33,8 +35,8 @@ const (
 
 // newSegment returns an empty segment with room for keys and for words in
 // blocks.
-func newSegment(depth uint8, keys, words int) *segment {
-	g := &segment{depth: depth}
+func newSegment(depth uint8, keys, words int, late *lateWords) *segment {
+	g := &segment{depth: depth, late: late}
 	g.allocate(keys, words, forever)
 	return g
 }
@@ -80,6 +82,9 @@ func (g *segment) distance(i, j int) int {
 // nil when the state is lent.
 func (g *segment) state(s *slot) []uint64 {
 	switch n := s.tag.words(); n {
+	case late:
+		g.late.write()
+		return g.arena.state(s.block())
 	case away:
 		return g.arena.state(s.block())
 	case lent:
@@ -98,6 +103,9 @@ func (g *segment) put(at *slot, h Hash, words []uint64) bool {
 	known := at.tag != free
 	if !known && g.keys >= g.room() {
 		return false
+	}
+	if at.tag.words() == late {
+		g.late.write()
 	}
 	if len(words) <= inline {
 		g.leave(at)
@@ -144,6 +152,7 @@ func (g *segment) leave(s *slot) {
 // remove frees slot i, and moves back the keys behind it that would not be
 // found past a free slot.
 func (g *segment) remove(i int) {
+	g.late.write()
 	g.keys--
 	g.leave(&g.slots[i])
 	for j := g.next(i); g.slots[j].tag != free; j = g.next(j) {
@@ -194,7 +203,7 @@ func (g *segment) extend(words int) {
 	}
 	g.arena.left = freeLists{}
 	for i := range g.slots {
-		if s := &g.slots[i]; s.tag.words() == away {
+		if s := &g.slots[i]; s.tag.isAway() {
 			b := s.block()
 			from := old[b.off : b.off+b.cap]
 			b.off = len(g.arena.words)

@@ -8,7 +8,7 @@ type slot struct {
 }
 
 // tag is the key of a slot and the length of its state: 61 bits of the hash,
-// and below them the number of words in the slot, away or lent. The zero tag is a
+// and below them the number of words in the slot, away, late or lent. The zero tag is a
 // free slot; a key's state has at least one word.
 type tag uint64
 
@@ -17,6 +17,7 @@ const free tag = 0
 const (
 	inline = 3 // words in a slot
 	away   = 7 // in place of their number: the words are in a block
+	late   = 5 // as away, and some words are not in the block yet; see lateWords
 	lent   = 6 // in place of their number: the caller has the state; see [Ref.Lend]
 	meta   = 7 // the bits of a tag that are not the hash's
 )
@@ -29,8 +30,11 @@ func (t tag) is(h Hash) bool { return t != free && t&^meta == tag(h)<<3 }
 // hash returns the hash without its three highest bits.
 func (t tag) hash() Hash { return Hash(t >> 3) }
 
-// words returns the number of words in the slot, or away, or lent.
+// words returns the number of words in the slot, or away, late or lent.
 func (t tag) words() int { return int(t & meta) }
+
+// isAway reports whether the words are in a block, late ones included.
+func (t tag) isAway() bool { return t.words() == away || t.words() == late }
 
 // with returns t for a state of the given number of words.
 func (t tag) with(words int) tag { return t&^meta | tag(words) }

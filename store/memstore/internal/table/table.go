@@ -7,7 +7,8 @@ type Table struct {
 	depth uint8
 	bytes int64
 	keys  int
-	round round // over the directory; a segment is passed as a whole
+	round round      // over the directory; a segment is passed as a whole
+	late  *lateWords // nil in an empty table
 }
 
 // entry is a segment with its slots: a search that needs only those saves a
@@ -155,7 +156,7 @@ func (r Ref) Lent() bool { return r.known && r.slot.tag.words() == lent }
 // the key and does not know its state, until the caller returns it. It reports
 // false when the state is in a block.
 func (r Ref) Lend() bool {
-	if r.slot.tag.words() == away {
+	if r.slot.tag.isAway() {
 		return false
 	}
 	r.slot.tag = r.slot.tag.with(lent)
@@ -173,7 +174,7 @@ func (t *Table) Return(r Ref, state []uint64, expires int64) {
 // the capacity of [Ref.State], after it was changed in place. It must be called after
 // every such change.
 func (r Ref) Resize(n int) {
-	if r.slot.tag.words() != away {
+	if !r.slot.tag.isAway() {
 		r.slot.tag = r.slot.tag.with(n)
 		return
 	}
@@ -187,7 +188,7 @@ func (r Ref) Head() []uint64 {
 		return nil
 	}
 	switch r.slot.tag.words() {
-	case away:
+	case away, late:
 		return r.slot.words[firstWord : firstWord+1 : firstWord+1]
 	case lent:
 		return nil
@@ -198,22 +199,8 @@ func (r Ref) Head() []uint64 {
 // Ends returns the first and the last word of a state that is in a block, and its
 // number of words, without a cache miss. It reports false for other states.
 func (r Ref) Ends() (first, last uint64, words int, ok bool) {
-	if !r.known || r.slot.tag.words() != away {
+	if !r.known || !r.slot.tag.isAway() {
 		return 0, 0, 0, false
 	}
 	return r.slot.words[firstWord], r.slot.words[lastWord], r.slot.block().len, true
-}
-
-// Append adds a word to a state that is in a block. It reports false, and has changed
-// nothing, where the block is full.
-func (r Ref) Append(word uint64) bool {
-	b := r.slot.block()
-	if b.len == b.cap {
-		return false
-	}
-	r.segment.arena.words[b.off+b.len] = word
-	b.len++
-	r.slot.move(b)
-	r.slot.words[lastWord] = word
-	return true
 }

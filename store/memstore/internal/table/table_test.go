@@ -109,15 +109,24 @@ func (p *pair) ends(h table.Hash, state []uint64) {
 	}
 }
 
-// append adds a word to a state in a block, where it has room for that.
-func (p *pair) append(h table.Hash) {
+// append adds n words to a state in a block, as far as it has room for them. The table
+// writes them to the block later.
+func (p *pair) append(h table.Hash, n int) {
 	r := p.table.Find(h)
-	if _, last, words, ok := r.Ends(); ok {
-		if room := words < cap(r.State()); r.Append(last+1) != room {
-			p.Fatalf("key %x: got room for a word more: %v, want %v", h, !room, room)
-		} else if room {
-			p.model[h] = append(p.model[h], last+1)
+	_, last, words, ok := r.Ends()
+	if !ok {
+		return
+	}
+	room := cap(r.State()) - words
+	for i := range n {
+		last++
+		if p.table.Append(r, last) != (i < room) {
+			p.Fatalf("key %x: got room for word %d more: %v, want %v", h, i, i >= room, i < room)
 		}
+		if i < room {
+			p.model[h] = append(p.model[h], last)
+		}
+		p.ends(h, p.model[h])
 	}
 }
 
@@ -160,7 +169,7 @@ func (p *pair) random(rng *rand.Rand, steps int) {
 		case 7:
 			p.now += rng.Int64N(8)
 		case 8, 9:
-			p.append(h)
+			p.append(h, 1+rng.IntN(3))
 		}
 	}
 	p.check()
