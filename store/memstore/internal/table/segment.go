@@ -82,10 +82,10 @@ func (g *segment) distance(i, j int) int {
 // nil when the state is lent.
 func (g *segment) state(s *slot) []uint64 {
 	switch n := s.tag.words(); n {
+	case away:
+		return g.arena.state(s.block())
 	case late:
 		g.late.write()
-		return g.arena.state(s.block())
-	case away:
 		return g.arena.state(s.block())
 	case lent:
 		return nil

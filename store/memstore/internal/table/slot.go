@@ -84,6 +84,12 @@ func (s *slot) resize(n int, words []uint64) {
 	s.words[firstWord], s.words[lastWord] = words[off], words[off+n-1]
 }
 
+// lengthen adds word to the state of s, which is away and whose block has room for it.
+func (s *slot) lengthen(word uint64) {
+	s.words[placeWord] += 1 << lenShift
+	s.words[lastWord] = word
+}
+
 // find returns the index of the slot of h, or of the free slot where h would
 // go. One of slots must be free.
 func find(slots []slot, h Hash) (i int, known bool) {
