@@ -15,6 +15,9 @@ import (
 type held struct {
 	window.Hold
 	n int64
+
+	over  bool  // it has ended while its entry was out; see settle
+	final int64 // then: how many hits are final
 }
 
 // heldWords is what a hold takes of the table's room.
@@ -50,9 +53,11 @@ func (r *Reporter) Renew(op *store.Op) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e, i := r.table.find(op); i >= 0 {
-		e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
-		r.table.book.touch(e)
+	for _, e := range r.table.pair(idOf(op)) {
+		if i := e.find(op); i >= 0 {
+			e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
+			r.table.book.touch(e)
+		}
 	}
 }
 
@@ -62,37 +67,51 @@ func (t *table) hold(op *store.Op, limit *window.Compiled, h window.Hold, n int6
 	if e == nil {
 		return false
 	}
-	e.holds = append(e.holds, held{h, n})
+	e.holds = append(e.holds, held{Hold: h, n: n})
 	t.words += heldWords
 	return true
 }
 
-// find returns the entry of op's key and the index of its hold there, or -1.
-func (t *table) find(op *store.Op) (*entry, int) {
-	e := t.entries[idOf(op)]
+// find returns the index of the hold of op in e, which can be nil, or -1.
+func (e *entry) find(op *store.Op) int {
 	if e == nil {
-		return nil, -1
+		return -1
 	}
-	return e, slices.IndexFunc(e.holds, func(h held) bool { return h.ID == op.Hold.ID })
+	return slices.IndexFunc(e.holds, func(h held) bool { return h.ID == op.Hold.ID && !h.over })
 }
 
-// end makes n hits of the hold of op final, if it is pending.
+// end makes n hits of the hold of op final, if it is pending. If its entry is out, they
+// are final when the entry comes back.
 func (t *table) end(op *store.Op, n int64, now window.Instant) {
-	e, i := t.find(op)
-	if i < 0 {
-		return
+	for _, e := range t.pair(idOf(op)) {
+		i := e.find(op)
+		if i < 0 {
+			continue
+		}
+		h := &e.holds[i]
+		if h.over, h.final = true, n; n == window.AsHeld {
+			h.final = h.n
+		}
+		if t.entries[e.id] == e {
+			t.words += e.settle(now)
+			t.changed(e, now)
+		}
 	}
-	if n == window.AsHeld {
-		n = e.holds[i].n
-	}
-	e.holds = slices.Delete(e.holds, i, i+1)
-	t.book.touch(e)
-	if t.words -= heldWords; n > 0 && e.limit.Limit().Hold > 0 {
-		t.words += e.add(n, now)
-	}
-	if e.amount(now) == 0 && len(e.holds) == 0 {
-		t.drop(e)
-	}
+}
+
+// settle makes the hits of holds final that are over, and returns by how many words e
+// grows.
+func (e *entry) settle(now window.Instant) (words int) {
+	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
+		if !h.over {
+			return false
+		}
+		if words -= heldWords; h.final > 0 && e.limit.Limit().Hold > 0 {
+			words += e.add(h.final, now)
+		}
+		return true
+	})
+	return words
 }
 
 // mature makes the holds final that have ended at now, and returns by how many

@@ -111,9 +111,8 @@ func (r *Reporter) restore() {
 			r.lost.Add(e.all(at))
 		default:
 			e.name = f.name
-			r.table.out++
 			r.table.words += e.size()
-			r.table.back(e, at)
+			r.table.join(e, at)
 			continue
 		}
 		r.table.book.touch(e)

@@ -7,7 +7,8 @@
 // the key's own limit, which holds the hits since the last report. What local
 // memory holds is pending one by one. Hits that
 // leave the window before the store answers are not reported, and a refund
-// takes pending hits away, never below zero. Pending keys are bounded; the hits
+// takes pending hits away, never below zero, also those of a report under way that the
+// store then refuses. Pending keys are bounded; the hits
 // of a key without room are counted in [Stats] and dropped.
 //
 // # When it is reported
@@ -123,8 +124,8 @@ func (r *Reporter) awake() {
 	}
 }
 
-// Sub notes n hits that local memory gave back for op's key. What is not
-// pending any more stays counted in the store.
+// Sub notes n hits that local memory gave back for op's key. What has been reported
+// stays counted in the store, and so does what a report under way brings there.
 func (r *Reporter) Sub(op *store.Op, n int64) {
 	if r == nil || n <= 0 {
 		return

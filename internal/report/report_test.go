@@ -23,8 +23,11 @@ type far struct {
 	set   func(window.Instant)
 	away  atomic.Pointer[store.Reason] // nil: it answers
 	after bool                         // the outage comes after the count
-	calls atomic.Int64                 // records that it was asked for
-	asked func()                       // not nil: called by Read
+	under func()                       // not nil: called by Do
+
+	refuse atomic.Bool  // it answers reads alone
+	calls  atomic.Int64 // records that it was asked for
+	asked  func()       // not nil: called by Read
 }
 
 func newFar() *far {
@@ -39,7 +42,14 @@ func (f *far) back() { f.away.Store(nil) }
 func (f *far) Do(ctx context.Context, calls []store.Call) error {
 	f.set(window.At(time.Now()))
 	f.calls.Add(int64(len(calls)))
+	if f.under != nil {
+		f.under()
+	}
 	for i := range calls {
+		if f.refuse.Load() {
+			calls[i].Err = &store.OutageError{Reason: store.ReasonReadOnly, Err: errors.New("a replica")}
+			continue
+		}
 		if why := f.away.Load(); why != nil {
 			if f.after {
 				_ = store.Do(ctx, f.Store, calls[i].Verb, calls[i].Ops)
@@ -142,6 +152,82 @@ func TestSubWhileAsked(t *testing.T) {
 		wantStats(t, r, report.Stats{Recorded: 3})
 		if got := f.used(t, ann); got != 3 {
 			t.Errorf("got %d hits, want 3", got)
+		}
+	})
+}
+
+// What changes while a report is under way that the store refuses is not reported
+// afterwards: hits that are given back, the newest first, a key that is forgotten, and
+// holds that are settled, cancelled or renewed.
+func TestChangesUnderWay(t *testing.T) {
+	t.Parallel()
+	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f, nil)
+		defer r.Close()
+		ann, bob, eve := of(hourly, "ann", ""), of(hourly, "bob", ""), of(hourly, "eve", "")
+		team, other := of(holding, "team", ""), of(holding, "other", "")
+		hold := func(of *store.Op, n byte) *store.Op {
+			op := *of
+			op.Hold = &store.Hold{Hold: window.Hold{ID: window.HoldID{n}}}
+			op.Hold.Decided = window.At(time.Now())
+			return &op
+		}
+		settled, cancelled, renewed := hold(team, 1), hold(team, 2), hold(other, 3)
+		f.refuse.Store(true)
+		f.under = sync.OnceFunc(func() {
+			r.Add(ann, hourly, 3)
+			r.Sub(ann, 7)
+			r.Sub(bob, 9)
+			r.Forget(eve)
+			r.End(settled, 4)
+			r.End(settled, 40) // it has ended
+			r.End(cancelled, 0)
+			time.Sleep(30 * time.Second)
+			renewed.Hold.Decided = window.At(time.Now())
+			r.Renew(renewed)
+		})
+		r.Add(ann, hourly, 5)
+		r.Add(bob, hourly, 1)
+		r.Add(eve, hourly, 1)
+		r.Hold(settled, holding, 9)
+		r.Hold(cancelled, holding, 10)
+		r.Hold(renewed, holding, 6)
+		time.Sleep(30*time.Second + 500*time.Millisecond)
+		wantStats(t, r, report.Stats{Pending: 3})
+		f.refuse.Store(false)
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 1 + 4 + 6})
+		for _, test := range []struct {
+			op   *store.Op
+			want int64
+		}{{ann, 1}, {bob, 0}, {eve, 0}, {team, 4}, {other, 6}} {
+			if got := f.used(t, test.op); got != test.want {
+				t.Errorf("%s: got %d used, want %d", test.op.Key, got, test.want)
+			}
+		}
+	})
+}
+
+// What changes while a report is under way that the store takes does not come back.
+func TestChangesOfATakenReport(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f, nil)
+		defer r.Close()
+		ann := of(hourly, "ann", "")
+		f.under = sync.OnceFunc(func() {
+			r.Sub(ann, 2)
+			r.Add(ann, hourly, 3)
+			r.Sub(ann, 1)
+		})
+		r.Add(ann, hourly, 5)
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 5 + 2})
+		if got := f.used(t, ann); got != 7 {
+			t.Errorf("got %d used, want 7", got)
 		}
 	})
 }

@@ -144,11 +144,14 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	at := now()
 	var calls []store.Call
 	var of []*entry
+	r.mu.Lock()
 	for _, e := range batch {
+		r.table.words += e.settle(at)
 		for _, op := range e.ops(at) {
 			calls, of = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}}), append(of, e)
 		}
 	}
+	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	err := r.store.Do(ctx, calls)

@@ -8,8 +8,8 @@ import (
 // table holds what is pending. Its callers hold the lock.
 type table struct {
 	entries           map[id]*entry
-	out               int // entries that a round has taken and not settled
-	words             int // of all states, those that are out included
+	out               map[id]*entry // those that a round has taken and not settled
+	words             int           // of all states, those that are out included
 	maxKeys, maxWords int
 
 	book *book // nil: entries are not kept
@@ -43,10 +43,14 @@ type entry struct {
 }
 
 func newTable(maxKeys, maxWords int, b *book) table {
-	return table{entries: map[id]*entry{}, maxKeys: maxKeys, maxWords: maxWords, book: b}
+	return table{entries: map[id]*entry{}, out: map[id]*entry{}, maxKeys: maxKeys, maxWords: maxWords, book: b}
 }
 
-func (t *table) len() int { return len(t.entries) + t.out }
+func (t *table) len() int { return len(t.entries) + len(t.out) }
+
+// pair returns the entries of an id: one that waits, and one that is out, which has older
+// hits. Either can be nil.
+func (t *table) pair(i id) [2]*entry { return [2]*entry{t.entries[i], t.out[i]} }
 
 // add adds n hits at now to op's key. It returns false when there is no room.
 func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.Instant) bool {
@@ -84,20 +88,36 @@ func (e *entry) add(n int64, now window.Instant) int {
 // size returns how many words e takes.
 func (e *entry) size() int { return cap(e.state) + heldWords*len(e.holds) }
 
-// sub takes n hits back from op's key, at most those that are pending.
+// sub takes n hits back from op's key, at most those that are pending. Those of an entry
+// that is out matter only if it comes back.
 func (t *table) sub(op *store.Op, n int64, now window.Instant) {
-	e := t.entries[idOf(op)]
-	if e == nil {
-		return
+	for _, e := range t.pair(idOf(op)) {
+		if e == nil || n <= 0 {
+			continue
+		}
+		had := e.amount(now)
+		if e.limit.Distinct() {
+			had = e.hits // uses of the member
+		}
+		before := cap(e.state)
+		e.state, _ = e.limit.Refund(e.state, now, window.Hits{N: n})
+		t.words += cap(e.state) - before
+		e.hits -= min(n, e.hits)
+		n -= min(n, had)
+		t.changed(e, now)
 	}
-	before := cap(e.state)
-	e.state, _ = e.limit.Refund(e.state, now, window.Hits{N: n})
-	t.words += cap(e.state) - before
-	t.book.touch(e)
-	if e.hits -= min(n, e.hits); e.amount(now) == 0 && len(e.holds) == 0 {
+}
+
+// changed notes that something of e is not pending any more. It drops e if nothing is,
+// unless e is out: then e is dropped when it comes back.
+func (t *table) changed(e *entry, now window.Instant) {
+	if t.book.touch(e); t.entries[e.id] == e && e.empty(now) {
 		t.drop(e)
 	}
 }
+
+// empty reports whether nothing of e is pending.
+func (e *entry) empty(now window.Instant) bool { return e.amount(now) == 0 && len(e.holds) == 0 }
 
 // amount returns how many hits of e are in the window at now.
 func (e *entry) amount(now window.Instant) int64 {
@@ -126,20 +146,27 @@ func (t *table) forget(op *store.Op) {
 			t.drop(e)
 		}
 	}
+	for at, e := range t.out {
+		if at.member = ""; at == want {
+			t.words -= e.size()
+			e.hits, e.state, e.holds = 0, nil, nil
+		}
+	}
 }
 
-// live returns up to n entries. It drops those that it meets without a hit in the window.
+// live returns up to n entries, none with the id of one that is out. It drops those that
+// it meets without a hit in the window.
 func (t *table) live(n int, now window.Instant) []*entry {
 	var found []*entry
 	for _, e := range t.entries {
 		if len(found) == n {
 			break
 		}
-		if t.words += e.mature(now); e.amount(now) == 0 && len(e.holds) == 0 {
+		if t.words += e.mature(now); e.empty(now) {
 			t.drop(e)
-			continue
+		} else if t.out[e.id] == nil {
+			found = append(found, e)
 		}
-		found = append(found, e)
 	}
 	return found
 }
@@ -149,20 +176,26 @@ func (t *table) take(n int, now window.Instant) []*entry {
 	taken := t.live(n, now)
 	for _, e := range taken {
 		delete(t.entries, e.id)
+		t.out[e.id] = e
 	}
-	t.out += len(taken)
 	return taken
 }
 
 // done settles an entry that was taken.
 func (t *table) done(e *entry) {
-	t.out--
+	delete(t.out, e.id)
 	t.words -= e.size()
 }
 
-// back returns an entry that was taken. Hits that were added meanwhile join it.
+// back returns an entry that was taken.
 func (t *table) back(e *entry, now window.Instant) {
-	t.out--
+	delete(t.out, e.id)
+	t.words += e.settle(now)
+	t.join(e, now)
+}
+
+// join adds an entry, whose words are counted. Newer hits of its id join it.
+func (t *table) join(e *entry, now window.Instant) {
 	if newer := t.entries[e.id]; newer != nil {
 		n, holds := newer.amount(now), newer.holds
 		t.drop(newer)
@@ -174,5 +207,5 @@ func (t *table) back(e *entry, now window.Instant) {
 	}
 	t.entries[e.id] = e
 	e.gone = false
-	t.book.touch(e)
+	t.changed(e, now)
 }
