@@ -189,6 +189,47 @@ func TestWaitReplicas(t *testing.T) {
 	})
 }
 
+// A caller in a hurry, who is first in line, takes no time away from those who travel with
+// it: the replicas may confirm their calls as late as these can wait.
+func TestWaitReplicasInCompany(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Server(t)
+	replica := primary.Replica()
+	s := openURL(t, "redis://"+primary.Addr()+"?timeout=20s&wait_replicas=1")
+	op := hourly(quota, "rule", "k")
+	used(t, s, op)
+	var callers sync.WaitGroup
+	call := func(timeout time.Duration, answered bool) {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		callers.Go(func() {
+			defer cancel()
+			if err := store.Do(ctx, s, store.Take, []store.Op{op}); (err == nil) != answered {
+				t.Errorf("a call with %v: got error %v, want an answer: %t", timeout, err, answered)
+			}
+		})
+	}
+	inFlight := func(n int64) {
+		t.Helper()
+		redistest.Eventually(t, "calls are under way", func() bool { return s.Nodes()[0].InFlight == n })
+	}
+	replica.Stop()
+	call(500*time.Millisecond, false) // these two wait for replicas
+	call(500*time.Millisecond, false)
+	inFlight(2)
+	call(time.Second, false)
+	inFlight(3)
+	for range 5 {
+		call(time.Minute, true)
+	}
+	inFlight(8)
+	inFlight(5) // the impatient ones have left
+	call(time.Second, false)
+	inFlight(6)
+	inFlight(5) // a second has passed
+	replica.Continue()
+	callers.Wait()
+}
+
 // Close returns although no node answers. It takes a second, since it waits for all
 // nodes at the same time; a busy machine may take longer.
 func TestCloseWithDeadShards(t *testing.T) {

@@ -136,7 +136,7 @@ func (n *Node) send(ctx context.Context, c rueidis.Client, jobs []*Job, spread b
 	waits := counts && n.config.WaitReplicas > 0
 	if waits {
 		c = n.confirmer(c)
-		commands = append(commands, wait(c, n.config.WaitReplicas, n.patience(ctx)))
+		commands = append(commands, wait(c, n.config.WaitReplicas, patience(ctx, n.config.Timeout)))
 	}
 	replies := c.DoMulti(ctx, commands...)
 	var unconfirmed error

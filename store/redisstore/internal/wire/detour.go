@@ -16,11 +16,11 @@ type detour struct {
 	rueidis.Client
 	asking   bool          // ASKING before, for a slot that is on its way to the node
 	replicas int           // WAIT behind, for so many replicas to confirm
-	within   time.Duration // how long WAIT waits
+	timeout  time.Duration // of calls without a deadline; see patience
 }
 
 // detour returns the client for a call with verb.
-func (n *Node) detour(ctx context.Context, c rueidis.Client, verb store.Verb, asking bool) rueidis.Client {
+func (n *Node) detour(c rueidis.Client, verb store.Verb, asking bool) rueidis.Client {
 	replicas := n.config.WaitReplicas
 	if verb == store.Check {
 		replicas = 0
@@ -31,15 +31,16 @@ func (n *Node) detour(ctx context.Context, c rueidis.Client, verb store.Verb, as
 	if replicas > 0 {
 		c = n.confirmer(c)
 	}
-	return detour{c, asking, replicas, n.patience(ctx)}
+	return detour{c, asking, replicas, n.config.Timeout}
 }
 
-// patience returns how long WAIT waits: its answer has to be here in time.
-func (n *Node) patience(ctx context.Context) time.Duration {
+// patience returns how long WAIT waits: its answer has to be here in time. That of a train
+// has to be here in the time of its most patient caller.
+func patience(ctx context.Context, timeout time.Duration) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline) * 3 / 4
 	}
-	return n.config.Timeout
+	return timeout
 }
 
 // Do implements [rueidis.Client].
@@ -51,7 +52,7 @@ func (d detour) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResu
 	at := len(commands)
 	commands = append(commands, cmd)
 	if d.replicas > 0 {
-		commands = append(commands, wait(d, d.replicas, d.within))
+		commands = append(commands, wait(d, d.replicas, patience(ctx, d.timeout)))
 	}
 	replies := d.Client.DoMulti(ctx, commands...)
 	if d.replicas > 0 && replies[at].Error() == nil {
@@ -65,7 +66,7 @@ func (d detour) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResu
 // DoMulti implements [rueidis.Client] for commands that count, on the node that serves
 // their slots.
 func (d detour) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
-	commands = append(commands[:len(commands):len(commands)], wait(d, d.replicas, d.within))
+	commands = append(commands[:len(commands):len(commands)], wait(d, d.replicas, patience(ctx, d.timeout)))
 	replies := d.Client.DoMulti(ctx, commands...)
 	last := len(replies) - 1
 	if err := confirmed(replies[last], d.replicas); err != nil {

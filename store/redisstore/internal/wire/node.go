@@ -155,7 +155,7 @@ func (n *Node) run(ctx context.Context, slot int, s script.Step, asking bool) (w
 	}
 	t := n.traveller()
 	t.step, t.slot = s, slot
-	at, err := n.decide(ctx, n.detour(ctx, c, s.Verb, asking), t, began)
+	at, err := n.decide(ctx, n.detour(c, s.Verb, asking), t, began)
 	n.forget(t)
 	return at, n.leave(ctx, began, err)
 }
