@@ -36,7 +36,10 @@ const (
 	lateRoomBytes = mostLate * 32
 )
 
-// write writes the words to their blocks.
+// write writes the words to their blocks. It is not inlined so that the functions that
+// seldom call it stay small.
+//
+//go:noinline
 func (l *lateWords) write() {
 	for i := range l.noted {
 		w := &l.noted[i]

@@ -17,8 +17,8 @@ const free tag = 0
 const (
 	inline = 3 // words in a slot
 	away   = 7 // in place of their number: the words are in a block
-	late   = 5 // as away, and some words are not in the block yet; see lateWords
-	lent   = 6 // in place of their number: the caller has the state; see [Ref.Lend]
+	late   = 6 // as away, and some words are not in the block yet; see lateWords
+	lent   = 5 // in place of their number: the caller has the state; see [Ref.Lend]
 	meta   = 7 // the bits of a tag that are not the hash's
 )
 
@@ -34,7 +34,7 @@ func (t tag) hash() Hash { return Hash(t >> 3) }
 func (t tag) words() int { return int(t & meta) }
 
 // isAway reports whether the words are in a block, late ones included.
-func (t tag) isAway() bool { return t.words() == away || t.words() == late }
+func (t tag) isAway() bool { return t.words() >= late }
 
 // with returns t for a state of the given number of words.
 func (t tag) with(words int) tag { return t&^meta | tag(words) }
