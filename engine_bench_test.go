@@ -79,7 +79,7 @@ func postRules(n, others int) (rules []rule.Rule) {
 	for i := range n + others {
 		r := rule.Rule{
 			Name: fmt.Sprint("rule-", i), Per: []string{"user"}, Quota: &rule.Quota{Value: exactLimit.Quota},
-			Window: window.Sliding(exactLimit.Window.Length * time.Duration(i%max(n, 1)+1)),
+			Window: window.Sliding(exactLimit.Window.Length * time.Duration(i%max(n, 1)%4+1)),
 			When:   []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}},
 		}
 		if i >= n {

@@ -82,7 +82,7 @@ func (t *taken) visit(f func(key uint64, state []uint64)) (more bool) {
 	keys := t.cut(room[:0])
 	sh := t.shard
 	var at [atOnceKeys]table.Ref
-	sh.mu.Lock()
+	sh.stripe.mu.Lock()
 	for i, h := range keys { // first, so that the processor waits for several keys at a time
 		at[i] = sh.table.Find(h)
 	}
@@ -92,7 +92,7 @@ func (t *taken) visit(f func(key uint64, state []uint64)) (more bool) {
 	if more = len(keys) == cap(keys); !more {
 		sh.dirty.taken = 0
 	}
-	sh.mu.Unlock()
+	sh.stripe.mu.Unlock()
 	return more
 }
 
@@ -149,12 +149,12 @@ func (c *Changes) take(ks *keyspace) (t taken, ok bool) {
 		if sh == nil {
 			continue
 		}
-		sh.mu.Lock()
+		sh.stripe.mu.Lock()
 		sh.noteHot()
 		if ok = sh.dirty.any(); ok {
 			t = taken{shard: sh, changed: sh.dirty.take(&c.spare)}
 		}
-		sh.mu.Unlock()
+		sh.stripe.mu.Unlock()
 		if ok {
 			return t, true
 		}

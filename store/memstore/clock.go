@@ -66,7 +66,7 @@ func (c *clock) now(onWall bool) moment {
 // again reads the clock again for a call that read m, and found that calls
 // with later readings have been decided since. A clock that the caller gives
 // may go back: its reading stands. It is rarely called, and not inlined so that
-// shard.date is.
+// stripe.date is.
 //
 //go:noinline
 func (c *clock) again(m moment, onWall bool) moment {

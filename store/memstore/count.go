@@ -40,21 +40,16 @@ func (s *Store) countHits(p *place, verb store.Verb, r *window.Result) {
 	case room <= cap(state):
 		s.countInPlace(p, verb, state, r)
 		return
-	case room <= len(p.shard.scratch):
-		s.countApart(p, verb, append(p.shard.scratch[:0], state...), r)
+	case room <= len(p.shard.stripe.scratch):
+		s.countApart(p, verb, append(p.shard.stripe.scratch[:0], state...), r)
 		return
 	}
-	own := &s.scratch[numberOf(p.key, s.shards)]
-	scratch := own.Swap(nil)
-	if scratch == nil {
-		scratch = new(window.State)
+	st := p.shard.stripe
+	if cap(st.large) < room {
+		st.large = make(window.State, 0, room+room/4)
 	}
-	if cap(*scratch) < room {
-		*scratch = make(window.State, 0, room+room/4)
-	}
-	*scratch = append((*scratch)[:0], state...)
-	s.countApart(p, verb, *scratch, r)
-	own.Store(scratch)
+	st.large = append(st.large[:0], state...)
+	s.countApart(p, verb, st.large, r)
 }
 
 // countApart runs verb on a copy of the state, and keeps it if it changed.

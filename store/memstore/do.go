@@ -87,8 +87,11 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 			return store.ErrRepeated
 		}
 		m := s.clock.now(onWall)
-		lock(places)
-		s.date(places, m, onWall)
+		latest := s.lockAll(places)
+		if m.steady < latest { // a later call was decided in one of the stripes
+			m = s.clock.again(m, onWall)
+		}
+		s.dateAll(places, m)
 		if findAll(verb, places) {
 			s.dateAll(places, s.clock.again(m, onWall))
 		}
@@ -98,7 +101,7 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 				s.evaluate(verb, places)
 			}
 			due := s.tend(places)
-			unlock(places)
+			s.unlockAll(places)
 			if due {
 				s.sweepNext()
 			}
@@ -108,17 +111,17 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 			return nil
 		}
 		release(places)
-		unlock(places)
+		s.unlockAll(places)
 	}
 }
 
-// locate sets the place of each op, in the order in which they are locked. It
+// locate sets the place of each op, so that those that share a shard are neighbours. It
 // reports whether one of them needs the time of day, and false when the store
 // is closed.
 func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
 	for i := range ops {
 		op := &ops[i]
-		ks := s.keyspaces.of(op.Space, op.Limit, s.shards)
+		ks := s.keyspaces.of(op.Space, op.Limit)
 		if ks == nil {
 			return false, false
 		}
@@ -126,15 +129,15 @@ func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
 		key := s.hash(op.Key)
 		places[i] = place{
 			op: op, index: i, limit: op.Limit, hits: s.hits(op), hold: op.Hold,
-			keyspace: ks, key: key, shard: ks.shard(numberOf(key, s.shards)),
+			keyspace: ks, key: key, shard: ks.shard(s.numberOf(key)),
 		}
 	}
 	order(places)
 	return onWall, true
 }
 
-// order puts places into the order in which they are locked: by keyspace, and
-// by hash, which is by shard. Few places are most often in order already,
+// order puts places into the order of their keyspaces and, in one, of their hashes. So
+// those that share a shard are neighbours. Few places are most often in order already,
 // because keyspaces are made in the order of the rules.
 func order(places []place) {
 	for i := 1; i < len(places); i++ {
@@ -212,44 +215,12 @@ func first(places []place, i int) bool {
 	return i == 0 || places[i].shard != places[i-1].shard
 }
 
-// lock locks each shard once. The places are in order, as in every other call,
-// so calls do not wait for each other in a circle.
-func lock(places []place) {
-	for i := range places {
-		if first(places, i) {
-			places[i].shard.mu.Lock()
-		}
-	}
-}
-
-// unlock unlocks what lock locked.
-func unlock(places []place) {
-	for i := range places {
-		if first(places, i) {
-			places[i].shard.mu.Unlock()
-		}
-	}
-}
-
-// date dates the ops, whose shards are locked, with one instant: m, or a new
-// reading when m is older than that of a call that was decided in one of the
-// shards meanwhile.
-func (s *Store) date(places []place, m moment, onWall bool) {
-	for i := range places {
-		if m.steady < places[i].shard.latest {
-			m = s.clock.again(m, onWall)
-			break
-		}
-	}
-	s.dateAll(places, m)
-}
-
-// dateAll dates the ops with m.
+// dateAll dates the ops, whose stripes are locked, with m.
 func (s *Store) dateAll(places []place, m moment) {
 	floored := s.clock.floored(m)
 	for i := range places {
 		p := &places[i]
-		p.shard.latest = m.steady
+		p.shard.stripe.latest = m.steady
 		p.read, p.now = floored, floored.of(p.keyspace.onWall)
 		p.stamp()
 	}
@@ -285,10 +256,18 @@ func findAll(verb store.Verb, places []place) (back bool) {
 // returns the indexes of those for which there is no room; nil when there is
 // room for all.
 func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
+	locked := s.numbersOf(places)
+	var others numbers // of locked, in which the call has no op for the keyspace
 	for i := range places {
 		p := &places[i]
+		if i == 0 || p.keyspace != places[i-1].keyspace {
+			others = locked
+			for j := i; j < len(places) && places[j].keyspace == p.keyspace; j++ {
+				others.remove(s.numberOf(places[j].key))
+			}
+		}
 		p.findAgain()
-		if adds(verb) && !p.reserve(s, verb, p.op.Space.MaxKeys()) {
+		if adds(verb) && !p.reserve(s, verb, p.op.Space.MaxKeys(), others) {
 			full = append(full, p.index)
 		}
 	}

@@ -2,7 +2,9 @@
 // store of package weir.
 //
 //	space ──► keyspace ──► shard ──► table ──► state
-//	by ID     a space      a lock    by hash   a few words
+//	by ID     a space      by hash   by hash   a few words
+//	                         │
+//	                       stripe: a lock for the same shard of every keyspace
 //
 // A keyspace holds the keys of one [store.Space]. The store does not keep the keys
 // themselves: it identifies a key by a 64-bit hash with a random seed that never
@@ -11,8 +13,11 @@
 // this happens with a probability of about n²/2^65, which for ten million keys is
 // 3 in a million. Without the seed such keys cannot be found.
 //
-// The hash selects one of the keyspace's shards. Each shard has a lock and a table
-// (package internal/table) of hashes and states. A state of up to three words is
+// The hash selects one of the keyspace's shards. Each shard has a table
+// (package internal/table) of hashes and states. The store has as many stripes as a
+// keyspace has shards. A stripe is the lock of the shards with its number, one of each
+// keyspace. The hash selects the same number in all keyspaces. So a call of several rules
+// for one key locks once. To lock a shard means to lock its stripe. A state of up to three words is
 // found with one cache miss. That is enough for a bucket, for a fixed or calendar
 // window, and for three hits of a sliding window. Tables hold no pointers to
 // states, so the garbage collector does not scan them. A key takes about 45 bytes.
@@ -21,15 +26,15 @@
 //
 // # Hot keys
 //
-// A take of a key that is called often is decided without the shard's lock; see
+// A take of a key that is called often is decided without a lock; see
 // hot.go. In a fixed or calendar window and in a bucket the state of such a key is
 // one word, which takes change by compare-and-swap. In the other windows only
 // denials need no lock: while the window is exactly full, the answer stays the
 // same but for the waits. Other calls, and calls with several ops, lock the shard.
 // So does every call on a store with a clock that the caller gives.
 //
-// A shard gets places for 32 hot keys when 64 calls came within a millisecond, and
-// the last of them has the same key as the last of the 64 before. The places take 776 bytes, and a hot key 128.
+// A shard gets places for 32 hot keys when two of the calls that sweep it have the same
+// key, one after the other and within a millisecond. The places take 776 bytes, and a hot key 128.
 //
 // # Journal
 //
@@ -44,8 +49,9 @@
 // 64 KiB of larger states, which takes some microseconds. Now and then it also
 // copies its shard's directory of segments.
 //
-// Calls reclaim the expired keys. Every 64th call that locks a shard, and the first
-// call in each millisecond of the machine's clocks, looks at 32 slots in this shard and at 32 in another. In a
+// Calls reclaim the expired keys. Every 64th call that locks a stripe, and the first
+// call that locks a shard in each millisecond of the machine's clocks, looks at 32 slots
+// in the shards of its keys and at 32 in another shard. In a
 // shard where many keys have expired it goes on, up to 1024 slots. In a shard
 // where none can have expired it looks at one. [Store.Sweep] reclaims without
 // waiting for calls. A keyspace that stays empty and unused for a minute is
@@ -74,7 +80,7 @@
 // cost of a reading.
 //
 // A call reads the clock once, before it locks its shards. If another call with a
-// later reading was decided in one of these shards meanwhile, the first call reads
+// later reading was decided in one of these stripes meanwhile, the first call reads
 // the clock again under its locks. So a call is dated with one instant between its
 // start and its end, and never before a hit that it sees. A bucket that had room
 // all the time does not deny a call because the call's goroutine was descheduled.
@@ -93,16 +99,16 @@
 //
 // # Invariants
 //
-// Locks. A call locks the shards of its keys in the order of their keyspaces'
-// numbers and, within one, of their hashes; each once. keyspaces.mu
-// is not locked while a shard is locked, and no shard is locked under it. A call
-// that sweeps other shards than its own only tries their locks. So no two calls
-// wait for each other.
+// Locks. A call locks the stripes of its keys in the order of their numbers, each once.
+// keyspaces.mu is not locked while a stripe is locked, and no stripe is locked under it.
+// A call that sweeps other shards than its own only tries the locks of their stripes,
+// unless it has locked the stripe for another keyspace. So no two calls wait for each
+// other.
 //
 // A call goes through these steps:
 //
 //  1. Locate: find the keyspace of each op without a lock (see index), or make
-//     it; order the places; read the clock.
+//     it; order the places, so that those of one shard are neighbours; read the clock.
 //  2. Lock, and date the call.
 //  3. Find each key, and reserve: an op that may add a key counts it in
 //     keyspace.keys first. If a keyspace is full, give back what was reserved
@@ -116,9 +122,7 @@
 //  6. Release what was not used, sweep a few slots, unlock.
 //
 // A call of a few ops without holds and bans goes through the same steps in two passes
-// over its ops (few.go), as long as there is certainly room for new keys. The second pass
-// unlocks each shard as soon as its op has counted. Since all shards were locked before
-// that, and none is locked after it, calls still happen one after the other. Any other
+// over its ops (few.go), as long as there is certainly room for new keys. Any other
 // call of several ops takes the way above.
 //
 // Slots. A place's find is good until its shard's table changes: another op of

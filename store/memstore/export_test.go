@@ -24,6 +24,20 @@ func ShardsOf(ks *Keyspace) (n int) {
 	return n
 }
 
+// NumberOf returns the number of the stripe of key.
+func NumberOf(s *Store, key string) int { return s.numberOf(s.hash([]byte(key))) }
+
+// LocksOf returns how often calls have locked each stripe of s.
+func LocksOf(s *Store) (locks []uint64) {
+	for i := range s.keyspaces.stripes {
+		st := s.keyspaces.stripes.of(i)
+		st.mu.Lock()
+		locks = append(locks, st.calls)
+		st.mu.Unlock()
+	}
+	return locks
+}
+
 // WithMachine replaces the machine's clocks: the steady one, which never goes
 // back, and the one on the wall.
 func WithMachine(tell func() (steady, wall window.Instant)) Option {
@@ -79,10 +93,15 @@ func LineFaults(ks *Keyspace) (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s: got %d, want %d", what, got, want))
 		}
 	}
+	var st stripe
+	want("bytes of a stripe", unsafe.Sizeof(st)%line, 0)
+	want("where what only some calls write begins", unsafe.Offsetof(st.scratch), line)
+	for i := range ks.stripes {
+		want("where a stripe is in its line", uintptr(unsafe.Pointer(ks.stripes.of(i)))%line, 0)
+	}
 	var sh shard
 	want("bytes of a shard", unsafe.Sizeof(sh)%line, 0)
-	want("where the lock begins", unsafe.Offsetof(sh.mu), line)
-	want("where what only some calls write begins", unsafe.Offsetof(sh.table)+40, 2*line)
+	want("where what calls seldom write ends", unsafe.Offsetof(sh.table)+32, line)
 	want("bytes of a hot key", unsafe.Sizeof(hot{})%line, 0)
 	var keys hotKeys
 	want("bytes of the places before the votes", unsafe.Offsetof(keys.votes)%line, 0)

@@ -42,26 +42,33 @@ func (p *place) Set(space *store.Space, limit *window.Compiled, role store.Role,
 // which cannot be used again.
 //
 // It takes half of the time of Call: the caller hashes a key that several ops share once,
-// an answer is written to where it is needed, and each shard is visited once before and
-// once after the decision.
+// which is also locked once, an answer is written to where it is needed, and each shard is
+// visited once before and once after the decision.
 func (s *Store) Few(ctx context.Context, verb store.Verb, places []Place) (allowed, done bool, err error) {
 	if err := s.ready(ctx); err != nil {
 		return false, true, err
 	}
 	onWall, sorted, last := false, true, uint64(0)
+	number, alone := s.numberOf(places[0].key), true
 	for i := range places {
 		p := &places[i]
-		ks := s.keyspaces.of(p.space, p.limit, s.shards)
+		ks := s.keyspaces.of(p.space, p.limit)
 		if ks == nil {
 			return false, true, store.ErrClosed
 		}
 		p.keyspace = ks
-		p.shard = ks.shard(numberOf(p.key, s.shards))
+		n := s.numberOf(p.key)
+		p.shard = ks.shard(n)
+		alone = alone && n == number
 		onWall = onWall || ks.onWall
 		sorted = sorted && last < ks.number
 		last = ks.number
 	}
-	allowed, done = s.runFew(verb, places, onWall, sorted)
+	var only *stripe
+	if alone {
+		only = places[0].shard.stripe
+	}
+	allowed, done = s.runFew(verb, places, onWall, sorted, only)
 	return allowed, done, nil
 }
 
@@ -85,13 +92,13 @@ func (s *Store) callFew(verb store.Verb, ops []store.Op) (done bool) {
 }
 
 // runFew decides the call of Few, whose ops have their shards. sorted reports whether
-// they are in the order in which places are locked, on different keyspaces.
+// they are in the order of their keyspaces, which all differ. only is the stripe of all
+// ops, or nil if they have several.
 //
-// It goes through the places twice. The first pass locks each shard, finds the key and
-// looks; the second one counts, tends the shard and unlocks it. All shards are locked in
-// between. What is seldom needed is done in between, too, by mend: the first pass only
-// notes that it is.
-func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (allowed, done bool) {
+// It goes through the places twice while the stripes are locked. The first pass finds each
+// key and looks; the second one counts and tends the shard. What is seldom needed is done
+// in between, by mend: the first pass only notes that it is.
+func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool, only *stripe) (allowed, done bool) {
 	shared := false
 	if !sorted {
 		order(places)
@@ -102,16 +109,20 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (al
 	}
 	m := s.clock.now(onWall)
 	read := s.clock.floored(m)
-	usual := !shared && s.memory.taken() == roomForAll
+	var latest window.Instant
+	if only != nil {
+		only.lock()
+		latest = only.latest
+	} else {
+		latest = s.lockAll(places)
+	}
+	usual := !shared && m.steady >= latest && s.memory.taken() == roomForAll
 	allowed = true
 	for i := range places {
 		p := &places[i]
 		sh := p.shard
-		if !p.shared || first(places, i) {
-			sh.mu.Lock()
-		}
 		at := sh.table.Find(p.key)
-		if !at.Known() || at.Lent() || m.steady < sh.latest {
+		if !at.Known() || at.Lent() {
 			usual = false
 		}
 		p.at = at
@@ -130,7 +141,12 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (al
 		}
 	}
 	if !usual {
-		if m, allowed, done = s.mend(verb, places, m, onWall); !done {
+		if m, allowed, done = s.mend(verb, places, m, latest, onWall); !done {
+			if only != nil {
+				only.mu.Unlock()
+			} else {
+				s.unlockAll(places)
+			}
 			return false, false
 		}
 		read = s.clock.floored(m)
@@ -139,7 +155,7 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (al
 	for i := range places {
 		p := &places[i]
 		sh := p.shard
-		sh.latest, p.read = m.steady, read
+		sh.stripe.latest, p.read = m.steady, read
 		if verb != store.Check && (allowed || p.role != store.Enforce) { // a record is allowed
 			s.countFew(p, verb)
 		}
@@ -150,7 +166,11 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool) (al
 		if !sh.rests(m.steady) && p.tend(s) {
 			due = true
 		}
-		sh.mu.Unlock()
+	}
+	if only != nil {
+		only.mu.Unlock()
+	} else {
+		s.unlockAll(places)
 	}
 	if due {
 		s.sweepNext()
@@ -171,16 +191,15 @@ func (p *place) lookFew(r *window.Result) {
 }
 
 // mend finds and looks again, if a key is new, a state was lent, ops share a shard, or a
-// later call was decided in one of the shards. It returns the moment of the call. It
-// reports false, and has unlocked the shards, if there may be no room for a key, or if a
-// keyspace was dropped.
+// later call, dated with latest, was decided in one of the stripes. It returns the moment
+// of the call. It reports false if there may be no room for a key, or if a keyspace was
+// dropped.
 //
 //go:noinline
-func (s *Store) mend(verb store.Verb, places []place, m moment, onWall bool) (now moment, allowed, ok bool) {
-	ok, later := s.memory.taken() == roomForAll, false
+func (s *Store) mend(verb store.Verb, places []place, m moment, latest window.Instant, onWall bool) (now moment, allowed, ok bool) {
+	ok, later := s.memory.taken() == roomForAll, m.steady < latest
 	for i := range places {
 		p := &places[i]
-		later = later || m.steady < p.shard.latest
 		if p.find() {
 			later = true
 		}
@@ -188,7 +207,6 @@ func (s *Store) mend(verb store.Verb, places []place, m moment, onWall bool) (no
 	}
 	if !ok {
 		release(places)
-		unlock(places)
 		return m, false, false
 	}
 	if later {

@@ -52,9 +52,9 @@ func (s *Store) untilRoom(ks *keyspace) time.Duration {
 			if sh == nil {
 				continue
 			}
-			sh.mu.Lock()
+			sh.stripe.mu.Lock()
 			at, ok := sh.table.Earliest()
-			sh.mu.Unlock()
+			sh.stripe.mu.Unlock()
 			if ok && (earliest == 0 || at < earliest) {
 				earliest = at
 			}

@@ -61,7 +61,7 @@ type hotKeys struct {
 	// hot are set under the lock of the shard. Takes without a lock read them, so the
 	// votes, which calls that lock the shard write, are on other cache lines.
 	hot   [hotPlaces]atomic.Pointer[hot]
-	votes [hotPlaces]votes // guarded by the shard's mu
+	votes [hotPlaces]votes // guarded by the lock of the shard
 
 	// enough is how many more calls for one key than for others make it hot.
 	enough int
@@ -189,9 +189,9 @@ func (sh *shard) find(h table.Hash) (at table.Ref, back bool) {
 // since the last call locked sh, and later calls do not find the state lent. So
 // the next call reads the clock again, unless this one does and is dated then.
 func (sh *shard) takeBack(e *hot, at table.Ref) {
-	sh.latest = unknown
+	sh.stripe.latest = unknown
 	sh.mark(e.key)
-	state := e.packed.Unpack(sh.scratch[:0], e.word.Swap(gone))
+	state := e.packed.Unpack(sh.stripe.scratch[:0], e.word.Swap(gone))
 	sh.table.Return(at, state, int64(e.limit.Expires(state)))
 }
 

@@ -78,7 +78,7 @@ func (sh *shard) stateOf(h table.Hash, state []uint64, lent bool) []uint64 {
 	}
 	e := sh.hotKey(h)
 	e.noted = e.word.Load()
-	return e.packed.Unpack(sh.scratch[:0], e.noted)
+	return e.packed.Unpack(sh.stripe.scratch[:0], e.noted)
 }
 
 // Overflowed reports whether so many keys have changed since [Changes.Next] last
@@ -106,11 +106,11 @@ func (s *Store) Walk() *Walk {
 	for _, ks := range w.keyspaces {
 		for i := range ks.shards {
 			if sh := ks.shards[i].Load(); sh != nil {
-				sh.mu.Lock()
+				sh.stripe.mu.Lock()
 				if sh.dirty.overflow {
 					sh.dirty.overflow = false
 				}
-				sh.mu.Unlock()
+				sh.stripe.mu.Unlock()
 			}
 		}
 	}
@@ -144,8 +144,8 @@ func (w *Walk) read(ks *keyspace, sh *shard, i int, visit func(key uint64, state
 	m := w.store.clock.read()
 	e := w.store.clock.expiry(m, ks)
 	high := uint64(i) << (64 - bits.TrailingZeros(uint(len(ks.shards))))
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	sh.stripe.mu.Lock()
+	defer sh.stripe.mu.Unlock()
 	w.positions[i] = sh.table.Walk(w.positions[i], func(h table.Hash, state []uint64) {
 		h |= table.Hash(high)
 		if state = sh.stateOf(h, state, len(state) == 0); !e.Over(state) {

@@ -17,7 +17,8 @@ type keyspace struct {
 
 	// shards are made when they are first needed, and nil until then and after
 	// [Store.Close].
-	shards []atomic.Pointer[shard]
+	shards  []atomic.Pointer[shard]
+	stripes stripes // one for each shard
 
 	// limit is a copy of one that the space's keys are under, which says when
 	// states expire. It is one under which they last longest; see follow.
@@ -76,7 +77,7 @@ func (ks *keyspace) shard(i int) (sh *shard) {
 }
 
 func (ks *keyspace) makeShard(i int) *shard {
-	sh := &shard{dirty: ks.journal.dirty(ks)}
+	sh := &shard{stripe: ks.stripes.of(i), dirty: ks.journal.dirty(ks)}
 	if !ks.shards[i].CompareAndSwap(nil, sh) {
 		if made := ks.shards[i].Load(); made != nil {
 			return made
@@ -98,9 +99,9 @@ func (ks *keyspace) reserve(most int64) bool {
 func (ks *keyspace) bytes() (n int64) {
 	for i := range ks.shards {
 		if sh := ks.shards[i].Load(); sh != nil {
-			sh.mu.Lock()
+			sh.stripe.mu.Lock()
 			n += sh.table.Bytes()
-			sh.mu.Unlock()
+			sh.stripe.mu.Unlock()
 		}
 	}
 	return n
@@ -111,6 +112,7 @@ type keyspaces struct {
 	index index // of those in order, and of dead ones
 
 	journal *journal // of the store; nil: none
+	stripes stripes
 
 	_ [64]byte // every call reads index, and sweeps lock mu
 
@@ -126,10 +128,10 @@ type keyspaces struct {
 
 // of returns the keyspace of space, or nil when the store is closed. It makes
 // the keyspace if need be. l is a limit of the space's keys.
-func (kss *keyspaces) of(space *store.Space, l *window.Compiled, shards int) *keyspace {
+func (kss *keyspaces) of(space *store.Space, l *window.Compiled) *keyspace {
 	ks := kss.index.of(space)
 	if ks == nil || ks.dead.Load() {
-		if ks = kss.lookup(space, l, shards); ks == nil {
+		if ks = kss.lookup(space, l); ks == nil {
 			return nil
 		}
 	}
@@ -140,7 +142,7 @@ func (kss *keyspaces) of(space *store.Space, l *window.Compiled, shards int) *ke
 }
 
 // lookup does what of does, under the lock.
-func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled, shards int) *keyspace {
+func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled) *keyspace {
 	kss.mu.Lock()
 	defer kss.mu.Unlock()
 	if kss.closed {
@@ -151,7 +153,8 @@ func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled, shards int)
 		kss.made++
 		ks = &keyspace{
 			space: *space, number: kss.made,
-			onWall: l.OnCalendar(), shards: make([]atomic.Pointer[shard], shards), journal: kss.journal,
+			onWall: l.OnCalendar(), stripes: kss.stripes, journal: kss.journal,
+			shards: make([]atomic.Pointer[shard], len(kss.stripes)),
 		}
 		limit := *l
 		ks.limit.Store(&limit) // before calls can find ks

@@ -49,10 +49,10 @@ func (s *Store) forgetDropped() {
 	for _, ks := range s.keyspaces.takeDropped() {
 		for i := range ks.shards {
 			if sh := ks.shards[i].Load(); sh != nil {
-				sh.mu.Lock()
+				sh.stripe.mu.Lock()
 				sh.table = table.Table{}
 				sh.account(&s.memory)
-				sh.mu.Unlock()
+				sh.stripe.mu.Unlock()
 			}
 		}
 	}

@@ -17,11 +17,9 @@ import (
 
 // Store is a [store.Store] in this process's memory. Make one with [New]; the zero
 // Store is not usable. It is safe for concurrent use and starts no goroutine. A
-// call waits for nothing but the locks of the shards of its keys. Each space has
-// shards of its own.
+// call waits for nothing but the locks of its keys' stripes, which all spaces share.
 type Store struct {
 	clock  clock
-	shards int // of each keyspace
 	seeds  struct{ key, member maphash.Seed }
 	secret [1][16]byte
 
@@ -29,10 +27,6 @@ type Store struct {
 	refusal   atomic.Pointer[error] // of every call; nil: calls are decided
 	full      atomic.Int64          // ops that were refused for want of room
 	keyspaces keyspaces
-
-	// scratch are states to work on that are too large for their shard's
-	// scratch, one for each number of a shard; nil while in use.
-	scratch []atomic.Pointer[window.State]
 
 	places sync.Pool // of *[MostFew]place, whose places are cleared; or empty
 }
@@ -62,11 +56,11 @@ func WithClock(tell func() window.Instant) Option {
 	}
 }
 
-// WithShards sets the number of shards of each space, and so of locks. It is
+// WithShards sets the number of shards of each space, and of locks for all of them. It is
 // rounded up to a power of two and bounded to 1 to 256. Default: 16 for each
 // processor that the program may use ([runtime.GOMAXPROCS]), from 32 to 256.
 func WithShards(n int) Option {
-	return func(s *Store) { s.shards = powerOfTwo(min(max(n, 1), 256)) }
+	return func(s *Store) { s.keyspaces.stripes = make(stripes, powerOfTwo(min(max(n, 1), 256))) }
 }
 
 // WithMaxBytes bounds the memory of all keys and their states to n bytes. Once
@@ -78,7 +72,7 @@ func WithMaxBytes(n int64) Option { return func(s *Store) { s.memory.most.Store(
 
 // New returns an empty store.
 func New(opts ...Option) *Store {
-	s := &Store{shards: powerOfTwo(min(max(16*runtime.GOMAXPROCS(0), 32), 256))}
+	s := &Store{}
 	s.clock.begin(time.Now())
 	s.seeds.key, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed()
 	_, _ = rand.Read(s.secret[0][:]) // which never fails
@@ -86,10 +80,12 @@ func New(opts ...Option) *Store {
 	for _, opt := range opts {
 		opt(s)
 	}
-	if s.keyspaces.journal != nil {
-		s.shards = max(s.shards, leastShards)
+	if s.keyspaces.stripes == nil {
+		WithShards(16 * max(runtime.GOMAXPROCS(0), 2))(s)
 	}
-	s.scratch = make([]atomic.Pointer[window.State], s.shards)
+	if s.keyspaces.journal != nil && len(s.keyspaces.stripes) < leastShards {
+		WithShards(leastShards)(s)
+	}
 	return s
 }
 
@@ -110,14 +106,14 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	var state window.State
 	_, sh, h := s.lookup(op)
 	if sh != nil {
-		sh.mu.Lock()
-		m = sh.date(&s.clock, m, onWall)
+		sh.stripe.mu.Lock()
+		m = sh.stripe.date(&s.clock, m, onWall)
 		at, back := sh.find(h)
 		if back {
 			m = s.clock.again(m, onWall)
 		}
 		state = append(state, at.State()...)
-		sh.mu.Unlock()
+		sh.stripe.mu.Unlock()
 	}
 	return op.Limit.Read(state, s.clock.floored(m).of(onWall)), nil
 }
@@ -131,8 +127,8 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	if sh == nil {
 		return nil
 	}
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	sh.stripe.mu.Lock()
+	defer sh.stripe.mu.Unlock()
 	if at, _ := sh.find(h); at.Known() {
 		sh.changes(h)
 		sh.mark(h)

@@ -42,11 +42,11 @@ func (s *Store) OneKey(ctx context.Context, r *window.Result, verb store.Verb, s
 // oneHash decides as OneInto does, for a key by its hash. OneInto, OneKey and doOne share
 // it. It finds the keyspace and the shard without enter, because a call more costs 2 ns.
 func (s *Store) oneHash(r *window.Result, verb store.Verb, space *store.Space, limit *window.Compiled, h table.Hash, hits window.Hits) error {
-	ks := s.keyspaces.of(space, limit, s.shards)
+	ks := s.keyspaces.of(space, limit)
 	if ks == nil {
 		return store.ErrClosed
 	}
-	sh := ks.shard(numberOf(h, s.shards))
+	sh := ks.shard(s.numberOf(h))
 	if verb <= store.Take && s.takeHot(ks, sh, h, limit, verb, hits.N, r) {
 		return nil
 	}
@@ -158,11 +158,11 @@ func (s *Store) doOne(verb store.Verb, op *store.Op) error {
 // enter finds the keyspace and the shard of the only op in a call. The keyspace is nil
 // when the store is closed.
 func (s *Store) enter(space *store.Space, limit *window.Compiled, h table.Hash) (*keyspace, *shard) {
-	ks := s.keyspaces.of(space, limit, s.shards)
+	ks := s.keyspaces.of(space, limit)
 	if ks == nil {
 		return nil, nil
 	}
-	sh := ks.shard(numberOf(h, s.shards))
+	sh := ks.shard(s.numberOf(h))
 	return ks, sh
 }
 
@@ -170,20 +170,20 @@ func (s *Store) enter(space *store.Space, limit *window.Compiled, h table.Hash) 
 // and makes sure that there is room for its key. After an error nothing is locked.
 func (s *Store) lock(p *place, verb store.Verb, space *store.Space) error {
 	for {
-		ks, sh := p.keyspace, p.shard
+		ks, st := p.keyspace, p.shard.stripe
 		m := s.clock.now(ks.onWall)
-		sh.mu.Lock()
-		p.dated(s, sh.date(&s.clock, m, ks.onWall))
+		st.lock()
+		p.dated(s, st.date(&s.clock, m, ks.onWall))
 		if p.find() {
 			m = s.clock.again(m, ks.onWall)
-			sh.latest = m.steady
+			st.latest = m.steady
 			p.dated(s, m)
 		}
 		if p.at.Known() && !s.memory.bounded() {
 			return nil
 		}
-		if adds(verb) && !p.reserve(s, verb, space.MaxKeys()) {
-			sh.mu.Unlock()
+		if adds(verb) && !p.reserve(s, verb, space.MaxKeys(), numbers{}) {
+			st.mu.Unlock()
 			return s.outage([]place{*p}, []int{0})
 		}
 		// A keyspace that has keys, or a reservation for one, is not dropped.
@@ -191,7 +191,7 @@ func (s *Store) lock(p *place, verb store.Verb, space *store.Space) error {
 			return nil
 		}
 		p.release()
-		sh.mu.Unlock()
+		st.mu.Unlock()
 		if p.keyspace, p.shard = s.enter(space, p.limit, p.key); p.keyspace == nil {
 			return store.ErrClosed
 		}
@@ -206,12 +206,13 @@ func (p *place) dated(s *Store, m moment) {
 
 // tendHot sweeps after a take of the hot key h, which has not locked its shard sh.
 func (s *Store) tendHot(ks *keyspace, sh *shard, h table.Hash) {
-	if !sh.mu.TryLock() {
+	st := sh.stripe
+	if !st.mu.TryLock() {
 		return
 	}
 	p := place{keyspace: ks, shard: sh, key: h, read: s.clock.read()}
 	due := !sh.rests(p.read.steady) && p.tend(s)
-	sh.mu.Unlock()
+	st.mu.Unlock()
 	if due {
 		s.sweepNext()
 	}
@@ -221,7 +222,7 @@ func (s *Store) tendHot(ks *keyspace, sh *shard, h table.Hash) {
 func (s *Store) leave(p *place) {
 	p.release()
 	due := !p.shard.rests(p.read.steady) && p.tend(s)
-	p.shard.mu.Unlock()
+	p.shard.stripe.mu.Unlock()
 	if due {
 		s.sweepNext()
 	}

@@ -27,17 +27,18 @@ type place struct {
 	// the table yet. Invariant: false when the shard is unlocked.
 	reserved bool
 
+	shared bool // another op of the call has the same shard
+
 	// In a call of Few:
-	space  *store.Space
 	role   store.Role
+	space  *store.Space
 	answer *window.Result
 	state  window.State // that was looked at; to find it again would take 1 ns
 	looked window.Looked
 
 	// In a call of several ops:
-	op     *store.Op
-	index  int  // of the op in it
-	shared bool // another op has the same shard
+	op    *store.Op
+	index int // of the op in it
 }
 
 // hits returns what op wants to count.
@@ -57,7 +58,7 @@ func (s *Store) lookup(op *store.Op) (*keyspace, *shard, table.Hash) {
 		return nil, nil, 0
 	}
 	h := s.hash(op.Key)
-	return ks, ks.shards[numberOf(h, s.shards)].Load(), h
+	return ks, ks.shards[s.numberOf(h)].Load(), h
 }
 
 // find looks the key up. It reports true when it took back a lent state; see
@@ -76,8 +77,9 @@ func (p *place) findAgain() {
 }
 
 // reserve counts a key for an op that may add one. It reports false when the
-// keyspace or the store is full. It follows find.
-func (p *place) reserve(s *Store, verb store.Verb, most int64) bool {
+// keyspace or the store is full. It follows find. others are stripes that the call has
+// locked for other keyspaces.
+func (p *place) reserve(s *Store, verb store.Verb, most int64, others numbers) bool {
 	if p.hits.N == 0 {
 		return true
 	}
@@ -94,7 +96,7 @@ func (p *place) reserve(s *Store, verb store.Verb, most int64) bool {
 	}
 	ks := p.keyspace
 	p.reserved = taken == roomForAll && ks.reserve(most)
-	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks)) {
+	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks), others) {
 		p.shard.account(&s.memory)
 		p.find()
 		p.reserved = s.memory.taken() == roomForAll && ks.reserve(most)

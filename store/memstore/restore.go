@@ -44,7 +44,7 @@ type Restore struct {
 // Restore returns what puts keys into the space of p. It makes the space if need be.
 // It returns nil if the store is closed. Restored keys are not marked as changed.
 func (s *Store) Restore(p Part) *Restore {
-	ks := s.keyspaces.of(p.Space, p.Limit, s.shards)
+	ks := s.keyspaces.of(p.Space, p.Limit)
 	if ks == nil {
 		return nil
 	}
@@ -59,9 +59,9 @@ func (s *Store) Restore(p Part) *Restore {
 // counted is not forgotten.
 func (r *Restore) Put(key uint64, state []uint64) {
 	h := table.Hash(key)
-	sh := r.keyspace.shard(numberOf(h, r.store.shards))
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	sh := r.keyspace.shard(r.store.numberOf(h))
+	sh.stripe.mu.Lock()
+	defer sh.stripe.mu.Unlock()
 	t := &sh.table
 	at, before := t.Find(h), t.Keys()
 	expires := int64(math.MinInt64)

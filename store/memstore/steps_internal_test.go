@@ -33,8 +33,8 @@ func BenchmarkSteps(b *testing.B) {
 	set(ops[:])
 	for i := range ops {
 		p := &ops[i]
-		p.keyspace = s.keyspaces.of(p.space, p.limit, s.shards)
-		p.shard = p.keyspace.shard(numberOf(p.key, s.shards))
+		p.keyspace = s.keyspaces.of(p.space, p.limit)
+		p.shard = p.keyspace.shard(s.numberOf(p.key))
 	}
 	b.Run("clock", func(b *testing.B) {
 		for b.Loop() {
@@ -47,22 +47,19 @@ func BenchmarkSteps(b *testing.B) {
 			s.Hash(key)
 		}
 	})
-	b.Run("locks", func(b *testing.B) {
+	b.Run("lock", func(b *testing.B) {
 		for b.Loop() {
-			for i := range ops {
-				ops[i].shard.mu.Lock()
-			}
-			for i := range ops {
-				ops[i].shard.mu.Unlock()
-			}
+			st := ops[0].shard.stripe
+			st.lock()
+			st.mu.Unlock()
 		}
 	})
 	b.Run("find", func(b *testing.B) {
 		for b.Loop() {
 			for i := range ops {
 				p := &ops[i]
-				p.keyspace = s.keyspaces.of(p.space, p.limit, s.shards)
-				p.shard = p.keyspace.shard(numberOf(p.key, s.shards))
+				p.keyspace = s.keyspaces.of(p.space, p.limit)
+				p.shard = p.keyspace.shard(s.numberOf(p.key))
 				p.at = p.shard.table.Find(p.key)
 			}
 		}

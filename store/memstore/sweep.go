@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// Each tendEvery-th call to a shard, and the first one in each tendAfter,
-	// sweeps there and in another shard. So light traffic reclaims keys as fast
+	// Each tendEvery-th call to a stripe, and the first one to a shard in each tendAfter,
+	// sweeps in its shard and in another one. So light traffic reclaims keys as fast
 	// as heavy traffic where many have expired.
 	tendEvery = 64
 	tendAfter = window.Instant(time.Millisecond / time.Microsecond)
@@ -40,11 +40,11 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 		e := s.clock.expiry(m, ks)
 		passed, entries := 0, 1
 		for n > 0 && passed <= entries {
-			sh.mu.Lock()
+			sh.stripe.mu.Lock()
 			w := ks.sweep(sh, table.Budget{N: min(n, atOnce), Most: min(n, atOnce)}, e)
 			passed, entries = passed+w.Passed, sh.table.Entries()
 			sh.account(&s.memory)
-			sh.mu.Unlock()
+			sh.stripe.mu.Unlock()
 			n -= w.Looked
 			reclaimed += w.Reclaimed
 			if w.Looked == 0 { // the shard is empty
@@ -71,11 +71,9 @@ func (ks *keyspace) reclaimed(n int, e expiry) {
 	}
 }
 
-// rests counts a call that locks sh, and reports whether it is certainly not time to
-// sweep, which is most often so. It is apart from tend so that it is inlined.
+// rests reports whether it is certainly not time to sweep sh, which is most often so. It is apart from tend so that it is inlined.
 func (sh *shard) rests(now window.Instant) bool {
-	sh.calls++
-	return sh.calls < tendEvery && now-window.Instant(sh.tended.Load()) < tendAfter
+	return sh.stripe.calls%tendEvery != 0 && now-window.Instant(sh.tended.Load()) < tendAfter
 }
 
 // tend sweeps the shard of a call when it is time to, and reports whether it is
@@ -85,7 +83,7 @@ func (p *place) tend(s *Store) (due bool) {
 	// On a clock that the caller gives, each call of a replay may come seconds after the
 	// one before it. To sweep at each of them took 8 % of a replay.
 	soon := s.clock.given || p.read.steady-window.Instant(sh.tended.Load()) < tendAfter
-	if sh.calls < tendEvery && soon {
+	if sh.stripe.calls%tendEvery != 0 && soon {
 		return false
 	}
 	if soon && !s.clock.given && sh.hot.Load() == nil { // tendEvery calls in less than tendAfter
@@ -96,7 +94,6 @@ func (p *place) tend(s *Store) (due bool) {
 		}
 		sh.sampled = p.key
 	}
-	sh.calls = 0
 	sh.tended.Store(int64(p.read.steady))
 	p.keyspace.sweep(sh, table.Budget{N: aFew, Most: manySlots}, s.clock.expiry(p.read, p.keyspace))
 	sh.account(&s.memory)
@@ -108,34 +105,37 @@ func (s *Store) sweepNext() {
 	m := s.clock.read()
 	ks, sh := s.keyspaces.next(m.steady)
 	s.forgetDropped()
-	if sh == nil || !sh.mu.TryLock() {
+	if sh == nil || !sh.stripe.mu.TryLock() {
 		return
 	}
-	defer sh.mu.Unlock()
+	defer sh.stripe.mu.Unlock()
 	ks.sweep(sh, table.Budget{N: aFew, Most: manySlots}, s.clock.expiry(m, ks))
 	sh.account(&s.memory)
 }
 
 // reclaim looks for expired keys in a full keyspace: in the segment of p, whose
 // shard is locked, and at a few slots elsewhere. It reports whether it found
-// any.
-func (p *place) reclaim(e expiry) bool {
+// any. others are as in reserve.
+func (p *place) reclaim(e expiry, others numbers) bool {
 	p.shard.release(e)
 	n := p.shard.table.Reclaim(p.at, p.key, e.Expiry)
 	p.keyspace.reclaimed(n, e)
-	return n+p.keyspace.sweepAround(2*aFew, e) > 0
+	return n+p.keyspace.sweepAround(2*aFew, e, others) > 0
 }
 
-// sweepAround sweeps the shards of ks that are not locked in turn, n slots in
-// all.
-func (ks *keyspace) sweepAround(n int, e expiry) (reclaimed int) {
+// sweepAround sweeps the shards of ks that are not locked, and those that the caller has
+// locked and not found a key in, in turn, n slots in all.
+func (ks *keyspace) sweepAround(n int, e expiry, locked numbers) (reclaimed int) {
 	for range ks.shards {
-		sh := ks.shards[int(ks.turn.Add(1))&(len(ks.shards)-1)].Load()
-		if sh == nil || !sh.mu.TryLock() {
+		number := int(ks.turn.Add(1)) & (len(ks.shards) - 1)
+		sh, held := ks.shards[number].Load(), locked.has(number)
+		if sh == nil || !held && !sh.stripe.mu.TryLock() {
 			continue
 		}
 		w := ks.sweep(sh, table.Budget{N: n, Most: n}, e)
-		sh.mu.Unlock()
+		if !held {
+			sh.stripe.mu.Unlock()
+		}
 		reclaimed += w.Reclaimed
 		if n -= w.Looked; n <= 0 {
 			break

@@ -38,10 +38,10 @@ func (s *Store) Tally(space *store.Space) (t Tally) {
 			continue
 		}
 		for entry, entries := 0, 1; entry < entries; {
-			sh.mu.Lock()
+			sh.stripe.mu.Lock()
 			entry = sh.table.Each(entry, look)
 			entries = sh.table.Entries()
-			sh.mu.Unlock()
+			sh.stripe.mu.Unlock()
 		}
 	}
 	return t
