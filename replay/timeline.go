@@ -49,7 +49,10 @@ func newTimeline(width, most int) *timeline { return &timeline{width: width, mos
 
 // add counts one request.
 func (l *timeline) add(now window.Instant, allowed bool) {
-	b := l.at(now)
+	b := l.last
+	if b == nil || now < l.from || now >= l.to {
+		b = l.at(now)
+	}
 	if allowed {
 		b.allowed++
 	} else {
@@ -57,11 +60,8 @@ func (l *timeline) add(now window.Instant, allowed bool) {
 	}
 }
 
-// at returns the bucket of an instant.
+// at returns the bucket of an instant, which becomes the last one.
 func (l *timeline) at(now window.Instant) *bucket {
-	if l.last != nil && now >= l.from && now < l.to {
-		return l.last
-	}
 	for {
 		width := widths[l.width] * 1e6
 		n := floor(int64(now), width)

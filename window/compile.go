@@ -29,9 +29,10 @@ type Compiled struct {
 	// log is the algorithm where states can be plain logs, see log.go; or nil.
 	log *sliding
 
-	// groups and members are the algorithm where TakeLooked can count, see looked.go; or
-	// nil.
+	// groups, period and members are the algorithm where TakeLooked can count, see
+	// looked.go; or nil.
 	groups  *sliding
+	period  *period
 	members *members
 
 	// Of a limit with a condition, otherwise nil.
@@ -94,6 +95,7 @@ func compile(l Limit) *Compiled {
 		c.log = plainLog(c.algorithm)
 		c.packer = packerOf(c.algorithm)
 		c.groups = groupsOf(c.algorithm)
+		c.period, _ = c.algorithm.(*period)
 		c.counts = !kind.holds
 	}
 	c.places, _ = c.algorithm.(*held)

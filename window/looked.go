@@ -21,6 +21,7 @@ const (
 	noWay    way = iota // Take has to count
 	byLog               // a plain log, see log.go
 	byGroups            // a sliding window in groups
+	byPeriod            // a fixed or a calendar window
 	byMember            // distinct members
 )
 
@@ -47,6 +48,10 @@ func (l *Compiled) ahead(r *Result, s State, now Instant, h Hits) (k Looked) {
 	case l.groups != nil && s[0] >= logMark && s[0] < heldMark && len(s) > logHeader:
 		out, at := l.groups.checkGroups(r, s, now, h.N)
 		return Looked{way: byGroups, first: int32(out), now: at}
+	case l.period != nil && len(s) == periodWords && s[0] < heldMark:
+		if l.period.checkRunning(r, s, now, h.N) {
+			return Looked{way: byPeriod}
+		}
 	case l.members != nil && !l.isAround(s):
 		return l.aheadMember(r, s, now, h)
 	}
@@ -72,6 +77,9 @@ func (l *Compiled) TakeLooked(r *Result, s State, h Hits, k *Looked) (next State
 			return s, false
 		}
 		r.ResetAfter = Instant(l.groups.length).length()
+	case byPeriod:
+		s[1] += uint64(h.N)
+		next = s
 	case byMember:
 		if next, ok = l.members.take(s, *k, h.Member); !ok {
 			return s, false

@@ -183,6 +183,9 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 	}
 	if f.new == nil {
 		p.access = replay.AccessLog.NewParser(paths)
+		if p.copies() {
+			return p.access // saves a copy of all values
+		}
 		p.entry.Values = make([]string, len(paths))
 		return p
 	}
@@ -246,6 +249,11 @@ type target struct {
 type constant struct {
 	at    int
 	value string
+}
+
+// copies reports whether each attribute is a field as it is in the line.
+func (p *parser) copies() bool {
+	return len(p.constants) == 0 && !slices.ContainsFunc(p.fields, func(f target) bool { return len(f.functions) > 0 })
 }
 
 // Parse implements [replay.Parser].

@@ -79,11 +79,11 @@ func (p *Parser) Parse(line string, e *Entry) error {
 	e.request(request)
 	at = end
 
-	if e.Status, end = word(line, at); !isStatus(e.Status) {
+	if e.Status, end = digits(line, at, 3); len(e.Status) != 3 {
 		return wrong(at+1, "a status of three digits")
 	}
 	at = end
-	if e.Bytes, end = word(line, at); !isSize(e.Bytes) {
+	if e.Bytes, end = digits(line, at, mostDigits); e.Bytes == "" {
 		return wrong(at+1, "bytes, in at most 15 digits or -")
 	}
 	at = end

@@ -10,17 +10,26 @@ func cut(s string, sep byte) (before, after string, found bool) {
 	return s, "", false
 }
 
-// word returns the text from the blank at line[at] to the next blank, and the index
-// of that blank. The text is empty if line[at] is not a blank.
-func word(line string, at int) (string, int) {
+// mostDigits is the most digits of a number of bytes. Such numbers are below the highest
+// count of a window.
+const mostDigits = 15
+
+// digits returns the word behind the blank at line[at], and the index after it. The text
+// is empty if the word is neither a number of one to most digits nor "-".
+func digits(line string, at, most int) (text string, end int) {
 	if at >= len(line) || line[at] != ' ' {
 		return "", at
 	}
-	rest := line[at+1:]
-	if end := strings.IndexByte(rest, ' '); end >= 0 {
-		rest = rest[:end]
+	at++
+	for end = at; end < len(line) && line[end]-'0' <= 9; end++ {
 	}
-	return rest, at + 1 + len(rest)
+	if end == at && end < len(line) && line[end] == '-' {
+		end++
+	}
+	if end < len(line) && line[end] != ' ' || end-at > most {
+		return "", end
+	}
+	return line[at:end], end
 }
 
 // quoted returns the text after the quote at line[at] up to the closing quote, and
@@ -82,19 +91,4 @@ func isMethod(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-func isStatus(s string) bool { return len(s) == 3 && isDigits(s) }
-
-// isSize reports whether s is a number of bytes or "-". Fifteen digits are below
-// the highest count of a window.
-func isSize(s string) bool { return s == "-" || s != "" && len(s) <= 15 && isDigits(s) }
-
-func isDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
 }
