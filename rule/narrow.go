@@ -22,6 +22,19 @@ func (s *Set) narrows() bool {
 	return s.Width() <= len(Narrow{})
 }
 
+// keysAt returns keyAt. With it the key of most rules is found without a look at the rule,
+// which saves 2 % of what an engine with one rule takes.
+func (s *Set) keysAt() []int8 {
+	at := make([]int8, len(s.rules))
+	for i := range s.rules {
+		at[i] = -1
+		if per := s.rules[i].per; len(per) == 1 && per[0].at < len(Narrow{}) {
+			at[i] = int8(per[0].at)
+		}
+	}
+	return at
+}
+
 // FewRules is the most rules that [Set.Found] returns.
 const FewRules = 8
 
@@ -79,14 +92,14 @@ func (x *index) few(rules []int32, values *Narrow, room *[FewRules]int32) (found
 // Keys appends the key of a request under rule i to dst ([Set.AppendKey]), and returns
 // it and the readable key. It returns nil where dst has no room. s must be narrow.
 func (s *Set) Keys(dst []byte, i int, values *Narrow) (key []byte, readable string) {
-	per := s.rules[i].per
-	if len(per) == 1 { // without a loop
-		readable = values[per[0].at&7]
+	if at := s.keyAt[i]; at >= 0 {
+		readable = values[at&7]
 		if len(readable) >= min(0x80, cap(dst)-len(dst)) {
 			return nil, ""
 		}
 		return append(append(dst, byte(len(readable))), readable...), readable
 	}
+	per := s.rules[i].per
 	room := cap(dst) - len(dst)
 	for n := range per {
 		room -= len(values[per[n].at&7]) + maxLen
