@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -104,6 +105,12 @@ func TestDiagnoseRights(t *testing.T) {
 	level(t, url, "rights", redisstore.LevelOK)
 	level(t, url, "atomic", redisstore.LevelOK, "all counted")
 	level(t, url, "eviction", redisstore.LevelUnknown, "ACL SETUSER weir +info")
+	for _, entry := range n.Must("ACL", "LOG", "100").([]any) {
+		fields := fmt.Sprint(entry)
+		if !regexp.MustCompile(`object (info|scan|config\|get|acl\|whoami) `).MatchString(fields) {
+			t.Errorf("the checks have tried what the page does not name: %s", fields)
+		}
+	}
 	for i, r := range rights {
 		if r[0] != '+' || r == "+eval" {
 			continue // without eval no program runs

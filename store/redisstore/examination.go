@@ -181,6 +181,8 @@ func (e *examination) race(ctx context.Context) error {
 	for i := range errs {
 		both.Go(func() {
 			errs[i] = e.client.Dedicated(func(c rueidis.DedicatedClient) error {
+				// A connection that is kept for others ends subscriptions first, which needs rights.
+				defer c.Close()
 				for range each {
 					err := c.Do(ctx, c.B().Arbitrary("EVAL", doctor.Race, "1", key).Build()).Error()
 					var said *rueidis.RedisError
