@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -172,6 +174,58 @@ func TestOtherProtocol(t *testing.T) {
 	if got := s.Nodes()[0].Reasons; got[store.ReasonRefused] != 1 {
 		t.Errorf("reasons: got %v, want refused", got)
 	}
+	for answer, want := range map[string]string{
+		"<!DOCTYPE html>\r\n":              `it answers "<!DOCTYPE html>"`,           // to HTTP of the first version
+		"\x15\x03\x01\x00\x02\x02\x46\r\n": `it answers "\x15\x03\x01\x00\x02\x02F"`, // TLS
+	} {
+		s := openURL(t, at(answering(t, answer)))
+		wantIn(t, outage(t, s, store.Take, hourly(quota, "rule", "k")), "not a Redis server: "+want)
+	}
+}
+
+// A URL with TLS for a server without TLS, which waits for more or answers in its own way.
+func TestServerWithoutTLS(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]store.Reason{
+		redistest.Server(t).Addr():              store.ReasonLate,
+		answering(t, "-ERR Protocol error\r\n"): store.ReasonRefused,
+	} {
+		s := openURL(t, "rediss://"+addr)
+		redistest.Eventually(t, "the reason is known", func() bool {
+			return strings.Contains(outage(t, s, store.Take, hourly(quota, "rule", "k")), "TLS handshake")
+		})
+		if got := s.Nodes()[0].Reasons; got[want] == 0 {
+			t.Errorf("reasons: got %v, want %s", got, want)
+		}
+	}
+}
+
+// answering returns the address of a server that says text to each connection.
+func answering(t *testing.T, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, text)
+			all.Go(func() { // until the other end is closed
+				_, _ = io.Copy(io.Discard, conn)
+				conn.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
 }
 
 // A server that has too many clients closes new connections, and says why.

@@ -104,6 +104,9 @@ type watched struct {
 	ended func()
 }
 
+// replyKinds are the bytes that a reply can begin with, in the newer protocol too.
+const replyKinds = "+-:$*_,#!=(%~|>"
+
 // Read implements [net.Conn]. It keeps an error that comes before all else, and
 // the answer of a server that speaks another protocol.
 func (w *watched) Read(b []byte) (int, error) {
@@ -113,7 +116,7 @@ func (w *watched) Read(b []byte) (int, error) {
 		switch line, _, _ := strings.Cut(string(b[:min(n, 200)]), "\r\n"); {
 		case b[0] == '-':
 			w.said.Store(&greetingError{line[1:]})
-		case b[0] >= '0' && b[0] <= '9' || b[0] >= 'A' && b[0] <= 'z' && b[0] != '_':
+		case strings.IndexByte(replyKinds, b[0]) < 0:
 			w.said.Store(&greetingError{fmt.Sprintf("not a Redis server: it answers %q", line)})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -133,20 +134,37 @@ func connect(ctx context.Context, addr string, config *tls.Config) (net.Conn, er
 	if addr[0] == '/' {
 		network = "unix"
 	}
-	plain := &net.Dialer{KeepAlive: time.Second}
-	var conn net.Conn
-	var err error
-	if config == nil {
-		conn, err = plain.DialContext(ctx, network, addr)
-	} else {
-		// The server's name comes from the address where config has none.
-		conn, err = (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, network, addr)
+	conn, err := (&net.Dialer{KeepAlive: time.Second}).DialContext(ctx, network, addr)
+	if err == nil && config != nil {
+		conn, err = encrypt(ctx, conn, addr, config)
 	}
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		return nil, &dialError{failed}
 	}
 	return conn, err
 }
+
+// encrypt begins TLS on conn. The server's name is the host of addr where config has none.
+func encrypt(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	secure := tls.Client(conn, config)
+	err := secure.HandshakeContext(ctx)
+	if err == nil {
+		return secure, nil
+	}
+	_ = conn.Close()
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errHandshake
+	}
+	return nil, err
+}
+
+// errHandshake is the error of a server that does not answer a TLS handshake. A server
+// without TLS waits for the rest of what it takes for a command.
+var errHandshake = fmt.Errorf("no answer to a TLS handshake (does the server have TLS on this port?): %w", context.DeadlineExceeded)
 
 // dialError is the error of a connection that could not be made. Its text leaves
 // out the address, which is that of the node.

@@ -26,6 +26,7 @@ func ReasonOf(err error) store.Reason {
 	}
 	var state *script.StateError
 	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
 	var mode *modeError
 	var greeting *greetingError
 	var network *net.OpError
@@ -35,7 +36,7 @@ func ReasonOf(err error) store.Reason {
 		return store.ReasonForeign
 	case answered:
 		return reasonSaid(text)
-	case errors.As(err, &certificate), errors.As(err, &mode), errors.As(err, &greeting):
+	case errors.As(err, &certificate), errors.As(err, &plain), errors.As(err, &mode), errors.As(err, &greeting):
 		return store.ReasonRefused
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return store.ReasonLate
