@@ -103,7 +103,8 @@ func TestKindsOfServers(t *testing.T) {
 	}
 }
 
-// The rights that docs/redis.md names are enough.
+// The rights that docs/redis.md names are enough, and nothing tries a command without a
+// right: the server would log that.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -136,6 +137,36 @@ func TestLeastRights(t *testing.T) {
 				t.Errorf("%s of %v: forget: %v", name, m, err)
 			}
 		}
+	}
+	if refused := n.Must("ACL", "LOG").([]any); len(refused) > 0 {
+		t.Errorf("the server has refused %v", refused)
+	}
+}
+
+// A connection begins with HELLO alone. CLIENT SETINFO, which newer servers know, needs a
+// right.
+func TestGreetingNeedsNoRight(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	got := make(chan string, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer conn.Close()
+		b := make([]byte, 64<<10)
+		n, _ := conn.Read(b) // all that a connection begins with is written at once
+		got <- string(b[:n])
+	}()
+	openURL(t, at(l.Addr().String()))
+	if greeting := <-got; !strings.Contains(greeting, "HELLO") || strings.Count(greeting, "*") != 1 {
+		t.Errorf("got %q, want HELLO alone", greeting)
 	}
 }
 

@@ -151,6 +151,7 @@ func (c *Config) options(addr string) rueidis.ClientOption {
 		DisableRetry:        true,
 		DisableCache:        true,
 		ForceSingleClient:   true,
+		ClientSetInfo:       rueidis.DisableClientSetInfo, // it needs a right
 	}
 	if c.Password != "" {
 		o.Username, o.Password = c.Username, c.Password
