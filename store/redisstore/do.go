@@ -24,7 +24,9 @@ const maxSlice = 128
 // and a server can answer them in time.
 //
 // Calls that share a key are decided in their order, unless one of them has to be
-// sent again: because its slot has moved, or the server had lost the script.
+// sent again: because its slot has moved, the server had lost the script, the call came
+// too late, its calendar periods were not the server's, or a key has holds or a ban that
+// its rule does not know any more.
 //
 // On a cluster the keys of a call can be in several slots. Such a call is not sent
 // with the others, and is not atomic: each slot decides its own keys, all slots at

@@ -92,27 +92,31 @@ func (e *CalendarError) Error() string { return ErrCalendar.Error() }
 func (e *CalendarError) Is(target error) bool { return target == ErrCalendar }
 
 // Again returns t for a step that ended with err, and reports whether it should be
-// sent again: when err is a [CalendarError], and it was sent fewer times than it
-// has ops, and once, or a state with holds or a ban that its program does not
-// know. now is the server's instant.
+// sent again: when err is that of a state with holds or a ban that its program does not
+// know, or a [CalendarError], twice for each op and once more: an op may need the periods
+// around two instants that its state has seen. sent is how often it was sent again
+// before. now is the server's instant.
 func (t Times) Again(err error, now window.Instant, sent, ops int) (Times, bool) {
 	var off *CalendarError
 	var state *StateError
+	if t.Around {
+		sent--
+	}
 	switch {
 	case errors.As(err, &state) && state.around() && !t.Around:
 		t.Around = true
 		return t, true
-	case !errors.As(err, &off) || sent > ops:
+	case !errors.As(err, &off) || sent > 2*ops:
 		return t, false
-	case off.At == now:
-		t.Near = now
-	default:
-		t.Nears = maps.Clone(t.Nears)
-		if t.Nears == nil {
-			t.Nears = map[int]window.Instant{}
-		}
-		t.Nears[off.Op] = off.At
 	}
+	if off.At == now {
+		t.Near = now
+	}
+	t.Nears = maps.Clone(t.Nears)
+	if t.Nears == nil {
+		t.Nears = map[int]window.Instant{}
+	}
+	t.Nears[off.Op] = off.At // also in place of a later one: the state may be gone
 	return t, true
 }
 

@@ -48,9 +48,10 @@
 // A step is sent again only after an answer which means that nothing was
 // counted: the server does not have the program (NOSCRIPT), the slot is elsewhere
 // (MOVED, ASK), some keys of a slot have moved already (TRYAGAIN), the step came
-// after its deadline and its caller still has time, or the calendar periods in it
-// are not the server's. The last happens once at most, the one before three times,
-// a redirection five times. The client retries nothing.
+// after its deadline and its caller still has time, the calendar periods in it
+// are not the server's, or a key has holds or a ban that the program does not know.
+// The last happens once at most, the one before once and twice for each op, the
+// one before that three times, a redirection five times. The client retries nothing.
 //
 // # Batches
 //
