@@ -274,6 +274,25 @@ func TestTooManyClients(t *testing.T) {
 	redistest.Eventually(t, "calls are answered", func() bool { return store.Do(t.Context(), s, store.Take, []store.Op{op}) == nil })
 }
 
+// A server that has room for none or for a part of the connections when a store is opened
+// may have room later: that is no error. With a part of them calls are answered.
+func TestOpenWithTooManyClients(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	op := hourly(quota, "rule", "k")
+	for most := 1; most <= 5; most++ { // one is the test's own
+		n.Must("CONFIG", "SET", "maxclients", fmt.Sprint(most))
+		s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+		if most > 1 {
+			take(t, s, op)
+		} else {
+			wantIn(t, outage(t, s, store.Take, op), "max number of clients reached")
+		}
+		s.Close()
+		redistest.Eventually(t, "the connections are closed", func() bool { return n.Info("connected_clients") == "1" })
+	}
+}
+
 // A replica answers checks and refuses to count.
 func TestReadOnlyReplica(t *testing.T) {
 	t.Parallel()

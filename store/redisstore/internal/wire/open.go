@@ -138,7 +138,7 @@ func refusal(err error) error {
 		return err
 	}
 	text, ok := said(err)
-	if !ok {
+	if !ok || tooMany(text) {
 		return nil
 	}
 	switch firstWord(text) {

@@ -87,11 +87,15 @@ func reasonSaid(text string) store.Reason {
 	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "NOSCRIPT":
 		return store.ReasonRefused
 	}
-	if strings.Contains(text, "ACL failure in script") || strings.Contains(text, "user executing the script can't run") {
+	if tooMany(text) || strings.Contains(text, "ACL failure in script") || strings.Contains(text, "user executing the script can't run") {
 		return store.ReasonRefused
 	}
 	return store.ReasonUnknown
 }
+
+// tooMany reports whether a server says that it has too many clients, which it does to a
+// new connection in place of an answer.
+func tooMany(text string) bool { return strings.Contains(text, "max number of clients") }
 
 // tally counts outages by reason. The zero value is ready; it is safe for
 // concurrent use.

@@ -49,7 +49,9 @@ func TestReasonsOfServers(t *testing.T) {
 	for word, want := range map[string]store.Reason{
 		"BUSY": store.ReasonBusy, "OOM": store.ReasonFull, "WRONGTYPE": store.ReasonForeign,
 		"LOADING": store.ReasonLoading, "READONLY": store.ReasonReadOnly, "NOAUTH": store.ReasonRefused,
-		"ERR": store.ReasonUnknown,
+		"ERR":                               store.ReasonUnknown,
+		"ERR max number of clients reached": store.ReasonRefused,
+		"ERR max number of clients + cluster connections reached":                           store.ReasonRefused,
 		"ERR ACL failure in script: User weir has no permissions to run the 'zadd' command": store.ReasonRefused,
 		"ERR The user executing the script can't run this command or subcommand script: …":  store.ReasonRefused,
 	} {
