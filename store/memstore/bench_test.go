@@ -69,22 +69,25 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeOps measures several ops in one call, of different spaces.
+// BenchmarkTakeOps measures several ops in one call, of different spaces: for the same key,
+// and each for a key of its own.
 func BenchmarkTakeOps(b *testing.B) {
 	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Bucket(time.Minute, 0)})
 	for _, n := range []int{1, 3, 8} {
-		b.Run(fmt.Sprintf("ops=%d", n), func(b *testing.B) {
-			s := memstore.New()
-			var ops []store.Op
-			for i := range n {
-				ops = append(ops, hit(fmt.Sprint("space", i), limit, "some key"))
-			}
-			calls := []store.Call{{Verb: store.Take, Ops: ops}}
-			b.ReportAllocs()
-			for b.Loop() {
-				do(b, s, calls)
-			}
-		})
+		for _, keys := range []int{1, n}[:min(n, 2)] {
+			b.Run(fmt.Sprintf("ops=%d/keys=%d", n, keys), func(b *testing.B) {
+				s := memstore.New()
+				var ops []store.Op
+				for i := range n {
+					ops = append(ops, hit(fmt.Sprint("space", i), limit, fmt.Sprint("some key ", i%keys)))
+				}
+				calls := []store.Call{{Verb: store.Take, Ops: ops}}
+				b.ReportAllocs()
+				for b.Loop() {
+					do(b, s, calls)
+				}
+			})
+		}
 	}
 }
 

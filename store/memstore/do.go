@@ -101,7 +101,7 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 				s.evaluate(verb, places)
 			}
 			due := s.tend(places)
-			s.unlockAll(places)
+			unlockAll(places)
 			if due {
 				s.sweepNext()
 			}
@@ -111,7 +111,7 @@ func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
 			return nil
 		}
 		release(places)
-		s.unlockAll(places)
+		unlockAll(places)
 	}
 }
 

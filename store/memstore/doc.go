@@ -99,11 +99,12 @@
 //
 // # Invariants
 //
-// Locks. A call locks the stripes of its keys in the order of their numbers, each once.
-// keyspaces.mu is not locked while a stripe is locked, and no stripe is locked under it.
-// A call that sweeps other shards than its own only tries the locks of their stripes,
-// unless it has locked the stripe for another keyspace. So no two calls wait for each
-// other.
+// Locks. A call locks the stripe of each of its keys once. While it has locked one, it
+// waits for another one only in the order of their numbers; else it tries the lock, and
+// if that is taken, it unlocks all and locks them in order. keyspaces.mu is not locked
+// while a stripe is locked, and no stripe is locked under it. A call that sweeps other
+// shards than its own only tries the locks of their stripes, unless it has locked the
+// stripe for another keyspace. So no two calls wait for each other.
 //
 // A call goes through these steps:
 //

@@ -30,12 +30,22 @@ func NumberOf(s *Store, key string) int { return s.numberOf(s.hash([]byte(key)))
 // LocksOf returns how often calls have locked each stripe of s.
 func LocksOf(s *Store) (locks []uint64) {
 	for i := range s.keyspaces.stripes {
-		st := s.keyspaces.stripes.of(i)
-		st.mu.Lock()
-		locks = append(locks, st.calls)
-		st.mu.Unlock()
+		locks = append(locks, LocksOfOne(s, i))
 	}
 	return locks
+}
+
+// Hold locks the stripe with the given number until release is called.
+func Hold(s *Store, number int) (release func()) {
+	st := s.keyspaces.stripes.of(number)
+	st.mu.Lock()
+	return st.mu.Unlock
+}
+
+// LocksOfOne returns how often calls have locked the stripe with the given number.
+func LocksOfOne(s *Store, number int) uint64 {
+	defer Hold(s, number)()
+	return s.keyspaces.stripes.of(number).calls
 }
 
 // WithMachine replaces the machine's clocks: the steady one, which never goes

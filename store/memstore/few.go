@@ -145,7 +145,7 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool, onl
 			if only != nil {
 				only.mu.Unlock()
 			} else {
-				s.unlockAll(places)
+				unlockAll(places)
 			}
 			return false, false
 		}
@@ -170,7 +170,7 @@ func (s *Store) runFew(verb store.Verb, places []place, onWall, sorted bool, onl
 	if only != nil {
 		only.mu.Unlock()
 	} else {
-		s.unlockAll(places)
+		unlockAll(places)
 	}
 	if due {
 		s.sweepNext()

@@ -28,6 +28,7 @@ type place struct {
 	reserved bool
 
 	shared bool // another op of the call has the same shard
+	locks  bool // the call has locked the stripe, and no earlier op has the same one
 
 	// In a call of Few:
 	role   store.Role

@@ -95,26 +95,74 @@ func (s *Store) numbersOf(places []place) (all numbers) {
 	return all
 }
 
-// lockAll locks the stripes of places for a call, each once, in the order of their numbers.
-// All calls do, so calls do not wait for each other in a circle. latest is the latest one
-// of their latest.
+// lockAll locks the stripes of places for a call, each once, and notes the first place of
+// each. latest is the latest one of their latest.
+//
+// It waits for the first stripe only, and tries the locks of the others, so calls do not
+// wait for each other in a circle. If one of them is taken, it begins again in the order of
+// their numbers. Calls seldom meet, and to order three numbers first takes 40 ns.
 func (s *Store) lockAll(places []place) (latest window.Instant) {
+	if len(places) > MostFew {
+		return s.lockInOrder(places)
+	}
 	latest = math.MinInt64
-	for i, word := range s.numbersOf(places) {
+	for i := range places {
+		p := &places[i]
+		st := p.shard.stripe
+		switch {
+		case i == 0:
+			st.mu.Lock()
+		case st.mu.TryLock():
+		case locked(places[:i], st):
+			continue
+		default:
+			unlockAll(places[:i])
+			return s.lockInOrder(places)
+		}
+		p.locks = true
+		st.calls++
+		latest = max(latest, st.latest)
+	}
+	return latest
+}
+
+// locked reports whether st is the stripe of one of places.
+func locked(places []place, st *stripe) bool {
+	for i := range places {
+		if places[i].shard.stripe == st {
+			return true
+		}
+	}
+	return false
+}
+
+// lockInOrder does what lockAll does, in the order of the stripes' numbers: all calls do
+// that wait for a stripe while they have locked one.
+func (s *Store) lockInOrder(places []place) (latest window.Instant) {
+	latest = math.MinInt64
+	all := s.numbersOf(places)
+	for i, word := range all {
 		for ; word != 0; word &= word - 1 {
 			st := s.keyspaces.stripes[64*i+bits.TrailingZeros64(word)].Load()
 			st.lock()
 			latest = max(latest, st.latest)
 		}
 	}
+	for i := range places {
+		p := &places[i]
+		number := s.numberOf(p.key)
+		p.locks = all.has(number)
+		all.remove(number)
+	}
 	return latest
 }
 
-// unlockAll unlocks what lockAll has locked.
-func (s *Store) unlockAll(places []place) {
-	for i, word := range s.numbersOf(places) {
-		for ; word != 0; word &= word - 1 {
-			s.keyspaces.stripes[64*i+bits.TrailingZeros64(word)].Load().mu.Unlock()
+// unlockAll unlocks what was locked for places.
+func unlockAll(places []place) {
+	for i := range places {
+		if p := &places[i]; p.locks {
+			p.locks = false
+			p.shard.stripe.mu.Unlock()
 		}
 	}
 }

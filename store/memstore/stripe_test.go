@@ -1,7 +1,9 @@
 package memstore_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -56,6 +58,38 @@ func sum(numbers []uint64) (all uint64) {
 	return all
 }
 
+// A call that has locked one stripe and finds another one locked unlocks the first, and locks
+// them in the order of their numbers. Until then, other calls are decided in the first one.
+func TestCallsWaitInOrder(t *testing.T) {
+	t.Parallel()
+	s := memstore.New(memstore.WithShards(2))
+	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour)})
+	keys := oneOfEach(s)
+	release := memstore.Hold(s, 0)
+	done := make(chan error)
+	ops := []store.Op{hit("first", limit, keys[1]), hit("second", limit, keys[0])}
+	go func() { done <- s.Call(context.Background(), store.Take, ops) }()
+	for memstore.LocksOfOne(s, 1) == 0 { // until the call has locked and unlocked it
+		runtime.Gosched()
+	}
+	if r := take(t, s, hit("first", limit, keys[1])); r.Used != 1 {
+		t.Errorf("got %+v from another call, want 1 used", r)
+	}
+	release()
+	if err := <-done; err != nil || ops[0].Result.Used != 2 || ops[1].Result.Used != 1 {
+		t.Errorf("got %d and %d used, %v, want 2 and 1", ops[0].Result.Used, ops[1].Result.Used, err)
+	}
+}
+
+// oneOfEach returns a key of each stripe of s, which has two.
+func oneOfEach(s *memstore.Store) (keys [2]string) {
+	for i := range 100 {
+		key := fmt.Sprint("k", i)
+		keys[memstore.NumberOf(s, key)] = key
+	}
+	return keys
+}
+
 // A new key of a full space gets the room of an expired key whose stripe the same call has
 // locked for a key of another space.
 func TestReclaimsInStripesOfTheCall(t *testing.T) {
@@ -64,11 +98,7 @@ func TestReclaimsInStripesOfTheCall(t *testing.T) {
 	s := o.Store.(*memstore.Store)
 	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Minute)})
 	small, wide := store.NewSpace("", "small", "", 1), store.NewSpace("", "wide", "", 0)
-	var keys [2]string // one of each stripe
-	for i := range 100 {
-		key := fmt.Sprint("k", i)
-		keys[memstore.NumberOf(s, key)] = key
-	}
+	keys := oneOfEach(s)
 	op := func(space *store.Space, key string) store.Op {
 		return store.Op{Space: space, Limit: limit, Key: []byte(key), N: 1}
 	}
