@@ -78,7 +78,7 @@ func BenchmarkCompany(b *testing.B) {
 			}
 			for i, row := range rows {
 				rate, own := middle(rates[i]), "floor in company"
-				if row.name == "three rules" {
+				if strings.HasPrefix(row.name, "three ") {
 					own = "floor of three"
 				}
 				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, of its floor in company %.2f, p99 %.2f ms, CPU here %.1f µs, there %.1f µs",
@@ -126,20 +126,21 @@ return ''`)
   end
 end
 return ''`)
-	take := func(w window.Window, ops int) func(*rand.Rand, []store.Op) error {
-		limit := window.MustCompile(window.Limit{Quota: 1_000_000, Window: w})
-		spaces := make([]*store.Space, ops)
-		for i := range spaces {
-			spaces[i] = store.NewSpace("", w.ID()+strconv.Itoa(i), "rule", 0)
+	take := func(windows ...window.Window) func(*rand.Rand, []store.Op) error {
+		rules := make([]store.Op, len(windows))
+		for i, w := range windows {
+			limit := window.MustCompile(window.Limit{Quota: 1_000_000, Window: w})
+			rules[i] = store.Op{Space: store.NewSpace("", w.ID()+strconv.Itoa(i), "rule", 0), Limit: limit, N: 1}
 		}
 		return func(r *rand.Rand, own []store.Op) error {
 			key := keys[r.IntN(len(keys))]
-			for i, space := range spaces {
-				own[i] = store.Op{Space: space, Limit: limit, Key: key, N: 1}
+			for i, op := range rules {
+				own[i], own[i].Key = op, key
 			}
-			return store.Do(ctx, s, store.Take, own[:ops])
+			return store.Do(ctx, s, store.Take, own[:len(rules)])
 		}
 	}
+	hours := 2 * time.Hour
 	return []companyRow{
 		{"incr", 1, func(r *rand.Rand, _ []store.Op) error { return c.Do(ctx, c.B().Incr().Key(name(r)).Build()).Error() }},
 		{"evalsha of incr", 1, func(r *rand.Rand, _ []store.Op) error {
@@ -154,10 +155,11 @@ return ''`)
 		}},
 		{"floor in company", 1, floorInCompany(ctx, c, floor, name, "f")},
 		{"floor of three", 1, floorInCompany(ctx, c, floorOfThree, name, "f", "g", "h")},
-		{"sliding", 1, take(window.Sliding(time.Hour), 1)},
-		{"fixed", 1, take(window.Fixed(time.Hour), 1)},
-		{"bucket", 1, take(window.Bucket(time.Hour, 0), 1)},
-		{"three rules", 1, take(window.Sliding(2*time.Hour), 3)},
+		{"sliding", 1, take(window.Sliding(time.Hour))},
+		{"fixed", 1, take(window.Fixed(time.Hour))},
+		{"bucket", 1, take(window.Bucket(time.Hour, 0))},
+		{"three rules", 1, take(window.Sliding(hours), window.Sliding(hours), window.Sliding(hours))},
+		{"three kinds", 1, take(window.Fixed(hours), window.Bucket(hours, 0), window.Sliding(hours))},
 	}
 }
 

@@ -388,7 +388,7 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 		return c.appendOpsAround(b, s, t), around.index()
 	}
 	first, many := kindFor(s.Ops[s.Which[0]].Limit), len(s.Which) > 1
-	mixed, refund, fast := first.wraps, false, first.fast && !many || first.fastMany
+	mixed, refund, fast, hits := first.wraps, false, true, false
 	for n, i := range s.Which {
 		op := &s.Ops[i]
 		k, asked := kindFor(op.Limit), ask(s.Verb, op)
@@ -399,11 +399,13 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 		b = c.appendOp(b, k, asked, op, near)
 		mixed = mixed || k != first
 		refund = refund || asked == askRefund
-		if asked > askRecord || many && asked > askEnforce {
-			fast = false
-		}
+		fast = fast && k.fast && (asked <= askEnforce || asked <= askRecord && !many)
+		hits = hits || k.fastMany && op.Limit.Group() == 1
 	}
-	if mixed {
+	switch {
+	case many && fast && (mixed || hits || !first.fastMany):
+		first = nil // the program for several ops of all fast kinds
+	case mixed:
 		first, fast = nil, false
 	}
 	return b, recipeIndex(first, many, fast, refund, false)

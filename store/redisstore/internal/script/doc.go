@@ -20,7 +20,8 @@
 // step decide common calls before they name what only others need, read all numbers of
 // the argument at once, and answer as a run of one step. Steps with two or three
 // sliding limits have lines of their own for each op, in lua/sliding_few.lua, which need
-// no tables. Takes that add a group to a log with a group for each hit are decided in
+// no tables. Other steps with several ops that are sliding or fixed windows or buckets are
+// decided in lua/common_many.lua, with a function for each kind. Takes that add a group to a log with a group for each hit are decided in
 // lua/sliding_exact.lua.
 //
 // Steps with ops that are about holds or bans run one program for all kinds,

@@ -17,8 +17,8 @@ type kind struct {
 	window   window.Kind // the windows that the row is for,
 	distinct bool        // and whether their hits are members
 	calendar bool        // its calls carry calendar periods
-	fast     bool        // there is a fast program for calls with one op,
-	fastMany bool        // and one for several
+	fast     bool        // fast programs decide calls with ops of the kind
+	fastMany bool        // one of them is for several ops of the kind, and no other
 	head     bool        // the fast one needs the fixed part of the state
 	wraps    bool        // a limit with a base: its calls run mixed programs
 	around   bool        // its calls run the program for holds and bans

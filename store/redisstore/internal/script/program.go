@@ -21,7 +21,7 @@ var luaFiles embed.FS
 //   - one for calls with one op of a kind, and one for calls with several ops of
 //     one kind, each with and without refunds;
 //   - for sliding and fixed windows and buckets also one that decides common calls
-//     by a few bytes of the states;
+//     by a few bytes of the states, and one for several ops of these kinds;
 //   - one for calls with ops about holds or bans, of all kinds, which decides common
 //     takes by what stands first in the state;
 //   - mixed ones for all other calls: ops of several kinds, and limits after a
@@ -65,7 +65,7 @@ func (r recipe) name() string {
 }
 
 // The bits of an index below the kind's code. There is none for fast and refund
-// together. The mixed program that is fast is the one around.
+// together. The mixed program for one op that is fast is the one around.
 const (
 	withMany = 1 << iota
 	withFast
@@ -105,7 +105,7 @@ func recipeAt(i int) recipe {
 	if code := i / perKind; code > 0 {
 		r.kind = &kinds[code-1]
 	}
-	r.around = r.kind == nil && r.fast
+	r.around = r.kind == nil && r.fast && !r.many
 	return r
 }
 
@@ -117,6 +117,9 @@ func recipes() []recipe {
 	var all []recipe
 	for _, many := range []bool{false, true} {
 		all = append(all, recipe{many: many}, recipe{many: many, refund: true})
+		if many {
+			all = append(all, recipe{many: true, fast: true})
+		}
 		for i := range kinds {
 			k := &kinds[i]
 			if k.wraps || k.around {
@@ -144,7 +147,11 @@ func (r recipe) text() string {
 	fast := r.fast && !r.around
 	switch {
 	case r.run && fast && r.many:
-		j.files("head_rest", "run_begin", "run_states", "run_decide_many")
+		j.files("head_rest", "run_begin", "run_states")
+		if r.kind == nil {
+			j.files("common_sliding", "common_fixed", "common_bucket")
+		}
+		j.file("run_decide_many")
 	case r.run && fast:
 		j.files("head_rest", "run_begin", "run_states", "run_decide_fast")
 	case r.run:
@@ -160,6 +167,8 @@ func (r recipe) text() string {
 		if r.fast {
 			j.file("around_fast")
 		}
+	case fast && !r.run && r.many && r.kind == nil:
+		j.files("states", "common_sliding", "common_fixed", "common_bucket", "common_single", "common_many", "common_reply")
 	case fast && !r.run && r.many:
 		k := r.kind.lua
 		j.files("states")
@@ -222,6 +231,10 @@ func (j *joiner) alone(r recipe) {
 // runFast adds the files that decide the common steps of a run, and hand the others to
 // the function that the files before them make.
 func (j *joiner) runFast(r recipe) {
+	if r.kind == nil {
+		j.files("run_fast_begin", "run_fast_step", "common_many", "run_fast_many_end", "run_fast_end")
+		return
+	}
 	k := r.kind.lua
 	j.file("run_fast_begin")
 	if r.many {

@@ -1,0 +1,58 @@
+-- These files decide most calls with several ops that are sliding or fixed windows or
+-- buckets, as sliding_fast.lua and its like do for one op. For each of these kinds there
+-- is a function. It gets what is kept for the op's key, or false, the hits, and the
+-- argument with the position of the limit's numbers. It returns the hits used, the wait,
+-- and the time until the key is unused; and if the hits can be counted what to write,
+-- from which byte on (nil: all), the milliseconds after which the key expires (nil: as
+-- before), and the time until it is unused then. It returns nothing where only the rest
+-- of the program can decide. The bytes of states are in the files of the kinds.
+
+-- What is to be written for the ops that count hits, six values for each: the index of its
+-- key, and what its function returns to be written, with the hits used then.
+local writes = {
+  false, false, false, false, false, false, false, false, false,
+  false, false, false, false, false, false, false, false, false,
+}
+
+local function common_sliding(state, n, args, q)
+  local quota, w, size = up('<I7I7I7', args, q)
+  local step = (w - w % 8) / 8 + 1
+  if state == false then
+    if n > size or n > quota then return end
+    local ms = step - now % step + w + 999
+    return 0, 0, 0, pk('<I4I7I7I7I7I7', 65793, now, now, n, size, 0), nil, (ms - ms % 1000) / 1000 + slack, w
+  end
+  if #state < 39 then return end
+  local kind, newest, oldest, fill, group, excess = up('<I4I7I7I7I7I7', state) -- the version, 256 times the kind, 65536 times the groups
+  local at = newest > now and newest or now
+  local edge = at - w
+  if kind % 65536 ~= 257 or group ~= size or newest <= edge then return end
+  local groups, dates = (kind - 257) / 65536, 40
+  if oldest <= edge then -- groups have left, which are hits here: not more than four of them
+    if group > 1 or #state ~= 32 + 7 * groups then return end
+    for _ = 1, 4 do
+      if oldest > edge then break end
+      dates, groups, excess = dates + 7, groups - 1, 0
+      oldest = groups > 1 and up('<I7', state, dates) or newest
+    end
+    if oldest <= edge then return end
+  end
+  local used, reset = (groups - 1) * group + fill, newest + w - at
+  if used >= MAX then return end
+  local over = used - (quota - n)
+  if n > 0 and over > 0 then
+    if n <= quota and over > group then return end
+    return used, n > quota and NEVER or oldest + w - at, reset
+  end
+  local tick = at - at % step
+  local ms = tick + step + w - now + 999
+  ms = (ms - ms % 1000) / 1000 + slack
+  if dates == 40 and fill + n <= group then
+    local head = pk('<I7I7I7', at, groups > 1 and oldest or at, fill + n)
+    return used, 0, reset, head, '4', newest < tick and ms or nil, w
+  end
+  -- A log that has a group for each hit gets another one. It needs the whole state.
+  if group > 1 or n ~= 1 or fill ~= 1 or #state ~= 32 + 7 * (kind - 257) / 65536 then return used, 0, reset end
+  local head = pk('<I4I7I7I7I7I7', 65793 + 65536 * groups, at, oldest, 1, 1, excess)
+  return used, 0, reset, head .. string.sub(state, dates) .. pk('<I7', newest), nil, ms, w
+end
