@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -33,7 +34,7 @@ type direct struct {
 	in     []byte    // what was read of the replies to them
 	ends   []int     // of the replies in in that are whole
 	owed   int       // replies that have not arrived whole
-	broken bool      // what was read is no reply
+	broken bool      // what was read is no reply, or no more can be written
 	far    int       // watches in which it keeps no processor
 	until  time.Time // the deadline of conn
 }
@@ -131,7 +132,7 @@ func (d *direct) leave(ctx context.Context) {
 	switch {
 	case d.owed == 0:
 		d.release()
-	case d.wrote == 0 && (over || d.past()):
+	case d.wrote == 0 && !d.broken && (over || d.past()):
 		d.release()
 	case d.wrote == len(d.out) && over && !d.broken && !d.lost.Load():
 		go d.drain()
@@ -167,6 +168,7 @@ func (d *direct) post(ctx context.Context, replies int) (sent bool, err error) {
 	}
 	d.wrote, err = d.conn.Write(d.out)
 	if err != nil {
+		_, d.broken = d.conn.(*tls.Conn)       // TLS does not go on after that
 		return d.wrote > 0 && replies > 1, err // a single command that was not written whole is none
 	}
 	return true, nil
@@ -295,7 +297,7 @@ func (d *direct) drain() {
 
 // end closes the connection. Who uses it gets an error.
 func (d *direct) end() {
-	_ = d.conn.Close()
+	d.hangUp()
 	if !d.lost.Swap(true) {
 		d.look()
 	}
@@ -304,8 +306,18 @@ func (d *direct) end() {
 // close closes the connection, and waits for the one who uses it.
 func (d *direct) close() {
 	d.lost.Store(true)
-	_ = d.conn.Close()
+	d.hangUp()
 	<-d.free
+}
+
+// hangUp closes the connection without a farewell of TLS. That would wait for a server that
+// does not read, up to five seconds.
+func (d *direct) hangUp() {
+	if secure, ok := d.conn.(*tls.Conn); ok {
+		_ = secure.NetConn().Close()
+		return
+	}
+	_ = d.conn.Close()
 }
 
 // retire closes the connection when the one who uses it has left, or ctx is done.
@@ -317,5 +329,5 @@ func (d *direct) retire(ctx context.Context) {
 		return
 	}
 	d.lost.Store(true)
-	_ = d.conn.Close()
+	d.hangUp()
 }
