@@ -91,6 +91,44 @@ func BenchmarkTakeOps(b *testing.B) {
 	}
 }
 
+// BenchmarkTakeApart measures calls of three spaces, each for one of ten thousand keys, and
+// calls for such a key and a key that all calls have.
+func BenchmarkTakeApart(b *testing.B) {
+	limit := window.MustCompile(window.Limit{Quota: 1 << 30, Window: window.Fixed(time.Hour)})
+	keys := make([][]byte, 10_000)
+	for i := range keys {
+		keys[i] = fmt.Append(nil, "key ", i)
+	}
+	for _, row := range []struct {
+		name string
+		n    int // of keys of its own, in a call
+		more []store.Op
+	}{
+		{"three keys", 3, nil},
+		{"one key and a common one", 1, []store.Op{hit("all", limit, "all")}},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			s := memstore.New()
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+				ops := make([]store.Op, 0, 3)
+				for i := range row.n {
+					ops = append(ops, hit(fmt.Sprint("space", i), limit, ""))
+				}
+				ops = append(ops, row.more...)
+				calls := []store.Call{{Verb: store.Take, Ops: ops}}
+				for pb.Next() {
+					for i := range ops[:row.n] {
+						ops[i].Key = keys[r.IntN(len(keys))]
+					}
+					do(b, s, calls)
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkExpiry measures one hit on a new key a call, while as many keys
 // expire: a table of a hundred thousand that is never the same.
 func BenchmarkExpiry(b *testing.B) {
