@@ -64,6 +64,7 @@ func TestContractOnCluster(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Opened {
 		var now atomic.Int64
 		s := openURL(t, fmt.Sprint(url, "&prefix=c", stores.Add(1)))
+		connected(t, s, 3)
 		redisstore.SetClock(s, func() window.Instant { return window.Instant(now.Load()) })
 		return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}
 	})

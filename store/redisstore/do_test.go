@@ -47,9 +47,11 @@ func do(t *testing.T, s store.Store, calls []store.Call) (outages int) {
 func TestBatchKeepsOrder(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
+	cluster := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, cluster, 3)
 	for name, s := range map[string]store.Store{
 		"server":  redisstore.New(connect(t, redistest.Server(t).Addr())),
-		"cluster": openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s"),
+		"cluster": cluster,
 	} {
 		const keys = 40
 		var calls []store.Call

@@ -16,6 +16,7 @@ func TestHoldsInSeveralSlots(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
 	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 3)
 	keys := keysOn(c.Masters...)
 	flight := hourly(1, "flight", keys[0])
 	flight.Limit = window.MustCompile(window.Limit{Quota: 1, Window: window.Held(time.Hour)})

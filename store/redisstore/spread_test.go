@@ -71,6 +71,7 @@ func TestGiveBackInTime(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
 	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 3)
 	keys := keysOn(c.Masters...)
 	const length = 2 * time.Millisecond
 	for name, w := range map[string]window.Window{"sliding": window.Sliding(length), "bucket": window.Bucket(length, 0)} {
