@@ -11,8 +11,18 @@ import (
 
 // In one turn the system runs client and server on one core, and in another one each on its
 // own. It stays with that for some tenths of a second, most of all after a turn of a single
-// caller, who waits for the server all the time. So turns are long.
-const companyTurn = 6 // slices
+// caller, who waits for the server all the time. So turns are long, and before each of them
+// the callers run for a while that does not count.
+const (
+	companyStart = 2 // slices
+	companyTurn  = 6 // slices
+)
+
+// steady measures callers after their start.
+func steady(allow func(string) bool, keys measure.Keys, callers int, slice time.Duration) measure.Load {
+	measure.Callers(allow, keys, callers, companyStart*slice)
+	return measure.Callers(allow, keys, callers, companyTurn*slice)
+}
 
 // company measures weir beside the raw costs of a Redis server: whether callers
 // who wait at the same time share the cost of a script.
@@ -25,7 +35,7 @@ func company(s settings) (*report.Table, error) {
 			"takes the keys of all who wait, runs the script once, and wakes them. The floor with deadlines and answers does the same for a fixed window, with what weir promises to each caller: " +
 			"a deadline, a key named after the limit and the caller, and the hits used, the wait and the time until the key is unused. *Apart*: 64 callers, with the server on a core of its own and the callers on the others. Otherwise the " +
 			"system may run both on one core. " +
-			fmt.Sprintf("Medians of at least %d turns of %v with each number of callers, the most callers first.", shortTurns, companyTurn*s.slice),
+			fmt.Sprintf("Medians of at least %d turns of %v with each number of callers, the most callers first. Each turn begins with %v that do not count.", shortTurns, companyTurn*s.slice, companyStart*s.slice),
 	}
 	server, err := measure.StartRedis()
 	if err != nil {
@@ -47,7 +57,7 @@ func company(s settings) (*report.Table, error) {
 		}
 		l.Allow(keys.At(0)) // connects, and loads scripts
 		load := func(callers int) measure.Load {
-			load := measure.Callers(l.Allow, keys, max(1, callers/p.Decides()), companyTurn*s.slice)
+			load := steady(l.Allow, keys, max(1, callers/p.Decides()), s.slice)
 			load.PerSecond *= float64(p.Decides())
 			return load
 		}
@@ -88,7 +98,7 @@ func apart(s settings) (*report.Table, error) {
 		Title: "Over Redis, without company",
 		Text: "The same 10,000 keys on a cluster of one node, where nearly every key has a slot of its own, so that a script run decides one call. Decisions " +
 			"per second with 64 callers. The floor is a script that asks for the server's time, compares it with a deadline, reads a key and writes it with an expiry. " +
-			fmt.Sprintf("Medians of at least %d turns of %v.", shortTurns, companyTurn*s.slice),
+			fmt.Sprintf("Medians of at least %d turns of %v. Each turn begins with %v that do not count.", shortTurns, companyTurn*s.slice, companyStart*s.slice),
 	}
 	server, err := measure.StartCluster()
 	if err != nil {
@@ -108,7 +118,7 @@ func apart(s settings) (*report.Table, error) {
 		}
 		l.Allow(keys.At(0)) // connects, and loads scripts
 		jobs = append(jobs, func() measure.Numbers {
-			load := measure.Callers(l.Allow, keys, 64, companyTurn*s.slice)
+			load := steady(l.Allow, keys, 64, s.slice)
 			return measure.Numbers{load.PerSecond, float64(load.P99)}
 		})
 	}
