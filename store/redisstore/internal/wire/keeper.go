@@ -3,15 +3,9 @@ package wire
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/rueidis"
-
-	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
 const (
@@ -308,71 +302,6 @@ func (k *keeper) make(addr string, i int, loads bool) error {
 		k.report(nil) // calls go to the node from now on
 	}
 	return nil
-}
-
-// warm checks that the server behind c is the right one, and asks it for its time.
-func (n *Node) warm(ctx context.Context, c rueidis.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	if n.config.Mode != Cluster {
-		if err := mustFit(ctx, c, n.config.Mode); err != nil {
-			return err
-		}
-	}
-	return unready(n.askTime(ctx, c))
-}
-
-// loadTogether is how many programs a server gets at once: it decides nothing
-// while it reads them.
-const loadTogether = 8
-
-// load makes sure that the server behind c has all programs. Each part of them has
-// connectTimeout: a server on a busy machine needs longer for all.
-func (n *Node) load(ctx context.Context, c rueidis.Client) error {
-	programs, late := n.codec.Programs(), []string{script.Expired()}
-	commands := make([]rueidis.Completed, len(programs))
-	for i, p := range programs {
-		commands[i] = bySHA(c, p, nil, late)
-	}
-	var missing []rueidis.Completed
-	for i, reply := range within(ctx, c, commands) {
-		err := reply.Error()
-		n.loaded[programs[i].Number].Store(err == nil || noScript(err))
-		if noScript(err) {
-			missing = append(missing, byText(c, programs[i], nil, late))
-		} else if err := unready(err); err != nil {
-			return err
-		}
-	}
-	for some := range slices.Chunk(missing, loadTogether) {
-		for _, reply := range within(ctx, c, some) {
-			if err := unready(reply.Error()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// within sends commands, and waits for the replies for connectTimeout at most.
-func within(ctx context.Context, c rueidis.Client, commands []rueidis.Completed) []rueidis.RedisResult {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	return c.DoMulti(ctx, commands...)
-}
-
-// unready returns err if a server that answers with it does not take calls: not
-// yet, or because a right is missing. Other errors are those of the calls, and of
-// the checks of the server.
-func unready(err error) error {
-	if text, ok := said(err); ok {
-		switch reasonSaid(text) {
-		case store.ReasonLoading, store.ReasonBusy, store.ReasonRefused:
-		default:
-			return nil
-		}
-	}
-	return err
 }
 
 // probe asks the node for its time, which nobody waits for. A node that does not
