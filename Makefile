@@ -19,6 +19,7 @@ ACTIONLINT         := bin/actionlint-$(ACTIONLINT_VERSION)
 # The race detector needs a C compiler. Without one, Go reports CGO_ENABLED=0.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
+comma := ,
 .DEFAULT_GOAL := help
 .PHONY: help run deps redis programs test resp-clients check format vet portable fresh protos generate released race peers middleware clients types lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
@@ -45,12 +46,22 @@ export WEIR_REQUIRE_PROGRAMS ?= 1
 programs: # install the programs that tests run beside weir, if they are missing
 	@[ "$(WEIR_REQUIRE_PROGRAMS)" != 1 ] || scripts/install-programs
 
+# The modules of the repository. go.work joins the library, the program and what the
+# program needs; contrib and benchmarks have a go.work of their own, and the tests of the
+# manifests need none.
+MODULES := . api client cmd/weir grpclimit rulefile store/redisstore
+CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
+DEPLOY  := deploy/compose deploy/kubernetes
+
+# The packages of the workspace.
+PACKAGES := $(MODULES:%=./%/...)
+
 test: deps ## run the tests; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
-	$(GO) test ./...
+	$(GO) test $(PACKAGES)
 
 resp-clients: redis ## run Redis clients of Python, PHP and JavaScript against weir's Redis protocol; installs them
 	scripts/install-clients
-	WEIR_REQUIRE_CLIENTS=1 $(GO) test -count=1 -run RESPDocs -v ./internal/server
+	WEIR_REQUIRE_CLIENTS=1 $(GO) test -count=1 -run RESPDocs -v ./cmd/weir/internal/server
 
 exact: ## compare replay, compare and suggest with a count in Python that shares no code
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
@@ -63,12 +74,12 @@ format: # fail and list the files that gofmt would change
 	if [ -n "$$files" ]; then echo "gofmt would change (make fmt):"; echo "$$files"; exit 1; fi
 
 vet:
-	$(GO) vet ./...
+	$(GO) vet $(PACKAGES)
 
 # The code has files for single systems, and tests too. The systems that nobody runs the
 # tests on are at least compiled.
 portable:
-	@for os in windows darwin; do echo "GOOS=$$os $(GO) vet ./..."; GOOS=$$os $(GO) vet ./... || exit 1; done
+	@for os in windows darwin; do echo "GOOS=$$os $(GO) vet"; GOOS=$$os $(GO) vet $(PACKAGES) || exit 1; done
 
 fresh: # fail if a generated file is out of date
 	$(GO) mod tidy -diff
@@ -110,19 +121,14 @@ released: $(BUF) ## note that the API is released as it is: from then on it only
 
 race: deps
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
-	$(GO) test $(RACE) ./...
+	$(GO) test $(RACE) $(PACKAGES)
 
 peers: # vet and test the benchmarks, which are a module of their own
-	cd benchmarks && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
+	cd benchmarks && $(GO) vet ./... && $(GO) test ./...
 
-# The middleware for gRPC and for web frameworks, and the tests of the manifests for
-# Kubernetes and Compose, which are modules of their own.
-MODULES = grpclimit $(sort $(wildcard contrib/*)) deploy/kubernetes deploy/compose
-
-middleware: # vet and test each of these modules
-	@for dir in $(MODULES); do echo "$$dir"; \
-		(cd $$dir && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...) || exit 1; \
-	done
+middleware: # vet and test the middleware for frameworks and the manifests, which are modules of their own
+	@for dir in $(CONTRIB); do echo "$$dir"; (cd $$dir && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
+	@for dir in $(DEPLOY); do echo "$$dir"; (cd $$dir && export GOWORK=off && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
 
 # The linter and the generator are packages of npm, in api/package-lock.json.
 NPM = cd api && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent && npm run --silent
@@ -168,7 +174,7 @@ kills: ## kill a service with a data directory KILLS (1000) times under load wit
 	$(GO) test -count 1 -timeout 3h -run '^TestKilled$$' -v ./cmd/weir -args -kills $(KILLS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
-	@pkgs=$$($(GO) list ./...) || exit 1; \
+	@pkgs=$$($(GO) list $(PACKAGES)) || exit 1; \
 	for pkg in $$pkgs; do \
 		targets=$$($(GO) test -list '^Fuzz' "$$pkg") || { echo "$$targets"; exit 1; }; \
 		for target in $$(echo "$$targets" | grep '^Fuzz'); do \
@@ -178,7 +184,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	done
 
 bench: ## run all benchmarks, or those that match BENCH
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
 
 # The Redis rows need redis-server, which `make deps` installs, and the rows of the
 # service use wrk if it is installed. The page and its pictures are written at the
@@ -203,5 +209,5 @@ losses: ## measure what each --sync loses at a kill and at a loss of power (ten 
 	$(GO) test -run '^$$' -bench Losses -benchtime 100x -timeout 20m ./store/durable
 
 cover: ## write the test coverage to cover.out and print the total
-	$(GO) test -coverpkg ./... -coverprofile cover.out ./...
+	$(GO) test -coverpkg $(subst $(eval) ,$(comma),$(PACKAGES)) -coverprofile cover.out $(PACKAGES)
 	@$(GO) tool cover -func cover.out | tail -n 1

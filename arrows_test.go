@@ -29,22 +29,34 @@ type arrow struct {
 // above its line in this list, never below. The test fails for a package without
 // a line and for a line without a package.
 var arrows = map[string]arrow{
-	"api":                              {},
-	"internal/redact":                  {pure: true},
-	"fault":                            {ours: []string{"internal/redact"}, pure: true},
-	"window":                           {pure: true},
-	"receipt":                          {ours: []string{"window"}, pure: true},
-	"rolling":                          {},
-	"rule":                             {ours: []string{"window"}, pure: true},
-	"store":                            {ours: []string{"window"}},
-	"store/storetest":                  {ours: []string{"store", "window"}},
-	"store/memstore/internal/table":    {pure: true},
-	"store/memstore/internal/keyed":    {pure: true},
-	"store/memstore":                   {ours: []string{"store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
-	"internal/limittext":               {ours: []string{"window"}, pure: true},
-	"internal/sizes":                   {pure: true},
-	"store/durable/internal/format":    {pure: true},
-	"store/durable":                    {ours: []string{"internal/limittext", "store", "store/durable/internal/format", "store/memstore", "window"}},
+	// The library: module github.com/weirhq/weir, which requires nothing.
+	"internal/redact":               {pure: true},
+	"fault":                         {ours: []string{"internal/redact"}, pure: true},
+	"window":                        {pure: true},
+	"receipt":                       {ours: []string{"window"}, pure: true},
+	"rolling":                       {},
+	"rule":                          {ours: []string{"window"}, pure: true},
+	"store":                         {ours: []string{"window"}},
+	"store/storetest":               {ours: []string{"store", "window"}},
+	"store/memstore/internal/table": {pure: true},
+	"store/memstore/internal/keyed": {pure: true},
+	"store/memstore":                {ours: []string{"store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
+	"internal/limittext":            {ours: []string{"window"}, pure: true},
+	"store/durable/internal/format": {pure: true},
+	"store/durable":                 {ours: []string{"internal/limittext", "store", "store/durable/internal/format", "store/memstore", "window"}},
+	"internal/plan":                 {ours: []string{"fault", "receipt", "rule", "store", "window"}, pure: true},
+	"internal/report":               {ours: []string{"internal/limittext", "store", "window"}},
+	"internal/drive":                {ours: []string{"internal/report", "rule", "store", "window"}},
+	".": {ours: []string{
+		"fault", "internal/drive", "internal/plan", "internal/report", "receipt", "rule", "store", "store/memstore", "window",
+	}},
+	"internal/jsontext":   {pure: true},
+	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
+	"internal/clientaddr": {ours: []string{"rule"}},
+	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "window"}},
+	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
+
+	// Modules of their own for users of the library.
 	"store/redisstore/internal/script": {ours: []string{"store", "window"}},
 	"store/redisstore/internal/wire": {
 		ours:   []string{"store", "store/redisstore/internal/script", "window"},
@@ -55,114 +67,119 @@ var arrows = map[string]arrow{
 		ours:   []string{"fault", "store", "store/redisstore/internal/doctor", "store/redisstore/internal/script", "store/redisstore/internal/wire", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
-	"internal/redistest": {}, // tests only
-	"internal/needtest":  {}, // tests only
-	"internal/plan":      {ours: []string{"fault", "receipt", "rule", "store", "window"}, pure: true},
-	"internal/report":    {ours: []string{"internal/limittext", "store", "window"}},
-	"internal/drive":     {ours: []string{"internal/report", "rule", "store", "window"}},
-	".": {ours: []string{
-		"fault", "internal/drive", "internal/plan", "internal/report", "receipt", "rolling", "rule", "store", "store/memstore", "window",
-	}},
-
-	"api/weir/v1":          {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
-	"scripts/emptyhandler": {},
-	"scripts/terminal":     {},
-
-	"internal/jsontext": {pure: true},
-	"headers":           {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
-
-	"internal/logs/accesslog": {ours: []string{"window"}},
-	"replay":                  {ours: []string{".", "internal/logs/accesslog", "internal/redact", "rule", "store", "store/memstore", "window"}},
-	"internal/page":           {ours: []string{"replay"}},
-	"internal/logs": {
-		ours:   []string{"replay", "window"},
-		theirs: []string{"github.com/goccy/go-yaml", "github.com/klauspost/compress"},
-	},
+	"store/redisstore/redistest": {}, // tests only
+	"rulefile/files":             {},
 	"rulefile": {
-		ours:   []string{"internal/files", "rule", "window"},
+		ours:   []string{"rulefile/files", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-
-	"ruletest": {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
-
-	"internal/files":     {},
-	"internal/access":    {ours: []string{".", "internal/files", "rule"}},
-	"internal/top":       {ours: []string{".", "rule", "store"}},
-	"internal/namespace": {ours: []string{".", "internal/access", "internal/files", "internal/top"}},
-	"internal/answer":    {ours: []string{".", "internal/access", "internal/jsontext", "internal/namespace", "receipt", "rule", "store", "window"}},
-	"guard":              {ours: []string{".", "headers", "internal/access", "rule", "window"}},
-	"httplimit":          {ours: []string{".", "guard", "headers", "internal/access"}},
-	"internal/apitest": { // tests only
-		ours:   []string{"api"},
-		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
-	},
-	"internal/scripttest": { // tests only
-		ours:   []string{".", "rule", "rulefile", "store", "store/memstore", "window"},
-		theirs: []string{"github.com/cockroachdb/datadriven"},
-	},
-	"internal/metrics": {
-		ours:   []string{".", "rule", "store", "window"},
-		theirs: []string{"github.com/prometheus"},
-	},
-	"internal/telemetry": {
-		ours:   []string{".", "internal/top", "store"},
-		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
-	},
-	"internal/koala":       {ours: []string{"internal/files", "rule", "rulefile", "window"}},
-	"internal/koala/api":   {ours: append([]string{"internal/koala"}, frontEnd...)},
-	"internal/config":      {ours: []string{"headers", "internal/access", "internal/top"}},
-	"internal/grpcmessage": {theirs: []string{"google.golang.org/grpc"}},
-	"internal/rpcwire": {
-		ours:   []string{".", "internal/sizes", "receipt", "rule", "store", "window"},
+	"rulefile/ruletest":  {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
+	"api":                {},
+	"api/weir/v1":        {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
+	"client/sizes":       {pure: true},
+	"client/grpcmessage": {theirs: []string{"google.golang.org/grpc"}},
+	"client/rpcwire": {
+		ours:   []string{".", "client/sizes", "receipt", "rule", "store", "window"},
 		theirs: []string{"google.golang.org/protobuf"},
 	},
 	"client": {
-		ours:   []string{".", "api/weir/v1", "internal/grpcmessage", "internal/rpcwire", "internal/sizes", "rule", "store", "window"},
+		ours:   []string{".", "api/weir/v1", "client/grpcmessage", "client/rpcwire", "client/sizes", "rule", "store", "window"},
 		theirs: grpcModules,
 	},
-	"scripts/emptygrpc": {
-		ours:   []string{".", "api/weir/v1", "internal/grpcmessage", "internal/rpcwire", "rule", "window"},
-		theirs: []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf"},
+	"grpclimit":       {ours: middleware, theirs: grpcModules},
+	"contrib/connect": {ours: middleware, theirs: append([]string{"connectrpc.com/connect"}, grpcModules...)},
+	"contrib/echo":    {ours: middleware, theirs: []string{"github.com/labstack/echo"}},
+	"contrib/fiber":   {ours: middleware, theirs: []string{"github.com/gofiber/fiber"}},
+	"contrib/gin":     {ours: middleware, theirs: []string{"github.com/gin-gonic/gin"}},
+	"contrib/hertz":   {ours: middleware, theirs: []string{"github.com/cloudwego/hertz"}},
+
+	// The program: module github.com/weirhq/weir/cmd/weir.
+	"cmd/weir/internal/needtest":       {}, // tests only
+	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/redact", "rule", "store", "store/memstore", "window"}},
+	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
+	"cmd/weir/internal/logs": {
+		ours:   []string{"cmd/weir/internal/replay", "window"},
+		theirs: []string{"github.com/goccy/go-yaml", "github.com/klauspost/compress"},
 	},
-	"internal/grpcserver": {
-		ours:   []string{".", "internal/access", "internal/answer", "internal/grpcmessage", "internal/namespace", "internal/sizes", "store"},
+	"cmd/weir/internal/access":    {ours: []string{".", "internal/clientaddr", "rule", "rulefile/files"}},
+	"cmd/weir/internal/top":       {ours: []string{".", "rule", "store"}},
+	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/top", "rulefile/files"}},
+	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "internal/jsontext", "receipt", "rule", "store", "window"}},
+	"cmd/weir/internal/apitest": { // tests only
+		ours:   []string{"api"},
+		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
+	},
+	"cmd/weir/internal/scripttest": { // tests only
+		ours:   []string{".", "rule", "rulefile", "store", "store/memstore", "window"},
+		theirs: []string{"github.com/cockroachdb/datadriven"},
+	},
+	"cmd/weir/internal/clienttest": {}, // tests only
+	"cmd/weir/internal/metrics": {
+		ours:   []string{".", "rule", "store", "window"},
+		theirs: []string{"github.com/prometheus"},
+	},
+	"cmd/weir/internal/telemetry": {
+		ours:   []string{".", "cmd/weir/internal/top", "store"},
+		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
+	},
+	"cmd/weir/internal/koalafile": {ours: []string{"rule", "rulefile", "rulefile/files", "window"}},
+	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile"}, frontEnd...)},
+	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
+	"cmd/weir/internal/grpcserver": {
+		ours:   []string{".", "client/grpcmessage", "client/sizes", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "store"},
 		theirs: grpcModules,
 	},
-	"internal/grpcapi": {
-		ours:   append([]string{"api/weir/v1", "internal/grpcserver", "internal/rpcwire", "internal/top"}, frontEnd...),
+	"cmd/weir/internal/grpcapi": {
+		ours:   append([]string{"api/weir/v1", "client/rpcwire", "cmd/weir/internal/grpcserver", "cmd/weir/internal/top"}, frontEnd...),
 		theirs: grpcModules,
 	},
-	"internal/envoyfile": {
-		ours:   []string{"internal/files", "rule", "rulefile", "window"},
+	"cmd/weir/internal/envoyfile": {
+		ours:   []string{"rule", "rulefile", "rulefile/files", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"internal/envoyrls": {
-		ours:   append([]string{"headers", "internal/envoyfile", "internal/grpcserver"}, frontEnd...),
+	"cmd/weir/internal/envoyrls": {
+		ours:   append([]string{"cmd/weir/internal/envoyfile", "cmd/weir/internal/grpcserver", "headers"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
-	"internal/respapi":  {ours: append([]string{"internal/jsontext", "internal/redact"}, frontEnd...)},
-	"internal/httpapi":  {ours: append([]string{"api", "headers", "internal/top"}, frontEnd...)},
-	"internal/shortcut": {},
-	"internal/server": {
+	"cmd/weir/internal/respapi":  {ours: append([]string{"internal/jsontext", "internal/redact"}, frontEnd...)},
+	"cmd/weir/internal/httpapi":  {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr"}, frontEnd...)},
+	"cmd/weir/internal/shortcut": {},
+	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "rule", "rulefile", "store", "store/durable", "store/memstore", "store/redisstore", "window",
-			"internal/access", "internal/answer", "internal/config", "internal/envoyfile", "internal/envoyrls", "internal/files", "internal/grpcapi", "internal/grpcserver", "internal/httpapi", "internal/koala", "internal/koala/api",
-			"internal/metrics", "internal/namespace", "internal/redact", "internal/telemetry", "internal/respapi", "internal/shortcut", "internal/top",
+			".", "headers", "internal/clientaddr", "internal/redact", "rule", "rulefile", "rulefile/files", "store", "store/durable", "store/memstore", "store/redisstore", "window",
+			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
+			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/shortcut",
+			"cmd/weir/internal/telemetry", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/access", "internal/config", "internal/envoyfile", "internal/httpapi", "internal/koala", "internal/logs", "internal/namespace", "internal/page", "internal/redact", "internal/server", "internal/top",
-			"replay", "rule", "rulefile", "ruletest", "store/durable", "store/memstore", "window",
+			".", "headers", "internal/redact", "rule", "rulefile", "rulefile/ruletest", "store/durable", "store/memstore", "window",
+			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
+			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/server", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},
+	"deploy/compose":       {}, // tests only
+	"deploy/kubernetes":    {}, // tests only
+	"scripts/emptyhandler": {},
+	"scripts/emptygrpc": {
+		ours:   []string{".", "api/weir/v1", "client/grpcmessage", "client/rpcwire", "rule", "window"},
+		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
+	},
+	"scripts/terminal": {},
 }
+
+// middleware is what the middleware for a framework may import.
+var middleware = []string{".", "guard", "headers", "httplimit", "rule", "window"}
 
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
-var frontEnd = []string{".", "internal/access", "internal/answer", "internal/namespace", "internal/sizes", "receipt", "rule", "store", "window"}
+var frontEnd = []string{
+	".", "client/sizes", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "receipt", "rule", "store", "window",
+}
 
 // grpcModules are what packages that serve gRPC may import.
 var grpcModules = []string{
@@ -173,8 +190,8 @@ var grpcModules = []string{
 
 // testModules are open to every test, and to tests only.
 var testModules = []string{
-	"github.com/anishathalye/porcupine",
 	"github.com/cockroachdb/datadriven",
+	"github.com/compose-spec/compose-go",
 	"github.com/dunglas/httpsfv",
 	"github.com/envoyproxy/go-control-plane/envoy",
 	"github.com/goccy/go-yaml",
@@ -182,11 +199,11 @@ var testModules = []string{
 	"github.com/santhosh-tekuri/jsonschema",
 	"go.opentelemetry.io/proto/otlp",
 	"go.uber.org/goleak",
+	"k8s.io",
+	"sigs.k8s.io",
 	"google.golang.org/protobuf",
 	"google.golang.org/genproto/googleapis/rpc",
 	"google.golang.org/grpc",
-	"google.golang.org/protobuf",
-	"pgregory.net/rapid",
 }
 
 // impure are the packages, with all below them, that a pure package may not
@@ -214,6 +231,9 @@ func TestArrows(t *testing.T) {
 		}
 	}()
 	for _, file := range goFiles(t) {
+		if strings.HasPrefix(file, "benchmarks/") {
+			continue // it imports whatever it compares
+		}
 		pkg := path.Dir(file)
 		found[pkg] = true
 		allowed, known := arrows[pkg]
@@ -291,8 +311,53 @@ func clockReads(file *ast.File) []string {
 	return reads
 }
 
-// goFiles are the module's Go files, by slash-separated paths from its root.
-// Other modules below it, such as the benchmarks, have arrows of their own.
+// TestRequiresNothing holds the library's go.mod empty: whoever uses it gets no other
+// module, and no other version of one.
+func TestRequiresNothing(t *testing.T) {
+	t.Parallel()
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "module " + module + "\n\ngo 1.26.0\n"; string(mod) != want {
+		t.Errorf("got go.mod\n%s\nwant\n%s", mod, want)
+	}
+	if _, err := os.Stat("go.sum"); err == nil {
+		t.Error("there is a go.sum, although no module is required")
+	}
+}
+
+// TestInternals refuses imports of the library's internal packages by all modules but
+// the library and the program, so that library modules of different versions work
+// together.
+func TestInternals(t *testing.T) {
+	t.Parallel()
+	for _, file := range goFiles(t) {
+		if in := moduleOf(t, file); in == "." || in == "cmd/weir" {
+			continue
+		}
+		for _, spec := range parse(t, file).Imports {
+			if strings.HasPrefix(spec.Path.Value, `"`+module+"/internal/") {
+				t.Errorf("%s imports %s: internal packages of the library are open to the program only", file, spec.Path.Value)
+			}
+		}
+	}
+}
+
+// moduleOf returns the folder of the module that a file belongs to.
+func moduleOf(t *testing.T, file string) string {
+	t.Helper()
+	for dir := path.Dir(file); ; dir = path.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == "." {
+			t.Fatalf("%s is in no module", file)
+		}
+	}
+}
+
+// goFiles returns the Go files of all modules, by slash-separated paths from the root.
 func goFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
@@ -306,12 +371,8 @@ func goFiles(t *testing.T) []string {
 			}
 			return nil
 		}
-		if name == "." {
-			return nil
-		}
 		base := entry.Name()
-		_, err = os.Stat(filepath.Join(name, "go.mod"))
-		if err == nil || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		if name != "." && (base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
 			return filepath.SkipDir
 		}
 		return nil
@@ -320,7 +381,7 @@ func goFiles(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Fatal("got no Go files, want the module's")
+		t.Fatal("got no Go files, want those of all modules")
 	}
 	return files
 }

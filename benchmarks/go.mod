@@ -17,7 +17,12 @@ require (
 	github.com/sethvargo/go-limiter v0.7.1
 	github.com/throttled/throttled/v2 v2.15.0
 	github.com/ulule/limiter/v3 v3.11.2
-	github.com/weirhq/weir v0.0.0-00010101000000-000000000000
+	github.com/weirhq/weir v0.1.0
+	github.com/weirhq/weir/api v0.1.0
+	github.com/weirhq/weir/client v0.1.0
+	github.com/weirhq/weir/cmd/weir v0.1.0
+	github.com/weirhq/weir/rulefile v0.1.0
+	github.com/weirhq/weir/store/redisstore v0.1.0
 	github.com/zeromicro/go-zero v1.10.3
 	go.uber.org/ratelimit v0.3.1
 	golang.org/x/sys v0.49.0
@@ -86,5 +91,3 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 )
-
-replace github.com/weirhq/weir => ../

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	logs "github.com/weirhq/weir/replay"
+	logs "github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/rulefile"
 )
 

@@ -13,8 +13,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/config"
-	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
 var (

@@ -9,8 +9,8 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/internal/rpcwire"
-	"github.com/weirhq/weir/internal/sizes"
+	"github.com/weirhq/weir/client/rpcwire"
+	"github.com/weirhq/weir/client/sizes"
 )
 
 // DoAll runs each item as [Client.Do] would, and writes its Decision or its Err. It

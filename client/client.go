@@ -15,7 +15,7 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/internal/grpcmessage"
+	"github.com/weirhq/weir/client/grpcmessage"
 )
 
 // Client asks a service for decisions. Make one with [New]. It is safe for concurrent

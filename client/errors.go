@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/client/grpcmessage"
+	"github.com/weirhq/weir/client/rpcwire"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/grpcmessage"
-	"github.com/weirhq/weir/internal/rpcwire"
 	"github.com/weirhq/weir/store"
 )
 

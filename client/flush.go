@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/internal/rpcwire"
-	"github.com/weirhq/weir/internal/sizes"
+	"github.com/weirhq/weir/client/rpcwire"
+	"github.com/weirhq/weir/client/sizes"
 )
 
 // A message costs the client and the service as much as many calls do, mostly for

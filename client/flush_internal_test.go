@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/client/rpcwire"
 )
 
 // answerer is a service that answers messages when it is told to. It implements

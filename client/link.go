@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/internal/grpcmessage"
-	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/client/grpcmessage"
+	"github.com/weirhq/weir/client/rpcwire"
 )
 
 // group is one message of several calls. It implements [grpcmessage.Message].

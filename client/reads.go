@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/client/rpcwire"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/client/rpcwire"
 )
 
 // call is one request on a stream. Its state says who may use it: the goroutine that

@@ -8,9 +8,9 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/client/rpcwire"
+	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/rpcwire"
-	"github.com/weirhq/weir/internal/sizes"
 )
 
 // methods are the methods of the service for the verbs.

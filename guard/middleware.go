@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/headers"
-	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/clientaddr"
 )
 
 // Middleware decides the calls of a framework. C is the type of its calls, such as
@@ -135,6 +135,6 @@ func ProblemOf(err error) *headers.Problem {
 // the first 64 bits of the IPv6 address, because one client has all addresses that share
 // them. It returns an empty string if the address is none, such as that of a Unix socket.
 func AddressKey(address string) string {
-	group, _ := access.PeerGroup(address)
+	group, _ := clientaddr.PeerGroup(address)
 	return group
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir/guard"
-	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/internal/clientaddr"
 )
 
 // PeerIP is a [Key]: the address from which the connection comes. An IPv6 address counts
@@ -21,7 +21,7 @@ func PeerIP(r *http.Request) string { return guard.AddressKey(r.RemoteAddr) }
 // the header may be forged, and the address of the connection counts. An IPv6
 // address counts by its first 64 bits. At least one network is required.
 func ForwardedIP(trusted ...string) (Key, error) {
-	proxies, err := access.NewProxies(trusted)
+	proxies, err := clientaddr.NewProxies(trusted)
 	if err != nil {
 		return nil, fmt.Errorf("httplimit: trusted: %w", err)
 	}
@@ -29,7 +29,7 @@ func ForwardedIP(trusted ...string) (Key, error) {
 		return nil, errors.New("httplimit: trusted: no networks: want those of the proxies, such as 10.0.0.0/8")
 	}
 	return func(r *http.Request) string {
-		group, _ := access.Group(proxies.Client(r.RemoteAddr, r.Header["X-Forwarded-For"]))
+		group, _ := clientaddr.Group(proxies.Client(r.RemoteAddr, r.Header["X-Forwarded-For"]))
 		return group
 	}, nil
 }

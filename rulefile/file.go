@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile/files"
 )
 
 // File is the content of a rules file that has no faults. The caller must not

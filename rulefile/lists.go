@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/files"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile/files"
 )
 
 var listKeys = []string{"file", "values"}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile"
-	"github.com/weirhq/weir/ruletest"
+	"github.com/weirhq/weir/rulefile/ruletest"
 )
 
 // TestManual holds docs/rules.md to the parser: a yaml block is a rules file

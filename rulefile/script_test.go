@@ -9,7 +9,6 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/weirhq/weir/internal/scripttest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -21,11 +20,11 @@ import (
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		files := scripttest.Files{}
+		files := scriptFiles{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "file":
-				files.Add(t, d)
+				files.add(t, d)
 				return ""
 			case "load":
 				var name string
@@ -36,11 +35,11 @@ func TestScripts(t *testing.T) {
 				}
 				return dump(f)
 			case "warnings":
-				return warnings(scripttest.Text(d), files)
+				return warnings(inputText(d), files)
 			case "rules":
-				return read(scripttest.Text(d), files)
+				return read(inputText(d), files)
 			case "write":
-				return writeBack(scripttest.Text(d))
+				return writeBack(inputText(d))
 			}
 			d.Fatalf(t, "unknown command %q", d.Cmd)
 			return ""
@@ -48,19 +47,19 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func read(src string, files scripttest.Files) string {
-	f, err := rulefile.Parse("rules.yaml", []byte(src), files.Read)
+func read(src string, files scriptFiles) string {
+	f, err := rulefile.Parse("rules.yaml", []byte(src), files.read)
 	if err != nil {
-		return scripttest.Refusal(err)
+		return refusal(err)
 	}
 	return dump(f)
 }
 
 // warnings shows the warnings about a file without faults.
-func warnings(src string, files scripttest.Files) string {
-	f, err := rulefile.Parse("rules.yaml", []byte(src), files.Read)
+func warnings(src string, files scriptFiles) string {
+	f, err := rulefile.Parse("rules.yaml", []byte(src), files.read)
 	if err != nil {
-		return scripttest.Refusal(err)
+		return refusal(err)
 	}
 	var b strings.Builder
 	for _, w := range f.Warnings() {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/files"
+	"github.com/weirhq/weir/rulefile/files"
 )
 
 //go:embed weir-test.schema.json

@@ -22,7 +22,7 @@ func rulesForTests(t testing.TB) func(string) (*rulefile.File, error) {
 func TestTestSchema(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"posts", "calendar"} {
-		src, err := os.ReadFile("../ruletest/testdata/" + name + "_test.yaml")
+		src, err := os.ReadFile("ruletest/testdata/" + name + "_test.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestTestSchema(t *testing.T) {
 // in the order of time.
 func FuzzParseTests(f *testing.F) {
 	for _, name := range []string{"posts", "calendar"} {
-		src, err := os.ReadFile("../ruletest/testdata/" + name + "_test.yaml")
+		src, err := os.ReadFile("ruletest/testdata/" + name + "_test.yaml")
 		if err != nil {
 			f.Fatal(err)
 		}

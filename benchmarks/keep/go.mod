@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/cockroachdb/pebble/v2 v2.1.7
-	github.com/weirhq/weir v0.0.0-00010101000000-000000000000
+	github.com/weirhq/weir v0.1.0
 	go.etcd.io/bbolt v1.5.0
 	golang.org/x/sync v0.24.0
 	modernc.org/sqlite v1.61.1
@@ -49,5 +49,3 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
-
-replace github.com/weirhq/weir => ../../

@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/weirhq/weir/internal/needtest"
+	"github.com/weirhq/weir/cmd/weir/internal/needtest"
 )
 
 const (

@@ -25,8 +25,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/access"
-	"github.com/weirhq/weir/internal/envoyrls"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
 )
 
 // attackFor is how long each attack lasts. These tests run against the real clock

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/koala"
-	"github.com/weirhq/weir/internal/namespace"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -195,7 +195,7 @@ func checkFile(cmd *cobra.Command, name string) checked {
 		return c
 	}
 	c.File = in.name
-	if koala.Is(in.text) {
+	if koalafile.Is(in.text) {
 		c.koala(in)
 		return c
 	}
@@ -225,7 +225,7 @@ func checkFile(cmd *cobra.Command, name string) checked {
 
 // koala checks a file of koala's.
 func (c *checked) koala(in source) {
-	site, err := koala.Read(in.name, in.text, in.stdin)
+	site, err := koalafile.Read(in.name, in.text, in.stdin)
 	for _, w := range site.Warnings {
 		c.Warnings = append(c.Warnings, findingOf("koala", w))
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/needtest"
+	"github.com/weirhq/weir/cmd/weir/internal/needtest"
 )
 
 // TestUnit lets systemd check the unit, alone and with the addition of

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
 func newDoctor() *cobra.Command {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/envoyfile"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
 )
 
 func newImportEnvoy() *cobra.Command {

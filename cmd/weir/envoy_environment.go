@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
 )
 
 // envoyEnvironment is the environment of envoyproxy/ratelimit.

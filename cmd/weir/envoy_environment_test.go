@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
 )
 
 // readEnvoy reads an environment as weir serve --envoy-env does, and returns the names

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
-	"github.com/weirhq/weir/ruletest"
+	"github.com/weirhq/weir/rulefile/ruletest"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/koala"
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 )
 
 func newImport() *cobra.Command {
@@ -39,7 +39,7 @@ to it, so put the rules file there.`,
 			if err != nil {
 				return err
 			}
-			site, err := koala.Read(in.name, in.text, in.stdin)
+			site, err := koalafile.Read(in.name, in.text, in.stdin)
 			var rules []byte
 			if err == nil {
 				rules, err = site.Native(fromHere)

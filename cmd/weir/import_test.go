@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/koala"
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
@@ -37,7 +37,7 @@ func FuzzImportKoala(f *testing.F) {
 		src := g.file()
 		conf, rules := filepath.Join(dir, "koala_rule.conf"), filepath.Join(dir, "rules.yaml")
 		put(t, conf, src)
-		want, err := koala.Load(conf)
+		want, err := koalafile.Load(conf)
 		if err != nil {
 			t.Fatalf("got\n%v\nfor\n%s", err, src)
 		}
@@ -68,7 +68,7 @@ func put(t *testing.T, path, text string) {
 }
 
 // sameRules compares the rules' identities, and the outcomes.
-func sameRules(t *testing.T, got *rule.Set, want *koala.File) {
+func sameRules(t *testing.T, got *rule.Set, want *koalafile.File) {
 	t.Helper()
 	if got.Len() != want.Set.Len() {
 		t.Fatalf("got %d rules, want %d", got.Len(), want.Set.Len())

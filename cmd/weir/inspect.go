@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
 func newInspect() *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
 )
 
 // Not parallel, because it sets the environment.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/koala"
 )
 
 // comments matches comments in code, which are translated.
@@ -112,7 +112,7 @@ func TestKoalaPageRules(t *testing.T) {
 				rule += " [result=2; return=1]"
 			}
 			const rest = "[result]\n1 : {}\n2 : {\"Err_no\":10}\n"
-			f, err := koala.Parse("koala_rule.conf", []byte("[rules]\nrule : "+rule+"\n"+rest), nil)
+			f, err := koalafile.Parse("koala_rule.conf", []byte("[rules]\nrule : "+rule+"\n"+rest), nil)
 			if refused != (err != nil) {
 				t.Errorf("%s: got %v, want it refused: %t", rule, err, refused)
 			}
@@ -149,7 +149,7 @@ func TestKoalaPageConditions(t *testing.T) {
 		{"[count]  [k=a[1]][time=5; count=1]", "a[1]", true},
 	} {
 		file := "[dicts]\nd : d.dat\n[rules]\nrule : " + tt.rule + " [result=1; return=1]\n[result]\n1 : {\"Err_no\":10}\n"
-		f, err := koala.Parse("koala_rule.conf", []byte(file), func(string) ([]byte, error) { return []byte("listed\n"), nil })
+		f, err := koalafile.Parse("koala_rule.conf", []byte(file), func(string) ([]byte, error) { return []byte("listed\n"), nil })
 		if err != nil {
 			t.Fatalf("%s: got %v", tt.rule, err)
 		}

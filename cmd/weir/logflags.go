@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/logs"
-	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/logs"
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/rulefile"
 )
 

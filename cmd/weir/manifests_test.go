@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/weirhq/weir/internal/needtest"
+	"github.com/weirhq/weir/cmd/weir/internal/needtest"
 )
 
 // acceptsServe checks that weir accepts a command line of weir serve, but for the

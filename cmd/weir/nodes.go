@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/weirhq/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
 )
 
 // nodesFlag is the value of --nodes.

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/httpapi"
-	"github.com/weirhq/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/rulefile"
 )
 

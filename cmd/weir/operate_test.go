@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/needtest"
-	"github.com/weirhq/weir/internal/top"
+	"github.com/weirhq/weir/cmd/weir/internal/needtest"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
 )
 
 // TestOperate follows docs/operate.md: it runs the commands in order, in a shell

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/weirhq/weir/internal/page"
-	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/page"
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
 )
 
 // writePage writes the page of a report to a file.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
 )
 
 // progress shows a bar with the lines a second and the time left, where the output

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/needtest"
+	"github.com/weirhq/weir/cmd/weir/internal/needtest"
 )
 
 // promServer is a Prometheus server that scrapes a service.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/needtest"
+	"github.com/weirhq/weir/cmd/weir/internal/needtest"
 )
 
 // The rules of the recipes: one request to /api/ an hour for each client, and any

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/config"
-	"github.com/weirhq/weir/internal/redistest"
-	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 var fence = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")

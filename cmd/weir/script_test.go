@@ -13,9 +13,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/weirhq/weir/internal/config"
-	"github.com/weirhq/weir/internal/redistest"
-	"github.com/weirhq/weir/internal/server"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 func TestMain(m *testing.M) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/access"
-	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 // TestNoSecretsInErrors runs commands with secrets in variables, files and arguments, most

@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weirhq/weir/internal/access"
-	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 // witness collects what the service and the commands print, send and answer.

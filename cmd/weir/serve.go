@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/headers"
-	"github.com/weirhq/weir/internal/config"
-	"github.com/weirhq/weir/internal/koala"
-	"github.com/weirhq/weir/internal/server"
-	"github.com/weirhq/weir/internal/top"
 )
 
 func newServe() *cobra.Command {
@@ -181,7 +181,7 @@ func boundFlags(cmd *cobra.Command, b *config.Bounds) {
 
 // readKoalaConfig sets the fields of cfg that koala's main file has and no flag sets.
 func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error {
-	main, warnings, err := koala.LoadMain(path)
+	main, warnings, err := koalafile.LoadMain(path)
 	if err != nil {
 		return err
 	}

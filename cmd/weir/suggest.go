@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/rulefile"
-	"github.com/weirhq/weir/ruletest"
+	"github.com/weirhq/weir/rulefile/ruletest"
 )
 
 func newTest() *cobra.Command {

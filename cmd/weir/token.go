@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
 
 func newToken() *cobra.Command {

@@ -4,11 +4,13 @@ go 1.26.0
 
 require (
 	github.com/gofiber/fiber/v3 v3.1.0
-	github.com/weirhq/weir v0.0.0-00010101000000-000000000000
+	github.com/weirhq/weir v0.1.0
+	github.com/weirhq/weir/rulefile v0.1.0
 )
 
 require (
 	github.com/andybalholm/brotli v1.2.0 // indirect
+	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/gofiber/schema v1.7.0 // indirect
 	github.com/gofiber/utils/v2 v2.0.2 // indirect
@@ -25,5 +27,3 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 )
-
-replace github.com/weirhq/weir => ../../

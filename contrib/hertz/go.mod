@@ -2,11 +2,15 @@ module github.com/weirhq/weir/contrib/hertz
 
 go 1.26.0
 
-require github.com/weirhq/weir v0.0.0-00010101000000-000000000000
+require (
+	github.com/weirhq/weir v0.1.0
+	github.com/weirhq/weir/rulefile v0.1.0
+)
 
 require (
 	github.com/cloudwego/gopkg v0.1.4 // indirect
 	github.com/cloudwego/netpoll v0.7.2 // indirect
+	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 )
 
@@ -26,5 +30,3 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
-
-replace github.com/weirhq/weir => ../../

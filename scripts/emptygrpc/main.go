@@ -20,8 +20,8 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/internal/grpcmessage"
-	"github.com/weirhq/weir/internal/rpcwire"
+	"github.com/weirhq/weir/client/grpcmessage"
+	"github.com/weirhq/weir/client/rpcwire"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )

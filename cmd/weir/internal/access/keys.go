@@ -1,0 +1,213 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/clientaddr"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile/files"
+)
+
+// Keys holds the tokens and the names of certificates that are in force. Make one
+// with [OpenKeys]. It is safe for concurrent use.
+type Keys struct {
+	path  string
+	own   []entry // from the environment, not from the file
+	seed  maphash.Seed
+	ring  atomic.Pointer[ring]
+	tried attempt       // of the file
+	wrong *weir.Limiter // wrong tokens, by address
+
+	// Slow is called when an address has shown so many wrong tokens that its
+	// next ones are not read. It must be set before the first call.
+	Slow func(address string)
+}
+
+// ring is one state of the tokens. It is immutable.
+type ring struct {
+	tokens map[uint64][]entry // by a hash of their digests that callers cannot compute
+	certs  map[string]*Holder
+	size   int
+}
+
+// WrongTokens and WrongWindow bound the wrong tokens that are read from one
+// address: WrongTokens in any WrongWindow.
+const (
+	WrongTokens = 10
+	WrongWindow = time.Minute
+
+	wrongAddresses = 100_000 // that are remembered
+)
+
+// Own is a token that is not in the tokens file.
+type Own struct {
+	Name   string
+	Token  string
+	Scopes Scope
+}
+
+// OpenKeys reads the tokens file at path, if any. The tokens in own stay in force
+// for good. There must be at least one token.
+func OpenKeys(path string, own ...Own) (*Keys, error) {
+	// Once the table of addresses is full, further addresses are not slowed:
+	// strangers cannot lock out those who have a token.
+	wrong, err := weir.NewLimiter(weir.Sliding(WrongTokens, WrongWindow),
+		weir.WithMaxKeys(wrongAddresses), weir.WithOutage(rule.OutageAllow))
+	if err != nil {
+		return nil, err
+	}
+	k := &Keys{path: path, seed: maphash.MakeSeed(), wrong: wrong}
+	for _, o := range own {
+		k.own = append(k.own, entry{holder: &Holder{Name: o.Name, Scopes: o.Scopes}, digest: digestOf(o.Token)})
+	}
+	_, err = k.Reload()
+	return k, err
+}
+
+// Close frees the memory of wrong tokens.
+func (k *Keys) Close() error { return k.wrong.Close() }
+
+// Path returns the path of the tokens file, or an empty string.
+func (k *Keys) Path() string { return k.path }
+
+// Len returns the number of tokens and certificates in force.
+func (k *Keys) Len() int { return k.ring.Load().size }
+
+// Reload reads the tokens file again, and reports whether it differs from what
+// was read last. If the file has a fault, the tokens in force stay; a fault is
+// returned once. Reload must not be called concurrently.
+func (k *Keys) Reload() (changed bool, err error) {
+	entries := k.own
+	if k.path != "" {
+		src, err := files.Read(k.path, MaxFile)
+		if k.tried.same(err, src) {
+			return false, nil
+		}
+		if err != nil {
+			return true, err
+		}
+		read, err := parseFile(k.path, src)
+		if err != nil {
+			return true, err
+		}
+		if len(read) == 0 {
+			return true, fmt.Errorf("%s: holds no token; weir token new adds one", k.path)
+		}
+		entries = append(entries[:len(entries):len(entries)], read...)
+	}
+	if len(entries) == 0 {
+		return false, errors.New("no tokens")
+	}
+	k.replace(entries)
+	return true, nil
+}
+
+// replace puts entries in force. Holders that have not changed stay the same, and
+// with them the addresses that are known.
+func (k *Keys) replace(entries []entry) {
+	next := &ring{tokens: map[uint64][]entry{}, certs: map[string]*Holder{}, size: len(entries)}
+	for _, e := range entries {
+		if e.cert != "" {
+			next.certs[e.cert] = e.holder
+			continue
+		}
+		if old := k.find(e.digest); old != nil && old.Name == e.holder.Name && old.Scopes == e.holder.Scopes && old.Namespace == e.holder.Namespace {
+			e.holder = old
+		}
+		at := maphash.Bytes(k.seed, e.digest[:])
+		next.tokens[at] = append(next.tokens[at], e)
+	}
+	k.ring.Store(next)
+}
+
+// find returns the holder of the token with a digest, or nil. Its time does not
+// depend on how much of the digest is right.
+func (k *Keys) find(d digest) (found *Holder) {
+	now := k.ring.Load()
+	if now == nil {
+		return nil
+	}
+	for _, e := range now.tokens[maphash.Bytes(k.seed, d[:])] {
+		if subtle.ConstantTimeCompare(e.digest[:], d[:]) == 1 {
+			found = e.holder
+		}
+	}
+	return found
+}
+
+// Holder returns the holder of a token that was shown from an address, which is
+// an IP address with or without a port, or empty for a local socket. The error is
+// a [*Refusal]: an address that has shown too many wrong tokens must wait, unless
+// it has shown this one before.
+func (k *Keys) Holder(token, address string) (*Holder, error) {
+	h := k.find(digestOf(token))
+	host := clientaddr.WithoutPort(address)
+	at := maphash.String(k.seed, host) | 1 // 0 is an empty place
+	if h != nil && h.knownFrom(at) {
+		return h, nil
+	}
+	group, ok := clientaddr.Group(host)
+	if !ok {
+		group = host // text that is no address is a group of its own
+	}
+	if h != nil {
+		seen, err := k.wrong.Check(context.Background(), group)
+		if err != nil || !seen.Allowed {
+			return nil, slowed(seen.RetryAfter)
+		}
+		h.know(at)
+		return h, nil
+	}
+	seen, err := k.wrong.Allow(context.Background(), group)
+	switch {
+	case err != nil || !seen.Allowed:
+		return nil, slowed(seen.RetryAfter)
+	case seen.Remaining == 0 && !seen.Degraded && k.Slow != nil:
+		k.Slow(group)
+	}
+	return nil, &Refusal{Reason: Unknown, Detail: "the token is not known"}
+}
+
+// slowed returns the refusal of an address that has shown too many wrong tokens.
+func slowed(wait time.Duration) *Refusal {
+	return &Refusal{
+		Reason:     Slowed,
+		Detail:     fmt.Sprintf("more than %d wrong tokens in %v from this address", WrongTokens, WrongWindow),
+		RetryAfter: max(wait, time.Second),
+	}
+}
+
+// Certificate returns the holder of a client's certificate, which was verified:
+// the first of its names that is in the tokens file. The names are those of
+// hosts, URIs and mail addresses, or the common name if there are none of these.
+// It returns nil when no name is known.
+func (k *Keys) Certificate(c *x509.Certificate) *Holder {
+	certs := k.ring.Load().certs
+	for _, name := range CertificateNames(c) {
+		if h := certs[name]; h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// CertificateNames returns the names in c that a tokens file can contain.
+func CertificateNames(c *x509.Certificate) []string {
+	names := append([]string(nil), c.DNSNames...)
+	for _, u := range c.URIs {
+		names = append(names, u.String())
+	}
+	names = append(names, c.EmailAddresses...)
+	if len(names) == 0 && c.Subject.CommonName != "" {
+		names = []string{c.Subject.CommonName}
+	}
+	return names
+}

@@ -1,0 +1,122 @@
+package access_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+)
+
+// refused returns the reason of a refusal.
+func refused(t *testing.T, err error) access.Reason {
+	t.Helper()
+	var r *access.Refusal
+	if !errors.As(err, &r) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	return r.Reason
+}
+
+// An address that shows ten wrong tokens in a minute must wait until its next one
+// is read, even if that one is right: otherwise it could guess on. A caller that
+// has shown the right token before is not held up by others at its address.
+func TestWrongTokensAreSlowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := open(t, "", access.Own{Name: "ops", Token: "right", Scopes: access.All}, access.Own{Name: "new", Token: "other", Scopes: access.Read})
+		slow := 0
+		k.Slow = func(address string) {
+			if slow++; address != "2001:db8::/64" {
+				t.Errorf("got address %s, want its network", address)
+			}
+		}
+		if _, err := k.Holder("right", "[2001:db8::1]:80"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range access.WrongTokens {
+			// Neither the port nor the last 64 bits make another caller.
+			_, err := k.Holder("wrong", fmt.Sprintf("[2001:db8::%x]:%d", i, 1000+i))
+			if got := refused(t, err); got != access.Unknown {
+				t.Errorf("wrong token %d: got %s, want it unknown", i+1, got)
+			}
+		}
+		if slow != 1 {
+			t.Errorf("got %d reports, want one", slow)
+		}
+		for _, token := range []string{"wrong", "other"} {
+			_, err := k.Holder(token, "[2001:db8::9]:80")
+			if got := refused(t, err); got != access.Slowed {
+				t.Errorf("%s: got %s, want it slowed", token, got)
+			}
+			var r *access.Refusal
+			if !errors.As(err, &r) || r.RetryAfter != access.WrongWindow {
+				t.Errorf("%s: got %v, want a wait of %v", token, err, access.WrongWindow)
+			}
+		}
+		if _, err := k.Holder("right", "[2001:db8::1]:81"); err != nil {
+			t.Errorf("got %v for a token that was shown from there before", err)
+		}
+		if _, err := k.Holder("other", "[2001:db8:0:1::1]:80"); err != nil {
+			t.Errorf("got %v from another network", err)
+		}
+		time.Sleep(access.WrongWindow)
+		if _, err := k.Holder("other", "[2001:db8::9]:80"); err != nil {
+			t.Errorf("got %v after the wait", err)
+		}
+	})
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	path := tokensFile(t, "a "+hashA+" scopes=read\n")
+	k := open(t, path)
+	reload := func(wantChanged, wantErr bool) {
+		t.Helper()
+		if changed, err := k.Reload(); changed != wantChanged || (err != nil) != wantErr {
+			t.Errorf("got changed %v, error %v, want %v and %v", changed, err, wantChanged, wantErr)
+		}
+	}
+	has := func(token string, want bool) {
+		t.Helper()
+		if _, err := k.Holder(token, "192.0.2.1:1"); (err == nil) != want {
+			t.Errorf("%s: got %v, want known %v", token, err, want)
+		}
+	}
+	reload(false, false)
+	write(t, path, "a "+hashA+" scopes=reed\n")
+	reload(true, true) // a fault is returned once, and changes nothing
+	reload(false, false)
+	has("a", true)
+	write(t, path, "")
+	reload(true, true)
+	has("a", true)
+	write(t, path, "b "+hashB+" scopes=read\n")
+	reload(true, false)
+	has("a", false)
+	has("b", true)
+}
+
+// A right token costs the hot path no memory.
+func TestHolderAllocatesNothing(t *testing.T) {
+	k := open(t, "", access.Own{Name: "ops", Token: "right", Scopes: access.All})
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := k.Holder("right", "192.0.2.1:1234"); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("got %v allocations, want none", n)
+	}
+}
+
+func BenchmarkHolder(b *testing.B) {
+	k := open(b, "", access.Own{Name: "ops", Token: access.NewToken(), Scopes: access.All}, access.Own{Name: "me", Token: "right", Scopes: access.All})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := k.Holder("right", "192.0.2.1:1234"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

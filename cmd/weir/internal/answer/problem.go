@@ -1,0 +1,147 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store"
+)
+
+// Problem is an answer that states why there is no decision, as RFC 9457
+// defines it. A request that is answered with a Problem was not counted.
+type Problem struct {
+	// Status is the HTTP status.
+	Status int
+
+	// Detail states what is wrong with Field, and what is expected instead. In
+	// JSON it starts with the field.
+	Detail string
+
+	// Field is the part of the request that is wrong, such as attributes.user.
+	// Place is its position in the body, as line:column. Both may be empty.
+	Field string
+	Place string
+
+	// Faults are the faults in a rules file, one line each.
+	Faults []string
+
+	// Allow lists the methods that a path takes, for the header of this name.
+	Allow string
+
+	// RetryAfter is how long to wait before the request is sent again, for the
+	// header of this name. 0: no header.
+	RetryAfter time.Duration
+}
+
+// Error returns the field and the detail.
+func (p *Problem) Error() string {
+	if p.Field == "" {
+		return p.Detail
+	}
+	return p.Field + ": " + p.Detail
+}
+
+// Write writes p as the answer to a request.
+func (p *Problem) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	if p.Allow != "" {
+		h.Set("Allow", p.Allow)
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	if p.RetryAfter > 0 {
+		// Rounded up, so that a client does not return too early.
+		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(p.Append(nil), '\n')) // the caller has gone if this fails
+}
+
+// Append appends p as a JSON object.
+func (p *Problem) Append(b []byte) []byte {
+	b = AppendText(append(b, `{"type":"about:blank","title":`...), http.StatusText(p.Status))
+	b = fmt.Appendf(b, `,"status":%d`, p.Status)
+	b = AppendText(append(b, `,"detail":`...), p.Error())
+	if p.Field != "" {
+		b = AppendText(append(b, `,"field":`...), p.Field)
+	}
+	if p.Place != "" {
+		b = AppendText(append(b, `,"place":`...), p.Place)
+	}
+	if p.Faults != nil {
+		b = AppendTexts(append(b, `,"faults":`...), p.Faults)
+	}
+	return append(b, '}')
+}
+
+// statuses maps errors to status codes. When several match, the last one counts.
+// Any other error
+// is an internal server error.
+var statuses = []struct {
+	err    error
+	status int
+}{
+	{weir.ErrUnknownRule, http.StatusNotFound},
+	{weir.ErrLarge, http.StatusRequestEntityTooLarge},
+	{namespace.ErrUnknown, http.StatusNotFound},
+	{namespace.ErrNoRules, http.StatusServiceUnavailable},
+	{store.ErrClosed, http.StatusServiceUnavailable},
+	{context.Canceled, http.StatusServiceUnavailable},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable},
+}
+
+// refusals maps the reasons of [access.Refusal] to status codes.
+var refusals = map[access.Reason]int{
+	access.Missing:   http.StatusUnauthorized,
+	access.Unknown:   http.StatusUnauthorized,
+	access.Slowed:    http.StatusTooManyRequests,
+	access.NoScope:   http.StatusForbidden,
+	access.Elsewhere: http.StatusForbidden,
+	access.Host:      http.StatusForbidden,
+	access.Origin:    http.StatusForbidden,
+}
+
+// ProblemOf returns the answer to a request that ended in err: the [Problem]
+// that err wraps, 401, 403 or 429 for an [access.Refusal], 400 for a
+// [fault.Fault], 413 for [weir.ErrLarge], 503 for an [access.Overload], an outage of the store and
+// for a request that was given up, 404 for an unknown rule or namespace, else 500.
+func ProblemOf(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var no *access.Refusal
+	if errors.As(err, &no) {
+		return &Problem{Status: refusals[no.Reason], Detail: no.Detail, RetryAfter: no.RetryAfter}
+	}
+	var busy *access.Overload
+	if errors.As(err, &busy) {
+		return &Problem{Status: http.StatusServiceUnavailable, Detail: busy.Detail, RetryAfter: access.OverloadRetry}
+	}
+	var f *fault.Fault
+	if errors.As(err, &f) {
+		return &Problem{Status: http.StatusBadRequest, Field: f.Path, Detail: f.Problem, Place: f.Place.String()}
+	}
+	status := http.StatusInternalServerError
+	var out *store.OutageError
+	if errors.As(err, &out) {
+		status = http.StatusServiceUnavailable
+	}
+	for _, row := range statuses {
+		if errors.Is(err, row.err) {
+			status = row.status
+		}
+	}
+	return &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: ")}
+}

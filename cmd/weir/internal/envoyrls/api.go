@@ -1,0 +1,111 @@
+package envoyrls
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/headers"
+)
+
+// Service and File are the name of the protocol's service and of the file that
+// defines it. Health is the name under which clients ask for its health.
+const (
+	Service = "envoy.service.ratelimit.v3.RateLimitService"
+	File    = "envoy/service/ratelimit/v3/rls.proto"
+	Health  = "ratelimit"
+)
+
+// Engine decides requests. [weir.Engine] is one.
+type Engine interface {
+	TakeTogether(ctx context.Context, items []weir.Item, admit func(weir.Size) error) (allowed bool, err error)
+	DoAllIf(ctx context.Context, items []weir.Item, admit func(weir.Size) error) error
+}
+
+// Config says how calls are answered.
+type Config struct {
+	// Headers writes the header fields about limits that answers carry for the
+	// proxy to add to its own. The dialect [headers.None] adds none.
+	Headers headers.Format
+
+	// Reference, if it is not nil, makes the API answer as envoyproxy/ratelimit
+	// does, by the files of that service.
+	Reference *Reference
+}
+
+// API answers calls of ShouldRateLimit. Make one with [New]. It is safe for
+// concurrent use.
+type API struct {
+	spaces    *namespace.Set
+	config    Config
+	exchanges sync.Pool // of *exchange
+	overrides overrides
+	parsing   chan struct{} // has a place for each large body in JSON that is read
+}
+
+// New returns the API of the namespaces in spaces.
+func New(spaces *namespace.Set, c Config) *API {
+	a := &API{spaces: spaces, config: c, parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	a.exchanges.New = func() any { return newExchange() }
+	return a
+}
+
+// Methods returns the methods of the service.
+func (a *API) Methods() []grpcserver.Method {
+	return []grpcserver.Method{{Name: "ShouldRateLimit", Need: access.Decide, Serve: a.serve}}
+}
+
+// serve answers one call over gRPC.
+func (a *API) serve(c *grpcserver.Call) error {
+	x := a.exchanges.Get().(*exchange)
+	defer a.free(x)
+	space, err := c.Namespace(a.spaces)
+	if err != nil {
+		return err
+	}
+	x.engine, x.bounds = space.Engine(), c.Bounds()
+	if err := c.RecvMsg(x); err != nil {
+		return err
+	}
+	if x.wrong != nil {
+		return x.wrong
+	}
+	if err := c.Begin(); err != nil {
+		return err
+	}
+	err = a.answer(c.Context(), x)
+	c.End()
+	if err != nil {
+		return err
+	}
+	return c.SendMsg(x)
+}
+
+// Answer answers one call by the rules of engine. The error is one that [grpcserver.Error] and
+// [answer.ProblemOf] know.
+func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	x := newExchange()
+	x.engine = engine
+	x.in.set(in)
+	if err := a.answer(ctx, x); err != nil {
+		return nil, err
+	}
+	return x.message(), nil
+}
+
+// answer decides x.in and fills in the answer.
+func (a *API) answer(ctx context.Context, x *exchange) error {
+	if err := check(&x.in); err != nil {
+		return err
+	}
+	if a.config.Reference != nil {
+		return a.decideByFiles(ctx, x)
+	}
+	return a.decide(ctx, x)
+}

@@ -1,0 +1,156 @@
+package envoyrls_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/window"
+)
+
+const perUser = `rules:
+  - {name: per-user, per: [user], limit: 5, window: 1h}
+`
+
+func newAPI(t testing.TB, rules string) (*envoyrls.API, *weir.Engine) {
+	t.Helper()
+	engine, _ := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(scripttest.Start) })
+	return envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}), engine
+}
+
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	api, engine := newAPI(t, perUser)
+	entries := func(n int) (all []*common.RateLimitDescriptor_Entry) {
+		for i := range n {
+			all = append(all, &common.RateLimitDescriptor_Entry{Key: fmt.Sprint("k", i), Value: "v"})
+		}
+		return all
+	}
+	descriptors := func(n int) (all []*common.RateLimitDescriptor) {
+		for range n {
+			all = append(all, &common.RateLimitDescriptor{Entries: entries(1)})
+		}
+		return all
+	}
+	for want, in := range map[string]*rls.RateLimitRequest{
+		"descriptors: are 10000: want at most 1000":          {Domain: "d", Descriptors: descriptors(10_000)},
+		"descriptors[0].entries: are 10000: want at most 64": {Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: entries(10_000)}}},
+		"domain: has 1048576 bytes: want at most 1024":       {Domain: strings.Repeat("d", 1<<20), Descriptors: descriptors(1)},
+		"descriptors[0].entries[0].key: has 1025 bytes: want at most 1024": {
+			Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: strings.Repeat("k", 1025)}}}},
+		},
+		"descriptors[1].entries[1].value: has 1000000 bytes: want at most 8192": {
+			Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: entries(1)}, {Entries: []*common.RateLimitDescriptor_Entry{{Key: "a"}, {Key: "k", Value: strings.Repeat("v", 1e6)}}}},
+		},
+	} {
+		_, inJSON := api.Answer(t.Context(), engine, in)
+		message := marshal(t, in)
+		for way, err := range map[string]error{
+			"read": inJSON, "message": envoyrls.Call(t.Context(), api, engine, message), "without reading": envoyrls.Excess(message),
+		} {
+			if way == "without reading" && len(message) < 2000 {
+				continue // it is read
+			}
+			if s := status.Convert(grpcserver.Error(err)); s.Code() != codes.InvalidArgument || s.Message() != want {
+				t.Errorf("%s: got %v: %s, want InvalidArgument: %s", way, s.Code(), s.Message(), want)
+			}
+		}
+	}
+	for _, b := range []string{"\x0a\x01\xff", "\x0a\x05"} { // not UTF-8, and cut
+		err := envoyrls.Call(t.Context(), api, engine, []byte(b))
+		if s := status.Convert(grpcserver.Error(err)); s.Code() != codes.InvalidArgument || !strings.Contains(s.Message(), "want a envoy.service.ratelimit.v3.RateLimitRequest") {
+			t.Errorf("%q: got %v, want InvalidArgument", b, err)
+		}
+	}
+	if _, err := api.Answer(t.Context(), engine, &rls.RateLimitRequest{Domain: "d", Descriptors: descriptors(1000)}); err != nil {
+		t.Errorf("a thousand descriptors: got %v", err)
+	}
+}
+
+// FuzzCall makes calls of any bytes: each gets an answer with one status for each
+// descriptor, or an error with a code.
+func FuzzCall(f *testing.F) {
+	for _, in := range []*rls.RateLimitRequest{
+		{}, {Domain: "d"},
+		{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: "ann"}}}}, HitsAddend: 3},
+		{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{
+			Entries: []*common.RateLimitDescriptor_Entry{{Key: "user"}}, IsNegativeHits: true,
+			Limit: &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 3, Unit: 3},
+		}}},
+	} {
+		b, err := proto.Marshal(in)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	api, engine := newAPI(f, perUser)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := &rls.RateLimitRequest{}
+		if proto.Unmarshal(b, in) != nil {
+			return
+		}
+		out, err := api.Answer(t.Context(), engine, in)
+		if err != nil {
+			if c := status.Code(grpcserver.Error(err)); c != codes.InvalidArgument && c != codes.ResourceExhausted {
+				t.Fatalf("got %v", err)
+			}
+			return
+		}
+		if len(out.Statuses) != len(in.Descriptors) {
+			t.Fatalf("got %d statuses, want %d", len(out.Statuses), len(in.Descriptors))
+		}
+		over := false
+		for _, s := range out.Statuses {
+			if s.Code == rls.RateLimitResponse_UNKNOWN {
+				t.Fatalf("got status %v", s)
+			}
+			over = over || s.Code == rls.RateLimitResponse_OVER_LIMIT
+		}
+		if over != (out.OverallCode == rls.RateLimitResponse_OVER_LIMIT) && len(out.Statuses) == 1 {
+			t.Fatalf("got %v", out)
+		}
+		if _, err := proto.Marshal(out); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzExcess compares what is found before a call is read with what is found afterwards.
+func FuzzExcess(f *testing.F) {
+	api, engine := newAPI(f, perUser)
+	f.Add(uint16(1001), uint8(1), uint16(1), uint16(1), uint16(1))
+	f.Add(uint16(30), uint8(65), uint16(1), uint16(1), uint16(100))
+	f.Add(uint16(3), uint8(2), uint16(1025), uint16(8193), uint16(1))
+	f.Add(uint16(2), uint8(1), uint16(5), uint16(8192), uint16(1024))
+	f.Fuzz(func(t *testing.T, descriptors uint16, entries uint8, key, value, domain uint16) {
+		in := &rls.RateLimitRequest{Domain: strings.Repeat("d", int(domain%2000))}
+		d := &common.RateLimitDescriptor{}
+		for range entries % 80 {
+			d.Entries = append(d.Entries, &common.RateLimitDescriptor_Entry{Key: strings.Repeat("k", int(key%1100)), Value: strings.Repeat("v", int(value%9000))})
+		}
+		for range descriptors % 1100 {
+			in.Descriptors = append(in.Descriptors, d)
+		}
+		if proto.Size(in) > 1<<20 {
+			return // gRPC refuses it
+		}
+		_, err := api.Answer(t.Context(), engine, in)
+		if early := envoyrls.Excess(marshal(t, in)); early != nil && (err == nil || err.Error() != early.Error()) && in.Domain != "" && key%1100 > 0 {
+			t.Fatalf("got %v before it is read, and %v afterwards", early, err)
+		}
+	})
+}

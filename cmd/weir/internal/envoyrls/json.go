@@ -1,0 +1,203 @@
+package envoyrls
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/weirhq/weir/client/sizes"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	problems "github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/fault"
+)
+
+// HTTP returns a handler of calls in JSON: a RateLimitRequest in the body of a
+// POST, a RateLimitResponse as the answer. Its status is 200 for OK and 429 for
+// OVER_LIMIT. Errors are those of the HTTP API ([problems.Problem]). Nil bounds are none.
+func (a *API) HTTP(lock *access.Lock, bounds *access.Bounds) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, body, err := a.json(lock, bounds, r)
+		if err != nil {
+			discard(r)
+			problems.ProblemOf(err).Write(w)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write(body) // the caller has gone if this fails
+	})
+}
+
+// discard reads what is left of the body of a refused call, up to the largest body, so
+// that the client sees the answer.
+func discard(r *http.Request) {
+	if r.Header["Expect"] == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, sizes.Message))
+	}
+}
+
+// json answers one call over HTTP.
+func (a *API) json(lock *access.Lock, bounds *access.Bounds, r *http.Request) (status int, body []byte, err error) {
+	if r.Method != http.MethodPost {
+		return 0, nil, &problems.Problem{Status: http.StatusMethodNotAllowed, Detail: r.URL.Path + " does not accept " + r.Method + "; use POST", Allow: http.MethodPost}
+	}
+	if http.NewCrossOriginProtection().Check(r) != nil {
+		return 0, nil, lock.Foreign()
+	}
+	caller, err := lock.Enter(r, access.Decide)
+	if err != nil {
+		return 0, nil, err
+	}
+	asked, err := namespace.Asked("", r.Header[namespace.Header])
+	if err != nil {
+		return 0, nil, err
+	}
+	space, err := a.spaces.Choose(lock, caller, asked)
+	if err != nil {
+		return 0, nil, err
+	}
+	x := a.exchanges.Get().(*exchange)
+	defer a.free(x)
+	x.engine, x.bounds = space.Engine(), bounds
+	text, err := x.readBody(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := a.parse(r.Context(), x, text); err != nil {
+		return 0, nil, err
+	}
+	if err := bounds.Begin(); err != nil {
+		return 0, nil, err
+	}
+	err = a.answer(r.Context(), x)
+	bounds.End()
+	if err != nil {
+		return 0, nil, err
+	}
+	if body, err = protojson.Marshal(x.message()); err != nil {
+		return 0, nil, err
+	}
+	if x.code == rls.RateLimitResponse_OVER_LIMIT {
+		return http.StatusTooManyRequests, body, nil
+	}
+	return http.StatusOK, body, nil
+}
+
+// parse reads a call in JSON. Large bodies wait for their turn, so that they leave processors
+// to other calls: one takes up to 50 ms.
+func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
+	if len(text) > smallMessage {
+		select {
+		case a.parsing <- struct{}{}:
+			defer func() { <-a.parsing }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	objects, err := excessJSON(text)
+	if err != nil {
+		return err
+	}
+	if n := int64(objects) * objectBytes; n > smallMessage {
+		if err := x.take(n); err != nil {
+			return err
+		}
+	}
+	in := &rls.RateLimitRequest{}
+	if err := protojson.Unmarshal(text, in); err != nil {
+		return fault.Newf("body", "not a RateLimitRequest in JSON: %.200s", err) // it can have all of the text
+	}
+	x.in.set(in)
+	return nil
+}
+
+// What reading a body takes in memory. textTimes is for each byte: the body, and the texts
+// in it. objectBytes is for each object: an entry is one of 80 bytes, a pointer to it, and
+// an attribute, and slices have room to grow.
+const (
+	textTimes   = 2
+	objectBytes = 256
+)
+
+// readBody reads the body of a call. It reserves the memory of a large one first.
+func (x *exchange) readBody(r *http.Request) (text []byte, err error) {
+	tooLarge := &problems.Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
+	body := http.MaxBytesReader(nil, r.Body, sizes.Message)
+	switch n := r.ContentLength; {
+	case n > sizes.Message:
+		return nil, tooLarge
+	case n < 0: // it is not told
+		text, err = io.ReadAll(io.LimitReader(body, smallMessage))
+		if err == nil && len(text) == smallMessage {
+			err = x.take(textTimes * sizes.Message)
+		}
+	case n > smallMessage:
+		err = x.take(textTimes * n)
+	}
+	if err == nil {
+		var rest []byte
+		if rest, err = io.ReadAll(body); len(text) == 0 {
+			text = rest
+		} else {
+			text = append(text, rest...)
+		}
+	}
+	var large *http.MaxBytesError
+	var overload *access.Overload
+	switch {
+	case err == nil:
+		return text, nil
+	case errors.As(err, &large):
+		return nil, tooLarge
+	case errors.As(err, &overload):
+		return nil, err
+	}
+	return nil, &problems.Problem{Status: http.StatusBadRequest, Detail: "the body ends early: " + err.Error()}
+}
+
+// excessJSON returns what a body has too many of, as [check] does, before memory is made for
+// it, and how many objects it has. It counts the objects of a call by their depth:
+// descriptors at the third level of brackets, and entries at the fifth. Text that is no
+// JSON may get either error.
+func excessJSON(text []byte) (objects int, err error) {
+	if len(text) < smallest {
+		return 0, nil
+	}
+	depth, descriptors, entries := 0, 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+			if text[i] == '[' {
+				continue
+			}
+			objects++
+			switch depth {
+			case 3:
+				descriptors++
+				entries = 0
+			case 5:
+				entries++
+			}
+		case '}', ']':
+			if depth--; depth == 2 && entries > maxEntries && err == nil {
+				err = tooMany(at(descriptors-1, "entries"), entries, maxEntries)
+			}
+		}
+	}
+	if descriptors > maxDescriptors {
+		return 0, tooMany("descriptors", descriptors, maxDescriptors)
+	}
+	return objects, err
+}

@@ -1,0 +1,257 @@
+package envoyrls
+
+import (
+	"context"
+	"math"
+	"time"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// Reference has the settings of envoyproxy/ratelimit that change its answers.
+type Reference struct {
+	// Files returns the rule files in force.
+	Files func() *envoyfile.Config
+
+	// Now returns the time, for the reset of limits that have counted nothing.
+	Now func() window.Instant
+
+	// Shadow makes every call OK. Quota makes every limit one with quota_mode.
+	Shadow, Quota bool
+
+	// Together counts a call under all its limits or under none. Otherwise each
+	// descriptor is counted on its own.
+	Together bool
+
+	// Headers are the names of the header fields for the limit, for what remains,
+	// and for the time until the reset. The zero value adds none.
+	Headers [3]string
+
+	// Metadata adds the call and the metadata of its limits to answers.
+	Metadata bool
+
+	// Observe is called for each descriptor with a limit that counts, if it is not
+	// nil.
+	Observe func(o Observed)
+}
+
+// Observed is what became of one descriptor.
+type Observed struct {
+	Limit  *envoyfile.Limit
+	Values []string // of the entries, if metrics name them
+	Hits   int64
+	Over   bool  // over the limit, also in shadow mode
+	Used   int64 // after the call
+}
+
+// found is the limit of one descriptor in the files.
+type found struct {
+	limit    *envoyfile.Limit // nil: none
+	override bool             // the limit came with the call
+	requests uint32
+	unit     rls.RateLimitResponse_RateLimit_Unit
+	times    uint32 // of the unit
+	length   time.Duration
+	item     int // -1: no request
+	over     bool
+}
+
+// decideByFiles decides a call as envoyproxy/ratelimit does: each descriptor is a
+// request of its own, in their order.
+func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
+	x.begin(len(x.in.descriptors))
+	files := a.config.Reference.Files()
+	limits, err := a.planByFiles(x, files)
+	if err != nil {
+		return err
+	}
+	if err := a.runByFiles(ctx, x); err != nil {
+		return err
+	}
+	over, quotas, left := false, 0, 0
+	for i := range limits {
+		f := &limits[i]
+		a.statusByFiles(x, i, f)
+		switch {
+		case f.limit == nil && !f.override, f.item < 0:
+		case !f.override && (f.limit.Quota || a.config.Reference.Quota):
+			quotas++
+			if !f.over {
+				left++
+			}
+		case f.over:
+			over = true
+		}
+	}
+	over = over || quotas > 0 && left == 0
+	x.code = codeOf(!over || a.config.Reference.Shadow)
+	a.besideByFiles(x, limits)
+	return nil
+}
+
+// planByFiles adds a request for each descriptor with a limit that counts.
+func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error) {
+	limits := make([]found, len(x.in.descriptors))
+	patterns := make([][]string, len(limits))
+	var replaced map[string]bool
+	for i := range x.in.descriptors {
+		d := &x.in.descriptors[i]
+		match := files.Match(x.in.domain, len(d.entries), func(k int) (key, value string) {
+			return d.entries[k].Name, d.entries[k].Value
+		})
+		patterns[i] = match.Patterns
+		f := &limits[i]
+		f.limit, f.item = match.Limit, -1
+		if l := match.Limit; l != nil {
+			f.requests, f.unit, f.length = l.Requests, unitsOfFiles[l.Unit], l.Unit.Length()
+		}
+		if d.limit != nil && match.Domain {
+			o, err := overrideOf(i, d.limit)
+			if err != nil {
+				return nil, err
+			}
+			f.override, f.requests, f.length = true, o.quota, o.length
+			f.unit, f.times = rls.RateLimitResponse_RateLimit_Unit(d.limit.Unit), d.limit.UnitMultiplier.GetValue()
+			continue // it replaces no other
+		}
+		if f.limit != nil {
+			for _, name := range f.limit.Replaces {
+				if replaced == nil {
+					replaced = map[string]bool{}
+				}
+				replaced[name] = true
+			}
+		}
+	}
+	for i := range x.in.descriptors {
+		d := &x.in.descriptors[i]
+		f := &limits[i]
+		if f.limit != nil && !f.override && f.limit.Name != "" && replaced[f.limit.Name] {
+			f.limit = nil
+		}
+		if !f.override && (f.limit == nil || f.limit.Rule == "") {
+			continue
+		}
+		set, name := files.Set, ""
+		if f.override {
+			w := window.Aligned(f.length)
+			o := override{files.OverrideRule(x.in.domain, f.limit, w), f.requests, f.length}
+			var err error
+			set, err = a.overrides.rules(o, func() (*rule.Set, error) { return files.OverrideSet(o.rule, o.quota, w) })
+			if err != nil {
+				return nil, err
+			}
+			name = o.rule
+		} else {
+			name = f.limit.Rule
+		}
+		var it *weir.Item
+		f.item = len(x.takes)
+		x.takes, it = item(x.takes)
+		hits, check := hitsOf(&x.in, d)
+		switch {
+		case check:
+			it.Verb = weir.Check
+		case d.negative:
+			it.Verb = weir.Refund
+		}
+		from := len(x.attributes)
+		x.attributes = append(x.attributes,
+			weir.Attribute{Name: envoyfile.LimitAttribute, Value: name},
+			weir.Attribute{Name: envoyfile.DescriptorAttribute, Value: textOf(d.entries, patterns[i])})
+		it.Request.Rules, it.Request.Hits, it.Request.Attributes = set, hits, x.attributes[from:len(x.attributes):len(x.attributes)]
+	}
+	return limits, nil
+}
+
+// runByFiles decides the requests of x in one call of the store.
+func (a *API) runByFiles(ctx context.Context, x *exchange) error {
+	together := a.config.Reference.Together && len(x.takes) > 1
+	for i := range x.takes {
+		together = together && x.takes[i].Verb == weir.Take
+	}
+	switch {
+	case len(x.takes) == 0:
+		return nil
+	case together:
+		_, err := x.engine.TakeTogether(ctx, x.takes, x.admit)
+		return err
+	}
+	return a.run(ctx, x, x.takes)
+}
+
+// statusByFiles fills in the status of descriptor i.
+func (a *API) statusByFiles(x *exchange, i int, f *found) {
+	to := &x.answers[i]
+	to.status.code = rls.RateLimitResponse_OK
+	if f.item < 0 {
+		if f.limit != nil && f.limit.Unlimited {
+			to.status.remaining = math.MaxUint32
+		}
+		return
+	}
+	it := &x.takes[f.item]
+	d := &it.Decision
+	quota := int64(f.requests)
+	used, reset := int64(0), time.Duration(0)
+	f.over = !d.Allowed
+	if len(d.Usages) > 0 {
+		u := &d.Usages[0]
+		used, reset = u.Used, u.ResetAfter
+		// A check asks whether the hits so far are within the limit.
+		if f.over = !u.Allowed; it.Verb != weir.Take {
+			f.over = used > quota
+		}
+	}
+	if reset <= 0 {
+		now := a.config.Reference.Now()
+		reset = window.Aligned(f.length).PeriodEnd(now).Sub(now)
+	}
+	if f.limit != nil && a.config.Reference.Observe != nil {
+		a.observe(x, i, f, it, used)
+	}
+	if f.limit != nil && f.limit.Shadow && !f.override {
+		f.over = false
+	}
+	name := ""
+	if f.limit != nil && !f.override {
+		name = f.limit.Name
+	}
+	to.status.limited, to.status.name, to.status.quota, to.status.unit, to.status.times = true, name, f.requests, f.unit, f.times
+	to.status.code = codeOf(!f.over)
+	if !f.over {
+		to.status.remaining = uint32(max(quota-used, 0))
+	}
+	to.setReset(reset)
+}
+
+func (a *API) observe(x *exchange, i int, f *found, it *weir.Item, used int64) {
+	var values []string
+	if f.limit.HasValues() {
+		for _, e := range x.in.descriptors[i].entries {
+			values = append(values, e.Value)
+		}
+	}
+	hits := it.Request.Hits
+	if it.Verb != weir.Take {
+		hits = 0
+	}
+	a.config.Reference.Observe(Observed{f.limit, values, hits, f.over, used})
+}
+
+// unitsOfFiles are the units of the files in the protocol.
+var unitsOfFiles = [...]rls.RateLimitResponse_RateLimit_Unit{
+	envoyfile.None:   rls.RateLimitResponse_RateLimit_UNKNOWN,
+	envoyfile.Second: rls.RateLimitResponse_RateLimit_SECOND,
+	envoyfile.Minute: rls.RateLimitResponse_RateLimit_MINUTE,
+	envoyfile.Hour:   rls.RateLimitResponse_RateLimit_HOUR,
+	envoyfile.Day:    rls.RateLimitResponse_RateLimit_DAY,
+	envoyfile.Week:   rls.RateLimitResponse_RateLimit_WEEK,
+	envoyfile.Month:  rls.RateLimitResponse_RateLimit_MONTH,
+	envoyfile.Year:   rls.RateLimitResponse_RateLimit_YEAR,
+}

@@ -1,0 +1,66 @@
+package grpcapi
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+)
+
+// Service and File are the name of the service and of the file that defines it.
+const (
+	Service = "weir.v1.WeirService"
+	File    = "weir/v1/weir.proto"
+)
+
+// API answers calls of weir.v1. Make one with [New]. It is safe for concurrent use.
+type API struct {
+	spaces    *namespace.Set
+	shared    bool
+	exchanges sync.Pool // of *exchange
+
+	// planning has a place for each large batch whose size is being found out. Until
+	// then its memory is not reserved. One for each processor is enough, because
+	// this waits for nothing.
+	planning chan struct{}
+}
+
+// New returns the API of the namespaces in spaces. shared reports whether their engines
+// wait for a store, so that requests are faster decided together than one by one.
+func New(spaces *namespace.Set, shared bool) *API {
+	a := &API{spaces: spaces, shared: shared, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	a.exchanges.New = func() any { return newExchange() }
+	return a
+}
+
+// Methods returns the methods of the service.
+func (a *API) Methods() []grpcserver.Method {
+	return []grpcserver.Method{
+		{Name: "Take", Need: access.Decide, Serve: a.decide(weir.Take)},
+		{Name: "Check", Need: access.Decide, Serve: a.decide(weir.Check)},
+		{Name: "Record", Need: access.Record, Serve: a.decide(weir.Record)},
+		{Name: "Refund", Need: access.Record, Serve: a.decide(weir.Refund)},
+		{Name: "Settle", Need: access.Decide, Serve: a.decide(weir.Settle)},
+		{Name: "Cancel", Need: access.Decide, Serve: a.decide(weir.Cancel)},
+		{Name: "Renew", Need: access.Decide, Serve: a.decide(weir.Renew)},
+		{Name: "Batch", Need: access.None, Serve: a.batch}, // each request needs the scope of its verb
+		{Name: "Decide", Need: access.None, Serve: a.stream, ClientStreams: true, ServerStreams: true},
+		{Name: "Explain", Need: access.Read, Serve: grpcserver.Unary(a.explain)},
+		{Name: "Usage", Need: access.Read, Serve: grpcserver.Unary(a.usage)},
+		{Name: "Forget", Need: access.Admin, Serve: grpcserver.Unary(a.forget)},
+		{Name: "Top", Need: access.Read, Serve: grpcserver.Unary(a.top)},
+		{Name: "Denials", Need: access.Read, Serve: grpcserver.Unary(a.denials)},
+		{Name: "Rules", Need: access.Read, Serve: grpcserver.Unary(a.rules)},
+	}
+}
+
+// need returns the scope that a caller needs for a verb.
+func need(verb weir.Verb) access.Scope {
+	if verb == weir.Record || verb == weir.Refund {
+		return access.Record
+	}
+	return access.Decide
+}

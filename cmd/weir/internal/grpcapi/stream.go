@@ -1,0 +1,307 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/client/sizes"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+)
+
+// Bounds of one stream. It reserves streamBytes of the memory for requests as long as
+// it is open: for messages that wait, and for the memory that it uses again.
+const (
+	streamBytes = 64 << 10
+	waiting     = 8 // messages
+
+	// smallWaiting is the size of a message, in bytes, up to which the reservation of
+	// the stream is enough.
+	smallWaiting = streamBytes / waiting
+)
+
+// stream serves the method Decide. It decides messages in their order, and every message
+// that was decided is answered before the stream ends.
+func (a *API) stream(c *grpcserver.Call) error {
+	bounds := c.Bounds()
+	if err := bounds.Reserve(streamBytes); err != nil {
+		return err
+	}
+	defer bounds.Release(streamBytes)
+	s := &stream{api: a, call: c}
+	if a.shared {
+		return s.together()
+	}
+	return s.inTurn()
+}
+
+// stream is one call of Decide.
+type stream struct {
+	api    *API
+	call   *grpcserver.Call
+	groups sync.Pool // of *group
+	now    []*group  // that are decided
+	items  []weir.Item
+	memory memory
+
+	// of messages that are decided in turn
+	mu   sync.Mutex // is held while a message is decided and answered
+	left bool       // guarded by mu; no more messages are decided
+
+	// of messages that are decided together
+	in   chan *group   // received; receive closes it
+	over chan struct{} // closed when nothing more is read from in
+}
+
+// inTurn receives, decides and answers one message after the other in one goroutine.
+// To hand each message to a second goroutine takes longer than to decide a few requests
+// in memory.
+func (s *stream) inTurn() error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve() }() // it ends soon after the call has ended, at the latest
+	select {
+	case err := <-ended:
+		return err
+	case <-s.call.Leaving():
+		s.mu.Lock()
+		s.left = true
+		s.mu.Unlock()
+		return grpcserver.ErrStopping
+	}
+}
+
+// serve answers messages until the client sends no more, or the call ends.
+func (s *stream) serve() error {
+	for {
+		g, err := s.next()
+		if g == nil {
+			return err
+		}
+		if err := s.turn(g); err != nil {
+			return err
+		}
+	}
+}
+
+// turn decides and answers a message, unless the service stops.
+func (s *stream) turn(g *group) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		g.memory.free()
+		return grpcserver.ErrStopping
+	}
+	return s.answer(g)
+}
+
+// together decides the messages together that wait at the same time, so that their
+// requests travel together. Meanwhile another goroutine receives the next ones.
+func (s *stream) together() error {
+	s.in, s.over = make(chan *group, waiting), make(chan struct{})
+	defer s.leave()
+	ended := make(chan error, 1)
+	go func() { ended <- s.receive() }() // it ends soon after the call has ended, at the latest
+	for {
+		select {
+		case g, ok := <-s.in:
+			if !ok {
+				return <-ended
+			}
+			if err := s.answer(g); err != nil {
+				return err
+			}
+		case <-s.call.Leaving():
+			select {
+			case g, ok := <-s.in:
+				if !ok {
+					return <-ended
+				}
+				if err := s.answer(g); err != nil {
+					return err
+				}
+			default:
+			}
+			return grpcserver.ErrStopping
+		}
+	}
+}
+
+// next receives a message. It returns nil when the client sends no more, or the call
+// ends.
+func (s *stream) next() (*group, error) {
+	g, _ := s.groups.Get().(*group)
+	if g == nil {
+		g = &group{}
+	}
+	switch err := s.call.RecvMsg(g); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if g.err == nil {
+		if g.err = g.reserve(s.call.Bounds()); g.err != nil {
+			g.memory.free()
+		}
+	}
+	if g.err != nil {
+		g.shed()
+	}
+	return g, nil
+}
+
+// receive receives messages until the client sends no more, or the call ends.
+func (s *stream) receive() error {
+	defer close(s.in)
+	for {
+		g, err := s.next()
+		if g == nil {
+			return err
+		}
+		select {
+		case s.in <- g:
+		case <-s.over:
+			g.memory.free()
+		}
+		select {
+		case <-s.over:
+			s.discard()
+			return nil
+		default:
+		}
+	}
+}
+
+// leave makes receive end. What was received and not decided is dropped.
+func (s *stream) leave() {
+	close(s.over)
+	s.discard()
+}
+
+func (s *stream) discard() {
+	for {
+		select {
+		case g, ok := <-s.in:
+			if !ok {
+				return
+			}
+			g.memory.free()
+		default:
+			return
+		}
+	}
+}
+
+// answer decides first and the messages that wait behind it, and sends the answers.
+func (s *stream) answer(first *group) error {
+	s.now = append(s.now[:0], first)
+	for n := max(len(first.asks), 1); ; {
+		var g *group
+		select {
+		case g = <-s.in:
+		default:
+		}
+		if g == nil {
+			break
+		}
+		s.now = append(s.now, g)
+		if n += max(len(g.asks), 1); n >= sizes.Batch {
+			break
+		}
+	}
+	defer s.drop()
+	if err := s.decide(); err != nil {
+		return err
+	}
+	for _, g := range s.now {
+		if err := s.call.SendMsg(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decide decides the messages in s.now. Its error ends the stream.
+func (s *stream) decide() error {
+	if err := s.call.Again(access.None); err != nil {
+		return err
+	}
+	space, err := s.call.Namespace(s.api.spaces)
+	if err != nil {
+		return err
+	}
+	if err := s.call.Begin(); err != nil {
+		s.fail(err)
+		return nil
+	}
+	defer s.call.End()
+	items := s.items[:0]
+	for _, g := range s.now {
+		if !g.deadline.IsZero() && g.err == nil && !time.Now().Before(g.deadline) {
+			g.err = context.DeadlineExceeded
+		}
+		if g.err == nil {
+			items = g.admitted(s.call.Caller, items)
+		}
+	}
+	s.items = items
+	s.memory.bounds = s.call.Bounds()
+	err = s.api.run(s.call.Context(), space.Engine(), items, s.memory.admit)
+	if err != nil && len(s.now) > 1 {
+		return s.oneByOne(space.Engine())
+	}
+	s.fail(err)
+	for _, g := range s.now {
+		if g.err == nil {
+			items = g.given(items)
+		}
+	}
+	return nil
+}
+
+// oneByOne decides each message by itself, after they could not be decided together:
+// a message whose answer is too large costs the others nothing.
+func (s *stream) oneByOne(engine *weir.Engine) error {
+	items := s.items
+	for _, g := range s.now {
+		if g.err != nil {
+			continue
+		}
+		items = g.given(items)
+		g.err = s.api.run(s.call.Context(), engine, g.items, s.memory.admit)
+	}
+	return nil
+}
+
+// fail answers all messages that have no answer with err, if that is not nil.
+func (s *stream) fail(err error) {
+	for _, g := range s.now {
+		if g.err == nil {
+			g.err = err
+		}
+	}
+}
+
+// drop drops what was decided, and keeps its memory, unless that is large.
+func (s *stream) drop() {
+	s.memory.free()
+	small := cap(s.items) <= 4*fewRequests
+	for i := range s.items {
+		s.items[i].Request = weir.Request{}
+		small = small && cap(s.items[i].Decision.Usages) <= 16
+	}
+	if !small {
+		s.items = nil
+	}
+	for i, g := range s.now {
+		g.free()
+		if g.isSmall() {
+			s.groups.Put(g)
+		}
+		s.now[i] = nil
+	}
+}

@@ -1,0 +1,162 @@
+package grpcserver
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+)
+
+// Method is one call of a service.
+type Method struct {
+	// Name is the method's name without its service.
+	Name string
+
+	// Need are the scopes that a caller needs.
+	Need access.Scope
+
+	// Serve answers a call. Errors become gRPC codes; see [Error].
+	Serve func(*Call) error
+
+	// ClientStreams and ServerStreams report whether the client and the server
+	// send several messages.
+	ClientStreams, ServerStreams bool
+}
+
+// Call is one call under way. It is not safe for concurrent use, except that one
+// goroutine may receive while another sends.
+type Call struct {
+	grpc.ServerStream
+
+	// Caller is who calls. Nil: everyone, with all scopes.
+	Caller *access.Holder
+
+	server *Server
+	guest  *guest
+	ctx    context.Context
+}
+
+// Context implements [grpc.ServerStream].
+func (c *Call) Context() context.Context { return c.ctx }
+
+// Begin begins to decide what the call has received, which [Call.End] must end. It
+// returns an [*access.Overload] if the service has too much to do.
+func (c *Call) Begin() error {
+	if err := c.server.config.Bounds.Begin(); err != nil {
+		return err
+	}
+	if c.guest != nil && c.guest.work != nil {
+		c.guest.work(1)
+	}
+	return nil
+}
+
+// End ends what Begin began, before the answer is sent.
+func (c *Call) End() {
+	if c.guest != nil && c.guest.work != nil {
+		c.guest.work(-1)
+	}
+	c.server.config.Bounds.End()
+}
+
+// Namespace returns the namespace of spaces that the call is for: the one in its
+// metadata weir-namespace or, without that, the one of its caller. For this the
+// lock's [access.Reach] must be [access.ReachNamed].
+func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
+	asked, err := namespace.Asked("", metadata.ValueFromIncomingContext(c.Context(), "weir-namespace"))
+	if err != nil {
+		return nil, err
+	}
+	return spaces.Choose(c.server.config.Lock, c.Caller, asked)
+}
+
+// Bounds returns the bounds of the listener. It may be nil.
+func (c *Call) Bounds() *access.Bounds { return c.server.config.Bounds }
+
+// Leaving returns a channel that is closed when the server shuts down. A call that can
+// last long should end then, with [ErrStopping].
+func (c *Call) Leaving() <-chan struct{} { return c.server.leaving }
+
+// Again finds out again who calls, as at the beginning of the call, for a call that
+// lasts long. Tokens may have changed meanwhile. The error is an [*access.Refusal].
+func (c *Call) Again(need access.Scope) (err error) {
+	c.Caller, err = c.server.enter(c.ctx, c.guest, need)
+	return err
+}
+
+// handler returns what serves m.
+func (s *Server) handler(m *Method) grpc.StreamHandler {
+	return func(_ any, stream grpc.ServerStream) error {
+		ctx := stream.Context()
+		g := guestOf(ctx)
+		stream, end := count(stream, m.ClientStreams)
+		defer end()
+		caller, err := s.enter(ctx, g, m.Need)
+		if err != nil {
+			return Error(err)
+		}
+		if s.config.Trace != nil {
+			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
+		}
+		return Error(m.Serve(&Call{stream, caller, s, g, ctx}))
+	}
+}
+
+// first returns the first of values, or an empty string.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// Unary returns the Serve of a method that answers one message with one. It
+// receives the message into a new In, a generated message, calls answer within the
+// bounds of the listener, and sends what that returns.
+func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
+	return func(c *Call) error {
+		in := new(In)
+		received := generated{to: In1(in)}
+		if err := c.RecvMsg(&received); err != nil {
+			return err
+		}
+		if received.err != nil {
+			return received.err
+		}
+		if err := c.Begin(); err != nil {
+			return err
+		}
+		out, err := answer(c.Context(), c, in)
+		c.End()
+		if err != nil {
+			return err
+		}
+		return c.SendMsg(Out1(out))
+	}
+}
+
+// isMessage is the pointer to a generated message M.
+type isMessage[M any] interface {
+	*M
+	proto.Message
+}
+
+// guestOf returns the connection of a call, or nil.
+func guestOf(ctx context.Context) *guest {
+	p, _ := peer.FromContext(ctx)
+	if p == nil {
+		return nil
+	}
+	g, _ := p.AuthInfo.(*guest)
+	return g
+}
+
+// tokens returns the header authorization of a call.
+func tokens(ctx context.Context) []string {
+	return metadata.ValueFromIncomingContext(ctx, "authorization")
+}

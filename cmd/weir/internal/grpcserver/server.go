@@ -1,0 +1,184 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/weirhq/weir/client/grpcmessage"
+	"github.com/weirhq/weir/client/sizes"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+)
+
+// Config holds what a [Server] needs. The zero value serves everyone, without
+// TLS and without bounds.
+type Config struct {
+	// Lock says who may call. Nil admits everyone.
+	Lock *access.Lock
+
+	// Certs are for TLS. Nil: the listener has none.
+	Certs *access.Certificates
+
+	// Bounds limits what is done at the same time. Nil has no bounds.
+	Bounds *access.Bounds
+
+	// Trace returns ctx with the trace of a caller, whose metadata get returns. Nil:
+	// callers have no traces.
+	Trace func(ctx context.Context, get func(name string) string) context.Context
+
+	// Working returns a function that is called with 1 when a call on a
+	// connection begins to be decided, and with -1 at its end. It may be nil, and
+	// may return nil.
+	Working func(net.Conn) func(by int32)
+}
+
+// Bounds of one connection.
+const (
+	maxStreams   = 256 // calls of one connection at the same time
+	maxHeaders   = 16 << 10
+	streamWindow = 64 << 10 // bytes that a client may send before they are read
+	connWindow   = 1 << 20
+	handshake    = 5 * time.Second
+	idle         = 10 * time.Minute
+)
+
+// workers is how many goroutines serve one call after the other. Calls beyond these have
+// a goroutine of their own, whose stack has to grow first: that takes a quarter of the
+// time of a call.
+const workers = 64
+
+// Server is a gRPC server on one listener. Make one with [New], add services with
+// [Server.Add], and then call [Server.Serve]. Other methods are safe for
+// concurrent use.
+type Server struct {
+	grpc    *grpc.Server
+	health  *health.Server
+	config  Config
+	inbox   inbox
+	names   []string // of the services, for health
+	ready   atomic.Bool
+	leaving chan struct{} // closed when the server shuts down
+	leave   sync.Once     // closes leaving
+	closing sync.Once
+}
+
+// New returns a server with the services for health and for reflection.
+func New(c Config) *Server {
+	s := &Server{config: c, health: health.NewServer(), names: []string{""}, leaving: make(chan struct{})}
+	s.config.Lock = c.Lock.Proxied() // browsers cannot call: the host of a call says nothing
+	if s.config.Lock != nil && s.config.Lock.Keys == nil {
+		s.config.Lock = nil
+	}
+	if c.Bounds != nil {
+		s.inbox.most = c.Bounds.Memory
+		s.inbox.shed = c.Bounds.ShedConnection
+	}
+	s.grpc = grpc.NewServer(
+		grpc.Creds(newCredentials(c, &s.inbox)),
+		grpc.ForceServerCodecV2(grpcmessage.New()),
+		grpc.MaxRecvMsgSize(sizes.Message),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+		grpc.ConnectionTimeout(handshake),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.StreamInterceptor(s.intercept),
+		grpc.UnaryInterceptor(interceptUnary),
+		grpc.UnknownServiceHandler(unknown),
+		grpc.WaitForHandlers(true),
+		grpc.NumStreamWorkers(workers),
+	)
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc) // also the older version, which ghz uses
+	s.SetReady(true)
+	return s
+}
+
+// Add adds a service with its methods. name is its full name, such as
+// envoy.service.ratelimit.v3.RateLimitService, and file is the path of the .proto
+// file that defines it. health lists further names under which the health of the
+// service is asked for. Add must not be called after Serve.
+func (s *Server) Add(name, file string, methods []Method, health ...string) {
+	desc := grpc.ServiceDesc{ServiceName: name, HandlerType: (*any)(nil), Metadata: file}
+	for i := range methods {
+		m := &methods[i]
+		desc.Streams = append(desc.Streams, grpc.StreamDesc{
+			StreamName: m.Name, Handler: s.handler(m), ClientStreams: m.ClientStreams, ServerStreams: m.ServerStreams,
+		})
+	}
+	s.grpc.RegisterService(&desc, nil)
+	s.names = append(append(s.names, name), health...)
+	s.SetReady(s.ready.Load())
+}
+
+// SetReady sets what the health service reports: whether the server accepts new
+// calls.
+func (s *Server) SetReady(ready bool) {
+	s.ready.Store(ready)
+	status := healthpb.HealthCheckResponse_NOT_SERVING
+	if ready {
+		status = healthpb.HealthCheckResponse_SERVING
+	}
+	for _, name := range s.names {
+		s.health.SetServingStatus(name, status)
+	}
+}
+
+// Serve serves the connections of l until the server is shut down. It then
+// returns nil.
+func (s *Server) Serve(l net.Listener) error {
+	ctx, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { s.inbox.watch(ctx) })
+	err := s.grpc.Serve(hall{l})
+	stop()
+	watching.Wait()
+	if s.isLeaving() || errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) isLeaving() bool {
+	select {
+	case <-s.leaving:
+		return true
+	default:
+		return false
+	}
+}
+
+// Shutdown accepts no more connections and calls, and lets calls under way
+// finish. Calls that can last learn of it from [Call.Leaving]. When ctx is done first, Shutdown ends them and returns its error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.leave.Do(func() { close(s.leaving) })
+	s.health.Shutdown()
+	ended := make(chan struct{})
+	go func() { s.grpc.GracefulStop(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-ended
+		return ctx.Err()
+	}
+}
+
+// Close ends the server at once, even if it never served.
+func (s *Server) Close() error {
+	s.leave.Do(func() { close(s.leaving) })
+	s.closing.Do(s.grpc.Stop)
+	return nil
+}

@@ -1,0 +1,178 @@
+// Package httpapi is the JSON API: it reads requests, calls the engine, and
+// writes decisions. A denial is an ordinary answer with status 200. A request
+// that cannot be decided is answered with an [answer.Problem]. docs/http.md
+// describes the API to its users.
+package httpapi
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/api"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/clientaddr"
+	"github.com/weirhq/weir/store"
+)
+
+// API answers everything below /v1/, and all other paths with an
+// [answer.Problem]. Make one with [New]. It is safe for concurrent use.
+type API struct {
+	spaces  *namespace.Set
+	lock    *access.Lock
+	gates   *access.Lock // of /v1/gate
+	proxies *clientaddr.Proxies
+	bounds  *access.Bounds
+	most    int64 // bytes of an answer; 0 means no bound
+	headers headers.Format
+
+	// planning has a place for each batch whose size is being found out. Until
+	// then its memory is not reserved. One for each processor is enough, because
+	// this waits for nothing.
+	planning chan struct{}
+	routes   map[string]methods
+	origin   *http.CrossOriginProtection
+}
+
+// handler answers one call, or returns the error that is the answer.
+type handler func(x *exchange, w http.ResponseWriter, r *http.Request) error
+
+// route is one call, and the scopes that a caller needs for it. Its fields are
+// written without names, so that a call without scopes does not compile.
+type route struct {
+	need access.Scope
+	call handler
+}
+
+// methods holds the calls of one path by method; "" stands for every method.
+type methods map[string]route
+
+// Config holds what an API needs beside its namespaces. The zero value is valid.
+type Config struct {
+	// Lock says who may call. Nil admits everyone.
+	Lock *access.Lock
+
+	// Proxies are those whose headers name the client of a gate call. Nil
+	// believes the nearest one.
+	Proxies *clientaddr.Proxies
+
+	// Bounds limits what is done at the same time. Nil has no bounds.
+	Bounds *access.Bounds
+
+	// MaxAnswer is the most bytes of an answer; 0 means no bound. The engines
+	// must have the same one ([weir.WithMaxSize]).
+	MaxAnswer int64
+
+	// Headers is how gate calls state the limits of a decision.
+	Headers headers.Format
+}
+
+// New returns the API of the namespaces in spaces.
+func New(spaces *namespace.Set, c Config) *API {
+	a := &API{spaces: spaces, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, most: c.MaxAnswer, headers: c.Headers, origin: http.NewCrossOriginProtection()}
+	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
+	a.routes = map[string]methods{
+		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
+		"/v1/check":   {http.MethodPost: {access.Decide, a.decide(store.Check)}},
+		"/v1/record":  {http.MethodPost: {access.Record, a.decide(store.Record)}},
+		"/v1/refund":  {http.MethodPost: {access.Record, a.decide(store.Refund)}},
+		"/v1/settle":  {http.MethodPost: {access.Decide, a.decide(store.Settle)}},
+		"/v1/cancel":  {http.MethodPost: {access.Decide, a.decide(store.Cancel)}},
+		"/v1/renew":   {http.MethodPost: {access.Decide, a.decide(store.Renew)}},
+		"/v1/batch":   {http.MethodPost: {access.None, a.batch}}, // each request needs the scope of its verb
+		"/v1/explain": {http.MethodPost: {access.Read, a.explain}},
+		"/v1/usage":   {http.MethodGet: {access.Read, a.usage}, http.MethodDelete: {access.Admin, a.forget}},
+		"/v1/rules":   {http.MethodGet: {access.Read, a.rules}},
+		"/v1/top":     {http.MethodGet: {access.Read, a.top}},
+		"/v1/denials": {http.MethodGet: {access.Read, a.denials}},
+		"/v1/gate":    {"": {access.Decide, a.gate}},
+
+		"/v1/openapi.yaml": {http.MethodGet: {access.None, describe}},
+	}
+	return a
+}
+
+// ServeHTTP answers one call.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange()
+	x.bounds, x.most = a.bounds, a.most
+	defer x.free()
+	if err := a.serve(x, w, r); err != nil {
+		x.end()
+		discard(r)
+		answer.ProblemOf(err).Write(w)
+	}
+}
+
+// serve calls the handler for the path and the method of r, if the caller may
+// make the call.
+func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
+	asked, rest, err := namespace.Cut(r.URL.Path)
+	if err != nil {
+		return err
+	}
+	path, ok := a.routes[rest]
+	if !ok {
+		return &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %s", r.URL.Path)}
+	}
+	to := path[r.Method]
+	if to.call == nil && r.Method == http.MethodHead {
+		to = path[http.MethodGet]
+	}
+	lock := a.lock
+	if to.call == nil {
+		to, lock = path[""], a.gates // proxies forward headers of their clients
+	} else if isCrossOrigin(a.origin, r) {
+		return a.lock.Foreign()
+	} else if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
+		return err
+	}
+	if to.call == nil {
+		allow := strings.Join(slices.Sorted(maps.Keys(path)), ", ")
+		return &answer.Problem{
+			Status: http.StatusMethodNotAllowed,
+			Detail: fmt.Sprintf("%s does not accept %s; use %s", r.URL.Path, r.Method, allow),
+			Allow:  allow,
+		}
+	}
+	if lock != nil {
+		if x.caller, err = lock.Enter(r, to.need); err != nil {
+			return err
+		}
+	}
+	if x.space, err = a.spaces.Choose(lock, x.caller, asked); err != nil {
+		return err
+	}
+	return to.call(x, w, r)
+}
+
+// isCrossOrigin reports whether origin refuses r. Only browsers send the two
+// headers that origin looks for, so most calls cost two lookups, without the time
+// that it takes to bring the names of headers into their canonical form.
+func isCrossOrigin(origin *http.CrossOriginProtection, r *http.Request) bool {
+	return (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && origin.Check(r) != nil
+}
+
+// describe answers with the description of the API.
+func describe(_ *exchange, w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = io.WriteString(w, api.OpenAPI()) // the caller has gone if this fails
+	return nil
+}
+
+// jsonType is shared by all answers, which saves an allocation for each.
+var jsonType = []string{"application/json"}
+
+// respond writes body and a newline.
+func respond(w http.ResponseWriter, body []byte) error {
+	w.Header()["Content-Type"] = jsonType
+	_, _ = w.Write(append(body, '\n')) // the caller has gone if this fails
+	return nil
+}

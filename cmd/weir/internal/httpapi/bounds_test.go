@@ -1,0 +1,110 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/window"
+)
+
+// bounded returns an API with bounds, and its engine.
+func bounded(t *testing.T, b *access.Bounds) (*httpapi.API, *weir.Engine) {
+	t.Helper()
+	engine, _ := scripttest.NewEngine(t, posts, func() window.Instant { return window.At(scripttest.Start) })
+	return httpapi.New(namespace.Only(engine), httpapi.Config{Bounds: b}), engine
+}
+
+// A request beyond a bound gets 503 and Retry-After, and counts nothing. The bound
+// does not forget what began.
+func TestOverload(t *testing.T) {
+	t.Parallel()
+	var shed []string
+	b := &access.Bounds{Requests: 1, Memory: 200 << 10, Shed: func(bound string) { shed = append(shed, bound) }}
+	api, _ := bounded(t, b)
+	post := func(path, body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		return w
+	}
+	const take = `{"attributes":{"action":"post","user":"42"}}`
+	if err := b.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/v1/take", "/v1/record", "/v1/explain", "/v1/gate?action=post&user=42", "/v1/batch"} {
+		w := post(path, take)
+		if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "--max-requests") {
+			t.Errorf("%s: got %d %v %s, want 503 with a wait", path, w.Code, w.Header(), w.Body)
+		}
+	}
+	b.End()
+	large := take + strings.Repeat(" ", 300<<10)
+	if w := post("/v1/take", large); w.Code != 503 || !strings.Contains(w.Body.String(), "--max-request-memory") {
+		t.Errorf("a large body: got %d %s, want 503", w.Code, w.Body)
+	}
+	if w := post("/v1/batch", `{"requests":[`+strings.Repeat(take+",", 200)+take+`]}`); w.Code != 503 {
+		t.Errorf("a large batch: got %d %s, want 503", w.Code, w.Body)
+	}
+	if got := strings.Join(shed, " "); got != "requests requests requests requests requests memory memory" {
+		t.Errorf("got %s counted, want each refusal", got)
+	}
+	if w := post("/v1/take", take); w.Code != 200 || !strings.Contains(w.Body.String(), `"used":1,`) {
+		t.Errorf("got %d %s, want the first hit", w.Code, w.Body)
+	}
+	if requests, memory := b.Now(); requests != 0 || memory != 0 {
+		t.Errorf("got %d requests and %d bytes after all, want none", requests, memory)
+	}
+}
+
+// A client that sends a large body sees why it was refused: the body is read to
+// its end.
+func TestRefusedBodyIsRead(t *testing.T) {
+	t.Parallel()
+	b := &access.Bounds{Memory: 1 << 10}
+	api, _ := bounded(t, b)
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	for _, size := range []int{1 << 20, 3 << 19} { // refused for its memory, and for its size
+		conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprintf(conn, "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size)
+		if _, err := conn.Write(make([]byte, size)); err != nil {
+			t.Fatalf("%d bytes: got %v while sending, want the answer", size, err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%d bytes: got %v, want an answer", size, err)
+		}
+		resp.Body.Close()
+		if want := map[bool]int{true: 413, false: 503}[size > 1<<20]; resp.StatusCode != want {
+			t.Errorf("%d bytes: got %d, want %d", size, resp.StatusCode, want)
+		}
+	}
+}
+
+// The bound of an answer counts control characters, which take six bytes in JSON.
+func TestAnswerOfEscapes(t *testing.T) {
+	t.Parallel()
+	file := posts
+	engine, _ := scripttest.NewEngine(t, file, func() window.Instant { return window.At(scripttest.Start) })
+	api := httpapi.New(namespace.Only(engine), httpapi.Config{MaxAnswer: 4000})
+	for user, want := range map[string]int{strings.Repeat("x", 900): 200, strings.Repeat(`\u0001`, 900): 413} {
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/take", strings.NewReader(`{"attributes":{"action":"post","user":"`+user+`"}}`)))
+		if w.Code != want {
+			t.Errorf("%.12s…: got %d and %d bytes, want %d", user, w.Code, w.Body.Len(), want)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// appendDecision appends d, the answer to verb, as JSON.
+func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
+	b = appendBool(append(b, `{"allowed":`...), d.Allowed)
+	b = answer.AppendText(append(b, `,"outcome":`...), d.Outcome)
+	if d.Rule != "" {
+		b = answer.AppendText(append(b, `,"rule":`...), d.Rule)
+	}
+	if !d.Allowed {
+		b = answer.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter)
+		if d.RetryRule != "" {
+			b = answer.AppendText(append(b, `,"retry_rule":`...), d.RetryRule)
+		}
+	}
+	if !d.Receipt.IsZero() {
+		b = append(d.Receipt.Append(append(b, `,"receipt":"`...)), '"')
+	}
+	b = append(b, `,"limits":[`...)
+	for i := range d.Usages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		u := &d.Usages[i]
+		b = appendUsage(append(b, '{'), u)
+		if u.Held || verb.Ends() {
+			b = appendBool(append(b, `,"held":`...), u.Held)
+		}
+		if verb == store.Record && (u.Hits == 0 || u.Banned) {
+			b = append(b, `,"counted":false`...)
+		}
+		b = append(b, '}')
+	}
+	b = append(b, ']')
+	if len(d.Verdicts) > 0 {
+		b = answer.AppendTexts(append(b, `,"verdicts":`...), d.Verdicts)
+	}
+	if len(d.Triggered) > 0 {
+		b = answer.AppendTexts(append(b, `,"triggered":`...), d.Triggered)
+	}
+	if d.Unmatched {
+		b = append(b, `,"unmatched":true`...)
+	}
+	if d.Degraded {
+		b = answer.AppendText(append(b, `,"degraded":true,"degraded_reason":`...), string(d.DegradedReason))
+	}
+	return append(b, '}')
+}
+
+// appendUsage appends the members of one rule's numbers. A counter has no quota
+// and no remainder.
+func appendUsage(b []byte, u *weir.Usage) []byte {
+	b = answer.AppendText(append(b, `"rule":`...), u.Rule)
+	if u.Kind != rule.KindLimit {
+		b = answer.AppendText(append(b, `,"kind":`...), u.Kind.String())
+	}
+	if u.Shadow {
+		b = append(b, `,"shadow":true`...)
+	}
+	b = answer.AppendText(append(b, `,"key":`...), u.Key)
+	if u.Quota != window.Unlimited {
+		b = appendInt(append(b, `,"quota":`...), u.Quota)
+	}
+	b = appendInt(append(b, `,"used":`...), u.Used)
+	if u.Remaining != window.Unlimited {
+		b = appendInt(append(b, `,"remaining":`...), u.Remaining)
+	}
+	if u.Kind == rule.KindLimit && u.RetryAfter != 0 {
+		b = answer.AppendSeconds(append(b, `,"retry_after":`...), u.RetryAfter)
+	}
+	b = answer.AppendSeconds(append(b, `,"reset_after":`...), u.ResetAfter)
+	if u.BannedUntil != 0 {
+		b = appendTime(append(b, `,"banned_until":`...), u.BannedUntil.Time())
+	}
+	return b
+}
+
+// appendTime appends t in UTC, to the microsecond.
+func appendTime(b []byte, t time.Time) []byte {
+	b = t.UTC().Truncate(time.Microsecond).AppendFormat(append(b, '"'), time.RFC3339Nano)
+	return append(b, '"')
+}
+
+func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }
+
+func appendBool(b []byte, v bool) []byte { return strconv.AppendBool(b, v) }

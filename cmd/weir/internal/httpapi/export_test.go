@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+)
+
+// Decode reads body as one request for a take. Its error is line:column: field:
+// problem.
+func Decode(body []byte) (weir.Request, error) { return DecodeFor(weir.Take, body) }
+
+// DecodeFor is Decode for another verb.
+func DecodeFor(verb weir.Verb, body []byte) (weir.Request, error) {
+	var s scanner
+	var req weir.Request
+	if _, f := s.decode(body, verb, &req); f != nil {
+		return weir.Request{}, f
+	}
+	return req, nil
+}
+
+// Calls returns "METHOD PATH" of each call with the scopes that it needs.
+func (a *API) Calls() map[string]access.Scope {
+	all := map[string]access.Scope{}
+	for path, methods := range a.routes {
+		for method, to := range methods {
+			all[strings.TrimSpace(method+" "+path)] = to.need
+		}
+	}
+	return all
+}
+
+// CleanPath is cleanPath.
+func CleanPath(uri string) string { return cleanPath(uri) }

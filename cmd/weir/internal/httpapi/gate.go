@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/clientaddr"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+)
+
+// gate takes for a proxy, and answers with the outcome's status and body.
+//
+// The URL is written by whoever configures the proxy, so it alone defines where
+// attributes come from. A header is read only when the URL names it: otherwise
+// a client could add attributes of its own. See [gateCall].
+func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
+	c := gateCall{request: r, rules: x.space.Engine().Rules(), proxies: a.proxies, attrs: x.request.Attributes[:0]}
+	err := parameters(r.URL.RawQuery, c.parameter)
+	x.request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
+	if err != nil {
+		return err
+	}
+	if err := x.begin(); err != nil {
+		return err
+	}
+	d := &x.decision
+	if err := x.space.Engine().DoIf(r.Context(), store.Take, &x.request, d, x.admit); err != nil {
+		return err
+	}
+	x.limits.SetDecision(d)
+	a.headers.Set(w.Header(), &x.limits)
+
+	outcome, _ := d.Rules.Outcome(d.Outcome)
+	status := outcome.Status
+	if s := c.status(d.Outcome); s != 0 {
+		status = s
+	}
+	switch {
+	case len(outcome.Body) > 0:
+		w.Header()["Content-Type"] = jsonType
+		w.WriteHeader(status)
+		_, _ = w.Write(outcome.Body) // the caller has gone if this fails
+	case d.Allowed:
+		w.WriteHeader(status)
+	default:
+		headers.Denial(d, status).Write(w)
+	}
+	return nil
+}
+
+// A gateCall collects the parameters in the URL of one gate call:
+//
+//	NAME=VALUE              an attribute
+//	header.NAME=HEADER      an attribute that the proxy sends in a header
+//	status.OUTCOME=STATUS   another status for an outcome
+type gateCall struct {
+	request  *http.Request
+	rules    *rule.Set
+	proxies  *clientaddr.Proxies
+	attrs    []weir.Attribute
+	statuses []outcomeStatus
+}
+
+type outcomeStatus struct {
+	outcome string
+	status  int
+}
+
+// parameter adds one parameter of the URL.
+func (c *gateCall) parameter(name, value string) (err error) {
+	if attribute, ok := strings.CutPrefix(name, "header."); ok {
+		if value == "" {
+			return badParameter(name, "names no header, want one such as X-Real-IP")
+		}
+		return c.header(name, attribute, value)
+	}
+	if outcome, ok := strings.CutPrefix(name, "status."); ok {
+		status, err := strconv.Atoi(value)
+		if err != nil || status < 200 || status > 599 {
+			return badParameter(name, "not a status from 200 to 599")
+		}
+		c.statuses = append(c.statuses, outcomeStatus{outcome, status})
+		return nil
+	}
+	c.attrs, err = withParameter(c.attrs, name, value)
+	return err
+}
+
+// status returns the status that the URL sets for an outcome, or 0.
+func (c *gateCall) status(outcome string) int {
+	for _, s := range c.statuses {
+		if s.outcome == outcome {
+			return s.status
+		}
+	}
+	return 0
+}
+
+// maxHeader is the most bytes of an attribute that comes from a header. It is more
+// than other attributes may have: proxies pass on paths of 8 KiB.
+const maxHeader = 8 << 10
+
+// header adds the attribute in a header. An attribute that no rule uses is left
+// out, however long it is.
+func (c *gateCall) header(name, attribute, header string) error {
+	if _, used := c.rules.Attribute(attribute); !used {
+		return nil
+	}
+	if f := suits(c.attrs, attribute); f != nil {
+		return badParameter(name, f.Path+" "+f.Problem)
+	}
+	value := c.fromHeader(attribute, header)
+	if attribute == "ip" && value == "" {
+		return badParameter(name, "the request has no header "+header+": the proxy must set it, or all clients would count as one or none")
+	}
+	if len(value) > maxHeader {
+		return badParameter(name, fmt.Sprintf("the header %s has %d bytes, more than %d", header, len(value), maxHeader))
+	}
+	c.attrs = append(c.attrs, weir.Attribute{Name: attribute, Value: value})
+	return nil
+}
+
+// fromHeader returns the attribute in a header: of a URI the path as servers
+// resolve it or the query as it is, and as ip the address of the client.
+func (c *gateCall) fromHeader(attribute, header string) string {
+	lines := c.request.Header.Values(header)
+	value := ""
+	if len(lines) > 0 {
+		value = lines[len(lines)-1]
+	} else if strings.EqualFold(header, "Host") {
+		value = c.request.Host
+	}
+	switch {
+	case attribute == "ip":
+		value = c.proxies.Client(c.request.RemoteAddr, lines)
+	case value == "":
+	case attribute == "path":
+		value = cleanPath(value)
+	case attribute == "query":
+		_, value, _ = strings.Cut(value, "?")
+	}
+	return strings.ToValidUTF8(value, "\uFFFD")
+}

@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/client/sizes"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// part is one request of a batch. Its attributes are the elements from and up
+// to to of a slice that all parts share.
+type part struct {
+	verb     store.Verb
+	hits     int64 // 0 makes the verb a check, of one hit
+	given    bool  // hits is in the request, and not a default
+	feedback string
+	receipt  receipt.Receipt
+	from, to int
+}
+
+// decode reads body as one request for verb into req, whose attributes it
+// reuses. It returns the verb to run.
+func (s *scanner) decode(body []byte, verb store.Verb, req *weir.Request) (store.Verb, *fault.Fault) {
+	s.reset(body)
+	p, attrs, f := s.request(req.Attributes[:0], verb, false)
+	if f == nil {
+		f = s.end()
+	}
+	verb, *req = p.ask(attrs)
+	return verb, f
+}
+
+// ask returns the request in p, and the verb to run: a check for hits: 0. A
+// request about holds has hits only if they are given.
+func (p *part) ask(attrs []weir.Attribute) (store.Verb, weir.Request) {
+	switch {
+	case p.verb.Ends() && !p.given:
+		return p.verb, weir.Request{Attributes: attrs, Receipt: p.receipt}
+	case p.hits == 0:
+		return store.Check, weir.Request{Attributes: attrs}
+	}
+	return p.verb, weir.Request{Attributes: attrs, Hits: p.hits, Feedback: p.feedback, Receipt: p.receipt}
+}
+
+// request reads an object with the members of a request for verb or, in a batch,
+// for the verb that it names. It appends the attributes to attrs.
+func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (part, []weir.Attribute, *fault.Fault) {
+	p := part{verb: verb, hits: 1, from: len(attrs)}
+	start := s.pos
+	m := members{batch: batch, ends: verb.Ends()}
+	f := s.object(func(name string, at int) (f *fault.Fault) {
+		again := false
+		switch {
+		case name == "attributes":
+			again, m.attributes = m.attributes, true
+			attrs, f = s.attributes(attrs)
+		case name == "hits":
+			again, p.given, m.hits = p.given, true, s.pos
+			p.hits, f = s.hits()
+		case name == "feedback" && !m.ends:
+			again, m.feedback = m.feedback > 0, s.pos
+			p.feedback, f = s.feedback()
+		case name == "receipt" && (m.ends || batch):
+			again, m.receipt = m.receipt > 0, s.pos
+			p.receipt, f = s.receipt()
+		case name == "verb" && batch:
+			again, m.verb = m.verb, true
+			p.verb, f = s.verb()
+		default:
+			f = s.fault(at, "%s", m.unknown())
+		}
+		if f == nil && again {
+			f = s.twice(at)
+		}
+		return f.In(name)
+	})
+	if f == nil {
+		f = s.checkMembers(&p, &m, start)
+	}
+	p.to = len(attrs)
+	return p, attrs, f
+}
+
+// members are the members of a request that were read.
+type members struct {
+	batch, ends      bool // whether it is in a batch, or about the holds of a take
+	attributes, verb bool
+
+	hits, feedback, receipt int // where the value begins; 0: missing
+}
+
+// unknown returns what is wrong with another member.
+func (m *members) unknown() string {
+	switch {
+	case m.batch:
+		return "is unknown; a request in a batch has attributes, hits, feedback, verb and receipt"
+	case m.ends:
+		return "is unknown; want receipt, attributes and hits"
+	}
+	return "is unknown; a request has attributes, hits and feedback"
+}
+
+// checkMembers returns the fault of members that do not go together in p, whose
+// object starts at a byte.
+func (s *scanner) checkMembers(p *part, m *members, start int) *fault.Fault {
+	ends := p.verb.Ends()
+	switch {
+	case !m.attributes:
+		return s.missing("attributes", start)
+	case ends && m.receipt == 0:
+		return s.missing("receipt", start)
+	case !ends && m.receipt > 0:
+		return s.fault(m.receipt, "is for settle, cancel and renew").In("receipt")
+	case p.hits == 0 && ends:
+		return s.fault(m.hits, "is 0; use cancel to give back what was held").In("hits")
+	case p.hits == 0 && m.feedback > 0:
+		return s.fault(m.hits, "is 0, which counts nothing; leave it out with feedback").In("hits")
+	}
+	return nil
+}
+
+// attributes reads the object of attributes and appends them to attrs.
+func (s *scanner) attributes(attrs []weir.Attribute) ([]weir.Attribute, *fault.Fault) {
+	start := len(attrs)
+	f := s.object(func(name string, at int) *fault.Fault {
+		if f := suits(attrs[start:], name); f != nil {
+			f.Place = s.place(at)
+			return f
+		}
+		at = s.pos
+		value, f := s.value()
+		if f == nil && len(value) > sizes.Text {
+			f = s.fault(at, "has %d bytes, more than %d", len(value), sizes.Text)
+		}
+		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
+		return f.In(name)
+	})
+	return attrs, f
+}
+
+// suits returns the fault, without a place, of adding an attribute called name
+// to attrs. It returns nil when there is none.
+func suits(attrs []weir.Attribute, name string) *fault.Fault {
+	switch {
+	case name == "":
+		return fault.Newf("", "an attribute without a name")
+	case len(name) > sizes.Text:
+		return fault.Newf("", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
+	case len(attrs) == sizes.Attributes:
+		return fault.Newf("", "more than %d attributes", sizes.Attributes)
+	}
+	for i := range attrs {
+		if attrs[i].Name == name {
+			return fault.Newf(name, "is there twice")
+		}
+	}
+	return nil
+}
+
+// value reads a string, a number or a boolean as the text of an attribute.
+func (s *scanner) value() (string, *fault.Fault) {
+	switch c := s.peek(); {
+	case c == '"':
+		return s.string()
+	case c == 't':
+		return "true", s.literal("true")
+	case c == 'f':
+		return "false", s.literal("false")
+	case c == '-' || '0' <= c && c <= '9':
+		return s.number()
+	}
+	return "", s.unexpected("a string, a number or a boolean")
+}
+
+// hits reads the cost of a request. A cost of 0 turns the request into a check.
+func (s *scanner) hits() (int64, *fault.Fault) {
+	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
+		return 0, s.unexpected("a number")
+	}
+	at := s.pos
+	text, f := s.number()
+	if f != nil {
+		return 0, f
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case text[0] == '-':
+		return 0, s.fault(at, "is negative; use refund to give hits back")
+	case strings.Contains(text, "."):
+		return 0, s.fault(at, "is not a whole number")
+	case err != nil || n > window.MaxHits:
+		return 0, s.fault(at, "is more than %d", window.MaxHits)
+	}
+	return n, nil
+}
+
+// feedback reads the name that a refund is given for.
+func (s *scanner) feedback() (string, *fault.Fault) {
+	if s.peek() != '"' {
+		return "", s.unexpected("a name in quotes")
+	}
+	at := s.pos
+	name, f := s.string()
+	switch {
+	case f != nil:
+		return "", f
+	case name == "":
+		return "", s.fault(at, "is empty; leave it out to give hits back")
+	case len(name) > sizes.Text:
+		return "", s.fault(at, "has %d bytes, more than %d", len(name), sizes.Text)
+	}
+	return name, nil
+}
+
+// receipt reads the receipt of a take.
+func (s *scanner) receipt() (receipt.Receipt, *fault.Fault) {
+	if s.peek() != '"' {
+		return receipt.Receipt{}, s.unexpected("a receipt in quotes")
+	}
+	at := s.pos
+	text, f := s.string()
+	if f != nil {
+		return receipt.Receipt{}, f
+	}
+	r, err := receipt.Parse(text)
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return r, s.fault(at, "%s", f.Problem)
+	}
+	return r, nil
+}
+
+// verb reads the verb of a request in a batch.
+func (s *scanner) verb() (store.Verb, *fault.Fault) {
+	if s.peek() != '"' {
+		return 0, s.unexpected(wantVerb + " in quotes")
+	}
+	at := s.pos
+	name, f := s.string()
+	if f != nil {
+		return 0, f
+	}
+	for _, v := range verbs {
+		if name == v.String() {
+			return v, nil
+		}
+	}
+	return 0, s.fault(at, "is %q; want %s", name, wantVerb)
+}
+
+// verbs lists the verbs that a request can have.
+var verbs = [...]store.Verb{
+	store.Take, store.Check, store.Record, store.Refund, store.Settle, store.Cancel, store.Renew,
+}
+
+const wantVerb = "take, check, record, refund, settle, cancel or renew"

@@ -1,0 +1,95 @@
+package koalaapi
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
+)
+
+// browse decides whether an action may happen. With `_writeThrough=yes` it also
+// counts the action, in the same step, if the action may happen.
+func (a *API) browse(x *exchange, _ *http.Request) reply {
+	d := &x.decision
+	if err := a.ask(x, verbOf(x)); err != nil {
+		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
+	}
+	t := a.tables.of(x.space, d.Rules)
+	a.count(t, d, false)
+	return reply{body: t.answer(d, t.rows)}
+}
+
+func verbOf(x *exchange) weir.Verb {
+	if x.parameter("_writeThrough") == "yes" {
+		return weir.Take
+	}
+	return weir.Check
+}
+
+// complete answers with the row of every rule that is over its limit, not only
+// the first.
+func (a *API) complete(x *exchange, _ *http.Request) reply {
+	d := &x.decision
+	if err := a.ask(x, verbOf(x)); err != nil {
+		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
+	}
+	t := a.tables.of(x.space, d.Rules)
+	a.count(t, d, true)
+	out, told := append(x.out[:0], '['), d.Rule == ""
+	t.visit(d, func(i int, over bool) bool {
+		if over {
+			out = append(append(out, t.lines[i].row...), ',')
+			told = told || t.set.Rule(i).Name == d.Rule
+		}
+		return true
+	})
+	switch {
+	case !told: // a rule that denies in an outage has no numbers
+		out = append(out, t.answer(d, t.rows)...)
+	case len(out) > 1:
+		out = out[:len(out)-1] // the last comma
+	default:
+		out = append(out, t.rows.none...)
+	}
+	x.out = append(out, ']')
+	return reply{body: x.out}
+}
+
+// update counts an action that has happened.
+func (a *API) update(x *exchange, _ *http.Request) reply {
+	return a.write(x, weir.Record)
+}
+
+// feedback gives back the hits that rules state for `erase1` or `erase2`. As in
+// koala, any other word means erase1. An outage is an error: the rules do not
+// state what a refund does then.
+func (a *API) feedback(x *exchange, _ *http.Request) reply {
+	x.request.Feedback = "erase1"
+	if x.parameter("_feedbackType") == "erase2" {
+		x.request.Feedback = "erase2"
+	}
+	r := a.write(x, weir.Refund)
+	if x.decision.Degraded {
+		return reply{http.StatusInternalServerError, problem(x.out, `{"err_no":-1, "err_msg":`, "the store is out of reach: nothing was given back")}
+	}
+	return r
+}
+
+func (a *API) write(x *exchange, verb weir.Verb) reply {
+	if err := a.ask(x, verb); err != nil {
+		return reply{statusOf(err), problem(x.out, `{"err_no":-1, "err_msg":`, err.Error())}
+	}
+	return reply{body: written}
+}
+
+var written = []byte(`{"err_no":0, "err_msg":"OK"}`)
+
+// statusOf returns the HTTP status for a request that could not be decided.
+func statusOf(err error) int {
+	var input *fault.Fault
+	if errors.As(err, &input) {
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}

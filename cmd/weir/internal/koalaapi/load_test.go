@@ -1,0 +1,106 @@
+package koalaapi_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
+	"github.com/weirhq/weir/rule"
+)
+
+// Fault 1: 100 callers at once, at a limit of 2, were up to 27 admitted ones.
+// Fault 3: leak admitted one more than its count.
+func TestWriteThroughAdmitsTheLimit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `rules:
+  - {name: koala-1, code: 1, when: {act: count}, per: [uid], limit: 2, window: {fixed: 5s}}
+  - {name: koala-2, code: 2, when: {act: leak}, per: [uid], limit: 10, window: 100s}
+`)
+	for act, want := range map[string]int64{"count": 2, "leak": 10} {
+		var admitted atomic.Int64
+		var callers sync.WaitGroup
+		for range 100 {
+			callers.Go(func() {
+				if strings.Contains(b.get(t, "/rule/browse?act="+act+"&uid=7&_writeThrough=yes"), `"Err_no":0,`) {
+					admitted.Add(1)
+				}
+			})
+		}
+		callers.Wait()
+		if got := admitted.Load(); got != want {
+			t.Errorf("%s: got %d admitted, want %d", act, got, want)
+		}
+		if got, want := b.get(t, "/rule/value?rule_no="+map[string]string{"count": "1", "leak": "2"}[act]+"&uid=7"),
+			fmt.Sprintf(`"cache_val":%d}`, want); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: got %s, want %s", act, got, want)
+		}
+	}
+}
+
+// Rules that are swapped under way answer for every request, with a row of the
+// one or the other set.
+func TestRulesSwappedUnderLoad(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "rules: [{name: koala-1, code: 1, when: {act: ask}, then: deny}]")
+	other := newBench(t, "rules: [{name: x, when: {act: no}, then: deny}, {name: koala-2, code: 2, when: {act: ask}, then: deny}]").engine.Rules()
+	first := b.engine.Rules()
+	done := make(chan struct{})
+	var swapper sync.WaitGroup
+	swapper.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				for _, set := range []*rule.Set{other, first} {
+					if err := b.engine.SetRules(set); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+	})
+	for range 100 {
+		for _, url := range []string{"/rule/browse?act=ask", "/rule/browse_complete?act=ask"} {
+			got := b.get(t, url)
+			if !strings.Contains(got, `"Ret_code":1,"Err_no":10`) && !strings.Contains(got, `"Ret_code":2,"Err_no":10`) {
+				t.Errorf("%s: got %s, want rule 1 or 2 to deny", url, got)
+			}
+		}
+	}
+	close(done)
+	swapper.Wait()
+}
+
+// An answer longer than net/http counts by itself has its length all the same:
+// clients that read to the end of the connection know no chunks.
+func TestMultiIsNotChunked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "rules: [{name: koala-1, code: 1, when: {act: ask}, then: deny}]")
+	ask := func(jobs int) string {
+		list := strings.TrimSuffix(strings.Repeat(`{"Id":"1","Arg":"act%3Dask"},`, jobs), ",")
+		return b.send(t, "GET /multi/browse?argsJson=["+list+"] HTTP/1.1\r\n\r\n", 1)
+	}
+	head, body, _ := strings.Cut(ask(1000), "\r\n\r\n")
+	if !strings.Contains(head, fmt.Sprintf("Content-Length: %d", len(body))) || strings.Count(body, `"Ret_code":1,`) != 1000 {
+		t.Errorf("got %d bytes behind %s, want 1000 rows and their length", len(body), head)
+	}
+	if got := ask(1001); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
+		t.Errorf("got %s, want more than 1000 jobs refused", got)
+	}
+}
+
+// A head longer than the limit is refused, in its first line and in its fields.
+func TestHeadIsTooLong(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "rules: [{name: a, when: {act: ask}, then: deny}]")
+	long := strings.Repeat("a", koalaapi.MaxHead+5000)
+	for _, head := range []string{"GET /rule/browse?act=" + long + " HTTP/1.1\r\n", "GET /rule/browse HTTP/1.1\r\nX: " + long + "\r\n"} {
+		if got := b.send(t, head+"\r\n", 1); !strings.HasPrefix(got, "HTTP/1.1 431 ") {
+			t.Errorf("%.40s…: got %.60s, want 431", head, got)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package koalaapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/weirhq/weir"
+)
+
+// job is one of the requests of a multi/browse.
+type job struct {
+	ID  string `json:"Id"`
+	Arg string
+}
+
+// maxJobs is the most requests in a multi/browse, as in a batch of the JSON
+// API.
+const maxJobs = 1000
+
+// multi answers browse for several requests. Each is held to every rule.
+func (a *API) multi(x *exchange, _ *http.Request) reply {
+	var jobs []job
+	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxJobs {
+		return reply{status: http.StatusBadRequest}
+	}
+	if len(jobs) == 0 {
+		return reply{body: []byte("null")} // as koala writes an empty list
+	}
+	out := append(x.out[:0], '[')
+	for i := range jobs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendText(append(out, `{"Id":`...), jobs[i].ID)
+		out = append(out, `,"Result":`...)
+		x.read(jobs[i].query())
+		if err := a.ask(x, weir.Check); err != nil {
+			out = failed(err).appendTo(out)
+		} else {
+			t := a.tables.of(x.space, x.decision.Rules)
+			a.count(t, &x.decision, false)
+			out = append(out, t.answer(&x.decision, t.multi)...)
+		}
+		out = append(out, '}')
+	}
+	x.out = append(out, ']')
+	return reply{body: x.out}
+}
+
+// query returns the query of j. koala's clients escape the whole query once
+// more, and koala unescapes Arg once, as a whole; other clients send the query
+// as it is. query unescapes Arg only if a separator in it is escaped, one of
+// two parameters or of a name and its value.
+func (j *job) query() string {
+	for parameter := range strings.SplitSeq(j.Arg, "&") {
+		switch strings.Count(parameter, "=") {
+		case 0:
+			if hasEscape(parameter, "%3d") {
+				return unescape(j.Arg)
+			}
+		case 1: // name=value
+		default: // a value has no plain =, so this one belongs to another parameter
+			if hasEscape(parameter, "%26") {
+				return unescape(j.Arg)
+			}
+		}
+	}
+	return j.Arg
+}
+
+// hasEscape reports whether text contains escape, which is in lower case.
+func hasEscape(text, escape string) bool {
+	return strings.Contains(strings.ToLower(text), escape)
+}

@@ -1,0 +1,102 @@
+package koalaapi_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/store/memstore"
+)
+
+// koala's calls lead to a namespace by path, header or token. Rules of the same name
+// and code have their own counts, rows and statistics in each.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	counts := memstore.New()
+	t.Cleanup(func() { counts.Close() })
+	var all []*namespace.Namespace
+	lines := access.Line("ops", "ops", access.All, "") + "\n"
+	for name, limit := range map[string]string{"default": "9", "a": "1", "b": "2"} {
+		e, err := weir.NewEngine(parse(t, `rules: [{name: koala-1, code: 7, per: [uid], limit: `+limit+`, window: 1h}]`),
+			weir.WithStore(counts), weir.WithNamespace(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, namespace.New(name, e, nil))
+		lines += access.Line(name, name, access.All, name) + "\n"
+	}
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := access.OpenKeys(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	lock := &access.Lock{Keys: keys, Reach: access.ReachNamed}
+	rewrites := 0
+	set := namespace.NewSet(all...)
+	k, err := koalaapi.New(set, koalaapi.Config{
+		Lock: lock, Rewrite: func([]byte) error { rewrites++; return nil },
+		Rewriters: &access.Lock{Keys: keys},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	const take, allowed, denied = "/rule/browse?uid=u&_writeThrough=yes", `"Str_reason":"Allow"`, `"Ret_code":7`
+	for _, tc := range []struct {
+		token, path, header string
+		status              int
+		want                string // a part of the answer
+	}{
+		{"a", take, "", 200, allowed},
+		{"a", take, "", 200, denied},
+		{"a", "/ns/a" + take, "a", 200, denied},
+		{"b", take, "", 200, allowed},
+		{"ops", "/ns/b" + take, "", 200, allowed},
+		{"ops", take, "b", 200, denied},
+		{"ops", take, "", 200, allowed},
+		{"a", "/dump/counter", "", 200, "rule_no:7  allow:1  deny:2 "},
+		{"b", "/dump/counter", "", 200, "rule_no:7  allow:2  deny:1 "},
+		{"ops", "/dump/counter", "", 200, "rule_no:7  allow:1  deny:0 "},
+		{"a", "/rule/value?rule_no=7&uid=u", "", 200, `"cache_val":1}`},
+		{"b", "/dump/policy", "", 200, "_count_ 2 "},
+
+		{"a", "/ns/b" + take, "", 403, "a may use the namespace a only"},
+		{"a", take, "b", 403, "a may use the namespace a only"},
+		{"a", "/ns/b/rule/update?uid=u", "", 403, "a may use the namespace a only"},
+		{"a", "/ns/b/rule/feedback?uid=u", "", 403, "a may use the namespace a only"},
+		{"a", "/ns/b/rule/value?rule_no=7&uid=u", "", 403, "a may use the namespace a only"},
+		{"a", "/ns/b/dump/counter", "", 403, "a may use the namespace a only"},
+		{"a", "/ns/b/dump/policy", "", 403, "a may use the namespace a only"},
+		{"a", `/ns/b/multi/browse?argsJson=[]`, "", 403, "a may use the namespace a only"},
+		{"a", "/ns/b/rule/browse_complete?uid=u", "", 403, "a may use the namespace a only"},
+		{"a", "/rule/rewrite", "", 403, "a may use the namespace a only"},
+		{"ops", "/ns/b/rule/rewrite", "", 400, "rewrite the rules of the namespace default only"},
+		{"ops", "/ns/none" + take, "", 404, "not found"},
+		{"ops", "/ns/.." + take, "", 400, "want up to 64 letters"},
+	} {
+		r := httptest.NewRequest(http.MethodGet, tc.path, strings.NewReader("rule_stream=x"))
+		r.Header.Set("Authorization", "Bearer "+tc.token)
+		if tc.header != "" {
+			r.Header.Set(namespace.Header, tc.header)
+		}
+		w := httptest.NewRecorder()
+		k.ServeHTTP(w, r)
+		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s %s %q: got %d %s, want %d %s", tc.token, tc.path, tc.header, w.Code, w.Body, tc.status, tc.want)
+		}
+	}
+	if rewrites != 0 {
+		t.Errorf("got %d rewrites, want none", rewrites)
+	}
+}

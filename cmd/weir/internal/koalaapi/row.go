@@ -1,0 +1,72 @@
+package koalaapi
+
+import (
+	"encoding/json"
+
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
+	"github.com/weirhq/weir/rule"
+)
+
+// row is an answer of koala's, with the fields in koala's order and spelling.
+type row struct {
+	RetType   int64  `json:"Ret_type"`
+	RetCode   int64  `json:"Ret_code"`
+	ErrNo     int64  `json:"Err_no"`
+	ErrMsg    string `json:"Err_msg"`
+	Reason    string `json:"Str_reason"`
+	NeedVcode int64  `json:"Need_vcode"`
+	VcodeLen  int64  `json:"Vcode_len"`
+	VcodeType int64  `json:"Vcode_type"`
+	Other     string
+	Version   int64
+}
+
+// These rows answer for no rule.
+const (
+	rowNone   = 0 // no rule matched
+	rowWithin = 1 // rules matched, and none was over its limit
+)
+
+// rowOf returns the row for an outcome of set. For an outcome that is not one
+// of koala's rows it makes one: the outcome's name is the reason, and fields of
+// a row in the outcome's body override the others.
+func rowOf(set *rule.Set, name string) row {
+	outcome, ok := set.Outcome(name)
+	r := row{RetType: 2, ErrNo: 10, Reason: "Deny"}
+	switch {
+	case ok && outcome.Allow, name == koalafile.OutcomeName(rowWithin):
+		r = row{RetType: 1, Reason: "Allow"}
+	case name == koalafile.OutcomeName(rowNone):
+		r = row{Reason: "Allow"}
+	case name != rule.Deny:
+		r.Reason = name
+	}
+	told := r
+	if json.Unmarshal(outcome.Body, &told) == nil {
+		return told
+	}
+	return r
+}
+
+// by returns r as the answer of a rule with a return code. A code of 0 means
+// that the rule has none: the row keeps its own.
+func (r row) by(code int64) row {
+	if code > 0 {
+		r.RetCode = code
+	}
+	return r
+}
+
+// failed returns the row for a request that could not be decided. Its Err_no is
+// not 0, so that clients do not take it for permission.
+func failed(err error) row {
+	return row{RetType: -1, ErrNo: -1, ErrMsg: err.Error(), Reason: "Error"}
+}
+
+func (r row) appendTo(out []byte) []byte {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // a row holds numbers and text only
+	}
+	return append(out, b...)
+}

@@ -1,0 +1,205 @@
+package koalafile
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile/files"
+)
+
+// File is a rule file without faults. It must not be changed.
+type File struct {
+	// Set is compiled from Rules and Outcomes.
+	Set      *rule.Set
+	Rules    []rule.Rule
+	Outcomes map[string]rule.Outcome
+
+	// Lists are the dicts in the order of the file. Paths are the absolute
+	// paths of their files, in the same order. When one of these files changes,
+	// the rules must be read again.
+	Lists []List
+	Paths []string
+
+	// Zone is the zone of koala's natural day, Asia/Shanghai.
+	Zone *time.Location
+
+	// Warnings state what weir reads differently from koala, in the order of
+	// the file.
+	Warnings fault.List
+
+	// Comments are the comment lines directly above a rule, without the #, by
+	// the name of the rule. RowComments are those above a result row, by the
+	// name of its outcome.
+	Comments    map[string]string
+	RowComments map[string]string
+}
+
+// List describes the source of a dict.
+type List struct {
+	Name    string
+	Path    string // as written in the rule file
+	Line    int    // in the rule file, from 1
+	Comment string // the comment lines directly above, without the #
+}
+
+// Load reads the rule file at path, and its dict files, from disk. It looks for
+// a dict with a relative path in the rule file's directory, then in the
+// directory above, because koala starts in its home and names conf/x.dat in
+// conf/koala_rule.conf. The error is a [fault.List] if the file could be read.
+func Load(path string) (*File, error) {
+	src, err := files.Rules(path)
+	if err != nil {
+		return nil, fmt.Errorf("koala rule file: %w", err)
+	}
+	return ParseAt(path, src, files.List)
+}
+
+// ParseAt reads src as the text of the rule file at path. It looks for dict
+// files as [Load] does, and calls read with the paths at which they are. Any
+// error is a [fault.List].
+func ParseAt(path string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
+	return parse(path, src, func(dict string) ([]byte, string, error) {
+		found := nearby(path, dict)
+		src, err := read(found)
+		return src, found, err
+	})
+}
+
+// Parse reads src as the text of a rule file. Faults call it name. Parse calls
+// read with the path of a dict as written in the rule file; a nil read makes
+// every dict a fault. Any error is a [fault.List].
+func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
+	if read == nil {
+		return parse(name, src, nil)
+	}
+	return parse(name, src, func(dict string) ([]byte, string, error) {
+		src, err := read(dict)
+		return src, files.Beside(name, dict), err
+	})
+}
+
+// reader reads a dict file and returns where it was found.
+type reader func(path string) (src []byte, found string, err error)
+
+func parse(name string, src []byte, read reader) (*File, error) {
+	p := pass{
+		name: name, read: read,
+		file: &File{
+			Zone: Zone(), Comments: map[string]string{}, RowComments: map[string]string{}, Outcomes: map[string]rule.Outcome{},
+		},
+		lists: map[string]*rule.List{}, returns: map[int64]int{},
+	}
+	p.readFile(src)
+	p.faults.Sort(name)
+	if len(p.faults) > 0 {
+		return nil, p.faults.Err()
+	}
+	p.warnings.Sort(name)
+	p.file.Warnings = p.warnings
+	return p.file, nil
+}
+
+// Zone returns the zone of koala's natural day, Asia/Shanghai. It does not need
+// time zone data: there has been no summer time since 1991.
+func Zone() *time.Location { return zone(time.LoadLocation) }
+
+func zone(load func(name string) (*time.Location, error)) *time.Location {
+	const name = "Asia/Shanghai"
+	if loaded, err := load(name); err == nil {
+		return loaded
+	}
+	return time.FixedZone(name, 8*60*60)
+}
+
+// pass is one run over a file. Its methods note faults and continue, so that
+// one run finds all.
+type pass struct {
+	name string
+	read reader
+	file *File
+
+	here     entry  // the current line
+	rule     string // the name of the current rule, for its faults
+	faults   fault.List
+	warnings fault.List
+
+	shown, shownFor string // see source
+
+	lists   map[string]*rule.List // nil for a dict with a fault
+	returns map[int64]int         // lines of the rules by return code
+}
+
+func (p *pass) readFile(src []byte) {
+	sections := p.sections(src)
+	for _, e := range sections[dicts] {
+		p.here = e
+		p.readDict(e.piece())
+	}
+	for _, e := range sections[results] {
+		p.here = e
+		p.readRow(e.piece())
+	}
+	p.defaultRows()
+	for _, e := range sections[rules] {
+		p.here = e
+		p.readRule(e.piece())
+		p.rule = ""
+	}
+	if len(p.faults) == 0 {
+		p.compile()
+	}
+}
+
+// compile makes the set. It reports an error, which should not happen, as a
+// fault of the whole file.
+func (p *pass) compile() {
+	set, err := rule.New(p.file.Rules, p.file.Outcomes)
+	p.file.Set = set
+	if err != nil {
+		p.here = entry{number: 1}
+		p.fault(piece{}, "%v", err)
+	}
+}
+
+// maxWarnings is the number of warnings after which the reader stops to note
+// more.
+const maxWarnings = 10_000
+
+// fault notes that something is wrong at s, in the current line.
+func (p *pass) fault(s piece, format string, args ...any) {
+	if len(p.faults) < fault.Most {
+		p.faults = append(p.faults, p.note(s, format, args...))
+	}
+}
+
+// warn notes that weir reads what is at s differently from koala.
+func (p *pass) warn(s piece, format string, args ...any) {
+	if len(p.warnings) < maxWarnings {
+		p.warnings = append(p.warnings, p.note(s, format, args...))
+	}
+}
+
+// note returns a fault at s, in the line that is being read.
+func (p *pass) note(s piece, format string, args ...any) *fault.Fault {
+	return &fault.Fault{
+		Rule: p.rule, Problem: fmt.Sprintf(format, args...),
+		Place: fault.Place{
+			File: p.name, Line: p.here.number, Column: 1 + utf8.RuneCountInString(p.here.text[:s.at]), Source: p.source(),
+		},
+	}
+}
+
+// source returns the current line as UTF-8. An invalid byte becomes one
+// character, as in the column.
+func (p *pass) source() string {
+	if p.shown == "" || p.shownFor != p.here.text {
+		p.shown, p.shownFor = p.here.text, p.here.text
+		if !utf8.ValidString(p.here.text) {
+			p.shown = string([]rune(p.here.text))
+		}
+	}
+	return p.shown
+}

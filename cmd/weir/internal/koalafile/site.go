@@ -1,0 +1,82 @@
+package koalafile
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rulefile/files"
+)
+
+// sectionLine and ruleFileLine match lines of koala's rule file and main file.
+// No rules file of weir's can have such a line.
+var (
+	sectionLine  = regexp.MustCompile(`(?im)^(\x{feff})?\[(dicts|rules|result)\][ \t\r]*$`)
+	ruleFileLine = regexp.MustCompile(`(?m)^(\x{feff})?[ \t]*rule_file[ \t]*=`)
+)
+
+// Is reports whether text is a rule file or a main file of koala's, and not a
+// rules file of weir's.
+func Is(text []byte) bool { return sectionLine.Match(text) || isMain(text) }
+
+func isMain(text []byte) bool { return ruleFileLine.Match(text) && !sectionLine.Match(text) }
+
+// Site is a rule file with the name and the text from which it was read.
+type Site struct {
+	*File
+	Name string
+	Text []byte
+
+	// Warnings are those of the main file and of the rule file.
+	Warnings fault.List
+}
+
+// Read reads text, which is a rule file, or a main file that names one. Faults
+// call it name. A text that does not come from the file name, such as the
+// standard input, is loose: its main file cannot include others, and its paths
+// start in the current directory. With an error the Warnings are set, too.
+func Read(name string, text []byte, loose bool) (s Site, err error) {
+	s = Site{Name: name, Text: text}
+	if isMain(text) {
+		if err := s.followMain(loose); err != nil {
+			return s, err
+		}
+	}
+	if s.File, err = ParseAt(s.Name, s.Text, files.List); err == nil {
+		s.Warnings = append(s.Warnings, s.File.Warnings...)
+	}
+	return s, err
+}
+
+// followMain replaces a main file by the rule file that it names.
+func (s *Site) followMain(loose bool) (err error) {
+	var m Main
+	if loose {
+		m, s.Warnings, err = ParseMain(s.Name, s.Text)
+	} else {
+		m, s.Warnings, err = LoadMain(s.Name)
+	}
+	if err != nil {
+		return err
+	}
+	main := s.Name
+	s.Name = m.RuleFile
+	if s.Text, err = files.Rules(s.Name); err != nil {
+		return noRuleFile(main, err)
+	}
+	return nil
+}
+
+// CheckRuleFile returns an error if the rule file of m, which was read from the
+// main file at path, does not exist.
+func (m *Main) CheckRuleFile(path string) error {
+	if _, err := os.Stat(m.RuleFile); err != nil {
+		return noRuleFile(path, err)
+	}
+	return nil
+}
+
+func noRuleFile(main string, err error) error {
+	return fmt.Errorf("%s: rule_file: %w; a relative path starts at the directory of the main file, or at the one above", main, err)
+}

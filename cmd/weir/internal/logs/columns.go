@@ -1,0 +1,272 @@
+package logs
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
+)
+
+// csvLine reads comma-separated values. A record is a line, or several lines if a
+// newline is inside quotes.
+type csvLine struct {
+	comma  string
+	fields []string // wanted
+	mapped []string // those that have to be there
+	at     []int    // the column of each wanted field, or -1
+	header bool     // the next record is the header
+	width  int      // number of columns
+	cells  []string
+
+	missing error // a mapped column is not there: all lines are bad
+
+	record []byte // the lines so far of a record that ends in quotes
+	lines  int64  // how many they are
+	whole  string // the last record, if it had several lines
+	wholes int64  // how many
+}
+
+// longestRecord is the most bytes of a record with newlines. It bounds how much a
+// quotation mark that is not closed takes with it.
+const longestRecord = 64 << 10
+
+var (
+	errOpenQuotes = errors.New("a text in quotes begins here and does not end")
+	errLongRecord = fmt.Errorf("a text in quotes begins here and does not end within %d bytes", longestRecord)
+)
+
+func newCSV(f *format, fields []string) (extractor, error) {
+	c := &csvLine{comma: ",", fields: fields, header: true}
+	for _, name := range slices.Sorted(maps.Keys(f.spec.Map)) {
+		field, _ := parseField(f.spec.Map[name]) // checked by Compile
+		c.mapped = append(c.mapped, field.path)
+	}
+	if f.spec.Comma != 0 {
+		c.comma = string(f.spec.Comma)
+	}
+	if len(f.spec.Columns) > 0 {
+		c.header = false
+		c.columns(f.spec.Columns)
+	}
+	return c, nil
+}
+
+// columns notes the names of the columns.
+func (c *csvLine) columns(names []string) {
+	c.width = len(names)
+	c.at = make([]int, len(c.fields))
+	for i, field := range c.fields {
+		c.at[i] = slices.Index(names, field)
+		if c.at[i] < 0 && slices.Contains(usualTimes, field) {
+			c.at[i] = slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, field) })
+		}
+		if c.at[i] < 0 && slices.Contains(c.mapped, field) {
+			c.missing = fmt.Errorf("no column %q, which map names: the columns are %s", field, shorten(strings.Join(names, ", ")))
+		}
+	}
+}
+
+func (c *csvLine) extract(line string, values []string) error {
+	c.whole, c.wholes = "", 0
+	if line == "" && len(c.record) == 0 {
+		return replay.ErrSkip
+	}
+	line, err := c.join(line)
+	if err != nil {
+		return err
+	}
+	if err := c.split(line); err != nil {
+		return err
+	}
+	if c.header {
+		c.header = false
+		c.cells[0] = strings.TrimPrefix(c.cells[0], "\ufeff")
+		names := make([]string, len(c.cells)) // cells are parts of a block that is used again
+		for i, name := range c.cells {
+			names[i] = strings.TrimSpace(strings.Clone(name))
+		}
+		c.columns(names)
+		return replay.ErrSkip
+	}
+	if c.missing != nil {
+		return c.missing
+	}
+	if len(c.cells) != c.width {
+		return fmt.Errorf("%d columns, want %d", len(c.cells), c.width)
+	}
+	for i, at := range c.at {
+		values[i] = ""
+		if at >= 0 {
+			values[i] = c.cells[at]
+		}
+	}
+	return nil
+}
+
+// join returns the record that line ends. It returns ErrSkip if the record goes on
+// in the next line.
+func (c *csvLine) join(line string) (record string, err error) {
+	inside := len(c.record) > 0
+	if !inside && strings.IndexByte(line, '"') < 0 {
+		return line, nil
+	}
+	open := endsInQuotes(line, c.comma, inside)
+	if !open && !inside {
+		return line, nil
+	}
+	c.record = append(c.record, line...)
+	c.lines++
+	switch {
+	case len(c.record) >= longestRecord:
+		c.finish()
+		return "", errLongRecord
+	case open:
+		c.record = append(c.record, '\n')
+		return "", replay.ErrSkip
+	}
+	c.finish()
+	return c.whole, nil
+}
+
+// finish ends the record that has begun.
+func (c *csvLine) finish() {
+	c.whole, c.wholes = string(c.record), c.lines
+	c.record, c.lines = c.record[:0], 0
+}
+
+// several returns the number of lines and the text of the last record, which ended
+// with line.
+func (c *csvLine) several(line string) (lines int64, text string) {
+	if c.wholes == 0 {
+		return 0, line
+	}
+	return c.wholes, c.whole
+}
+
+// endsInQuotes reports whether text ends inside a cell in quotes. inside reports
+// whether it begins inside of one, and otherwise text begins with a cell.
+func endsInQuotes(text, comma string, inside bool) bool {
+	for {
+		if !inside {
+			if !strings.HasPrefix(text, `"`) {
+				_, rest, more := strings.Cut(text, comma)
+				if !more {
+					return false
+				}
+				text = rest
+				continue
+			}
+			text = text[1:]
+		}
+		end := strings.IndexByte(text, '"')
+		if end < 0 {
+			return true
+		}
+		text = text[end+1:]
+		if inside = strings.HasPrefix(text, `"`); inside { // a quotation mark of the text
+			text = text[1:]
+			continue
+		}
+		_, rest, more := strings.Cut(text, comma)
+		if !more {
+			return false
+		}
+		text = rest
+	}
+}
+
+// split splits a line into cells.
+func (c *csvLine) split(line string) error {
+	c.cells = c.cells[:0]
+	if !strings.Contains(line, `"`) {
+		for {
+			cell, rest, more := strings.Cut(line, c.comma)
+			c.cells = append(c.cells, cell)
+			if !more {
+				return nil
+			}
+			line = rest
+		}
+	}
+	r := csv.NewReader(strings.NewReader(line))
+	r.Comma, _ = utf8.DecodeRuneInString(c.comma)
+	r.FieldsPerRecord = -1
+	cells, err := r.Read()
+	if err != nil {
+		var bad *csv.ParseError
+		if errors.As(err, &bad) {
+			return fmt.Errorf("column %d: %w", bad.Column, bad.Err)
+		}
+		return err
+	}
+	c.cells = append(c.cells, cells...)
+	return nil
+}
+
+// logfmtLine reads key=value pairs.
+type logfmtLine struct{ fields []string }
+
+func newLogfmt(_ *format, fields []string) (extractor, error) { return &logfmtLine{fields}, nil }
+
+func (l *logfmtLine) extract(line string, values []string) error {
+	clear(values)
+	found := false
+	for rest := strings.TrimLeft(line, " \t"); rest != ""; rest = strings.TrimLeft(rest, " \t") {
+		end := strings.IndexAny(rest, "= \t")
+		if end < 0 {
+			end = len(rest)
+		}
+		key := rest[:end]
+		rest = rest[end:]
+		value := ""
+		if strings.HasPrefix(rest, "=") {
+			var ok bool
+			if value, rest, ok = logfmtValue(rest[1:]); !ok {
+				return fmt.Errorf("column %d: a text in quotes does not end", len(line)-len(rest)+1)
+			}
+			found = true
+		}
+		for i, name := range l.fields {
+			if name == key {
+				values[i] = value
+			}
+		}
+	}
+	if !found {
+		return errors.New("no key=value pair")
+	}
+	return nil
+}
+
+// logfmtValue returns the value at the start of text, and what follows it.
+func logfmtValue(text string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		end := strings.IndexAny(text, " \t")
+		if end < 0 {
+			end = len(text)
+		}
+		return text[:end], text[end:], true
+	}
+	for end := 1; end < len(text); end++ {
+		switch text[end] {
+		case '\\':
+			end++
+		case '"':
+			return unescaped(text[1:end]), text[end+1:], true
+		}
+	}
+	return "", text, false
+}
+
+// unescaped returns text without the backslashes that escape characters.
+func unescaped(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\r", `\"`, `"`, `\\`, `\`).Replace(text)
+}

@@ -1,0 +1,346 @@
+// Package logs reads logs in many formats as requests for package replay: access
+// logs, JSON lines, CSV and logfmt, packed or not. A [Spec] states the format, and
+// which fields become which attributes.
+package logs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/fault"
+)
+
+// Spec describes the lines of logs. The zero value describes access logs.
+type Spec struct {
+	// Format is one of [Formats]. Empty means combined.
+	Format string
+
+	// Map has the field for each attribute that is not called like its field. A
+	// field is a path of keys in JSON (".auth.sub"), a column in CSV, a key in
+	// logfmt, and the name of an attribute in an access log. It can end in
+	// functions, each after a bar: "request_uri|path".
+	Map map[string]string
+
+	// Set has attributes with the same value in all requests.
+	Set map[string]string
+
+	// Time is the field with the time. Empty: one of the usual names.
+	Time string
+
+	// TimeFormat is the form of times: empty to recognise it, unix, unix_ms,
+	// unix_us, unix_ns, or a layout of package time.
+	TimeFormat string
+
+	// Zone is the zone of times that have none. Nil means UTC.
+	Zone *time.Location
+
+	// Columns has the names of the columns of CSV without a header. Comma is the
+	// separator of columns; 0 means a comma.
+	Columns []string
+	Comma   rune
+}
+
+// kinds has a row for each format.
+var kinds = []struct {
+	name, about string
+	preset      Spec // for what a Spec leaves out
+	narrows     bool // fewer fields are faster to read
+	new         func(f *format, fields []string) (extractor, error)
+}{
+	{"combined", "access logs, common or combined", Spec{}, false, nil},
+	{"json", "an object a line", Spec{}, true, newJSON},
+	{"csv", "comma-separated values; the first line has the names", Spec{}, false, newCSV},
+	{"logfmt", "key=value pairs", Spec{}, true, newLogfmt},
+	{"envoy", "Envoy's access log as JSON, with Istio's names", envoy, true, newJSON},
+	{"nginx", "nginx's access log as JSON, with the names of nginx's variables", nginx, true, newJSON},
+	{"koala", "koala's log of calls; times in Asia/Shanghai unless a timezone is set", koala, false, newKoala},
+}
+
+// envoy has the names of Envoy's default JSON access log.
+var envoy = Spec{Time: "start_time", Map: map[string]string{
+	"ip": "downstream_remote_address|ip", "method": "method", "path": "path|path", "query": "path|query", "status": "response_code",
+	"bytes": "bytes_sent", "agent": "user_agent", "host": "authority|host", "referer": "referer",
+}}
+
+// nginx has the names of nginx's variables.
+var nginx = Spec{Map: map[string]string{
+	"ip": "remote_addr", "method": "request_method", "path": "request_uri|path", "query": "request_uri|query", "status": "status",
+	"bytes": "body_bytes_sent", "agent": "http_user_agent", "referer": "http_referer", "host": "host|host",
+}}
+
+// koala has the name of the time that its reader gives.
+var koala = Spec{Time: "time", TimeFormat: "2006-01-02 15:04:05"}
+
+// Formats returns the names of the formats.
+func Formats() []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+// About returns a line about each format, for help.
+func About() string {
+	var b strings.Builder
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "  %-9s %s\n", k.name, k.about)
+	}
+	return b.String()
+}
+
+// Compile returns the format that s describes. The error is a [fault.List].
+func (s Spec) Compile() (replay.Format, error) {
+	var faults fault.List
+	if s.Format == "" {
+		s.Format = "combined"
+	}
+	at := slices.Index(Formats(), s.Format)
+	if at < 0 {
+		faults.Addf("format", "%q: want one of %s", s.Format, strings.Join(Formats(), ", "))
+		return nil, faults.Err()
+	}
+	k := kinds[at]
+	f := &format{spec: s, attributes: maps.Clone(k.preset.Map)}
+	if f.attributes == nil {
+		f.attributes = map[string]string{}
+	}
+	maps.Copy(f.attributes, s.Map)
+	if f.spec.Time == "" {
+		f.spec.Time = k.preset.Time
+	}
+	if f.spec.TimeFormat == "" {
+		f.spec.TimeFormat = k.preset.TimeFormat
+	}
+	if s.Format == "koala" && s.Zone == nil {
+		zone, err := Zone("Asia/Shanghai")
+		if err != nil {
+			return nil, fault.List{fault.Newf("timezone", "%v", err)}
+		}
+		f.spec.Zone = zone
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.attributes)) {
+		if _, err := parseField(f.attributes[name]); err != nil {
+			faults.Addf("map."+name, "%v", err)
+		}
+		if _, twice := s.Set[name]; twice && s.Map[name] != "" {
+			faults.Addf("set."+name, "has a field under map, too: want one of them")
+		}
+	}
+	access := k.new == nil
+	for name, set := range map[string]bool{"time": s.Time != "", "time_format": s.TimeFormat != ""} {
+		if access && set {
+			faults.Addf(name, "does not go with combined, whose times are in a fixed place and form")
+		}
+	}
+	if s.Format != "csv" && (len(s.Columns) > 0 || s.Comma != 0) {
+		faults.Addf("columns", "columns and separator are for csv")
+	}
+	if err := checkTimeFormat(s.TimeFormat); err != nil {
+		faults.Addf("time_format", "%v", err)
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	f.new, f.narrows = k.new, k.narrows
+	return f, nil
+}
+
+// format is a compiled Spec.
+type format struct {
+	spec       Spec
+	attributes map[string]string // fields by attribute
+	new        func(f *format, fields []string) (extractor, error)
+	narrows    bool
+}
+
+// extractor reads fields from the lines of one log.
+type extractor interface {
+	// extract sets values to the fields of a line, "" for missing ones.
+	extract(line string, values []string) error
+}
+
+// NewParser implements [replay.Format].
+func (f *format) NewParser(attributes []string) replay.Parser {
+	p := &parser{times: timeReader{form: f.spec.TimeFormat, zone: f.spec.Zone}, times0: -1}
+	var paths []string
+	for at, name := range attributes {
+		if v, ok := f.spec.Set[name]; ok {
+			p.constants = append(p.constants, constant{at, v})
+			continue
+		}
+		path := name
+		if mapped, ok := f.attributes[name]; ok {
+			path = mapped
+		}
+		field, _ := parseField(path) // checked by Compile; a name of an attribute has no functions
+		p.fields = append(p.fields, target{at, field.functions})
+		paths = append(paths, field.path)
+	}
+	if f.new == nil {
+		p.access = replay.AccessLog.NewParser(paths)
+		if p.copies() {
+			return p.access // saves a copy of all values
+		}
+		p.entry.Values = make([]string, len(paths))
+		return p
+	}
+	p.timeNames = usualTimes
+	if f.spec.Time != "" {
+		p.timeNames = []string{f.spec.Time}
+	}
+	for _, name := range p.timeNames {
+		paths = append(paths, strings.TrimPrefix(name, "."))
+	}
+	p.values = make([]string, len(paths))
+	p.extractor, p.err = f.new(f, paths)
+	if c, ok := p.extractor.(*csvLine); ok {
+		p.several = c.several
+	}
+	if f.narrows && len(p.timeNames) > 1 {
+		p.narrow = func(name string) extractor {
+			e, _ := f.new(f, append(slices.Clone(paths[:len(p.fields)]), name)) // without an error before
+			return e
+		}
+	}
+	return p
+}
+
+// usualTimes are the usual names of the field with the time. In CSV their case does
+// not matter.
+var usualTimes = []string{
+	"time", "ts", "timestamp", "@timestamp", "start_time", "time_iso8601", "time_local", "msec", "datetime", "date", "Timestamp", "@t", "eventTime",
+}
+
+// parser is a [replay.Parser] of one log.
+type parser struct {
+	extractor extractor
+	access    replay.Parser // instead of extractor
+	entry     replay.Entry  // of access
+	values    []string      // of fields, then of the names of times
+	fields    []target
+	constants []constant
+	times     timeReader
+	timeNames []string
+	times0    int // the index in timeNames that this log uses, or -1
+	err       error
+
+	// several returns the number of lines of the record that ends with line, and its
+	// text. It is nil if each record is a line.
+	several func(line string) (lines int64, text string)
+
+	// narrow returns an extractor that reads only one of the times. narrowed is
+	// the one for narrowName, that of the last line that needed all, or nil.
+	narrow     func(name string) extractor
+	narrowed   extractor
+	narrowName string
+}
+
+// target is where a field goes.
+type target struct {
+	at        int // in replay.Entry.Values
+	functions []function
+}
+
+type constant struct {
+	at    int
+	value string
+}
+
+// copies reports whether each attribute is a field as it is in the line.
+func (p *parser) copies() bool {
+	return len(p.constants) == 0 && !slices.ContainsFunc(p.fields, func(f target) bool { return len(f.functions) > 0 })
+}
+
+// Parse implements [replay.Parser].
+func (p *parser) Parse(line string, e *replay.Entry) error {
+	values := p.values
+	if p.access != nil {
+		if err := p.access.Parse(line, &p.entry); err != nil {
+			return err
+		}
+		e.Time, values = p.entry.Time, p.entry.Values
+	} else {
+		if p.err != nil {
+			return p.err
+		}
+		err := p.extract(strings.TrimSuffix(line, "\r"), e)
+		if p.several != nil {
+			e.Lines, e.Text = p.several(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, f := range p.fields {
+		v := values[i]
+		for _, function := range f.functions {
+			v = function(v)
+		}
+		e.Values[f.at] = v
+	}
+	for _, c := range p.constants {
+		e.Values[c.at] = c.value
+	}
+	return nil
+}
+
+// End implements [replay.Ender].
+func (p *parser) End(e *replay.Entry) error {
+	c, ok := p.extractor.(*csvLine)
+	if !ok || len(c.record) == 0 {
+		return nil
+	}
+	c.finish()
+	e.Lines, e.Text = c.several("")
+	return errOpenQuotes
+}
+
+// extract sets p.values and e.Time from a line.
+func (p *parser) extract(line string, e *replay.Entry) (err error) {
+	if p.narrowed != nil {
+		values := p.values[:len(p.fields)+1]
+		if err := p.narrowed.extract(line, values); err != nil {
+			return err
+		}
+		if text := values[len(p.fields)]; text != "" {
+			if e.Time, err = p.times.read(text); err != nil {
+				return fmt.Errorf("%s: %w", p.narrowName, err)
+			}
+			return nil
+		}
+	}
+	if err := p.extractor.extract(line, p.values); err != nil {
+		return err
+	}
+	if err := p.time(e); err != nil {
+		return err
+	}
+	if name := p.timeNames[p.times0]; p.narrow != nil && name != p.narrowName {
+		p.narrowed, p.narrowName = p.narrow(name), name
+	}
+	return nil
+}
+
+// time sets e.Time from the values.
+func (p *parser) time(e *replay.Entry) (err error) {
+	times := p.values[len(p.fields):]
+	if p.times0 < 0 || times[p.times0] == "" { // the first line, or one with another field
+		p.times0 = slices.IndexFunc(times, func(v string) bool { return v != "" })
+	}
+	if p.times0 < 0 {
+		if len(p.timeNames) > 1 {
+			return fmt.Errorf("no time: name its field with --time, such as --time %s", p.timeNames[1])
+		}
+		return fmt.Errorf("no time: field %s is missing", p.timeNames[0])
+	}
+	e.Time, err = p.times.read(times[p.times0])
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.timeNames[p.times0], err)
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package logs_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/weirhq/weir/cmd/weir/internal/logs"
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+)
+
+// TestScripts runs testdata. `spec` is a description of logs in YAML. `read
+// attributes=(a,b)` shows the requests in its input, and why lines are bad.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		var format replay.Format
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "spec":
+				spec, err := logs.Parse("log.yaml", []byte(scripttest.Text(d)))
+				if err != nil {
+					return err.Error()
+				}
+				if format, err = spec.Compile(); err != nil {
+					return err.Error()
+				}
+				return "ok"
+			case "read":
+				var attributes []string
+				for _, arg := range d.CmdArgs {
+					if arg.Key == "attributes" {
+						attributes = arg.Vals
+					}
+				}
+				return read(t, format, attributes, d.Input)
+			}
+			d.Fatalf(t, "unknown command %q", d.Cmd)
+			return ""
+		})
+	})
+}
+
+func read(t *testing.T, format replay.Format, attributes []string, text string) string {
+	t.Helper()
+	log := replay.Log{Name: "log", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+	r, err := replay.Logs([]replay.Log{log}, replay.WithFormat(format)).Open(t.Context(), attributes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out strings.Builder
+	e := replay.Entry{Values: make([]string, len(attributes))}
+	for {
+		if err := r.Next(&e); errors.Is(err, io.EOF) {
+			return out.String()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if e.Bad != nil {
+			fmt.Fprintf(&out, "%d: %v\n", e.Line, e.Bad)
+			continue
+		}
+		fmt.Fprintf(&out, "%d: %s", e.Line, e.Time.Time().UTC().Format("2006-01-02T15:04:05.999999Z"))
+		for i, name := range attributes {
+			fmt.Fprintf(&out, " %s=%q", name, e.Values[i])
+		}
+		out.WriteByte('\n')
+	}
+}
+
+// TestFile reads a log that is plain, or packed in different ways.
+func TestFile(t *testing.T) {
+	t.Parallel()
+	const text = "{\"ts\": 1, \"a\": \"x\"}\n{\"ts\": 2, \"a\": \"y\"}\n"
+	pack := func(w io.WriteCloser, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var zst, gz bytes.Buffer
+	pack(zstd.NewWriter(&zst))
+	pack(gzip.NewWriter(&gz), nil)
+	format, err := logs.Spec{Format: "json"}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"plain": []byte(text), "zst": zst.Bytes(), "gz": gz.Bytes(), "two": append(zst.Bytes(), zst.Bytes()...)} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		total := 0
+		log := logs.File(path, nil, func(n int) { total += n })
+		count := 0
+		r, err := replay.Logs([]replay.Log{log}, replay.WithFormat(format)).Open(t.Context(), []string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := replay.Entry{Values: make([]string, 1)}
+		for ; err == nil; count++ {
+			err = r.Next(&e)
+		}
+		if !errors.Is(err, io.EOF) || count != 3 && name != "two" || name == "two" && count != 5 {
+			t.Errorf("%s: got %d requests, error %v", name, count-1, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if total != len(data) {
+			t.Errorf("%s: told of %d bytes, want %d", name, total, len(data))
+		}
+	}
+	broken := logs.File("-", bytes.NewReader(zst.Bytes()[:zst.Len()-5]), nil)
+	r, err := replay.Logs([]replay.Log{broken}, replay.WithFormat(format)).Open(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for err == nil {
+		err = r.Next(&replay.Entry{})
+	}
+	if errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "stdin") {
+		t.Errorf("got %v, want an error with the log's name", err)
+	}
+}
+
+// FuzzParser: no line makes a parser panic, and a time that is recognised is the
+// one that package time reads.
+func FuzzParser(f *testing.F) {
+	for _, line := range []string{
+		`{"ts": "2026-03-01T12:00:00.123Z", "a": {"b": [1, 2.50, null, "x\n"]}}`, `1,"a ""b""",2026-03-01T12:00:00Z`,
+		`ts=2026-03-01T12:00:00Z a="x \" y" b`, `10.0.0.1 - - [01/Mar/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`,
+		`{"ts": 1.5e9}`, `NOTICE: 2013-06-28 18:30:56 [logid=1] [ cip=1 intf=/x a=b c d=e ] [ BodyString=x ]`, `ts="`, `{"ts":`,
+	} {
+		f.Add(line)
+	}
+	specs := []logs.Spec{
+		{Format: "json", Map: map[string]string{"a": ".a.b.1|first", "b": `."x.y".z|ip`}}, {Format: "csv", Columns: []string{"x", "a", "ts"}},
+		{Format: "csv"}, {Format: "logfmt"}, {Format: "envoy"}, {Format: "nginx"}, {}, {Format: "koala"}, {Format: "json", TimeFormat: "unix_ms", Time: "ts"},
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		for _, spec := range specs {
+			format, err := spec.Compile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := format.NewParser([]string{"a", "b", "path"})
+			e := replay.Entry{Values: make([]string, 3)}
+			for range 2 {
+				_ = p.Parse(line, &e)
+			}
+		}
+		at, err := time.Parse(time.RFC3339Nano, line)
+		if got, ok := logs.Quick(line); ok && (err != nil || got.Time().UnixMicro() != at.UnixMicro()) {
+			t.Errorf("%q: got %v, want %v, %v", line, got.Time(), at, err)
+		}
+	})
+}
+
+// BenchmarkJSON parses a line with five of its fields.
+func BenchmarkJSON(b *testing.B) {
+	const line = `{"ts":"2026-03-01T12:00:00.123Z","level":"info","auth":{"sub":"user-4711"},"method":"POST","path":"/v1/chat","status":200,` +
+		`"bytes":5123,"remote_addr":"10.12.13.14","user_agent":"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101","duration":0.0123}`
+	format, err := logs.Spec{Format: "json", Map: map[string]string{"user": ".auth.sub", "ip": ".remote_addr"}}.Compile()
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := format.NewParser([]string{"bytes", "ip", "method", "path", "user"})
+	e := replay.Entry{Values: make([]string, 5)}
+	b.SetBytes(int64(len(line)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := p.Parse(line, &e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// read returns what Prometheus would read, without lines that vary.
+func read(m *metrics.Metrics) map[string]bool {
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	lines := map[string]bool{}
+	for line := range strings.Lines(w.Body.String()) {
+		lines[strings.TrimSpace(line)] = true
+	}
+	return lines
+}
+
+func denied() *weir.Decision {
+	return &weir.Decision{
+		Outcome: "deny", Rule: "posts",
+		Usages: []weir.Usage{
+			{Rule: "posts", Key: "secret"},
+			{Rule: "trial", Key: "secret", Shadow: true},
+			{Rule: "views", Key: "secret", Result: window.Result{Allowed: true}},
+		},
+		Triggered: []string{"burst"},
+		Degraded:  true,
+	}
+}
+
+func TestDecided(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	n := m.Namespace("default")
+	n.Decided(store.Take, denied(), 3*time.Microsecond)
+	n.Decided(store.Check, denied(), time.Millisecond)
+	n.Decided(store.Take, &weir.Decision{Allowed: true, Outcome: "allow", Unmatched: true}, time.Millisecond)
+	got := read(m)
+	for _, want := range []string{
+		`weir_decisions_total{namespace="default",outcome="deny",rule="posts",verb="take"} 1`,
+		`weir_decisions_total{namespace="default",outcome="deny",rule="posts",verb="check"} 1`,
+		`weir_decisions_total{namespace="default",outcome="allow",rule="",verb="take"} 1`,
+		`weir_requests_unmatched_total{namespace="default",verb="take"} 1`,
+		`weir_rule_matched_total{namespace="default",rule="views"} 1`,
+		`weir_rule_over_total{mode="enforce",namespace="default",rule="posts"} 1`,
+		`weir_rule_over_total{mode="shadow",namespace="default",rule="trial"} 1`,
+		`weir_rule_triggered_total{namespace="default",rule="burst"} 1`,
+		`weir_decisions_degraded_total{namespace="default"} 2`,
+		`weir_decision_duration_seconds_count 3`,
+		`weir_decision_duration_seconds_bucket{le="4e-06"} 1`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+	for line := range got {
+		if strings.Contains(line, "secret") {
+			t.Errorf("got %s, want no key in a metric", line)
+		}
+		if strings.HasPrefix(line, `weir_rule_over_total{mode="enforce",namespace="default",rule="views"}`) {
+			t.Errorf("got %s, want nothing for a rule that is not over", line)
+		}
+	}
+}
+
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "tokens", Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Minute), Hold: time.Minute},
+		{Name: "calls", Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Minute)},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	n := m.Namespace("default")
+	tell := func(verb store.Verb, rule string, r window.Result) {
+		n.Decided(verb, &weir.Decision{Rules: set, Usages: []weir.Usage{{Rule: rule, Result: r}}}, 0)
+	}
+	held := window.Result{Allowed: true, Held: true, Quota: 10, Used: 10}
+	debt, late := held, held
+	debt.Used, late.Held = 11, false
+	for range 4 {
+		tell(store.Take, "tokens", held)
+	}
+	tell(store.Renew, "tokens", held)
+	tell(store.Settle, "tokens", held)
+	tell(store.Settle, "tokens", debt)
+	tell(store.Cancel, "tokens", held)
+	tell(store.Settle, "tokens", late)
+	tell(store.Settle, "calls", late) // which holds nothing
+	tell(store.Take, "calls", window.Result{Banned: true, Struck: true})
+	tell(store.Take, "calls", window.Result{Banned: true})
+	got := read(m)
+	for _, want := range []string{
+		`weir_holds_total{event="held",namespace="default",rule="tokens"} 4`,
+		`weir_holds_total{event="renewed",namespace="default",rule="tokens"} 1`,
+		`weir_holds_total{event="settled",namespace="default",rule="tokens"} 2`,
+		`weir_holds_total{event="cancelled",namespace="default",rule="tokens"} 1`,
+		`weir_holds_total{event="late",namespace="default",rule="tokens"} 1`,
+		`weir_debts_total{namespace="default",rule="tokens"} 1`,
+		`weir_bans_total{namespace="default",rule="calls"} 1`,
+		`weir_decisions_total{namespace="default",outcome="",rule="",verb="settle"} 4`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+	for line := range got {
+		if strings.HasPrefix(line, `weir_holds_total`) && strings.Contains(line, "calls") {
+			t.Errorf("got %s, want nothing for a rule that holds nothing", line)
+		}
+	}
+}
+
+func TestReloads(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	n := m.Namespace("default")
+	n.Loaded(7, time.Unix(1_000_000_000, 500_000_000))
+	n.Refused()
+	got := read(m)
+	for _, want := range []string{
+		`weir_rules{namespace="default"} 7`,
+		`weir_rules_reload_success{namespace="default"} 0`,
+		`weir_rules_reload_timestamp_seconds{namespace="default"} 1.0000000005e+09`,
+		`weir_rules_reload_total{namespace="default",result="success"} 1`,
+		`weir_rules_reload_total{namespace="default",result="failure"} 1`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	m.Watch(func() metrics.StoreStats {
+		return metrics.StoreStats{Full: 3, Rules: []metrics.RuleStats{
+			{Namespace: "default", Rule: "posts", Keys: 12, Holds: -1, Banned: -1},
+			{Namespace: "default", Rule: "exports", Keys: 1, Holds: 4, Banned: -1},
+			{Namespace: "default", Rule: "logins", Keys: 1, Holds: -1, Banned: 5},
+		}}
+	})
+	got := read(m)
+	for _, want := range []string{
+		`weir_store_keys{namespace="default",rule="posts"} 12`, `weir_store_full_total 3`,
+		`weir_store_holds{namespace="default",rule="exports"} 4`, `weir_store_banned_keys{namespace="default",rule="logins"} 5`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
+
+func TestWatchNodes(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	m.WatchNodes(func() []metrics.NodeStats {
+		return []metrics.NodeStats{{Addr: "a:1", Outages: map[store.Reason]int64{store.ReasonLate: 5}, CutOff: true}, {Addr: "b:2", InFlight: 7}}
+	})
+	got := read(m)
+	for _, want := range []string{
+		`weir_store_outages_total{node="a:1",reason="late"} 5`, `weir_store_outages_total{node="b:2",reason="late"} 0`,
+		`weir_store_cut_off{node="a:1"} 1`,
+		`weir_store_cut_off{node="b:2"} 0`, `weir_store_in_flight{node="b:2"} 7`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
+
+func TestWatchReports(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{Version: "v1.2.3"})
+	m.WatchReports(func() weir.Reports { return weir.Reports{Pending: 2, Recorded: 30, Lost: 4, Dropped: 5} })
+	got := read(m)
+	for _, want := range []string{
+		`weir_store_report_pending 2`, `weir_store_report_hits_total{result="recorded"} 30`,
+		`weir_store_report_hits_total{result="lost"} 4`, `weir_store_report_hits_total{result="dropped"} 5`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
+
+func TestDecidedAllocatesNothing(t *testing.T) {
+	n, d := metrics.New(metrics.Config{Version: "v1.2.3"}).Namespace("default"), denied()
+	if allocs := testing.AllocsPerRun(100, func() { n.Decided(store.Take, d, time.Microsecond) }); allocs != 0 {
+		t.Errorf("got %v allocations, want none", allocs)
+	}
+}
+
+func BenchmarkDecided(b *testing.B) {
+	n, d := metrics.New(metrics.Config{Version: "v1.2.3"}).Namespace("default"), denied()
+	b.ReportAllocs()
+	for b.Loop() {
+		n.Decided(store.Take, d, time.Microsecond)
+	}
+}
+
+// Every ban counts: that of a take or of a record past the quota, also when one call
+// alone is more than the quota. Denials during a ban are no bans.
+func TestBansAreCounted(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{{
+		Name: "logins", Per: []string{"user"}, Quota: &rule.Quota{Value: 4},
+		Window: window.Sliding(time.Minute), Ban: window.Ban{For: time.Hour},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := metrics.New(metrics.Config{})
+	engine, err := weir.NewEngine(set, weir.WithObserver(m.Namespace("default")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	call := func(do func(context.Context, weir.Request) (weir.Decision, error), user string, hits int64) {
+		t.Helper()
+		if _, err := do(t.Context(), weir.Request{Attributes: []weir.Attribute{{Name: "user", Value: user}}, Hits: hits}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call(engine.Take, "over", 4)
+	call(engine.Take, "over", 1)   // the first ban
+	call(engine.Take, "over", 1)   // denied by it
+	call(engine.Take, "big", 5)    // the second: an unused key, a take that never fits
+	call(engine.Record, "rec", 5)  // the third
+	call(engine.Check, "other", 5) // a check bans nobody
+	if got, want := read(m), `weir_bans_total{namespace="default",rule="logins"} 3`; !got[want] {
+		t.Errorf("got no line %s", want)
+	}
+}
+
+// The commit of a build is a label.
+func TestBuildInfo(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{Version: "v1.2.3", Commit: "0123456789ab+"})
+	want := fmt.Sprintf(`weir_build_info{commit="0123456789ab+",goversion=%q,version="v1.2.3"} 1`, runtime.Version())
+	if !read(m)[want] {
+		t.Errorf("got no line %s", want)
+	}
+}

@@ -1,0 +1,147 @@
+// Package namespace finds the rules and counters that a call is for. All front ends
+// use it: a [Set] holds the namespaces that the service serves, and [Set.Choose]
+// returns the one of a call, if its caller may use it. Front ends have no other way
+// to an engine, so none can skip the check.
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+)
+
+// Default is the namespace of calls that name none.
+const Default = access.DefaultNamespace
+
+// Namespace is the rules and counters of one tenant. Make one with [New]. It is
+// safe for concurrent use.
+type Namespace struct {
+	name   string
+	engine *weir.Engine
+	tops   *top.Collector
+	source atomic.Pointer[Source]
+	gone   atomic.Bool
+}
+
+// Source describes where the rules in force came from.
+type Source struct {
+	File   string    // path of the rules file, or "demo"
+	Hash   string    // hash of the file and of the lists that it names
+	Loaded time.Time // time at which the rules came into force
+}
+
+// New returns a namespace that is decided by engine. A nil engine stands for a
+// namespace whose rules could not be read yet: [Set.Choose] returns [ErrNoRules]
+// for it. tops collects the decisions of the engine; it may be nil.
+func New(name string, engine *weir.Engine, tops *top.Collector) *Namespace {
+	n := &Namespace{name: name, engine: engine, tops: tops}
+	n.source.Store(&Source{})
+	return n
+}
+
+// Name returns the name of n.
+func (n *Namespace) Name() string { return n.name }
+
+// Engine returns the engine that decides in n.
+func (n *Namespace) Engine() *weir.Engine { return n.engine }
+
+// Tops returns what collects the decisions of n, or nil.
+func (n *Namespace) Tops() *top.Collector { return n.tops }
+
+// Source returns where the rules in force came from.
+func (n *Namespace) Source() Source { return *n.source.Load() }
+
+// SetSource replaces what Source returns.
+func (n *Namespace) SetSource(s Source) { n.source.Store(&s) }
+
+// Gone reports whether n was removed from its [Set]. Calls that began before may
+// still use it. What a front end keeps for n can be dropped.
+func (n *Namespace) Gone() bool { return n.gone.Load() }
+
+// Set is the namespaces that a service serves. Make one with [NewSet]. It is safe
+// for concurrent use.
+type Set struct {
+	now atomic.Pointer[state]
+}
+
+// state is the namespaces of one moment. It is immutable.
+type state struct {
+	home   *Namespace // the one called Default, or nil
+	byName map[string]*Namespace
+}
+
+// NewSet returns the set of namespaces.
+func NewSet(namespaces ...*Namespace) *Set {
+	s := &Set{}
+	s.Replace(namespaces)
+	return s
+}
+
+// Only returns the set of a service that has only the namespace default, which
+// engine decides.
+func Only(engine *weir.Engine) *Set { return NewSet(New(Default, engine, nil)) }
+
+// Replace replaces the namespaces of s.
+func (s *Set) Replace(namespaces []*Namespace) {
+	next := &state{byName: make(map[string]*Namespace, len(namespaces))}
+	for _, n := range namespaces {
+		next.byName[n.name] = n
+	}
+	next.home = next.byName[Default]
+	if before := s.now.Swap(next); before != nil {
+		for name, n := range before.byName {
+			n.gone.Store(next.byName[name] != n)
+		}
+	}
+}
+
+// All returns the namespaces of s, sorted by name.
+func (s *Set) All() []*Namespace {
+	var all []*Namespace
+	for _, n := range s.now.Load().byName {
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b *Namespace) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+var (
+	// ErrUnknown is wrapped in the error of a call for a namespace that there is
+	// not.
+	ErrUnknown = errors.New("not found")
+	// ErrNoRules is wrapped in the error of a call for a namespace whose rules could
+	// not be read yet.
+	ErrNoRules = errors.New("has no rules in force, because its file has faults; the service's log lists them")
+)
+
+// Choose returns the namespace of a call: the one that the call asks for or, if
+// asked is empty, the one that its caller is bound to, or the one called Default.
+// The caller h passed lock, whose [access.Reach] must be [access.ReachNamed]; both may
+// be nil. The error is an [*access.Refusal] for a caller that is bound to another
+// namespace, and wraps [ErrUnknown] or [ErrNoRules] for a namespace that cannot be
+// used.
+func (s *Set) Choose(lock *access.Lock, h *access.Holder, asked string) (*Namespace, error) {
+	now := s.now.Load()
+	if n := now.home; asked == "" && n != nil && n.engine != nil && (h == nil || h.Namespace == "") {
+		return n, nil
+	}
+	name, err := lock.Namespace(h, asked)
+	if err != nil {
+		return nil, err
+	}
+	n := now.byName[name]
+	switch {
+	case n == nil:
+		return nil, fmt.Errorf("namespace %.64q: %w", name, ErrUnknown)
+	case n.engine == nil:
+		return nil, fmt.Errorf("namespace %s: %w", name, ErrNoRules)
+	}
+	return n, nil
+}

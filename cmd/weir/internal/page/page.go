@@ -1,0 +1,301 @@
+// Package page writes the reports of package replay as HTML pages. A page is one
+// file. It needs no network, follows the reader's light or dark colours, and prints.
+// Every chart has its numbers in a table below.
+package page
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
+)
+
+// The charts are drawn by uPlot (MIT licence, uplot/LICENSE).
+var (
+	//go:embed uplot/uPlot.iife.min.js
+	uplotScript string
+	//go:embed uplot/uPlot.min.css
+	uplotStyle string
+	//go:embed page.css
+	style string
+	//go:embed page.js
+	script string
+	//go:embed page.html
+	source string
+)
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"count": count, "percent": percent, "moment": moment, "short": short, "level": level, "add": func(a, b int) int { return a + b },
+}).Parse(source))
+
+// document is the content of a page.
+type document struct {
+	Title   string
+	Command string // how the report was made
+	Tiles   []tile
+	Charts  []chart
+	Heats   []heat
+
+	Report     *replay.Report
+	Comparison *replay.Comparison
+	Suggestion *replay.Suggestion
+
+	BadLines []replay.BadLine
+	Missing  []string // attributes
+	Data     []plot   // of the charts, for the script
+
+	Style, UplotStyle   template.CSS
+	Script, UplotScript template.JS
+}
+
+// tile is one number.
+type tile struct{ Name, Value, Note string }
+
+// chart is a chart with its numbers. ID is its index in document.Data.
+type chart struct {
+	ID          int
+	Title, Note string
+	Head        []string
+	Rows        [][]string
+}
+
+// plot is what the script draws: series over x. With Time x is seconds since the
+// epoch; otherwise it is the index of a label.
+type plot struct {
+	Kind   string    `json:"kind"` // "time", "bars" or "curve"
+	Label  string    `json:"label"`
+	X      []float64 `json:"x"`
+	Labels []string  `json:"labels,omitempty"`
+	Series []series  `json:"series"`
+	X0     string    `json:"x0"` // the name of x
+	Marks  []mark    `json:"marks"`
+}
+
+// mark is a line to draw at a point of x, or behind the bar there.
+type mark struct {
+	At   int    `json:"at"` // index in plot.X
+	Text string `json:"text"`
+}
+
+type series struct {
+	Name   string    `json:"name"`
+	Color  string    `json:"color"` // the name of a CSS variable
+	Values []float64 `json:"values"`
+}
+
+// Replay writes the page of a replay. command states how it was made.
+func Replay(w io.Writer, r *replay.Report, command string) error {
+	d := document{Title: "Replay", Command: command, Report: r, BadLines: r.BadLines, Missing: r.Missing}
+	d.Tiles = []tile{
+		{"Requests", count(r.Requests), moment(r.From) + " to " + moment(r.To) + " UTC"},
+		{"Denied", count(r.Denied), percent(r.Denied, r.Requests)},
+		{"Matched no rule", count(r.Unmatched), percent(r.Unmatched, r.Requests)},
+		{"Bad lines", count(r.Bad), "of " + count(r.Lines)},
+	}
+	d.timeline("Requests over time", "All requests.", r.Timeline, "allowed", "denied")
+	for i := range r.Rules {
+		if t := &r.Rules[i]; t.Denied > 0 {
+			d.timeline("Rule "+t.Name, "The requests that the rule matches; denied are those over its limit.", t.Timeline, "within the limit", "over the limit")
+		}
+	}
+	for i := range r.Rules {
+		d.rulePeaks("Peaks of keys under "+r.Rules[i].Name, "limit", r.Rules[i].Peaks, nil, "")
+	}
+	d.heat("Requests by hour", r.Hours, false)
+	if r.Denied > 0 {
+		d.heat("Denied requests by hour", r.Hours, true)
+	}
+	return d.write(w)
+}
+
+// Comparison writes the page of a comparison. command states how it was made.
+func Comparison(w io.Writer, c *replay.Comparison, command string) error {
+	d := document{Title: "Comparison", Command: command, Comparison: c, BadLines: c.BadLines, Missing: c.Missing}
+	d.Tiles = []tile{
+		{"Newly denied", count(c.NewlyDenied), percent(c.NewlyDenied, c.Requests)},
+		{"Newly allowed", count(c.NewlyAllowed), percent(c.NewlyAllowed, c.Requests)},
+		{"Denied before", count(c.DeniedOld), percent(c.DeniedOld, c.Requests)},
+		{"Denied now", count(c.DeniedNew), percent(c.DeniedNew, c.Requests)},
+		{"Requests", count(c.Requests), moment(c.From) + " to " + moment(c.To) + " UTC"},
+	}
+	if c.NewlyDenied > 0 {
+		d.timeline("Newly denied over time", "Requests that only the new rules deny.", c.NewlyDeniedOver, "", "newly denied")
+	}
+	if c.NewlyAllowed > 0 {
+		d.timeline("Newly allowed over time", "Requests that only the old rules deny.", c.NewlyAllowedOver, "", "newly allowed")
+	}
+	for i := range c.Peaks {
+		d.comparedPeaks(&c.Peaks[i])
+	}
+	return d.write(w)
+}
+
+// Suggestion writes the page of a suggestion. command states how it was made.
+func Suggestion(w io.Writer, s *replay.Suggestion, command string) error {
+	d := document{Title: "Suggestion for " + s.Rule, Command: command, Suggestion: s, BadLines: s.BadLines, Missing: s.Missing}
+	d.Tiles = []tile{
+		{"Requests", count(s.Matched), moment(s.From) + " to " + moment(s.To) + " UTC"},
+		{"Keys", count(s.Keys), "with a request that the rule matches"},
+		{"Bad lines", count(s.Bad), "of " + count(s.Lines)},
+	}
+	for i := range s.Windows {
+		d.swept(&s.Windows[i])
+	}
+	return d.write(w)
+}
+
+func (d *document) write(w io.Writer) error {
+	d.Style, d.UplotStyle = template.CSS(style), template.CSS(uplotStyle)
+	d.Script, d.UplotScript = template.JS(script), template.JS(uplotScript)
+	return page.Execute(w, d)
+}
+
+// add adds a chart.
+func (d *document) add(c chart, p plot) {
+	c.ID = len(d.Data)
+	p.Label = c.Title
+	if p.Marks == nil {
+		p.Marks = []mark{} // a list in JSON
+	}
+	d.Charts, d.Data = append(d.Charts, c), append(d.Data, p)
+}
+
+// timeline adds a chart over time. An empty name leaves its series out.
+func (d *document) timeline(title, note string, t *replay.Timeline, allowed, denied string) {
+	if t == nil {
+		return
+	}
+	p := plot{Kind: "time", X0: "Time (UTC)"}
+	c := chart{Title: title, Note: note + " Each point is " + length(t.Seconds) + ".", Head: []string{"From (UTC)"}}
+	p.X = make([]float64, len(t.Denied))
+	for i := range p.X {
+		p.X[i] = float64(t.Start.Unix() + int64(i)*t.Seconds)
+	}
+	for _, s := range []struct {
+		name, color string
+		of          []int64
+	}{{denied, "--denied", t.Denied}, {allowed, "--allowed", t.Allowed}} {
+		if s.name != "" {
+			c.Head = append(c.Head, s.name)
+			p.Series = append(p.Series, series{s.name, s.color, floats(s.of)})
+		}
+	}
+	for i := range p.X {
+		row := []string{t.Start.Add(time.Duration(int64(i)*t.Seconds) * time.Second).Format("2006-01-02 15:04:05")}
+		sum := int64(0)
+		for _, s := range p.Series {
+			row = append(row, count(int64(s.Values[i])))
+			sum += int64(s.Values[i])
+		}
+		if sum > 0 {
+			c.Rows = append(c.Rows, row)
+		}
+	}
+	d.add(c, p)
+}
+
+// peaks adds a chart of peaks: keys[i] keys have a peak of at most bounds[i], and above
+// a higher one. unit stands behind the bounds.
+func (d *document) peaks(title, note, unit string, bounds, keys []int64, above int64, marks []mark) {
+	p := plot{Kind: "bars", X0: "Highest use up to", Marks: marks}
+	c := chart{Title: title, Note: note, Head: []string{"highest use up to", "keys"}}
+	values := floats(keys)
+	labels := make([]string, 0, len(bounds)+1)
+	for _, b := range bounds {
+		labels = append(labels, compact(b)+unit)
+		c.Rows = append(c.Rows, []string{count(b) + unit, count(keys[len(c.Rows)])})
+	}
+	if above > 0 {
+		labels, values = append(labels, "more"), append(values, float64(above))
+		c.Rows = append(c.Rows, []string{"more", count(above)})
+	}
+	for i := range labels {
+		p.X = append(p.X, float64(i))
+	}
+	p.Labels, p.Series = labels, []series{{"keys", "--allowed", values}}
+	d.add(c, p)
+}
+
+// rulePeaks adds a chart of the peaks of a limit. name is that of the line at the
+// limit. other is the limit in the other rules, or nil.
+func (d *document) rulePeaks(title, name string, p *replay.Distribution, other *replay.Distribution, otherName string) {
+	if p == nil || !slices.ContainsFunc(p.Keys, func(n int64) bool { return n > 0 }) && p.Above == 0 {
+		return
+	}
+	unit := ""
+	note := "How many keys have their highest use in each range, if no limit denied any request. "
+	if p.Percent {
+		unit, note = "\u202f%", note+"The limit depends on an attribute, so the use is in percent of it. "
+	}
+	marks := []mark{{boundAt(p, p.Quota), name + " " + count(p.Quota) + unit}}
+	lines := "The line is the limit: the keys to its right exceed it."
+	if other != nil && other.Quota != p.Quota {
+		marks = append(marks, mark{boundAt(p, other.Quota), otherName + " " + count(other.Quota) + unit})
+		lines = "The lines are the limits: the keys to the right of a line exceed it."
+	}
+	d.peaks(title, note+lines, unit, p.Bounds, p.Keys, p.Above, marks)
+}
+
+// boundAt returns the index of the range that ends with quota: -1 for a quota of 0.
+func boundAt(p *replay.Distribution, quota int64) int {
+	for i, b := range p.Bounds {
+		if b > quota {
+			return i - 1
+		}
+	}
+	return len(p.Bounds) - 1
+}
+
+// comparedPeaks adds the charts of the peaks of a limit: one with both limits where
+// the peaks are the same.
+func (d *document) comparedPeaks(p *replay.ComparedPeaks) {
+	title := "Peaks of keys under " + p.Rule
+	old, current := p.Old, p.New
+	if old != nil && current != nil && slices.Equal(old.Bounds, current.Bounds) && slices.Equal(old.Keys, current.Keys) &&
+		old.Above == current.Above && old.Percent == current.Percent {
+		name := "new limit"
+		if old.Quota == current.Quota {
+			name = "limit"
+		}
+		d.rulePeaks(title, name, current, old, "old limit")
+		return
+	}
+	d.rulePeaks(title+" (old rules)", "limit", old, nil, "")
+	d.rulePeaks(title+" (new rules)", "limit", current, nil, "")
+}
+
+// swept adds the charts of one window.
+func (d *document) swept(s *replay.Swept) {
+	var marks []mark
+	note := "How many keys have their highest use in each range."
+	if s.Suggested >= 0 {
+		marks = []mark{{s.Suggested, "limit " + count(s.Candidates[s.Suggested].Quota)}}
+		note += " The line is the suggested limit: the keys to its right exceed it."
+	}
+	d.peaks("Peaks of keys in "+s.Window, note, "", s.Peaks.Bounds, s.Peaks.Keys, 0, marks)
+
+	curve := plot{Kind: "curve", X0: "Limit", Marks: marks}
+	keys, requests := series{Name: "% of keys denied", Color: "--allowed"}, series{Name: "% of requests denied", Color: "--denied"}
+	c := chart{
+		Title: "What each limit denies in " + s.Window, Note: "The share of keys with a denied request, and of denied requests, by the limit.",
+		Head: []string{"limit", "requests denied", "%", "keys denied", "%"},
+	}
+	for i, q := range s.Candidates {
+		curve.X, curve.Labels = append(curve.X, float64(i)), append(curve.Labels, compact(q.Quota))
+		keys.Values, requests.Values = append(keys.Values, 100*q.KeysShare), append(requests.Values, 100*q.DeniedShare)
+		c.Rows = append(c.Rows, []string{count(q.Quota), count(q.Denied), share(q.DeniedShare), count(q.KeysDenied), share(q.KeysShare)})
+	}
+	curve.Series = []series{requests, keys}
+	d.add(c, curve)
+}
+
+func floats(of []int64) []float64 {
+	list := make([]float64, len(of))
+	for i, n := range of {
+		list[i] = float64(n)
+	}
+	return list
+}

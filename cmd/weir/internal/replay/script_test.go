@@ -1,0 +1,79 @@
+package replay_test
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+)
+
+// TestScripts runs testdata. `rules` sets the rules, and `log name=N` adds a log.
+// `replay` shows what the rules do to all logs, in order, and drops the logs; with
+// the argument json it prints JSON.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var rules *rule.Set
+		var logs []replay.Log
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "rules":
+				rules = parse(t, d.Input)
+				return ""
+			case "log":
+				var name string
+				d.ScanArgs(t, "name", &name)
+				logs = append(logs, text(name, d.Input))
+				return ""
+			case "replay":
+				report, err := replay.Run(t.Context(), rules, logs)
+				logs = nil
+				if err != nil {
+					return err.Error()
+				}
+				return show(t, report, d.HasArg("json"))
+			}
+			d.Fatalf(t, "unknown command %q", d.Cmd)
+			return ""
+		})
+	})
+}
+
+func parse(t *testing.T, src string) *rule.Set {
+	t.Helper()
+	file, err := rulefile.Parse("rules.yaml", []byte(src), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Set
+}
+
+// text returns a log with the given text.
+func text(name, content string) replay.Log {
+	return replay.Log{Name: name, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(content)), nil
+	}}
+}
+
+func show(t *testing.T, report *replay.Report, asJSON bool) string {
+	t.Helper()
+	var out strings.Builder
+	var err error
+	if asJSON {
+		encoder := json.NewEncoder(&out)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(report)
+	} else {
+		err = report.WriteText(&out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}

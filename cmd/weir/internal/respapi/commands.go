@@ -1,0 +1,223 @@
+package respapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/internal/redact"
+)
+
+// spec describes one command, as COMMAND reports it.
+type spec struct {
+	name string
+
+	// arity is the number of arguments with the name; -n means at least n.
+	arity int
+
+	// locked says that the caller needs to be known, and need which scopes it needs.
+	locked bool
+	need   access.Scope
+
+	flags string
+	key   int // position of the key, for clients of clusters; 0: none
+}
+
+// The commands, by their position in specs.
+const (
+	cmdTake = iota
+	cmdCheck
+	cmdRecord
+	cmdRefund
+	cmdSettle
+	cmdCancel
+	cmdRenew
+	cmdUsage
+	cmdThrottle
+	cmdPing
+	cmdEcho
+	cmdHello
+	cmdAuth
+	cmdSelect
+	cmdCommand
+	cmdInfo
+	cmdClient
+	cmdConfig
+	cmdReset
+	cmdQuit
+)
+
+var specs = [...]spec{
+	cmdTake:     {"WEIR.TAKE", -3, true, access.Decide, "write fast", 0},
+	cmdCheck:    {"WEIR.CHECK", -3, true, access.Decide, "readonly fast", 0},
+	cmdRecord:   {"WEIR.RECORD", -3, true, access.Record, "write fast", 0},
+	cmdRefund:   {"WEIR.REFUND", -3, true, access.Record, "write fast", 0},
+	cmdSettle:   {"WEIR.SETTLE", -4, true, access.Decide, "write fast", 0},
+	cmdCancel:   {"WEIR.CANCEL", -4, true, access.Decide, "write fast", 0},
+	cmdRenew:    {"WEIR.RENEW", -4, true, access.Decide, "write fast", 0},
+	cmdUsage:    {"WEIR.USAGE", -2, true, access.Read, "readonly fast", 0},
+	cmdThrottle: {"CL.THROTTLE", -5, true, access.Decide, "write fast", 1},
+	cmdPing:     {"PING", -1, true, access.None, "fast", 0},
+	cmdEcho:     {"ECHO", 2, true, access.None, "fast", 0},
+	cmdHello:    {"HELLO", -1, false, access.None, "noscript loading stale fast no_auth", 0},
+	cmdAuth:     {"AUTH", -2, false, access.None, "noscript loading stale fast no_auth", 0},
+	cmdSelect:   {"SELECT", 2, true, access.None, "loading stale fast", 0},
+	cmdCommand:  {"COMMAND", -1, true, access.None, "loading stale", 0},
+	cmdInfo:     {"INFO", -1, true, access.None, "loading stale", 0},
+	cmdClient:   {"CLIENT", -2, true, access.None, "noscript loading stale", 0},
+	cmdConfig:   {"CONFIG", -2, true, access.None, "admin loading stale", 0},
+	cmdReset:    {"RESET", 1, false, access.None, "noscript loading stale fast no_auth", 0},
+	cmdQuit:     {"QUIT", -1, false, access.None, "noscript loading stale fast no_auth", 0},
+}
+
+// positions maps names in upper case to positions in specs.
+var positions = func() map[string]int {
+	m := make(map[string]int, len(specs))
+	for i := range specs {
+		m[specs[i].name] = i
+	}
+	return m
+}()
+
+// position returns the position of the command called name, in any case.
+func position(name []byte) (int, bool) {
+	var upper [16]byte
+	if len(name) > len(upper) {
+		return 0, false
+	}
+	for i, b := range name {
+		if 'a' <= b && b <= 'z' {
+			b -= 'a' - 'A'
+		}
+		upper[i] = b
+	}
+	i, ok := positions[string(upper[:len(name)])]
+	return i, ok
+}
+
+// command runs one command, or adds it to the batch.
+func (c *conn) command(args [][]byte) {
+	i, ok := position(args[0])
+	if !ok {
+		c.settle()
+		c.out.fail(fmt.Sprintf("ERR unknown command '%.64s': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE and CL.THROTTLE", redact.Text(string(args[0]))))
+		return
+	}
+	s, count := &specs[i], &c.server.commands[i]
+	count.calls.Add(1)
+	if s.arity > 0 && len(args) != s.arity || len(args) < -s.arity {
+		c.fail(i, fmt.Errorf("wrong number of arguments for '%s' command", strings.ToLower(s.name)))
+		return
+	}
+	if s.locked {
+		if err := c.admit(s.need); err != nil {
+			c.fail(i, err)
+			return
+		}
+	}
+	var err error
+	switch i {
+	case cmdTake, cmdCheck, cmdRecord, cmdRefund, cmdSettle, cmdCancel, cmdRenew:
+		err = c.add(i, args[1:])
+	case cmdThrottle:
+		err = c.throttle(args[1:])
+	default:
+		c.settle() // replies come in order
+		err = c.now(i, args[1:])
+	}
+	if err != nil {
+		c.fail(i, err)
+	}
+}
+
+// now runs a command that is not part of a batch.
+func (c *conn) now(i int, args [][]byte) error {
+	switch i {
+	case cmdUsage:
+		return c.usage(args)
+	case cmdPing:
+		switch {
+		case len(args) > 1:
+			return errors.New("wrong number of arguments for 'ping' command")
+		case len(args) == 1:
+			c.out.bulk(string(args[0]))
+		default:
+			c.out.simple("PONG")
+		}
+	case cmdEcho:
+		c.out.bulk(string(args[0]))
+	case cmdHello:
+		return c.hello(args)
+	case cmdAuth:
+		return c.auth(args)
+	case cmdSelect:
+		if string(args[0]) != "0" {
+			return errors.New("DB index is out of range: weir has database 0 only; namespaces are chosen by AUTH")
+		}
+		c.out.simple("OK")
+	case cmdCommand:
+		c.describe(args)
+	case cmdInfo:
+		c.info()
+	case cmdClient:
+		return c.client(args)
+	case cmdConfig:
+		if !strings.EqualFold(string(args[0]), "GET") {
+			return errors.New("weir is configured by flags: see weir serve --help")
+		}
+		c.out.fields(0)
+	case cmdReset:
+		c.forget()
+		c.out.three = false
+		c.out.simple("RESET")
+	case cmdQuit:
+		c.out.simple("OK")
+		c.ended = true
+	}
+	return nil
+}
+
+// fail replies with an error to a command, behind the replies to those before it.
+func (c *conn) fail(i int, err error) {
+	c.settle()
+	c.failed(i, err)
+}
+
+// failed replies with an error.
+func (c *conn) failed(i int, err error) {
+	c.server.commands[i].failed.Add(1)
+	c.out.fail(errorText(err))
+}
+
+// errorText returns an error as clients of Redis know it: the kind in capitals, and the
+// text.
+func errorText(err error) string {
+	var no *access.Refusal
+	var busy *access.Overload
+	switch {
+	case errors.As(err, &no):
+		switch no.Reason {
+		case access.Missing:
+			return "NOAUTH Authentication required: send AUTH and a token"
+		case access.Unknown, access.Slowed:
+			return "WRONGPASS " + no.Detail
+		}
+		return "NOPERM " + no.Detail
+	case errors.As(err, &busy):
+		return "BUSY " + busy.Detail
+	}
+	if p := answer.ProblemOf(err); p.Status != http.StatusInternalServerError {
+		return "ERR " + p.Error()
+	}
+	return "ERR " + strings.TrimPrefix(err.Error(), "weir: ")
+}
+
+// forget drops who the caller is, but for its certificate and its address.
+func (c *conn) forget() {
+	c.credentials.Token, c.credentials.Shown, c.user, c.name = "", false, "", ""
+	c.checked = time.Time{}
+}

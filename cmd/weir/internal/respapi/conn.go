@@ -1,0 +1,208 @@
+package respapi
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+)
+
+// conn is one connection. Its goroutine alone uses it, but for socket.
+type conn struct {
+	server *Server
+	socket net.Conn
+	work   func(by int32) // may be nil
+	id     int64
+	name   string // that the client has given itself
+	ended  bool   // after QUIT or an error of the protocol
+
+	// looped reports whether a loop serves the connection.
+	looped atomic.Bool
+
+	credentials access.Credentials
+	user        string // a namespace that AUTH has named
+	caller      *access.Holder
+	space       *namespace.Namespace
+	checked     time.Time // when caller and space were found; zero: not found
+
+	in    []byte // bytes that were read and not decided yet
+	args  [][]byte
+	out   replies
+	batch batch
+
+	attributes []weir.Attribute // of all items of a batch
+	last       lastThrottle
+}
+
+const (
+	smallRead = 4 << 10  // bytes of the buffers of a connection that sends little
+	keptRead  = 64 << 10 // bytes that a connection keeps for its next batch
+)
+
+func (s *Server) newConn(socket net.Conn) *conn {
+	c := &conn{server: s, socket: socket, id: s.ids.Add(1)}
+	if s.c.Working != nil {
+		below := socket
+		if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
+			below = t.NetConn()
+		}
+		c.work = s.c.Working(below)
+	}
+	if a := socket.RemoteAddr(); a.Network() != "unix" {
+		c.credentials.Address = a.String()
+	}
+	return c
+}
+
+// serve serves the connection until it ends.
+func (c *conn) serve() {
+	defer c.server.remove(c)
+	defer c.socket.Close()
+	if t, ok := c.socket.(*tls.Conn); ok && !c.handshake(t) {
+		return
+	}
+	for !c.ended {
+		used := c.decide(time.Now())
+		if len(c.out.b) > 0 && !c.flush() {
+			return
+		}
+		if used > 0 {
+			c.in = c.in[:copy(c.in, c.in[used:])]
+			if len(c.in) > 0 {
+				continue // there can be another batch
+			}
+		}
+		if !c.ended && !c.read() {
+			return
+		}
+	}
+	// The client may still send. Without reading that, the system would reset the
+	// connection, and the last reply could be lost.
+	if half, ok := c.socket.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = c.socket.SetReadDeadline(time.Now().Add(grace))
+		_, _ = io.CopyN(io.Discard, c.socket, 1<<20)
+	}
+}
+
+// handshake completes TLS and keeps the client's certificate.
+func (c *conn) handshake(t *tls.Conn) bool {
+	_ = t.SetWriteDeadline(time.Now().Add(c.server.c.Patience))
+	c.readUntil(time.Now().Add(c.server.c.Patience))
+	if t.Handshake() != nil {
+		return false
+	}
+	c.readUntil(time.Time{})
+	var cert *x509.Certificate
+	if chains := t.ConnectionState().VerifiedChains; len(chains) > 0 {
+		cert = chains[0][0]
+	}
+	c.credentials.Certificate = cert
+	return true
+}
+
+// read reads more of what the client sends. It reports false at the end of the
+// connection.
+func (c *conn) read() bool {
+	c.room()
+	// A client that has sent half a command has some time for the rest. Between
+	// commands it has all the time: clients keep connections.
+	if len(c.in) > 0 {
+		c.readUntil(time.Now().Add(c.server.c.Patience))
+		defer c.readUntil(time.Time{})
+	}
+	n, err := c.socket.Read(c.in[len(c.in):cap(c.in)])
+	c.in = c.in[:len(c.in)+n]
+	if n > 0 {
+		return true
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && len(c.in) > 0 && !c.server.leaving.Load() {
+		c.late()
+		c.flush()
+	}
+	return err == nil
+}
+
+// readUntil sets the deadline of reads, if the server is not leaving. [Server.Shutdown]
+// first says that the server leaves, and then sets its own deadline: one of the two
+// comes last.
+func (c *conn) readUntil(t time.Time) {
+	_ = c.socket.SetReadDeadline(t)
+	if c.server.leaving.Load() {
+		_ = c.socket.SetReadDeadline(time.Now().Add(grace))
+	}
+}
+
+// room makes room in c.in for what is read next.
+func (c *conn) room() {
+	if cap(c.in) > keptRead && len(c.in) == 0 {
+		c.in = nil
+	}
+	if len(c.in) == cap(c.in) {
+		grown := make([]byte, len(c.in), max(smallRead, 2*cap(c.in)))
+		copy(grown, c.in)
+		c.in = grown
+	}
+}
+
+// late replies to a client that does not send the rest of a command.
+func (c *conn) late() {
+	c.out.fail("ERR Protocol error: timeout while reading the rest of a command")
+	c.server.protocol.Add(1)
+}
+
+// flush writes the replies. It reports false if the client does not take them.
+func (c *conn) flush() bool {
+	_ = c.socket.SetWriteDeadline(time.Now().Add(c.server.c.Patience))
+	_, err := c.socket.Write(c.out.b)
+	c.out.reuse()
+	return err == nil
+}
+
+// decide decides the complete commands in c.in, which it has got about now, up to a batch of
+// them, and appends their replies. It returns the bytes that the commands take.
+func (c *conn) decide(now time.Time) (used int) {
+	if len(c.in) == 0 {
+		return 0
+	}
+	if c.work != nil {
+		c.work(1)
+		defer c.work(-1)
+	}
+	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
+		c.checked = time.Time{} // a token may be in force no more
+	}
+	for n := 0; n < maxBatch && !c.ended; n++ {
+		args, took, err := scan(c.in[used:], c.args[:0])
+		c.args = args
+		if err != nil {
+			c.settle()
+			c.out.fail(err.Error())
+			c.server.protocol.Add(1)
+			c.ended = true
+			break
+		}
+		if took == 0 {
+			break
+		}
+		used += took
+		if len(args) > 0 {
+			c.command(args)
+		}
+		if len(c.out.b) >= maxReplies {
+			break // the client takes these first
+		}
+	}
+	c.settle()
+	return used
+}
+
+// maxReplies is the size, in bytes, of replies above which a batch ends.
+const maxReplies = 256 << 10

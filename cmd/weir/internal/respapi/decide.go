@@ -1,0 +1,312 @@
+package respapi
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/client/sizes"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// batch is the commands that are decided together.
+type batch struct {
+	pending   []pending
+	items     []weir.Item
+	throttles []throttleCall
+}
+
+// pending is a command whose reply is not written yet.
+type pending struct {
+	command int
+	at      int // in items or in throttles
+}
+
+// What a request takes in memory, in bytes, while it is decided with others.
+const (
+	itemBytes  = 1 << 10 // for each request
+	usageBytes = 512     // for each rule that matches one
+	smallBatch = 64 << 10
+	keptItems  = 64
+)
+
+// view returns the text of b without a copy. It is valid until the batch is settled.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// verbs maps commands to verbs.
+var verbs = [...]store.Verb{
+	cmdTake: store.Take, cmdCheck: store.Check, cmdRecord: store.Record, cmdRefund: store.Refund,
+	cmdSettle: store.Settle, cmdCancel: store.Cancel, cmdRenew: store.Renew,
+}
+
+// add adds a command that the engine decides to the batch:
+//
+//	WEIR.TAKE|CHECK|RECORD  [HITS n] attribute value …
+//	WEIR.REFUND             [HITS n | FEEDBACK event] attribute value …
+//	WEIR.SETTLE             receipt [HITS n] attribute value …
+//	WEIR.CANCEL|RENEW       receipt [HITS n] attribute value …
+func (c *conn) add(command int, args [][]byte) error {
+	verb := verbs[command]
+	r := weir.Request{Hits: 1}
+	if verb.Ends() {
+		r.Hits = 0
+		var err error
+		if r.Receipt, err = receipt.Parse(view(args[0])); err != nil {
+			return err
+		}
+		args = args[1:]
+	}
+	switch option := args[0]; {
+	case len(args) < 2:
+	case strings.EqualFold(view(option), "HITS"):
+		n, err := strconv.ParseInt(view(args[1]), 10, 64)
+		switch {
+		case err != nil || n < 0 || n > window.MaxHits:
+			return fault.Newf("hits", "%.32q: want a whole number from 0 to %d", args[1], window.MaxHits)
+		case n == 0 && verb.Ends():
+			return fault.Newf("hits", "0: use WEIR.CANCEL to give back what was held")
+		case n == 0:
+			verb, n = store.Check, 1
+		}
+		r.Hits = n
+		args = args[2:]
+	case verb == store.Refund && strings.EqualFold(view(option), "FEEDBACK"):
+		if r.Feedback = view(args[1]); r.Feedback == "" || len(args[1]) > sizes.Text {
+			return fault.Newf("feedback", "want the name of an event, of at most %d bytes", sizes.Text)
+		}
+		args = args[2:]
+	}
+	from := len(c.attributes)
+	if err := c.pairs(args); err != nil {
+		c.attributes = c.attributes[:from]
+		return err
+	}
+	r.Attributes = c.attributes[from:len(c.attributes):len(c.attributes)]
+	b := &c.batch
+	b.pending = append(b.pending, pending{command, len(b.items)})
+	if len(b.items) < cap(b.items) {
+		b.items = b.items[:len(b.items)+1]
+		item := &b.items[len(b.items)-1]
+		item.Verb, item.Request, item.Err = verb, r, nil
+	} else {
+		b.items = append(b.items, weir.Item{Verb: verb, Request: r})
+	}
+	return nil
+}
+
+// pairs appends the attributes in args, which are names and values in turn.
+func (c *conn) pairs(args [][]byte) error {
+	from := len(c.attributes)
+	if len(args)%2 != 0 {
+		return fault.Newf("attributes", "%.64q has no value: want names and values in turn", args[len(args)-1])
+	}
+	if len(args) > 2*sizes.Attributes {
+		return fault.Newf("attributes", "more than %d", sizes.Attributes)
+	}
+	for i := 0; i < len(args); i += 2 {
+		name, value := view(args[i]), view(args[i+1])
+		switch {
+		case name == "":
+			return fault.Newf("attributes", "an attribute without a name")
+		case len(name) > sizes.Text:
+			return fault.Newf("attributes", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
+		case !utf8.ValidString(name):
+			return fault.Newf("attributes", "a name is not valid UTF-8")
+		case len(value) > sizes.Text:
+			return fault.Newf("attributes."+name, "has %d bytes, more than %d", len(value), sizes.Text)
+		case !utf8.ValidString(value):
+			return fault.Newf("attributes."+name, "is not valid UTF-8")
+		}
+		for _, a := range c.attributes[from:] {
+			if a.Name == name {
+				return fault.Newf("attributes."+name, "is there twice")
+			}
+		}
+		c.attributes = append(c.attributes, weir.Attribute{Name: name, Value: value})
+	}
+	return nil
+}
+
+// settle decides the batch and writes its replies.
+func (c *conn) settle() {
+	b := &c.batch
+	if len(b.pending) == 0 {
+		return
+	}
+	err := c.decideBatch()
+	for _, p := range b.pending {
+		switch {
+		case err != nil:
+			c.failed(p.command, err)
+		case p.command == cmdThrottle:
+			c.replyThrottle(&b.throttles[p.at])
+		default:
+			c.reply(p.command, &b.items[p.at])
+		}
+	}
+	clear(c.attributes)
+	for i := range b.items {
+		b.items[i].Request, b.items[i].Err = weir.Request{}, nil
+	}
+	clear(b.throttles)
+	if cap(b.items) > keptItems {
+		b.items = nil
+	}
+	b.pending, b.items, b.throttles, c.attributes = b.pending[:0], b.items[:0], b.throttles[:0], c.attributes[:0]
+}
+
+// decideBatch decides the batch. An error is the reply to all of its commands. The
+// commands of a batch are few, or their memory is reserved.
+func (c *conn) decideBatch() error {
+	b, bounds := &c.batch, c.server.c.Bounds
+	if err := bounds.Begin(); err != nil {
+		return err
+	}
+	defer bounds.End()
+	reserved := int64(0)
+	defer func() { bounds.Release(reserved) }()
+	reserve := func(n int64) error {
+		if n <= smallBatch {
+			return nil
+		}
+		if err := bounds.Reserve(n); err != nil {
+			return err
+		}
+		reserved += n
+		return nil
+	}
+	if err := reserve(int64(len(b.items)) * itemBytes); err != nil {
+		return err
+	}
+	var err error
+	switch len(b.items) {
+	case 0:
+	case 1:
+		item := &b.items[0]
+		item.Err = c.space.Engine().DoIf(context.Background(), item.Verb, &item.Request, &item.Decision, func(s weir.Size) error {
+			return reserve(int64(s.Usages)*usageBytes + s.Text)
+		})
+		var busy *access.Overload
+		if errors.As(item.Err, &busy) {
+			err = item.Err
+		}
+	default:
+		err = c.space.Engine().DoAllIf(context.Background(), b.items, func(s weir.Size) error {
+			return reserve(int64(s.Usages)*usageBytes + s.Text)
+		})
+	}
+	if err == nil {
+		c.server.throttles.run(b.throttles, c.server.c.Shared)
+	}
+	return err
+}
+
+// reply replies to a command that the engine has decided.
+func (c *conn) reply(command int, item *weir.Item) {
+	if item.Err != nil {
+		c.failed(command, item.Err)
+		return
+	}
+	d := &item.Decision
+	if item.Verb.Ends() {
+		found := int64(0)
+		for i := range d.Usages {
+			if d.Usages[i].Held {
+				found++
+			}
+		}
+		c.out.integer(found)
+		return
+	}
+	if !c.out.three {
+		c.out.array(5)
+		c.out.boolean(d.Allowed)
+		c.out.bulk(d.Outcome)
+		c.out.bulk(d.Rule)
+		c.out.seconds(d.RetryAfter)
+		c.receipt(d)
+		return
+	}
+	c.out.fields(7)
+	c.out.bulk("allowed")
+	c.out.boolean(d.Allowed)
+	c.out.bulk("outcome")
+	c.out.bulk(d.Outcome)
+	c.out.bulk("rule")
+	c.out.bulk(d.Rule)
+	c.out.bulk("retry_after")
+	c.out.seconds(d.RetryAfter)
+	c.out.bulk("receipt")
+	c.receipt(d)
+	c.out.bulk("unmatched")
+	c.out.boolean(d.Unmatched)
+	c.out.bulk("degraded")
+	c.out.bulk(string(d.DegradedReason))
+}
+
+// receipt appends the receipt of a decision, or an empty text.
+func (c *conn) receipt(d *weir.Decision) {
+	if d.Receipt.IsZero() {
+		c.out.bulk("")
+	} else {
+		c.out.bulk(d.Receipt.String())
+	}
+}
+
+// usage answers WEIR.USAGE rule [attribute value …].
+func (c *conn) usage(args [][]byte) error {
+	defer func() { c.attributes = c.attributes[:0] }()
+	if err := c.pairs(args[1:]); err != nil {
+		return err
+	}
+	if err := c.server.c.Bounds.Begin(); err != nil {
+		return err
+	}
+	defer c.server.c.Bounds.End()
+	u, err := c.space.Engine().Usage(context.Background(), view(args[0]), c.attributes)
+	if err != nil {
+		return err
+	}
+	fields := 6
+	limit := u.Kind == rule.KindLimit
+	if limit {
+		fields += 2
+	}
+	if u.BannedUntil > 0 {
+		fields++
+	}
+	c.out.fields(fields)
+	c.out.bulk("kind")
+	c.out.bulk(u.Kind.String())
+	c.out.bulk("key")
+	c.out.bulk(u.Key)
+	c.out.bulk("used")
+	c.out.integer(u.Used)
+	if limit {
+		c.out.bulk("quota")
+		c.out.integer(u.Quota)
+		c.out.bulk("remaining")
+		c.out.integer(u.Remaining)
+	}
+	c.out.bulk("reset_after")
+	c.out.seconds(u.ResetAfter)
+	c.out.bulk("holds")
+	c.out.integer(int64(u.Holds))
+	c.out.bulk("strikes")
+	c.out.integer(u.Strikes)
+	if u.BannedUntil > 0 {
+		c.out.bulk("banned_until")
+		c.out.integer(int64(u.BannedUntil) / int64(time.Second/time.Microsecond))
+	}
+	return nil
+}

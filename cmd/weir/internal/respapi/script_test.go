@@ -1,0 +1,106 @@
+package respapi_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/respapi"
+)
+
+// TestScripts runs testdata/*.txt:
+//
+//	rules [locked]   starts a service with the rules; locked: with two tokens
+//	client           opens another connection, and closes the one before
+//	send             sends commands, one a line, each after the reply to the one before
+//	pipeline         sends commands, one a line, all at once
+//	wait DURATION    lets time pass
+//
+// Receipts are random: the script has RECEIPT for the last one.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
+		synctest.Test(t, func(t *testing.T) {
+			var l *pipes
+			var c *client
+			receipts := regexp.MustCompile(`"[A-Za-z0-9_-]{38,64}"`)
+			receipt := ""
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				var text strings.Builder
+				note := func(reply string) {
+					if r := receipts.FindString(reply); r != "" {
+						receipt = strings.Trim(r, `"`)
+						reply = strings.ReplaceAll(reply, receipt, "RECEIPT")
+					}
+					text.WriteString(reply + "\n")
+				}
+				switch d.Cmd {
+				case "rules":
+					locked := d.HasArg("locked")
+					s := newServer(t, d.Input, func(to *respapi.Config) {
+						if locked {
+							to.Lock = lock(t)
+						}
+					})
+					l = newPipes()
+					serve(t, s, l)
+					c = newClient(t, l.dial())
+				case "client":
+					c.Close()
+					c = newClient(t, l.dial())
+				case "wait":
+					length, err := time.ParseDuration(d.CmdArgs[0].Key)
+					if err != nil {
+						d.Fatalf(t, "%v", err)
+					}
+					time.Sleep(length)
+				case "send":
+					for line := range strings.Lines(d.Input) {
+						note(c.do(words(strings.ReplaceAll(line, "RECEIPT", receipt))...))
+					}
+				case "pipeline":
+					all, n := "", 0
+					for line := range strings.Lines(d.Input) {
+						all += command(words(line)...)
+						n++
+					}
+					for _, r := range c.send(all, n) {
+						note(r)
+					}
+				default:
+					d.Fatalf(t, "unknown command %s", d.Cmd)
+				}
+				return text.String()
+			})
+			c.Close()
+		})
+	})
+}
+
+// words splits a line. ” is an empty word.
+func words(line string) []string {
+	list := strings.Fields(line)
+	for i := range list {
+		if list[i] == "''" {
+			list[i] = ""
+		}
+	}
+	return list
+}
+
+// lock returns a lock with the token all, which has all scopes, and the token some, which
+// may only decide.
+func lock(t *testing.T) *access.Lock {
+	t.Helper()
+	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: "all", Scopes: access.All}, access.Own{Name: "shop", Token: "some", Scopes: access.Decide})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	return &access.Lock{Keys: keys, Reach: access.ReachNamed}
+}

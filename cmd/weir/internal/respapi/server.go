@@ -1,0 +1,212 @@
+package respapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+)
+
+// Config holds what a [Server] needs.
+type Config struct {
+	// Spaces are the namespaces that the service serves.
+	Spaces *namespace.Set
+
+	// Throttle returns a limiter for CL.THROTTLE, which counts in the store of the
+	// service. Shared says that a decision can wait, for a network or a disk.
+	Throttle func(weir.Limit) (*weir.Limiter, error)
+	Shared   bool
+
+	// Lock says who may call. Nil admits everyone. Bounds limits what is done at the
+	// same time. Nil has no bounds.
+	Lock   *access.Lock
+	Bounds *access.Bounds
+
+	// Working returns what marks a connection while it is at work, or nil. Nil: no
+	// connection is marked.
+	Working func(net.Conn) func(by int32)
+
+	// Below returns the connection below one that has a file descriptor, and a function
+	// that replaces it. Nil, or a nil connection: there is none. It is called before the
+	// connection is served.
+	Below func(net.Conn) (inner net.Conn, replace func(net.Conn))
+
+	// Version is the version of the service.
+	Version string
+
+	// Patience is how long a client may take for the rest of a command, and for
+	// reading replies. 0 means 10 seconds.
+	Patience time.Duration
+}
+
+// Server serves connections. Make one with [New]. It is safe for concurrent use.
+type Server struct {
+	c         Config
+	throttles throttles
+	commands  [len(specs)]commandCount
+	protocol  atomic.Int64 // errors that ended a connection
+	ids       atomic.Int64 // of connections
+
+	leaving atomic.Bool
+	closing atomic.Bool  // leaving at once
+	loops   []*loop      // serve connections whose commands wait for nothing
+	next    atomic.Int64 // in loops
+	mu      sync.Mutex
+	sockets map[net.Listener]struct{} // guarded by mu
+	open    map[*conn]struct{}        // guarded by mu
+	group   sync.WaitGroup
+}
+
+// commandCount counts the calls of one command.
+type commandCount struct{ calls, failed atomic.Int64 }
+
+// New returns a server. It serves nothing yet.
+func New(c Config) *Server {
+	if c.Patience == 0 {
+		c.Patience = 10 * time.Second
+	}
+	s := &Server{
+		c: c, throttles: throttles{open: c.Throttle, limiters: map[throttle]*weir.Limiter{}, periods: map[int64]int{}},
+		sockets: map[net.Listener]struct{}{}, open: map[*conn]struct{}{},
+	}
+	if !c.Shared && c.Below != nil {
+		s.loops = openLoops(s)
+	}
+	return s
+}
+
+// Serve serves the connections of l until the server is shut down or closed, and then
+// returns nil.
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	if s.leaving.Load() {
+		s.mu.Unlock()
+		return l.Close()
+	}
+	s.sockets[l] = struct{}{}
+	s.mu.Unlock()
+	for wait := time.Duration(0); ; {
+		socket, err := l.Accept()
+		switch {
+		case err == nil:
+			wait = 0
+		case s.leaving.Load() || errors.Is(err, net.ErrClosed):
+			return nil
+		default:
+			// Most such errors pass, such as too many open files.
+			var passing interface{ Temporary() bool }
+			if !errors.As(err, &passing) || !passing.Temporary() {
+				return err
+			}
+			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+			time.Sleep(wait)
+			continue
+		}
+		c := s.newConn(socket)
+		s.mu.Lock()
+		if s.leaving.Load() {
+			s.mu.Unlock()
+			_ = socket.Close()
+			continue
+		}
+		s.open[c] = struct{}{}
+		s.group.Add(1)
+		s.mu.Unlock()
+		if !s.adopt(c) {
+			go c.serve()
+		}
+	}
+}
+
+// adopt gives c to a loop, if there are loops that can serve it.
+func (s *Server) adopt(c *conn) bool {
+	if len(s.loops) == 0 {
+		return false
+	}
+	return s.loops[s.next.Add(1)%int64(len(s.loops))].adopt(c)
+}
+
+// grace is how long, at the end, a client has for commands that are on their way.
+const grace = 100 * time.Millisecond
+
+// Shutdown accepts no more connections, decides the commands that have arrived, and ends
+// the connections. It returns the error of ctx if that ends before.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.leave(func(c *conn) {
+		if !c.looped.Load() {
+			_ = c.socket.SetReadDeadline(time.Now().Add(grace))
+		}
+	})
+	ended := make(chan struct{})
+	go func() { s.group.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, ctx.Err())
+	}
+}
+
+// Close ends all connections at once. Closing twice is safe.
+func (s *Server) Close() error {
+	s.closing.Store(true)
+	err := s.leave(func(c *conn) {
+		if !c.looped.Load() {
+			_ = c.socket.Close()
+		}
+	})
+	s.group.Wait()
+	s.throttles.close()
+	return err
+}
+
+// leave closes the listeners, and calls each for every connection.
+func (s *Server) leave(each func(*conn)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving.Store(true)
+	var err error
+	for l := range s.sockets {
+		err = errors.Join(err, l.Close())
+		delete(s.sockets, l)
+	}
+	for c := range s.open {
+		each(c)
+	}
+	for _, l := range s.loops {
+		l.stop()
+	}
+	return err
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	delete(s.open, c)
+	s.mu.Unlock()
+	s.group.Done()
+}
+
+// Stats are numbers of a server, for metrics.
+type Stats struct {
+	Connections int
+	Calls       map[string]int64 // by command
+	Failed      map[string]int64 // calls that were answered with an error
+	Protocol    int64            // connections that an error of the protocol ended
+}
+
+// Stats returns the numbers of s.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	st := Stats{Connections: len(s.open), Calls: map[string]int64{}, Failed: map[string]int64{}, Protocol: s.protocol.Load()}
+	s.mu.Unlock()
+	for i := range specs {
+		st.Calls[specs[i].name], st.Failed[specs[i].name] = s.commands[i].calls.Load(), s.commands[i].failed.Load()
+	}
+	return st
+}

@@ -1,0 +1,144 @@
+package respapi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+)
+
+// checkEvery is how often a connection looks whether its token is still in force, and
+// which namespace it has.
+const checkEvery = time.Second
+
+// admit finds the caller and the namespace, and returns an error if the caller lacks the
+// scopes in need.
+func (c *conn) admit(need access.Scope) error {
+	if c.checked.IsZero() {
+		caller, err := c.server.c.Lock.Admit(c.credentials, access.None)
+		if err != nil {
+			return err
+		}
+		space, err := c.server.c.Spaces.Choose(c.server.c.Lock, caller, c.user)
+		if err != nil {
+			return err
+		}
+		c.caller, c.space, c.checked = caller, space, time.Now()
+	}
+	return c.caller.May(need)
+}
+
+// auth answers AUTH [user] token. The user names a namespace; default stands for that of
+// the token.
+func (c *conn) auth(args [][]byte) error {
+	user := ""
+	switch {
+	case len(args) > 2:
+		return errors.New("syntax error: want AUTH [user] token")
+	case len(args) == 2 && string(args[0]) != "default":
+		user = string(args[0])
+	}
+	if err := c.identify(user, string(args[len(args)-1])); err != nil {
+		return err
+	}
+	c.out.simple("OK")
+	return nil
+}
+
+// identify sets who the caller is, and returns an error if the token is not in force.
+func (c *conn) identify(user, token string) error {
+	c.forget()
+	c.user, c.credentials.Token, c.credentials.Shown = user, token, true
+	if err := c.admit(access.None); err != nil {
+		c.forget()
+		return err
+	}
+	return nil
+}
+
+// hello answers HELLO [2|3 [AUTH user token] [SETNAME name]].
+func (c *conn) hello(args [][]byte) error {
+	three, name := c.out.three, c.name
+	if len(args) > 0 {
+		switch string(args[0]) {
+		case "2":
+			three = false
+		case "3":
+			three = true
+		default:
+			c.out.fail("NOPROTO unsupported protocol version: want 2 or 3")
+			return nil
+		}
+		args = args[1:]
+	}
+	for len(args) > 0 {
+		switch option := strings.ToUpper(string(args[0])); {
+		case option == "AUTH" && len(args) >= 3:
+			user := string(args[1])
+			if user == "default" {
+				user = ""
+			}
+			if err := c.identify(user, string(args[2])); err != nil {
+				return err
+			}
+			args = args[3:]
+		case option == "SETNAME" && len(args) >= 2:
+			name, args = string(args[1]), args[2:]
+		default:
+			return fmt.Errorf("syntax error in HELLO: %.32q: want AUTH user token, or SETNAME name", args[0])
+		}
+	}
+	if err := c.admit(access.None); err != nil {
+		return err
+	}
+	c.out.three, c.name = three, name
+	version := int64(2)
+	if three {
+		version = 3
+	}
+	c.out.fields(7)
+	c.out.bulk("server")
+	c.out.bulk("weir")
+	c.out.bulk("version")
+	c.out.bulk(c.server.c.Version)
+	c.out.bulk("proto")
+	c.out.integer(version)
+	c.out.bulk("id")
+	c.out.integer(c.id)
+	c.out.bulk("mode")
+	c.out.bulk("standalone")
+	c.out.bulk("role")
+	c.out.bulk("master")
+	c.out.bulk("modules")
+	c.out.array(0)
+	return nil
+}
+
+// client answers the forms of CLIENT that clients send when they connect.
+func (c *conn) client(args [][]byte) error {
+	switch strings.ToUpper(string(args[0])) {
+	case "SETNAME":
+		if len(args) != 2 {
+			return errors.New("wrong number of arguments for 'client|setname' command")
+		}
+		c.name = string(args[1])
+		c.out.simple("OK")
+	case "GETNAME":
+		if c.name == "" {
+			c.out.null()
+		} else {
+			c.out.bulk(c.name)
+		}
+	case "ID":
+		c.out.integer(c.id)
+	case "SETINFO", "NO-EVICT", "NO-TOUCH", "TRACKING":
+		// Tracking tells clients when keys that they have read change. Nothing is read
+		// here that a client keeps, so that there is nothing to tell.
+		c.out.simple("OK")
+	default:
+		return fmt.Errorf("unknown subcommand '%.32s': weir has CLIENT SETNAME, GETNAME, ID, SETINFO, NO-EVICT, NO-TOUCH and TRACKING", args[0])
+	}
+	return nil
+}

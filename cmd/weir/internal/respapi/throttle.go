@@ -1,0 +1,227 @@
+package respapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/client/sizes"
+	"github.com/weirhq/weir/window"
+)
+
+// throttle is the limit of a CL.THROTTLE: count hits in period seconds on average, and
+// burst at once.
+type throttle struct{ burst, count, period int64 }
+
+// throttleCall is one CL.THROTTLE, and its answer.
+type throttleCall struct {
+	limiter *weir.Limiter
+	key     string
+	n       int64 // 0: look only
+
+	result weir.Result
+	err    error
+}
+
+// lastThrottle is the limiter of the last call of a connection: most clients send the
+// same limit again and again.
+type lastThrottle struct {
+	throttle throttle
+	limiter  *weir.Limiter
+}
+
+// throttles are the limiters of CL.THROTTLE by their limits. All count in one store, and
+// keys of limits with the same period share their counters. It is safe for concurrent
+// use.
+type throttles struct {
+	open func(weir.Limit) (*weir.Limiter, error)
+
+	mu       sync.RWMutex
+	limiters map[throttle]*weir.Limiter // guarded by mu
+	periods  map[int64]int              // limiters by period; guarded by mu
+}
+
+// Bounds of what is kept for limits. Each period has a table of keys of its own.
+const (
+	maxThrottles = 10_000
+	maxPeriods   = 256
+)
+
+// maxThrottle is the largest argument of CL.THROTTLE.
+const maxThrottle = 1 << 40
+
+// get returns the limiter of a limit.
+func (t *throttles) get(l throttle) (*weir.Limiter, error) {
+	t.mu.RLock()
+	m := t.limiters[l]
+	t.mu.RUnlock()
+	if m != nil {
+		return m, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := t.limiters[l]; m != nil {
+		return m, nil
+	}
+	if _, known := t.periods[l.period]; !known && len(t.periods) >= maxPeriods {
+		return nil, fmt.Errorf("more than %d different periods", maxPeriods)
+	}
+	if len(t.limiters) >= maxThrottles {
+		return nil, fmt.Errorf("more than %d different limits", maxThrottles)
+	}
+	m, err := t.open(weir.Bucket(l.count, time.Duration(l.period)*time.Second, l.burst))
+	if err != nil {
+		return nil, err
+	}
+	t.limiters[l] = m
+	t.periods[l.period]++
+	return m, nil
+}
+
+func (t *throttles) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range t.limiters {
+		_ = m.Close() // its store stays open
+	}
+	clear(t.limiters)
+}
+
+// run decides calls. Over a network, calls with different keys travel together.
+func (t *throttles) run(calls []throttleCall, shared bool) {
+	if !shared || len(calls) == 1 {
+		for i := range calls {
+			calls[i].run()
+		}
+		return
+	}
+	byKey := make(map[string][]int, len(calls))
+	for i := range calls {
+		byKey[calls[i].key] = append(byKey[calls[i].key], i)
+	}
+	var group sync.WaitGroup
+	for _, list := range byKey {
+		group.Go(func() {
+			for _, i := range list {
+				calls[i].run()
+			}
+		})
+	}
+	group.Wait()
+}
+
+func (c *throttleCall) run() {
+	if c.n == 0 {
+		c.result, c.err = c.limiter.Check(context.Background(), c.key)
+		c.result.Allowed, c.result.RetryAfter = true, 0
+		return
+	}
+	c.result, c.err = c.limiter.AllowN(context.Background(), c.key, c.n)
+}
+
+// throttle answers CL.THROTTLE key max_burst count period [quantity]. It decides at once
+// if no batch is open, which saves some copies.
+func (c *conn) throttle(args [][]byte) error {
+	if len(args) > 5 {
+		return errors.New("wrong number of arguments for 'cl.throttle' command")
+	}
+	var numbers [4]int64
+	numbers[3] = 1
+	for i, arg := range args[1:] {
+		n, ok := parseInteger(arg)
+		if !ok {
+			return fmt.Errorf("%s: %.32q: want a whole number", throttleNames[i], arg)
+		}
+		if n < 0 || n > maxThrottle {
+			return fmt.Errorf("%s: %d: want 0 to %d", throttleNames[i], n, int64(maxThrottle))
+		}
+		numbers[i] = n
+	}
+	if len(args[0]) > sizes.Text {
+		return fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
+	}
+	l := throttle{numbers[0] + 1, numbers[1], numbers[2]}
+	if c.last.limiter == nil || c.last.throttle != l {
+		switch {
+		case l.count == 0 || l.period == 0:
+			return errors.New("zero rates are not supported")
+		case l.period > int64(window.MaxLength/time.Second):
+			return fmt.Errorf("period: %d: more than %d seconds", l.period, int64(window.MaxLength/time.Second))
+		}
+		m, err := c.server.throttles.get(l)
+		if err != nil {
+			return err
+		}
+		c.last = lastThrottle{l, m}
+	}
+	b := &c.batch
+	if len(b.pending) > 0 || c.server.c.Shared {
+		b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
+		b.throttles = append(b.throttles, throttleCall{limiter: c.last.limiter, key: view(args[0]), n: numbers[3]})
+		return nil
+	}
+	call := throttleCall{limiter: c.last.limiter, key: view(args[0]), n: numbers[3]}
+	call.run()
+	c.replyThrottle(&call)
+	return nil
+}
+
+var throttleNames = [...]string{"max_burst", "count", "period", "quantity"}
+
+// replyThrottle replies with five numbers: 1 if the call is denied, otherwise 0; the
+// burst; the hits that are left; the wait until the same hits fit, or -1 if they were
+// admitted or never fit; the time until the whole burst is left. The last two are in
+// seconds, rounded up.
+func (c *conn) replyThrottle(call *throttleCall) {
+	if call.err != nil {
+		c.failed(cmdThrottle, call.err)
+		return
+	}
+	r := &call.result
+	denied, retry := int64(1), int64(-1)
+	switch {
+	case r.Allowed:
+		denied = 0
+	case r.RetryAfter >= 0:
+		retry = wholeSeconds(r.RetryAfter)
+	}
+	c.out.array(5)
+	c.out.integer(denied)
+	c.out.integer(r.Quota)
+	c.out.integer(r.Remaining)
+	c.out.integer(retry)
+	c.out.integer(wholeSeconds(r.ResetAfter))
+}
+
+// wholeSeconds returns d in seconds as redis-cell does: rounded up, after parts of a
+// millisecond were dropped.
+func wholeSeconds(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	return (ms + 999) / 1000
+}
+
+// parseInteger reads a decimal number.
+func parseInteger(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > 18 {
+		n, err := strconv.ParseInt(string(b), 10, 64)
+		return n, err == nil
+	}
+	n, negative := int64(0), b[0] == '-'
+	if negative {
+		b = b[1:]
+	}
+	for _, d := range b {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(d-'0')
+	}
+	if negative {
+		n = -n
+	}
+	return n, len(b) > 0
+}

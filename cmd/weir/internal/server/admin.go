@@ -1,0 +1,132 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+)
+
+// adminRoute is one call of the admin address. Its fields are written without
+// names, so that a call without scopes does not compile.
+type adminRoute struct {
+	method string
+	need   access.Scope
+	call   http.HandlerFunc
+}
+
+// admin answers the calls of operators: health, metrics, reload and profiles.
+type admin struct {
+	rules  *spaces
+	lock   *access.Lock
+	origin *http.CrossOriginProtection
+	routes map[string]adminRoute
+	ready  *readiness
+}
+
+// newAdmin returns the handler of the admin address. lock nil admits everyone. more are
+// the calls of front ends.
+func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, lock *access.Lock, more map[string]adminRoute) *admin {
+	a := &admin{rules: rules, lock: lock, origin: http.NewCrossOriginProtection(), ready: ready}
+	a.routes = map[string]adminRoute{
+		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
+		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
+		"/debug/pprof/cmdline": {http.MethodGet, access.Admin, cmdline},
+		"/debug/pprof/profile": {http.MethodGet, access.Admin, pprof.Profile},
+		"/debug/pprof/symbol":  {http.MethodGet, access.Admin, pprof.Symbol},
+		"/debug/pprof/trace":   {http.MethodGet, access.Admin, pprof.Trace},
+		profiles:               {http.MethodGet, access.Admin, pprof.Index},
+	}
+	for _, name := range []string{"allocs", "block", "goroutine", "heap", "mutex", "threadcreate"} {
+		a.routes[profiles+name] = a.routes[profiles]
+	}
+	maps.Copy(a.routes, more)
+	return a
+}
+
+// profiles is the path below which Go's profiles are.
+const profiles = "/debug/pprof/"
+
+// ServeHTTP implements [http.Handler].
+func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/healthz":
+		healthz(w, r)
+		return
+	case "/readyz":
+		a.ready.readyz(w, r)
+		return
+	}
+	to, ok := a.routes[r.URL.Path]
+	if !ok {
+		(&answer.Problem{Status: http.StatusNotFound, Detail: "no such path: " + r.URL.Path}).Write(w)
+		return
+	}
+	if foreign(r) || a.origin.Check(r) != nil {
+		answer.ProblemOf(a.lock.Foreign()).Write(w)
+		return
+	}
+	if r.Method != to.method && (r.Method != http.MethodHead || to.method != http.MethodGet) {
+		(&answer.Problem{
+			Status: http.StatusMethodNotAllowed,
+			Detail: r.URL.Path + " does not accept " + r.Method + "; use " + to.method,
+			Allow:  to.method,
+		}).Write(w)
+		return
+	}
+	if _, err := a.lock.Enter(r, to.need); err != nil {
+		answer.ProblemOf(err).Write(w)
+		return
+	}
+	to.call(w, r)
+}
+
+// foreign reports whether a web page of another origin makes the request. A
+// browser sends the header with requests that only read, too. Links that a user
+// follows are not foreign.
+func foreign(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate"
+}
+
+// reload reads the rules, the tokens and the certificates again.
+func (a *admin) reload(w http.ResponseWriter, _ *http.Request) {
+	if err := a.rules.reload("http"); err != nil {
+		refusal(err).Write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	var b []byte
+	all := a.rules.set.All()
+	if a.rules.place.dir == "" {
+		b = appendLoaded(b, all[0])
+	} else {
+		b = append(b, `{"namespaces":{`...)
+		for i, n := range all {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendLoaded(append(answer.AppendText(b, n.Name()), ':'), n)
+		}
+		b = append(b, "}}"...)
+	}
+	_, _ = w.Write(append(b, '\n')) // the caller has gone if this fails
+}
+
+// appendLoaded appends what is in force in a namespace.
+func appendLoaded(b []byte, n *namespace.Namespace) []byte {
+	return fmt.Appendf(b, `{"rules":%d,"hash":"%s"}`, n.Engine().Rules().Len(), n.Source().Hash)
+}
+
+// cmdline writes the command line of this process, without secrets.
+func cmdline(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = io.WriteString(w, strings.Join(redacted(), "\x00"))
+}

@@ -1,0 +1,13 @@
+package server
+
+import "github.com/weirhq/weir/cmd/weir/internal/metrics"
+
+// AdminCalls returns "METHOD PATH" of each call of the admin address that needs a
+// scope, with the scopes.
+func AdminCalls() map[string]string {
+	all := map[string]string{}
+	for path, to := range newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil).routes {
+		all[to.method+" "+path] = to.need.String()
+	}
+	return all
+}

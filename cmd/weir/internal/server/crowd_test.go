@@ -1,0 +1,86 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+)
+
+// A client with HTTP/2 that gives up most of its requests loses its connection. One
+// that waits for more answers than it gives up keeps it.
+func TestRequestsThatAreGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ waits, gives, sheds int }{
+		{waits: 0, gives: 64, sheds: 0},
+		{waits: 0, gives: 65, sheds: 1},
+		{waits: 150, gives: 120, sheds: 0},
+		{waits: 110, gives: 120, sheds: 1},
+	} {
+		t.Run(fmt.Sprintf("waits=%d,gives=%d", tc.waits, tc.gives), func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sheds atomic.Int64
+			begun := make(chan bool)
+			s := server.ServeCrowd(l, 10, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/slow" {
+					begun <- true
+					<-r.Context().Done()
+				}
+			}))
+			defer s.Close()
+			via := &http.Transport{Protocols: new(http.Protocols)}
+			via.Protocols.SetUnencryptedHTTP2(true)
+			defer via.CloseIdleConnections()
+			visit := func(ctx context.Context, path string) error {
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.Addr().String()+path, http.NoBody)
+				if err != nil {
+					return err
+				}
+				resp, err := via.RoundTrip(req)
+				if err == nil {
+					resp.Body.Close()
+				}
+				return err
+			}
+			for range tc.waits {
+				if err := visit(t.Context(), "/"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for given := 0; given < tc.gives; {
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- visit(ctx, "/slow") }()
+				select {
+				case <-begun:
+					given++
+					cancel()
+					if err := <-ended; err == nil {
+						t.Error("got an answer for a request that was given up")
+					}
+				case err := <-ended: // the client did not know yet that the connection is closed
+					cancel()
+					if tc.sheds == 0 {
+						t.Fatal(err)
+					}
+				}
+			}
+			if tc.sheds == 0 {
+				if err := visit(t.Context(), "/"); err != nil {
+					t.Errorf("the next request: got %v", err)
+				}
+			}
+			s.Close() // ends all handlers
+			redistest.Eventually(t, "connections are closed", func() bool { return int(sheds.Load()) == tc.sheds })
+		})
+	}
+}

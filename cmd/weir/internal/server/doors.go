@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+)
+
+// doors holds what the locks of all listeners need: tokens and certificates.
+type doors struct {
+	cfg     config.Config
+	keys    *access.Keys         // nil: callers need no token
+	rewrite *access.Keys         // for koala's rewrite; nil: nobody may
+	certs   *access.Certificates // nil: no listener has TLS
+	numbers *metrics.Metrics
+	log     *slog.Logger
+	mu      sync.Mutex // held during a reload
+}
+
+// openDoors reads the tokens and the certificates that cfg names.
+func openDoors(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) (*doors, error) {
+	d := &doors{cfg: cfg, numbers: numbers, log: log}
+	a := &cfg.Access
+	var own []access.Own
+	if a.Token != "" {
+		own = append(own, access.Own{Name: "WEIR_TOKEN", Token: a.Token, Scopes: access.All})
+	}
+	var err error
+	if a.Locked() {
+		if d.keys, err = d.openKeys(own); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.KoalaToken != "" {
+		own = append(own, access.Own{Name: "koala-token", Token: cfg.KoalaToken, Scopes: access.Admin})
+		if d.rewrite, err = d.openKeys(own); err != nil {
+			return nil, errors.Join(err, d.close())
+		}
+	} else {
+		d.rewrite = d.keys
+	}
+	if a.TLSCert != "" {
+		if d.certs, err = access.OpenCertificates(a.TLSCert, a.TLSKey, a.TLSClientCA); err != nil {
+			return nil, errors.Join(fmt.Errorf("tls: %w", err), d.close())
+		}
+		numbers.WatchCertificate(d.certs.Until)
+	}
+	if d.keys != nil {
+		numbers.WatchTokens(d.keys.Len)
+	}
+	return d, nil
+}
+
+func (d *doors) openKeys(own []access.Own) (*access.Keys, error) {
+	keys, err := access.OpenKeys(d.cfg.Access.Tokens, own...)
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	keys.Slow = func(address string) {
+		d.log.Warn("wrong tokens: the address must wait", "address", address, "tokens", access.WrongTokens, "within", access.WrongWindow.String())
+	}
+	return keys, nil
+}
+
+// close frees the memory of the tokens.
+func (d *doors) close() error {
+	var err error
+	if d.keys != nil {
+		err = d.keys.Close()
+	}
+	if d.rewrite != nil && d.rewrite != d.keys {
+		err = errors.Join(err, d.rewrite.Close())
+	}
+	return err
+}
+
+// lock returns the lock of a listener, or nil if it admits everyone. reach says
+// which holders it admits, by their namespaces.
+func (d *doors) lock(name string, at config.Address, reach access.Reach) *access.Lock {
+	l := &access.Lock{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(name, string(r)) }}
+	switch {
+	case d.cfg.Access.Open(name):
+		return nil
+	case d.keys != nil:
+		l.Keys = d.keys
+	case at.Scheme != "unix" && at.Local():
+		l.Hosts = access.NewHosts(d.cfg.Access.Hosts)
+	default:
+		return nil // the file of a socket, or certificates, are the lock
+	}
+	return l
+}
+
+// rewriters returns the lock of koala's rewrite, or nil if nobody may rewrite.
+func (d *doors) rewriters() *access.Lock {
+	if d.rewrite == nil {
+		return nil
+	}
+	return &access.Lock{Keys: d.rewrite, Refused: func(r access.Reason) { d.numbers.AccessRefused("koala", string(r)) }}
+}
+
+// watch reads tokens and certificates again when their files change, until ctx
+// is done.
+func (d *doors) watch(ctx context.Context) {
+	var paths []string
+	if d.cfg.Access.Tokens != "" {
+		paths = append(paths, d.cfg.Access.Tokens)
+	}
+	if d.certs != nil {
+		paths = append(paths, d.certs.Paths()...)
+	}
+	if len(paths) == 0 {
+		return
+	}
+	watch(ctx, d.cfg.WatchEvery, &doorFiles{d, paths}, d.log)
+}
+
+// reload reads tokens and certificates again. What has a fault stays as it is.
+func (d *doors) reload() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cfg.Access.Tokens != "" && d.keys != nil {
+		changed, err := d.keys.Reload()
+		if err == nil && d.rewrite != d.keys && d.rewrite != nil {
+			_, err = d.rewrite.Reload()
+		}
+		d.reloaded("tokens", changed, err)
+	}
+	if d.certs != nil {
+		changed, err := d.certs.Reload()
+		d.reloaded("certificate", changed, err)
+	}
+}
+
+func (d *doors) reloaded(what string, changed bool, err error) {
+	switch {
+	case err != nil:
+		d.numbers.AccessReloaded(what, false)
+		d.log.Error(what+" refused; what was in force stays", "error", err)
+	case changed:
+		d.numbers.AccessReloaded(what, true)
+		d.log.Info(what + " loaded")
+	}
+}
+
+// doorFiles reloads doors for watch.
+type doorFiles struct {
+	*doors
+	paths []string
+}
+
+func (f *doorFiles) files() []string { return f.paths }
+func (f *doorFiles) changed()        { f.reload() }
+
+// redacted returns the arguments of this process without secrets.
+func redacted() []string { return access.Redact(os.Args) }

@@ -1,0 +1,189 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/window"
+)
+
+// envoyFront answers Envoy's calls.
+type envoyFront struct {
+	*envoyrls.API
+	rules   *envoyRules    // of envoyproxy/ratelimit; nil: weir's own
+	numbers *metrics.Envoy // what that service counts; nil with weir's own rules
+
+	// keys is how metrics show the values of entries, of limits with detailed_metric or
+	// value_to_metric. Nil: as they are.
+	keys *top.KeyText
+}
+
+// newEnvoy returns what answers Envoy's calls, by weir's rules or by the files of
+// envoyproxy/ratelimit.
+func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics, keys top.KeyText) *envoyFront {
+	e := &cfg.Envoy
+	c := envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}
+	front := &envoyFront{}
+	if top.KeyForm(cfg.LogKeys).Hides() {
+		front.keys = &keys
+	}
+	if e.Headers {
+		c.Headers = cfg.HeadersFormat()
+	}
+	if e.Dir != "" {
+		r := &envoyrls.Reference{Files: rules.now.Load, Now: func() window.Instant { return window.At(time.Now()) }, Shadow: e.Shadow, Quota: e.Quota, Together: e.Together, Metadata: e.Metadata}
+		if e.Headers {
+			r.Headers = [3]string{e.Limit, e.Remaining, e.Reset}
+		}
+		front.rules, front.numbers = rules, numbers.Envoy(e.NearLimit, e.Metrics)
+		r.Observe = front.observe
+		c.Reference = r
+	}
+	front.API = envoyrls.New(spaces, c)
+	return front
+}
+
+// observe counts what became of a descriptor. It finds the counters of a limit once, as
+// long as the files stay.
+func (e *envoyFront) observe(o envoyrls.Observed) {
+	now := e.rules.now.Load()
+	known := e.rules.counters.Load()
+	if known == nil || known.of != now {
+		known = &envoyCounters{of: now}
+		e.rules.counters.Store(known)
+	}
+	var limit *metrics.EnvoyLimit
+	if at, ok := known.limits.Load(o.Limit); ok {
+		limit = at.(*metrics.EnvoyLimit)
+	} else if limit = e.numbers.Limit(o.Limit.MetricKeys(e.shown(o.Values))); !o.Limit.HasValues() {
+		known.limits.Store(o.Limit, limit)
+	}
+	limit.Count(&metrics.Hit{Hits: o.Hits, Quota: int64(o.Limit.Requests), Used: o.Used, Shadow: o.Over && o.Limit.Shadow})
+}
+
+// shown returns values as metrics show them, or nil if metrics show none.
+func (e *envoyFront) shown(values []string) []string {
+	if e.keys == nil {
+		return values
+	}
+	texts := make([]string, len(values))
+	for i, value := range values {
+		if value == "" {
+			continue
+		}
+		text, shown := e.keys.Of(value)
+		if !shown {
+			return nil
+		}
+		texts[i] = text
+	}
+	return texts
+}
+
+// adminRoutes returns the calls that envoyproxy/ratelimit answers on its debug port, and
+// that the admin address has if that service is replaced.
+func (e *envoyFront) adminRoutes() map[string]adminRoute {
+	if e.rules == nil {
+		return nil
+	}
+	plain := func(write func(w io.Writer) error) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			var text bytes.Buffer
+			if err := write(&text); err != nil {
+				answer.ProblemOf(err).Write(w)
+				return
+			}
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			_, _ = text.WriteTo(w) // the caller has gone if this fails
+		}
+	}
+	return map[string]adminRoute{
+		"/rlconfig": {http.MethodGet, access.Read, plain(func(w io.Writer) error {
+			_, err := io.WriteString(w, e.rules.now.Load().Dump())
+			return err
+		})},
+		"/stats": {http.MethodGet, access.Read, plain(func(w io.Writer) error {
+			_, err := e.numbers.WriteTo(w)
+			return err
+		})},
+	}
+}
+
+// beside returns api with the calls that envoyproxy/ratelimit answers over HTTP, if
+// it is replaced: POST /json, and GET /healthcheck.
+func (e *envoyFront) beside(api http.Handler, lock *access.Lock, bounds *access.Bounds, ready *readiness) http.Handler {
+	if e.rules == nil {
+		return api
+	}
+	calls := e.HTTP(lock, bounds)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/json":
+			calls.ServeHTTP(w, r)
+		case "/healthcheck":
+			ready.healthcheck(w)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}
+
+// healthcheck answers as envoyproxy/ratelimit does.
+func (r *readiness) healthcheck(w http.ResponseWriter) {
+	if !r.is() {
+		http.Error(w, "not ready", http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write([]byte("OK"))
+}
+
+// envoyRules is the rule files of envoyproxy/ratelimit.
+type envoyRules struct {
+	options envoyfile.Options
+	now     atomic.Pointer[envoyfile.Config] // those in force
+
+	counters atomic.Pointer[envoyCounters] // of the last call
+}
+
+// envoyCounters has the counters of limits whose metrics do not name values.
+type envoyCounters struct {
+	of     *envoyfile.Config
+	limits sync.Map // *envoyfile.Limit → *metrics.EnvoyLimit
+}
+
+// readEnvoy reads a directory of envoyproxy/ratelimit's, or only the hash of its
+// files.
+func (r rulesAt) readEnvoy(parse bool) (l loaded, err error) {
+	sources, err := envoyfile.Read(r.path)
+	if err != nil {
+		return loaded{hash: err.Error()}, err
+	}
+	sum := newSum(nil)
+	for _, s := range sources {
+		_, _ = sum.read(func(string) ([]byte, error) { return s.Text, nil }, s.Name)
+		_, _ = io.WriteString(sum.hash, s.Name)
+		l.lists = append(l.lists, s.Name)
+	}
+	l.hash = sum.text()
+	if !parse {
+		return l, nil
+	}
+	if l.envoy, err = envoyfile.New(sources, r.envoy.options); err == nil {
+		l.set, l.warnings = l.envoy.Set, l.envoy.Warnings
+	}
+	return l, err
+}

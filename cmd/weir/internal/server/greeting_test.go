@@ -1,0 +1,24 @@
+package server_test
+
+import (
+	"runtime/debug"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/server"
+)
+
+func TestCommitOf(t *testing.T) {
+	t.Parallel()
+	revision := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123"}
+	modified := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+	clean := debug.BuildSetting{Key: "vcs.modified", Value: "false"}
+	for want, settings := range map[string][]debug.BuildSetting{
+		"":              {modified},
+		"0123456789ab":  {revision, clean},
+		"0123456789ab+": {revision, modified},
+	} {
+		if got := server.CommitOf(settings); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/shortcut"
+)
+
+// listener is an HTTP server on one address.
+type listener struct {
+	*http.Server
+	at      config.Address
+	certs   *access.Certificates // nil without TLS
+	socket  net.Listener
+	ended   chan struct{} // closed when no connection will be added to open
+	open    atomic.Int64  // connections
+	calls   http.Handler
+	short   *shortcut.Server // serves plain calls; nil: net/http serves all
+	leaving atomic.Bool      // each answer closes its connection
+}
+
+// linger is how long, at the end, connections that are kept alive have to learn
+// from their next answer that they are closed.
+const linger = 250 * time.Millisecond
+
+// maxStreams is the most requests of one connection with HTTP/2 at the same time.
+const maxStreams = 100
+
+// listen opens the address that flag sets, so that an address in use is reported
+// before anything is served. certs is for addresses with TLS.
+// most is how many connections it may have, and shed is called for each that is
+// refused.
+func listen(flag string, at config.Address, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
+	socket, err := open(flag, at)
+	if err != nil {
+		return nil, err
+	}
+	if most > 0 {
+		socket = newCrowd(socket, most, !at.TLS(), shed)
+	}
+	l := &listener{at: at, certs: certs, socket: lazyListener{socket}, ended: make(chan struct{}), calls: h}
+	l.Server = &http.Server{
+		ConnContext: withGuest,
+		Handler: hosted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if l.leaving.Load() {
+				w.Header().Set("Connection", "close")
+			}
+			h.ServeHTTP(w, r)
+		})),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       8 * time.Second, // below WriteTimeout, so that there is time for the answer
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          errorLog(log),
+		ConnState:         l.count,
+		Protocols:         new(http.Protocols),
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+	}
+	l.Protocols.SetHTTP1(true)
+	switch at.Scheme {
+	case "https":
+		l.Protocols.SetHTTP2(true)
+		l.TLSConfig = certs.Config("h2", "http/1.1")
+	case "h2c":
+		l.Protocols.SetUnencryptedHTTP2(true)
+	}
+	return l, nil
+}
+
+// open opens a socket for the address that flag sets. The error says what to do about
+// an address in use.
+func open(flag string, at config.Address) (net.Listener, error) {
+	socket, err := bind(at)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s: %s is in use; end the program that listens there, or choose another address with --%[1]s", flag, at.Host)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return socket, nil
+}
+
+// bind opens a socket. A Unix socket belongs to the user and the group of the
+// process.
+func bind(at config.Address) (net.Listener, error) {
+	if at.Scheme != "unix" {
+		return net.Listen("tcp", at.Host)
+	}
+	socket, err := net.Listen("unix", at.Host)
+	if errors.Is(err, syscall.EADDRINUSE) && abandoned(at.Host) {
+		if err := os.Remove(at.Host); err != nil {
+			return nil, err
+		}
+		socket, err = net.Listen("unix", at.Host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(at.Host, 0o660); err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	return socket, nil
+}
+
+// abandoned reports whether path is a socket on which no process listens: one
+// that a killed process left behind.
+func abandoned(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return false
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		_ = c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// wrap replaces the socket by one that f returns. TLS stays outside: f sees
+// what clients have encrypted. The listener then speaks HTTP/1.1 only.
+func (l *listener) wrap(f func(net.Listener) net.Listener) {
+	if l.TLSConfig != nil {
+		l.socket = tls.NewListener(l.socket, l.certs.Config("http/1.1"))
+		l.TLSConfig = nil
+	}
+	l.socket = f(l.socket)
+}
+
+// shorten makes the listener answer plain calls without net/http, if it has no TLS. It
+// must be called when the deadlines are set, and before serve. The requests that the
+// handler gets then have a context that is never done.
+func (l *listener) shorten() {
+	if l.at.TLS() || l.at.Scheme == "h2c" {
+		return
+	}
+	l.short = shortcut.New(shortcut.Config{
+		Handler: l.calls, Rest: l.Server, ErrorLog: l.ErrorLog, Working: workingBelow, Count: func(by int64) { l.open.Add(by) },
+		First: l.ReadHeaderTimeout, Idle: l.IdleTimeout, Write: l.WriteTimeout,
+	})
+}
+
+// count maintains l.open.
+func (l *listener) count(_ net.Conn, s http.ConnState) {
+	switch s {
+	case http.StateNew:
+		l.open.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		l.open.Add(-1)
+	}
+}
+
+// serve serves requests until the listener is shut down.
+func (l *listener) serve() error {
+	defer close(l.ended)
+	var err error
+	switch {
+	case l.short != nil:
+		err = l.short.Serve(l.socket)
+	case l.TLSConfig != nil:
+		err = l.ServeTLS(l.socket, "", "")
+	default:
+		err = l.Serve(l.socket)
+	}
+	if l.leaving.Load() || errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown accepts no more connections and lets requests in flight finish.
+// Unlike [http.Server.Shutdown] it closes a connection that is kept alive only
+// behind an answer that announces it. Closing one between two requests, as that
+// function does, loses the request that the client is sending.
+func (l *listener) Shutdown(ctx context.Context) error {
+	l.leaving.Store(true)
+	if l.short != nil {
+		l.short.Leave()
+	}
+	err := l.socket.Close()
+	<-l.ended
+	for end := time.Now().Add(linger); l.open.Load() > 0 && ctx.Err() == nil && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if l.short != nil {
+		err = errors.Join(err, l.short.Shutdown(ctx))
+	}
+	return errors.Join(err, l.Server.Shutdown(ctx))
+}
+
+// Close closes the listener at once, even if it never served.
+func (l *listener) Close() error {
+	err := errors.Join(l.Server.Close(), l.socket.Close())
+	if l.short != nil {
+		l.short.Close()
+	}
+	return err
+}
+
+// url returns the address as a URL.
+func (l *listener) url() string { return urlOf(l.at, l.socket) }
+
+func urlOf(at config.Address, socket net.Listener) string {
+	switch at.Scheme {
+	case "unix":
+		return "unix:" + at.Host
+	case "https":
+		return "https://" + socket.Addr().String()
+	}
+	return "http://" + socket.Addr().String()
+}

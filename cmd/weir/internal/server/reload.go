@@ -1,0 +1,135 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+)
+
+// reloader puts the rules of one namespace in force. A file with a fault changes
+// nothing. Its methods must not be called concurrently.
+type reloader struct {
+	rules   rulesAt
+	numbers *metrics.Namespace
+	log     *slog.Logger
+	space   *namespace.Namespace // has no engine until the rules could be read
+
+	// open makes the engine of the namespace.
+	open func(*rule.Set) (*namespace.Namespace, error)
+
+	// nodes warns if the rules need the number of instances.
+	nodes func(*rule.Set)
+
+	// publish lets calls reach the namespace.
+	publish func()
+
+	tried string   // the hash of the last attempt
+	lists []string // files that the last attempt read
+	known []string // absolute paths of the lists of the rules in force
+}
+
+// isOpen reports whether there are rules in force.
+func (r *reloader) isOpen() bool { return r.space.Engine() != nil }
+
+// changed reports whether the files may differ from what the last attempt read.
+func (r *reloader) changed() bool { return r.rules.hash(r.lists) != r.tried }
+
+// swap puts l in force, unless err reports that it could not be read. asked names
+// the source of the request in the log.
+func (r *reloader) swap(l loaded, err error, asked string) error {
+	r.tried, r.lists = l.hash, l.lists
+	first := !r.isOpen()
+	switch {
+	case err != nil:
+	case first:
+		var space *namespace.Namespace
+		if space, err = r.open(l.set); err == nil {
+			r.space = space
+			r.publish() // before the log says so
+		}
+	default:
+		err = r.space.Engine().SetRules(l.set)
+	}
+	if err != nil {
+		r.numbers.Refused()
+		stay := "the old rules stay in force"
+		if first {
+			stay = "the namespace has none in force"
+		}
+		r.log.Error("rules refused; "+stay, "asked", asked, "error", err)
+		return err
+	}
+	r.inForce(l)
+	if asked != atStart {
+		r.log.Info("rules loaded", "asked", asked, "rules", l.set.Len(), "hash", l.hash)
+	}
+	return nil
+}
+
+// atStart is the source of the first attempt in the log.
+const atStart = "start"
+
+// inForce records that l is in force.
+func (r *reloader) inForce(l loaded) {
+	name := r.rules.path
+	if name == "" {
+		name = "demo"
+	}
+	now := time.Now()
+	r.known = nil
+	for _, list := range l.lists {
+		if absolute, err := filepath.Abs(list); err == nil {
+			r.known = append(r.known, absolute)
+		}
+	}
+	r.space.SetSource(namespace.Source{File: name, Hash: l.hash, Loaded: now})
+	r.numbers.Loaded(l.set.Len(), now)
+	r.nodes(l.set)
+	if r.rules.envoy != nil {
+		r.rules.envoy.now.Store(l.envoy)
+	}
+	if n := len(l.warnings); n > 0 {
+		about := "some rules may not mean what they say: run weir check"
+		if r.rules.koala {
+			about = "some rules differ from koala: run weir check"
+		}
+		if r.rules.envoy != nil {
+			about = "some settings in the files have no effect: run weir import envoy"
+		}
+		r.log.Warn(about, "warnings", n, "first", l.warnings[0].Summary())
+	}
+}
+
+var errNoFile = errors.New("no rules file to reload; start weir with --rules FILE")
+
+// refusal returns the answer to a reload that failed, with every fault.
+func refusal(err error) *answer.Problem {
+	faults := summaries(err)
+	switch {
+	case errors.Is(err, errNoFile):
+		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
+	case len(faults) == 0:
+		return &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: err.Error() + "; the old rules stay in force"}
+	}
+	return &answer.Problem{
+		Status: http.StatusUnprocessableEntity,
+		Detail: "the rules file has faults; the old rules stay in force",
+		Faults: faults,
+	}
+}
+
+// summaries returns the faults in err, one line each.
+func summaries(err error) (lines []string) {
+	for _, f := range fault.Of(err) {
+		lines = append(lines, f.Summary())
+	}
+	return lines
+}

@@ -1,0 +1,276 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+)
+
+// posts returns rules that admit n posts an hour.
+func posts(n int) string {
+	return fmt.Sprintf("rules:\n  - {name: posts, when: {action: post}, per: [user], limit: %d, window: 1h}\n", n)
+}
+
+const broken = "rules:\n  - {name: posts, limt: 5}\n"
+
+func withRules(path string, watch bool) func(*config.Config) {
+	return func(c *config.Config) { c.Rules, c.Watch = path, watch }
+}
+
+// wantPosts checks that n posts of a user are allowed and the next one is not.
+func wantPosts(t *testing.T, s *service, user string, n int) {
+	t.Helper()
+	for i := range n + 1 {
+		if allowed, _ := s.post(t, user); allowed != (i < n) {
+			t.Fatalf("post %d of %d: got allowed %v", i+1, n, allowed)
+		}
+	}
+}
+
+func TestReloadKeepsCounters(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, false))
+	wantPosts(t, s, "ann", 2)
+	write(t, path, posts(3))
+	if a := call(t, "POST", s.admin+"/-/reload", ""); a.status != 200 || a.json["rules"] != 1.0 {
+		t.Fatalf("got %d %s, want one rule loaded", a.status, a.text)
+	}
+	wantPosts(t, s, "ann", 1)
+	wantPosts(t, s, "bob", 3)
+}
+
+func TestReloadRefusesABadFile(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, false))
+	before := call(t, "GET", s.api+"/v1/rules", "")
+	write(t, path, broken)
+	a := call(t, "POST", s.admin+"/-/reload", "")
+	if a.status != 422 || !strings.Contains(fmt.Sprint(a.json["faults"]), "rules.yaml:2:19: ") {
+		t.Errorf("got %d %s, want the fault with its place", a.status, a.text)
+	}
+	if faults, _ := a.json["faults"].([]any); len(faults) != 1 {
+		t.Errorf("got %q, want the fault once", faults)
+	}
+	if got := call(t, "GET", s.api+"/v1/rules", ""); got.text != before.text {
+		t.Errorf("got rules %s, want %s", got.text, before.text)
+	}
+	if got := call(t, "GET", s.admin+"/readyz", ""); got.status != 200 {
+		t.Errorf("got %d, want ready", got.status)
+	}
+	for _, want := range []string{`weir_rules_reload_success{namespace="default"} 0`, `weir_rules_reload_total{namespace="default",result="failure"} 1`} {
+		if got := call(t, "GET", s.admin+"/metrics", ""); !strings.Contains(got.text, want+"\n") {
+			t.Errorf("got no line %s", want)
+		}
+	}
+	wantPosts(t, s, "ann", 2)
+}
+
+func TestReloadWithoutItsFile(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, false))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	a := call(t, "POST", s.admin+"/-/reload", "")
+	if a.status != 422 || !strings.Contains(a.text, "no such file or directory; the old rules stay in force") {
+		t.Errorf("got %d %s, want 422 that says that the old rules stay", a.status, a.text)
+	}
+	wantPosts(t, s, "ann", 2)
+}
+
+func TestReloadTakesPost(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	if a := call(t, "GET", s.admin+"/-/reload", ""); a.status != 405 || !strings.Contains(a.text, "use POST") {
+		t.Errorf("got %d %s, want 405 that says what to use", a.status, a.text)
+	}
+}
+
+func TestReloadWithoutFile(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	if a := call(t, "POST", s.admin+"/-/reload", ""); a.status != 409 {
+		t.Errorf("got %d %s, want 409", a.status, a.text)
+	}
+}
+
+func TestWatchFile(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, true))
+	wantPosts(t, s, "ann", 2)
+
+	write(t, path, broken)
+	s.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
+	wantPosts(t, s, "bob", 2)
+
+	write(t, path, posts(3))
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
+	wantPosts(t, s, "ann", 1)
+}
+
+func TestWatchList(t *testing.T) {
+	t.Parallel()
+	list := filepath.Join(t.TempDir(), "blocked.txt") // in another directory
+	write(t, list, "ann\n")
+	path := rulesFile(t, "lists:\n  blocked: {file: "+list+"}\nrules:\n"+
+		"  - {name: blocked, when: {user: {in: blocked}}, then: deny}\n")
+	s := start(t, withRules(path, true))
+	if allowed, rule := s.post(t, "ann"); allowed || rule != "blocked" {
+		t.Fatalf("got allowed %v by %q, want denied by blocked", allowed, rule)
+	}
+	write(t, list, "bob\n")
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
+	if allowed, _ := s.post(t, "ann"); !allowed {
+		t.Error("got ann denied after she left the list")
+	}
+}
+
+// Kubernetes mounts a file as a link into ..data, itself a link to a directory
+// that changes, and swaps ..data.
+// Lists that together hold the same bytes as before have changed all the same.
+func TestWatchValueMovesBetweenLists(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, `lists: {staff: {file: staff.txt}, guests: {file: guests.txt}}
+rules:
+  - {name: staff, when: {user: {in: staff}}, then: allow}
+  - {name: guests, when: {user: {in: guests}}, then: deny}
+`)
+	staff, guests := filepath.Join(filepath.Dir(path), "staff.txt"), filepath.Join(filepath.Dir(path), "guests.txt")
+	write(t, staff, "ann\n")
+	write(t, guests, "bob\n")
+	s := start(t, withRules(path, true))
+	write(t, staff, "ann\nbob\n")
+	write(t, guests, "")
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
+}
+
+// A list of rules that were refused is watched, too, where nothing else is.
+func TestWatchMissingListComes(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	list := filepath.Join(filepath.Dir(path), "lists", "staff.txt")
+	if err := os.Mkdir(filepath.Dir(list), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, withRules(path, true))
+	write(t, path, posts(3))
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`) // the watch is under way
+	write(t, path, "lists: {staff: {file: lists/staff.txt}}\nrules: [{name: staff, when: {user: {in: staff}}, then: allow}]\n")
+	s.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
+	write(t, list, "ann\n")
+	s.logs.await(t, 2, `msg="rules loaded" asked=file`)
+}
+
+// A list that was missing may come as an empty one.
+func TestWatchEmptyListComes(t *testing.T) {
+	t.Parallel()
+	const withList = "lists: {staff: {file: staff.txt}}\nrules: [{name: staff, when: {user: {in: staff}}, then: allow}]\n"
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, true))
+	write(t, path, withList)
+	s.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
+	write(t, filepath.Join(filepath.Dir(path), "staff.txt"), "")
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
+}
+
+func TestWatchLinkSwap(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	version := func(name string, n int) {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name, "rules.yaml"), posts(n))
+	}
+	link := func(target, name string) {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version("..v1", 2)
+	link("..v1", "..data")
+	link(filepath.Join("..data", "rules.yaml"), "rules.yaml")
+	s := start(t, withRules(filepath.Join(dir, "rules.yaml"), true))
+	wantPosts(t, s, "ann", 2)
+
+	for i, n := range []int{3, 4} { // the second time the watch must have followed
+		version(fmt.Sprintf("..v%d", i+2), n)
+		link(fmt.Sprintf("..v%d", i+2), "..tmp")
+		if err := os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+		s.logs.await(t, i+1, `msg="rules loaded" asked=file`)
+		wantPosts(t, s, "ann", 1)
+	}
+}
+
+// Deployments swap a link to a whole directory.
+func TestWatchDirectorySwap(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	current := filepath.Join(dir, "current")
+	swap := func(n int) {
+		release := fmt.Sprintf("release%d", n)
+		if err := os.Mkdir(filepath.Join(dir, release), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, release, "rules.yaml"), posts(n))
+		if err := errors.Join(os.Symlink(release, current+".new"), os.Rename(current+".new", current)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap(2)
+	s := start(t, withRules(filepath.Join(current, "rules.yaml"), true))
+	wantPosts(t, s, "ann", 2)
+	for i, n := range []int{3, 4} {
+		swap(n)
+		s.logs.await(t, i+1, `msg="rules loaded" asked=file`)
+		wantPosts(t, s, "ann", 1)
+	}
+}
+
+func TestWatchDirectoryMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "weir", "conf")
+	path := filepath.Join(dir, "rules.yaml")
+	fill := func(n int) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, posts(n))
+	}
+	fill(2)
+	s := start(t, withRules(path, true))
+	for i, n := range []int{3, 4} {
+		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+			t.Fatal(err)
+		}
+		s.logs.await(t, i+1, `msg="rules refused; the old rules stay in force" asked=file`)
+		fill(n)
+		s.logs.await(t, i+1, `msg="rules loaded" asked=file`)
+	}
+	wantPosts(t, s, "ann", 4)
+}
+
+func TestWatchLinksInACircle(t *testing.T) {
+	t.Parallel()
+	path := rulesFile(t, posts(2))
+	s := start(t, withRules(path, true))
+	s.logs.await(t, 1, "msg=listening")
+	if err := errors.Join(os.Remove(path), os.Symlink("rules.yaml", path)); err != nil {
+		t.Fatal(err)
+	}
+	s.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
+	write(t, path, posts(3))
+	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
+	wantPosts(t, s, "ann", 3)
+}

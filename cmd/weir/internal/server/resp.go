@@ -1,0 +1,105 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/respapi"
+)
+
+// respFront serves the protocol of Redis at an address of its own. A nil respFront
+// serves none.
+type respFront struct {
+	*respapi.Server
+	at     config.Address
+	socket net.Listener
+}
+
+// openRESP returns nil when cfg asks for no such calls.
+func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *doors, bounds *bounds, numbers *metrics.Metrics) (*respFront, error) {
+	if cfg.RESPListen == "" {
+		return nil, nil
+	}
+	at, err := config.ParseRESPAddress(cfg.RESPListen)
+	if err != nil {
+		return nil, err // unreachable after Validate
+	}
+	socket, err := open("resp-listen", at)
+	if err != nil {
+		return nil, err
+	}
+	if bounds.connections > 0 {
+		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("resp"))
+	}
+	socket = lazyListener{socket}
+	if at.TLS() {
+		socket = tls.NewListener(socket, doors.certs.Config())
+	}
+	server := respapi.New(respapi.Config{
+		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.shared != nil || counts.kept != nil,
+		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: workingBelow, Below: below, Version: Version(),
+	})
+	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
+	return &respFront{server, at, socket}, nil
+}
+
+// throttle returns what opens the limiters of CL.THROTTLE. They count where the rules
+// do, under a name that no rule has.
+func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, error) {
+	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
+	for _, o := range c.places(cfg) {
+		options = append(options, o)
+	}
+	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }
+}
+
+// workingBelow returns what marks the connection below c while it is at work.
+func workingBelow(c net.Conn) func(by int32) {
+	for {
+		if work := working(c); work != nil {
+			return work
+		}
+		below, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = below.NetConn()
+	}
+}
+
+// below returns the connection below a guest of a crowd, and what replaces it. It is
+// called on the goroutine that accepts connections, which alone uses that field.
+func below(c net.Conn) (inner net.Conn, replace func(net.Conn)) {
+	l, ok := c.(*lazyConn)
+	if !ok {
+		return nil, nil
+	}
+	if g, ok := l.Conn.(*guest); ok {
+		return g.Conn, func(with net.Conn) { g.Conn = with }
+	}
+	return l.Conn, func(with net.Conn) { l.Conn = with }
+}
+
+func (r *respFront) serve() error { return r.Serve(r.socket) }
+
+// Close closes the listener at once, even if it never served.
+func (r *respFront) Close() error { return errors.Join(r.Server.Close(), r.socket.Close()) }
+
+// url returns the address as a URL, or an empty string when r is nil.
+func (r *respFront) url() string {
+	switch {
+	case r == nil:
+		return ""
+	case r.at.Scheme == "unix":
+		return "unix:" + r.at.Host
+	case r.at.TLS():
+		return "rediss://" + r.socket.Addr().String()
+	}
+	return "redis://" + r.socket.Addr().String()
+}

@@ -1,0 +1,253 @@
+package server_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/needtest"
+)
+
+var respAddress = regexp.MustCompile(`resp=(\S+)`)
+
+// resp waits until the service has logged its address for Redis clients, and returns
+// it as a URL.
+func (s *service) resp(t *testing.T) string {
+	t.Helper()
+	s.logs.await(t, 1, `msg="listening for Redis clients"`)
+	s.logs.mu.Lock()
+	defer s.logs.mu.Unlock()
+	return respAddress.FindStringSubmatch(s.logs.text.String())[1]
+}
+
+// redisPort returns the port in the URL of a service.
+func redisPort(t *testing.T, url string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(strings.TrimPrefix(url, "redis://"), "rediss://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// startRESP runs a service that serves Redis clients.
+func startRESP(t *testing.T, rules string, changes ...func(*config.Config)) *service {
+	t.Helper()
+	file := rulesFile(t, rules)
+	return start(t, func(c *config.Config) {
+		withRules(file, false)(c)
+		c.RESPListen = "127.0.0.1:0"
+		for _, change := range changes {
+			change(c)
+		}
+	})
+}
+
+// waits matches durations that count down.
+var waits = regexp.MustCompile(`"\d+\.\d+"`)
+
+// TestRESPDocs runs the examples of the manual: redis-cli in order, and the programs in
+// other languages. The benchmarks, which are a module of their own, run those in Go.
+func TestRESPDocs(t *testing.T) {
+	t.Parallel()
+	blocks := read(t, "../../../../docs/resp.md")
+	s := startRESP(t, blocks[0].text)
+	port := redisPort(t, s.resp(t))
+	examples, programs := 0, 0
+	for i, b := range blocks {
+		switch {
+		case b.language == "sh" && strings.HasPrefix(b.text, "redis-cli"):
+			examples++
+			args := strings.Fields(strings.Replace(b.text, "redis-cli -p 6380", "--no-raw -p "+port, 1))
+			out, err := exec.CommandContext(t.Context(), needtest.Program(t, "redis-cli"), args...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s%v\n%s", b.text, err, out)
+			}
+			got, want := waits.ReplaceAllString(string(out), "WAIT"), waits.ReplaceAllString(blocks[i+1].text, "WAIT")
+			if strings.TrimSpace(got) != strings.TrimSpace(want) {
+				t.Errorf("%sgot\n%s\nwant\n%s", b.text, out, blocks[i+1].text)
+			}
+		case b.language == "python" || b.language == "js" || b.language == "php":
+			programs++
+			runProgram(t, b, port)
+		}
+	}
+	if examples < 5 || programs != len(clients) {
+		t.Errorf("got %d examples and %d programs, want the manual's", examples, programs)
+	}
+}
+
+// clients are the Redis clients of other languages: what a program that uses one has in
+// it, the interpreter, and the arguments that find out whether the client is installed.
+var clients = []struct {
+	name, language, mark string
+	run, probe           []string
+}{
+	{"redis-py", "python", "import redis", []string{"/usr/bin/python3"}, []string{"-c", "import redis"}},
+	{"node-redis", "js", "require('redis')", []string{"node"}, []string{"-e", "require('redis')"}},
+	{"ioredis", "js", "require('ioredis')", []string{"node"}, []string{"-e", "require('ioredis')"}},
+	{"phpredis", "php", "new Redis()", []string{"php"}, []string{"-r", "exit(extension_loaded('redis') ? 0 : 1);"}},
+	{"Predis", "php", "new Predis", []string{"php"}, []string{"-r", "exit((@include 'Predis/Autoloader.php') ? 0 : 1);"}},
+}
+
+// runProgram runs a program of the manual as a subtest. It prints 1 and 0. Where its
+// client is not installed, the subtest fails if WEIR_REQUIRE_CLIENTS=1, which make resp-clients
+// sets, and is skipped otherwise.
+func runProgram(t *testing.T, b fence, port string) {
+	t.Helper()
+	for _, client := range clients {
+		if client.language != b.language || !strings.Contains(b.text, client.mark) {
+			continue
+		}
+		t.Run(client.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "example."+b.language)
+			if err := os.WriteFile(file, []byte(strings.ReplaceAll(b.text, "6380", port)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			modules, err := filepath.Abs("../../../../bin/clients/node_modules") // where scripts/install-clients puts them
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := func(args ...string) *exec.Cmd {
+				c := exec.CommandContext(t.Context(), client.run[0], append(client.run[1:], args...)...)
+				c.Env = append(os.Environ(), "NODE_PATH="+modules+":"+os.Getenv("NODE_PATH"))
+				return c
+			}
+			if err := command(client.probe...).Run(); err != nil {
+				if os.Getenv("WEIR_REQUIRE_CLIENTS") == "1" {
+					t.Fatalf("%s is not installed: %v", client.name, err)
+				}
+				t.Skipf("%s is not installed (make resp-clients installs it): %v", client.name, err)
+			}
+			out, err := command(file).CombinedOutput()
+			if err != nil || strings.TrimSpace(string(out)) != "1\n0" {
+				t.Errorf("got %v\n%s\nwant 1 and 0", err, out)
+			}
+		})
+		return
+	}
+	t.Errorf("a program in %s uses none of the clients that the test knows:\n%s", b.language, b.text)
+}
+
+// rawPing sends PING over c and returns the reply.
+func rawPing(t *testing.T, c net.Conn) string {
+	t.Helper()
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(reply)
+}
+
+// The listener speaks TLS and Unix sockets, has the locks and the bounds of the others,
+// and ends with the service.
+func TestRESPListeners(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	a.server(t)
+	socket := filepath.Join(t.TempDir(), "resp")
+	for name, tc := range map[string]struct {
+		change func(*config.Config)
+		dial   func(address string) (net.Conn, error)
+		want   string
+	}{
+		"plain": {
+			func(*config.Config) {},
+			func(address string) (net.Conn, error) { return net.Dial("tcp", address) },
+			"+PONG",
+		},
+		"a Unix socket": {
+			func(c *config.Config) { c.RESPListen = "unix:" + socket },
+			func(string) (net.Conn, error) { return net.Dial("unix", socket) },
+			"+PONG",
+		},
+		"TLS": {
+			func(c *config.Config) {
+				c.RESPListen = "rediss://127.0.0.1:0"
+				c.Access.TLSCert, c.Access.TLSKey = a.path("server.pem"), a.path("server.key")
+			},
+			func(address string) (net.Conn, error) {
+				return tls.Dial("tcp", address, a.via(t, "", false).TLSClientConfig)
+			},
+			"+PONG",
+		},
+		"tokens": {
+			func(c *config.Config) { c.Access.Token = "weir_secretsecretsecret" },
+			func(address string) (net.Conn, error) { return net.Dial("tcp", address) },
+			"-NOAUTH Authentication required: send AUTH and a token",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startRESP(t, "rules: []", tc.change)
+			url := s.resp(t)
+			address := url[strings.LastIndex(url, "/")+1:]
+			c, err := tc.dial(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := rawPing(t, c); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if metrics := call(t, http.MethodGet, s.admin+"/metrics", "").text; tc.want == "+PONG" && !strings.Contains(metrics, `weir_resp_commands_total{command="PING"} 1`) {
+				t.Errorf("got no count of the command in\n%s", metrics)
+			}
+			open, err := tc.dial(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer open.Close()
+			if err := s.stop(); err != nil {
+				t.Errorf("got %v from a service with an open connection, want an orderly end", err)
+			}
+		})
+	}
+}
+
+// More connections than --max-connections close those that wait.
+func TestRESPConnections(t *testing.T) {
+	t.Parallel()
+	s := startRESP(t, "rules: []", func(c *config.Config) { c.Bounds.Connections = 8 })
+	address := strings.TrimPrefix(s.resp(t), "redis://")
+	for range 20 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rawPing(t, c); got != "+PONG" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// redis-benchmark finds a server that it can measure.
+func TestRedisBenchmark(t *testing.T) {
+	t.Parallel()
+	s := startRESP(t, "rules: []")
+	for _, pipeline := range []string{"1", "16"} {
+		out, err := exec.CommandContext(t.Context(), needtest.Program(t, "redis-benchmark"), "-p", redisPort(t, s.resp(t)),
+			"-c", "50", "-n", "2000", "-P", pipeline, "-r", "1000", "-q", "CL.THROTTLE", "key:__rand_int__", "15", "30", "60").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "requests per second") || strings.Contains(string(out), "rror") {
+			t.Errorf("got %v\n%s", err, out)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rulefile/files"
+)
+
+// rulesAt is the location of the rules of one namespace: a rules file, one of
+// koala's, or a directory of envoyproxy/ratelimit's. Without a path it is the demo.
+type rulesAt struct {
+	path  string
+	koala bool
+	envoy *envoyRules // nil: the path is no such directory
+}
+
+// rulesOf returns the location of the rules that cfg names.
+func rulesOf(cfg config.Config) rulesAt {
+	if cfg.Koala != "" {
+		return rulesAt{path: cfg.Koala, koala: true}
+	}
+	if e := cfg.Envoy; e.Dir != "" {
+		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together}}}
+	}
+	return rulesAt{path: cfg.Rules}
+}
+
+// loaded is the result of reading the rules.
+type loaded struct {
+	set      *rule.Set
+	lists    []string // paths of the list files
+	hash     string   // hash of the file and the lists; set even when they have a fault
+	warnings fault.List
+	envoy    *envoyfile.Config // of a directory of envoyproxy/ratelimit's
+}
+
+// read reads the rules. It reads each file once, so that the hash is that of
+// the parsed content.
+func (r rulesAt) read() (loaded, error) {
+	if r.envoy != nil {
+		return r.readEnvoy(true)
+	}
+	src := []byte(demo)
+	if r.path != "" {
+		var err error
+		if src, err = files.Rules(r.path); err != nil {
+			return loaded{hash: err.Error()}, err
+		}
+	}
+	return r.parse(src, files.List)
+}
+
+// hash returns what read would return as hash if the rules file names the lists that
+// it named before. It reads the files, and does not parse them.
+func (r rulesAt) hash(lists []string) string {
+	if r.envoy != nil {
+		l, _ := r.readEnvoy(false) // the hash says that there is an error
+		return l.hash
+	}
+	src, err := files.Rules(r.path)
+	if err != nil {
+		return err.Error()
+	}
+	sum := newSum(src)
+	for _, list := range lists {
+		sum.read(files.List, list) //nolint:errcheck // the hash says that there is an error
+	}
+	return sum.text()
+}
+
+// sum is the hash of a rules file and of its lists.
+type sum struct {
+	hash hash.Hash
+	slow error // of a file system that does not answer
+}
+
+func newSum(src []byte) *sum {
+	s := &sum{hash: sha256.New()}
+	s.hash.Write(src)
+	return s
+}
+
+// read returns the content of a list, and adds it to s.
+func (s *sum) read(read func(path string) ([]byte, error), list string) ([]byte, error) {
+	b, err := []byte(nil), s.slow
+	if err == nil {
+		b, err = read(list)
+	}
+	if errors.Is(err, files.ErrSlow) {
+		s.slow = err // the next list would take as long
+	}
+	fmt.Fprintf(s.hash, "\n%t %d\n", err == nil, len(b)) // a value that moves to the next list is a change
+	s.hash.Write(b)
+	return b, err
+}
+
+func (s *sum) text() string { return hex.EncodeToString(s.hash.Sum(nil)) }
+
+// parse reads src as the content of the rules file, and its lists with readList.
+func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (l loaded, err error) {
+	sum := newSum(src)
+	read := func(list string) ([]byte, error) {
+		l.lists = append(l.lists, list)
+		return sum.read(readList, list)
+	}
+	if r.koala {
+		file, faults := koalafile.ParseAt(r.path, src, read)
+		if err = faults; err == nil {
+			l.set, l.warnings = file.Set, file.Warnings
+		}
+	} else {
+		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.Beside(r.path, list)) })
+		if err = faults; err == nil {
+			l.set, l.lists = file.Set, file.Lists
+			l.warnings = lint(file)
+		}
+	}
+	l.hash = sum.text()
+	return l, err
+}
+
+// below returns a reader of lists that reads those in the directory of the rules
+// file, and in directories below it, and those in known, and no others. It is for
+// rules that come from another machine: their author must not read other files, nor
+// find out which there are.
+func (r rulesAt) below(known []string) func(path string) ([]byte, error) {
+	return func(path string) ([]byte, error) {
+		home, err := filepath.Abs(filepath.Dir(r.path))
+		if err != nil {
+			return nil, err
+		}
+		at, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(known, at) {
+			return files.List(path)
+		}
+		outside := fmt.Errorf("not below %s: a rewrite reads no other dictionaries, except those of the rules in force", home)
+		if !isBelow(home, at) {
+			return nil, outside
+		}
+		if home, err = filepath.EvalSymlinks(home); err != nil {
+			return nil, err
+		}
+		if at, err = filepath.EvalSymlinks(at); err != nil {
+			return nil, err
+		}
+		if !isBelow(home, at) {
+			return nil, outside
+		}
+		return files.List(at)
+	}
+}
+
+// isBelow reports whether the absolute path is in the directory dir or below it.
+func isBelow(dir, path string) bool {
+	within, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(within)
+}
+
+// mostLinted is the most rules of a file whose warnings are logged. Finding them takes
+// time that grows with the square of this number: here a few milliseconds.
+const mostLinted = 1000
+
+// lint returns the warnings about a rules file, which weir check prints.
+func lint(file *rulefile.File) (list fault.List) {
+	if file.Set.Len() > mostLinted {
+		return nil
+	}
+	for _, w := range file.Warnings() {
+		f := *w.Fault
+		f.Problem += " (" + w.Name + ")"
+		list = append(list, &f)
+	}
+	return list
+}
+
+// replace replaces the content of the rules file with text. Readers see the old
+// or the new content, never a part. The permissions stay the same.
+func (r rulesAt) replace(text []byte) error {
+	path, err := filepath.EvalSymlinks(r.path)
+	if err != nil {
+		return err
+	}
+	old, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".weir-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(old.Mode()), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // err is the fault to report
+	}
+	return err
+}

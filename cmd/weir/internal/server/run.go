@@ -1,0 +1,313 @@
+// Package server assembles the service and runs it: it listens, reloads rules,
+// reports its health, and drains when it is told to stop. No other package
+// imports both front ends and stores.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcapi"
+	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/internal/clientaddr"
+	"github.com/weirhq/weir/internal/redact"
+)
+
+// Run serves as cfg states until ctx is done, and then lets requests in flight
+// finish. It prints the addresses to out and logs to logs. It returns nil after
+// an orderly end.
+func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	log := newLog(cfg, logs)
+	numbers := metrics.New(metrics.Config{Version: Version(), Commit: Commit(), NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
+	for _, w := range cfg.Warnings {
+		log.Warn(w)
+	}
+	doors, err := openDoors(cfg, numbers, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = doors.close() }()
+	where, err := placeOf(cfg)
+	if err != nil {
+		return err
+	}
+	first, bad, err := where.read()
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	counts, err := openCounts(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer counts.close(log)
+	if counts.here != nil {
+		_ = counts.here.beat(ctx, log) // run beats again
+	}
+	if err := counts.examine(ctx, begun.Add(examineWithin), log); err != nil {
+		return err
+	}
+	lists, outside, err := keyTexts(cfg)
+	if err != nil {
+		return err // unreachable after Validate
+	}
+	telemetry, err := openTelemetry(ctx, cfg, numbers, outside, log)
+	if err != nil {
+		return err
+	}
+	defer endTelemetry(telemetry, log)
+	tops := top.New(top.Config{Keys: cfg.TopKeys, Text: lists})
+	episodes := newEpisodes()
+	rules, err := newSpaces(parts{cfg, counts, numbers, tops, episodes, doors, log, telemetry, outside}, where, first, bad)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rules.close() }()
+	numbers.Watch(rules.stats)
+	if counts.shared != nil {
+		numbers.WatchNodes(counts.nodes)
+	}
+	if counts.shared != nil || counts.meanwhile != nil {
+		numbers.WatchReports(rules.reports)
+	}
+	if counts.kept != nil {
+		numbers.WatchData(counts.dataStats)
+	}
+	if counts.here != nil {
+		numbers.WatchInstances(counts.here.number)
+	}
+
+	// Goroutines that do not serve requests end before Run returns.
+	var group sync.WaitGroup
+	defer func() { endGroup(&group, log) }()
+	beside, stop := context.WithCancel(ctx)
+	defer stop()
+
+	ready := readiness{store: counts, rules: rules, needed: cfg.ReadyNeedsStore}
+	at := cfg.Listeners()
+	lock := doors.lock(at[0].Name, at[0].Address, access.ReachNamed)
+	proxies, err := clientaddr.NewProxies(cfg.Access.Proxies)
+	if err != nil {
+		return err // unreachable after Validate
+	}
+	bounds := newBounds(cfg, numbers, log)
+	bounds.loading = counts.refusing()
+	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
+	requests := bounds.requests("http")
+	api := httpapi.New(rules.set, httpapi.Config{
+		Lock: lock, Proxies: proxies, Bounds: requests, MaxAnswer: int64(cfg.Bounds.Answer),
+		Headers: cfg.HeadersFormat(),
+	})
+	main, err := listen("listen", at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, requests, &ready)), &ready), log)
+	if err != nil {
+		return err
+	}
+	defer main.Close()
+	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
+	if counts.shared == nil {            // otherwise calls end when their clients have gone
+		main.shorten()
+	}
+	lock = doors.lock(at[1].Name, at[1].Address, where.whole())
+	admin, err := listen("admin", at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock, envoy.adminRoutes()), log)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	fronts := []front{main}
+	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.shared != nil || counts.kept != nil), envoy.API, rules.telemetry, doors, bounds)
+	if err != nil {
+		return err
+	}
+	if remote != nil {
+		defer remote.Close()
+		fronts = append(fronts, remote)
+	}
+	redis, err := openRESP(cfg, rules.set, counts, doors, bounds, numbers)
+	if err != nil {
+		return err
+	}
+	if redis != nil {
+		defer redis.Close()
+		fronts = append(fronts, redis)
+	}
+	koala, err := openKoala(cfg, counts, rules, doors, bounds, log)
+	if err != nil {
+		return err
+	}
+	if koala != nil {
+		defer koala.Close()
+		fronts = append(fronts, koala.listener)
+	}
+
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+
+	group.Go(func() { sweep(beside, counts) })
+	group.Go(func() { spareCollector(beside) })
+	group.Go(func() { episodes.run(beside, log) })
+	group.Go(func() { tops.Run(beside) })
+	if counts.here != nil {
+		group.Go(func() { counts.here.run(beside, log) })
+	}
+	group.Go(func() { rules.onSignal(beside, hangups) })
+	if cfg.Watch && where.path() != "" {
+		group.Go(func() { watch(beside, cfg.WatchEvery, rules, log) })
+	}
+	if cfg.Watch {
+		group.Go(func() { doors.watch(beside) })
+	}
+
+	if remote != nil {
+		group.Go(func() { remote.report(beside, &ready) })
+	}
+
+	failed := make(chan error, 5)
+	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
+		group.Go(func() { failed <- l.serve() })
+	}
+	greet(out, rules, main.url(), admin.url(), remote.url(), redis.url(), koala.url())
+	inForce, _ := rules.rules()
+	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", counts.location())
+	if remote != nil {
+		log.Info("listening for gRPC", "grpc", remote.url())
+	}
+	if redis != nil {
+		log.Info("listening for Redis clients", "resp", redis.url())
+	}
+	if koala != nil {
+		log.Info("listening for koala's clients", "koala", koala.url())
+	}
+
+	select {
+	case <-ctx.Done():
+	case err := <-failed:
+		return err
+	}
+	ready.drain()
+	remote.setReady(false)
+	log.Info("draining", "delay", cfg.DrainDelay, "timeout", cfg.DrainTimeout)
+	if err := drain(cfg, fronts, admin); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// front is a listener that serves callers.
+type front interface {
+	// serve serves until the front is shut down, and then returns nil.
+	serve() error
+
+	// Shutdown accepts no more connections and lets requests in flight finish.
+	Shutdown(ctx context.Context) error
+}
+
+// drain lets requests in flight finish. The admin address is closed last,
+// because it reports that the service is draining.
+func drain(cfg config.Config, fronts []front, admin *listener) error {
+	time.Sleep(cfg.DrainDelay)
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
+	defer cancel()
+	ended := make(chan error, len(fronts))
+	for _, l := range fronts {
+		go func() { ended <- l.Shutdown(ctx) }()
+	}
+	var err error
+	for range fronts {
+		err = errors.Join(err, <-ended)
+	}
+	if err = errors.Join(err, admin.Shutdown(ctx)); err != nil {
+		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
+	}
+	return nil
+}
+
+// groupEnd is how long goroutines have to end after the last request. All of them
+// were told when the draining began.
+const groupEnd = 2 * time.Second
+
+// endGroup waits until the goroutines of group have ended, but not for a file system
+// that does not answer: that must not keep the process alive.
+func endGroup(group *sync.WaitGroup, log *slog.Logger) {
+	ended := make(chan struct{})
+	go func() { group.Wait(); close(ended) }()
+	late := time.NewTimer(groupEnd)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		log.Warn("a file system does not answer; ending without it")
+	}
+}
+
+// newLog returns the logger that cfg describes.
+func newLog(cfg config.Config, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		level = slog.LevelInfo // unreachable after Validate
+	}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
+	if top.KeyForm(cfg.LogKeys).Hides() {
+		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr { return withoutKeys(groups, readable(groups, a)) }
+	}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// withoutKeys hides the keys that errors of a store name.
+func withoutKeys(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(redact.Keys(err.Error()))
+	}
+	return a
+}
+
+// readable writes durations as text, such as 1.5s. JSON logs would have them as
+// numbers of nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
+
+// sweepSlots is how many slots of the store one sweep visits. A sweep takes a
+// few milliseconds, and a round over ten million keys about a minute and a
+// half.
+const sweepSlots = 100_000
+
+// sweep frees, once a second, the memory of keys that have expired.
+func sweep(ctx context.Context, c *counts) {
+	if !c.await(ctx) {
+		return
+	}
+	s := c.memory
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.Sweep(sweepSlots)
+		}
+	}
+}

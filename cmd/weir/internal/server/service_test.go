@@ -1,0 +1,194 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is the limit of every wait of these tests; none is expected to need
+// it.
+const patience = 20 * time.Second
+
+// service is the real service on free ports.
+type service struct {
+	api, admin string
+	greeting   string
+	logs       *journal
+	cancel     func()
+	ended      chan error
+}
+
+var addresses = regexp.MustCompile(`weir listens on (\S+), its admin on (\S+)`)
+
+// start runs the service; the test's end stops it and checks that it ended
+// well, unless the test did.
+func start(t *testing.T, change func(*config.Config)) *service {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	if change != nil {
+		change(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	out, in := io.Pipe()
+	s := &service{logs: newJournal(), cancel: cancel, ended: make(chan error, 1)}
+	go func() {
+		err := server.Run(ctx, cfg, in, s.logs)
+		in.CloseWithError(io.EOF)
+		s.ended <- err
+	}()
+	r := bufio.NewReader(out)
+	first, err := r.ReadString('\n')
+	if err != nil {
+		t.Fatalf("got no greeting but %v", <-s.ended)
+	}
+	m := addresses.FindStringSubmatch(first)
+	if m == nil {
+		t.Fatalf("got greeting %q, want addresses", first)
+	}
+	s.api, s.admin, s.greeting = m[1], m[2], first
+	rest := make(chan string)
+	go func() { b, _ := io.ReadAll(r); rest <- string(b) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		if err := s.stop(); err != nil {
+			t.Errorf("got %v from the service, want an orderly end", err)
+		}
+		<-rest
+	})
+	return s
+}
+
+// stop ends the service and returns the result of Run, nil the second time.
+func (s *service) stop() error {
+	s.cancel()
+	err := <-s.ended
+	select {
+	case s.ended <- nil:
+	default:
+	}
+	return err
+}
+
+// answer is one answer's status and JSON.
+type answer struct {
+	status int
+	text   string
+	json   map[string]any
+}
+
+func call(t *testing.T, method, url, body string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := answer{status: resp.StatusCode, text: string(b)}
+	if strings.Contains(resp.Header.Get("Content-Type"), "json") {
+		if err := json.Unmarshal(b, &a.json); err != nil {
+			t.Fatalf("%s: got %s, want JSON: %v", url, b, err)
+		}
+	}
+	return a
+}
+
+// post takes for a user who posts.
+func (s *service) post(t *testing.T, user string) (allowed bool, rule string) {
+	t.Helper()
+	a := call(t, "POST", s.api+"/v1/take", `{"attributes":{"action":"post","user":"`+user+`"}}`)
+	if a.status != 200 {
+		t.Fatalf("got %d %s, want 200", a.status, a.text)
+	}
+	rule, _ = a.json["rule"].(string)
+	return a.json["allowed"].(bool), rule
+}
+
+// journal collects logs, and waits for lines.
+type journal struct {
+	mu    sync.Mutex
+	text  bytes.Buffer  // guarded by mu
+	grown chan struct{} // closed and made anew at each line; guarded by mu
+}
+
+func newJournal() *journal { return &journal{grown: make(chan struct{})} }
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	close(j.grown)
+	j.grown = make(chan struct{})
+	return j.text.Write(p)
+}
+
+// count returns how often part was logged.
+func (j *journal) count(part string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Count(j.text.String(), part)
+}
+
+// await waits until part was logged n times.
+func (j *journal) await(t *testing.T, n int, part string) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		j.mu.Lock()
+		text, grown := j.text.String(), j.grown
+		j.mu.Unlock()
+		if strings.Count(text, part) >= n {
+			return
+		}
+		select {
+		case <-grown:
+		case <-late:
+			t.Fatalf("got logs\n%s\nwant %q %d times", text, part, n)
+		}
+	}
+}
+
+// write writes a file as editors do: beside it, then over it.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rulesFile returns a new file of rules.
+func rulesFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	write(t, path, text)
+	return path
+}

@@ -1,0 +1,207 @@
+package server_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+)
+
+// onStore returns a change that makes a service count on n, with a time-out for
+// a busy machine.
+func onStore(t *testing.T, n *redistest.Node, nodes int) func(*config.Config) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte("rules: [{name: hits, per: [user], limit: 1000, window: 1h}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(c *config.Config) {
+		c.Rules, c.Store, c.StoreTimeout, c.Nodes = file, "redis://"+n.Addr(), patience, nodes
+	}
+}
+
+// startOnStore starts a service and waits until its store answers. On a busy machine that
+// may take longer than a start waits for it.
+func startOnStore(t *testing.T, change func(*config.Config)) *service {
+	t.Helper()
+	s := start(t, change)
+	s.reachesStore(t)
+	return s
+}
+
+func (s *service) reachesStore(t *testing.T) {
+	t.Helper()
+	redistest.Eventually(t, "the store answers", func() bool {
+		return call(t, "GET", s.admin+"/readyz", "").text == "ready\n"
+	})
+}
+
+// Two services on one Redis admit together what the rule admits, no more and
+// no less.
+func TestTwoServicesCountTogether(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	services := []*service{startOnStore(t, onStore(t, n, 2)), startOnStore(t, onStore(t, n, 2))}
+	var admitted atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 16 {
+		callers.Go(func() {
+			for range 100 {
+				a := call(t, "POST", services[i%2].api+"/v1/take", `{"attributes":{"user":"42"}}`)
+				if a.json["allowed"] == true {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if got := admitted.Load(); got != 1000 {
+		t.Errorf("admitted: got %d, want 1000", got)
+	}
+}
+
+// Namespaces count apart in one Redis. The keys of the default one are those of a
+// service without namespaces.
+func TestNamespacesOnRedis(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	file, dir := rulesFile(t, posts(5)), rulesDir(t, map[string]string{"default.yaml": posts(5), "a.yaml": posts(2), "b.yaml": posts(3)})
+	of := func(rules string) func(*config.Config) {
+		return func(c *config.Config) {
+			c.Rules, c.Store, c.StoreTimeout, c.Nodes = rules, "redis://"+n.Addr(), patience, 1
+		}
+	}
+	alone, s := startOnStore(t, of(file)), startOnStore(t, of(dir))
+	for range 2 {
+		alone.post(t, "ann")
+	}
+	for name, want := range map[string]int{"default": 3, "a": 2, "b": 3} {
+		if got := s.postsIn(t, name, "ann"); got != want {
+			t.Errorf("namespace %s: got %d posts, want %d", name, got, want)
+		}
+	}
+	keys, _ := n.Must("KEYS", "weir:{ann}:*").([]any)
+	var got []string
+	for _, k := range keys {
+		name := k.(string)
+		got = append(got, name[:strings.LastIndexByte(name, ':')])
+	}
+	slices.Sort(got)
+	if want := []string{"weir:{ann}:a/posts", "weir:{ann}:b/posts", "weir:{ann}:posts"}; !slices.Equal(got, want) {
+		t.Errorf("got keys %v, want %v", got, want)
+	}
+}
+
+// Without its Redis a service goes on, says so, and counts there again when it
+// is back.
+func TestServiceOutlivesItsStore(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := startOnStore(t, onStore(t, n, 4))
+	take := func() answer { return call(t, "POST", s.api+"/v1/take", `{"attributes":{"user":"42"}}`) }
+	if a := take(); a.json["allowed"] != true || a.json["degraded"] == true {
+		t.Errorf("with the store: got %s", a.text)
+	}
+	n.Kill()
+	redistest.Eventually(t, "the store is cut off", func() bool {
+		a := take()
+		if a.json["allowed"] != true || a.json["degraded"] != true || !strings.Contains(a.text, `"quota":250`) {
+			t.Errorf("without the store: got %s, want a share of 250", a.text)
+		}
+		if reason, _ := a.json["degraded_reason"].(string); !slices.Contains(store.Reasons(), store.Reason(reason)) {
+			t.Errorf("without the store: got reason %q, want one of %v", reason, store.Reasons())
+		}
+		return strings.Contains(call(t, "GET", s.admin+"/readyz", "").text, "store out of reach (1 of 1 nodes)")
+	})
+	if a := call(t, "GET", s.api+"/v1/usage?rule=hits&user=42", ""); a.json["degraded"] != true || a.json["quota"] != 250.0 {
+		t.Errorf("usage without the store: got %s, want a share of 250, degraded", a.text)
+	}
+	if a := call(t, "GET", s.api+"/readyz", ""); a.status != 200 || !strings.HasPrefix(a.text, "ready\n") {
+		t.Errorf("readiness: got %d %q, want ready all the same", a.status, a.text)
+	}
+	metrics := call(t, "GET", s.admin+"/metrics", "").text
+	if want := fmt.Sprintf(`weir_store_cut_off{node=%q} 1`, n.Addr()); !strings.Contains(metrics, want+"\n") {
+		t.Errorf("metrics: got no line %s", want)
+	}
+	s.logs.await(t, 1, "store out of reach")
+	n.Restart()
+	redistest.Eventually(t, "the store answers again", func() bool { return take().json["degraded"] != true })
+	s.logs.await(t, 1, "store answers again")
+	s.logs.await(t, 1, "decisions without the store")
+	s.logs.await(t, 1, "decisions with the store again")
+	if a := call(t, "GET", s.api+"/v1/usage?rule=hits&user=42", ""); a.json["degraded"] != nil {
+		t.Errorf("usage afterwards: got %s, want nothing about degraded", a.text)
+	}
+	if a := call(t, "GET", s.api+"/readyz", ""); a.text != "ready\n" {
+		t.Errorf("readiness afterwards: got %q, want ready", a.text)
+	}
+}
+
+// A service that must have its store is not ready without it; one whose store
+// refuses it does not start.
+func TestServiceNeedsItsStore(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t, "--requirepass", "right")
+	change := onStore(t, n, 1)
+	cfg := config.Default()
+	change(&cfg)
+	err := server.Run(t.Context(), cfg, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "NOAUTH") || !strings.Contains(err.Error(), n.Addr()) {
+		t.Errorf("without its password: got %v, want NOAUTH of %s", err, n.Addr())
+	}
+	s := start(t, func(c *config.Config) {
+		change(c)
+		c.Store, c.ReadyNeedsStore = "redis://:right@"+n.Addr(), true
+	})
+	ready := func() int { return call(t, "GET", s.api+"/readyz", "").status }
+	redistest.Eventually(t, "ready with its store", func() bool { return ready() == 200 })
+	n.Kill()
+	redistest.Eventually(t, "not ready", func() bool {
+		call(t, "POST", s.api+"/v1/take", `{"attributes":{"user":"42"}}`)
+		return ready() == 503
+	})
+	n.Restart()
+	redistest.Eventually(t, "ready again, without a request", func() bool { return ready() == 200 })
+}
+
+// A service that starts without its Redis has logged it before it listens, is not
+// ready if it needs the store, and notices without any call when Redis comes, goes
+// and comes back.
+func TestIdleServiceWatchesItsStore(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Kill()
+	change := onStore(t, n, 1)
+	s := start(t, func(c *config.Config) {
+		change(c)
+		c.StoreTimeout, c.ReadyNeedsStore = 0, true // the default
+	})
+	s.logs.await(t, 1, "reason=refused")
+	ready := func() int { return call(t, "GET", s.admin+"/readyz", "").status }
+	if got := ready(); got != 503 {
+		t.Errorf("without its store: got %d, want 503", got)
+	}
+	n.Restart()
+	redistest.Eventually(t, "ready", func() bool { return ready() == 200 })
+	n.Stop()
+	redistest.Eventually(t, "not ready", func() bool { return ready() == 503 })
+	n.Continue()
+	redistest.Eventually(t, "ready again", func() bool { return ready() == 200 })
+	s.logs.await(t, 2, "store answers again")
+	// On a busy machine Redis may be late a third time. Then the log has a third line.
+	cutOffs := fmt.Sprintf("weir_store_cut_offs_total{node=%q}", n.Addr())
+	redistest.Eventually(t, "a cut-off in the metrics for each one in the log", func() bool {
+		logged := s.logs.count("store out of reach, rules follow their on_outage")
+		return logged >= 2 && strings.Contains(call(t, "GET", s.admin+"/metrics", "").text, fmt.Sprintf("\n%s %d\n", cutOffs, logged))
+	})
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/window"
+)
+
+// openTelemetry starts to send traces and metrics, if cfg or the environment names a
+// collector. Otherwise it returns nil.
+func openTelemetry(ctx context.Context, cfg config.Config, numbers *metrics.Metrics, keys top.KeyText, log *slog.Logger) (*telemetry.Telemetry, error) {
+	s := &sending{numbers: numbers, log: log, failing: map[telemetry.Signal]bool{}}
+	return telemetry.Start(ctx, telemetry.Config{
+		Endpoint: cfg.OTLPEndpoint, Version: Version(), Metrics: numbers.Gatherer(), Keys: keys, Sent: s.sent,
+	})
+}
+
+// endTelemetry sends what waits.
+func endTelemetry(t *telemetry.Telemetry, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), telemetry.Timeout())
+	defer cancel()
+	if err := t.Close(ctx); err != nil {
+		log.Warn("telemetry not sent", "error", err)
+	}
+}
+
+// sending counts the attempts to send telemetry, and logs when they begin to fail and
+// when they succeed again.
+type sending struct {
+	numbers *metrics.Metrics
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	failing map[telemetry.Signal]bool // guarded by mu
+}
+
+func (s *sending) sent(what telemetry.Signal, err error) {
+	s.numbers.Sent(string(what), err == nil)
+	s.mu.Lock()
+	before := s.failing[what]
+	s.failing[what] = err != nil
+	s.mu.Unlock()
+	switch {
+	case err != nil && !before:
+		s.log.Warn("telemetry not sent", "signal", string(what), "error", err)
+	case err == nil && before:
+		s.log.Info("telemetry sent again", "signal", string(what))
+	}
+}
+
+// keyTexts returns how keys are shown in the lists of top keys and denials, and how in
+// logs and traces. The lists stay in the memory of the process, and only callers with
+// the scope read see them, so that they have keys unless cfg says otherwise. Logs and
+// traces leave the machine and are kept, so that they have none.
+func keyTexts(cfg config.Config) (lists, outside top.KeyText, err error) {
+	form := top.KeyForm(cfg.LogKeys)
+	if form == "" {
+		outside, err = top.NewKeyText(top.KeyNone, "")
+		return lists, outside, err
+	}
+	lists, err = top.NewKeyText(form, cfg.LogKeysSecret)
+	return lists, lists, err
+}
+
+// observer passes what the engine of a namespace tells to all who want to know.
+type observer struct {
+	*metrics.Namespace
+	tops     *top.Collector // or nil
+	episodes *episodes
+	denials  *slog.Logger // nil: they are not logged
+	keys     top.KeyText  // of denials
+}
+
+// Decided implements [weir.Observer].
+func (o *observer) Decided(verb weir.Verb, d *weir.Decision, took time.Duration) {
+	o.Namespace.Decided(verb, d, took)
+	o.tops.Decided(verb, d, took)
+	if d.Degraded {
+		o.episodes.degraded()
+	}
+	if o.denials != nil && verb == weir.Take && !d.Allowed {
+		o.deny(d)
+	}
+}
+
+// Outage implements [weir.Observer].
+func (o *observer) Outage(_ weir.Verb, err error) { o.episodes.outage(err) }
+
+// deny logs a denial.
+func (o *observer) deny(d *weir.Decision) {
+	fields := []any{"rule", d.Rule, "outcome", d.Outcome}
+	for i := range d.Usages {
+		if u := &d.Usages[i]; u.Rule == d.Rule {
+			if key, shown := o.keys.Of(u.Key); shown {
+				fields = append(fields, "key", key)
+			}
+			break
+		}
+	}
+	if d.RetryAfter != window.Never {
+		fields = append(fields, "retry_after", d.RetryAfter.String())
+	}
+	o.denials.Debug("denied", fields...)
+}
+
+// traced is an observer that sends a span for each decision.
+type traced struct {
+	*observer
+	name      string // of the namespace
+	telemetry *telemetry.Telemetry
+}
+
+var _ weir.ContextObserver = (*traced)(nil)
+
+// DecidedIn implements [weir.ContextObserver].
+func (t *traced) DecidedIn(ctx context.Context, verb weir.Verb, d *weir.Decision, took time.Duration) {
+	t.Decided(verb, d, took)
+	t.telemetry.Decided(ctx, t.name, verb, d, took)
+}
+
+// FailedIn implements [weir.ContextObserver].
+func (t *traced) FailedIn(ctx context.Context, verb weir.Verb, err error) {
+	t.Failed(verb, err)
+	t.telemetry.Failed(ctx, t.name, verb, err)
+}

@@ -1,0 +1,98 @@
+package clientaddr
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// Proxies are the networks of proxies whose headers are believed. A nil *Proxies
+// believes the nearest proxy, and no other.
+type Proxies struct{ trusted []netip.Prefix }
+
+// NewProxies reads addresses and CIDR blocks. Without any it returns nil.
+func NewProxies(networks []string) (*Proxies, error) {
+	if len(networks) == 0 {
+		return nil, nil
+	}
+	p := &Proxies{}
+	for _, text := range networks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, fmt.Errorf("%q: want an address or a network such as 10.0.0.0/8", text)
+			}
+			network = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		p.trusted = append(p.trusted, network.Masked())
+	}
+	return p, nil
+}
+
+// Client returns the address of the client of a request that proxies forward: of
+// the lists of addresses in lines, which the header has in this order, the last one
+// that is not a trusted proxy's. peer is the address that the connection comes
+// from, with a port. If that is not trusted, it is the client: its header may be
+// forged. Behind an entry that is no address nothing is believed; the proxy that
+// wrote it is the client then. Without a header, peer is the client.
+func (p *Proxies) Client(peer string, lines []string) string {
+	if p == nil {
+		return last(lines)
+	}
+	client := WithoutPort(peer)
+	if !p.trusts(client) {
+		return client
+	}
+	for i := len(lines) - 1; i >= 0; i-- {
+		for rest := lines[i]; rest != ""; {
+			entry := rest
+			if at := strings.LastIndexByte(rest, ','); at >= 0 {
+				rest, entry = rest[:at], rest[at+1:]
+			} else {
+				rest = ""
+			}
+			if entry = strings.TrimSpace(entry); entry == "" {
+				continue
+			}
+			address, ok := rule.CanonicalAddress(entry)
+			if !ok {
+				return client
+			}
+			if client = address; !p.trusts(client) {
+				return client
+			}
+		}
+	}
+	return client
+}
+
+// last returns the last entry of the last line.
+func last(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	line := lines[len(lines)-1]
+	return strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
+}
+
+// trusts reports whether an address is that of a trusted proxy. So is the peer of a
+// Unix socket, which has none.
+func (p *Proxies) trusts(address string) bool {
+	if address == "" || address == "@" {
+		return true
+	}
+	addr, err := netip.ParseAddr(address)
+	if err != nil {
+		return false
+	}
+	addr = addr.Unmap().WithZone("")
+	for _, network := range p.trusted {
+		if network.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}

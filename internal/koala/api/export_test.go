@@ -1,6 +1,0 @@
-package api
-
-import "github.com/weirhq/weir"
-
-// Parameters are the parameters of a query.
-func Parameters(query string) []weir.Attribute { return appendParameters(nil, query) }
