@@ -54,7 +54,7 @@ CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 DEPLOY  := deploy/compose deploy/kubernetes
 
 # The packages of the workspace.
-PACKAGES := $(MODULES:%=./%/...)
+PACKAGES := ./... $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 
 test: deps ## run the tests; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
 	$(GO) test $(PACKAGES)
