@@ -66,6 +66,7 @@ var arrows = map[string]arrow{
 
 	"api/weir/v1":          {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
 	"scripts/emptyhandler": {},
+	"scripts/surface":      {},
 	"scripts/terminal":     {},
 
 	"internal/jsontext": {pure: true},
