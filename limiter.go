@@ -43,11 +43,7 @@ type Limiter struct {
 	limit  *window.Compiled
 	space  *store.Space
 	driver drive.Driver
-	single store.Single // the store, where it decides single ops faster
-
-	// memory is the same, where it is in memory. It writes results in place,
-	// which through an interface would need them on the heap.
-	memory *memstore.Store
+	memory *memstore.Store // behind the store; nil: there is none, or an observer
 
 	distinct bool // the limit counts members
 	policy   policy
@@ -105,9 +101,8 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		observer: o.observer,
 	}
 	m.owned = o.drive(&m.driver)
-	m.single = store.SingleOf(m.driver.Store)
 	if m.observer == nil {
-		m.memory, _ = m.driver.Store.(*memstore.Store)
+		m.memory = memoryBehind(m.driver.Store)
 	}
 	m.asks.New = func() any { return new(ask) }
 	return m, nil
@@ -252,8 +247,10 @@ func (m *Limiter) ready() error {
 	return fault.Newf("limiter", "nil or zero: make one with weir.NewLimiter or weir.MustLimiter")
 }
 
-// do decides and writes the answer into r, which is empty. A copy of a Result
-// costs several nanoseconds.
+// limiterKey is the most bytes of a key and a member that are on the stack.
+const limiterKey = 64
+
+// do decides and writes the answer into r, which is empty.
 func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64, r *Result) (err error) {
 	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
 		if err = m.refuse(n); m != nil && m.observer != nil {
@@ -261,22 +258,19 @@ func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64
 		}
 		return err
 	}
-	if m.memory != nil {
-		if err = m.memory.OneInto(ctx, &r.Result, verb, m.space, m.limit, key, member, n); err == nil {
-			return nil
-		}
+	if m.memory == nil || len(key)+len(member) > limiterKey {
+		*r, err = m.observed(ctx, verb, key, member, n)
+		return err
+	}
+	var room [limiterKey]byte
+	bytes := append(append(room[:0], key...), member...)
+	ops := [1]store.Op{{Space: m.space, Limit: m.limit, Key: bytes[:len(key)], Member: bytes[len(key):], N: n}}
+	if err = m.memory.Call(ctx, verb, ops[:]); err != nil {
 		*r, err = m.drive(ctx, verb, key, member, n, err)
 		return err
 	}
-	if m.observer == nil && m.single != nil {
-		if r.Result, err = m.single.One(ctx, verb, m.space, m.limit, key, member, n); err == nil {
-			return nil
-		}
-		*r, err = m.drive(ctx, verb, key, member, n, err)
-		return err
-	}
-	*r, err = m.observed(ctx, verb, key, member, n)
-	return err
+	r.Result = ops[0].Result
+	return nil
 }
 
 // refuse returns the fault of a call that do refuses.

@@ -67,15 +67,6 @@ func (s *shaky) outage(ops []int) error {
 	return out
 }
 
-// One hides the fast way of the store inside: it would not be shaky.
-func (s *shaky) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (window.Result, error) {
-	calls := []store.Call{{Verb: verb, Ops: []store.Op{{Space: space, Limit: limit, Key: []byte(key), Member: []byte(member), N: n}}}}
-	if err := s.Do(ctx, calls); err != nil {
-		return window.Result{}, err
-	}
-	return calls[0].Ops[0].Result, calls[0].Err
-}
-
 // Read cannot reach the same rules.
 func (s *shaky) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 	s.mu.Lock()
