@@ -30,6 +30,7 @@ type arrow struct {
 // a line and for a line without a package.
 var arrows = map[string]arrow{
 	// The library: module github.com/weirhq/weir, which requires nothing.
+	"internal/datatest":             {}, // tests only
 	"internal/redact":               {pure: true},
 	"fault":                         {ours: []string{"internal/redact"}, pure: true},
 	"window":                        {pure: true},
