@@ -245,9 +245,9 @@ func BenchmarkTake(b *testing.B) {
 	}
 	b.Run("engine/rules=3 matching", func(b *testing.B) {
 		e := engine(b, []rule.Rule{
-			{Name: "r0", When: equals("action", "a0"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1000000}, Window: window.Sliding(time.Hour)},
-			{Name: "r1", When: equals("action", "a0"), Per: []string{"team"}, Quota: &rule.Quota{Value: 1000000}, Window: window.Sliding(time.Minute)},
-			{Name: "r2", Per: []string{"user"}, Quota: &rule.Quota{Value: 1000000}, Window: window.Sliding(time.Second)},
+			{Name: "r0", When: equals("action", "a0"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Hour)},
+			{Name: "r1", When: equals("action", "a0"), Per: []string{"team"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Minute)},
+			{Name: "r2", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Second)},
 		})
 		req := weir.Request{Attributes: weir.Attributes("action", "a0", "user", "ann", "team", "red")}
 		var d weir.Decision
