@@ -30,6 +30,7 @@ type arrow struct {
 // a line and for a line without a package.
 var arrows = map[string]arrow{
 	// The library: module github.com/weirhq/weir, which requires nothing.
+	"internal/datatest":             {}, // tests only
 	"internal/redact":               {pure: true},
 	"fault":                         {ours: []string{"internal/redact"}, pure: true},
 	"window":                        {pure: true},
@@ -145,6 +146,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/respapi":  {ours: append([]string{"internal/jsontext", "internal/redact"}, frontEnd...)},
 	"cmd/weir/internal/httpapi":  {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr"}, frontEnd...)},
 	"cmd/weir/internal/shortcut": {},
+	"cmd/weir/internal/terminal": {},
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/redact", "rule", "rulefile", "rulefile/files", "store", "store/durable", "store/memstore", "store/redisstore", "window",
@@ -165,12 +167,7 @@ var arrows = map[string]arrow{
 	"deploy/compose":       {}, // tests only
 	"deploy/kubernetes":    {}, // tests only
 	"scripts/emptyhandler": {},
-	"scripts/emptygrpc": {
-		ours:   []string{".", "api/weir/v1", "client/grpcmessage", "client/rpcwire", "rule", "window"},
-		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
-	},
-	"scripts/surface":  {},
-	"scripts/terminal": {},
+	"scripts/surface":      {},
 }
 
 // middleware is what the middleware for a framework may import.

@@ -80,7 +80,7 @@ func postRules(n, others int) (rules []rule.Rule) {
 		r := rule.Rule{
 			Name: fmt.Sprint("rule-", i), Per: []string{"user"}, Quota: &rule.Quota{Value: exactLimit.Quota},
 			Window: window.Sliding(exactLimit.Window.Length * time.Duration(i%max(n, 1)%4+1)),
-			When:   []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}},
+			When:   equals("action", "post"),
 		}
 		if i >= n {
 			r.When[0].Test = rule.Equal(fmt.Sprint("action-", i))

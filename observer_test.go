@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
 )
 
 // observed keeps what an observer is called with, one line each.
@@ -41,7 +42,7 @@ func TestObserverOfAnEngine(t *testing.T) {
 	var o observed
 	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
 	defer s.Close()
-	e := engine(t, "rules: [{name: one, limit: 1, window: 1h}]", weir.WithObserver(&o), weir.WithStore(s))
+	e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, weir.WithObserver(&o), weir.WithStore(s))
 	for range 2 {
 		_, _ = e.Take(t.Context(), weir.Request{})
 	}
@@ -88,7 +89,7 @@ func (w *contextual) FailedIn(ctx context.Context, verb weir.Verb, err error) {
 func TestObserverInContext(t *testing.T) {
 	t.Parallel()
 	var o contextual
-	e := engine(t, "rules: [{name: one, limit: 1, window: 1h}]", weir.WithObserver(&o))
+	e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, weir.WithObserver(&o))
 	ctx := context.WithValue(t.Context(), traceKey{}, "trace 7")
 	_, _ = e.Take(ctx, weir.Request{})
 	_, _ = e.Take(ctx, weir.Request{Hits: -7})

@@ -1,7 +1,7 @@
 // Command terminal runs the session of the README and draws it as an animated SVG:
 //
 //	go build -o /tmp/weir ./cmd/weir
-//	go run ./scripts/terminal /tmp/weir docs/images/terminal.svg
+//	go run ./cmd/weir/internal/terminal /tmp/weir docs/images/terminal.svg
 package main
 
 import (
