@@ -145,11 +145,12 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/respapi":  {ours: append([]string{"internal/jsontext", "internal/redact"}, frontEnd...)},
 	"cmd/weir/internal/httpapi":  {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr"}, frontEnd...)},
 	"cmd/weir/internal/shortcut": {},
+	"cmd/weir/internal/stores":   {ours: []string{"store", "store/durable", "store/memstore", "store/redisstore"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "internal/clientaddr", "internal/redact", "rule", "rulefile", "rulefile/files", "store", "store/durable", "store/memstore", "store/redisstore", "window",
+			".", "headers", "internal/clientaddr", "internal/redact", "rule", "rulefile", "rulefile/files", "store", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
-			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/shortcut",
+			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/shortcut", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
@@ -158,7 +159,7 @@ var arrows = map[string]arrow{
 		ours: []string{
 			".", "headers", "internal/redact", "rule", "rulefile", "rulefile/ruletest", "store/durable", "store/memstore", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
-			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/server", "cmd/weir/internal/top",
+			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},

@@ -42,7 +42,7 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 		socket = tls.NewListener(socket, doors.certs.Config())
 	}
 	server := respapi.New(respapi.Config{
-		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.shared != nil || counts.kept != nil,
+		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.waits(),
 		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: workingBelow, Below: below, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })

@@ -79,13 +79,13 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer func() { _ = rules.close() }()
 	numbers.Watch(rules.stats)
-	if counts.shared != nil {
+	if _, any := counts.sharedNodes(); any {
 		numbers.WatchNodes(counts.nodes)
 	}
-	if counts.shared != nil || counts.meanwhile != nil {
+	if counts.shared != nil || counts.local.Meanwhile != nil {
 		numbers.WatchReports(rules.reports)
 	}
-	if counts.kept != nil {
+	if counts.local.Kept != nil {
 		numbers.WatchData(counts.dataStats)
 	}
 	if counts.here != nil {
@@ -129,7 +129,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer admin.Close()
 	fronts := []front{main}
-	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.shared != nil || counts.kept != nil), envoy.API, rules.telemetry, doors, bounds)
+	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, bounds)
 	if err != nil {
 		return err
 	}
@@ -296,10 +296,9 @@ const sweepSlots = 100_000
 
 // sweep frees, once a second, the memory of keys that have expired.
 func sweep(ctx context.Context, c *counts) {
-	if !c.await(ctx) {
+	if !c.local.Await(ctx) {
 		return
 	}
-	s := c.memory
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -307,7 +306,7 @@ func sweep(ctx context.Context, c *counts) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.Sweep(sweepSlots)
+			c.local.Memory.Sweep(sweepSlots)
 		}
 	}
 }
