@@ -37,13 +37,12 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 	if bounds.connections > 0 {
 		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("resp"))
 	}
-	socket = lazyListener{socket}
 	if at.TLS() {
 		socket = tls.NewListener(socket, doors.certs.Config())
 	}
 	server := respapi.New(respapi.Config{
 		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.waits(),
-		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: workingBelow, Below: below, Version: Version(),
+		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: workingBelow, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
 	return &respFront{server, at, socket}, nil
@@ -71,19 +70,6 @@ func workingBelow(c net.Conn) func(by int32) {
 		}
 		c = below.NetConn()
 	}
-}
-
-// below returns the connection below a guest of a crowd, and what replaces it. It is
-// called on the goroutine that accepts connections, which alone uses that field.
-func below(c net.Conn) (inner net.Conn, replace func(net.Conn)) {
-	l, ok := c.(*lazyConn)
-	if !ok {
-		return nil, nil
-	}
-	if g, ok := l.Conn.(*guest); ok {
-		return g.Conn, func(with net.Conn) { g.Conn = with }
-	}
-	return l.Conn, func(with net.Conn) { l.Conn = with }
 }
 
 func (r *respFront) serve() error { return r.Serve(r.socket) }
