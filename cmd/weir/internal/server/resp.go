@@ -42,7 +42,7 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 	}
 	server := respapi.New(respapi.Config{
 		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.waits(),
-		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: workingBelow, Version: Version(),
+		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: working, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
 	return &respFront{server, at, socket}, nil
@@ -56,20 +56,6 @@ func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, er
 		options = append(options, o)
 	}
 	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }
-}
-
-// workingBelow returns what marks the connection below c while it is at work.
-func workingBelow(c net.Conn) func(by int32) {
-	for {
-		if work := working(c); work != nil {
-			return work
-		}
-		below, ok := c.(interface{ NetConn() net.Conn })
-		if !ok {
-			return nil
-		}
-		c = below.NetConn()
-	}
 }
 
 func (r *respFront) serve() error { return r.Serve(r.socket) }

@@ -119,9 +119,6 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	if counts.shared == nil {            // otherwise calls end when their clients have gone
-		main.shorten()
-	}
 	lock = doors.lock(at[1].Name, at[1].Address, where.whole())
 	admin, err := listen("admin", at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock, envoy.adminRoutes()), log)
 	if err != nil {
@@ -159,7 +156,6 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer signal.Stop(hangups)
 
 	group.Go(func() { sweep(beside, counts) })
-	group.Go(func() { spareCollector(beside) })
 	group.Go(func() { episodes.run(beside, log) })
 	group.Go(func() { tops.Run(beside) })
 	if counts.here != nil {
