@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/cmd/weir/internal/stores"
 )
 
 func newInspect() *cobra.Command {
@@ -28,6 +29,6 @@ in Redis. Nothing is changed.`,
 // storeFlag adds --store. Its default comes from the environment, because a URL
 // may hold a password and other users of a machine can read command lines.
 func storeFlag(cmd *cobra.Command, url *string) {
-	cmd.Flags().StringVar(url, "store", os.Getenv("WEIR_STORE"), "`URL` of the store that the instances share, redis://… (default $WEIR_STORE)")
+	cmd.Flags().StringVar(url, "store", os.Getenv("WEIR_STORE"), "`URL` of the store that the instances share, "+stores.Examples()+" (default $WEIR_STORE)")
 	cmd.Flags().Lookup("store").DefValue = "" // help must not show it
 }

@@ -84,12 +84,12 @@ var positions = func() map[string]int {
 }()
 
 // position returns the position of the command called name, in any case.
-func position(name []byte) (int, bool) {
+func position(name string) (int, bool) {
 	var upper [16]byte
 	if len(name) > len(upper) {
 		return 0, false
 	}
-	for i, b := range name {
+	for i, b := range []byte(name) {
 		if 'a' <= b && b <= 'z' {
 			b -= 'a' - 'A'
 		}
@@ -100,11 +100,11 @@ func position(name []byte) (int, bool) {
 }
 
 // command runs one command, or adds it to the batch.
-func (c *conn) command(args [][]byte) {
+func (c *conn) command(args []string) {
 	i, ok := position(args[0])
 	if !ok {
 		c.settle()
-		c.out.fail(fmt.Sprintf("ERR unknown command '%.64s': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE and CL.THROTTLE", redact.Text(string(args[0]))))
+		c.out.fail(fmt.Sprintf("ERR unknown command '%.64s': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE and CL.THROTTLE", redact.Text(args[0])))
 		return
 	}
 	s, count := &specs[i], &c.server.commands[i]
@@ -135,7 +135,7 @@ func (c *conn) command(args [][]byte) {
 }
 
 // now runs a command that is not part of a batch.
-func (c *conn) now(i int, args [][]byte) error {
+func (c *conn) now(i int, args []string) error {
 	switch i {
 	case cmdUsage:
 		return c.usage(args)
@@ -144,18 +144,18 @@ func (c *conn) now(i int, args [][]byte) error {
 		case len(args) > 1:
 			return errors.New("wrong number of arguments for 'ping' command")
 		case len(args) == 1:
-			c.out.bulk(string(args[0]))
+			c.out.bulk(args[0])
 		default:
 			c.out.simple("PONG")
 		}
 	case cmdEcho:
-		c.out.bulk(string(args[0]))
+		c.out.bulk(args[0])
 	case cmdHello:
 		return c.hello(args)
 	case cmdAuth:
 		return c.auth(args)
 	case cmdSelect:
-		if string(args[0]) != "0" {
+		if args[0] != "0" {
 			return errors.New("DB index is out of range: weir has database 0 only; namespaces are chosen by AUTH")
 		}
 		c.out.simple("OK")
@@ -166,7 +166,7 @@ func (c *conn) now(i int, args [][]byte) error {
 	case cmdClient:
 		return c.client(args)
 	case cmdConfig:
-		if !strings.EqualFold(string(args[0]), "GET") {
+		if !strings.EqualFold(args[0], "GET") {
 			return errors.New("weir is configured by flags: see weir serve --help")
 		}
 		c.out.fields(0)
@@ -219,5 +219,5 @@ func errorText(err error) string {
 // forget drops who the caller is, but for its certificate and its address.
 func (c *conn) forget() {
 	c.credentials.Token, c.credentials.Shown, c.user, c.name = "", false, "", ""
-	c.checked = time.Time{}
+	c.checked, c.known = time.Time{}, false
 }

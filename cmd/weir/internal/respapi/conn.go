@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -24,17 +23,16 @@ type conn struct {
 	name   string // that the client has given itself
 	ended  bool   // after QUIT or an error of the protocol
 
-	// looped reports whether a loop serves the connection.
-	looped atomic.Bool
-
 	credentials access.Credentials
 	user        string // a namespace that AUTH has named
 	caller      *access.Holder
 	space       *namespace.Namespace
 	checked     time.Time // when caller and space were found; zero: not found
+	known       bool      // they were found once since the last AUTH
 
 	in    []byte // bytes that were read and not decided yet
-	args  [][]byte
+	spans []span // of the arguments of one command
+	args  []string
 	out   replies
 	batch batch
 
@@ -43,8 +41,8 @@ type conn struct {
 }
 
 const (
-	smallRead = 4 << 10  // bytes of the buffers of a connection that sends little
-	keptRead  = 64 << 10 // bytes that a connection keeps for its next batch
+	smallRead = 4 << 10  // bytes that a caller may send before it is known
+	keptRead  = 16 << 10 // bytes that a connection keeps for its next batch
 )
 
 func (s *Server) newConn(socket net.Conn) *conn {
@@ -80,7 +78,7 @@ func (c *conn) serve() {
 				continue // there can be another batch
 			}
 		}
-		if !c.ended && !c.read() {
+		if !c.ended && !c.read() && !c.ended {
 			return
 		}
 	}
@@ -111,10 +109,12 @@ func (c *conn) handshake(t *tls.Conn) bool {
 // read reads more of what the client sends. It reports false at the end of the
 // connection.
 func (c *conn) read() bool {
-	c.room()
-	// A client that has sent half a command has some time for the rest. Between
-	// commands it has all the time: clients keep connections.
-	if len(c.in) > 0 {
+	if !c.room() {
+		return false
+	}
+	// A client that has sent half a command has some time for the rest, and a stranger
+	// for its token. Otherwise a client has all the time: clients keep connections.
+	if len(c.in) > 0 || c.isStranger() {
 		c.readUntil(time.Now().Add(c.server.c.Patience))
 		defer c.readUntil(time.Time{})
 	}
@@ -124,10 +124,23 @@ func (c *conn) read() bool {
 		return true
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && len(c.in) > 0 && !c.server.leaving.Load() {
-		c.late()
-		c.flush()
+		c.end("ERR Protocol error: timeout while reading the rest of a command")
 	}
 	return err == nil
+}
+
+// isStranger reports whether the caller has to show a token, and has shown none so far.
+func (c *conn) isStranger() bool {
+	l := c.server.c.Lock
+	return !c.known && l != nil && l.Keys != nil && c.credentials.Certificate == nil
+}
+
+// end writes the last reply, to a client that breaks the protocol.
+func (c *conn) end(text string) {
+	c.out.fail(text)
+	c.server.protocol.Add(1)
+	c.ended = true
+	c.flush()
 }
 
 // readUntil sets the deadline of reads, if the server is not leaving. [Server.Shutdown]
@@ -140,22 +153,23 @@ func (c *conn) readUntil(t time.Time) {
 	}
 }
 
-// room makes room in c.in for what is read next.
-func (c *conn) room() {
+// room makes room in c.in for what is read next. It reports false at the end of a
+// connection: a stranger has sent as much as it may, and no complete command.
+func (c *conn) room() bool {
 	if cap(c.in) > keptRead && len(c.in) == 0 {
 		c.in = nil
 	}
-	if len(c.in) == cap(c.in) {
-		grown := make([]byte, len(c.in), max(smallRead, 2*cap(c.in)))
-		copy(grown, c.in)
-		c.in = grown
+	if len(c.in) < cap(c.in) {
+		return true
 	}
-}
-
-// late replies to a client that does not send the rest of a command.
-func (c *conn) late() {
-	c.out.fail("ERR Protocol error: timeout while reading the rest of a command")
-	c.server.protocol.Add(1)
+	if len(c.in) >= smallRead && c.isStranger() {
+		c.end("NOAUTH Authentication required: send AUTH and a token")
+		return false
+	}
+	grown := make([]byte, len(c.in), max(smallRead, 2*cap(c.in)))
+	copy(grown, c.in)
+	c.in = grown
+	return true
 }
 
 // flush writes the replies. It reports false if the client does not take them.
@@ -179,9 +193,11 @@ func (c *conn) decide(now time.Time) (used int) {
 	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
 		c.checked = time.Time{} // a token may be in force no more
 	}
+	// All arguments are parts of one text, so that a batch takes one allocation.
+	text := ""
 	for n := 0; n < maxBatch && !c.ended; n++ {
-		args, took, err := scan(c.in[used:], c.args[:0])
-		c.args = args
+		spans, took, err := scan(c.in[used:], c.spans[:0])
+		c.spans = spans
 		if err != nil {
 			c.settle()
 			c.out.fail(err.Error())
@@ -192,15 +208,23 @@ func (c *conn) decide(now time.Time) (used int) {
 		if took == 0 {
 			break
 		}
+		if text == "" {
+			text = string(c.in)
+		}
+		c.args = c.args[:0]
+		for _, s := range spans {
+			c.args = append(c.args, text[used+s.from:used+s.to])
+		}
 		used += took
-		if len(args) > 0 {
-			c.command(args)
+		if len(c.args) > 0 {
+			c.command(c.args)
 		}
 		if len(c.out.b) >= maxReplies {
 			break // the client takes these first
 		}
 	}
 	c.settle()
+	clear(c.args) // otherwise they would keep the text
 	return used
 }
 

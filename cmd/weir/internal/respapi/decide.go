@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/client/sizes"
@@ -37,11 +36,8 @@ const (
 	itemBytes  = 1 << 10 // for each request
 	usageBytes = 512     // for each rule that matches one
 	smallBatch = 64 << 10
-	keptItems  = 64
+	keptItems  = 64 // commands whose memory a connection keeps for its next batch
 )
-
-// view returns the text of b without a copy. It is valid until the batch is settled.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // verbs maps commands to verbs.
 var verbs = [...]store.Verb{
@@ -55,21 +51,21 @@ var verbs = [...]store.Verb{
 //	WEIR.REFUND             [HITS n | FEEDBACK event] attribute value …
 //	WEIR.SETTLE             receipt [HITS n] attribute value …
 //	WEIR.CANCEL|RENEW       receipt [HITS n] attribute value …
-func (c *conn) add(command int, args [][]byte) error {
+func (c *conn) add(command int, args []string) error {
 	verb := verbs[command]
 	r := weir.Request{Hits: 1}
 	if verb.Ends() {
 		r.Hits = 0
 		var err error
-		if r.Receipt, err = receipt.Parse(view(args[0])); err != nil {
+		if r.Receipt, err = receipt.Parse(args[0]); err != nil {
 			return err
 		}
 		args = args[1:]
 	}
 	switch option := args[0]; {
 	case len(args) < 2:
-	case strings.EqualFold(view(option), "HITS"):
-		n, err := strconv.ParseInt(view(args[1]), 10, 64)
+	case strings.EqualFold(option, "HITS"):
+		n, err := strconv.ParseInt(args[1], 10, 64)
 		switch {
 		case err != nil || n < 0 || n > window.MaxHits:
 			return fault.Newf("hits", "%.32q: want a whole number from 0 to %d", args[1], window.MaxHits)
@@ -80,8 +76,8 @@ func (c *conn) add(command int, args [][]byte) error {
 		}
 		r.Hits = n
 		args = args[2:]
-	case verb == store.Refund && strings.EqualFold(view(option), "FEEDBACK"):
-		if r.Feedback = view(args[1]); r.Feedback == "" || len(args[1]) > sizes.Text {
+	case verb == store.Refund && strings.EqualFold(option, "FEEDBACK"):
+		if r.Feedback = args[1]; r.Feedback == "" || len(args[1]) > sizes.Text {
 			return fault.Newf("feedback", "want the name of an event, of at most %d bytes", sizes.Text)
 		}
 		args = args[2:]
@@ -105,7 +101,7 @@ func (c *conn) add(command int, args [][]byte) error {
 }
 
 // pairs appends the attributes in args, which are names and values in turn.
-func (c *conn) pairs(args [][]byte) error {
+func (c *conn) pairs(args []string) error {
 	from := len(c.attributes)
 	if len(args)%2 != 0 {
 		return fault.Newf("attributes", "%.64q has no value: want names and values in turn", args[len(args)-1])
@@ -114,7 +110,7 @@ func (c *conn) pairs(args [][]byte) error {
 		return fault.Newf("attributes", "more than %d", sizes.Attributes)
 	}
 	for i := 0; i < len(args); i += 2 {
-		name, value := view(args[i]), view(args[i+1])
+		name, value := args[i], args[i+1]
 		switch {
 		case name == "":
 			return fault.Newf("attributes", "an attribute without a name")
@@ -159,10 +155,10 @@ func (c *conn) settle() {
 		b.items[i].Request, b.items[i].Err = weir.Request{}, nil
 	}
 	clear(b.throttles)
-	if cap(b.items) > keptItems {
-		b.items = nil
-	}
 	b.pending, b.items, b.throttles, c.attributes = b.pending[:0], b.items[:0], b.throttles[:0], c.attributes[:0]
+	if max(cap(b.items), cap(b.throttles), cap(c.attributes)/4) > keptItems {
+		*b, c.attributes = batch{}, nil
+	}
 }
 
 // decideBatch decides the batch. An error is the reply to all of its commands. The
@@ -264,7 +260,7 @@ func (c *conn) receipt(d *weir.Decision) {
 }
 
 // usage answers WEIR.USAGE rule [attribute value …].
-func (c *conn) usage(args [][]byte) error {
+func (c *conn) usage(args []string) error {
 	defer func() { c.attributes = c.attributes[:0] }()
 	if err := c.pairs(args[1:]); err != nil {
 		return err
@@ -273,7 +269,7 @@ func (c *conn) usage(args [][]byte) error {
 		return err
 	}
 	defer c.server.c.Bounds.End()
-	u, err := c.space.Engine().Usage(context.Background(), view(args[0]), c.attributes)
+	u, err := c.space.Engine().Usage(context.Background(), args[0], c.attributes)
 	if err != nil {
 		return err
 	}

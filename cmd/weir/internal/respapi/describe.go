@@ -6,10 +6,10 @@ import (
 )
 
 // describe answers COMMAND [COUNT | DOCS … | INFO name …].
-func (c *conn) describe(args [][]byte) {
+func (c *conn) describe(args []string) {
 	what := ""
 	if len(args) > 0 {
-		what = strings.ToUpper(string(args[0]))
+		what = strings.ToUpper(args[0])
 	}
 	switch what {
 	case "COUNT":

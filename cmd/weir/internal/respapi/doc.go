@@ -2,16 +2,12 @@
 // client is a client of weir. docs/resp.md describes the commands to their users.
 //
 // A [Server] reads what a client has sent, decides all commands that are complete as one
-// batch ([weir.Engine.DoAll]), and writes the replies. On Linux, if commands are decided in
-// memory, a few loops with epoll serve all connections without TLS: this takes about half
-// of the processor time of a goroutine for each connection. All other connections have a
-// goroutine each, because a decision of a store waits for the network. The pieces are
+// batch ([weir.Engine.DoAll]), and writes the replies. Each connection has a goroutine. The
+// pieces are
 //
 //	scan.go      bytes → commands
 //	reply.go     replies → bytes, in RESP2 or RESP3
 //	conn.go      a connection and its goroutine: reads, batches, deadlines, the end
-//	loop_….go    many connections on one goroutine: poll_….go waits for events,
-//	             descriptor_….go takes connections from the runtime
 //	commands.go  the table of commands
 //	session.go   the commands about the connection: HELLO, AUTH, CLIENT
 //	describe.go  COMMAND and INFO
@@ -24,5 +20,8 @@
 // 1000 commands. A command that exceeds its bounds ends the connection with an error.
 // Further commands wait for the next batch. A client that sends half a command has some
 // seconds for the rest. The memory of a connection is at most a few times the bytes of
-// the largest command.
+// the largest command, and between commands at most 16 KiB of each buffer.
+//
+// Where callers need a token, one that has shown none may send 4 KiB without a complete
+// command, and nothing for some seconds: then the connection ends.
 package respapi

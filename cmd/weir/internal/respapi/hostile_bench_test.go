@@ -109,7 +109,7 @@ func misuse(name, address string) {
 
 // serveForOthers serves on a free port, which it prints, until standard input ends.
 func serveForOthers() error {
-	s, closeAll, err := newBareServer(postsRule, looping)
+	s, closeAll, err := newBareServer(postsRule, nil)
 	if err != nil {
 		return err
 	}

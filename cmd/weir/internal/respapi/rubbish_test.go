@@ -66,16 +66,7 @@ func TestRubbish(t *testing.T) {
 // A million commands whose replies nobody reads cost no more memory than one batch of
 // them, and the connection ends. Meanwhile others are served.
 func TestMillionCommands(t *testing.T) {
-	for name, change := range map[string]func(*respapi.Config){"goroutines": func(*respapi.Config) {}, "loops": looping} {
-		t.Run(name, func(t *testing.T) { testMillionCommands(t, change) })
-	}
-}
-
-func testMillionCommands(t *testing.T, change func(*respapi.Config)) {
-	s := newServer(t, "rules: [{name: posts, per: [user], limit: 5, window: 1h}]", func(c *respapi.Config) {
-		c.Patience = time.Second
-		change(c)
-	})
+	s := newServer(t, "rules: [{name: posts, per: [user], limit: 5, window: 1h}]", func(c *respapi.Config) { c.Patience = time.Second })
 	dial := local(t, s)
 	flood, other := dial(), dial()
 	var before, after runtime.MemStats

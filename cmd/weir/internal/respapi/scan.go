@@ -27,10 +27,12 @@ var (
 	errHTTP      = errors.New("ERR Protocol error: this port speaks the Redis protocol, not HTTP")
 )
 
-// scan finds the command at the start of b and appends its arguments, which are views
-// of b, to args. It returns the bytes that the command takes. 0 bytes without an error
+// span is a part of a text: from its first byte to the one behind its last.
+type span struct{ from, to int }
+
+// scan finds the command at the start of b and appends its arguments to args. It returns the bytes that the command takes. 0 bytes without an error
 // mean that the command is not complete. A command without arguments is ignored.
-func scan(b []byte, args [][]byte) (_ [][]byte, n int, err error) {
+func scan(b []byte, args []span) (_ []span, n int, err error) {
 	if len(b) == 0 {
 		return args, 0, nil
 	}
@@ -68,7 +70,7 @@ func scan(b []byte, args [][]byte) (_ [][]byte, n int, err error) {
 		if b[n+length] != '\r' || b[n+length+1] != '\n' {
 			return args, 0, errLine
 		}
-		args = append(args, b[n:n+length:n+length])
+		args = append(args, span{n, n + length})
 		n += length + 2
 	}
 	return args, n, nil
@@ -119,7 +121,7 @@ func scanLength(b []byte, most int, beyond error) (value, n int, err error) {
 
 // scanInline reads a command as people type it: words between blanks, up to the end of
 // the line.
-func scanInline(b []byte, args [][]byte) (_ [][]byte, n int, err error) {
+func scanInline(b []byte, args []span) (_ []span, n int, err error) {
 	end := bytes.IndexByte(b[:min(len(b), maxInline)], '\n')
 	if end < 0 {
 		if len(b) >= maxInline {
@@ -141,11 +143,11 @@ func scanInline(b []byte, args [][]byte) (_ [][]byte, n int, err error) {
 		if len(args)-before == maxArguments {
 			return args, 0, errArguments
 		}
-		args = append(args, line[from:i:i])
+		args = append(args, span{from, i})
 	}
 	// A web page can make a browser send a request to this port. What the browser sends
 	// starts with a line of HTTP, and may have commands in its body.
-	if words := args[before:]; len(words) == 3 && bytes.HasPrefix(words[2], []byte("HTTP/")) {
+	if words := args[before:]; len(words) == 3 && bytes.HasPrefix(line[words[2].from:], []byte("HTTP/")) {
 		return args, 0, errHTTP
 	}
 	return args, end + 1, nil

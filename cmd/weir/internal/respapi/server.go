@@ -32,16 +32,11 @@ type Config struct {
 	// connection is marked.
 	Working func(net.Conn) func(by int32)
 
-	// Below returns the connection below one that has a file descriptor, and a function
-	// that replaces it. Nil, or a nil connection: there is none. It is called before the
-	// connection is served.
-	Below func(net.Conn) (inner net.Conn, replace func(net.Conn))
-
 	// Version is the version of the service.
 	Version string
 
-	// Patience is how long a client may take for the rest of a command, and for
-	// reading replies. 0 means 10 seconds.
+	// Patience is how long a client may take for the rest of a command, for reading
+	// replies and, if callers need a token, for sending one. 0 means 10 seconds.
 	Patience time.Duration
 }
 
@@ -54,9 +49,6 @@ type Server struct {
 	ids       atomic.Int64 // of connections
 
 	leaving atomic.Bool
-	closing atomic.Bool  // leaving at once
-	loops   []*loop      // serve connections whose commands wait for nothing
-	next    atomic.Int64 // in loops
 	mu      sync.Mutex
 	sockets map[net.Listener]struct{} // guarded by mu
 	open    map[*conn]struct{}        // guarded by mu
@@ -71,14 +63,10 @@ func New(c Config) *Server {
 	if c.Patience == 0 {
 		c.Patience = 10 * time.Second
 	}
-	s := &Server{
+	return &Server{
 		c: c, throttles: throttles{open: c.Throttle, limiters: map[throttle]*weir.Limiter{}, periods: map[int64]int{}},
 		sockets: map[net.Listener]struct{}{}, open: map[*conn]struct{}{},
 	}
-	if !c.Shared && c.Below != nil {
-		s.loops = openLoops(s)
-	}
-	return s
 }
 
 // Serve serves the connections of l until the server is shut down or closed, and then
@@ -118,18 +106,8 @@ func (s *Server) Serve(l net.Listener) error {
 		s.open[c] = struct{}{}
 		s.group.Add(1)
 		s.mu.Unlock()
-		if !s.adopt(c) {
-			go c.serve()
-		}
+		go c.serve()
 	}
-}
-
-// adopt gives c to a loop, if there are loops that can serve it.
-func (s *Server) adopt(c *conn) bool {
-	if len(s.loops) == 0 {
-		return false
-	}
-	return s.loops[s.next.Add(1)%int64(len(s.loops))].adopt(c)
 }
 
 // grace is how long, at the end, a client has for commands that are on their way.
@@ -138,11 +116,7 @@ const grace = 100 * time.Millisecond
 // Shutdown accepts no more connections, decides the commands that have arrived, and ends
 // the connections. It returns the error of ctx if that ends before.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.leave(func(c *conn) {
-		if !c.looped.Load() {
-			_ = c.socket.SetReadDeadline(time.Now().Add(grace))
-		}
-	})
+	err := s.leave(func(c *conn) { _ = c.socket.SetReadDeadline(time.Now().Add(grace)) })
 	ended := make(chan struct{})
 	go func() { s.group.Wait(); close(ended) }()
 	select {
@@ -155,12 +129,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Close ends all connections at once. Closing twice is safe.
 func (s *Server) Close() error {
-	s.closing.Store(true)
-	err := s.leave(func(c *conn) {
-		if !c.looped.Load() {
-			_ = c.socket.Close()
-		}
-	})
+	err := s.leave(func(c *conn) { _ = c.socket.Close() })
 	s.group.Wait()
 	s.throttles.close()
 	return err
@@ -178,9 +147,6 @@ func (s *Server) leave(each func(*conn)) error {
 	}
 	for c := range s.open {
 		each(c)
-	}
-	for _, l := range s.loops {
-		l.stop()
 	}
 	return err
 }

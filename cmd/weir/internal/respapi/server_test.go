@@ -182,11 +182,6 @@ func serve(t testing.TB, s *respapi.Server, l net.Listener) {
 	})
 }
 
-// looping makes a server serve connections over TCP in loops, where the system has them.
-func looping(c *respapi.Config) {
-	c.Below = func(c net.Conn) (net.Conn, func(net.Conn)) { return c, func(net.Conn) {} }
-}
-
 // local serves s on a free port, and returns what dials it.
 func local(t testing.TB, s *respapi.Server) func() *client {
 	t.Helper()

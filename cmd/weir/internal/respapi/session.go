@@ -25,22 +25,22 @@ func (c *conn) admit(need access.Scope) error {
 		if err != nil {
 			return err
 		}
-		c.caller, c.space, c.checked = caller, space, time.Now()
+		c.caller, c.space, c.checked, c.known = caller, space, time.Now(), true
 	}
 	return c.caller.May(need)
 }
 
 // auth answers AUTH [user] token. The user names a namespace; default stands for that of
 // the token.
-func (c *conn) auth(args [][]byte) error {
+func (c *conn) auth(args []string) error {
 	user := ""
 	switch {
 	case len(args) > 2:
 		return errors.New("syntax error: want AUTH [user] token")
-	case len(args) == 2 && string(args[0]) != "default":
-		user = string(args[0])
+	case len(args) == 2 && args[0] != "default":
+		user = args[0]
 	}
-	if err := c.identify(user, string(args[len(args)-1])); err != nil {
+	if err := c.identify(user, args[len(args)-1]); err != nil {
 		return err
 	}
 	c.out.simple("OK")
@@ -59,10 +59,10 @@ func (c *conn) identify(user, token string) error {
 }
 
 // hello answers HELLO [2|3 [AUTH user token] [SETNAME name]].
-func (c *conn) hello(args [][]byte) error {
+func (c *conn) hello(args []string) error {
 	three, name := c.out.three, c.name
 	if len(args) > 0 {
-		switch string(args[0]) {
+		switch args[0] {
 		case "2":
 			three = false
 		case "3":
@@ -74,18 +74,18 @@ func (c *conn) hello(args [][]byte) error {
 		args = args[1:]
 	}
 	for len(args) > 0 {
-		switch option := strings.ToUpper(string(args[0])); {
+		switch option := strings.ToUpper(args[0]); {
 		case option == "AUTH" && len(args) >= 3:
-			user := string(args[1])
+			user := args[1]
 			if user == "default" {
 				user = ""
 			}
-			if err := c.identify(user, string(args[2])); err != nil {
+			if err := c.identify(user, args[2]); err != nil {
 				return err
 			}
 			args = args[3:]
 		case option == "SETNAME" && len(args) >= 2:
-			name, args = string(args[1]), args[2:]
+			name, args = args[1], args[2:]
 		default:
 			return fmt.Errorf("syntax error in HELLO: %.32q: want AUTH user token, or SETNAME name", args[0])
 		}
@@ -117,13 +117,13 @@ func (c *conn) hello(args [][]byte) error {
 }
 
 // client answers the forms of CLIENT that clients send when they connect.
-func (c *conn) client(args [][]byte) error {
-	switch strings.ToUpper(string(args[0])) {
+func (c *conn) client(args []string) error {
+	switch strings.ToUpper(args[0]) {
 	case "SETNAME":
 		if len(args) != 2 {
 			return errors.New("wrong number of arguments for 'client|setname' command")
 		}
-		c.name = string(args[1])
+		c.name = args[1]
 		c.out.simple("OK")
 	case "GETNAME":
 		if c.name == "" {

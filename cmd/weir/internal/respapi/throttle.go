@@ -125,15 +125,15 @@ func (c *throttleCall) run() {
 
 // throttle answers CL.THROTTLE key max_burst count period [quantity]. It decides at once
 // if no batch is open, which saves some copies.
-func (c *conn) throttle(args [][]byte) error {
+func (c *conn) throttle(args []string) error {
 	if len(args) > 5 {
 		return errors.New("wrong number of arguments for 'cl.throttle' command")
 	}
 	var numbers [4]int64
 	numbers[3] = 1
 	for i, arg := range args[1:] {
-		n, ok := parseInteger(arg)
-		if !ok {
+		n, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
 			return fmt.Errorf("%s: %.32q: want a whole number", throttleNames[i], arg)
 		}
 		if n < 0 || n > maxThrottle {
@@ -161,10 +161,10 @@ func (c *conn) throttle(args [][]byte) error {
 	b := &c.batch
 	if len(b.pending) > 0 || c.server.c.Shared {
 		b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
-		b.throttles = append(b.throttles, throttleCall{limiter: c.last.limiter, key: view(args[0]), n: numbers[3]})
+		b.throttles = append(b.throttles, throttleCall{limiter: c.last.limiter, key: args[0], n: numbers[3]})
 		return nil
 	}
-	call := throttleCall{limiter: c.last.limiter, key: view(args[0]), n: numbers[3]}
+	call := throttleCall{limiter: c.last.limiter, key: args[0], n: numbers[3]}
 	call.run()
 	c.replyThrottle(&call)
 	return nil
@@ -202,26 +202,4 @@ func (c *conn) replyThrottle(call *throttleCall) {
 func wholeSeconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	return (ms + 999) / 1000
-}
-
-// parseInteger reads a decimal number.
-func parseInteger(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) > 18 {
-		n, err := strconv.ParseInt(string(b), 10, 64)
-		return n, err == nil
-	}
-	n, negative := int64(0), b[0] == '-'
-	if negative {
-		b = b[1:]
-	}
-	for _, d := range b {
-		if d < '0' || d > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(d-'0')
-	}
-	if negative {
-		n = -n
-	}
-	return n, len(b) > 0
 }

@@ -107,7 +107,7 @@ func interpret(t *testing.T, program fence, url string) (string, error) {
 	cmd := exec.CommandContext(t.Context(), needtest.Program(t, args[0]), args[1:]...)
 	// A crowded machine is not an outage.
 	text := strings.NewReplacer("http://localhost:8080", url, "timeout=0.5", "timeout=60", "'timeout' => 0.5", "'timeout' => 60", "timeout(500)", "timeout(60000)")
-	cmd.Env = append(os.Environ(), "PYTHONPATH=../../clients/python", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "PYTHONPATH=../../../../clients/python", "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Stdin = strings.NewReader(text.Replace(program.text))
 	got, err := cmd.CombinedOutput()
 	return string(got), err

@@ -10,6 +10,6 @@ import (
 func ServeCrowd(l net.Listener, most int, shed func(), h http.Handler) *http.Server {
 	s := &http.Server{Handler: hosted(h), ConnContext: withGuest, Protocols: new(http.Protocols)}
 	s.Protocols.SetUnencryptedHTTP2(true)
-	go func() { _ = s.Serve(lazyListener{newCrowd(l, most, true, shed)}) }()
+	go func() { _ = s.Serve(newCrowd(l, most, true, shed)) }()
 	return s
 }

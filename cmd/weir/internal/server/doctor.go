@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/store/redisstore"
 )
 
 const (
@@ -28,14 +28,14 @@ const (
 
 // diagnosis is the report of the checks, in JSON.
 type diagnosis struct {
-	Store    string               `json:"store"`
-	Refused  int                  `json:"refused"`
-	Warnings int                  `json:"warnings"`
-	Findings []redisstore.Finding `json:"findings"`
+	Store    string           `json:"store"`
+	Refused  int              `json:"refused"`
+	Warnings int              `json:"warnings"`
+	Findings []stores.Finding `json:"findings"`
 }
 
 // count returns how many findings have a level.
-func count(findings []redisstore.Finding, level redisstore.Level) (n int) {
+func count(findings []stores.Finding, level stores.Level) (n int) {
 	for _, f := range findings {
 		if f.Level == level {
 			n++
@@ -51,22 +51,22 @@ func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Write
 	if store == "" {
 		return fault.Newf("store", "missing: give --store, or set WEIR_STORE")
 	}
-	where, err := redisstore.Parse(store)
+	at, err := stores.Parse(store)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	d := diagnosis{Store: where.String()}
-	d.Findings, err = diagnose(ctx, where)
+	d := diagnosis{Store: at.Location}
+	d.Findings, err = diagnose(ctx, at)
 	if err != nil {
-		d.Findings = append(d.Findings, redisstore.Finding{
-			Check: "connection", Level: redisstore.LevelRefuse, Node: strings.Join(where.Addrs, ","),
+		d.Findings = append(d.Findings, stores.Finding{
+			Check: "connection", Level: stores.LevelRefuse, Node: at.Servers,
 			Seen:  seen(err),
 			Means: "not checked", Fix: "the URL, the network, or the server",
 		})
 	}
-	d.Refused, d.Warnings = count(d.Findings, redisstore.LevelRefuse), count(d.Findings, redisstore.LevelWarn)
+	d.Refused, d.Warnings = count(d.Findings, stores.LevelRefuse), count(d.Findings, stores.LevelWarn)
 	if err := d.write(out, asJSON); err != nil {
 		return err
 	}
@@ -89,12 +89,15 @@ func seen(err error) string {
 }
 
 // diagnose opens the store for the checks alone.
-func diagnose(ctx context.Context, where redisstore.Config) ([]redisstore.Finding, error) {
-	s, err := where.Open(ctx)
+func diagnose(ctx context.Context, at stores.Source) ([]stores.Finding, error) {
+	s, err := at.Open(ctx, stores.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
+	defer s.Store.Close()
+	if s.Diagnose == nil {
+		return nil, nil
+	}
 	return s.Diagnose(ctx)
 }
 
@@ -107,7 +110,7 @@ func (d *diagnosis) write(out io.Writer, asJSON bool) error {
 		return e.Encode(d)
 	}
 	node := ""
-	several := slices.ContainsFunc(d.Findings, func(f redisstore.Finding) bool { return f.Node != d.Findings[0].Node })
+	several := slices.ContainsFunc(d.Findings, func(f stores.Finding) bool { return f.Node != d.Findings[0].Node })
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.Findings {
 		if several && f.Node != node {
@@ -123,7 +126,7 @@ func (d *diagnosis) write(out io.Writer, asJSON bool) error {
 // warning. The error is that of a server that does not fit. Servers that are out
 // of reach are no error.
 func (c *counts) examine(ctx context.Context, deadline time.Time, log *slog.Logger) error {
-	if c.shared == nil {
+	if c.shared == nil || c.shared.Diagnose == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(time.Until(deadline), examineAtLeast))
@@ -134,9 +137,9 @@ func (c *counts) examine(ctx context.Context, deadline time.Time, log *slog.Logg
 	}
 	for _, f := range findings {
 		switch f.Level {
-		case redisstore.LevelRefuse:
+		case stores.LevelRefuse:
 			return fmt.Errorf("store %s: %s does not fit: %s: %s", c.location(), f.Node, f.Check, f)
-		case redisstore.LevelWarn:
+		case stores.LevelWarn:
 			log.Warn("store check: "+f.Check, "node", f.Node, "seen", f.Seen, "means", f.Means, "fix", f.Fix)
 		}
 	}

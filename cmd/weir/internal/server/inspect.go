@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/store/redisstore"
 )
 
 // inspectTimeout is the maximum duration of an inspection.
@@ -18,16 +18,18 @@ func Inspect(ctx context.Context, store, key string, out io.Writer) error {
 	if store == "" {
 		return fault.Newf("store", "missing: give --store, or set WEIR_STORE")
 	}
-	where, err := redisstore.Parse(store)
+	at, err := stores.Parse(store)
 	if err != nil {
 		return err
 	}
-	where.Timeout = inspectTimeout
-	s, err := where.Open(ctx)
+	s, err := at.Open(ctx, stores.Options{Timeout: inspectTimeout})
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer s.Store.Close()
+	if s.Inspect == nil {
+		return fmt.Errorf("%s: this store cannot be inspected", s.Location)
+	}
 	text, err := s.Inspect(ctx, key)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
-	"github.com/weirhq/weir/store/redisstore"
 )
 
 // koalaFront serves koala's calls at an address of their own. A nil koalaFront
@@ -28,7 +27,10 @@ func openKoala(cfg config.Config, c *counts, rules *spaces, doors *doors, bounds
 	if err != nil {
 		return nil, err // unreachable after Validate
 	}
-	wait := redisstore.WithTimeout(context.Background(), cfg.KoalaWait())
+	wait := context.Background()
+	if c.shared != nil && c.shared.WithTimeout != nil {
+		wait = c.shared.WithTimeout(wait, cfg.KoalaWait())
+	}
 	to := koalaapi.Config{Ping: c.ping, Context: wait, Lock: doors.lock("koala", at, access.ReachNamed), Bounds: bounds.requests("koala")}
 	if cfg.Koala != "" {
 		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()

@@ -16,7 +16,6 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
-	"github.com/weirhq/weir/cmd/weir/internal/shortcut"
 )
 
 // listener is an HTTP server on one address.
@@ -27,9 +26,7 @@ type listener struct {
 	socket  net.Listener
 	ended   chan struct{} // closed when no connection will be added to open
 	open    atomic.Int64  // connections
-	calls   http.Handler
-	short   *shortcut.Server // serves plain calls; nil: net/http serves all
-	leaving atomic.Bool      // each answer closes its connection
+	leaving atomic.Bool   // each answer closes its connection
 }
 
 // linger is how long, at the end, connections that are kept alive have to learn
@@ -51,7 +48,7 @@ func listen(flag string, at config.Address, certs *access.Certificates, most int
 	if most > 0 {
 		socket = newCrowd(socket, most, !at.TLS(), shed)
 	}
-	l := &listener{at: at, certs: certs, socket: lazyListener{socket}, ended: make(chan struct{}), calls: h}
+	l := &listener{at: at, certs: certs, socket: socket, ended: make(chan struct{})}
 	l.Server = &http.Server{
 		ConnContext: withGuest,
 		Handler: hosted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -139,19 +136,6 @@ func (l *listener) wrap(f func(net.Listener) net.Listener) {
 	l.socket = f(l.socket)
 }
 
-// shorten makes the listener answer plain calls without net/http, if it has no TLS. It
-// must be called when the deadlines are set, and before serve. The requests that the
-// handler gets then have a context that is never done.
-func (l *listener) shorten() {
-	if l.at.TLS() || l.at.Scheme == "h2c" {
-		return
-	}
-	l.short = shortcut.New(shortcut.Config{
-		Handler: l.calls, Rest: l.Server, ErrorLog: l.ErrorLog, Working: workingBelow, Count: func(by int64) { l.open.Add(by) },
-		First: l.ReadHeaderTimeout, Idle: l.IdleTimeout, Write: l.WriteTimeout,
-	})
-}
-
 // count maintains l.open.
 func (l *listener) count(_ net.Conn, s http.ConnState) {
 	switch s {
@@ -166,12 +150,9 @@ func (l *listener) count(_ net.Conn, s http.ConnState) {
 func (l *listener) serve() error {
 	defer close(l.ended)
 	var err error
-	switch {
-	case l.short != nil:
-		err = l.short.Serve(l.socket)
-	case l.TLSConfig != nil:
+	if l.TLSConfig != nil {
 		err = l.ServeTLS(l.socket, "", "")
-	default:
+	} else {
 		err = l.Serve(l.socket)
 	}
 	if l.leaving.Load() || errors.Is(err, http.ErrServerClosed) {
@@ -186,27 +167,17 @@ func (l *listener) serve() error {
 // function does, loses the request that the client is sending.
 func (l *listener) Shutdown(ctx context.Context) error {
 	l.leaving.Store(true)
-	if l.short != nil {
-		l.short.Leave()
-	}
 	err := l.socket.Close()
 	<-l.ended
 	for end := time.Now().Add(linger); l.open.Load() > 0 && ctx.Err() == nil && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
-	}
-	if l.short != nil {
-		err = errors.Join(err, l.short.Shutdown(ctx))
 	}
 	return errors.Join(err, l.Server.Shutdown(ctx))
 }
 
 // Close closes the listener at once, even if it never served.
 func (l *listener) Close() error {
-	err := errors.Join(l.Server.Close(), l.socket.Close())
-	if l.short != nil {
-		l.short.Close()
-	}
-	return err
+	return errors.Join(l.Server.Close(), l.socket.Close())
 }
 
 // url returns the address as a URL.

@@ -37,13 +37,12 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 	if bounds.connections > 0 {
 		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("resp"))
 	}
-	socket = lazyListener{socket}
 	if at.TLS() {
 		socket = tls.NewListener(socket, doors.certs.Config())
 	}
 	server := respapi.New(respapi.Config{
-		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.shared != nil || counts.kept != nil,
-		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: workingBelow, Below: below, Version: Version(),
+		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.waits(),
+		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: working, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
 	return &respFront{server, at, socket}, nil
@@ -57,33 +56,6 @@ func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, er
 		options = append(options, o)
 	}
 	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }
-}
-
-// workingBelow returns what marks the connection below c while it is at work.
-func workingBelow(c net.Conn) func(by int32) {
-	for {
-		if work := working(c); work != nil {
-			return work
-		}
-		below, ok := c.(interface{ NetConn() net.Conn })
-		if !ok {
-			return nil
-		}
-		c = below.NetConn()
-	}
-}
-
-// below returns the connection below a guest of a crowd, and what replaces it. It is
-// called on the goroutine that accepts connections, which alone uses that field.
-func below(c net.Conn) (inner net.Conn, replace func(net.Conn)) {
-	l, ok := c.(*lazyConn)
-	if !ok {
-		return nil, nil
-	}
-	if g, ok := l.Conn.(*guest); ok {
-		return g.Conn, func(with net.Conn) { g.Conn = with }
-	}
-	return l.Conn, func(with net.Conn) { l.Conn = with }
 }
 
 func (r *respFront) serve() error { return r.Serve(r.socket) }

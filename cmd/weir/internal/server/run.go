@@ -79,13 +79,13 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer func() { _ = rules.close() }()
 	numbers.Watch(rules.stats)
-	if counts.shared != nil {
+	if _, any := counts.sharedNodes(); any {
 		numbers.WatchNodes(counts.nodes)
 	}
-	if counts.shared != nil || counts.meanwhile != nil {
+	if counts.shared != nil || counts.local.Meanwhile != nil {
 		numbers.WatchReports(rules.reports)
 	}
-	if counts.kept != nil {
+	if counts.local.Kept != nil {
 		numbers.WatchData(counts.dataStats)
 	}
 	if counts.here != nil {
@@ -119,9 +119,6 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	if counts.shared == nil {            // otherwise calls end when their clients have gone
-		main.shorten()
-	}
 	lock = doors.lock(at[1].Name, at[1].Address, where.whole())
 	admin, err := listen("admin", at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock, envoy.adminRoutes()), log)
 	if err != nil {
@@ -129,7 +126,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer admin.Close()
 	fronts := []front{main}
-	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.shared != nil || counts.kept != nil), envoy.API, rules.telemetry, doors, bounds)
+	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, bounds)
 	if err != nil {
 		return err
 	}
@@ -159,7 +156,6 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer signal.Stop(hangups)
 
 	group.Go(func() { sweep(beside, counts) })
-	group.Go(func() { spareCollector(beside) })
 	group.Go(func() { episodes.run(beside, log) })
 	group.Go(func() { tops.Run(beside) })
 	if counts.here != nil {
@@ -296,10 +292,9 @@ const sweepSlots = 100_000
 
 // sweep frees, once a second, the memory of keys that have expired.
 func sweep(ctx context.Context, c *counts) {
-	if !c.await(ctx) {
+	if !c.local.Await(ctx) {
 		return
 	}
-	s := c.memory
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -307,7 +302,7 @@ func sweep(ctx context.Context, c *counts) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.Sweep(sweepSlots)
+			c.local.Memory.Sweep(sweepSlots)
 		}
 	}
 }

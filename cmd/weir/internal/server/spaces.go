@@ -338,10 +338,10 @@ func (s *spaces) rules() (rules, without int) {
 
 // stats returns the state of the store in memory, by the rules in force.
 func (s *spaces) stats() metrics.StoreStats {
-	if !s.counts.loaded() {
+	if !s.counts.local.Loaded() {
 		return metrics.StoreStats{}
 	}
-	memory := s.counts.memory
+	memory := s.counts.local.Memory
 	all := metrics.StoreStats{Full: memory.Full(), Bytes: memory.Bytes(), MaxBytes: memory.MaxBytes()}
 	for _, n := range s.set.All() {
 		e := n.Engine()

@@ -11,57 +11,47 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/durable"
-	"github.com/weirhq/weir/store/memstore"
-	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/window"
 )
 
 // counts is where the service counts: in memory, or in a store that instances
 // share. While that is out of reach, it counts in memory.
 type counts struct {
-	memory *memstore.Store
-	shared *redisstore.Store // nil: counts in memory only
-	here   *instances        // nil: their number is configured
-
-	// kept is memory with its data directory; nil without one. Until it is loaded,
-	// memory must not be used.
-	kept *durable.Store
-
-	// meanwhile counts until kept is loaded; nil: requests are refused.
-	meanwhile *memstore.Store
-	data      string // the directory
+	local  *stores.Local
+	shared *stores.Shared // nil: counts in memory only
+	here   *instances     // nil: their number is configured
+	data   string         // the data directory; empty: none
 }
 
 // openCounts opens the store that cfg names. It returns when a shared store is
 // ready, or out of reach, which it logs.
 func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*counts, error) {
-	c := &counts{}
+	c := &counts{data: cfg.Data}
 	if cfg.Store != "" {
-		where, err := redisstore.Parse(cfg.Store)
+		at, err := stores.Parse(cfg.Store)
 		if err != nil {
 			return nil, err
 		}
-		if cfg.StoreTimeout > 0 {
-			where.Timeout = cfg.StoreTimeout
-		}
-		where.Changed = logChange(log)
-		if c.shared, err = where.Open(ctx); err != nil {
+		if c.shared, err = at.Open(ctx, stores.Options{Timeout: cfg.StoreTimeout, Changed: logChange(log)}); err != nil {
 			return nil, err
 		}
 		if cfg.Nodes == config.AutoNodes {
-			c.here = newInstances(c.shared)
+			c.here = newInstances(c.shared.Store)
 		}
 	}
-	bytes := tableBytes(cfg, log)
-	if cfg.Data == "" {
-		c.memory = memstore.New(memstore.WithMaxBytes(bytes))
-		return c, nil
-	}
-	if err := c.openData(cfg, bytes, log); err != nil {
+	var err error
+	c.local, err = stores.OpenLocal(stores.LocalOptions{
+		MaxBytes: tableBytes(cfg, log), Dir: cfg.Data, Sync: cfg.Sync, Interval: cfg.SyncInterval,
+		Meanwhile: cfg.ServeWhileLoading && c.shared == nil,
+		Event: func(level slog.Level, text string) {
+			log.Log(context.Background(), level, "data directory: "+text, "data", cfg.Data)
+		},
+	})
+	if err != nil {
 		if c.shared != nil {
-			err = errors.Join(err, c.shared.Close())
+			err = errors.Join(err, c.shared.Store.Close())
 		}
 		return nil, err
 	}
@@ -72,13 +62,11 @@ func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*coun
 // of a data directory, unless writing them fails, which it logs.
 func (c *counts) close(log *slog.Logger) {
 	if c.shared != nil {
-		_ = c.shared.Close()
+		_ = c.shared.Store.Close()
 	}
-	if c.kept != nil {
-		c.closeData(log)
-		return
+	if err := c.local.Close(); err != nil {
+		log.Error("the last counters could not be written to the data directory, and are lost", "data", c.data, "err", err)
 	}
-	_ = c.memory.Close()
 }
 
 // options returns the options of an engine that counts in c.
@@ -97,13 +85,13 @@ func (c *counts) options(cfg config.Config) []weir.EngineOption {
 func (c *counts) places(cfg config.Config) []weir.Option {
 	var places []weir.Option
 	if c.shared == nil {
-		places = append(places, weir.WithStore(c.local()))
-		if c.meanwhile != nil {
-			places = append(places, weir.WithLocal(c.meanwhile, 1))
+		places = append(places, weir.WithStore(c.local.Store()))
+		if c.local.Meanwhile != nil {
+			places = append(places, weir.WithLocal(c.local.Meanwhile, 1))
 		}
 		return places
 	}
-	places = append(places, weir.WithStore(c.shared), weir.WithLocal(c.local(), max(1, cfg.Nodes)))
+	places = append(places, weir.WithStore(c.shared.Store), weir.WithLocal(c.local.Store(), max(1, cfg.Nodes)))
 	if c.here != nil {
 		places = append(places, weir.WithNodes(c.here.number))
 	}
@@ -113,17 +101,55 @@ func (c *counts) places(cfg config.Config) []weir.Option {
 // location returns where the counts are, for the log.
 func (c *counts) location() string {
 	if c.shared == nil {
-		if c.kept != nil {
+		if c.data != "" {
 			return "memory, kept in " + c.data
 		}
 		return "memory"
 	}
-	return c.shared.Location()
+	return c.shared.Location
+}
+
+// waits reports whether a decision can wait for something outside of this process.
+func (c *counts) waits() bool { return c.shared != nil || c.local.Kept != nil }
+
+// refuses reports whether requests are refused now, because the counters are being
+// loaded from the data directory.
+func (c *counts) refuses() bool { return c.canRefuse() && !c.local.Loaded() }
+
+// canRefuse reports whether refuses can return true.
+func (c *counts) canRefuse() bool {
+	return c.local.Kept != nil && c.shared == nil && c.local.Meanwhile == nil
+}
+
+// refusing returns refuses, or nil where it is always false.
+func (c *counts) refusing() func() bool {
+	if !c.canRefuse() {
+		return nil
+	}
+	return c.refuses
+}
+
+// dataStats returns the state of the data directory for the metrics.
+func (c *counts) dataStats() metrics.DataStats {
+	s := c.local.Kept.Stats()
+	return metrics.DataStats{
+		Loading: s.Loading, Loaded: s.Loaded, LoadTime: s.LoadTime, Lag: s.Lag, Bytes: s.Bytes, Live: s.Live,
+		Flushes: s.Flushes, Failures: s.Failures, FlushTime: s.FlushTime,
+		WrittenBytes: s.WrittenBytes, WrittenKeys: s.WrittenKeys, Rounds: s.Rounds, Damaged: s.Damaged, Failing: s.Failing,
+	}
+}
+
+// sharedNodes returns the state of the servers of the shared store, if it has any.
+func (c *counts) sharedNodes() (nodes []stores.Node, any bool) {
+	if c.shared == nil || c.shared.Nodes == nil {
+		return nil, false
+	}
+	return c.shared.Nodes(), true
 }
 
 // nodes returns the state of the shared store for the metrics.
 func (c *counts) nodes() []metrics.NodeStats {
-	nodes := c.shared.Nodes()
+	nodes, _ := c.sharedNodes()
 	all := make([]metrics.NodeStats, len(nodes))
 	for i, n := range nodes {
 		all[i] = metrics.NodeStats{Addr: n.Addr, CutOff: n.CutOff, CutOffs: n.CutOffs, InFlight: n.InFlight, Outages: n.Reasons}
@@ -134,10 +160,11 @@ func (c *counts) nodes() []metrics.NodeStats {
 // away returns a line about the nodes of the shared store that are out of
 // reach, or an empty string when all answer.
 func (c *counts) away() string {
-	if c.shared == nil {
+	nodes, any := c.sharedNodes()
+	if !any {
 		return ""
 	}
-	nodes, out := c.shared.Nodes(), 0
+	out := 0
 	for _, n := range nodes {
 		if n.CutOff {
 			out++
@@ -160,7 +187,7 @@ func (c *counts) ping(ctx context.Context) error {
 	if c.shared == nil {
 		return nil
 	}
-	_, err := c.shared.Read(ctx, &store.Op{
+	_, err := c.shared.Store.Read(ctx, &store.Op{
 		Space: store.NewSpace("", "alive", "alive", 0),
 		Limit: window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Second)}),
 	})
@@ -168,8 +195,8 @@ func (c *counts) ping(ctx context.Context) error {
 }
 
 // logChange logs that a node of the shared store is cut off, or answers again.
-func logChange(log *slog.Logger) func(redisstore.Change) {
-	return func(c redisstore.Change) {
+func logChange(log *slog.Logger) func(stores.Change) {
+	return func(c stores.Change) {
 		switch {
 		case c.CutOff:
 			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Reason), "error", c.Err)

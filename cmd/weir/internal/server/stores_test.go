@@ -8,27 +8,27 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore"
 )
 
 // Each change is one line, with its reason or its length.
 func TestLogOfNodes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		change redisstore.Change
+		change stores.Change
 		want   []string
 	}{
 		{
-			redisstore.Change{Addr: "a:1", CutOff: true, Err: errors.New("connection refused"), Reason: store.ReasonRefused},
+			stores.Change{Addr: "a:1", CutOff: true, Err: errors.New("connection refused"), Reason: store.ReasonRefused},
 			[]string{"level=WARN", "store out of reach", "node=a:1", "reason=refused", `error="connection refused"`},
 		},
 		{
-			redisstore.Change{Addr: "a:1", Lasted: 1500 * time.Millisecond, Missed: 7},
+			stores.Change{Addr: "a:1", Lasted: 1500 * time.Millisecond, Missed: 7},
 			[]string{"level=INFO", "store answers again", "after=1.5s", "outages=7"},
 		},
 		{
-			redisstore.Change{Addr: "a:1", Gone: true, Lasted: time.Minute},
+			stores.Change{Addr: "a:1", Gone: true, Lasted: time.Minute},
 			[]string{"level=INFO", "node out of reach has left the store", "after=1m0s"},
 		},
 	} {

@@ -13,11 +13,10 @@ import (
 
 const postsRule = "rules: [{name: posts, per: [user], limit: 5, window: 1h}]"
 
-// Connections in loops answer as those with goroutines do: many at a time, with commands
-// in pieces and in pipelines.
-func TestLoops(t *testing.T) {
+// Many connections are served at a time, with commands in pieces and in pipelines.
+func TestConns(t *testing.T) {
 	t.Parallel()
-	dial := local(t, newServer(t, postsRule, looping))
+	dial := local(t, newServer(t, postsRule, nil))
 	var group sync.WaitGroup
 	for n := range 40 {
 		c := dial()
@@ -53,9 +52,9 @@ func TestLoops(t *testing.T) {
 
 // Commands are answered when they fill the buffer of a connection to the byte, and when
 // their client ends its side at once.
-func TestLoopsReadEverything(t *testing.T) {
+func TestConnsReadEverything(t *testing.T) {
 	t.Parallel()
-	dial := local(t, newServer(t, postsRule, looping))
+	dial := local(t, newServer(t, postsRule, nil))
 	kept := dial()
 	for _, buffer := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10} {
 		for size := buffer - 2; size <= buffer+2; size++ {
@@ -89,9 +88,9 @@ func TestLoopsReadEverything(t *testing.T) {
 }
 
 // A client that reads late gets all replies.
-func TestLoopsWaitForReaders(t *testing.T) {
+func TestConnsWaitForReaders(t *testing.T) {
 	t.Parallel()
-	c := local(t, newServer(t, postsRule, looping))()
+	c := local(t, newServer(t, postsRule, nil))()
 	const n = 30_000
 	sent := make(chan error)
 	go func() {
@@ -109,11 +108,10 @@ func TestLoopsWaitForReaders(t *testing.T) {
 	}
 }
 
-// Half a command, a wrong one and QUIT end a connection in a loop, with the last reply.
-func TestLoopsEndConnections(t *testing.T) {
+// Half a command, a wrong one and QUIT end a connection, with the last reply.
+func TestConnsEndConnections(t *testing.T) {
 	t.Parallel()
 	dial := local(t, newServer(t, postsRule, func(c *respapi.Config) {
-		looping(c)
 		c.Patience = 300 * time.Millisecond
 	}))
 	idle := dial()
@@ -145,10 +143,10 @@ func TestLoopsEndConnections(t *testing.T) {
 	}
 }
 
-// Shutdown answers what has arrived, and ends connections in loops.
-func TestLoopsShutdown(t *testing.T) {
+// Shutdown answers what has arrived, and ends connections.
+func TestConnsShutdown(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, postsRule, looping)
+	s := newServer(t, postsRule, nil)
 	dial := local(t, s)
 	busy, idle := dial(), dial()
 	for _, c := range []*client{busy, idle} {

@@ -1,6 +1,0 @@
-package server
-
-import "net"
-
-// NewLazyConn exposes newLazyConn.
-func NewLazyConn(c net.Conn) net.Conn { return newLazyConn(c) }

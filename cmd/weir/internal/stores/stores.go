@@ -1,0 +1,154 @@
+// Package stores has the table of the stores that the service can count in. A store
+// that instances share is one row of it: adding one touches the store's own package,
+// and that row. [Local] is the store in the memory of this process, which every
+// service has.
+package stores
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store"
+)
+
+// Row is a kind of store that instances share.
+type Row struct {
+	// Schemes are the schemes of the URLs that name such a store. No other row has
+	// one of them.
+	Schemes []string
+
+	// Example is how such a URL begins, for help.
+	Example string
+
+	// Parse reads a URL with one of the schemes. The error is about store and
+	// repeats no password.
+	Parse func(url string) (Source, error)
+}
+
+// rows is the table of stores.
+var rows = []Row{redis}
+
+// Rows returns the table of stores.
+func Rows() []Row { return slices.Clone(rows) }
+
+// Examples returns how URLs of shared stores begin, for help.
+func Examples() string {
+	var all []string
+	for _, r := range rows {
+		all = append(all, r.Example)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Source is where a shared store is. It has no faults, and was not opened.
+type Source struct {
+	Location string // the URL, without secrets
+	Servers  string // the addresses of the servers
+
+	// Open opens the store. It returns when the store is ready, or out of reach,
+	// which is no error.
+	Open func(context.Context, Options) (*Shared, error)
+}
+
+// Options are what the service sets for every shared store.
+type Options struct {
+	Timeout time.Duration // the longest wait of a decision; 0: that of the URL, or the store's default
+	Changed func(Change)  // is called when a node goes out of reach or returns, also before Open returns; nil: nothing is
+}
+
+// Shared is an open store that instances share. Fields that are functions may be nil
+// where the store has no such thing, but for Location.
+type Shared struct {
+	Store    store.Store
+	Location string // the URL, without secrets
+
+	// WithTimeout returns a context with another longest wait for its decisions.
+	WithTimeout func(context.Context, time.Duration) context.Context
+
+	// Nodes returns the state of the servers in use. None are in use until one was
+	// reached.
+	Nodes func() []Node
+
+	// Diagnose checks whether the servers fit, for weir doctor and at the start. The
+	// findings are those on the servers that were reached.
+	Diagnose func(context.Context) ([]Finding, error)
+
+	// Inspect returns what the store holds under the name of a key, in words.
+	Inspect func(ctx context.Context, key string) (string, error)
+}
+
+// Node is the state of one server of a shared store.
+type Node struct {
+	Addr              string
+	CutOff            bool  // it gets no calls, because it does not answer
+	CutOffs           int64 // how often that began
+	InFlight, Outages int64
+	Reasons           map[store.Reason]int64 // Outages by reason
+}
+
+// Change is the start or the end of a time in which a node gets no calls.
+type Change struct {
+	Addr   string
+	CutOff bool // the start
+	Gone   bool // the end, because the node has left the store
+
+	// Err and Reason are why, at the start.
+	Err    error
+	Reason store.Reason
+
+	// Lasted is the time since the start, and Missed the number of outages since
+	// then. Both are set at the end.
+	Lasted time.Duration
+	Missed int64
+}
+
+// Level is the severity of a [Finding].
+type Level string
+
+// The levels of findings, in ascending order of severity.
+const (
+	LevelOK      Level = "ok"
+	LevelUnknown Level = "unknown" // the server does not show it, or not to this user
+	LevelWarn    Level = "warn"    // the store works, and something can go wrong
+	LevelRefuse  Level = "refuse"  // limits would not hold, or nothing would be counted
+)
+
+// Finding is the result of one check of a server.
+type Finding struct {
+	Check string `json:"check"`
+	Level Level  `json:"level"`
+	Node  string `json:"node"`            // the node's address
+	Seen  string `json:"seen"`            // what the server answered
+	Means string `json:"means,omitempty"` // what follows for limits
+	Fix   string `json:"fix,omitempty"`   // what to do about it
+}
+
+// String returns the finding on one line, without level, node and name.
+func (f Finding) String() string {
+	text := f.Seen
+	if f.Means != "" {
+		text += ": " + f.Means
+	}
+	if f.Fix != "" {
+		text += "; fix: " + f.Fix
+	}
+	return text
+}
+
+// Parse reads the URL of a shared store. The error names every fault and repeats no
+// password.
+func Parse(url string) (Source, error) {
+	scheme, _, ok := strings.Cut(url, "://")
+	var schemes []string
+	for _, r := range rows {
+		if ok && slices.Contains(r.Schemes, scheme) {
+			return r.Parse(url)
+		}
+		schemes = append(schemes, r.Schemes...)
+	}
+	// The scheme is not repeated: it may be a password, too.
+	return Source{}, fault.List{fault.Newf("scheme", "want one of %s%s", strings.Join(schemes, ", "), fault.DidYouMean(scheme, schemes)).In("store")}.Err()
+}
