@@ -169,6 +169,7 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "api/weir/v1", "client/grpcmessage", "client/rpcwire", "rule", "window"},
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
+	"scripts/release":  {},
 	"scripts/terminal": {},
 }
 

@@ -169,11 +169,11 @@ func (m *module) tag(version string) string {
 
 // release is a release, made in a clone.
 type release struct {
-	dir, source string
-	cache       string // module cache with what was published
-	version     string
-	modules     []*module // those that are released, each after those that it requires
-	others      []*module // benchmarks, tests of manifests
+	dir, source, tmp string
+	cache            string // module cache with what was published
+	version          string
+	modules          []*module // those that are released, each after those that it requires
+	others           []*module // benchmarks, tests of manifests
 }
 
 // clone clones HEAD of the repository in the working directory to dir.
@@ -188,7 +188,7 @@ func clone(dir, tmp string) (*release, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	r := &release{dir: dir, source: source, cache: filepath.Join(tmp, "published")}
+	r := &release{dir: dir, source: source, tmp: tmp, cache: filepath.Join(tmp, "published")}
 	if _, err := output(".", nil, "git", "clone", "-q", "--shared", "-c", "advice.detachedHead=false", source, dir); err != nil {
 		return nil, err
 	}
@@ -356,9 +356,12 @@ func (r *release) tidyModule(m *module) error {
 			return err
 		}
 	}
-	_, err := output(dir, r.proxyEnv("GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GOMODCACHE="+r.cache+"-tidy"), "go", "mod", "tidy")
+	_, err := output(dir, r.proxyEnv("GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GOMODCACHE="+r.tidyCache()), "go", "mod", "tidy")
 	return err
 }
+
+// tidyCache is a module cache for go commands that get the released modules.
+func (r *release) tidyCache() string { return filepath.Join(r.tmp, "modules") }
 
 // withoutOurs returns a go.sum without the sums of the repository's modules. A go.mod
 // has no such lines.

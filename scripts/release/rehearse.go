@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,10 @@ func rehearse(tmp, version string) error {
 		return err
 	}
 	fmt.Printf("%5.1fs  %s of %d modules: tidied, committed, tagged and published\n", time.Since(start).Seconds(), version, len(r.modules))
-	u := &users{release: r, tmp: tmp}
+	u := &users{release: r}
+	if err := u.forgetOurs(); err != nil {
+		return err
+	}
 	type check struct {
 		what string
 		do   func() error
@@ -47,8 +51,15 @@ func rehearse(tmp, version string) error {
 // users are the users of a release.
 type users struct {
 	*release
-	tmp string
-	n   int
+	n int
+}
+
+// forgetOurs removes the repository's modules from the module cache in which they were
+// tidied, so that users download them. What others have made stays there.
+func (u *users) forgetOurs() error {
+	return errors.Join(
+		os.RemoveAll(filepath.Join(u.tidyCache(), "github.com", "weirhq")),
+		os.RemoveAll(filepath.Join(u.tidyCache(), "cache", "download", "github.com", "weirhq")))
 }
 
 // program is one user's program, in a folder of its own.
@@ -90,7 +101,7 @@ func (p *program) goes(args ...string) (string, error) {
 }
 
 func (u *users) env() []string {
-	return u.proxyEnv("GOWORK=off", "GOMODCACHE="+filepath.Join(u.tmp, "users"), "GOBIN="+filepath.Join(u.tmp, "bin"), "GOFLAGS=-modcacherw -trimpath")
+	return u.proxyEnv("GOWORK=off", "GOMODCACHE="+u.tidyCache(), "GOBIN="+filepath.Join(u.tmp, "bin"), "GOFLAGS=-modcacherw -trimpath")
 }
 
 // loadsTagged loads the packages and tests of each module from the clone. It needs every
@@ -170,6 +181,9 @@ func (u *users) raisesNothing() error {
 		"golang.org/x/net@v0.41.0", "google.golang.org/protobuf@v1.36.6"); err != nil {
 		return err
 	}
+	if _, err := p.goes("mod", "tidy"); err != nil {
+		return err
+	}
 	before, err := p.goes("list", "-m", "all")
 	if err != nil {
 		return err
@@ -180,7 +194,7 @@ func (u *users) raisesNothing() error {
 	if _, err := p.goes("get", root+"@"+u.version); err != nil {
 		return err
 	}
-	if _, err := p.goes("build", "-o", "/dev/null", "."); err != nil {
+	if _, err := p.goes("mod", "tidy"); err != nil {
 		return err
 	}
 	after, err := p.goes("list", "-m", "all")
