@@ -166,6 +166,7 @@ var arrows = map[string]arrow{
 	"deploy/compose":       {}, // tests only
 	"deploy/kubernetes":    {}, // tests only
 	"scripts/emptyhandler": {},
+	"scripts/release":      {},
 	"scripts/surface":      {},
 }
 
