@@ -77,6 +77,7 @@ var arrows = map[string]arrow{
 	"rulefile/ruletest":  {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
 	"api":                {},
 	"api/weir/v1":        {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
+	"client/ratelimit":   {ours: []string{"headers", "store", "window"}, theirs: []string{"github.com/dunglas/httpsfv"}},
 	"client/sizes":       {pure: true},
 	"client/grpcmessage": {theirs: []string{"google.golang.org/grpc"}},
 	"client/rpcwire": {
@@ -186,7 +187,8 @@ var grpcModules = []string{
 	"google.golang.org/protobuf",
 }
 
-// testModules are open to every test, and to tests only.
+// testModules are open to every test of a module other than the library, and to tests
+// only.
 var testModules = []string{
 	"github.com/cockroachdb/datadriven",
 	"github.com/compose-spec/compose-go",
@@ -310,9 +312,22 @@ func clockReads(file *ast.File) []string {
 }
 
 // TestRequiresNothing holds the library's go.mod empty: whoever uses it gets no other
-// module, and no other version of one.
+// module, and no other version of one. Its packages, and their tests, import the standard
+// library and each other.
 func TestRequiresNothing(t *testing.T) {
 	t.Parallel()
+	for _, file := range goFiles(t) {
+		if moduleOf(t, file) != "." {
+			continue
+		}
+		for _, spec := range parse(t, file).Imports {
+			imported := strings.Trim(spec.Path.Value, `"`)
+			ours, ok := cutModule(imported)
+			if host, _, _ := strings.Cut(imported, "/"); strings.Contains(host, ".") && (!ok || moduleOf(t, ours+"/x.go") != ".") {
+				t.Errorf("%s imports %s: the library has only itself and the standard library, in tests too", file, imported)
+			}
+		}
+	}
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {
 		t.Fatal(err)

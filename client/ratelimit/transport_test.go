@@ -1,4 +1,4 @@
-package headers_test
+package ratelimit_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/client/ratelimit"
 	"github.com/weirhq/weir/headers"
 )
 
@@ -63,7 +64,7 @@ func TestTransport(t *testing.T) {
 		opaque       bool // the body cannot be sent again
 		deadline     time.Duration
 		answers      []answer
-		transport    headers.Transport
+		transport    ratelimit.Transport
 		want         string
 		status       int
 	}{
@@ -120,7 +121,7 @@ func TestTransport(t *testing.T) {
 			want:     "0s GET", status: 429,
 		},
 		"at most so many attempts": {
-			transport: headers.Transport{Attempts: 3, MaxWait: time.Hour},
+			transport: ratelimit.Transport{Attempts: 3, MaxWait: time.Hour},
 			answers:   []answer{{status: 429, header: "Retry-After: 1"}},
 			want:      "0s GET, 1s GET, 2s GET", status: 429,
 		},
@@ -171,7 +172,7 @@ func TestTransportEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		transport := headers.Transport{
+		transport := ratelimit.Transport{
 			Base:    &server{begun: time.Now(), answers: []answer{{status: 429, header: "Retry-After: 30"}}},
 			Waiting: func(*http.Request, time.Duration, *headers.Limits) { time.AfterFunc(time.Second, cancel) },
 		}
@@ -196,7 +197,7 @@ func TestJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		different := map[time.Duration]bool{}
 		for range 100 {
-			transport := headers.Transport{
+			transport := ratelimit.Transport{
 				Base:    &server{answers: []answer{{status: 429, header: "Retry-After: 10"}, {status: 200}}},
 				Waiting: func(_ *http.Request, wait time.Duration, _ *headers.Limits) { different[wait] = true },
 			}
@@ -215,7 +216,7 @@ func TestJitter(t *testing.T) {
 				RetryAfter: 100 * time.Second,
 				Policies:   []headers.Policy{{Name: "a", Quota: 1, RetryAfter: 100 * time.Second}},
 			})
-			l := headers.Parse(h, time.Now())
+			l := ratelimit.Parse(h, time.Now())
 			if l.RetryAfter < 100*time.Second || l.RetryAfter > 150*time.Second || l.RetryAfter != l.Policies[0].RetryAfter {
 				t.Fatalf("got %v, want the same wait twice, from 100 to 150 seconds", h)
 			}

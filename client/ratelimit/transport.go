@@ -1,10 +1,12 @@
-package headers
+package ratelimit
 
 import (
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/weirhq/weir/headers"
 )
 
 // Transport is an [http.RoundTripper] that waits when a server answers that a limit
@@ -43,7 +45,7 @@ type Transport struct {
 
 	// Waiting is called before each wait, with the limits that the server states.
 	// Nil: it is not called.
-	Waiting func(r *http.Request, wait time.Duration, l *Limits)
+	Waiting func(r *http.Request, wait time.Duration, l *headers.Limits)
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -73,7 +75,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return answer, nil
 		}
 		left -= wait
-		discard(answer)
+		drain(answer)
 		if t.Waiting != nil {
 			t.Waiting(r, wait, &limits)
 		}
@@ -93,7 +95,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // wait returns how long to wait before the next attempt. 0: the server states no
 // wait.
-func (t *Transport) wait(l *Limits) time.Duration {
+func (t *Transport) wait(l *headers.Limits) time.Duration {
 	wait := l.Wait()
 	part := t.Jitter
 	if part == 0 {
@@ -102,7 +104,7 @@ func (t *Transport) wait(l *Limits) time.Duration {
 	if wait <= 0 || part < 0 {
 		return wait
 	}
-	return stretched(wait, part*rand.Float64()) // nothing secret depends on it
+	return wait + time.Duration(float64(wait)*part*rand.Float64()) // nothing secret depends on it
 }
 
 // retryable reports whether answer says that the server has not acted on r.
@@ -111,7 +113,7 @@ func retryable(r *http.Request, answer *http.Response) bool {
 	case http.StatusTooManyRequests:
 		return true
 	case http.StatusServiceUnavailable:
-		if answer.Header.Get(nameRetryAfter) == "" {
+		if answer.Header.Get("Retry-After") == "" {
 			return false
 		}
 		switch r.Method {
@@ -145,8 +147,8 @@ func again(r *http.Request) (*http.Request, bool) {
 	return next, true
 }
 
-// discard reads the rest of a short body, so that the connection can be used again.
-func discard(answer *http.Response) {
+// drain reads the rest of a short body, so that the connection can be used again.
+func drain(answer *http.Response) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
 	_ = answer.Body.Close()
 }

@@ -1,4 +1,4 @@
-package headers
+package ratelimit
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -22,19 +23,20 @@ import (
 //   - Retry-After, in seconds or as a date.
 //
 // Of several forms in one answer the first in this list counts. Retry-After always
-// counts. Fields that are malformed are ignored. Dates count from the header's Date,
+// counts. Quota and Remaining of a policy are -1 if the server does not state them.
+// Fields that are malformed, or longer than 8 KiB, are ignored. Dates count from the header's Date,
 // the server's clock, or from now if it has none. Dates in the past are no wait.
-func Parse(h http.Header, now time.Time) Limits {
+func Parse(h http.Header, now time.Time) headers.Limits {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}
-	l := Limits{RetryAfter: parseRetryAfter(h.Get(nameRetryAfter), now), Degraded: store.Reason(h.Get(nameDegraded))}
-	for _, parse := range []func(http.Header) []Policy{parseLists, parseDictionary} {
+	l := headers.Limits{RetryAfter: parseRetryAfter(h.Get("Retry-After"), now), Degraded: store.Reason(h.Get("Weir-Degraded"))}
+	for _, parse := range []func(http.Header) []headers.Policy{parseLists, parseDraft07} {
 		if l.Policies = parse(h); l.Policies != nil {
 			return l
 		}
 	}
-	for _, prefix := range []string{prefixDraft03, prefixLegacy, "X-Rate-Limit-"} {
+	for _, prefix := range []string{"Ratelimit-", "X-Ratelimit-", "X-Rate-Limit-"} {
 		if l.Policies = parseTriple(h, prefix, now); l.Policies != nil {
 			return l
 		}
@@ -62,27 +64,31 @@ func parseRetryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
+// Names of fields in their canonical form.
+const (
+	nameRateLimit  = "Ratelimit"
+	nameRatePolicy = "Ratelimit-Policy"
+)
+
 // parseLists reads RateLimit and RateLimit-Policy as Lists.
-func parseLists(h http.Header) []Policy {
-	left, _ := parseMembers(h[nameRateLimit], false)
-	quotas, _ := parseMembers(h[nameRatePolicy], false)
-	var policies []Policy
-	for i := range quotas {
-		m := &quotas[i]
-		if q, ok := m.integer("q"); ok && m.isText && q >= 0 {
-			w, _ := m.integer("w")
-			policies = append(policies, Policy{Name: m.text, Unit: m.word("qu"), Quota: q, Remaining: -1, Window: seconds(w)})
+func parseLists(h http.Header) []headers.Policy {
+	var policies []headers.Policy
+	for _, item := range parseList(h[nameRatePolicy]) {
+		name, named := text(item.Value)
+		if q, ok := integer(item, "q"); ok && named && q >= 0 {
+			w, _ := integer(item, "w")
+			policies = append(policies, headers.Policy{Name: name, Unit: word(item, "qu"), Quota: q, Remaining: -1, Window: seconds(w)})
 		}
 	}
-	for i := range left {
-		m := &left[i]
-		r, ok := m.integer("r")
-		if !ok || !m.isText || r < 0 {
+	for _, item := range parseList(h[nameRateLimit]) {
+		name, named := text(item.Value)
+		r, ok := integer(item, "r")
+		if !ok || !named || r < 0 {
 			continue
 		}
-		p := find(&policies, m.text)
+		p := find(&policies, name)
 		p.Remaining = r
-		if t, ok := m.integer("t"); ok {
+		if t, ok := integer(item, "t"); ok {
 			p.RetryAfter = seconds(t)
 		}
 	}
@@ -90,80 +96,69 @@ func parseLists(h http.Header) []Policy {
 }
 
 // find returns the first policy called name. It adds one if there is none.
-func find(policies *[]Policy, name string) *Policy {
+func find(policies *[]headers.Policy, name string) *headers.Policy {
 	for i := range *policies {
 		if p := &(*policies)[i]; p.Name == name && p.Remaining < 0 {
 			return p
 		}
 	}
-	*policies = append(*policies, Policy{Name: name, Quota: -1, Remaining: -1})
+	*policies = append(*policies, headers.Policy{Name: name, Quota: -1, Remaining: -1})
 	return &(*policies)[len(*policies)-1]
 }
 
-// parseDictionary reads RateLimit as draft-07 has it.
-func parseDictionary(h http.Header) []Policy {
-	members, _ := parseMembers(h[nameRateLimit], true)
-	p := Policy{Quota: -1, Remaining: -1}
-	for i := range members {
-		m := &members[i]
-		if !m.isInt {
-			continue
-		}
-		switch m.key {
-		case "limit":
-			p.Quota = max(m.n, -1)
-		case "remaining":
-			p.Remaining = max(m.n, -1)
-		case "reset":
-			p.ResetAfter = seconds(m.n)
-		}
+// parseDraft07 reads RateLimit as draft-07 has it, a Dictionary.
+func parseDraft07(h http.Header) []headers.Policy {
+	numbers := parseDictionary(h[nameRateLimit])
+	p := headers.Policy{Quota: -1, Remaining: -1, ResetAfter: seconds(numbers["reset"])}
+	if n, ok := numbers["limit"]; ok {
+		p.Quota = max(n, -1)
+	}
+	if n, ok := numbers["remaining"]; ok {
+		p.Remaining = max(n, -1)
 	}
 	if p.Quota < 0 && p.Remaining < 0 {
 		return nil
 	}
-	if quotas, _ := parseMembers(h[nameRatePolicy], false); p.Quota >= 0 {
-		for i := range quotas {
-			if w, ok := quotas[i].integer("w"); ok && quotas[i].isInt && quotas[i].n == p.Quota {
-				p.Window = seconds(w)
-			}
+	for _, item := range parseList(h[nameRatePolicy]) {
+		if w, ok := integer(item, "w"); ok && p.Quota >= 0 && item.Value == p.Quota {
+			p.Window = seconds(w)
 		}
 	}
-	return []Policy{p}
+	return []headers.Policy{p}
 }
 
 // parseTriple reads the three fields with a prefix. The first number of Limit is the
 // limit that Remaining and Reset are about; policies may follow it.
-func parseTriple(h http.Header, prefix string, now time.Time) []Policy {
-	p := Policy{Quota: -1, Remaining: -1}
-	members, _ := parseMembers(h[prefix+suffixLimit], false)
-	var policies []Policy
-	for i := range members {
-		m := &members[i]
-		if !m.isInt || m.n < 0 {
+func parseTriple(h http.Header, prefix string, now time.Time) []headers.Policy {
+	p := headers.Policy{Quota: -1, Remaining: -1}
+	var policies []headers.Policy
+	for _, item := range parseList(h[prefix+"Limit"]) {
+		quota, ok := item.Value.(int64)
+		if !ok || quota < 0 {
 			continue
 		}
-		w, windowed := m.integer("w")
+		w, windowed := integer(item, "w")
 		if p.Quota < 0 {
-			p.Quota = m.n
-			p.Window, p.Name = seconds(w), m.word("name")
+			p.Quota = quota
+			p.Window, p.Name = seconds(w), word(item, "name")
 			continue
 		}
-		if windowed && p.Window == 0 && m.n == p.Quota && p.Name == "" {
-			p.Window, p.Name = seconds(w), m.word("name") // the policy of the limit
+		if windowed && p.Window == 0 && quota == p.Quota && p.Name == "" {
+			p.Window, p.Name = seconds(w), word(item, "name") // the policy of the limit
 			continue
 		}
-		policies = append(policies, Policy{Name: m.word("name"), Quota: m.n, Remaining: -1, Window: seconds(w)})
+		policies = append(policies, headers.Policy{Name: word(item, "name"), Quota: quota, Remaining: -1, Window: seconds(w)})
 	}
-	if n, ok := number(h.Get(prefix+suffixRemaining), math.Floor); ok {
+	if n, ok := number(h.Get(prefix+"Remaining"), math.Floor); ok {
 		p.Remaining = n
 	}
-	if n, ok := number(h.Get(prefix+suffixReset), math.Ceil); ok {
+	if n, ok := number(h.Get(prefix+"Reset"), math.Ceil); ok {
 		p.ResetAfter = resetAfter(n, now)
 	}
 	if p.Quota < 0 && p.Remaining < 0 {
 		return nil
 	}
-	return append([]Policy{p}, policies...)
+	return append([]headers.Policy{p}, policies...)
 }
 
 // number reads a number that is not negative. Some servers write a fraction, which
