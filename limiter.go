@@ -263,8 +263,12 @@ func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64
 		return err
 	}
 	var room [limiterKey]byte
-	bytes := append(append(room[:0], key...), member...)
-	ops := [1]store.Op{{Space: m.space, Limit: m.limit, Key: bytes[:len(key)], Member: bytes[len(key):], N: n}}
+	var ops [1]store.Op
+	ops[0].Space, ops[0].Limit, ops[0].N = m.space, m.limit, n
+	ops[0].Key = room[:copy(room[:], key)]
+	if member != "" {
+		ops[0].Member = append(room[len(key):len(key)], member...)
+	}
 	if err = m.memory.Call(ctx, verb, ops[:]); err != nil {
 		*r, err = m.drive(ctx, verb, key, member, n, err)
 		return err
