@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -86,7 +85,7 @@ func (o *options) drive(d *drive.Driver) (owned bool) {
 		d.Store, owned = memstore.New(), true
 	case d.Local != nil:
 		notes, _ := d.Local.(store.Notebook)
-		d.Reports = report.New(d.Store, notes)
+		d.Reports = o.reports(d.Store, notes)
 	}
 	d.Timed, _ = d.Store.(store.Timed)
 	return owned

@@ -71,7 +71,8 @@ type ask struct {
 }
 
 // NewLimiter returns a limiter that counts in memory of its own, unless
-// [WithStore] gives a store. The error holds a [*fault.Fault] for everything that
+// [WithStore] gives a store. Everything about a limiter but its limit is an option, so
+// that what limiters learn, such as further limits of a key, needs no other constructor. The error holds a [*fault.Fault] for everything that
 // is wrong with the limit and the options; see [fault.Of]. [window.Unlimited] is
 // refused: use [NewCounter].
 func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
@@ -263,8 +264,12 @@ func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64
 		return err
 	}
 	var room [limiterKey]byte
-	bytes := append(append(room[:0], key...), member...)
-	ops := [1]store.Op{{Space: m.space, Limit: m.limit, Key: bytes[:len(key)], Member: bytes[len(key):], N: n}}
+	var ops [1]store.Op
+	ops[0].Space, ops[0].Limit, ops[0].N = m.space, m.limit, n
+	ops[0].Key = room[:copy(room[:], key)]
+	if member != "" {
+		ops[0].Member = append(room[len(key):len(key)], member...)
+	}
 	if err = m.memory.Call(ctx, verb, ops[:]); err != nil {
 		*r, err = m.drive(ctx, verb, key, member, n, err)
 		return err

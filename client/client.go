@@ -39,8 +39,6 @@ type Client struct {
 	closeConn error
 }
 
-var _ weir.Decider = (*Client)(nil)
-
 // New returns a client of the service at target: an address such as
 // "weir.internal:8082", or one with a scheme. "https://" stands for TLS with the
 // certificates that the system trusts, and "http://" for none. "unix:/run/weir" is a

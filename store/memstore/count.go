@@ -21,7 +21,6 @@ func (s *Store) count(p *place, op *store.Op, verb store.Verb) {
 	}
 	s.countHits(p, op, verb)
 	if verb != store.Take || r.Allowed || r.Banned {
-		p.shard.changes(p.key)
 		p.shard.mark(p.key)
 	}
 }
