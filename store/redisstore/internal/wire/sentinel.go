@@ -17,8 +17,8 @@ type sentinels struct {
 	config *Config
 	dialer *dialer
 	node   *Node
-	addrs  []string // the one that has answered last is the first
-	link   *link    // to the first; nil when it is to be made
+	addrs  []string    // the one that has answered last is the first
+	link   *connection // to the first; nil when it is to be made
 	news   sentinelNews
 }
 
@@ -52,7 +52,7 @@ func (s *sentinels) primary(ctx context.Context) (string, error) {
 }
 
 // connect connects to the Sentinel at addr.
-func (s *sentinels) connect(addr string) (*link, error) {
+func (s *sentinels) connect(addr string) (*connection, error) {
 	o := s.config.options(addr)
 	o.SelectDB, o.Username, o.Password = 0, "", ""
 	if s.config.SentinelPassword != "" {

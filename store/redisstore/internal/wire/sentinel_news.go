@@ -57,7 +57,7 @@ func (w *sentinelNews) successor(n *Node) (string, bool) {
 		return "", false
 	}
 	since := elapsed() - next.at
-	used := n.keeper.at == next.addr && n.client() != nil
+	used := n.manager.at == next.addr && n.client() != nil
 	return next.addr, since < succeedsWithin || used && since < agreeWithin
 }
 
@@ -83,7 +83,7 @@ func (w *sentinelNews) hear(s *sentinels, addr string) {
 			_ = l.Receive(w.ctx, channels, func(m rueidis.PubSubMessage) {
 				if next, ok := successorIn(m.Channel, m.Message, s.config.Primary); ok {
 					w.latest.Store(&succession{next, elapsed()})
-					s.node.keeper.moves()
+					s.node.manager.moves()
 				}
 			})
 			l.Close()

@@ -32,25 +32,36 @@ const (
 	bufferSize = 64 << 10
 )
 
-// link is a connection to a server, as a client of the Redis library that has
+// connection is a connection to a server, as a client of the Redis library that has
 // this one for calls and does not make it again. The library makes others, in the
-// caller's time, for calls that wait for replicas, and for checks of the server.
-type link struct {
+// caller's time, for checks of the server.
+type connection struct {
 	rueidis.Client
+	conn net.Conn
 	lost atomic.Bool
 }
 
-// errGone is the error of a call that meets a link just after its loss.
+// abort ends the calls that wait for replies, with the connection.
+func (c *connection) abort() { _ = c.conn.Close() }
+
+// errGone is the error of a call that meets a connection just after its loss.
 var errGone = errors.New("the connection has broken")
 
-// link connects to the server at addr. It calls lost when the connection ends.
-func (c *Config) link(addr string, d *dialer, lost func()) (*link, error) {
-	return c.connect(c.options(addr), d, lost)
+// connection connects to the server at addr, for calls that share the connection or for one
+// call at a time. It calls lost when the connection ends.
+func (c *Config) connection(addr string, d *dialer, shared bool, lost func()) (*connection, error) {
+	o := c.options(addr)
+	if !shared {
+		// Calls write and read in their own goroutine as long as there is one at a time.
+		// The library's pings would be others; the manager asks instead.
+		o.AlwaysPipelining, o.Dialer.KeepAlive = false, 0
+	}
+	return c.connect(o, d, lost)
 }
 
-// connect returns a link with options o.
-func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link, error) {
-	l := &link{}
+// connect returns a connection with options o.
+func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*connection, error) {
+	l := &connection{}
 	var made atomic.Bool
 	var up func() bool // ends the wait for d
 	var first *watched
@@ -75,7 +86,7 @@ func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*link,
 		up()
 	}
 	if err == nil {
-		l.Client = client
+		l.Client, l.conn = client, first
 		return l, nil
 	}
 	if client != nil {

@@ -7,13 +7,13 @@ import (
 )
 
 // Each time in which a node is cut off is passed on with its start and its end, also
-// one that is over when the keeper looks. One that begins before the end of another
+// one that is over when the manager runs. One that begins before the end of another
 // was passed on belongs to it.
 func TestReportsShortOutages(t *testing.T) {
 	t.Parallel()
 	var got []bool
 	var reason error
-	k := wire.NewKeeper(func(c wire.Change) {
+	m := wire.NewManager(func(c wire.Change) {
 		if got = append(got, c.CutOff); c.CutOff {
 			reason = c.Err
 		}
@@ -21,7 +21,7 @@ func TestReportsShortOutages(t *testing.T) {
 	const silent, broken = "the server has not answered lately", "the connection has broken"
 	for _, step := range []struct {
 		// t: the breaker opens, a: the node answers, l: the link is lost, c: there is
-		// a new one, r: the keeper looks
+		// a new one, r: the manager runs
 		do     string
 		want   int // changes so far
 		reason string
@@ -36,15 +36,15 @@ func TestReportsShortOutages(t *testing.T) {
 		for _, c := range step.do {
 			switch c {
 			case 't':
-				k.Trip()
+				m.Trip()
 			case 'a':
-				k.Answered()
+				m.Answered()
 			case 'l':
-				k.Lose()
+				m.Lose()
 			case 'c':
-				k.Connect()
+				m.Connect()
 			default:
-				k.Report()
+				m.Report()
 			}
 		}
 		if step.want > 0 && reason.Error() != step.reason {

@@ -13,25 +13,13 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// directs returns the numbers of the connections that callers have to themselves,
-// as n sees them: those with the older protocol.
-func directs(n *redistest.Node) (ids []string) {
-	for line := range strings.Lines(fmt.Sprint(n.Must("CLIENT", "LIST"))) {
-		if m := direct.FindStringSubmatch(line); m != nil {
-			ids = append(ids, m[1])
-		}
-	}
-	return ids
-}
-
-var direct = regexp.MustCompile(`id=(\d+) .* name=weir .* resp=2`)
-
-// A caller who leaves closes nothing, and leaves no reply to the next one.
+// A lone caller who leaves closes no connection that others use, and leaves no reply to
+// the next one.
 func TestLoneCallersLeave(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
-	before := clients(t, n)
+	before := sharedClients(t, n)
 	left := hourly(quota, "left", "k")
 	for i := range 5 {
 		n.Stop()
@@ -58,7 +46,7 @@ func TestLoneCallersLeave(t *testing.T) {
 	if got := used(t, s, left); got != 0 {
 		t.Errorf("used by those who left: got %d, want 0", got)
 	}
-	if after := clients(t, n); after != before {
+	if after := sharedClients(t, n); after != before {
 		t.Errorf("connections: got %s, want %s as before", after, before)
 	}
 }
@@ -87,21 +75,18 @@ func TestLoneCallerIsCancelled(t *testing.T) {
 
 // A connection that is lost is noticed and made again without calls, and so is a
 // program that a lone caller misses.
-func TestDirectsAreMadeAgain(t *testing.T) {
+func TestConnectionsAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
-	first := directs(n)
-	if len(first) == 0 {
-		t.Fatal("got no connections for lone callers")
+	for range 3 { // the oldest first
+		before := clients(t, n)
+		n.Must("CLIENT", "KILL", "ID", ids.FindStringSubmatch(before)[1])
+		redistest.Eventually(t, "it is made again", func() bool {
+			now := clients(t, n)
+			return now != before && strings.Count(now, "id=") == 3
+		})
 	}
-	for _, id := range first {
-		n.Must("CLIENT", "KILL", "ID", id)
-	}
-	redistest.Eventually(t, "all are made again", func() bool {
-		now := directs(n)
-		return len(now) == len(first) && now[0] > first[len(first)-1]
-	})
 	n.Must("SCRIPT", "FLUSH")
 	take(t, s, hourly(quota, "rule", "k"))
 	if got := used(t, s, hourly(quota, "rule", "k")); got != 1 {
@@ -109,19 +94,16 @@ func TestDirectsAreMadeAgain(t *testing.T) {
 	}
 }
 
-// The connections of lone callers log in and use the database like the others.
-func TestDirectsLogIn(t *testing.T) {
+// All connections log in and use the database.
+func TestConnectionsLogIn(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	n.Must("ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "-@all",
 		"+evalsha", "+eval", "+time", "+ping", "+get", "+mget", "+getrange", "+set", "+setrange", "+del", "+pexpire", "+pttl", "+select")
 	s := openURL(t, "redis://weir:secret@"+n.Addr()+"/5?timeout=20s")
-	if got := len(directs(n)); got == 0 {
-		t.Fatal("got no connections for lone callers")
+	take(t, s, hourly(quota, "rule", "k"))
+	list := fmt.Sprint(n.Must("CLIENT", "LIST"))
+	if got := len(regexp.MustCompile(`name=weir .* db=5 .* user=weir `).FindAllString(list, -1)); got != 3 {
+		t.Errorf("got %d connections of the user in database 5, want 3:\n%s", got, list)
 	}
-	redistest.Eventually(t, "the last command of a connection of lone callers is a call", func() bool {
-		take(t, s, hourly(quota, "rule", "k"))
-		list := fmt.Sprint(n.Must("CLIENT", "LIST")) // the store may just have asked for the time
-		return regexp.MustCompile(`name=weir .* db=5 .* cmd=evalsha user=weir .* resp=2`).MatchString(list)
-	})
 }
