@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -117,20 +118,11 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 	for i := range s.runs {
 		s.left = append(s.left, &s.runs[i])
 	}
-	n.roundTrip(ctx, client, s, false)
-	s.left = s.left[:0]
-	for i := range s.runs {
-		if r := &s.runs[i]; noScript(r.err) {
-			s.left = append(s.left, r)
-			for i := range n.loaded {
-				n.loaded[i].Store(false)
-			}
-		} else if loaded := &n.loaded[r.program().Number]; r.err == nil && !loaded.Load() && !n.apart {
-			loaded.Store(true)
+	for again := range 2 {
+		n.roundTrip(ctx, client, s, again > 0)
+		if n.unloaded(s); len(s.left) == 0 {
+			break
 		}
-	}
-	if len(s.left) > 0 {
-		n.roundTrip(ctx, client, s, true)
 	}
 	read := elapsed()
 	for i := range s.runs {
@@ -146,6 +138,27 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 				a.err = r.unconfirmed
 			}
 			answers[0], answers = a, answers[1:]
+		}
+	}
+}
+
+// unloaded keeps in left the runs whose program the server does not have, and notes which
+// programs it has.
+func (n *Node) unloaded(s *sending) {
+	sent := s.left
+	s.left = s.left[:0]
+	for _, r := range sent {
+		if r.err == nil {
+			if loaded := &n.loaded[r.program().Number]; !loaded.Load() {
+				loaded.Store(true)
+			}
+		} else if noScript(r.err) {
+			s.left = append(s.left, r)
+		}
+	}
+	if len(s.left) > 0 {
+		for i := range n.loaded {
+			n.loaded[i].Store(false)
 		}
 	}
 }
@@ -203,10 +216,9 @@ func (n *Node) sendBatch(ctx context.Context, calls []*call, answers []answer) {
 	n.send(ctx, l.Client, calls, answers)
 }
 
-// roundTrip sends the runs that are left, with the texts of their programs or without,
-// and waits for their replies. Those that count are followed by one WAIT, if replicas have
-// to confirm.
-func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending, withText bool) {
+// roundTrip sends the runs that are left, and waits for their replies. Those that count are
+// followed by one WAIT, if replicas have to confirm.
+func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending, again bool) {
 	replicas, latest := 0, time.Duration(0)
 	for _, r := range s.left {
 		for _, c := range r.calls {
@@ -217,7 +229,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 	first := s.left[0]
 	if len(s.left) == 1 && replicas == 0 && !first.calls[0].asking {
-		first.text, first.err = client.Do(ctx, s.command(client, first, withText || n.missing(s.left, 0))).ToString()
+		first.text, first.err = client.Do(ctx, s.command(client, first, n.missing(s.left, 0, again))).ToString()
 		return
 	}
 	if replicas > 0 {
@@ -228,7 +240,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 		if r.calls[0].asking {
 			commands = append(commands, client.B().Asking().Build())
 		}
-		commands = append(commands, s.command(client, r, withText || n.missing(s.left, i)))
+		commands = append(commands, s.command(client, r, n.missing(s.left, i, again)))
 	}
 	if replicas > 0 {
 		commands = append(commands, wait(client, replicas, n.patience(latest)))
@@ -248,18 +260,14 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 }
 
 // missing reports whether the server may not have the program of a run, and no run before it
-// brings the text.
-func (n *Node) missing(runs []*run, at int) bool {
+// brings the text. The client of a caller may send each to another server: what one of them
+// has says nothing of the others.
+func (n *Node) missing(runs []*run, at int, again bool) bool {
 	p := runs[at].program()
-	if n.loaded[p.Number].Load() || n.apart {
-		return false
+	if n.apart || !again && n.loaded[p.Number].Load() {
+		return n.apart && again
 	}
-	for _, before := range runs[:at] {
-		if before.program() == p {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(runs[:at], func(r *run) bool { return r.program() == p })
 }
 
 // command returns the command of a run.
