@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
-// maxSlice is the most calls of a batch that travel together.
+// maxSlice is the most calls of a batch that are sent together.
 const maxSlice = 128
 
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most

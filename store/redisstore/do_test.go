@@ -160,7 +160,7 @@ func TestBatchOfCalendars(t *testing.T) {
 	}
 }
 
-// On a cluster calls travel by node, and those with keys in several slots are
+// On a cluster calls are sent by node, and those with keys in several slots are
 // decided as one: none of their limits is passed, none is charged alone.
 func TestBatchOnCluster(t *testing.T) {
 	t.Parallel()

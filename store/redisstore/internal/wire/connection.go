@@ -22,7 +22,7 @@ const (
 	// flight.
 	ringScale = 12
 
-	// deadAfter is how long a connection may be silent, pings included, before
+	// deadAfter is how long a connection may give no answer, pings included, before
 	// it is closed. Two time-outs come on top, so that this ends no call early.
 	deadAfter = time.Second
 

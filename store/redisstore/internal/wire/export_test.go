@@ -53,7 +53,7 @@ type Manager struct{ m *manager }
 // NewManager returns a manager that calls changed.
 func NewManager(changed func(Change)) *Manager {
 	n := newNode("node:1", &Config{Changed: changed}, nil)
-	n.links[0].Store(&connection{Client: unused{}})
+	n.conns[0].Store(&connection{Client: unused{}})
 	n.manager = &manager{node: n, news: make(chan struct{}, 1), ctx: context.Background()}
 	return &Manager{n.manager}
 }
@@ -61,9 +61,9 @@ func NewManager(changed func(Change)) *Manager {
 func (m *Manager) Trip()     { m.m.node.breaker.trip() }
 func (m *Manager) Answered() { m.m.node.breaker.answered() }
 func (m *Manager) Report()   { m.m.report(nil) }
-func (m *Manager) Connect()  { m.m.node.links[0].Store(&connection{Client: unused{}}) }
+func (m *Manager) Connect()  { m.m.node.conns[0].Store(&connection{Client: unused{}}) }
 func (m *Manager) Lose() {
-	m.m.node.links[0].Load().lost.Store(true)
+	m.m.node.conns[0].Load().lost.Store(true)
 	m.m.connectionLost()
 }
 
@@ -71,7 +71,7 @@ func (m *Manager) Lose() {
 // server's clock.
 func NewNode(client rueidis.Client) *Node {
 	n := newNode("node:1", &Config{}, script.NewCodec("weir"))
-	n.links[0].Store(&connection{Client: client})
+	n.conns[0].Store(&connection{Client: client})
 	n.clock.learn(1e15, 0)
 	return n
 }

@@ -32,17 +32,17 @@ type manager struct {
 	ctx     context.Context // done when the node is closed
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
-	news    chan struct{} // has one when a link was lost or the breaker has opened
+	news    chan struct{} // has one when a connection was lost or the breaker has opened
 	moved   chan struct{} // has one when find may return another address now
 	tried   chan struct{} // closed when the first attempt has ended
 	trouble atomic.Pointer[error]
 	cutOffs atomic.Int64
 	empties atomic.Uint64 // how often the last connection for all calls was lost
-	making  atomic.Bool   // links[solo] is being made
+	making  atomic.Bool   // conns[solo] is being made
 
 	// Of the goroutine alone.
 	known  bool          // the first attempt has ended
-	at     string        // the address of the links
+	at     string        // the address of the connections
 	since  time.Duration // when the node was cut off; 0: it is not
 	missed int64         // the outages by then
 	opens  uint64        // how often the breaker had opened by the last report
@@ -76,7 +76,7 @@ func (m *manager) moves() {
 	}
 }
 
-// connectionLost wakes the manager after the loss of a link.
+// connectionLost wakes the manager after the loss of a connection.
 func (m *manager) connectionLost() {
 	if m.node.client() == nil {
 		m.empties.Add(1)
@@ -142,7 +142,7 @@ func (m *manager) run() {
 	}
 }
 
-// wait waits for something to do. When a link is missing it waits for breakFor at
+// wait waits for something to do. When a connection is missing it waits for breakFor at
 // most.
 func (m *manager) wait(probe <-chan time.Time, missing bool) {
 	var soon <-chan time.Time
@@ -217,8 +217,8 @@ func (m *manager) failed(err error) error {
 // too: nobody reads there to notice it.
 func (m *manager) collect() (missing []int) {
 	gone := false
-	for i := range m.node.links {
-		if c := m.node.links[i].Load(); c != nil && c.lost.Load() {
+	for i := range m.node.conns {
+		if c := m.node.conns[i].Load(); c != nil && c.lost.Load() {
 			m.drop(i)
 			gone = gone || i != solo
 		}
@@ -226,8 +226,8 @@ func (m *manager) collect() (missing []int) {
 	if gone {
 		m.retire()
 	}
-	for i := range m.node.links {
-		if m.node.links[i].Load() == nil {
+	for i := range m.node.conns {
+		if m.node.conns[i].Load() == nil {
 			missing = append(missing, i)
 		}
 	}
@@ -236,7 +236,7 @@ func (m *manager) collect() (missing []int) {
 
 // drop takes connection i away from the calls, and closes it.
 func (m *manager) drop(i int) {
-	if c := m.node.links[i].Swap(nil); c != nil {
+	if c := m.node.conns[i].Swap(nil); c != nil {
 		m.tasks.Go(c.Close) // it may wait for a second
 	}
 }
@@ -253,7 +253,7 @@ func (m *manager) retire() {
 
 // dropAll takes all connections away from the calls, and closes them.
 func (m *manager) dropAll() {
-	for i := range m.node.links {
+	for i := range m.node.conns {
 		m.drop(i)
 	}
 }
@@ -272,7 +272,7 @@ func (m *manager) make(addr string, i int, loads bool) error {
 		c.Close()
 		return err
 	}
-	m.node.links[i].Store(c)
+	m.node.conns[i].Store(c)
 	if m.known {
 		m.report(nil) // calls go to the node from now on
 	}
@@ -319,13 +319,13 @@ func (m *manager) probe() {
 		}
 		return
 	}
-	if c := m.node.links[solo].Load(); c != nil && m.node.soloBusy.CompareAndSwap(false, true) {
+	if c := m.node.conns[solo].Load(); c != nil && m.node.soloBusy.CompareAndSwap(false, true) {
 		_ = m.node.askTime(ctx, c.Client) // a loss closes it
 		m.node.soloBusy.Store(false)
 	}
 }
 
-// follow drops the links when find returns another address.
+// follow drops the connections when find returns another address.
 func (m *manager) follow() {
 	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
 	defer cancel()
@@ -335,7 +335,7 @@ func (m *manager) follow() {
 }
 
 // revive asks the node until it answers within the time-out. When there is no
-// answer for long, it drops the links: the other end of them may be gone.
+// answer for long, it drops the connections: their other end may be gone.
 func (m *manager) revive() {
 	n := m.node
 	patience := max(time.Second, 2*n.config.Timeout)
@@ -375,15 +375,15 @@ func (n *Node) goes() {
 }
 
 // close ends the manager, all connections but those of a caller's client, and the
-// calls that travel together.
+// flushes that are in flight.
 func (n *Node) close() {
 	if m := n.manager; m != nil {
 		m.cancel()
 		m.tasks.Wait()
 	}
 	if n.manager != nil {
-		for i := range n.links {
-			if l := n.links[i].Swap(nil); l != nil {
+		for i := range n.conns {
+			if l := n.conns[i].Swap(nil); l != nil {
 				l.Close()
 			}
 		}
@@ -393,7 +393,7 @@ func (n *Node) close() {
 }
 
 // report passes on that the node was cut off, or that it answers again, or both:
-// an answer may have closed the breaker, or a new link taken the place of a lost
+// an answer may have closed the breaker, or a new connection taken the place of a lost
 // one, while the manager was busy.
 func (m *manager) report(err error) {
 	n := m.node

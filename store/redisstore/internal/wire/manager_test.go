@@ -18,19 +18,19 @@ func TestReportsShortOutages(t *testing.T) {
 			reason = c.Err
 		}
 	})
-	const silent, broken = "the server has not answered lately", "the connection has broken"
+	const late, broken = "the server has not answered lately", "the connection has broken"
 	for _, step := range []struct {
-		// t: the breaker opens, a: the node answers, l: the link is lost, c: there is
+		// t: the breaker opens, a: the node answers, l: the connection is lost, c: there is
 		// a new one, r: the manager runs
 		do     string
 		want   int // changes so far
 		reason string
 	}{
 		{do: "r"}, {do: "ta"},
-		{"r", 2, silent}, {"r", 2, silent},
-		{"t", 2, silent}, {"r", 3, silent}, {"r", 3, silent}, {"at", 3, silent}, {"r", 3, silent},
-		{"a", 3, silent}, {"r", 4, silent}, {"r", 4, silent},
-		{"lc", 4, silent}, {"r", 6, broken}, {"r", 6, broken},
+		{"r", 2, late}, {"r", 2, late},
+		{"t", 2, late}, {"r", 3, late}, {"r", 3, late}, {"at", 3, late}, {"r", 3, late},
+		{"a", 3, late}, {"r", 4, late}, {"r", 4, late},
+		{"lc", 4, late}, {"r", 6, broken}, {"r", 6, broken},
 		{"l", 6, broken}, {"r", 7, broken}, {"cr", 8, broken}, {"r", 8, broken},
 	} {
 		for _, c := range step.do {

@@ -33,7 +33,7 @@ var (
 // A server reads nothing on a connection behind a WAIT until it ends, so calls that wait for
 // replicas have connections of their own.
 const (
-	shared      = 2 // links[:shared]
+	shared      = 2 // conns[:shared]
 	solo        = shared
 	connections = solo + 1
 	confirming  = 4
@@ -45,8 +45,8 @@ type Node struct {
 	addr     string
 	config   *Config
 	codec    *script.Codec
-	links    []atomic.Pointer[connection] // for calls, one for calls sent by themselves, those for calls that wait for replicas
-	soloBusy atomic.Bool                  // a call uses links[solo]
+	conns    []atomic.Pointer[connection] // for calls, one for calls sent by themselves, those for calls that wait for replicas
+	soloBusy atomic.Bool                  // a call uses conns[solo]
 	manager  *manager                     // nil for the client of a caller
 	breaker  breaker
 	clock    serverClock
@@ -69,9 +69,9 @@ func elapsed() time.Duration { return time.Since(started) }
 // newNode returns a node without connections.
 func newNode(addr string, config *Config, codec *script.Codec) *Node {
 	n := &Node{addr: addr, config: config, codec: codec}
-	n.links = make([]atomic.Pointer[connection], connections)
+	n.conns = make([]atomic.Pointer[connection], connections)
 	if config.WaitReplicas > 0 {
-		n.links = make([]atomic.Pointer[connection], connections+confirming)
+		n.conns = make([]atomic.Pointer[connection], connections+confirming)
 	}
 	n.batcher, n.confirms = newBatcher(n, false), newBatcher(n, true)
 	return n
@@ -113,7 +113,7 @@ func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
 // client returns the connection to use, or nil when there is none.
 func (n *Node) client() *connection {
 	for i := range shared {
-		if l := n.links[i].Load(); l != nil && !l.lost.Load() {
+		if l := n.conns[i].Load(); l != nil && !l.lost.Load() {
 			return l
 		}
 	}
@@ -123,7 +123,7 @@ func (n *Node) client() *connection {
 // confirmer returns the connection for a call that waits for replicas, in turns.
 // When there is none it returns c, on which others then wait, too.
 func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
-	own := n.links[connections:]
+	own := n.conns[connections:]
 	for range own {
 		l := own[n.turn.Add(1)%uint64(len(own))].Load()
 		if l != nil && !l.lost.Load() {
@@ -140,10 +140,10 @@ func (n *Node) takeSolo(client rueidis.Client, c *call) *connection {
 	if c.counts && n.config.WaitReplicas > 0 {
 		return nil
 	}
-	if main := n.links[0].Load(); main == nil || main.lost.Load() || main.Client != client || !n.soloBusy.CompareAndSwap(false, true) {
+	if main := n.conns[0].Load(); main == nil || main.lost.Load() || main.Client != client || !n.soloBusy.CompareAndSwap(false, true) {
 		return nil
 	}
-	own := n.links[solo].Load()
+	own := n.conns[solo].Load()
 	if own == nil || own.lost.Load() {
 		n.soloBusy.Store(false)
 		return nil
@@ -360,7 +360,7 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 	now := elapsed()
 	switch {
 	case ctx.Err() == nil:
-		// The connection has broken. The keeper makes another one.
+		// The connection has broken. The manager makes another one.
 	case !TimedOut(ctx):
 		// The caller had less time than the time-out, or has gone.
 	case now-began < n.config.Timeout/2:

@@ -22,7 +22,7 @@ type sentinelNews struct {
 	tasks    sync.WaitGroup
 	cancel   context.CancelFunc
 	ctx      context.Context
-	listened map[string]bool // by address; of the keeper alone
+	listened map[string]bool // by address; of the manager alone
 }
 
 // succession is the replica that takes over from a primary.

@@ -34,7 +34,7 @@ type Servers interface {
 	Nodes() []*Node
 
 	// Close ends all connections, but for those of a caller's client, and waits for
-	// calls that travel together.
+	// flushes that are in flight.
 	Close()
 }
 
@@ -48,7 +48,7 @@ type alone struct {
 // no time-out, no breaker, and no bound of calls in flight.
 func Around(client rueidis.Client, codec *script.Codec) Servers {
 	n := newNode("redis", &Config{}, codec)
-	n.links[0].Store(&connection{Client: client})
+	n.conns[0].Store(&connection{Client: client})
 	n.apart = client.Mode() == rueidis.ClientModeCluster
 	n.batcher.life, n.batcher.stop = context.WithCancel(context.Background())
 	return alone{n, n.apart}

@@ -35,7 +35,7 @@ func evalshas(t *testing.T, n *redistest.Node) int {
 
 // Callers who wait at the same time share runs, each with its own result. Those
 // whose keys another program has written are the only ones with an error.
-func TestCallersTravelTogether(t *testing.T) {
+func TestCallsAreBatched(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	c := connect(t, n.Addr())
@@ -81,7 +81,7 @@ func TestCallersTravelTogether(t *testing.T) {
 
 // Each caller has its own time. One that gives up takes nobody along and is not
 // counted; the others get their answers when the server is back.
-func TestCompanyKeepsDeadlines(t *testing.T) {
+func TestBatchedCallsKeepDeadlines(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr()}, DisableCache: true, AlwaysPipelining: true, PipelineMultiplex: -1})
@@ -188,7 +188,7 @@ func TestCallerAlone(t *testing.T) {
 }
 
 // Close ends runs that are under way, and those who wait for them.
-func TestCompanyEnds(t *testing.T) {
+func TestCloseEndsFlushes(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
@@ -218,7 +218,7 @@ func TestCompanyEnds(t *testing.T) {
 }
 
 // Where round trips are long, as many runs are under way as let callers leave every
-// half millisecond: of 16 callers, 10 ms away, none waits for company, and 64 wait for
+// half millisecond: of 16 callers, 10 ms away, none waits for others, and 64 wait for
 // little. They wait for each other again when the server is near.
 func TestFarCallersDoNotWait(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestFarCallersDoNotWait(t *testing.T) {
 		t.Errorf("64 callers far away: got %d EVALSHA for %d calls, want an eighth at least", got, all)
 	}
 	p.Heal()
-	redistest.Eventually(t, "callers travel together", func() bool { return runs(64) < 64*calls*3/4 })
+	redistest.Eventually(t, "calls are batched", func() bool { return runs(64) < 64*calls*3/4 })
 }
 
 // Callers of a server that is far away do not wait for each other: neither do the

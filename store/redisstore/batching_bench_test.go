@@ -20,18 +20,18 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// BenchmarkCompany measures takes of many callers on 10,000 keys, in turns with
+// BenchmarkBatching measures takes of many callers on 10,000 keys, in turns with
 // what they are compared with through the same client: a plain INCR, a script of
 // one INCR, and a floor for runs, a script that does GET, a comparison and SET PX
-// for 16 keys and counts as 16 decisions. The floor in company is that script for
-// callers of one key each, who travel together with no other work. The floor of
+// for 16 keys and counts as 16 decisions. The batched floor is that script for
+// callers of one key each, whose calls are batched with no other work. The floor of
 // three does that for callers of three keys each, which are counted only if all
 // three have room: one decision of three rules. Each row is the median of its
 // turns. On a cluster of one node nearly every key has a slot of its own, and steps
 // go alone.
 //
-//	go test -run '^$' -bench Company -benchtime 1x ./store/redisstore
-func BenchmarkCompany(b *testing.B) {
+//	go test -run '^$' -bench Batching -benchtime 1x ./store/redisstore
+func BenchmarkBatching(b *testing.B) {
 	addr := redistest.Server(b).Addr()
 	alone := redistest.Cluster(b, 1, 0).Addrs()
 	for _, setup := range []struct {
@@ -45,7 +45,7 @@ func BenchmarkCompany(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("%s/callers=%d", setup.name, setup.callers), func(b *testing.B) {
 			c := connect(b, setup.addr)
-			rows := companyRows(b, c, openURL(b, setup.url))
+			rows := batchingRows(b, c, openURL(b, setup.url))
 			rates, late := make([][]float64, len(rows)), make([][]float64, len(rows))
 			here, there := make([][]float64, len(rows)), make([][]float64, len(rows))
 			m := meter{c}
@@ -74,14 +74,14 @@ func BenchmarkCompany(b *testing.B) {
 				return all[len(all)/2]
 			}
 			rateOf := func(name string) float64 {
-				return middle(rates[slices.IndexFunc(rows, func(r companyRow) bool { return r.name == name })])
+				return middle(rates[slices.IndexFunc(rows, func(r batchingRow) bool { return r.name == name })])
 			}
 			for i, row := range rows {
-				rate, own := middle(rates[i]), "floor in company"
+				rate, own := middle(rates[i]), "batched floor"
 				if strings.HasPrefix(row.name, "three ") {
 					own = "floor of three"
 				}
-				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, of its floor in company %.2f, p99 %.2f ms, CPU here %.1f µs, there %.1f µs",
+				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, of its batched floor %.2f, p99 %.2f ms, CPU here %.1f µs, there %.1f µs",
 					row.name, rate, rate/middle(rates[0]), rate/middle(rates[1]), rate/middle(rates[2]), rate/rateOf(own), middle(late[i]), middle(here[i]), middle(there[i]))
 			}
 		})
@@ -91,14 +91,14 @@ func BenchmarkCompany(b *testing.B) {
 // turn is how long a row is measured at a time.
 const turn = 300 * time.Millisecond
 
-// companyRow is what callers do, and how many decisions a call is.
-type companyRow struct {
+// batchingRow is what callers do, and how many decisions a call is.
+type batchingRow struct {
 	name  string
 	count int
 	call  func(*rand.Rand, []store.Op) error
 }
 
-func companyRows(b *testing.B, c rueidis.Client, s store.Store) []companyRow {
+func batchingRows(b *testing.B, c rueidis.Client, s store.Store) []batchingRow {
 	ctx := b.Context()
 	names := make([]string, 10_000)
 	for i := range names {
@@ -141,7 +141,7 @@ return ''`)
 		}
 	}
 	hours := 2 * time.Hour
-	return []companyRow{
+	return []batchingRow{
 		{"incr", 1, func(r *rand.Rand, _ []store.Op) error { return c.Do(ctx, c.B().Incr().Key(name(r)).Build()).Error() }},
 		{"evalsha of incr", 1, func(r *rand.Rand, _ []store.Op) error {
 			return evalsha.Exec(ctx, c, []string{name(r)}, nil).Error()
@@ -153,8 +153,8 @@ return ''`)
 			}
 			return floor.Exec(ctx, c, sixteen, []string{"3600000"}).Error()
 		}},
-		{"floor in company", 1, floorInCompany(ctx, c, floor, name, "f")},
-		{"floor of three", 1, floorInCompany(ctx, c, floorOfThree, name, "f", "g", "h")},
+		{"batched floor", 1, batchedFloor(ctx, c, floor, name, "f")},
+		{"floor of three", 1, batchedFloor(ctx, c, floorOfThree, name, "f", "g", "h")},
 		{"sliding", 1, take(window.Sliding(time.Hour))},
 		{"fixed", 1, take(window.Fixed(time.Hour))},
 		{"bucket", 1, take(window.Bucket(time.Hour, 0))},
@@ -163,10 +163,10 @@ return ''`)
 	}
 }
 
-// floorInCompany returns a call of a floor's script for the keys of one caller: a
+// batchedFloor returns a call of a floor's script for the keys of one caller: a
 // name after each prefix. Two goroutines send the keys of all callers who wait, 64
 // at most.
-func floorInCompany(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, name func(*rand.Rand) string, prefixes ...string) func(*rand.Rand, []store.Op) error {
+func batchedFloor(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, name func(*rand.Rand) string, prefixes ...string) func(*rand.Rand, []store.Op) error {
 	type seat struct {
 		key  string
 		back chan error
