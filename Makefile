@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients check format vet portable fresh tidy protos generate released release packages rehearse sbom race peers middleware clients types lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients check format vet portable fresh tidy protos generate released release packages rehearse sbom race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -181,10 +181,9 @@ clients: programs ## lint api/openapi.yaml, and check that the types of the clie
 types: ## generate the types of the client for TypeScript from api/openapi.yaml
 	$(NPM) generate
 
-lint: $(LINT) $(ACTIONLINT) luacheck ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
+lint: $(LINT) $(ACTIONLINT) lualint ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
 	$(LINT) run
 	$(ACTIONLINT)
-	cd $(PROGRAMS) && $(LUACHECK) -q .
 
 $(LINT):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
@@ -196,9 +195,14 @@ $(ACTIONLINT):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 	mv bin/actionlint $@
 
-# The Lua programs that run inside Redis.
-PROGRAMS = store/redisstore/internal/script/testdata/programs
+# The Lua programs that run inside Redis. A test assembles them from SCRIPT/lua.
+SCRIPT = store/redisstore/internal/script
 LUACHECK = luacheck
+
+lualint: luacheck
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	(cd $(SCRIPT) && $(GO) test -count 1 -run '^TestPrograms$$' . -args -dump "$$dir") && \
+	cp $(SCRIPT)/lua/.luacheckrc "$$dir" && cd "$$dir" && $(LUACHECK) -q .
 
 luacheck: # install luacheck if it is missing
 	@command -v $(LUACHECK) >/dev/null || scripts/install-luacheck
