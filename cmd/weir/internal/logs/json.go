@@ -1,10 +1,13 @@
 package logs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // keys is a tree of the keys to find in an object or an array.
@@ -74,10 +77,7 @@ func (k *keys) findElement(n int) int {
 }
 
 // jsonLine reads objects.
-type jsonLine struct {
-	keys keys
-	scan scanner
-}
+type jsonLine struct{ keys keys }
 
 func newJSON(_ *format, fields []string) (extractor, error) {
 	j := &jsonLine{}
@@ -109,16 +109,83 @@ var errNotObject = errors.New("not a JSON object")
 // there twice the last one counts.
 func (j *jsonLine) extract(line string, values []string) error {
 	clear(values)
-	s := &j.scan
-	s.text, s.at, s.values = line, 0, values
-	if s.next() != '{' {
+	if !strings.HasPrefix(strings.TrimLeft(line, " \t\r\n"), "{") {
 		return errNotObject
 	}
-	if s.object(&j.keys, 1) && s.next() == 0 && s.at == len(line) {
-		return nil
+	if !gjson.Valid(line) {
+		return faultOf(line)
 	}
-	if s.at >= len(line) {
-		return errors.New("not a JSON object: the line ends too early")
+	pick(gjson.Parse(line), &j.keys, values)
+	return nil
+}
+
+// faultOf returns what is wrong with a line that is not JSON.
+func faultOf(line string) error {
+	var syntax *json.SyntaxError
+	err := json.Unmarshal([]byte(line), new(json.RawMessage))
+	if errors.As(err, &syntax) && syntax.Offset < int64(len(line)) {
+		return fmt.Errorf("not a JSON object: fault in column %d", syntax.Offset)
 	}
-	return fmt.Errorf("not a JSON object: fault in column %d", s.at+1)
+	return errors.New("not a JSON object: the line ends too early")
+}
+
+// pick sets the values that are wanted of an object or an array.
+func pick(from gjson.Result, wanted *keys, values []string) {
+	n, inArray := -1, from.IsArray()
+	from.ForEach(func(name, value gjson.Result) bool {
+		n++
+		i := -1
+		if inArray {
+			i = wanted.findElement(n)
+		} else {
+			i = wanted.find(textOf(name))
+		}
+		if i < 0 {
+			return true
+		}
+		for _, at := range wanted.under[i] {
+			values[at] = "" // the key was there before
+		}
+		if len(wanted.at[i]) > 0 {
+			text := textOf(value)
+			for _, at := range wanted.at[i] {
+				values[at] = text
+			}
+		}
+		if value.Type == gjson.JSON && wanted.below[i] != nil {
+			pick(value, wanted.below[i], values)
+		}
+		return true
+	})
+}
+
+// textOf returns a value as the text of an attribute.
+func textOf(value gjson.Result) string {
+	switch value.Type {
+	case gjson.String:
+		if strings.Contains(value.Raw, `\u`) { // gjson drops what follows half of a surrogate pair
+			var text string
+			_ = json.Unmarshal([]byte(value.Raw), &text) // it is valid
+			return text
+		}
+		return value.Str
+	case gjson.Number:
+		if strings.ContainsAny(value.Raw, ".eE") {
+			return shortest(value.Raw)
+		}
+		return value.Raw
+	case gjson.True, gjson.False:
+		return value.Raw
+	}
+	return ""
+}
+
+// shortest returns a number that has a fraction or an exponent in its shortest form
+// without an exponent. A number that is out of range stays as it is.
+func shortest(number string) string {
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return number
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }

@@ -72,11 +72,10 @@ type lineReader struct {
 	in         *reader
 	stop       context.CancelFunc
 
-	block block
 	// waiting is the block behind the end of a log, if waits is set.
 	waiting block
 	waits   bool
-	rest    string // of block.text
+	rest    string // of the text of the block
 	parser  Parser
 	log     string
 	line    int64
@@ -117,16 +116,14 @@ func (r *lineReader) Next(e *Entry) error {
 // is too long, or if a log has ended inside a request, next sets e, which is bad, and
 // returns true.
 func (r *lineReader) next(e *Entry) (bad bool) {
-	r.in.free(r.block)
 	b, ok := r.waiting, r.waits
 	if r.waiting, r.waits = (block{}), false; !ok {
 		b, ok = <-r.in.blocks
 	}
 	if (!ok || b.first) && r.end(e) {
-		r.block, r.waiting, r.waits = block{}, b, ok
+		r.waiting, r.waits = b, ok
 		return true
 	}
-	r.block = b
 	switch {
 	case !ok:
 		r.err = io.EOF

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"unsafe"
 )
 
 // Log is a log to read. [Run] opens each log in turn, and closes it before it
@@ -31,70 +30,37 @@ func File(name string) Log {
 }
 
 // blockSize is the number of bytes to read at a time, and the length of the longest
-// line. It fits into a core's cache. With half of it the reader is woken twice as often,
-// and a replay takes 2.5 % more processor time.
+// line.
 const blockSize = 512 << 10
 
 var errLongLine = fmt.Errorf("longer than %d bytes", blockSize)
 
-// block is a part of a log. Its lines become requests without a copy: attributes
-// are parts of the text and share its memory.
+// block is a part of a log. Attributes of requests are parts of its text.
 type block struct {
 	log   string
 	first bool   // the log begins here
 	text  string // whole lines; a log's last line may have no newline
 	cut   bool   // text is the start of a line that is too long
 	err   error  // ends the logs
-
-	// memory is the memory of text, or nil. After [reader.free] the text and all
-	// that shares its memory must not be used.
-	memory []byte
 }
 
-// buffers is the number of blocks that exist at a time: one that the reader fills,
-// one that is replayed, and two in between. The reader uses their memory again and
-// again, because new memory for each block costs a copy of the whole log.
-const buffers = 4
+// ahead is the number of blocks that the reader may be ahead of the replay.
+const ahead = 2
 
 // reader reads logs beside the engine, so that a second core can unpack.
 type reader struct {
 	ctx    context.Context // a reader lives as long as one call of Run
 	blocks chan block
-	unused chan []byte // nil stands for memory that is not allocated yet
 }
 
 func newReader(ctx context.Context) *reader {
-	r := &reader{ctx: ctx, blocks: make(chan block, buffers-2), unused: make(chan []byte, buffers)}
-	for range buffers {
-		r.unused <- nil
-	}
-	return r
-}
-
-// free gives the memory of b back to the reader. It never blocks.
-func (r *reader) free(b block) {
-	if b.memory != nil {
-		r.unused <- b.memory
-	}
-}
-
-// buffer waits for unused memory. It returns nil when the context is done.
-func (r *reader) buffer() []byte {
-	select {
-	case b := <-r.unused:
-		if b == nil {
-			b = make([]byte, blockSize)
-		}
-		return b
-	case <-r.ctx.Done():
-		return nil
-	}
+	return &reader{ctx: ctx, blocks: make(chan block, ahead)}
 }
 
 // read sends the logs in blocks until an error, or until the context is done.
 func (r *reader) read(logs []Log) {
 	defer close(r.blocks)
-	buffer := r.buffer()
+	buffer := make([]byte, blockSize)
 	for _, l := range logs {
 		first := true
 		send := func(b block) bool {
@@ -106,12 +72,11 @@ func (r *reader) read(logs []Log) {
 				return false
 			}
 		}
-		var err error
-		if buffer, err = l.read(r, buffer, send); err != nil {
+		if err := l.read(buffer, send); err != nil {
 			send(block{err: l.named(err)})
 			return
 		}
-		if buffer == nil || r.ctx.Err() != nil {
+		if r.ctx.Err() != nil {
 			return
 		}
 	}
@@ -125,17 +90,16 @@ func (l Log) named(err error) error {
 	return fmt.Errorf("%s: %w", l.Name, err)
 }
 
-// read sends the log in blocks. It reads into buffer, and returns the buffer that
-// it holds at the end, which is nil if the context is done.
-func (l Log) read(r *reader, buffer []byte, send func(block) bool) ([]byte, error) {
+// read sends the log in blocks, until the context is done. It reads into buffer.
+func (l Log) read(buffer []byte, send func(block) bool) error {
 	file, err := l.Open()
 	if err != nil {
-		return buffer, err
+		return err
 	}
 	defer file.Close()
 	in, err := unpacked(file)
 	if err != nil {
-		return buffer, err
+		return err
 	}
 
 	kept := 0     // bytes of an incomplete line, at the buffer's start
@@ -154,30 +118,21 @@ func (l Log) read(r *reader, buffer []byte, send func(block) bool) ([]byte, erro
 		if errors.Is(err, io.EOF) {
 			whole = len(text)
 		}
-		next := buffer
-		if whole > 0 {
-			if next = r.buffer(); next == nil {
-				return nil, nil // Run reports that the context is done
-			}
+		if whole > 0 && !send(block{text: string(text[:whole])}) {
+			return nil // Run reports that the context is done
 		}
-		kept = copy(next, text[whole:])
-		if whole > 0 && !send(block{text: view(text[:whole]), memory: buffer}) {
-			return nil, nil // as above
-		}
-		if buffer = next; err != nil {
-			return buffer, ignoreEOF(err)
+		kept = copy(buffer, text[whole:])
+		if err != nil {
+			return ignoreEOF(err)
 		}
 		if kept == len(buffer) {
 			if !send(block{text: string(buffer[:excerptLength+1]), cut: true}) {
-				return nil, nil // as above
+				return nil // as above
 			}
 			kept, skip = 0, true
 		}
 	}
 }
-
-// view returns b as a string without a copy. The string changes when b does.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // fill reads until p is full or there is an error. [io.ReadFull] would return the
 // same error for the end of the log and for truncated data.
