@@ -274,7 +274,6 @@ func (a *arrival) Close() error {
 type counting struct {
 	grpc.ServerStream
 	guest *guest
-	in    sized
 	waits bool // the call waits for its only message
 	small bool // its messages are compressed
 }
@@ -330,15 +329,12 @@ func (s *counting) end() {
 // RecvMsg implements [grpc.ServerStream].
 func (s *counting) RecvMsg(m any) (err error) {
 	n := int64(frameHead)
-	if to, ok := m.(Message); ok {
-		s.in = sized{to: to}
-		err = s.ServerStream.RecvMsg(&s.in)
-		n += s.in.n
-		s.in.to = nil
-	} else if err = s.ServerStream.RecvMsg(m); err == nil {
-		if to, ok := m.(proto.Message); ok {
-			n += int64(proto.Size(to))
-		}
+	err = s.ServerStream.RecvMsg(m)
+	switch to := m.(type) {
+	case *Received:
+		n += int64(to.size)
+	case proto.Message:
+		n += int64(proto.Size(to))
 	}
 	switch {
 	case err != nil:
@@ -352,21 +348,6 @@ func (s *counting) RecvMsg(m any) (err error) {
 
 // frameHead is what comes before each message.
 const frameHead = 5
-
-// sized is a message that notes how many bytes it was.
-type sized struct {
-	to Message
-	n  int64
-}
-
-// ReadMessage implements [Message].
-func (s *sized) ReadMessage(b []byte) error {
-	s.n = int64(len(b))
-	return s.to.ReadMessage(b)
-}
-
-// AppendMessage implements [Message].
-func (s *sized) AppendMessage(b []byte) ([]byte, error) { return s.to.AppendMessage(b) }
 
 // interceptUnary counts calls of the services that gRPC itself brings.
 func interceptUnary(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {

@@ -121,12 +121,12 @@ func first(values []string) string {
 func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
 	return func(c *Call) error {
 		in := new(In)
-		received := generated{to: In1(in)}
+		received := Received{Message: In1(in)}
 		if err := c.RecvMsg(&received); err != nil {
 			return err
 		}
-		if received.err != nil {
-			return received.err
+		if received.Err != nil {
+			return received.Err
 		}
 		if err := c.Begin(); err != nil {
 			return err

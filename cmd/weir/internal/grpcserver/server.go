@@ -14,9 +14,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/weirhq/weir/client/grpcmessage"
-	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
 // Config holds what a [Server] needs. The zero value serves everyone, without
@@ -84,7 +83,7 @@ func New(c Config) *Server {
 	}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c, &s.inbox)),
-		grpc.ForceServerCodecV2(grpcmessage.New()),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(sizes.Message),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),

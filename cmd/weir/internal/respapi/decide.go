@@ -10,8 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
