@@ -38,8 +38,57 @@ func (r *Received) decode(b []byte) {
 	}
 }
 
-// codec is gRPC's codec of generated messages, which decodes into a [*Received], too.
+// sending is a message that a connection counts until it is written.
+type sending struct {
+	message proto.Message
+	conn    *connection
+}
+
+// outgoing returns m so that c counts it, if it is a generated message.
+func outgoing(m any, c *connection) any {
+	if message, ok := m.(proto.Message); ok && message != nil {
+		return sending{message, c}
+	}
+	return m
+}
+
+// Sizes of buffers, in bytes: grpc-go gives back those of more than 1 KiB when they are
+// written, and those of more than 32 KiB would be 1 MiB large.
+const (
+	smallestBuffer = 1<<10 + 1
+	largestBuffer  = 32 << 10
+)
+
+func (s sending) encode() (mem.BufferSlice, error) {
+	n := max(proto.Size(s.message), smallestBuffer)
+	var b *[]byte
+	if n > largestBuffer {
+		large := make([]byte, 0, n)
+		b = &large
+	} else {
+		b = s.conn.Get(n)
+	}
+	text, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*b)[:0], s.message)
+	if err != nil {
+		mem.DefaultBufferPool().Put(b)
+		return nil, err
+	}
+	*b = text
+	s.conn.send(int64(len(text)))
+	return mem.BufferSlice{mem.NewBuffer(b, s.conn)}, nil
+}
+
+// codec is gRPC's codec of generated messages, which decodes into a [*Received] and encodes
+// what a connection counts, too.
 type codec struct{ encoding.CodecV2 }
+
+// Marshal implements [encoding.CodecV2].
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if s, ok := v.(sending); ok {
+		return s.encode()
+	}
+	return c.CodecV2.Marshal(v)
+}
 
 func newCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
 
