@@ -74,18 +74,12 @@ var arrows = map[string]arrow{
 		ours:   []string{"rulefile/files", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"rulefile/ruletest":  {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
-	"api":                {},
-	"api/weir/v1":        {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
-	"client/ratelimit":   {ours: []string{"headers", "store", "window"}, theirs: []string{"github.com/dunglas/httpsfv"}},
-	"client/sizes":       {pure: true},
-	"client/grpcmessage": {theirs: []string{"google.golang.org/grpc"}},
-	"client/rpcwire": {
-		ours:   []string{".", "client/sizes", "receipt", "rule", "store", "window"},
-		theirs: []string{"google.golang.org/protobuf"},
-	},
+	"rulefile/ruletest": {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
+	"api":               {},
+	"api/weir/v1":       {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
+	"client/ratelimit":  {ours: []string{"headers", "store", "window"}, theirs: []string{"github.com/dunglas/httpsfv"}},
 	"client": {
-		ours:   []string{".", "api/weir/v1", "client/grpcmessage", "client/rpcwire", "client/sizes", "rule", "store", "window"},
+		ours:   []string{".", "api/weir/v1", "receipt", "rule", "store", "window"},
 		theirs: grpcModules,
 	},
 	"grpclimit":       {ours: middleware, theirs: grpcModules},
@@ -97,6 +91,7 @@ var arrows = map[string]arrow{
 
 	// The program: module github.com/weirhq/weir/cmd/weir.
 	"cmd/weir/internal/needtest":       {}, // tests only
+	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
 	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/redact", "rule", "store", "store/memstore", "window"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
@@ -129,11 +124,11 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile"}, frontEnd...)},
 	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
-		ours:   []string{".", "client/grpcmessage", "client/sizes", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "store"},
+		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "store"},
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/grpcapi": {
-		ours:   append([]string{"api/weir/v1", "client/rpcwire", "cmd/weir/internal/grpcserver", "cmd/weir/internal/top"}, frontEnd...),
+		ours:   append([]string{"api/weir/v1", "cmd/weir/internal/grpcserver", "cmd/weir/internal/top"}, frontEnd...),
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/envoyfile": {
@@ -177,7 +172,7 @@ var middleware = []string{".", "guard", "headers", "httplimit", "rule", "window"
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
 var frontEnd = []string{
-	".", "client/sizes", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "receipt", "rule", "store", "window",
+	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "receipt", "rule", "store", "window",
 }
 
 // grpcModules are what packages that serve gRPC may import.

@@ -2,9 +2,8 @@
 // take of weir.v1 with the same decision. It measures the cost of gRPC itself, for
 // comparison with the service.
 //
-// A call of Envoy's with several descriptors gets a full status for each of them. Messages
-// on a stream of weir.v1 are answered without generated code, as the service does it, with
-// the same decision for each request.
+// A call of Envoy's with several descriptors gets a full status for each of them, and a
+// message on a stream of weir.v1 the same decision for each request.
 package main
 
 import (
@@ -12,18 +11,13 @@ import (
 	"log"
 	"net"
 	"os"
-	"time"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/client/grpcmessage"
-	"github.com/weirhq/weir/client/rpcwire"
-	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/window"
 )
 
 // empty is a server without a limit.
@@ -56,38 +50,26 @@ func (nothing) Take(context.Context, *weirv1.TakeRequest) (*weirv1.TakeResponse,
 
 // Decide answers messages until the client sends no more.
 func (nothing) Decide(stream weirv1.WeirService_DecideServer) error {
-	m := messages{}
-	m.decision.Allowed, m.decision.Outcome = true, rule.Allow
-	m.decision.Usages = []weir.Usage{{Rule: "calls", Key: "user-0000000", Hits: 1, Result: window.Result{
-		Allowed: true, Quota: 1_000_000, Used: 1, Remaining: 999_999, ResetAfter: time.Hour,
+	calls := &weirv1.Answer{Kind: &weirv1.Answer_Decision{Decision: &weirv1.Decision{
+		Allowed: true, Outcome: "allow", Limits: []*weirv1.RuleUsage{{
+			Rule: "calls", Kind: weirv1.RuleKind_RULE_KIND_LIMIT, Key: "user-0000000", Allowed: true, Hits: 1, Quota: proto.Int64(1_000_000),
+			Used: 1, Remaining: proto.Int64(999_999), ResetAfter: &durationpb.Duration{Seconds: 3600},
+		}},
 	}}}
+	var in weirv1.DecideRequest
+	var out weirv1.DecideResponse
 	for {
-		if err := stream.RecvMsg(&m); err != nil {
+		if err := stream.RecvMsg(&in); err != nil {
 			return nil //nolint:nilerr // the client has gone
 		}
-		if err := stream.SendMsg(&m); err != nil {
+		out.Id, out.Answers = in.Id, out.Answers[:0]
+		for range in.Requests {
+			out.Answers = append(out.Answers, calls)
+		}
+		if err := stream.SendMsg(&out); err != nil {
 			return err
 		}
 	}
-}
-
-// messages is the messages of one stream, and their answers. It implements
-// [grpcmessage.Message].
-type messages struct {
-	read     rpcwire.Group
-	decision weir.Decision
-}
-
-// ReadMessage implements [grpcmessage.Message].
-func (m *messages) ReadMessage(b []byte) error { return m.read.ReadDecide(b) }
-
-// AppendMessage implements [grpcmessage.Message].
-func (m *messages) AppendMessage(b []byte) ([]byte, error) {
-	b = rpcwire.AppendID(b, m.read.ID)
-	for range m.read.Requests {
-		b = rpcwire.AppendDecideDecision(b, &m.decision)
-	}
-	return b, nil
 }
 
 func main() {
@@ -95,7 +77,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s := grpc.NewServer(grpc.ForceServerCodecV2(grpcmessage.New()))
+	s := grpc.NewServer()
 	rls.RegisterRateLimitServiceServer(s, empty{})
 	weirv1.RegisterWeirServiceServer(s, nothing{})
 	log.Fatal(s.Serve(l))

@@ -13,10 +13,10 @@ import (
 	"unsafe"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/headers"
 )
 

@@ -127,13 +127,13 @@ func TestHalfMessages(t *testing.T) {
 	empty(t, s)
 }
 
-// empty waits until nothing is in the inbox of s: calls end a little later than their
+// empty waits until nothing is counted of s: calls end a little later than their
 // connections and answers.
 func empty(t *testing.T, s *grpcserver.Server) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); s.Arriving() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("got %d bytes in the inbox, want none", s.Arriving())
+			t.Fatalf("got %d bytes counted, want none", s.Arriving())
 		}
 	}
 }
@@ -182,11 +182,11 @@ func TestLateMessages(t *testing.T) {
 	for s.Arriving() == 0 { // until the part has come
 		time.Sleep(time.Millisecond)
 	}
-	s.Late(time.Now().Add(5 * time.Second))
+	s.CloseStalled(time.Now().Add(5 * time.Second))
 	if shed.Load() != 0 {
 		t.Errorf("got %d connections shed after five seconds, want none", shed.Load())
 	}
-	s.Late(time.Now().Add(time.Minute))
+	s.CloseStalled(time.Now().Add(time.Minute))
 	<-ended
 	if shed.Load() != 1 {
 		t.Errorf("got %d connections shed, want one", shed.Load())
@@ -209,7 +209,7 @@ func TestRefusedCalls(t *testing.T) {
 			t.Fatalf("got %v, want that the method is unknown", err)
 		}
 	}
-	s.Late(time.Now().Add(time.Minute))
+	s.CloseStalled(time.Now().Add(time.Minute))
 	if shed.Load() != 0 {
 		t.Errorf("got %d connections shed, want none", shed.Load())
 	}
@@ -259,13 +259,13 @@ func TestCompressedMessages(t *testing.T) {
 		answered = h[3] == 1 && h[8] == 3
 	}
 	if n := s.Arriving(); n < 50_000 {
-		t.Errorf("got %d bytes in the inbox, want those of the part", n)
+		t.Errorf("got %d bytes counted, want those of the part", n)
 	}
 	_ = c.Close()
 	empty(t, s)
 }
 
-// Calls of methods that the server does not have leave nothing in the inbox. Otherwise
+// Calls of methods that the server does not have leave nothing counted. Otherwise
 // their connection would be late.
 func TestUnknownMethods(t *testing.T) {
 	t.Parallel()
@@ -298,7 +298,7 @@ func TestNoHTTP2(t *testing.T) {
 	if _, err := say(context.Background(), conn, "hello"); err != nil {
 		t.Error(err)
 	}
-	if n := s.Guests(); n != 1 {
+	if n := s.Connections(); n != 1 {
 		t.Errorf("got %d connections, want one", n)
 	}
 }
@@ -327,5 +327,38 @@ func TestRapidReset(t *testing.T) {
 	}
 	if shed.Load() != 1 {
 		t.Errorf("got %d connections shed, want only the first one", shed.Load())
+	}
+}
+
+// call makes a call of a method, with a message of one character.
+func (f frames) call(stream uint32, method string) frames {
+	return f.frame(1, 4, stream, head(method)).frame(0, 1, stream, append([]byte{0, 0, 0, 0, 3}, 0x0a, 1, 'x'))
+}
+
+// A connection whose client takes no answers is closed: one with the answer to a call that
+// has ended, and one with a stream that waits to send. Clients that have nothing to take
+// are not late.
+func TestAnswersNotTaken(t *testing.T) {
+	t.Parallel()
+	s, path, conn, shed := pipe(t, 1<<20)
+	if _, err := say(t.Context(), conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	talk := quiet(t, conn)
+	// The window of each stream is 0: nothing of a message can be sent.
+	closed := frames{}.frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0})
+	unary := attack(t, path, closed.call(1, "Say"))
+	many := attack(t, path, closed.call(1, "Flood"))
+	for now, end := time.Now(), time.Now().Add(20*time.Second); shed.Load() < 2; time.Sleep(time.Millisecond) {
+		if s.CloseStalled(now); time.Now().After(end) {
+			t.Fatalf("got %d connections shed, want two", shed.Load())
+		}
+		now = now.Add(time.Second)
+	}
+	<-unary
+	<-many
+	talk()
+	if _, err := say(t.Context(), conn, "hello"); err != nil {
+		t.Error(err)
 	}
 }

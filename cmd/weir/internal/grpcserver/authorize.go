@@ -10,9 +10,9 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
 
-// enter returns the caller if it may make a call that needs scopes. The error is
+// authorize returns the caller if it may make a call that needs scopes. The error is
 // an [*access.Refusal].
-func (s *Server) enter(ctx context.Context, g *guest, need access.Scope) (*access.Holder, error) {
+func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope) (*access.Holder, error) {
 	if s.config.Lock == nil {
 		return nil, nil
 	}
@@ -21,8 +21,8 @@ func (s *Server) enter(ctx context.Context, g *guest, need access.Scope) (*acces
 	if t := tokens(ctx); t != nil {
 		r.Header["Authorization"] = t
 	}
-	if g != nil {
-		r.RemoteAddr, r.TLS = g.address, g.tls
+	if c != nil {
+		r.RemoteAddr, r.TLS = c.RemoteAddr().String(), c.tlsState()
 	}
 	return s.config.Lock.Enter(&r, need)
 }
@@ -33,12 +33,12 @@ func (s *Server) enter(ctx context.Context, g *guest, need access.Scope) (*acces
 func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
 		ctx := stream.Context()
-		if _, err := s.enter(ctx, guestOf(ctx), access.None); err != nil {
+		if _, err := s.authorize(ctx, connectionOf(ctx), access.None); err != nil {
 			return Error(err)
 		}
 	}
 	if strings.HasPrefix(info.FullMethod, "/grpc.") {
-		counted, end := count(stream, info.IsClientStream)
+		counted, end := track(stream, info.IsClientStream)
 		defer end()
 		stream = counted
 	}

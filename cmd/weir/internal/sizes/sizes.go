@@ -1,5 +1,5 @@
-// Package sizes has the bounds of a request, which are the same for every front end that
-// speaks weir's own terms.
+// Package sizes has the resource limits of a request, which are the same for every
+// listener that speaks weir's own terms.
 package sizes
 
 const (
