@@ -58,7 +58,11 @@ func run(args []string) error {
 		_, err := prepare(args[2], tmp, args[1])
 		return err
 	case len(args) == 1 && args[0] == "rehearse":
-		return rehearse(tmp, "v0.1.0")
+		version, err := required()
+		if err != nil {
+			return err
+		}
+		return rehearse(tmp, version)
 	case len(args) == 2 && args[0] == "rehearse":
 		return rehearse(tmp, args[1])
 	}
@@ -75,7 +79,11 @@ func tidy(tmp string, write bool) error {
 	if err := r.copyWorkingTree(); err != nil {
 		return err
 	}
-	if err := r.release("v0.1.0"); err != nil {
+	version, err := required()
+	if err != nil {
+		return err
+	}
+	if err := r.release(version); err != nil {
 		return err
 	}
 	stale := false
@@ -111,6 +119,20 @@ func tidy(tmp string, write bool) error {
 		return errors.New("modules are not tidy: make tidy")
 	}
 	return nil
+}
+
+// required returns the version at which the modules of the working tree require each
+// other.
+func required() (string, error) {
+	work, err := os.ReadFile("go.work")
+	if err != nil {
+		return "", err
+	}
+	found := replaced.FindSubmatch(work)
+	if found == nil {
+		return "", errors.New("go.work replaces no version of " + root)
+	}
+	return string(found[2]), nil
 }
 
 // releasable reports why the working tree cannot be released as version, if it cannot.
@@ -313,7 +335,7 @@ func (r *release) findModules() error {
 
 func ours(path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-var replaced = regexp.MustCompile(`(?m)^(\s*` + regexp.QuoteMeta(root) + `\S*) v\S+( =>)`)
+var replaced = regexp.MustCompile(`(?m)^(\s*` + regexp.QuoteMeta(root) + `\S*) (v\S+) =>`)
 
 // setVersions has every go.mod and go.work name the version of the release.
 func (r *release) setVersions() error {
@@ -339,7 +361,7 @@ func (r *release) setVersions() error {
 		if err != nil {
 			return err
 		}
-		text = replaced.ReplaceAll(text, []byte("$1 "+r.version+"$2"))
+		text = replaced.ReplaceAll(text, []byte("$1 "+r.version+" =>"))
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			return err
 		}
@@ -370,7 +392,8 @@ func withoutOurs(sums []byte) []byte {
 }
 
 // proxyEnv returns the environment for a go command that gets the released modules from
-// what was published, and others from the user's module cache or the usual proxy.
+// what was published, and others from the user's module cache or the usual proxy. The
+// latest version of a module is the latest one in that cache, if it has any.
 func (r *release) proxyEnv(more ...string) []string {
 	usual, err := output(".", nil, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {
