@@ -23,9 +23,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 )
 
 const root = "github.com/weirhq/weir"
@@ -43,6 +45,13 @@ func run(args []string) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-stop
+		_ = os.RemoveAll(tmp)
+		os.Exit(1)
+	}()
 	switch {
 	case len(args) == 1 && args[0] == "tidy":
 		return tidy(tmp, true)
