@@ -56,8 +56,14 @@ DEPLOY  := deploy/compose deploy/kubernetes
 # The packages of the workspace.
 PACKAGES := ./... $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 
-test: deps ## run the tests; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
-	$(GO) test $(PACKAGES)
+# Flags of go test, such as -count=1.
+TESTFLAGS ?=
+
+test: deps ## run the tests of all modules; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
+	$(GO) test $(TESTFLAGS) $(PACKAGES)
+	cd contrib && $(GO) test $(TESTFLAGS) $(CONTRIB:contrib/%=./%/...)
+	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
+	@for dir in $(DEPLOY); do echo "cd $$dir && $(GO) test"; (cd $$dir && GOWORK=off $(GO) test $(TESTFLAGS) ./...) || exit 1; done
 
 resp-clients: redis ## run Redis clients of Python, PHP and JavaScript against weir's Redis protocol; installs them
 	scripts/install-clients
@@ -164,12 +170,12 @@ race: deps
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
 	$(GO) test $(RACE) $(PACKAGES)
 
-peers: # vet and test the benchmarks, which are a module of their own
-	cd benchmarks && $(GO) vet ./... && $(GO) test ./...
+peers: # vet the benchmarks
+	cd benchmarks && $(GO) vet ./...
 
-middleware: # vet and test the middleware for frameworks and the manifests, which are modules of their own
-	@for dir in $(CONTRIB); do echo "$$dir"; (cd $$dir && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
-	@for dir in $(DEPLOY); do echo "$$dir"; (cd $$dir && export GOWORK=off && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
+middleware: # vet the middleware for frameworks and the tests of the manifests
+	cd contrib && $(GO) vet $(CONTRIB:contrib/%=./%/...)
+	@for dir in $(DEPLOY); do (cd $$dir && export GOWORK=off && $(GO) mod tidy -diff && $(GO) vet ./...) || exit 1; done
 
 # The linter and the generator are packages of npm, in api/package-lock.json.
 NPM = cd api && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent && npm run --silent
