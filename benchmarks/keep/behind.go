@@ -5,13 +5,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/store/memstore"
 )
 
 // writer writes what changed in a memstore to a sink, once in an interval.
 type writer struct {
 	memory  *memstore.Store
-	changes *memstore.Changes
+	changes journal.Reader
 	to      sink
 	begun   atomic.Int64 // of the last flush that succeeded
 	stop    chan struct{}
@@ -19,7 +20,7 @@ type writer struct {
 }
 
 func behind(m *memstore.Store, to sink) *writer {
-	w := &writer{memory: m, changes: m.Changes(), to: to, stop: make(chan struct{}), ended: make(chan error)}
+	w := &writer{memory: m, changes: m.Journal().Changes(), to: to, stop: make(chan struct{}), ended: make(chan error)}
 	w.begun.Store(time.Now().UnixNano())
 	go w.run()
 	return w

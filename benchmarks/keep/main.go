@@ -26,6 +26,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/durable"
 	"github.com/weirhq/weir/store/memstore"
@@ -128,8 +129,8 @@ func open() (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := memstore.New(memstore.WithJournal(memstore.Secret{1}))
-	r := m.Restore(memstore.Part{Space: space, Limit: limit})
+	m := memstore.New(memstore.WithJournal(journal.Secret{1}))
+	r := m.Journal().Restore(journal.Part{Space: space, Limit: limit})
 	if err := to.load(r.Put); err != nil {
 		return nil, err
 	}
@@ -138,8 +139,8 @@ func open() (*kept, error) {
 	return &kept{m, b.lag, b.close, took}, nil
 }
 
-// take takes a hit of the key name.
-func take(ctx context.Context, s store.Store, name string) (window.Result, error) {
+// hit takes a hit of the key name.
+func hit(ctx context.Context, s store.Store, name string) (window.Result, error) {
 	ops := []store.Op{{Space: space, Limit: limit, Key: []byte(name), N: 1}}
 	err := store.Do(ctx, s, store.Take, ops)
 	return ops[0].Result, err
@@ -154,7 +155,7 @@ func write() error {
 	names := make([]string, *keys)
 	for i := range names {
 		names[i] = "user-" + strconv.Itoa(i)
-		if _, err := take(ctx, k, names[i]); err != nil {
+		if _, err := hit(ctx, k, names[i]); err != nil {
 			return err
 		}
 	}
@@ -174,10 +175,10 @@ func write() error {
 		for ; updates < due; updates++ {
 			name := names[r.IntN(len(names))]
 			if updates%64 != 0 {
-				_, err = take(ctx, k, name)
+				_, err = hit(ctx, k, name)
 			} else {
 				at := time.Now()
-				_, err = take(ctx, k, name)
+				_, err = hit(ctx, k, name)
 				took := time.Since(at)
 				if calls, longest = append(calls, took), max(longest, took); took > time.Millisecond {
 					slow++
@@ -224,7 +225,7 @@ func fill() error {
 	}
 	ctx, begun, wrote, cpu := context.Background(), time.Now(), written(), processor()
 	for i := range *keys {
-		if _, err := take(ctx, k, "user-"+strconv.Itoa(i)); err != nil {
+		if _, err := hit(ctx, k, "user-"+strconv.Itoa(i)); err != nil {
 			return err
 		}
 	}

@@ -141,7 +141,7 @@ func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
 		notes:  newNotes(),
 		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.memory.Refuse(errLoading)
+	s.memory.Journal().Refuse(errLoading)
 	s.queue.wake = make(chan struct{}, 1)
 	s.writer = newWriter(s, header)
 	s.loading.Store(true)

@@ -259,7 +259,7 @@ func TestOverflow(t *testing.T) {
 		take(t, s, keys)
 		time.Sleep(2 * time.Second)
 		take(t, s, keys)
-		if !s.Memory().Overflowed() {
+		if !s.Memory().Journal().Overflowed() {
 			t.Error("got no overflow, want one")
 		}
 		gone := &store.Op{Space: space, Limit: ever, Key: []byte("7")}

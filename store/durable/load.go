@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/internal/limittext"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/durable/internal/format"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -45,7 +45,7 @@ func (s *Store) load(pieces []*piece) (ok bool) {
 	}
 	s.writer.stats.loadEnded(l.keys(), damage, s.writer.live)
 	s.loading.Store(false)
-	s.memory.Refuse(nil)
+	s.memory.Journal().Refuse(nil)
 	s.told(Event{Kind: Loaded, Keys: l.keys(), Bytes: bytes, Took: time.Since(begun)}) // calls are decided now
 	close(s.loaded)
 	return true
@@ -86,8 +86,8 @@ func (s *Store) resume(pieces []*piece) {
 		return
 	}
 	up, boot := s.uptime(), s.startOf()
-	wall := s.memory.Times().Wall
-	s.memory.Resume(memstore.Times{
+	wall := s.memory.Journal().Times().Wall
+	s.memory.Journal().Resume(journal.Times{
 		Steady:      resumed(window.Instant(last.Steady), last.Uptime, last.Boot, up, boot, wall),
 		SteadyFloor: window.Instant(last.SteadyFloor), WallFloor: window.Instant(last.WallFloor),
 	})
@@ -174,8 +174,8 @@ type worker struct {
 	from, to uint64
 	work     chan *batch
 	spaces   map[format.SpaceID]format.Space // as last defined
-	parts    map[format.SpaceID]*memstore.Restore
-	put      *memstore.Restore
+	parts    map[format.SpaceID]journal.Writer
+	put      journal.Writer
 }
 
 // batch is the payload of a frame.
@@ -194,7 +194,7 @@ func newLoader(s *Store) *loader {
 	for i := range n {
 		w := &worker{
 			loader: l, from: i * 8 / n, to: (i + 1) * 8 / n, work: make(chan *batch, 16),
-			spaces: make(map[format.SpaceID]format.Space), parts: make(map[format.SpaceID]*memstore.Restore),
+			spaces: make(map[format.SpaceID]format.Space), parts: make(map[format.SpaceID]journal.Writer),
 		}
 		l.workers = append(l.workers, w)
 		l.tasks.Go(w.run)
@@ -271,7 +271,7 @@ func (w *worker) keys(id format.SpaceID) bool {
 }
 
 // restore returns what puts keys into the space id, or nil if that is not known.
-func (w *worker) restore(id format.SpaceID) *memstore.Restore {
+func (w *worker) restore(id format.SpaceID) journal.Writer {
 	sp, ok := w.spaces[id]
 	if !ok {
 		return nil
@@ -285,7 +285,7 @@ func (w *worker) restore(id format.SpaceID) *memstore.Restore {
 		return nil
 	}
 	space := store.NewSpace(sp.Namespace, sp.ID, sp.Name, sp.MaxKeys)
-	return w.loader.store.memory.Restore(memstore.Part{Space: space, Limit: limit})
+	return w.loader.store.memory.Journal().Restore(journal.Part{Space: space, Limit: limit})
 }
 
 func (w *worker) key(key uint64, state []uint64) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/store/durable/internal/format"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -67,7 +67,7 @@ func check(d disk) (Report, error) {
 	}
 	r.Damaged = s.Stats().Damaged
 	limits := map[string]window.Limit{}
-	_ = s.walk(func(p memstore.Part, _ uint64, _ []uint64) error {
+	_ = s.walk(func(p journal.Part, _ uint64, _ []uint64) error {
 		limits[p.Space.Namespace()+"\x00"+p.Space.ID()] = p.Limit.Limit()
 		return nil
 	})
@@ -101,12 +101,12 @@ func look(d disk, told func(Event)) (*Store, []*piece, error) {
 
 // walk calls visit for each key in memory, until it returns an error. It needs a store
 // that nobody else uses.
-func (s *Store) walk(visit func(p memstore.Part, key uint64, state []uint64) error) error {
+func (s *Store) walk(visit func(p journal.Part, key uint64, state []uint64) error) error {
 	type entry struct {
 		key   uint64
 		state []uint64
 	}
-	for w := s.memory.Walk(); ; {
+	for w := s.memory.Journal().Walk(); ; {
 		var entries []entry
 		p, ok := w.Next(func(key uint64, state []uint64) { entries = append(entries, entry{key, slices.Clone(state)}) })
 		if !ok {
@@ -139,8 +139,8 @@ func dump(d disk, visit func(Entry) error) error {
 		return err
 	}
 	defer s.memory.Close()
-	now := s.memory.Times()
-	return s.walk(func(p memstore.Part, key uint64, state []uint64) error {
+	now := s.memory.Journal().Times()
+	return s.walk(func(p journal.Part, key uint64, state []uint64) error {
 		at := now.Steady
 		if p.Limit.OnCalendar() {
 			at = now.Wall

@@ -10,7 +10,7 @@ func (w *writer) beginRound(lost bool) {
 		}
 		n.written = false
 	}
-	w.walk, w.walked, w.round = w.store.memory.Walk(), 0, 0
+	w.walk, w.walked, w.round = w.store.memory.Journal().Walk(), 0, 0
 }
 
 // writeRound writes keys of the round, budget bytes or more. It reports whether the

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/internal/limittext"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/durable/internal/format"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -58,11 +58,11 @@ type writer struct {
 	base    int64  // of that frame
 	pending bool   // buf is sealed and not written yet
 
-	changes *memstore.Changes
+	changes journal.Reader
 	spaces  map[*store.Space]*known
 	notes   map[string]*note
 
-	walk   *memstore.Walk // of the round; nil: none
+	walk   journal.Reader // of the round; nil: none
 	hurry  bool           // the round writes roundMost in each flush
 	live   int64          // about what all keys take in a file
 	walked int64          // what the round has written
@@ -83,14 +83,14 @@ type known struct {
 func newWriter(s *Store, h format.Header) *writer {
 	return &writer{
 		store: s, disk: s.disk, header: h, boot: s.startOf(), stats: newStats(),
-		changes: s.memory.Changes(), spaces: make(map[*store.Space]*known), notes: make(map[string]*note),
+		changes: s.memory.Journal().Changes(), spaces: make(map[*store.Space]*known), notes: make(map[string]*note),
 	}
 }
 
 // flush writes what has changed, and a part of the round. ended is set for the last
 // flush.
 func (w *writer) flush(ended bool) error {
-	if w.store.memory.Overflowed() {
+	if w.store.memory.Journal().Overflowed() {
 		w.broken = true
 	}
 	if err := w.begin(); err != nil {
@@ -205,7 +205,7 @@ func (w *writer) retire() {
 // reset begins an empty frame. What was in it is lost to the file.
 func (w *writer) reset() {
 	w.buf = append(w.buf[:0], make([]byte, format.FrameSize)...)
-	w.base, w.pending = int64(w.store.memory.Times().Steady), false
+	w.base, w.pending = int64(w.store.memory.Journal().Times().Steady), false
 }
 
 // written returns how much was written to the file, with the frame that is being
@@ -227,7 +227,7 @@ func (w *writer) writeChanges() error {
 
 // section adds keys that next visits to the frame, and writes the frame when it is
 // large. It reports what next does.
-func (w *writer) section(next func(visit func(uint64, []uint64)) (memstore.Part, bool)) (more bool, err error) {
+func (w *writer) section(next func(visit func(uint64, []uint64)) (journal.Part, bool)) (more bool, err error) {
 	keys := 0
 	at := 0
 	w.buf, at = format.BeginKeys(w.buf)
@@ -253,7 +253,7 @@ func (w *writer) section(next func(visit func(uint64, []uint64)) (memstore.Part,
 }
 
 // space returns what is known about the space of p.
-func (w *writer) space(p memstore.Part) *known {
+func (w *writer) space(p journal.Part) *known {
 	k := w.spaces[p.Space]
 	if k == nil {
 		k = &known{id: format.IDOf(p.Space.Namespace(), p.Space.ID())}
@@ -271,7 +271,7 @@ func (w *writer) space(p memstore.Part) *known {
 }
 
 // define adds a space to the frame.
-func (w *writer) define(p memstore.Part, k *known) {
+func (w *writer) define(p journal.Part, k *known) {
 	k.name, k.seq = w.name, w.seq+1
 	w.buf = format.AppendSpace(w.buf, &format.Space{
 		Namespace: p.Space.Namespace(), ID: p.Space.ID(), Name: p.Space.Name(), MaxKeys: p.Space.MaxKeys(), Limit: k.text,
@@ -280,7 +280,7 @@ func (w *writer) define(p memstore.Part, k *known) {
 
 // seal ends the frame that is being made, and writes it.
 func (w *writer) seal(flags uint32) error {
-	t := w.store.memory.Times()
+	t := w.store.memory.Journal().Times()
 	fr := format.Frame{
 		Flags: flags, File: w.header.File, Seq: w.seq + 1,
 		Steady: int64(t.Steady), Wall: int64(t.Wall), SteadyFloor: int64(t.SteadyFloor), WallFloor: int64(t.WallFloor), Base: w.base,

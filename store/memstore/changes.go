@@ -1,9 +1,12 @@
 package memstore
 
-import "github.com/weirhq/weir/store/memstore/internal/table"
+import (
+	"github.com/weirhq/weir/internal/journal"
+	"github.com/weirhq/weir/store/memstore/internal/table"
+)
 
 const (
-	// atOnceShards is how many shards [Changes] reads in turn. A mutex prefers the
+	// atOnceShards is how many shards a changeReader reads in turn. A mutex prefers the
 	// goroutine that runs: a reader that locks a shard again right after it has
 	// unlocked it keeps the calls that wait for it out for up to a millisecond.
 	atOnceShards = 8
@@ -12,9 +15,8 @@ const (
 	atOnceKeys = 32
 )
 
-// Changes reads, in one round after another, the keys that have changed. Make one
-// with [Store.Changes]. It is not safe for concurrent use, and a store has only one.
-type Changes struct {
+// changeReader is what [journal.Journal.Changes] returns.
+type changeReader struct {
 	store *Store
 
 	keyspaces []*keyspace // of this round, that are not read yet
@@ -32,24 +34,15 @@ type taken struct {
 	read  int // the first places of the set, which are free now
 }
 
-// Changes returns the changes of s, which must have a journal.
-func (s *Store) Changes() *Changes {
-	if s.keyspaces.journal == nil {
-		panic("memstore: changes of a store without a journal")
-	}
-	return &Changes{store: s}
+// Changes implements [journal.Journal].
+func (s journaled) Changes() journal.Reader {
+	return &changeReader{store: s.Store}
 }
 
-// Next calls visit for some keys of one space that have changed, with their states,
-// and returns that space. The state is empty if the key was dropped before it
-// expired. A key is visited once after each change, or after several. visit is
-// called under a lock, must not keep or change the state, and must not call the
-// store. Next reports false at the end of a round: all keys were visited that had
-// changed when the round began. The next call begins another round. Keys that
-// were not visited are kept for later calls.
-func (c *Changes) Next(visit func(key uint64, state []uint64)) (p Part, ok bool) {
+// Next implements [journal.Reader].
+func (c *changeReader) Next(visit func(key uint64, state []uint64)) (p journal.Part, ok bool) {
 	if len(c.taken) == 0 && !c.find() {
-		return Part{}, false
+		return journal.Part{}, false
 	}
 	ks := c.keyspaces[0]
 	for range atOnceShards {
@@ -65,7 +58,7 @@ func (c *Changes) Next(visit func(key uint64, state []uint64)) (p Part, ok bool)
 }
 
 // next replaces t, of which all keys were visited, by the next shard of ks.
-func (c *Changes) next(t *taken, ks *keyspace) {
+func (c *changeReader) next(t *taken, ks *keyspace) {
 	c.spare.put(t.set, atOnceShards)
 	if next, ok := c.take(ks); ok {
 		*t = next
@@ -117,7 +110,7 @@ func (t *taken) cut(keys []table.Hash) []table.Hash {
 
 // find takes the next shards in which keys have changed. It reports false at the end
 // of a round.
-func (c *Changes) find() bool {
+func (c *changeReader) find() bool {
 	if len(c.keyspaces) == 0 {
 		c.keyspaces, c.shard = c.store.keyspaces.all(), 0
 	}
@@ -142,7 +135,7 @@ func (c *Changes) find() bool {
 
 // take takes what has changed in the next shard of ks in which something has. It
 // reports false if there is none.
-func (c *Changes) take(ks *keyspace) (t taken, ok bool) {
+func (c *changeReader) take(ks *keyspace) (t taken, ok bool) {
 	for c.shard < len(ks.shards) {
 		sh := ks.shards[c.shard].Load()
 		c.shard++

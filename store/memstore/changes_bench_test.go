@@ -28,7 +28,7 @@ func BenchmarkChanges(b *testing.B) {
 		names[i] = "user-" + strconv.Itoa(i)
 		take(i)
 	}
-	changes, r := s.Changes(), rand.New(rand.NewPCG(1, 2))
+	changes, r := s.Journal().Changes(), rand.New(rand.NewPCG(1, 2))
 	keys, sum := 0, uint64(0)
 	read := func() {
 		for more := true; more; {

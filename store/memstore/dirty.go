@@ -5,7 +5,7 @@ import "github.com/weirhq/weir/store/memstore/internal/table"
 // dirty notes which keys of a shard have changed since the journal last asked. It
 // is guarded by the lock of the shard. When nobody takes the keys for so long that their sets
 // are as large as the table, they are dropped, and the shard has overflowed: the
-// journal must ask for all keys ([Store.Walk]).
+// journal must ask for all keys ([journal.Journal.Walk]).
 type dirty struct {
 	changed
 	keyspace *keyspace

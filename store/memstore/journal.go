@@ -4,76 +4,78 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/store/memstore/internal/keyed"
 	"github.com/weirhq/weir/store/memstore/internal/table"
-	"github.com/weirhq/weir/window"
 )
 
 // A journal notes which keys change, for a program that writes them to a disk
-// behind the store: it asks for the [Store.Changes], and at times for all keys, by
-// [Store.Walk]. [Store.Restore] puts them into another store with the same secret.
+// behind the store: it asks [Store.Journal] for what has changed, and at times for all
+// keys, and puts them into another store with the same secret.
 //
 // A call that changes a key marks it in its shard (see dirty).
-type journal struct {
+type marks struct {
 	key, member keyed.Key
-	overflowed  atomic.Bool // some shard has overflowed since the last Walk
+	overflowed  atomic.Bool // some shard has overflowed since the last walk
 }
 
 // leastShards is the least number of shards of a store with a journal. The number
 // of a shard gives back the bits of a hash that a table does not keep.
 const leastShards = 8
 
-// WithJournal makes the store note which keys change, for [Store.Changes]. Keys and
+// WithJournal makes the store note which keys change, for [Store.Journal]. Keys and
 // members are then hashed with secret, so that their fingerprints mean the same in
 // every store with that secret. The store has at least 8 shards for each space.
 // Default: the store notes nothing.
-func WithJournal(secret Secret) Option {
+func WithJournal(secret journal.Secret) Option {
 	return func(s *Store) {
-		j := &journal{}
-		j.key, j.member = secret.keys()
+		j := &marks{}
+		j.key, j.member = keyed.KeyOf([16]byte(secret[:16])), keyed.KeyOf([16]byte(secret[16:]))
 		s.keyspaces.journal = j
 	}
 }
 
 // dirty returns what a new shard of ks notes changes in.
-func (j *journal) dirty(ks *keyspace) *dirty {
+func (j *marks) dirty(ks *keyspace) *dirty {
 	if j == nil {
 		return nil
 	}
 	return &dirty{keyspace: ks}
 }
 
-// Part is the space that keys belong to, and a limit of theirs.
-type Part struct {
-	Space *store.Space
-	Limit *window.Compiled
+// Journal returns the journal of s, which [WithJournal] gave it.
+func (s *Store) Journal() journal.Journal {
+	if s.keyspaces.journal == nil {
+		panic("memstore: journal of a store without one")
+	}
+	return journaled{s}
 }
 
+// journaled is a store as its journal.
+type journaled struct{ *Store }
+
 // part returns ks for callers.
-func (ks *keyspace) part() Part { return Part{&ks.space, ks.limit.Load()} }
+func (ks *keyspace) part() journal.Part {
+	return journal.Part{Space: &ks.space, Limit: ks.limit.Load()}
+}
 
-// Overflowed reports whether so many keys have changed since [Changes.Next] last
-// visited them that the store does not know which. A [Store.Walk] that begins
-// later visits all of them.
-func (s *Store) Overflowed() bool { return s.keyspaces.journal.overflowed.Load() }
+// Overflowed implements [journal.Journal].
+func (s journaled) Overflowed() bool { return s.keyspaces.journal.overflowed.Load() }
 
-// Walk reads all keys of a store, segment by segment. Make one with [Store.Walk].
-// It is not safe for concurrent use.
+// walkReader is what [journal.Journal.Walk] returns.
 //
 // It takes a segment of each shard in turn, so that goroutines that share the keys among
 // them by their shards, such as those that load them, have work at the same time.
-type Walk struct {
+type walkReader struct {
 	store     *Store
 	keyspaces []*keyspace // that are not read yet
 	positions []int       // in the shards of the first of them; nil: not begun
 	shard     int         // the next one
 }
 
-// Walk returns a walk through all keys that s, which must have a journal, has now,
-// and may return newer ones. It ends what [Store.Overflowed] reports.
-func (s *Store) Walk() *Walk {
-	w := &Walk{store: s, keyspaces: s.keyspaces.all()}
+// Walk implements [journal.Journal].
+func (s journaled) Walk() journal.Reader {
+	w := &walkReader{store: s.Store, keyspaces: s.keyspaces.all()}
 	s.keyspaces.journal.overflowed.Store(false)
 	for _, ks := range w.keyspaces {
 		for i := range ks.shards {
@@ -89,11 +91,8 @@ func (s *Store) Walk() *Walk {
 	return w
 }
 
-// Next calls visit for some keys of one space, and returns that space. Keys that
-// have expired are left out. visit is called as by [Changes.Next]. Next reports
-// false when all keys were visited. Keys that changed meanwhile are visited with
-// their state before or after the change.
-func (w *Walk) Next(visit func(key uint64, state []uint64)) (p Part, ok bool) {
+// Next implements [journal.Reader].
+func (w *walkReader) Next(visit func(key uint64, state []uint64)) (p journal.Part, ok bool) {
 	for ; len(w.keyspaces) > 0; w.keyspaces, w.positions = w.keyspaces[1:], nil {
 		ks := w.keyspaces[0]
 		if w.positions == nil {
@@ -108,11 +107,11 @@ func (w *Walk) Next(visit func(key uint64, state []uint64)) (p Part, ok bool) {
 			}
 		}
 	}
-	return Part{}, false
+	return journal.Part{}, false
 }
 
 // read visits the keys of one segment of sh, the shard i.
-func (w *Walk) read(ks *keyspace, sh *shard, i int, visit func(key uint64, state []uint64)) {
+func (w *walkReader) read(ks *keyspace, sh *shard, i int, visit func(key uint64, state []uint64)) {
 	m := w.store.clock.read()
 	e := w.store.clock.expiry(m, ks)
 	high := uint64(i) << (64 - bits.TrailingZeros(uint(len(ks.shards))))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -17,15 +18,15 @@ import (
 // copyOf is what a program knows of a store from its journal.
 type copyOf struct {
 	states map[string]map[uint64][]uint64 // by space and key
-	parts  map[string]memstore.Part
+	parts  map[string]journal.Part
 }
 
 func newCopy() *copyOf {
-	return &copyOf{make(map[string]map[uint64][]uint64), make(map[string]memstore.Part)}
+	return &copyOf{make(map[string]map[uint64][]uint64), make(map[string]journal.Part)}
 }
 
 // read adds all that next visits.
-func (c *copyOf) read(next func(func(uint64, []uint64)) (memstore.Part, bool)) {
+func (c *copyOf) read(next func(func(uint64, []uint64)) (journal.Part, bool)) {
 	for {
 		type entry struct {
 			key   uint64
@@ -52,14 +53,14 @@ func (c *copyOf) read(next func(func(uint64, []uint64)) (memstore.Part, bool)) {
 // restore puts the copy into another store.
 func (c *copyOf) restore(s *memstore.Store) {
 	for id, states := range c.states {
-		r := s.Restore(c.parts[id])
+		r := s.Journal().Restore(c.parts[id])
 		for key, state := range states {
 			r.Put(key, state)
 		}
 	}
 }
 
-var secret = memstore.Secret{1, 2, 3}
+var secret = journal.Secret{1, 2, 3}
 
 // What the journal visits is what the store has: at any time, another store that was
 // given it answers the same calls alike. So does one that was given a walk.
@@ -69,7 +70,7 @@ func TestJournalHasEveryChange(t *testing.T) {
 		var now atomic.Int64
 		clock := memstore.WithClock(func() window.Instant { return window.Instant(now.Load()) })
 		s := memstore.New(clock, memstore.WithJournal(secret), memstore.WithShards(8<<(seed%3)))
-		seen, changes := newCopy(), s.Changes()
+		seen, changes := newCopy(), s.Journal().Changes()
 		set := func(i window.Instant) { now.Store(int64(i)) }
 		r := rand.New(rand.NewPCG(seed, 1))
 		limits := []*window.Compiled{
@@ -101,7 +102,7 @@ func TestJournalHasEveryChange(t *testing.T) {
 			}
 			seen.read(changes.Next)
 			walked := newCopy()
-			walked.read(s.Walk().Next)
+			walked.read(s.Journal().Walk().Next)
 			for _, c := range []*copyOf{seen, walked} {
 				again := memstore.New(clock, memstore.WithJournal(secret))
 				c.restore(again)
@@ -148,7 +149,7 @@ func TestJournalOfHotKeys(t *testing.T) {
 			}
 		})
 	}
-	seen, changes := newCopy(), s.Changes()
+	seen, changes := newCopy(), s.Journal().Changes()
 	reader.Go(func() {
 		for !done.Load() {
 			seen.read(changes.Next)
@@ -178,7 +179,7 @@ func TestJournalOfHotKeys(t *testing.T) {
 		again := memstore.New(memstore.WithJournal(secret))
 		seen.restore(again)
 		walked := newCopy()
-		walked.read(s.Walk().Next)
+		walked.read(s.Journal().Walk().Next)
 		fromWalk := memstore.New(memstore.WithJournal(secret))
 		walked.restore(fromWalk)
 		for _, key := range keys {
@@ -213,12 +214,12 @@ func TestOverflowWhileReading(t *testing.T) {
 		}
 	}
 	takeAll()
-	if s.Overflowed() {
+	if s.Journal().Overflowed() {
 		t.Fatal("got an overflow after each key has changed once, want none")
 	}
-	s.Changes().Next(func(uint64, []uint64) {})
+	s.Journal().Changes().Next(func(uint64, []uint64) {})
 	takeAll()
-	if !s.Overflowed() {
+	if !s.Journal().Overflowed() {
 		t.Error("got no overflow, want one")
 	}
 }

@@ -41,7 +41,7 @@ func TestJournalNotesEveryWay(t *testing.T) {
 func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
 	s := memstore.New(memstore.WithJournal(secret))
 	defer s.Close()
-	seen, changes := newCopy(), s.Changes()
+	seen, changes := newCopy(), s.Journal().Changes()
 	spaces := []*store.Space{store.NewSpace("", "a", "a", 0), store.NewSpace("", "b", "b", 0), store.NewSpace("", "c", "c", 0)}
 	var ops []store.Op
 	for i, space := range spaces {
@@ -72,7 +72,7 @@ func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
 		}
 		seen.read(changes.Next)
 		next := memstore.New(memstore.WithJournal(secret))
-		next.Resume(s.Times())
+		next.Journal().Resume(s.Journal().Times())
 		seen.restore(next)
 		for _, space := range used {
 			op := &store.Op{Space: space, Limit: limit, Key: []byte("k")}

@@ -30,7 +30,7 @@ type keyspace struct {
 	dead atomic.Bool
 
 	// In a store with a journal marked is set after a key was marked as changed.
-	journal *journal
+	journal *marks
 	marked  atomic.Bool
 
 	// What calls write has cache lines of its own: every call reads the fields above.
@@ -108,7 +108,7 @@ func (ks *keyspace) bytes() (n int64) {
 type keyspaces struct {
 	index index // of those in order, and of dead ones
 
-	journal *journal // of the store; nil: none
+	journal *marks // of the store; nil: none
 	stripes stripes
 
 	_ [64]byte // every call reads index, and sweeps lock mu

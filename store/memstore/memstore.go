@@ -142,9 +142,8 @@ func (s *Store) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Refuse makes all later calls return err until Refuse(nil). It is for a store that
-// is being filled by [Store.Restore]. After Close it does nothing.
-func (s *Store) Refuse(err error) {
+// Refuse implements [journal.Journal].
+func (s journaled) Refuse(err error) {
 	var next *error
 	if err != nil {
 		next = &err

@@ -1,0 +1,80 @@
+// Package journal is what package memstore and a program that writes its counters
+// elsewhere, such as package durable, have to say to each other.
+package journal
+
+import (
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Secret is the key of the hashes of keys and members in a store with a journal.
+// Two stores with the same Secret have the same fingerprints. It must be random, and
+// nobody who chooses keys may learn it; see package memstore. The zero Secret is
+// valid and not secret.
+type Secret [32]byte
+
+// Part is the space that keys belong to, and a limit of theirs.
+type Part struct {
+	Space *store.Space
+	Limit *window.Compiled
+}
+
+// Times are a store's clocks at one instant, so that another process can go on
+// where this one ended. See package memstore about time.
+type Times struct {
+	Steady, Wall           window.Instant // what the two clocks show
+	SteadyFloor, WallFloor window.Instant // no call is dated before these
+}
+
+// Reader reads keys with their states. It is not safe for concurrent use.
+type Reader interface {
+	// Next calls visit for some keys of one space with their states, and returns that
+	// space. visit is called under a lock, must not keep or change the state, and must
+	// not call the store. Next reports false at the end.
+	Next(visit func(key uint64, state []uint64)) (p Part, ok bool)
+}
+
+// Writer puts keys that a journal has visited into a space. It is safe for concurrent use.
+type Writer interface {
+	// Put makes state the state of key, whatever it was. An empty state, and one that
+	// has expired, drop the key. Put keeps to no bound on keys or memory: what was
+	// counted is not forgotten.
+	Put(key uint64, state []uint64)
+}
+
+// Journal is the journal of a store.
+type Journal interface {
+	// Changes returns a reader of the keys that have changed. A store has only one. A
+	// round ends where Next reports false: all keys were visited that had changed when
+	// the round began. The next call of Next begins another one. A key is visited once
+	// after each change, or after several. Its state is empty if it was dropped before
+	// it expired. Keys that were not visited are kept for later calls.
+	Changes() Reader
+
+	// Overflowed reports whether so many keys have changed since Changes last visited
+	// them that the store does not know which. A Walk that begins later visits all of
+	// them.
+	Overflowed() bool
+
+	// Walk returns a reader of all keys that the store has now and that have not
+	// expired, which may read newer ones. It ends what Overflowed reports. Keys that
+	// change meanwhile are visited with their state before or after the change.
+	Walk() Reader
+
+	// Restore returns what puts keys into the space of p. It makes the space if need
+	// be. It returns nil if the store is closed. Restored keys are not marked as
+	// changed.
+	Restore(p Part) Writer
+
+	// Times reads the clocks. All hits that were counted before are dated no later.
+	Times() Times
+
+	// Resume sets the steady clock to t.Steady and raises the floors to those of t. It
+	// is called before the first call of the store. t.Wall is ignored. A clock that the
+	// caller gave stays as it is.
+	Resume(t Times)
+
+	// Refuse makes all later calls of the store return err until Refuse(nil). It is for
+	// a store that is being filled. After Close it does nothing.
+	Refuse(err error)
+}
