@@ -6,23 +6,18 @@
 // The files in lua/ are joined whole into programs: a head, the kinds of windows
 // that a call needs, and the decision for one op or for several. The hashes of all
 // programs are committed in testdata/programs.sha1; `go test -run Programs -dump DIR`
-// writes the programs as they run to a folder. The table of kinds has a row per kind of window, which names its Lua file and holds its
-// half of the codec.
+// writes the programs as they run to a folder. The table of kinds has a row per kind of
+// window, which names its Lua file and holds its half of the codec.
 //
 // Each program without refunds has a second form for a run of independent steps.
 // Its arguments come from [Run], and its reply is the replies of the steps, which
-// [RepliesIn] divides. The programs that decide common calls first read the states of
-// all keys of a run at once, go through its steps in one loop, and answer two or three
-// numbers for each op.
+// [RepliesIn] divides.
 //
-// A server makes all names and functions of a program anew at each call, grows each of
-// its tables step by step, and hashes each byte of each string. So the programs for one
-// step decide common calls before they name what only others need, read all numbers of
-// the argument at once, and answer as a run of one step. Steps with two or three
-// sliding limits have lines of their own for each op, in lua/sliding_few.lua, which need
-// no tables. Other steps with several ops that are sliding or fixed windows or buckets are
-// decided in lua/common_many.lua, with a function for each kind. Takes that add a group to a log with a group for each hit are decided in
-// lua/sliding_exact.lua.
+// There is one fast path, the program common: takes and checks whose ops are all sliding
+// or fixed windows or buckets are decided by a few bytes of their states, with a function
+// for each kind, before a server makes the names and functions that only others need. A
+// run of it reads the states of all its keys at once, and if it decides all of its steps
+// so, its reply is one status, one instant, and four doubles for each op.
 //
 // Steps with ops that are about holds or bans run one program for all kinds,
 // around: lua/call_around.lua does with a state what package window does in

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,10 +116,11 @@ func (b *batcher) enqueue(c *call) bool {
 // queued meanwhile until there are none.
 func (b *batcher) flush(calls []*call) {
 	defer b.flushes.Done()
-	answers := make([]answer, maxBatch)
+	var answers []answer
 	for len(calls) > 0 {
 		began := elapsed()
-		b.node.sendBatch(b.life, calls, answers[:len(calls)])
+		answers = slices.Grow(answers[:0], len(calls))[:len(calls)]
+		b.node.sendBatch(b.life, calls, answers)
 		err := answers[0].err
 		b.deliver(calls, answers)
 		// Callers with answers often have another call, which then leaves with the next flush.

@@ -382,11 +382,13 @@ func (n *Node) close() {
 		m.tasks.Wait()
 	}
 	if n.manager != nil {
+		var closing sync.WaitGroup
 		for i := range n.conns {
-			if l := n.conns[i].Swap(nil); l != nil {
-				l.Close()
+			if c := n.conns[i].Swap(nil); c != nil {
+				closing.Go(c.Close) // it may wait for a second
 			}
 		}
+		closing.Wait()
 	}
 	n.batcher.close()
 	n.confirms.close()

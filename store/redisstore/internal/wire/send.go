@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -180,15 +181,19 @@ func (n *Node) sendOne(ctx context.Context, client rueidis.Client, c *call) answ
 	}
 	defer n.soloBusy.Store(false)
 	// The library looks at the deadline of ctx alone there.
-	caller := callerOf(ctx)
-	if caller == nil || caller.Done() == nil {
+	aborted := false
+	if caller := callerOf(ctx); caller != nil && caller.Done() != nil {
+		stop := context.AfterFunc(caller, own.abort)
 		n.send(ctx, own.Client, c.self[:], answers[:])
-		return answers[0]
+		aborted = !stop()
+	} else {
+		n.send(ctx, own.Client, c.self[:], answers[:])
 	}
-	stop := context.AfterFunc(caller, own.abort)
-	n.send(ctx, own.Client, c.self[:], answers[:])
-	if !stop() && answers[0].err != nil {
-		answers[0].err = caller.Err()
+	switch err := answers[0].err; {
+	case err != nil && aborted:
+		answers[0].err = callerOf(ctx).Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		<-ctx.Done() // it may end a moment after its deadline, and tells whose time is over
 	}
 	return answers[0]
 }
