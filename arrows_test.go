@@ -64,9 +64,8 @@ var arrows = map[string]arrow{
 		"fault", "internal/drive", "internal/plan", "internal/report", "receipt", "rolling", "rule", "store", "store/memstore", "window",
 	}},
 
-	"api/weir/v1":          {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
-	"scripts/emptyhandler": {},
-	"scripts/terminal":     {},
+	"api/weir/v1":      {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
+	"scripts/terminal": {},
 
 	"internal/jsontext": {pure: true},
 	"headers":           {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
@@ -119,10 +118,6 @@ var arrows = map[string]arrow{
 	"client": {
 		ours:   []string{".", "api/weir/v1", "internal/grpcmessage", "internal/rpcwire", "internal/sizes", "rule", "store", "window"},
 		theirs: grpcModules,
-	},
-	"scripts/emptygrpc": {
-		ours:   []string{".", "api/weir/v1", "internal/grpcmessage", "internal/rpcwire", "rule", "window"},
-		theirs: []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf"},
 	},
 	"internal/grpcserver": {
 		ours:   []string{".", "internal/access", "internal/answer", "internal/grpcmessage", "internal/namespace", "internal/sizes", "store"},
