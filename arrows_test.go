@@ -64,8 +64,7 @@ var arrows = map[string]arrow{
 		"fault", "internal/drive", "internal/plan", "internal/report", "receipt", "rolling", "rule", "store", "store/memstore", "window",
 	}},
 
-	"api/weir/v1":      {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
-	"scripts/terminal": {},
+	"api/weir/v1": {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
 
 	"internal/jsontext": {pure: true},
 	"headers":           {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
