@@ -237,9 +237,9 @@ fuzz: ## run every fuzz target for FUZZTIME (10s) each
 bench: ## run all benchmarks, or those that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
 
-# The Redis rows need redis-server, which `make deps` installs, and the rows of the
-# service use wrk if it is installed. The page and its pictures are written at the
-# end, all from this run. PEERS holds flags and prints tables instead:
+# It needs redis-server with redis-benchmark, and wrk, which `make deps` installs. The
+# page and its pictures are written at the end, all from this run. PEERS holds flags and
+# prints tables instead:
 # PEERS="-quick", PEERS="-only hot,million", charts with -images DIR. A real-time
 # priority is left (chrt), because it keeps the system's own threads from running.
 bench-peers: ## measure weir and its peers, and write docs/benchmarks.md (twenty minutes)
@@ -247,14 +247,9 @@ bench-peers: ## measure weir and its peers, and write docs/benchmarks.md (twenty
 
 # A module of its own, because SQLite and pebble are large. `go mod tidy` does not
 # work there: a module that SQLite's tests need is not to be had.
-ENGINES ?= none floor durable pebble bbolt sqlite
-
-bench-keep: ## measure a data directory against pebble, bbolt and SQLite, or ENGINES (twelve minutes, two gigabytes)
-	@$(GO) build -o bin/weir ./cmd/weir && cd benchmarks/keep && $(GO) build -o ../../bin/keep . && cd ../.. && \
-	for engine in $(ENGINES); do \
-		bin/keep -do write -for 60s -engine $$engine; \
-		case $$engine in none|floor) ;; *) bin/keep -do load -engine $$engine;; esac; \
-	done && bin/keep -do take -weir bin/weir -for 60s
+bench-keep: ## measure a data directory against pebble, bbolt and SQLite, or those that match BENCH (twelve minutes, two gigabytes)
+	cd benchmarks/keep && $(GO) test -run '^$$' -bench '(Write|Load)/$(BENCH)' -benchtime 1x -timeout 0 -args -for 60s && \
+	$(GO) test -run '^$$' -bench Take -benchtime 30s
 
 losses: ## measure what each --sync loses at a kill and at a loss of power (ten minutes)
 	$(GO) test -run '^$$' -bench Losses -benchtime 100x -timeout 20m ./store/durable

@@ -160,11 +160,10 @@ var arrows = map[string]arrow{
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},
-	"deploy/compose":       {}, // tests only
-	"deploy/kubernetes":    {}, // tests only
-	"scripts/emptyhandler": {},
-	"scripts/release":      {},
-	"scripts/surface":      {},
+	"deploy/compose":    {}, // tests only
+	"deploy/kubernetes": {}, // tests only
+	"scripts/release":   {},
+	"scripts/surface":   {},
 }
 
 // middleware is what the middleware for a framework may import.

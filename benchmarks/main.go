@@ -1,12 +1,14 @@
-// Command benchmarks measures weir, its peers and the raw costs in one run, and
-// prints the tables as one Markdown document, or writes them as a page.
+// Command benchmarks measures weir, its peers and the raw costs in one run, and prints the tables as one Markdown
+// document, or writes them as a page.
 //
 //	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR] [-page FILE]
 //
-// The sections are, in this order: hot, million, cores, collector, accuracy, engine,
-// doors, envoy, stopped, grpc, resp, redis, company, apart, cold, growth, expiry, rolling, matching, windows, replay. A full run
-// takes about twenty minutes on two idle cores. -quick takes seconds and only
-// shows that everything works. Its numbers mean nothing.
+// The sections are, in this order: hot, million, cores, collector, accuracy, engine, doors, envoy, stopped, grpc,
+// resp, redis, company, apart, cold, growth, expiry, rolling, matching, windows, replay. A full run takes about
+// twenty minutes on two idle cores. -quick takes seconds and only shows that everything works. Its numbers mean
+// nothing.
+//
+// The program starts weir, redis-server, redis-benchmark and wrk. It runs in its folder.
 package main
 
 import (
@@ -15,66 +17,106 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/benchmarks/peer"
-	"github.com/weirhq/weir/benchmarks/report"
+	"github.com/weirhq/weir/benchmarks/internal/measure"
 )
 
 func main() {
-	if err := begin(); err != nil {
+	err := measure.Try(func() {
+		if !child() {
+			measure.Check(run(os.Args[1:], os.Stdout, os.Stderr))
+		}
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchmarks:", err)
 		os.Exit(1)
 	}
 }
 
-// begin does what main does, and returns an error.
-func begin() error {
-	if row := os.Getenv(coldRow); row != "" {
-		return coldMain(row)
-	}
-	if log := os.Getenv(floorLog); log != "" {
-		return floorMain(log)
-	}
-	if err := calm(); err != nil {
-		return err
-	}
-	return run(os.Args[1:], os.Stdout, os.Stderr)
-}
-
-// coldMain runs a row of the section cold. row has the number of keys, the nanosecond at
-// which the process was started, and the name of the peer.
-func coldMain(row string) error {
-	parts := strings.SplitN(row, ",", 3)
-	if len(parts) < 3 {
-		return fmt.Errorf("%s: %q", coldRow, row)
-	}
-	keys, err := strconv.Atoi(parts[0])
-	began, err2 := strconv.ParseInt(parts[1], 10, 64)
-	if err := errors.Join(err, err2); err != nil {
-		return err
-	}
-	return coldChild(parts[2], keys, time.Unix(0, began))
-}
-
 // section is one table of the document.
 type section struct {
 	name    string
-	measure func(settings) (*report.Table, error)
+	measure func(settings) *table
 }
 
 func sections() []section {
 	return []section{
-		{"hot", hot}, {"million", million}, {"cores", cores}, {"collector", collector}, {"accuracy", accuracy},
-		{"engine", engine}, {"doors", doors}, {"envoy", envoy}, {"stopped", stopped}, {"grpc", grpcTakes}, {"resp", resp}, {"redis", redis}, {"company", company}, {"apart", apart}, {"cold", cold}, {"growth", growth}, {"expiry", expiry},
+		{"hot", hot}, {"million", million}, {"cores", cores}, {"collector", collector}, {"accuracy", accuracy}, {"engine", engine},
+		{"doors", doors}, {"envoy", envoy}, {"stopped", stopped}, {"grpc", grpcTakes}, {"resp", resp},
+		{"redis", overRedis}, {"company", company}, {"apart", apart}, {"cold", cold}, {"growth", growth}, {"expiry", expiry},
 		{"rolling", rolling}, {"matching", matching}, {"windows", windows}, {"replay", replay},
 	}
 }
 
-func run(args []string, out, progress io.Writer) (err error) {
+// settings determine how much is measured, and gather what was found.
+type settings struct {
+	rounds int
+	slice  time.Duration // of one measurement of one row in one round
+	settle time.Duration // of the traffic before a measurement with many keys
+	keys   int           // of the tables with many keys
+	grown  int           // keys of the tables that grow
+
+	arrivals int           // of a trace
+	window   time.Duration // of the keys that expire
+	light    time.Duration // of the traffic that follows
+
+	pointers int           // in the heap beside the calls that are timed
+	open     time.Duration // of an open loop
+	load     time.Duration // of calls to a service
+	lines    int           // of a log
+
+	progress io.Writer
+	found    found
+	folder   string    // for programs and files; it is removed at the end
+	ends     *[]func() // run at the end of the section
+
+	// The charts stay in memory until the run has ended, so that a run that fails leaves none of its own beside
+	// those of another. nil: there are no charts.
+	images map[string]string
+	run    string // the run's mark, which stands in the page and in each image
+
+	began   time.Time
+	command string // that repeats the run
+	before  string // the load just before the run
+}
+
+var full = settings{
+	rounds: 3, slice: 150 * time.Millisecond, settle: time.Second, keys: 1_000_000, grown: 10_000_000,
+	arrivals: 200_000, window: 2 * time.Second, light: 6 * time.Second,
+	pointers: 2_000_000, open: 2 * time.Second, load: 2 * time.Second, lines: 400_000,
+}
+
+var quick = settings{
+	rounds: 1, slice: 2 * time.Millisecond, settle: 2 * time.Millisecond, keys: 10_000, grown: 100_000,
+	arrivals: 5000, window: 50 * time.Millisecond, light: 20 * time.Millisecond,
+	pointers: 10_000, open: 20 * time.Millisecond, load: 20 * time.Millisecond, lines: 1000,
+}
+
+// few is the least number of turns of tables that take seconds to measure, and whose numbers depend on what the
+// system does in one turn.
+func (s settings) few() int { return max(s.rounds, 3) }
+
+// found has the numbers of a run that the page's opening and its aims refer to, by section, row and column. A
+// number that was not measured is absent.
+type found map[place]float64
+
+// place is where a number stands.
+type place struct{ section, row, column string }
+
+// at returns a number of the run, or NaN.
+func (f found) at(section, row, column string) float64 {
+	if n, ok := f[place{section, row, column}]; ok {
+		return n
+	}
+	return measure.None()
+}
+
+func run(args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	fast := flags.Bool("quick", false, "take seconds, for tests; the numbers mean nothing")
@@ -82,10 +124,9 @@ func run(args []string, out, progress io.Writer) (err error) {
 	rounds := flags.Int("rounds", 0, "rounds of every row; 0 is the default")
 	images := flags.String("images", "", "`folder` for the charts; default: no charts")
 	file := flags.String("page", "", "`file` to write the page to, after all sections were measured; default: print the tables")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp): // the help is printed
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) { // the help is printed
 		return nil
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	chosen, err := choose(*only)
@@ -95,52 +136,58 @@ func run(args []string, out, progress io.Writer) (err error) {
 	if *file != "" && *only != "" {
 		return errors.New("-page needs all sections; leave out -only")
 	}
-	s := full()
+	s := full
 	if *fast {
-		s = quick()
+		s = quick
 	}
 	if *rounds > 0 {
 		s.rounds = *rounds
 	}
-	m := report.Machine{
-		Began: time.Now(), Command: command(flags), Redis: redisVersion(), Rounds: s.rounds, Priority: priority(),
-		Modules: peer.Modules(), Absent: peer.Absent(), Load: [2]string{report.Load(), ""},
+	s.progress, s.found, s.ends = progress, found{}, new([]func())
+	s.began, s.command, s.before = time.Now(), command(flags), load()
+	s.run = s.began.UTC().Format(timeFormat)
+	if *images != "" {
+		s.images = map[string]string{}
 	}
-	s.progress, s.found, s.tools = progress, found{}, &tools{}
-	s.charts = &charts{folder: *images, run: "run of " + m.Began.UTC().Format("2006-01-02 15:04:05 UTC"), images: map[string]string{}}
-	defer func() { err = errors.Join(err, s.tools.close()) }()
+	if s.folder, err = os.MkdirTemp("", "bench-peers-*"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(s.folder) }() // the system cleans its folder for temporary files
 
-	var tables []*report.Table
+	var tables []*table
 	var failed error
 	for i, c := range chosen {
-		fmt.Fprintf(progress, "%6.0f s  %s (%d of %d)\n", time.Since(m.Began).Seconds(), c.name, i+1, len(chosen))
-		t, err := c.measure(s)
-		if err != nil {
+		fmt.Fprintf(progress, "%6.0f s  %s (%d of %d)\n", time.Since(s.began).Seconds(), c.name, i+1, len(chosen))
+		var t *table
+		err := measure.Try(func() { t = c.measure(s) })
+		for _, end := range slices.Backward(*s.ends) {
+			end()
+		}
+		if *s.ends = nil; err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", c.name, err))
-			t = &report.Table{Title: c.name, Text: fmt.Sprintf("Not measured: %v.", err)}
+			t = &table{Title: c.name, text: fmt.Sprintf("Not measured: %v.", err)}
 		}
 		tables = append(tables, t)
 	}
-	m.Took, m.Load[1] = time.Since(m.Began), report.Load()
-	fmt.Fprintf(progress, "%6.0f s  done\n", m.Took.Seconds())
-
+	fmt.Fprintf(progress, "%6.0f s  done\n", time.Since(s.began).Seconds())
+	facts := s.facts(tables)
 	if *file == "" {
-		m.Head(out)
-		for _, t := range tables {
-			t.Write(out)
-		}
-		return errors.Join(failed, s.charts.write())
+		fmt.Fprint(out, s.render("tables", facts))
+		return errors.Join(failed, writeImages(*images, s.images))
 	}
 	if failed != nil {
 		return fmt.Errorf("the page is as it was: %w", failed)
 	}
-	var text strings.Builder
-	page(&text, m, tables, s.found)
-	return errors.Join(s.charts.write(), writePage(*file, text.String()))
+	text := s.render("page", facts)
+	// The page is replaced whole.
+	next := *file + ".next"
+	if err := errors.Join(writeImages(*images, s.images), os.WriteFile(next, []byte(text), 0o644)); err != nil {
+		return err
+	}
+	return os.Rename(next, *file)
 }
 
-// command returns the make command that repeats the run. make itself sets -images and
-// -page.
+// command returns the make command that repeats the run. make itself sets -images and -page.
 func command(flags *flag.FlagSet) string {
 	var given []string
 	flags.Visit(func(f *flag.Flag) {
@@ -155,21 +202,58 @@ func command(flags *flag.FlagSet) string {
 }
 
 // choose returns the sections that a comma-separated list names.
-func choose(only string) ([]section, error) {
+func choose(only string) (chosen []section, err error) {
 	if only == "" {
 		return sections(), nil
 	}
-	var chosen []section
+	var names []string
+	for _, s := range sections() {
+		names = append(names, s.name)
+	}
 	for name := range strings.SplitSeq(only, ",") {
-		i := slices.IndexFunc(sections(), func(s section) bool { return s.name == name })
+		i := slices.Index(names, name)
 		if i < 0 {
-			var names []string
-			for _, s := range sections() {
-				names = append(names, s.name)
-			}
 			return nil, fmt.Errorf("-only: no section %q; want some of %s", name, strings.Join(names, ", "))
 		}
 		chosen = append(chosen, sections()[i])
 	}
 	return chosen, nil
+}
+
+// draw keeps a chart, if the run has charts, and returns its path in the page.
+func (s settings) draw(name string, c chart) string {
+	if s.images == nil || len(c.bars) == 0 {
+		return ""
+	}
+	s.images[name] = c.svg("run of " + s.run)
+	return "images/" + name
+}
+
+// writeImages writes the charts into a folder.
+func writeImages(folder string, images map[string]string) (err error) {
+	for name, image := range images {
+		err = errors.Join(err, os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, name), []byte(image), 0o644))
+	}
+	return err
+}
+
+// later runs f at the end of the section.
+func (s settings) later(f func()) { *s.ends = append(*s.ends, f) }
+
+// weir returns the path of the program weir, which is built once.
+func (s settings) weir() string {
+	path := filepath.Join(s.folder, "weir")
+	if _, err := os.Stat(path); err != nil {
+		if out, err := exec.Command("go", "build", "-C", "../cmd/weir", "-o", path, ".").CombinedOutput(); err != nil {
+			measure.Check(fmt.Errorf("go build: %w\n%s", err, out))
+		}
+	}
+	return path
+}
+
+// file writes a file into the folder of the run and returns its path.
+func (s settings) file(name, text string) string {
+	path := filepath.Join(s.folder, name)
+	measure.Check(os.WriteFile(path, []byte(text), 0o644))
+	return path
 }

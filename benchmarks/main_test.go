@@ -8,22 +8,11 @@ import (
 	"testing"
 )
 
-// The program runs itself anew for the rows of the section cold, and for the floor of the
-// section replay.
+// The program runs itself anew as its children.
 func TestMain(m *testing.M) {
-	if row := os.Getenv(coldRow); row != "" {
-		if err := coldMain(row); err != nil {
-			panic(err)
-		}
-		return
+	if !child() {
+		os.Exit(m.Run())
 	}
-	if log := os.Getenv(floorLog); log != "" {
-		if err := floorMain(log); err != nil {
-			panic(err)
-		}
-		return
-	}
-	os.Exit(m.Run())
 }
 
 // Some sections print their tables, with the charts of these sections.

@@ -14,6 +14,11 @@ import (
 // all that does not depend on the machine must be equal. So titles, rows, columns,
 // explanations and notes on the page are those of the program.
 func TestPage(t *testing.T) { // not parallel: it measures the heap of the process
+	for program, required := range map[string]string{"redis-server": "WEIR_REQUIRE_REDIS", "redis-benchmark": "WEIR_REQUIRE_REDIS", "wrk": "WEIR_REQUIRE_PROGRAMS"} {
+		if _, err := exec.LookPath(program); err != nil && os.Getenv(required) != "1" {
+			t.Skip(program + " is missing, and the page has its rows")
+		}
+	}
 	folder := t.TempDir()
 	file := filepath.Join(folder, "benchmarks.md")
 	if err := run([]string{"-quick", "-images", filepath.Join(folder, "images"), "-page", file}, io.Discard, io.Discard); err != nil {
@@ -26,13 +31,10 @@ func TestPage(t *testing.T) { // not parallel: it measures the heap of the proce
 	if got, want := strings.Count(made, "\n## "), len(sections())+5; got != want {
 		t.Errorf("got %d titles, want %d", got, want)
 	}
-	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("WEIR_REQUIRE_REDIS") != "1" {
-		t.Skip("redis-server is missing, and the page has its rows")
-	}
 	got, want := skeleton(read(t, "../docs/benchmarks.md")), skeleton(made)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("docs/benchmarks.md is not what make bench-peers writes, from this line on:\n got %s\nwant %s", at(got, i), at(want, i))
+			t.Fatalf("docs/benchmarks.md is not what make bench-peers writes, from this line on:\n got %s\nwant %s", lineAt(got, i), lineAt(want, i))
 		}
 	}
 }
@@ -91,7 +93,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func at(lines []string, i int) string {
+func lineAt(lines []string, i int) string {
 	if i < len(lines) {
 		return lines[i]
 	}
@@ -99,7 +101,7 @@ func at(lines []string, i int) string {
 }
 
 var (
-	number  = regexp.MustCompile(`-?[0-9][0-9.,]*( ?(ns|µs|ms|s|MB|GB|%|×))?\b`)
+	digits  = regexp.MustCompile(`-?[0-9][0-9.,]*( ?(ns|µs|ms|s|MB|GB|%|×))?\b`)
 	machine = regexp.MustCompile(`(?m)(^Versions: ).*|(^- [a-zA-Z ]+: ).*`)
 )
 
@@ -120,7 +122,7 @@ func skeleton(page string) []string {
 		case strings.Contains(line, ". Faster are: "):
 			line, _, _ = strings.Cut(line, ". Faster are: ")
 		}
-		lines = append(lines, number.ReplaceAllString(line, "#"))
+		lines = append(lines, digits.ReplaceAllString(line, "#"))
 	}
 	for line := range strings.Lines(machine.ReplaceAllString(facts, "$1$2")) {
 		lines = append(lines, strings.TrimSpace(line))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -12,9 +11,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
-
-	"github.com/weirhq/weir/cmd/weir/internal/config"
-	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
 var (
@@ -36,21 +32,17 @@ func respService(t *testing.T) (address, page string) {
 	if err := os.WriteFile(file, []byte(respRules.FindStringSubmatch(page)[1]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg := config.Default()
-	cfg.Rules, cfg.Listen, cfg.Admin, cfg.RESPListen = file, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	ctx, cancel := context.WithCancel(context.Background())
-	out, in := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		err := server.Run(ctx, cfg, in, io.Discard)
-		in.Close()
-		ended <- err
-	}()
+	cmd := exec.Command(weirProgram(t), "serve", "--rules", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--resp-listen", "127.0.0.1:0")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("got %v from the service", err)
-		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // always an error, because it was killed
 	})
 	var greeting strings.Builder
 	part := make([]byte, 256)
