@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
@@ -26,8 +25,7 @@ func (c *Client) DoAll(ctx context.Context, items []weir.Item) {
 			continue
 		}
 		request := &weirv1.Request{}
-		setRequest(request, it.Verb, &it.Request)
-		size := proto.Size(request)
+		size := setRequest(request, it.Verb, &it.Request)
 		if it.Err = tooLarge(size); it.Err != nil {
 			continue
 		}

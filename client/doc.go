@@ -10,7 +10,7 @@
 // Each call has a deadline: the deadline of its context or, without one, the time
 // that [WithTimeout] sets.
 //
-// [WithStreams] makes calls share streams. Calls that wait at the same time travel
+// [WithStreams] makes calls share streams. Calls that wait at the same time are sent
 // together, so that many goroutines get several times as many decisions a second. A
 // call alone does not wait for others.
 package client

@@ -84,7 +84,7 @@ func (a *answerer) call(t *testing.T, n, times int) {
 }
 
 // A call alone is sent at once. With two messages in flight, calls wait for an answer, or
-// until the newest message has taken a while. Then half of the calls travel together.
+// until the newest message has taken a while. Then half of the calls are sent together.
 func TestGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newAnswerer()
@@ -115,7 +115,7 @@ func TestGather(t *testing.T) {
 	})
 }
 
-// Callers that one message has answered call again at once: their calls travel together
+// Callers that one message has answered call again at once: their calls are sent together
 // again. One processor runs them, so that none of them is late.
 func TestGatherAgain(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

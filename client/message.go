@@ -27,8 +27,9 @@ var verbs = [...]weirv1.Verb{
 	weir.Settle: weirv1.Verb_VERB_SETTLE, weir.Cancel: weirv1.Verb_VERB_CANCEL, weir.Renew: weirv1.Verb_VERB_RENEW,
 }
 
-// setRequest sets all fields of m to those of r. It reuses the map of m.
-func setRequest(m *weirv1.Request, verb weir.Verb, r *weir.Request) {
+// setRequest sets all fields of m to those of r. It reuses the map of m. It returns how many
+// bytes m has when it is written, or a few more.
+func setRequest(m *weirv1.Request, verb weir.Verb, r *weir.Request) (size int) {
 	if m.Attributes == nil {
 		m.Attributes = make(map[string]string, len(r.Attributes))
 	}
@@ -42,6 +43,12 @@ func setRequest(m *weirv1.Request, verb weir.Verb, r *weir.Request) {
 	if !r.Receipt.IsZero() {
 		m.Receipt = r.Receipt.String()
 	}
+	const fields, entry = 40, 16 // tags, lengths and numbers
+	size = fields + len(m.Feedback) + len(m.Receipt)
+	for name, value := range m.Attributes {
+		size += entry + len(name) + len(value)
+	}
+	return size
 }
 
 // attributesOf returns attributes as a map.

@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
@@ -76,8 +75,7 @@ type stream struct {
 // do makes a call.
 func (s *stream) do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
 	c := s.client.calls.Get().(*call)
-	setRequest(&c.request, verb, r)
-	c.bytes = proto.Size(&c.request)
+	c.bytes = setRequest(&c.request, verb, r)
 	if err := tooLarge(c.bytes); err != nil {
 		return err
 	}

@@ -32,8 +32,7 @@ type exchange struct {
 // one makes a call of gRPC for one request.
 func (c *Client) one(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
 	x := c.unary.Get().(*exchange)
-	setRequest(&x.request, verb, r)
-	n := proto.Size(&x.request)
+	n := setRequest(&x.request, verb, r)
 	if n <= mostKept {
 		defer c.unary.Put(x)
 	}

@@ -99,7 +99,7 @@ func (s *stream) turn(g *group) error {
 }
 
 // together decides the messages together that wait at the same time, so that their
-// requests travel together. Meanwhile another goroutine receives the next ones.
+// requests are one batch. Meanwhile another goroutine receives the next ones.
 func (s *stream) together() error {
 	s.in, s.over = make(chan *group, waiting), make(chan struct{})
 	defer s.leave()

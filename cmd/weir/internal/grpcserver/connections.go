@@ -32,8 +32,10 @@ const (
 	// waits for the client: with its goroutine and its headers.
 	callBytes = 16 << 10
 
-	// overhead is about what a message takes on the wire beside its bytes, in frames.
+	// overhead is about what a message takes on the wire beside its bytes, in frames, and
+	// headers is what a call takes there.
 	overhead = 64
+	headers  = 512
 
 	// little is what a connection may have without progress, beside calls that wait for
 	// their only message: its other frames are counted, too.
@@ -76,6 +78,8 @@ type connection struct {
 	received atomic.Int64 // when one was completed, or the first bytes of one came; in Unix nanoseconds
 	unsent   atomic.Int64 // bytes of answers that are not written
 	written  atomic.Int64 // when one was written, or the first one was to be sent; in Unix nanoseconds
+	reads    atomic.Int64 // how often something has come
+	seen     int64        // reads, when it was looked at last; guarded by all.mu
 	calls    atomic.Int64 // under way
 	waiting  atomic.Int64 // calls that wait for their only message
 	closed   atomic.Bool
@@ -113,6 +117,7 @@ func (c *connection) arrive(n int64) {
 	if n == 0 {
 		return
 	}
+	c.reads.Add(1)
 	if c.arriving.Add(n) == n {
 		c.received.Store(time.Now().UnixNano())
 	}
@@ -145,10 +150,13 @@ func (c *connection) Put(b *[]byte) {
 func (*connection) Get(n int) *[]byte { return mem.DefaultBufferPool().Get(n) }
 
 // begin counts a call, and end its end.
-func (c *connection) begin() { c.calls.Add(1); c.arrive(callBytes) }
+func (c *connection) begin() {
+	c.calls.Add(1)
+	c.arrive(callBytes)
+}
 
 // end counts the end of a call that began at began. givenUp reports whether nobody waits
-// for its answer. A connection without calls has no parts of messages.
+// for its answer.
 func (c *connection) end(began time.Time, givenUp bool) {
 	switch {
 	case !givenUp:
@@ -158,11 +166,9 @@ func (c *connection) end(began time.Time, givenUp bool) {
 			c.all.close(c)
 		}
 	}
-	if c.calls.Add(-1) == 0 {
-		c.all.subtract(&c.arriving, c.arriving.Load())
-		if c.closed.Load() {
-			c.clear()
-		}
+	c.all.subtract(&c.arriving, headers)
+	if c.calls.Add(-1) == 0 && c.closed.Load() {
+		c.clear()
 	}
 }
 
@@ -230,7 +236,7 @@ func (s *connections) closeStalled(now time.Time) {
 	var all []*connection
 	s.mu.Lock()
 	for c := range s.open {
-		s.subtract(&c.arriving, pings)
+		s.settleLocked(c)
 		if c.isStalled(now) {
 			all = append(all, c)
 		}
@@ -239,6 +245,18 @@ func (s *connections) closeStalled(now time.Time) {
 	for _, c := range all {
 		s.close(c)
 	}
+}
+
+// settleLocked subtracts what came and belongs to no message. Without calls, and some time
+// after something has come, that is all: the calls that came have begun by then.
+func (s *connections) settleLocked(c *connection) {
+	n := int64(pings)
+	if reads := c.reads.Load(); reads != c.seen {
+		c.seen = reads
+	} else if c.calls.Load() == 0 {
+		n = c.arriving.Load()
+	}
+	s.subtract(&c.arriving, n)
 }
 
 // watch calls closeStalled from time to time, until ctx is done.

@@ -132,6 +132,7 @@ func TestHalfMessages(t *testing.T) {
 func empty(t *testing.T, s *grpcserver.Server) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); s.Arriving() != 0; time.Sleep(time.Millisecond) {
+		s.CloseStalled(time.Now())
 		if time.Now().After(end) {
 			t.Fatalf("got %d bytes counted, want none", s.Arriving())
 		}
@@ -303,18 +304,24 @@ func TestNoHTTP2(t *testing.T) {
 	}
 }
 
-// A client that gives up its calls at once is sent away, and one that waits for most of
-// them is not.
+// A client that gives up its calls at once is disconnected, also if it makes the server
+// reset them, and one that waits for most of them is not.
 func TestRapidReset(t *testing.T) {
 	t.Parallel()
 	s, path, conn, shed := pipe(t, 1<<20)
-	f := frames{}.frame(4, 0, 0, nil)
-	for i := range 600 {
-		f = f.say(uint32(2*i+1), 10, 0).frame(3, 0, uint32(2*i+1), []byte{0, 0, 0, 8})
+	settings := frames{}.frame(4, 0, 0, nil)
+	reset, window, data := settings, settings, settings
+	for i := range 2000 {
+		id := uint32(2*i + 1)
+		reset = reset.say(id, 10, 0).frame(3, 0, id, []byte{0, 0, 0, 8})
+		window = window.say(id, 10, 0).frame(8, 0, id, make([]byte, 4))           // of 0, which is wrong
+		data = data.frame(1, 5, id, head("Say")).frame(0, 0, id, make([]byte, 5)) // after the end
 	}
-	<-attack(t, path, f)
-	if shed.Load() != 1 {
-		t.Errorf("got %d connections shed, want one", shed.Load())
+	for _, f := range []frames{reset, window, data} {
+		<-attack(t, path, f)
+	}
+	if shed.Load() != 3 {
+		t.Errorf("got %d connections shed, want three", shed.Load())
 	}
 	empty(t, s) // until its calls have ended, they count
 	for i := range 500 {
@@ -325,8 +332,8 @@ func TestRapidReset(t *testing.T) {
 		_, _ = say(ctx, conn, "hello")
 		cancel()
 	}
-	if shed.Load() != 1 {
-		t.Errorf("got %d connections shed, want only the first one", shed.Load())
+	if shed.Load() != 3 {
+		t.Errorf("got %d connections shed, want only those before", shed.Load())
 	}
 }
 
