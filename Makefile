@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients check format vet portable fresh protos generate released race peers middleware clients types lint actionlint exact luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients check format vet portable fresh tidy protos generate released release packages rehearse sbom race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,8 +56,14 @@ DEPLOY  := deploy/compose deploy/kubernetes
 # The packages of the workspace.
 PACKAGES := ./... $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 
-test: deps ## run the tests; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
-	$(GO) test $(PACKAGES)
+# Flags of go test, such as -count=1.
+TESTFLAGS ?=
+
+test: deps ## run the tests of all modules; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
+	$(GO) test $(TESTFLAGS) $(PACKAGES)
+	cd contrib && $(GO) test $(TESTFLAGS) $(CONTRIB:contrib/%=./%/...)
+	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
+	@for dir in $(DEPLOY); do echo "cd $$dir && $(GO) test"; (cd $$dir && GOWORK=off $(GO) test $(TESTFLAGS) ./...) || exit 1; done
 
 resp-clients: redis ## run Redis clients of Python, PHP and JavaScript against weir's Redis protocol; installs them
 	scripts/install-clients
@@ -81,8 +87,13 @@ vet:
 portable:
 	@for os in windows darwin; do echo "GOOS=$$os $(GO) vet"; GOOS=$$os $(GO) vet $(PACKAGES) || exit 1; done
 
-fresh: # fail if a generated file is out of date
-	$(GO) mod tidy -diff
+# Released modules require each other at a version that is not published, so they are
+# tidied in a clone of the working tree that serves them.
+fresh: # fail if go.mod or go.sum of a module is out of date
+	$(GO) run ./scripts/release fresh
+
+tidy: ## write go.mod and go.sum of every released module
+	$(GO) run ./scripts/release tidy
 
 # buf and its plugins are programs, not imports: they are installed into ./bin, and
 # weir's go.mod has none of what they need. buf.gen.yaml names the plugins' versions.
@@ -119,16 +130,52 @@ generate: $(PROTO_TOOLS) ## write the code that is generated from api/
 released: $(BUF) ## note that the API is released as it is: from then on it only grows
 	$(BUF) build -o api/released.binpb
 
+# GoReleaser makes archives and packages, cyclonedx-gomod a bill of materials for each
+# program.
+GORELEASER_VERSION := v2.16.0
+GORELEASER         := bin/goreleaser-$(GORELEASER_VERSION)
+CYCLONEDX_VERSION  := v1.10.0
+CYCLONEDX          := bin/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
+PACK = PATH="$(CURDIR)/$(dir $(CYCLONEDX)):$$PATH" $(CURDIR)/$(GORELEASER) release --clean --skip=publish
+
+rehearse: ## make the release VERSION (v0.1.0) in a clone, and use its modules from a file proxy as their users will
+	$(GO) run ./scripts/release rehearse $(VERSION)
+
+packages: $(GORELEASER) $(CYCLONEDX) ## make archives and packages of this commit in ./dist, as a snapshot
+	$(PACK) --snapshot
+
+# The tags come last, when all files are made. They are on a commit that is on no branch:
+# its go.mod and go.sum name the release.
+release: $(GORELEASER) $(CYCLONEDX) ## make the release VERSION: a tag for each module, and in ./dist all files; pushes nothing
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	$(GO) run ./scripts/release prepare "$(VERSION)" "$$dir/weir" && \
+	(cd "$$dir/weir" && GORELEASER_CURRENT_TAG=$(VERSION) $(PACK) && \
+	for arch in amd64 arm64; do \
+		GOFLAGS=-buildvcs=true GOARCH=$$arch scripts/image "dist/weir_$(VERSION:v%=%)_image_$$arch.tar" "weir:$(VERSION:v%=%)" || exit 1; \
+	done) && \
+	rm -rf dist && cp -R "$$dir/weir/dist" . && \
+	git fetch -q --no-tags "$$dir/weir" "refs/tags/$(VERSION):refs/tags/$(VERSION)" "refs/tags/*/$(VERSION):refs/tags/*/$(VERSION)" && \
+	echo "Tagged, and all files are in ./dist. To publish:" && \
+	echo "  git push origin" $$(git tag --list "$(VERSION)" "*/$(VERSION)")
+
+sbom: $(CYCLONEDX) # install the program that makes SBOMs
+
+$(GORELEASER):
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	mv bin/goreleaser $@
+$(CYCLONEDX):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
+
 race: deps
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
 	$(GO) test $(RACE) $(PACKAGES)
 
-peers: # vet and test the benchmarks, which are a module of their own
-	cd benchmarks && $(GO) vet ./... && $(GO) test ./...
+peers: # vet the benchmarks
+	cd benchmarks && $(GO) vet ./...
 
-middleware: # vet and test the middleware for frameworks and the manifests, which are modules of their own
-	@for dir in $(CONTRIB); do echo "$$dir"; (cd $$dir && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
-	@for dir in $(DEPLOY); do echo "$$dir"; (cd $$dir && export GOWORK=off && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
+middleware: # vet the middleware for frameworks and the tests of the manifests
+	cd contrib && $(GO) vet $(CONTRIB:contrib/%=./%/...)
+	@for dir in $(DEPLOY); do (cd $$dir && export GOWORK=off && $(GO) mod tidy -diff && $(GO) vet ./...) || exit 1; done
 
 # The linter and the generator are packages of npm, in api/package-lock.json.
 NPM = cd api && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent && npm run --silent
@@ -140,10 +187,9 @@ clients: programs ## lint api/openapi.yaml, and check that the types of the clie
 types: ## generate the types of the client for TypeScript from api/openapi.yaml
 	$(NPM) generate
 
-lint: $(LINT) $(ACTIONLINT) luacheck ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
+lint: $(LINT) $(ACTIONLINT) lualint ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
 	$(LINT) run
 	$(ACTIONLINT)
-	cd $(PROGRAMS) && $(LUACHECK) -q .
 
 $(LINT):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
@@ -155,9 +201,14 @@ $(ACTIONLINT):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 	mv bin/actionlint $@
 
-# The Lua programs that run inside Redis.
-PROGRAMS = store/redisstore/internal/script/testdata/programs
+# The Lua programs that run inside Redis. A test assembles them from SCRIPT/lua.
+SCRIPT = store/redisstore/internal/script
 LUACHECK = luacheck
+
+lualint: luacheck
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	(cd $(SCRIPT) && $(GO) test -count 1 -run '^TestPrograms$$' . -args -dump "$$dir") && \
+	cp $(SCRIPT)/lua/.luacheckrc "$$dir" && cd "$$dir" && $(LUACHECK) -q .
 
 luacheck: # install luacheck if it is missing
 	@command -v $(LUACHECK) >/dev/null || scripts/install-luacheck

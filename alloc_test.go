@@ -10,34 +10,35 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 func TestTakeAllocatesNothing(t *testing.T) {
-	takesNothing(t, twoRules)
+	takesNothing(t, engine(t, twoRules))
 }
 
 // Nor does a take that rules behind a verdict count.
 func TestRestAllocatesNothing(t *testing.T) {
-	takesNothing(t, `
-outcomes:
-  member: {allow: true}
-rules:
-  - {name: members, when: {action: post}, then: member, rest: count}
-  - {name: blocked, when: {team: red}, then: deny, rest: count}
-  - {name: posts, per: [user], limit: 5, window: 1h, feedback: {solved: 1}}
-  - {name: teams, per: [team], window: 1h}
-`)
-	takesNothing(t, `
-rules:
-  - {name: first, per: [user], limit: 500, window: 1h}
-  - {name: staff, when: {action: post}, then: allow, rest: count}
-  - {name: posts, per: [user], limit: 5, window: 1h}
-`)
+	set, err := rule.New([]rule.Rule{
+		{Name: "members", When: equals("action", "post"), Then: "member", Rest: rule.RestCount},
+		{Name: "blocked", When: equals("team", "red"), Then: rule.Deny, Rest: rule.RestCount},
+		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), Feedback: map[string]int64{"solved": 1}},
+		{Name: "teams", Per: []string{"team"}, Window: window.Sliding(time.Hour)},
+	}, map[string]rule.Outcome{"member": {Allow: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	takesNothing(t, engineOf(t, set))
+	takesNothing(t, engine(t, []rule.Rule{
+		{Name: "first", Per: []string{"user"}, Quota: &rule.Quota{Value: 500}, Window: window.Sliding(time.Hour)},
+		{Name: "staff", When: equals("action", "post"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+	}))
 }
 
-func takesNothing(t *testing.T, rules string) {
+func takesNothing(t *testing.T, e *weir.Engine) {
 	t.Helper()
-	e := engine(t, rules)
 	req := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red")}
 	var d weir.Decision
 	got := testing.AllocsPerRun(1000, func() {
@@ -66,13 +67,12 @@ func TestAllowAllocatesNothing(t *testing.T) {
 // Nor do a take that holds, its renewal and its settle, beside rules that do not
 // hold, nor a ban.
 func TestHoldsAllocateNothing(t *testing.T) {
-	e := engine(t, `
-rules:
-  - {name: points, per: [user], limit: 500, window: 1h, hold: 5m}
-  - {name: flight, per: [user], limit: 50, window: {held: 30s}}
-  - {name: posts, per: [team], limit: 5000000, window: {fixed: 1h}}
-  - {name: banned, per: [team], limit: 0, window: 1h, ban: 1m, mode: shadow}
-`)
+	e := engine(t, []rule.Rule{
+		{Name: "points", Per: []string{"user"}, Quota: &rule.Quota{Value: 500}, Window: window.Sliding(time.Hour), Hold: 5 * time.Minute},
+		{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Held(30 * time.Second)},
+		{Name: "posts", Per: []string{"team"}, Quota: &rule.Quota{Value: 5000000}, Window: window.Fixed(time.Hour)},
+		{Name: "banned", Per: []string{"team"}, Quota: &rule.Quota{Value: 0}, Window: window.Sliding(time.Hour), Ban: window.Ban{For: time.Minute}, Mode: rule.Shadow},
+	})
 	take := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red")}
 	end := take
 	var d weir.Decision

@@ -30,6 +30,7 @@ type arrow struct {
 // a line and for a line without a package.
 var arrows = map[string]arrow{
 	// The library: module github.com/weirhq/weir, which requires nothing.
+	"internal/datatest":             {}, // tests only
 	"fault":                         {pure: true},
 	"window":                        {pure: true},
 	"receipt":                       {ours: []string{"window"}, pure: true},
@@ -72,17 +73,12 @@ var arrows = map[string]arrow{
 		ours:   []string{"rulefile/files", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"rulefile/ruletest":  {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
-	"api":                {},
-	"api/weir/v1":        {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
-	"client/sizes":       {pure: true},
-	"client/grpcmessage": {theirs: []string{"google.golang.org/grpc"}},
-	"client/rpcwire": {
-		ours:   []string{".", "client/sizes", "receipt", "rule", "store", "window"},
-		theirs: []string{"google.golang.org/protobuf"},
-	},
+	"rulefile/ruletest": {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
+	"api":               {},
+	"api/weir/v1":       {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
+	"client/ratelimit":  {ours: []string{"headers", "store", "window"}, theirs: []string{"github.com/dunglas/httpsfv"}},
 	"client": {
-		ours:   []string{".", "api/weir/v1", "client/grpcmessage", "client/rpcwire", "client/sizes", "rule", "store", "window"},
+		ours:   []string{".", "api/weir/v1", "receipt", "rule", "store", "window"},
 		theirs: grpcModules,
 	},
 	"grpclimit":       {ours: middleware, theirs: grpcModules},
@@ -94,6 +90,7 @@ var arrows = map[string]arrow{
 
 	// The program: module github.com/weirhq/weir/cmd/weir.
 	"cmd/weir/internal/needtest":       {}, // tests only
+	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
 	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "rule", "rulefile/files", "store", "store/memstore", "window"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
@@ -126,11 +123,11 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile"}, frontEnd...)},
 	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
-		ours:   []string{".", "client/grpcmessage", "client/sizes", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "store"},
+		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "store"},
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/grpcapi": {
-		ours:   append([]string{"api/weir/v1", "client/rpcwire", "cmd/weir/internal/grpcserver", "cmd/weir/internal/top"}, frontEnd...),
+		ours:   append([]string{"api/weir/v1", "cmd/weir/internal/grpcserver", "cmd/weir/internal/top"}, frontEnd...),
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/envoyfile": {
@@ -164,11 +161,8 @@ var arrows = map[string]arrow{
 	"deploy/compose":       {}, // tests only
 	"deploy/kubernetes":    {}, // tests only
 	"scripts/emptyhandler": {},
-	"scripts/emptygrpc": {
-		ours:   []string{".", "api/weir/v1", "client/grpcmessage", "client/rpcwire", "rule", "window"},
-		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
-	},
-	"scripts/terminal": {},
+	"scripts/release":      {},
+	"scripts/surface":      {},
 }
 
 // middleware is what the middleware for a framework may import.
@@ -177,7 +171,7 @@ var middleware = []string{".", "guard", "headers", "httplimit", "rule", "window"
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
 var frontEnd = []string{
-	".", "client/sizes", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "receipt", "rule", "store", "window",
+	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "receipt", "rule", "store", "window",
 }
 
 // grpcModules are what packages that serve gRPC may import.
@@ -187,7 +181,8 @@ var grpcModules = []string{
 	"google.golang.org/protobuf",
 }
 
-// testModules are open to every test, and to tests only.
+// testModules are open to every test of a module other than the library, and to tests
+// only.
 var testModules = []string{
 	"github.com/cockroachdb/datadriven",
 	"github.com/compose-spec/compose-go",
@@ -311,9 +306,22 @@ func clockReads(file *ast.File) []string {
 }
 
 // TestRequiresNothing holds the library's go.mod empty: whoever uses it gets no other
-// module, and no other version of one.
+// module, and no other version of one. Its packages, and their tests, import the standard
+// library and each other.
 func TestRequiresNothing(t *testing.T) {
 	t.Parallel()
+	for _, file := range goFiles(t) {
+		if moduleOf(t, file) != "." {
+			continue
+		}
+		for _, spec := range parse(t, file).Imports {
+			imported := strings.Trim(spec.Path.Value, `"`)
+			ours, ok := cutModule(imported)
+			if host, _, _ := strings.Cut(imported, "/"); strings.Contains(host, ".") && (!ok || moduleOf(t, ours+"/x.go") != ".") {
+				t.Errorf("%s imports %s: the library has only itself and the standard library, in tests too", file, imported)
+			}
+		}
+	}
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 			by = e.prepared(item.Request.Rules)
 		}
 		item.Err = c.plan(by, &e.seals, item.Verb, &item.Request, nil)
-		if size.add(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
+		if size.addPlan(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
 			b.calls = b.calls[:i+1] // the rest need not be planned
 			err = ErrLarge
 			break
@@ -85,8 +85,8 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 	for i, c := range b.calls {
 		item := &items[i]
 		if item.Err == nil {
-			verdict(&item.Decision, &c.request, &c.now)
-			if item.Decision.Allowed {
+			v := verdictOf(&c.request, &c.now)
+			if v.write(&item.Decision); item.Decision.Allowed {
 				item.Decision.hold(&c.request, &c.now)
 			}
 		}

@@ -8,10 +8,12 @@ import (
 	"reflect"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 // A batch answers what its requests would have been answered one by one, in
@@ -61,10 +63,11 @@ func TestDoAllIsDoInOrder(t *testing.T) {
 // A batch in an outage: each request follows its own rules' policies.
 func TestDoAllInAnOutage(t *testing.T) {
 	t.Parallel()
-	e, s := shakyEngine(t, `rules:
-  - {name: out, when: {action: post}, per: [user], limit: 8, window: 1h}
-  - {name: closed, when: {action: pay}, per: [user], limit: 8, window: 1h, on_outage: deny}
-  - {name: up, per: [user], limit: 5, window: 1h}`)
+	e, s := shakyEngine(t, []rule.Rule{
+		{Name: "out", When: equals("action", "post"), Per: []string{"user"}, Quota: &rule.Quota{Value: 8}, Window: window.Sliding(time.Hour)},
+		{Name: "closed", When: equals("action", "pay"), Per: []string{"user"}, Quota: &rule.Quota{Value: 8}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageDeny},
+		{Name: "up", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+	})
 	s.set(true, "out", "closed")
 	items := make([]weir.Item, 9)
 	for i := range items {
@@ -89,7 +92,7 @@ func TestDoAllInAnOutage(t *testing.T) {
 
 func TestDoAllErrors(t *testing.T) {
 	t.Parallel()
-	e := engine(t, "rules: [{name: posts, per: [user], limit: 5, window: 1h}]")
+	e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)}})
 	user := weir.Request{Attributes: weir.Attributes("user", "ann")}
 	items := []weir.Item{{Verb: weir.Take, Request: user}, {Verb: weir.Take, Request: weir.Request{Hits: -2}}, {Verb: weir.Take, Request: user}}
 	e.DoAll(t.Context(), items)

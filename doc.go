@@ -4,7 +4,7 @@
 //
 // # One limit
 //
-// A [Limiter] holds each key to one limit:
+// Most programs need [Limiter.Allow]. A [Limiter] holds each key to one limit:
 //
 //	posts := weir.MustLimiter(weir.Sliding(5, time.Hour))
 //	r, err := posts.Allow(ctx, "user:42")

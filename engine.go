@@ -10,10 +10,10 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
 )
 
 // Engine decides requests by a set of rules. Make one with [NewEngine]. The
@@ -42,14 +42,15 @@ type Engine struct {
 	seals     seals
 	owned     bool // Close closes the store
 	namespace string
-	maxSize   int64 // 0 means no bound
-	quick     quick
+	maxSize   int64           // 0 means no bound
+	memory    *memstore.Store // behind the store, for short; nil: requests go the general way
 	observer  Observer
 	inContext ContextObserver // observer, if it is one
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
 	joints    sync.Pool  // of *joint, or empty
+	shorts    sync.Pool  // of *short
 	others    others
 }
 
@@ -63,9 +64,10 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 	e := &Engine{namespace: o.namespace, maxSize: o.maxSize, observer: o.observer}
 	e.inContext, _ = o.observer.(ContextObserver)
 	e.owned = o.drive(&e.driver)
-	e.quick = quick{memstore.Behind(e.driver.Store), o.maxSize}
+	e.memory = memoryBehind(e.driver.Store)
 	e.seals = newSeals(e.driver.Store)
 	e.calls.New = func() any { return new(call) }
+	e.shorts.New = func() any { return new(short) }
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -83,27 +85,19 @@ func (o *options) drive(d *drive.Driver) (owned bool) {
 		d.Store, owned = memstore.New(), true
 	case d.Local != nil:
 		notes, _ := d.Local.(store.Notebook)
-		d.Reports = report.New(d.Store, notes)
+		d.Reports = o.reports(d.Store, notes)
 	}
 	d.Timed, _ = d.Store.(store.Timed)
-	d.Caller = store.CallerOf(d.Store)
 	return owned
-}
-
-// inForce returns the rules in force, or nil for an engine that was not made by
-// NewEngine.
-func (e *Engine) inForce() *plan.Rules {
-	if e == nil {
-		return nil
-	}
-	return e.rules.Load()
 }
 
 // ready returns the rules in force. The error says what to do about an engine
 // that was not made by NewEngine.
 func (e *Engine) ready() (*plan.Rules, error) {
-	if rules := e.inForce(); rules != nil {
-		return rules, nil
+	if e != nil {
+		if rules := e.rules.Load(); rules != nil {
+			return rules, nil
+		}
 	}
 	return nil, fault.Newf("engine", "nil or zero: make one with weir.NewEngine")
 }
@@ -185,9 +179,8 @@ func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) err
 // DoIf decides like Do, and first calls admit with the size of the decision. If admit
 // returns an error, DoIf returns it, and nothing was counted. A nil admit admits all.
 func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, admit func(Size) error) error {
-	rules := e.inForce() // which is inlined, and saves 2 ns
-	if rules == nil {
-		_, err := e.ready()
+	rules, err := e.ready()
+	if err != nil {
 		return err
 	}
 	var began time.Time
@@ -198,20 +191,56 @@ func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, a
 		rules = e.prepared(r.Rules)
 	}
 	d.reset()
-	var values rule.Narrow
-	so, err := e.quick.decide(ctx, rules, verb, r, &values, d, admit)
-	switch so {
-	case begun:
+	if e.isShort(rules, verb, r) {
+		err = e.short(ctx, rules, verb, r, d, admit)
+	} else {
 		err = e.general(ctx, rules, verb, r, nil, d, admit, nil)
-	case filled:
-		err = e.general(ctx, rules, verb, r, values[:rules.Width()], d, admit, nil)
-	case admitted:
-		err = e.general(ctx, rules, verb, r, values[:rules.Width()], d, nil, err)
 	}
 	if e.observer != nil {
 		e.tell(ctx, verb, d, err, began)
 	}
 	return err
+}
+
+// isShort reports whether r, with verb, may have a short form under rules: it is a valid
+// check, take or record.
+func (e *Engine) isShort(rules *plan.Rules, verb Verb, r *Request) bool {
+	return e.memory != nil && rules.Width() <= shortValues && verb <= Record &&
+		r.Hits >= 0 && r.Feedback == "" && r.Receipt.IsZero()
+}
+
+// short decides r, which may have a short form, and has the general way decide it where
+// it has none.
+func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, d *Decision, admit func(Size) error) (err error) {
+	s := e.shorts.Get().(*short)
+	values := s.values[:rules.Width()]
+	fill(values, rules.Set, r.Attributes)
+	matched := rules.Match(values, s.matched[:0])
+	if !s.plan(rules, matched, values, min(max(r.Hits, 1), window.MaxHits+1)) {
+		err = e.general(ctx, rules, verb, r, values, d, admit, nil)
+	} else if err = e.admitted(rules, matched, values, admit); err == nil {
+		ops := s.ops[:len(matched)]
+		if err = e.memory.Call(ctx, verb, ops); err == nil {
+			v := verdict{rules: rules, verb: verb, values: values, matched: matched, ops: ops, of: matched, first: -1, denied: -1}
+			v.write(d)
+		} else {
+			err = e.general(ctx, rules, verb, r, values, d, nil, err)
+		}
+	}
+	clear(values)
+	e.shorts.Put(s)
+	return err
+}
+
+// admitted returns the error of a decision by rules that match values which is too large,
+// or which admit does not admit.
+func (e *Engine) admitted(rules *plan.Rules, matched []int, values []string, admit func(Size) error) error {
+	if e.maxSize == 0 && admit == nil {
+		return nil
+	}
+	var size Size
+	size.add(rules, matched, values)
+	return size.admitted(e.maxSize, admit)
 }
 
 // general decides any request. values is the request's vector if it is known already, or
@@ -221,15 +250,15 @@ func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *R
 	err := c.plan(rules, &e.seals, verb, r, values)
 	if err == nil && (e.maxSize > 0 || admit != nil) {
 		var s Size
-		s.add(&c.request)
+		s.addPlan(&c.request)
 		err = s.admitted(e.maxSize, admit)
 	}
 	if err == nil {
 		err = c.run(ctx, &e.driver, answer)
 	}
 	if err == nil {
-		verdict(d, &c.request, &c.now)
-		if d.Allowed {
+		v := verdictOf(&c.request, &c.now)
+		if v.write(d); d.Allowed {
 			d.hold(&c.request, &c.now)
 		}
 	}

@@ -80,7 +80,7 @@ func postRules(n, others int) (rules []rule.Rule) {
 		r := rule.Rule{
 			Name: fmt.Sprint("rule-", i), Per: []string{"user"}, Quota: &rule.Quota{Value: exactLimit.Quota},
 			Window: window.Sliding(exactLimit.Window.Length * time.Duration(i%max(n, 1)%4+1)),
-			When:   []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}},
+			When:   equals("action", "post"),
 		}
 		if i >= n {
 			r.When[0].Test = rule.Equal(fmt.Sprint("action-", i))
@@ -133,9 +133,11 @@ func (f *floor) take(ctx context.Context, r *weir.Request, d *weir.Decision) err
 		d.Usages = make([]weir.Usage, 1)
 	}
 	u := &d.Usages[0]
-	if err := f.store.OneKey(ctx, &u.Result, store.Take, f.space, f.limit, key, 1); err != nil {
+	ops := [1]store.Op{{Space: f.space, Limit: f.limit, Key: key, N: 1}}
+	if err := f.store.Call(ctx, store.Take, ops[:]); err != nil {
 		return err
 	}
+	u.Result = ops[0].Result
 	u.Rule, u.Kind, u.Key, u.Shadow, u.Hits = "rule-0", rule.KindLimit, user, false, 1
 	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = true, rule.Allow, "", 0, ""
 	if !u.Allowed {

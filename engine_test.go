@@ -12,22 +12,32 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
-func rules(tb testing.TB, src string) *rule.Set {
+// equals is the condition that an attribute has a value.
+func equals(attribute, value string) []rule.Condition {
+	return []rule.Condition{{Attribute: attribute, Test: rule.Equal(value)}}
+}
+
+func compile(tb testing.TB, rules []rule.Rule) *rule.Set {
 	tb.Helper()
-	f, err := rulefile.Parse("rules.yaml", []byte(src), nil)
+	set, err := rule.New(rules, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return f.Set
+	return set
 }
 
-func engine(tb testing.TB, src string, options ...weir.EngineOption) *weir.Engine {
+func engine(tb testing.TB, rules []rule.Rule, options ...weir.EngineOption) *weir.Engine {
 	tb.Helper()
-	e, err := weir.NewEngine(rules(tb, src), options...)
+	return engineOf(tb, compile(tb, rules), options...)
+}
+
+func engineOf(tb testing.TB, set *rule.Set, options ...weir.EngineOption) *weir.Engine {
+	tb.Helper()
+	e, err := weir.NewEngine(set, options...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -35,12 +45,11 @@ func engine(tb testing.TB, src string, options ...weir.EngineOption) *weir.Engin
 	return e
 }
 
-const twoRules = `
-rules:
-  - {name: per-user, when: {action: post}, per: [user], limit: 1000, window: 1h}
-  - {name: per-team, when: {action: post}, per: [team], limit: 1500, window: 1h}
-  - {name: seen, window: 1h}
-`
+var twoRules = []rule.Rule{
+	{Name: "per-user", When: equals("action", "post"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour)},
+	{Name: "per-team", When: equals("action", "post"), Per: []string{"team"}, Quota: &rule.Quota{Value: 1500}, Window: window.Sliding(time.Hour)},
+	{Name: "seen", Window: window.Sliding(time.Hour)},
+}
 
 // Users of one team post at once: no user and no team passes its quota, and
 // what a user was denied for the team's sake was not counted for the user.
@@ -90,8 +99,11 @@ func TestTakeIsAllOrNothingUnderLoad(t *testing.T) {
 // Rules are swapped while requests run; the counters stay.
 func TestSetRulesUnderLoad(t *testing.T) {
 	t.Parallel()
-	e := engine(t, "rules: [{name: posts, per: [user], limit: 1000, window: 1h}]")
-	other := rules(t, "rules: [{name: gone, window: 1h}, {name: posts, per: [user], limit: 1000, window: 1h, then: deny}]")
+	e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour)}})
+	other := compile(t, []rule.Rule{
+		{Name: "gone", Window: window.Sliding(time.Hour)},
+		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Then: rule.Deny},
+	})
 	first := e.Rules()
 	var admitted atomic.Int64
 	var all sync.WaitGroup
@@ -121,11 +133,10 @@ func TestSetRulesUnderLoad(t *testing.T) {
 
 func TestBadInputCountsNothing(t *testing.T) {
 	t.Parallel()
-	e := engine(t, `
-rules:
-  - {name: seen, window: 1h}
-  - {name: tokens, sum: tokens, limit: 10, window: 1h}
-`)
+	e := engine(t, []rule.Rule{
+		{Name: "seen", Window: window.Sliding(time.Hour)},
+		{Name: "tokens", Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour)},
+	})
 	for _, tt := range []struct {
 		req   weir.Request
 		field string
@@ -172,15 +183,14 @@ func TestClosedEngine(t *testing.T) {
 func TestFullTableFollowsOnOutage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		policy  string
+		policy  rule.Outage
 		allowed bool
-	}{{"allow", true}, {"deny", false}, {"local", false}} {
-		e := engine(t, `
-rules:
-  - {name: all, limit: 100, window: 1h}
-  - {name: each, per: [user], limit: 5, window: 1h, max_keys: 2, on_outage: `+tt.policy+`}
-  - {name: seen, window: 1h}
-`)
+	}{{rule.OutageAllow, true}, {rule.OutageDeny, false}, {rule.OutageLocal, false}} {
+		e := engine(t, []rule.Rule{
+			{Name: "all", Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour)},
+			{Name: "each", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), MaxKeys: 2, OnOutage: tt.policy},
+			{Name: "seen", Window: window.Sliding(time.Hour)},
+		})
 		take := func(user string) weir.Decision {
 			d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", user)})
 			if err != nil {
@@ -215,11 +225,14 @@ rules:
 func BenchmarkTake(b *testing.B) {
 	for _, n := range []int{1, 10, 1000, 10_000} {
 		b.Run(fmt.Sprintf("engine/rules=%d", n), func(b *testing.B) {
-			src := "rules:\n"
-			for i := range n {
-				src += fmt.Sprintf("  - {name: r%d, when: {action: a%d}, per: [user], limit: 1000000, window: 1h}\n", i, i)
+			rules := make([]rule.Rule, n)
+			for i := range rules {
+				rules[i] = rule.Rule{
+					Name: fmt.Sprint("r", i), When: equals("action", fmt.Sprint("a", i)), Per: []string{"user"},
+					Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Hour),
+				}
 			}
-			e := engine(b, src)
+			e := engine(b, rules)
 			req := weir.Request{Attributes: weir.Attributes("action", "a0", "user", "ann")}
 			var d weir.Decision
 			b.ReportAllocs()
@@ -231,10 +244,11 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 	b.Run("engine/rules=3 matching", func(b *testing.B) {
-		e := engine(b, `rules:
-  - {name: r0, when: {action: a0}, per: [user], limit: 1000000, window: 1h}
-  - {name: r1, when: {action: a0}, per: [team], limit: 1000000, window: 1m}
-  - {name: r2, per: [user], limit: 1000000, window: 1s}`)
+		e := engine(b, []rule.Rule{
+			{Name: "r0", When: equals("action", "a0"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Hour)},
+			{Name: "r1", When: equals("action", "a0"), Per: []string{"team"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Minute)},
+			{Name: "r2", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Second)},
+		})
 		req := weir.Request{Attributes: weir.Attributes("action", "a0", "user", "ann", "team", "red")}
 		var d weir.Decision
 		b.ReportAllocs()

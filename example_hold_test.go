@@ -11,23 +11,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// holdingEngine returns an engine with one rule.
-func holdingEngine(r rule.Rule) *weir.Engine {
-	set, err := rule.New([]rule.Rule{r}, nil)
-	if err != nil {
-		panic(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		panic(err)
-	}
-	return e
-}
-
 // A call of a language model takes what it may cost, and is settled at what it
 // did cost.
 func ExampleEngine_Settle() {
-	e := holdingEngine(rule.Rule{
+	e := newEngine(rule.Rule{
 		Name: "llm-tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens",
 		Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute,
 	})
@@ -60,7 +47,7 @@ func ExampleEngine_Settle() {
 
 // A call that did not take place gives back what it took.
 func ExampleEngine_Cancel() {
-	e := holdingEngine(rule.Rule{
+	e := newEngine(rule.Rule{
 		Name: "reports", Per: []string{"team"},
 		Quota: &rule.Quota{Value: 20}, Window: window.Calendar(window.Day, nil), Hold: time.Hour,
 	})
@@ -84,7 +71,7 @@ func ExampleEngine_Cancel() {
 // A worker renews its place while it works. If that comes too late, it has lost
 // the place.
 func ExampleEngine_Renew() {
-	e := holdingEngine(rule.Rule{
+	e := newEngine(rule.Rule{
 		Name: "exports-in-flight", Per: []string{"user"},
 		Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second),
 	})
@@ -121,7 +108,7 @@ func ExampleEngine_Renew() {
 
 // After four failed logins the fifth one bans. A success forgives all of it.
 func ExampleEngine_Refund_ban() {
-	e := holdingEngine(rule.Rule{
+	e := newEngine(rule.Rule{
 		Name: "login-failures", Per: []string{"account"}, Quota: &rule.Quota{Value: 4}, Window: window.Sliding(15 * time.Minute),
 		Ban:      window.Ban{For: 15 * time.Minute, Factor: 2},
 		Feedback: map[string]int64{"logged-in": window.All},

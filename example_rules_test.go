@@ -3,19 +3,23 @@ package weir_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
-// newEngine makes an engine of rules in YAML.
-func newEngine(src string) *weir.Engine {
-	f, err := rulefile.Parse("rules.yaml", []byte(src), nil)
+// newEngine makes an engine of rules.
+func newEngine(rules ...rule.Rule) *weir.Engine { return engineBy(rule.New(rules, nil)) }
+
+func engineBy(set *rule.Set, err error) *weir.Engine {
 	if err != nil {
 		panic(err)
 	}
-	e, err := weir.NewEngine(f.Set)
+	e, err := weir.NewEngine(set)
 	if err != nil {
 		panic(err)
 	}
@@ -28,17 +32,10 @@ func request(words string) weir.Request {
 }
 
 func ExampleEngine_Take() {
-	e := newEngine(`
-rules:
-  - name: sms-minute
-    per: [phone]
-    limit: 1
-    window: 1m
-  - name: sms-day
-    per: [phone]
-    limit: 10
-    window: day
-`)
+	e := newEngine(
+		rule.Rule{Name: "sms-minute", Per: []string{"phone"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)},
+		rule.Rule{Name: "sms-day", Per: []string{"phone"}, Quota: &rule.Quota{Value: 10}, Window: window.Calendar(window.Day, nil)},
+	)
 	defer e.Close()
 	for range 2 {
 		d, _ := e.Take(context.Background(), request("phone=555"))
@@ -57,12 +54,11 @@ rules:
 }
 
 func ExampleDecision_Limits() {
-	e := newEngine(`
-rules:
-  - {name: sms-minute, per: [phone], limit: 1, window: 1m}
-  - {name: sms-hour, per: [phone], limit: 1, window: 1h}
-  - {name: sent, window: 1h}
-`)
+	e := newEngine(
+		rule.Rule{Name: "sms-minute", Per: []string{"phone"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)},
+		rule.Rule{Name: "sms-hour", Per: []string{"phone"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
+		rule.Rule{Name: "sent", Window: window.Sliding(time.Hour)},
+	)
 	defer e.Close()
 	_, _ = e.Take(context.Background(), request("phone=555"))
 	d, _ := e.Take(context.Background(), request("phone=555"))
@@ -81,7 +77,10 @@ rules:
 }
 
 func ExampleEngine_DoAll() {
-	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	e := newEngine(rule.Rule{
+		Name: "posts", Per: []string{"user"},
+		Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour),
+	})
 	defer e.Close()
 	batch := []weir.Item{
 		{Verb: weir.Take, Request: request("user=ann")},
@@ -99,7 +98,10 @@ func ExampleEngine_DoAll() {
 }
 
 func ExampleEngine_Check() {
-	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	e := newEngine(rule.Rule{
+		Name: "posts", Per: []string{"user"},
+		Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour),
+	})
 	defer e.Close()
 	d, _ := e.Check(context.Background(), request("user=ann"))
 	fmt.Println(d.Allowed, d.Usages[0].Used)
@@ -107,7 +109,10 @@ func ExampleEngine_Check() {
 }
 
 func ExampleEngine_Record() {
-	e := newEngine("rules: [{name: tokens, per: [team], sum: tokens, limit: 1000, window: 1h}]")
+	e := newEngine(rule.Rule{
+		Name: "tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens",
+		Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour),
+	})
 	defer e.Close()
 	_, _ = e.Record(context.Background(), request("team=red tokens=1000"))
 	d, _ := e.Check(context.Background(), request("team=red tokens=1"))
@@ -116,7 +121,10 @@ func ExampleEngine_Record() {
 }
 
 func ExampleEngine_Refund() {
-	e := newEngine("rules: [{name: tokens, per: [team], sum: tokens, limit: 1000, window: day}]")
+	e := newEngine(rule.Rule{
+		Name: "tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens",
+		Quota: &rule.Quota{Value: 1000}, Window: window.Calendar(window.Day, nil),
+	})
 	defer e.Close()
 	_, _ = e.Take(context.Background(), request("team=red tokens=800"))
 	d, _ := e.Refund(context.Background(), request("team=red tokens=300"))
@@ -125,7 +133,10 @@ func ExampleEngine_Refund() {
 }
 
 func ExampleEngine_Usage() {
-	e := newEngine("rules: [{name: views, per: [page], window: {cells: 24h, n: 1440}}]")
+	e := newEngine(rule.Rule{
+		Name: "views", Per: []string{"page"},
+		Window: window.Cells(24*time.Hour, 1440),
+	})
 	defer e.Close()
 	_, _ = e.Take(context.Background(), request("page=/home"))
 	u, _ := e.Usage(context.Background(), "views", weir.Attributes("page", "/home"))
@@ -134,7 +145,10 @@ func ExampleEngine_Usage() {
 }
 
 func ExampleEngine_Forget() {
-	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	e := newEngine(rule.Rule{
+		Name: "posts", Per: []string{"user"},
+		Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour),
+	})
 	defer e.Close()
 	_, _ = e.Take(context.Background(), request("user=ann"))
 	_ = e.Forget(context.Background(), "posts", weir.Attributes("user", "ann"))
@@ -144,11 +158,10 @@ func ExampleEngine_Forget() {
 }
 
 func ExampleEngine_Explain() {
-	e := newEngine(`
-rules:
-  - {name: likes, when: {action: like}, per: [user], limit: 1, window: 1s}
-  - {name: posts, when: {action: post}, per: [user], limit: 5, window: 1h}
-`)
+	e := newEngine(
+		rule.Rule{Name: "likes", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("like")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Second)},
+		rule.Rule{Name: "posts", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+	)
 	defer e.Close()
 	x, _ := e.Explain(context.Background(), request("action=post user=ann"))
 	for _, r := range x.Rules {
@@ -160,11 +173,14 @@ rules:
 }
 
 func ExampleEngine_SetRules() {
-	e := newEngine("rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	e := newEngine(rule.Rule{
+		Name: "posts", Per: []string{"user"},
+		Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour),
+	})
 	defer e.Close()
 	_, _ = e.Take(context.Background(), request("user=ann"))
-	f, _ := rulefile.Parse("rules.yaml", []byte("rules: [{name: posts, per: [user], limit: 2, window: 1h}]"), nil)
-	_ = e.SetRules(f.Set)
+	set, _ := rule.New([]rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Sliding(time.Hour)}}, nil)
+	_ = e.SetRules(set)
 	d, _ := e.Take(context.Background(), request("user=ann"))
 	fmt.Println(d.Allowed, d.Usages[0].Used, "of", d.Usages[0].Quota)
 	// Output: true 2 of 2
@@ -172,7 +188,10 @@ func ExampleEngine_SetRules() {
 
 // A trigger reports; it never denies.
 func ExampleEngine_Take_trigger() {
-	e := newEngine("rules: [{name: critical-hit, per: [user], sum: score, trigger: 1000, window: 3s}]")
+	e := newEngine(rule.Rule{
+		Name: "critical-hit", Per: []string{"user"}, Measure: window.Sum, Of: "score",
+		Trigger: 1000, Window: window.Sliding(3 * time.Second),
+	})
 	defer e.Close()
 	for _, score := range []string{"600", "400"} {
 		d, _ := e.Take(context.Background(), request("user=ann score="+score))
@@ -185,7 +204,10 @@ func ExampleEngine_Take_trigger() {
 
 // Ten strangers a day, here two: one who was met already is free.
 func ExampleEngine_Take_distinct() {
-	e := newEngine(`rules: [{name: strangers, when: {friend: "false"}, per: [user], distinct: peer, limit: 2, window: day}]`)
+	e := newEngine(rule.Rule{
+		Name: "strangers", When: []rule.Condition{{Attribute: "friend", Test: rule.Equal("false")}}, Per: []string{"user"}, Measure: window.Distinct, Of: "peer",
+		Quota: &rule.Quota{Value: 2}, Window: window.Calendar(window.Day, nil),
+	})
 	defer e.Close()
 	for _, peer := range []string{"bob", "cat", "dan", "cat"} {
 		d, _ := e.Take(context.Background(), request("user=ann friend=false peer="+peer))
@@ -200,7 +222,10 @@ func ExampleEngine_Take_distinct() {
 
 // Free up to a count, then one at a time.
 func ExampleEngine_Take_after() {
-	e := newEngine("rules: [{name: slow-down, per: [ip], after: {count: 3, window: day}, limit: 1, window: 1h}]")
+	e := newEngine(rule.Rule{
+		Name: "slow-down", Per: []string{"ip"},
+		Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour), After: window.After{Count: 3, Window: window.Calendar(window.Day, nil)},
+	})
 	defer e.Close()
 	for range 4 {
 		d, _ := e.Take(context.Background(), request("ip=192.0.2.1"))
@@ -213,17 +238,15 @@ func ExampleEngine_Take_after() {
 	// false
 }
 
-// An outcome of the file's own, and an allow list before the limit.
+// An outcome of its own, and an allow list before the limit.
 func ExampleEngine_Take_outcome() {
-	e := newEngine(`
-lists:
-  staff: {values: [ann]}
-outcomes:
-  captcha: {status: 429, body: {need_captcha: true}}
-rules:
-  - {name: staff, when: {user: {in: staff}}, then: allow}
-  - {name: comments, per: [user], limit: 0, window: 1m, then: captcha}
-`)
+	staff, _ := rule.NewList("staff", []string{"ann"})
+	e := engineBy(rule.New([]rule.Rule{
+		{Name: "staff", When: []rule.Condition{{Attribute: "user", Test: rule.In(staff)}}, Then: rule.Allow},
+		{Name: "comments", Per: []string{"user"}, Quota: &rule.Quota{Value: 0}, Window: window.Sliding(time.Minute), Then: "captcha"},
+	}, map[string]rule.Outcome{
+		"captcha": {Status: http.StatusTooManyRequests, Body: []byte(`{"need_captcha": true}`)},
+	}))
 	defer e.Close()
 	for _, user := range []string{"ann", "bob"} {
 		d, _ := e.Take(context.Background(), request("user="+user))
@@ -236,7 +259,10 @@ rules:
 
 // A shadow rule shows what it would do.
 func ExampleEngine_Take_shadow() {
-	e := newEngine("rules: [{name: strict, per: [user], limit: 1, window: 1h, mode: shadow}]")
+	e := newEngine(rule.Rule{
+		Name: "strict", Per: []string{"user"},
+		Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour), Mode: rule.Shadow,
+	})
 	defer e.Close()
 	for range 2 {
 		d, _ := e.Take(context.Background(), request("user=ann"))
@@ -249,7 +275,11 @@ func ExampleEngine_Take_shadow() {
 
 // The quota may come from an attribute.
 func ExampleEngine_Take_plans() {
-	e := newEngine("rules: [{name: asks, per: [user], limit: {by: plan, pro: 1000, else: 1}, window: day}]")
+	others := int64(1)
+	e := newEngine(rule.Rule{
+		Name: "asks", Per: []string{"user"},
+		Quota: &rule.Quota{By: "plan", Cases: map[string]int64{"pro": 1000}, Else: &others}, Window: window.Calendar(window.Day, nil),
+	})
 	defer e.Close()
 	for _, plan := range []string{"pro", "free"} {
 		d, _ := e.Take(context.Background(), request("user=ann plan="+plan))
@@ -262,20 +292,18 @@ func ExampleEngine_Take_plans() {
 
 // Every condition has to hold; a list is any of its values.
 func ExampleEngine_Take_matchers() {
-	e := newEngine(`
-lists:
-  offices: {values: [192.0.2.0/24]}
-rules:
-  - name: big-uploads
-    when:
-      action: [upload, import]
-      size: {above: 1000}
-      path: {prefix: /files/}
-      ip: {not: {in: offices}}
-    per: [ip]
-    limit: 1
-    window: 1h
-`)
+	offices, _ := rule.Address("192.0.2.0/24")
+	above := 1000.0
+	e := newEngine(rule.Rule{
+		Name: "big-uploads",
+		When: []rule.Condition{
+			{Attribute: "action", Test: rule.Equal("upload", "import")},
+			{Attribute: "size", Test: rule.Within(rule.Range{Above: &above})},
+			{Attribute: "path", Test: rule.Prefix("/files/")},
+			{Attribute: "ip", Test: rule.Not(offices)},
+		},
+		Per: []string{"ip"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour),
+	})
 	defer e.Close()
 	for _, words := range []string{
 		"action=upload size=5000 path=/files/a ip=198.51.100.7",
@@ -293,7 +321,10 @@ rules:
 
 // A sum weighs each request by an attribute; money is counted in cents.
 func ExampleEngine_Take_sum() {
-	e := newEngine("rules: [{name: spend, per: [team], sum: cents, limit: 500, window: day}]")
+	e := newEngine(rule.Rule{
+		Name: "spend", Per: []string{"team"}, Measure: window.Sum, Of: "cents",
+		Quota: &rule.Quota{Value: 500}, Window: window.Calendar(window.Day, nil),
+	})
 	defer e.Close()
 	for _, cents := range []string{"499", "2", "1", "0.5"} {
 		d, err := e.Take(context.Background(), request("team=red cents="+cents))
@@ -308,7 +339,10 @@ func ExampleEngine_Take_sum() {
 
 // With count_denied those who keep trying stay denied.
 func ExampleEngine_Take_countDenied() {
-	e := newEngine("rules: [{name: logins, per: [user], limit: 1, window: day, count_denied: true}]")
+	e := newEngine(rule.Rule{
+		Name: "logins", Per: []string{"user"},
+		Quota: &rule.Quota{Value: 1}, Window: window.Calendar(window.Day, nil), CountDenied: true,
+	})
 	defer e.Close()
 	for range 3 {
 		d, _ := e.Take(context.Background(), request("user=ann"))
@@ -323,7 +357,10 @@ func ExampleEngine_Take_countDenied() {
 // Feedback gives back what a rule states for what has happened since, here two
 // failed logins for one that succeeds.
 func ExampleEngine_Refund_feedback() {
-	e := newEngine("rules: [{name: failed-logins, per: [user], limit: 3, window: day, feedback: {succeeded: 2}}]")
+	e := newEngine(rule.Rule{
+		Name: "failed-logins", Per: []string{"user"},
+		Quota: &rule.Quota{Value: 3}, Window: window.Calendar(window.Day, nil), Feedback: map[string]int64{"succeeded": 2},
+	})
 	defer e.Close()
 	for range 3 {
 		_, _ = e.Take(context.Background(), request("user=ann"))
@@ -340,12 +377,11 @@ func ExampleEngine_Refund_feedback() {
 // With rest: count the rules behind a verdict go on counting, so that staff may
 // do more than others and still shows up in their numbers.
 func ExampleEngine_Take_rest() {
-	e := newEngine(`
-rules:
-  - {name: staff, when: {user: ann}, then: allow, rest: count}
-  - {name: posts, per: [user], limit: 1, window: day}
-  - {name: posts-in-all, window: day}
-`)
+	e := newEngine(
+		rule.Rule{Name: "staff", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow, Rest: rule.RestCount},
+		rule.Rule{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Calendar(window.Day, nil)},
+		rule.Rule{Name: "posts-in-all", Window: window.Calendar(window.Day, nil)},
+	)
 	defer e.Close()
 	for _, user := range []string{"bob", "bob", "ann", "ann"} {
 		d, _ := e.Take(context.Background(), request("user="+user))
@@ -360,13 +396,10 @@ rules:
 
 // The first rule over its quota gives the outcome.
 func ExampleEngine_Take_order() {
-	e := newEngine(`
-outcomes:
-  captcha: {status: 429}
-rules:
-  - {name: soft, per: [user], limit: 1, window: day, then: captcha}
-  - {name: hard, per: [user], limit: 1, window: day}
-`)
+	e := engineBy(rule.New([]rule.Rule{
+		{Name: "soft", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Calendar(window.Day, nil), Then: "captcha"},
+		{Name: "hard", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Calendar(window.Day, nil)},
+	}, map[string]rule.Outcome{"captcha": {Status: http.StatusTooManyRequests}}))
 	defer e.Close()
 	for range 2 {
 		d, _ := e.Take(context.Background(), request("user=ann"))
@@ -380,7 +413,10 @@ rules:
 // A rule says what happens when its keys cannot be counted, here because its
 // memory is full.
 func ExampleEngine_Take_onOutage() {
-	e := newEngine("rules: [{name: posts, per: [user], limit: 5, window: day, max_keys: 1, on_outage: allow}]")
+	e := newEngine(rule.Rule{
+		Name: "posts", Per: []string{"user"},
+		Quota: &rule.Quota{Value: 5}, Window: window.Calendar(window.Day, nil), OnOutage: rule.OutageAllow, MaxKeys: 1,
+	})
 	defer e.Close()
 	for _, user := range []string{"ann", "bob"} {
 		d, _ := e.Take(context.Background(), request("user="+user))

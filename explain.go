@@ -49,7 +49,8 @@ func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
 		return Explanation{}, err
 	}
 	x := Explanation{Rules: make([]RuleExplanation, rules.Len())}
-	verdict(&x.Decision, &c.request, &c.now)
+	v := verdictOf(&c.request, &c.now)
+	v.write(&x.Decision)
 	numbers := make(map[string]*Usage, len(x.Decision.Usages))
 	for i := range x.Decision.Usages {
 		numbers[x.Decision.Usages[i].Rule] = &x.Decision.Usages[i]

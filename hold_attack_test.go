@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
 
@@ -18,14 +19,14 @@ import (
 // finds nothing and changes nothing. The receipt as it was given still works, once.
 func TestForgedReceipts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engineOf(t, llmTokens, llmCalls)
+		e := engine(t, []rule.Rule{llmTokens, llmCalls})
 		victim := weir.Attributes("team", "red", "tokens", "400")
 		own := weir.Attributes("team", "red", "tokens", "1")
 		theirs := do(t, e, step{weir.Take, victim, weir.Receipt{}, true, []int64{400, 1}, []bool{true, false}}).Receipt
 		time.Sleep(time.Second)
 		mine := do(t, e, step{weir.Take, own, weir.Receipt{}, true, []int64{401, 2}, []bool{true, false}}).Receipt
 
-		other := engineOf(t, llmTokens, llmCalls)
+		other := engine(t, []rule.Rule{llmTokens, llmCalls})
 		foreign := do(t, other, step{weir.Take, own, weir.Receipt{}, true, []int64{1, 1}, []bool{true, false}}).Receipt
 		forged := map[string]weir.Receipt{
 			"without a seal":      {ID: mine.ID, At: mine.At, Wall: mine.Wall, Digest: mine.Digest},

@@ -1,19 +1,22 @@
 package weir_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
-const holdsInOutage = `rules:
-  - {name: tokens, per: [team], sum: tokens, limit: 1000, window: 1h, hold: 10m}
-  - {name: exports, per: [team], limit: 8, window: {held: 1m}}
-  - {name: calls, per: [team], limit: 100, window: 1h}
-`
+var holdsInOutage = []rule.Rule{
+	{Name: "tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: 10 * time.Minute},
+	{Name: "exports", Per: []string{"team"}, Quota: &rule.Quota{Value: 8}, Window: window.Held(time.Minute)},
+	{Name: "calls", Per: []string{"team"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour)},
+}
 
 // In an outage this process holds. Afterwards the store holds as well, until the
 // receipt ends the hold in both places.
@@ -56,7 +59,7 @@ func TestHoldsInOutage(t *testing.T) {
 func TestHoldsGivenBackInOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e, s := shakyEngine(t, holdsInOutage+"  - {name: none, limit: 0, window: 1h}\n")
+		e, s := shakyEngine(t, append(slices.Clip(holdsInOutage), rule.Rule{Name: "none", Quota: &rule.Quota{}, Window: window.Sliding(time.Hour)}))
 		defer e.Close()
 		attrs := weir.Attributes("team", "red", "tokens", "100")
 		s.set(true, "tokens", "exports", "calls")

@@ -12,21 +12,6 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// engine returns an engine with these rules, which counts in memory.
-func engineOf(t *testing.T, rules ...rule.Rule) *weir.Engine {
-	t.Helper()
-	set, err := rule.New(rules, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
-}
-
 var (
 	llmTokens = rule.Rule{
 		Name: "llm-tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens",
@@ -74,7 +59,7 @@ func do(t *testing.T, e *weir.Engine, s step) weir.Decision {
 // A settle books what a call really cost, and leaves the calls of other rules.
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engineOf(t, llmTokens, llmCalls)
+		e := engine(t, []rule.Rule{llmTokens, llmCalls})
 		estimate, truth := weir.Attributes("team", "red", "tokens", "600"), weir.Attributes("team", "red", "tokens", "140")
 		d := do(t, e, step{weir.Take, estimate, weir.Receipt{}, true, []int64{600, 1}, []bool{true, false}})
 		if text := d.Receipt.String(); len(text) == 0 || len(text) > 64 {
@@ -98,7 +83,7 @@ func TestSettle(t *testing.T) {
 // A cancel gives back what its take counted in all rules, once.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engineOf(t, llmTokens, llmCalls)
+		e := engine(t, []rule.Rule{llmTokens, llmCalls})
 		attrs := weir.Attributes("team", "red", "tokens", "100")
 		first := do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{100, 1}, []bool{true, false}})
 		time.Sleep(time.Second)
@@ -114,7 +99,7 @@ func TestCancel(t *testing.T) {
 // Places are released by their receipts, or when they were not renewed in time.
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engineOf(t, exports)
+		e := engine(t, []rule.Rule{exports})
 		ann := weir.Attributes("user", "ann")
 		first := do(t, e, step{weir.Take, ann, weir.Receipt{}, true, []int64{1}, []bool{true}})
 		time.Sleep(time.Second)
@@ -140,7 +125,7 @@ func TestInFlight(t *testing.T) {
 // Receipts that no take has change nothing.
 func TestUnknownReceipt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engineOf(t, llmTokens, llmCalls, exports)
+		e := engine(t, []rule.Rule{llmTokens, llmCalls, exports})
 		attrs := weir.Attributes("team", "red", "user", "ann", "tokens", "100")
 		do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{100, 1, 1}, []bool{true, false, true}})
 		unknown := receipt.Receipt{ID: window.HoldID{1}, At: window.At(time.Now()), Wall: window.At(time.Now())}
@@ -154,11 +139,11 @@ func TestUnknownReceipt(t *testing.T) {
 // of them, and otherwise one is forgotten a week.
 func TestBan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engineOf(t, rule.Rule{
+		e := engine(t, []rule.Rule{{
 			Name: "login-failures", Per: []string{"account"}, Quota: &rule.Quota{Value: 4}, Window: window.Sliding(15 * time.Minute),
 			Ban:      window.Ban{For: 15 * time.Minute, Factor: 2, Most: time.Hour, Forget: 7 * 24 * time.Hour},
 			Feedback: map[string]int64{"logged-in": window.All},
-		})
+		}})
 		attrs := weir.Attributes("account", "ann")
 		fail := func() time.Duration { // until ann is banned
 			for range 4 {
@@ -216,7 +201,7 @@ func TestLimiterHoldsNothing(t *testing.T) {
 // A batch has the verbs, each item on its own.
 func TestHoldsInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := engineOf(t, exports)
+		e := engine(t, []rule.Rule{exports})
 		ann := weir.Attributes("user", "ann")
 		items := []weir.Item{
 			{Verb: weir.Take, Request: weir.Request{Attributes: ann}},
@@ -251,7 +236,7 @@ func TestHoldsInBatches(t *testing.T) {
 // Hold is the length of the shortest hold of a take, and missing where there is none.
 func TestHoldLength(t *testing.T) {
 	t.Parallel()
-	e := engineOf(t, llmTokens, llmCalls, exports)
+	e := engine(t, []rule.Rule{llmTokens, llmCalls, exports})
 	for attributes, want := range map[string]time.Duration{
 		"team":          5 * time.Minute,
 		"user":          30 * time.Second,

@@ -4,25 +4,32 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 // A front end may hand in text that is a view of a buffer which it uses again.
 // What an engine keeps of a request, and the errors that it gives, are copies.
 func TestKeepsNoTextOfARequest(t *testing.T) {
 	t.Parallel()
-	e := engine(t, `
-lists: {staff: {values: [ann, bob]}}
-rules:
-  - {name: one, when: {user: "*"}, per: [user], limit: 3, window: 1h}
-  - {name: two, when: {user: {match: "^a"}}, per: [user, from], limit: 3, window: day}
-  - {name: peers, per: [user], distinct: peer, limit: 3, window: 1h}
-  - {name: spent, per: [user], sum: cents, limit: 300, window: {bucket: 1h}}
-  - {name: seen, when: {from: {ip: "fe80::/10"}, user: {in: staff}}, per: [from], window: 1h}
-`)
+	staff, err1 := rule.NewList("staff", []string{"ann", "bob"})
+	fromA, err2 := rule.Pattern("^a")
+	linkLocal, err3 := rule.Address("fe80::/10")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	e := engine(t, []rule.Rule{
+		{Name: "one", When: []rule.Condition{{Attribute: "user", Test: rule.Present()}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
+		{Name: "two", When: []rule.Condition{{Attribute: "user", Test: fromA}}, Per: []string{"user", "from"}, Quota: &rule.Quota{Value: 3}, Window: window.Calendar(window.Day, nil)},
+		{Name: "peers", Per: []string{"user"}, Measure: window.Distinct, Of: "peer", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
+		{Name: "spent", Per: []string{"user"}, Measure: window.Sum, Of: "cents", Quota: &rule.Quota{Value: 300}, Window: window.Bucket(time.Hour, 0)},
+		{Name: "seen", When: []rule.Condition{{Attribute: "from", Test: linkLocal}, {Attribute: "user", Test: rule.In(staff)}}, Per: []string{"from"}, Window: window.Sliding(time.Hour)},
+	})
 	buffer := []byte("user ann from fe80::1%eth0 peer eve cents 5")
 	request := func(hits int64, b []byte) weir.Request {
 		var words []string

@@ -43,11 +43,7 @@ type Limiter struct {
 	limit  *window.Compiled
 	space  *store.Space
 	driver drive.Driver
-	single store.Single // the store, where it decides single ops faster
-
-	// memory is the same, where it is in memory. It writes results in place,
-	// which through an interface would need them on the heap.
-	memory *memstore.Store
+	memory *memstore.Store // behind the store; nil: there is none, or an observer
 
 	distinct bool // the limit counts members
 	policy   policy
@@ -75,7 +71,8 @@ type ask struct {
 }
 
 // NewLimiter returns a limiter that counts in memory of its own, unless
-// [WithStore] gives a store. The error holds a [*fault.Fault] for everything that
+// [WithStore] gives a store. Everything about a limiter but its limit is an option, so
+// that what limiters learn, such as further limits of a key, needs no other constructor. The error holds a [*fault.Fault] for everything that
 // is wrong with the limit and the options; see [fault.Of]. [window.Unlimited] is
 // refused: use [NewCounter].
 func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
@@ -105,9 +102,8 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		observer: o.observer,
 	}
 	m.owned = o.drive(&m.driver)
-	m.single = store.SingleOf(m.driver.Store)
 	if m.observer == nil {
-		m.memory, _ = m.driver.Store.(*memstore.Store)
+		m.memory = memoryBehind(m.driver.Store)
 	}
 	m.asks.New = func() any { return new(ask) }
 	return m, nil
@@ -252,8 +248,10 @@ func (m *Limiter) ready() error {
 	return fault.Newf("limiter", "nil or zero: make one with weir.NewLimiter or weir.MustLimiter")
 }
 
-// do decides and writes the answer into r, which is empty. A copy of a Result
-// costs several nanoseconds.
+// limiterKey is the most bytes of a key and a member that are on the stack.
+const limiterKey = 64
+
+// do decides and writes the answer into r, which is empty.
 func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64, r *Result) (err error) {
 	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
 		if err = m.refuse(n); m != nil && m.observer != nil {
@@ -261,22 +259,23 @@ func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64
 		}
 		return err
 	}
-	if m.memory != nil {
-		if err = m.memory.OneInto(ctx, &r.Result, verb, m.space, m.limit, key, member, n); err == nil {
-			return nil
-		}
+	if m.memory == nil || len(key)+len(member) > limiterKey {
+		*r, err = m.observed(ctx, verb, key, member, n)
+		return err
+	}
+	var room [limiterKey]byte
+	var ops [1]store.Op
+	ops[0].Space, ops[0].Limit, ops[0].N = m.space, m.limit, n
+	ops[0].Key = room[:copy(room[:], key)]
+	if member != "" {
+		ops[0].Member = append(room[len(key):len(key)], member...)
+	}
+	if err = m.memory.Call(ctx, verb, ops[:]); err != nil {
 		*r, err = m.drive(ctx, verb, key, member, n, err)
 		return err
 	}
-	if m.observer == nil && m.single != nil {
-		if r.Result, err = m.single.One(ctx, verb, m.space, m.limit, key, member, n); err == nil {
-			return nil
-		}
-		*r, err = m.drive(ctx, verb, key, member, n, err)
-		return err
-	}
-	*r, err = m.observed(ctx, verb, key, member, n)
-	return err
+	r.Result = ops[0].Result
+	return nil
 }
 
 // refuse returns the fault of a call that do refuses.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -143,7 +144,7 @@ func TestNamespaces(t *testing.T) {
 	defer s.Close()
 	for _, namespace := range []string{"", "red", "blue"} {
 		m := weir.MustLimiter(weir.Sliding(1, time.Hour), weir.WithStore(s), weir.WithName("a"), weir.WithNamespace(namespace))
-		e := engine(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]", weir.WithStore(s), weir.WithNamespace(namespace))
+		e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, weir.WithStore(s), weir.WithNamespace(namespace))
 		if r, err := m.Allow(t.Context(), "k"); err != nil || !r.Allowed {
 			t.Errorf("limiter in %q: got %+v, %v, want a count of its own", namespace, r, err)
 		}

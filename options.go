@@ -2,6 +2,7 @@ package weir
 
 import (
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
@@ -19,10 +20,14 @@ type Option interface {
 }
 
 type options struct {
-	store     store.Store
-	local     store.Store
-	nodes     int64
-	nodesNow  func() int
+	store    store.Store
+	local    store.Store
+	nodes    int64
+	nodesNow func() int
+
+	// reports is set with local: programs without a local store do not link it.
+	reports func(store.Store, store.Notebook) *report.Reporter
+
 	observer  Observer
 	namespace string
 	maxSize   int64
@@ -76,7 +81,7 @@ func WithLocal(s store.Store, nodes int) Option {
 		if nodes < 1 {
 			return fault.Newf("nodes", "%d: want at least 1", nodes)
 		}
-		o.local, o.nodes = s, int64(nodes)
+		o.local, o.nodes, o.reports = s, int64(nodes), report.New
 		return nil
 	})
 }

@@ -67,15 +67,6 @@ func (s *shaky) outage(ops []int) error {
 	return out
 }
 
-// One hides the fast way of the store inside: it would not be shaky.
-func (s *shaky) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (window.Result, error) {
-	calls := []store.Call{{Verb: verb, Ops: []store.Op{{Space: space, Limit: limit, Key: []byte(key), Member: []byte(member), N: n}}}}
-	if err := s.Do(ctx, calls); err != nil {
-		return window.Result{}, err
-	}
-	return calls[0].Ops[0].Result, calls[0].Err
-}
-
 // Read cannot reach the same rules.
 func (s *shaky) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 	s.mu.Lock()
@@ -87,12 +78,12 @@ func (s *shaky) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 }
 
 // shakyEngine is an engine on a shaky store, with four nodes.
-func shakyEngine(t *testing.T, src string, options ...weir.EngineOption) (*weir.Engine, *shaky) {
+func shakyEngine(t *testing.T, rules []rule.Rule, options ...weir.EngineOption) (*weir.Engine, *shaky) {
 	t.Helper()
 	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
 	local := memstore.New()
 	t.Cleanup(func() { s.Close(); local.Close() })
-	return engine(t, src, append(options, weir.WithStore(s), weir.WithLocal(local, 4))...), s
+	return engine(t, rules, append(options, weir.WithStore(s), weir.WithLocal(local, 4))...), s
 }
 
 func takes(t *testing.T, e *weir.Engine, attributes ...string) weir.Decision {
@@ -116,7 +107,7 @@ func counts(d weir.Decision) (s string) {
 // quota, rounded up; then the store's own count goes on.
 func TestLocalSharesTheQuota(t *testing.T) {
 	t.Parallel()
-	e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 10, window: 1h}]`)
+	e, s := shakyEngine(t, []rule.Rule{{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour)}})
 	takes(t, e, "user", "ann")
 	s.set(true, "r")
 	for i := range 5 {
@@ -138,17 +129,18 @@ func TestLocalSharesTheQuota(t *testing.T) {
 func TestOutagePolicies(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		policy  string
+		policy  rule.Outage
 		allowed bool
 		numbers string
 	}{
-		{"local", true, "out 1/2 up 1/5 "},
-		{"allow", true, "up 1/5 "},
-		{"deny", false, "up 0/5 "},
+		{rule.OutageLocal, true, "out 1/2 up 1/5 "},
+		{rule.OutageAllow, true, "up 1/5 "},
+		{rule.OutageDeny, false, "up 0/5 "},
 	} {
-		e, s := shakyEngine(t, `rules:
-  - {name: out, per: [user], limit: 5, window: 1h, on_outage: `+test.policy+`}
-  - {name: up, per: [user], limit: 5, window: 1h}`)
+		e, s := shakyEngine(t, []rule.Rule{
+			{Name: "out", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), OnOutage: test.policy},
+			{Name: "up", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+		})
 		s.set(true, "out")
 		d := takes(t, e, "user", "ann")
 		if d.Allowed != test.allowed || counts(d) != test.numbers || !d.Degraded {
@@ -165,15 +157,15 @@ func TestOutagePolicies(t *testing.T) {
 // for the other, whichever of them denies.
 func TestLocalIsAllOrNothing(t *testing.T) {
 	t.Parallel()
-	const src = `rules:
-  - {name: out, per: [user], limit: %d, window: 1h}
-  - {name: seen, per: [user], window: 1h}
-  - {name: up, per: [user], limit: %d, window: 1h}`
 	for _, test := range []struct {
-		out, up int
+		out, up int64
 		rule    string
 	}{{8, 1, "up"}, {4, 5, "out"}} {
-		e, s := shakyEngine(t, fmt.Sprintf(src, test.out, test.up))
+		e, s := shakyEngine(t, []rule.Rule{
+			{Name: "out", Per: []string{"user"}, Quota: &rule.Quota{Value: test.out}, Window: window.Sliding(time.Hour)},
+			{Name: "seen", Per: []string{"user"}, Window: window.Sliding(time.Hour)},
+			{Name: "up", Per: []string{"user"}, Quota: &rule.Quota{Value: test.up}, Window: window.Sliding(time.Hour)},
+		})
 		s.set(true, "out", "seen")
 		first := takes(t, e, "user", "ann")
 		if !first.Allowed {
@@ -192,7 +184,7 @@ func TestLocalIsAllOrNothing(t *testing.T) {
 // A rule that counts what it denies does so in memory too.
 func TestLocalCountsDenied(t *testing.T) {
 	t.Parallel()
-	e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 4, window: {fixed: 1h}, count_denied: true}]`)
+	e, s := shakyEngine(t, []rule.Rule{{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 4}, Window: window.Fixed(time.Hour), CountDenied: true}})
 	s.set(true, "r")
 	for i := range 3 {
 		if d := takes(t, e, "user", "ann"); d.Allowed != (i == 0) || counts(d) != fmt.Sprintf("r %d/1 ", i+1) {
@@ -220,10 +212,11 @@ func TestStoreIsAskedTwice(t *testing.T) {
 	s := &worsening{&shaky{Store: memstore.New(), out: map[string]bool{}}, []string{"a", "b"}}
 	local := memstore.New()
 	t.Cleanup(func() { s.Close(); local.Close() })
-	e := engine(t, `rules:
-  - {name: a, per: [user], limit: 8, window: 1h}
-  - {name: b, per: [user], limit: 8, window: 1h}
-  - {name: c, per: [user], limit: 8, window: 1h}`, weir.WithStore(s), weir.WithLocal(local, 4))
+	e := engine(t, []rule.Rule{
+		{Name: "a", Per: []string{"user"}, Quota: &rule.Quota{Value: 8}, Window: window.Sliding(time.Hour)},
+		{Name: "b", Per: []string{"user"}, Quota: &rule.Quota{Value: 8}, Window: window.Sliding(time.Hour)},
+		{Name: "c", Per: []string{"user"}, Quota: &rule.Quota{Value: 8}, Window: window.Sliding(time.Hour)},
+	}, weir.WithStore(s), weir.WithLocal(local, 4))
 	if d := takes(t, e, "user", "ann"); !d.Allowed || counts(d) != "a 1/2 b 1/2 c 1/2 " || s.asked != 2 {
 		t.Errorf("got allowed %v, %s, asked %d times, want all by memory after 2", d.Allowed, counts(d), s.asked)
 	}
@@ -233,18 +226,23 @@ func TestStoreIsAskedTwice(t *testing.T) {
 // policy. What memory stands in for counts there.
 func TestOutageBehindAVerdict(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ then, policy, numbers string }{
-		{"allow", "local", "out 1/2 up 1/5 "},
-		{"allow", "allow", "up 1/5 "},
-		{"allow", "deny", "up 1/5 "},
-		{"deny", "local", "out 0/2 up 0/5 "},
-		{"deny", "allow", "up 0/5 "},
-		{"deny", "deny", "up 0/5 "},
+	for _, test := range []struct {
+		then    string
+		policy  rule.Outage
+		numbers string
+	}{
+		{rule.Allow, rule.OutageLocal, "out 1/2 up 1/5 "},
+		{rule.Allow, rule.OutageAllow, "up 1/5 "},
+		{rule.Allow, rule.OutageDeny, "up 1/5 "},
+		{rule.Deny, rule.OutageLocal, "out 0/2 up 0/5 "},
+		{rule.Deny, rule.OutageAllow, "up 0/5 "},
+		{rule.Deny, rule.OutageDeny, "up 0/5 "},
 	} {
-		e, s := shakyEngine(t, `rules:
-  - {name: decides, when: {user: ann}, then: `+test.then+`, rest: count}
-  - {name: out, per: [user], limit: 5, window: 1h, on_outage: `+test.policy+`}
-  - {name: up, per: [user], limit: 5, window: 1h}`)
+		e, s := shakyEngine(t, []rule.Rule{
+			{Name: "decides", When: equals("user", "ann"), Then: test.then, Rest: rule.RestCount},
+			{Name: "out", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), OnOutage: test.policy},
+			{Name: "up", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+		})
 		s.set(true, "out")
 		d := takes(t, e, "user", "ann")
 		if d.Outcome != test.then || d.Rule != "decides" || counts(d) != test.numbers || !d.Degraded {
@@ -259,10 +257,11 @@ func TestOutageBehindAVerdict(t *testing.T) {
 // the limits before have admitted stays admitted.
 func TestOutageBeforeAVerdict(t *testing.T) {
 	t.Parallel()
-	e, s := shakyEngine(t, `rules:
-  - {name: out, per: [user], limit: 5, window: 1h, on_outage: deny}
-  - {name: staff, when: {user: ann}, then: allow, rest: count}
-  - {name: up, per: [user], limit: 5, window: 1h}`)
+	e, s := shakyEngine(t, []rule.Rule{
+		{Name: "out", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageDeny},
+		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "up", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+	})
 	s.set(true, "out")
 	if d := takes(t, e, "user", "ann"); d.Allowed || d.Rule != "out" || counts(d) != "up 0/5 " {
 		t.Errorf("got allowed %v by %q, %s, want denied by out, up 0/5", d.Allowed, d.Rule, counts(d))
@@ -277,9 +276,10 @@ func TestOutageBeforeAVerdict(t *testing.T) {
 // During an outage Usage answers from local memory, and says so.
 func TestUsageInAnOutage(t *testing.T) {
 	t.Parallel()
-	e, s := shakyEngine(t, `rules:
-  - {name: local, per: [user], limit: 8, window: 1h}
-  - {name: closed, per: [user], limit: 8, window: 1h, on_outage: deny}`)
+	e, s := shakyEngine(t, []rule.Rule{
+		{Name: "local", Per: []string{"user"}, Quota: &rule.Quota{Value: 8}, Window: window.Sliding(time.Hour)},
+		{Name: "closed", Per: []string{"user"}, Quota: &rule.Quota{Value: 8}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageDeny},
+	})
 	takes(t, e, "user", "ann")
 	s.set(true, "local", "closed")
 	_, _ = e.Record(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 2})
@@ -368,10 +368,11 @@ func TestCounterInAnOutage(t *testing.T) {
 // is the same.
 func TestOutageEndsWithItsRequest(t *testing.T) {
 	t.Parallel()
-	e, s := shakyEngine(t, `rules:
-  - {name: first, per: [user], limit: 50, window: 1h}
-  - {name: staff, when: {user: ann}, then: allow, rest: count}
-  - {name: behind, per: [user], limit: 50, window: 1h, on_outage: allow}`)
+	e, s := shakyEngine(t, []rule.Rule{
+		{Name: "first", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour)},
+		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "behind", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageAllow},
+	})
 	for i := range int64(8) {
 		s.set(i%2 == 0, "behind")
 		d := takes(t, e, "user", "ann")
@@ -389,10 +390,11 @@ func TestOutageEndsWithItsRequest(t *testing.T) {
 // outage behind a verdict, and the next decision has none of it.
 func TestReasonOfAnOutage(t *testing.T) {
 	t.Parallel()
-	e, s := shakyEngine(t, `rules:
-  - {name: first, per: [user], limit: 50, window: 1h}
-  - {name: staff, when: {user: ann}, then: allow, rest: count}
-  - {name: behind, per: [user], limit: 50, window: 1h}`)
+	e, s := shakyEngine(t, []rule.Rule{
+		{Name: "first", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour)},
+		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "behind", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour)},
+	})
 	for i, test := range []struct {
 		out  string
 		why  []store.Reason

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
 )
 
 // After an outage the store holds what local memory admitted: the window that
@@ -15,7 +17,7 @@ import (
 func TestOutageIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 20, window: 1h}]`)
+		e, s := shakyEngine(t, []rule.Rule{{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 20}, Window: window.Sliding(time.Hour)}})
 		defer e.Close()
 		takes(t, e, "user", "ann")
 		s.set(true, "r")
@@ -83,7 +85,7 @@ func TestLimiterReports(t *testing.T) {
 func TestNodesChange(t *testing.T) {
 	t.Parallel()
 	var nodes atomic.Int64
-	e, s := shakyEngine(t, `rules: [{name: r, per: [user], limit: 12, window: 1h}]`,
+	e, s := shakyEngine(t, []rule.Rule{{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 12}, Window: window.Sliding(time.Hour)}},
 		weir.WithNodes(func() int { return int(nodes.Load()) }))
 	defer e.Close()
 	s.set(true, "r")

@@ -91,11 +91,11 @@ func (r *Request) read(verb Verb, set *rule.Set, values []string, to *plan.Reque
 	if r.Feedback != "" && verb != Refund {
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
 	}
-	if values != nil {
+	if values == nil {
+		to.Values = vector(to.Values, set, r.Attributes)
+	} else {
 		to.Values = append(to.Values[:0], values...)
-		return nil
 	}
-	to.Values = vector(to.Values, set, r.Attributes)
 	return nil
 }
 
@@ -107,31 +107,39 @@ func vector(values []string, set *rule.Set, attributes []Attribute) []string {
 	} else {
 		values = values[:n]
 	}
-	for i := range attributes {
-		if at, ok := set.Attribute(attributes[i].Name); ok {
-			values[at] = attributes[i].Value
-		}
-	}
-	set.Complete(values)
+	fill(values, set, attributes)
 	return values
 }
 
-// fill sets the values of the attributes of r that rules use; names are rules.Attributes().
-// It looks for each name behind the one before it first, because most programs give
+// shortValues is the most values that a short form has, and the most names that are
+// compared one by one.
+const shortValues = 8
+
+// fill sets values, which are empty, to those of attributes in the order of set's. It
+// looks for each name behind the one before it first, because most programs give
 // attributes in one order.
-func (r *Request) fill(values *rule.Narrow, names []string) {
-	next := 0
-	for k := range r.Attributes {
-		a := &r.Attributes[k]
+func fill(values []string, set *rule.Set, attributes []Attribute) {
+	names, next := set.Attributes(), 0
+	if len(names) > shortValues {
+		for i := range attributes {
+			if at, ok := set.Attribute(attributes[i].Name); ok {
+				values[at] = attributes[i].Value
+			}
+		}
+		names = nil
+	}
+	for k := range attributes {
+		a := &attributes[k]
 		for range names {
 			at := next
 			if next++; next == len(names) {
 				next = 0
 			}
 			if names[at] == a.Name {
-				values[at&7] = a.Value
+				values[at] = a.Value
 				break
 			}
 		}
 	}
+	set.Complete(values)
 }

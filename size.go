@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/rule"
 )
 
 // Size is how much one or several decisions will hold. It is known before
@@ -28,21 +27,17 @@ func (s Size) Bytes() int64 { return int64(s.Usages)*usageBytes + s.Text }
 // than [WithMaxSize] allows. Nothing was counted.
 var ErrLarge = errors.New("weir: the answer would be too large: too many rules match, or their keys are too long")
 
-// add adds the size of the decision about what p has planned.
-func (s *Size) add(p *plan.Plan) {
-	for _, of := range [...][]int{p.Now.Of, p.Later.Of} {
-		s.Usages += len(of)
-		for _, i := range of {
-			s.Text += int64(len(p.Rules.Rule(i).Name) + p.Rules.KeyLen(i, p.Request.Values))
-		}
-	}
+// addPlan adds the size of the decision about what p has planned.
+func (s *Size) addPlan(p *plan.Plan) {
+	s.add(p.Rules, p.Now.Of, p.Request.Values)
+	s.add(p.Rules, p.Later.Of, p.Request.Values)
 }
 
-// addRules adds the size of a decision by rules that match values.
-func (s *Size) addRules(rules *plan.Rules, matched []int32, values *rule.Narrow) {
+// add adds the size of the usages of rules that match values.
+func (s *Size) add(rules *plan.Rules, matched []int, values []string) {
 	s.Usages += len(matched)
 	for _, i := range matched {
-		s.Text += int64(len(rules.Prepared(int(i)).Name) + rules.KeyLen(int(i), values[:]))
+		s.Text += int64(len(rules.Prepared(i).Name) + rules.KeyLen(i, values))
 	}
 }
 

@@ -36,16 +36,9 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 	if e.observer != nil {
 		began = time.Now()
 	}
-	j := e.joint()
-	done, allowed, err := e.quick.together(ctx, e, rules, items, admit, &j.laid)
-	if done {
-		e.joints.Put(j)
-		if e.observer != nil {
-			for i := range items {
-				e.tell(ctx, Take, &items[i].Decision, err, began)
-			}
-		}
-		return allowed, err
+	j, ok := e.joints.Get().(*joint)
+	if !ok {
+		j = new(joint)
 	}
 	var size Size
 	for i := range items {
@@ -59,7 +52,7 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 		if err = c.plan(by, &e.seals, Take, &items[i].Request, nil); err != nil {
 			break
 		}
-		if size.add(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
+		if size.addPlan(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
 			err = ErrLarge
 			break
 		}
@@ -72,9 +65,8 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 	}
 	for i, c := range j.calls {
 		if err == nil {
-			d := &items[i].Decision
-			verdict(d, &c.request, &c.now)
-			if allowed {
+			d, v := &items[i].Decision, verdictOf(&c.request, &c.now)
+			if v.write(d); allowed {
 				d.hold(&c.request, &c.now)
 			}
 		}
@@ -89,14 +81,6 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 	return allowed, err
 }
 
-// joint returns a joint from the pool.
-func (e *Engine) joint() *joint {
-	if j, ok := e.joints.Get().(*joint); ok {
-		return j
-	}
-	return new(joint)
-}
-
 // joint is several requests on their way through the engine as one. Joints are
 // pooled, so that their memory is reused.
 type joint struct {
@@ -104,8 +88,6 @@ type joint struct {
 	task  drive.Task
 	from  []origin // of the ops of task, by Of
 	sent  []int    // for the ops of all calls: the op of task that asks for it
-
-	laid laid // of quick; empty
 
 	// index finds the ops of task by their space and key, if there are many.
 	index map[opKey]int

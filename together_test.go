@@ -13,25 +13,10 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
-
-func engineFrom(t *testing.T, rules string, options ...weir.EngineOption) *weir.Engine {
-	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(file.Set, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
-}
 
 // itemsOf returns an item for each list of attributes.
 func itemsOf(requests ...[]string) []weir.Item {
@@ -61,15 +46,13 @@ func usedBy(t *testing.T, e *weir.Engine, rule, user string) int64 {
 	return u.Used
 }
 
-const perUser = `rules:
-  - {name: per-user, per: [user], limit: 5, window: 1h}
-`
+var perUser = []rule.Rule{{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)}}
 
 // All requests are counted, or none is. The answers say which of them exceed a
 // limit.
 func TestTogetherIsAllOrNothing(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, perUser)
+	e := engine(t, perUser)
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "bob"})
 	items[1].Request.Hits = 5
 	if !together(t, e, items) {
@@ -89,7 +72,7 @@ func TestTogetherIsAllOrNothing(t *testing.T) {
 // Requests on one key count together: both fit, or neither.
 func TestTogetherOnOneKey(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, perUser)
+	e := engine(t, perUser)
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "ann"})
 	items[0].Request.Hits, items[1].Request.Hits = 2, 3
 	if !together(t, e, items) {
@@ -105,7 +88,7 @@ func TestTogetherOnOneKey(t *testing.T) {
 // Many requests are decided as few are: what was taken is what the keys say.
 func TestTogetherAgreesWithAModel(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, perUser)
+	e := engine(t, perUser)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	used := map[string]int64{}
 	for range 2000 {
@@ -142,11 +125,11 @@ func TestTogetherAgreesWithAModel(t *testing.T) {
 // triggers count all the same.
 func TestTogetherWithVerdicts(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, `rules:
-  - {name: seen, per: [user], window: 1h}
-  - {name: blocked, when: {user: eve}, then: deny}
-  - {name: per-user, per: [user], limit: 5, window: 1h}
-`)
+	e := engine(t, []rule.Rule{
+		{Name: "seen", Per: []string{"user"}, Window: window.Sliding(time.Hour)},
+		{Name: "blocked", When: equals("user", "eve"), Then: rule.Deny},
+		{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+	})
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "eve"})
 	if together(t, e, items) {
 		t.Fatal("got allowed, want denied")
@@ -162,11 +145,11 @@ func TestTogetherWithVerdicts(t *testing.T) {
 // Rules behind a verdict that allows count when all requests are allowed.
 func TestTogetherBehindAVerdict(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, `rules:
-  - {name: per-user, per: [user], limit: 2, window: 1h}
-  - {name: friends, when: {user: ann}, then: allow, rest: count}
-  - {name: behind, per: [user], limit: 9, window: 1h}
-`)
+	e := engine(t, []rule.Rule{
+		{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Sliding(time.Hour)},
+		{Name: "friends", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "behind", Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)},
+	})
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "ann"})
 	if !together(t, e, items) || usedBy(t, e, "behind", "ann") != 2 {
 		t.Fatalf("got %d behind the verdict, want 2", usedBy(t, e, "behind", "ann"))
@@ -180,9 +163,7 @@ func TestTogetherBehindAVerdict(t *testing.T) {
 // to the first.
 func TestTogetherHolds(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, `rules:
-  - {name: in-flight, per: [user], limit: 5, window: {held: 1m}}
-`)
+	e := engine(t, []rule.Rule{{Name: "in-flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Held(time.Minute)}})
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "bob"}, []string{"user", "bob"})
 	if !together(t, e, items) {
 		t.Fatal("got denied, want allowed")
@@ -204,7 +185,10 @@ func TestTogetherHolds(t *testing.T) {
 // Requests that cannot be one are an error, and count nothing.
 func TestTogetherFaults(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, perUser+"  - {name: peers, per: [user], distinct: peer, limit: 5, window: 1h}\n", weir.WithMaxSize(10_000))
+	e := engine(t, []rule.Rule{
+		perUser[0],
+		{Name: "peers", Per: []string{"user"}, Measure: window.Distinct, Of: "peer", Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+	}, weir.WithMaxSize(10_000))
 	for name, items := range map[string][]weir.Item{
 		"members":  itemsOf([]string{"user", "ann", "peer", "1"}, []string{"user", "ann", "peer", "2"}),
 		"hits":     {{Request: weir.Request{Attributes: weir.Attributes("user", "ann")}}, {Request: weir.Request{Hits: -1}}},
@@ -252,10 +236,10 @@ func (deaf) Do(_ context.Context, calls []store.Call) error {
 // In an outage the policies of the rules decide about all requests together.
 func TestTogetherInAnOutage(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, `rules:
-  - {name: open, when: {user: ann}, per: [user], limit: 5, window: 1h, on_outage: allow}
-  - {name: closed, when: {user: bob}, per: [user], limit: 5, window: 1h, on_outage: deny}
-`, weir.WithStore(deaf{}))
+	e := engine(t, []rule.Rule{
+		{Name: "open", When: equals("user", "ann"), Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageAllow},
+		{Name: "closed", When: equals("user", "bob"), Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageDeny},
+	}, weir.WithStore(deaf{}))
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "bob"})
 	if together(t, e, items) {
 		t.Fatal("got allowed, want denied")
@@ -273,7 +257,7 @@ func TestTogetherInAnOutage(t *testing.T) {
 // same identity.
 func TestRulesOfARequest(t *testing.T) {
 	t.Parallel()
-	e := engineFrom(t, perUser)
+	e := engine(t, perUser)
 	more, err := rule.New([]rule.Rule{{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 7}, Window: window.Sliding(time.Hour)}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -377,8 +361,12 @@ func togetherLikeGeneral(t *testing.T, r *rand.Rand) {
 // A request that no rule matches denies all, if the rules say so.
 func TestTogetherUnmatched(t *testing.T) {
 	t.Parallel()
+	set, err := compile(t, perUser).WithUnmatched("deny")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, options := range [][]weir.EngineOption{nil, {weir.WithStore(struct{ *memstore.Store }{memstore.New()})}} {
-		e := engineFrom(t, "unmatched: deny\n"+perUser, options...)
+		e := engineOf(t, set, options...)
 		items := itemsOf([]string{"user", "ann"}, []string{"other", "x"})
 		if together(t, e, items) || !items[0].Decision.Allowed || items[1].Decision.Allowed || !items[1].Decision.Unmatched {
 			t.Errorf("got %+v and %+v, want that the second one denies", items[0].Decision, items[1].Decision)
@@ -391,7 +379,9 @@ func TestTogetherUnmatched(t *testing.T) {
 
 // Ten requests are taken as one without an allocation.
 func TestTogetherAllocatesNothing(t *testing.T) {
-	e := engineFrom(t, strings.Replace(perUser, "limit: 5", "limit: 1000000", 1))
+	roomy := perUser[0]
+	roomy.Quota = &rule.Quota{Value: 1_000_000}
+	e := engine(t, []rule.Rule{roomy})
 	var all [][]string
 	for i := range 10 {
 		all = append(all, []string{"user", fmt.Sprint("user-", i)})

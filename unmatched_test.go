@@ -13,12 +13,12 @@ import (
 func TestUnmatched(t *testing.T) {
 	t.Parallel()
 	posts := rule.Rule{
-		Name: "posts", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}},
+		Name: "posts", When: equals("action", "post"),
 		Quota: &rule.Quota{Value: 1}, Window: window.Sliding(1e9),
 	}
 	trial := posts
 	trial.Name, trial.Mode = "trial", rule.Shadow
-	trial.When = []rule.Condition{{Attribute: "action", Test: rule.Equal("vote")}}
+	trial.When = equals("action", "vote")
 	set, err := rule.New([]rule.Rule{posts, trial}, map[string]rule.Outcome{"closed": {Status: 403}, "guest": {Allow: true}})
 	if err != nil {
 		t.Fatal(err)

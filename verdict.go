@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
@@ -11,67 +10,98 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The verdict is the last of the engine's three parts: it makes a Decision of
-// what was planned and what was answered. It is pure.
+// verdict is the last of the engine's three parts: it makes a Decision of what was
+// planned and what was answered. It is pure.
+type verdict struct {
+	rules   *plan.Rules
+	verb    Verb
+	values  []string
+	matched []int // rules, ascending
 
-// verdict writes the decision about p into d, which is empty; t has the
-// answers. The first rule, in the rules' order, that does not admit the
-// request gives the outcome.
-func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
-	rules := p.Rules
+	ops []store.Op // with their answers
+	of  []int      // ops[i] belongs to rule of[i]; ascending
+
+	first  int // the first verdict that is enforced, or -1
+	denied int // the first rule whose outage policy denies, or -1
+
+	outage     error // why the store could not answer some op, or nil
+	reason     store.Reason
+	retryAfter time.Duration // after a denial because of the outage
+}
+
+// verdictOf returns the verdict about p, to which t has the answers.
+func verdictOf(p *plan.Plan, t *drive.Task) verdict {
+	return verdict{
+		rules: p.Rules, verb: p.Request.Verb, values: p.Request.Values, matched: p.Matched,
+		ops: t.Ops, of: t.Of, first: p.Verdict, denied: t.Denied,
+		outage: t.Outage, reason: t.Reason, retryAfter: t.RetryAfter,
+	}
+}
+
+// write writes the decision into d, which is empty. The first rule, in the rules' order,
+// that does not admit the request gives the outcome.
+func (v *verdict) write(d *Decision) {
+	rules := v.rules
 	d.Allowed, d.Outcome, d.Rules = true, rule.Allow, rules.Set
-	d.Degraded, d.DegradedReason = t.Outage != nil, t.Reason
-	decides := p.Decides()
-	if len(p.Matched) == 0 {
+	d.Degraded, d.DegradedReason = v.outage != nil, v.reason
+	decides := v.verb == Take || v.verb == Check
+	if len(v.matched) == 0 {
 		unmatched(d, decides)
 		return
 	}
-	denial := denial{rule: -1}
-	d.Usages = slices.Grow(d.Usages, len(t.Ops))[:len(t.Ops)]
-	for n := range t.Ops {
-		i, op, u := t.Of[n], &t.Ops[n], &d.Usages[n]
-		r := rules.Rule(i)
-		u.Rule, u.Kind, u.Key = r.Name, r.Kind(), rules.Key(i, p.Request.Values)
-		u.Shadow, u.Hits, u.Result, u.BannedUntil = r.Mode == rule.Shadow, op.N, op.Result, 0
-		if p.Request.Verb.Ends() || p.Request.Verb == store.Record && r.Window.Kind == window.KindHeld {
+	denial := -1 // the first rule that denies
+	deny := func(i int, wait time.Duration) {
+		if denial < 0 || i < denial {
+			denial = i
+		}
+		d.waits(wait, rules.Prepared(i).Name)
+	}
+	if cap(d.Usages) < len(v.ops) {
+		d.Usages = make([]Usage, len(v.ops))
+	}
+	d.Usages = d.Usages[:len(v.ops)]
+	for n := range v.ops {
+		i, op, u := v.of[n], &v.ops[n], &d.Usages[n]
+		p := rules.Prepared(i)
+		u.Rule, u.Kind, u.Shadow, u.Hits, u.Result, u.BannedUntil = p.Name, p.Kind, p.Shadow, op.N, op.Result, 0
+		if p.SameKey && n > 0 && v.of[n-1] == i-1 {
+			u.Key = d.Usages[n-1].Key
+		} else {
+			u.Key = rules.Key(i, v.values)
+		}
+		if v.verb.Ends() || v.verb == Record && p.Held {
 			u.Hits = 0 // counted by the take, or not counted: a record holds no place
 		}
 		if op.Result.Banned && op.Hold != nil {
 			u.BannedUntil = op.Hold.Decided.Add(op.Result.ResetAfter)
 		}
 		if decides && drive.Denies(op) {
-			denial.add(d, i, r.Name, op.Result.RetryAfter)
+			deny(i, op.Result.RetryAfter)
 		}
-		if u.Kind == rule.KindTrigger && fired(r, p.Request.Verb, &op.Result) {
-			d.Triggered = append(d.Triggered, r.Name)
+		if p.Kind == rule.KindTrigger && fired(rules.Rule(i), v.verb, &op.Result) {
+			d.Triggered = append(d.Triggered, p.Name)
 		}
 	}
-	if p.Verdict >= 0 {
-		for _, i := range p.Matched {
-			if r := rules.Rule(i); r.Kind() == rule.KindVerdict && r.Mode == rule.Enforce {
-				d.Verdicts = append(d.Verdicts, r.Name)
+	if decides && v.denied >= 0 {
+		deny(v.denied, v.retryAfter)
+	}
+	if v.first >= 0 {
+		for _, i := range v.matched {
+			if p := rules.Prepared(i); p.Kind == rule.KindVerdict && p.Role == store.Enforce {
+				d.Verdicts = append(d.Verdicts, p.Name)
 			}
 		}
-	}
-	if decides && t.Denied >= 0 {
-		denial.add(d, t.Denied, rules.Rule(t.Denied).Name, t.RetryAfter)
-	}
-	if decides && p.Verdict >= 0 {
-		v := rules.Rule(p.Verdict)
-		switch {
-		case p.Refused():
-			denial.add(d, p.Verdict, v.Name, window.Never)
-		case denial.rule < 0:
-			d.Outcome, d.Rule = v.Then, v.Name
+		switch p := rules.Prepared(v.first); {
+		case !decides:
+		case !rules.Allows(v.first):
+			deny(v.first, window.Never)
+		case denial < 0:
+			d.Outcome, d.Rule = p.Outcome, p.Name
 		}
 	}
-	if denial.rule < 0 {
-		return
-	}
-	r := rules.Rule(denial.rule)
-	d.Allowed, d.Outcome, d.Rule = false, r.Then, r.Name
-	if d.Outcome == "" {
-		d.Outcome = rule.Deny
+	if denial >= 0 {
+		p := rules.Prepared(denial)
+		d.Allowed, d.Outcome, d.Rule = false, p.Outcome, p.Name
 	}
 }
 
@@ -84,19 +114,6 @@ func unmatched(d *Decision, decides bool) {
 	if d.Outcome, d.Allowed = d.Rules.Unmatched(); !d.Allowed {
 		d.RetryAfter = window.Never
 	}
-}
-
-// denial gathers the rules that deny.
-type denial struct {
-	rule int // the first of them, or -1
-}
-
-// add adds rule i, called name, which asks to wait. d gets the longest wait.
-func (f *denial) add(d *Decision, i int, name string, wait time.Duration) {
-	if f.rule < 0 || i < f.rule {
-		f.rule = i
-	}
-	d.waits(wait, name)
 }
 
 // waits notes that the rule called name denies and asks to wait. The longest wait stays.

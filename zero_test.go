@@ -19,7 +19,7 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	var d weir.Decision
-	set := rules(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	set := compile(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}})
 	items := []weir.Item{{}}
 	for _, e := range []*weir.Engine{nil, {}} {
 		_, take := e.Take(ctx, weir.Request{})
@@ -134,7 +134,7 @@ func TestZeroSet(t *testing.T) {
 	for _, set := range []*rule.Set{nil, {}} {
 		_, err := weir.NewEngine(set)
 		names(t, "new", err, "rule.New")
-		e, err := weir.NewEngine(rules(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]"))
+		e, err := weir.NewEngine(compile(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,7 +124,9 @@ func openGRPC(s settings) (all []*grpcDoor, stop func(), err error) {
 	return all, ends.all, err
 }
 
-func takeOf(c weir.Decider, user string) (bool, error) {
+func takeOf(c interface {
+	Take(ctx context.Context, r weir.Request) (weir.Decision, error)
+}, user string) (bool, error) {
 	d, err := c.Take(context.Background(), weir.Request{Attributes: []weir.Attribute{{Name: "user", Value: user}}})
 	return d.Allowed, err
 }

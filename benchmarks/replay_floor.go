@@ -30,14 +30,8 @@ type replayFloor struct {
 	now    window.Instant
 	minute string // of the line before, as text
 	start  window.Instant
-	rules  [5]floorRule
+	rules  [5]store.Op
 	denied int
-}
-
-type floorRule struct {
-	space  *store.Space
-	limit  *window.Compiled
-	answer window.Result
 }
 
 // floorMain runs the floor over the log at path, and prints how many lines it denies. The
@@ -74,7 +68,7 @@ func runFloor(log io.Reader) (denied int, err error) {
 			return 0, err
 		}
 		name := fmt.Sprint("rule-", i)
-		f.rules[i].space, f.rules[i].limit = store.NewSpace("", name, name, 0), limit
+		f.rules[i].Space, f.rules[i].Limit = store.NewSpace("", name, name, 0), limit
 	}
 	buffer, kept := make([]byte, 256<<10), 0
 	for {
@@ -113,32 +107,33 @@ func (f *replayFloor) line(line string) error {
 	size, _, _ := strings.Cut(rest[len(" 200 "):], " ")
 
 	var room [64]byte
-	key := f.store.Hash(rule.AppendKey(room[:0], ip))
-	var places [5]memstore.Place
+	key := rule.AppendKey(room[:0], ip)
 	from := 2
 	if method == "POST" && path == "/wp-login.php" {
 		from = 0
 	}
 	for i := from; i < len(f.rules); i++ {
-		r := &f.rules[i]
-		hits := window.Hits{N: 1}
+		op := &f.rules[i]
+		op.Key, op.N = key, 1
 		switch i {
 		case 3:
-			hits.Member = f.store.Member(path)
+			op.Member = append(op.Member[:0], path...)
 		case 4:
-			hits.N = 0
+			op.N = 0
 			for k := range len(size) {
-				hits.N = 10*hits.N + int64(size[k]-'0')
+				op.N = 10*op.N + int64(size[k]-'0')
 			}
 		}
-		places[i].Set(r.space, r.limit, store.Enforce, key, hits, &r.answer)
 	}
-	allowed, done, err := f.store.Few(context.Background(), store.Take, places[from:])
-	if !done || err != nil {
-		return fmt.Errorf("decided: %t, error %w", done, err)
+	ops := f.rules[from:]
+	if err := f.store.Call(context.Background(), store.Take, ops); err != nil {
+		return err
 	}
-	if !allowed {
-		f.denied++
+	for i := range ops {
+		if !ops[i].Result.Allowed {
+			f.denied++
+			break
+		}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (e *ends) all() {
 
 // emptyGRPC starts a gRPC server that does nothing.
 func (t *tools) emptyGRPC(ends *ends) (*measure.Service, error) {
-	path, err := t.build("scripts/emptygrpc")
+	path, err := t.build("benchmarks/emptygrpc")
 	if err != nil {
 		return nil, err
 	}

@@ -35,8 +35,8 @@ func (t *tools) close() error {
 	return os.RemoveAll(t.folder)
 }
 
-// build returns the path of a program whose package is given as its path in weir's
-// module.
+// build returns the path of a program whose package is given by its folder in the
+// repository.
 func (t *tools) build(pkg string) (string, error) {
 	if t.folder == "" {
 		if err := t.open(); err != nil {
@@ -47,7 +47,7 @@ func (t *tools) build(pkg string) (string, error) {
 		return path, nil
 	}
 	path := filepath.Join(t.folder, filepath.Base(pkg))
-	if out, err := exec.Command("go", "build", "-C", t.root, "-o", path, "./"+pkg).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-C", filepath.Join(t.root, pkg), "-o", path, ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build ./%s: %w\n%s", pkg, err, out)
 	}
 	if t.built == nil {

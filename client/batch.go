@@ -6,11 +6,10 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/client/rpcwire"
-	"github.com/weirhq/weir/client/sizes"
 )
 
 // DoAll runs each item as [Client.Do] would, and writes its Decision or its Err. It
@@ -26,54 +25,48 @@ func (c *Client) DoAll(ctx context.Context, items []weir.Item) {
 		if it.Err = c.begin(ctx, it.Verb.String()); it.Err != nil {
 			continue
 		}
-		b.request = rpcwire.AppendRequest(b.request[:0], it.Verb, &it.Request)
-		if it.Err = tooLarge(len(b.request)); it.Err != nil {
+		request := &weirv1.Request{}
+		setRequest(request, it.Verb, &it.Request)
+		size := proto.Size(request)
+		if it.Err = tooLarge(size); it.Err != nil {
 			continue
 		}
-		if len(b.items) == sizes.Batch || len(b.body)+len(b.request) > maxGroup && len(b.items) > 0 {
+		if len(b.items) == maxBatch || b.size+size > maxGroup && len(b.items) > 0 {
 			c.run(ctx, &b)
 		}
-		b.add(it)
+		b.items, b.size = append(b.items, it), b.size+size
+		b.message.Requests = append(b.message.Requests, request)
 	}
 	if len(b.items) > 0 {
 		c.run(ctx, &b)
 	}
 }
 
-// batch is items that travel in one call. It implements [grpcmessage.Message].
+// batch is items that are sent in one call.
 type batch struct {
-	items         []*weir.Item
-	body, request []byte
-	answers       rpcwire.Answers
+	items   []*weir.Item
+	message weirv1.BatchRequest
+	size    int // of the requests, in bytes
 }
 
-// add adds the item whose request is in b.request.
-func (b *batch) add(it *weir.Item) {
-	var start int
-	b.body, start = rpcwire.OpenBatch(b.body)
-	b.body = rpcwire.Shut(append(b.body, b.request...), start)
-	b.items = append(b.items, it)
-}
-
-// AppendMessage implements [grpcmessage.Message].
-func (b *batch) AppendMessage(to []byte) ([]byte, error) { return append(to, b.body...), nil }
-
-// ReadMessage implements [grpcmessage.Message].
-func (b *batch) ReadMessage(text []byte) error {
-	if err := b.answers.ReadBatch(text); err != nil {
-		return err
-	}
-	if len(b.answers.Answers) != len(b.items) {
-		return fmt.Errorf("%d answers to %d requests", len(b.answers.Answers), len(b.items))
+// read writes the answers into the items.
+func (b *batch) read(answers []*weirv1.Answer) error {
+	if len(answers) != len(b.items) {
+		return &Error{Call: "batch", Code: codes.Internal, Detail: fmt.Sprintf("%d answers to %d requests", len(answers), len(b.items))}
 	}
 	for i, it := range b.items {
-		problem, err := rpcwire.ReadAnswer(b.answers.Answers[i], &it.Decision)
-		switch {
-		case err != nil:
-			it.Err = &Error{Call: it.Verb.String(), Code: codes.Internal, Detail: "the answer cannot be read"}
-		case problem != nil:
-			it.Err = told(it.Verb.String(), problem, false)
-		}
+		it.Err = readAnswer(answers[i], it.Verb, &it.Decision)
+	}
+	return nil
+}
+
+// readAnswer sets d to a decision, or returns the problem.
+func readAnswer(a *weirv1.Answer, verb weir.Verb, d *weir.Decision) error {
+	if p := a.GetProblem(); p != nil {
+		return told(verb.String(), p, false)
+	}
+	if err := readDecision(a.GetDecision(), d); err != nil {
+		return unreadable(verb)
 	}
 	return nil
 }
@@ -81,7 +74,11 @@ func (b *batch) ReadMessage(text []byte) error {
 // run makes the call for b, and empties it. If the answers together are too large,
 // which counts nothing, each item gets a call of its own.
 func (c *Client) run(ctx context.Context, b *batch) {
-	err := c.invoke(ctx, "batch", weirv1.WeirService_Batch_FullMethodName, b, b)
+	var out weirv1.BatchResponse
+	err := c.invoke(ctx, "batch", weirv1.WeirService_Batch_FullMethodName, &b.message, &out)
+	if err == nil {
+		err = b.read(out.GetAnswers())
+	}
 	for _, it := range b.items {
 		switch {
 		case err == nil:
@@ -91,5 +88,6 @@ func (c *Client) run(ctx context.Context, b *batch) {
 			it.Err = err
 		}
 	}
-	b.items, b.body = b.items[:0], b.body[:0]
+	clear(b.message.Requests)
+	b.items, b.message.Requests, b.size = b.items[:0], b.message.Requests[:0], 0
 }

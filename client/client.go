@@ -15,7 +15,6 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/client/grpcmessage"
 )
 
 // Client asks a service for decisions. Make one with [New]. It is safe for concurrent
@@ -38,8 +37,6 @@ type Client struct {
 	closing   sync.Once
 	closeConn error
 }
-
-var _ weir.Decider = (*Client)(nil)
 
 // New returns a client of the service at target: an address such as
 // "weir.internal:8082", or one with a scheme. "https://" stands for TLS with the
@@ -112,12 +109,12 @@ type options struct {
 	streams          int
 }
 
-// Bounds of messages, in bytes. An answer is at most as large as the service's
+// maxAnswer is the size, in bytes, of the largest answer that is read. An answer is at most as large as the service's
 // --max-answer, which is 8 MiB by default.
 const maxAnswer = 64 << 20
 
 // Windows, in bytes: how much of a stream and of a connection may arrive before it is
-// read. gRPC would otherwise measure what the connection can do, with a ping for each
+// read. gRPC would otherwise estimate the bandwidth-delay product, with a ping for each
 // answer.
 const (
 	streamWindow = 1 << 20
@@ -160,7 +157,7 @@ func (o *options) dial() []grpc.DialOption {
 		grpc.WithDisableServiceConfig(),
 		grpc.WithStaticStreamWindowSize(streamWindow),
 		grpc.WithStaticConnWindowSize(connWindow),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcmessage.New()), grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 	}
 	if sent := o.metadata(); len(sent) > 0 {
 		dials = append(dials, grpc.WithPerRPCCredentials(sent))

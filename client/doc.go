@@ -1,6 +1,7 @@
 // Package client asks a weir service for decisions, over gRPC. A [Client] has the
-// methods of a [weir.Engine]. Both implement [weir.Decider], so that a program that
-// counts in its own process can move to a service with another constructor.
+// methods of a [weir.Engine], so that a program that counts in its own process can move
+// to a service with another constructor. Decisions of a Client have nil
+// [weir.Decision.Rules], and requests to a Client cannot have [weir.Request.Rules].
 //
 // A take is not idempotent: one that is sent twice counts twice. The client therefore
 // never repeats a call that may have counted. [Uncounted] reports whether it is certain

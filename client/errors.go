@@ -10,8 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/grpcmessage"
-	"github.com/weirhq/weir/client/rpcwire"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 )
@@ -87,19 +86,19 @@ func given(call string, err error, unsent bool) error {
 
 // sentinels lists what errors of engines the reasons of a service stand for.
 var sentinels = map[string]error{
-	grpcmessage.ReasonRule:   weir.ErrUnknownRule,
-	grpcmessage.ReasonLarge:  weir.ErrLarge,
-	grpcmessage.ReasonClosed: weir.ErrClosed,
+	weirv1.ReasonRule:   weir.ErrUnknownRule,
+	weirv1.ReasonLarge:  weir.ErrLarge,
+	weirv1.ReasonClosed: weir.ErrClosed,
 }
 
 // errorOf returns err, that of a call of gRPC. unsent reports whether nothing was sent.
 func errorOf(call string, err error, unsent bool) error {
 	s := status.Convert(err)
-	p := rpcwire.Problem{Code: int32(s.Code()), Detail: s.Message()} //nolint:gosec // codes are small
+	p := &weirv1.Problem{Code: int32(s.Code()), Detail: s.Message()} //nolint:gosec // codes are small
 	for _, detail := range s.Details() {
 		switch d := detail.(type) {
 		case *errdetails.ErrorInfo:
-			if d.GetDomain() == grpcmessage.Domain {
+			if d.GetDomain() == weirv1.ErrorDomain {
 				p.Reason = d.GetReason()
 			}
 		case *errdetails.BadRequest:
@@ -107,26 +106,26 @@ func errorOf(call string, err error, unsent bool) error {
 				p.Field, p.Detail = v.GetField(), v.GetDescription()
 			}
 		case *errdetails.RetryInfo:
-			p.RetryAfter = d.GetRetryDelay().AsDuration()
+			p.RetryAfter = d.GetRetryDelay()
 		}
 	}
-	return told(call, &p, unsent)
+	return told(call, p, unsent)
 }
 
 // told returns what a service has told, in a status or beside other answers. What has
 // a reason was refused by the service itself, which counts nothing then.
-func told(call string, p *rpcwire.Problem, unsent bool) error {
-	if p.Reason == grpcmessage.ReasonInvalid {
+func told(call string, p *weirv1.Problem, unsent bool) error {
+	if p.Reason == weirv1.ReasonInvalid {
 		return &fault.Fault{Path: p.Field, Problem: p.Detail}
 	}
 	e := &Error{
-		Call: call, Code: codes.Code(p.Code), Detail: p.Detail, Reason: p.Reason, RetryAfter: p.RetryAfter, //nolint:gosec // codes are small
-		Uncounted: unsent || p.Reason != "" && p.Reason != grpcmessage.ReasonOutage,
+		Call: call, Code: codes.Code(p.Code), Detail: p.Detail, Reason: p.Reason, RetryAfter: durationOf(p.RetryAfter), //nolint:gosec // codes are small
+		Uncounted: unsent || p.Reason != "" && p.Reason != weirv1.ReasonOutage,
 		err:       sentinels[p.Reason],
 	}
 	switch {
-	case p.Reason == grpcmessage.ReasonOutage:
-		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: p.RetryAfter}
+	case p.Reason == weirv1.ReasonOutage:
+		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: e.RetryAfter}
 	case e.err != nil:
 	case e.Code == codes.Canceled:
 		e.err = context.Canceled

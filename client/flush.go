@@ -5,12 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/client/rpcwire"
-	"github.com/weirhq/weir/client/sizes"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // A message costs the client and the service as much as many calls do, mostly for
-// threads that go to sleep and wake up. So calls travel together where that delays none
+// threads that go to sleep and wake up. So calls are batched where that delays none
 // of them for long: the callers that one message has answered often call again at once,
 // and their calls become one message again. Two messages in flight keep both sides busy:
 // the service decides one while the callers of the other one run.
@@ -23,7 +22,7 @@ const (
 	most  = 8
 	apart = time.Millisecond
 
-	// few is how many calls travel in one message, although no other is in flight.
+	// few is how many calls are batched in one message, although no other is in flight.
 	few = 16
 )
 
@@ -61,7 +60,7 @@ func (s *stream) flushLocked(patient bool) {
 		if g := s.groupLocked(l); g != nil {
 			l.addLocked(g)
 			s.mu.Unlock()
-			_ = l.rpc.SendMsg(g) // the receiver gets the reason if this fails
+			_ = l.rpc.SendMsg(&g.message) // the receiver gets the reason if this fails
 			s.mu.Lock()
 		}
 		s.sending = false
@@ -83,7 +82,7 @@ func (s *stream) gather() {
 	s.mu.Unlock()
 }
 
-// shareLocked returns how many of the waiting calls travel in the next message on l: all
+// shareLocked returns how many of the waiting calls are sent in the next message on l: all
 // of a few, and otherwise half of all calls that are under way.
 func (s *stream) shareLocked(l *link) int {
 	n := len(s.waiting)
@@ -93,7 +92,7 @@ func (s *stream) shareLocked(l *link) int {
 	for _, g := range l.groups {
 		n += g.size
 	}
-	return min((n+1)/ahead, sizes.Batch)
+	return min((n+1)/ahead, maxBatch)
 }
 
 // groupLocked takes the next calls that wait, as one message on l. It returns nil if
@@ -103,12 +102,13 @@ func (s *stream) groupLocked(l *link) *group {
 	if s.spare = nil; g == nil {
 		g = &group{}
 	}
-	g.calls, g.body = g.calls[:0], s.body[:0]
+	g.calls, g.message.Requests = g.calls[:0], g.message.Requests[:0]
+	bytes := 0
 	n, longest := 0, time.Time{}
 	bounded := true
 	share := s.shareLocked(l)
 	for _, c := range s.waiting {
-		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || len(g.body)+len(c.body) > maxGroup || len(g.calls) == share)
+		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || bytes+c.bytes > maxGroup || len(g.calls) == share)
 		if last {
 			break
 		}
@@ -117,18 +117,14 @@ func (s *stream) groupLocked(l *link) *group {
 			continue // nobody waits for it
 		}
 		g.calls = append(g.calls, c)
-		var start int
-		g.body, start = rpcwire.OpenDecide(g.body)
-		g.body = rpcwire.Shut(append(g.body, c.body...), start)
+		g.message.Requests = append(g.message.Requests, &c.request)
+		bytes += c.bytes
 		bounded = bounded && !c.deadline.IsZero()
 		if c.deadline.After(longest) {
 			longest = c.deadline
 		}
 	}
 	s.waiting = slices.Delete(s.waiting, 0, n)
-	if s.body = g.body; cap(s.body) > mostKept {
-		s.body = nil
-	}
 	if len(g.calls) == 0 {
 		return nil
 	}
@@ -137,5 +133,6 @@ func (s *stream) groupLocked(l *link) *group {
 	if !bounded {
 		g.timeout = max(g.timeout, s.client.timeout)
 	}
+	g.message.Timeout = durationpb.New(g.timeout)
 	return g
 }

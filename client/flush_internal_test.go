@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/rpcwire"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 )
 
 // answerer is a service that answers messages when it is told to. It implements
@@ -41,7 +41,7 @@ func newAnswerer() *answerer {
 func (a *answerer) SendMsg(m any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sent = append(a.sent, len(m.(*group).calls))
+	a.sent = append(a.sent, len(m.(*weirv1.DecideRequest).GetRequests()))
 	return nil
 }
 
@@ -50,13 +50,14 @@ func (a *answerer) RecvMsg(m any) error {
 	if !ok {
 		return io.EOF
 	}
-	b := rpcwire.AppendID(nil, id)
+	in := m.(*weirv1.DecideResponse)
+	in.Id, in.Answers = id, nil
 	a.mu.Lock()
 	for range a.sent[id-1] {
-		b = rpcwire.AppendDecideDecision(b, &weir.Decision{Allowed: true})
+		in.Answers = append(in.Answers, &weirv1.Answer{Kind: &weirv1.Answer_Decision{Decision: &weirv1.Decision{Allowed: true}}})
 	}
 	a.mu.Unlock()
-	return m.(*link).ReadMessage(b)
+	return nil
 }
 
 // messages returns how many requests each message has that was sent so far.

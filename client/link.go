@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -13,27 +12,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/client/grpcmessage"
-	"github.com/weirhq/weir/client/rpcwire"
 )
 
-// group is one message of several calls. It implements [grpcmessage.Message].
+// group is one message of several calls.
 type group struct {
-	id      uint64
 	calls   []*call
-	size    int    // how many calls they were when they were sent
-	body    []byte // their requests; valid until they are sent
+	message weirv1.DecideRequest // its requests are those of the calls
+	size    int                  // how many calls they were when they were sent
 	timeout time.Duration
 	sent    time.Time
 }
-
-// AppendMessage implements [grpcmessage.Message].
-func (g *group) AppendMessage(b []byte) ([]byte, error) {
-	return append(rpcwire.AppendTimeout(rpcwire.AppendID(b, g.id), g.timeout), g.body...), nil
-}
-
-// ReadMessage implements [grpcmessage.Message]. Nothing reads a group.
-func (*group) ReadMessage([]byte) error { return errors.New("client: a message that is only sent") }
 
 // back returns the calls of g that wait to be sent again.
 func (g *group) back() (calls []*call) {
@@ -57,8 +45,7 @@ type link struct {
 	last   uint64      // the id of the newest message
 	late   bool        // guarded by stream.mu: the timer has ended the link
 
-	groups  []*group // guarded by stream.mu: in flight, the oldest first
-	answers rpcwire.Answers
+	groups []*group // guarded by stream.mu: in flight, the oldest first
 
 	answered *group // the message that was answered, until its callers are woken; the receiver's
 }
@@ -84,7 +71,7 @@ func newLink(s *stream) (*link, error) {
 // addLocked puts g in flight.
 func (l *link) addLocked(g *group) {
 	l.last++
-	g.id, g.sent = l.last, time.Now()
+	g.message.Id, g.sent = l.last, time.Now()
 	l.groups = append(l.groups, g)
 	if len(l.groups) == 1 {
 		l.timer.Reset(g.timeout)
@@ -110,8 +97,13 @@ func (l *link) expire() {
 // receive receives answers until the link ends. Then it ends the calls in flight, or
 // sends them again if the service has certainly not read them.
 func (l *link) receive() {
+	var in weirv1.DecideResponse
 	for {
-		if err := l.rpc.RecvMsg(l); err != nil {
+		err := l.rpc.RecvMsg(&in)
+		if err == nil {
+			err = l.read(&in)
+		}
+		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = status.Error(codes.Unavailable, "the service has ended the stream")
 			}
@@ -123,17 +115,8 @@ func (l *link) receive() {
 	}
 }
 
-// AppendMessage implements [grpcmessage.Message]. Nothing sends a link.
-func (*link) AppendMessage([]byte) ([]byte, error) {
-	return nil, errors.New("client: a message that is only received")
-}
-
-// ReadMessage implements [grpcmessage.Message]: it reads the answers to the oldest
-// message in flight.
-func (l *link) ReadMessage(b []byte) error {
-	if err := l.answers.ReadDecide(b); err != nil {
-		return err
-	}
+// read reads the answers to the oldest message in flight.
+func (l *link) read(in *weirv1.DecideResponse) error {
 	s := l.stream
 	s.mu.Lock()
 	var g *group
@@ -142,12 +125,12 @@ func (l *link) ReadMessage(b []byte) error {
 	}
 	s.mu.Unlock()
 	switch {
-	case g == nil || g.id != l.answers.ID && l.answers.Problem == nil:
-		return fmt.Errorf("an answer with id %d, which was not asked for", l.answers.ID)
-	case l.answers.Problem == nil && len(l.answers.Answers) != len(g.calls):
-		return fmt.Errorf("%d answers to %d requests", len(l.answers.Answers), len(g.calls))
+	case g == nil || g.message.Id != in.Id && in.Problem == nil:
+		return status.Errorf(codes.Internal, "an answer with id %d, which was not asked for", in.Id)
+	case in.Problem == nil && len(in.Answers) != len(g.calls):
+		return status.Errorf(codes.Internal, "%d answers to %d requests", len(in.Answers), len(g.calls))
 	}
-	again := l.answer(g)
+	again := l.answer(g, in)
 	s.mu.Lock()
 	l.groups = slices.Delete(l.groups, 0, 1)
 	if len(l.groups) > 0 {
@@ -165,9 +148,9 @@ func (l *link) ReadMessage(b []byte) error {
 // answer writes the answers to the calls of g. It returns the calls to send again, each
 // alone: their answers together were too large, so that nothing was counted. The
 // others stay in g.calls.
-func (l *link) answer(g *group) (again []*call) {
-	p := l.answers.Problem
-	if p != nil && p.Reason == grpcmessage.ReasonLarge && len(g.calls) > 1 {
+func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
+	p := in.Problem
+	if p != nil && p.Reason == weirv1.ReasonLarge && len(g.calls) > 1 {
 		for _, c := range g.calls {
 			c.alone = true
 		}
@@ -187,13 +170,7 @@ func (l *link) answer(g *group) (again []*call) {
 			c.err = told(c.verb.String(), p, false)
 			continue
 		}
-		problem, err := rpcwire.ReadAnswer(l.answers.Answers[i], c.decision)
-		switch {
-		case err != nil:
-			c.err = &Error{Call: c.verb.String(), Code: codes.Internal, Detail: "the answer cannot be read"}
-		case problem != nil:
-			c.err = told(c.verb.String(), problem, false)
-		}
+		c.err = readAnswer(in.Answers[i], c.verb, c.decision)
 	}
 	clear(g.calls[n:])
 	g.calls = g.calls[:n]
@@ -209,7 +186,7 @@ func (l *link) wake() {
 		g.calls[i] = nil
 		c.done <- struct{}{}
 	}
-	g.body = nil
+	clear(g.message.Requests)
 	s.mu.Lock()
 	s.spare = g
 	s.mu.Unlock()
@@ -226,7 +203,7 @@ func (l *link) end(err error) {
 	groups, late := l.groups, l.late
 	l.groups = nil
 	l.timer.Stop()
-	unread := reasonOf(err) == grpcmessage.ReasonStopping
+	unread := reasonOf(err) == weirv1.ReasonStopping
 	var again []*call
 	for _, g := range groups {
 		for _, c := range g.calls {

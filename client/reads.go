@@ -4,12 +4,9 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/client/rpcwire"
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
 
@@ -32,15 +29,15 @@ func (c *Client) Explain(ctx context.Context, r weir.Request) (x weir.Explanatio
 		return err
 	})
 	if err == nil {
-		err = again(out.GetDecision(), func(b []byte) error { return rpcwire.ReadDecision(b, &x.Decision) })
+		err = readDecision(out.GetDecision(), &x.Decision)
 	}
 	for _, e := range out.GetRules() {
 		y := weir.RuleExplanation{
-			Rule: e.GetRule(), Kind: rule.Kind(e.GetKind() - weirv1.RuleKind_RULE_KIND_LIMIT), Matched: e.GetMatched(), Shadow: e.GetShadow(), Reasons: e.GetReasons(), //nolint:gosec // small
+			Rule: e.GetRule(), Kind: kindOf(e.GetKind()), Matched: e.GetMatched(), Shadow: e.GetShadow(), Reasons: e.GetReasons(),
 		}
-		if e.Usage != nil && err == nil {
-			y.Usage = new(weir.Usage)
-			err = again(e.Usage, func(b []byte) error { return rpcwire.ReadUsage(b, y.Usage) })
+		if e.Usage != nil {
+			u := usageOf(e.Usage)
+			y.Usage = &u
 		}
 		x.Rules = append(x.Rules, y)
 	}
@@ -64,13 +61,10 @@ func (c *Client) Usage(ctx context.Context, name string, attributes []weir.Attri
 		out, err = c.rest.Usage(ctx, &weirv1.UsageRequest{Rule: name, Attributes: attributesOf(attributes)}, o)
 		return err
 	})
-	if err == nil {
-		err = again(out.GetUsage(), func(b []byte) error { return rpcwire.ReadUsage(b, &u.Usage) })
-	}
 	if err != nil {
-		return weir.KeyUsage{}, err
+		return u, err
 	}
-	u.Holds, u.Strikes, u.Degraded = int(out.GetHolds()), out.GetStrikes(), out.GetDegraded()
+	u.Usage, u.Holds, u.Strikes, u.Degraded = usageOf(out.GetUsage()), int(out.GetHolds()), out.GetStrikes(), out.GetDegraded()
 	for _, cell := range out.GetSeries() {
 		u.History = append(u.History, window.Cell{Start: window.At(cell.GetStart().AsTime()), Length: cell.GetLength().AsDuration(), Hits: cell.GetHits()})
 	}
@@ -90,23 +84,4 @@ func (c *Client) Forget(ctx context.Context, name string, attributes []weir.Attr
 		_, err := c.rest.Forget(ctx, &weirv1.ForgetRequest{Rule: name, Attributes: attributesOf(attributes)}, o)
 		return err
 	})
-}
-
-// again reads a generated message with the code of package rpcwire.
-func again(m proto.Message, read func([]byte) error) error {
-	b, err := proto.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return read(b)
-}
-
-// attributesOf returns attributes as a map. Of two with the same name the last one
-// counts.
-func attributesOf(list []weir.Attribute) map[string]string {
-	m := make(map[string]string, len(list))
-	for _, a := range list {
-		m[a.Name] = a.Value
-	}
-	return m
 }

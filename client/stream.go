@@ -9,9 +9,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/rpcwire"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 )
 
 // call is one request on a stream. Its state says who may use it: the goroutine that
@@ -19,9 +20,10 @@ import (
 type call struct {
 	state    atomic.Uint32
 	verb     weir.Verb
-	alone    bool // it travels in a message of its own
+	alone    bool // it is sent in a message of its own
 	again    int  // how often it was sent and certainly not read
-	body     []byte
+	request  weirv1.Request
+	bytes    int       // of the request
 	deadline time.Time // zero: that of the client
 	decision *weir.Decision
 	err      error
@@ -49,7 +51,7 @@ func (c *call) fail(from uint32, err error) {
 	}
 }
 
-// Bounds of a stream.
+// Limits of a stream.
 const (
 	maxGroup  = 256 << 10 // bytes of a message of several calls
 	mostAgain = 3
@@ -67,7 +69,6 @@ type stream struct {
 	sending    bool    // guarded by mu; a goroutine sends a message on link
 	gathering  bool    // guarded by mu; callers that were answered may call again at once
 	expected   int     // guarded by mu; how many calls wait once all these callers have called
-	body       []byte  // memory for the body of the message that is being sent; the sender's
 	spare      *group  // guarded by mu; memory for the next message, or nil
 	closed     bool    // guarded by mu
 }
@@ -75,8 +76,9 @@ type stream struct {
 // do makes a call.
 func (s *stream) do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
 	c := s.client.calls.Get().(*call)
-	c.body = rpcwire.AppendRequest(c.body[:0], verb, r)
-	if err := tooLarge(len(c.body)); err != nil {
+	setRequest(&c.request, verb, r)
+	c.bytes = proto.Size(&c.request)
+	if err := tooLarge(c.bytes); err != nil {
 		return err
 	}
 	c.verb, c.alone, c.again, c.decision, c.err = verb, false, 0, d, nil
@@ -112,7 +114,7 @@ func (s *stream) do(ctx context.Context, verb weir.Verb, r *weir.Request, d *wei
 func (s *stream) result(c *call) error {
 	err := c.err
 	c.decision = nil
-	if cap(c.body) <= mostKept {
+	if c.bytes <= mostKept {
 		s.client.calls.Put(c)
 	}
 	return err

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
-	"github.com/weirhq/weir/client/rpcwire"
-	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/fault"
 )
 
@@ -21,40 +21,41 @@ var methods = [...]string{
 	weir.Renew: weirv1.WeirService_Renew_FullMethodName,
 }
 
-// exchange is a call of gRPC: what is sent and what comes back. Later calls use its
-// memory again. It implements [grpcmessage.Message].
+// exchange has the messages of a call of gRPC. Later calls use its memory again. The
+// requests and the answers of all verbs have the fields of these two messages, with the
+// same numbers.
 type exchange struct {
-	body     []byte
-	decision *weir.Decision
+	request weirv1.Request
+	answer  weirv1.TakeResponse
 }
-
-// AppendMessage implements [grpcmessage.Message].
-func (x *exchange) AppendMessage(b []byte) ([]byte, error) { return append(b, x.body...), nil }
-
-// ReadMessage implements [grpcmessage.Message].
-func (x *exchange) ReadMessage(b []byte) error { return rpcwire.ReadDecided(b, x.decision) }
 
 // one makes a call of gRPC for one request.
 func (c *Client) one(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
 	x := c.unary.Get().(*exchange)
-	defer c.free(x)
-	x.body, x.decision = rpcwire.AppendRequest(x.body[:0], verb, r), d
-	if err := tooLarge(len(x.body)); err != nil {
+	setRequest(&x.request, verb, r)
+	n := proto.Size(&x.request)
+	if n <= mostKept {
+		defer c.unary.Put(x)
+	}
+	if err := tooLarge(n); err != nil {
 		return err
 	}
-	return c.invoke(ctx, verb.String(), methods[verb], x, x)
+	if err := c.invoke(ctx, verb.String(), methods[verb], &x.request, &x.answer); err != nil {
+		return err
+	}
+	if err := readDecision(x.answer.Decision, d); err != nil {
+		return unreadable(verb)
+	}
+	return nil
+}
+
+// unreadable returns the error of an answer that is not one to the request.
+func unreadable(verb weir.Verb) error {
+	return &Error{Call: verb.String(), Code: codes.Internal, Detail: "the answer cannot be read"}
 }
 
 // mostKept is the size, in bytes, of the largest request whose memory is used again.
 const mostKept = 64 << 10
-
-// free keeps x for another call, unless it is large.
-func (c *Client) free(x *exchange) {
-	x.decision = nil
-	if cap(x.body) <= mostKept {
-		c.unary.Put(x)
-	}
-}
 
 // tooLarge returns the fault of a request of n bytes that is too large to be sent.
 func tooLarge(n int) error {
@@ -65,10 +66,10 @@ func tooLarge(n int) error {
 }
 
 // maxRequest is the size, in bytes, of the largest request. Its message has a few more.
-const maxRequest = sizes.Message - 64
+const maxRequest = maxMessage - 64
 
 // invoke makes a call of gRPC within the time that it has.
-func (c *Client) invoke(ctx context.Context, what, method string, in, out any) error {
+func (c *Client) invoke(ctx context.Context, what, method string, in, out proto.Message) error {
 	return c.ask(ctx, what, func(ctx context.Context, o grpc.CallOption) error { return c.conn.Invoke(ctx, method, in, out, o) })
 }
 

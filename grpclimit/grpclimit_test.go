@@ -21,7 +21,7 @@ import (
 	"github.com/weirhq/weir/grpclimit"
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/window"
 )
 
 // echo is a service with a unary method and a stream in both directions. Both answer
@@ -115,13 +115,13 @@ func limiter(t *testing.T, l weir.Limit, options ...weir.LimiterOption) *weir.Li
 	return m
 }
 
-func engine(t *testing.T, rules string, options ...weir.EngineOption) *weir.Engine {
+func engine(t *testing.T, r rule.Rule, options ...weir.EngineOption) *weir.Engine {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
+	set, err := rule.New([]rule.Rule{r}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(file.Set, options...)
+	e, err := weir.NewEngine(set, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestStreamServer(t *testing.T) {
 	denial(t, say(s, "a"), "requests")
 }
 
-const inFlight = "rules: [{name: chats, per: [method], limit: 1, window: {held: 30s}}]"
+var inFlight = rule.Rule{Name: "chats", Per: []string{"method"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}
 
 func byMethod(c grpclimit.Call, list []weir.Attribute) []weir.Attribute {
 	return append(list, weir.Attribute{Name: "method", Value: c.Method})

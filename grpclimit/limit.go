@@ -56,7 +56,7 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 // service. attributes appends the attributes of a call to a list. A call with an empty
 // value ends with the code InvalidArgument. At most one Options counts. The error is about
 // a nil argument.
-func Rules(d weir.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
+func Rules(d guard.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
 	o := first(options)
 	g, err := guard.Rules(d, attributes, o.Options)
 	return newLimit(g, &o, err)

@@ -1,5 +1,5 @@
 // Package guard decides the calls of a server by a [weir.Limiter] or a
-// [weir.Decider], which is an engine or a client of a service. It is what the middleware
+// [Decider], which is an engine or a client of a service. It is what the middleware
 // for net/http, gRPC and the web frameworks share: see packages httplimit and grpclimit,
 // and the modules below contrib. Use it to write middleware for another framework.
 //

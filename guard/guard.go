@@ -9,12 +9,20 @@ import (
 	"github.com/weirhq/weir"
 )
 
+// Decider is what a guard asks of an engine, or of a client of a service. The methods do
+// what those of [weir.Engine] with the same names do. It must be safe for concurrent use.
+type Decider interface {
+	Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error
+	Settle(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
+	Renew(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
+}
+
 // Guard decides calls. Make one with [ForLimiter] or [ForEngine]. It is safe for
 // concurrent use.
 type Guard struct {
 	// One of the two is nil.
 	limiter *weir.Limiter
-	decider weir.Decider
+	decider Decider
 
 	name  string // of the limiter's policy
 	limit weir.Limit
@@ -38,7 +46,7 @@ func ForLimiter(l *weir.Limiter, name string) (*Guard, error) {
 
 // ForEngine returns a guard that decides by the rules of d: an engine, or a client of a
 // service. The caller closes d.
-func ForEngine(d weir.Decider) (*Guard, error) {
+func ForEngine(d Decider) (*Guard, error) {
 	none := d == nil
 	switch v := d.(type) {
 	case nil:
@@ -85,7 +93,7 @@ type Ask struct {
 // and holds something, c keeps that alive until [Call.End], which must be called.
 //
 // The error is [ErrNoKey] or an [*EmptyAttributeError] for a call that cannot be
-// decided, and otherwise that of [weir.Limiter.AllowN] or [weir.Decider.Take].
+// decided, and otherwise that of [weir.Limiter.AllowN] or [weir.Engine.Take].
 // Nothing was counted then, unless the error is that of a client and says otherwise.
 // While a store cannot answer there is no error: the outage policy decides, and
 // c.Limits.Degraded has the reason.

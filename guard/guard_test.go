@@ -11,17 +11,17 @@ import (
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/window"
 )
 
-// engine returns an engine that decides by the rules in a text.
-func engine(t testing.TB, rules string, options ...weir.EngineOption) *weir.Engine {
+// engine returns an engine that decides by rules.
+func engine(t testing.TB, rules []rule.Rule, outcomes map[string]rule.Outcome) *weir.Engine {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
+	set, err := rule.New(rules, outcomes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(file.Set, options...)
+	e, err := weir.NewEngine(set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestArguments(t *testing.T) {
 			return err
 		},
 		"attributes: nil": func() error {
-			_, err := guard.Rules[string](engine(t, "rules: [{name: a, limit: 1, window: 1m}]"), nil, guard.Options[string]{})
+			_, err := guard.Rules[string](engine(t, []rule.Rule{{Name: "a", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil), nil, guard.Options[string]{})
 			return err
 		},
 	} {
@@ -99,7 +99,7 @@ func TestNothingToDecideBy(t *testing.T) {
 		t.Errorf("got %v and allowed %v for a call with a key", err, c.Allowed)
 	}
 
-	e := engine(t, "rules: [{name: posts, per: [user], limit: 1, window: 1m}]")
+	e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil)
 	rules := must(guard.ForEngine(e))
 	var empty *guard.EmptyAttributeError
 	err := rules.Take(t.Context(), guard.Ask{Attributes: weir.Attributes("ip", "192.0.2.1", "user", "")}, &c)
@@ -134,15 +134,14 @@ func TestHits(t *testing.T) {
 // What a denial says: the outcome, the rule, the status and the body.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	e := engine(t, `
-outcomes:
-  captcha: {status: 403, body: {need_captcha: true}}
-  closed: {status: 503}
-rules:
-  - {name: posts, when: {action: post}, per: [user], limit: 1, window: 1m}
-  - {name: logins, when: {action: login}, per: [user], limit: 1, window: 1m, then: captcha}
-  - {name: night, when: {action: export}, then: closed}
-`)
+	e := engine(t, []rule.Rule{
+		{Name: "posts", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)},
+		{Name: "logins", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("login")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), Then: "captcha"},
+		{Name: "night", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("export")}}, Then: "closed"},
+	}, map[string]rule.Outcome{
+		"captcha": {Status: 403, Body: []byte(`{"need_captcha":true}`)},
+		"closed":  {Status: 503},
+	})
 	rules := must(guard.ForEngine(e))
 	keys := must(guard.ForLimiter(limiter(t, weir.Sliding(1, time.Minute)), "posts"))
 	full := must(guard.ForLimiter(limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(rule.OutageDeny)), "posts"))

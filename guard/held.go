@@ -14,7 +14,7 @@ import (
 // held is what one call holds. Until it ends, a timer renews the holds before their
 // end.
 type held struct {
-	decider weir.Decider
+	decider Decider
 	receipt weir.Receipt
 	every   time.Duration
 
@@ -24,7 +24,7 @@ type held struct {
 }
 
 // hold keeps alive what d holds.
-func hold(decider weir.Decider, d *weir.Decision, r *weir.Request) *held {
+func hold(decider Decider, d *weir.Decision, r *weir.Request) *held {
 	h := &held{decider: decider, receipt: d.Receipt, request: *r}
 	h.request.Attributes = slices.Clone(r.Attributes)
 	h.every = cmp.Or(d.Hold, window.MaxLength) / 3

@@ -11,21 +11,14 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/guard"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
-const flightRules = `
-rules:
-  - name: flight
-    per: [user]
-    limit: 2
-    window: {held: 30s}
-  - name: tokens
-    per: [user]
-    sum: tokens
-    limit: 1000
-    window: 1h
-    hold: 1m
-`
+var flightRules = []rule.Rule{
+	{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Held(30 * time.Second)},
+	{Name: "tokens", Per: []string{"user"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: time.Minute},
+}
 
 func ask(user, tokens string) guard.Ask {
 	return guard.Ask{Attributes: weir.Attributes("user", user, "tokens", tokens)}
@@ -35,7 +28,7 @@ func ask(user, tokens string) guard.Ask {
 func TestCallsKeepTheirPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, flightRules)
+		e := engine(t, flightRules, nil)
 		g := must(guard.ForEngine(e))
 		calls := make([]guard.Call, 3)
 		for i := range calls {
@@ -79,7 +72,7 @@ func TestCallsKeepTheirPlace(t *testing.T) {
 func TestCallsCostWhatTheyCost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, flightRules)
+		e := engine(t, flightRules, nil)
 		g := must(guard.ForEngine(e))
 		var c guard.Call
 		for _, tokens := range []string{"7", "900"} {
@@ -106,7 +99,7 @@ func TestLawOfPlaces(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			e := engine(t, "rules: [{name: flight, per: [user], limit: 3, window: {held: 30s}}]")
+			e := engine(t, []rule.Rule{{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Held(30 * time.Second)}}, nil)
 			g := must(guard.ForEngine(e))
 			open := map[string][]*guard.Call{}
 			spare := []*guard.Call{}
@@ -153,7 +146,10 @@ func TestLawOfPlaces(t *testing.T) {
 // Middleware passes no attribute, limit or hold of one call to another.
 func TestMiddlewareTogether(t *testing.T) {
 	t.Parallel()
-	e := engine(t, "rules: [{name: flight, per: [user], limit: 1, window: {held: 30s}}, {name: posts, per: [user], limit: 100, window: 1h}]")
+	e := engine(t, []rule.Rule{
+		{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)},
+		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour)},
+	}, nil)
 	m := must(guard.Rules(e, func(user string, list []weir.Attribute) []weir.Attribute {
 		return append(list, weir.Attributes("user", user)...)
 	}, guard.Options[string]{}))
@@ -187,7 +183,7 @@ func TestMiddlewareTogether(t *testing.T) {
 // A call in memory allocates nothing.
 func TestAllocations(t *testing.T) {
 	keys := must(guard.ForLimiter(limiter(t, weir.Sliding(1_000_000, time.Hour)), "posts"))
-	rules := must(guard.ForEngine(engine(t, "rules: [{name: posts, per: [user], limit: 1000000, window: {fixed: 1h}}]")))
+	rules := must(guard.ForEngine(engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Fixed(time.Hour)}}, nil)))
 	ask := guard.Ask{Key: "ann", Attributes: weir.Attributes("user", "ann")}
 	for name, g := range map[string]*guard.Guard{"keys": keys, "rules": rules} {
 		var c guard.Call

@@ -61,7 +61,7 @@ func Keys[C any](l *weir.Limiter, key func(C) string, options Options[C]) (*Midd
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
 // service. attributes appends the attributes of a call to a list. It leaves out those
 // that the call lacks: an empty value is an error. The error is about a nil argument.
-func Rules[C any](d weir.Decider, attributes func(C, []weir.Attribute) []weir.Attribute, options Options[C]) (*Middleware[C], error) {
+func Rules[C any](d Decider, attributes func(C, []weir.Attribute) []weir.Attribute, options Options[C]) (*Middleware[C], error) {
 	if attributes == nil {
 		return nil, errors.New("guard: attributes: nil: want a function that appends the attributes of a call")
 	}

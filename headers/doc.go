@@ -1,5 +1,5 @@
 // Package headers writes the state of limits, such as the hits that are left, into
-// the header of an HTTP answer, and reads it from there.
+// the header of an HTTP answer.
 //
 // # Servers
 //
@@ -22,6 +22,6 @@
 //
 // # Clients
 //
-// [Parse] reads all of these dialects. A [Transport] waits as long as a server asks
-// for, and sends the request again.
+// Package ratelimit of the module client reads all of these dialects. It also has an
+// [http.RoundTripper] that waits as long as a server asks for.
 package headers

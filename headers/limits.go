@@ -37,7 +37,7 @@ type Policy struct {
 	Unit string
 
 	// Quota is the most that fits at once, and Remaining is how much of it fits
-	// now. [Parse] sets both to -1 if the server does not state them.
+	// now.
 	Quota, Remaining int64
 
 	// Window is the length of the window. 0 means that it is not known or varies,
@@ -49,8 +49,7 @@ type Policy struct {
 	RetryAfter time.Duration
 
 	// ResetAfter is the time until the whole quota is available again. 0 means that
-	// it is available now, and [window.Never] that this never happens. [Parse] also
-	// returns 0 if the server does not state it.
+	// it is available now, and [window.Never] that this never happens.
 	ResetAfter time.Duration
 }
 

@@ -4,28 +4,34 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/headers"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 // The type of a denial says why: a limit, a ban, a verdict, or no rule.
 func TestDenial(t *testing.T) {
 	t.Parallel()
-	file, err := rulefile.Parse("rules.yaml", []byte(`
-unmatched: deny
-rules:
-  - {name: shadow, when: {action: post}, per: [user], limit: 0, window: 1m, mode: shadow}
-  - {name: blocked, when: {user: eve}, then: deny}
-  - {name: day, when: {action: post}, per: [user], limit: 1, window: 24h}
-  - {name: minute, when: {action: post}, per: [user], limit: 1, window: 1m}
-  - {name: logins, when: {action: login}, per: [user], limit: 1, window: 1m, ban: {for: 1h}}
-`), nil)
+	equals := func(attribute, value string) []rule.Condition {
+		return []rule.Condition{{Attribute: attribute, Test: rule.Equal(value)}}
+	}
+	set, err := rule.New([]rule.Rule{
+		{Name: "shadow", When: equals("action", "post"), Per: []string{"user"}, Quota: &rule.Quota{Value: 0}, Window: window.Sliding(time.Minute), Mode: rule.Shadow},
+		{Name: "blocked", When: equals("user", "eve"), Then: rule.Deny},
+		{Name: "day", When: equals("action", "post"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(24 * time.Hour)},
+		{Name: "minute", When: equals("action", "post"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)},
+		{Name: "logins", When: equals("action", "login"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), Ban: window.Ban{For: time.Hour}},
+	}, nil)
+	if err == nil {
+		set, err = set.WithUnmatched("deny")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(file.Set)
+	e, err := weir.NewEngine(set)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package headers_test
 
 import (
-	"bufio"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,43 +12,31 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
 // TestScripts runs testdata/*.txt:
 //
-//	set dialect=NAME [retry=WAIT] [degraded=REASON]   writes policies, one a line
-//	parse                                             reads header fields, one a line
+//	set dialect=NAME [retry=WAIT] [degraded=REASON]
 //
+// writes the policies below it, one a line.
 // A policy is its name and q, r, w, retry, reset, unit. In a bubble it is midnight
 // of 1 January 2000, UTC.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		if strings.Contains(path, "fuzz") {
-			return
-		}
-		synctest.Test(t, func(t *testing.T) {
-			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-				switch d.Cmd {
-				case "set":
-					return set(t, d)
-				case "parse":
-					return parse(t, d)
-				}
-				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
-				return ""
-			})
-		})
+	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
+		synctest.Test(t, func(t *testing.T) { datatest.RunTest(t, path, set) })
 	})
 }
 
-func set(t *testing.T, d *datadriven.TestData) string {
+func set(t *testing.T, d *datatest.TestData) string {
 	t.Helper()
+	if d.Cmd != "set" {
+		d.Fatalf(t, "unknown command %s", d.Cmd)
+	}
 	var l headers.Limits
 	var f headers.Format
 	var err error
@@ -131,23 +118,4 @@ func policy(t *testing.T, line string) (p headers.Policy) {
 		}
 	}
 	return p
-}
-
-func parse(t *testing.T, d *datadriven.TestData) string {
-	t.Helper()
-	h, err := textproto.NewReader(bufio.NewReader(strings.NewReader(d.Input + "\n\n"))).ReadMIMEHeader()
-	if err != nil {
-		t.Fatalf("%s: %v", d.Pos, err)
-	}
-	l := headers.Parse(http.Header(h), time.Now())
-	var b strings.Builder
-	fmt.Fprintf(&b, "wait %v\n", l.Wait())
-	if l.Degraded != "" {
-		fmt.Fprintf(&b, "degraded %s\n", l.Degraded)
-	}
-	for _, p := range l.Policies {
-		fmt.Fprintf(&b, "%q quota %d, remaining %d, window %v, retry after %v, reset after %v%s\n",
-			p.Name, p.Quota, p.Remaining, p.Window, p.RetryAfter, p.ResetAfter, strings.TrimRight(" "+p.Unit, " "))
-	}
-	return b.String()
 }

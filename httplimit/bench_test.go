@@ -8,6 +8,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/httplimit"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 // BenchmarkHandler measures a handler alone and behind limits. The difference is what
@@ -16,7 +18,7 @@ func BenchmarkHandler(b *testing.B) {
 	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	m := limiter(b, weir.Sliding(1<<40, time.Minute))
 	deny := limiter(b, weir.Sliding(0, time.Minute))
-	e := engine(b, "rules: [{name: visits, per: [ip], limit: 1_000_000_000, window: 1m}]")
+	e := engine(b, []rule.Rule{{Name: "visits", Per: []string{"ip"}, Quota: &rule.Quota{Value: 1_000_000_000}, Window: window.Sliding(time.Minute)}}, nil)
 	for name, h := range map[string]http.Handler{
 		"alone":   next,
 		"limiter": httplimit.Must(httplimit.Keys(m, httplimit.PeerIP)).Handler(next),

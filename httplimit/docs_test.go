@@ -16,7 +16,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var examples strings.Builder
-	for _, pattern := range []string{"example_test.go", "../client/example_test.go", "../grpclimit/example_test.go", "../contrib/*/example_test.go"} {
+	for _, pattern := range []string{"example_test.go", "../cmd/weir/internal/clienttest/example_test.go", "../grpclimit/example_test.go", "../contrib/*/example_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: got no examples: %v", pattern, err)

@@ -9,7 +9,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/httplimit"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 // Each address may post once a minute.
@@ -32,20 +33,19 @@ func Example() {
 	// 429 "posts";r=0;t=60
 }
 
-// Rules from a file decide. The router has put the user into the path.
+// Rules decide. The router has put the user into the path.
 func ExampleRules() {
-	file, err := rulefile.Parse("rules.yaml", []byte(`
-rules:
-  - name: posts-per-user
-    when: {action: post}
-    per: [user]
-    limit: 1
-    window: 1h
-`), nil)
+	set, err := rule.New([]rule.Rule{{
+		Name:   "posts-per-user",
+		When:   []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}},
+		Per:    []string{"user"},
+		Quota:  &rule.Quota{Value: 1},
+		Window: window.Sliding(time.Hour),
+	}}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	engine, err := weir.NewEngine(file.Set)
+	engine, err := weir.NewEngine(set)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,21 +17,21 @@ import (
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/httplimit"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // ok answers every request.
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "welcome") })
 
-// engine returns an engine that decides by the rules in a text.
-func engine(t testing.TB, rules string, options ...weir.EngineOption) *weir.Engine {
+// engine returns an engine that decides by rules.
+func engine(t testing.TB, rules []rule.Rule, outcomes map[string]rule.Outcome) *weir.Engine {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
+	set, err := rule.New(rules, outcomes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(file.Set, options...)
+	e, err := weir.NewEngine(set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestNoKey(t *testing.T) {
 		t.Errorf("got %+v %v, want nothing counted", r, err)
 	}
 
-	e := engine(t, "rules: [{name: posts, per: [user], limit: 1, window: 1m}]")
+	e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil)
 	h := httplimit.Must(httplimit.Rules(e, func(r *http.Request, list []weir.Attribute) []weir.Attribute {
 		return append(list, weir.Attribute{Name: "user", Value: r.Header.Get("X-User")})
 	})).Handler(ok)
@@ -129,7 +129,7 @@ func TestNoKey(t *testing.T) {
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	m, members := limiter(t, weir.Sliding(1, time.Minute)), limiter(t, weir.Members(1, time.Minute))
-	e := engine(t, "rules: []")
+	e := engine(t, []rule.Rule{}, nil)
 	none := func(_ *http.Request, list []weir.Attribute) []weir.Attribute { return list }
 	keys := func(l *weir.Limiter, k httplimit.Key, options ...httplimit.Option) error {
 		_, err := httplimit.Keys(l, k, options...)
@@ -194,9 +194,9 @@ func TestForwardedIP(t *testing.T) {
 // The rules' outcome has its status and its body.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
-	e := engine(t, `
-outcomes: {captcha: {status: 403, body: {need_captcha: true}}}
-rules: [{name: logins, per: [account], limit: 1, window: 1m, then: captcha}]`)
+	e := engine(t, []rule.Rule{
+		{Name: "logins", Per: []string{"account"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), Then: "captcha"},
+	}, map[string]rule.Outcome{"captcha": {Status: 403, Body: []byte(`{"need_captcha":true}`)}})
 	attributes := func(r *http.Request, list []weir.Attribute) []weir.Attribute {
 		return append(list, weir.Attribute{Name: "account", Value: "ann"})
 	}
@@ -288,7 +288,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-const exports = "rules: [{name: exports, per: [ip], limit: 1, window: {held: 30s}}]"
+var exports = []rule.Rule{{Name: "exports", Per: []string{"ip"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}
 
 func byIP(r *http.Request, list []weir.Attribute) []weir.Attribute {
 	return append(list, weir.Attribute{Name: "ip", Value: httplimit.PeerIP(r)})
@@ -299,7 +299,7 @@ func byIP(r *http.Request, list []weir.Attribute) []weir.Attribute {
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := httplimit.Must(httplimit.Rules(engine(t, exports), byIP))
+		m := httplimit.Must(httplimit.Rules(engine(t, exports, nil), byIP))
 		h := m.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(10 * time.Minute)
 			if r.Header.Get("X-Panic") != "" {
@@ -339,7 +339,7 @@ func TestInFlight(t *testing.T) {
 // A connection that the handler has taken over keeps its place until it is closed.
 func TestHijack(t *testing.T) {
 	t.Parallel()
-	m := httplimit.Must(httplimit.Rules(engine(t, exports), byIP))
+	m := httplimit.Must(httplimit.Rules(engine(t, exports, nil), byIP))
 	taken := make(chan net.Conn, 1)
 	s := httptest.NewServer(m.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := w.(http.Hijacker).Hijack()
@@ -377,7 +377,7 @@ func TestHijack(t *testing.T) {
 // A request that costs more or less than expected settles what it really cost.
 func TestSetAttributes(t *testing.T) {
 	t.Parallel()
-	e := engine(t, "rules: [{name: tokens, per: [team], sum: tokens, limit: 1000, window: 1m, hold: 5m}]")
+	e := engine(t, []rule.Rule{{Name: "tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute}}, nil)
 	m := httplimit.Must(httplimit.Rules(e, func(_ *http.Request, list []weir.Attribute) []weir.Attribute {
 		return append(list, weir.Attributes("team", "red", "tokens", "900")...)
 	}))

@@ -38,7 +38,7 @@ func Keys(l *weir.Limiter, key Key, options ...Option) (*Middleware, error) {
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
 // service. The errors are nil arguments and wrong options.
-func Rules(d weir.Decider, attributes Attributes, options ...Option) (*Middleware, error) {
+func Rules(d guard.Decider, attributes Attributes, options ...Option) (*Middleware, error) {
 	if attributes == nil {
 		return nil, errors.New("httplimit: attributes: nil: want a function that appends the attributes of a request")
 	}

@@ -4,16 +4,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/fault"
 )
 
-// validName matches the names that rules and outcomes may have. They are safe
+// validName reports whether name is one that rules and outcomes may have. They are safe
 // in keys, metrics and headers.
-var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$`)
+func validName(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case i > 0 && (c == '.' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return name != "" && len(name) <= 100
+}
 
 const wantName = "want ASCII letters, digits, dots, dashes and underscores, a letter or digit first, up to 100"
 
@@ -52,7 +61,7 @@ func checkOutcome(outcome string, o *Outcome) (faults fault.List) {
 	switch {
 	case outcome == Allow || outcome == Deny:
 		add("", "%s has its meaning already, choose another name", outcome)
-	case !validName.MatchString(outcome):
+	case !validName(outcome):
 		add("", "%s is not a name, %s", quoted(outcome), wantName)
 	}
 	switch {
@@ -90,7 +99,7 @@ func (c *checker) checkName(first map[string]int) {
 		c.fault("name", "is missing")
 		return
 	}
-	if !validName.MatchString(c.Name) {
+	if !validName(c.Name) {
 		c.fault("name", "%s is not a name, %s", quoted(c.Name), wantName)
 	}
 	if i, taken := first[c.Name]; taken {

@@ -20,7 +20,7 @@ type list struct {
 	// of them or none, as it has the value at or not. Most rules need nothing else: they
 	// are for one value, and per one attribute.
 	alike bool
-	at    int8
+	at    int
 }
 
 // probe finds the rules with an equality condition on one attribute.
@@ -61,11 +61,11 @@ func (l *list) close(all []needs) {
 	l.alike = len(l.rules) > 0
 	for k, i := range l.rules {
 		n := &all[i]
-		if len(n.tests) > 0 || n.rare != nil || len(n.parts) != 1 || n.parts[0].trim || n.parts[0].at >= len(Narrow{}) || n.ends {
+		if len(n.tests) > 0 || n.rare != nil || len(n.parts) != 1 || n.parts[0].trim || n.ends {
 			l.alike = false
 			return
 		}
-		at := int8(n.parts[0].at)
+		at := n.parts[0].at
 		l.alike = l.alike && (k == 0 || at == l.at)
 		l.at = at
 	}

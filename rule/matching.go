@@ -27,24 +27,28 @@ func (s *Set) MatchHeld(values []string, dst []int) []int { return s.match(value
 
 // match does not keep values or dst, so that both can be on the caller's stack.
 func (s *Set) match(values []string, dst []int, held bool) []int {
-	start, end := len(dst), len(s.rules)
-	if len(s.index.others.rules) > 0 {
-		dst, end = s.try(s.index.others.rules, values, held, dst, end)
+	x := &s.index
+	start, end, lists := len(dst), len(s.rules), 0
+	if len(x.others.rules) > 0 {
+		dst, end = s.try(&x.others, values, held, dst, end)
+		lists++
 	}
-	for i := range s.index.probes {
-		p := &s.index.probes[i]
+	for i := range x.probes {
+		p := &x.probes[i]
 		v := p.value(values)
 		if v == "" && !p.empty {
 			continue
 		}
 		if l := p.of(v); l != nil {
-			dst, end = s.try(l.rules, values, held, dst, end)
+			dst, end = s.try(l, values, held, dst, end)
+			lists++
 		}
 	}
-	// Each list of candidates adds them in ascending order, and usually one list
-	// adds them all.
+	if lists < 2 { // each list adds its rules in ascending order, none of them behind end
+		return dst
+	}
 	found := dst[start:]
-	if len(found) > 1 && !slices.IsSorted(found) {
+	if !slices.IsSorted(found) {
 		slices.Sort(found)
 	}
 	for len(found) > 0 && found[len(found)-1] > end {
@@ -53,16 +57,18 @@ func (s *Set) match(values []string, dst []int, held bool) []int {
 	return dst[:start+len(found)]
 }
 
-// try appends the candidates that match to dst. They are in ascending order. end is
-// the index of the last rule that can match, which a rule that ends the matching
-// lowers.
-func (s *Set) try(candidates []int32, values []string, held bool, dst []int, end int) ([]int, int) {
-	for _, i := range candidates {
+// try appends the rules of l that match to dst. end is the index of the last rule that
+// can match, which a rule that ends the matching lowers.
+func (s *Set) try(l *list, values []string, held bool, dst []int, end int) ([]int, int) {
+	if l.alike && values[l.at] == "" {
+		return dst, end
+	}
+	for _, i := range l.rules {
 		if int(i) > end {
 			break
 		}
 		n := &s.index.needs[i]
-		if !n.met(values, held) {
+		if !l.alike && !n.met(values, held) {
 			continue
 		}
 		dst = append(dst, int(i))

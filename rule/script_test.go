@@ -2,15 +2,13 @@ package rule_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -25,17 +23,11 @@ import (
 // =suffix(x), =match(^x), =above(5), =between(5,9), =absent(), =trim(a,b).
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got %d scripts, %v, want some", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			s := script{lists: map[string]*rule.List{}, outcomes: map[string]rule.Outcome{}}
-			datadriven.RunTest(t, file, s.run)
-		})
-	}
+	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
+		t.Parallel()
+		s := script{lists: map[string]*rule.List{}, outcomes: map[string]rule.Outcome{}}
+		datatest.RunTest(t, path, s.run)
+	})
 }
 
 type script struct {
@@ -44,7 +36,7 @@ type script struct {
 	outcomes map[string]rule.Outcome
 }
 
-func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+func (s *script) run(t *testing.T, d *datatest.TestData) string {
 	switch d.Cmd {
 	case "list": // list NAME, an entry a line
 		name := d.CmdArgs[0].Key
@@ -83,7 +75,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 
 // rules compiles the input and prints the attributes, the IDs with the
 // argument ids, or the faults.
-func (s *script) rules(t *testing.T, d *datadriven.TestData) string {
+func (s *script) rules(t *testing.T, d *datatest.TestData) string {
 	var rules []rule.Rule
 	for line := range strings.Lines(d.Input) {
 		rules = append(rules, s.rule(t, d, line))
@@ -158,7 +150,7 @@ func (s *script) why(out *strings.Builder, values []string) {
 }
 
 // request reads attribute=value words, a value in quotes where it needs them.
-func (s *script) request(t *testing.T, d *datadriven.TestData, line string) []string {
+func (s *script) request(t *testing.T, d *datatest.TestData, line string) []string {
 	values := make([]string, len(s.set.Attributes()))
 	for _, w := range words(t, d, line) {
 		name, value, _ := strings.Cut(w, "=")
@@ -173,7 +165,7 @@ func (s *script) request(t *testing.T, d *datadriven.TestData, line string) []st
 }
 
 // words splits line at blanks outside of quotes.
-func words(t *testing.T, d *datadriven.TestData, line string) []string {
+func words(t *testing.T, d *datatest.TestData, line string) []string {
 	var quoted bool
 	found := strings.FieldsFunc(line, func(r rune) bool {
 		if r == '"' {
@@ -187,7 +179,7 @@ func words(t *testing.T, d *datadriven.TestData, line string) []string {
 	return found
 }
 
-func (s *script) rule(t *testing.T, d *datadriven.TestData, line string) rule.Rule {
+func (s *script) rule(t *testing.T, d *datatest.TestData, line string) rule.Rule {
 	name, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 	when, does, _ := strings.Cut(rest, "|")
 	r := rule.Rule{Name: name}
@@ -202,7 +194,7 @@ func (s *script) rule(t *testing.T, d *datadriven.TestData, line string) rule.Ru
 	return r
 }
 
-func (s *script) condition(t *testing.T, d *datadriven.TestData, attribute, test string) rule.Condition {
+func (s *script) condition(t *testing.T, d *datatest.TestData, attribute, test string) rule.Condition {
 	c := rule.Condition{Attribute: attribute}
 	kind, arg, named := strings.Cut(strings.TrimSuffix(test, ")"), "(")
 	args := strings.Split(arg, ",")
@@ -261,7 +253,7 @@ func (s *script) test(kind string, args []string) (rule.Test, error) {
 	return nil, fmt.Errorf("unknown test %q", kind)
 }
 
-func (s *script) setting(t *testing.T, d *datadriven.TestData, r *rule.Rule, setting, value string) {
+func (s *script) setting(t *testing.T, d *datatest.TestData, r *rule.Rule, setting, value string) {
 	number := func(s string) int64 {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
@@ -339,7 +331,7 @@ func quota(value string, number func(string) int64) *rule.Quota {
 }
 
 // span reads a window: 1h, day, day@Zone, cells/24h/n, fixed/1h, bucket/1m/burst.
-func span(t *testing.T, d *datadriven.TestData, text string) window.Window {
+func span(t *testing.T, d *datatest.TestData, text string) window.Window {
 	if text == "" {
 		return window.Window{}
 	}
@@ -374,7 +366,7 @@ func span(t *testing.T, d *datadriven.TestData, text string) window.Window {
 	return w
 }
 
-func location(t *testing.T, d *datadriven.TestData, zone string) *time.Location {
+func location(t *testing.T, d *datatest.TestData, zone string) *time.Location {
 	if zone == "" {
 		return nil
 	}

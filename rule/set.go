@@ -28,8 +28,6 @@ type Set struct {
 	addresses  []int     // positions of attributes that are addresses
 	networks   []network // whose values follow those of the attributes
 	index      index
-	narrow     bool   // see IsNarrow
-	keyAt      []int8 // by rule, the attribute of its key; -1 where that is not one of a Narrow
 }
 
 // compiled is a rule whose attributes are positions in a vector.
@@ -103,7 +101,7 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 		s.rules[i].allows = s.outcomes[rules[i].Then].Allow
 		s.byName[rules[i].Name] = i
 	}
-	s.index, s.narrow, s.keyAt = newIndex(s.rules), s.narrows(), s.keysAt()
+	s.index = newIndex(s.rules)
 	return s, nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/weirhq/weir/window"
@@ -174,57 +173,6 @@ type Store interface {
 	// Close releases the store's resources. Later calls return [ErrClosed].
 	// Closing twice is safe.
 	Close() error
-}
-
-// Single is an optional interface of a [Store] that has a faster way to decide a
-// call with a single op. Callers ask [SingleOf] for it.
-type Single interface {
-	// Itself returns the store whose calls One decides. A store that embeds a Single
-	// and has a Do of its own inherits One, which would pass by its Do: Itself then
-	// returns the embedded store. A store that wants its own One to be called also
-	// has an Itself of its own.
-	Itself() Store
-
-	// One runs verb for n hits of one key under limit, as [Store.Do] does for
-	// a call with one [Enforce] op. The error is the one that Do would return or
-	// would set as the call's Err.
-	One(ctx context.Context, verb Verb, space *Space, limit *window.Compiled, key, member string, n int64) (window.Result, error)
-}
-
-// SingleOf returns s as a [Single]. It returns nil if s is none, or has inherited the
-// methods of Single from a store that it embeds.
-func SingleOf(s Store) Single {
-	single, ok := s.(Single)
-	if !ok || !isItself(s, single.Itself) {
-		return nil
-	}
-	return single
-}
-
-// Caller is an optional interface of a [Store] that decides one call faster than Do
-// does. Callers ask [CallerOf] for it.
-type Caller interface {
-	// Itself returns the store whose calls Call decides: see [Single].
-	Itself() Store
-
-	// Call decides ops as Do does for one call. The error is the one that Do would
-	// return or would set as the call's Err.
-	Call(ctx context.Context, verb Verb, ops []Op) error
-}
-
-// CallerOf returns s as a [Caller]. It returns nil if s is none, or has inherited the
-// methods of Caller from a store that it embeds.
-func CallerOf(s Store) Caller {
-	caller, ok := s.(Caller)
-	if !ok || !isItself(s, caller.Itself) {
-		return nil
-	}
-	return caller
-}
-
-// isItself reports whether itself returns s.
-func isItself(s Store, itself func() Store) bool {
-	return reflect.TypeOf(s).Comparable() && itself() == s
 }
 
 // Keyed is an optional interface of a [Store] that keeps a secret beside its

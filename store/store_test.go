@@ -6,38 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
 )
-
-// wrapping is a store that inherits all methods. A value of it is not comparable if
-// more is not empty.
-type wrapping struct {
-	store.Single
-	store.Store
-	more []int
-}
-
-func (w wrapping) Itself() store.Store { return w }
-
-// A store has the fast way of its own, and not the one of a store that it embeds.
-func TestSingleOf(t *testing.T) {
-	t.Parallel()
-	memory := memstore.New()
-	defer memory.Close()
-	if got := store.SingleOf(memory); got != store.Single(memory) {
-		t.Errorf("got %v, want the store itself", got)
-	}
-	for name, s := range map[string]store.Store{
-		"embeds a pointer":  struct{ *memstore.Store }{memory},
-		"has no fast way":   struct{ store.Store }{memory},
-		"is not comparable": wrapping{Single: memory, Store: memory, more: []int{1}},
-		"nil":               nil,
-	} {
-		if got := store.SingleOf(s); got != nil {
-			t.Errorf("a store that %s: got %v, want nil", name, got)
-		}
-	}
-}
 
 func TestVerbNames(t *testing.T) {
 	t.Parallel()

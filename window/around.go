@@ -121,11 +121,6 @@ func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
 // takeAround takes like Take, with holds and bans, under the hold id if that is not
 // nil. It returns the state as it was when the limit denies h and does not ban.
 func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *HoldID) State {
-	if id != nil && h.N > 0 {
-		if next, ok := l.takeQuickly(r, s, now, h.N, id); ok {
-			return next
-		}
-	}
 	p := l.open(s, now)
 	if p.banned() {
 		l.answerBanned(r, &p, h.N)

@@ -151,7 +151,7 @@ func compileBan(c *Compiled, below func(Limit) *Compiled) {
 	in := below(inner)
 	limit := c.limit
 	*c = *in
-	c.limit, c.log, c.around, c.places, c.logs = limit, nil, true, nil, nil
+	c.limit, c.log, c.around = limit, nil, true
 }
 
 func validateBan(l *Limit, f *faults) {

@@ -22,14 +22,12 @@ const bucketWords = 3
 type bucket struct {
 	quota, burst int64
 	length       uint64 // µs
-	grain        grain
 }
 
 func newBucket(l *Limit) algorithm {
 	length := l.Window.micros()
 	return &bucket{
 		quota: l.Quota, burst: l.capacity(), length: uint64(length),
-		grain: grainOf(l.Quota, length, l.capacity()),
 	}
 }
 

@@ -9,6 +9,7 @@ import "time"
 // Check, Take, Record and Refund count in the [State] of a key, and Read reads it.
 // The other methods are for stores, which keep the states.
 type Compiled struct {
+	origin     *Compiled // see Origin
 	limit      Limit
 	capacity   int64
 	onCalendar bool
@@ -23,17 +24,8 @@ type Compiled struct {
 	// the capacity, and used only falls without traffic.
 	counts bool
 
-	// packer is the algorithm where states can be words, see packed.go; or nil.
-	packer packer
-
 	// log is the algorithm where states can be plain logs, see log.go; or nil.
 	log *sliding
-
-	// groups, period and members are the algorithm where TakeLooked can count, see
-	// looked.go; or nil.
-	groups  *sliding
-	period  *period
-	members *members
 
 	// Of a limit with a condition, otherwise nil.
 	base, inner *Compiled
@@ -44,12 +36,6 @@ type Compiled struct {
 	around  bool
 	holding *holding
 	anyWord bool
-
-	// places and logs decide most takes that hold, see holding_fast.go. They are
-	// nil where they cannot. They are no interface, so that a Result can stay on
-	// the stack.
-	places *held
-	logs   *holding
 }
 
 // Compile makes l ready for use. It returns the error of [Limit.Validate] when
@@ -73,19 +59,26 @@ func MustCompile(l Limit) *Compiled {
 
 // compile makes l ready for use. It is valid, or made of one that is.
 func compile(l Limit) *Compiled {
-	c := &Compiled{limit: l, capacity: l.capacity(), onCalendar: kinds[l.Window.Kind].onWall, recounts: l.Measure == Distinct}
+	c := &Compiled{}
+	c.fill(l)
+	c.origin = c
+	return c
+}
+
+// fill sets c to l.
+func (c *Compiled) fill(l Limit) {
+	*c = Compiled{limit: l, capacity: l.capacity(), onCalendar: kinds[l.Window.Kind].onWall, recounts: l.Measure == Distinct}
 	for i := range wrappers {
 		if w := &wrappers[i]; w.wraps(&l) {
 			w.compile(c, compile)
-			return c
+			return
 		}
 	}
 	kind := &kinds[l.Window.Kind]
 	if l.Measure == Distinct {
 		c.algorithm = kind.members(&l)
 		c.anyWord = l.Window.Kind == KindSliding
-		c.members, _ = c.algorithm.(*members)
-		return c
+		return
 	}
 	c.algorithm = kind.compile(&l)
 	c.holding = newHolding(&l, c.algorithm)
@@ -93,17 +86,13 @@ func compile(l Limit) *Compiled {
 	c.recounts = c.recounts || kind.holds
 	if !c.around {
 		c.log = plainLog(c.algorithm)
-		c.packer = packerOf(c.algorithm)
-		c.groups = groupsOf(c.algorithm)
-		c.period, _ = c.algorithm.(*period)
 		c.counts = !kind.holds
 	}
-	c.places, _ = c.algorithm.(*held)
-	if c.around && c.holding.log != nil {
-		c.logs = c.holding
-	}
-	return c
 }
+
+// Origin returns what [Compile] returned, of which l may be a copy: it tells whether
+// two limits were compiled from one declaration together, and is not on the stack.
+func (l *Compiled) Origin() *Compiled { return l.origin }
 
 // Limit returns the declaration that l was compiled from.
 func (l *Compiled) Limit() Limit { return l.limit }

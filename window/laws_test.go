@@ -117,7 +117,7 @@ func (k *keeper) looked(c call, s, want window.State, answer window.Result) {
 	if !r.Allowed {
 		return
 	}
-	if next, ok := k.TakeLooked(&r, s, c.hits, &found); ok {
+	if next, ok := k.TakeLooked(&r, s, c.hits, found); ok {
 		k.want(slices.Equal(next, want) && r == answer, "take in two steps: got %+v and %v, want %+v and %v", r, next, answer, want)
 	} else {
 		k.want(r == k.Check(s, c.now, c.hits), "a take that was refused changed the answer to %+v", r)

@@ -2,9 +2,10 @@ package window
 
 // Most limits are sliding windows with a quota up to the precision. Their
 // states are plain logs: a date for each hit, without a header. A take can change
-// such a state in place, without writing it anew, which halves its time from 55
-// to about 25 ns at a quota of 100. The laws (TestLaws, FuzzLaws) compare this
-// fast path with look and add of the sliding window.
+// such a state in place, without writing it anew. A take under several limits looks
+// at all of them first, and what it found in a log saves the search when it counts
+// ([Compiled.Look], [Compiled.TakeLooked]). The laws (TestLaws, FuzzLaws) compare
+// this fast path with look and add of the sliding window.
 
 // plainLog returns the sliding window whose states are plain logs unless hits
 // are recorded past the quota, or nil when a is something else.
@@ -14,19 +15,6 @@ func plainLog(a algorithm) *sliding {
 	}
 	return nil
 }
-
-// groupsOf returns the sliding window whose states are groups of several hits, or nil
-// when a is something else.
-func groupsOf(a algorithm) *sliding {
-	if w, ok := a.(*sliding); ok && w.group > 1 {
-		return w
-	}
-	return nil
-}
-
-// Logs reports whether states under l can be plain logs, which [Compiled.TakeLooked]
-// changes.
-func (l *Compiled) Logs() bool { return l.log != nil }
 
 // isLog reports whether s is a plain log that stays one when hits are taken.
 func (l *Compiled) isLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
@@ -67,56 +55,42 @@ func (w *sliding) take(r *Result, s State, now Instant, n int64) State {
 	return renew(s, out, int(n), now)
 }
 
-// takeInPlace is take where the next log fits in the capacity of s. Only here is
-// it known how many dates leave, and so make room.
-func (w *sliding) takeInPlace(r *Result, s State, now Instant, n int64) (next State, ok bool) {
-	out, now := w.check(r, s, now, n)
-	if !r.Allowed || n == 0 {
-		return s, true
+// Looked is what [Compiled.Look] has found, for [Compiled.TakeLooked].
+type Looked struct {
+	now   Instant // as the log sees it
+	first int32   // dates that have left
+	log   bool    // the state is a plain log
+}
+
+// Look is Check that writes the answer into r, which must be the zero Result, and
+// returns what it has found.
+func (l *Compiled) Look(r *Result, s State, now Instant, h Hits) Looked {
+	if l.isLog(s) {
+		out, at := l.log.check(r, s, now, max(h.N, 0))
+		return Looked{at, int32(out), true}
 	}
-	if len(s)-out+int(n) > cap(s) {
+	if l.isAround(s) {
+		l.checkAround(r, s, now, h.clean())
+		return Looked{}
+	}
+	now = l.clock(s, now)
+	used, fits := l.algorithm.look(s, now, h.clean())
+	l.result(r, s, now, used, used, fits)
+	return Looked{}
+}
+
+// TakeLooked counts h for a key in state s after Look, with the same arguments, has
+// admitted h and returned k. It turns r, the answer of Look, into that of Take. It
+// reports false, and has not changed s and r, where Take has to count instead:
+// unless s is a plain log whose next state fits in its capacity.
+func (l *Compiled) TakeLooked(r *Result, s State, h Hits, k Looked) (next State, ok bool) {
+	if !k.log || h.N < 1 || len(s)-int(k.first)+int(h.N) > cap(s) {
 		return s, false
 	}
-	r.Used += n
-	r.Remaining -= n
-	r.ResetAfter = Instant(w.length).length()
-	return renew(s, out, int(n), now), true
-}
-
-// Ends are the first and the last word of a state, and its number of words.
-type Ends struct {
-	First, Last uint64
-	Words       int
-}
-
-// TakeEnds decides as [Compiled.Take] does for one hit, where the answer follows from
-// the ends of the state: in a plain log of which no date has left. A store that keeps
-// large states away from their keys saves a cache miss or two with that. It writes the
-// answer into r, which must be the zero Result. If the hit is admitted, the next state
-// is the state with the word next behind it. TakeEnds reports false where the answer
-// needs other words. Then r is unchanged.
-func (l *Compiled) TakeEnds(r *Result, e Ends, now Instant) (next uint64, ok bool) {
-	w := l.log
-	if w == nil || e.First&logMark != 0 {
-		return 0, false
-	}
-	used, length := int64(e.Words), Instant(w.length)
-	now = max(min(now, lastInstant), Instant(e.Last))
-	oldest := Instant(e.First) + length
-	if oldest <= now || used > w.quota || used == 0 {
-		return 0, false
-	}
-	r.Before, r.Quota = used, w.quota
-	if used == w.quota {
-		r.Used = used
-		r.RetryAfter = (oldest - now).length()
-		r.ResetAfter = (Instant(e.Last) + length - now).length()
-		return 0, true
-	}
-	r.Allowed = true
-	r.Used, r.Remaining = used+1, w.quota-used-1
-	r.ResetAfter = length.length()
-	return uint64(now), true
+	r.Used += h.N
+	r.Remaining -= h.N
+	r.ResetAfter = Instant(l.log.length).length()
+	return renew(s, int(k.first), int(h.N), k.now), true
 }
 
 // left returns how many of dates, oldest first, are at edge or before it. It

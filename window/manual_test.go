@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
+	"github.com/weirhq/weir/internal/datatest"
 )
 
 // TestManual runs the samples of docs/windows.md.
@@ -20,6 +20,6 @@ func TestManual(t *testing.T) {
 		t.Fatalf("got %d samples in docs/windows.md, want one for each kind", len(samples))
 	}
 	for _, sample := range samples {
-		datadriven.RunTestFromString(t, string(sample[1]), runScript)
+		datatest.RunTestFromString(t, "docs/windows.md", string(sample[1]), runScript)
 	}
 }

@@ -92,37 +92,14 @@ func (m *members) look(s State, now Instant, h Hits) (used int64, fits Instant) 
 	if h.N == 0 || used < m.quota || findMember(s, first, h.Member) >= 0 {
 		return used, now
 	}
-	return used, m.fits(s, first, used)
-}
-
-// fits returns when a new member fits, where used members are inside from first on and
-// it does not.
-func (m *members) fits(s State, first int, used int64) Instant {
 	switch {
 	case m.quota == 0:
-		return never
+		return used, never
 	case m.period != nil:
-		return m.period.end(s[0])
+		return used, m.period.end(s[0])
 	}
 	last := first + int(used-m.quota)*memberWords
-	return Instant(memberDate(s, last) + m.length)
-}
-
-// take does what add does for a member that fits, after a look that has found k. It
-// reports false, and has not changed s, if the next state does not fit in its capacity.
-func (m *members) take(s State, k Looked, member uint64) (next State, ok bool) {
-	uses := uint64(1)
-	first := int(k.first)
-	if i := int(k.at); i >= 0 {
-		uses = min(s[i+1]>>usesShift+1, maxUses)
-		s = append(s[:i], s[i+memberWords:]...)
-	} else if len(s)-(first-m.header)+memberWords > cap(s) {
-		return s, false
-	}
-	if first > m.header {
-		s = append(s[:m.header], s[first:]...)
-	}
-	return append(s, member, uint64(k.now)|uses<<usesShift), true
+	return used, Instant(memberDate(s, last) + m.length)
 }
 
 func (m *members) add(s State, now Instant, h Hits) State {

@@ -84,18 +84,6 @@ func (p *period) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	return used, now
 }
 
-// checkRunning fills in r, the answer for n hits, at least one, at now. It reports false,
-// and has not changed r, where the period has ended or has no quota, or where a number
-// would pass MaxHits.
-func (p *period) checkRunning(r *Result, s State, now Instant, n int64) bool {
-	_, used, wait, reset := p.takeWord(Instant(s[0]), s[1], now, n)
-	if wait == unfit || p.quota == Unlimited {
-		return false
-	}
-	r.taken(p.quota, 0, used, wait, reset)
-	return true
-}
-
 func (p *period) add(s State, now Instant, h Hits) State {
 	if len(s) == 0 || now >= p.end(s[0]) {
 		return append(s[:0], p.mark(now), uint64(h.N))

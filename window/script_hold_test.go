@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -24,7 +23,7 @@ import (
 // ban=(FOR, FACTOR, MOST, FORGET), of which the last three can be missing.
 
 // scriptHold makes the call that words name, if it is about holds.
-func scriptHold(t *testing.T, d *datadriven.TestData, l *window.Compiled, s window.State, now window.Instant, words []string) (_ window.State, said string, ok bool) {
+func scriptHold(t *testing.T, d *datatest.TestData, l *window.Compiled, s window.State, now window.Instant, words []string) (_ window.State, said string, ok bool) {
 	id := func(name string) (id window.HoldID) {
 		copy(id[:], name)
 		return id
@@ -73,7 +72,7 @@ func ended(r window.Result, done string) string {
 }
 
 // scriptLimitHold sets the argument of a limit, if it is about holds or bans.
-func scriptLimitHold(t *testing.T, d *datadriven.TestData, l *window.Limit, key string, values []string) bool {
+func scriptLimitHold(t *testing.T, d *datatest.TestData, l *window.Limit, key string, values []string) bool {
 	length := func(at int) time.Duration {
 		if at >= len(values) {
 			return 0

@@ -3,15 +3,13 @@ package window_test
 import (
 	"fmt"
 	"hash/fnv"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata" // the scripts read the same on a machine without tzdata
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -27,15 +25,12 @@ import (
 // with measure=distinct name a member where others have a number.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		if filepath.Ext(path) != ".txt" {
-			return // fuzz corpora live here too
-		}
-		datadriven.RunTest(t, path, runScript)
+	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
+		datatest.RunTest(t, path, runScript)
 	})
 }
 
-func runScript(t *testing.T, d *datadriven.TestData) string {
+func runScript(t *testing.T, d *datatest.TestData) string {
 	l, err := window.Compile(scriptLimit(t, d))
 	if err != nil {
 		return err.Error() + "\n"
@@ -58,7 +53,7 @@ func runScript(t *testing.T, d *datadriven.TestData) string {
 }
 
 // scriptCall makes the call that words name, by default a take.
-func scriptCall(t *testing.T, d *datadriven.TestData, l *window.Compiled, s window.State, now window.Instant, words []string) (window.State, string) {
+func scriptCall(t *testing.T, d *datatest.TestData, l *window.Compiled, s window.State, now window.Instant, words []string) (window.State, string) {
 	if s, said, ok := scriptHold(t, d, l, s, now, words); ok {
 		return s, said
 	}
@@ -147,7 +142,7 @@ func numbers(r window.Result) string {
 
 // scriptLimit reads a block's first line: a kind, a length or a period, and
 // name=value pairs.
-func scriptLimit(t *testing.T, d *datadriven.TestData) window.Limit {
+func scriptLimit(t *testing.T, d *datatest.TestData) window.Limit {
 	l := window.Limit{Quota: window.Unlimited}
 	spec := []string{d.Cmd, ""}
 	zone := time.UTC
@@ -190,7 +185,7 @@ func scriptLimit(t *testing.T, d *datadriven.TestData) window.Limit {
 	return l
 }
 
-func scriptWindow(t *testing.T, d *datadriven.TestData, w *window.Window, kind, length string, zone *time.Location) {
+func scriptWindow(t *testing.T, d *datatest.TestData, w *window.Window, kind, length string, zone *time.Location) {
 	named := kindsOf(func(k window.Kind) bool { return k.String() == kind })
 	if len(named) != 1 {
 		d.Fatalf(t, "got kind %q, want one of %v", kind, allKinds)
@@ -214,7 +209,7 @@ func scriptWindow(t *testing.T, d *datadriven.TestData, w *window.Window, kind, 
 	}
 }
 
-func scriptNumber(t *testing.T, d *datadriven.TestData, text string) int64 {
+func scriptNumber(t *testing.T, d *datatest.TestData, text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		d.Fatalf(t, "%v", err)
@@ -222,7 +217,7 @@ func scriptNumber(t *testing.T, d *datadriven.TestData, text string) int64 {
 	return n
 }
 
-func scriptInstant(t *testing.T, d *datadriven.TestData, text string) window.Instant {
+func scriptInstant(t *testing.T, d *datatest.TestData, text string) window.Instant {
 	if after, err := time.ParseDuration(text); err == nil {
 		return window.Instant(0).Add(after)
 	}

@@ -165,64 +165,6 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	return g.write(s, int(added), now)
 }
 
-// checkGroups is check of a plain log for groups that are not empty, and n hits, at
-// least one. It returns how many groups have left, and now as the state sees it.
-func (w *sliding) checkGroups(r *Result, s State, now Instant, n int64) (out int, at Instant) {
-	g := readLog(s)
-	newest := Instant(g.dates[len(g.dates)-1])
-	now = max(now, newest)
-	out = left(g.dates, now-Instant(w.length))
-	g.dates = g.dates[out:]
-	total := g.total()
-	r.Used = min(total, MaxHits)
-	r.Before, r.Quota, r.Remaining = r.Used, w.quota, max(0, w.quota-r.Used)
-	r.ResetAfter = max(newest+Instant(w.length)-now, 0).length()
-	switch {
-	case n > w.quota:
-		r.RetryAfter = Never
-	case total <= w.quota-n:
-		r.Allowed = true
-	default:
-		r.RetryAfter = (Instant(g.dates[g.leave(total+n-w.quota)-1]) + Instant(w.length) - now).length()
-	}
-	return out, now
-}
-
-// takeGroups does what add does for n hits that fit, after checkGroups. It reports false,
-// and has not changed s, where the groups have another size, or where the next state does
-// not fit in the capacity of s.
-func (w *sliding) takeGroups(s State, out int, n int64, now Instant) (next State, ok bool) {
-	kept := len(s) - logHeader - out
-	fill := int64(s[1])
-	part := int64(0) // what fits into the newest group
-	if kept > 0 {
-		part = min(n, w.group-fill)
-	}
-	added := 0
-	if n > part {
-		added = int((n - part + w.group - 1) / w.group)
-	}
-	if s[0] != uint64(w.group)|logMark || len(s)-out+added > cap(s) {
-		return s, false
-	}
-	if out > 0 {
-		s[2] = 0 // the excess leaves with the oldest group
-		s = s[:logHeader+copy(s[logHeader:], s[logHeader+out:])]
-	}
-	if part > 0 {
-		fill += part
-		s[len(s)-1] = uint64(now)
-	}
-	if added > 0 {
-		fill = n - part - int64(added-1)*w.group
-	}
-	s[1] = uint64(fill)
-	for range added {
-		s = append(s, uint64(now))
-	}
-	return s, true
-}
-
 func (w *sliding) sub(s State, now Instant, h Hits) State {
 	n := h.N
 	g := readLog(s)

@@ -5,23 +5,8 @@ import "time"
 // Check returns the answer that Take would give for h at now, and counts nothing:
 // it never changes s.
 func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
-	l.CheckInto(&r, s, now, h)
+	l.Look(&r, s, now, h)
 	return r
-}
-
-// CheckInto is Check that writes the answer into r, which must be the zero Result.
-func (l *Compiled) CheckInto(r *Result, s State, now Instant, h Hits) {
-	if l.isLog(s) {
-		l.log.check(r, s, now, max(h.N, 0))
-		return
-	}
-	if l.isAround(s) {
-		l.checkAround(r, s, now, h.clean())
-		return
-	}
-	now = l.clock(s, now)
-	used, fits := l.algorithm.look(s, now, h.clean())
-	l.result(r, s, now, used, used, fits)
 }
 
 // Take counts h at now, for a key in state s, if l admits all of h. It returns
@@ -32,8 +17,6 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 }
 
 // TakeInto is Take that writes the answer into r, which must be the zero Result.
-// A store that keeps its results in place saves two copies: a copy right after the
-// fields were written has to wait for them, which costs up to 10 ns.
 func (l *Compiled) TakeInto(r *Result, s State, now Instant, h Hits) State {
 	if l.isLog(s) {
 		return l.log.take(r, s, now, max(h.N, 0))
@@ -58,25 +41,14 @@ func (l *Compiled) TakeInto(r *Result, s State, now Instant, h Hits) State {
 
 // TakeInPlace is TakeInto where the next state fits in the capacity of s: it never
 // allocates. It reports false, and has not changed s, when the next state may not
-// fit; see [Compiled.TakeRoom]. Then r is not the answer.
+// fit. Then r is not the answer.
 func (l *Compiled) TakeInPlace(r *Result, s State, now Instant, h Hits) (next State, ok bool) {
 	if l.isLog(s) {
-		return l.log.takeInPlace(r, s, now, max(h.N, 0))
-	}
-	// In most windows that are not logs the answer follows from one word. This saves
-	// half of the steps of TakeInto. TestInPlaceLaws shows that the answers are the same.
-	if l.packer != nil && !l.around && len(s) > 0 && s[0] < heldMark && now >= 0 && now <= lastInstant && h.N > 0 {
-		next, used, wait, reset := l.packer.takeState(s, now, h.N)
-		if wait != unfit {
-			r.taken(l.capacity, h.N, used, wait, reset)
-			return next, true
+		k := l.Look(r, s, now, h)
+		if !r.Allowed || h.N < 1 {
+			return s, true
 		}
-	}
-	if l.groups != nil || l.members != nil { // no search twice
-		if next, ok := l.takeAhead(r, s, now, h); ok {
-			return next, true
-		}
-		*r = Result{}
+		return l.TakeLooked(r, s, h, k)
 	}
 	if l.Room(s, h) > cap(s) {
 		return s, false
@@ -116,7 +88,7 @@ func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
 	before, _ := l.algorithm.look(s, now, Hits{})
 	used := before
 	if h.N > 0 && len(s) > 0 {
-		if h.N > MaxHits && !l.Distinct() && l.places == nil {
+		if h.N > MaxHits && !l.Distinct() && l.limit.Window.Kind != KindHeld {
 			s = s[:0]
 		} else {
 			s = l.algorithm.sub(s, now, h)

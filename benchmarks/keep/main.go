@@ -93,7 +93,7 @@ func run() error {
 
 // kept is a store whose counters are kept somehow.
 type kept struct {
-	store.Single
+	store.Store
 	lag   func() time.Duration
 	close func() error
 	load  time.Duration // that loading took
@@ -138,6 +138,13 @@ func open() (*kept, error) {
 	return &kept{m, b.lag, b.close, took}, nil
 }
 
+// take takes a hit of the key name.
+func take(ctx context.Context, s store.Store, name string) (window.Result, error) {
+	ops := []store.Op{{Space: space, Limit: limit, Key: []byte(name), N: 1}}
+	err := store.Do(ctx, s, store.Take, ops)
+	return ops[0].Result, err
+}
+
 func write() error {
 	k, err := open()
 	if err != nil {
@@ -147,7 +154,7 @@ func write() error {
 	names := make([]string, *keys)
 	for i := range names {
 		names[i] = "user-" + strconv.Itoa(i)
-		if _, err := k.One(ctx, store.Take, space, limit, names[i], "", 1); err != nil {
+		if _, err := take(ctx, k, names[i]); err != nil {
 			return err
 		}
 	}
@@ -167,10 +174,10 @@ func write() error {
 		for ; updates < due; updates++ {
 			name := names[r.IntN(len(names))]
 			if updates%64 != 0 {
-				_, err = k.One(ctx, store.Take, space, limit, name, "", 1)
+				_, err = take(ctx, k, name)
 			} else {
 				at := time.Now()
-				_, err = k.One(ctx, store.Take, space, limit, name, "", 1)
+				_, err = take(ctx, k, name)
 				took := time.Since(at)
 				if calls, longest = append(calls, took), max(longest, took); took > time.Millisecond {
 					slow++
@@ -217,7 +224,7 @@ func fill() error {
 	}
 	ctx, begun, wrote, cpu := context.Background(), time.Now(), written(), processor()
 	for i := range *keys {
-		if _, err := k.One(ctx, store.Take, space, limit, "user-"+strconv.Itoa(i), "", 1); err != nil {
+		if _, err := take(ctx, k, "user-"+strconv.Itoa(i)); err != nil {
 			return err
 		}
 	}

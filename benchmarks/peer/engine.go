@@ -126,7 +126,7 @@ func engineFloor(n int) Peer {
 				return Limiter{}, err
 			}
 			name := fmt.Sprint("rule-", i)
-			f.asks = append(f.asks, asked{store.NewSpace("", name, name, 0), limit, &f.decision.Usages[i].Result})
+			f.ops = append(f.ops, store.Op{Space: store.NewSpace("", name, name, 0), Limit: limit, N: 1})
 		}
 		return Limiter{
 			Allow: func(string) bool { return f.take() },
@@ -140,15 +140,8 @@ func engineFloor(n int) Peer {
 type written struct {
 	store    *memstore.Store
 	attrs    []weir.Attribute
-	asks     []asked
+	ops      []store.Op // one for each rule
 	decision weir.Decision
-}
-
-// asked is what the program asks the store for one rule.
-type asked struct {
-	space  *store.Space
-	limit  *window.Compiled
-	result *window.Result
 }
 
 // take decides the request, and reports whether it was admitted.
@@ -173,7 +166,7 @@ func (f *written) take() bool {
 	d := &f.decision
 	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = true, rule.Allow, "", 0, ""
 	for i := range d.Usages {
-		u, name := &d.Usages[i], f.asks[i].space.Name()
+		u, name := &d.Usages[i], f.ops[i].Space.Name()
 		u.Rule, u.Kind, u.Key, u.Shadow, u.Hits = name, rule.KindLimit, user, false, 1
 		if !u.Allowed && d.Allowed {
 			d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, rule.Deny, name, u.RetryAfter, name
@@ -184,24 +177,14 @@ func (f *written) take() bool {
 
 // ask lets the store decide, and reports whether it did.
 func (f *written) ask(key []byte) bool {
-	ctx := context.Background()
-	if len(f.asks) > 1 {
-		hash := f.store.Hash(key)
-		var places [memstore.UsualFew]memstore.Place
-		for i := range f.asks {
-			a := &f.asks[i]
-			places[i].Set(a.space, a.limit, store.Enforce, hash, window.Hits{N: 1}, a.result)
-		}
-		if _, done, err := f.store.Few(ctx, store.Take, places[:len(f.asks)]); done || err != nil {
-			return err == nil
-		}
+	for i := range f.ops {
+		f.ops[i].Key = key
 	}
-	// One rule, or a key that is new to one of the rules.
-	for i := range f.asks {
-		a := &f.asks[i]
-		if f.store.OneKey(ctx, a.result, store.Take, a.space, a.limit, key, 1) != nil {
-			return false
-		}
+	if err := f.store.Call(context.Background(), store.Take, f.ops); err != nil {
+		return false
+	}
+	for i := range f.ops {
+		f.decision.Usages[i].Result = f.ops[i].Result
 	}
 	return true
 }

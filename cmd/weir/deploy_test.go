@@ -51,7 +51,7 @@ func testUnit(t *testing.T, addition string) {
 		t.Fatal(err)
 	}
 	for file, text := range map[string]string{unit: string(src), more: addition} {
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "/usr/local/bin/weir", weir)), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "ExecStart=weir ", "ExecStart="+weir+" ")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -50,7 +50,7 @@ func TestReadme(t *testing.T) {
 			n.program(text)
 		}
 	}
-	if want := "install module serve curl init check serve go replay suggest replay top explain usage"; strings.Join(n.did, " ") != want {
+	if want := "install get serve curl init check serve go replay suggest replay top explain usage"; strings.Join(n.did, " ") != want {
 		t.Errorf("the README leads through %v, want %s", n.did, want)
 	}
 }
@@ -103,12 +103,12 @@ func (n *newcomer) shell(text string) {
 		return
 	}
 	for line := range strings.Lines(text) {
-		if strings.TrimSpace(line) == "go install ./cmd/weir" {
+		switch strings.TrimSpace(line) {
+		case "go install github.com/weirhq/weir/cmd/weir@latest":
 			n.install()
 			continue
-		}
-		if args, ok := strings.CutPrefix(strings.TrimSpace(line), "go mod "); ok {
-			n.module(strings.Fields(args))
+		case "go get github.com/weirhq/weir":
+			n.did = append(n.did, "get") // make rehearse runs it; program compiles the library
 			continue
 		}
 		args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/weir ")
@@ -123,7 +123,8 @@ func (n *newcomer) shell(text string) {
 	}
 }
 
-// install installs the program in the directory of the newcomer.
+// install installs the program in the directory of the newcomer, from the working tree,
+// as the README says it of a clone. make rehearse installs a release.
 func (n *newcomer) install() {
 	n.t.Helper()
 	n.did = append(n.did, "install")
@@ -135,39 +136,6 @@ func (n *newcomer) install() {
 	}
 	if _, err := os.Stat(filepath.Join(n.dir, "weir")); err != nil {
 		n.t.Error(err)
-	}
-}
-
-// module runs go mod in a program that imports the package, with the path of this
-// repository as that of the clone. After go mod tidy the program compiles.
-func (n *newcomer) module(args []string) {
-	n.t.Helper()
-	clone, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	dir := filepath.Join(n.dir, "program")
-	run := func(args ...string) {
-		cmd := exec.CommandContext(n.t.Context(), "go", args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			n.t.Errorf("go %v: %v\n%s", args, err, out)
-		}
-	}
-	if err := os.Mkdir(dir, 0o700); err == nil {
-		main := "package main\n\nimport _ \"github.com/weirhq/weir\"\n\nfunc main() {}\n"
-		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o600); err != nil {
-			n.t.Fatal(err)
-		}
-		run("mod", "init", "example.com/program")
-	}
-	for i := range args {
-		args[i] = strings.Replace(args[i], "/path/to/the/clone", clone, 1)
-	}
-	run(append([]string{"mod"}, args...)...)
-	if args[0] == "tidy" {
-		n.did = append(n.did, "module")
-		run("vet", ".")
 	}
 }
 

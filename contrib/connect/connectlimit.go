@@ -68,7 +68,7 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 // Rules returns an interceptor that decides by the rules of d: an engine, or a client of a
 // service. A call with an empty value ends with the code invalid_argument. At most one
 // Options counts. The error is about a nil argument.
-func Rules(d weir.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
+func Rules(d guard.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
 	g, err := guard.Rules(d, attributes, first(options))
 	return newLimit(g, err)
 }

@@ -15,7 +15,8 @@ import (
 
 	"github.com/weirhq/weir"
 	connectlimit "github.com/weirhq/weir/contrib/connect"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 func limiter(t *testing.T, l weir.Limit) *weir.Limiter {
@@ -134,13 +135,13 @@ func (s settles) Outage(weir.Verb, error) {}
 // A stream is in flight until it has ended, on a server and on a client.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
-	file, err := rulefile.Parse("rules.yaml", []byte("rules: [{name: chats, per: [procedure], limit: 1, window: {held: 30s}}]"), nil)
+	set, err := rule.New([]rule.Rule{{Name: "chats", Per: []string{"procedure"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, side := range []string{"server", "client"} {
 		settled := make(settles, 10)
-		e, err := weir.NewEngine(file.Set, weir.WithObserver(settled))
+		e, err := weir.NewEngine(set, weir.WithObserver(settled))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,12 +5,6 @@ go 1.26.0
 require (
 	connectrpc.com/connect v1.21.1
 	github.com/weirhq/weir v0.1.0
-	github.com/weirhq/weir/rulefile v0.1.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
 	google.golang.org/protobuf v1.36.12
-)
-
-require (
-	github.com/dunglas/httpsfv v1.1.2 // indirect
-	github.com/goccy/go-yaml v1.19.2 // indirect
 )

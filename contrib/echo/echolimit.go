@@ -28,7 +28,7 @@ func Keys(l *weir.Limiter, key func(*echo.Context) string, options ...Options) e
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
 // service. An attribute with an empty value is answered with 400. Rules panics if an
 // argument is nil. At most one Options counts.
-func Rules(d weir.Decider, attributes func(*echo.Context, []weir.Attribute) []weir.Attribute, options ...Options) echo.MiddlewareFunc {
+func Rules(d guard.Decider, attributes func(*echo.Context, []weir.Attribute) []weir.Attribute, options ...Options) echo.MiddlewareFunc {
 	return middleware(guard.Rules(d, attributes, first(options)))
 }
 

@@ -32,7 +32,7 @@ func Keys(l *weir.Limiter, key func(fiber.Ctx) string, options ...Options) fiber
 // service. An attribute with an empty value is answered with 400. Rules panics if an
 // argument is nil. At most one Options counts. Values may be those of fiber, which
 // are valid during the request only: Rules copies them.
-func Rules(d weir.Decider, attributes func(fiber.Ctx, []weir.Attribute) []weir.Attribute, options ...Options) fiber.Handler {
+func Rules(d guard.Decider, attributes func(fiber.Ctx, []weir.Attribute) []weir.Attribute, options ...Options) fiber.Handler {
 	if attributes == nil {
 		return handler(guard.Rules[fiber.Ctx](d, nil, first(options)))
 	}

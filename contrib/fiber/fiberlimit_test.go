@@ -15,10 +15,11 @@ import (
 	"github.com/weirhq/weir"
 	fiberlimit "github.com/weirhq/weir/contrib/fiber"
 	"github.com/weirhq/weir/guard"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
-const exports = "rules: [{name: exports, per: [user], limit: 1, window: {held: 30s}}]"
+var exports = rule.Rule{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}
 
 func limiter(t *testing.T, l weir.Limit) *weir.Limiter {
 	t.Helper()
@@ -30,13 +31,13 @@ func limiter(t *testing.T, l weir.Limit) *weir.Limiter {
 	return m
 }
 
-func engine(t *testing.T, rules string, options ...weir.EngineOption) *weir.Engine {
+func engine(t *testing.T, r rule.Rule, options ...weir.EngineOption) *weir.Engine {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
+	set, err := rule.New([]rule.Rule{r}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(file.Set, options...)
+	e, err := weir.NewEngine(set, options...)
 	if err != nil {
 		t.Fatal(err)
 	}

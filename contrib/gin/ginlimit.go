@@ -28,7 +28,7 @@ func Keys(l *weir.Limiter, key func(*gin.Context) string, options ...Options) gi
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
 // service. An attribute with an empty value is answered with 400. Rules panics if an
 // argument is nil. At most one Options counts.
-func Rules(d weir.Decider, attributes func(*gin.Context, []weir.Attribute) []weir.Attribute, options ...Options) gin.HandlerFunc {
+func Rules(d guard.Decider, attributes func(*gin.Context, []weir.Attribute) []weir.Attribute, options ...Options) gin.HandlerFunc {
 	return handler(guard.Rules(d, attributes, first(options)))
 }
 

@@ -3,15 +3,8 @@ module github.com/weirhq/weir/contrib/hertz
 go 1.26.0
 
 require (
+	github.com/cloudwego/hertz v0.10.4
 	github.com/weirhq/weir v0.1.0
-	github.com/weirhq/weir/rulefile v0.1.0
-)
-
-require (
-	github.com/cloudwego/gopkg v0.1.4 // indirect
-	github.com/cloudwego/netpoll v0.7.2 // indirect
-	github.com/dunglas/httpsfv v1.1.2 // indirect
-	github.com/goccy/go-yaml v1.19.2 // indirect
 )
 
 require (
@@ -19,7 +12,8 @@ require (
 	github.com/bytedance/sonic v1.15.0 // indirect
 	github.com/bytedance/sonic/loader v0.5.0 // indirect
 	github.com/cloudwego/base64x v0.1.6 // indirect
-	github.com/cloudwego/hertz v0.10.4
+	github.com/cloudwego/gopkg v0.1.4 // indirect
+	github.com/cloudwego/netpoll v0.7.2 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.9 // indirect
 	github.com/tidwall/gjson v1.20.0 // indirect

@@ -33,7 +33,7 @@ func Keys(l *weir.Limiter, key func(*app.RequestContext) string, options ...Opti
 // service. An attribute with an empty value is answered with 400. Rules panics if an
 // argument is nil. At most one Options counts. Values may be those of hertz, which
 // are valid during the request only: Rules copies them.
-func Rules(d weir.Decider, attributes func(*app.RequestContext, []weir.Attribute) []weir.Attribute, options ...Options) app.HandlerFunc {
+func Rules(d guard.Decider, attributes func(*app.RequestContext, []weir.Attribute) []weir.Attribute, options ...Options) app.HandlerFunc {
 	if attributes == nil {
 		return handler(guard.Rules[*app.RequestContext](d, nil, first(options)))
 	}

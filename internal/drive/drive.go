@@ -92,9 +92,6 @@ func (d *Driver) one(ctx, within context.Context, t *Task) {
 
 // ask asks the store for t alone.
 func (d *Driver) ask(ctx context.Context, t *Task) error {
-	if d.Caller != nil {
-		return d.Caller.Call(ctx, t.Verb, t.Ops)
-	}
 	call := &t.call[0]
 	call.Verb, call.Ops, call.Err = t.Verb, t.Ops, nil
 	if err := d.Store.Do(ctx, t.call[:]); err != nil {

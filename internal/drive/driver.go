@@ -1,7 +1,6 @@
 package drive
 
 import (
-	"context"
 	"sync"
 
 	"github.com/weirhq/weir/internal/report"
@@ -13,11 +12,6 @@ import (
 // safe for concurrent use then.
 type Driver struct {
 	Store store.Store
-
-	// Caller is Store, if it decides one call faster than Do does, and nil
-	// otherwise. A store that only embeds one that does must not be a Caller:
-	// its own Do would be passed by.
-	Caller Caller
 
 	// Timed is Store, if it bounds the time of a decision, and nil otherwise.
 	Timed store.Timed
@@ -39,12 +33,6 @@ type Driver struct {
 	Told func(verb store.Verb, err error)
 
 	shares sync.Map // *window.Compiled → share
-}
-
-// Caller is a store that decides ops as Do does for one call, and returns the
-// error of Do or the call's Err.
-type Caller interface {
-	Call(ctx context.Context, verb store.Verb, ops []store.Op) error
 }
 
 // share is the part of a limit that one of several nodes may admit.

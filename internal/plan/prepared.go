@@ -17,11 +17,9 @@ type Prepared struct {
 	// Together: its ops need nothing else from the request but the key.
 	Limit *window.Compiled
 
-	// Few reports whether a check, a take or a record under several such rules can be
-	// decided by their limits alone: their ops are neither about holds nor about bans,
-	// and are not counted when they are denied. Alone reports the same of a request
-	// that matches this rule only, and is a limit with Limit set.
-	Few, Alone bool
+	// Plain reports whether Limit is set and alone decides a check, a take or a record:
+	// the op is neither about holds nor about bans, and is not counted when it is denied.
+	Plain bool
 
 	// SameKey reports whether keys are equal to those of the rule before it.
 	SameKey bool
@@ -29,11 +27,7 @@ type Prepared struct {
 	Name    string
 	Outcome string // of a request that the rule denies
 	Shadow  bool
-
-	Measure window.Measure
-
-	run  int32 // how many rules from this one on can be a run; see Rules.Run
-	held bool  // the window counts only what is held
+	Held    bool // the window counts only what is held
 }
 
 // prepare returns what the ops of rule i share.
@@ -42,8 +36,8 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	p := Prepared{
 		Kind: r.Kind(), Role: role(r), Space: space,
 		SameKey: i > 0 && set.SameKey(i, i-1),
-		Name:    r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow, Measure: r.Measure,
-		held: r.Window.Kind == window.KindHeld,
+		Name:    r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow,
+		Held: r.Window.Kind == window.KindHeld,
 	}
 	if p.Outcome == "" {
 		p.Outcome = rule.Deny
@@ -52,13 +46,14 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	if fixed && r.Measure == window.Count && r.Together == "" {
 		p.Limit = set.LimitOf(i, nil)
 	}
-	p.Few = p.Kind != rule.KindVerdict && !r.CountDenied && !r.Holds() && r.Ban == (window.Ban{})
-	p.Alone = p.Few && p.Kind == rule.KindLimit && p.Limit != nil
+	p.Plain = p.Limit != nil && !r.CountDenied && !r.Holds() && r.Ban == (window.Ban{})
 	return p
 }
 
 func role(r *rule.Rule) store.Role {
 	switch {
+	case r.Kind() == rule.KindVerdict && r.Mode == rule.Enforce:
+		return store.Enforce // it has no op
 	case r.Kind() != rule.KindLimit:
 		return store.Always
 	case r.Mode == rule.Shadow:

@@ -15,14 +15,11 @@ type Rules struct {
 	spaces    []*store.Space // by rule
 	prepared  []Prepared     // by rule
 
-	holds, bans, triggers bool // some rule does
+	holds, bans bool // some rule does
 }
 
 // Holds reports whether takes under some rule can hold.
 func (r *Rules) Holds() bool { return r.holds }
-
-// Triggers reports whether some rule is a trigger.
-func (r *Rules) Triggers() bool { return r.triggers }
 
 // NewRules returns set with a space for each of its rules, in namespace. A
 // rule whose identity ([rule.Set.ID]) and bound on keys are those of a rule in
@@ -47,32 +44,12 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 		rules.spaces[i], rules.prepared[i] = s, prepare(set, i, s)
 		rules.holds = rules.holds || r.Holds()
 		rules.bans = rules.bans || r.Ban != window.Ban{}
-		rules.triggers = rules.triggers || r.Kind() == rule.KindTrigger
-	}
-	for i := len(rules.prepared) - 1; i >= 0; i-- {
-		if p := &rules.prepared[i]; p.Few && p.Limit != nil {
-			p.run = 1
-			if i+1 < len(rules.prepared) && rules.prepared[i+1].SameKey {
-				p.run += rules.prepared[i+1].run
-			}
-		}
 	}
 	return rules
 }
 
 // Prepared returns what the ops of rule i share. The caller must not change it.
 func (r *Rules) Prepared(i int) *Prepared { return &r.prepared[i] }
-
-// Run returns what the ops of rules share, if the rules follow each other in the set,
-// have the same key, and are Few with Limit set. Otherwise it returns nil. Nothing has to
-// be asked about each rule of a run.
-func (r *Rules) Run(rules []int32) []Prepared {
-	first, n := int(rules[0]), len(rules)
-	if int(r.prepared[first].run) < n || int(rules[n-1]) != first+n-1 {
-		return nil
-	}
-	return r.prepared[first : first+n]
-}
 
 // Locate returns the op that finds a key of the rule called name, and the
 // rule's index. It needs the attributes of the key only; the rule's other

@@ -88,7 +88,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	const keys = 1_000_000
 	for i := range keys {
-		if _, err := s.One(b.Context(), store.Take, space, limit, strconv.Itoa(i), "", 1); err != nil {
+		if _, err := one(b.Context(), s, store.Take, space, limit, strconv.Itoa(i), "", 1); err != nil {
 			b.Fatal(err)
 		}
 	}

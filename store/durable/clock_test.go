@@ -50,7 +50,7 @@ func TestClockIsSetBetweenProcesses(t *testing.T) {
 			}
 			run(noon, func(s *durable.Store) {
 				for space, limit := range map[*store.Space]*window.Compiled{hourly: sliding, days: daily} {
-					if _, err := s.One(t.Context(), store.Take, space, limit, "k", "", 1); err != nil {
+					if _, err := one(t.Context(), s, store.Take, space, limit, "k", "", 1); err != nil {
 						t.Fatal(err)
 					}
 				}

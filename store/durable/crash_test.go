@@ -89,7 +89,7 @@ func load(t testing.TB, s *durable.Store, begun, ended *ledger, seed uint64, sto
 				}
 				key := r.IntN(keysUsed)
 				begun.add(key, time.Now())
-				if _, err := s.One(t.Context(), store.Take, space, ever, fmt.Sprint(key), "", 1); err != nil {
+				if _, err := one(t.Context(), s, store.Take, space, ever, fmt.Sprint(key), "", 1); err != nil {
 					t.Error(err)
 					return
 				}
@@ -172,7 +172,7 @@ func fill(t testing.TB, keys, flushes int, opts ...durable.Option) *durable.Disk
 	for range flushes {
 		s := mustOpen(t, disk, append(opts, durable.WithInterval(time.Hour))...)
 		for key := range keys {
-			if _, err := s.One(t.Context(), store.Take, space, ever, fmt.Sprint(key), "", 1); err != nil {
+			if _, err := one(t.Context(), s, store.Take, space, ever, fmt.Sprint(key), "", 1); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -41,13 +41,9 @@ type Store struct {
 }
 
 var (
-	_ store.Store  = (*Store)(nil)
-	_ store.Single = (*Store)(nil)
-	_ store.Caller = (*Store)(nil)
-	_ store.Keyed  = (*Store)(nil)
-
-	_ store.Notebook  = (*Store)(nil)
-	_ memstore.Direct = (*Store)(nil)
+	_ store.Store    = (*Store)(nil)
+	_ store.Keyed    = (*Store)(nil)
+	_ store.Notebook = (*Store)(nil)
 )
 
 // LockedError is the error of a directory that another process uses.
@@ -161,10 +157,11 @@ func (s *Store) Loaded() <-chan struct{} { return s.loaded }
 // an outage until the counters are loaded. It must not be closed.
 func (s *Store) Memory() *memstore.Store { return s.memory }
 
-// Direct implements [memstore.Direct]. With [Always] it returns nil, because calls wait
-// for the disk.
-func (s *Store) Direct() *memstore.Store {
-	if s.sync == Always {
+// MemoryOf returns the memory, if s is this store and its calls wait for nothing, as
+// with [Always]. An engine then asks the memory itself. A store that embeds a Store has
+// a Do of its own, for which MemoryOf returns nil.
+func (s *Store) MemoryOf(of store.Store) *memstore.Store {
+	if of != store.Store(s) || s.sync == Always {
 		return nil
 	}
 	return s.memory
@@ -200,27 +197,6 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		}
 	}
 	return nil
-}
-
-// Call implements [store.Caller].
-func (s *Store) Call(ctx context.Context, verb store.Verb, ops []store.Op) error {
-	err := s.memory.Call(ctx, verb, ops)
-	if err == nil && s.sync == Always && changed(verb, ops) {
-		s.queue.wait(ctx)
-	}
-	return err
-}
-
-// Itself implements [store.Single] and [store.Caller].
-func (s *Store) Itself() store.Store { return s }
-
-// One implements [store.Single].
-func (s *Store) One(ctx context.Context, verb store.Verb, space *store.Space, limit *window.Compiled, key, member string, n int64) (window.Result, error) {
-	r, err := s.memory.One(ctx, verb, space, limit, key, member, n)
-	if err == nil && s.sync == Always && verb != store.Check && (verb != store.Take || r.Allowed || limit.Bans()) {
-		s.queue.wait(ctx)
-	}
-	return r, err
 }
 
 // changed reports whether a call may have changed something.

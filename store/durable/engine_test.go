@@ -54,10 +54,10 @@ func engineLikeMemory(t *testing.T, sync durable.Sync) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
 		s := mustOpen(t, disk, durable.WithClock(clock), durable.WithSync(sync))
-		if direct := memstore.Behind(s) != nil; direct != (sync != durable.Always) {
+		if direct := s.MemoryOf(s) != nil; direct != (sync != durable.Always) {
 			t.Fatalf("got a direct way %v", direct)
 		}
-		if memstore.Behind(struct{ *durable.Store }{s}) != nil {
+		if around := (struct{ *durable.Store }{s}); around.MemoryOf(around) != nil {
 			t.Fatal("got a direct way of a store that is embedded, want none")
 		}
 		got, err := weir.NewEngine(set, weir.WithStore(s))

@@ -40,7 +40,7 @@ func (l *told) kinds() (kinds []durable.EventKind) {
 func take(t testing.TB, s *durable.Store, keys int) {
 	t.Helper()
 	for key := range keys {
-		if _, err := s.One(t.Context(), store.Take, space, ever, fmt.Sprint(key), "", 1); err != nil {
+		if _, err := one(t.Context(), s, store.Take, space, ever, fmt.Sprint(key), "", 1); err != nil {
 			t.Fatal(err)
 		}
 	}

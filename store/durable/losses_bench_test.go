@@ -29,7 +29,7 @@ func BenchmarkLosses(b *testing.B) {
 					for passed := time.Duration(0); passed < length; passed = time.Since(begun) {
 						for due := int64(passed.Seconds() * rate); answered < due; answered++ {
 							key := fmt.Sprint(answered % keysUsed)
-							if _, err := s.One(b.Context(), store.Take, space, ever, key, "", 1); err != nil {
+							if _, err := one(b.Context(), s, store.Take, space, ever, key, "", 1); err != nil {
 								b.Fatal(err)
 							}
 						}

@@ -103,9 +103,8 @@ func TestLoadingInBackground(t *testing.T) {
 	}
 	<-reading
 	op := store.Op{Space: space, Limit: ever, Key: []byte("0"), N: 1}
-	_, one := s.One(t.Context(), store.Take, space, ever, "0", "", 1)
 	_, read := s.Read(t.Context(), &op)
-	for i, err := range []error{store.Do(t.Context(), s, store.Take, []store.Op{op}), s.Call(t.Context(), store.Take, []store.Op{op}), one, read, s.Forget(t.Context(), &op)} {
+	for i, err := range []error{store.Do(t.Context(), s, store.Take, []store.Op{op}), read, s.Forget(t.Context(), &op)} {
 		var out *store.OutageError
 		if !errors.As(err, &out) || out.Reason != store.ReasonLoading || out.RetryAfter <= 0 {
 			t.Errorf("call %d while loading: got error %v, want an outage of %s", i, err, store.ReasonLoading)
@@ -173,7 +172,7 @@ func TestExpiredKeys(t *testing.T) {
 	disk := durable.NewDisk()
 	s := mustOpen(t, disk, clock)
 	for name, l := range map[string]*window.Compiled{"minute": minute, "day": day} {
-		if _, err := s.One(t.Context(), store.Take, store.NewSpace("", name, name, 0), l, "k", "", 1); err != nil {
+		if _, err := one(t.Context(), s, store.Take, store.NewSpace("", name, name, 0), l, "k", "", 1); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -51,7 +51,7 @@ func TestRests(t *testing.T) {
 				var done atomic.Int64
 				disk.SetPause(func() { done.Add(1); time.Sleep(work) })
 				for key := range keys { // not calls of s, which would wait
-					if _, err := s.Memory().One(t.Context(), store.Take, space, ever, strconv.Itoa(key), "", 1); err != nil {
+					if _, err := one(t.Context(), s.Memory(), store.Take, space, ever, strconv.Itoa(key), "", 1); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -99,6 +99,9 @@ func readable(t *testing.T) (dir string) {
 
 func modes(t *testing.T, dir string, folder, file fs.FileMode) {
 	t.Helper()
+	if err := os.Chmod(dir, 0o755); err != nil { // it may have a mode that only root can read
+		t.Fatal(err)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)

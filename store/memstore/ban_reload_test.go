@@ -21,7 +21,7 @@ func TestBanThatReloadAddedOutlivesSweeps(t *testing.T) {
 	bans.Ban = window.Ban{For: time.Hour}
 	take := func(l window.Limit, key string) window.Result {
 		t.Helper()
-		r, err := s.One(t.Context(), store.Take, space, window.MustCompile(l), key, "", 1)
+		r, err := one(t.Context(), s, store.Take, space, window.MustCompile(l), key, "", 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,7 +87,7 @@ func (t *taken) visit(f func(key uint64, state []uint64)) (more bool) {
 		at[i] = sh.table.Find(h)
 	}
 	for i, h := range keys {
-		f(uint64(h), sh.stateOf(h, at[i].State(), at[i].Lent()))
+		f(uint64(h), at[i].State())
 	}
 	if more = len(keys) == cap(keys); !more {
 		sh.dirty.taken = 0
@@ -123,7 +123,7 @@ func (c *Changes) find() bool {
 	}
 	for ; len(c.keyspaces) > 0; c.keyspaces, c.shard = c.keyspaces[1:], 0 {
 		ks := c.keyspaces[0]
-		if c.shard == 0 && !ks.marked.Swap(false) && !ks.heated.Load() {
+		if c.shard == 0 && !ks.marked.Swap(false) {
 			continue
 		}
 		for len(c.taken) < atOnceShards {
@@ -150,7 +150,6 @@ func (c *Changes) take(ks *keyspace) (t taken, ok bool) {
 			continue
 		}
 		sh.stripe.mu.Lock()
-		sh.noteHot()
 		if ok = sh.dirty.any(); ok {
 			t = taken{shard: sh, changed: sh.dirty.take(&c.spare)}
 		}

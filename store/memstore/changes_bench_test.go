@@ -20,7 +20,7 @@ func BenchmarkChanges(b *testing.B) {
 	space := store.NewSpace("", "posts", "posts", 0)
 	names := make([]string, 1_000_000)
 	take := func(i int) {
-		if _, err := s.One(b.Context(), store.Take, space, limit, names[i], "", 1); err != nil {
+		if _, err := one(b.Context(), s, store.Take, space, limit, names[i], "", 1); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -200,7 +200,7 @@ func TestLateCallInBucket(t *testing.T) {
 		limit := window.MustCompile(l)
 		op, other := hit("s", limit, "k"), hit("other", limit, "k")
 		one := func(s *stage) window.Result {
-			r, err := s.One(t.Context(), store.Take, op.Space, limit, "k", "", 1)
+			r, err := one(t.Context(), s, store.Take, op.Space, limit, "k", "", 1)
 			if err != nil {
 				t.Error(err)
 			}

@@ -5,64 +5,54 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// count runs verb on the key: in its own memory when what it becomes fits
+// count runs verb on the key of op: in its own memory when what it becomes fits
 // there, and else on a scratch state, which is copied to new memory. It follows
 // find.
-func (s *Store) count(p *place, verb store.Verb, r *window.Result) {
+func (s *Store) count(p *place, op *store.Op, verb store.Verb) {
+	r, l := &op.Result, op.Limit
 	if p.hits.N == 0 && (verb <= store.Refund || verb >= always) {
-		if p.look(r); verb != store.Take && r.Banned { // a ban denies takes and checks alone
+		if p.look(op, r); verb != store.Take && r.Banned { // a ban denies takes and checks alone
 			r.Allowed, r.RetryAfter = true, 0
 		}
 		return
 	}
-	if p.limit.Bans() || p.limit.Holds() {
-		p.keyspace.follow(p.limit)
+	if l.Bans() || l.Holds() {
+		p.keyspace.follow(l)
 	}
-	s.countHits(p, verb, r)
+	s.countHits(p, op, verb)
 	if verb != store.Take || r.Allowed || r.Banned {
-		p.shard.changes(p.key)
 		p.shard.mark(p.key)
 	}
 }
 
 // countHits does so where the state may change.
-func (s *Store) countHits(p *place, verb store.Verb, r *window.Result) {
-	state := window.State(p.at.State())
-	if verb == store.Take && p.hold == nil && len(state) > 0 {
+func (s *Store) countHits(p *place, op *store.Op, verb store.Verb) {
+	r, state := &op.Result, window.State(p.at.State())
+	if verb == store.Take && op.Hold == nil && len(state) > 0 {
 		*r = window.Result{}
-		if next, ok := p.limit.TakeInPlace(r, state, p.now, p.hits); ok {
+		if next, ok := op.Limit.TakeInPlace(r, state, p.now, p.hits); ok {
 			s.replace(p, verb, state, next, r)
 			return
 		}
 	}
-	room := p.room(verb, state)
+	room, st := p.room(verb, op, state), p.shard.stripe
 	switch {
 	case room <= cap(state):
-		s.countInPlace(p, verb, state, r)
+		if next := p.apply(verb, op, state); len(state) > 0 { // else a refund of an unknown key
+			s.replace(p, verb, state, next, r)
+		}
 		return
-	case room <= len(p.shard.stripe.scratch):
-		s.countApart(p, verb, append(p.shard.stripe.scratch[:0], state...), r)
-		return
+	case room <= len(st.scratch):
+		state = append(st.scratch[:0], state...)
+	default:
+		if cap(st.large) < room {
+			st.large = make(window.State, 0, room+room/4)
+		}
+		st.large = append(st.large[:0], state...)
+		state = st.large
 	}
-	st := p.shard.stripe
-	if cap(st.large) < room {
-		st.large = make(window.State, 0, room+room/4)
-	}
-	st.large = append(st.large[:0], state...)
-	s.countApart(p, verb, st.large, r)
-}
-
-// countApart runs verb on a copy of the state, and keeps it if it changed.
-func (s *Store) countApart(p *place, verb store.Verb, state window.State, r *window.Result) {
-	if next := p.apply(verb, state, r); r.Allowed || r.Banned {
+	if next := p.apply(verb, op, state); r.Allowed || r.Banned {
 		s.keep(p, next, r)
-	}
-}
-
-// countInPlace runs verb on the state in the key's own memory.
-func (s *Store) countInPlace(p *place, verb store.Verb, state window.State, r *window.Result) {
-	if next := p.apply(verb, state, r); len(state) > 0 { // else a refund of an unknown key
-		s.replace(p, verb, state, next, r)
 	}
 }
 

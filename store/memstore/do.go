@@ -7,7 +7,11 @@ import (
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
+	"github.com/weirhq/weir/window"
 )
+
+// fewOps is the most ops of a call whose places are on the stack.
+const fewOps = 4
 
 // Do implements [store.Store].
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
@@ -21,8 +25,9 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	return nil
 }
 
-// Call decides ops as [Store.Do] does for one call. The error is the one that Do
-// would return or would set as the call's Err.
+// Call decides ops as [Store.Do] does for one call. The error is the one that Do would
+// return or would set as the call's Err. Call does not retain what ops point to, so that
+// they and their keys can be on the caller's stack.
 func (s *Store) Call(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -30,184 +35,183 @@ func (s *Store) Call(ctx context.Context, verb store.Verb, ops []store.Op) error
 	return s.call(verb, ops)
 }
 
-// call decides the ops of one call.
+// call decides the ops of one call in one step.
 func (s *Store) call(verb store.Verb, ops []store.Op) error {
 	switch {
 	case len(ops) == 0:
 		return nil
 	case len(ops) == 1:
-		return s.doOne(verb, &ops[0])
-	case len(ops) <= onStack:
-		if s.callFew(verb, ops) {
-			return nil
-		}
-		return s.doFew(verb, ops)
-	case len(ops) <= MostFew:
-		return s.doSeveral(verb, ops)
-	default:
-		return s.doAll(verb, ops, make([]place, len(ops)))
+		var room [1]place
+		return s.decide(verb, ops, room[:])
+	case len(ops) <= fewOps:
+		return s.decideFew(verb, ops)
 	}
+	return s.decideMany(verb, ops)
 }
 
-// onStack is the most ops whose places are on the stack. A goroutine that has just started
-// would have to grow its stack for more.
-const onStack = 8
-
-// doFew does what doAll does. It is apart so that a call that callFew decides need not
-// clear these places.
+// decideFew decides ops whose places are on the stack. It is not inlined so that calls
+// with one op need not clear these places.
 //
 //go:noinline
-func (s *Store) doFew(verb store.Verb, ops []store.Op) error {
-	var places [onStack]place
-	return s.doAll(verb, ops, places[:len(ops)])
+func (s *Store) decideFew(verb store.Verb, ops []store.Op) error {
+	var places [fewOps]place
+	return s.decide(verb, ops, places[:len(ops)])
 }
 
-// doSeveral does what doAll does. It takes the places, which are more than those of doFew,
-// from a pool.
-func (s *Store) doSeveral(verb store.Verb, ops []store.Op) error {
-	room, ok := s.places.Get().(*[MostFew]place)
+// decideMany decides ops whose places are from a pool.
+func (s *Store) decideMany(verb store.Verb, ops []store.Op) error {
+	room, ok := s.places.Get().(*[]place)
 	if !ok {
-		room = new([MostFew]place)
+		room = new([]place)
 	}
-	places := room[:len(ops)]
-	err := s.doAll(verb, ops, places)
+	if cap(*room) < len(ops) {
+		*room = make([]place, len(ops))
+	}
+	places := (*room)[:len(ops)]
+	err := s.decide(verb, ops, places)
 	clear(places)
 	s.places.Put(room)
 	return err
 }
 
-// doAll decides a call of several ops. places is room for as many.
-func (s *Store) doAll(verb store.Verb, ops []store.Op, places []place) error {
+// decide decides the ops of one call in one step. places are as many, and empty. The
+// package comment describes the steps.
+func (s *Store) decide(verb store.Verb, ops []store.Op, places []place) error {
 	for {
 		onWall, ok := s.locate(ops, places)
 		if !ok {
 			return store.ErrClosed
 		}
-		if _, repeated := overlap(places); repeated {
+		if len(places) == 1 {
+			if p := &places[0]; verb <= store.Take && p.takeHot(&s.clock, &ops[0]) {
+				if p.read.steady-window.Instant(p.shard.tended.Load()) >= tendAfter {
+					s.tendHot(p)
+				}
+				return nil
+			}
+		} else if order(places) && overlap(places) {
 			return store.ErrRepeated
 		}
 		m := s.clock.now(onWall)
-		latest := s.lockAll(places)
-		if m.steady < latest { // a later call was decided in one of the stripes
+		if latest := s.lockAll(places); m.steady < latest {
+			// A later call was decided in one of the stripes.
 			m = s.clock.again(m, onWall)
 		}
-		s.dateAll(places, m)
-		if findAll(verb, places) {
-			s.dateAll(places, s.clock.again(m, onWall))
+		var full []int
+		if s.findAll(verb, ops, places, m) {
+			if dead(places) {
+				unlockAll(places)
+				continue
+			}
+			full = s.reserve(verb, ops, places)
+			if full == nil && dead(places) {
+				release(places)
+				unlockAll(places)
+				continue
+			}
 		}
-		full := s.reserve(verb, places)
-		if !dead(places) {
-			if full == nil {
-				s.evaluate(verb, places)
-			}
-			due := s.tend(places)
-			unlockAll(places)
-			if due {
-				s.sweepNext()
-			}
-			if full != nil {
-				return s.outage(places, full)
-			}
-			return nil
+		if full == nil {
+			s.evaluate(verb, ops, places)
 		}
-		release(places)
+		due := s.tend(places)
 		unlockAll(places)
+		if due {
+			s.sweepNext()
+		}
+		if full != nil {
+			return s.outage(places, full)
+		}
+		return nil
 	}
 }
 
-// locate sets the place of each op, so that those that share a shard are neighbours. It
-// reports whether one of them needs the time of day, and false when the store
-// is closed.
+// locate sets the place of each op. It reports whether one of them needs the time of
+// day, and false when the store is closed.
 func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
-	for i := range ops {
-		op := &ops[i]
+	for i := range places {
+		op, p := &ops[i], &places[i]
 		ks := s.keyspaces.of(op.Space, op.Limit)
 		if ks == nil {
 			return false, false
 		}
 		onWall = onWall || ks.onWall
-		key := s.hash(op.Key)
-		places[i] = place{
-			op: op, index: i, limit: op.Limit, hits: s.hits(op), hold: op.Hold,
-			keyspace: ks, key: key, shard: ks.shard(s.numberOf(key)),
+		p.index, p.keyspace, p.hits.N = i, ks, max(op.N, 0)
+		if i > 0 && isSame(op.Key, ops[i-1].Key) {
+			p.key = places[i-1].key
+		} else {
+			p.key = s.hash(op.Key)
 		}
+		if op.Limit.Distinct() {
+			p.hits.Member = s.member(op.Member)
+		}
+		p.shard = ks.shard(s.numberOf(p.key))
 	}
-	order(places)
 	return onWall, true
 }
 
-// order puts places into the order of their keyspaces and, in one, of their hashes. So
-// those that share a shard are neighbours. Few places are most often in order already,
-// because keyspaces are made in the order of the rules.
-func order(places []place) {
+// isSame reports whether two slices are the same memory. The ops of several rules
+// often share their key, which then is hashed once.
+func isSame(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
+
+// order puts places into the order of their keyspaces and, in one, of their hashes, so
+// that those that share a shard are neighbours. It reports whether some may share one.
+// Few places are most often in order already, because keyspaces are made in the order of
+// the rules.
+func order(places []place) (shared bool) {
 	for i := 1; i < len(places); i++ {
-		if a, b := places[i-1].seat(), places[i].seat(); b.before(&a) {
+		if places[i-1].keyspace.number >= places[i].keyspace.number {
 			sortPlaces(places)
-			return
+			return true
 		}
 	}
+	return false
 }
 
-// seat is what places are sorted by, and where one comes from. A place takes six times as
-// long to move, so each is moved once.
-type seat struct {
+// sortKey is what places are sorted by, and where one comes from. A place takes longer
+// to move, so each is moved once.
+type sortKey struct {
 	keyspace uint64 // its number
 	key      table.Hash
 	from     int
 }
 
-// before reports whether a goes before b.
-func (a *seat) before(b *seat) bool {
-	return a.keyspace < b.keyspace || a.keyspace == b.keyspace && a.key < b.key
+func (a sortKey) compare(b sortKey) int {
+	return cmp.Or(cmp.Compare(a.keyspace, b.keyspace), cmp.Compare(a.key, b.key))
 }
 
 // sortPlaces sorts places.
 func sortPlaces(places []place) {
-	var room [MostFew]seat
-	seats := room[:0]
+	var room [16]sortKey
+	keys := room[:0]
 	for i := range places {
-		t := places[i].seat()
-		t.from = i
-		seats = append(seats, t)
+		p := &places[i]
+		keys = append(keys, sortKey{p.keyspace.number, p.key, i})
 	}
-	if len(seats) <= MostFew {
-		for i := range seats {
-			for j := i; j > 0 && seats[j].before(&seats[j-1]); j-- {
-				seats[j], seats[j-1] = seats[j-1], seats[j]
-			}
-		}
-	} else {
-		slices.SortFunc(seats, func(a, b seat) int {
-			return cmp.Or(cmp.Compare(a.keyspace, b.keyspace), cmp.Compare(a.key, b.key))
-		})
-	}
-	for i := range seats {
-		if seats[i].from == i {
+	slices.SortFunc(keys, sortKey.compare)
+	for i := range keys {
+		if keys[i].from == i {
 			continue
 		}
 		first, at := places[i], i // of a circle of places, each of which goes where the next one was
-		for seats[at].from != i {
-			from := seats[at].from
-			places[at], seats[at].from = places[from], at
+		for keys[at].from != i {
+			from := keys[at].from
+			places[at], keys[at].from = places[from], at
 			at = from
 		}
-		places[at], seats[at].from = first, at
+		places[at], keys[at].from = first, at
 	}
 }
 
-// seat returns what p is sorted by.
-func (p *place) seat() seat { return seat{keyspace: p.keyspace.number, key: p.key} }
-
-// overlap marks the ordered places that share a shard, and reports whether some do, and
-// whether two of them are the same.
-func overlap(places []place) (shared, repeated bool) {
+// overlap marks the ordered places that share a shard, and reports whether two of them
+// are the same.
+func overlap(places []place) (repeated bool) {
 	for i := 1; i < len(places); i++ {
 		if p, q := &places[i-1], &places[i]; p.shard == q.shard {
-			p.shared, q.shared, shared = true, true, true
+			p.shared, q.shared = true, true
 			repeated = repeated || p.key == q.key
 		}
 	}
-	return shared, repeated
+	return repeated
 }
 
 // first reports whether places[i] is the first one in its shard.
@@ -215,15 +219,25 @@ func first(places []place, i int) bool {
 	return i == 0 || places[i].shard != places[i-1].shard
 }
 
-// dateAll dates the ops, whose stripes are locked, with m.
-func (s *Store) dateAll(places []place, m moment) {
-	floored := s.clock.floored(m)
+// findAll dates the ops, whose stripes are locked, with m, finds their keys, and drops
+// the answers of hot keys that verb may change: a take of a hot key must not see a part
+// of the call. It reports whether keys have to be reserved.
+func (s *Store) findAll(verb store.Verb, ops []store.Op, places []place, m moment) (needs bool) {
+	read, roomy := s.clock.floored(m), s.memory.taken() == roomForAll
 	for i := range places {
 		p := &places[i]
 		p.shard.stripe.latest = m.steady
-		p.read, p.now = floored, floored.of(p.keyspace.onWall)
-		p.stamp()
+		p.read, p.now = read, read.of(p.keyspace.onWall)
+		if hold := ops[p.index].Hold; hold != nil {
+			hold.Decided = p.now
+		}
+		p.find()
+		if verb != store.Check {
+			p.shard.changes(p.key)
+		}
+		needs = needs || p.shared || !roomy || !p.at.Known()
 	}
+	return needs && adds(verb)
 }
 
 // dead reports whether a keyspace was dropped before its places were locked.
@@ -236,26 +250,9 @@ func dead(places []place) bool {
 	return false
 }
 
-// findAll finds the ops, and drops the answers of hot keys that verb may change:
-// a take of a hot key must not see a part of the call. It reports true when it
-// took back a lent state; see shard.find.
-func findAll(verb store.Verb, places []place) (back bool) {
-	for i := range places {
-		p := &places[i]
-		if p.find() {
-			back = true
-		}
-		if verb != store.Check {
-			p.shard.changes(p.key)
-		}
-	}
-	return back
-}
-
-// reserve reserves a key for each that may add one. It
-// returns the indexes of those for which there is no room; nil when there is
-// room for all.
-func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
+// reserve reserves a key for each op that may add one. It returns the indexes of those
+// for which there is no room; nil when there is room for all.
+func (s *Store) reserve(verb store.Verb, ops []store.Op, places []place) (full []int) {
 	locked := s.numbersOf(places)
 	var others numbers // of locked, in which the call has no op for the keyspace
 	for i := range places {
@@ -267,7 +264,7 @@ func (s *Store) reserve(verb store.Verb, places []place) (full []int) {
 			}
 		}
 		p.findAgain()
-		if adds(verb) && !p.reserve(s, verb, p.op.Space.MaxKeys(), others) {
+		if !p.reserve(s, verb, &ops[p.index], others) {
 			full = append(full, p.index)
 		}
 	}
@@ -291,9 +288,10 @@ func release(places []place) {
 // tend ends a call: it sweeps its shards when it is time to, and reports whether
 // it is time to sweep somewhere else too.
 func (s *Store) tend(places []place) (due bool) {
-	release(places)
 	for i := range places {
-		if p := &places[i]; first(places, i) && !p.shard.rests(p.read.steady) && p.tend(s) {
+		p := &places[i]
+		p.release()
+		if first(places, i) && !p.shard.rests(p.read.steady) && p.tend(s) {
 			due = true
 		}
 	}

@@ -5,109 +5,105 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// evaluate writes the results of all ops. Their shards are locked, and reserve
-// has found them.
-func (s *Store) evaluate(verb store.Verb, places []place) {
-	if verb == store.Take {
-		s.take(places)
+// evaluate writes the results of all ops. Their shards are locked, and their keys were
+// found and reserved.
+func (s *Store) evaluate(verb store.Verb, ops []store.Op, places []place) {
+	switch verb {
+	case store.Take:
+		s.take(ops, places)
 		return
-	}
-	if verb == store.Cancel {
-		s.cancel(places)
+	case store.Cancel:
+		s.cancel(ops, places)
 		return
 	}
 	for i := range places {
 		p := &places[i]
+		op := &ops[p.index]
 		if p.findAgain(); verb == store.Check {
-			p.look(&p.op.Result)
+			p.look(op, &op.Result)
 		} else {
-			s.count(p, verb, &p.op.Result)
+			s.count(p, op, verb)
 		}
 	}
 }
 
-// take counts all enforcing ops or none, and each of the others on its own.
-func (s *Store) take(places []place) {
-	admitted, counted := s.admit(places)
-	for i := range places {
-		p := &places[i]
-		if p == counted {
-			if !admitted && p.op.CountDenied {
-				p.find()
-				s.recordDenied(p, &p.op.Result)
+// take counts all enforcing ops or none, and each of the others on its own. It looks at
+// the enforcing ops of several first.
+func (s *Store) take(ops []store.Op, places []place) {
+	several, admitted := len(places) > 1, true
+	if several {
+		for i := range places {
+			p := &places[i]
+			if op := &ops[p.index]; op.Role == store.Enforce {
+				p.findAgain()
+				p.look(op, &op.Result)
+				admitted = admitted && op.Result.Allowed
 			}
-			continue
-		}
-		p.findAgain()
-		switch p.op.Role {
-		case store.Always:
-			s.count(p, always, &p.op.Result)
-			continue
-		case store.Look:
-			s.lookOnly(p, p.op)
-			continue
-		}
-		denied := p.op.Role == store.Enforce && !admitted
-		if !denied || p.op.Role == store.Enforce && !p.op.Result.Allowed && p.limit.Bans() { // a strike
-			s.count(p, store.Take, &p.op.Result)
-			denied = denied || !p.op.Result.Allowed
-		}
-		if denied && p.op.CountDenied {
-			s.recordDenied(p, &p.op.Result)
 		}
 	}
+	for i := range places {
+		p := &places[i]
+		op := &ops[p.index]
+		p.findAgain()
+		switch op.Role {
+		case store.Always:
+			s.count(p, op, always)
+			continue
+		case store.Look:
+			s.lookOnly(p, op)
+			continue
+		}
+		denied := op.Role == store.Enforce && !admitted
+		if !denied || !op.Result.Allowed && op.Limit.Bans() { // a strike
+			if op.Role != store.Enforce || !several || !s.takeLooked(p, op) {
+				s.count(p, op, store.Take)
+			}
+			denied = denied || !op.Result.Allowed
+		}
+		if denied && op.CountDenied {
+			s.recordDenied(p, op)
+		}
+	}
+	if !several {
+		places[0].warm(&ops[0])
+	}
+}
+
+// takeLooked counts an op that look has admitted in the key's own memory. It reports
+// false, and has changed nothing, where count has to.
+func (s *Store) takeLooked(p *place, op *store.Op) bool {
+	next, ok := op.Limit.TakeLooked(&op.Result, p.at.State(), p.hits, p.looked)
+	if ok {
+		p.at.Resize(len(next))
+		p.shard.mark(p.key)
+	}
+	return ok
 }
 
 // lookOnly evaluates op as if it were denied: it is counted with CountDenied only.
 func (s *Store) lookOnly(p *place, op *store.Op) {
-	if p.look(&op.Result); !op.Result.Allowed && p.limit.Bans() {
-		s.count(p, store.Take, &op.Result) // a strike
-		p.find()
+	if p.look(op, &op.Result); !op.Result.Allowed && op.Limit.Bans() {
+		s.count(p, op, store.Take) // a strike
 	}
 	if op.CountDenied {
-		s.recordDenied(p, &op.Result)
+		s.recordDenied(p, op)
 	}
 }
 
-// admit reports whether all enforcing ops fit. If all before the last one do, it
-// counts the last one, which looks itself, and returns it.
-func (s *Store) admit(places []place) (admitted bool, counted *place) {
-	last := -1
-	for i := range places {
-		if places[i].op.Role == store.Enforce {
-			last = i
-		}
-	}
-	admitted = true
-	for i := range places[:last+1] {
-		p := &places[i]
-		if p.op.Role != store.Enforce {
-			continue
-		}
-		p.findAgain()
-		if i == last && admitted {
-			s.count(p, store.Take, &p.op.Result)
-			return p.op.Result.Allowed, p
-		}
-		p.look(&p.op.Result)
-		admitted = admitted && p.op.Result.Allowed
-	}
-	return admitted, nil
-}
-
-// recordDenied counts an op of a take that was denied. The op's own answer, which
-// is in r, stays; its wait becomes the one after what was counted now.
-func (s *Store) recordDenied(p *place, r *window.Result) {
+// recordDenied counts an op of a take that was denied. The op's own answer stays; its
+// wait becomes the one after what was counted now.
+func (s *Store) recordDenied(p *place, op *store.Op) {
+	r := &op.Result
 	own := *r
 	p.find() // a strike may have moved it
-	s.count(p, denied, r)
+	s.count(p, op, denied)
 	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return
 	}
 	var again window.Result
 	p.find()
-	if p.look(&again); !again.Allowed {
+	if p.look(op, &again); !again.Allowed {
 		r.RetryAfter = again.RetryAfter
 	}
 }

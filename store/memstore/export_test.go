@@ -64,13 +64,12 @@ func Heat(ks *Keyspace) {
 	for i := range ks.shards {
 		if sh := ks.shards[i].Load(); sh != nil && sh.hot.Load() == nil {
 			sh.hot.Store(&hotKeys{enough: 1})
-			ks.heated.Store(true)
 		}
 	}
 }
 
-// HotOf returns how many keys of ks are hot: with a state, and with an answer.
-func HotOf(ks *Keyspace) (states, answers int) {
+// HotOf returns how many keys of ks are hot and have an answer.
+func HotOf(ks *Keyspace) (answers int) {
 	for i := range ks.shards {
 		sh := ks.shards[i].Load()
 		if sh == nil || sh.hot.Load() == nil {
@@ -78,17 +77,12 @@ func HotOf(ks *Keyspace) (states, answers int) {
 		}
 		keys := sh.hot.Load()
 		for j := range keys.hot {
-			e := keys.hot[j].Load()
-			switch {
-			case e == nil:
-			case e.word.Load() != gone:
-				states++
-			case e.turn.Load()&1 == 0:
+			if e := keys.hot[j].Load(); e != nil && e.turn.Load()&1 == 0 {
 				answers++
 			}
 		}
 	}
-	return states, answers
+	return answers
 }
 
 // LineFaults returns where what calls write shares cache lines with what other calls
@@ -120,7 +114,7 @@ func LineFaults(ks *Keyspace) (faults []string) {
 			want("where a shard is in its line", uintptr(unsafe.Pointer(sh))%line, 0)
 		}
 	}
-	if d := unsafe.Offsetof(ks.keys) - unsafe.Offsetof(ks.heated); d <= line {
+	if d := unsafe.Offsetof(ks.keys) - unsafe.Offsetof(ks.marked); d <= line {
 		faults = append(faults, fmt.Sprintf("the number of keys is %d bytes behind what calls read", d))
 	}
 	return faults

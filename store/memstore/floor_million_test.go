@@ -70,14 +70,14 @@ func BenchmarkFloorMillion(b *testing.B) {
 	s := memstore.New()
 	space := store.NewSpace("", "s", "", 0)
 	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Fixed(time.Minute)})
-	var r window.Result
 	for _, row := range []struct {
 		name string
 		take func(key []byte)
 	}{
 		{"floor", func(key []byte) { least.take(key) }},
 		{"weir", func(key []byte) {
-			if err := s.OneKey(b.Context(), &r, store.Take, space, limit, key, 1); err != nil {
+			ops := [1]store.Op{{Space: space, Limit: limit, Key: key, N: 1}}
+			if err := s.Call(b.Context(), store.Take, ops[:]); err != nil {
 				b.Fatal(err)
 			}
 		}},

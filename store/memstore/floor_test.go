@@ -72,7 +72,7 @@ func BenchmarkFloor(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if r, err := s.One(context.Background(), store.Take, space, l, key, "", 1); err != nil || r.Used == 0 {
+				if r, err := one(context.Background(), s, store.Take, space, l, key, "", 1); err != nil || r.Used == 0 {
 					b.Error(r, err)
 				}
 			}

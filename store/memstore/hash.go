@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"hash/maphash"
-	"unsafe"
 
 	"github.com/weirhq/weir/store/memstore/internal/keyed"
 	"github.com/weirhq/weir/store/memstore/internal/table"
@@ -34,22 +33,3 @@ func (s *Store) member(member []byte) uint64 {
 	}
 	return maphash.Bytes(s.seeds.member, member)
 }
-
-// hashString returns what stands for key; it is hash for a string.
-func (s *Store) hashString(key string) table.Hash {
-	if j := s.keyspaces.journal; j != nil {
-		return table.Hash(keyed.Sum(j.key, bytesOf(key)))
-	}
-	return table.Hash(maphash.String(s.seeds.key, key))
-}
-
-// memberString returns what stands for a member; it is member for a string.
-func (s *Store) memberString(member string) uint64 {
-	if j := s.keyspaces.journal; j != nil {
-		return keyed.Sum(j.member, bytesOf(member))
-	}
-	return maphash.String(s.seeds.member, member)
-}
-
-// bytesOf returns the bytes of s, which nobody may change.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -12,70 +12,62 @@ const (
 	giveBack                        // a cancel under a limit whose takes do not hold
 )
 
-// isPlain reports whether verb, for p, is about neither holds nor bans.
-func (p *place) isPlain(verb store.Verb) bool { return verb <= store.Refund && p.hold == nil }
-
-// stamp notes the instant of the decision in the op.
-func (p *place) stamp() {
-	if p.hold != nil {
-		p.hold.Decided = p.now
-	}
-}
-
-// applyHold applies a verb, as apply does, where isPlain is false.
-func (p *place) applyHold(verb store.Verb, state window.State, r *window.Result) window.State {
+// apply runs verb on a state, and writes the answer into the op's result.
+func (p *place) apply(verb store.Verb, op *store.Op, state window.State) window.State {
+	r, l := &op.Result, op.Limit
 	var hold store.Hold
-	if p.hold != nil {
-		hold = *p.hold
+	if op.Hold != nil {
+		hold = *op.Hold
 	}
 	switch verb {
 	case store.Take:
-		state, *r = p.limit.TakeHold(state, p.now, p.hits, hold.ID)
+		if hold.ID.IsZero() {
+			*r = window.Result{}
+			return l.TakeInto(r, state, p.now, p.hits)
+		}
+		state, *r = l.TakeHold(state, p.now, p.hits, hold.ID)
 	case always:
-		hold.At, hold.End = p.now, p.now.Add(p.limit.HoldLength())
-		state, *r = p.limit.RecordHold(state, p.now, p.hits, hold.Hold)
+		hold.At, hold.End = p.now, p.now.Add(l.HoldLength())
+		state, *r = l.RecordHold(state, p.now, p.hits, hold.Hold)
 	case denied:
-		state, *r = p.limit.RecordDenied(state, p.now, p.hits)
+		state, *r = l.RecordDenied(state, p.now, p.hits)
 	case store.Record:
 		if hold.Quiet {
-			state, *r = p.limit.RecordQuietly(state, p.now, p.hits, hold.Hold)
+			state, *r = l.RecordQuietly(state, p.now, p.hits, hold.Hold)
 		} else {
-			state, *r = p.limit.RecordHold(state, p.now, p.hits, hold.Hold)
+			state, *r = l.RecordHold(state, p.now, p.hits, hold.Hold)
 		}
 	case store.Refund:
-		state, *r = p.limit.Refund(state, p.now, p.hits)
+		state, *r = l.Refund(state, p.now, p.hits)
 	case store.Settle:
-		state, *r = p.limit.Settle(state, p.now, hold.ID, p.op.N)
+		state, *r = l.Settle(state, p.now, hold.ID, op.N)
 	case store.Cancel:
-		state, *r = p.limit.Cancel(state, p.now, hold.ID)
+		state, *r = l.Cancel(state, p.now, hold.ID)
 	case store.Renew:
-		state, *r = p.limit.Renew(state, p.now, hold.ID)
+		state, *r = l.Renew(state, p.now, hold.ID)
 	case giveBack:
-		state, *r = p.limit.GiveBack(state, p.now, hold.At, p.hits)
+		state, *r = l.GiveBack(state, p.now, hold.At, p.hits)
 	}
 	return state
 }
 
-// cancel ends the holds of places. If it finds one, it gives back what the same
+// cancel ends the holds of ops. If it finds one, it gives back what the same
 // take counted under limits whose takes do not hold.
-func (s *Store) cancel(places []place) {
+func (s *Store) cancel(ops []store.Op, places []place) {
 	found := false
 	for i := range places {
 		p := &places[i]
+		op := &ops[p.index]
 		p.findAgain()
-		s.count(p, store.Cancel, &p.op.Result)
-		found = found || p.op.Result.Held
+		s.count(p, op, store.Cancel)
+		found = found || op.Result.Held
 	}
 	for i := range places {
-		if p := &places[i]; p.givesBack(found) {
-			p.findAgain()
-			s.count(p, giveBack, &p.op.Result)
+		p := &places[i]
+		op := &ops[p.index]
+		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && !op.Limit.Holds() && p.hits.N > 0 {
+			p.find()
+			s.count(p, op, giveBack)
 		}
 	}
-}
-
-// givesBack reports whether p, whose hold was cancelled, gives back hits without
-// a hold. found reports whether a hold of the call was found.
-func (p *place) givesBack(found bool) bool {
-	return p.hold != nil && (found || p.hold.Sure) && !p.op.Result.Held && !p.limit.Holds() && p.hits.N > 0
 }

@@ -30,7 +30,7 @@ func TestLateCallIsDatedAfterHotTakes(t *testing.T) {
 	take := func(limit *window.Compiled, key string, n int64, meanwhile func()) window.Result {
 		t.Helper()
 		during = meanwhile
-		r, err := s.One(t.Context(), store.Take, space, limit, key, "", n)
+		r, err := one(t.Context(), s, store.Take, space, limit, key, "", n)
 		if err != nil {
 			t.Fatal(err)
 		}

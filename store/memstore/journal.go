@@ -14,9 +14,7 @@ import (
 // behind the store: it asks for the [Store.Changes], and at times for all keys, by
 // [Store.Walk]. [Store.Restore] puts them into another store with the same secret.
 //
-// A call that changes a key marks it in its shard (see dirty). Takes of hot keys
-// whose states are lent mark nothing: the journal compares their words with those
-// that it has noted.
+// A call that changes a key marks it in its shard (see dirty).
 type journal struct {
 	key, member keyed.Key
 	overflowed  atomic.Bool // some shard has overflowed since the last Walk
@@ -54,32 +52,6 @@ type Part struct {
 
 // part returns ks for callers.
 func (ks *keyspace) part() Part { return Part{&ks.space, ks.limit.Load()} }
-
-// noteHot marks the hot keys that have changed. It needs the lock.
-func (sh *shard) noteHot() {
-	hot := sh.hot.Load()
-	if hot == nil {
-		return
-	}
-	for i := range hot.hot {
-		if e := hot.hot[i].Load(); e != nil {
-			if word := e.word.Load(); word != gone && word != e.noted {
-				e.noted = word
-				sh.mark(e.key)
-			}
-		}
-	}
-}
-
-// stateOf returns the state of h, which the table has, or the hot key if lent.
-func (sh *shard) stateOf(h table.Hash, state []uint64, lent bool) []uint64 {
-	if !lent {
-		return state
-	}
-	e := sh.hotKey(h)
-	e.noted = e.word.Load()
-	return e.packed.Unpack(sh.stripe.scratch[:0], e.noted)
-}
 
 // Overflowed reports whether so many keys have changed since [Changes.Next] last
 // visited them that the store does not know which. A [Store.Walk] that begins
@@ -148,7 +120,7 @@ func (w *Walk) read(ks *keyspace, sh *shard, i int, visit func(key uint64, state
 	defer sh.stripe.mu.Unlock()
 	w.positions[i] = sh.table.Walk(w.positions[i], func(h table.Hash, state []uint64) {
 		h |= table.Hash(high)
-		if state = sh.stateOf(h, state, len(state) == 0); !e.Over(state) {
+		if !e.Over(state) {
 			visit(uint64(h), state)
 		}
 	})

@@ -130,7 +130,7 @@ func TestJournalOfHotKeys(t *testing.T) {
 	l := window.MustCompile(window.Limit{Quota: 1 << 40, Window: window.Fixed(time.Hour)})
 	hot := store.NewSpace("", "hot", "", 0)
 	take := func(key string) {
-		if _, err := s.One(t.Context(), store.Take, hot, l, key, "", 1); err != nil {
+		if _, err := one(t.Context(), s, store.Take, hot, l, key, "", 1); err != nil {
 			t.Error(err)
 		}
 	}
@@ -171,9 +171,6 @@ func TestJournalOfHotKeys(t *testing.T) {
 	for _, key := range keys {
 		take(key)
 	}
-	if states, _ := memstore.HotOf(memstore.KeyspaceOf(s, hot)); states == 0 {
-		t.Fatal("got no lent state, want some")
-	}
 	for range 10 {
 		take("a")
 		take("b")
@@ -185,7 +182,6 @@ func TestJournalOfHotKeys(t *testing.T) {
 		fromWalk := memstore.New(memstore.WithJournal(secret))
 		walked.restore(fromWalk)
 		for _, key := range keys {
-			// A read of the original would take the state back.
 			got, _ := again.Read(t.Context(), &store.Op{Space: hot, Limit: l, Key: []byte(key)})
 			other, _ := fromWalk.Read(t.Context(), &store.Op{Space: hot, Limit: l, Key: []byte(key)})
 			if got.Used != other.Used || got.Used == 0 {
@@ -211,7 +207,7 @@ func TestOverflowWhileReading(t *testing.T) {
 	space := store.NewSpace("", "s", "", 0)
 	takeAll := func() {
 		for key := range keys {
-			if _, err := s.One(t.Context(), store.Take, space, l, fmt.Sprint(key), "", 1); err != nil {
+			if _, err := one(t.Context(), s, store.Take, space, l, fmt.Sprint(key), "", 1); err != nil {
 				t.Fatal(err)
 			}
 		}

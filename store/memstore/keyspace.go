@@ -20,8 +20,7 @@ type keyspace struct {
 	shards  []atomic.Pointer[shard]
 	stripes stripes // one for each shard
 
-	// limit is a copy of one that the space's keys are under, which says when
-	// states expire. It is one under which they last longest; see follow.
+	// limit is one that the space's keys are under, which says when states expire. It is one under which they last longest; see follow.
 	limit atomic.Pointer[window.Compiled]
 
 	// A keyspace that stays empty and unused is dropped. Calls set used before
@@ -30,10 +29,9 @@ type keyspace struct {
 	used atomic.Bool
 	dead atomic.Bool
 
-	// In a store with a journal: marked is set after a key was marked as changed,
-	// and heated after a shard got places for hot keys, whose takes mark nothing.
-	journal        *journal
-	marked, heated atomic.Bool
+	// In a store with a journal marked is set after a key was marked as changed.
+	journal *journal
+	marked  atomic.Bool
 
 	// What calls write has cache lines of its own: every call reads the fields above.
 	_ [64]byte
@@ -63,8 +61,7 @@ type keyspace struct {
 // loaded later can change all of them.
 func (ks *keyspace) follow(l *window.Compiled) {
 	if known := ks.limit.Load(); l.Outlasts(known) {
-		limit := *l
-		ks.limit.Store(&limit)
+		ks.limit.Store(l.Origin())
 	}
 }
 
@@ -156,14 +153,12 @@ func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled) *keyspace {
 			onWall: l.OnCalendar(), stripes: kss.stripes, journal: kss.journal,
 			shards: make([]atomic.Pointer[shard], len(kss.stripes)),
 		}
-		limit := *l
-		ks.limit.Store(&limit) // before calls can find ks
+		ks.limit.Store(l.Origin()) // before calls can find ks
 		kss.order = append(kss.order, ks)
 		kss.index.put(ks, kss.order)
 	}
 	if known := ks.limit.Load(); known == nil || known.Limit() != l.Limit() {
-		limit := *l
-		ks.limit.Store(&limit)
+		ks.limit.Store(l.Origin())
 	}
 	return ks
 }

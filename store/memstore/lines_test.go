@@ -20,7 +20,7 @@ func TestLines(t *testing.T) {
 	ops := []byte("a key of each shard")
 	for i := range 256 {
 		ops[0] = byte(i)
-		if _, err := s.One(t.Context(), store.Take, space, limit, string(ops), "", 1); err != nil {
+		if _, err := one(t.Context(), s, store.Take, space, limit, string(ops), "", 1); err != nil {
 			t.Fatal(err)
 		}
 	}

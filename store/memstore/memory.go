@@ -3,9 +3,7 @@ package memstore
 import (
 	"sync/atomic"
 
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
-	"github.com/weirhq/weir/window"
 )
 
 // memory counts the bytes that all tables take. Its zero value has no bound.
@@ -56,10 +54,4 @@ func (s *Store) forgetDropped() {
 			}
 		}
 	}
-}
-
-// fits reports whether p, which is known, can run verb without more memory.
-func (p *place) fits(verb store.Verb) bool {
-	state := window.State(p.at.State())
-	return p.room(verb, state) <= cap(state)
 }

@@ -28,13 +28,12 @@ type Store struct {
 	full      atomic.Int64          // ops that were refused for want of room
 	keyspaces keyspaces
 
-	places sync.Pool // of *[MostFew]place, whose places are cleared; or empty
+	places sync.Pool // of *[]place, whose places are cleared; or empty
 }
 
 var (
-	_ store.Store  = (*Store)(nil)
-	_ store.Single = (*Store)(nil)
-	_ store.Keyed  = (*Store)(nil)
+	_ store.Store = (*Store)(nil)
+	_ store.Keyed = (*Store)(nil)
 )
 
 // Option is an option of [New].
@@ -108,11 +107,7 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	if sh != nil {
 		sh.stripe.mu.Lock()
 		m = sh.stripe.date(&s.clock, m, onWall)
-		at, back := sh.find(h)
-		if back {
-			m = s.clock.again(m, onWall)
-		}
-		state = append(state, at.State()...)
+		state = append(state, sh.table.Find(h).State()...)
 		sh.stripe.mu.Unlock()
 	}
 	return op.Limit.Read(state, s.clock.floored(m).of(onWall)), nil
@@ -129,7 +124,7 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	}
 	sh.stripe.mu.Lock()
 	defer sh.stripe.mu.Unlock()
-	if at, _ := sh.find(h); at.Known() {
+	if at := sh.table.Find(h); at.Known() {
 		sh.changes(h)
 		sh.mark(h)
 		sh.table.Remove(at, h)

@@ -8,20 +8,22 @@ import (
 
 // place is where the key of one op is, and what the op wants there. Its methods
 // need the lock of its shard. The package comment describes their order: find,
-// reserve, evaluate, release.
+// reserve, evaluate, release. It points to nothing of the op, so that a place on the
+// heap keeps no op alive and ops can be on the stack.
 type place struct {
 	keyspace *keyspace
 	shard    *shard
-	limit    *window.Compiled
 	key      table.Hash
 	read     moment         // the call's reading of the clock
 	now      window.Instant // its instant for the op
 	hits     window.Hits
-	hold     *store.Hold // of the op; most often nil
+	index    int // of the op in the call
 
 	// at is where find found the key, or where it would go. It is good until
 	// the shard's table changes.
 	at table.Ref
+
+	looked window.Looked // what a look at an op of several has found
 
 	// reserved is set when the keyspace has counted the key, which is not in
 	// the table yet. Invariant: false when the shard is unlocked.
@@ -29,26 +31,6 @@ type place struct {
 
 	shared bool // another op of the call has the same shard
 	locks  bool // the call has locked the stripe, and no earlier op has the same one
-
-	// In a call of Few:
-	role   store.Role
-	space  *store.Space
-	answer *window.Result
-	state  window.State // that was looked at; to find it again would take 1 ns
-	looked window.Looked
-
-	// In a call of several ops:
-	op    *store.Op
-	index int // of the op in it
-}
-
-// hits returns what op wants to count.
-func (s *Store) hits(op *store.Op) window.Hits {
-	h := window.Hits{N: max(op.N, 0)}
-	if op.Limit.Distinct() {
-		h.Member = s.member(op.Member)
-	}
-	return h
 }
 
 // lookup returns the keyspace, the shard and the hash of op's key. The shard is
@@ -62,12 +44,8 @@ func (s *Store) lookup(op *store.Op) (*keyspace, *shard, table.Hash) {
 	return ks, ks.shards[s.numberOf(h)].Load(), h
 }
 
-// find looks the key up. It reports true when it took back a lent state; see
-// shard.find.
-func (p *place) find() (back bool) {
-	p.at, back = p.shard.find(p.key)
-	return back
-}
+// find looks the key up.
+func (p *place) find() { p.at = p.shard.table.Find(p.key) }
 
 // findAgain looks the key up where another op of the call may have changed the
 // shard since find did.
@@ -80,7 +58,7 @@ func (p *place) findAgain() {
 // reserve counts a key for an op that may add one. It reports false when the
 // keyspace or the store is full. It follows find. others are stripes that the call has
 // locked for other keyspaces.
-func (p *place) reserve(s *Store, verb store.Verb, most int64, others numbers) bool {
+func (p *place) reserve(s *Store, verb store.Verb, op *store.Op, others numbers) bool {
 	if p.hits.N == 0 {
 		return true
 	}
@@ -89,13 +67,13 @@ func (p *place) reserve(s *Store, verb store.Verb, most int64, others numbers) b
 		if p.shared {
 			p.expire(&s.clock)
 		}
-		if taken < roomForNone || p.fits(verb) {
+		if taken < roomForNone || p.fits(verb, op) {
 			return true
 		}
 		s.refuse(p.keyspace)
 		return false
 	}
-	ks := p.keyspace
+	ks, most := p.keyspace, op.Space.MaxKeys()
 	p.reserved = taken == roomForAll && ks.reserve(most)
 	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks), others) {
 		p.shard.account(&s.memory)
@@ -137,37 +115,26 @@ func (p *place) release() {
 	}
 }
 
-// look evaluates the op without counting. It follows find.
-func (p *place) look(r *window.Result) {
+// look evaluates op without counting. It follows find.
+func (p *place) look(op *store.Op, r *window.Result) {
 	*r = window.Result{}
-	p.limit.CheckInto(r, p.at.State(), p.now, p.hits)
-}
-
-// apply runs verb on a state.
-func (p *place) apply(verb store.Verb, state window.State, r *window.Result) window.State {
-	if !p.isPlain(verb) {
-		return p.applyHold(verb, state, r)
-	}
-	switch verb {
-	case store.Take:
-		*r = window.Result{}
-		return p.limit.TakeInto(r, state, p.now, p.hits)
-	case store.Record:
-		state, *r = p.limit.Record(state, p.now, p.hits)
-	default:
-		state, *r = p.limit.Refund(state, p.now, p.hits)
-	}
-	return state
+	p.looked = op.Limit.Look(r, p.at.State(), p.now, p.hits)
 }
 
 // room returns how many words the state may need for verb.
-func (p *place) room(verb store.Verb, state window.State) int {
+func (p *place) room(verb store.Verb, op *store.Op, state window.State) int {
 	switch verb {
 	case store.Check, store.Take:
-		return p.limit.TakeRoom(state, p.hits)
+		return op.Limit.TakeRoom(state, p.hits)
 	case store.Record, store.Settle, always, denied:
-		return p.limit.Room(state, p.hits)
+		return op.Limit.Room(state, p.hits)
 	default:
 		return 0
 	}
+}
+
+// fits reports whether p, which is known, can run verb without more memory.
+func (p *place) fits(verb store.Verb, op *store.Op) bool {
+	state := window.State(p.at.State())
+	return p.room(verb, op, state) <= cap(state)
 }

@@ -57,7 +57,6 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 
 // sweep sweeps sh, which is locked.
 func (ks *keyspace) sweep(sh *shard, b table.Budget, e expiry) table.Walk {
-	sh.release(e)
 	w := sh.table.Sweep(b, e.Expiry)
 	ks.reclaimed(w.Reclaimed, e)
 	return w
@@ -90,7 +89,6 @@ func (p *place) tend(s *Store) (due bool) {
 		// Only some key that has many of the calls is met twice in a row.
 		if sh.sampled == p.key {
 			sh.hot.Store(&hotKeys{enough: enough})
-			p.keyspace.heated.Store(true)
 		}
 		sh.sampled = p.key
 	}
@@ -117,7 +115,6 @@ func (s *Store) sweepNext() {
 // shard is locked, and at a few slots elsewhere. It reports whether it found
 // any. others are as in reserve.
 func (p *place) reclaim(e expiry, others numbers) bool {
-	p.shard.release(e)
 	n := p.shard.table.Reclaim(p.at, p.key, e.Expiry)
 	p.keyspace.reclaimed(n, e)
 	return n+p.keyspace.sweepAround(2*aFew, e, others) > 0

@@ -126,7 +126,7 @@ func (d *declared) see(line string) (problem string) {
 	case "TIME":
 	case "DEL", "MGET":
 		touched = args[1:]
-	case "GET", "GETRANGE", "SET", "SETRANGE", "PEXPIRE", "PTTL", "ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZREM", "ZSCORE",
+	case "GET", "SET", "SETRANGE", "PEXPIRE", "PTTL", "ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZREM", "ZSCORE",
 		"HGET", "HSET", "HDEL", "HGETALL":
 		touched = args[1:2]
 	default:

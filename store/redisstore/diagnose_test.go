@@ -206,7 +206,7 @@ func TestDiagnosePrimary(t *testing.T) {
 	level(t, url, "topology", redisstore.LevelOK)
 	level(t, url, "role", redisstore.LevelOK, "a primary")
 	level(t, url+"&wait_replicas=1", "replicas", redisstore.LevelOK, "1 in step, of which 1")
-	level(t, url+"&wait_replicas=1", "rights", redisstore.LevelOK, "23 commands")
+	level(t, url+"&wait_replicas=1", "rights", redisstore.LevelOK, "22 commands")
 }
 
 // A server out of reach is an error, soon enough.

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
-// maxSlice is the most calls of a batch that travel together.
+// maxSlice is the most calls of a batch that are sent together.
 const maxSlice = 128
 
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most
@@ -108,8 +108,8 @@ func (s *Store) step(verb store.Verb, ops []store.Op) (_ script.Step, slot int, 
 // batch decides the calls of one Do, one slice after the other.
 type batch struct {
 	*Store
-	jobs []wire.Job
-	of   []*store.Call // of each job
+	sent []wire.Call
+	of   []*store.Call // of each of them
 }
 
 // run decides a slice of calls. It returns the context for the next slice.
@@ -140,7 +140,7 @@ func (b *batch) run(ctx context.Context, calls []store.Call) context.Context {
 func (b *batch) together(ctx context.Context, calls []*store.Call) context.Context {
 	within, cancel := b.Within(ctx)
 	defer cancel()
-	b.jobs, b.of = b.jobs[:0], b.of[:0]
+	b.sent, b.of = b.sent[:0], b.of[:0]
 	var spread sync.WaitGroup
 	for _, c := range calls {
 		if c.Err = nil; len(c.Ops) == 0 {
@@ -151,14 +151,14 @@ func (b *batch) together(ctx context.Context, calls []*store.Call) context.Conte
 		case err != nil:
 			c.Err = err
 		case one:
-			b.jobs, b.of = append(b.jobs, wire.Job{Step: step, Slot: slot}), append(b.of, c)
+			b.sent, b.of = append(b.sent, wire.Call{Step: step, Slot: slot}), append(b.of, c)
 		default:
 			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, &step, b.groups(c.Ops))) })
 		}
 	}
-	b.servers.RunAll(within, b.jobs)
+	b.servers.RunAll(within, b.sent)
 	for i, c := range b.of {
-		c.Err = b.failed(ctx, b.jobs[i].Err)
+		c.Err = b.failed(ctx, b.sent[i].Err)
 	}
 	spread.Wait()
 	if wire.TimedOut(within) && !slices.ContainsFunc(calls, func(c *store.Call) bool { return c.Err == nil }) {

@@ -123,9 +123,9 @@ func TestBatchLoadsScripts(t *testing.T) {
 	n := redistest.Server(t)
 	c := connect(t, n.Addr())
 	s := redisstore.New(c)
-	fixed := hourly(10, "fixed", "")
-	fixed.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Fixed(time.Hour)})
-	calls := append(takes(50, hourly(10, "rule", "")), takes(50, fixed)...)
+	cells := hourly(10, "cells", "")
+	cells.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Cells(time.Hour, 6)})
+	calls := append(takes(50, hourly(10, "rule", "")), takes(50, cells)...)
 	for want := range int64(3) {
 		if got := do(t, s, calls); got != 0 {
 			t.Fatalf("got %d outages, first %v, want none", got, calls[0].Err)
@@ -160,7 +160,7 @@ func TestBatchOfCalendars(t *testing.T) {
 	}
 }
 
-// On a cluster calls travel by node, and those with keys in several slots are
+// On a cluster calls are sent by node, and those with keys in several slots are
 // decided as one: none of their limits is passed, none is charged alone.
 func TestBatchOnCluster(t *testing.T) {
 	t.Parallel()

@@ -5,15 +5,13 @@ go 1.26.0
 require (
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/redis/rueidis v1.0.79
+	github.com/weirhq/weir v0.1.0
 	go.uber.org/goleak v1.3.0
 )
-
-require github.com/weirhq/weir v0.1.0
 
 require (
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
-	github.com/weirhq/weir/rulefile v0.1.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )

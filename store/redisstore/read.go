@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -96,10 +97,12 @@ func (s *Store) ask(ctx context.Context, slot int, f func(context.Context, rueid
 	return err
 }
 
+var peek = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.Peek().Text) })
+
 // fetch reads all that Redis keeps for key.
 func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, error) {
 	var k script.Kept
-	all, err := wire.Eval(ctx, c, script.Peek(), script.Beside(key), "").ToArray()
+	all, err := peek().Exec(ctx, c, script.Beside(key), []string{""}).ToArray()
 	if said, ok := rueidis.IsRedisErr(err); ok && strings.Contains(said.Error(), "WRONGTYPE") {
 		return k, fmt.Errorf("key %q: it holds no string: %w", key, script.ErrForeign)
 	}

@@ -233,7 +233,7 @@ func TestForeignKeys(t *testing.T) {
 func TestRefusedRead(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	n.Must("ACL", "SETUSER", "default", "-get", "-mget", "-getrange")
+	n.Must("ACL", "SETUSER", "default", "-get", "-mget")
 	s := redisstore.New(connect(t, n.Addr()))
 	for _, quota := range []int64{10, 1000} {
 		err := store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", "k")})

@@ -131,7 +131,7 @@ func (s *Store) follow(ctx context.Context, r *script.Step, groups []group) {
 }
 
 // each calls f for all groups at the same time. Calls to one node share its
-// connections, and travel together.
+// connections, and may be batched.
 func each(groups []group, f func(*group)) {
 	var others sync.WaitGroup
 	for i := range groups[1:] {

@@ -190,9 +190,9 @@ func TestWaitReplicas(t *testing.T) {
 	})
 }
 
-// A caller in a hurry, who is first in line, takes no time away from those who travel with
-// it: the replicas may confirm their calls as late as these can wait.
-func TestWaitReplicasInCompany(t *testing.T) {
+// A caller in a hurry, who is first in line, takes no time away from those in its
+// flush: the replicas may confirm their calls as late as these can wait.
+func TestWaitReplicasForAFlush(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Server(t)
 	replica := primary.Replica()

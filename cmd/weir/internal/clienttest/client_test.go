@@ -79,17 +79,17 @@ func open(t testing.TB, target string, options ...client.Option) *client.Client 
 }
 
 // ways are the ways to ask an engine.
-var ways = map[string]func(testing.TB, *weir.Engine) weir.Decider{
-	"engine": func(_ testing.TB, e *weir.Engine) weir.Decider { return e },
-	"calls": func(t testing.TB, e *weir.Engine) weir.Decider {
+var ways = map[string]func(testing.TB, *weir.Engine) scripttest.Decider{
+	"engine": func(_ testing.TB, e *weir.Engine) scripttest.Decider { return e },
+	"calls": func(t testing.TB, e *weir.Engine) scripttest.Decider {
 		_, target := serve(t, grpcserver.Config{}, e)
 		return open(t, target)
 	},
-	"streams": func(t testing.TB, e *weir.Engine) weir.Decider {
+	"streams": func(t testing.TB, e *weir.Engine) scripttest.Decider {
 		_, target := serve(t, grpcserver.Config{}, e)
 		return open(t, target, client.WithStreams(2))
 	},
-	"a stream in turn": func(t testing.TB, e *weir.Engine) weir.Decider {
+	"a stream in turn": func(t testing.TB, e *weir.Engine) scripttest.Decider {
 		path := filepath.Join(t.TempDir(), "socket")
 		serveAt(t, path, grpcserver.Config{}, e, inTurn)
 		return open(t, "unix:"+path, client.WithStreams(1))
@@ -106,7 +106,7 @@ func TestScripts(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scripttest.Run(t, "../scripttest/testdata", func(t *testing.T, e *weir.Engine) weir.Decider { return ask(t, e) })
+			scripttest.Run(t, "../scripttest/testdata", func(t *testing.T, e *weir.Engine) scripttest.Decider { return ask(t, e) })
 		})
 	}
 }
@@ -148,7 +148,7 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newTwins(t)
-			a, b := weir.Decider(w.plain), ask(t, w.other)
+			a, b := scripttest.Decider(w.plain), ask(t, w.other)
 			r := rand.New(rand.NewPCG(5, 6))
 			one := func(of ...string) string { return of[r.IntN(len(of))] }
 			var receipts [][2]weir.Receipt

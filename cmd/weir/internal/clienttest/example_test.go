@@ -84,18 +84,25 @@ func Example() {
 	// denied by posts-per-hour for 1h0m0s
 }
 
-// A program that is written for a [weir.Decider] counts in its own process, or asks a
-// service.
-func Example_decider() {
+// taker is what the program of the example asks: an engine in its own process, or a
+// client of a service.
+type taker interface {
+	Take(ctx context.Context, r weir.Request) (weir.Decision, error)
+}
+
+var _, _ taker = (*weir.Engine)(nil), (*client.Client)(nil)
+
+// A program that is written for an interface with the methods that it calls counts in
+// its own process, or asks a service.
+func Example_taker() {
 	address, stop := service()
 	defer stop()
 
-	mayPost := func(d weir.Decider, user string) (bool, error) {
+	mayPost := func(d taker, user string) (bool, error) {
 		decision, err := d.Take(context.Background(), weir.Request{Attributes: weir.Attributes("action", "post", "user", user)})
 		return decision.Allowed, err
 	}
 
-	var decider weir.Decider
 	decider, err := client.New(address) // or weir.NewEngine(rules)
 	if err != nil {
 		fmt.Println(err)

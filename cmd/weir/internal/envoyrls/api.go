@@ -70,12 +70,13 @@ func (a *API) serve(c *grpcserver.Call) error {
 		return err
 	}
 	x.engine, x.bounds = space.Engine(), c.Bounds()
-	if err := c.RecvMsg(x); err != nil {
+	if err := c.RecvMsg(&x.call); err != nil {
 		return err
 	}
-	if x.wrong != nil {
-		return x.wrong
+	if x.call.Err != nil {
+		return x.call.Err
 	}
+	x.in.set(&x.message)
 	if err := c.Begin(); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.SendMsg(x)
+	return c.SendMsg(&x.out)
 }
 
 // Answer answers one call by the rules of engine. The error is one that [grpcserver.Error] and
@@ -96,7 +97,7 @@ func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitReques
 	if err := a.answer(ctx, x); err != nil {
 		return nil, err
 	}
-	return x.message(), nil
+	return &x.out, nil
 }
 
 // answer decides x.in and fills in the answer.

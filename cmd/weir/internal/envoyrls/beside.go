@@ -34,7 +34,7 @@ func (a *API) beside(x *exchange) error {
 	}
 	if receipts := receiptsOf(x.takes); receipts != "" {
 		set(receiptMetadata, receipts)
-		x.rest.RequestHeadersToAdd = append(x.rest.RequestHeadersToAdd, &core.HeaderValue{Key: receiptHeader, Value: receipts})
+		x.out.RequestHeadersToAdd = append(x.out.RequestHeadersToAdd, &core.HeaderValue{Key: receiptHeader, Value: receipts})
 	}
 	if d := decisive(x); d != nil {
 		set(outcomeMetadata, strings.ToValidUTF8(d.Outcome, "\uFFFD"))
@@ -42,12 +42,12 @@ func (a *API) beside(x *exchange) error {
 			set(ruleMetadata, d.Rule)
 		}
 		if o, ok := d.Rules.Outcome(d.Outcome); ok && !d.Allowed && len(o.Body) > 0 {
-			x.rest.RawBody = o.Body
-			x.rest.ResponseHeadersToAdd = append(x.rest.ResponseHeadersToAdd, &core.HeaderValue{Key: "content-type", Value: "application/json"})
+			x.out.RawBody = o.Body
+			x.out.ResponseHeadersToAdd = append(x.out.ResponseHeadersToAdd, &core.HeaderValue{Key: "content-type", Value: "application/json"})
 		}
 	}
 	if metadata != nil {
-		x.rest.DynamicMetadata = &structpb.Struct{Fields: metadata}
+		x.out.DynamicMetadata = &structpb.Struct{Fields: metadata}
 	}
 	if a.config.Headers.Dialect != headers.None {
 		a.headers(x)
@@ -110,6 +110,6 @@ func (a *API) headers(x *exchange) {
 	fields := http.Header{}
 	a.config.Headers.Set(fields, &all)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		x.rest.ResponseHeadersToAdd = append(x.rest.ResponseHeadersToAdd, &core.HeaderValue{Key: name, Value: fields[name][0]})
+		x.out.ResponseHeadersToAdd = append(x.out.ResponseHeadersToAdd, &core.HeaderValue{Key: name, Value: fields[name][0]})
 	}
 }

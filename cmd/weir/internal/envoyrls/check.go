@@ -70,3 +70,12 @@ func hitsOf(in *request, d *descriptor) (hits int64, check bool) {
 	}
 	return max(int64(in.hits), 1), false
 }
+
+// tooMany and tooLong return the fault of a path with n things or bytes, more than most.
+func tooMany(path string, n, most int) error {
+	return fault.Newf(path, "are %d: want at most %d", n, most)
+}
+
+func tooLong(path string, n, most int) error {
+	return fault.Newf(path, "has %d bytes: want at most %d", n, most)
+}

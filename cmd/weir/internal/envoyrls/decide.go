@@ -38,7 +38,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 			}
 		} else {
 			var err error
-			if allowed, err = x.engine.TakeTogether(ctx, x.takes, x.admit); err != nil {
+			if allowed, err = a.takeTogether(ctx, x); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 			x.answers[x.takeOf[i]].decision = &x.takes[i].Decision
 		}
 	}
-	x.code = codeOf(allowed)
+	x.out.OverallCode = codeOf(allowed)
 	for i := range x.answers {
 		x.answers[i].fill()
 	}
@@ -64,6 +64,11 @@ func (a *API) run(ctx context.Context, x *exchange, items []weir.Item) error {
 		}
 	}
 	return nil
+}
+
+// takeTogether makes the takes of x one decision.
+func (a *API) takeTogether(ctx context.Context, x *exchange) (allowed bool, err error) {
+	return x.engine.TakeTogether(ctx, x.takes, x.admit)
 }
 
 // plan adds the request of descriptor i.

@@ -2,17 +2,19 @@ package envoyrls
 
 import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 )
 
 // An exchange is the memory of one call. Later calls use it again.
 type exchange struct {
-	engine Engine
-	body   []byte // of the call, where its texts are
-	in     request
-	wrong  error // of the message; there is no call then
+	engine  Engine
+	call    grpcserver.Received // of message
+	message rls.RateLimitRequest
+	in      request // message, as it is decided
 
 	attributes []weir.Attribute // of requests that ask about something else
 	takes      []weir.Item      // of takeOf
@@ -20,9 +22,8 @@ type exchange struct {
 	takeOf     []int            // the descriptors of takes
 	otherOf    []int            // the descriptors of others
 
-	code    rls.RateLimitResponse_Code
-	answers []answer
-	rest    rls.RateLimitResponse // what answers carry beside that
+	answers []answer // statuses of out
+	out     rls.RateLimitResponse
 
 	bounds   *access.Bounds        // nil: none
 	reserved int64                 // bytes of bounds
@@ -31,6 +32,7 @@ type exchange struct {
 
 func newExchange() *exchange {
 	x := &exchange{}
+	x.call = grpcserver.Received{Message: &x.message, Admit: x.admitCall}
 	x.admit = x.reserve
 	return x
 }
@@ -60,10 +62,16 @@ func (x *exchange) take(n int64) error {
 	return nil
 }
 
-// answer is the memory of one status.
-type answer struct {
-	status   status
-	decision *weir.Decision
+// smallMessage is the size, in bytes, of the largest message whose memory is not reserved.
+const smallMessage = 64 << 10
+
+// admitCall returns what a message has too many of, and reserves the memory of a large one.
+func (x *exchange) admitCall(b []byte) error {
+	objects, err := excess(b)
+	if err != nil || len(b) <= smallMessage {
+		return err
+	}
+	return x.take(textTimes*int64(len(b)) + objectBytes*int64(objects))
 }
 
 // mostKept is the number of descriptors above which the memory of an exchange is
@@ -76,10 +84,11 @@ func (a *API) free(x *exchange) {
 		x.bounds.Release(x.reserved)
 		x.reserved = 0
 	}
-	x.bounds, x.engine, x.wrong = nil, nil, nil
-	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept || cap(x.body) > smallMessage {
+	x.bounds, x.engine = nil, nil
+	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept {
 		return
 	}
+	proto.Reset(&x.message)
 	clear(x.attributes)
 	clear(x.in.attributes)
 	clear(x.in.descriptors)
@@ -100,9 +109,12 @@ func (x *exchange) begin(n int) {
 		x.answers = make([]answer, n, max(n, 4))
 	}
 	x.answers = x.answers[:n]
-	x.rest.ResponseHeadersToAdd, x.rest.RequestHeadersToAdd, x.rest.RawBody, x.rest.DynamicMetadata = nil, nil, nil, nil
+	x.out.ResponseHeadersToAdd, x.out.RequestHeadersToAdd, x.out.RawBody, x.out.DynamicMetadata = nil, nil, nil, nil
+	x.out.Statuses = x.out.Statuses[:0]
 	for i := range x.answers {
-		x.answers[i] = answer{status: status{reset: -1}}
+		a := &x.answers[i]
+		*a = answer{}
+		x.out.Statuses = append(x.out.Statuses, &a.status)
 	}
 }
 

@@ -20,6 +20,15 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+func marshal(t testing.TB, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 const perUser = `rules:
   - {name: per-user, per: [user], limit: 5, window: 1h}
 `
@@ -59,20 +68,14 @@ func TestTooMany(t *testing.T) {
 		_, inJSON := api.Answer(t.Context(), engine, in)
 		message := marshal(t, in)
 		for way, err := range map[string]error{
-			"read": inJSON, "message": envoyrls.Call(t.Context(), api, engine, message), "without reading": envoyrls.Excess(message),
+			"read": inJSON, "message": envoyrls.Call(t.Context(), api, engine, message), "before decoding": envoyrls.Excess(message),
 		} {
-			if way == "without reading" && len(message) < 2000 {
-				continue // it is read
+			if way == "before decoding" && !strings.Contains(want, ": are ") {
+				continue // lengths are found afterwards
 			}
 			if s := status.Convert(grpcserver.Error(err)); s.Code() != codes.InvalidArgument || s.Message() != want {
 				t.Errorf("%s: got %v: %s, want InvalidArgument: %s", way, s.Code(), s.Message(), want)
 			}
-		}
-	}
-	for _, b := range []string{"\x0a\x01\xff", "\x0a\x05"} { // not UTF-8, and cut
-		err := envoyrls.Call(t.Context(), api, engine, []byte(b))
-		if s := status.Convert(grpcserver.Error(err)); s.Code() != codes.InvalidArgument || !strings.Contains(s.Message(), "want a envoy.service.ratelimit.v3.RateLimitRequest") {
-			t.Errorf("%q: got %v, want InvalidArgument", b, err)
 		}
 	}
 	if _, err := api.Answer(t.Context(), engine, &rls.RateLimitRequest{Domain: "d", Descriptors: descriptors(1000)}); err != nil {
@@ -129,7 +132,7 @@ func FuzzCall(f *testing.F) {
 	})
 }
 
-// FuzzExcess compares what is found before a call is read with what is found afterwards.
+// FuzzExcess compares what is found before a call is decoded with what is found afterwards.
 func FuzzExcess(f *testing.F) {
 	api, engine := newAPI(f, perUser)
 	f.Add(uint16(1001), uint8(1), uint16(1), uint16(1), uint16(1))
@@ -137,7 +140,7 @@ func FuzzExcess(f *testing.F) {
 	f.Add(uint16(3), uint8(2), uint16(1025), uint16(8193), uint16(1))
 	f.Add(uint16(2), uint8(1), uint16(5), uint16(8192), uint16(1024))
 	f.Fuzz(func(t *testing.T, descriptors uint16, entries uint8, key, value, domain uint16) {
-		in := &rls.RateLimitRequest{Domain: strings.Repeat("d", int(domain%2000))}
+		in := &rls.RateLimitRequest{Domain: strings.Repeat("d", int(domain%1000))}
 		d := &common.RateLimitDescriptor{}
 		for range entries % 80 {
 			d.Entries = append(d.Entries, &common.RateLimitDescriptor_Entry{Key: strings.Repeat("k", int(key%1100)), Value: strings.Repeat("v", int(value%9000))})

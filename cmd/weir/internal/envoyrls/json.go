@@ -9,10 +9,10 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	problems "github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 )
 
@@ -79,10 +79,10 @@ func (a *API) json(lock *access.Lock, bounds *access.Bounds, r *http.Request) (s
 	if err != nil {
 		return 0, nil, err
 	}
-	if body, err = protojson.Marshal(x.message()); err != nil {
+	if body, err = protojson.Marshal(&x.out); err != nil {
 		return 0, nil, err
 	}
-	if x.code == rls.RateLimitResponse_OVER_LIMIT {
+	if x.out.OverallCode == rls.RateLimitResponse_OVER_LIMIT {
 		return http.StatusTooManyRequests, body, nil
 	}
 	return http.StatusOK, body, nil
@@ -108,16 +108,15 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 			return err
 		}
 	}
-	in := &rls.RateLimitRequest{}
-	if err := protojson.Unmarshal(text, in); err != nil {
+	if err := protojson.Unmarshal(text, &x.message); err != nil {
 		return fault.Newf("body", "not a RateLimitRequest in JSON: %.200s", err) // it can have all of the text
 	}
-	x.in.set(in)
+	x.in.set(&x.message)
 	return nil
 }
 
-// What reading a body takes in memory. textTimes is for each byte: the body, and the texts
-// in it. objectBytes is for each object: an entry is one of 80 bytes, a pointer to it, and
+// What reading a body or a message takes in memory. textTimes is for each byte: the body,
+// and the texts in it. objectBytes is for each object: an entry is one of 80 bytes, a pointer to it, and
 // an attribute, and slices have room to grow.
 const (
 	textTimes   = 2

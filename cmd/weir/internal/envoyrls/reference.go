@@ -89,7 +89,7 @@ func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
 		}
 	}
 	over = over || quotas > 0 && left == 0
-	x.code = codeOf(!over || a.config.Reference.Shadow)
+	x.out.OverallCode = codeOf(!over || a.config.Reference.Shadow)
 	a.besideByFiles(x, limits)
 	return nil
 }
@@ -179,7 +179,7 @@ func (a *API) runByFiles(ctx context.Context, x *exchange) error {
 	case len(x.takes) == 0:
 		return nil
 	case together:
-		_, err := x.engine.TakeTogether(ctx, x.takes, x.admit)
+		_, err := a.takeTogether(ctx, x)
 		return err
 	}
 	return a.run(ctx, x, x.takes)
@@ -188,10 +188,10 @@ func (a *API) runByFiles(ctx context.Context, x *exchange) error {
 // statusByFiles fills in the status of descriptor i.
 func (a *API) statusByFiles(x *exchange, i int, f *found) {
 	to := &x.answers[i]
-	to.status.code = rls.RateLimitResponse_OK
+	to.status.Code = rls.RateLimitResponse_OK
 	if f.item < 0 {
 		if f.limit != nil && f.limit.Unlimited {
-			to.status.remaining = math.MaxUint32
+			to.status.LimitRemaining = math.MaxUint32
 		}
 		return
 	}
@@ -222,10 +222,10 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 	if f.limit != nil && !f.override {
 		name = f.limit.Name
 	}
-	to.status.limited, to.status.name, to.status.quota, to.status.unit, to.status.times = true, name, f.requests, f.unit, f.times
-	to.status.code = codeOf(!f.over)
+	to.setLimit(name, f.requests, f.unit, f.times)
+	to.status.Code = codeOf(!f.over)
 	if !f.over {
-		to.status.remaining = uint32(max(quota-used, 0))
+		to.status.LimitRemaining = uint32(max(quota-used, 0))
 	}
 	to.setReset(reset)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -15,22 +16,22 @@ func (a *API) besideByFiles(x *exchange, limits []found) {
 	r := a.config.Reference
 	if r.Headers != [3]string{} {
 		if s := strictest(x.answers, limits); s != nil {
-			for i, value := range []int64{int64(s.quota), int64(s.remaining), max(s.reset, 0)} {
-				x.rest.ResponseHeadersToAdd = append(x.rest.ResponseHeadersToAdd, &core.HeaderValue{Key: r.Headers[i], Value: strconv.FormatInt(value, 10)})
+			for i, value := range []int64{int64(s.CurrentLimit.RequestsPerUnit), int64(s.LimitRemaining), s.DurationUntilReset.GetSeconds()} {
+				x.out.ResponseHeadersToAdd = append(x.out.ResponseHeadersToAdd, &core.HeaderValue{Key: r.Headers[i], Value: strconv.FormatInt(value, 10)})
 			}
 		}
 	}
 	if r.Metadata {
-		x.rest.DynamicMetadata = metadataOf(&x.in, limits)
+		x.out.DynamicMetadata = metadataOf(&x.in, limits)
 	}
 }
 
 // strictest returns the status that the header fields tell: the last one that is
 // over a limit without quota_mode or, if there is none, the first with the fewest
 // hits left. It returns nil if there is no limit.
-func strictest(answers []answer, limits []found) (best *status) {
+func strictest(answers []answer, limits []found) (best *rls.RateLimitResponse_DescriptorStatus) {
 	for i := range answers {
-		if s := &answers[i].status; s.limited && (best == nil || s.remaining < best.remaining) {
+		if s := &answers[i].status; s.CurrentLimit != nil && (best == nil || s.LimitRemaining < best.LimitRemaining) {
 			best = s
 		}
 	}

@@ -14,14 +14,14 @@ import (
 // fill fills in the status of a descriptor from its decision.
 func (a *answer) fill() {
 	d := a.decision
-	a.status.code = codeOf(d.Allowed)
+	a.status.Code = codeOf(d.Allowed)
 	u := closest(d)
 	if u == nil {
 		return
 	}
 	at, _ := d.Rules.Find(u.Rule)
 	a.describe(u.Rule, u.Quota, &d.Rules.Rule(at).Window)
-	a.status.remaining = uint32(min(max(u.Remaining, 0), math.MaxUint32))
+	a.status.LimitRemaining = uint32(min(max(u.Remaining, 0), math.MaxUint32))
 	wait := u.ResetAfter
 	if !u.Allowed {
 		wait = u.RetryAfter
@@ -62,17 +62,11 @@ func before(a, b *weir.Usage) bool {
 
 // describe sets the current limit. A window without a length has no unit.
 func (a *answer) describe(name string, quota int64, w *window.Window) {
-	s := &a.status
-	s.limited, s.name, s.quota = true, name, uint32(min(max(quota, 0), math.MaxUint32))
-	if s.unit, s.times = unitOf(w); s.times == 1 {
-		s.times = 0
+	unit, times := unitOf(w)
+	if times == 1 {
+		times = 0
 	}
-}
-
-// setReset sets the time until the reset: whole seconds, rounded up so that a
-// client does not return too early.
-func (a *answer) setReset(wait time.Duration) {
-	a.status.reset = int64((wait + time.Second - 1) / time.Second)
+	a.setLimit(name, uint32(min(max(quota, 0), math.MaxUint32)), unit, times)
 }
 
 // units are the units of the protocol with a length of their own, the longest

@@ -1,50 +1,51 @@
 package grpcapi
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/rpcwire"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 )
 
-// exchange is the memory of one call about one request. Later calls use it again: the
-// strings of the request are views of its body. It implements [grpcserver.Message].
+// exchange is the memory of one call about one request. Later calls use it again.
 type exchange struct {
-	verb     weir.Verb
-	body     []byte
+	in       grpcserver.Received // of request
+	request  weirv1.Request
 	attrs    []weir.Attribute
-	ask      rpcwire.Ask
-	err      error // of the message
+	ask      ask
 	decision weir.Decision
+	message  weirv1.Decision // of decision
+	out      weirv1.TakeResponse
 	memory   memory
 	admit    func(weir.Size) error // memory.admit, made once
 }
 
 func newExchange() *exchange {
 	x := &exchange{}
+	x.in = grpcserver.Received{Message: &x.request, Admit: x.reserve}
 	x.admit = x.memory.admit
+	x.out.Decision = &x.message
 	return x
 }
 
-// ReadMessage implements [grpcserver.Message].
-func (x *exchange) ReadMessage(b []byte) (err error) {
-	x.body = append(x.body[:0], b...)
-	if x.attrs, err = x.ask.ReadRequest(x.body, x.verb, true, x.attrs[:0]); err != nil {
-		x.err = malformed()
-	} else if x.ask.Fault != nil {
-		x.err = x.ask.Fault
+// reserve reserves the memory of a large message before it is decoded.
+func (x *exchange) reserve(b []byte) error {
+	if len(b) <= smallBody {
+		return nil
 	}
-	return nil
+	n := grpcserver.Count(b, requestAttributes)
+	if n > sizes.Attributes {
+		return tooManyAttributes("attributes")
+	}
+	return x.memory.decoded(len(b), n)
 }
 
-// malformed returns the error for bytes that are no message.
-func malformed() error { return fault.Newf("message", "cannot be read: it is not one of weir.v1") }
-
-// AppendMessage implements [grpcserver.Message].
-func (x *exchange) AppendMessage(b []byte) ([]byte, error) {
-	b, start := rpcwire.OpenDecision(b)
-	return rpcwire.Shut(rpcwire.AppendDecision(b, &x.decision), start), nil
+func tooManyAttributes(path string) error {
+	return fault.Newf(path, "more than %d attributes", sizes.Attributes)
 }
 
 // decide returns what serves the method for a verb.
@@ -52,34 +53,35 @@ func (a *API) decide(verb weir.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
 		x := a.exchanges.Get().(*exchange)
 		defer a.free(x)
-		x.verb, x.memory.bounds = verb, c.Bounds()
+		x.memory.bounds = c.Bounds()
 		space, err := c.Namespace(a.spaces)
 		if err != nil {
 			return err
 		}
-		if err := c.RecvMsg(x); err != nil {
+		if err := c.RecvMsg(&x.in); err != nil {
 			return err
 		}
-		if x.err != nil {
-			return x.err
+		if x.in.Err != nil {
+			return x.in.Err
 		}
-		if err := x.memory.body(len(x.body), smallBody); err != nil {
-			return err
+		if x.attrs = x.ask.read(&x.request, verb, x.attrs[:0]); x.ask.fault != nil {
+			return x.ask.fault
 		}
 		if err := c.Begin(); err != nil {
 			return err
 		}
-		err = space.Engine().DoIf(c.Context(), x.ask.Verb, &x.ask.Request, &x.decision, x.admit)
+		err = space.Engine().DoIf(c.Context(), x.ask.verb, &x.ask.request, &x.decision, x.admit)
 		c.End()
 		if err != nil {
 			return err
 		}
-		return c.SendMsg(x)
+		setDecision(&x.message, &x.decision)
+		return c.SendMsg(&x.out)
 	}
 }
 
-// Sizes, in bytes. Those up to smallBody and smallAnswer are not counted as memory.
-// Exchanges with more than maxKept are dropped after the call.
+// Sizes, in bytes. Messages up to smallBody and answers up to smallAnswer are not counted as
+// memory. Exchanges with more than maxKept are dropped after the call.
 const (
 	smallBody   = 64 << 10
 	smallAnswer = 64 << 10
@@ -89,12 +91,12 @@ const (
 // free returns x to the pool.
 func (a *API) free(x *exchange) {
 	x.memory.free()
-	x.err = nil
-	if cap(x.body)+64*cap(x.attrs)+256*cap(x.decision.Usages) > maxKept {
+	if 64*cap(x.attrs)+256*cap(x.decision.Usages) > maxKept {
 		return
 	}
+	proto.Reset(&x.request)
 	clear(x.attrs)
-	x.ask = rpcwire.Ask{}
+	x.ask = ask{}
 	a.exchanges.Put(x)
 }
 
@@ -113,12 +115,10 @@ func (m *memory) reserve(n int64) error {
 	return nil
 }
 
-// body reserves the memory of a message of n bytes, if it is larger than small.
-func (m *memory) body(n, small int) error {
-	if n <= small {
-		return nil
-	}
-	return m.reserve(int64(n))
+// decoded reserves the memory of a message of n bytes that is decoded.
+func (m *memory) decoded(n, attributes int) error {
+	const textTimes, attributeBytes = 2, 96
+	return m.reserve(textTimes*int64(n) + attributeBytes*int64(attributes))
 }
 
 // admit reserves the memory of decisions, if they are large, alone or with those

@@ -2,85 +2,128 @@ package grpcapi
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/rpcwire"
-	"github.com/weirhq/weir/client/sizes"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 )
 
-// group is one message with several requests, and its answers. It implements
-// [grpcserver.Message]. Strings of the requests are views of its body.
+// group is one message with several requests, and its answers. Streams use its memory
+// again.
 type group struct {
 	batch    bool // of the method Batch, not of a stream
-	body     []byte
-	read     rpcwire.Group
+	in       grpcserver.Received
+	requests []*weirv1.Request
+	id       uint64
 	attrs    []weir.Attribute
-	asks     []rpcwire.Ask
+	asks     []ask
 	errs     []error   // of asks that are not decided
 	err      error     // of the whole message
 	deadline time.Time // zero: none
 	items    []weir.Item
+	replies  []*reply
+	answers  []*weirv1.Answer // of replies
 	memory   memory
 }
 
-// ReadMessage implements [grpcserver.Message].
-func (g *group) ReadMessage(b []byte) error {
-	g.body = append(g.body[:0], b...)
-	g.deadline = time.Time{}
-	g.attrs, g.asks, g.errs = g.attrs[:0], g.asks[:0], g.errs[:0]
-	g.err = g.readRequests()
-	if d := g.read.Timeout; d != 0 {
-		g.deadline = time.Now().Add(d)
-	}
-	return nil
-}
-
-// readRequests reads the requests in the body. The error is a [*fault.Fault] of the
-// whole message.
-func (g *group) readRequests() (err error) {
-	if g.batch {
-		err = g.read.ReadBatch(g.body)
+// newGroup returns a group for messages of a method.
+func newGroup(batch bool) *group {
+	g := &group{batch: batch}
+	g.in.Admit = g.admitMessage
+	if batch {
+		g.in.Message = &weirv1.BatchRequest{}
 	} else {
-		err = g.read.ReadDecide(g.body)
+		g.in.Message = &weirv1.DecideRequest{}
 	}
-	switch {
-	case err != nil:
-		return malformed()
-	case len(g.read.Requests) > sizes.Batch:
-		return fault.Newf("requests", "more than %d", sizes.Batch)
-	}
-	for _, text := range g.read.Requests {
-		g.asks = append(g.asks, rpcwire.Ask{})
-		if g.attrs, err = g.asks[len(g.asks)-1].ReadRequest(text, weir.Take, false, g.attrs); err != nil {
-			return malformed()
-		}
-	}
-	return nil
+	return g
 }
 
-// reserve reserves the memory of a large message.
-func (g *group) reserve(b *access.Bounds) error {
-	g.memory.bounds = b
-	small := smallBody
-	if !g.batch {
-		small = smallWaiting
+// admitMessage reserves the memory of a large message before it is decoded. Messages of a
+// stream, up to a size, are within the reservation of the stream.
+func (g *group) admitMessage(b []byte) error {
+	small, number := smallWaiting, protowire.Number(decideRequests)
+	if g.batch {
+		small, number = smallBody, batchRequests
 	}
-	if err := g.memory.body(len(g.body), small); err != nil {
+	if len(b) <= small {
+		return nil
+	}
+	g.id = grpcserver.Uint(b, decideID) // for the answer, if b is not decoded
+	if grpcserver.Count(b, number) > sizes.Batch {
+		return tooManyRequests()
+	}
+	i, attributes := 0, 0
+	for request := range grpcserver.Submessages(b, number) {
+		n := grpcserver.Count(request, requestAttributes)
+		if n > sizes.Attributes {
+			return tooManyAttributes(fmt.Sprintf("requests[%d].attributes", i))
+		}
+		i, attributes = i+1, attributes+n
+	}
+	return g.memory.decoded(len(b), attributes)
+}
+
+// Numbers of fields that are read before a large message is decoded.
+const (
+	requestAttributes = 1
+	batchRequests     = 1
+	decideID          = 1
+	decideRequests    = 2
+)
+
+func tooManyRequests() error { return fault.Newf("requests", "more than %d", sizes.Batch) }
+
+// receive receives a message. What is wrong with the whole message is g.err; the error is
+// that of the call.
+func (g *group) receive(c *grpcserver.Call) error {
+	g.memory.bounds = c.Bounds()
+	g.id, g.attrs, g.asks, g.errs, g.deadline = 0, g.attrs[:0], g.asks[:0], g.errs[:0], time.Time{}
+	if err := c.RecvMsg(&g.in); err != nil {
 		return err
 	}
-	if n := len(g.asks); n > fewRequests {
-		return g.memory.reserve(int64(n) * itemBytes)
+	if g.err = g.in.Err; g.err != nil {
+		return nil
+	}
+	switch in := g.in.Message.(type) {
+	case *weirv1.BatchRequest:
+		g.requests = in.Requests
+	case *weirv1.DecideRequest:
+		g.requests, g.id = in.Requests, in.Id
+		if d := in.Timeout; d != nil {
+			g.deadline = time.Now().Add(d.AsDuration())
+		}
+	}
+	switch n := len(g.requests); {
+	case n > sizes.Batch:
+		g.err = tooManyRequests()
+		return nil
+	case n > fewRequests:
+		if g.err = g.memory.reserve(int64(n) * itemBytes); g.err != nil {
+			return nil
+		}
+	}
+	for _, in := range g.requests {
+		g.asks = append(g.asks, ask{})
+		g.attrs = g.asks[len(g.asks)-1].readAny(in, g.attrs)
 	}
 	return nil
 }
 
 // shed drops the requests of g, which has an error: nothing is reserved for them.
-func (g *group) shed() { g.body, g.attrs, g.asks, g.read.Requests = nil, nil, nil, nil }
+func (g *group) shed() {
+	g.memory.free()
+	proto.Reset(g.in.Message)
+	g.requests, g.attrs, g.asks = nil, nil, nil
+}
 
 // What a batch takes in memory. itemBytes is for each request, beside its body and the
 // text of its answer. A batch of up to fewRequests takes no more than the standing
@@ -100,10 +143,10 @@ func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 	for i := range g.asks {
 		ask := &g.asks[i]
 		var err error
-		if ask.Fault != nil {
-			err = ask.Fault
+		if ask.fault != nil {
+			err = ask.fault
 		} else {
-			err = caller.May(need(ask.Sent))
+			err = caller.May(need(ask.sent))
 		}
 		g.errs = append(g.errs, err)
 		if err != nil {
@@ -115,7 +158,7 @@ func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 			items = append(items, weir.Item{})
 		}
 		it := &items[len(items)-1]
-		it.Verb, it.Request, it.Err = ask.Verb, ask.Request, nil
+		it.Verb, it.Request, it.Err = ask.verb, ask.request, nil
 	}
 	return items
 }
@@ -132,53 +175,51 @@ func (g *group) given(items []weir.Item) []weir.Item {
 	return items[n:]
 }
 
-// AppendMessage implements [grpcserver.Message].
-func (g *group) AppendMessage(b []byte) ([]byte, error) {
-	decision, problem := rpcwire.AppendDecideDecision, rpcwire.AppendDecideProblem
-	if g.batch {
-		decision, problem = rpcwire.AppendBatchDecision, rpcwire.AppendBatchProblem
-	} else {
-		b = rpcwire.AppendID(b, g.read.ID)
-	}
-	errs := g.errs
-	if g.err != nil {
-		b, errs = rpcwire.AppendProblem(b, problemOf(g.err)), nil
-	}
+// answer returns the answers to the requests of g.
+func (g *group) answer() []*weirv1.Answer {
+	g.answers = g.answers[:0]
 	next := 0
-	for _, err := range errs {
+	for i, err := range g.errs {
+		if i == len(g.replies) {
+			g.replies = append(g.replies, new(reply))
+		}
+		r := g.replies[i]
+		g.answers = append(g.answers, &r.Answer)
 		if err == nil {
 			it := &g.items[next]
 			next++
 			if err = it.Err; err == nil {
-				b = decision(b, &it.Decision)
+				r.setDecision(&it.Decision)
 				continue
 			}
 		}
-		b = problem(b, problemOf(err))
+		r.setProblem(err)
 	}
-	return b, nil
+	return g.answers
 }
 
-// problemOf returns err as it is told beside other answers.
-func problemOf(err error) *rpcwire.Problem {
-	f := grpcserver.FailureOf(err)
-	return &rpcwire.Problem{Code: int32(f.Code), Detail: f.Detail, Field: f.Field, Reason: f.Reason, RetryAfter: f.RetryAfter} //nolint:gosec // codes are small
+// message returns the answer to a message of a stream.
+func (g *group) message() *weirv1.DecideResponse {
+	if g.err != nil {
+		return &weirv1.DecideResponse{Id: g.id, Problem: problemOf(g.err)}
+	}
+	return &weirv1.DecideResponse{Id: g.id, Answers: g.answer()}
 }
 
 // free drops what g refers to.
 func (g *group) free() {
 	g.memory.free()
+	proto.Reset(g.in.Message)
 	clear(g.attrs)
 	clear(g.asks)
 	clear(g.errs)
-	clear(g.read.Requests)
-	g.items = nil
+	g.items, g.requests = nil, nil
 }
 
 // isSmall reports whether the memory of g may be used for later messages. What a stream
 // keeps stays within its reservation.
 func (g *group) isSmall() bool {
-	return cap(g.body) <= smallWaiting && max(cap(g.asks), cap(g.errs), cap(g.read.Requests)) <= 2*fewRequests && cap(g.attrs) <= 8*fewRequests
+	return max(cap(g.asks), cap(g.errs), len(g.replies)) <= 2*fewRequests && cap(g.attrs) <= 8*fewRequests
 }
 
 // run decides items. admit admits the memory of their answers, together or each.
@@ -203,20 +244,17 @@ func (a *API) run(ctx context.Context, engine *weir.Engine, items []weir.Item, a
 
 // batch serves the method Batch.
 func (a *API) batch(c *grpcserver.Call) error {
-	g := &group{batch: true}
+	g := newGroup(true)
 	defer g.free()
 	space, err := c.Namespace(a.spaces)
 	if err != nil {
 		return err
 	}
-	if err := c.RecvMsg(g); err != nil {
+	if err := g.receive(c); err != nil {
 		return err
 	}
 	if g.err != nil {
 		return g.err
-	}
-	if err := g.reserve(c.Bounds()); err != nil {
-		return err
 	}
 	if err := c.Begin(); err != nil {
 		return err
@@ -228,5 +266,5 @@ func (a *API) batch(c *grpcserver.Call) error {
 		return err
 	}
 	g.given(items)
-	return c.SendMsg(g)
+	return c.SendMsg(&weirv1.BatchResponse{Answers: g.answer()})
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
-// Bounds of one stream. It reserves streamBytes of the memory for requests as long as
+// Limits of one stream. It reserves streamBytes of the memory for requests as long as
 // it is open: for messages that wait, and for the memory that it uses again.
 const (
 	streamBytes = 64 << 10
@@ -135,18 +135,13 @@ func (s *stream) together() error {
 func (s *stream) next() (*group, error) {
 	g, _ := s.groups.Get().(*group)
 	if g == nil {
-		g = &group{}
+		g = newGroup(false)
 	}
-	switch err := s.call.RecvMsg(g); {
+	switch err := g.receive(s.call); {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	}
-	if g.err == nil {
-		if g.err = g.reserve(s.call.Bounds()); g.err != nil {
-			g.memory.free()
-		}
 	}
 	if g.err != nil {
 		g.shed()
@@ -218,7 +213,7 @@ func (s *stream) answer(first *group) error {
 		return err
 	}
 	for _, g := range s.now {
-		if err := s.call.SendMsg(g); err != nil {
+		if err := s.call.SendMsg(g.message()); err != nil {
 			return err
 		}
 	}

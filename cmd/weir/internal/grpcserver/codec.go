@@ -1,32 +1,105 @@
 package grpcserver
 
 import (
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec of generated messages
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/client/grpcmessage"
 	"github.com/weirhq/weir/fault"
 )
 
-// Message is a message that reads and writes itself. Methods may receive and send
-// Messages in place of generated ones.
-type Message = grpcmessage.Message
+// Received is what [Call.RecvMsg] receives a message into. It differs from a generated
+// message in that bytes which are no such message are a fault of the caller, where gRPC
+// itself would answer with the code Internal.
+type Received struct {
+	// Message is overwritten. It keeps nothing of the bytes.
+	Message proto.Message
 
-// generated receives a generated message. Text that is no such message is a fault of
-// the caller; gRPC itself would answer with the code Internal.
-type generated struct {
-	to  proto.Message
-	err error
+	// Admit, if it is not nil, is called with the bytes before they are decoded. If it
+	// returns an error, they are not.
+	Admit func(b []byte) error
+
+	// Err is what is wrong with the message: the error of Admit, a [*fault.Fault], or nil.
+	Err error
+
+	size int // of the message, in bytes
 }
 
-// ReadMessage implements [Message].
-func (g *generated) ReadMessage(b []byte) error {
-	if err := proto.Unmarshal(b, g.to); err != nil {
-		g.err = fault.Newf("message", "cannot be read: want a %s", g.to.ProtoReflect().Descriptor().FullName())
+func (r *Received) decode(b []byte) {
+	r.size, r.Err = len(b), nil
+	if r.Admit != nil {
+		if r.Err = r.Admit(b); r.Err != nil {
+			return
+		}
 	}
-	return nil
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, r.Message); err != nil {
+		r.Err = fault.Newf("message", "cannot be read: want a %s", r.Message.ProtoReflect().Descriptor().FullName())
+	}
 }
 
-// AppendMessage implements [Message].
-func (g *generated) AppendMessage(b []byte) ([]byte, error) {
-	return proto.MarshalOptions{}.MarshalAppend(b, g.to)
+// sending is a message that a connection counts until it is written.
+type sending struct {
+	message proto.Message
+	conn    *connection
+}
+
+// outgoing returns m so that c counts it, if it is a generated message.
+func outgoing(m any, c *connection) any {
+	if message, ok := m.(proto.Message); ok && message != nil {
+		return sending{message, c}
+	}
+	return m
+}
+
+// Sizes of buffers, in bytes: grpc-go gives back those of more than 1 KiB when they are
+// written, and those of more than 32 KiB would be 1 MiB large.
+const (
+	smallestBuffer = 1<<10 + 1
+	largestBuffer  = 32 << 10
+)
+
+func (s sending) encode() (mem.BufferSlice, error) {
+	n := max(proto.Size(s.message), smallestBuffer)
+	var b *[]byte
+	if n > largestBuffer {
+		large := make([]byte, 0, n)
+		b = &large
+	} else {
+		b = s.conn.Get(n)
+	}
+	text, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*b)[:0], s.message)
+	if err != nil {
+		mem.DefaultBufferPool().Put(b)
+		return nil, err
+	}
+	*b = text
+	s.conn.send(int64(len(text)))
+	return mem.BufferSlice{mem.NewBuffer(b, s.conn)}, nil
+}
+
+// codec is gRPC's codec of generated messages, which decodes into a [*Received] and encodes
+// what a connection counts, too.
+type codec struct{ encoding.CodecV2 }
+
+// Marshal implements [encoding.CodecV2].
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if s, ok := v.(sending); ok {
+		return s.encode()
+	}
+	return c.CodecV2.Marshal(v)
+}
+
+func newCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
+
+// Unmarshal implements [encoding.CodecV2].
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	r, ok := v.(*Received)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer b.Free()
+	r.decode(b.ReadOnlyData())
+	return nil
 }

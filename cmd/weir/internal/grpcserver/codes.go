@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/grpcmessage"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -45,12 +45,12 @@ var reasons = []struct {
 	err    error
 	reason string
 }{
-	{weir.ErrUnknownRule, grpcmessage.ReasonRule},
-	{weir.ErrLarge, grpcmessage.ReasonLarge},
-	{namespace.ErrUnknown, grpcmessage.ReasonNamespace},
-	{namespace.ErrNoRules, grpcmessage.ReasonNoRules},
-	{store.ErrClosed, grpcmessage.ReasonClosed},
-	{ErrStopping, grpcmessage.ReasonStopping},
+	{weir.ErrUnknownRule, weirv1.ReasonRule},
+	{weir.ErrLarge, weirv1.ReasonLarge},
+	{namespace.ErrUnknown, weirv1.ReasonNamespace},
+	{namespace.ErrNoRules, weirv1.ReasonNoRules},
+	{store.ErrClosed, weirv1.ReasonClosed},
+	{ErrStopping, weirv1.ReasonStopping},
 }
 
 // Failure is an error as gRPC reports it.
@@ -61,7 +61,7 @@ type Failure struct {
 	// Field is the field of the request that is wrong, or empty.
 	Field string
 
-	// Reason is one of those of package grpcmessage, or empty.
+	// Reason is one of those of package weirv1, or empty.
 	Reason string
 
 	// Quota is what was exceeded, or empty: the bound of the service, the tokens
@@ -83,7 +83,7 @@ func FailureOf(err error) Failure {
 	case errors.Is(err, context.DeadlineExceeded):
 		return Failure{Code: codes.DeadlineExceeded, Detail: err.Error()}
 	case errors.Is(err, ErrStopping):
-		return Failure{Code: codes.Unavailable, Detail: err.Error(), Reason: grpcmessage.ReasonStopping}
+		return Failure{Code: codes.Unavailable, Detail: err.Error(), Reason: weirv1.ReasonStopping}
 	}
 	p := answer.ProblemOf(err)
 	f := Failure{Code: codes.Internal, Detail: p.Detail, Field: p.Field, RetryAfter: p.RetryAfter}
@@ -101,18 +101,18 @@ func FailureOf(err error) Failure {
 	var bad *fault.Fault
 	switch {
 	case errors.As(err, &busy):
-		f.Reason, f.Quota = grpcmessage.ReasonOverload, "service"
+		f.Reason, f.Quota = weirv1.ReasonOverload, "service"
 	case errors.As(err, &no):
 		f.Reason = "ACCESS_" + strings.ToUpper(string(no.Reason))
 		if no.Reason == access.Slowed {
 			f.Quota = "tokens"
 		}
 	case errors.As(err, &bad):
-		f.Reason = grpcmessage.ReasonInvalid
+		f.Reason = weirv1.ReasonInvalid
 	case errors.As(err, &out) && f.Reason == "":
-		f.Reason, f.RetryAfter = grpcmessage.ReasonOutage, out.RetryAfter
+		f.Reason, f.RetryAfter = weirv1.ReasonOutage, out.RetryAfter
 	}
-	if f.Reason == grpcmessage.ReasonLarge {
+	if f.Reason == weirv1.ReasonLarge {
 		f.Quota = "answer"
 	}
 	return f
@@ -128,9 +128,9 @@ func (f *Failure) Status() *status.Status {
 	}
 	var details []protoadapt.MessageV1
 	if f.Reason != "" {
-		details = append(details, &errdetails.ErrorInfo{Reason: f.Reason, Domain: grpcmessage.Domain})
+		details = append(details, &errdetails.ErrorInfo{Reason: f.Reason, Domain: weirv1.ErrorDomain})
 	}
-	if f.Reason == grpcmessage.ReasonInvalid {
+	if f.Reason == weirv1.ReasonInvalid {
 		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: f.Field, Description: f.Detail}}})
 	}
 	if f.Quota != "" {

@@ -3,14 +3,19 @@ package grpcserver
 import "time"
 
 // Arriving returns the bytes of messages that are not complete.
-func (s *Server) Arriving() int64 { return s.inbox.total.Load() }
+func (s *Server) Arriving() (n int64) { return s.count((*connection).size) }
 
-// Late closes the connections that are late at now.
-func (s *Server) Late(now time.Time) { s.inbox.late(now) }
+// CloseStalled closes the connections that are stalled at now.
+func (s *Server) CloseStalled(now time.Time) { s.conns.closeStalled(now) }
 
-// Guests returns the number of connections.
-func (s *Server) Guests() int {
-	s.inbox.mu.Lock()
-	defer s.inbox.mu.Unlock()
-	return len(s.inbox.open)
+// Connections returns the number of connections.
+func (s *Server) Connections() int64 { return s.count(func(*connection) int64 { return 1 }) }
+
+func (s *Server) count(of func(*connection) int64) (n int64) {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	for c := range s.conns.open {
+		n += of(c)
+	}
+	return n
 }

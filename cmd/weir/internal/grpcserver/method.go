@@ -37,7 +37,7 @@ type Call struct {
 	Caller *access.Holder
 
 	server *Server
-	guest  *guest
+	conn   *connection
 	ctx    context.Context
 }
 
@@ -50,16 +50,16 @@ func (c *Call) Begin() error {
 	if err := c.server.config.Bounds.Begin(); err != nil {
 		return err
 	}
-	if c.guest != nil && c.guest.work != nil {
-		c.guest.work(1)
+	if c.conn != nil && c.conn.work != nil {
+		c.conn.work(1)
 	}
 	return nil
 }
 
 // End ends what Begin began, before the answer is sent.
 func (c *Call) End() {
-	if c.guest != nil && c.guest.work != nil {
-		c.guest.work(-1)
+	if c.conn != nil && c.conn.work != nil {
+		c.conn.work(-1)
 	}
 	c.server.config.Bounds.End()
 }
@@ -85,7 +85,7 @@ func (c *Call) Leaving() <-chan struct{} { return c.server.leaving }
 // Again finds out again who calls, as at the beginning of the call, for a call that
 // lasts long. Tokens may have changed meanwhile. The error is an [*access.Refusal].
 func (c *Call) Again(need access.Scope) (err error) {
-	c.Caller, err = c.server.enter(c.ctx, c.guest, need)
+	c.Caller, err = c.server.authorize(c.ctx, c.conn, need)
 	return err
 }
 
@@ -93,17 +93,17 @@ func (c *Call) Again(need access.Scope) (err error) {
 func (s *Server) handler(m *Method) grpc.StreamHandler {
 	return func(_ any, stream grpc.ServerStream) error {
 		ctx := stream.Context()
-		g := guestOf(ctx)
-		stream, end := count(stream, m.ClientStreams)
+		conn := connectionOf(ctx)
+		stream, end := track(stream, m.ClientStreams)
 		defer end()
-		caller, err := s.enter(ctx, g, m.Need)
+		caller, err := s.authorize(ctx, conn, m.Need)
 		if err != nil {
 			return Error(err)
 		}
 		if s.config.Trace != nil {
 			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
 		}
-		return Error(m.Serve(&Call{stream, caller, s, g, ctx}))
+		return Error(m.Serve(&Call{stream, caller, s, conn, ctx}))
 	}
 }
 
@@ -121,12 +121,12 @@ func first(values []string) string {
 func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
 	return func(c *Call) error {
 		in := new(In)
-		received := generated{to: In1(in)}
+		received := Received{Message: In1(in)}
 		if err := c.RecvMsg(&received); err != nil {
 			return err
 		}
-		if received.err != nil {
-			return received.err
+		if received.Err != nil {
+			return received.Err
 		}
 		if err := c.Begin(); err != nil {
 			return err
@@ -146,14 +146,14 @@ type isMessage[M any] interface {
 	proto.Message
 }
 
-// guestOf returns the connection of a call, or nil.
-func guestOf(ctx context.Context) *guest {
+// connectionOf returns the connection of a call, or nil.
+func connectionOf(ctx context.Context) *connection {
 	p, _ := peer.FromContext(ctx)
 	if p == nil {
 		return nil
 	}
-	g, _ := p.AuthInfo.(*guest)
-	return g
+	c, _ := p.AuthInfo.(*connection)
+	return c
 }
 
 // tokens returns the header authorization of a call.

@@ -14,9 +14,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/weirhq/weir/client/grpcmessage"
-	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
 // Config holds what a [Server] needs. The zero value serves everyone, without
@@ -41,7 +40,7 @@ type Config struct {
 	Working func(net.Conn) func(by int32)
 }
 
-// Bounds of one connection.
+// Limits of one connection.
 const (
 	maxStreams   = 256 // calls of one connection at the same time
 	maxHeaders   = 16 << 10
@@ -49,6 +48,7 @@ const (
 	connWindow   = 1 << 20
 	handshake    = 5 * time.Second
 	idle         = 10 * time.Minute
+	ping, pong   = time.Minute, 20 * time.Second // a client that answers no ping is gone
 )
 
 // workers is how many goroutines serve one call after the other. Calls beyond these have
@@ -63,7 +63,7 @@ type Server struct {
 	grpc    *grpc.Server
 	health  *health.Server
 	config  Config
-	inbox   inbox
+	conns   connections
 	names   []string // of the services, for health
 	ready   atomic.Bool
 	leaving chan struct{} // closed when the server shuts down
@@ -79,19 +79,19 @@ func New(c Config) *Server {
 		s.config.Lock = nil
 	}
 	if c.Bounds != nil {
-		s.inbox.most = c.Bounds.Memory
-		s.inbox.shed = c.Bounds.ShedConnection
+		s.conns.most = c.Bounds.Memory
+		s.conns.shed = c.Bounds.ShedConnection
 	}
 	s.grpc = grpc.NewServer(
-		grpc.Creds(newCredentials(c, &s.inbox)),
-		grpc.ForceServerCodecV2(grpcmessage.New()),
+		grpc.Creds(newCredentials(c)),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(sizes.Message),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.ConnectionTimeout(handshake),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle, Time: ping, Timeout: pong}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.StreamInterceptor(s.intercept),
 		grpc.UnaryInterceptor(interceptUnary),
@@ -140,8 +140,8 @@ func (s *Server) SetReady(ready bool) {
 func (s *Server) Serve(l net.Listener) error {
 	ctx, stop := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
-	watching.Go(func() { s.inbox.watch(ctx) })
-	err := s.grpc.Serve(hall{l})
+	watching.Go(func() { s.conns.watch(ctx) })
+	err := s.grpc.Serve(listener{l, &s.conns})
 	stop()
 	watching.Wait()
 	if s.isLeaving() || errors.Is(err, grpc.ErrServerStopped) {

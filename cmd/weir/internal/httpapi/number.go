@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirhq/weir/client/sizes"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 )
 

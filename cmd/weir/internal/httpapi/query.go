@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/client/sizes"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
 // parameters calls each for every name=value of a query string, in order. It

@@ -12,5 +12,5 @@ import (
 // them over the network.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	scripttest.Run(t, "testdata", func(_ *testing.T, e *weir.Engine) weir.Decider { return e })
+	scripttest.Run(t, "testdata", func(_ *testing.T, e *weir.Engine) scripttest.Decider { return e })
 }

@@ -26,7 +26,7 @@ import (
 //	run         a line a request: INSTANT VERB [hits=N] [feedback=NAME] name=value …
 //	explain     the same, and every rule's view of it
 //	usage       RULE name=value …
-func Run(t *testing.T, dir string, open func(*testing.T, *weir.Engine) weir.Decider) {
+func Run(t *testing.T, dir string, open func(*testing.T, *weir.Engine) Decider) {
 	t.Helper()
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
 		t.Parallel()
@@ -52,9 +52,9 @@ type scene struct {
 	start   window.Instant
 	now     atomic.Int64 // a window.Instant
 	store   *memstore.Store
-	open    func(*testing.T, *weir.Engine) weir.Decider
+	open    func(*testing.T, *weir.Engine) Decider
 	engine  *weir.Engine
-	decider weir.Decider // asks engine
+	decider Decider // asks engine
 }
 
 func (s *scene) rules(t *testing.T, src string) string {

@@ -2,8 +2,7 @@ package table
 
 // Each calls f with the state of each key in the segment at an entry of the
 // directory, from 0 on. It returns the entry of the next segment, which is
-// [Table.Entries] or more after the last one. f must not change the state. A state
-// that is lent is left out.
+// [Table.Entries] or more after the last one. f must not change the state.
 func (t *Table) Each(entry int, f func(state []uint64)) (next int) {
 	if entry >= len(t.dir) {
 		return entry + 1
@@ -11,9 +10,7 @@ func (t *Table) Each(entry int, f func(state []uint64)) (next int) {
 	g := t.dir[entry].segment
 	for i := range g.slots {
 		if s := &g.slots[i]; s.tag != free {
-			if state := g.state(s); len(state) > 0 {
-				f(state)
-			}
+			f(g.state(s))
 		}
 	}
 	span := 1 << (t.depth - g.depth)
@@ -27,7 +24,7 @@ const End = 1 << maxDepth
 // the position of the next segment, which is [End] after the last one. Positions
 // stay good while the table changes: a walk from 0 to End meets every key that the
 // table has all the time. h lacks its three highest bits. f must not change the
-// state, which is empty if it is lent.
+// state.
 func (t *Table) Walk(position int, f func(h Hash, state []uint64)) (next int) {
 	if len(t.dir) == 0 || position >= End {
 		return End

@@ -79,7 +79,6 @@ func (g *segment) distance(i, j int) int {
 }
 
 // state returns the state in s, with the capacity that it has there. It returns
-// nil when the state is lent.
 func (g *segment) state(s *slot) []uint64 {
 	switch n := s.tag.words(); n {
 	case away:
@@ -87,8 +86,6 @@ func (g *segment) state(s *slot) []uint64 {
 	case late:
 		g.late.write()
 		return g.arena.state(s.block())
-	case lent:
-		return nil
 	default:
 		return s.words[:n:inline]
 	}
@@ -168,11 +165,6 @@ func (g *segment) remove(i int) {
 func (g *segment) adopt(old *segment, s *slot) {
 	h := s.tag.hash()
 	at, _ := find(g.slots, h)
-	if s.tag.words() == lent {
-		g.slots[at] = *s
-		g.keys++
-		return
-	}
 	g.put(&g.slots[at], h, old.state(s))
 }
 

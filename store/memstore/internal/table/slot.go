@@ -8,7 +8,7 @@ type slot struct {
 }
 
 // tag is the key of a slot and the length of its state: 61 bits of the hash,
-// and below them the number of words in the slot, away, late or lent. The zero tag is a
+// and below them the number of words in the slot, away or late. The zero tag is a
 // free slot; a key's state has at least one word.
 type tag uint64
 
@@ -18,7 +18,6 @@ const (
 	inline = 3 // words in a slot
 	away   = 7 // in place of their number: the words are in a block
 	late   = 6 // as away, and some words are not in the block yet; see lateWords
-	lent   = 5 // in place of their number: the caller has the state; see [Ref.Lend]
 	meta   = 7 // the bits of a tag that are not the hash's
 )
 
@@ -30,7 +29,7 @@ func (t tag) is(h Hash) bool { return t != free && t&^meta == tag(h)<<3 }
 // hash returns the hash without its three highest bits.
 func (t tag) hash() Hash { return Hash(t >> 3) }
 
-// words returns the number of words in the slot, or away, late or lent.
+// words returns the number of words in the slot, or away or late.
 func (t tag) words() int { return int(t & meta) }
 
 // isAway reports whether the words are in a block, late ones included.

@@ -32,12 +32,8 @@ type Lives interface {
 }
 
 // of returns the instant at which a key with the given state expires, and
-// reports whether that has passed. A state that is lent is nil here. Such a key
-// does not expire before it is returned.
+// reports whether that has passed.
 func (e Expiry) of(state []uint64) (at int64, over bool) {
-	if len(state) == 0 {
-		return forever, false
-	}
 	at = e.Lives.Expires(state)
 	return at, at <= e.Horizon
 }
@@ -149,27 +145,6 @@ func (r Ref) State() []uint64 {
 	return r.segment.state(r.slot)
 }
 
-// Lent reports whether the table has the key, and its state is lent.
-func (r Ref) Lent() bool { return r.known && r.slot.tag.words() == lent }
-
-// Lend gives the state at r, which is in its slot, to the caller: the table keeps
-// the key and does not know its state, until the caller returns it. It reports
-// false when the state is in a block.
-func (r Ref) Lend() bool {
-	if r.slot.tag.isAway() {
-		return false
-	}
-	r.slot.tag = r.slot.tag.with(lent)
-	return true
-}
-
-// Return ends what [Ref.Lend] began: state, of one to three words, is the state at
-// r again. The key expires at the given instant.
-func (t *Table) Return(r Ref, state []uint64, expires int64) {
-	r.slot.tag = r.slot.tag.with(copy(r.slot.words[:], state))
-	t.Note(r, expires)
-}
-
 // Resize sets the number of words of the key's state, at least one and at most
 // the capacity of [Ref.State], after it was changed in place. It must be called after
 // every such change.
@@ -190,8 +165,6 @@ func (r Ref) Head() []uint64 {
 	switch r.slot.tag.words() {
 	case away, late:
 		return r.slot.words[firstWord : firstWord+1 : firstWord+1]
-	case lent:
-		return nil
 	}
 	return r.slot.words[:1:1]
 }

@@ -254,7 +254,7 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 		return c.appendOpsAround(b, s, t), around.index()
 	}
 	first, many := kindFor(s.Ops[s.Which[0]].Limit), len(s.Which) > 1
-	mixed, refund, fast, hits := first.wraps, false, true, false
+	mixed, refund, plain := first.wraps, false, true
 	for n, i := range s.Which {
 		op := &s.Ops[i]
 		k, asked := kindFor(op.Limit), ask(s.Verb, op)
@@ -265,14 +265,13 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 		b = c.appendOp(b, k, asked, op, near)
 		mixed = mixed || k != first
 		refund = refund || asked == askRefund
-		fast = fast && k.fast && (asked <= askEnforce || asked <= askRecord && !many)
-		hits = hits || k.fastMany && op.Limit.Group() == 1
+		plain = plain && k.common && asked <= askEnforce
 	}
 	switch {
-	case many && fast && (mixed || hits || !first.fastMany):
-		first = nil // the program for several ops of all fast kinds
+	case plain:
+		return b, common.index()
 	case mixed:
-		first, fast = nil, false
+		first = nil
 	}
-	return b, recipeIndex(first, many, fast, refund, false)
+	return b, indexOf(first, many, false, refund, false)
 }

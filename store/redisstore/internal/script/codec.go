@@ -31,7 +31,7 @@ func NewCodec(prefix string) *Codec {
 // Names returns the names of keys.
 func (c *Codec) Names() Names { return c.names }
 
-// What a call asks for an op: the constants of lua/head_rest.lua.
+// What a call asks for an op: the constants of lua/head.lua.
 const (
 	askLook byte = iota
 	askEnforce

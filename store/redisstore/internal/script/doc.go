@@ -4,9 +4,9 @@
 // # Programs
 //
 // The files in lua/ are joined whole into programs: a head, the kinds of windows
-// that a call needs, and the decision for one op or for several. Every program
-// is committed in testdata/programs, where it can be read as it runs. The table
-// of kinds has a row per kind of window, which names its Lua file and holds its
+// that a call needs, and the decision for one op or for several. The hashes of all
+// programs are committed in testdata/programs.sha1; `go test -run Programs -dump DIR`
+// writes the programs as they run to a folder. The table of kinds has a row per kind of window, which names its Lua file and holds its
 // half of the codec.
 //
 // Each program without refunds has a second form for a run of independent steps.

@@ -17,9 +17,7 @@ type kind struct {
 	window   window.Kind // the windows that the row is for,
 	distinct bool        // and whether their hits are members
 	calendar bool        // its calls carry calendar periods
-	fast     bool        // fast programs decide calls with ops of the kind
-	fastMany bool        // one of them is for several ops of the kind, and no other
-	head     bool        // the fast one needs the fixed part of the state
+	common   bool        // the program for common calls decides those with ops of the kind
 	wraps    bool        // a limit with a base: its calls run mixed programs
 	around   bool        // its calls run the program for holds and bans
 
@@ -66,7 +64,7 @@ const (
 var kinds = [maxCode]kind{
 	{
 		code: codeSliding, lua: "sliding", name: "sliding window",
-		window: window.KindSliding, fast: true, fastMany: true, head: true,
+		window: window.KindSliding, common: true,
 		numbers: slidingNumbers, stays: staysItsLength,
 		decode: decodeSliding, describe: (*page).sliding,
 	},
@@ -78,7 +76,7 @@ var kinds = [maxCode]kind{
 	},
 	{
 		code: codeFixed, lua: "fixed", family: "period", name: "fixed window",
-		window: window.KindFixed, fast: true,
+		window: window.KindFixed, common: true,
 		numbers: lengthNumbers, stays: staysItsLength,
 		decode: decodePeriod, describe: (*page).fixed,
 	},
@@ -90,7 +88,7 @@ var kinds = [maxCode]kind{
 	},
 	{
 		code: codeBucket, lua: "bucket", name: "bucket",
-		window: window.KindBucket, fast: true,
+		window: window.KindBucket, common: true,
 		numbers: bucketNumbers, stays: staysUntilDrained,
 		decode: decodeBucket, describe: (*page).bucket,
 	},

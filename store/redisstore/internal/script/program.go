@@ -28,17 +28,17 @@ type programs struct {
 	made [Numbers]atomic.Pointer[Program]
 }
 
-// of returns the program that r names.
-func (p *programs) of(r recipe) *Program { return p.at(r.index()) }
+// of returns the program that v names.
+func (p *programs) of(v variant) *Program { return p.at(v.index()) }
 
 // at returns the program with an index, and makes it on first use.
 func (p *programs) at(i int) *Program {
 	if made := p.made[i].Load(); made != nil {
 		return made
 	}
-	r := recipeAt(i)
-	program := newProgram(i, r.text())
-	if run := r; !r.refund && !r.run {
+	v := variantAt(i)
+	program := newProgram(i, v.text())
+	if run := v; !v.refund && !v.run {
 		run.run = true
 		program.Run = p.of(run)
 	}
@@ -49,7 +49,7 @@ func (p *programs) at(i int) *Program {
 // Peek returns the program that reads all that is kept for a key: the state's
 // key, that of its sorted set, and that of its hash.
 var Peek = sync.OnceValue(func() *Program {
-	var j joiner
-	j.file("peek")
-	return newProgram(0, j.String())
+	var a assembler
+	a.file("peek")
+	return newProgram(0, a.String())
 })

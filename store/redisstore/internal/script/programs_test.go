@@ -1,44 +1,49 @@
 package script_test
 
 import (
+	"crypto/sha1"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
-// TestPrograms holds the files in testdata/programs to what runs on the server.
-// `go test -rewrite` writes them.
+// dump names a folder that TestPrograms writes the programs to, for luacheck and for
+// readers.
+var dump = flag.String("dump", "", "write the assembled programs to this `folder`")
+
+// TestPrograms compares the hashes of the assembled programs with the committed list, so
+// that no change of a program goes unnoticed: each server that runs weir has to load it.
+// `go test -rewrite` writes the list, and `go test -dump DIR` the programs.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	const folder = "testdata/programs"
-	rewrite := flag.Lookup("rewrite").Value.String() == "true" // datadriven's
+	const file = "testdata/programs.sha1"
 	programs := script.Programs()
-	for name, want := range programs {
-		file := filepath.Join(folder, name+".lua")
-		if rewrite {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+	var list strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		fmt.Fprintf(&list, "%x  %s.lua\n", sha1.Sum([]byte(programs[name])), name)
+		if *dump != "" {
+			if err := os.WriteFile(filepath.Join(*dump, name+".lua"), []byte(programs[name]), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got, err := os.ReadFile(file)
-		if err != nil {
+	}
+	if flag.Lookup("rewrite").Value.String() == "true" { // datadriven's
+		if err := os.WriteFile(file, []byte(list.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if string(got) != want {
-			t.Errorf("%s: differs from the program that runs; write it with -rewrite and read the difference", file)
-		}
 	}
-	files, err := filepath.Glob(folder + "/*.lua")
+	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		name := filepath.Base(file)
-		if _, ok := programs[name[:len(name)-len(".lua")]]; !ok {
-			t.Errorf("%s: got a file of a program that does not exist", file)
-		}
+	if list.String() != string(want) {
+		t.Errorf("the programs differ from %s; write it with -rewrite if they should:\ngot\n%swant\n%s", file, list.String(), want)
 	}
 }

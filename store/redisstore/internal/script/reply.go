@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The statuses that a reply begins with: the constants of lua/head_rest.lua.
+// The statuses that a reply begins with: the constants of lua/head.lua.
 const (
 	statusDone byte = iota
 	statusStale
@@ -17,16 +17,13 @@ const (
 	statusForeign
 	statusFailed
 	statusAround   // done, of lua/call_around.lua
-	statusAll      // done, of all steps of a run or one on its own, with three numbers for each op
-	statusQuick    // done, of one step of a run, with three numbers for each op
-	statusAdmitted // done, of all steps of a run or one on its own, with two numbers for each op: none waits
+	statusTogether // done, of all steps of a run, whose numbers are doubles
 )
 
 const (
 	replyHead   = 1 + 7
 	replyOp     = 4 * 7
-	replyThree  = 3 * 7
-	replyTwo    = 2 * 8
+	replyWide   = 4 * 8
 	replyAround = replyOp + 1
 	replyClock  = 2 + 7
 )
@@ -35,10 +32,9 @@ const (
 type Reply struct {
 	Text string
 
-	// now is the instant of all steps of the run, and form their status, when Text has
-	// nothing but the numbers of the ops; else both are 0.
-	now  window.Instant
-	form byte
+	// now is the instant of all steps of the run when Text has nothing but the numbers of
+	// the ops, as doubles; else it is 0.
+	now window.Instant
 }
 
 // Shares reports whether the reply is a part of one that has the instant of all steps.
@@ -48,13 +44,12 @@ func (r Reply) Shares() bool { return r.now != 0 }
 type Replies struct {
 	rest string
 	now  window.Instant
-	form byte
 }
 
 // RepliesIn returns the replies to the steps of a run that are in reply.
 func RepliesIn(reply string) Replies {
-	if len(reply) >= replyHead && (reply[0] == statusAll || reply[0] == statusAdmitted) {
-		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:])), form: reply[0]}
+	if len(reply) >= replyHead && reply[0] == statusTogether {
+		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:]))}
 	}
 	return Replies{rest: reply}
 }
@@ -66,15 +61,11 @@ func (r Replies) Now() window.Instant { return r.now }
 func (r *Replies) Next(ops int) (Reply, error) {
 	n := replyHead
 	switch {
-	case r.form == statusAdmitted:
-		n = ops * replyTwo
-	case r.form == statusAll:
-		n = ops * replyThree
+	case r.now != 0:
+		n = ops * replyWide
 	case len(r.rest) < n:
 	case r.rest[0] == statusDone:
 		n += ops * replyOp
-	case r.rest[0] == statusQuick:
-		n += ops * replyThree
 	case r.rest[0] == statusAround:
 		n += ops * replyAround
 	case r.rest[0] == statusClock:
@@ -88,7 +79,7 @@ func (r *Replies) Next(ops int) (Reply, error) {
 	if len(r.rest) < n {
 		return Reply{}, fmt.Errorf("the script answers %q", r.rest)
 	}
-	one := Reply{Text: r.rest[:n], now: r.now, form: r.form}
+	one := Reply{Text: r.rest[:n], now: r.now}
 	r.rest = r.rest[n:]
 	return one, nil
 }
@@ -97,11 +88,8 @@ func (r *Replies) Next(ops int) (Reply, error) {
 // instant. Where it returns an error, nothing was counted and no result is
 // written. The instant is 0 when the reply has none.
 func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) {
-	switch r.form {
-	case statusAll:
-		return r.now, quickResults(r.Text, s, r.now, true)
-	case statusAdmitted:
-		return r.now, quickResults(r.Text, s, r.now, false)
+	if r.Shares() {
+		return r.now, results(r.Text, s, r.now, replyWide, getDouble)
 	}
 	reply := r.Text
 	if len(reply) < replyHead {
@@ -110,11 +98,7 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 	now := window.Instant(get7(reply[1:]))
 	switch reply[0] {
 	case statusDone:
-		return now, results(reply[replyHead:], s, now)
-	case statusQuick, statusAll: // the latter of a step on its own
-		return now, quickResults(reply[replyHead:], s, now, true)
-	case statusAdmitted:
-		return now, quickResults(reply[replyHead:], s, now, false)
+		return now, results(reply[replyHead:], s, now, replyOp, get7)
 	case statusAround:
 		return now, c.resultsAround(reply[replyHead:], s, now)
 	case statusStale:
@@ -129,53 +113,16 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 	return now, refused(reply, keys)
 }
 
-// results writes the results of a reply.
-func results(reply string, s *Step, now window.Instant) error {
-	if len(reply) != replyOp*len(s.Which) {
-		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
-	}
-	for n, i := range s.Which {
-		r := reply[n*replyOp:]
-		op := &s.Ops[i]
-		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), get7(r[21:]))
-		if op.Hold != nil {
-			op.Hold.Decided = now
-		}
-	}
-	return nil
-}
-
-// quickResults writes the results of a reply without the hits that were used before: with
-// the hits used, the wait, if there are waits, and the time until it is unused. Ops that
-// do not wait have counted their hits, and those that are enforced have done so if no
-// other one waits.
-func quickResults(reply string, s *Step, now window.Instant, waits bool) error {
-	size := replyTwo
-	if waits {
-		size = replyThree
-	}
+// results writes the results of a reply that has four numbers for each op: the hits used,
+// the hits used before, the wait, and the time until it is unused. get reads a number.
+func results(reply string, s *Step, now window.Instant, size int, get func(string) int64) error {
 	if len(reply) != size*len(s.Which) {
 		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
 	}
-	admitted := true
 	for n, i := range s.Which {
-		if waits && get7(reply[n*size+7:]) != 0 && ask(s.Verb, &s.Ops[i]) == askEnforce {
-			admitted = false
-		}
-	}
-	for n, i := range s.Which {
-		r, op := reply[n*size:], &s.Ops[i]
-		var used, wait, reset int64
-		if waits {
-			used, wait, reset = get7(r), get7(r[7:]), get7(r[14:])
-		} else {
-			used, reset = getDouble(r), getDouble(r[8:])
-		}
-		before := used
-		if asked := ask(s.Verb, op); asked != askLook && wait == 0 && (asked != askEnforce || admitted) {
-			before -= op.N
-		}
-		op.Result = result(op.Limit, used, before, wait, reset)
+		r, next := reply[n*size:], size/4
+		op := &s.Ops[i]
+		op.Result = result(op.Limit, get(r), get(r[next:]), get(r[2*next:]), get(r[3*next:]))
 		if op.Hold != nil {
 			op.Hold.Decided = now
 		}

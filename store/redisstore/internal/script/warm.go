@@ -2,10 +2,10 @@ package script
 
 // Programs returns every program that decides steps.
 func (c *Codec) Programs() []*Program {
-	all := recipes()
+	all := variants()
 	programs := make([]*Program, len(all))
-	for i, r := range all {
-		programs[i] = c.programs.of(r)
+	for i, v := range all {
+		programs[i] = c.programs.of(v)
 	}
 	return programs
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Calls that stay without an answer at the same time are one silence. Five
-// silences, one after the other, open a breaker.
+// Calls that stay without an answer at the same time are one time-out. Five
+// time-outs, one after the other, open a breaker.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	var b wire.Breaker
-	silence := func(began, now time.Duration) {
+	timeOut := func(began, now time.Duration) {
 		for range 64 {
-			b.Silent(began, now)
+			b.TimedOut(began, now)
 		}
 	}
 	want := func(want bool, when string) {
@@ -27,32 +27,32 @@ func TestBreaker(t *testing.T) {
 			t.Errorf("%s: got open %v, want %v", when, got, want)
 		}
 	}
-	silence(0, 10*ms)
-	want(false, "64 calls in one silence")
+	timeOut(0, 10*ms)
+	want(false, "64 calls in one time-out")
 	for i := range 5 {
-		silence(time.Duration(i)*2*ms, 10*ms+time.Duration(i)*2*ms)
+		timeOut(time.Duration(i)*2*ms, 10*ms+time.Duration(i)*2*ms)
 	}
-	want(false, "calls that began before the silence ended")
-	silence(10*ms, 20*ms)
-	silence(20*ms, 30*ms)
-	silence(30*ms, 40*ms)
-	want(false, "four silences")
+	want(false, "calls that began before the time-out ended")
+	timeOut(10*ms, 20*ms)
+	timeOut(20*ms, 30*ms)
+	timeOut(30*ms, 40*ms)
+	want(false, "four time-outs")
 	b.Answered()
-	silence(40*ms, 50*ms)
+	timeOut(40*ms, 50*ms)
 	want(false, "an answer, and one more")
 	for i := range time.Duration(4) {
-		silence((50+10*i)*ms, (60+10*i)*ms)
+		timeOut((50+10*i)*ms, (60+10*i)*ms)
 	}
 	want(true, "five in a row")
-	silence(100*ms, 110*ms)
+	timeOut(100*ms, 110*ms)
 	want(true, "one more")
 	b.Answered()
 	want(false, "after an answer")
 	if got := b.Openings(); got != 1 {
 		t.Errorf("openings: got %d, want the 1 that has ended", got)
 	}
-	silence(110*ms, 120*ms)
-	want(false, "silences before the answer are forgotten")
+	timeOut(110*ms, 120*ms)
+	want(false, "time-outs before the answer are forgotten")
 }
 
 // One of many callers opens the breaker.
@@ -64,7 +64,7 @@ func TestBreakerOpensOnce(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 64 {
 			callers.Go(func() {
-				if b.Silent(i*time.Second, (i+1)*time.Second) {
+				if b.TimedOut(i*time.Second, (i+1)*time.Second) {
 					opened.Add(1)
 				}
 			})

@@ -68,11 +68,19 @@ func (c *cluster) Client(ctx context.Context, slot int, f func(rueidis.Client) (
 	return c.follow(ctx, slot, func(n *Node, asking bool) (window.Instant, error) {
 		return n.guard(ctx, func(client rueidis.Client) (window.Instant, error) {
 			if asking {
-				client = detour{Client: client, asking: true}
+				client = askingClient{client}
 			}
 			return f(client)
 		})
 	})
+}
+
+// askingClient is a client for keys of a slot that is on its way to its node.
+type askingClient struct{ rueidis.Client }
+
+// Do implements [rueidis.Client].
+func (c askingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	return c.DoMulti(ctx, c.B().Asking().Build(), cmd)[1]
 }
 
 // node returns the node at addr. It makes one if need be, without a wait for its

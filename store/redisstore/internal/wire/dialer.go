@@ -22,8 +22,6 @@ type dialer struct {
 	cancel context.CancelFunc
 	dials  sync.WaitGroup
 
-	watches watches // of all its connections
-
 	mu     sync.Mutex
 	closed bool                     // guarded by mu
 	spares map[string]chan net.Conn // guarded by mu; connections left over, by address

@@ -1,39 +1,46 @@
-// Package wire sends steps to servers: nodes, connections, the topology of a
-// cluster, deadlines. Package script makes what is sent, and reads the answers.
+// Package wire sends calls to servers: connections, batching, deadlines, the circuit
+// breaker, the topology of a cluster. Package script makes what is sent, and reads the
+// answers. The Redis library reads and writes all connections.
+//
+// # The way of a call
+//
+// [Servers] names the [Node] of a call; a cluster sends a call on that another node
+// serves (redirect.go). The node refuses it at once when the circuit breaker is open, there
+// is no connection or too many calls are in flight; else it gives the call a deadline, and
+// decides it, again where need be (node.go). The batcher sends one call alone or with
+// those of other callers (batcher.go). Slices of a batch of calls, in [Servers].RunAll, are
+// not batched further. One send turns calls into commands and replies into answers
+// (send.go).
 //
 // # What keeps a caller from waiting
 //
 // A decision waits for answers until its time-out, [Config].Timeout: [Timer.Within]
-// puts its end into the context, once for all that it asks. Five things keep it
+// puts its end into the context, once for all that it asks. Decisions with the same
+// time-out that begin in the same millisecond share a timer. Four things keep a decision
 // from waiting when that is in vain.
 //
-//   - The keeper of each node. It makes the node's connections and loads the
+//   - The connection manager of each node. It makes the node's connections and loads the
 //     programs, outside the time of any caller, and again after a loss. Without a
-//     connection calls fail at once. New nodes get slots when their keeper has
+//     connection calls fail at once. New nodes get slots when their manager has
 //     ended its first attempt. It asks the node for its time once a second.
-//   - The breaker of each node. Five silences in a row open it: calls for the node
-//     fail at once. Calls without an answer at the same time are one silence, and
-//     a slice of a batch is one call. The keeper then asks the node until it
-//     answers in time; no caller's call is a trial. Any answer closes the breaker,
-//     an error of the server too. A call whose context was done earlier than its
-//     time-out does not count, nor does one that got less than half of it.
-//   - The bound of calls in flight, [Config].InFlight, for each node. A call above
+//   - The circuit breaker of each node. Five time-outs in a row open it: calls for the
+//     node fail at once. Concurrent time-outs count as one, and a slice of a batch is
+//     one call. The manager then asks the node until it answers in time; no caller's
+//     call is a trial. Any answer closes the breaker, an error of the server too. A call
+//     whose context was done earlier than its time-out does not count, nor does one that
+//     got less than half of it.
+//   - The limit of calls in flight, [Config].InFlight, for each node. A call above
 //     it fails at once. A slice counts as its calls.
-//   - The queue of a link. The client is told to pipeline always: in its other mode
-//     a call that gives up closes the connection for all others.
-//   - A shared timer. Decisions with a time-out of up to 50 ms share a context with
-//     those that began in the same millisecond.
+//   - The batcher. A caller whose time is over leaves, whatever becomes of its flush.
 //
 // # Connections
 //
-// A node has two links and two directs. A link is a connection of the client's
-// library: calls share it, and pass the library's two goroutines on their way. All
-// calls that share one use the first; the second is for its loss. A direct is a
-// connection for one command at a time, which its caller writes and reads without
-// another goroutine. Callers who are alone, and runs, use a direct that is free,
-// else the first link. A caller who gives up leaves the reply to a goroutine of the
-// direct. A direct that breaks takes one call with it, and the keeper makes another.
-// Calls that wait for replicas have four links more.
+// Each connection is a client of the Redis library that connects once, because the library
+// otherwise connects in a caller's time. A node has three. Two are pipelined always: all
+// calls share the first, and the second is for its loss. The third is for one call at a
+// time that is sent by itself: the library then writes and reads in the caller's
+// goroutine, and closes the connection when the call is late. Calls that wait for replicas
+// have four more.
 //
 // # What keeps a late call from counting
 //
@@ -45,40 +52,21 @@
 //
 // # What is sent twice
 //
-// A step is sent again only after an answer which means that nothing was
+// A call is sent again only after an answer which means that nothing was
 // counted: the server does not have the program (NOSCRIPT), the slot is elsewhere
-// (MOVED, ASK), some keys of a slot have moved already (TRYAGAIN), the step came
+// (MOVED, ASK), some keys of a slot have moved already (TRYAGAIN), the call came
 // after its deadline and its caller still has time, the calendar periods in it
 // are not the server's, or a key has holds or a ban that the program does not know.
 // The last happens once at most, the one before once and twice for each op, the
-// one before that three times, a redirection five times. The client retries nothing.
+// one before that three times, a redirection five times. The library retries nothing.
 //
-// # Batches
+// # Batching
 //
-// [Servers].RunAll sends jobs as one pipeline to each node, on one connection, so
-// that a node decides them in order. Neighbours with the same program are one
-// command, which decides a run of up to 64. Jobs that have to be sent again follow
-// together, in the same time-out. The first job with a program that a node may
-// not have brings its text. ASKING goes before each job that needs it, and one WAIT
-// behind all jobs of a node that count.
-//
-// # Company
-//
-// Callers that wait for the same node at the same time travel together, in a train: up
-// to 64 steps, written at once on one connection. Steps with the same program and, on a
-// cluster, the same slot are one command, which decides them in a run. A caller that
-// finds fewer than two trains under way goes at once, alone. The others stand in line,
-// and leave with the train that follows one that is back. When they are as many as the
-// train has steps, they leave at once, so that the server has work while this machine
-// hands the answers out; else when the callers with answers have had their turn. Where
-// the write of those who leave takes long, the answers are handed out meanwhile. A caller
-// whose context ends leaves the line or the train; the deadline in its step keeps it from
-// counting if it has left already. Callers wait for one channel: the company ends their
-// decisions, and looks every 10 ms for those who were cancelled.
-// Where a round trip takes more than 1 ms, more trains are under way, so that nobody
-// waits much longer than half a millisecond for company. Steps go alone behind ASKING,
-// after TRYAGAIN, and with many keys. Trains that count and wait for replicas have one
-// WAIT for all; two of them are under way however long that takes.
+// See the batcher. Calls go by themselves behind ASKING, after TRYAGAIN, and with many
+// keys. The calls of a flush or a slice that count are followed by one WAIT where replicas
+// have to confirm. A flush of several commands has its answers when all replies are there.
+// A slice is decided in the order of its calls, but for those that are sent again; the
+// first call with a program that a node may not have brings its text.
 //
 // # Giving back
 //

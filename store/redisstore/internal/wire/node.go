@@ -23,14 +23,21 @@ var (
 	errReplicas = errors.New("too few replicas have confirmed in time")
 )
 
-// connections is how many links a node has. All calls that share a connection use
-// the first one: the more of them travel together the less each costs, and two in
-// use are slower than one. The second takes over when the first one is lost.
-const connections = 2
-
-// confirming is how many connections more a node has for calls that wait for
-// replicas. A server reads nothing on a connection behind a WAIT until it ends.
-const confirming = 4
+// The connections of a node. The library pipelines on the first: the more calls share it
+// the less each of them costs. The second takes over when the first one is lost.
+//
+// A caller who finds no others uses the third by itself, so that it writes and reads in its
+// own goroutine: the library's pipeline passes two others. When that call is late, the
+// library closes the connection, and no other call with it.
+//
+// A server reads nothing on a connection behind a WAIT until it ends, so calls that wait for
+// replicas have connections of their own.
+const (
+	shared      = 2 // conns[:shared]
+	solo        = shared
+	connections = solo + 1
+	confirming  = 4
+)
 
 // Node is one server, or the primary that Sentinels name. It is safe for
 // concurrent use.
@@ -38,19 +45,19 @@ type Node struct {
 	addr     string
 	config   *Config
 	codec    *script.Codec
-	links    []atomic.Pointer[link] // for calls, then those for calls that wait for replicas
-	directs  [abreast]atomic.Pointer[direct]
-	keeper   *keeper // nil for the client of a caller
+	conns    []atomic.Pointer[connection] // for calls, one for calls sent by themselves, those for calls that wait for replicas
+	soloBusy atomic.Bool                  // a call uses conns[solo]
+	manager  *manager                     // nil for the client of a caller
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
 	outages  tally                       // calls without an answer, or not sent
-	loaded   [script.Numbers]atomic.Bool // programs that are there, by number
-	company  company
-	confirms company       // of calls that wait for replicas
+	loaded   [script.Numbers]atomic.Bool // programs that the server has, by number
+	batcher  *batcher
+	confirms *batcher      // of calls that wait for replicas
 	turn     atomic.Uint64 // of the connections for them
-	apart    bool          // steps go alone: the client may send each to another server
-	travels  sync.Pool     // of *traveller
+	apart    bool          // calls are sent by themselves: the client may send each to another server
+	calls    sync.Pool     // of *pooledCall
 	asked    atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
 
@@ -62,11 +69,11 @@ func elapsed() time.Duration { return time.Since(started) }
 // newNode returns a node without connections.
 func newNode(addr string, config *Config, codec *script.Codec) *Node {
 	n := &Node{addr: addr, config: config, codec: codec}
-	n.links = make([]atomic.Pointer[link], connections)
+	n.conns = make([]atomic.Pointer[connection], connections)
 	if config.WaitReplicas > 0 {
-		n.links = make([]atomic.Pointer[link], connections+confirming)
-		n.confirms.always = true
+		n.conns = make([]atomic.Pointer[connection], connections+confirming)
 	}
+	n.batcher, n.confirms = newBatcher(n, false), newBatcher(n, true)
 	return n
 }
 
@@ -79,18 +86,18 @@ func (n *Node) CutOff() bool { return n.breaker.open() || n.client() == nil }
 
 // Trouble returns why there is no connection, or nil when there is one.
 func (n *Node) Trouble() error {
-	if n.client() != nil || n.keeper == nil {
+	if n.client() != nil || n.manager == nil {
 		return nil
 	}
-	return n.keeper.whyNot()
+	return n.manager.unavailable()
 }
 
 // CutOffs returns how often the node was cut off.
 func (n *Node) CutOffs() int64 {
-	if n.keeper == nil {
+	if n.manager == nil {
 		return 0
 	}
-	return n.keeper.cutOffs.Load()
+	return n.manager.cutOffs.Load()
 }
 
 // InFlight returns the number of calls that wait for the node.
@@ -104,9 +111,9 @@ func (n *Node) Outages() int64 { return n.outages.sum() }
 func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
 
 // client returns the connection to use, or nil when there is none.
-func (n *Node) client() *link {
-	for i := range connections {
-		if l := n.links[i].Load(); l != nil && !l.lost.Load() {
+func (n *Node) client() *connection {
+	for i := range shared {
+		if l := n.conns[i].Load(); l != nil && !l.lost.Load() {
 			return l
 		}
 	}
@@ -116,7 +123,7 @@ func (n *Node) client() *link {
 // confirmer returns the connection for a call that waits for replicas, in turns.
 // When there is none it returns c, on which others then wait, too.
 func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
-	own := n.links[connections:]
+	own := n.conns[connections:]
 	for range own {
 		l := own[n.turn.Add(1)%uint64(len(own))].Load()
 		if l != nil && !l.lost.Load() {
@@ -126,130 +133,179 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 	return c
 }
 
-// few is how many steps use a direct at least, unless no others are in flight. Less
-// of them cost the server less on a link, where they travel with others.
-const few = 8
-
-// take returns a direct for some steps, which the caller has to itself, in place of
-// c. It returns nil when none is free or c is better. Those of a node that has just lost its first link are no better than
-// that, and calls behind or before another command need c.
-func (n *Node) take(c rueidis.Client, steps int) *direct {
-	l := n.links[0].Load()
-	if l == nil || l.lost.Load() || l.Client != c || steps < few && n.inFlight.Load() > abreast {
+// takeSolo returns the connection for calls that are sent by themselves, or nil when it is
+// in use or missing. The caller releases it. client is the one that the call uses
+// otherwise: a node that has just lost it has probably lost this one, too.
+func (n *Node) takeSolo(client rueidis.Client, c *call) *connection {
+	if c.counts && n.config.WaitReplicas > 0 {
 		return nil
 	}
-	for i := range n.directs {
-		if d := n.directs[i].Load(); d != nil && d.take() {
-			return d
-		}
+	if main := n.conns[0].Load(); main == nil || main.lost.Load() || main.Client != client || !n.soloBusy.CompareAndSwap(false, true) {
+		return nil
 	}
-	return nil
+	own := n.conns[solo].Load()
+	if own == nil || own.lost.Load() {
+		n.soloBusy.Store(false)
+		return nil
+	}
+	return own
 }
 
-// run has the node decide a step, and returns the instant at which it did.
-// asking is for a slot that is on its way to the node.
+// run has the node decide a step, and returns the instant at which it did. asking is for a
+// slot that is on its way to the node.
 func (n *Node) run(ctx context.Context, slot int, s script.Step, asking bool) (window.Instant, error) {
-	c, began, err := n.enter(1)
+	c := n.newCall()
+	c.Step, c.Slot, c.asking = s, slot, asking
+	n.runAll(ctx, c.own[:])
+	at, err := c.At, c.Err
+	n.free(c)
+	return at, err
+}
+
+// pooledCall is a Call that is used again.
+type pooledCall struct {
+	Call
+	own [1]*Call // itself, as a batch
+}
+
+func (n *Node) newCall() *pooledCall {
+	c, ok := n.calls.Get().(*pooledCall)
+	if !ok {
+		c = &pooledCall{}
+		c.own[0], c.self[0] = &c.Call, &c.call
+		c.done, c.at = make(chan answer, 1), -1
+	}
+	return c
+}
+
+// free keeps c for another step, unless a batcher may still have it.
+func (n *Node) free(c *pooledCall) {
+	if c.abandoned {
+		return
+	}
+	c.Call = Call{call: call{done: c.done, self: c.self, at: -1}}
+	n.calls.Put(c)
+}
+
+// runAll has the node decide calls, and writes their results.
+func (n *Node) runAll(ctx context.Context, calls []*Call) {
+	client, began, err := n.enter(len(calls))
 	if err != nil {
-		return 0, n.missed(err)
+		for _, c := range calls {
+			c.Err = n.missed(err)
+		}
+		return
 	}
-	t := n.traveller()
-	t.step, t.slot = s, slot
-	at, err := n.decide(ctx, n.detour(c, s.Verb, asking), t, began)
-	n.forget(t)
-	return at, n.leave(ctx, began, err)
+	n.decide(ctx, client, calls)
+	answered := false
+	for _, c := range calls {
+		answered = answered || answers(c.Err)
+		if c.Err != nil && !errors.Is(c.Err, store.ErrRepeated) {
+			c.Err = n.missed(c.Err)
+		}
+	}
+	n.exit(ctx, len(calls), began, answered)
 }
 
-// decide sends a step, in one round trip where all goes well. The script may
-// not be there yet, the deadline or the calendar of this machine may be off: the
-// server has counted nothing then, and decide sends the step once more. It begins
-// at began.
-func (n *Node) decide(ctx context.Context, c rueidis.Client, t *traveller, began time.Duration) (window.Instant, error) {
-	s, near := &t.step, script.Times{}
-	for stale, off := 0, 0; ; began = elapsed() {
-		times, err := n.aim(ctx, c, s.Times, began)
-		if err != nil {
-			return 0, err
+// decide sends calls, in one round trip where all goes well: one call together with those
+// of other callers, several as they are, in their order. The program may not be able to
+// decide a call, the deadline or the calendar of this machine may be off: the server has
+// counted nothing then, and decide sends the call again.
+func (n *Node) decide(ctx context.Context, client rueidis.Client, calls []*Call) {
+	for len(calls) > 0 {
+		began := elapsed()
+		times, deadline, err := n.aim(ctx, client, calls[0].Step.Times, began)
+		for _, c := range calls {
+			c.ctx, c.began, c.deadline = ctx, began, deadline
+			if c.Err = err; err == nil {
+				c.Err = n.prepare(c, times)
+			}
 		}
-		if near.Near != 0 {
-			times.Near = near.Near
-		}
-		times.Nears = near.Nears
-		times.Around = near.Around
-		if t.program, t.keys, t.args, err = n.codec.Command(s, times, t.room[:0]); err != nil {
-			return 0, err
-		}
-		reply, err := n.ask(ctx, c, t)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", script.Among(t.keys), err)
-		}
-		at, err := n.codec.Decode(s, t.keys, reply)
-		if !reply.Shares() {
-			n.learn(at, times) // else the train has done so
-		}
-		again := false
-		if err != nil {
-			near, again = near.Again(err, at, off, len(s.Which))
-		}
-		switch {
-		case errors.Is(err, script.ErrStale) && stale < maxStale && ctx.Err() == nil:
-			stale++ // the server's clock may have been set forward; now it is known
-		case again:
-			off++
-		default:
-			return at, err
+		if one := calls[0]; one.done == nil {
+			calls = n.decideSlice(ctx, client, calls)
+		} else if one.Err != nil || !n.settle(ctx, one, n.ask(ctx, client, &one.call)) {
+			return
 		}
 	}
 }
 
-// learn uses the server's instant in a reply.
-func (n *Node) learn(at window.Instant, t script.Times) {
-	if at != 0 {
-		n.learnAt(at, t, elapsed())
+// decideSlice sends calls that are prepared in one round trip, and returns those that have
+// to be sent again.
+func (n *Node) decideSlice(ctx context.Context, client rueidis.Client, calls []*Call) (again []*Call) {
+	var ready []*call
+	for _, c := range calls {
+		if c.Err == nil {
+			ready = append(ready, &c.call)
+		}
 	}
+	if len(ready) == 0 {
+		return nil
+	}
+	answers := make([]answer, len(ready))
+	n.send(ctx, client, ready, answers)
+	for _, c := range calls {
+		if c.Err == nil {
+			if n.settle(ctx, c, answers[0]) {
+				again = append(again, c)
+			}
+			answers = answers[1:]
+		}
+	}
+	return again
 }
+
+// ask sends one call, together with those of others where callers wait for each other.
+func (n *Node) ask(ctx context.Context, client rueidis.Client, c *call) answer {
+	switch {
+	case c.single:
+		var answers [1]answer
+		n.send(ctx, client, c.self[:], answers[:])
+		return answers[0]
+	case c.counts && n.config.WaitReplicas > 0:
+		return n.confirms.do(ctx, client, c)
+	}
+	return n.batcher.do(ctx, client, c)
+}
+
+// settle writes the results or the error in an answer to c, and reports whether c has to be
+// sent again: the server has counted nothing, for a reason that is gone now.
+func (n *Node) settle(ctx context.Context, c *Call, a answer) (again bool) {
+	if a.err != nil {
+		c.Err = fmt.Errorf("%s: %w", script.Among(c.keys), a.err)
+		if text, _ := said(a.err); firstWord(text) == "TRYAGAIN" && !c.single {
+			c.alone = true // some keys of its slot have moved: not all calls of the run can be decided
+			return true
+		}
+		return false
+	}
+	c.At, c.Err = n.codec.Decode(&c.Step, c.keys, a.reply)
+	if !a.reply.Shares() {
+		n.learnAt(c.At, c.now, elapsed()) // else send has done so
+	}
+	if c.Err == nil {
+		return false
+	}
+	if errors.Is(c.Err, script.ErrStale) && c.stale < maxStale && ctx.Err() == nil {
+		c.stale++ // the server's clock may have been set forward; now it is known
+		return true
+	}
+	if c.again, again = c.again.Again(c.Err, c.At, c.off, len(c.Step.Which)); again {
+		c.off++
+	}
+	return again
+}
+
+// maxStale is how often a call that came too late is sent again, while its caller has
+// time: the second time the deadline is right, unless the clock of the server has changed
+// again.
+const maxStale = 3
 
 // learnAt uses the server's instant in a reply that was read at some time, unless it is
 // 0 or a test has set it.
-func (n *Node) learnAt(at window.Instant, t script.Times, read time.Duration) {
-	if at != 0 && t.Now == 0 {
+func (n *Node) learnAt(at, set window.Instant, read time.Duration) {
+	if at != 0 && set == 0 {
 		n.clock.learn(at, read)
 	}
-}
-
-// eval runs a program that decides some steps on a direct when one is free, else
-// with c, and returns the reply.
-func (n *Node) eval(ctx context.Context, c rueidis.Client, steps int, p *script.Program, keys []string, args ...string) (script.Reply, error) {
-	if d := n.take(c, steps); d != nil {
-		if reply, sent, err := d.eval(ctx, p, keys, args); sent && !noScript(err) {
-			return script.Reply{Text: reply}, err
-		}
-	}
-	text, err := Eval(ctx, c, p, keys, args...).ToString()
-	return script.Reply{Text: text}, err
-}
-
-// Eval runs a program, and sends its text to a server that does not have it.
-func Eval(ctx context.Context, c rueidis.Client, p *script.Program, keys []string, args ...string) rueidis.RedisResult {
-	reply := c.Do(ctx, bySHA(c, p, keys, args))
-	if noScript(reply.Error()) {
-		return c.Do(ctx, byText(c, p, keys, args))
-	}
-	return reply
-}
-
-func bySHA(c rueidis.Client, p *script.Program, keys, args []string) rueidis.Completed {
-	return c.B().Evalsha().Sha1(p.SHA).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
-}
-
-func byText(c rueidis.Client, p *script.Program, keys, args []string) rueidis.Completed {
-	return c.B().Eval().Script(p.Text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
-}
-
-// noScript reports whether a server does not have the text of a program.
-func noScript(err error) bool {
-	text, _ := said(err)
-	return firstWord(text) == "NOSCRIPT"
 }
 
 // guard calls f with the node's client, unless the node is cut off or busy.
@@ -271,7 +327,7 @@ func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
 	l := n.client()
 	switch {
 	case l == nil:
-		return nil, 0, n.keeper.whyNot()
+		return nil, 0, n.manager.unavailable()
 	case n.config.Timeout == 0:
 	case n.inFlight.Add(int64(calls)) > int64(n.config.InFlight):
 		n.inFlight.Add(-int64(calls))
@@ -304,13 +360,13 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 	now := elapsed()
 	switch {
 	case ctx.Err() == nil:
-		// The connection has broken. The keeper makes another one.
+		// The connection has broken. The manager makes another one.
 	case !TimedOut(ctx):
 		// The caller had less time than the time-out, or has gone.
 	case now-began < n.config.Timeout/2:
 		// It was the rest of the time of a call that another node has used up.
-	case n.breaker.silent(began, now):
-		n.keeper.look()
+	case n.breaker.timedOut(began, now):
+		n.manager.wake()
 	}
 }
 
@@ -339,27 +395,28 @@ func answers(err error) bool {
 // answered are errors of calls that got an answer, or that need none.
 var answered = []error{script.ErrStale, script.ErrForeign, script.ErrCalendar, store.ErrRepeated}
 
-// aim returns t with a deadline on the server's clock: the end of ctx. It asks
-// the server for its time once. It is now now, or a little later.
-func (n *Node) aim(ctx context.Context, c rueidis.Client, t script.Times, now time.Duration) (script.Times, error) {
+// aim returns t with a deadline on the server's clock: the end of ctx, which it also
+// returns as a time since some fixed instant, or 0. It asks the server for its time once.
+// It is now now, or a little later.
+func (n *Node) aim(ctx context.Context, client rueidis.Client, t script.Times, now time.Duration) (script.Times, time.Duration, error) {
 	deadline, ok := ctx.Deadline()
-	if !ok || t.Now != 0 {
-		return t, nil
+	if !ok {
+		return t, 0, nil
+	}
+	end := now + time.Until(deadline)
+	if t.Now != 0 {
+		return t, end, nil
 	}
 	if !n.clock.known() {
-		if err := n.askTime(ctx, c); err != nil {
-			return t, err
+		if err := n.askTime(ctx, client); err != nil {
+			return t, end, err
 		}
 	}
 	t.Near = n.clock.at(now)
-	end := deadline.Sub(started) // a shared one is not on the clock on the wall
-	if sharedEnd(ctx) == nil {
-		end = now + time.Until(deadline)
-	}
 	if own := n.clock.at(end); t.Deadline == 0 || own < t.Deadline {
 		t.Deadline = own
 	}
-	return t, nil
+	return t, end, nil
 }
 
 // askTime asks the server for its time. The first callers know the length of a round
@@ -368,7 +425,7 @@ func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
 	began := elapsed()
 	t, err := c.Do(ctx, c.B().Time().Build()).AsIntSlice()
 	if err == nil && len(t) == 2 {
-		n.company.learn(began, elapsed())
+		n.batcher.learn(began, elapsed())
 		n.clock.learn(window.Instant(t[0]*1e6+t[1]), elapsed())
 	}
 	return err

@@ -54,8 +54,8 @@ func (o *opened) connect(ctx context.Context, codec *script.Codec) error {
 		n.keep(o.dialer, always(n.addr), false)
 	}
 	o.Servers = alone{Node: n}
-	n.keeper.await(ctx)
-	return n.keeper.refused()
+	n.manager.await(ctx)
+	return n.manager.refused()
 }
 
 // connectCluster connects to the nodes that the configuration names, and then to
@@ -68,7 +68,7 @@ func (o *opened) connectCluster(ctx context.Context, codec *script.Codec) error 
 		named = append(named, c.node(addr))
 	}
 	for _, n := range named {
-		n.keeper.await(ctx)
+		n.manager.await(ctx)
 	}
 	err := refusal(c.refresh(ctx))
 	c.tasks.Go(c.watch)
@@ -76,7 +76,7 @@ func (o *opened) connectCluster(ctx context.Context, codec *script.Codec) error 
 		return err
 	}
 	for _, n := range named {
-		if err := n.keeper.refused(); err != nil {
+		if err := n.manager.refused(); err != nil {
 			return fmt.Errorf("%s: %w", n.addr, err)
 		}
 	}

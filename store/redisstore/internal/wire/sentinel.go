@@ -12,13 +12,13 @@ import (
 )
 
 // sentinels asks Sentinels for their primary, and listens to what they publish. Only
-// the keeper of one node calls primary.
+// the manager of one node calls primary.
 type sentinels struct {
 	config *Config
 	dialer *dialer
 	node   *Node
-	addrs  []string // the one that has answered last is the first
-	link   *link    // to the first; nil when it is to be made
+	addrs  []string    // the one that has answered last is the first
+	conn   *connection // to the first; nil when it is to be made
 	news   sentinelNews
 }
 
@@ -52,7 +52,7 @@ func (s *sentinels) primary(ctx context.Context) (string, error) {
 }
 
 // connect connects to the Sentinel at addr.
-func (s *sentinels) connect(addr string) (*link, error) {
+func (s *sentinels) connect(addr string) (*connection, error) {
 	o := s.config.options(addr)
 	o.SelectDB, o.Username, o.Password = 0, "", ""
 	if s.config.SentinelPassword != "" {
@@ -63,22 +63,22 @@ func (s *sentinels) connect(addr string) (*link, error) {
 
 // ask asks the first Sentinel for the primary, and for the other Sentinels.
 func (s *sentinels) ask(ctx context.Context) (string, error) {
-	if s.link == nil || s.link.lost.Load() {
+	if s.conn == nil || s.conn.lost.Load() {
 		s.close()
 		l, err := s.connect(s.addrs[0])
 		if err != nil {
 			return "", err
 		}
-		s.link = l
+		s.conn = l
 	}
 	ctx, cancel := context.WithTimeout(ctx, sentinelTime)
 	defer cancel()
-	b := s.link.B()
-	named, err := s.link.Do(ctx, b.SentinelGetMasterAddrByName().Master(s.config.Primary).Build()).AsStrSlice()
+	b := s.conn.B()
+	named, err := s.conn.Do(ctx, b.SentinelGetMasterAddrByName().Master(s.config.Primary).Build()).AsStrSlice()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return "", err
 	}
-	others, err := s.link.Do(ctx, b.SentinelSentinels().Master(s.config.Primary).Build()).ToArray()
+	others, err := s.conn.Do(ctx, b.SentinelSentinels().Master(s.config.Primary).Build()).ToArray()
 	if err == nil {
 		s.learn(others)
 	}
@@ -103,8 +103,8 @@ func (s *sentinels) learn(others []rueidis.RedisMessage) {
 
 // close closes the connection.
 func (s *sentinels) close() {
-	if s.link != nil {
-		s.link.Close()
-		s.link = nil
+	if s.conn != nil {
+		s.conn.Close()
+		s.conn = nil
 	}
 }

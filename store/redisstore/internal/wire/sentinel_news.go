@@ -22,7 +22,7 @@ type sentinelNews struct {
 	tasks    sync.WaitGroup
 	cancel   context.CancelFunc
 	ctx      context.Context
-	listened map[string]bool // by address; of the keeper alone
+	listened map[string]bool // by address; of the manager alone
 }
 
 // succession is the replica that takes over from a primary.
@@ -57,7 +57,7 @@ func (w *sentinelNews) successor(n *Node) (string, bool) {
 		return "", false
 	}
 	since := elapsed() - next.at
-	used := n.keeper.at == next.addr && n.client() != nil
+	used := n.manager.at == next.addr && n.client() != nil
 	return next.addr, since < succeedsWithin || used && since < agreeWithin
 }
 
@@ -83,7 +83,7 @@ func (w *sentinelNews) hear(s *sentinels, addr string) {
 			_ = l.Receive(w.ctx, channels, func(m rueidis.PubSubMessage) {
 				if next, ok := successorIn(m.Channel, m.Message, s.config.Primary); ok {
 					w.latest.Store(&succession{next, elapsed()})
-					s.node.keeper.moves()
+					s.node.manager.moves()
 				}
 			})
 			l.Close()

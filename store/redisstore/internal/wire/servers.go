@@ -15,10 +15,10 @@ type Servers interface {
 	// Run has the node that serves slot decide a step.
 	Run(ctx context.Context, slot int, s script.Step) (window.Instant, error)
 
-	// RunAll has the nodes that serve the slots of jobs decide them, in as few
-	// round trips as possible, and writes their errors. A node decides its jobs in
+	// RunAll has the nodes that serve the slots of calls decide them, in as few
+	// round trips as possible, and writes their errors. A node decides its calls in
 	// their order, but for those that have to be sent again.
-	RunAll(ctx context.Context, jobs []Job)
+	RunAll(ctx context.Context, calls []Call)
 
 	// Client calls f with the client of the node that serves slot.
 	Client(ctx context.Context, slot int, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error)
@@ -34,7 +34,7 @@ type Servers interface {
 	Nodes() []*Node
 
 	// Close ends all connections, but for those of a caller's client, and waits for
-	// calls that travel together.
+	// flushes that are in flight.
 	Close()
 }
 
@@ -48,11 +48,9 @@ type alone struct {
 // no time-out, no breaker, and no bound of calls in flight.
 func Around(client rueidis.Client, codec *script.Codec) Servers {
 	n := newNode("redis", &Config{}, codec)
-	for i := range n.links {
-		n.links[i].Store(&link{Client: client})
-	}
+	n.conns[0].Store(&connection{Client: client})
 	n.apart = client.Mode() == rueidis.ClientModeCluster
-	n.company.life, n.company.end = context.WithCancel(context.Background())
+	n.batcher.life, n.batcher.stop = context.WithCancel(context.Background())
 	return alone{n, n.apart}
 }
 
@@ -60,12 +58,12 @@ func (a alone) Run(ctx context.Context, _ int, s script.Step) (window.Instant, e
 	return a.run(ctx, 0, s, false)
 }
 
-func (a alone) RunAll(ctx context.Context, jobs []Job) {
-	own := make([]*Job, len(jobs))
-	for i := range jobs {
-		own[i] = &jobs[i]
+func (a alone) RunAll(ctx context.Context, calls []Call) {
+	own := make([]*Call, len(calls))
+	for i := range calls {
+		own[i] = &calls[i]
 	}
-	a.runAll(ctx, own, a.sharded)
+	a.runAll(ctx, own)
 }
 
 func (a alone) Client(ctx context.Context, _ int, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {

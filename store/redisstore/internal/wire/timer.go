@@ -9,12 +9,14 @@ import (
 
 // Timer makes the contexts that end decisions after a time-out. The zero value is
 // ready; it is safe for concurrent use.
-type Timer struct{ shared atomic.Pointer[decision] }
+type Timer struct {
+	shared atomic.Pointer[sharedDeadline]
+}
 
-// decision is a context that ends at its end, and not earlier. All decisions that
-// begin in the same millisecond share one: a timer for each of them would cost more
+// sharedDeadline is a context that ends at its deadline, and not earlier. All decisions
+// that begin in the same millisecond share one: a timer for each of them would cost more
 // than the rest of a call.
-type decision struct {
+type sharedDeadline struct {
 	context.Context
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
@@ -37,8 +39,8 @@ const (
 )
 
 // begin returns the context of decisions that begin now and may take timeout.
-func begin(timeout time.Duration) *decision {
-	d := &decision{timeout: timeout, born: elapsed(), end: time.Now().Add(timeout)}
+func begin(timeout time.Duration) *sharedDeadline {
+	d := &sharedDeadline{timeout: timeout, born: elapsed(), end: time.Now().Add(timeout)}
 	d.Context, d.cancel = context.WithCancelCause(context.Background())
 	time.AfterFunc(timeout, func() {
 		if lag := elapsed() - d.born - timeout; lag > lagging {
@@ -51,23 +53,112 @@ func begin(timeout time.Duration) *decision {
 }
 
 // Deadline implements [context.Context].
-func (d *decision) Deadline() (time.Time, bool) { return d.end, true }
+func (d *sharedDeadline) Deadline() (time.Time, bool) { return d.end, true }
 
 // Err implements [context.Context].
-func (d *decision) Err() error {
-	err := d.Context.Err()
-	if err != nil && TimedOut(d.Context) {
+func (d *sharedDeadline) Err() error { return deadlineError(d.Context) }
+
+// Value implements [context.Context].
+func (d *sharedDeadline) Value(key any) any {
+	if key == (endKey{}) {
+		return d
+	}
+	return d.Context.Value(key)
+}
+
+// deadlineError returns the error of ctx, which a time-out ends by a cancellation.
+func deadlineError(ctx context.Context) error {
+	err := ctx.Err()
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
 		return context.DeadlineExceeded
 	}
 	return err
 }
 
-// Value implements [context.Context].
-func (d *decision) Value(key any) any {
-	if key == (endKey{}) {
-		return d
+// ownDeadline is the context of a decision whose caller has a deadline or can cancel it:
+// it ends with the first of these and the shared deadline. Most calls ask for the deadline
+// and the error only, so it becomes an ordinary context when one asks for more.
+type ownDeadline struct {
+	caller context.Context
+	shared *sharedDeadline
+	merged atomic.Pointer[mergedContext]
+}
+
+type mergedContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	stop   func() bool // ends the wait for the shared deadline
+}
+
+func (o *ownDeadline) merge() context.Context {
+	if m := o.merged.Load(); m != nil {
+		return m
 	}
-	return d.Context.Value(key)
+	m := &mergedContext{}
+	m.Context, m.cancel = context.WithCancelCause(o.caller)
+	if o.shared.Err() != nil {
+		m.cancel(errTimeout)
+	}
+	m.stop = context.AfterFunc(o.shared, func() { m.cancel(errTimeout) })
+	if !o.merged.CompareAndSwap(nil, m) {
+		m.end()
+	}
+	return o.merged.Load()
+}
+
+func (m *mergedContext) end() {
+	m.stop()
+	m.cancel(nil)
+}
+
+func (o *ownDeadline) cancel() {
+	if m := o.merged.Load(); m != nil {
+		m.end()
+	}
+}
+
+// Deadline implements [context.Context].
+func (o *ownDeadline) Deadline() (time.Time, bool) {
+	if earlier, ok := o.caller.Deadline(); ok && earlier.Before(o.shared.end) {
+		return earlier, true
+	}
+	return o.shared.end, true
+}
+
+// Done implements [context.Context].
+func (o *ownDeadline) Done() <-chan struct{} { return o.merge().Done() }
+
+// Err implements [context.Context].
+func (o *ownDeadline) Err() error {
+	if m := o.merged.Load(); m != nil {
+		return deadlineError(m)
+	}
+	if err := o.caller.Err(); err != nil {
+		return err
+	}
+	return o.shared.Err()
+}
+
+// Value implements [context.Context].
+func (o *ownDeadline) Value(key any) any {
+	switch key {
+	case endKey{}:
+		return o
+	case timeoutKey{}:
+		return o.caller.Value(key)
+	}
+	return o.merge().Value(key)
+}
+
+// callerOf returns the context that can end ctx before its deadline, or nil.
+func callerOf(ctx context.Context) context.Context {
+	switch ctx := ctx.(type) {
+	case *sharedDeadline:
+		return nil
+	case *ownDeadline:
+		return ctx.caller
+	}
+	return ctx
 }
 
 // endKey is the key of contexts that end with a decision, and timeoutKey that of
@@ -99,8 +190,8 @@ func (t *Timer) Within(ctx context.Context, timeout time.Duration) (context.Cont
 		t.shared.Store(shared)
 	}
 	if _, ends := ctx.Deadline(); ends || timeout > brief && ctx.Done() != nil {
-		b := &both{shared: shared, caller: ctx}
-		return b, b.stop
+		o := &ownDeadline{caller: ctx, shared: shared}
+		return o, o.cancel
 	}
 	return shared, nothing
 }
@@ -132,8 +223,8 @@ var errTimeout = errors.New("no answer in time")
 
 // TimedOut reports whether ctx is done because a time-out of this package is over.
 func TimedOut(ctx context.Context) bool {
-	if b, ok := ctx.(*both); ok {
-		return b.timedOut()
+	if o, ok := ctx.(*ownDeadline); ok && o.merged.Load() == nil {
+		return o.caller.Err() == nil && TimedOut(o.shared)
 	}
 	return errors.Is(context.Cause(ctx), errTimeout)
 }

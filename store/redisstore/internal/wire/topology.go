@@ -61,7 +61,7 @@ func (c *cluster) refresh(ctx context.Context) error {
 		if slices.ContainsFunc(all, func(n *Node) bool { return n.addr == addr }) {
 			continue
 		}
-		client, failed := c.config.link(addr, c.dialer, nothing)
+		client, failed := c.config.connection(addr, c.dialer, true, nothing)
 		if failed != nil {
 			err = fmt.Errorf("%s: %w", addr, failed)
 			continue
@@ -119,7 +119,7 @@ func (c *cluster) learn(ctx context.Context, addr string, client rueidis.Client)
 		return fmt.Errorf("%s: %w", addr, errNoSlots)
 	}
 	for _, o := range found {
-		o.node.keeper.await(ctx)
+		o.node.manager.await(ctx)
 		for slot := o.from; slot <= o.to; slot++ {
 			c.slots[slot].Store(o.node)
 		}

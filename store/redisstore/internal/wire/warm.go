@@ -32,14 +32,14 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	programs, late := n.codec.Programs(), []string{script.Expired()}
 	commands := make([]rueidis.Completed, len(programs))
 	for i, p := range programs {
-		commands[i] = bySHA(c, p, nil, late)
+		commands[i] = evaluate(c, p, nil, late, false)
 	}
 	var missing []rueidis.Completed
 	for i, reply := range within(ctx, c, commands) {
 		err := reply.Error()
 		n.loaded[programs[i].Number].Store(err == nil || noScript(err))
 		if noScript(err) {
-			missing = append(missing, byText(c, programs[i], nil, late))
+			missing = append(missing, evaluate(c, programs[i], nil, late, true))
 		} else if err := unready(err); err != nil {
 			return err
 		}

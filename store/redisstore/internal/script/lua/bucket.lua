@@ -73,7 +73,7 @@ local function save_bucket(o)
   local d, f = o.d, o.f
   if d == 0 and f == 0 then return nil end
   local common = f > 0 and o.common or 0
-  local step = floor(o.length * o.common / 8) + 1 -- as in bucket_fast.lua
+  local step = floor(o.length * o.common / 8) + 1 -- as in common_bucket.lua
   return pk('<BBI7I7I7', 1, 5, o.now + d, f * common, o.quota * common), (floor(expires_bucket(o) / step) + 1) * step
 end
 

@@ -4,6 +4,7 @@
 -- A key that is banned, or remembers strikes, has a state of its own around that
 -- of the window: version, kind 13, strikes, the end of the last ban, its length; then
 -- the window's state, if it has one.
+local AROUND = 6 -- the status of a reply with holds and bans
 local LAST = MAX - 3153600000000000 -- the latest instant that counts as itself
 
 -- What is asked of an op, besides what head.lua has.
@@ -246,8 +247,7 @@ end
 local ops, k = {}, first
 for i = 1, total do
   local key = KEYS[k]
-  local v = state -- of the first key
-  if i > 1 then v = try('GET', key) end
+  local v = try('GET', key)
   if type(v) == 'table' then -- an error
     if not string.find(v.err, 'WRONGTYPE', 1, true) then return v end
     return pk('<BI7I4I2', FOREIGN, now, k - first + 1, #v.err) .. v.err

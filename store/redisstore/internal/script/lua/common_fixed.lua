@@ -1,6 +1,5 @@
--- See common_sliding.lua and fixed_fast.lua.
-local function common_fixed(state, n, args, q)
-  local quota, w = up('<I7I7', args, q)
+-- See common_sliding.lua.
+local function common_fixed(state, n, quota, w)
   if state == false then
     if n > quota or n > MAX then return end
     local ms = w + 999

@@ -1,10 +1,9 @@
--- These files decide most calls with several ops that are sliding or fixed windows or
--- buckets, as sliding_fast.lua and its like do for one op. For each of these kinds there
--- is a function. It gets what is kept for the op's key, or false, the hits, and the
--- argument with the position of the limit's numbers. It returns the hits used, the wait,
--- and the time until the key is unused; and if the hits can be counted what to write,
--- from which byte on (nil: all), the milliseconds after which the key expires (nil: as
--- before), and the time until it is unused then. It returns nothing where only the rest
+-- These files decide most calls whose ops are sliding or fixed windows or buckets, before
+-- all that others need. For each of these kinds there is a function. It gets what is kept
+-- for the op's key, or false, the hits, and the limit's numbers. It returns the hits used,
+-- the wait, and the time until the key is unused; and if the hits can be counted what to
+-- write, from which byte on (nil: all), the milliseconds after which the key expires (nil:
+-- as before), and the time until it is unused then. It returns nothing where only the rest
 -- of the program can decide. The bytes of states are in the files of the kinds.
 
 -- What is to be written for the ops that count hits, six values for each: the index of its
@@ -14,8 +13,13 @@ local writes = {
   false, false, false, false, false, false, false, false, false,
 }
 
-local function common_sliding(state, n, args, q)
-  local quota, w, size = up('<I7I7I7', args, q)
+-- A state is decided here by its fixed part, if nothing has left the window and the hits
+-- fit into the newest group, or the date of the oldest group is the wait; and so is the
+-- first of a key. Others need the rest of the program.
+--
+-- A sliding key lives up to an eighth of the window longer than its state: until
+-- a multiple of that, so that most hits need not move its expiry.
+local function common_sliding(state, n, quota, w, size)
   local step = (w - w % 8) / 8 + 1
   if state == false then
     if n > size or n > quota then return end

@@ -6,14 +6,18 @@
 -- mean, and tests hold both to equal answers.
 --
 -- Numbers are whole and below 2^53. struct's I7 holds them. A server makes these names
--- anew at each call, so common calls are decided before those of head_rest.lua.
+-- anew at each call, so there are few of them.
 local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, redis.pcall, KEYS, ARGV
 
 local MAX = 9007199254740991       -- window.MaxHits
 local NEVER = 9007199254740992     -- the wait of hits that can never fit
 
--- What the caller asks for an op; the others are in head_rest.lua.
-local LOOK, RECORD = 0, 3
+local cut, floor, type = string.sub, math.floor, type
 
--- The status of a reply to a step that came too late.
-local STALE = 1
+-- What the caller asks for an op.
+local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4 -- + 8: count it when it is not admitted
+
+-- A reply begins with a status and the instant. After DONE follow the numbers
+-- of each op. With every other status nothing was counted, but for FAILED: the
+-- server's error in one step of a run. A run has one more: see run_common_end.lua.
+local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5

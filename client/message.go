@@ -1,0 +1,116 @@
+package client
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/weirhq/weir"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Resource limits of the service.
+const (
+	maxMessage = 1 << 20 // bytes of a message
+	maxBatch   = 1000    // requests of a batch
+)
+
+// verbs are the verbs of the API.
+var verbs = [...]weirv1.Verb{
+	weir.Take: weirv1.Verb_VERB_TAKE, weir.Check: weirv1.Verb_VERB_CHECK, weir.Record: weirv1.Verb_VERB_RECORD, weir.Refund: weirv1.Verb_VERB_REFUND,
+	weir.Settle: weirv1.Verb_VERB_SETTLE, weir.Cancel: weirv1.Verb_VERB_CANCEL, weir.Renew: weirv1.Verb_VERB_RENEW,
+}
+
+// setRequest sets all fields of m to those of r. It reuses the map of m.
+func setRequest(m *weirv1.Request, verb weir.Verb, r *weir.Request) {
+	if m.Attributes == nil {
+		m.Attributes = make(map[string]string, len(r.Attributes))
+	}
+	clear(m.Attributes)
+	setAttributes(m.Attributes, r.Attributes)
+	m.Hits, m.Feedback, m.Receipt, m.Final, m.Verb = nil, r.Feedback, "", r.Final, verbs[verb]
+	if r.Hits != 0 {
+		hits := r.Hits // of its own: the caller may be gone before the message is written
+		m.Hits = &hits
+	}
+	if !r.Receipt.IsZero() {
+		m.Receipt = r.Receipt.String()
+	}
+}
+
+// attributesOf returns attributes as a map.
+func attributesOf(list []weir.Attribute) map[string]string {
+	m := make(map[string]string, len(list))
+	setAttributes(m, list)
+	return m
+}
+
+// setAttributes adds a list of attributes to m. Of attributes with the same name the last
+// one counts, and one without a name is no attribute, as in an engine.
+func setAttributes(m map[string]string, list []weir.Attribute) {
+	for i := range list {
+		if a := &list[i]; a.Name != "" {
+			m[a.Name] = a.Value
+		}
+	}
+}
+
+// readDecision sets d to m, and reuses the slices of d. Rules of d is nil.
+func readDecision(m *weirv1.Decision, d *weir.Decision) (err error) {
+	if m == nil {
+		return errors.New("an answer without a decision")
+	}
+	*d = weir.Decision{
+		Allowed: m.Allowed, Outcome: m.Outcome, Rule: m.Rule, RetryAfter: durationOf(m.RetryAfter), RetryRule: m.RetryRule,
+		Usages: slices.Grow(d.Usages[:0], len(m.Limits)), Verdicts: append(d.Verdicts[:0], m.Verdicts...), Triggered: append(d.Triggered[:0], m.Triggered...),
+		Unmatched: m.Unmatched, Degraded: m.Degraded, DegradedReason: store.Reason(m.DegradedReason), Hold: durationOf(m.Hold),
+	}
+	if m.Receipt != "" {
+		if d.Receipt, err = receipt.Parse(m.Receipt); err != nil {
+			return err
+		}
+	}
+	for _, u := range m.Limits {
+		d.Usages = append(d.Usages, usageOf(u))
+	}
+	return nil
+}
+
+func usageOf(m *weirv1.RuleUsage) weir.Usage {
+	u := weir.Usage{Rule: m.GetRule(), Kind: kindOf(m.GetKind()), Key: m.GetKey(), Shadow: m.GetShadow(), Hits: m.GetHits()}
+	u.Result = window.Result{
+		Allowed: m.GetAllowed(), Held: m.GetHeld(), Banned: m.GetBanned(), Struck: m.GetStruck(),
+		Quota: window.Unlimited, Used: m.GetUsed(), Before: m.GetBefore(), Remaining: window.Unlimited,
+		RetryAfter: durationOf(m.GetRetryAfter()), ResetAfter: durationOf(m.GetResetAfter()),
+	}
+	if m != nil && m.Quota != nil {
+		u.Quota = *m.Quota
+	}
+	if m != nil && m.Remaining != nil {
+		u.Remaining = *m.Remaining
+	}
+	if at := m.GetBannedUntil(); at != nil {
+		u.BannedUntil = window.At(at.AsTime())
+	}
+	return u
+}
+
+// kindOf returns a kind of rules. A kind of a later version has no name.
+func kindOf(k weirv1.RuleKind) rule.Kind { return rule.Kind(k - weirv1.RuleKind_RULE_KIND_LIMIT) } //nolint:gosec // small
+
+// durationOf returns d, of which -1 seconds stand for [window.Never].
+func durationOf(d *durationpb.Duration) time.Duration {
+	switch {
+	case d == nil:
+		return 0
+	case d.Seconds == -1 && d.Nanos == 0:
+		return window.Never
+	}
+	return d.AsDuration()
+}

@@ -1,0 +1,112 @@
+package grpcapi
+
+import (
+	"github.com/weirhq/weir"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/receipt"
+)
+
+// verbs lists the verbs by their numbers in messages; 0 is a take, too.
+var verbs = [...]weir.Verb{weir.Take, weir.Take, weir.Check, weir.Record, weir.Refund, weir.Settle, weir.Cancel, weir.Renew}
+
+// ask is a request of the engine.
+type ask struct {
+	// verb is what to do: that of the request, or a check for a request of 0 hits.
+	verb weir.Verb
+
+	// sent is the verb before that, which says what the caller must be allowed to do.
+	sent weir.Verb
+
+	request weir.Request
+
+	// fault is what is wrong with the request. It must not be decided then.
+	fault *fault.Fault
+}
+
+// read reads a request, which a method for one verb may receive in place of its own
+// message: their fields have the same numbers. It appends the attributes to attrs.
+func (a *ask) read(in *weirv1.Request, verb weir.Verb, attrs []weir.Attribute) []weir.Attribute {
+	*a = ask{verb: verb, sent: verb}
+	r := &a.request
+	r.Hits, r.Feedback, r.Final = in.GetHits(), in.Feedback, in.Final
+	if len(r.Feedback) > sizes.Text {
+		a.wrong("feedback", "has %d bytes, more than %d", len(r.Feedback), sizes.Text)
+	}
+	if in.Receipt != "" {
+		var err error
+		if r.Receipt, err = receipt.Parse(in.Receipt); err != nil {
+			a.wrong("receipt", "is not a receipt: want the text that a take answered with")
+		}
+	}
+	from := len(attrs)
+	attrs = a.attributes(in.Attributes, attrs)
+	r.Attributes = attrs[from:len(attrs):len(attrs)]
+	a.complete(in.Hits != nil)
+	return attrs
+}
+
+// readAny is read for a request that names its verb.
+func (a *ask) readAny(in *weirv1.Request, attrs []weir.Attribute) []weir.Attribute {
+	if in.Verb < 0 || int(in.Verb) >= len(verbs) {
+		attrs = a.read(in, weir.Take, attrs)
+		a.fault = fault.Newf("verb", "%d: want one of weir.v1.Verb", in.Verb)
+		return attrs
+	}
+	return a.read(in, verbs[in.Verb], attrs)
+}
+
+// attributes appends the attributes of a request to attrs.
+func (a *ask) attributes(from map[string]string, attrs []weir.Attribute) []weir.Attribute {
+	if len(from) > sizes.Attributes {
+		a.wrong("attributes", "more than %d attributes", sizes.Attributes)
+		return attrs
+	}
+	for name, value := range from {
+		switch {
+		case name == "":
+			a.wrong("attributes", "an attribute without a name")
+		case len(name) > sizes.Text:
+			a.wrong("attributes", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
+		case len(value) > sizes.Text:
+			a.wrong("attributes."+name, "has %d bytes, more than %d", len(value), sizes.Text)
+		}
+		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
+	}
+	return attrs
+}
+
+// attributesOf returns the attributes in a map. The error is a [*fault.Fault].
+func attributesOf(from map[string]string) ([]weir.Attribute, error) {
+	var a ask
+	attrs := a.attributes(from, nil)
+	if a.fault != nil {
+		return nil, a.fault
+	}
+	return attrs, nil
+}
+
+// complete turns a request of 0 hits into a check, and finds what does not go
+// together. The engine finds the rest.
+func (a *ask) complete(given bool) {
+	r := &a.request
+	switch {
+	case given && r.Hits < 0:
+		a.wrong("hits", "is negative; use refund to give hits back")
+	case !given || r.Hits != 0:
+	case a.verb.Ends():
+		a.wrong("hits", "is 0; use cancel to give back what was held")
+	case r.Feedback != "":
+		a.wrong("hits", "is 0, which counts nothing; leave it out with feedback")
+	default:
+		a.verb = weir.Check
+	}
+}
+
+// wrong notes the first fault of a request.
+func (a *ask) wrong(path, format string, args ...any) {
+	if a.fault == nil {
+		a.fault = fault.Newf(path, format, args...)
+	}
+}

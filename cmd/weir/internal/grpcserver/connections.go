@@ -1,0 +1,297 @@
+package grpcserver
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/mem"
+)
+
+// connections are the open connections of a server. grpc-go keeps the parts of a message
+// until it is complete, and an answer until its client takes it. It limits both for each
+// stream, but not for all of them, and it has no time-outs for them. So a connection
+// counts what it reads and subtracts what its calls have received, counts answers until
+// grpc-go has written them, and counts the calls that were given up. It is closed if all
+// connections together have too much and it has the most, if nothing of what it has makes
+// progress, or if most of its calls are given up.
+type connections struct {
+	most int64  // bytes of all connections; 0: no limit
+	shed func() // is called for each connection that is closed; may be nil
+
+	total atomic.Int64
+	mu    sync.Mutex
+	open  map[*connection]struct{} // guarded by mu
+}
+
+const (
+	// callBytes is about what a call takes that waits for its message, or whose answer
+	// waits for the client: with its goroutine and its headers.
+	callBytes = 16 << 10
+
+	// overhead is about what a message takes on the wire beside its bytes, in frames.
+	overhead = 64
+
+	// little is what a connection may have without progress, beside calls that wait for
+	// their only message: its other frames are counted, too.
+	little = 64 << 10
+
+	// ample is what a connection may have while closed ones have too much: a few calls.
+	ample = 8 * callBytes
+
+	// stalled is how long a connection may make no progress.
+	stalled = 10 * time.Second
+
+	// interval is how often connections are looked at for that, and pings is how many
+	// bytes may come meanwhile that belong to no message.
+	interval = 2 * time.Second
+	pings    = 256
+
+	// hasty is how soon a call is given up that its client did not want. A client that has
+	// waited as long may have a deadline, which a slow store has not met.
+	hasty = 5 * time.Millisecond
+
+	// mostGivenUp is how many calls of a connection may be given up as soon as that, by
+	// the client or because of its wrong frames (CVE-2023-44487, CVE-2025-8671). Beyond
+	// it the connection is closed, unless more of its calls were answered. Such calls
+	// cost a client nothing. If the service itself has been held up, it may see the
+	// beginnings and the ends of maxStreams calls together.
+	mostGivenUp = 2 * maxStreams
+)
+
+// connection is a connection, as the calls on it see it. It implements
+// [credentials.AuthInfo], because this is what gRPC hands from a connection to its calls,
+// and [mem.BufferPool], to learn when an answer was written.
+type connection struct {
+	net.Conn
+	credentials.CommonAuthInfo
+	tlsInfo *credentials.TLSInfo // nil: without TLS
+	work    func(by int32)       // may be nil
+	all     *connections
+
+	arriving atomic.Int64 // bytes of messages that are not complete
+	received atomic.Int64 // when one was completed, or the first bytes of one came; in Unix nanoseconds
+	unsent   atomic.Int64 // bytes of answers that are not written
+	written  atomic.Int64 // when one was written, or the first one was to be sent; in Unix nanoseconds
+	calls    atomic.Int64 // under way
+	waiting  atomic.Int64 // calls that wait for their only message
+	closed   atomic.Bool
+
+	givenUp, kept atomic.Int64 // calls that were given up at once, and those that were answered
+}
+
+// AuthType implements [credentials.AuthInfo].
+func (c *connection) AuthType() string {
+	if c.tlsInfo != nil {
+		return c.tlsInfo.AuthType()
+	}
+	return "insecure"
+}
+
+// Read implements [net.Conn].
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.arrive(int64(n))
+	if c.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+// Close implements [net.Conn].
+func (c *connection) Close() error {
+	err := c.Conn.Close()
+	c.all.remove(c)
+	return err
+}
+
+// arrive counts n bytes that have come.
+func (c *connection) arrive(n int64) {
+	if n == 0 {
+		return
+	}
+	if c.arriving.Add(n) == n {
+		c.received.Store(time.Now().UnixNano())
+	}
+	c.all.add(c, n)
+}
+
+// receive counts n bytes of a message as received.
+func (c *connection) receive(n int64) {
+	c.all.subtract(&c.arriving, n)
+	c.received.Store(time.Now().UnixNano())
+}
+
+// send counts an answer of n bytes.
+func (c *connection) send(n int64) {
+	n += callBytes
+	if c.unsent.Add(n) == n {
+		c.written.Store(time.Now().UnixNano())
+	}
+	c.all.add(c, n)
+}
+
+// Put implements [mem.BufferPool]: the answer in a buffer was written, or dropped.
+func (c *connection) Put(b *[]byte) {
+	c.all.subtract(&c.unsent, int64(len(*b))+callBytes)
+	c.written.Store(time.Now().UnixNano())
+	mem.DefaultBufferPool().Put(b)
+}
+
+// Get implements [mem.BufferPool].
+func (*connection) Get(n int) *[]byte { return mem.DefaultBufferPool().Get(n) }
+
+// begin counts a call, and end its end.
+func (c *connection) begin() { c.calls.Add(1); c.arrive(callBytes) }
+
+// end counts the end of a call that began at began. givenUp reports whether nobody waits
+// for its answer. A connection without calls has no parts of messages.
+func (c *connection) end(began time.Time, givenUp bool) {
+	switch {
+	case !givenUp:
+		c.kept.Add(1)
+	case time.Since(began) < hasty:
+		if n := c.givenUp.Add(1); n > mostGivenUp && n > c.kept.Load() {
+			c.all.close(c)
+		}
+	}
+	if c.calls.Add(-1) == 0 {
+		c.all.subtract(&c.arriving, c.arriving.Load())
+		if c.closed.Load() {
+			c.clear()
+		}
+	}
+}
+
+// clear subtracts all that c has.
+func (c *connection) clear() { c.all.total.Add(-c.arriving.Swap(0) - c.unsent.Swap(0)) }
+
+// size returns what c has, in bytes.
+func (c *connection) size() int64 { return c.arriving.Load() + c.unsent.Load() }
+
+// isStalled reports whether what c has makes no progress at now.
+func (c *connection) isStalled(now time.Time) bool {
+	since := func(at *atomic.Int64) time.Duration { return time.Duration(now.UnixNano() - at.Load()) }
+	return (c.waiting.Load() > 0 || c.arriving.Load() > little) && since(&c.received) > stalled ||
+		c.unsent.Load() > 0 && since(&c.written) > stalled
+}
+
+// add counts n bytes of c, and closes a connection if there are too many in all.
+func (s *connections) add(c *connection, n int64) {
+	if total := s.total.Add(n); c.closed.Load() {
+		if c.calls.Load() == 0 {
+			c.clear()
+		}
+	} else if s.most > 0 && total > s.most {
+		s.relieve()
+	}
+}
+
+// subtract subtracts n bytes from one of the numbers of a connection, or fewer if it has
+// fewer.
+func (s *connections) subtract(from *atomic.Int64, n int64) {
+	for {
+		was := from.Load()
+		by := min(n, was)
+		if by <= 0 {
+			return
+		}
+		if from.CompareAndSwap(was, was-by) {
+			s.total.Add(-by)
+			return
+		}
+	}
+}
+
+// relieve closes the connection with the most. If closed connections have what is too
+// much, until their calls have ended, it closes only a connection that has more than a few
+// calls: others are not to blame.
+func (s *connections) relieve() {
+	var worst *connection
+	var most, sum int64
+	s.mu.Lock()
+	for c := range s.open {
+		n := c.size()
+		if sum += n; n > most {
+			worst, most = c, n
+		}
+	}
+	s.mu.Unlock()
+	if worst != nil && (sum > s.most || most > ample) {
+		s.close(worst)
+	}
+}
+
+// closeStalled closes the connections that are stalled at now.
+func (s *connections) closeStalled(now time.Time) {
+	var all []*connection
+	s.mu.Lock()
+	for c := range s.open {
+		s.subtract(&c.arriving, pings)
+		if c.isStalled(now) {
+			all = append(all, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		s.close(c)
+	}
+}
+
+// watch calls closeStalled from time to time, until ctx is done.
+func (s *connections) watch(ctx context.Context) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			s.closeStalled(now)
+		}
+	}
+}
+
+// close closes c because of what its client does.
+func (s *connections) close(c *connection) {
+	if c.closed.CompareAndSwap(false, true) && s.shed != nil {
+		s.shed()
+	}
+	_ = c.Close() // its transport notices
+}
+
+// remove removes c, which is closed.
+func (s *connections) remove(c *connection) {
+	s.mu.Lock()
+	delete(s.open, c)
+	s.mu.Unlock()
+	c.closed.Store(true)
+	if c.calls.Load() == 0 { // otherwise the last of them has its memory until it ends
+		c.clear()
+	}
+}
+
+// listener is a listener whose connections are those of a server.
+type listener struct {
+	net.Listener
+	all *connections
+}
+
+// Accept implements [net.Listener].
+func (l listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{Conn: conn, all: l.all}
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	if l.all.open == nil {
+		l.all.open = map[*connection]struct{}{}
+	}
+	l.all.open[c] = struct{}{}
+	return c, nil
+}

@@ -1,0 +1,364 @@
+package grpcserver_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/encoding/gzip" // the telemetry brings it into the service, too
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+)
+
+// frames is what a client of HTTP/2 sends.
+type frames []byte
+
+func (f frames) frame(kind, flags byte, stream uint32, payload []byte) frames {
+	f = append(f, byte(len(payload)>>16), byte(len(payload)>>8), byte(len(payload)), kind, flags)
+	return append(binary.BigEndian.AppendUint32(f, stream), payload...)
+}
+
+// say begins a call of Say, and sends n bytes of its message, which has size.
+func (f frames) say(stream uint32, size, n int) frames {
+	f = f.frame(1, 4, stream, head("Say"))
+	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(size)), make([]byte, n)...)
+	for len(body) > 0 {
+		part := body[:min(len(body), 16<<10)]
+		f, body = f.frame(0, 0, stream, part), body[len(part):]
+	}
+	return f
+}
+
+// head returns the headers of a call of a method.
+func head(method string) []byte {
+	path := "/" + echo + "/" + method
+	head := append([]byte{0x83, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))}, path...)
+	head = append(append(head, 0x0f, 0x10, 16), "application/grpc"...)
+	return append(append(append(append(head, 0, 2), "te"...), 8), "trailers"...)
+}
+
+// pipe returns a server with a bound on memory, its socket, a connection of a client, and
+// how many connections were shed.
+func pipe(t *testing.T, most int64) (s *grpcserver.Server, path string, conn *grpc.ClientConn, shed *atomic.Int64) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "socket")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shed = new(atomic.Int64)
+	s = grpcserver.New(grpcserver.Config{Bounds: &access.Bounds{Memory: most, Shed: func(string) { shed.Add(1) }}})
+	s.Add(echo, "weir/test.proto", methods(nil))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	if conn, err = grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = s.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, path, conn, shed
+}
+
+// attack sends text on a connection of its own. The channel that it returns is closed when
+// the server has closed the connection.
+func attack(t *testing.T, path string, text []byte) (ended chan struct{}) {
+	t.Helper()
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		room := make([]byte, 4096)
+		for {
+			if _, err := c.Read(room); err != nil {
+				return
+			}
+		}
+	}()
+	_, _ = c.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), text...)) // the server may have closed it
+	return ended
+}
+
+// Parts of messages take no more memory than the bound: the connection with the most of
+// them is closed. The calls of others are answered.
+func TestHalfMessages(t *testing.T) {
+	t.Parallel()
+	s, path, conn, shed := pipe(t, 1<<20)
+	if _, err := say(t.Context(), conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	f := frames{}.frame(4, 0, 0, nil)
+	for i := range 40 {
+		f = f.say(uint32(2*i+1), 500_000, 60_000)
+	}
+	for range 3 {
+		<-attack(t, path, f)
+	}
+	if shed.Load() != 3 {
+		t.Errorf("got %d connections shed, want 3", shed.Load())
+	}
+	if _, err := say(t.Context(), conn, "hello"); err != nil {
+		t.Errorf("beside the attack: %v", err)
+	}
+	empty(t, s)
+}
+
+// empty waits until nothing is counted of s: calls end a little later than their
+// connections and answers.
+func empty(t *testing.T, s *grpcserver.Server) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); s.Arriving() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("got %d bytes counted, want none", s.Arriving())
+		}
+	}
+}
+
+// quiet opens streams on which there is nothing to say: one of Each, on which talk sends a
+// message and receives its answer, and one that watches the health.
+func quiet(t *testing.T, conn *grpc.ClientConn) (talk func()) {
+	t.Helper()
+	each, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+echo+"/Each")
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk = func() {
+		t.Helper()
+		if err := each.SendMsg(wrapperspb.String("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := each.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	talk()
+	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	return talk
+}
+
+// A connection that sends a part of a message and then nothing is closed. Streams on which
+// there is nothing to say, and calls that complete, are not late.
+func TestLateMessages(t *testing.T) {
+	t.Parallel()
+	s, path, conn, shed := pipe(t, 1<<20)
+	talk := quiet(t, conn)
+	for range 100 {
+		if _, err := say(t.Context(), conn, "hello"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty(t, s)
+	ended := attack(t, path, frames{}.frame(4, 0, 0, nil).say(1, 1000, 10))
+	for s.Arriving() == 0 { // until the part has come
+		time.Sleep(time.Millisecond)
+	}
+	s.CloseStalled(time.Now().Add(5 * time.Second))
+	if shed.Load() != 0 {
+		t.Errorf("got %d connections shed after five seconds, want none", shed.Load())
+	}
+	s.CloseStalled(time.Now().Add(time.Minute))
+	<-ended
+	if shed.Load() != 1 {
+		t.Errorf("got %d connections shed, want one", shed.Load())
+	}
+	empty(t, s)
+	talk()
+}
+
+// Calls that ended without their messages do not end the other calls of a connection.
+func TestRefusedCalls(t *testing.T) {
+	t.Parallel()
+	s, _, conn, shed := pipe(t, 1<<20)
+	each, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+echo+"/Each")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		err := conn.Invoke(t.Context(), "/"+echo+"/Nothing", wrapperspb.String("hello"), new(wrapperspb.StringValue))
+		if status.Code(err) != codes.Unimplemented {
+			t.Fatalf("got %v, want that the method is unknown", err)
+		}
+	}
+	s.CloseStalled(time.Now().Add(time.Minute))
+	if shed.Load() != 0 {
+		t.Errorf("got %d connections shed, want none", shed.Load())
+	}
+	if err := each.SendMsg(wrapperspb.String("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := each.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A compressed message does not take more off than came for it: parts of other messages
+// stay counted.
+func TestCompressedMessages(t *testing.T) {
+	t.Parallel()
+	s, path, _, _ := pipe(t, 1<<20)
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	text, err := proto.Marshal(wrapperspb.String(strings.Repeat("a", 200_000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	_, _ = z.Write(text)
+	_ = z.Close()
+	f := frames{}.frame(4, 0, 0, nil).say(1, 100_000, 50_000)
+	head := append(head("Say"), 0, 13)
+	head = append(append(append(head, "grpc-encoding"...), 4), "gzip"...)
+	f = f.frame(1, 4, 3, head)
+	f = f.frame(0, 1, 3, append(binary.BigEndian.AppendUint32([]byte{1}, uint32(small.Len())), small.Bytes()...))
+	if _, err := c.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), f...)); err != nil {
+		t.Fatal(err)
+	}
+	for answered := false; !answered; {
+		var h [9]byte
+		if _, err := io.ReadFull(c, h[:]); err != nil {
+			t.Fatal(err)
+		}
+		size := int64(h[0])<<16 | int64(h[1])<<8 | int64(h[2])
+		if _, err := io.CopyN(io.Discard, c, size); err != nil {
+			t.Fatal(err)
+		}
+		answered = h[3] == 1 && h[8] == 3
+	}
+	if n := s.Arriving(); n < 50_000 {
+		t.Errorf("got %d bytes counted, want those of the part", n)
+	}
+	_ = c.Close()
+	empty(t, s)
+}
+
+// Calls of methods that the server does not have leave nothing counted. Otherwise
+// their connection would be late.
+func TestUnknownMethods(t *testing.T) {
+	t.Parallel()
+	s, _, conn, _ := pipe(t, 1<<20)
+	for _, name := range []string{"/" + echo + "/None", "/none.None/None", "/grpc.none.None/None"} {
+		err := conn.Invoke(t.Context(), name, wrapperspb.String("x"), new(wrapperspb.StringValue))
+		if status.Code(err) != codes.Unimplemented {
+			t.Errorf("%s: got %v, want Unimplemented", name, err)
+		}
+		empty(t, s)
+	}
+}
+
+// Connections that speak no HTTP/2 leave nothing behind.
+func TestNoHTTP2(t *testing.T) {
+	t.Parallel()
+	s, path, conn, _ := pipe(t, 1<<20)
+	for range 20 {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\nand some more text"))
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		for room := make([]byte, 512); err == nil; {
+			_, err = c.Read(room)
+		}
+		_ = c.Close()
+	}
+	if _, err := say(context.Background(), conn, "hello"); err != nil {
+		t.Error(err)
+	}
+	if n := s.Connections(); n != 1 {
+		t.Errorf("got %d connections, want one", n)
+	}
+}
+
+// A client that gives up its calls at once is sent away, and one that waits for most of
+// them is not.
+func TestRapidReset(t *testing.T) {
+	t.Parallel()
+	s, path, conn, shed := pipe(t, 1<<20)
+	f := frames{}.frame(4, 0, 0, nil)
+	for i := range 600 {
+		f = f.say(uint32(2*i+1), 10, 0).frame(3, 0, uint32(2*i+1), []byte{0, 0, 0, 8})
+	}
+	<-attack(t, path, f)
+	if shed.Load() != 1 {
+		t.Errorf("got %d connections shed, want one", shed.Load())
+	}
+	empty(t, s) // until its calls have ended, they count
+	for i := range 500 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if i%5 == 0 {
+			cancel()
+		}
+		_, _ = say(ctx, conn, "hello")
+		cancel()
+	}
+	if shed.Load() != 1 {
+		t.Errorf("got %d connections shed, want only the first one", shed.Load())
+	}
+}
+
+// call makes a call of a method, with a message of one character.
+func (f frames) call(stream uint32, method string) frames {
+	return f.frame(1, 4, stream, head(method)).frame(0, 1, stream, append([]byte{0, 0, 0, 0, 3}, 0x0a, 1, 'x'))
+}
+
+// A connection whose client takes no answers is closed: one with the answer to a call that
+// has ended, and one with a stream that waits to send. Clients that have nothing to take
+// are not late.
+func TestAnswersNotTaken(t *testing.T) {
+	t.Parallel()
+	s, path, conn, shed := pipe(t, 1<<20)
+	if _, err := say(t.Context(), conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	talk := quiet(t, conn)
+	// The window of each stream is 0: nothing of a message can be sent.
+	closed := frames{}.frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0})
+	unary := attack(t, path, closed.call(1, "Say"))
+	many := attack(t, path, closed.call(1, "Flood"))
+	for now, end := time.Now(), time.Now().Add(20*time.Second); shed.Load() < 2; time.Sleep(time.Millisecond) {
+		if s.CloseStalled(now); time.Now().After(end) {
+			t.Fatalf("got %d connections shed, want two", shed.Load())
+		}
+		now = now.Add(time.Second)
+	}
+	<-unary
+	<-many
+	talk()
+	if _, err := say(t.Context(), conn, "hello"); err != nil {
+		t.Error(err)
+	}
+}

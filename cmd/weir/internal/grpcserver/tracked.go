@@ -1,0 +1,121 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// tracked is the stream of a call whose messages its connection counts.
+type tracked struct {
+	grpc.ServerStream
+	conn       *connection
+	began      time.Time
+	waits      bool // the call waits for its only message
+	compressed bool
+}
+
+// track returns stream with its messages counted, and what ends the call. many reports
+// whether the client may send several messages.
+func track(stream grpc.ServerStream, many bool) (_ grpc.ServerStream, end func()) {
+	c := connectionOf(stream.Context())
+	if c == nil {
+		return stream, func() {}
+	}
+	t := &tracked{ServerStream: stream, conn: c, began: time.Now(), waits: !many, compressed: isCompressed(stream.Context())}
+	c.begin()
+	if many { // it may wait for long
+		c.receive(callBytes)
+	} else if c.waiting.Add(1) == 1 {
+		c.received.Store(t.began.UnixNano())
+	}
+	return t, t.end
+}
+
+// RecvMsg implements [grpc.ServerStream].
+func (t *tracked) RecvMsg(m any) error {
+	err := t.ServerStream.RecvMsg(m)
+	n := int64(0)
+	if err == nil {
+		n = overhead + t.wireSize(m)
+	}
+	t.received(n)
+	return err
+}
+
+// wireSize returns how many bytes have come for m, or fewer. A compressed message is at most
+// 1100 times as large, which is what gzip can do; the rest is counted until the connection
+// has no calls.
+func (t *tracked) wireSize(m any) (n int64) {
+	switch m := m.(type) {
+	case *Received:
+		n = int64(m.size)
+	case proto.Message:
+		n = int64(proto.Size(m))
+	}
+	if t.compressed {
+		n /= 1100
+	}
+	return n
+}
+
+// received counts n bytes of messages as received.
+func (t *tracked) received(n int64) {
+	if t.waits {
+		t.waits = false
+		t.conn.waiting.Add(-1)
+		n += callBytes
+	}
+	t.conn.receive(n)
+}
+
+// end ends the call.
+func (t *tracked) end() {
+	if t.waits {
+		t.received(0)
+	}
+	t.conn.end(t.began, isGivenUp(t.Context()))
+}
+
+// isGivenUp reports whether a call was given up before its deadline.
+func isGivenUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
+// SendMsg implements [grpc.ServerStream].
+func (t *tracked) SendMsg(m any) error { return t.ServerStream.SendMsg(outgoing(m, t.conn)) }
+
+// isCompressed reports whether messages of a call are compressed. How many bytes came for
+// them is not known.
+func isCompressed(ctx context.Context) bool {
+	t, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
+	return ok && t.RecvCompress() != "" && t.RecvCompress() != "identity"
+}
+
+// interceptUnary counts calls of the services that gRPC itself brings.
+func interceptUnary(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	c := connectionOf(ctx)
+	if c == nil {
+		return next(ctx, in)
+	}
+	c.begin()
+	began := time.Now()
+	defer func() { c.end(began, isGivenUp(ctx)) }()
+	t := tracked{conn: c, compressed: isCompressed(ctx)}
+	c.receive(callBytes + overhead + t.wireSize(in))
+	out, err := next(ctx, in)
+	return outgoing(out, c), err
+}
+
+// unknown answers calls of methods that the server does not have. They are counted, too.
+func unknown(_ any, stream grpc.ServerStream) error {
+	if _, ok := stream.(*tracked); !ok {
+		_, end := track(stream, false)
+		defer end()
+	}
+	name, _ := grpc.MethodFromServerStream(stream)
+	return status.Errorf(codes.Unimplemented, "unknown method %s", name)
+}

@@ -1,0 +1,292 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/window"
+)
+
+// evalshas returns how many EVALSHA a server has had.
+func evalshas(t *testing.T, n *redistest.Node) int {
+	t.Helper()
+	text, _, _ := strings.Cut(strings.TrimPrefix(n.Info("cmdstat_evalsha"), "calls="), ",")
+	if text == "" {
+		return 0
+	}
+	calls, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return calls
+}
+
+// Callers who wait at the same time share runs, each with its own result. Those
+// whose keys another program has written are the only ones with an error.
+func TestCallsAreBatched(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	c := connect(t, n.Addr())
+	for name, s := range map[string]store.Store{"new": redisstore.New(c, redisstore.WithPrefix("new")), "open": openURL(t, "redis://"+n.Addr()+"?timeout=20s&prefix=open")} {
+		const callers, calls = 64, 100
+		for _, w := range []window.Window{window.Sliding(time.Hour), window.Fixed(time.Hour), window.Bucket(365*24*time.Hour, 0), window.Cells(time.Hour, 6), window.Calendar(window.Year, nil)} {
+			space, limit := store.NewSpace("", w.ID(), "rule", 0), window.MustCompile(window.Limit{Quota: 1000, Window: w})
+			op := func(caller int) store.Op {
+				return store.Op{Space: space, Limit: limit, Key: fmt.Append(nil, caller), N: 1}
+			}
+			used(t, s, op(-1)) // loads the program
+			for caller := 0; caller < callers; caller += 8 {
+				bad := op(caller)
+				n.Must("RPUSH", redisstore.KeyName(name, &bad), "1")
+			}
+			before := evalshas(t, n)
+			var all sync.WaitGroup
+			for caller := range callers {
+				all.Go(func() {
+					ops := []store.Op{op(caller)}
+					for call := range calls {
+						err := store.Do(t.Context(), s, store.Take, ops)
+						if key := redisstore.KeyName(name, &ops[0]); caller%8 == 0 {
+							if err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "not weir's") {
+								t.Errorf("%s, %s: got error %v, want one that names %q", name, w, err, key)
+							}
+							continue
+						}
+						if r := ops[0].Result; err != nil || r.Used != int64(call)+1 {
+							t.Errorf("%s, %s, caller %d, call %d: got %d used and error %v", name, w, caller, call, r.Used, err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			if got := evalshas(t, n) - before; got > callers*calls/2 {
+				t.Errorf("%s, %s: got %d EVALSHA for %d calls, want few", name, w, got, callers*calls)
+			}
+		}
+	}
+}
+
+// Each caller has its own time. One that gives up takes nobody along and is not
+// counted; the others get their answers when the server is back.
+func TestBatchedCallsKeepDeadlines(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr()}, DisableCache: true, AlwaysPipelining: true, PipelineMultiplex: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s := redisstore.New(c)
+	op := hourly(1000, "rule", "k")
+	used(t, s, op)
+	n.Stop()
+	var admitted atomic.Int64
+	var long, short sync.WaitGroup
+	take := func(ctx context.Context) error {
+		ops := []store.Op{op}
+		err := store.Do(ctx, s, store.Take, ops)
+		if err == nil {
+			admitted.Add(1)
+		}
+		return err
+	}
+	for i := range 60 {
+		if i%2 == 0 {
+			long.Go(func() {
+				if err := take(context.Background()); err != nil {
+					t.Errorf("got error %v, want none", err)
+				}
+			})
+			continue
+		}
+		short.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if err := take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
+			}
+			if passed := time.Since(began); passed > 5*time.Second {
+				t.Errorf("got an answer after %v, want it after 100 ms", passed)
+			}
+		})
+	}
+	short.Wait()
+	n.Continue()
+	long.Wait()
+	if got, want := used(t, s, op), admitted.Load(); got != want || want != 30 {
+		t.Errorf("got %d used and %d admitted, want 30", got, want)
+	}
+}
+
+// A step that the server refuses in the middle of a run ends alone.
+func TestStepOfARunFails(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := redisstore.New(connect(t, n.Addr()))
+	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Hour), Measure: window.Distinct})
+	op := func(key string, member int) store.Op {
+		return store.Op{Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: []byte(key), Member: fmt.Append(nil, member), N: 1}
+	}
+	var calls []store.Call
+	for member := range 64 { // the next one needs a sorted set
+		calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{op("full", member)}})
+	}
+	do(t, s, calls)
+	n.Must("ACL", "SETUSER", "default", "-zadd")
+	calls = []store.Call{
+		{Verb: store.Take, Ops: []store.Op{op("before", 1)}},
+		{Verb: store.Take, Ops: []store.Op{op("full", 64)}},
+		{Verb: store.Take, Ops: []store.Op{op("behind", 1)}},
+	}
+	before := evalshas(t, n)
+	do(t, s, calls)
+	if got := evalshas(t, n) - before; got != 1 {
+		t.Errorf("got %d EVALSHA, want one run", got)
+	}
+	var outage *store.OutageError
+	if err := calls[1].Err; !errors.As(err, &outage) || outage.Reason != store.ReasonRefused || !strings.Contains(err.Error(), "{full}") {
+		t.Errorf("got error %v, want that the user has no right", err)
+	}
+	for _, i := range []int{0, 2} {
+		if c := calls[i]; c.Err != nil || c.Ops[0].Result.Used != 1 {
+			t.Errorf("call %d: got %+v, want one used", i, c)
+		}
+	}
+	if got := used(t, s, op("full", 64)); got != 64 {
+		t.Errorf("got %d used, want 64", got)
+	}
+}
+
+// A caller alone never waits: its steps are sent one by one, by the program for
+// one step.
+func TestCallerAlone(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := redisstore.New(connect(t, n.Addr()))
+	used(t, s, hourly(1000, "rule", "k"))
+	n.Must("CONFIG", "RESETSTAT")
+	for range 50 {
+		used(t, s, hourly(1000, "rule", "k"))
+	}
+	if got, scripts := evalshas(t, n), n.Info("number_of_cached_scripts"); got != 50 || scripts != "1" {
+		t.Errorf("got %d EVALSHA of %s programs, want 50 of one", got, scripts)
+	}
+}
+
+// Close ends runs that are under way, and those who wait for them.
+func TestCloseEndsFlushes(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+	used(t, s, hourly(1000, "rule", "k"))
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			ops := []store.Op{hourly(1_000_000, "rule", "k")}
+			for {
+				err := store.Do(context.Background(), s, store.Take, ops)
+				if errors.Is(err, store.ErrClosed) {
+					return
+				}
+				var outage *store.OutageError
+				if err != nil && !errors.As(err, &outage) {
+					t.Errorf("got error %v, want %v", err, store.ErrClosed)
+					return
+				}
+			}
+		})
+	}
+	redistest.Eventually(t, "runs are under way", func() bool { return evalshas(t, n) > 100 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+}
+
+// Where round trips are long, as many runs are under way as let callers leave every
+// half millisecond: of 16 callers, 10 ms away, none waits for others, and 64 wait for
+// little. They wait for each other again when the server is near.
+func TestFarCallersDoNotWait(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	p := redistest.Through(t, n)
+	p.Delay(5 * time.Millisecond)
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+	op := hourly(1_000_000, "rule", "k")
+	const calls = 20
+	runs := func(callers int) int {
+		before := evalshas(t, n)
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				for range calls {
+					if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		return evalshas(t, n) - before
+	}
+	if got, want := runs(16), 16*calls; got != want {
+		t.Errorf("16 callers far away: got %d EVALSHA for %d calls, want one each", got, want)
+	}
+	if got, all := runs(64), 64*calls; got < all/8 {
+		t.Errorf("64 callers far away: got %d EVALSHA for %d calls, want an eighth at least", got, all)
+	}
+	p.Heal()
+	redistest.Eventually(t, "calls are batched", func() bool { return runs(64) < 64*calls*3/4 })
+}
+
+// Callers of a server that is far away do not wait for each other: neither do the
+// first ones, nor those that come after calls that gave up early.
+func TestFarCallersGoAlone(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	p := redistest.Through(t, n)
+	const trip, callers = 40 * time.Millisecond, 40
+	p.Delay(trip / 2)
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+	redistest.Eventually(t, "the store has connections", func() bool { return !s.Nodes()[0].CutOff })
+	together := func(ctx context.Context, callers int, want error) {
+		t.Helper()
+		var all sync.WaitGroup
+		for caller := range callers {
+			all.Go(func() {
+				err := store.Do(ctx, s, store.Take, []store.Op{hourly(quota, "rule", fmt.Sprint(caller))})
+				if !errors.Is(err, want) {
+					t.Errorf("caller %d: got %v, want %v", caller, err, want)
+				}
+			})
+		}
+		all.Wait()
+	}
+	alone := func(when string) {
+		t.Helper()
+		before := evalshas(t, n)
+		together(t.Context(), callers, nil)
+		if got := evalshas(t, n) - before; got < callers {
+			t.Errorf("%s: got %d commands for %d callers, want one each", when, got, callers)
+		}
+	}
+	alone("first calls")
+	impatient, cancel := context.WithTimeout(t.Context(), trip/20)
+	defer cancel()
+	together(impatient, 3, context.DeadlineExceeded) // their commands may arrive during the next calls
+	alone("after calls that gave up")
+}

@@ -1,0 +1,174 @@
+package script_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/window"
+)
+
+// TestCommonCalls runs the same calls in the program for common calls, in the general one,
+// and as a step of a run. The replies and the states are equal, byte for byte.
+func TestCommonCalls(t *testing.T) {
+	t.Parallel()
+	quotas := []int64{7, 1000, 900, 0} // 900: another group of a sliding window
+	for name, of := range map[string]struct {
+		window window.Window
+		quotas []int64
+	}{
+		"sliding": {window.Sliding(time.Minute), quotas}, "fixed": {window.Fixed(time.Minute), quotas}, "bucket": {window.Bucket(time.Minute, 0), quotas},
+		"sliding in groups":      {window.Window{Kind: window.KindSliding, Length: time.Minute, Precision: 5}, []int64{1001, 1000, 900, 0}},
+		"sliding, a log of hits": {window.Sliding(time.Minute), []int64{40, 30, 50, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var limits []*window.Compiled
+			for _, quota := range of.quotas {
+				limits = append(limits, window.MustCompile(window.Limit{Quota: quota, Window: of.window}))
+			}
+			runCommonCalls(t, limits, 2)
+		})
+	}
+}
+
+// TestCommonCallsOfSeveralKinds does the same for keys of several kinds.
+func TestCommonCallsOfSeveralKinds(t *testing.T) {
+	t.Parallel()
+	for name, quotas := range map[string][]int64{"few hits": {7, 8, 9}, "in groups": {1001, 1000, 1200}, "logs": {40, 60, 50}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var limits []*window.Compiled
+			for i, w := range []window.Window{window.Sliding(time.Minute), window.Fixed(30 * time.Second), window.Bucket(time.Minute, 0)} {
+				limits = append(limits, window.MustCompile(window.Limit{Quota: quotas[i], Window: w}))
+			}
+			runCommonCalls(t, limits, len(limits))
+		})
+	}
+}
+
+// runCommonCalls makes calls for four keys. Most of them have the same limit each time, of the
+// first usual ones.
+func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
+	n := redistest.Server(t)
+	codec := script.NewCodec("p")
+	rng := rand.New(rand.NewPCG(3, 9))
+	decided := 0 // calls that the program for common calls decides before all else
+	exact := 0   // those of them that add a hit to a log of hits
+	loaded := map[*script.Program]bool{}
+	now := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
+	const calls = 2400
+	for call := range calls {
+		paces := []time.Duration{1, time.Second, 10 * time.Second, 70 * time.Second}
+		now = now.Add(time.Duration(rng.Int64N(int64(paces[min(rng.IntN(12), 3)]))))
+		if rng.IntN(20) == 0 {
+			now -= 1_000_000 // a clock that was set back
+		}
+		step := script.Step{Verb: store.Take}
+		if rng.IntN(5) == 0 {
+			step.Verb = store.Check
+		}
+		for i, key := range rng.Perm(4)[:1+rng.IntN(3)] {
+			limit := limits[key%usual]
+			if rng.IntN(15) == 0 {
+				limit = limits[rng.IntN(len(limits))]
+			}
+			step.Ops = append(step.Ops, store.Op{
+				Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: fmt.Append(nil, key), N: rng.Int64N(1 + max(2, limit.Capacity()/30)),
+			})
+			step.Which = append(step.Which, i)
+		}
+		common, general, args, ok := codec.EncodeCommon(&step, script.Times{Now: now, Near: now})
+		if !ok {
+			t.Fatalf("call %d: got another program for %v of %d ops", call, step.Verb, len(step.Ops))
+		}
+		_, _, stale, _ := codec.EncodeCommon(&step, script.Times{Now: now, Near: now, Deadline: 1})
+		var late string
+		run := func(p *script.Program, prefix string, neighbours ...string) (reply, states string) {
+			if !loaded[p] {
+				n.Must("SCRIPT", "LOAD", p.Text)
+				loaded[p] = true
+			}
+			command := []string{"EVALSHA", p.SHA, strconv.Itoa(len(step.Ops) * (1 + len(neighbours)))}
+			for _, prefix := range append(neighbours, prefix) {
+				for i := range step.Ops {
+					command = append(command, prefix+string(step.Ops[i].Key))
+				}
+			}
+			with := []string{args}
+			if len(neighbours) > 0 {
+				with = script.Run(append(slices.Repeat([]string{args}, len(neighbours)-1), late, args), command[3:])
+			}
+			reply = n.Must(append(command, with...)...).(string)
+			for i := range step.Ops {
+				states += fmt.Sprintf("%q ", n.Must("GET", prefix+string(step.Ops[i].Key)))
+			}
+			return reply, states
+		}
+		got, gotStates := run(common, "common")
+		want, wantStates := run(general, "general")
+		if got != want || gotStates != wantStates {
+			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
+		}
+		for what, p := range map[string]*script.Program{"common": common.Run, "general": general.Run} {
+			// The step stands behind another one, which is the same on other keys, and
+			// one that comes too late, or behind one like itself only.
+			neighbours := []string{what + "neighbour", what + "late"}
+			if late = stale; call%2 == 0 {
+				neighbours, late = neighbours[:1], args
+			}
+			all, states := run(p, what+"run", neighbours...)
+			replies := script.RepliesIn(all)
+			first, err := replies.Next(len(step.Ops))
+			if first.Shares() {
+				decided++
+				if op := step.Ops[0]; len(step.Ops) == 1 && op.Limit.Group() == 1 && step.Verb == store.Take && op.N > 0 {
+					exact++
+				}
+			}
+			if err == nil && call%2 == 1 {
+				var tooLate script.Reply
+				tooLate, err = replies.Next(len(step.Ops))
+				if _, why := codec.Decode(&step, nil, tooLate); !errors.Is(why, script.ErrStale) {
+					t.Fatalf("call %d: got error %v, want %v", call, why, script.ErrStale)
+				}
+			}
+			var second script.Reply
+			if err == nil {
+				second, err = replies.Next(len(step.Ops))
+			}
+			if err != nil || first.Whole() != want || second.Whole() != want || replies.Rest() != "" || states != wantStates {
+				t.Fatalf("call %d, %v of %d ops in a run:\ngot  %q and %q, error %v, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), first.Whole(), second.Whole(), err, states, want, wantStates)
+			}
+		}
+		// A step that stands twice in a run is decided twice.
+		if call%4 == 0 {
+			one, _ := run(general, "twice")
+			two, wantStates := run(general, "twice")
+			late = args
+			for what, p := range map[string]*script.Program{"common": common.Run, "general": general.Run} {
+				all, states := run(p, what+"pair", what+"pair")
+				replies := script.RepliesIn(all)
+				first, err := replies.Next(len(step.Ops))
+				second, other := replies.Next(len(step.Ops))
+				if err != nil || other != nil || first.Whole() != one || second.Whole() != two || states != wantStates {
+					t.Fatalf("call %d, %v of %d ops twice in a run:\ngot  %q and %q, errors %v and %v, states %s\nwant %q and %q, states %s", call, step.Verb, len(step.Ops),
+						first.Whole(), second.Whole(), err, other, states, one, two, wantStates)
+				}
+			}
+		}
+	}
+	if decided < calls/40 {
+		t.Errorf("got %d of %d runs that are decided as common ones, want a twentieth", decided, calls/2)
+	}
+	if limit := limits[0]; limit.Limit().Window.Kind == window.KindSliding && limit.Capacity() == 40 && exact < calls/100 {
+		t.Errorf("got %d of %d calls that add a hit to a log of hits, want a fiftieth", exact, calls/2)
+	}
+}

@@ -1,4 +1,0 @@
-  waited = waited or waiting
-else
-  reply = decide(args, first, total)
-end

@@ -1,0 +1,341 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
+)
+
+type reply = script.Reply
+
+// maxBatchKeys is the most keys of a call that shares a run with others.
+const maxBatchKeys = 24
+
+// Call is a step that a node decides. The goroutine that it belongs to fills it in, and
+// reads the results when it has been decided.
+type Call struct {
+	Step script.Step
+	Slot int            // on a cluster
+	At   window.Instant // the server's, set when the step was decided
+	Err  error          // nil when the step was decided
+
+	alone bool // some keys of its slot have moved
+
+	// What the answers so far have asked for.
+	again script.Times // calendar periods, or the program for holds and bans
+	off   int          // how often
+	stale int          // how often it came too late
+
+	call
+}
+
+// call is what is sent for a Call. It stays as it is when the caller leaves a flush.
+type call struct {
+	program *script.Program
+	keys    []string
+	room    [4]string // for keys
+	args    string
+	now     window.Instant // replaces the server's, in tests
+	slot    int
+	ops     int
+	asking  bool // ASKING goes before it: its slot is on its way to the node
+	single  bool // it is sent by itself, and shares no run
+	counts  bool
+
+	// Of the batcher.
+	ctx       context.Context
+	began     time.Duration
+	deadline  time.Duration // 0: none
+	done      chan answer   // has room for one; nil: the batcher does not send it
+	self      [1]*call      // itself, as a batch
+	at        int           // the index in batcher.live, or -1; guarded by its mu
+	abandoned bool          // the batcher may still have it
+}
+
+// expires returns when the batcher has to look at the context of c first.
+func (c *call) expires() time.Duration {
+	at := c.began + expireEvery
+	if c.deadline != 0 {
+		at = min(at, c.deadline)
+	}
+	return at
+}
+
+// shares reports whether a run can decide c and other, which stands behind it.
+func (c *call) shares(other *call) bool {
+	return c.program == other.program && c.program.Run != nil && c.slot == other.slot && c.now == other.now && !c.single && !other.single
+}
+
+// run is one command: a program that decides one call, or several that share it.
+type run struct {
+	calls []*call
+	text  string // the reply
+	err   error
+
+	unconfirmed error // of the calls that count
+}
+
+// program returns the program that decides r: one for several calls has another form.
+func (r *run) program() *script.Program {
+	if len(r.calls) > 1 {
+		return r.calls[0].program.Run
+	}
+	return r.calls[0].program
+}
+
+// sending is the scratch buffer of a send.
+type sending struct {
+	runs       []run
+	left       []*run
+	keys, args []string
+}
+
+var sendings = sync.Pool{New: func() any { return new(sending) }}
+
+// send has the server behind client decide calls, in their order, and writes their
+// answers. It is one round trip where all goes well: neighbours that can share a run are
+// one command. The first run of a program that the server may not have brings its text. A
+// run whose program the server does not have all the same is sent once more, with the text;
+// nothing else is sent twice.
+func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, answers []answer) {
+	s := sendings.Get().(*sending)
+	defer s.release()
+	for rest := calls; len(rest) > 0; {
+		size := 1
+		for size < min(len(rest), maxBatch) && rest[0].shares(rest[size]) {
+			size++
+		}
+		s.runs, rest = append(s.runs, run{calls: rest[:size]}), rest[size:]
+	}
+	for i := range s.runs {
+		s.left = append(s.left, &s.runs[i])
+	}
+	for again := range 2 {
+		n.roundTrip(ctx, client, s, again > 0)
+		if n.unloaded(s); len(s.left) == 0 {
+			break
+		}
+	}
+	read := elapsed()
+	for i := range s.runs {
+		r := &s.runs[i]
+		replies := script.RepliesIn(r.text)
+		n.learnAt(replies.Now(), r.calls[0].now, read)
+		for _, c := range r.calls {
+			a := answer{reply: reply{Text: r.text}, err: r.err}
+			if r.err == nil && len(r.calls) > 1 {
+				a.reply, a.err = replies.Next(c.ops)
+			}
+			if a.err == nil && c.counts {
+				a.err = r.unconfirmed
+			}
+			answers[0], answers = a, answers[1:]
+		}
+	}
+}
+
+// unloaded keeps in left the runs whose program the server does not have, and notes which
+// programs it has.
+func (n *Node) unloaded(s *sending) {
+	sent := s.left
+	s.left = s.left[:0]
+	for _, r := range sent {
+		if r.err == nil {
+			if loaded := &n.loaded[r.program().Number]; !loaded.Load() {
+				loaded.Store(true)
+			}
+		} else if noScript(r.err) {
+			s.left = append(s.left, r)
+		}
+	}
+	if len(s.left) > 0 {
+		for i := range n.loaded {
+			n.loaded[i].Store(false)
+		}
+	}
+}
+
+func (s *sending) release() {
+	clear(s.runs)
+	clear(s.left)
+	s.runs, s.left = s.runs[:0], s.left[:0]
+	sendings.Put(s)
+}
+
+// sendOne sends c by itself: on the connection for that if it is free.
+func (n *Node) sendOne(ctx context.Context, client rueidis.Client, c *call) answer {
+	var answers [1]answer
+	own := n.takeSolo(client, c)
+	if own == nil {
+		n.send(ctx, client, c.self[:], answers[:])
+		return answers[0]
+	}
+	defer n.soloBusy.Store(false)
+	// The library looks at the deadline of ctx alone there.
+	caller := callerOf(ctx)
+	if caller == nil || caller.Done() == nil {
+		n.send(ctx, own.Client, c.self[:], answers[:])
+		return answers[0]
+	}
+	stop := context.AfterFunc(caller, own.abort)
+	n.send(ctx, own.Client, c.self[:], answers[:])
+	if !stop() && answers[0].err != nil {
+		answers[0].err = caller.Err()
+	}
+	return answers[0]
+}
+
+// sendBatch sends calls of different callers. Those that can share a run are put beside
+// each other.
+func (n *Node) sendBatch(ctx context.Context, calls []*call, answers []answer) {
+	for rest := calls; len(rest) > 0; {
+		next := 1
+		for i := 1; i < len(rest); i++ {
+			if rest[0].shares(rest[i]) {
+				rest[next], rest[i] = rest[i], rest[next]
+				next++
+			}
+		}
+		rest = rest[next:]
+	}
+	l := n.client()
+	if l == nil {
+		for i := range answers {
+			answers[i] = answer{err: errGone}
+		}
+		return
+	}
+	n.send(ctx, l.Client, calls, answers)
+}
+
+// roundTrip sends the runs that are left, and waits for their replies. Those that count are
+// followed by one WAIT, if replicas have to confirm.
+func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending, again bool) {
+	replicas, latest := 0, time.Duration(0)
+	for _, r := range s.left {
+		for _, c := range r.calls {
+			if latest = max(latest, c.deadline); c.counts {
+				replicas = n.config.WaitReplicas
+			}
+		}
+	}
+	first := s.left[0]
+	if len(s.left) == 1 && replicas == 0 && !first.calls[0].asking {
+		first.text, first.err = client.Do(ctx, s.command(client, first, n.missing(s.left, 0, again))).ToString()
+		return
+	}
+	if replicas > 0 {
+		client = n.confirmer(client)
+	}
+	commands := make([]rueidis.Completed, 0, 2*len(s.left)+1) // the library may keep it
+	for i, r := range s.left {
+		if r.calls[0].asking {
+			commands = append(commands, client.B().Asking().Build())
+		}
+		commands = append(commands, s.command(client, r, n.missing(s.left, i, again)))
+	}
+	if replicas > 0 {
+		commands = append(commands, wait(client, replicas, n.patience(latest)))
+	}
+	replies := client.DoMulti(ctx, commands...)
+	var unconfirmed error
+	if replicas > 0 {
+		unconfirmed = confirmed(replies[len(replies)-1], replicas)
+	}
+	for _, r := range s.left {
+		if r.calls[0].asking {
+			replies = replies[1:]
+		}
+		r.text, r.err = replies[0].ToString()
+		r.unconfirmed, replies = unconfirmed, replies[1:]
+	}
+}
+
+// missing reports whether the server may not have the program of a run, and no run before it
+// brings the text. The client of a caller may send each to another server: what one of them
+// has says nothing of the others.
+func (n *Node) missing(runs []*run, at int, again bool) bool {
+	p := runs[at].program()
+	if n.apart || !again && n.loaded[p.Number].Load() {
+		return n.apart && again
+	}
+	return !slices.ContainsFunc(runs[:at], func(r *run) bool { return r.program() == p })
+}
+
+// command returns the command of a run.
+func (s *sending) command(client rueidis.Client, r *run, withText bool) rueidis.Completed {
+	if len(r.calls) == 1 {
+		c := r.calls[0]
+		s.args = append(s.args[:0], c.args)
+		return evaluate(client, c.program, c.keys, s.args, withText)
+	}
+	s.keys, s.args = s.keys[:0], s.args[:0]
+	for _, c := range r.calls {
+		s.keys, s.args = append(s.keys, c.keys...), append(s.args, c.args)
+	}
+	return evaluate(client, r.program(), s.keys, script.Run(s.args, s.keys), withText)
+}
+
+// evaluate returns the command that runs a program: by its hash, or with its text.
+func evaluate(client rueidis.Client, p *script.Program, keys, args []string, withText bool) rueidis.Completed {
+	if withText {
+		return client.B().Eval().Script(p.Text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	}
+	return client.B().Evalsha().Sha1(p.SHA).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+// noScript reports whether a server does not have the text of a program.
+func noScript(err error) bool {
+	text, _ := said(err)
+	return firstWord(text) == "NOSCRIPT"
+}
+
+// patience returns how long WAIT waits: its answer has to be here before the latest
+// deadline of its calls.
+func (n *Node) patience(latest time.Duration) time.Duration {
+	if latest == 0 {
+		return n.config.Timeout
+	}
+	return (latest - elapsed()) * 3 / 4
+}
+
+// wait returns the command that waits for replicas to confirm all that was written before
+// it on the connection. The library makes a connection for each command that it knows to
+// block, in the caller's time, so it does not get to know.
+func wait(client rueidis.Client, replicas int, within time.Duration) rueidis.Completed {
+	ms := max(1, within.Milliseconds())
+	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(replicas), strconv.FormatInt(ms, 10)).Build()
+}
+
+// confirmed returns an error if fewer replicas have confirmed.
+func confirmed(reply rueidis.RedisResult, replicas int) error {
+	n, err := reply.AsInt64()
+	if err == nil && n < int64(replicas) {
+		return errReplicas
+	}
+	return err
+}
+
+// prepare sets what is sent for c, with a deadline on the server's clock.
+func (n *Node) prepare(c *Call, aimed script.Times) error {
+	if c.again.Near != 0 {
+		aimed.Near = c.again.Near
+	}
+	aimed.Nears, aimed.Around = c.again.Nears, c.again.Around
+	c.slot, c.ops, c.now, c.counts = c.Slot, len(c.Step.Which), aimed.Now, c.Step.Verb != store.Check
+	if n.config.Mode != Cluster {
+		c.slot = 0
+	}
+	var err error
+	c.program, c.keys, c.args, err = n.codec.Command(&c.Step, aimed, c.room[:0])
+	c.single = c.alone || c.asking || n.apart || len(c.keys) > maxBatchKeys
+	return err
+}
