@@ -31,8 +31,7 @@ type arrow struct {
 var arrows = map[string]arrow{
 	// The library: module github.com/weirhq/weir, which requires nothing.
 	"internal/datatest":             {}, // tests only
-	"internal/redact":               {pure: true},
-	"fault":                         {ours: []string{"internal/redact"}, pure: true},
+	"fault":                         {pure: true},
 	"window":                        {pure: true},
 	"receipt":                       {ours: []string{"window"}, pure: true},
 	"rolling":                       {},
@@ -94,7 +93,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/needtest":       {}, // tests only
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
-	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/redact", "rule", "store", "store/memstore", "window"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "rule", "rulefile/files", "store", "store/memstore", "window"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/replay", "window"},
@@ -140,12 +139,12 @@ var arrows = map[string]arrow{
 		ours:   append([]string{"cmd/weir/internal/envoyfile", "cmd/weir/internal/grpcserver", "headers"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
-	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext", "internal/redact"}, frontEnd...)},
+	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr"}, frontEnd...)},
 	"cmd/weir/internal/stores":  {ours: []string{"store", "store/durable", "store/memstore", "store/redisstore"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "internal/clientaddr", "internal/redact", "rule", "rulefile", "rulefile/files", "store", "window",
+			".", "headers", "internal/clientaddr", "rule", "rulefile", "rulefile/files", "store", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top",
@@ -154,7 +153,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/redact", "rule", "rulefile", "rulefile/ruletest", "store/durable", "store/memstore", "window",
+			".", "headers", "rule", "rulefile", "rulefile/files", "rulefile/ruletest", "store/durable", "store/memstore", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
 			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
 		},

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/weirhq/weir/internal/redact"
 )
 
 // Fault is one thing that is wrong. *Fault is an error.
@@ -91,8 +89,8 @@ func (f *Fault) Error() string {
 }
 
 // Summary returns f in one line: place, rule, path and problem, without the
-// source line. What looks like a secret is hidden. A path that starts with the rule's index, "rules[3].limit", is
-// cut to "limit" where the rule's name or the place identifies the rule.
+// source line. A path that starts with the rule's index, "rules[3].limit", is cut to
+// "limit" where the rule's name or the place identifies the rule.
 func (f *Fault) Summary() string {
 	var b strings.Builder
 	if place := f.Place.String(); place != "" {
@@ -106,9 +104,9 @@ func (f *Fault) Summary() string {
 		path = withoutRule(path)
 	}
 	if path != "" {
-		b.WriteString(Printable(brief(redact.Text(path))) + ": ")
+		b.WriteString(Printable(brief(path)) + ": ")
 	}
-	b.WriteString(Printable(brief(redact.Text(f.Problem))))
+	b.WriteString(Printable(brief(f.Problem)))
 	return b.String()
 }
 
@@ -131,7 +129,7 @@ const maxShown = 100
 // excerpt returns the source line, cut to what is near the place, and a caret
 // in the line below.
 func (p Place) excerpt() string {
-	line, at := around(redact.Text(p.Source), p.Column-1)
+	line, at := around(p.Source, p.Column-1)
 	var b strings.Builder
 	b.WriteString(Printable(string(line)))
 	b.WriteByte('\n')

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/weirhq/weir/internal/redact"
 )
 
 // Exit statuses.
@@ -26,6 +24,9 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 // run executes the command line in args and returns the exit status.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root := newRoot()
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // cobra's error repeats what is no command
+		args = append([]string{withoutPassword(args[0])}, args[1:]...)
+	}
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -49,10 +50,19 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	return exitError
 }
 
-// message returns the text of err with "weir: " in front, and without secrets. Errors of
-// the library already start with it.
+// withoutPassword returns an argument for an error. Of a URL, which may have a password
+// and be spelled wrong, only the scheme is left.
+func withoutPassword(arg string) string {
+	if scheme, _, isURL := strings.Cut(arg, "://"); isURL {
+		return scheme + "://…"
+	}
+	return arg
+}
+
+// message returns the text of err with "weir: " in front. Errors of the library already
+// start with it.
 func message(err error) string {
-	return "weir: " + redact.Text(strings.TrimPrefix(err.Error(), "weir: "))
+	return "weir: " + strings.TrimPrefix(err.Error(), "weir: ")
 }
 
 // errDenied sets the exit status of a denied action. The answer is already

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rulefile/files"
 )
 
 // source is a file named on the command line.
@@ -27,6 +28,9 @@ func readSource(cmd *cobra.Command, name string) (source, error) {
 		return source{"stdin", text, true}, err
 	}
 	text, err := os.ReadFile(name)
+	if err == nil && files.HoldsSecrets(text) {
+		err = fmt.Errorf("%s: holds keys or tokens, which are not shown here, and no rules", name)
+	}
 	return source{name, text, false}, err
 }
 

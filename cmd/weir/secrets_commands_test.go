@@ -94,6 +94,7 @@ func TestNoSecretsInErrors(t *testing.T) {
 		{"a key as Envoy's rules", "", "import envoy " + key},
 		{"tokens as a test", "", "test " + tokens},
 		{"a key as a log", "", "replay --rules " + rules + " " + key},
+		{"tokens as a log", "", "replay --rules " + rules + " " + tokens},
 		{"tokens as a data directory", "", "data check " + tokens},
 		{"an endpoint", "", serve + "--otlp-endpoint http://weir:" + core + "@127.0.0.1:port"},
 		{"an endpoint of another scheme", "", serve + "--otlp-endpoint ftp://weir:" + core + "@127.0.0.1:1"},

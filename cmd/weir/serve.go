@@ -71,7 +71,7 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
   weir serve --envoy-config config --store redis://localhost:6379`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{fmt.Sprintf("serve has no argument: for a rules file write weir serve --rules %s", args[0])}
+				return &usageError{fmt.Sprintf("serve has no argument: for a rules file write weir serve --rules %s", withoutPassword(args[0]))}
 			}
 			return nil
 		},

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +23,28 @@ const (
 // ErrSlow is wrapped in the error of a file that took longer than [Patience].
 var ErrSlow = errors.New("no answer")
 
-// Rules returns the content of a rules file; see [Read].
-func Rules(path string) ([]byte, error) { return Read(path, MaxRules) }
+// Rules returns the content of a rules file; see [Read]. It refuses a file of keys or
+// tokens that was named by mistake, because errors in rules files repeat their lines.
+func Rules(path string) ([]byte, error) {
+	text, err := Read(path, MaxRules)
+	if err == nil && HoldsSecrets(text) {
+		return nil, fmt.Errorf("%s: holds keys or tokens, which are not shown here, and no rules", path)
+	}
+	return text, err
+}
+
+// HoldsSecrets reports whether text is that of a PEM file or of a file of tokens.
+func HoldsSecrets(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("-----BEGIN ")) {
+			return true
+		}
+		if words := bytes.Fields(line); len(words) > 1 && bytes.HasPrefix(words[1], []byte("sha256:")) && !bytes.ContainsAny(words[0], ":-#") {
+			return true
+		}
+	}
+	return false
+}
 
 // List returns the content of a list file; see [Read].
 func List(path string) ([]byte, error) { return Read(path, MaxList) }

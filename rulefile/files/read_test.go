@@ -60,3 +60,24 @@ func TestReadGivesUp(t *testing.T) {
 		t.Errorf("got %v, want that there was no answer", err)
 	}
 }
+
+// A file of keys or tokens is refused where a rules file belongs, and not repeated.
+func TestRulesRefusesSecrets(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"-----BEGIN PRIVATE KEY-----\nMIGH\n":                                    true,
+		"# of the host\n-----BEGIN CERTIFICATE-----\nMIGH\n":                     true,
+		"# tokens\nshop sha256:8b7513f803500e62f06fc8d5f1ecb7ba scopes=decide\n": true,
+		"rules:\n  - image: sha256:8b7513f803500e62f06fc8d5f1ecb7ba\n":           false,
+		"rules: [] # -----BEGIN\n":                                               false,
+	} {
+		path := filepath.Join(t.TempDir(), "rules.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := files.Rules(path)
+		if refused := err != nil; refused != want || refused && strings.Contains(err.Error(), "8b75") {
+			t.Errorf("%q: got %v, want it refused: %v", text, err, want)
+		}
+	}
+}

@@ -25,6 +25,9 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	x.scan.reset(x.body)
+	if cap(x.body) > maxKept {
+		x.body = nil // the scanner has a copy
+	}
 	parts, shared, f := x.scan.batch(x.request.Attributes[:0])
 	x.request.Attributes = shared
 	if f != nil {

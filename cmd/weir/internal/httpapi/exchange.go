@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -21,7 +19,7 @@ import (
 )
 
 // An exchange is the memory of one call. Later calls use it again, so no part
-// of it may be kept: the strings of the request are views of its body.
+// of it may be kept.
 type exchange struct {
 	caller   *access.Holder // nil: everyone, with all scopes
 	space    *namespace.Namespace
@@ -48,6 +46,9 @@ var exchanges = sync.Pool{New: func() any {
 // dropped after the call.
 const maxKept = 64 << 10
 
+// attributeBytes is the size of an attribute: two strings.
+const attributeBytes = 32
+
 // newExchange returns an exchange from the pool.
 func newExchange() *exchange { return exchanges.Get().(*exchange) }
 
@@ -58,8 +59,8 @@ func (x *exchange) free() {
 		x.bounds.Release(x.reserved)
 		x.reserved = 0
 	}
-	x.caller, x.space, x.bounds = nil, nil, nil
-	attributes := cap(x.request.Attributes) * int(unsafe.Sizeof(weir.Attribute{}))
+	x.caller, x.space, x.bounds, x.scan.src = nil, nil, nil, ""
+	attributes := cap(x.request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
 	}
@@ -96,7 +97,7 @@ func (x *exchange) reserve(n int64) error {
 // six in JSON: a control character does. The engine counts bytes as they are. A
 // body without a backslash has no such characters.
 func (x *exchange) escaped(s weir.Size) error {
-	if x.most > 0 && s.Bytes()+5*s.Text > x.most && bytes.IndexByte(x.body, '\\') >= 0 {
+	if x.most > 0 && s.Bytes()+5*s.Text > x.most && strings.IndexByte(x.scan.src, '\\') >= 0 {
 		return weir.ErrLarge
 	}
 	return nil

@@ -39,7 +39,7 @@ func (s *scanner) number() (string, *fault.Fault) {
 			return "", s.unexpected("a digit")
 		}
 	}
-	raw := view(s.src[start:s.pos])
+	raw := s.src[start:s.pos]
 	if plain {
 		return raw, nil
 	}
@@ -47,7 +47,7 @@ func (s *scanner) number() (string, *fault.Fault) {
 	if !s.decimal(raw) {
 		return "", s.fault(start, "a number with too many digits when written out")
 	}
-	return view(s.text[begin:]), nil
+	return string(s.text[begin:]), nil
 }
 
 // at reports whether c is the next byte.

@@ -1,11 +1,10 @@
 package httpapi
 
 import (
-	"bytes"
 	"fmt"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/weirhq/weir/fault"
 )
@@ -15,10 +14,9 @@ import (
 // names are case sensitive, text must be valid UTF-8, and nothing may follow
 // the value.
 //
-// Strings are views of src, or of text when they contain escapes or a number
-// was rewritten. They are valid until the next reset.
+// Strings are parts of src, unless they contain escapes or a number was rewritten.
 type scanner struct {
-	src  []byte
+	src  string
 	pos  int
 	text []byte
 }
@@ -41,15 +39,15 @@ func (s *scanner) missing(field string, at int) *fault.Fault {
 // place returns the line and the column, in characters, of a byte.
 func (s *scanner) place(at int) fault.Place {
 	before := s.src[:at]
-	start := bytes.LastIndexByte(before, '\n') + 1
+	start := strings.LastIndexByte(before, '\n') + 1
 	return fault.Place{
-		Line:   bytes.Count(before, []byte{'\n'}) + 1,
-		Column: utf8.RuneCount(before[start:]) + 1,
+		Line:   strings.Count(before, "\n") + 1,
+		Column: utf8.RuneCountInString(before[start:]) + 1,
 	}
 }
 
 // reset sets s to the start of src.
-func (s *scanner) reset(src []byte) { s.src, s.pos, s.text = src, 0, s.text[:0] }
+func (s *scanner) reset(src []byte) { s.src, s.pos, s.text = string(src), 0, s.text[:0] }
 
 // peek skips blanks and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
@@ -69,7 +67,7 @@ func (s *scanner) unexpected(want string) *fault.Fault {
 	if s.pos >= len(s.src) {
 		return s.fault(len(s.src), "the text ends, want %s", want)
 	}
-	got, _ := utf8.DecodeRune(s.src[s.pos:])
+	got, _ := utf8.DecodeRuneInString(s.src[s.pos:])
 	return s.fault(s.pos, "got %q, want %s", got, want)
 }
 
@@ -191,13 +189,13 @@ func (s *scanner) string() (string, *fault.Fault) {
 func (s *scanner) checked(from, to int, ascii bool) (string, *fault.Fault) {
 	b := s.src[from:to]
 	for i := 0; !ascii && i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
+		r, n := utf8.DecodeRuneInString(b[i:])
 		if r == utf8.RuneError && n == 1 {
 			return "", s.fault(from+i, "text is not valid UTF-8")
 		}
 		i += n
 	}
-	return view(b), nil
+	return b, nil
 }
 
 // escaped reads a string that starts at start and has its first escape at esc.
@@ -227,7 +225,7 @@ func (s *scanner) escaped(start, esc int) (string, *fault.Fault) {
 			return "", f
 		}
 		s.text = append(s.text, rest...)
-		return view(s.text[begin:]), nil
+		return string(s.text[begin:]), nil
 	}
 }
 
@@ -274,7 +272,7 @@ func (s *scanner) unicode(at int) (rune, bool) {
 		return 0, false
 	}
 	var r rune
-	for _, c := range s.src[at+2 : at+6] {
+	for _, c := range []byte(s.src[at+2 : at+6]) {
 		switch {
 		case '0' <= c && c <= '9':
 			c -= '0'
@@ -292,12 +290,9 @@ func (s *scanner) unicode(at int) (rune, bool) {
 
 // literal reads word, such as true.
 func (s *scanner) literal(word string) *fault.Fault {
-	if rest := s.src[s.pos:]; len(rest) < len(word) || string(rest[:len(word)]) != word {
+	if rest := s.src[s.pos:]; !strings.HasPrefix(rest, word) {
 		return s.unexpected("a value")
 	}
 	s.pos += len(word)
 	return nil
 }
-
-// view returns b as a string without a copy. The string changes when b does.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -24,10 +23,13 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 // maxKept is the size in bytes up to which the memory of an exchange is reused.
 const maxKept = 64 << 10
 
+// attributeBytes is the size of an attribute: two strings.
+const attributeBytes = 32
+
 // free makes x available to later calls, without references to the request.
 func (x *exchange) free() {
 	attributes := x.request.Attributes[:cap(x.request.Attributes)]
-	if len(attributes)*int(unsafe.Sizeof(weir.Attribute{}))+cap(x.out) > maxKept {
+	if len(attributes)*attributeBytes+cap(x.out) > maxKept {
 		return
 	}
 	clear(attributes)

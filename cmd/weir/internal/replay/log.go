@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/weirhq/weir/rulefile/files"
 )
 
 // Log is a log to read. [Run] opens each log in turn, and closes it before it
@@ -32,6 +34,8 @@ func File(name string) Log {
 // blockSize is the number of bytes to read at a time, and the length of the longest
 // line.
 const blockSize = 512 << 10
+
+var errSecrets = errors.New("holds keys or tokens, which are not shown here, and no log")
 
 var errLongLine = fmt.Errorf("longer than %d bytes", blockSize)
 
@@ -102,11 +106,15 @@ func (l Log) read(buffer []byte, send func(block) bool) error {
 		return err
 	}
 
-	kept := 0     // bytes of an incomplete line, at the buffer's start
-	skip := false // inside a line that is too long
+	kept := 0                  // bytes of an incomplete line, at the buffer's start
+	first, skip := true, false // skip: inside a line that is too long
 	for {
 		n, err := fill(in, buffer[kept:])
 		text := buffer[:kept+n]
+		if first && files.HoldsSecrets(text[:min(len(text), 4<<10)]) {
+			return errSecrets // the report repeats lines
+		}
+		first = false
 		if skip {
 			end := bytes.IndexByte(text, '\n') + 1
 			if skip = end == 0; skip {

@@ -40,7 +40,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/redact"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -234,7 +233,7 @@ func (f *feed) isBad(why error) {
 	if len(f.badLines) < f.keepBad {
 		e := &f.entry
 		f.badLines = append(f.badLines, BadLine{
-			strings.Clone(e.Log), e.Line, strings.TrimPrefix(strings.Clone(why.Error()), "weir: "), strings.Clone(excerpt(redact.Text(e.Text))),
+			strings.Clone(e.Log), e.Line, strings.TrimPrefix(strings.Clone(why.Error()), "weir: "), strings.Clone(excerpt(e.Text)),
 		})
 	}
 }

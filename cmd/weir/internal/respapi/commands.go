@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
-	"github.com/weirhq/weir/internal/redact"
 )
 
 // spec describes one command, as COMMAND reports it.
@@ -104,7 +103,7 @@ func (c *conn) command(args []string) {
 	i, ok := position(args[0])
 	if !ok {
 		c.settle()
-		c.out.fail(fmt.Sprintf("ERR unknown command '%.64s': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE and CL.THROTTLE", redact.Text(args[0])))
+		c.out.fail(fmt.Sprintf("ERR unknown command '%.16s': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE and CL.THROTTLE", args[0]))
 		return
 	}
 	s, count := &specs[i], &c.server.commands[i]

@@ -35,7 +35,7 @@ func openGRPC(cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *
 		return nil, err
 	}
 	if bounds.connections > 0 {
-		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("grpc"))
+		socket = newConnLimiter(socket, bounds.connections, false, bounds.shedding("grpc"))
 	}
 	to := grpcserver.Config{Lock: doors.lock("grpc", at, access.ReachNamed), Bounds: bounds.requests("grpc"), Working: working}
 	if at.TLS() {
@@ -52,7 +52,7 @@ func openGRPC(cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *
 
 // working returns what marks a connection while it is at work.
 func working(c net.Conn) func(by int32) {
-	if g, ok := c.(*guest); ok {
+	if g, ok := c.(*limitedConn); ok {
 		return g.work
 	}
 	return nil

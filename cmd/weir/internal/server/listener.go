@@ -46,12 +46,12 @@ func listen(flag string, at config.Address, certs *access.Certificates, most int
 		return nil, err
 	}
 	if most > 0 {
-		socket = newCrowd(socket, most, !at.TLS(), shed)
+		socket = newConnLimiter(socket, most, !at.TLS(), shed)
 	}
 	l := &listener{at: at, certs: certs, socket: socket, ended: make(chan struct{})}
 	l.Server = &http.Server{
-		ConnContext: withGuest,
-		Handler: hosted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ConnContext: withLimitedConn,
+		Handler: markBusy(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if l.leaving.Load() {
 				w.Header().Set("Connection", "close")
 			}

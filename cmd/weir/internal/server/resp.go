@@ -35,7 +35,7 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 		return nil, err
 	}
 	if bounds.connections > 0 {
-		socket = newCrowd(socket, bounds.connections, false, bounds.shedding("resp"))
+		socket = newConnLimiter(socket, bounds.connections, false, bounds.shedding("resp"))
 	}
 	if at.TLS() {
 		socket = tls.NewListener(socket, doors.certs.Config())

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
 	"sync"
 	"syscall"
 	"time"
@@ -22,7 +23,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/internal/clientaddr"
-	"github.com/weirhq/weir/internal/redact"
 )
 
 // Run serves as cfg states until ctx is done, and then lets requests in flight
@@ -268,10 +268,13 @@ func newLog(cfg config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
+// keysInErrors matches how errors of a store name keys, such as weir:{ann}:posts.
+var keysInErrors = regexp.MustCompile(`key "(\\.|[^"\\])*:\{(\\.|[^"\\])*("|$)`)
+
 // withoutKeys hides the keys that errors of a store name.
 func withoutKeys(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok {
-		a.Value = slog.StringValue(redact.Keys(err.Error()))
+		a.Value = slog.StringValue(keysInErrors.ReplaceAllLiteralString(err.Error(), `key "***"`))
 	}
 	return a
 }

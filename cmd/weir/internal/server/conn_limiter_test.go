@@ -30,7 +30,7 @@ func TestRequestsThatAreGivenUp(t *testing.T) {
 			}
 			var sheds atomic.Int64
 			begun := make(chan bool)
-			s := server.ServeCrowd(l, 10, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			s := server.ServeLimited(l, 10, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/slow" {
 					begun <- true
 					<-r.Context().Done()

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// crowd bounds the connections of a listener. When one comes that is too many, a
+// connLimiter limits the connections of a listener. When one comes that is too many, a
 // connection that waits for its client makes room: one that was never answered, if
 // there is any, and of those the one that has waited longest. If none waits, the
 // new one is refused.
-type crowd struct {
+type connLimiter struct {
 	net.Listener
 	most   int
 	polite bool   // refuse with an answer in HTTP
@@ -25,22 +25,22 @@ type crowd struct {
 	refusing chan struct{} // has a place for each refusal under way
 
 	mu   sync.Mutex
-	open map[*guest]struct{} // guarded by mu
+	open map[*limitedConn]struct{} // guarded by mu
 }
 
-// newCrowd returns a listener that has at most most connections of l at a time.
-func newCrowd(l net.Listener, most int, polite bool, shed func()) *crowd {
-	return &crowd{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*guest]struct{}{}}
+// newConnLimiter returns a listener that has at most most connections of l at a time.
+func newConnLimiter(l net.Listener, most int, polite bool, shed func()) *connLimiter {
+	return &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}}
 }
 
 // Accept implements [net.Listener].
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *connLimiter) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		g := &guest{Conn: conn, crowd: c}
+		g := &limitedConn{Conn: conn, limiter: c}
 		g.since.Store(int64(time.Since(c.began)))
 		if c.admit(g) {
 			return g, nil
@@ -52,9 +52,9 @@ func (c *crowd) Accept() (net.Conn, error) {
 
 // admit adds g, and closes another connection if there are too many. It reports
 // false when all others are at work.
-func (c *crowd) admit(g *guest) bool {
+func (c *connLimiter) admit(g *limitedConn) bool {
 	c.mu.Lock()
-	var oldest *guest
+	var oldest *limitedConn
 	if len(c.open) >= c.most {
 		for other := range c.open {
 			if other.working.Load() == 0 && (oldest == nil || other.before(oldest)) {
@@ -81,7 +81,7 @@ const refusal503 = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnec
 
 // refuse closes conn. If there is time, it reads first what the client has sent:
 // otherwise the client might not see the answer.
-func (c *crowd) refuse(conn net.Conn) {
+func (c *connLimiter) refuse(conn net.Conn) {
 	if c.polite {
 		select {
 		case c.refusing <- struct{}{}:
@@ -102,13 +102,13 @@ func (c *crowd) refuse(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// guest is a connection of a crowd.
-type guest struct {
+// limitedConn is a connection of a connLimiter.
+type limitedConn struct {
 	net.Conn
-	crowd   *crowd
+	limiter *connLimiter
 	working atomic.Int32 // requests that are being decided
 	known   atomic.Bool  // it was answered before
-	since   atomic.Int64 // when it was accepted or a request ended, in nanoseconds since the crowd began
+	since   atomic.Int64 // when it was accepted or a request ended, in nanoseconds since the limiter began
 	body    body         // of the request, with HTTP/1
 
 	// Requests of HTTP/2 that the client waited for, and those that it gave up.
@@ -117,15 +117,15 @@ type guest struct {
 }
 
 // Close implements [net.Conn].
-func (g *guest) Close() error {
-	g.crowd.mu.Lock()
-	delete(g.crowd.open, g)
-	g.crowd.mu.Unlock()
+func (g *limitedConn) Close() error {
+	g.limiter.mu.Lock()
+	delete(g.limiter.open, g)
+	g.limiter.mu.Unlock()
 	return g.Conn.Close()
 }
 
 // CloseWrite shuts down the writing side, as net/http does before it closes.
-func (g *guest) CloseWrite() error {
+func (g *limitedConn) CloseWrite() error {
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -133,7 +133,7 @@ func (g *guest) CloseWrite() error {
 }
 
 // before reports whether g makes room before other.
-func (g *guest) before(other *guest) bool {
+func (g *limitedConn) before(other *limitedConn) bool {
 	if known := g.known.Load(); known != other.known.Load() {
 		return !known
 	}
@@ -142,9 +142,9 @@ func (g *guest) before(other *guest) bool {
 
 // work changes the number of requests that are being decided. It reads the clock when one
 // ends: as long as there are some, nobody asks since when.
-func (g *guest) work(by int32) {
+func (g *limitedConn) work(by int32) {
 	if by < 0 {
-		g.since.Store(int64(time.Since(g.crowd.began)))
+		g.since.Store(int64(time.Since(g.limiter.began)))
 		if !g.known.Load() {
 			g.known.Store(true)
 		}
@@ -160,9 +160,9 @@ func (g *guest) work(by int32) {
 const mostGivenUp = 64
 
 // givenUp notes that the client has given up a request.
-func (g *guest) givenUp() {
+func (g *limitedConn) givenUp() {
 	if n := g.given.Add(1); n > mostGivenUp && n > g.kept.Load() && g.sentAway.CompareAndSwap(false, true) {
-		g.crowd.shed()
+		g.limiter.shed()
 		_ = g.Conn.Close() // its server notices
 	}
 }
@@ -171,7 +171,7 @@ func (g *guest) givenUp() {
 // not at work.
 type body struct {
 	io.ReadCloser
-	guest *guest
+	conn  *limitedConn
 	ended bool
 }
 
@@ -180,20 +180,20 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !b.ended {
 		b.ended = true
-		b.guest.work(1)
+		b.conn.work(1)
 	}
 	return n, err
 }
 
-// guestKey is the key of the guest in the context of a request.
-type guestKey struct{}
+// limitedConnKey is the key of the connection in the context of a request.
+type limitedConnKey struct{}
 
-// withGuest returns ctx with the guest below c, if there is one.
-func withGuest(ctx context.Context, c net.Conn) context.Context {
+// withLimitedConn returns ctx with the limitedConn below c, if there is one.
+func withLimitedConn(ctx context.Context, c net.Conn) context.Context {
 	for c != nil {
 		switch below := c.(type) {
-		case *guest:
-			return context.WithValue(ctx, guestKey{}, below)
+		case *limitedConn:
+			return context.WithValue(ctx, limitedConnKey{}, below)
 		case interface{ NetConn() net.Conn }:
 			c = below.NetConn()
 		default:
@@ -203,11 +203,11 @@ func withGuest(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// hosted returns h with the connections of its requests marked while they are at
+// markBusy returns h with the connections of its requests marked while they are at
 // work.
-func hosted(h http.Handler) http.Handler {
+func markBusy(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g, _ := r.Context().Value(guestKey{}).(*guest)
+		g, _ := r.Context().Value(limitedConnKey{}).(*limitedConn)
 		switch {
 		case g == nil:
 			h.ServeHTTP(w, r)
@@ -230,7 +230,7 @@ func hosted(h http.Handler) http.Handler {
 			defer g.work(-1)
 			h.ServeHTTP(w, r)
 		default:
-			g.body = body{ReadCloser: r.Body, guest: g}
+			g.body = body{ReadCloser: r.Body, conn: g}
 			r.Body = &g.body
 			defer func() {
 				if g.body.ended {
