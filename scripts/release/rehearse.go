@@ -102,7 +102,7 @@ func (p *program) goes(args ...string) (string, error) {
 }
 
 func (u *users) env() []string {
-	return u.proxyEnv("GOWORK=off", "GOMODCACHE="+u.tidyCache(), "GOBIN="+filepath.Join(u.tmp, "bin"), "GOFLAGS=-modcacherw -trimpath -tags=nomsgpack")
+	return u.proxyEnv("GOBIN="+filepath.Join(u.tmp, "bin"), "GOFLAGS=-modcacherw -trimpath -tags=nomsgpack")
 }
 
 // loadsTagged loads the packages and tests of each module from the clone. It needs every
