@@ -31,6 +31,7 @@ func (m *module) tag(version string) string {
 type release struct {
 	dir, source, tmp string
 	cache            string // module cache with what was published
+	proxy            string // the usual GOPROXY
 	version          string
 	modules          []*module // those that are released, each after those that it requires
 	others           []*module // benchmarks, tests of manifests
@@ -61,8 +62,10 @@ func clone(dir, tmp string) (*release, error) {
 			return nil, err
 		}
 	}
-	_, err = r.git("checkout", "-q", "--detach")
-	return r, err
+	if _, err := r.git("checkout", "-q", "--detach"); err != nil {
+		return nil, err
+	}
+	return r, r.makeTidyCache()
 }
 
 // copyWorkingTree commits the files of the working tree to the clone.
@@ -216,7 +219,7 @@ func (r *release) tidyModule(m *module) error {
 			return err
 		}
 	}
-	_, err := output(dir, r.proxyEnv("GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GOMODCACHE="+r.tidyCache()), "go", "mod", "tidy")
+	_, err := output(dir, r.proxyEnv("GOFLAGS=-mod=mod -modcacherw"), "go", "mod", "tidy")
 	return err
 }
 
@@ -230,18 +233,40 @@ func withoutOurs(sums []byte) []byte {
 }
 
 // proxyEnv returns the environment for a go command that gets the released modules from
-// what was published, and others from the user's module cache or the usual proxy. The
-// latest version of a module is the latest one in that cache, if it has any.
+// what was published, and others from the usual proxy.
 func (r *release) proxyEnv(more ...string) []string {
+	return append([]string{
+		"GOPROXY=file://" + r.cache + "/cache/download," + r.proxy, "GONOSUMDB=" + root, "GOWORK=off", "GOMODCACHE=" + r.tidyCache(),
+	}, more...)
+}
+
+// makeTidyCache makes a module cache that links to what the user's cache has of others,
+// so that nothing is downloaded and unpacked twice, but has none of weir's modules.
+func (r *release) makeTidyCache() error {
 	usual, err := output(".", nil, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {
-		panic(err) // there is no go command, but it runs this program
+		return err
 	}
-	cache, proxy, _ := strings.Cut(usual, "\n")
-	return append([]string{
-		"GOPROXY=file://" + r.cache + "/cache/download,file://" + cache + "/cache/download," + proxy,
-		"GONOSUMDB=" + root,
-	}, more...)
+	var cache string
+	cache, r.proxy, _ = strings.Cut(usual, "\n")
+	for _, dir := range []string{".", "github.com", "cache/download", "cache/download/github.com"} {
+		if err := os.MkdirAll(filepath.Join(r.tidyCache(), dir), 0o755); err != nil {
+			return err
+		}
+		entries, err := os.ReadDir(filepath.Join(cache, dir))
+		if err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		for _, e := range entries {
+			if slices.Contains([]string{"cache", "github.com", "weirhq"}, e.Name()) {
+				continue
+			}
+			if err := os.Symlink(filepath.Join(cache, dir, e.Name()), filepath.Join(r.tidyCache(), dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // download has the go command download modules from their tags in the clone to a module
