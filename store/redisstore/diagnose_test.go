@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 // diagnose returns the findings of a check on a server, by node, and its lines.

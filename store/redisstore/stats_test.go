@@ -3,8 +3,8 @@ package redisstore_test
 import (
 	"testing"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 func TestNodes(t *testing.T) {
