@@ -68,13 +68,14 @@ var arrows = map[string]arrow{
 		ours:   []string{"fault", "store", "store/redisstore/internal/doctor", "store/redisstore/internal/script", "store/redisstore/internal/wire", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
-	"internal/redistest": {}, // tests only, a module of its own
-	"rulefile/files":     {},
+	"internal/redistest":         {}, // tests only, a module of its own
+	"rulefile/files":             {},
+	"rulefile/internal/testfile": {},
 	"rulefile": {
-		ours:   []string{"rulefile/files", "rule", "window"},
+		ours:   []string{"rulefile/files", "rulefile/internal/testfile", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"rulefile/ruletest": {ours: []string{".", "rulefile", "store", "store/memstore", "window"}},
+	"rulefile/ruletest": {ours: []string{".", "rulefile", "rulefile/internal/testfile", "store", "store/memstore", "window"}},
 	"api":               {},
 	"api/weir/v1":       {theirs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}}, // generated
 	"client/ratelimit":  {ours: []string{"headers", "store", "window"}, theirs: []string{"github.com/dunglas/httpsfv"}},
