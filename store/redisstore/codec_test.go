@@ -48,7 +48,7 @@ func TestPeekedStates(t *testing.T) {
 			if err != nil || now != p.now {
 				t.Fatalf("%s: got instant %d and error %v, want %d", s.name, now, err, p.now)
 			}
-			theirs := want.Store.(*storetest.Model).State(&op)
+			theirs := want.Store.(interface{ State(op *store.Op) window.State }).State(&op)
 			for _, later := range []time.Duration{0, time.Second, time.Minute, time.Hour} {
 				h := window.Hits{N: max(1, s.limits[0].Quota)}
 				got, want := l.Check(mine, now.Add(later), h), l.Check(theirs, now.Add(later), h)
