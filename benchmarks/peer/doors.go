@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -20,7 +19,7 @@ func Doors() []Peer {
 // RedisDoors returns the same ways over Redis.
 func RedisDoors() []Peer {
 	return []Peer{engineDoor("library, Engine with one rule, over Redis", func(c Config) (store.Store, error) {
-		return redisstore.Config{Addrs: []string{c.Redis}, Timeout: time.Second}.Open(context.Background())
+		return redisstore.Open(context.Background(), "redis://"+c.Redis+"?timeout=1s")
 	})}
 }
 

@@ -118,11 +118,11 @@ func weirThree() Peer {
 
 // store opens a store in Redis.
 func (c Config) store() (*redisstore.Store, error) {
-	config := redisstore.Config{Addrs: []string{c.Redis}, Timeout: time.Second}
+	scheme := "redis"
 	if c.Cluster {
-		config.Mode = redisstore.Cluster
+		scheme = "redis+cluster"
 	}
-	return config.Open(context.Background())
+	return redisstore.Open(context.Background(), scheme+"://"+c.Redis+"?timeout=1s")
 }
 
 // weirPeer returns a Limiter with a store of its own. The store has the given
