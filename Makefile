@@ -49,7 +49,7 @@ programs: # install the programs that tests run beside weir, if they are missing
 # The modules of the repository. go.work joins the library, the program and what the
 # program needs; contrib and benchmarks have a go.work of their own, and the tests of the
 # manifests need none.
-MODULES := . api client cmd/weir grpclimit rulefile store/redisstore
+MODULES := . api client cmd/weir grpclimit internal/redistest rulefile store/redisstore
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 DEPLOY  := deploy/compose deploy/kubernetes
 

@@ -23,13 +23,9 @@ import (
 // [context.DeadlineExceeded] or a [*store.OutageError]. Code and Reason tell other
 // errors apart.
 type Error struct {
-	// Call is the call, such as take.
-	Call string
-
-	// Code is the gRPC code, and Detail states what is wrong. Reason is the reason in
+	// Code is the gRPC code. Reason is the reason in
 	// the service's ErrorInfo, or empty.
 	Code   codes.Code
-	Detail string
 	Reason string
 
 	// RetryAfter is how long the service asks to wait before the next call, or 0.
@@ -39,22 +35,24 @@ type Error struct {
 	// call may be made again. If Uncounted is false, the call may have counted.
 	Uncounted bool
 
-	err error // that it wraps, or nil
+	call   string // such as take
+	detail string // what is wrong
+	err    error  // that it wraps, or nil
 }
 
 // Error returns the call and the detail.
 func (e *Error) Error() string {
 	if e.err != nil && e.Reason != "" { // the text of the engine
-		return "weir: " + e.Detail
+		return "weir: " + e.detail
 	}
-	return "weir: " + e.Call + ": " + e.Detail
+	return "weir: " + e.call + ": " + e.detail
 }
 
 // Unwrap returns the error of an engine that e stands for, or nil.
 func (e *Error) Unwrap() error { return e.err }
 
 // GRPCStatus returns e as a status of gRPC, without details.
-func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.Detail) }
+func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.detail) }
 
 // Uncounted reports whether it is certain that the call with the error err counted
 // nothing. err must be an error of a [Client]. The call may then be made again, after
@@ -71,7 +69,7 @@ func Uncounted(err error) bool {
 
 // closed returns the error of a call of a client that is closed.
 func closed(call string) error {
-	return &Error{Call: call, Code: codes.Canceled, Detail: "the client is closed", err: weir.ErrClosed}
+	return &Error{call: call, Code: codes.Canceled, detail: "the client is closed", err: weir.ErrClosed}
 }
 
 // given returns the error of a call whose context ended. unsent reports whether the
@@ -81,7 +79,7 @@ func given(call string, err error, unsent bool) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		code = codes.DeadlineExceeded
 	}
-	return &Error{Call: call, Code: code, Detail: err.Error(), Uncounted: unsent, err: err}
+	return &Error{call: call, Code: code, detail: err.Error(), Uncounted: unsent, err: err}
 }
 
 // sentinels lists what errors of engines the reasons of a service stand for.
@@ -119,7 +117,7 @@ func told(call string, p *weirv1.Problem, unsent bool) error {
 		return &fault.Fault{Path: p.Field, Problem: p.Detail}
 	}
 	e := &Error{
-		Call: call, Code: codes.Code(p.Code), Detail: p.Detail, Reason: p.Reason, RetryAfter: durationOf(p.RetryAfter), //nolint:gosec // codes are small
+		call: call, Code: codes.Code(p.Code), detail: p.Detail, Reason: p.Reason, RetryAfter: durationOf(p.RetryAfter), //nolint:gosec // codes are small
 		Uncounted: unsent || p.Reason != "" && p.Reason != weirv1.ReasonOutage,
 		err:       sentinels[p.Reason],
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/guard"
 )
 
-// UnaryClient is a [grpc.UnaryClientInterceptor]. A call that is denied is not sent.
-func (l *Limit) UnaryClient(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options ...grpc.CallOption) error {
+// unaryClient is a [grpc.UnaryClientInterceptor]. A call that is denied is not sent.
+func (l *Limit) unaryClient(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	c := Call{ctx, method, request}
 	call, err := l.take(c)
 	if err != nil {
@@ -25,10 +25,10 @@ func (l *Limit) UnaryClient(ctx context.Context, method string, request, reply a
 	return invoker(ctx, method, request, reply, cc, options...)
 }
 
-// StreamClient is a [grpc.StreamClientInterceptor]. A stream that is denied is not
+// streamClient is a [grpc.StreamClientInterceptor]. A stream that is denied is not
 // opened. What it holds is released when RecvMsg returns an error, io.EOF included, or
 // when its context ends.
-func (l *Limit) StreamClient(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+func (l *Limit) streamClient(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	c := Call{ctx, method, nil}
 	call, err := l.take(c)
 	if err != nil {

@@ -165,7 +165,7 @@ func TestKeyFromTheMessage(t *testing.T) {
 	limit := grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), func(c grpclimit.Call) string {
 		return c.Message.(*wrapperspb.StringValue).Value
 	}))
-	cc := client(t, []grpc.ServerOption{grpc.UnaryInterceptor(limit.UnaryServer)})
+	cc := client(t, limit.ServerOptions())
 	for text, want := range map[string]codes.Code{"a": codes.OK, "b": codes.OK, "": codes.InvalidArgument} {
 		if _, err := once(t.Context(), cc, text); status.Code(err) != want {
 			t.Errorf("%q: got %v, want %v", text, err, want)

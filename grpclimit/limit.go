@@ -27,8 +27,8 @@ type Call struct {
 }
 
 // Options are the options of a [Limit]. Denied and Failed return the error of the call;
-// if they return nil, the call goes on. Nil stands for the errors that [Denied] and
-// [Failed] return.
+// if they return nil, the call goes on. Nil stands for the errors that [Denied] returns
+// for calls that are denied, and for InvalidArgument or Unavailable for others.
 type Options struct {
 	guard.Options[Call]
 
@@ -120,7 +120,7 @@ func (l *Limit) take(c Call) (*guard.Call, error) {
 	if failed := l.guard.Options().Failed; failed != nil {
 		return nil, failed(c, err)
 	}
-	return nil, Failed(err)
+	return nil, undecided(err)
 }
 
 // verdict returns the error of a call that is denied, and nil for one that goes on.
@@ -148,10 +148,10 @@ func (l *Limit) header(call *guard.Call) metadata.MD {
 // ServerOptions returns the options that put l before all calls and streams of a
 // server.
 func (l *Limit) ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(l.UnaryServer), grpc.ChainStreamInterceptor(l.StreamServer)}
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(l.unaryServer), grpc.ChainStreamInterceptor(l.streamServer)}
 }
 
 // DialOptions returns the options that put l before all calls and streams of a client.
 func (l *Limit) DialOptions() []grpc.DialOption {
-	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(l.UnaryClient), grpc.WithChainStreamInterceptor(l.StreamClient)}
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(l.unaryClient), grpc.WithChainStreamInterceptor(l.streamClient)}
 }

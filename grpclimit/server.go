@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// UnaryServer is a [grpc.UnaryServerInterceptor].
-func (l *Limit) UnaryServer(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+// unaryServer is a [grpc.UnaryServerInterceptor].
+func (l *Limit) unaryServer(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	c := Call{ctx, info.FullMethod, request}
 	call, err := l.take(c)
 	if err != nil {
@@ -23,8 +23,8 @@ func (l *Limit) UnaryServer(ctx context.Context, request any, info *grpc.UnarySe
 	return handler(ctx, request)
 }
 
-// StreamServer is a [grpc.StreamServerInterceptor].
-func (l *Limit) StreamServer(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+// streamServer is a [grpc.StreamServerInterceptor].
+func (l *Limit) streamServer(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	c := Call{stream.Context(), info.FullMethod, nil}
 	call, err := l.take(c)
 	if err != nil {

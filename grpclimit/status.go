@@ -40,9 +40,9 @@ func Denied(c *guard.Call) error {
 	return s.Err()
 }
 
-// Failed returns the error of a call that could not be decided: InvalidArgument for a
+// undecided returns the error of a call that could not be decided: InvalidArgument for a
 // call without a key, or with an empty attribute, and otherwise Unavailable.
-func Failed(err error) error {
+func undecided(err error) error {
 	p := guard.ProblemOf(err)
 	if p.Status == 400 {
 		return status.Error(codes.InvalidArgument, p.Detail)

@@ -9,9 +9,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Call is one call that a [Guard] has decided. The zero value is ready for
-// [Guard.Take]. A Call can be used again after [Call.End]. It is not safe for
-// concurrent use.
+// Call is one call that [Middleware.Take] has decided. It is not safe for concurrent
+// use.
 type Call struct {
 	// Allowed reports whether the call may happen. It was counted then.
 	Allowed bool
@@ -19,7 +18,7 @@ type Call struct {
 	// Limits are the limits that decided.
 	Limits headers.Limits
 
-	guard    *Guard
+	guard    *guard
 	request  weir.Request  // to a decider
 	decision weir.Decision // of a decider
 	held     *held         // what the call holds, or nil
@@ -28,7 +27,7 @@ type Call struct {
 }
 
 // Decision returns the decision of the engine or the client. For a limiter it is nil. It
-// is valid until the next Take.
+// is valid until [Middleware.End].
 func (c *Call) Decision() *weir.Decision {
 	if c.guard == nil || c.guard.decider == nil {
 		return nil
@@ -85,9 +84,9 @@ func (c *Call) outage() string {
 	return ""
 }
 
-// Body returns the body of the outcome that the rules define, which is JSON, or nil. It
+// body returns the body of the outcome that the rules define, which is JSON, or nil. It
 // is nil for the decision of a client.
-func (c *Call) Body() []byte {
+func (c *Call) body() []byte {
 	if d := c.Decision(); d != nil {
 		if o, ok := outcome(d); ok {
 			return o.Body
@@ -119,13 +118,13 @@ func (c *Call) Problem() *headers.Problem {
 
 // Answer returns the media type and the text of the body of a denial.
 func (c *Call) Answer() (mediaType string, body []byte) {
-	if b := c.Body(); len(b) > 0 {
+	if b := c.body(); len(b) > 0 {
 		return "application/json", b
 	}
 	return "application/problem+json", append(c.Problem().Append(nil), '\n')
 }
 
-// Holds reports whether the call holds something, so that End must be called when the
+// Holds reports whether the call holds something, so that [Middleware.End] must be called when the
 // call is over, and not before.
 func (c *Call) Holds() bool { return c.held != nil }
 
@@ -138,18 +137,18 @@ func (c *Call) SetAttributes(attributes ...weir.Attribute) {
 	}
 }
 
-// End ends the call: it releases what the call has in flight, and settles other holds
+// end ends the call: it releases what the call has in flight, and settles other holds
 // at the amount held, or at what [Call.SetAttributes] has set. Calling it twice is safe.
 // A store that cannot answer then ends the holds by itself after their length.
-func (c *Call) End() {
+func (c *Call) end() {
 	if c.held != nil {
 		c.held.end()
 		c.held = nil
 	}
 }
 
-// Detach returns what End does, for calls that end later than c can be kept, and makes
-// End do nothing. Calling it twice is safe.
+// Detach returns what ends the holds of c, for calls that end later than c can be kept.
+// [Middleware.End] then leaves the holds alone. Calling it twice is safe.
 func (c *Call) Detach() (end func()) {
 	h := c.held
 	c.held = nil

@@ -3,7 +3,7 @@
 // for net/http, gRPC and the web frameworks share: see packages httplimit and grpclimit,
 // and the modules below contrib. Use it to write middleware for another framework.
 //
-// A [Guard] decides. A [Call] is one call: it has the answer, and it renews the holds
-// of the call ([rule.Rule.Hold], [window.Held]) until [Call.End]. [Middleware] is a
-// guard with the options of middleware, for the calls of one framework.
+// [Middleware] decides the calls of one framework. A [Call] is one call: it has the
+// answer, and it renews the holds of the call ([rule.Rule.Hold], [window.Held]) until
+// [Middleware.End].
 package guard

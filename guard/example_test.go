@@ -47,24 +47,3 @@ func ExampleKeys() {
 	// heard: hi
 	// guard: the call has no key for its limit
 }
-
-// A guard alone, for calls that are not those of a framework.
-func ExampleGuard_Take() {
-	messages := weir.MustLimiter(weir.Sliding(100, time.Minute))
-	defer messages.Close()
-	g, err := guard.ForLimiter(messages, "messages")
-	if err != nil {
-		panic(err)
-	}
-	var call guard.Call
-	for _, recipients := range []int64{70, 40} {
-		if err := g.Take(context.Background(), guard.Ask{Key: "ann", Hits: recipients}, &call); err != nil {
-			panic(err)
-		}
-		fmt.Println(call.Allowed, call.Limits.Policies[0].Remaining)
-		call.End()
-	}
-	// Output:
-	// true 30
-	// false 30
-}

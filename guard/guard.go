@@ -17,9 +17,8 @@ type Decider interface {
 	Renew(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
 }
 
-// Guard decides calls. Make one with [ForLimiter] or [ForEngine]. It is safe for
-// concurrent use.
-type Guard struct {
+// guard decides calls. It is safe for concurrent use.
+type guard struct {
 	// One of the two is nil.
 	limiter *weir.Limiter
 	decider Decider
@@ -28,25 +27,23 @@ type Guard struct {
 	limit weir.Limit
 }
 
-// ForLimiter returns a guard that holds each key to the limit of l. name is the name
-// of the limit in headers and denials. ForLimiter refuses a limiter of distinct
+// forLimiter returns a guard that holds each key to the limit of l. name is the name
+// of the limit in headers and denials. forLimiter refuses a limiter of distinct
 // members.
-func ForLimiter(l *weir.Limiter, name string) (*Guard, error) {
-	g := &Guard{limiter: l, limit: l.Limit(), name: name}
+func forLimiter(l *weir.Limiter, name string) (*guard, error) {
+	g := &guard{limiter: l, limit: l.Limit(), name: name}
 	switch {
 	case g.limit == weir.Limit{}:
 		return nil, errors.New("guard: limiter: nil or zero: make one with weir.NewLimiter or weir.MustLimiter")
 	case g.limit.Measure != 0:
 		return nil, fmt.Errorf("guard: limiter: counts %v, want a limiter of hits", g.limit.Measure)
-	case name == "":
-		return nil, errors.New("guard: name: empty: want a name for the limit in headers, such as requests")
 	}
 	return g, nil
 }
 
-// ForEngine returns a guard that decides by the rules of d: an engine, or a client of a
+// forEngine returns a guard that decides by the rules of d: an engine, or a client of a
 // service. The caller closes d.
-func ForEngine(d Decider) (*Guard, error) {
+func forEngine(d Decider) (*guard, error) {
 	none := d == nil
 	switch v := d.(type) {
 	case nil:
@@ -59,55 +56,50 @@ func ForEngine(d Decider) (*Guard, error) {
 	if none {
 		return nil, errors.New("guard: engine: nil or zero: make one with weir.NewEngine, or a client with client.New")
 	}
-	return &Guard{decider: d}, nil
+	return &guard{decider: d}, nil
 }
 
 // ErrNoKey is the error of a call without a key. The empty key is never a key: all
 // calls without one would share one counter.
 var ErrNoKey = errors.New("guard: the call has no key for its limit")
 
-// An EmptyAttributeError is the error of a call with an attribute whose value is
+// emptyAttributeError is the error of a call with an attribute whose value is
 // empty. Rules that need the attribute would not match the call, and let it pass.
 // Leave out attributes that a call may lack.
-type EmptyAttributeError struct{ Name string }
+type emptyAttributeError struct{ name string }
 
-func (e *EmptyAttributeError) Error() string {
-	return fmt.Sprintf("guard: attribute %s is empty: leave it out if calls may lack it", e.Name)
+func (e *emptyAttributeError) Error() string {
+	return fmt.Sprintf("guard: attribute %s is empty: leave it out if calls may lack it", e.name)
 }
 
-// Ask is what a guard is asked.
-type Ask struct {
-	// Key is the key of a call for a limiter. It must not be empty.
-	Key string
+// ask is what a guard is asked.
+type ask struct {
+	// key is the key of a call for a limiter. It must not be empty.
+	key string
 
-	// Attributes describe a call for an engine or a client. No value may be empty. The guard
-	// keeps them until [Call.End].
-	Attributes []weir.Attribute
+	// attributes describe a call for an engine or a client. No value may be empty. The guard
+	// keeps them until the call ends.
+	attributes []weir.Attribute
 
-	// Hits is the cost of the call; 0 means 1.
-	Hits int64
+	// hits is the cost of the call; 0 means 1.
+	hits int64
 }
 
-// Take decides a call, counts it if it is allowed, and writes the answer into c. It
+// take decides a call, counts it if it is allowed, and writes the answer into c. It
 // overwrites c and reuses its memory, but c must have ended. If the call is allowed
-// and holds something, c keeps that alive until [Call.End], which must be called.
-//
-// The error is [ErrNoKey] or an [*EmptyAttributeError] for a call that cannot be
-// decided, and otherwise that of [weir.Limiter.AllowN] or [weir.Engine.Take].
-// Nothing was counted then, unless the error is that of a client and says otherwise.
-// While a store cannot answer there is no error: the outage policy decides, and
-// c.Limits.Degraded has the reason.
-func (g *Guard) Take(ctx context.Context, ask Ask, c *Call) error {
+// and holds something, c keeps that alive until [Call.end], which must be called. See
+// [Middleware.Take] for the error.
+func (g *guard) take(ctx context.Context, ask ask, c *Call) error {
 	c.Allowed, c.guard = false, g
 	if g.limiter != nil {
 		return g.takeKey(ctx, &ask, c)
 	}
-	for i := range ask.Attributes {
-		if ask.Attributes[i].Value == "" {
-			return &EmptyAttributeError{ask.Attributes[i].Name}
+	for i := range ask.attributes {
+		if ask.attributes[i].Value == "" {
+			return &emptyAttributeError{ask.attributes[i].Name}
 		}
 	}
-	c.request = weir.Request{Attributes: ask.Attributes, Hits: ask.Hits}
+	c.request = weir.Request{Attributes: ask.attributes, Hits: ask.hits}
 	if err := g.decider.Do(ctx, weir.Take, &c.request, &c.decision); err != nil {
 		return err
 	}
@@ -119,16 +111,16 @@ func (g *Guard) Take(ctx context.Context, ask Ask, c *Call) error {
 	return nil
 }
 
-func (g *Guard) takeKey(ctx context.Context, ask *Ask, c *Call) error {
-	if ask.Key == "" {
+func (g *guard) takeKey(ctx context.Context, ask *ask, c *Call) error {
+	if ask.key == "" {
 		return ErrNoKey
 	}
 	var r weir.Result
 	var err error
-	if ask.Hits > 1 || ask.Hits < 0 {
-		r, err = g.limiter.AllowN(ctx, ask.Key, ask.Hits)
+	if ask.hits > 1 || ask.hits < 0 {
+		r, err = g.limiter.AllowN(ctx, ask.key, ask.hits)
 	} else {
-		r, err = g.limiter.Allow(ctx, ask.Key)
+		r, err = g.limiter.Allow(ctx, ask.key)
 	}
 	if err != nil {
 		return err

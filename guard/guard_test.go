@@ -46,6 +46,25 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// question is a call of the tests.
+type question struct {
+	key        string
+	attributes []weir.Attribute
+	hits       int64
+}
+
+func byKey(l *weir.Limiter) (*guard.Middleware[question], error) {
+	return guard.Keys(l, func(q question) string { return q.key }, guard.Options[question]{
+		Name: "posts", Cost: func(q question) int64 { return q.hits },
+	})
+}
+
+func byRules(d guard.Decider) (*guard.Middleware[question], error) {
+	return guard.Rules(d, func(q question, list []weir.Attribute) []weir.Attribute {
+		return append(list, q.attributes...)
+	}, guard.Options[question]{})
+}
+
 // used returns what a rule has counted for a user.
 func used(t *testing.T, e *weir.Engine, rule, user string) int64 {
 	t.Helper()
@@ -63,11 +82,10 @@ func TestArguments(t *testing.T) {
 	peers := limiter(t, weir.Members(1, time.Minute))
 	key := func(k string) string { return k }
 	for name, make := range map[string]func() error{
-		"nil or zero": func() error { _, err := guard.ForLimiter(nil, "posts"); return err },
-		"distinct":    func() error { _, err := guard.ForLimiter(peers, "posts"); return err },
-		"name":        func() error { _, err := guard.ForLimiter(posts, ""); return err },
-		"engine":      func() error { _, err := guard.ForEngine(nil); return err },
-		"zero: make":  func() error { _, err := guard.ForEngine(new(weir.Engine)); return err },
+		"nil or zero": func() error { _, err := byKey(nil); return err },
+		"distinct":    func() error { _, err := byKey(peers); return err },
+		"engine":      func() error { _, err := byRules(nil); return err },
+		"zero: make":  func() error { _, err := byRules(new(weir.Engine)); return err },
 		"key: nil":    func() error { _, err := guard.Keys[string](posts, nil, guard.Options[string]{}); return err },
 		"limiter": func() error {
 			_, err := guard.Keys(nil, key, guard.Options[string]{})
@@ -88,26 +106,24 @@ func TestArguments(t *testing.T) {
 func TestNothingToDecideBy(t *testing.T) {
 	t.Parallel()
 	posts := limiter(t, weir.Sliding(1, time.Minute))
-	g := must(guard.ForLimiter(posts, "posts"))
-	var c guard.Call
+	g := must(byKey(posts))
 	for range 3 {
-		if err := g.Take(t.Context(), guard.Ask{}, &c); !errors.Is(err, guard.ErrNoKey) || c.Allowed {
-			t.Fatalf("got %v and allowed %v, want ErrNoKey", err, c.Allowed)
+		if _, err := g.Take(t.Context(), question{}); !errors.Is(err, guard.ErrNoKey) {
+			t.Fatalf("got %v, want ErrNoKey", err)
 		}
 	}
-	if err := g.Take(t.Context(), guard.Ask{Key: "ann"}, &c); err != nil || !c.Allowed {
+	if c, err := g.Take(t.Context(), question{key: "ann"}); err != nil || !c.Allowed {
 		t.Errorf("got %v and allowed %v for a call with a key", err, c.Allowed)
 	}
 
 	e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil)
-	rules := must(guard.ForEngine(e))
-	var empty *guard.EmptyAttributeError
-	err := rules.Take(t.Context(), guard.Ask{Attributes: weir.Attributes("ip", "192.0.2.1", "user", "")}, &c)
-	if !errors.As(err, &empty) || empty.Name != "user" || c.Allowed {
-		t.Errorf("got %v and allowed %v, want the attribute that is empty", err, c.Allowed)
+	rules := must(byRules(e))
+	_, err := rules.Take(t.Context(), question{attributes: weir.Attributes("ip", "192.0.2.1", "user", "")})
+	if err == nil || !strings.Contains(err.Error(), "attribute user is empty") || guard.ProblemOf(err).Status != 400 {
+		t.Errorf("got %v, want the attribute that is empty", err)
 	}
 	// A request that lacks the attribute matches no rule.
-	if err := rules.Take(t.Context(), guard.Ask{Attributes: weir.Attributes("ip", "192.0.2.1")}, &c); err != nil || !c.Decision().Unmatched {
+	if c, err := rules.Take(t.Context(), question{attributes: weir.Attributes("ip", "192.0.2.1")}); err != nil || !c.Decision().Unmatched {
 		t.Errorf("got %v %+v, want no rule that matches", err, c.Decision())
 	}
 }
@@ -115,18 +131,15 @@ func TestNothingToDecideBy(t *testing.T) {
 // Hits are the cost: 0 means 1, and a negative cost is an error.
 func TestHits(t *testing.T) {
 	t.Parallel()
-	g := must(guard.ForLimiter(limiter(t, weir.Sliding(10, time.Minute)), "posts"))
-	var c guard.Call
+	g := must(byKey(limiter(t, weir.Sliding(10, time.Minute))))
 	for _, step := range []struct{ hits, left int64 }{{0, 9}, {1, 8}, {5, 3}, {4, 3}, {3, 0}} {
-		if err := g.Take(t.Context(), guard.Ask{Key: "ann", Hits: step.hits}, &c); err != nil {
-			t.Fatal(err)
-		}
+		c := must(g.Take(t.Context(), question{key: "ann", hits: step.hits}))
 		if c.Allowed != (step.hits < 4 || step.hits == 5) || c.Limits.Policies[0].Remaining != step.left {
 			t.Errorf("%d hits: got allowed %v and %+v, want %d left", step.hits, c.Allowed, c.Limits, step.left)
 		}
 	}
 	var bad *fault.Fault
-	if err := g.Take(t.Context(), guard.Ask{Key: "ann", Hits: -1}, &c); !errors.As(err, &bad) || guard.StatusOf(err) != 400 {
+	if _, err := g.Take(t.Context(), question{key: "ann", hits: -1}); !errors.As(err, &bad) || guard.ProblemOf(err).Status != 400 {
 		t.Errorf("got %v, want a fault of the caller", err)
 	}
 }
@@ -142,16 +155,13 @@ func TestAnswers(t *testing.T) {
 		"captcha": {Status: 403, Body: []byte(`{"need_captcha":true}`)},
 		"closed":  {Status: 503},
 	})
-	rules := must(guard.ForEngine(e))
-	keys := must(guard.ForLimiter(limiter(t, weir.Sliding(1, time.Minute)), "posts"))
-	full := must(guard.ForLimiter(limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(rule.OutageDeny)), "posts"))
-	var other guard.Call
-	if err := full.Take(t.Context(), guard.Ask{Key: "other"}, &other); err != nil {
-		t.Fatal(err)
-	}
+	rules := must(byRules(e))
+	keys := must(byKey(limiter(t, weir.Sliding(1, time.Minute))))
+	full := must(byKey(limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(rule.OutageDeny))))
+	full.End(must(full.Take(t.Context(), question{key: "other"})))
 	for _, tc := range []struct {
 		name          string
-		guard         *guard.Guard
+		guard         *guard.Middleware[question]
 		action        string // of a rule
 		outcome       string
 		rule          string
@@ -167,16 +177,12 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			var c guard.Call
-			ask := guard.Ask{Key: "ann"}
+			ask := question{key: "ann"}
 			if tc.action != "" {
-				ask = guard.Ask{Attributes: weir.Attributes("action", tc.action, "user", "ann")}
+				ask = question{attributes: weir.Attributes("action", tc.action, "user", "ann")}
 			}
-			for range 2 {
-				if err := tc.guard.Take(t.Context(), ask, &c); err != nil {
-					t.Fatal(err)
-				}
-			}
+			tc.guard.End(must(tc.guard.Take(t.Context(), ask)))
+			c := must(tc.guard.Take(t.Context(), ask))
 			if c.Allowed || c.Outcome() != tc.outcome || c.Rule() != tc.rule || c.Status() != tc.status {
 				t.Errorf("got allowed %v, %s by %s, %d", c.Allowed, c.Outcome(), c.Rule(), c.Status())
 			}
@@ -199,30 +205,27 @@ func TestZeroCall(t *testing.T) {
 		t.Errorf("got %+v: %s %q %d", c, c.Outcome(), c.Rule(), c.Status())
 	}
 	c.SetAttributes(weir.Attributes("tokens", "1")...)
-	c.End()
 	c.Detach()()
 }
 
 // A fault of the caller is shown to the caller. What went wrong in the service is not.
-func TestStatusOf(t *testing.T) {
+func TestProblemOf(t *testing.T) {
 	t.Parallel()
 	m := limiter(t, weir.Sliding(1, time.Minute))
-	g := must(guard.ForLimiter(m, "posts"))
+	g := must(byKey(m))
 	m.Close()
-	var c guard.Call
-	closed := g.Take(t.Context(), guard.Ask{Key: "ann"}, &c)
+	_, closed := g.Take(t.Context(), question{key: "ann"})
 	for _, tc := range []struct {
 		err    error
 		status int
 		shown  bool
 	}{
 		{guard.ErrNoKey, 400, true},
-		{&guard.EmptyAttributeError{Name: "user"}, 400, true},
 		{closed, 503, false},
 	} {
 		p := guard.ProblemOf(tc.err)
-		if guard.StatusOf(tc.err) != tc.status || p.Status != tc.status || strings.Contains(p.Detail, tc.err.Error()) != tc.shown {
-			t.Errorf("%v: got %d and %+v, want %d", tc.err, guard.StatusOf(tc.err), p, tc.status)
+		if p.Status != tc.status || strings.Contains(p.Detail, tc.err.Error()) != tc.shown {
+			t.Errorf("%v: got %d and %+v, want %d", tc.err, p.Status, p, tc.status)
 		}
 	}
 }

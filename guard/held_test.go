@@ -20,8 +20,8 @@ var flightRules = []rule.Rule{
 	{Name: "tokens", Per: []string{"user"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: time.Minute},
 }
 
-func ask(user, tokens string) guard.Ask {
-	return guard.Ask{Attributes: weir.Attributes("user", user, "tokens", tokens)}
+func ask(user, tokens string) question {
+	return question{attributes: weir.Attributes("user", user, "tokens", tokens)}
 }
 
 // A call keeps its place however long it runs, and gives it back at its end.
@@ -29,12 +29,10 @@ func TestCallsKeepTheirPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, flightRules, nil)
-		g := must(guard.ForEngine(e))
-		calls := make([]guard.Call, 3)
+		g := must(byRules(e))
+		calls := make([]*guard.Call, 3)
 		for i := range calls {
-			if err := g.Take(t.Context(), ask("ann", "10"), &calls[i]); err != nil {
-				t.Fatal(err)
-			}
+			calls[i] = must(g.Take(t.Context(), ask("ann", "10")))
 			if want := i < 2; calls[i].Allowed != want || calls[i].Holds() != want {
 				t.Fatalf("call %d: got allowed %v and holds %v", i, calls[i].Allowed, calls[i].Holds())
 			}
@@ -43,12 +41,12 @@ func TestCallsKeepTheirPlace(t *testing.T) {
 		if n := used(t, e, "flight", "ann"); n != 2 {
 			t.Errorf("got %d in flight after 20 minutes, want 2", n)
 		}
-		calls[0].End()
+		g.End(calls[0])
 		if n := used(t, e, "flight", "ann"); n != 1 {
 			t.Errorf("got %d in flight after an end, want 1", n)
 		}
 		end := calls[1].Detach()
-		if calls[1].End(); used(t, e, "flight", "ann") != 1 {
+		if g.End(calls[1]); used(t, e, "flight", "ann") != 1 {
 			t.Error("the call ended, although its end was detached")
 		}
 		end()
@@ -59,9 +57,7 @@ func TestCallsKeepTheirPlace(t *testing.T) {
 			t.Errorf("got %d tokens, want the 20 that were held", n)
 		}
 		end()
-		for i := range calls {
-			calls[i].End() // twice is safe
-		}
+		g.End(calls[2])
 		if n := used(t, e, "tokens", "ann"); n != 20 {
 			t.Errorf("got %d tokens after a second end", n)
 		}
@@ -73,20 +69,20 @@ func TestCallsCostWhatTheyCost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, flightRules, nil)
-		g := must(guard.ForEngine(e))
-		var c guard.Call
+		g := must(byRules(e))
 		for _, tokens := range []string{"7", "900"} {
-			if err := g.Take(t.Context(), ask("ann", "500"), &c); err != nil || !c.Allowed {
+			c, err := g.Take(t.Context(), ask("ann", "500"))
+			if err != nil || !c.Allowed {
 				t.Fatalf("got %v and allowed %v", err, c.Allowed)
 			}
 			c.SetAttributes(weir.Attribute{Name: "tokens", Value: "1"})
 			c.SetAttributes(weir.Attribute{Name: "tokens", Value: tokens}, weir.Attribute{Name: "other", Value: "x"})
-			c.End()
+			g.End(c)
 		}
 		if n := used(t, e, "tokens", "ann"); n != 907 {
 			t.Errorf("got %d tokens, want 907", n)
 		}
-		if err := g.Take(t.Context(), ask("ann", "500"), &c); err != nil || c.Allowed || c.Rule() != "tokens" {
+		if c, err := g.Take(t.Context(), ask("ann", "500")); err != nil || c.Allowed || c.Rule() != "tokens" {
 			t.Errorf("got %v, allowed %v by %q, want a denial by the real cost", err, c.Allowed, c.Rule())
 		}
 	})
@@ -100,32 +96,26 @@ func TestLawOfPlaces(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			e := engine(t, []rule.Rule{{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Held(30 * time.Second)}}, nil)
-			g := must(guard.ForEngine(e))
+			g := must(byRules(e))
 			open := map[string][]*guard.Call{}
-			spare := []*guard.Call{}
 			for range 300 {
 				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Second))))
 				user := fmt.Sprint("user", random.IntN(3))
 				list := open[user]
 				if random.IntN(2) == 0 && len(list) > 0 {
 					i := random.IntN(len(list))
-					list[i].End()
-					spare = append(spare, list[i])
+					g.End(list[i])
 					open[user] = append(list[:i], list[i+1:]...)
 					continue
 				}
-				c := new(guard.Call)
-				if n := len(spare); n > 0 {
-					c, spare = spare[n-1], spare[:n-1] // a call can be used again
-				}
-				if err := g.Take(t.Context(), guard.Ask{Attributes: weir.Attributes("user", user)}, c); err != nil {
-					t.Fatal(err)
-				}
+				c := must(g.Take(t.Context(), question{attributes: weir.Attributes("user", user)}))
 				if want := len(list) < 3; c.Allowed != want {
 					t.Fatalf("seed %d: got allowed %v with %d open calls", seed, c.Allowed, len(list))
 				}
 				if c.Allowed {
 					open[user] = append(list, c)
+				} else {
+					g.End(c)
 				}
 			}
 			for user, list := range open {
@@ -133,7 +123,7 @@ func TestLawOfPlaces(t *testing.T) {
 					t.Errorf("seed %d: got %d in flight, want %d", seed, n, len(list))
 				}
 				for _, c := range list {
-					c.End()
+					g.End(c)
 				}
 				if n := used(t, e, "flight", user); n != 0 {
 					t.Errorf("seed %d: got %d in flight at the end", seed, n)
@@ -182,16 +172,16 @@ func TestMiddlewareTogether(t *testing.T) {
 
 // A call in memory allocates nothing.
 func TestAllocations(t *testing.T) {
-	keys := must(guard.ForLimiter(limiter(t, weir.Sliding(1_000_000, time.Hour)), "posts"))
-	rules := must(guard.ForEngine(engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Fixed(time.Hour)}}, nil)))
-	ask := guard.Ask{Key: "ann", Attributes: weir.Attributes("user", "ann")}
-	for name, g := range map[string]*guard.Guard{"keys": keys, "rules": rules} {
-		var c guard.Call
+	keys := must(byKey(limiter(t, weir.Sliding(1_000_000, time.Hour))))
+	rules := must(byRules(engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Fixed(time.Hour)}}, nil)))
+	ask := question{key: "ann", attributes: weir.Attributes("user", "ann")}
+	for name, g := range map[string]*guard.Middleware[question]{"keys": keys, "rules": rules} {
 		if n := testing.AllocsPerRun(1000, func() {
-			if err := g.Take(context.Background(), ask, &c); err != nil || !c.Allowed {
+			c, err := g.Take(context.Background(), ask)
+			if err != nil || !c.Allowed {
 				t.Fatal(err)
 			}
-			c.End()
+			g.End(c)
 		}); n > 0 {
 			t.Errorf("%s: got %v allocations a call, want 0", name, n)
 		}

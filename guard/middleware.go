@@ -14,7 +14,7 @@ import (
 // Middleware decides the calls of a framework. C is the type of its calls, such as
 // *http.Request. Make one with [Keys] or [Rules]. It is safe for concurrent use.
 type Middleware[C any] struct {
-	guard      *Guard
+	guard      *guard
 	key        func(C) string
 	attributes func(C, []weir.Attribute) []weir.Attribute
 	options    Options[C]
@@ -40,8 +40,9 @@ type Options[C any] struct {
 	Denied func(C, *Call) error
 
 	// Failed answers a call that could not be decided, with [ErrNoKey], an
-	// [*EmptyAttributeError] or an error of the limiter, the engine or the client.
-	// [Guard.Take] says whether the call may have counted. Nil: the answer is a problem with the status of [StatusOf].
+	// error about an empty attribute or an error of the limiter, the engine or the client.
+	// [Middleware.Take] says whether the call may have counted. Nil: the answer is that of
+	// [ProblemOf].
 	Failed func(C, error) error
 }
 
@@ -54,7 +55,7 @@ func Keys[C any](l *weir.Limiter, key func(C) string, options Options[C]) (*Midd
 	if options.Name == "" {
 		options.Name = "requests"
 	}
-	g, err := ForLimiter(l, options.Name)
+	g, err := forLimiter(l, options.Name)
 	return newMiddleware(&Middleware[C]{guard: g, key: key, options: options}, err)
 }
 
@@ -65,7 +66,7 @@ func Rules[C any](d Decider, attributes func(C, []weir.Attribute) []weir.Attribu
 	if attributes == nil {
 		return nil, errors.New("guard: attributes: nil: want a function that appends the attributes of a call")
 	}
-	g, err := ForEngine(d)
+	g, err := forEngine(d)
 	return newMiddleware(&Middleware[C]{guard: g, attributes: attributes, options: options}, err)
 }
 
@@ -81,39 +82,48 @@ func newMiddleware[C any](m *Middleware[C], err error) (*Middleware[C], error) {
 func (m *Middleware[C]) Options() *Options[C] { return &m.options }
 
 // Take decides c and counts it if it is allowed. The caller must pass the Call to
-// [Middleware.End] when c is over. The error is that of [Guard.Take].
+// [Middleware.End] when c is over. If the call is allowed and holds something, the Call
+// keeps that alive until then.
+//
+// The error is [ErrNoKey] or one about an empty attribute for a call that cannot be
+// decided, and otherwise that of [weir.Limiter.AllowN] or [weir.Engine.Take].
+// Nothing was counted then, unless the error is that of a client and says otherwise.
+// While a store cannot answer there is no error: the outage policy decides, and
+// Call.Limits.Degraded has the reason.
 func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
 	call := m.calls.Get().(*Call)
-	ask := Ask{}
+	ask := ask{}
 	if m.options.Cost != nil {
-		ask.Hits = m.options.Cost(c)
+		ask.hits = m.options.Cost(c)
 	}
 	if m.key != nil {
-		ask.Key = m.key(c)
+		ask.key = m.key(c)
 	} else {
 		call.list = m.attributes(c, call.list[:0])
-		ask.Attributes = call.list
+		ask.attributes = call.list
 	}
-	if err := m.guard.Take(ctx, ask, call); err != nil {
+	if err := m.guard.take(ctx, ask, call); err != nil {
 		m.End(call)
 		return nil, err
 	}
 	return call, nil
 }
 
-// End ends call ([Call.End]) and keeps its memory for another one. call must not be
+// End ends call: it releases what the call has in flight, and settles other holds at the
+// amount held, or at what [Call.SetAttributes] has set. It keeps the memory of call for
+// another one. call must not be
 // used afterwards.
 func (m *Middleware[C]) End(call *Call) {
-	call.End()
+	call.end()
 	call.forget()
 	m.calls.Put(call)
 }
 
-// StatusOf returns the HTTP status of an answer to a call that could not be decided:
+// statusOf returns the HTTP status of an answer to a call that could not be decided:
 // 400 for a call without a key, with an empty attribute or with other bad input, and
 // otherwise 503.
-func StatusOf(err error) int {
-	var empty *EmptyAttributeError
+func statusOf(err error) int {
+	var empty *emptyAttributeError
 	var bad *fault.Fault
 	if errors.Is(err, ErrNoKey) || errors.As(err, &empty) || errors.As(err, &bad) {
 		return 400
@@ -124,7 +134,7 @@ func StatusOf(err error) int {
 // ProblemOf returns the answer to a call that could not be decided. It shows the error
 // to the caller only if the call is wrong.
 func ProblemOf(err error) *headers.Problem {
-	p := &headers.Problem{Status: StatusOf(err), Detail: "the limit of the request could not be decided"}
+	p := &headers.Problem{Status: statusOf(err), Detail: "the limit of the request could not be decided"}
 	if p.Status == 400 {
 		p.Detail = err.Error()
 	}

@@ -33,7 +33,7 @@ type Policy struct {
 	Name string
 
 	// Unit is what the quota counts. Empty means requests. Other units of the draft
-	// are [ContentBytes] and [ConcurrentRequests].
+	// are content-bytes and concurrent-requests.
 	Unit string
 
 	// Quota is the most that fits at once, and Remaining is how much of it fits
@@ -53,11 +53,8 @@ type Policy struct {
 	ResetAfter time.Duration
 }
 
-// Units of the draft beside requests.
-const (
-	ContentBytes       = "content-bytes"
-	ConcurrentRequests = "concurrent-requests"
-)
+// concurrentRequests is the unit of limits on what is in flight.
+const concurrentRequests = "concurrent-requests"
 
 // SetDecision sets l to the limits that decided d: those before the first
 // verdict, without rules in shadow mode. It reuses the memory of l.Policies.
@@ -126,7 +123,7 @@ func policyOf(name string, w *window.Window, r *window.Result) Policy {
 		Name: name, Quota: r.Quota, Remaining: r.Remaining, Window: length(w), RetryAfter: r.RetryAfter, ResetAfter: r.ResetAfter,
 	}
 	if w.Kind == window.KindHeld {
-		p.Unit = ConcurrentRequests
+		p.Unit = concurrentRequests
 	}
 	return p
 }

@@ -16,8 +16,8 @@ const (
 	// ReducedCapacity is the type of a denial by an outage policy.
 	ReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 
-	// AbnormalUsage is the type of a denial by a ban.
-	AbnormalUsage = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
+	// abnormalUsage is the type of a denial by a ban.
+	abnormalUsage = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 )
 
 // Problem is the body of a denial, as RFC 9457 defines it. The zero value is a
@@ -66,7 +66,7 @@ func Denial(d *weir.Decision, status int) *Problem {
 
 func typeOf(banned bool) string {
 	if banned {
-		return AbnormalUsage
+		return abnormalUsage
 	}
 	return QuotaExceeded
 }

@@ -97,7 +97,7 @@ func TestKeys(t *testing.T) {
 func TestNoKey(t *testing.T) {
 	t.Parallel()
 	m := limiter(t, weir.Sliding(1, time.Minute))
-	for name, key := range map[string]httplimit.Key{
+	for name, key := range map[string]func(*http.Request) string{
 		"a header that is not there": httplimit.Header("X-Api-Key"),
 		"an address that is none":    httplimit.PeerIP,
 	} {
@@ -131,11 +131,11 @@ func TestArguments(t *testing.T) {
 	m, members := limiter(t, weir.Sliding(1, time.Minute)), limiter(t, weir.Members(1, time.Minute))
 	e := engine(t, []rule.Rule{}, nil)
 	none := func(_ *http.Request, list []weir.Attribute) []weir.Attribute { return list }
-	keys := func(l *weir.Limiter, k httplimit.Key, options ...httplimit.Option) error {
+	keys := func(l *weir.Limiter, k func(*http.Request) string, options ...httplimit.Option) error {
 		_, err := httplimit.Keys(l, k, options...)
 		return err
 	}
-	rules := func(e *weir.Engine, a httplimit.Attributes) error {
+	rules := func(e *weir.Engine, a func(*http.Request, []weir.Attribute) []weir.Attribute) error {
 		_, err := httplimit.Rules(e, a)
 		return err
 	}

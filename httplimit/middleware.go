@@ -8,15 +8,6 @@ import (
 	"github.com/weirhq/weir/guard"
 )
 
-// Key returns the key of a request, such as a user's name. An empty key is an error:
-// see [OnError].
-type Key func(r *http.Request) string
-
-// Attributes appends the attributes of a request to list. It leaves out attributes
-// that the request lacks; an attribute with an empty value is an error: see
-// [OnError].
-type Attributes func(r *http.Request, list []weir.Attribute) []weir.Attribute
-
 // Middleware limits requests. Make one with [Keys] or [Rules]. It is safe for
 // concurrent use.
 type Middleware struct {
@@ -25,9 +16,10 @@ type Middleware struct {
 	failed func(http.ResponseWriter, *http.Request, error)
 }
 
-// Keys returns middleware that holds each key to the limit of l. The errors are nil
-// arguments and wrong options.
-func Keys(l *weir.Limiter, key Key, options ...Option) (*Middleware, error) {
+// Keys returns middleware that holds each key to the limit of l. key returns the key of a
+// request, such as a user's name; an empty key is an error: see [OnError]. The errors are
+// nil arguments and wrong options.
+func Keys(l *weir.Limiter, key func(*http.Request) string, options ...Option) (*Middleware, error) {
 	if key == nil {
 		return nil, errors.New("httplimit: key: nil: want a function that returns the key of a request, such as httplimit.PeerIP")
 	}
@@ -37,8 +29,10 @@ func Keys(l *weir.Limiter, key Key, options ...Option) (*Middleware, error) {
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
-// service. The errors are nil arguments and wrong options.
-func Rules(d guard.Decider, attributes Attributes, options ...Option) (*Middleware, error) {
+// service. attributes appends the attributes of a request to a list. It leaves out those
+// that the request lacks; an attribute with an empty value is an error: see [OnError].
+// The errors are nil arguments and wrong options.
+func Rules(d guard.Decider, attributes func(*http.Request, []weir.Attribute) []weir.Attribute, options ...Option) (*Middleware, error) {
 	if attributes == nil {
 		return nil, errors.New("httplimit: attributes: nil: want a function that appends the attributes of a request")
 	}

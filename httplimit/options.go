@@ -50,8 +50,8 @@ func OnDenied(answer func(w http.ResponseWriter, r *http.Request, c *guard.Call)
 }
 
 // OnError sets what answers a request that could not be decided, with
-// [guard.ErrNoKey], a [*guard.EmptyAttributeError] or an error of the limiter or the
-// engine. Nothing was counted. Default: a problem with the status of [guard.StatusOf].
+// [guard.ErrNoKey], one about an empty attribute or an error of the limiter or the
+// engine. Nothing was counted. Default: the problem of [guard.ProblemOf].
 func OnError(answer func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return func(o *options) {
 		if answer != nil {

@@ -104,10 +104,8 @@ func TestExtremeBounds(t *testing.T) {
 func TestZeroView(t *testing.T) {
 	t.Parallel()
 	var v rolling.View[int]
-	_, least := v.Min()
-	_, most := v.Max()
 	v.Complete().Reduce(func(b rolling.Bucket[int]) { t.Errorf("got %v, want no step", b) })
-	if v.Sum() != 0 || v.Count() != 0 || v.Rate() != 0 || least || most || v.Total() != (rolling.Bucket[int]{}) {
+	if v.Sum() != 0 || v.Count() != 0 || v.Rate() != 0 || v.Total() != (rolling.Bucket[int]{}) {
 		t.Errorf("got %v, want nothing", v.Total())
 	}
 }

@@ -64,18 +64,6 @@ func (v View[T]) Count() int64 {
 	return v.count(v.w.now())
 }
 
-// Min returns the lowest value in the view, or false if there are no hits.
-func (v View[T]) Min() (T, bool) {
-	t := v.Total()
-	return t.Min, t.Count > 0
-}
-
-// Max returns the highest value in the view, or false if there are no hits.
-func (v View[T]) Max() (T, bool) {
-	t := v.Total()
-	return t.Max, t.Count > 0
-}
-
 // Total returns the numbers of the whole view as one Bucket, all from the same
 // read.
 func (v View[T]) Total() Bucket[T] {

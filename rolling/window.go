@@ -134,12 +134,6 @@ func (w *Window[T]) Sum() T { return w.All().Sum() }
 // Count returns the number of hits in the window.
 func (w *Window[T]) Count() int64 { return w.All().Count() }
 
-// Min returns the lowest value in the window, or false if there are no hits.
-func (w *Window[T]) Min() (T, bool) { return w.All().Min() }
-
-// Max returns the highest value in the window, or false if there are no hits.
-func (w *Window[T]) Max() (T, bool) { return w.All().Max() }
-
 // Total returns the count, sum, minimum and maximum of the window, all from the
 // same read.
 func (w *Window[T]) Total() Bucket[T] { return w.All().Total() }

@@ -4,10 +4,9 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile/files"
+	"github.com/weirhq/weir/rulefile/internal/testfile"
 )
 
 //go:embed weir-test.schema.json
@@ -21,51 +20,8 @@ func TestSchema() []byte { return append([]byte(nil), testSchema...) }
 // decisions of a rules file. Package ruletest runs it. docs/rules.md describes the
 // format.
 type Tests struct {
-	Name  string // path of the test file, as the caller named it
-	Rules *File  // the rules to test
-	Path  string // path of the rules file
-	Cases []TestCase
-}
-
-// TestCase is a list of steps. Each case starts with empty counters.
-type TestCase struct {
-	Name  string
-	Start time.Time // in the zone of the case
-	Steps []TestStep
-	Place fault.Place
-}
-
-// TestStep is one request, or several equal ones.
-type TestStep struct {
-	Verb string    // take, check, record, refund, settle, cancel, renew or forget
-	At   time.Time // of the first request
-
-	// Attributes alternates names and values.
-	Attributes []string
-
-	Hits     int64         // 0 if the file sets none
-	Feedback string        // in a refund
-	Receipt  string        // the name of a take, in it and in a settle, cancel or renew
-	Rule     string        // in a forget: the rule whose counter is dropped
-	Repeat   int           // number of requests, at least 1
-	Every    time.Duration // time between them
-
-	Expect []TestField
-	Place  fault.Place
-}
-
-// TestField is one expectation.
-type TestField struct {
-	// Key is the path of the field below expect, such as "allowed" or
-	// "limits.posts.used".
-	Key string
-
-	// Want is the expected value as text: true or false, a name, a number, a
-	// length of time as [time.Duration] prints it, "never", or a list of names
-	// with blanks between them.
-	Want string
-
-	Place fault.Place
+	Rules *File           // the rules to test
+	Cases []testfile.Case // for package ruletest, which runs them
 }
 
 // LoadTests reads the test file at path, and the rules file that it names. If the
@@ -89,13 +45,13 @@ func ParseTests(name string, src []byte, load func(path string) (*File, error)) 
 	if root == nil {
 		return nil, p.faults.Err()
 	}
-	t := testPass{pass: &p, tests: Tests{Name: name}}
+	t := testPass{pass: &p}
 	f := p.fields(root, []string{"rules", "cases"})
 	if f == nil {
 		return nil, p.faults.Err()
 	}
-	if t.tests.Path = t.rulesPath(root, f["rules"]); t.tests.Path != "" {
-		file, err := load(t.tests.Path)
+	if path := t.rulesPath(root, f["rules"]); path != "" {
+		file, err := load(path)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/rulefile/internal/testfile"
 )
 
 // testPass is a pass over a test file.
@@ -53,8 +55,8 @@ func (t *testPass) cases(root, n *node) {
 	}
 }
 
-func (t *testPass) readCase(n *node) TestCase {
-	c := TestCase{Place: t.place(n.line, n.column)}
+func (t *testPass) readCase(n *node) testfile.Case {
+	c := testfile.Case{Place: t.place(n.line, n.column)}
 	f := t.fields(n, caseKeys)
 	if f == nil {
 		return c
@@ -87,8 +89,8 @@ func (t *testPass) readCase(n *node) TestCase {
 	return c
 }
 
-func (t *testPass) step(n *node) TestStep {
-	s := TestStep{Place: t.place(n.line, n.column), Repeat: 1}
+func (t *testPass) step(n *node) testfile.Step {
+	s := testfile.Step{Place: t.place(n.line, n.column), Repeat: 1}
 	sound := len(t.faults)
 	f := t.fields(n, stepKeys)
 	if f == nil {
@@ -129,7 +131,7 @@ func (t *testPass) step(n *node) TestStep {
 }
 
 // repeat moves the time of the case to that of the last request of s.
-func (t *testPass) repeat(n *node, s *TestStep) {
+func (t *testPass) repeat(n *node, s *testfile.Step) {
 	if s.Every > 0 && int64(s.Repeat-1) > int64(latest.Sub(t.now)/s.Every) {
 		t.fault(n, "the step ends after the year %d", latest.Year()-1)
 		s.Repeat = 1

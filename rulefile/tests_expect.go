@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile/internal/testfile"
 	"github.com/weirhq/weir/window"
 )
 
@@ -48,7 +49,7 @@ var limitKeys = []struct {
 }
 
 // expect reads what a step expects.
-func (t *testPass) expect(n *node) (fields []TestField) {
+func (t *testPass) expect(n *node) (fields []testfile.Field) {
 	if n == nil {
 		return nil
 	}
@@ -60,14 +61,14 @@ func (t *testPass) expect(n *node) (fields []TestField) {
 	f := t.fields(n, known)
 	for _, k := range expectKeys {
 		if v := f[k.key]; v != nil {
-			fields = append(fields, TestField{k.key, k.read(t, v), t.place(v.line, v.column)})
+			fields = append(fields, testfile.Field{Key: k.key, Want: k.read(t, v), Place: t.place(v.line, v.column)})
 		}
 	}
 	return append(fields, t.limits(f["limits"])...)
 }
 
 // limits reads the expected numbers of rules.
-func (t *testPass) limits(n *node) (fields []TestField) {
+func (t *testPass) limits(n *node) (fields []testfile.Field) {
 	if n == nil {
 		return nil
 	}
@@ -84,7 +85,7 @@ func (t *testPass) limits(n *node) (fields []TestField) {
 		f := t.fields(e.value, known)
 		for _, k := range limitKeys {
 			if v := f[k.key]; v != nil {
-				fields = append(fields, TestField{"limits." + name + "." + k.key, k.read(t, v), t.place(v.line, v.column)})
+				fields = append(fields, testfile.Field{Key: "limits." + name + "." + k.key, Want: k.read(t, v), Place: t.place(v.line, v.column)})
 			}
 		}
 	}

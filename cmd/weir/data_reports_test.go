@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // labelled returns the value of a metric with labels, or 0 where it is missing.

@@ -29,7 +29,7 @@ import (
 	"github.com/weirhq/weir"
 	grpcclient "github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/cmd/weir/internal/needtest"
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // TestDrainUnderLoad ends a real process with SIGTERM while clients take as fast as

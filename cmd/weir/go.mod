@@ -19,6 +19,7 @@ require (
 	github.com/weirhq/weir v0.1.0
 	github.com/weirhq/weir/api v0.1.0
 	github.com/weirhq/weir/client v0.1.0
+	github.com/weirhq/weir/internal/redistest v0.1.0
 	github.com/weirhq/weir/rulefile v0.1.0
 	github.com/weirhq/weir/store/redisstore v0.1.0
 	go.opentelemetry.io/contrib/bridges/prometheus v0.72.0

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // halt stops the service with SIGSTOP, and returns when all its threads have stopped.

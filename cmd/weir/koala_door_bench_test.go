@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // BenchmarkKoalaDoor has 64 callers ask koala's door of a real service on a real

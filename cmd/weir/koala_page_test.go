@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // koalaPages are the page about the move from koala, and its translation.

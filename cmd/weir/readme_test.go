@@ -15,8 +15,8 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/rulefile"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 var fence = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // TestNoSecretsInErrors runs commands with secrets in variables, files and arguments, most

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // TestNoSecretsOfFlags gives secrets as flags, which other users of the machine can read. No page, log or answer of the service shows them.

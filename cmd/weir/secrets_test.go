@@ -20,7 +20,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // witness collects what the service and the commands print, send and answer.

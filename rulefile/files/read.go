@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Patience is how long a file may take to be read. A mount whose server has gone
+// patience is how long a file may take to be read. A mount whose server has gone
 // can take forever.
-const Patience = 10 * time.Second
+const patience = 10 * time.Second
 
 // Bounds of files, in bytes.
 const (
-	MaxRules = 8 << 20  // of a rules file; it holds about ten thousand rules
-	MaxList  = 64 << 20 // of a list or a dictionary
+	maxRules = 8 << 20  // of a rules file; it holds about ten thousand rules
+	maxList  = 64 << 20 // of a list or a dictionary
 )
 
-// ErrSlow is wrapped in the error of a file that took longer than [Patience].
+// ErrSlow is wrapped in the error of a file that took longer than ten seconds.
 var ErrSlow = errors.New("no answer")
 
 // Rules returns the content of a rules file; see [Read]. It refuses a file of keys or
 // tokens that was named by mistake, because errors in rules files repeat their lines.
 func Rules(path string) ([]byte, error) {
-	text, err := Read(path, MaxRules)
+	text, err := Read(path, maxRules)
 	if err == nil && HoldsSecrets(text) {
 		return nil, fmt.Errorf("%s: holds keys or tokens, which are not shown here, and no rules", path)
 	}
@@ -47,23 +47,23 @@ func HoldsSecrets(text []byte) bool {
 }
 
 // List returns the content of a list file; see [Read].
-func List(path string) ([]byte, error) { return Read(path, MaxList) }
+func List(path string) ([]byte, error) { return Read(path, maxList) }
 
 // Read returns the content of the file at path, which must be a regular file of
-// at most most bytes, after links. It never waits for longer than [Patience].
+// at most most bytes, after links. It never waits for longer than ten seconds.
 func Read(path string, most int64) ([]byte, error) {
-	return within(Patience, path, func() ([]byte, error) { return read(path, most) })
+	return within(patience, path, func() ([]byte, error) { return read(path, most) })
 }
 
-// Stat is [os.Stat], but never waits for longer than [Patience].
+// Stat is [os.Stat], but never waits for longer than ten seconds.
 func Stat(path string) (fs.FileInfo, error) {
-	return within(Patience, path, func() (fs.FileInfo, error) { return os.Stat(path) })
+	return within(patience, path, func() (fs.FileInfo, error) { return os.Stat(path) })
 }
 
 // Dir returns the names of what a directory holds, sorted. It never waits for longer
-// than [Patience].
+// than ten seconds.
 func Dir(path string) ([]string, error) {
-	return within(Patience, path, func() ([]string, error) {
+	return within(patience, path, func() ([]string, error) {
 		entries, err := os.ReadDir(path)
 		names := make([]string, len(entries))
 		for i, e := range entries {
@@ -73,9 +73,9 @@ func Dir(path string) ([]string, error) {
 	})
 }
 
-// within returns what f returns, or an error when f takes longer than patience.
+// within returns what f returns, or an error when f takes longer than most.
 // The goroutine of f then stays until f returns.
-func within[T any](patience time.Duration, path string, f func() (T, error)) (T, error) {
+func within[T any](most time.Duration, path string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -85,14 +85,14 @@ func within[T any](patience time.Duration, path string, f func() (T, error)) (T,
 		value, err := f()
 		done <- result{value, err}
 	}()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case r := <-done:
 		return r.value, r.err
 	case <-late.C:
 		var none T
-		return none, fmt.Errorf("%s: %w within %v; is its file system mounted?", path, ErrSlow, patience)
+		return none, fmt.Errorf("%s: %w within %v; is its file system mounted?", path, ErrSlow, most)
 	}
 }
 

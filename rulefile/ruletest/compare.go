@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rulefile/internal/testfile"
 	"github.com/weirhq/weir/window"
 )
 
@@ -20,7 +20,7 @@ type answer struct {
 
 // compare returns the expectations of s that a does not meet. An error that is
 // not expected is a difference, too.
-func (r *runner) compare(s *rulefile.TestStep, a answer) (different []Difference) {
+func (r *runner) compare(s *testfile.Step, a answer) (different []Difference) {
 	expectsError := false
 	for _, want := range s.Expect {
 		switch want.Key {
@@ -44,7 +44,7 @@ func (r *runner) compare(s *rulefile.TestStep, a answer) (different []Difference
 
 // counts returns the expected numbers of admitted and denied requests that
 // differ.
-func counts(s *rulefile.TestStep, admitted, denied int) (different []Difference) {
+func counts(s *testfile.Step, admitted, denied int) (different []Difference) {
 	for _, want := range s.Expect {
 		got := strconv.Itoa(admitted)
 		switch want.Key {
@@ -62,7 +62,7 @@ func counts(s *rulefile.TestStep, admitted, denied int) (different []Difference)
 }
 
 // value returns the value of a field of an answer, in the form of
-// [rulefile.TestField].
+// [testfile.Field].
 func (r *runner) value(key string, a answer) string {
 	if a.err != nil {
 		return "error: " + a.err.Error()

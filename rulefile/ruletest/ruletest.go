@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/rulefile/internal/testfile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -43,8 +44,8 @@ func Test(ctx context.Context, tests *rulefile.Tests, done func(*Case)) error {
 	return nil
 }
 
-// T is the part of [*testing.T] that [Run] uses.
-type T[Sub any] interface {
+// subtest is the part of [*testing.T] that [Run] uses.
+type subtest[Sub any] interface {
 	Helper()
 	Context() context.Context
 	Run(name string, f func(Sub)) bool
@@ -53,7 +54,7 @@ type T[Sub any] interface {
 
 // Run runs the test files called names, each case as a subtest. t is a
 // [*testing.T].
-func Run[Sub T[Sub]](t Sub, names ...string) {
+func Run[Sub subtest[Sub]](t Sub, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		tests, err := rulefile.LoadTests(name)
@@ -80,7 +81,7 @@ func Run[Sub T[Sub]](t Sub, names ...string) {
 // runner is a running case.
 type runner struct {
 	tests  *rulefile.Tests
-	test   *rulefile.TestCase
+	test   *testfile.Case
 	engine *weir.Engine
 	now    time.Time
 	result Case
@@ -89,7 +90,7 @@ type runner struct {
 }
 
 // run runs one case. Its error is that of a done context.
-func run(ctx context.Context, tests *rulefile.Tests, test *rulefile.TestCase) (*Case, error) {
+func run(ctx context.Context, tests *rulefile.Tests, test *testfile.Case) (*Case, error) {
 	began := time.Now()
 	r := runner{tests: tests, test: test, result: Case{Name: test.Name}, receipts: map[string]weir.Receipt{}}
 	s := memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(r.now.UnixMicro()) }))
@@ -164,17 +165,17 @@ func (r *runner) step(ctx context.Context, i int) {
 func (r *runner) fail(i, n int, fields []Difference, a answer) {
 	s := &r.test.Steps[i]
 	f := Failure{
-		Case: r.test.Name, Step: i + 1, Request: s.Verb, Place: fields[0].Place,
-		At: r.now, After: r.now.Sub(r.test.Start), Differences: fields,
+		Step: i + 1, Differences: fields,
+		test: r.test.Name, request: s.Verb, place: fields[0].place, at: r.now, after: r.now.Sub(r.test.Start),
 	}
 	for n := 0; n+1 < len(s.Attributes); n += 2 {
-		f.Request += " " + s.Attributes[n] + "=" + s.Attributes[n+1]
+		f.request += " " + s.Attributes[n] + "=" + s.Attributes[n+1]
 	}
 	if s.Repeat > 1 && n >= 0 {
-		f.Request += fmt.Sprintf(", the %s of %d", ordinal(n+1), s.Repeat)
+		f.request += fmt.Sprintf(", the %s of %d", ordinal(n+1), s.Repeat)
 	}
 	if n >= 0 {
-		f.Answer = a.String()
+		f.answer = a.String()
 	}
 	r.result.Failures = append(r.result.Failures, f)
 }

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -48,7 +49,9 @@ func TestPeekedStates(t *testing.T) {
 			if err != nil || now != p.now {
 				t.Fatalf("%s: got instant %d and error %v, want %d", s.name, now, err, p.now)
 			}
-			theirs := want.Store.(*storetest.Model).State(&op)
+			theirs := want.Store.(interface {
+				State(op *store.Op) window.State
+			}).State(&op)
 			for _, later := range []time.Duration{0, time.Second, time.Minute, time.Hour} {
 				h := window.Hits{N: max(1, s.limits[0].Quota)}
 				got, want := l.Check(mine, now.Add(later), h), l.Check(theirs, now.Add(later), h)
@@ -101,7 +104,7 @@ func TestInspectHolds(t *testing.T) {
 			}
 			key := redisstore.KeyName(prefix, op)
 			page, err := o.Store.(*redisstore.Store).Inspect(t.Context(), key)
-			if errors.Is(err, redisstore.ErrNoKey) {
+			if errors.Is(err, script.ErrNoKey) {
 				continue
 			}
 			if err != nil {
@@ -214,8 +217,8 @@ func TestInspectAKey(t *testing.T) {
 	s := redisstore.New(c)
 	op := store.Op{Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1, Limit: window.MustCompile(window.Limit{Quota: 500, Window: window.Fixed(time.Hour), Measure: window.Distinct})}
 	key := redisstore.KeyName("weir", &op)
-	if _, err := s.Inspect(t.Context(), key); !errors.Is(err, redisstore.ErrNoKey) {
-		t.Errorf("got error %v, want %v", err, redisstore.ErrNoKey)
+	if _, err := s.Inspect(t.Context(), key); !errors.Is(err, script.ErrNoKey) {
+		t.Errorf("got error %v, want %v", err, script.ErrNoKey)
 	}
 	for i := range 100 {
 		op.Member = fmt.Append(nil, i)
@@ -239,7 +242,7 @@ func TestInspectAKey(t *testing.T) {
 	if err := c.Do(t.Context(), c.B().Rpush().Key("list:z").Element("1").Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{"list:z": "it holds no string: it is not weir's", "none:z": redisstore.ErrNoKey.Error()} {
+	for key, want := range map[string]string{"list:z": "it holds no string: it is not weir's", "none:z": script.ErrNoKey.Error()} {
 		if _, err := s.Inspect(t.Context(), key); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want %q in it", key, err, want)
 		}

@@ -11,67 +11,40 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
-// Mode is the deployment topology of the servers.
-type Mode uint8
-
-const (
-	Single   Mode = iota // one address, which leads to one server
-	Sentinel             // a primary that Sentinels watch over
-	Cluster              // a Redis Cluster
-)
-
-// Config states which servers a store uses, and how. [Parse] makes one from a URL.
-// A field with its zero value has its default. Addrs is required, and so is
-// Primary with [Sentinel].
+// Config states which servers a store uses, and how. [Parse] makes one from a URL, which
+// states what the fields do not have. Fields may be changed before [Config.Open].
 type Config struct {
-	Mode Mode
-
 	// Addrs holds the address of the server, or those of the Sentinels, or those
 	// of some nodes of the cluster. An address is host:port, or the path of a
 	// Unix socket, which starts with a slash.
 	Addrs []string
 
-	// Username and Password are the login at the servers. An empty Username
-	// means the user "default". With an empty Password there is no login, and
-	// Username is ignored: the URL may come from a variable that is not set.
-	Username, Password string
-
-	// Primary is the name that the Sentinels have for the primary.
-	// SentinelUsername and SentinelPassword are the login at the Sentinels.
-	Primary, SentinelUsername, SentinelPassword string
-
-	// DB is the number of the database. A cluster has only database 0.
-	DB int
-
 	// TLS is the configuration of encrypted connections. Default: no encryption.
 	TLS *tls.Config
-
-	// Prefix is the start of the name of every key in Redis. Default: "weir".
-	Prefix string
-
-	// ClientName is the name that the servers show for the store's connections.
-	// Default: "weir".
-	ClientName string
 
 	// Timeout is the longest time that a decision waits for answers, with all that
 	// it asks. A slice of a batch has this time of its own, see [Store.Do].
 	// Default 50 ms. See [WithTimeout].
 	Timeout time.Duration
 
-	// InFlight is the most calls that wait for one node at the same time. One
-	// more call meets an outage at once. A slice counts as many calls as it has.
-	// Default: 1024.
-	InFlight int
-
-	// WaitReplicas is the number of replicas that must confirm a count before the
-	// call is answered. With 0, a failover can lose the counts of the last
-	// moments, and the hits lost are admitted again. Default: 0.
-	WaitReplicas int
-
 	// Changed, when not nil, is called when a node is cut off, and when it answers
 	// again. It may be called before Open returns, and for several nodes at the
 	// same time. It must not use the store.
 	Changed func(Change)
+
+	mode wire.Mode
+
+	// With an empty password there is no login, and username is ignored: the URL may
+	// come from a variable that is not set.
+	username, password string
+
+	primary, sentinelUsername, sentinelPassword string // with Sentinels
+
+	db                 int
+	prefix, clientName string
+
+	inFlight     int // calls that wait for one node, at most
+	waitReplicas int // that must confirm a count
 }
 
 const (
@@ -83,17 +56,17 @@ const (
 
 // withDefaults returns c with unset fields filled in.
 func (c Config) withDefaults() Config {
-	if c.Prefix == "" {
-		c.Prefix = defaultName
+	if c.prefix == "" {
+		c.prefix = defaultName
 	}
-	if c.ClientName == "" {
-		c.ClientName = defaultName
+	if c.clientName == "" {
+		c.clientName = defaultName
 	}
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
 	}
-	if c.InFlight == 0 {
-		c.InFlight = defaultInFlight
+	if c.inFlight == 0 {
+		c.inFlight = defaultInFlight
 	}
 	return c
 }
@@ -101,11 +74,11 @@ func (c Config) withDefaults() Config {
 // wire returns what connections and calls need of c.
 func (c *Config) wire() *wire.Config {
 	return &wire.Config{
-		Mode: wire.Mode(c.Mode), Addrs: c.Addrs,
-		Username: c.Username, Password: c.Password,
-		Primary: c.Primary, SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword,
-		DB: c.DB, TLS: c.TLS, ClientName: c.ClientName,
-		Timeout: c.Timeout, InFlight: c.InFlight, WaitReplicas: c.WaitReplicas,
+		Mode: c.mode, Addrs: c.Addrs,
+		Username: c.username, Password: c.password,
+		Primary: c.primary, SentinelUsername: c.sentinelUsername, SentinelPassword: c.sentinelPassword,
+		DB: c.db, TLS: c.TLS, ClientName: c.clientName,
+		Timeout: c.Timeout, InFlight: c.inFlight, WaitReplicas: c.waitReplicas,
 		Changed: changed(c.Changed),
 	}
 }
@@ -118,32 +91,32 @@ func (c *Config) validate() (faults fault.List) {
 	if slices.Contains(c.Addrs, "") {
 		faults.Addf("store", "a server without an address: want host:port")
 	}
-	if c.Mode == Sentinel && c.Primary == "" {
+	if c.mode == wire.Sentinel && c.primary == "" {
 		faults.Addf("store", "no name of the primary: want redis+sentinel://host:port/name")
 	}
-	if c.Mode == Cluster && c.DB != 0 {
-		faults.Addf("store.db", "%d: a cluster has only database 0", c.DB)
+	if c.mode == wire.Cluster && c.db != 0 {
+		faults.Addf("store.db", "%d: a cluster has only database 0", c.db)
 	}
-	if c.Mode == Single && len(c.Addrs) > 1 {
+	if c.mode == wire.Single && len(c.Addrs) > 1 {
 		faults.Addf("store", "%d servers: several need redis+sentinel:// or redis+cluster://", len(c.Addrs))
 	}
-	if c.DB < 0 {
-		faults.Addf("store.db", "%d: want a number from 0", c.DB)
+	if c.db < 0 {
+		faults.Addf("store.db", "%d: want a number from 0", c.db)
 	}
-	if strings.ContainsAny(c.Prefix, "{}") {
-		faults.Addf("store.prefix", "%q: { and } are for the part of a key that picks its node", c.Prefix)
+	if strings.ContainsAny(c.prefix, "{}") {
+		faults.Addf("store.prefix", "%q: { and } are for the part of a key that picks its node", c.prefix)
 	}
-	if strings.ContainsFunc(c.ClientName, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		faults.Addf("store.client_name", "%q: want printable ASCII without spaces", c.ClientName)
+	if strings.ContainsFunc(c.clientName, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		faults.Addf("store.client_name", "%q: want printable ASCII without spaces", c.clientName)
 	}
 	if c.Timeout < time.Millisecond {
 		faults.Addf("store.timeout", "%v: want at least 1ms", c.Timeout)
 	}
-	if c.InFlight < 1 || c.InFlight > maxInFlight {
-		faults.Addf("store.in_flight", "%d: want a number from 1 to %d", c.InFlight, maxInFlight)
+	if c.inFlight < 1 || c.inFlight > maxInFlight {
+		faults.Addf("store.in_flight", "%d: want a number from 1 to %d", c.inFlight, maxInFlight)
 	}
-	if c.WaitReplicas < 0 {
-		faults.Addf("store.wait_replicas", "%d: want a number from 0", c.WaitReplicas)
+	if c.waitReplicas < 0 {
+		faults.Addf("store.wait_replicas", "%d: want a number from 0", c.waitReplicas)
 	}
 	return faults
 }
@@ -159,19 +132,19 @@ func (c Config) String() string {
 	default:
 		b.WriteString("redis")
 	}
-	switch c.Mode {
-	case Sentinel:
+	switch c.mode {
+	case wire.Sentinel:
 		b.WriteString("+sentinel")
-	case Cluster:
+	case wire.Cluster:
 		b.WriteString("+cluster")
 	}
 	b.WriteString("://")
-	if c.Password != "" && c.Username != "" {
-		b.WriteString(url.PathEscape(c.Username) + "@")
+	if c.password != "" && c.username != "" {
+		b.WriteString(url.PathEscape(c.username) + "@")
 	}
 	b.WriteString(strings.Join(c.Addrs, ","))
-	if c.Mode == Sentinel {
-		b.WriteString("/" + url.PathEscape(c.Primary))
+	if c.mode == wire.Sentinel {
+		b.WriteString("/" + url.PathEscape(c.primary))
 	}
 	return b.String()
 }

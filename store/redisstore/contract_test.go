@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/window"
 )
 

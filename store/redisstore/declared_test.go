@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 // TestProgramsTouchDeclaredKeysOnly plays traffic of all kinds while MONITOR shows

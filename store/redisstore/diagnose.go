@@ -20,20 +20,9 @@ import (
 // Finding is the result of one check of a server; see [Store.Diagnose].
 type Finding = doctor.Finding
 
-// Level is the severity of a [Finding].
-type Level = doctor.Level
-
-// The levels of findings, in ascending order of severity.
-const (
-	LevelOK      = doctor.OK
-	LevelUnknown = doctor.Unknown // the server does not show it, or not to this user
-	LevelWarn    = doctor.Warn    // the store works, and something can go wrong
-	LevelRefuse  = doctor.Refuse  // limits would not hold, or nothing would be counted
-)
-
 // Diagnose checks whether the servers fit the store, and returns its findings on
 // each primary. It counts nothing. It writes scratch keys under the store's prefix
-// and deletes them. A check whose facts the user may not see has [LevelUnknown].
+// and deletes them. A check whose facts the user may not see has the level unknown.
 // If some servers are out of reach, Diagnose returns an error and the findings on
 // the others. It returns an error for a store of [New].
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
@@ -72,13 +61,13 @@ func (s *Store) examine(ctx context.Context, p primary) ([]Finding, error) {
 // use returns what the checks need of the configuration.
 func (s *Store) use() doctor.Use {
 	scheme, _, _ := strings.Cut(s.config.String(), "://")
-	user := s.config.Username
-	if user == "" || s.config.Password == "" {
+	user := s.config.username
+	if user == "" || s.config.password == "" {
 		user = "default"
 	}
 	return doctor.Use{
-		Scheme: scheme, User: user, Prefix: s.config.Prefix, Timeout: s.config.Timeout,
-		InFlight: s.config.InFlight, WaitReplicas: s.config.WaitReplicas,
+		Scheme: scheme, User: user, Prefix: s.config.prefix, Timeout: s.config.Timeout,
+		InFlight: s.config.inFlight, WaitReplicas: s.config.waitReplicas,
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )

@@ -19,7 +19,7 @@ const maxSlice = 128
 // keys of its calls, with a time-out of its own, because a batch can have any
 // number of slices. The first slice that ends with its time-out, and has no call
 // that was decided, ends the batch: those behind it meet outages at once. The slices of all batches have at
-// most a quarter of [Config.InFlight] calls, and a new slice takes at most half of
+// most a quarter of [Config.inFlight] calls, and a new slice takes at most half of
 // what is free of this quarter. So slices get smaller when there are many batches,
 // and a server can answer them in time.
 //
@@ -54,7 +54,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 // reserve returns how many calls the next slice may have, of most that are left,
 // and counts them in s.sliced.
 func (s *Store) reserve(most int) int {
-	room := int64(s.config.InFlight)
+	room := int64(s.config.inFlight)
 	if room == 0 {
 		room = defaultInFlight
 	}

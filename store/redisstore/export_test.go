@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -73,4 +75,24 @@ func (s *Store) LearnAgain() {
 	defer s.secrets.mu.Unlock()
 	s.secrets.next = time.Time{}
 	s.learn()
+}
+
+// Details returns all that c states, with the logins.
+func Details(c Config) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "addrs=%v db=%d login=%s:%s", c.Addrs, c.db, c.username, c.password)
+	if c.mode == wire.Sentinel {
+		fmt.Fprintf(&b, " primary=%s login=%s:%s", c.primary, c.sentinelUsername, c.sentinelPassword)
+	}
+	if c.TLS != nil {
+		fmt.Fprintf(&b, " server_name=%q", c.TLS.ServerName)
+	}
+	fmt.Fprintf(&b, "\n  prefix=%s client_name=%s timeout=%v in_flight=%d wait_replicas=%d",
+		c.prefix, c.clientName, c.Timeout, c.inFlight, c.waitReplicas)
+	return b.String()
+}
+
+// Whole reports whether c has what every store needs.
+func Whole(c Config) bool {
+	return len(c.Addrs) > 0 && c.prefix != "" && c.Timeout > 0 && c.inFlight > 0
 }

@@ -6,6 +6,7 @@ require (
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/redis/rueidis v1.0.79
 	github.com/weirhq/weir v0.1.0
+	github.com/weirhq/weir/internal/redistest v0.1.0
 	go.uber.org/goleak v1.3.0
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 // The benchmarks of this file and BenchmarkColdStart are a harness: they measure how

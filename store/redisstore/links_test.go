@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 // clients returns the numbers of a store's connections to n, as n sees them.

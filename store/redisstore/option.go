@@ -12,16 +12,17 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
 // urlOptions are the options behind the ? of a URL. Each function reads a value.
 var urlOptions = map[string]func(p *parser, name, value string){
 	"db":            func(p *parser, _, v string) { p.database(v) },
-	"prefix":        textOption(func(p *parser) *string { return &p.config.Prefix }),
-	"client_name":   textOption(func(p *parser) *string { return &p.config.ClientName }),
+	"prefix":        textOption(func(p *parser) *string { return &p.config.prefix }),
+	"client_name":   textOption(func(p *parser) *string { return &p.config.clientName }),
 	"password_file": func(p *parser, _, v string) { p.passwordFile(v) },
-	"in_flight":     numberOption(func(p *parser) *int { return &p.config.InFlight }),
-	"wait_replicas": numberOption(func(p *parser) *int { return &p.config.WaitReplicas }),
+	"in_flight":     numberOption(func(p *parser) *int { return &p.config.inFlight }),
+	"wait_replicas": numberOption(func(p *parser) *int { return &p.config.waitReplicas }),
 	"timeout": func(p *parser, name, v string) {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
@@ -31,8 +32,8 @@ var urlOptions = map[string]func(p *parser, name, value string){
 		p.config.Timeout = d
 	},
 
-	"sentinel_username": textOption(func(p *parser) *string { return &p.config.SentinelUsername }),
-	"sentinel_password": textOption(func(p *parser) *string { return &p.config.SentinelPassword }),
+	"sentinel_username": textOption(func(p *parser) *string { return &p.config.sentinelUsername }),
+	"sentinel_password": textOption(func(p *parser) *string { return &p.config.sentinelPassword }),
 
 	"ca":          textOption(func(p *parser) *string { return &p.tls.ca }),
 	"cert":        textOption(func(p *parser) *string { return &p.tls.cert }),
@@ -81,7 +82,7 @@ func (p *parser) options(query string) {
 		}
 		seen[name] = true
 	}
-	if p.config.Mode != Sentinel {
+	if p.config.mode != wire.Sentinel {
 		for _, name := range []string{"sentinel_username", "sentinel_password"} {
 			if seen[name] {
 				p.fault(name, "only with redis+sentinel://")

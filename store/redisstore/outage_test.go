@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 const quota = 1_000_000 // more than any test takes

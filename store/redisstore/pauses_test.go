@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // pause is a time for which the machine did not run a loop.

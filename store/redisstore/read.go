@@ -16,13 +16,6 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// StateError is the error of a key whose state cannot be read, because another
-// program or a newer version of this package wrote it.
-type StateError = script.StateError
-
-// ErrNoKey is wrapped in the error of [Store.Inspect] for a key that does not exist.
-var ErrNoKey = script.ErrNoKey
-
 // Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 	state, now, err := s.peek(ctx, op)

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/window"
 )
 

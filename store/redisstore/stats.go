@@ -69,6 +69,3 @@ func changed(tell func(Change)) func(wire.Change) {
 		tell(c)
 	}
 }
-
-// Location returns the location of the servers as a URL without secrets.
-func (s *Store) Location() string { return s.config.String() }

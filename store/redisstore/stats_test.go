@@ -3,17 +3,14 @@ package redisstore_test
 import (
 	"testing"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 )
 
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, "redis://:unused@"+n.Addr()+"?timeout=50ms&password_file=/dev/null")
-	if got, want := s.Location(), "redis://"+n.Addr(); got != want {
-		t.Errorf("location: got %s, want %s", got, want)
-	}
 	op := hourly(10, "rule", "k")
 	take(t, s, op)
 	if got := s.Nodes()[0]; got.Addr != n.Addr() || got.CutOff || got.InFlight != 0 || got.Outages != 0 {

@@ -39,18 +39,18 @@ type Store struct {
 type Option func(*Config)
 
 // WithPrefix sets the start of the name of every key in Redis. Default: "weir".
-func WithPrefix(prefix string) Option { return func(c *Config) { c.Prefix = prefix } }
+func WithPrefix(prefix string) Option { return func(c *Config) { c.prefix = prefix } }
 
 // New returns a store on the server or the cluster that client is connected to. It
 // is for programs that have a client already; others use [Open]. The store has no
 // time-out of its own: a call waits as long as its context and the client allow.
 // The caller closes the client.
 func New(client rueidis.Client, options ...Option) *Store {
-	config := &Config{Prefix: defaultName}
+	config := &Config{prefix: defaultName}
 	for _, o := range options {
 		o(config)
 	}
-	codec := script.NewCodec(config.Prefix)
+	codec := script.NewCodec(config.prefix)
 	return &Store{codec: codec, servers: wire.Around(client, codec), config: config}
 }
 
@@ -74,7 +74,7 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 	if err := c.validate().Err(); err != nil {
 		return nil, err
 	}
-	codec := script.NewCodec(c.Prefix)
+	codec := script.NewCodec(c.prefix)
 	servers, err := wire.Open(ctx, c.wire(), codec)
 	if err != nil {
 		return nil, fmt.Errorf("store %v: %w", c, err)

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/window"
 )
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
 // Parse reads a configuration from a URL:
@@ -24,8 +25,8 @@ import (
 // port is 6379, and 26379 for Sentinels.
 //
 // The options prefix, db, client_name, timeout (such as 20ms), in_flight,
-// wait_replicas, sentinel_username and sentinel_password set the field of
-// [Config] with that name. password_file names a file with the password. With
+// wait_replicas, sentinel_username and sentinel_password are explained in docs/redis.md.
+// password_file names a file with the password; an empty password is none. With
 // TLS, ca names a PEM file of the authorities to trust, cert and key name the PEM
 // files of the client's certificate, and server_name is the name that the
 // server's certificate must have.
@@ -79,9 +80,9 @@ func (p *parser) read(rawURL string) {
 	}
 	switch {
 	case strings.HasSuffix(scheme, "+sentinel"):
-		p.config.Mode = Sentinel
+		p.config.mode = wire.Sentinel
 	case strings.HasSuffix(scheme, "+cluster"):
-		p.config.Mode = Cluster
+		p.config.mode = wire.Cluster
 	}
 	p.tls.on = strings.HasPrefix(scheme, "rediss")
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
@@ -101,8 +102,8 @@ func (p *parser) read(rawURL string) {
 func (p *parser) login(userinfo string) {
 	user, password, _ := strings.Cut(userinfo, ":")
 	var err1, err2 error
-	p.config.Username, err1 = url.PathUnescape(user)
-	p.config.Password, err2 = url.PathUnescape(password)
+	p.config.username, err1 = url.PathUnescape(user)
+	p.config.password, err2 = url.PathUnescape(password)
 	if err1 != nil || err2 != nil {
 		p.fault("", "user or password: a %% that no two hex digits follow: write it as %%25")
 	}
@@ -119,7 +120,7 @@ func (p *parser) socket(authority, path string) {
 
 func (p *parser) hosts(authority string) {
 	port := "6379"
-	if p.config.Mode == Sentinel {
+	if p.config.mode == wire.Sentinel {
 		port = "26379"
 	}
 	for i, host := range strings.Split(authority, ",") {
@@ -156,12 +157,12 @@ func address(host, port string) (addr string, ok bool) {
 // path reads the name of the primary, or the database.
 func (p *parser) path(path string) {
 	switch {
-	case p.config.Mode == Sentinel:
+	case p.config.mode == wire.Sentinel:
 		name, err := url.PathUnescape(path)
 		if err != nil || strings.ContainsAny(name, "/ ") {
 			p.fault("", "name of the primary %q: want one word", path)
 		}
-		p.config.Primary = name
+		p.config.primary = name
 	case path != "":
 		p.database(path)
 	}
@@ -172,7 +173,7 @@ func (p *parser) database(text string) {
 	if err != nil {
 		p.fault("db", "%q: want a number from 0", text)
 	}
-	p.config.DB = int(n)
+	p.config.db = int(n)
 }
 
 // passwordFile reads a password from a file. Other users of the machine can see a
@@ -183,5 +184,5 @@ func (p *parser) passwordFile(name string) {
 		p.fault("password_file", "%v", err)
 		return
 	}
-	p.config.Password = strings.TrimRight(string(b), "\r\n")
+	p.config.password = strings.TrimRight(string(b), "\r\n")
 }

@@ -31,15 +31,7 @@ func describe(w io.Writer, url string) {
 		return
 	}
 	fmt.Fprintf(w, "%v\n  ", c)
-	fmt.Fprintf(w, "addrs=%v db=%d login=%s:%s", c.Addrs, c.DB, c.Username, c.Password)
-	if c.Mode == redisstore.Sentinel {
-		fmt.Fprintf(w, " primary=%s login=%s:%s", c.Primary, c.SentinelUsername, c.SentinelPassword)
-	}
-	if c.TLS != nil {
-		fmt.Fprintf(w, " server_name=%q", c.TLS.ServerName)
-	}
-	fmt.Fprintf(w, "\n  prefix=%s client_name=%s timeout=%v in_flight=%d wait_replicas=%d\n",
-		c.Prefix, c.ClientName, c.Timeout, c.InFlight, c.WaitReplicas)
+	fmt.Fprintln(w, redisstore.Details(c))
 }
 
 // FuzzParse holds the parser to this: it never panics, a config that it makes
@@ -65,7 +57,7 @@ func FuzzParse(f *testing.F) {
 				said = err.Error()
 			} else {
 				said = c.String()
-				if len(c.Addrs) == 0 || c.Prefix == "" || c.Timeout <= 0 || c.InFlight < 1 {
+				if !redisstore.Whole(c) {
 					t.Errorf("%q: got half a config: %+v", url, c)
 				}
 			}

@@ -10,10 +10,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Model is the simplest store that keeps the contract: a map under a lock. It never
-// drops an expired key. Make one with [NewModel], and compare other stores with it
-// by [Compare]. It is safe for concurrent use.
-type Model struct {
+// model is the simplest store that keeps the contract: a map under a lock. It never
+// drops an expired key. Compare other stores with it by [Compare]. It is safe for concurrent use.
+type model struct {
 	mu     sync.Mutex
 	now    window.Instant
 	states map[address]window.State // nil when closed
@@ -23,20 +22,20 @@ type Model struct {
 // address is what makes two keys the same.
 type address struct{ namespace, space, key string }
 
-// NewModel returns an empty [*Model], whose clock stands at the instant 0.
+// NewModel returns an empty model, whose clock stands at the instant 0.
 func NewModel() Opened {
-	m := &Model{states: make(map[address]window.State), seed: maphash.MakeSeed()}
+	m := &model{states: make(map[address]window.State), seed: maphash.MakeSeed()}
 	return Opened{Store: m, Set: m.set}
 }
 
-func (m *Model) set(now window.Instant) {
+func (m *model) set(now window.Instant) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now = now
 }
 
 // Do implements [store.Store].
-func (m *Model) Do(ctx context.Context, calls []store.Call) error {
+func (m *model) Do(ctx context.Context, calls []store.Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(ctx); err != nil {
@@ -49,7 +48,7 @@ func (m *Model) Do(ctx context.Context, calls []store.Call) error {
 }
 
 // call decides the ops of one call.
-func (m *Model) call(verb store.Verb, ops []store.Op) error {
+func (m *model) call(verb store.Verb, ops []store.Op) error {
 	seen := make(map[address]bool)
 	for i := range ops {
 		at := addressOf(&ops[i])
@@ -91,7 +90,7 @@ func (m *Model) call(verb store.Verb, ops []store.Op) error {
 
 // take counts op, whose result is that of a check, if it fits and, unless it is
 // a shadow op, all enforcing ops were admitted.
-func (m *Model) take(op *store.Op, admitted bool) {
+func (m *model) take(op *store.Op, admitted bool) {
 	own := op.Result
 	switch {
 	case own.Allowed && op.Role != store.Look && (admitted || op.Role == store.Shadow):
@@ -120,7 +119,7 @@ const (
 
 // cancel ends the holds of ops. If it finds one, it gives back what the same take
 // counted without holds.
-func (m *Model) cancel(ops []store.Op) {
+func (m *model) cancel(ops []store.Op) {
 	found := false
 	for i := range ops {
 		ops[i].Result = m.apply(store.Cancel, &ops[i])
@@ -134,7 +133,7 @@ func (m *Model) cancel(ops []store.Op) {
 }
 
 // apply runs verb on the state of op.
-func (m *Model) apply(verb store.Verb, op *store.Op) (r window.Result) {
+func (m *model) apply(verb store.Verb, op *store.Op) (r window.Result) {
 	at := addressOf(op)
 	state := slices.Clone(m.states[at])
 	hits := window.Hits{N: op.N, Member: maphash.Bytes(m.seed, op.Member)}
@@ -174,7 +173,7 @@ func (m *Model) apply(verb store.Verb, op *store.Op) (r window.Result) {
 }
 
 // Read implements [store.Store].
-func (m *Model) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
+func (m *model) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(ctx); err != nil {
@@ -184,14 +183,14 @@ func (m *Model) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 }
 
 // State returns a copy of the state of op's key, empty when there is none.
-func (m *Model) State(op *store.Op) window.State {
+func (m *model) State(op *store.Op) window.State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.states[addressOf(op)])
 }
 
 // Forget implements [store.Store].
-func (m *Model) Forget(ctx context.Context, op *store.Op) error {
+func (m *model) Forget(ctx context.Context, op *store.Op) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(ctx); err != nil {
@@ -202,14 +201,14 @@ func (m *Model) Forget(ctx context.Context, op *store.Op) error {
 }
 
 // Close implements [store.Store].
-func (m *Model) Close() error {
+func (m *model) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.states = nil
 	return nil
 }
 
-func (m *Model) ready(ctx context.Context) error {
+func (m *model) ready(ctx context.Context) error {
 	if m.states == nil {
 		return store.ErrClosed
 	}

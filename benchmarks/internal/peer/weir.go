@@ -95,11 +95,11 @@ func weirRedis() []Peer {
 
 // store opens a store in Redis.
 func (c Config) store() store.Store {
-	config := redisstore.Config{Addrs: []string{c.Redis}, Timeout: time.Second}
+	scheme := "redis"
 	if c.Cluster {
-		config.Mode = redisstore.Cluster
+		scheme = "redis+cluster"
 	}
-	return measure.Must(config.Open(context.Background()))
+	return measure.Must(redisstore.Open(context.Background(), scheme+"://"+c.Redis+"?timeout=1s"))
 }
 
 // Doors returns the ways to a decision in weir's library: in memory, or over Redis.

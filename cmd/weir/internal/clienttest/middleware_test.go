@@ -57,7 +57,7 @@ func TestGuardHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newTwins(t)
-			g, err := guard.ForEngine(ask(t, w.plain))
+			g, err := guard.Rules(ask(t, w.plain), func(list, _ []weir.Attribute) []weir.Attribute { return list }, guard.Options[[]weir.Attribute]{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,14 +68,14 @@ func TestGuardHolds(t *testing.T) {
 				}
 				return u.Used
 			}
-			var call guard.Call
-			if err := g.Take(t.Context(), guard.Ask{Attributes: weir.Attributes("action", "export", "user", "ann")}, &call); err != nil {
+			call, err := g.Take(t.Context(), weir.Attributes("action", "export", "user", "ann"))
+			if err != nil {
 				t.Fatal(err)
 			}
 			if n := inFlight(); n != 1 || !call.Holds() {
 				t.Errorf("got %d in flight and holds %v, want 1", n, call.Holds())
 			}
-			call.End()
+			g.End(call)
 			if n := inFlight(); n != 0 {
 				t.Errorf("got %d in flight after the end, want 0", n)
 			}
@@ -102,7 +102,7 @@ func TestMiddlewareWithoutService(t *testing.T) {
 	if want := "could not be decided"; answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), want) {
 		t.Errorf("got %d %s, want 503 and %q", answer.Code, answer.Body, want)
 	}
-	if _, err := guard.ForEngine((*client.Client)(nil)); err == nil {
+	if _, err := httplimit.Rules((*client.Client)(nil), func(*http.Request, []weir.Attribute) []weir.Attribute { return nil }); err == nil {
 		t.Error("got no error for a nil client")
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/window"
 )
 

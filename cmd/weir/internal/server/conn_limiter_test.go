@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/server"
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // A client with HTTP/2 that gives up most of its requests loses its connection. One

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // koalaRules is a rule file of koala's, in koala's own words.

@@ -14,8 +14,8 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )

@@ -34,7 +34,7 @@ func openRedis(ctx context.Context, cfg redisstore.Config, o Options) (*Shared, 
 		return nil, err
 	}
 	return &Shared{
-		Store: s, Location: s.Location(), WithTimeout: redisstore.WithTimeout, Inspect: s.Inspect,
+		Store: s, Location: cfg.String(), WithTimeout: redisstore.WithTimeout, Inspect: s.Inspect,
 		Nodes: func() []Node {
 			nodes := s.Nodes()
 			all := make([]Node, len(nodes))

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/redistest"
 	"github.com/weirhq/weir/window"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/store/redisstore/redistest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 func TestServerKeepsItsPort(t *testing.T) {
