@@ -60,9 +60,9 @@ type keyspace struct {
 // part of a space's identity: the quota can depend on the key, and rules that are
 // loaded later can change all of them.
 func (ks *keyspace) follow(l *window.Compiled) {
-	l = l.Origin()
-	if known := ks.limit.Load(); known != l && outlasts(l.Limit(), known.Limit()) {
-		ks.limit.Store(l)
+	origin := l.Origin()
+	if known := ks.limit.Load(); known != origin && outlasts(origin.Limit(), known.Limit()) {
+		ks.limit.Store(origin)
 	}
 }
 
