@@ -32,21 +32,22 @@ var arrows = map[string]arrow{
 	// The library: module github.com/weirhq/weir, which requires nothing.
 	"internal/datatest":             {}, // tests only
 	"fault":                         {pure: true},
-	"window":                        {pure: true},
+	"internal/verb":                 {pure: true},
+	"window":                        {ours: []string{"internal/verb"}, pure: true},
 	"receipt":                       {ours: []string{"window"}, pure: true},
 	"rolling":                       {},
 	"rule":                          {ours: []string{"window"}, pure: true},
 	"store":                         {ours: []string{"window"}},
-	"store/storetest":               {ours: []string{"store", "window"}},
+	"store/storetest":               {ours: []string{"internal/verb", "store", "window"}},
 	"store/memstore/internal/table": {pure: true},
 	"store/memstore/internal/keyed": {pure: true},
 	"internal/journal":              {ours: []string{"store", "window"}, pure: true},
-	"store/memstore":                {ours: []string{"internal/journal", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
+	"store/memstore":                {ours: []string{"internal/journal", "internal/verb", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":            {ours: []string{"window"}, pure: true},
 	"store/durable/internal/format": {pure: true},
 	"store/durable":                 {ours: []string{"internal/journal", "internal/limittext", "store", "store/durable/internal/format", "store/memstore", "window"}},
 	"internal/plan":                 {ours: []string{"fault", "receipt", "rule", "store", "window"}, pure: true},
-	"internal/report":               {ours: []string{"internal/limittext", "store", "window"}},
+	"internal/report":               {ours: []string{"internal/limittext", "internal/verb", "store", "window"}},
 	"internal/drive":                {ours: []string{"internal/report", "rule", "store", "window"}},
 	".": {ours: []string{
 		"fault", "internal/drive", "internal/plan", "internal/report", "receipt", "rule", "store", "store/memstore", "window",
@@ -94,7 +95,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/needtest":       {}, // tests only
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
-	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "rule", "rulefile/files", "store", "store/memstore", "window"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/verb", "rule", "rulefile/files", "store", "store/memstore", "window"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/replay", "window"},

@@ -56,7 +56,7 @@ const (
 var strict = base64.RawURLEncoding.Strict()
 
 // IsZero reports whether r names no take.
-func (r Receipt) IsZero() bool { return r.ID.IsZero() }
+func (r Receipt) IsZero() bool { return r.ID == window.HoldID{} }
 
 // String returns r as URL-safe text of at most [MaxLen] bytes, which [Parse]
 // reads. It returns "" for the zero Receipt.

@@ -90,14 +90,16 @@ func (l *linter) groups(i int) {
 // groupOf returns the number of hits that share a date in the sliding window of r
 // with a quota.
 func groupOf(r *rule.Rule, quota int64) int64 {
-	precision := int64(r.Window.Precision)
-	switch {
-	case precision == 0 && r.Kind() == rule.KindTrigger:
+	precision := precisionOf(r)
+	if r.Window.Precision == 0 && r.Kind() == rule.KindTrigger {
 		precision = window.MaxPrecision
-	case precision == 0:
-		precision = window.DefaultPrecision
 	}
 	return max(1, (quota+precision-1)/precision)
+}
+
+// precisionOf returns the most dates of the sliding window of r.
+func precisionOf(r *rule.Rule) int64 {
+	return int64(window.Limit{Window: r.Window}.WithDefaults().Window.Precision)
 }
 
 func count(n int64, noun string) string {
@@ -142,11 +144,7 @@ func stateBytes(r *rule.Rule) int64 {
 	case r.Measure == window.Distinct:
 		return 2 * word * min(most, window.MaxMembers)
 	case w.Kind == window.KindSliding && r.Kind() != rule.KindCounter:
-		precision := int64(w.Precision)
-		if precision == 0 {
-			precision = window.DefaultPrecision
-		}
-		return word * min(most, precision)
+		return word * min(most, precisionOf(r))
 	case w.Kind == window.KindCells:
 		return word * int64(max(w.N, 60))
 	}

@@ -261,9 +261,9 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 }
 
 // change runs f, which ends or renews a hold, or gives hits back, on the state
-// below bans. It changes nothing when f reports false. since is the instant of the
+// below bans, and fills in r, which is empty. It changes nothing when f reports false. since is the instant of the
 // last strike that is remembered, and forever during a ban.
-func (l *Compiled) change(s State, now Instant, f func(in State, now, since Instant) (State, bool)) (_ State, r Result) {
+func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now, since Instant) (State, bool)) State {
 	p := l.open(s, now)
 	before, _ := p.algo.look(p.in, p.now, Hits{})
 	if len(p.in) > 0 {
@@ -278,14 +278,13 @@ func (l *Compiled) change(s State, now Instant, f func(in State, now, since Inst
 	switch {
 	case r.Held:
 	case p.banned():
-		l.answerBanned(&r, &p, noQuestion)
-		return s, r
+		l.answerBanned(r, &p, noQuestion)
+		return s
 	default:
-		l.answer(&r, &p, before, before, p.now)
-		return s, r
+		l.answer(r, &p, before, before, p.now)
+		return s
 	}
-	s = l.done(&r, s, &p, before)
-	return s, r
+	return l.done(r, s, &p, before)
 }
 
 func (l *Compiled) expiresAround(s State) (at Instant) {

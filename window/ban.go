@@ -12,25 +12,25 @@ import "time"
 type Ban struct {
 	// For is the length of the first ban. Each further ban is Factor times as long
 	// as the one before: the nth lasts For × Factor^(n-1), at most Most. Factor 0
-	// means 1. Most 0 means the longer of [DefaultMost] and For.
+	// means 1. Most 0 means the longer of 24 hours and For.
 	For    time.Duration
 	Factor int64
 	Most   time.Duration
 
 	// Forget is the time after the end of a ban after which one strike is
 	// forgotten. After twice that time a second one is forgotten, and so on. 0
-	// means [DefaultForget].
+	// means 24 hours.
 	Forget time.Duration
 }
 
 const (
-	// DefaultMost and DefaultForget are the defaults of Ban.Most and Ban.Forget.
-	DefaultMost   = 24 * time.Hour
-	DefaultForget = 24 * time.Hour
+	// defaultMost and defaultForget are the defaults of Ban.Most and Ban.Forget.
+	defaultMost   = 24 * time.Hour
+	defaultForget = 24 * time.Hour
 	// MaxFactor is the largest Ban.Factor.
 	MaxFactor = 1000
-	// MaxStrikes is the most strikes that a key remembers.
-	MaxStrikes = 100
+	// maxStrikes is the most strikes that a key remembers.
+	maxStrikes = 100
 )
 
 // Bans reports whether l bans keys that go over it.
@@ -41,14 +41,14 @@ func (b *Ban) most() time.Duration {
 	if b.Most > 0 {
 		return b.Most
 	}
-	return max(b.For, DefaultMost)
+	return max(b.For, defaultMost)
 }
 
 func (b *Ban) forget() time.Duration {
 	if b.Forget > 0 {
 		return b.Forget
 	}
-	return DefaultForget
+	return defaultForget
 }
 
 // length returns how long the ban of the nth strike lasts, in µs.
@@ -112,7 +112,7 @@ func (b *banState) expires(ban *Ban) Instant {
 
 // strike returns b after one more strike at now.
 func (b *banState) strike(now Instant, ban *Ban) banState {
-	n := min(b.left(now, ban)+1, MaxStrikes)
+	n := min(b.left(now, ban)+1, maxStrikes)
 	length := ban.length(n)
 	return banState{n, min(now+length, lastInstant), length}
 }

@@ -122,7 +122,7 @@ func TestHoldsUnderBansAreExact(t *testing.T) {
 				g.now = max(g.now, tw.end+window.Instant(r.IntN(3)-1))
 				c.now = g.now
 			}
-			before, room := slices.Clone(s), compiled.Room(s, window.Hits{N: max(c.n, 0)})
+			before, room := slices.Clone(s), compiled.RecordRoom(s, window.Hits{N: max(c.n, 0)})
 			banned := c.now < tw.end
 			var got window.Result
 			s, got = callHold(compiled, s, c)

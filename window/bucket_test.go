@@ -201,21 +201,3 @@ func TestBucketBackwards(t *testing.T) {
 		}
 	}
 }
-
-func TestRate(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		limit window.Limit
-		want  [3]int64
-	}{
-		{window.Limit{Quota: 60, Window: window.Bucket(time.Minute, 0)}, [3]int64{1, 1_000_000, 60}},
-		{window.Limit{Quota: 7, Window: window.Bucket(10*time.Microsecond, 0)}, [3]int64{7, 10, 1}},
-		{window.Limit{Quota: 0, Window: window.Bucket(time.Second, 5)}, [3]int64{0, 1, 1_000_000}},
-		{window.Limit{Quota: 0, Window: window.Calendar(window.Day, nil)}, [3]int64{0, 0, 1}},
-	} {
-		hits, micros, divisor := window.MustCompile(tc.limit).Rate()
-		if got := [3]int64{hits, micros, divisor}; got != tc.want {
-			t.Errorf("%d per %s: got %v, want %v", tc.limit.Quota, tc.limit.Window, got, tc.want)
-		}
-	}
-}

@@ -52,9 +52,8 @@ func (w Window) PeriodBounds(now Instant) (start, end Instant) {
 	}
 }
 
-// PeriodEnd returns the end of the period that contains now; see
-// [Window.PeriodBounds].
-func (w Window) PeriodEnd(now Instant) Instant {
+// periodEnd returns the end of the period that contains now.
+func (w Window) periodEnd(now Instant) Instant {
 	_, end := w.PeriodBounds(now)
 	return end
 }

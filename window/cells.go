@@ -35,7 +35,7 @@ func (w *Window) cells() int {
 	if w.N > 0 {
 		return w.N
 	}
-	return DefaultCells
+	return defaultCells
 }
 
 // cellWidth returns the width of a cell in microseconds.

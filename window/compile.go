@@ -1,7 +1,5 @@
 package window
 
-import "time"
-
 // Compiled is a [Limit] that is ready for use. Make one with [Compile] or
 // [MustCompile]. It is immutable and safe for concurrent use; its zero value is
 // not usable.
@@ -19,10 +17,6 @@ type Compiled struct {
 	recounts bool
 
 	algorithm algorithm
-
-	// counts reports whether hits fit exactly when used and they are at most
-	// the capacity, and used only falls without traffic.
-	counts bool
 
 	// log is the algorithm where states can be plain logs, see log.go; or nil.
 	log *sliding
@@ -86,7 +80,6 @@ func (c *Compiled) fill(l Limit) {
 	c.recounts = c.recounts || kind.holds
 	if !c.around {
 		c.log = plainLog(c.algorithm)
-		c.counts = !kind.holds
 	}
 }
 
@@ -105,44 +98,15 @@ func (l *Compiled) Distinct() bool { return l.limit.Measure == Distinct }
 // the window of its condition is a calendar window or an aligned one.
 func (l *Compiled) OnCalendar() bool { return l.onCalendar }
 
-// Stays reports whether r, the answer to a take of one hit for a key in state s,
-// stays the same until the hit fits, but for the waits, which grow shorter. It does
-// when the window is exactly full: as soon as something leaves, the hit fits. Only the
-// first word of s is read.
-func (l *Compiled) Stays(s State, r *Result) bool {
-	return l.counts && !l.isAround(s) && !r.Allowed && r.Used == l.capacity && r.RetryAfter > 0 && r.ResetAfter > 0
-}
-
 // Capacity returns the most hits that fit at once: the quota, a bucket's burst,
 // or [Unlimited].
 func (l *Compiled) Capacity() int64 { return l.capacity }
 
-// Base returns the limit that counts hits towards the condition of l, or nil when
-// l has no condition ([Limit.After]).
-func (l *Compiled) Base() *Compiled { return l.base }
-
-// Inner returns l without its condition, or l itself when it has none.
-func (l *Compiled) Inner() *Compiled {
-	if l.inner == nil {
-		return l
+// Parts returns the limit that counts hits towards the condition of l ([Limit.After]),
+// and l without its condition. If l has no condition they are nil and l itself.
+func (l *Compiled) Parts() (base, inner *Compiled) {
+	if l.base == nil {
+		return nil, l
 	}
-	return l.inner
+	return l.base, l.inner
 }
-
-// Group returns the number of hits that share a date in a sliding window: the
-// quota divided by the precision, rounded up, and at least 1.
-func (l *Compiled) Group() int64 { return groupOf(&l.limit) }
-
-// Rate returns the quota and the length of the window in microseconds, both
-// divided by their greatest common divisor, and that divisor. For 60 hits a
-// minute it returns 1, 1,000,000 and 60. With the small numbers a store's script
-// can compute exactly in floating point.
-func (l *Compiled) Rate() (hits, micros, divisor int64) {
-	hits, micros = l.limit.Quota, l.limit.Window.micros()
-	divisor = max(1, gcd(micros, hits))
-	return hits / divisor, micros / divisor, divisor
-}
-
-// CellWidth returns the length of a cell of a cells window: that of the window
-// divided by the number of cells, rounded up to a microsecond.
-func (l *Compiled) CellWidth() time.Duration { return Instant(l.limit.Window.cellWidth()).length() }

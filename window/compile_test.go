@@ -47,15 +47,13 @@ func TestCompiled(t *testing.T) {
 		}
 		inner := tc.limit
 		inner.After = window.After{}
-		if got := l.Inner().Limit(); got != inner {
+		base, rest := l.Parts()
+		if got := rest.Limit(); got != inner {
 			t.Errorf("%+v: got inner limit %+v, want %+v", tc.limit, got, inner)
 		}
-		if got, want := l.Base() != nil, tc.limit.After.Count > 0; got != want {
+		if got, want := base != nil, tc.limit.After.Count > 0; got != want {
 			t.Errorf("%+v: got a base %v, want %v", tc.limit, got, want)
 		}
-	}
-	if got, want := window.MustCompile(window.Limit{Quota: 1, Window: window.Cells(time.Second, 7)}).CellWidth(), 142_858*time.Microsecond; got != want {
-		t.Errorf("got cells of %v, want %v", got, want)
 	}
 	if got := (window.Window{Kind: 9, Length: time.Hour}).String(); got != "unknown 1h" {
 		t.Errorf("got %q for an unknown kind", got)
@@ -136,6 +134,37 @@ func TestShare(t *testing.T) {
 		fits := max(share.Capacity(), 0)
 		if s, r := share.Take(nil, noon, window.Hits{N: fits}); !r.Allowed || share.Check(s, noon, window.Hits{N: tc.limit.After.Count + fits + 1}).Allowed != (tc.limit.Quota == window.Unlimited) {
 			t.Errorf("%+v: got %+v for the capacity, and one more", tc.limit, r)
+		}
+	}
+}
+
+func TestWithDefaults(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for _, tc := range []struct {
+		limit window.Limit
+		want  func(l *window.Limit)
+	}{
+		{window.Limit{Quota: 5, Window: window.Fixed(time.Hour)}, func(*window.Limit) {}},
+		{window.Limit{Quota: 5, Window: window.Sliding(time.Hour)}, func(l *window.Limit) { l.Window.Precision = 100 }},
+		{window.Limit{Quota: 5, Window: window.Cells(time.Hour, 0)}, func(l *window.Limit) { l.Window.N = 60 }},
+		{window.Limit{Quota: 5, Window: window.Cells(time.Hour, 7)}, func(*window.Limit) {}},
+		{window.Limit{Quota: 5, Window: window.Bucket(time.Hour, 0)}, func(l *window.Limit) { l.Window.Burst = 5 }},
+		{window.Limit{Quota: 2000, Window: window.Held(time.Hour)}, func(l *window.Limit) { l.MaxHolds = 2000 }},
+		{window.Limit{Quota: 5, Window: window.Fixed(time.Hour), Hold: time.Minute}, func(l *window.Limit) { l.MaxHolds = 1000 }},
+		{
+			window.Limit{Quota: 5, Window: window.Fixed(time.Hour), After: window.After{Count: 3, Window: window.Sliding(time.Minute)}},
+			func(l *window.Limit) { l.After.Window.Precision = 100 },
+		},
+		{
+			window.Limit{Quota: 5, Window: window.Fixed(time.Hour), Ban: window.Ban{For: 2 * day}},
+			func(l *window.Limit) { l.Ban = window.Ban{For: 2 * day, Factor: 1, Most: 2 * day, Forget: day} },
+		},
+	} {
+		want := tc.limit
+		tc.want(&want)
+		if got := tc.limit.WithDefaults(); got != want {
+			t.Errorf("%+v: got %+v, want %+v", tc.limit, got, want)
 		}
 	}
 }

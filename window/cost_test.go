@@ -47,7 +47,7 @@ func TestNoAllocation(t *testing.T) { // not parallel: it counts the process's a
 					if i%7 == 0 {
 						s, _ = l.Refund(s, now, window.Hits{N: 1})
 					}
-					l.Room(s, h)
+					l.RecordRoom(s, h)
 					l.Expires(s)
 				})
 				if got != 0 {
@@ -68,7 +68,7 @@ func TestRoomIsEnough(t *testing.T) {
 		for i := range 3000 {
 			h := window.Hits{N: int64(1 + i%40)}
 			now += window.Instant(i % 700_000)
-			reserved := append(make(window.State, 0, l.Room(s, h)), s...)
+			reserved := append(make(window.State, 0, l.RecordRoom(s, h)), s...)
 			s, _ = l.Take(reserved, now, h)
 			if len(s) > 0 && &s[0] != &reserved[:1][0] {
 				t.Fatalf("%s, call %d: got a new array", k.name, i)

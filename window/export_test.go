@@ -1,5 +1,14 @@
 package window
 
+import "github.com/weirhq/weir/internal/verb"
+
+// What the tests of this package know of it.
+const (
+	DefaultCells     = defaultCells
+	DefaultHolds     = defaultHolds
+	DefaultPrecision = defaultPrecision
+)
+
 // MaxWords is the most words that a state of l can have.
 func (l *Compiled) MaxWords() int {
 	n := l.algorithm.words()
@@ -18,3 +27,53 @@ func (l *Compiled) WithoutLog() *Compiled {
 	slow.log = nil
 	return &slow
 }
+
+// Group returns the number of hits that share a date in a sliding window.
+func (l *Compiled) Group() int64 { return groupOf(&l.limit) }
+
+// do is Do that returns the answer.
+func (l *Compiled) do(v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result) {
+	var r Result
+	s, _ = l.Do(v, &r, s, now, h, &hold)
+	return s, r
+}
+
+func (l *Compiled) TakeHold(s State, now Instant, h Hits, id HoldID) (State, Result) {
+	return l.do(verb.Take, s, now, h, Hold{ID: id})
+}
+
+func (l *Compiled) RecordHold(s State, now Instant, h Hits, hold Hold) (State, Result) {
+	return l.do(verb.Record, s, now, h, hold)
+}
+
+func (l *Compiled) RecordQuietly(s State, now Instant, h Hits, hold Hold) (State, Result) {
+	return l.do(verb.RecordQuietly, s, now, h, hold)
+}
+
+func (l *Compiled) RecordDenied(s State, now Instant, h Hits) (State, Result) {
+	return l.do(verb.RecordDenied, s, now, h, Hold{})
+}
+
+func (l *Compiled) Settle(s State, now Instant, id HoldID, n int64) (State, Result) {
+	return l.do(verb.Settle, s, now, Hits{N: n}, Hold{ID: id})
+}
+
+func (l *Compiled) Cancel(s State, now Instant, id HoldID) (State, Result) {
+	return l.do(verb.Settle, s, now, Hits{}, Hold{ID: id})
+}
+
+func (l *Compiled) Renew(s State, now Instant, id HoldID) (State, Result) {
+	return l.do(verb.Renew, s, now, Hits{}, Hold{ID: id})
+}
+
+func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (State, Result) {
+	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
+}
+
+func (l *Compiled) TakeInPlace(r *Result, s State, now Instant, h Hits) (State, bool) {
+	return l.Do(verb.TakeInPlace, r, s, now, h, nil)
+}
+
+func (l *Compiled) RecordRoom(s State, h Hits) int { return l.Room(verb.Record, s, h) }
+
+func (l *Compiled) TakeRoom(s State, h Hits) int { return l.Room(verb.Take, s, h) }

@@ -167,7 +167,7 @@ func exact(t *testing.T, seed int, l *window.Compiled, g *schedule, calls int) {
 	for i := range calls {
 		c := g.call()
 		before := slices.Clone(s)
-		room := l.Room(s, window.Hits{N: max(c.n, 0)})
+		room := l.RecordRoom(s, window.Hits{N: max(c.n, 0)})
 		var got window.Result
 		s, got = callHold(l, s, c)
 		want := tw.do(c)

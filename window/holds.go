@@ -9,9 +9,6 @@ import (
 // share. The zero HoldID identifies no hold.
 type HoldID [12]byte
 
-// IsZero reports whether id is zero.
-func (id HoldID) IsZero() bool { return id == HoldID{} }
-
 // words returns the first 64 bits of id, and the other 32.
 func (id HoldID) words() (high, low uint64) {
 	return binary.BigEndian.Uint64(id[:8]), uint64(binary.BigEndian.Uint32(id[8:]))
@@ -41,16 +38,15 @@ var unsettledNames = [...]string{"keep", "release"}
 func (u Unsettled) String() string { return name(unsettledNames[:], int(u)) }
 
 const (
-	// DefaultHolds is the default of Limit.MaxHolds.
-	DefaultHolds = 1000
+	// defaultHolds is the default of Limit.MaxHolds.
+	defaultHolds = 1000
 	// MostHolds is the largest Limit.MaxHolds. It bounds the state of a key.
 	MostHolds = 10_000
 	// MostHeld is the largest quota of a [Held] window.
 	MostHeld int64 = 1 << 40
 )
 
-// AsHeld as the amount of [Compiled.Settle] means the number of hits that the hold
-// has.
+// AsHeld as the amount of a settle means the number of hits that the hold has.
 const AsHeld int64 = -1
 
 // All as the hits of [Compiled.Refund] gives back all hits of a key, and drops its
@@ -95,9 +91,9 @@ func (l *Limit) maxHolds() int {
 	case l.MaxHolds > 0:
 		return l.MaxHolds
 	case l.Window.Kind == KindHeld && l.Measure == Count:
-		return max(DefaultHolds, int(min(l.Quota, MostHolds)))
+		return max(defaultHolds, int(min(l.Quota, MostHolds)))
 	}
-	return DefaultHolds
+	return defaultHolds
 }
 
 // holdLength returns how long a hold of l lasts without being renewed.
@@ -119,13 +115,4 @@ func (l *Compiled) HoldLength() time.Duration {
 		return 0
 	}
 	return l.limit.holdLength().length()
-}
-
-// MostHolds returns the most holds that a key may have at the same time under l,
-// and 0 when takes under l do not hold.
-func (l *Compiled) MostHolds() int {
-	if !l.Holds() {
-		return 0
-	}
-	return l.limit.maxHolds()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// TakeInPlace gives the answers of Take, and leaves the same states.
+// A take in place gives the answers of Take, and leaves the same states.
 func inPlaceLaws(t *testing.T, data []byte) (compared int) {
 	g := &source{data}
 	l := g.limit()

@@ -110,7 +110,7 @@ func (k *keeper) want(law bool, what string, args ...any) {
 // looked checks that a take in two steps, of which the second one does not look, gives
 // the state and the answer of a take.
 func (k *keeper) looked(c call, s, want window.State, answer window.Result) {
-	s = append(make(window.State, 0, k.Room(s, c.hits)), s...)
+	s = append(make(window.State, 0, k.RecordRoom(s, c.hits)), s...)
 	var r window.Result
 	found := k.Look(&r, s, c.now, c.hits)
 	k.want(r == k.Check(s, c.now, c.hits), "look: got %+v, want the answer of check", r)
@@ -136,7 +136,7 @@ func (k *keeper) call(c call) window.Result {
 	k.want(slices.Equal(k.s, before), "check changed the state from %v", before)
 	k.backwards(look)
 
-	room := k.Room(k.s, c.hits)
+	room := k.RecordRoom(k.s, c.hits)
 	k.want(room <= k.MaxWords() || len(before) > k.MaxWords(), "got room %d, want at most MaxWords, %d", room, k.MaxWords())
 	if c.verb == take {
 		most := room

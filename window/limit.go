@@ -78,10 +78,10 @@ type Window struct {
 	// Precision is the most dates that a sliding window keeps for a key. Up to
 	// a quota of that size each hit has its own date, and the window is exact.
 	// Above it, hits are kept in groups of quota/Precision, rounded up, that
-	// share a date. 0 means [DefaultPrecision]; the most is [MaxPrecision].
+	// share a date. 0 means 100; the most is [MaxPrecision].
 	Precision int
 
-	// N is the number of cells of a cells window. 0 means [DefaultCells]; the
+	// N is the number of cells of a cells window. 0 means 60; the
 	// most is [MaxCells].
 	N int
 
@@ -98,10 +98,10 @@ type Window struct {
 }
 
 const (
-	// DefaultPrecision is the default of Window.Precision.
-	DefaultPrecision = 100
-	// DefaultCells is the default of Window.N.
-	DefaultCells = 60
+	// defaultPrecision is the default of Window.Precision.
+	defaultPrecision = 100
+	// defaultCells is the default of Window.N.
+	defaultCells = 60
 	// MaxPrecision, MaxCells and MaxMembers are the largest Window.Precision,
 	// Window.N, and Quota with measure [Distinct]. They bound the state of a key.
 	MaxPrecision = 10_000
@@ -116,7 +116,7 @@ const (
 func Sliding(d time.Duration) Window { return Window{Kind: KindSliding, Length: d} }
 
 // Cells returns a window of the last d, at any moment, cut into n cells of d/n
-// with one counter each; n = 0 means [DefaultCells]. Under a quota the oldest cell
+// with one counter each; n = 0 means 60. Under a quota the oldest cell
 // counts as a whole until all of it has left the window: no more than the quota
 // is admitted, and at most the hits of one cell are denied early. With [Unlimited]
 // the oldest cell counts in proportion to the part of it that is inside.
@@ -148,7 +148,7 @@ func Bucket(d time.Duration, burst int64) Window {
 
 // Held returns a window that counts what is in flight. A take holds its hits until
 // they are settled or cancelled, or until d after the take or its last renewal
-// ([Compiled.TakeHold]). Nothing of them remains afterwards. Hits without a hold
+// (see package store). Nothing of them remains afterwards. Hits without a hold
 // are not counted.
 func Held(d time.Duration) Window { return Window{Kind: KindHeld, Length: d} }
 
@@ -185,7 +185,7 @@ type Limit struct {
 	After After
 
 	// Hold is how long the hits of a take are held, if the take names a hold
-	// ([Compiled.TakeHold]). Held hits count in full until the hold is settled or
+	// (see package store). Held hits count in full until the hold is settled or
 	// cancelled, or ends by itself. 0 means that takes do not hold. Hold must be 0
 	// in a limit with a condition, with measure [Distinct] or with a [Held] window.
 	// Unsettled states what counts after a hold has ended by itself.
@@ -193,7 +193,7 @@ type Limit struct {
 	Unsettled Unsettled
 
 	// MaxHolds is the highest number of holds of a key at the same time, at most
-	// [MostHolds]. Further takes are denied. 0 means [DefaultHolds]; in a held
+	// [MostHolds]. Further takes are denied. 0 means 1000; in a held
 	// window, 0 means the quota if that is larger. MaxHolds must be 0 in a limit
 	// whose takes do not hold.
 	MaxHolds int
@@ -211,4 +211,33 @@ func (l *Limit) capacity() int64 {
 		return l.Window.Burst
 	}
 	return l.Quota
+}
+
+// WithDefaults returns l, which is valid, with the values that count for the settings
+// that are 0 and have another default: Precision, N and Burst of its windows, MaxHolds
+// of a limit whose takes hold, and Factor, Most and Forget of a ban.
+func (l Limit) WithDefaults() Limit {
+	if l.Window.Kind == KindBucket && l.Window.Burst == 0 {
+		l.Window.Burst = l.Quota
+	}
+	l.Window.setDefaults()
+	if l.After.Count > 0 {
+		l.After.Window.setDefaults()
+	}
+	if l.Hold > 0 || l.Window.Kind == KindHeld {
+		l.MaxHolds = l.maxHolds()
+	}
+	if b := &l.Ban; b.For > 0 {
+		b.Factor, b.Most, b.Forget = max(b.Factor, 1), b.most(), b.forget()
+	}
+	return l
+}
+
+func (w *Window) setDefaults() {
+	switch w.Kind {
+	case KindSliding:
+		w.Precision = int(w.precision())
+	case KindCells:
+		w.N = w.cells()
+	}
 }

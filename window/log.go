@@ -1,5 +1,7 @@
 package window
 
+import "github.com/weirhq/weir/internal/verb"
+
 // Most limits are sliding windows with a quota up to the precision. Their
 // states are plain logs: a date for each hit, without a header. A take can change
 // such a state in place, without writing it anew. A take under several limits looks
@@ -55,42 +57,35 @@ func (w *sliding) take(r *Result, s State, now Instant, n int64) State {
 	return renew(s, out, int(n), now)
 }
 
-// Looked is what [Compiled.Look] has found, for [Compiled.TakeLooked].
-type Looked struct {
-	now   Instant // as the log sees it
-	first int32   // dates that have left
-	log   bool    // the state is a plain log
-}
-
 // Look is Check that writes the answer into r, which must be the zero Result, and
-// returns what it has found.
-func (l *Compiled) Look(r *Result, s State, now Instant, h Hits) Looked {
+// returns what it has found. It is for weir's own stores.
+func (l *Compiled) Look(r *Result, s State, now Instant, h Hits) verb.Looked {
 	if l.isLog(s) {
 		out, at := l.log.check(r, s, now, max(h.N, 0))
-		return Looked{at, int32(out), true}
+		return verb.Looked{Now: int64(at), First: int32(out), Log: true}
 	}
 	if l.isAround(s) {
 		l.checkAround(r, s, now, h.clean())
-		return Looked{}
+		return verb.Looked{}
 	}
 	now = l.clock(s, now)
 	used, fits := l.algorithm.look(s, now, h.clean())
 	l.result(r, s, now, used, used, fits)
-	return Looked{}
+	return verb.Looked{}
 }
 
 // TakeLooked counts h for a key in state s after Look, with the same arguments, has
 // admitted h and returned k. It turns r, the answer of Look, into that of Take. It
 // reports false, and has not changed s and r, where Take has to count instead:
 // unless s is a plain log whose next state fits in its capacity.
-func (l *Compiled) TakeLooked(r *Result, s State, h Hits, k Looked) (next State, ok bool) {
-	if !k.log || h.N < 1 || len(s)-int(k.first)+int(h.N) > cap(s) {
+func (l *Compiled) TakeLooked(r *Result, s State, h Hits, k verb.Looked) (next State, ok bool) {
+	if !k.Log || h.N < 1 || len(s)-int(k.First)+int(h.N) > cap(s) {
 		return s, false
 	}
 	r.Used += h.N
 	r.Remaining -= h.N
 	r.ResetAfter = Instant(l.log.length).length()
-	return renew(s, int(k.first), int(h.N), k.now), true
+	return renew(s, int(k.First), int(h.N), Instant(k.Now)), true
 }
 
 // left returns how many of dates, oldest first, are at edge or before it. It

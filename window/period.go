@@ -43,7 +43,7 @@ func (p *span) mark(now Instant) uint64 {
 	if p.calendar == nil {
 		return uint64(now)
 	}
-	return uint64(p.calendar.PeriodEnd(now))
+	return uint64(p.calendar.periodEnd(now))
 }
 
 // since returns the latest instant that a mark remembers.

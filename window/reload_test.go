@@ -152,7 +152,7 @@ func TestReloadAnything(t *testing.T) {
 			}
 			c := g.call(&l, now, 0)
 			now = c.now
-			room := compiled.Room(s, c.hits)
+			room := compiled.RecordRoom(s, c.hits)
 			var r window.Result
 			s, r = c.do(compiled, s)
 			if r.Used < 0 || r.Before < 0 || r.Remaining > r.Quota || r.Allowed != (r.RetryAfter == 0) || room < 0 {

@@ -108,7 +108,7 @@ func (w *Window) precision() int64 {
 	if w.Precision > 0 {
 		return int64(w.Precision)
 	}
-	return DefaultPrecision
+	return defaultPrecision
 }
 
 func (w *sliding) look(s State, now Instant, h Hits) (used int64, fits Instant) {

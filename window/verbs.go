@@ -1,6 +1,10 @@
 package window
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirhq/weir/internal/verb"
+)
 
 // Check returns the answer that Take would give for h at now, and counts nothing:
 // it never changes s.
@@ -12,12 +16,53 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 // Take counts h at now, for a key in state s, if l admits all of h. It returns
 // the next state. If l denies h, Take returns s unchanged.
 func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
-	next = l.TakeInto(&r, s, now, h)
+	next = l.take(&r, s, now, h)
 	return next, r
 }
 
-// TakeInto is Take that writes the answer into r, which must be the zero Result.
-func (l *Compiled) TakeInto(r *Result, s State, now Instant, h Hits) State {
+// Do runs a verb of package verb on a key in state s, and writes the answer into r.
+// It is for weir's own stores. hold can be nil. Held in the answer reports whether the
+// hits were held, or whether the hold was found; if not, s stays as it is. ok is false
+// only where a take in place failed.
+func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold *Hold) (next State, ok bool) {
+	*r = Result{}
+	var id HoldID
+	if hold != nil {
+		id = hold.ID
+	}
+	held := l.Holds() && id != HoldID{}
+	switch v {
+	case verb.TakeInPlace:
+		return l.takeInPlace(r, s, now, h)
+	case verb.Take:
+		if held {
+			s = l.takeAround(r, s, now, h.clean(), &id)
+		} else {
+			s = l.take(r, s, now, h)
+		}
+	case verb.Record:
+		s = l.recordHold(r, s, now, h, hold, held, false)
+	case verb.RecordNow:
+		begun := Hold{ID: id, At: now, End: now.Add(l.HoldLength())}
+		s = l.recordHold(r, s, now, h, &begun, held, false)
+	case verb.RecordQuietly:
+		s = l.recordHold(r, s, now, h, hold, held, true)
+	case verb.RecordDenied:
+		s = l.recordDenied(r, s, now, h)
+	case verb.Refund:
+		s = l.refund(r, s, now, h)
+	case verb.Settle:
+		s = l.settle(r, s, now, id, h.N)
+	case verb.Renew:
+		s = l.renew(r, s, now, id)
+	case verb.GiveBack:
+		s = l.giveBack(r, s, now, hold.At, h)
+	}
+	return s, true
+}
+
+// take is Take that writes the answer into r, which must be the zero Result.
+func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	if l.isLog(s) {
 		return l.log.take(r, s, now, max(h.N, 0))
 	}
@@ -39,10 +84,8 @@ func (l *Compiled) TakeInto(r *Result, s State, now Instant, h Hits) State {
 	return s
 }
 
-// TakeInPlace is TakeInto where the next state fits in the capacity of s: it never
-// allocates. It reports false, and has not changed s, when the next state may not
-// fit. Then r is not the answer.
-func (l *Compiled) TakeInPlace(r *Result, s State, now Instant, h Hits) (next State, ok bool) {
+// takeInPlace is take where the next state fits in the capacity of s.
+func (l *Compiled) takeInPlace(r *Result, s State, now Instant, h Hits) (next State, ok bool) {
 	if l.isLog(s) {
 		k := l.Look(r, s, now, h)
 		if !r.Allowed || h.N < 1 {
@@ -50,19 +93,23 @@ func (l *Compiled) TakeInPlace(r *Result, s State, now Instant, h Hits) (next St
 		}
 		return l.TakeLooked(r, s, h, k)
 	}
-	if l.Room(s, h) > cap(s) {
+	if l.room(s, h) > cap(s) {
 		return s, false
 	}
-	return l.TakeInto(r, s, now, h), true
+	return l.take(r, s, now, h), true
 }
 
 // Record counts h at now without asking the quota. A sliding window and a limit
 // with measure [Distinct] cannot remember all hits past the quota: they forget the
 // oldest first, so Used can then be lower than what was recorded.
 func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
+	next = l.record(&r, s, now, h)
+	return next, r
+}
+
+func (l *Compiled) record(r *Result, s State, now Instant, h Hits) State {
 	if l.isAround(s) {
-		next = l.recordAround(&r, s, now, h.clean(), nil, false)
-		return next, r
+		return l.recordAround(r, s, now, h.clean(), nil, false)
 	}
 	now, h = l.clock(s, now), h.clean()
 	before, _ := l.algorithm.look(s, now, Hits{})
@@ -71,8 +118,8 @@ func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
 		s = l.algorithm.add(s, now, h.countable())
 		used, _ = l.algorithm.look(s, now, Hits{})
 	}
-	l.result(&r, s, now, before, used, now)
-	return s, r
+	l.result(r, s, now, before, used, now)
+	return s
 }
 
 // Refund gives h back: the newest hits that are still in the window, or, with
@@ -80,9 +127,13 @@ func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
 // holds; an N above [MaxHits] gives back all hits. A member leaves the window with
 // its last use, and a member with 2047 uses or more stays until its time is over.
 func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
+	next = l.refund(&r, s, now, h)
+	return next, r
+}
+
+func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
 	if l.isAround(s) {
-		next = l.refundAround(&r, s, now, h.clean())
-		return next, r
+		return l.refundAround(r, s, now, h.clean())
 	}
 	now, h = l.clock(s, now), h.clean()
 	before, _ := l.algorithm.look(s, now, Hits{})
@@ -95,8 +146,8 @@ func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
 		}
 		used, _ = l.algorithm.look(s, now, Hits{})
 	}
-	l.result(&r, s, now, before, used, now)
-	return s, r
+	l.result(r, s, now, before, used, now)
+	return s
 }
 
 // Expires returns the instant from which s is as good as an empty state. It
@@ -111,37 +162,26 @@ func (l *Compiled) Expires(s State) Instant {
 	return l.algorithm.expires(s)
 }
 
-// Outlasts reports whether states may expire later under l than under other, which
-// has the same identity but for its quota, its holds and its bans. Bans and strikes
-// may be remembered for longer, and a hold that is kept drains more slowly from a
-// bucket with a smaller quota.
-func (l *Compiled) Outlasts(other *Compiled) bool {
-	slower := l.limit.Hold > 0 && l.limit.Quota > 0 && (other.limit.Quota == 0 || l.limit.Quota < other.limit.Quota)
-	return slower || l.Bans() && l.limit.Ban != other.limit.Ban
+// Room returns the most words that the state can have after v, which is Take or
+// Record, has counted h. If s has that capacity they do not allocate, unless another
+// limit has made s (see [State]). It is for weir's own stores.
+func (l *Compiled) Room(v verb.Verb, s State, h Hits) int {
+	switch {
+	case v != verb.Take || !l.isLog(s):
+		return l.room(s, h)
+	case h.N > l.log.quota:
+		return len(s)
+	default: // a take counts no hits past the quota
+		return max(min(len(s)+int(max(h.N, 0)), int(l.log.quota)), len(s))
+	}
 }
 
-// Room returns the most words that the state can have after Take or Record has
-// counted h. If s has that capacity they do not allocate, unless another limit
-// has made s (see [State]).
-func (l *Compiled) Room(s State, h Hits) int {
+func (l *Compiled) room(s State, h Hits) int {
 	h = h.clean().countable()
 	if l.isAround(s) {
 		return l.roomAround(s, h)
 	}
 	return l.algorithm.room(s, h)
-}
-
-// TakeRoom returns the most words that the state can have after Take. It is at
-// most Room, because a take counts no hits past the quota.
-func (l *Compiled) TakeRoom(s State, h Hits) int {
-	switch {
-	case !l.isLog(s):
-		return l.Room(s, h)
-	case h.N > l.log.quota:
-		return len(s)
-	default:
-		return max(min(len(s)+int(max(h.N, 0)), int(l.log.quota)), len(s))
-	}
 }
 
 // never is the instant at which hits that cannot fit would fit.

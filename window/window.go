@@ -85,7 +85,7 @@ type Result struct {
 	// is true for zero hits, and for all other methods.
 	Allowed bool
 
-	// Held reports whether the hits were held (TakeHold, RecordHold), or whether
+	// Held reports whether the hits were held (take, record), or whether
 	// the hold was found (Settle, Cancel, Renew).
 	Held bool
 

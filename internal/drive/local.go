@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // do runs verb for ops in memory.
@@ -116,7 +117,7 @@ func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) boo
 // false when the call held nothing, so that they are refunded.
 func cancels(ops []store.Op) bool {
 	for i := range ops {
-		if ops[i].Hold == nil || ops[i].Hold.ID.IsZero() {
+		if ops[i].Hold == nil || (ops[i].Hold.ID == window.HoldID{}) {
 			return false
 		}
 	}

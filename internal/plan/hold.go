@@ -33,7 +33,7 @@ func (p *Plan) hold() {
 	for _, ops := range []*Ops{&p.Now, &p.Later} {
 		for n := range ops.List {
 			op := &ops.List[n]
-			if id.IsZero() && !op.Limit.Bans() {
+			if (id == window.HoldID{}) && !op.Limit.Bans() {
 				continue
 			}
 			p.holds = append(p.holds, store.Hold{Hold: window.Hold{ID: id}})

@@ -29,7 +29,7 @@ func (p *Plan) Make() error {
 			}
 			continue
 		}
-		if common.Held && p.Request.Verb == store.Take && p.Request.ID.IsZero() {
+		if common.Held && p.Request.Verb == store.Take && (p.Request.ID == window.HoldID{}) {
 			continue // without a receipt the place could not be released
 		}
 		ops := &p.Now

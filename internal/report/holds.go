@@ -151,7 +151,7 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 
 // reported drops what op, which ops returned, has reported, or what is lost.
 func (e *entry) reported(op *store.Op) {
-	if op.Hold == nil || op.Hold.ID.IsZero() {
+	if op.Hold == nil || (op.Hold.ID == window.HoldID{}) {
 		e.hits, e.state = 0, nil
 		return
 	}

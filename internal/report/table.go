@@ -1,6 +1,7 @@
 package report
 
 import (
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -80,7 +81,8 @@ func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 // add adds n hits at now to e, and returns by how many words e grows.
 func (e *entry) add(n int64, now window.Instant) int {
 	before := cap(e.state)
-	e.state, _ = e.limit.RecordQuietly(e.state, now, window.Hits{N: n}, window.Hold{})
+	var r window.Result
+	e.state, _ = e.limit.Do(verb.RecordQuietly, &r, e.state, now, window.Hits{N: n}, nil)
 	e.hits = min(e.hits+min(n, window.MaxHits), window.MaxHits)
 	return cap(e.state) - before
 }
@@ -124,7 +126,7 @@ func (e *entry) amount(now window.Instant) int64 {
 	switch {
 	case e.limit.Expires(e.state) <= now:
 		return 0
-	case e.limit.Base() != nil: // hits up to the condition are not among those used
+	case e.limit.Limit().After.Count > 0: // hits up to the condition are not among those used
 		return e.hits
 	}
 	return min(e.hits, e.limit.Check(e.state, now, window.Hits{}).Used)

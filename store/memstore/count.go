@@ -1,17 +1,18 @@
 package memstore
 
 import (
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// count runs verb on the key of op: in its own memory when what it becomes fits
+// count runs v on the key of op: in its own memory when what it becomes fits
 // there, and else on a scratch state, which is copied to new memory. It follows
 // find.
-func (s *Store) count(p *place, op *store.Op, verb store.Verb) {
+func (s *Store) count(p *place, op *store.Op, v store.Verb) {
 	r, l := &op.Result, op.Limit
-	if p.hits.N == 0 && (verb <= store.Refund || verb >= always) {
-		if p.look(op, r); verb != store.Take && r.Banned { // a ban denies takes and checks alone
+	if p.hits.N == 0 && (v <= store.Refund || v >= always) {
+		if p.look(op, r); v != store.Take && r.Banned { // a ban denies takes and checks alone
 			r.Allowed, r.RetryAfter = true, 0
 		}
 		return
@@ -19,27 +20,26 @@ func (s *Store) count(p *place, op *store.Op, verb store.Verb) {
 	if l.Bans() || l.Holds() {
 		p.keyspace.follow(l)
 	}
-	s.countHits(p, op, verb)
-	if verb != store.Take || r.Allowed || r.Banned {
+	s.countHits(p, op, v)
+	if v != store.Take || r.Allowed || r.Banned {
 		p.shard.mark(p.key)
 	}
 }
 
 // countHits does so where the state may change.
-func (s *Store) countHits(p *place, op *store.Op, verb store.Verb) {
+func (s *Store) countHits(p *place, op *store.Op, v store.Verb) {
 	r, state := &op.Result, window.State(p.at.State())
-	if verb == store.Take && op.Hold == nil && len(state) > 0 {
-		*r = window.Result{}
-		if next, ok := op.Limit.TakeInPlace(r, state, p.now, p.hits); ok {
-			s.replace(p, verb, state, next, r)
+	if v == store.Take && op.Hold == nil && len(state) > 0 {
+		if next, ok := op.Limit.Do(verb.TakeInPlace, r, state, p.now, p.hits, nil); ok {
+			s.replace(p, v, state, next, r)
 			return
 		}
 	}
-	room, st := p.room(verb, op, state), p.shard.stripe
+	room, st := p.room(v, op, state), p.shard.stripe
 	switch {
 	case room <= cap(state):
-		if next := p.apply(verb, op, state); len(state) > 0 { // else a refund of an unknown key
-			s.replace(p, verb, state, next, r)
+		if next := p.apply(v, op, state); len(state) > 0 { // else a refund of an unknown key
+			s.replace(p, v, state, next, r)
 		}
 		return
 	case room <= len(st.scratch):
@@ -51,20 +51,20 @@ func (s *Store) countHits(p *place, op *store.Op, verb store.Verb) {
 		st.large = append(st.large[:0], state...)
 		state = st.large
 	}
-	if next := p.apply(verb, op, state); r.Allowed || r.Banned {
+	if next := p.apply(v, op, state); r.Allowed || r.Banned {
 		s.keep(p, next, r)
 	}
 }
 
 // replace makes next the state of the key, whose state is state. Most often next is
 // in the memory of state.
-func (s *Store) replace(p *place, verb store.Verb, state, next window.State, r *window.Result) {
+func (s *Store) replace(p *place, v store.Verb, state, next window.State, r *window.Result) {
 	switch {
 	case len(next) == 0 || &next[0] != &state[0]:
 		s.keep(p, next, r)
 	default:
 		p.at.Resize(len(next))
-		if verb >= store.Refund || r.Banned { // otherwise no key expires earlier
+		if v >= store.Refund || r.Banned { // otherwise no key expires earlier
 			p.shard.table.Note(p.at, p.expires(r))
 		}
 	}

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -8,46 +9,38 @@ import (
 // What count runs besides the verbs of [store.Verb].
 const (
 	always   store.Verb = 64 + iota // a take of an always op: record, with a hold if the op has one
-	denied                          // a take that was denied and counts: see [window.Compiled.RecordDenied]
+	denied                          // a take that was denied and counts: see [verb.RecordDenied]
 	giveBack                        // a cancel under a limit whose takes do not hold
 )
 
-// apply runs verb on a state, and writes the answer into the op's result.
-func (p *place) apply(verb store.Verb, op *store.Op, state window.State) window.State {
-	r, l := &op.Result, op.Limit
+// apply runs v on a state, and writes the answer into the op's result.
+func (p *place) apply(v store.Verb, op *store.Op, state window.State) window.State {
 	var hold store.Hold
 	if op.Hold != nil {
 		hold = *op.Hold
 	}
-	switch verb {
-	case store.Take:
-		if hold.ID.IsZero() {
-			*r = window.Result{}
-			return l.TakeInto(r, state, p.now, p.hits)
-		}
-		state, *r = l.TakeHold(state, p.now, p.hits, hold.ID)
+	do, hits := verb.Take, p.hits
+	switch v {
 	case always:
-		hold.At, hold.End = p.now, p.now.Add(l.HoldLength())
-		state, *r = l.RecordHold(state, p.now, p.hits, hold.Hold)
+		do = verb.RecordNow
 	case denied:
-		state, *r = l.RecordDenied(state, p.now, p.hits)
+		do = verb.RecordDenied
 	case store.Record:
-		if hold.Quiet {
-			state, *r = l.RecordQuietly(state, p.now, p.hits, hold.Hold)
-		} else {
-			state, *r = l.RecordHold(state, p.now, p.hits, hold.Hold)
+		if do = verb.Record; hold.Quiet {
+			do = verb.RecordQuietly
 		}
 	case store.Refund:
-		state, *r = l.Refund(state, p.now, p.hits)
+		do = verb.Refund
 	case store.Settle:
-		state, *r = l.Settle(state, p.now, hold.ID, op.N)
+		do, hits.N = verb.Settle, op.N
 	case store.Cancel:
-		state, *r = l.Cancel(state, p.now, hold.ID)
+		do, hits.N = verb.Settle, 0
 	case store.Renew:
-		state, *r = l.Renew(state, p.now, hold.ID)
+		do = verb.Renew
 	case giveBack:
-		state, *r = l.GiveBack(state, p.now, hold.At, p.hits)
+		do = verb.GiveBack
 	}
+	state, _ = op.Limit.Do(do, &op.Result, state, p.now, hits, &hold.Hold)
 	return state
 }
 

@@ -144,7 +144,7 @@ func (sh *shard) changes(h table.Hash) {
 // it makes the key hot when it is time to, and gives the answer to a hot key.
 func (p *place) warm(op *store.Op) {
 	keys, r := p.shard.hot.Load(), &op.Result
-	if keys == nil || r.RetryAfter < leastDenial || !p.isPlain(op) || !op.Limit.Stays(p.at.Head(), r) {
+	if keys == nil || r.RetryAfter < leastDenial || !p.isPlain(op) || !stays(op.Limit, p.at.Head(), r) {
 		return
 	}
 	slot := &keys.hot[hotSlotOf(p.key)]
@@ -167,6 +167,17 @@ func (p *place) warm(op *store.Op) {
 	e.fits.Store(int64(p.now.Add(r.RetryAfter)))
 	e.reset.Store(int64(p.now.Add(r.ResetAfter)))
 	e.turn.Add(1)
+}
+
+// stays reports whether r, the answer to a take of one hit, stays the same until the hit
+// fits, but for the waits, which grow shorter. It does when the window is exactly full and
+// counts hits alone: as soon as something leaves, the hit fits. head is the first word
+// of the state.
+func stays(l *window.Compiled, head window.State, r *window.Result) bool {
+	if r.Used != r.Quota || r.ResetAfter <= 0 || r.Allowed || l.Distinct() || l.Holds() || l.Bans() || l.Remembers(head) {
+		return false
+	}
+	return l.Limit().After == window.After{}
 }
 
 // vote votes for h, and reports whether it is elected.

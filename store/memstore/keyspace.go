@@ -60,9 +60,19 @@ type keyspace struct {
 // part of a space's identity: the quota can depend on the key, and rules that are
 // loaded later can change all of them.
 func (ks *keyspace) follow(l *window.Compiled) {
-	if known := ks.limit.Load(); l.Outlasts(known) {
-		ks.limit.Store(l.Origin())
+	origin := l.Origin()
+	if known := ks.limit.Load(); known != origin && outlasts(origin.Limit(), known.Limit()) {
+		ks.limit.Store(origin)
 	}
+}
+
+// outlasts reports whether states may expire later under a than under b, which has the
+// same identity but for its quota, its holds and its bans. Bans and strikes may be
+// remembered for longer, and a hold that is kept drains more slowly from a bucket with a
+// smaller quota.
+func outlasts(a, b window.Limit) bool {
+	slower := a.Hold > 0 && a.Quota > 0 && (b.Quota == 0 || a.Quota < b.Quota)
+	return slower || a.Ban.For > 0 && a.Ban != b.Ban
 }
 
 // shard returns the shard number i. It makes it if need be.

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
@@ -23,7 +24,7 @@ type place struct {
 	// the shard's table changes.
 	at table.Ref
 
-	looked window.Looked // what a look at an op of several has found
+	looked verb.Looked // what a look at an op of several has found
 
 	// reserved is set when the keyspace has counted the key, which is not in
 	// the table yet. Invariant: false when the shard is unlocked.
@@ -58,7 +59,7 @@ func (p *place) findAgain() {
 // reserve counts a key for an op that may add one. It reports false when the
 // keyspace or the store is full. It follows find. others are stripes that the call has
 // locked for other keyspaces.
-func (p *place) reserve(s *Store, verb store.Verb, op *store.Op, others numbers) bool {
+func (p *place) reserve(s *Store, v store.Verb, op *store.Op, others numbers) bool {
 	if p.hits.N == 0 {
 		return true
 	}
@@ -67,7 +68,7 @@ func (p *place) reserve(s *Store, verb store.Verb, op *store.Op, others numbers)
 		if p.shared {
 			p.expire(&s.clock)
 		}
-		if taken < roomForNone || p.fits(verb, op) {
+		if taken < roomForNone || p.fits(v, op) {
 			return true
 		}
 		s.refuse(p.keyspace)
@@ -121,20 +122,20 @@ func (p *place) look(op *store.Op, r *window.Result) {
 	p.looked = op.Limit.Look(r, p.at.State(), p.now, p.hits)
 }
 
-// room returns how many words the state may need for verb.
-func (p *place) room(verb store.Verb, op *store.Op, state window.State) int {
-	switch verb {
+// room returns how many words the state may need for v.
+func (p *place) room(v store.Verb, op *store.Op, state window.State) int {
+	switch v {
 	case store.Check, store.Take:
-		return op.Limit.TakeRoom(state, p.hits)
+		return op.Limit.Room(verb.Take, state, p.hits)
 	case store.Record, store.Settle, always, denied:
-		return op.Limit.Room(state, p.hits)
+		return op.Limit.Room(verb.Record, state, p.hits)
 	default:
 		return 0
 	}
 }
 
-// fits reports whether p, which is known, can run verb without more memory.
-func (p *place) fits(verb store.Verb, op *store.Op) bool {
+// fits reports whether p, which is known, can run v without more memory.
+func (p *place) fits(v store.Verb, op *store.Op) bool {
 	state := window.State(p.at.State())
-	return p.room(verb, op, state) <= cap(state)
+	return p.room(v, op, state) <= cap(state)
 }

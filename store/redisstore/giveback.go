@@ -61,7 +61,7 @@ func (s *Store) giveBack(ctx context.Context, r *script.Step, groups []group, pi
 			if script.Inside(op, g.at) >= giveBackTime {
 				n = 1
 			}
-			if r.Verb != store.Refund && !op.Result.Held && inGroups(op.Limit) {
+			if r.Verb != store.Refund && !op.Result.Held && script.InGroups(op.Limit) {
 				n += newest
 			}
 			steps[n] = append(steps[n], i)
@@ -94,14 +94,6 @@ type undo struct {
 	step  script.Step
 	err   error         // set when it is done
 	done  chan struct{} // closed then
-}
-
-// inGroups reports whether hits under l share their dates.
-func inGroups(l *window.Compiled) bool {
-	if l.Base() != nil {
-		return inGroups(l.Base()) || inGroups(l.Inner())
-	}
-	return !l.Distinct() && l.Limit().Window.Kind == window.KindSliding && l.Group() > 1
 }
 
 func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {

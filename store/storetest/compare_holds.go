@@ -112,7 +112,7 @@ type holder struct {
 func newHolder(seed uint64) *holder {
 	r := &holder{random: random{Rand: rand.New(rand.NewPCG(seed, 1)), now: start, limits: holdLimits()}}
 	for name, l := range limits() {
-		if l.Base() == nil {
+		if l.Limit().After.Count == 0 {
 			r.limits["plain "+name] = l
 		}
 	}

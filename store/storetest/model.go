@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -132,8 +133,8 @@ func (m *model) cancel(ops []store.Op) {
 	}
 }
 
-// apply runs verb on the state of op.
-func (m *model) apply(verb store.Verb, op *store.Op) (r window.Result) {
+// apply runs v on the state of op.
+func (m *model) apply(v store.Verb, op *store.Op) (r window.Result) {
 	at := addressOf(op)
 	state := slices.Clone(m.states[at])
 	hits := window.Hits{N: op.N, Member: maphash.Bytes(m.seed, op.Member)}
@@ -141,33 +142,30 @@ func (m *model) apply(verb store.Verb, op *store.Op) (r window.Result) {
 	if op.Hold != nil {
 		hold = *op.Hold
 	}
-	switch verb {
+	do := verb.Take
+	switch v {
 	case store.Check:
 		return op.Limit.Check(state, m.now, hits)
-	case store.Take:
-		state, r = op.Limit.TakeHold(state, m.now, hits, hold.ID)
 	case always:
-		hold.At, hold.End = m.now, m.now.Add(op.Limit.HoldLength())
-		state, r = op.Limit.RecordHold(state, m.now, hits, hold.Hold)
+		do = verb.RecordNow
 	case denied:
-		state, r = op.Limit.RecordDenied(state, m.now, hits)
+		do = verb.RecordDenied
 	case store.Record:
-		if hold.Quiet {
-			state, r = op.Limit.RecordQuietly(state, m.now, hits, hold.Hold)
-		} else {
-			state, r = op.Limit.RecordHold(state, m.now, hits, hold.Hold)
+		if do = verb.Record; hold.Quiet {
+			do = verb.RecordQuietly
 		}
 	case store.Refund:
-		state, r = op.Limit.Refund(state, m.now, hits)
+		do = verb.Refund
 	case store.Settle:
-		state, r = op.Limit.Settle(state, m.now, hold.ID, op.N)
+		do = verb.Settle
 	case store.Cancel:
-		state, r = op.Limit.Cancel(state, m.now, hold.ID)
+		do, hits.N = verb.Settle, 0
 	case store.Renew:
-		state, r = op.Limit.Renew(state, m.now, hold.ID)
+		do = verb.Renew
 	case giveBack:
-		state, r = op.Limit.GiveBack(state, m.now, hold.At, hits)
+		do = verb.GiveBack
 	}
+	state, _ = op.Limit.Do(do, &r, state, m.now, hits, &hold.Hold)
 	m.states[at] = state
 	return r
 }

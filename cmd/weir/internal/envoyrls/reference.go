@@ -210,7 +210,8 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 	}
 	if reset <= 0 {
 		now := a.config.Reference.Now()
-		reset = window.Aligned(f.length).PeriodEnd(now).Sub(now)
+		_, end := window.Aligned(f.length).PeriodBounds(now)
+		reset = end.Sub(now)
 	}
 	if f.limit != nil && a.config.Reference.Observe != nil {
 		a.observe(x, i, f, it, used)

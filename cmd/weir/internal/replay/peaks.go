@@ -125,10 +125,7 @@ func loosen(r *rule.Rule, base int64) (factor int64) {
 		r.Window = window.Sliding(r.Window.Length)
 	}
 	if r.Window.Kind == window.KindSliding && r.Measure != window.Distinct {
-		precision := int64(r.Window.Precision)
-		if precision == 0 {
-			precision = window.DefaultPrecision
-		}
+		precision := int64(window.Limit{Window: r.Window}.WithDefaults().Window.Precision)
 		r.Window.Precision = int(min(precision*factor, window.MaxPrecision)) // groups stay as large as they are
 	}
 	loose := rule.Quota{By: r.Quota.By, Value: r.Quota.Value, Cases: map[string]int64{}}

@@ -283,7 +283,7 @@ func (s *sweeping) add(w window.Window) error {
 		if err != nil {
 			return fmt.Errorf("a quota of %d: %w", q, err)
 		}
-		byLevel := !sw.wrapped && w.Kind == window.KindSliding && s.rule.Measure != window.Distinct && l.Group() == 1
+		byLevel := !sw.wrapped && w.Kind == window.KindSliding && s.rule.Measure != window.Distinct && q <= int64(limit.WithDefaults().Window.Precision)
 		sw.limits, sw.byLevel = append(sw.limits, l), append(sw.byLevel, byLevel)
 		sw.needsRun = !sw.always && (sw.needsRun || !byLevel)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/window"
 )
 
@@ -102,12 +103,12 @@ func (w *sweptWindow) decide(l *window.Compiled, s window.State, now window.Inst
 		var id window.HoldID
 		w.holds++
 		binary.BigEndian.PutUint64(id[:], w.holds)
-		s, r = l.TakeHold(s, now, h, id)
+		s, _ = l.Do(verb.Take, &r, s, now, h, &window.Hold{ID: id})
 	} else {
 		s, r = l.Take(s, now, h)
 	}
 	if !r.Allowed && w.countDenied {
-		s, _ = l.RecordDenied(s, now, h)
+		s, _ = l.Do(verb.RecordDenied, new(window.Result), s, now, h, nil)
 	}
 	return s, r.Allowed
 }

@@ -69,7 +69,8 @@ func hasEver(l *window.Compiled) bool {
 	if l.Limit().Window.Kind == window.KindEver {
 		return true
 	}
-	return l.Base() != nil && (hasEver(l.Base()) || hasEver(l.Inner()))
+	base, inner := l.Parts()
+	return base != nil && (hasEver(base) || hasEver(inner))
 }
 
 // askAround returns what verb asks for op.
@@ -113,27 +114,16 @@ func (c *Codec) appendOpsAround(b []byte, s *Step, t Times) []byte {
 }
 
 func (c *Codec) appendOpAround(b []byte, verb store.Verb, op *store.Op, near window.Instant) []byte {
-	k, l := kindFor(op.Limit), op.Limit.Limit()
+	k, l := kindFor(op.Limit), op.Limit.Limit().WithDefaults()
 	b = append(b, k.code, askAround(verb, op), flags(verb, op))
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
-	precision := l.Window.Precision
-	if precision == 0 {
-		precision = window.DefaultPrecision
-	}
-	b = binary.LittleEndian.AppendUint16(b, uint16(precision))
-	if op.Limit.Bans() {
-		ban := l.Ban
-		if ban.Most == 0 {
-			ban.Most = max(ban.For, window.DefaultMost)
-		}
-		if ban.Forget == 0 {
-			ban.Forget = window.DefaultForget
-		}
-		b = put7(b, micros(ban.For), max(ban.Factor, 1), micros(ban.Most), micros(ban.Forget))
+	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
+	if ban := &l.Ban; ban.For > 0 {
+		b = put7(b, micros(ban.For), ban.Factor, micros(ban.Most), micros(ban.Forget))
 	}
 	if op.Limit.Holds() {
 		b = put7(b, micros(op.Limit.HoldLength()))
-		b = binary.LittleEndian.AppendUint16(b, uint16(op.Limit.MostHolds()))
+		b = binary.LittleEndian.AppendUint16(b, uint16(l.MaxHolds))
 	}
 	if op.Hold != nil {
 		b = append(b, op.Hold.ID[:]...)

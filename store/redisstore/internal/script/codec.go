@@ -113,9 +113,12 @@ func (c *Codec) appendLimit(b []byte, k *kind, l *window.Compiled, near window.I
 	if !k.wraps {
 		return b
 	}
-	base, inner := kindFor(l.Base()), kindFor(l.Inner())
-	b = c.appendLimit(append(b, base.code), base, l.Base(), near)
-	return c.appendLimit(append(b, inner.code), inner, l.Inner(), near)
+	base, inner := l.Parts()
+	for _, part := range [2]*window.Compiled{base, inner} {
+		of := kindFor(part)
+		b = c.appendLimit(append(b, of.code), of, part, near)
+	}
+	return b
 }
 
 // quota returns a limit's quota as a program reads it.
@@ -132,11 +135,11 @@ func length(l *window.Compiled) int64 { return micros(l.Limit().Window.Length) }
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 
 func slidingNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, quota(l), length(l), l.Group())
+	return put7(b, quota(l), length(l), group(l))
 }
 
 func cellsNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, quota(l), length(l), micros(l.CellWidth()))
+	return put7(b, quota(l), length(l), cellWidth(l))
 }
 
 func lengthNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
@@ -153,10 +156,46 @@ func calendarNumbers(c *Codec, b []byte, l *window.Compiled, near window.Instant
 }
 
 func bucketNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	hits, per, divisor := l.Rate()
+	limit := l.Limit()
+	hits, per, divisor := rate(&limit)
 	return put7(b, l.Capacity(), hits, per, divisor)
 }
 
 func afterNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
 	return put7(b, l.Limit().After.Count)
+}
+
+// group returns the number of hits that share a date in a sliding window.
+func group(l *window.Compiled) int64 {
+	limit := l.Limit().WithDefaults()
+	return max(1, divideUp(limit.Quota, int64(limit.Window.Precision)))
+}
+
+// InGroups reports whether hits under l share their dates, or may.
+func InGroups(l *window.Compiled) bool {
+	base, inner := l.Parts()
+	grouped := !inner.Distinct() && inner.Limit().Window.Kind == window.KindSliding && group(inner) > 1
+	return grouped || base != nil && InGroups(base)
+}
+
+// cellWidth returns the length of a cell in microseconds.
+func cellWidth(l *window.Compiled) int64 {
+	w := l.Limit().WithDefaults().Window
+	return divideUp(micros(w.Length), int64(w.N))
+}
+
+// divideUp returns a/b rounded up, for b > 0.
+func divideUp(a, b int64) int64 { return (a + b - 1) / b }
+
+// rate returns the quota and the length of the window in microseconds, both divided by
+// their greatest common divisor, and that divisor: 1, 1,000,000 and 60 for 60 hits a
+// minute. With the small numbers a program computes exactly in floating point.
+func rate(l *window.Limit) (hits, per, divisor int64) {
+	hits, per = l.Quota, micros(l.Window.Length)
+	divisor = per
+	for rest := hits; rest > 0; {
+		divisor, rest = rest, divisor%rest
+	}
+	divisor = max(1, divisor)
+	return hits / divisor, per / divisor, divisor
 }

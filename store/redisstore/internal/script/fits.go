@@ -16,13 +16,13 @@ func Fits(op *store.Op) error {
 	if l == nil {
 		return fmt.Errorf("rule %q: no limit", op.Space.Name())
 	}
-	if base := l.Base(); base != nil {
+	base, inner := l.Parts()
+	if base != nil {
 		if err := fits(op, base); err != nil {
 			return err
 		}
-		l = l.Inner()
 	}
-	return fits(op, l)
+	return fits(op, inner)
 }
 
 func fits(op *store.Op, l *window.Compiled) error {
@@ -33,7 +33,7 @@ func fits(op *store.Op, l *window.Compiled) error {
 	case limit.Window.Kind == window.KindSliding && limit.Quota == window.Unlimited:
 		return fmt.Errorf("rule %q: a sliding window without a quota", op.Space.Name())
 	case limit.Window.Kind == window.KindBucket:
-		_, micros, _ := l.Rate()
+		_, micros, _ := rate(&limit)
 		if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(micros)); hi > 0 || lo > uint64(window.MaxHits) {
 			return fmt.Errorf("rule %q: a bucket of %d hits at %d per %v has products above 2^53: only a store in memory counts it",
 				op.Space.Name(), l.Capacity(), limit.Quota, limit.Window.Length)

@@ -11,7 +11,7 @@ import (
 // or less. With a condition there are two windows, and the key is in use until
 // the hits are out of both.
 func Inside(op *store.Op, at window.Instant) time.Duration {
-	base, inner := op.Limit.Base(), op.Limit.Inner()
+	base, inner := op.Limit.Parts()
 	if base == nil {
 		return op.Result.ResetAfter
 	}
@@ -23,8 +23,8 @@ func staysItsLength(l *window.Compiled, _ window.Instant) time.Duration {
 }
 
 func staysItsPeriod(l *window.Compiled, at window.Instant) time.Duration {
-	w := l.Limit().Window
-	return w.PeriodEnd(at).Sub(at)
+	_, end := l.Limit().Window.PeriodBounds(at)
+	return end.Sub(at)
 }
 
 // staysUntilDrained returns the time in which a bucket drains by one hit.

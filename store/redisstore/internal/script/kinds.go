@@ -138,7 +138,7 @@ func kindOf(code byte) *kind {
 
 // kindFor returns the row for a limit.
 func kindFor(l *window.Compiled) *kind {
-	if l.Base() != nil {
+	if l.Limit().After.Count > 0 {
 		return &kinds[codeAfter-1]
 	}
 	w, distinct := l.Limit().Window.Kind, l.Distinct()

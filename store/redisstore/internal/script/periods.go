@@ -32,7 +32,8 @@ func (c *calendars) around(w window.Window, near window.Instant) periods {
 	}
 	start, end := w.PeriodBounds(near)
 	before, _ := w.PeriodBounds(start - 1)
-	p := periods{max(before, 0), max(start, 0), end, w.PeriodEnd(end)}
+	_, after := w.PeriodBounds(end)
+	p := periods{max(before, 0), max(start, 0), end, after}
 	next := map[window.Window]periods{}
 	if known != nil && len(*known) < mostCalendars {
 		next = maps.Clone(*known)

@@ -1,0 +1,63 @@
+// Package verb lists what weir's own packages do to the state of a key by
+// [window.Compiled.Do]. Programs use the methods of package window.
+package verb
+
+// Verb is what [window.Compiled.Do] does.
+type Verb uint8
+
+const (
+	// Take counts the hits if the limit admits all of them, and leaves the state as
+	// it is if not. The hits are held as the hold, if takes under the limit hold.
+	Take Verb = iota
+
+	// TakeInPlace is Take without a hold in the capacity of the state: it never
+	// allocates. It fails, and has not changed the state, when the next one may not
+	// fit. Then the result is not the answer.
+	TakeInPlace
+
+	// Record counts the hits without asking the quota. The hits are held as the hold,
+	// even past the quota. If the hold is over, or if the key has its highest number
+	// of holds, they are recorded without a hold. A hold that the key has already is
+	// recorded again.
+	Record
+
+	// RecordNow is Record with a hold that begins now and lasts as long as takes hold.
+	RecordNow
+
+	// RecordQuietly is Record, but never a strike.
+	RecordQuietly
+
+	// RecordDenied counts the hits of a take that was denied, by this limit or by
+	// another one: it is Record without a hold, but never a strike. While the key is
+	// banned it moves the end of the ban to its length from now.
+	RecordDenied
+
+	// Refund is the method of that name.
+	Refund
+
+	// Settle ends the hold. The hits, which can be more than were held, become final:
+	// in a bucket now, in other windows at the instant of the take. A negative number
+	// means what was held, and 0 ends the hold as if the take had not happened. In a
+	// held window nothing becomes final.
+	Settle
+
+	// Renew moves the end of the hold to the length of a hold after now, unless takes
+	// under the limit no longer hold.
+	Renew
+
+	// GiveBack gives back the hits of an admitted take at the hold's At, which was
+	// counted without a hold. It gives back only hits that are certainly still counted:
+	//
+	//   - in a sliding window those of that instant, in cells those of its cell
+	//   - in a fixed or calendar window all of them, if it is still the same window
+	//   - in a bucket those that have not drained since
+	//   - a member, if it was not used since
+	GiveBack
+)
+
+// Looked is what a look has found, for the take that follows it.
+type Looked struct {
+	Now   int64 // the instant as the log sees it
+	First int32 // dates that have left
+	Log   bool  // the state is a plain log
+}
