@@ -107,7 +107,7 @@ func (f *replayFloor) line(line string) error {
 	size, _, _ := strings.Cut(rest[len(" 200 "):], " ")
 
 	var room [64]byte
-	key := rule.AppendKey(room[:0], ip)
+	key := append(append(room[:0], byte(len(ip))), ip...) // as rules make it
 	from := 2
 	if method == "POST" && path == "/wp-login.php" {
 		from = 0

@@ -50,8 +50,8 @@ func sameSet(t *testing.T, got, want *rule.Set, src []byte) {
 		t.Fatalf("got %d rules on %q, want %d on %q:\n%s", got.Len(), got.Attributes(), want.Len(), want.Attributes(), src)
 	}
 	for i := range want.Len() {
-		if got.ID(i) != want.ID(i) {
-			t.Errorf("rule %d: got ID %q, want %q:\n%s", i, got.ID(i), want.ID(i), src)
+		if got.Compiled().ID(i) != want.Compiled().ID(i) {
+			t.Errorf("rule %d: got ID %q, want %q:\n%s", i, got.Compiled().ID(i), want.Compiled().ID(i), src)
 		}
 		if g, w := bare(got.Rule(i)), bare(want.Rule(i)); !reflect.DeepEqual(g, w) {
 			t.Errorf("rule %d: got\n%+v, want\n%+v:\n%s", i, g, w, src)
@@ -96,15 +96,15 @@ func meaning(t *testing.T, src []byte) string {
 
 func sameAnswers(t *testing.T, got, want *rule.Set, values []string, src []byte) {
 	t.Helper()
-	matched := want.Match(values, nil)
-	if m := got.Match(values, nil); !slices.Equal(m, matched) {
+	matched := want.Compiled().Match(values, nil)
+	if m := got.Compiled().Match(values, nil); !slices.Equal(m, matched) {
 		t.Fatalf("%q for %q: got %v, want %v:\n%s", values, want.Attributes(), m, matched, src)
 	}
 	for _, i := range matched {
-		if g, w := got.AppendKey(nil, i, values), want.AppendKey(nil, i, values); !slices.Equal(g, w) {
+		if g, w := got.Compiled().AppendKey(nil, i, values), want.Compiled().AppendKey(nil, i, values); !slices.Equal(g, w) {
 			t.Errorf("rule %d, %q: got key %q, want %q:\n%s", i, values, g, w, src)
 		}
-		g, w := got.LimitOf(i, values), want.LimitOf(i, values)
+		g, w := got.Compiled().LimitOf(i, values), want.Compiled().LimitOf(i, values)
 		if (g == nil) != (w == nil) || g != nil && g.Capacity() != w.Capacity() {
 			t.Errorf("rule %d, %q: got limit %+v, want %+v:\n%s", i, values, g, w, src)
 		}

@@ -62,7 +62,7 @@ func matcher(layout string, n int) (Limiter, error) {
 	found, k := make([]int, 0, 8), 0
 	return Limiter{Allow: func(string) bool {
 		k++
-		found = set.Match(requests[k%len(requests)], found[:0])
+		found = set.Compiled().Match(requests[k%len(requests)], found[:0])
 		return len(found) == 2
 	}}, nil
 }
