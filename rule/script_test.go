@@ -25,14 +25,14 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
 		t.Parallel()
-		s := script{lists: map[string]*rule.List{}, outcomes: map[string]rule.Outcome{}}
+		s := script{lists: map[string]rule.Test{}, outcomes: map[string]rule.Outcome{}}
 		datatest.RunTest(t, path, s.run)
 	})
 }
 
 type script struct {
 	set      *rule.Set
-	lists    map[string]*rule.List
+	lists    map[string]rule.Test
 	outcomes map[string]rule.Outcome
 }
 
@@ -40,7 +40,7 @@ func (s *script) run(t *testing.T, d *datatest.TestData) string {
 	switch d.Cmd {
 	case "list": // list NAME, an entry a line
 		name := d.CmdArgs[0].Key
-		l, err := rule.NewList(name, strings.Split(d.Input, "\n"))
+		l, err := rule.In(name, strings.Split(d.Input, "\n"))
 		if err != nil {
 			return err.Error()
 		}
@@ -228,7 +228,7 @@ func (s *script) test(kind string, args []string) (rule.Test, error) {
 		}
 		return rule.Equal(args...), nil
 	case "in":
-		return rule.In(s.lists[args[0]]), nil
+		return s.lists[args[0]], nil
 	case "address":
 		return rule.Address(args...)
 	case "not":

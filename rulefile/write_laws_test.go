@@ -157,10 +157,10 @@ func (g generator) draft(t *testing.T) (*rulefile.Draft, *rule.Set) {
 			"member":  {Allow: true, Body: g.body(t)},
 		},
 	}
-	list, err := rule.NewList(d.Lists[0].Name, d.Lists[0].Values)
+	list, err := rule.In(d.Lists[0].Name, d.Lists[0].Values)
 	if err != nil {
 		d.Lists[0].Values = nil
-		list, _ = rule.NewList(d.Lists[0].Name, nil)
+		list, _ = rule.In(d.Lists[0].Name, nil)
 	}
 	for n := g.IntN(8); len(d.Rules) < n; {
 		r := g.rule(list)
@@ -199,7 +199,7 @@ func (g generator) zone() *time.Location {
 func (g generator) attribute() string { return g.pick("user", "ip", "a: b", "off", "7", "北") }
 
 // rule returns a rule that may be invalid.
-func (g generator) rule(list *rule.List) rule.Rule {
+func (g generator) rule(list rule.Test) rule.Rule {
 	r := rule.Rule{
 		Mode:     rule.Mode(g.IntN(3)),
 		OnOutage: rule.Outage(g.IntN(3)),
@@ -290,7 +290,7 @@ func (g generator) window(zone *time.Location) window.Window {
 }
 
 // test returns any test that a rules file can express.
-func (g generator) test(list *rule.List, depth int) rule.Test {
+func (g generator) test(list rule.Test, depth int) rule.Test {
 	if depth < 3 {
 		switch g.IntN(8) {
 		case 0, 1:
@@ -315,7 +315,7 @@ func (g generator) test(list *rule.List, depth int) rule.Test {
 	case 1:
 		return rule.Absent()
 	case 2:
-		return rule.In(list)
+		return list
 	case 3:
 		return rule.Within(rule.Range{Above: some(9), From: new(float64(g.IntN(99)) - 60), Below: some(99), To: some(99)})
 	case 4:
