@@ -11,7 +11,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
