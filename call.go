@@ -23,7 +23,7 @@ type call struct {
 func (c *call) plan(rules *plan.Rules, seals *seals, verb Verb, r *Request, values []string) error {
 	p := &c.request
 	p.Rules = rules
-	if err := r.read(verb, rules.Set, values, &p.Request); err != nil {
+	if err := r.read(verb, rules.Compiled, values, &p.Request); err != nil {
 		return err
 	}
 	switch {

@@ -214,7 +214,7 @@ func (e *Engine) isShort(rules *plan.Rules, verb Verb, r *Request) bool {
 func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, d *Decision, admit func(Size) error) (err error) {
 	s := e.shorts.Get().(*short)
 	values := s.values[:rules.Width()]
-	fill(values, rules.Set, r.Attributes)
+	fill(values, rules.Compiled, r.Attributes)
 	matched := rules.Match(values, s.matched[:0])
 	if !s.plan(rules, matched, values, min(max(r.Hits, 1), window.MaxHits+1)) {
 		err = e.general(ctx, rules, verb, r, values, d, admit, nil)
@@ -311,10 +311,10 @@ func (e *Engine) prepared(set *rule.Set) *plan.Rules {
 
 // SetRules replaces the rules. Requests that start after it returns are decided
 // by the new rules. A rule keeps its counters if it has the same identity in the
-// old rules and the new: see [rule.Set.ID]. Nil rules and the zero Set are an
+// old rules and the new: see [rule.Rule]. Nil rules and the zero Set are an
 // error, and the old rules stay in force.
 func (e *Engine) SetRules(rules *rule.Set) error {
-	if rules == nil || rules.IsZero() {
+	if rules == nil || rules.Compiled().IsZero() {
 		return fault.Newf("rules", "no set: want one that rule.New or rulefile.Load returned")
 	}
 	if e == nil || e.calls.New == nil {

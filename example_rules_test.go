@@ -240,9 +240,9 @@ func ExampleEngine_Take_after() {
 
 // An outcome of its own, and an allow list before the limit.
 func ExampleEngine_Take_outcome() {
-	staff, _ := rule.NewList("staff", []string{"ann"})
+	staff, _ := rule.In("staff", []string{"ann"})
 	e := engineBy(rule.New([]rule.Rule{
-		{Name: "staff", When: []rule.Condition{{Attribute: "user", Test: rule.In(staff)}}, Then: rule.Allow},
+		{Name: "staff", When: []rule.Condition{{Attribute: "user", Test: staff}}, Then: rule.Allow},
 		{Name: "comments", Per: []string{"user"}, Quota: &rule.Quota{Value: 0}, Window: window.Sliding(time.Minute), Then: "captcha"},
 	}, map[string]rule.Outcome{
 		"captcha": {Status: http.StatusTooManyRequests, Body: []byte(`{"need_captcha": true}`)},

@@ -17,7 +17,7 @@ import (
 // What an engine keeps of a request, and the errors that it gives, are copies.
 func TestKeepsNoTextOfARequest(t *testing.T) {
 	t.Parallel()
-	staff, err1 := rule.NewList("staff", []string{"ann", "bob"})
+	staff, err1 := rule.In("staff", []string{"ann", "bob"})
 	fromA, err2 := rule.Pattern("^a")
 	linkLocal, err3 := rule.Address("fe80::/10")
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -28,7 +28,7 @@ func TestKeepsNoTextOfARequest(t *testing.T) {
 		{Name: "two", When: []rule.Condition{{Attribute: "user", Test: fromA}}, Per: []string{"user", "from"}, Quota: &rule.Quota{Value: 3}, Window: window.Calendar(window.Day, nil)},
 		{Name: "peers", Per: []string{"user"}, Measure: window.Distinct, Of: "peer", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
 		{Name: "spent", Per: []string{"user"}, Measure: window.Sum, Of: "cents", Quota: &rule.Quota{Value: 300}, Window: window.Bucket(time.Hour, 0)},
-		{Name: "seen", When: []rule.Condition{{Attribute: "from", Test: linkLocal}, {Attribute: "user", Test: rule.In(staff)}}, Per: []string{"from"}, Window: window.Sliding(time.Hour)},
+		{Name: "seen", When: []rule.Condition{{Attribute: "from", Test: linkLocal}, {Attribute: "user", Test: staff}}, Per: []string{"from"}, Window: window.Sliding(time.Hour)},
 	})
 	buffer := []byte("user ann from fe80::1%eth0 peer eve cents 5")
 	request := func(hits int64, b []byte) weir.Request {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -109,14 +110,14 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	return m, nil
 }
 
-// identity returns the identity of a limiter's counters, as [rule.Set.ID] does
+// identity returns the identity of a limiter's counters, as the identity of a rule ([rule.Rule]) does
 // for those of a rule.
 func identity(name string, l *Limit) string {
 	after := ""
 	if l.After != (window.After{}) {
 		after = l.After.Window.ID()
 	}
-	return string(rule.AppendKey(nil, name, l.Measure.String(), l.Window.ID(), after))
+	return string(ruleset.AppendKey(nil, name, l.Measure.String(), l.Window.ID(), after))
 }
 
 // MustLimiter is like [NewLimiter] but panics when the limit or an option is

@@ -3,6 +3,7 @@ package weir
 import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -39,7 +40,7 @@ type Request struct {
 
 	// Rules, if it is not nil, decides the request in place of the engine's rules.
 	// It is for limits that come with a request. Rules with the same identity
-	// ([rule.Set.ID]) in both have the same counters. Pass the same set again for
+	// ([rule.Rule]) in both have the same counters. Pass the same set again for
 	// the same limits: the engine prepares each set once, and remembers a few
 	// thousand.
 	Rules *rule.Set
@@ -73,7 +74,7 @@ func Attributes(namesAndValues ...string) []Attribute {
 
 // read puts r into to, with its attributes where set looks for them: values, if that is
 // known already, and not nil.
-func (r *Request) read(verb Verb, set *rule.Set, values []string, to *plan.Request) error {
+func (r *Request) read(verb Verb, set *ruleset.Compiled, values []string, to *plan.Request) error {
 	to.Verb, to.Hits, to.Feedback = verb, min(r.Hits, window.MaxHits+1), r.Feedback
 	to.Receipt, to.Exact = r.Receipt, r.Hits > 0
 	switch {
@@ -101,7 +102,7 @@ func (r *Request) read(verb Verb, set *rule.Set, values []string, to *plan.Reque
 
 // vector returns the values of attributes in the order of set's attributes. It
 // reuses the memory of values, all of whose texts are empty.
-func vector(values []string, set *rule.Set, attributes []Attribute) []string {
+func vector(values []string, set *ruleset.Compiled, attributes []Attribute) []string {
 	if n := set.Width(); cap(values) < n {
 		values = make([]string, n)
 	} else {
@@ -118,8 +119,8 @@ const shortValues = 8
 // fill sets values, which are empty, to those of attributes in the order of set's. It
 // looks for each name behind the one before it first, because most programs give
 // attributes in one order.
-func fill(values []string, set *rule.Set, attributes []Attribute) {
-	names, next := set.Attributes(), 0
+func fill(values []string, set *ruleset.Compiled, attributes []Attribute) {
+	names, next := set.Names(), 0
 	if len(names) > shortValues {
 		for i := range attributes {
 			if at, ok := set.Attribute(attributes[i].Name); ok {

@@ -2,7 +2,7 @@ package weir
 
 import (
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/store"
 )
 
@@ -36,7 +36,7 @@ func (s *short) plan(rules *plan.Rules, matched []int, values []string, hits int
 			return false
 		case p.SameKey && n > 0 && matched[n-1] == i-1:
 			op.Key = s.ops[n-1].Key
-		case rules.KeyLen(i, values)+rule.KeyOverhead > cap(keys)-len(keys):
+		case rules.KeyLen(i, values)+ruleset.KeyOverhead > cap(keys)-len(keys):
 			return false
 		default:
 			from := len(keys)

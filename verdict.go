@@ -46,7 +46,7 @@ func (v *verdict) write(d *Decision) {
 	d.Degraded, d.DegradedReason = v.outage != nil, v.reason
 	decides := v.verb == Take || v.verb == Check
 	if len(v.matched) == 0 {
-		unmatched(d, decides)
+		v.noMatch(d, decides)
 		return
 	}
 	denial := -1 // the first rule that denies
@@ -105,13 +105,13 @@ func (v *verdict) write(d *Decision) {
 	}
 }
 
-// unmatched writes the decision about a request that no rule matches.
-func unmatched(d *Decision, decides bool) {
+// noMatch writes the decision about a request that no rule matches.
+func (v *verdict) noMatch(d *Decision, decides bool) {
 	d.Unmatched = true
 	if !decides {
 		return
 	}
-	if d.Outcome, d.Allowed = d.Rules.Unmatched(); !d.Allowed {
+	if d.Outcome, d.Allowed = v.rules.Unmatched(); !d.Allowed {
 		d.RetryAfter = window.Never
 	}
 }

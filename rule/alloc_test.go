@@ -34,14 +34,14 @@ func TestNoAllocations(t *testing.T) {
 	values := vector(set, map[string]string{"ip": "10.1.2.3", "user": " 42 ", "action": "buy", "cents": "12", "plan": "free", "peer": "7"})
 	dst, key := make([]int, 0, set.Len()), make([]byte, 0, 64)
 	allocs := testing.AllocsPerRun(100, func() {
-		dst = set.Match(values, dst[:0])
+		dst = set.Compiled().Match(values, dst[:0])
 		for _, i := range dst {
-			key = set.AppendKey(key[:0], i, values)
-			set.LimitOf(i, values)
+			key = set.Compiled().AppendKey(key[:0], i, values)
+			set.Compiled().LimitOf(i, values)
 		}
-		set.Key(2, values)
-		set.Member(1, values)
-		if n, err := set.Sum(2, values); n != 12 || err != nil {
+		set.Compiled().Key(2, values)
+		set.Compiled().Member(1, values)
+		if n, err := set.Compiled().Sum(2, values); n != 12 || err != nil {
 			t.Fatalf("got %d, %v, want 12", n, err)
 		}
 	})

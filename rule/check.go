@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/ruleset"
 )
 
 // validName reports whether name is one that rules and outcomes may have. They are safe
@@ -62,7 +63,7 @@ func checkOutcome(outcome string, o *Outcome) (faults fault.List) {
 	case outcome == Allow || outcome == Deny:
 		add("", "%s has its meaning already, choose another name", outcome)
 	case !validName(outcome):
-		add("", "%s is not a name, %s", quoted(outcome), wantName)
+		add("", "%s is not a name, %s", ruleset.Quoted(outcome), wantName)
 	}
 	switch {
 	case o.Status != 0 && (o.Status < 100 || o.Status > 599):
@@ -100,7 +101,7 @@ func (c *checker) checkName(first map[string]int) {
 		return
 	}
 	if !validName(c.Name) {
-		c.fault("name", "%s is not a name, %s", quoted(c.Name), wantName)
+		c.fault("name", "%s is not a name, %s", ruleset.Quoted(c.Name), wantName)
 	}
 	if i, taken := first[c.Name]; taken {
 		c.fault("name", "rule %d has this name too, and names keep counters apart", i+1)
@@ -133,7 +134,7 @@ func impossible(t Test) string {
 		}
 	case within:
 		if t.empty() {
-			return "no number is " + strings.TrimPrefix(wanted(t), "a number ")
+			return "no number is " + strings.TrimPrefix(ruleset.Wanted(t), "a number ")
 		}
 	case all:
 		for _, part := range t {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/window"
 )
 
@@ -73,13 +74,13 @@ func (c *checker) checkThen() {
 	switch {
 	case c.Then == "":
 	case !slices.Contains(c.known, c.Then):
-		c.fault("then", "unknown outcome %s: want %s", quoted(c.Then), strings.Join(c.known, ", "))
+		c.fault("then", "unknown outcome %s: want %s", ruleset.Quoted(c.Then), strings.Join(c.known, ", "))
 	case c.Kind() == KindTrigger:
 		c.fault("then", "a trigger reports and never decides, drop this or use limit")
 	case c.Kind() == KindLimit && c.Then == Allow:
 		c.fault("then", "allowing what is over the limit makes no sense, to only watch use mode: shadow")
 	case c.Kind() == KindLimit && c.outcomes[c.Then].Allow:
-		c.fault("then", "outcome %s allows, and allowing what is over the limit makes no sense: want one that denies", quoted(c.Then))
+		c.fault("then", "outcome %s allows, and allowing what is over the limit makes no sense: want one that denies", ruleset.Quoted(c.Then))
 	}
 }
 

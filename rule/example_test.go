@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Rules are compiled once; a request is then a vector of values.
+// Rules are compiled once; an engine then decides requests by the set.
 func ExampleNew() {
 	set, err := rule.New([]rule.Rule{{
 		Name:   "posts-per-hour",
@@ -24,18 +24,11 @@ func ExampleNew() {
 	}
 	fmt.Println(set.Attributes())
 
-	values := []string{"post", "42"}
-	for _, i := range set.Match(values, nil) {
-		l := set.LimitOf(i, values).Limit()
-		fmt.Printf("%s: %d in %s for %s\n", set.Rule(i).Name, l.Quota, l.Window, set.Key(i, values))
-	}
-
-	_, reasons := set.Why(0, []string{"like", ""})
-	fmt.Println(reasons)
+	i, _ := set.Find("posts-per-hour")
+	fmt.Println(set.Rule(i).Kind(), set.Rule(i).Per)
 	// Output:
 	// [action user]
-	// posts-per-hour: 5 in sliding 1h for 42
-	// [action is "like", want one of [post] user is missing]
+	// limit [user]
 }
 
 // Everything that is wrong is reported at once.

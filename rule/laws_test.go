@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -39,20 +40,20 @@ func FuzzMatch(f *testing.F) {
 				request[name] = values[i]
 			}
 			want := slices.Concat(prior, matchSlowly(rules, request))
-			if got := set.Match(values, slices.Clone(prior)); !slices.Equal(got, want) {
+			if got := set.Compiled().Match(values, slices.Clone(prior)); !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v for %v", got, want, request)
 			}
 			for _, i := range want[len(prior):] {
-				if n := len(set.AppendKey(nil, i, values)); n > set.KeyLen(i, values)+rule.KeyOverhead {
-					t.Fatalf("rule %d: got a key of %d bytes, want at most %d more than %d", i, n, rule.KeyOverhead, set.KeyLen(i, values))
+				if n := len(set.Compiled().AppendKey(nil, i, values)); n > set.Compiled().KeyLen(i, values)+ruleset.KeyOverhead {
+					t.Fatalf("rule %d: got a key of %d bytes, want at most %d more than %d", i, n, ruleset.KeyOverhead, set.Compiled().KeyLen(i, values))
 				}
 			}
 			for i := range rules {
-				got, reasons := set.Why(i, values)
+				got, reasons := set.Compiled().Why(i, values)
 				if want := holds(&rules[i], request); got != want || got != (len(reasons) == 0) {
 					t.Fatalf("rule %d: got %v, %v, want %v for %v", i, got, reasons, want, request)
 				}
-				if got && rules[i].Kind() != rule.KindVerdict && set.LimitOf(i, values) == nil {
+				if got && rules[i].Kind() != rule.KindVerdict && set.Compiled().LimitOf(i, values) == nil {
 					t.Fatalf("rule %d: got no limit for %v", i, request)
 				}
 			}
@@ -187,7 +188,7 @@ func TestTried(t *testing.T) {
 		want       int
 	}{{"ann", "/77", 2}, {"ann", "/none", 0}, {"admin7", "/77", 0}} {
 		tried = 0
-		set.Match(vector(set, map[string]string{"action": "post", "user": tt.user, "path": tt.path}), nil)
+		set.Compiled().Match(vector(set, map[string]string{"action": "post", "user": tt.user, "path": tt.path}), nil)
 		if tried != tt.want {
 			t.Errorf("%s %s: got %d rules tried, want %d", tt.user, tt.path, tried, tt.want)
 		}
@@ -214,15 +215,15 @@ func FuzzKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b, c, d string) {
 		t.Parallel()
 		same := a == c && b == d
-		x, y := set.AppendKey(nil, 0, []string{a, b}), set.AppendKey([]byte("kept"), 0, []string{c, d})
+		x, y := set.Compiled().AppendKey(nil, 0, []string{a, b}), set.Compiled().AppendKey([]byte("kept"), 0, []string{c, d})
 		if got := bytes.Equal(x, y[len("kept"):]); got != same {
 			t.Errorf("got equal keys %v, want %v", got, same)
 		}
-		if !bytes.Equal(x, rule.AppendKey(nil, a, b)) {
+		if !bytes.Equal(x, ruleset.AppendKey(nil, a, b)) {
 			t.Errorf("got another key of the same parts: %q", x)
 		}
 		for _, parts := range [][]string{nil, {a}, {b}, {a, b, c}, {a, b, ""}, {a + b}, {string(x)}} {
-			if bytes.Equal(x, rule.AppendKey(nil, parts...)) {
+			if bytes.Equal(x, ruleset.AppendKey(nil, parts...)) {
 				t.Errorf("got the key of %q and %q for %q", a, b, parts)
 			}
 		}
@@ -278,13 +279,10 @@ func TestLookups(t *testing.T) {
 	if _, ok := set.Find("three"); ok {
 		t.Error("got a rule that is not there")
 	}
-	if got := list(t).Name(); got != "staff" {
-		t.Errorf("got list %q, want staff", got)
-	}
-	if at, ok := set.Attribute("user"); at != 1 || !ok || set.Attributes()[at] != "user" {
+	if at, ok := set.Compiled().Attribute("user"); at != 1 || !ok || set.Attributes()[at] != "user" {
 		t.Errorf("got %d %v in %v, want 1 true", at, ok, set.Attributes())
 	}
-	if _, ok := set.Attribute("agent"); ok {
+	if _, ok := set.Compiled().Attribute("agent"); ok {
 		t.Error("got an attribute that no rule uses")
 	}
 	for name, status := range map[string]int{rule.Allow: 200, rule.Deny: 429, "member": 200, "captcha": 0} {
@@ -293,11 +291,11 @@ func TestLookups(t *testing.T) {
 		}
 	}
 	for i, want := range []bool{false, false, true, true, false} {
-		if got := set.Allows(i); got != want {
+		if got := set.Compiled().Allows(i); got != want {
 			t.Errorf("%s: got allows %v, want %v", set.Rule(i).Name, got, want)
 		}
 	}
-	if set.LimitOf(0, []string{"", "ann"}) != set.LimitOf(0, []string{"", "bob"}) {
+	if set.Compiled().LimitOf(0, []string{"", "ann"}) != set.Compiled().LimitOf(0, []string{"", "bob"}) {
 		t.Error("got two pointers to one limit, want one")
 	}
 }
@@ -314,7 +312,7 @@ func FuzzAddress(f *testing.F) {
 		if err == nil && !strings.ContainsAny(s, "/-*%") && !test.Holds(s) {
 			t.Errorf("%q: got false for itself", s)
 		}
-		if l, err := rule.NewList("l", []string{s}); err == nil && !strings.ContainsAny(s, "/-*%") && !l.Contains(s) {
+		if l, err := rule.In("l", []string{s}); err == nil && !strings.ContainsAny(s, "/-*%") && !l.Holds(s) {
 			t.Errorf("%q: got a list without it", s)
 		}
 	})

@@ -4,42 +4,26 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/window"
 )
 
-// LimitOf returns the limit that rule i counts a request under: its quota in its
-// window. The quota can depend on an attribute ([Quota]). That of a trigger is its
-// number, and that of a counter is [window.Unlimited]. LimitOf returns nil for a
-// verdict, and for a rule that has no quota for the request and so does not match
-// it. The same limit is always the same pointer.
-func (s *Set) LimitOf(i int, values []string) *window.Compiled { return s.rules[i].limitOf(values) }
-
-// limitOf returns the limit of c for a request; see [Set.LimitOf].
-func (c *compiled) limitOf(values []string) *window.Compiled {
-	if c.by.at < 0 {
-		return c.limit
-	}
-	if l, ok := c.cases[c.by.value(values)]; ok {
-		return l
-	}
-	return c.other
-}
-
-// limits compiles the limits that the rule may need.
-func (c *compiled) limits() {
+// limits compiles the limits that r may need into c.
+func (r *Rule) limits(c *ruleset.Rule) {
 	switch {
-	case c.Kind() == KindVerdict:
+	case r.Kind() == KindVerdict:
 		return
-	case c.Kind() != KindLimit || c.Quota.By == "":
-		c.limit = window.MustCompile(c.Rule.limit(c.Rule.number()))
+	case r.Kind() != KindLimit || r.Quota.By == "":
+		c.Limit = window.MustCompile(r.limit(r.number()))
 		return
 	}
-	c.cases = make(map[string]*window.Compiled, len(c.Quota.Cases))
-	for value, quota := range c.Quota.Cases {
-		c.cases[value] = window.MustCompile(c.Rule.limit(quota))
+	c.By, c.Known = r.Quota.By, Equal(r.Quota.caseNames()...)
+	c.Cases = make(map[string]*window.Compiled, len(r.Quota.Cases))
+	for value, quota := range r.Quota.Cases {
+		c.Cases[value] = window.MustCompile(r.limit(quota))
 	}
-	if c.Quota.Else != nil {
-		c.other = window.MustCompile(c.Rule.limit(*c.Quota.Else))
+	if r.Quota.Else != nil {
+		c.Other = window.MustCompile(r.limit(*r.Quota.Else))
 	}
 }
 

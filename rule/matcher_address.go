@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	ipaddr "github.com/weirhq/weir/internal/address"
 )
 
 // Address returns a test that holds for an IP address inside one of patterns:
@@ -54,7 +56,7 @@ type address struct {
 }
 
 func (a address) Holds(value string) bool {
-	addr, ok := parseAddress(value)
+	addr, ok := ipaddr.Parse(value)
 	if !ok && a.loose {
 		addr, ok = parseLoose(value)
 	}
@@ -89,7 +91,7 @@ var errNoAddress = errors.New("want an address, a CIDR block, a range like 10.0.
 // that wraps [errNoAddress] means that what follows the address is malformed,
 // so that pattern may be an ordinary value.
 func (a *addresses) add(pattern string) (like bool, err error) {
-	if from, ok := parseAddress(pattern); ok {
+	if from, ok := ipaddr.Parse(pattern); ok {
 		a.spans = append(a.spans, span{from, from})
 		return true, nil
 	}
@@ -98,12 +100,12 @@ func (a *addresses) add(pattern string) (like bool, err error) {
 		return true, nil
 	}
 	if head, tail, ok := strings.Cut(pattern, "/"); ok {
-		if from, ok := parseAddress(head); ok {
+		if from, ok := ipaddr.Parse(head); ok {
 			return true, a.addBlock(pattern, from, tail)
 		}
 	}
 	if head, tail, ok := strings.Cut(pattern, "-"); ok {
-		if from, ok := parseAddress(head); ok {
+		if from, ok := ipaddr.Parse(head); ok {
 			return true, a.addRange(pattern, from, tail)
 		}
 	}
@@ -130,7 +132,7 @@ func (a *addresses) addBlock(pattern string, addr netip.Addr, tail string) error
 
 // addRange adds the range from an address to the one in tail.
 func (a *addresses) addRange(pattern string, from netip.Addr, tail string) error {
-	to, ok := parseAddress(tail)
+	to, ok := ipaddr.Parse(tail)
 	switch {
 	case !ok:
 		return fmt.Errorf("address %q: %q is not an address: %w", pattern, tail, errNoAddress)
@@ -164,7 +166,7 @@ func (a *addresses) spell(value string) bool {
 	if len(a.spans)+len(a.wildcards) == 0 {
 		return false
 	}
-	addr, ok := parseAddress(value)
+	addr, ok := ipaddr.Parse(value)
 	return ok && a.contain(addr)
 }
 
@@ -185,17 +187,6 @@ func (a *addresses) contain(addr netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// parseAddress returns the address that s spells, without a zone, and as IPv4
-// where it is an IPv4 address.
-func parseAddress(s string) (netip.Addr, bool) {
-	// netip allocates an error for other text; this test sorts out most of it.
-	if len(s) < len("::") || !strings.ContainsAny(s[:min(len(s), len("ffff:"))], ".:") {
-		return netip.Addr{}, false
-	}
-	addr, err := netip.ParseAddr(s)
-	return addr.Unmap().WithZone(""), err == nil
 }
 
 // parseLoose returns the IPv4 address of four numbers with dots between, or of

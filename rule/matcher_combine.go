@@ -3,6 +3,8 @@ package rule
 import (
 	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/internal/ruleset"
 )
 
 // Not returns a test that holds for each value for which t does not. A missing
@@ -16,9 +18,9 @@ func (n not) Holds(value string) bool { return !n.test.Holds(value) }
 
 func (n not) String() string {
 	if _, several := n.test.(all); several {
-		return "is not (" + wanted(n.test) + ")"
+		return "is not (" + ruleset.Wanted(n.test) + ")"
 	}
-	return "is not " + wanted(n.test)
+	return "is not " + ruleset.Wanted(n.test)
 }
 
 // All returns a test that holds for each value for which all of tests hold.
@@ -41,11 +43,25 @@ func (a all) String() string {
 	}
 	parts := make([]string, len(a))
 	for i, t := range a {
-		parts[i] = wanted(t)
+		parts[i] = ruleset.Wanted(t)
 	}
 	return "is " + strings.Join(parts, " and ")
 }
 
-// wanted returns the text of t without its verb: "one of [a]" of "is one of
-// [a]".
-func wanted(t Test) string { return strings.TrimPrefix(t.String(), "is ") }
+// equals returns the only values for which t can hold, or nil when t is not a
+// test of equality.
+func equals(t Test) []string {
+	switch t := t.(type) {
+	case equal:
+		return t.values
+	case all:
+		var fewest []string
+		for _, part := range t {
+			if values := equals(part); values != nil && (fewest == nil || len(values) < len(fewest)) {
+				fewest = values
+			}
+		}
+		return fewest
+	}
+	return nil
+}

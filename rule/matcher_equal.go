@@ -7,7 +7,7 @@ import (
 )
 
 // Equal returns a test that holds for a value that is one of values, byte for
-// byte. A [Set] has an index of the rules with such tests; see [Set.Match].
+// byte. A [Set] has an index of the rules with such tests.
 func Equal(values ...string) Test {
 	e := equal{values: append([]string{}, values...)}
 	if len(values) > scan {

@@ -3,85 +3,56 @@ package rule
 import (
 	"math"
 	"slices"
+	"strconv"
 )
 
-// FormKind identifies the function of this package that made a test.
-type FormKind uint8
-
-const (
-	FormEqual        FormKind = iota // [Equal] of Values
-	FormPresent                      // [Present]
-	FormAbsent                       // [Absent]
-	FormNot                          // [Not] of the only one of Tests
-	FormAll                          // [All] of Tests
-	FormIn                           // [In] List
-	FormWithin                       // [Within] Range
-	FormAddress                      // [Address] of Values
-	FormPrefix                       // [Prefix] Text
-	FormSuffix                       // [Suffix] Text
-	FormPattern                      // [Pattern] Text
-	FormLooseAddress                 // [LooseAddress] of Values
-)
-
-// Form describes how a test was made: the function, and its arguments. A program
-// can use it to write the test down.
-type Form struct {
-	Kind   FormKind
-	Values []string
-	Text   string
-	Tests  []Test
-	List   *List
-	Range  Range // an infinite bound is nil
-}
-
-// FormOf returns the form of t. The form shares no slices with t. FormOf returns
-// false for a test that this package did not make.
-func FormOf(t Test) (Form, bool) {
+// FormOf returns how t was made, so that a program can write it down: the name of the
+// function of this package, such as "Equal", with its arguments as text, or the tests that
+// [Not] or [All] got. The arguments of [Within] are the name of each bound before its
+// number, "from", "5"; that of [In] is the name of the list. A test that this package did
+// not make has no function. The caller may change the slices.
+func FormOf(t Test) (function string, arguments []string, tests []Test) {
 	switch t := t.(type) {
 	case equal:
-		return Form{Kind: FormEqual, Values: slices.Clone(t.values)}, true
+		return "Equal", slices.Clone(t.values), nil
 	case presence:
 		if t {
-			return Form{Kind: FormPresent}, true
+			return "Present", nil, nil
 		}
-		return Form{Kind: FormAbsent}, true
+		return "Absent", nil, nil
 	case not:
-		return Form{Kind: FormNot, Tests: []Test{t.test}}, true
+		return "Not", nil, []Test{t.test}
 	case all:
-		return Form{Kind: FormAll, Tests: slices.Clone(t)}, true
+		return "All", nil, slices.Clone(t)
 	case in:
-		return Form{Kind: FormIn, List: t.list}, true
+		return "In", []string{t.name}, nil
 	case within:
-		return Form{Kind: FormWithin, Range: t.bounds()}, true
+		return "Within", t.bounds(), nil
 	case address:
-		f := Form{Kind: FormAddress, Values: slices.Clone(t.patterns)}
 		if t.loose {
-			f.Kind = FormLooseAddress
+			return "LooseAddress", slices.Clone(t.patterns), nil
 		}
-		return f, true
+		return "Address", slices.Clone(t.patterns), nil
 	case prefix:
-		return Form{Kind: FormPrefix, Text: string(t)}, true
+		return "Prefix", []string{string(t)}, nil
 	case suffix:
-		return Form{Kind: FormSuffix, Text: string(t)}, true
+		return "Suffix", []string{string(t)}, nil
 	case pattern:
-		return Form{Kind: FormPattern, Text: t.re.String()}, true
+		return "Pattern", []string{t.re.String()}, nil
 	}
-	return Form{}, false
+	return "", nil, nil
 }
 
-// bounds returns the range that w was made of.
-func (w within) bounds() (r Range) {
-	if w.strictAbove {
-		r.Above = &w.above
+// bounds returns the bounds that w was made of, each after its name.
+func (w within) bounds() (bounds []string) {
+	add := func(set bool, name string, number float64) {
+		if set {
+			bounds = append(bounds, name, strconv.FormatFloat(number, 'f', -1, 64))
+		}
 	}
-	if w.strictBelow {
-		r.Below = &w.below
-	}
-	if !math.IsInf(w.from, -1) {
-		r.From = &w.from
-	}
-	if !math.IsInf(w.to, 1) {
-		r.To = &w.to
-	}
-	return r
+	add(w.strictAbove, "above", w.above)
+	add(!math.IsInf(w.from, -1), "from", w.from)
+	add(w.strictBelow, "below", w.below)
+	add(!math.IsInf(w.to, 1), "to", w.to)
+	return bounds
 }

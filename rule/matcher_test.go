@@ -18,9 +18,9 @@ func must(t *testing.T) func(test rule.Test, err error) rule.Test {
 	}
 }
 
-func list(t *testing.T, entries ...string) *rule.List {
+func list(t *testing.T, entries ...string) rule.Test {
 	t.Helper()
-	l, err := rule.NewList("staff", entries)
+	l, err := rule.In("staff", entries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +63,10 @@ func TestHolds(t *testing.T) {
 		{rule.Within(rule.Range{Above: n(1), To: n(3)}), []string{"1.5", "3"}, []string{"1", "3.5", ""}},
 		{rule.Within(rule.Range{From: n(1), Above: n(1), Below: n(3), To: n(3)}), []string{"2"}, []string{"1", "3"}},
 
-		{rule.In(list(t, "ann", "10.0.0.1", "10.1.0.0/16", "2001:DB8::/32", "1.2.3.4-5/x")),
+		{list(t, "ann", "10.0.0.1", "10.1.0.0/16", "2001:DB8::/32", "1.2.3.4-5/x"),
 			[]string{"ann", "10.0.0.1", "::ffff:10.0.0.1", "10.1.255.255", "2001:db8::5", "1.2.3.4-5/x"},
 			[]string{"", "Ann", "10.0.0.2", "10.2.0.0", "2001:db9::", "10.1.0.0/16", "1.2.3.4"}},
-		{rule.In(list(t)), nil, []string{"", "a", "10.0.0.1"}},
+		{list(t), nil, []string{"", "a", "10.0.0.1"}},
 
 		{must(rule.Address()), nil, []string{"", "10.0.0.1"}},
 		{must(rule.Address("10.0.0.1")), []string{"10.0.0.1", "::ffff:10.0.0.1", "::FFFF:a00:1"}, []string{"", "10.0.0.2", "::1", "010.0.0.1", " 10.0.0.1", "10.0.0.1:80"}},
@@ -115,7 +115,7 @@ func TestString(t *testing.T) {
 		"is present":                        rule.Present(),
 		"is missing":                        rule.Absent(),
 		"is not one of [a]":                 rule.Not(rule.Equal("a")),
-		"is one of list staff":              rule.In(list(t)),
+		"is one of list staff":              list(t),
 		"is a number":                       rule.Within(rule.Range{}),
 		"is a number above 5 below 1000000": rule.Within(rule.Range{Above: &five, Below: &nine}),
 		"is a number from 5 to 1000000":     rule.Within(rule.Range{From: &five, To: &nine}),
@@ -141,7 +141,7 @@ func TestString(t *testing.T) {
 // TestRefused checks that wrong patterns and entries are errors.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	entries := func(entries ...string) error { _, err := rule.NewList("staff", entries); return err }
+	entries := func(entries ...string) error { _, err := rule.In("staff", entries); return err }
 	address := func(p ...string) error { _, err := rule.Address(p...); return err }
 	pattern := func(re string) error { _, err := rule.Pattern(re); return err }
 	const want = "want an address, a CIDR block, a range like 10.0.0.1-10.0.0.9 or a wildcard like 10.1.*.*"

@@ -14,6 +14,10 @@ import (
 // [Kind]: with Quota it is a limit, with Trigger a trigger, with Then but neither
 // of the two a verdict, and with none of the three a counter. [New] refuses fields
 // that the kind does not have.
+//
+// The identity of a rule consists of its Name, Per, Networks, Measure and Of, and of
+// the [window.Window.ID] of its window and of the window of After. A rule keeps its
+// counters when anything else changes.
 type Rule struct {
 	// Name identifies the rule. It is required, and no two rules of a set have
 	// the same one.

@@ -25,14 +25,14 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
 		t.Parallel()
-		s := script{lists: map[string]*rule.List{}, outcomes: map[string]rule.Outcome{}}
+		s := script{lists: map[string]rule.Test{}, outcomes: map[string]rule.Outcome{}}
 		datatest.RunTest(t, path, s.run)
 	})
 }
 
 type script struct {
 	set      *rule.Set
-	lists    map[string]*rule.List
+	lists    map[string]rule.Test
 	outcomes map[string]rule.Outcome
 }
 
@@ -40,7 +40,7 @@ func (s *script) run(t *testing.T, d *datatest.TestData) string {
 	switch d.Cmd {
 	case "list": // list NAME, an entry a line
 		name := d.CmdArgs[0].Key
-		l, err := rule.NewList(name, strings.Split(d.Input, "\n"))
+		l, err := rule.In(name, strings.Split(d.Input, "\n"))
 		if err != nil {
 			return err.Error()
 		}
@@ -97,14 +97,14 @@ func (s *script) rules(t *testing.T, d *datatest.TestData) string {
 	}
 	var out strings.Builder
 	for i := range set.Len() {
-		fmt.Fprintf(&out, "%q\n", set.ID(i))
+		fmt.Fprintf(&out, "%q\n", set.Compiled().ID(i))
 	}
 	return out.String()
 }
 
 func (s *script) match(values []string) string {
 	var names []string
-	for _, i := range s.set.Match(values, nil) {
+	for _, i := range s.set.Compiled().Match(values, nil) {
 		names = append(names, s.set.Rule(i).Name)
 	}
 	if names == nil {
@@ -115,10 +115,10 @@ func (s *script) match(values []string) string {
 
 // keys prints what each matching rule counts for the request, and where.
 func (s *script) keys(out *strings.Builder, values []string) {
-	for _, i := range s.set.Match(values, nil) {
+	for _, i := range s.set.Compiled().Match(values, nil) {
 		r := s.set.Rule(i)
-		fmt.Fprintf(out, "%s: %q, bytes %q", r.Name, s.set.Key(i, values), s.set.AppendKey(nil, i, values))
-		if compiled := s.set.LimitOf(i, values); compiled != nil {
+		fmt.Fprintf(out, "%s: %q, bytes %q", r.Name, s.set.Compiled().Key(i, values), s.set.Compiled().AppendKey(nil, i, values))
+		if compiled := s.set.Compiled().LimitOf(i, values); compiled != nil {
 			l := compiled.Limit()
 			fmt.Fprintf(out, ", quota %d in %s", l.Quota, l.Window)
 			if l.Window.Precision > 0 {
@@ -127,13 +127,13 @@ func (s *script) keys(out *strings.Builder, values []string) {
 		}
 		switch r.Measure {
 		case window.Sum:
-			if n, err := s.set.Sum(i, values); err != nil {
+			if n, err := s.set.Compiled().Sum(i, values); err != nil {
 				fmt.Fprintf(out, ", %v", err)
 			} else {
 				fmt.Fprintf(out, ", sum %d", n)
 			}
 		case window.Distinct:
-			fmt.Fprintf(out, ", member %q", s.set.Member(i, values))
+			fmt.Fprintf(out, ", member %q", s.set.Compiled().Member(i, values))
 		}
 		out.WriteByte('\n')
 	}
@@ -141,7 +141,7 @@ func (s *script) keys(out *strings.Builder, values []string) {
 
 func (s *script) why(out *strings.Builder, values []string) {
 	for i := range s.set.Len() {
-		matched, reasons := s.set.Why(i, values)
+		matched, reasons := s.set.Compiled().Why(i, values)
 		if matched {
 			reasons = []string{"matches"}
 		}
@@ -157,7 +157,7 @@ func (s *script) request(t *testing.T, d *datatest.TestData, line string) []stri
 		if text, err := strconv.Unquote(value); err == nil {
 			value = text
 		}
-		if at, ok := s.set.Attribute(name); ok {
+		if at, ok := s.set.Compiled().Attribute(name); ok {
 			values[at] = value
 		}
 	}
@@ -228,7 +228,7 @@ func (s *script) test(kind string, args []string) (rule.Test, error) {
 		}
 		return rule.Equal(args...), nil
 	case "in":
-		return rule.In(s.lists[args[0]]), nil
+		return s.lists[args[0]], nil
 	case "address":
 		return rule.Address(args...)
 	case "not":

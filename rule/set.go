@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/window"
 )
 
@@ -14,59 +15,13 @@ import (
 // and no outcomes, and an engine refuses it. It is immutable and safe for
 // concurrent use.
 //
-// Its methods take a request as a vector of values, and a rule as its index.
-// values[i] is the value of the attribute Attributes()[i], or "" if the request
-// does not have it. The vector must be as long as Attributes(). A rule's index is
-// from 0 to Len()-1, in the order of the rules.
+// A rule's index is from 0 to Len()-1, in the order of the rules.
 type Set struct {
-	rules      []compiled
-	attributes []string
-	position   map[string]int // in attributes
-	byName     map[string]int
-	outcomes   map[string]Outcome
-	unmatched  string    // outcome
-	addresses  []int     // positions of attributes that are addresses
-	networks   []network // whose values follow those of the attributes
-	index      index
-}
-
-// compiled is a rule whose attributes are positions in a vector.
-type compiled struct {
-	Rule
-	id   string
-	when []condition
-
-	allows bool // the rule is a verdict that allows
-
-	per              []part
-	together, of, by part // at < 0: the rule has none
-
-	limit *window.Compiled            // when the quota is one number
-	cases map[string]*window.Compiled // by the value of the attribute by
-	other *window.Compiled            // for every other value; nil: none
-}
-
-// part is a reference to one attribute's value, trimmed or not.
-type part struct {
-	at   int
-	trim bool
-}
-
-// condition is a [Condition] whose attribute is a position in a vector.
-type condition struct {
-	part
-	test Test
-}
-
-// value returns the value in values, and "" when p refers to no attribute.
-func (p part) value(values []string) string {
-	if p.at < 0 {
-		return ""
-	}
-	if p.trim {
-		return strings.TrimSpace(values[p.at])
-	}
-	return values[p.at]
+	rules     []Rule
+	byName    map[string]int
+	outcomes  map[string]Outcome
+	addresses []string          // sorted
+	compiled  *ruleset.Compiled // nil in the zero Set
 }
 
 // New compiles rules, in the order in which they apply, and outcomes by name. In
@@ -78,11 +33,9 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 		return nil, faults.Err()
 	}
 	s := &Set{
-		rules:    make([]compiled, len(rules)),
+		rules:    make([]Rule, len(rules)),
 		byName:   make(map[string]int, len(rules)),
 		outcomes: map[string]Outcome{Allow: {Allow: true, Status: 200}, Deny: {Status: 429}},
-
-		unmatched: Allow,
 	}
 	for name, o := range outcomes {
 		switch {
@@ -95,46 +48,16 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 		o.Body = bytes.Clone(o.Body)
 		s.outcomes[name] = o
 	}
-	at := s.collect(rules)
+	compiled := make([]ruleset.Rule, len(rules))
 	for i := range rules {
-		s.rules[i] = s.compile(copyOf(rules[i]), at)
-		s.rules[i].allows = s.outcomes[rules[i].Then].Allow
-		s.byName[rules[i].Name] = i
+		r := &s.rules[i]
+		*r = copyOf(rules[i])
+		s.byName[r.Name] = i
+		compiled[i] = r.compile()
+		compiled[i].Allows = s.outcomes[r.Then].Allow
 	}
-	s.index = newIndex(s.rules)
+	s.compiled = ruleset.New(compiled, Allow, true)
 	return s, nil
-}
-
-// collect stores the attributes of rules in s and returns the position of each
-// in a vector.
-func (s *Set) collect(rules []Rule) (at map[string]int) {
-	at = make(map[string]int)
-	for i := range rules {
-		for _, name := range rules[i].Attributes() {
-			at[name] = 0
-		}
-	}
-	s.attributes = slices.Sorted(maps.Keys(at))
-	for i, name := range s.attributes {
-		at[name] = i
-	}
-	s.position = at
-	return at
-}
-
-// Attributes returns the names of the attributes that r uses. Names may repeat.
-func (r *Rule) Attributes() []string {
-	names := slices.Clone(r.Per)
-	for i := range r.When {
-		names = append(names, r.When[i].Attribute)
-	}
-	if r.Of != "" {
-		names = append(names, r.Of)
-	}
-	if r.Quota != nil && r.Quota.By != "" {
-		names = append(names, r.Quota.By)
-	}
-	return names
 }
 
 // copyOf returns a deep copy of r.
@@ -153,59 +76,47 @@ func copyOf(r Rule) Rule {
 	return r
 }
 
-// compile turns r into its compiled form; at holds the positions of attributes.
-// An attribute that one condition trims is trimmed wherever the rule uses its
-// value: in the key, the member, the sum and the quota.
-func (s *Set) compile(r Rule, at map[string]int) compiled {
-	c := compiled{Rule: r, id: identity(&r)}
-	trimmed := func(name string) bool {
-		return slices.ContainsFunc(r.When, func(c Condition) bool { return c.Attribute == name && c.Trim })
-	}
-	place := func(name string) part {
-		if name == "" {
-			return part{at: -1}
-		}
-		return part{at: at[name], trim: trimmed(name)}
+// compile returns what the compiled set needs of r.
+func (r *Rule) compile() ruleset.Rule {
+	c := ruleset.Rule{
+		ID:       identity(r),
+		Together: r.Together, Of: r.Of, Sums: r.Measure == window.Sum,
+		Off:  r.Mode == Off,
+		Ends: r.Kind() == KindVerdict && r.Mode == Enforce && r.Rest == RestSkip,
 	}
 	for _, w := range r.When {
-		c.when = append(c.when, condition{part{at[w.Attribute], w.Trim}, w.Test})
-	}
-	keyed := func(name string) part {
-		p := place(name)
-		if n, ok := r.Networks[name]; ok {
-			p.at = s.networkAt(network{p.at, n})
-		}
-		return p
+		c.When = append(c.When, conditionOf(w.Attribute, w.Test, w.Trim))
 	}
 	for _, name := range r.Per {
-		c.per = append(c.per, keyed(name))
+		n := r.Networks[name]
+		c.Per = append(c.Per, ruleset.Part{Attribute: name, V4: n.V4, V6: n.V6})
 	}
-	c.together, c.of, c.by = keyed(r.Together), place(r.Of), place("")
-	if r.Quota != nil {
-		c.by = place(r.Quota.By)
-	}
-	c.limits()
+	r.limits(&c)
 	return c
 }
 
-// networkAt returns the position of n in a vector. It adds n if it is new.
-func (s *Set) networkAt(n network) int {
-	i := slices.Index(s.networks, n)
-	if i < 0 {
-		i = len(s.networks)
-		s.networks = append(s.networks, n)
+// conditionOf returns a condition with what the index needs to know of its test.
+func conditionOf(attribute string, t Test, trim bool) ruleset.Condition {
+	_, exact := t.(equal)
+	return ruleset.Condition{
+		Attribute: attribute, Test: t, Trim: trim,
+		Values: equals(t), Exact: exact, Presence: t == Present(),
 	}
-	return len(s.attributes) + i
 }
 
-// IsZero reports whether s is the zero Set, which [New] did not make.
-func (s *Set) IsZero() bool { return s.outcomes == nil }
+// Compiled returns the form of s that engines use.
+func (s *Set) Compiled() *ruleset.Compiled {
+	if s.compiled == nil {
+		return new(ruleset.Compiled)
+	}
+	return s.compiled
+}
 
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
 
 // Rule returns rule i. The caller must not change it.
-func (s *Set) Rule(i int) *Rule { return &s.rules[i].Rule }
+func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
 
 // Find returns the index of the rule called name, and reports whether there is
 // one.
@@ -213,9 +124,6 @@ func (s *Set) Find(name string) (int, bool) {
 	i, ok := s.byName[name]
 	return i, ok
 }
-
-// Allows reports whether rule i is a verdict whose outcome allows the request.
-func (s *Set) Allows(i int) bool { return s.rules[i].allows }
 
 // Outcome returns the outcome called name, and reports whether there is one. Its
 // Status is never 0. The caller must not change the body.
@@ -233,39 +141,13 @@ func (s *Set) WithUnmatched(name string) (*Set, error) {
 	}
 	if _, ok := s.outcomes[name]; !ok {
 		known := strings.Join(slices.Sorted(maps.Keys(s.outcomes)), ", ")
-		return nil, fault.Newf("unmatched", "unknown outcome %s: want one of %s", quoted(name), known)
+		return nil, fault.Newf("unmatched", "unknown outcome %s: want one of %s", ruleset.Quoted(name), known)
 	}
 	c := *s
-	c.unmatched = name
+	c.compiled = s.compiled.WithUnmatched(name, s.outcomes[name].Allow)
 	return &c, nil
 }
 
-// Unmatched returns the name of the outcome of requests that no rule matches, and
-// reports whether it allows them.
-func (s *Set) Unmatched() (name string, allows bool) {
-	return s.unmatched, s.unmatched == Allow || s.outcomes[s.unmatched].Allow
-}
-
-// Attributes returns the sorted names of all attributes that rules use. The index
-// of a name is its position in a vector of values. The caller must not change the
-// slice.
-func (s *Set) Attributes() []string { return s.attributes }
-
-// Attribute returns the position of the attribute called name in a vector of
-// values, and reports whether any rule uses it.
-func (s *Set) Attribute(name string) (int, bool) {
-	if len(s.attributes) > fewAttributes {
-		i, ok := s.position[name]
-		return i, ok
-	}
-	for i := range s.attributes {
-		if s.attributes[i] == name {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// fewAttributes is how many attributes are compared one by one, which is faster
-// than a map: most names differ in length.
-const fewAttributes = 8
+// Attributes returns the sorted names of all attributes that rules use. The caller must
+// not change the slice.
+func (s *Set) Attributes() []string { return s.Compiled().Names() }

@@ -45,7 +45,7 @@ func Load(path string) (*File, error) {
 // Any error is a [fault.List] in the order of the file, with the faults in list
 // files last. Parse stops noting faults after [fault.Most].
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
-	p := pass{name: name, smallest: "rules:, and under it " + smallest, read: read, zone: time.UTC, lists: map[string]*rule.List{}}
+	p := pass{name: name, smallest: "rules:, and under it " + smallest, read: read, zone: time.UTC, lists: map[string]rule.Test{}}
 	root := p.source(src)
 	var file *File
 	if root != nil {
@@ -70,7 +70,7 @@ type pass struct {
 	rule   string // the rule that is being read, for its faults
 
 	zone     *time.Location
-	lists    map[string]*rule.List
+	lists    map[string]rule.Test
 	paths    []string // of list files
 	outcomes map[string]rule.Outcome
 }

@@ -62,7 +62,7 @@ func (p *pass) listValues(name string, n *node) {
 	if n.kind != nothing {
 		values = p.texts(n)
 	}
-	list, err := rule.NewList(name, values)
+	list, err := rule.In(name, values)
 	if err == nil {
 		p.lists[name] = list
 		return
@@ -80,7 +80,7 @@ func (p *pass) listValues(name string, n *node) {
 
 // wrongEntry returns why value cannot be on a list, or "" when it can.
 func wrongEntry(name, value string) string {
-	_, err := rule.NewList(name, []string{value})
+	_, err := rule.In(name, []string{value})
 	if err == nil {
 		return ""
 	}
@@ -120,7 +120,7 @@ func (p *pass) listFile(name string, n *node) {
 			values = append(values, v)
 		}
 	}
-	if list, err := rule.NewList(name, values); err == nil && utf8.Valid(src) {
+	if list, err := rule.In(name, values); err == nil && utf8.Valid(src) {
 		p.lists[name] = list
 		return
 	}

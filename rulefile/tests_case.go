@@ -192,7 +192,7 @@ func (t *testPass) attributes(n *node) (attributes []string) {
 	for _, e := range t.unique(n) {
 		name := e.key.text
 		known := t.tests.Rules.Set.Attributes()
-		if _, ok := t.tests.Rules.Set.Attribute(name); !ok && didYouMean(name, known) != "" {
+		if !slices.Contains(known, name) && didYouMean(name, known) != "" {
 			t.fault(e.key, "no rule uses the attribute %q%s", name, didYouMean(name, known))
 		}
 		attributes = append(attributes, name, t.text(e.value))

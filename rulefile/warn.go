@@ -139,11 +139,11 @@ func (l *linter) usedLists() map[string]bool {
 	used := map[string]bool{}
 	var note func(t rule.Test)
 	note = func(t rule.Test) {
-		f, _ := rule.FormOf(t)
-		if f.List != nil {
-			used[f.List.Name()] = true
+		function, arguments, parts := rule.FormOf(t)
+		if function == "In" {
+			used[arguments[0]] = true
 		}
-		for _, part := range f.Tests {
+		for _, part := range parts {
 			note(part)
 		}
 	}

@@ -73,14 +73,13 @@ func needs(r *rule.Rule, attribute string) bool {
 
 // valuesOf returns the only values for which t can hold, if they are few.
 func valuesOf(t rule.Test) (values []string, ok bool) {
-	f, _ := rule.FormOf(t)
-	switch f.Kind {
-	case rule.FormEqual:
-		return f.Values, f.Values != nil
-	case rule.FormAbsent:
+	switch function, arguments, parts := rule.FormOf(t); function {
+	case "Equal":
+		return arguments, true
+	case "Absent":
 		return []string{""}, true
-	case rule.FormAll:
-		for _, part := range f.Tests {
+	case "All":
+		for _, part := range parts {
 			if values, ok := valuesOf(part); ok {
 				return slices.DeleteFunc(values, func(v string) bool { return !t.Holds(v) }), true
 			}
@@ -114,39 +113,33 @@ func stricter(a, b rule.Test) bool {
 	if values, ok := valuesOf(a); ok {
 		return len(values) > 0 && !slices.ContainsFunc(values, func(v string) bool { return !b.Holds(v) })
 	}
-	fa, known := rule.FormOf(a)
-	fb, knownToo := rule.FormOf(b)
-	if !known || !knownToo {
+	fa, argumentsA, partsA := rule.FormOf(a)
+	fb, argumentsB, partsB := rule.FormOf(b)
+	if fa == "" || fb == "" {
 		return false
 	}
 	switch {
-	case fb.Kind == rule.FormAll:
-		return !slices.ContainsFunc(fb.Tests, func(part rule.Test) bool { return !stricter(a, part) })
-	case fa.Kind == rule.FormAll:
-		return slices.ContainsFunc(fa.Tests, func(part rule.Test) bool { return stricter(part, b) })
-	case fb.Kind == rule.FormPresent:
-		return !a.Holds("") && fa.Kind != rule.FormNot
-	case fb.Kind == rule.FormNot && fa.Kind == rule.FormNot:
-		return stricter(fb.Tests[0], fa.Tests[0])
-	case fb.Kind == rule.FormNot && same(fb.Tests[0], rule.Absent()):
+	case fb == "All":
+		return !slices.ContainsFunc(partsB, func(part rule.Test) bool { return !stricter(a, part) })
+	case fa == "All":
+		return slices.ContainsFunc(partsA, func(part rule.Test) bool { return stricter(part, b) })
+	case fb == "Present":
+		return !a.Holds("") && fa != "Not"
+	case fb == "Not" && fa == "Not":
+		return stricter(partsB[0], partsA[0])
+	case fb == "Not" && same(partsB[0], rule.Absent()):
 		return stricter(a, rule.Present())
-	case fa.Kind == rule.FormPrefix && fb.Kind == rule.FormPrefix:
-		return strings.HasPrefix(fa.Text, fb.Text)
-	case fa.Kind == rule.FormSuffix && fb.Kind == rule.FormSuffix:
-		return strings.HasSuffix(fa.Text, fb.Text)
+	case fa == "Prefix" && fb == "Prefix":
+		return strings.HasPrefix(argumentsA[0], argumentsB[0])
+	case fa == "Suffix" && fb == "Suffix":
+		return strings.HasSuffix(argumentsA[0], argumentsB[0])
 	}
 	return false
 }
 
 // same reports whether a and b were made in the same way.
 func same(a, b rule.Test) bool {
-	fa, ok := rule.FormOf(a)
-	fb, too := rule.FormOf(b)
-	if !ok || !too || fa.Kind != fb.Kind || fa.Text != fb.Text || fa.List != fb.List || !slices.Equal(fa.Values, fb.Values) {
-		return false
-	}
-	bound := func(x, y *float64) bool { return x == y || x != nil && y != nil && *x == *y }
-	x, y := fa.Range, fb.Range
-	return bound(x.Above, y.Above) && bound(x.Below, y.Below) && bound(x.From, y.From) && bound(x.To, y.To) &&
-		slices.EqualFunc(fa.Tests, fb.Tests, same)
+	fa, argumentsA, partsA := rule.FormOf(a)
+	fb, argumentsB, partsB := rule.FormOf(b)
+	return fa != "" && fa == fb && slices.Equal(argumentsA, argumentsB) && slices.EqualFunc(partsA, partsB, same)
 }

@@ -160,7 +160,7 @@ func (p *pass) in(n *node) rule.Test {
 	if list == nil { // the list has faults of its own
 		return rule.Present()
 	}
-	return rule.In(list)
+	return list
 }
 
 // addresses reads IP addresses, ranges and wildcards.

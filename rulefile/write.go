@@ -50,7 +50,7 @@ type ListSource struct {
 }
 
 // Write returns a rules file with the content of d. [Parse] reads it as the same
-// rules with the same identities ([rule.Set.ID]). A test can become another test
+// rules with the same identities ([rule.Rule]). A test can become another test
 // that holds for the same values.
 //
 // The error contains a [fault.List]: that of [rule.New], or one fault for each part
@@ -106,8 +106,10 @@ func Write(d *Draft) ([]byte, error) {
 
 // mentions reports whether one of rules uses an attribute in names.
 func mentions(rules []rule.Rule, names []string) bool {
+	named := func(name string) bool { return slices.Contains(names, name) }
 	return slices.ContainsFunc(rules, func(r rule.Rule) bool {
-		return slices.ContainsFunc(r.Attributes(), func(name string) bool { return slices.Contains(names, name) })
+		return slices.ContainsFunc(r.Per, named) || named(r.Of) || r.Quota != nil && named(r.Quota.By) ||
+			slices.ContainsFunc(r.When, func(c rule.Condition) bool { return named(c.Attribute) })
 	})
 }
 

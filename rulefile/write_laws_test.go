@@ -50,8 +50,8 @@ func sameSet(t *testing.T, got, want *rule.Set, src []byte) {
 		t.Fatalf("got %d rules on %q, want %d on %q:\n%s", got.Len(), got.Attributes(), want.Len(), want.Attributes(), src)
 	}
 	for i := range want.Len() {
-		if got.ID(i) != want.ID(i) {
-			t.Errorf("rule %d: got ID %q, want %q:\n%s", i, got.ID(i), want.ID(i), src)
+		if got.Compiled().ID(i) != want.Compiled().ID(i) {
+			t.Errorf("rule %d: got ID %q, want %q:\n%s", i, got.Compiled().ID(i), want.Compiled().ID(i), src)
 		}
 		if g, w := bare(got.Rule(i)), bare(want.Rule(i)); !reflect.DeepEqual(g, w) {
 			t.Errorf("rule %d: got\n%+v, want\n%+v:\n%s", i, g, w, src)
@@ -96,15 +96,15 @@ func meaning(t *testing.T, src []byte) string {
 
 func sameAnswers(t *testing.T, got, want *rule.Set, values []string, src []byte) {
 	t.Helper()
-	matched := want.Match(values, nil)
-	if m := got.Match(values, nil); !slices.Equal(m, matched) {
+	matched := want.Compiled().Match(values, nil)
+	if m := got.Compiled().Match(values, nil); !slices.Equal(m, matched) {
 		t.Fatalf("%q for %q: got %v, want %v:\n%s", values, want.Attributes(), m, matched, src)
 	}
 	for _, i := range matched {
-		if g, w := got.AppendKey(nil, i, values), want.AppendKey(nil, i, values); !slices.Equal(g, w) {
+		if g, w := got.Compiled().AppendKey(nil, i, values), want.Compiled().AppendKey(nil, i, values); !slices.Equal(g, w) {
 			t.Errorf("rule %d, %q: got key %q, want %q:\n%s", i, values, g, w, src)
 		}
-		g, w := got.LimitOf(i, values), want.LimitOf(i, values)
+		g, w := got.Compiled().LimitOf(i, values), want.Compiled().LimitOf(i, values)
 		if (g == nil) != (w == nil) || g != nil && g.Capacity() != w.Capacity() {
 			t.Errorf("rule %d, %q: got limit %+v, want %+v:\n%s", i, values, g, w, src)
 		}
@@ -157,10 +157,10 @@ func (g generator) draft(t *testing.T) (*rulefile.Draft, *rule.Set) {
 			"member":  {Allow: true, Body: g.body(t)},
 		},
 	}
-	list, err := rule.NewList(d.Lists[0].Name, d.Lists[0].Values)
+	list, err := rule.In(d.Lists[0].Name, d.Lists[0].Values)
 	if err != nil {
 		d.Lists[0].Values = nil
-		list, _ = rule.NewList(d.Lists[0].Name, nil)
+		list, _ = rule.In(d.Lists[0].Name, nil)
 	}
 	for n := g.IntN(8); len(d.Rules) < n; {
 		r := g.rule(list)
@@ -199,7 +199,7 @@ func (g generator) zone() *time.Location {
 func (g generator) attribute() string { return g.pick("user", "ip", "a: b", "off", "7", "北") }
 
 // rule returns a rule that may be invalid.
-func (g generator) rule(list *rule.List) rule.Rule {
+func (g generator) rule(list rule.Test) rule.Rule {
 	r := rule.Rule{
 		Mode:     rule.Mode(g.IntN(3)),
 		OnOutage: rule.Outage(g.IntN(3)),
@@ -290,7 +290,7 @@ func (g generator) window(zone *time.Location) window.Window {
 }
 
 // test returns any test that a rules file can express.
-func (g generator) test(list *rule.List, depth int) rule.Test {
+func (g generator) test(list rule.Test, depth int) rule.Test {
 	if depth < 3 {
 		switch g.IntN(8) {
 		case 0, 1:
@@ -315,7 +315,7 @@ func (g generator) test(list *rule.List, depth int) rule.Test {
 	case 1:
 		return rule.Absent()
 	case 2:
-		return rule.In(list)
+		return list
 	case 3:
 		return rule.Within(rule.Range{Above: some(9), From: new(float64(g.IntN(99)) - 60), Below: some(99), To: some(99)})
 	case 4:

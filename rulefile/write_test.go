@@ -49,7 +49,7 @@ func ExampleWrite() {
 // reported.
 func TestWriteRefuses(t *testing.T) {
 	t.Parallel()
-	list, err := rule.NewList("staff", nil)
+	list, err := rule.In("staff", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestWriteRefuses(t *testing.T) {
 	}{
 		{when(foreign{}), `rule "r": when.a: rules files have no test like "is a test of another package"`},
 		{when(rule.Present(), rule.Present()), `rule "r": when.a: one condition trims the value and another one does not`},
-		{when(rule.Not(rule.In(list))), `rule "r": when.a: no list "staff" is given`},
+		{when(rule.Not(list)), `rule "r": when.a: no list "staff" is given`},
 		{when(rule.Within(rule.Range{})), `rule "r": when.a: a number without bounds`},
 		{when(rule.Within(rule.Range{Above: &far})), "no number is above +Inf"},
 		{when(rule.Not(rule.Within(rule.Range{Above: &far}))), `rule "r": when.a: above is +Inf, want a number`},

@@ -88,66 +88,66 @@ const star = scalar(`"*"`)
 // has no empty text and no empty list, so a test with one becomes another test
 // that holds for the same values.
 func (w *writer) tests(field string, t rule.Test) table {
-	f, ok := rule.FormOf(t)
-	if !ok {
+	function, arguments, inner := rule.FormOf(t)
+	if function == "" {
 		w.cannot(field, "rules files have no test like %q", t)
 		return nil
 	}
 	anything := table{{"match", text("^")}}
-	switch f.Kind {
-	case rule.FormEqual:
-		switch rest := slices.DeleteFunc(f.Values, func(v string) bool { return v == "" }); {
-		case len(rest) < len(f.Values) && len(rest) == 0:
+	switch function {
+	case "Equal":
+		switch rest := slices.DeleteFunc(arguments, func(v string) bool { return v == "" }); {
+		case len(rest) < len(arguments) && len(rest) == 0:
 			return w.tests(field, rule.Absent())
-		case len(rest) < len(f.Values):
+		case len(rest) < len(arguments):
 			return w.tests(field, rule.Not(rule.All(rule.Present(), rule.Not(rule.Equal(rest...)))))
 		case len(rest) == 0:
 			return table{{"not", anything}}
 		}
-		return table{{"equal", oneOrMore(f.Values)}}
-	case rule.FormAddress, rule.FormLooseAddress:
-		if len(f.Values) == 0 {
+		return table{{"equal", oneOrMore(arguments)}}
+	case "Address", "LooseAddress":
+		if len(arguments) == 0 {
 			return table{{"not", anything}}
 		}
-		if f.Kind == rule.FormLooseAddress {
-			return table{{"loose_ip", oneOrMore(f.Values)}}
+		if function == "LooseAddress" {
+			return table{{"loose_ip", oneOrMore(arguments)}}
 		}
-		return table{{"ip", oneOrMore(f.Values)}}
-	case rule.FormPresent:
+		return table{{"ip", oneOrMore(arguments)}}
+	case "Present":
 		return table{{"not", table{{"absent", scalar("true")}}}}
-	case rule.FormAbsent:
+	case "Absent":
 		return table{{"absent", scalar("true")}}
-	case rule.FormNot:
-		return table{{"not", w.test(field, f.Tests[0])}}
-	case rule.FormAll:
+	case "Not":
+		return table{{"not", w.test(field, inner[0])}}
+	case "All":
 		if parts := w.parts(field, t); len(parts) > 0 {
 			return together(parts)
 		}
 		return anything
-	case rule.FormIn:
-		if !w.given[f.List.Name()] {
-			w.cannot(field, "no list %q is given", f.List.Name())
+	case "In":
+		if list := arguments[0]; !w.given[list] {
+			w.cannot(field, "no list %q is given", list)
 		}
-		return table{{"in", text(f.List.Name())}}
-	case rule.FormWithin:
-		return w.within(field, f.Range)
+		return table{{"in", text(arguments[0])}}
+	case "Within":
+		return w.within(field, arguments)
 	}
-	if f.Text == "" {
+	if arguments[0] == "" {
 		return anything
 	}
-	return table{{textTests[f.Kind], text(f.Text)}}
+	return table{{textTests[function], text(arguments[0])}}
 }
 
-var textTests = map[rule.FormKind]scalar{rule.FormPrefix: "prefix", rule.FormSuffix: "suffix", rule.FormPattern: "match"}
+var textTests = map[string]scalar{"Prefix": "prefix", "Suffix": "suffix", "Pattern": "match"}
 
 // parts returns the tests that t consists of, without repetitions.
 func (w *writer) parts(field string, t rule.Test) (parts []table) {
-	f, _ := rule.FormOf(t)
-	if f.Kind != rule.FormAll {
+	function, _, tests := rule.FormOf(t)
+	if function != "All" {
 		return []table{w.tests(field, t)}
 	}
 	seen := map[string]bool{}
-	for _, inner := range f.Tests {
+	for _, inner := range tests {
 		for _, part := range w.parts(field, inner) {
 			if text := part.flow(); !seen[text] {
 				seen[text] = true
@@ -177,23 +177,18 @@ func together(parts []table) table {
 	return one
 }
 
-// within returns the bounds of r.
-func (w *writer) within(field string, r rule.Range) (t table) {
-	for _, bound := range []struct {
-		key   scalar
-		value *float64
-	}{{"above", r.Above}, {"from", r.From}, {"below", r.Below}, {"to", r.To}} {
-		if bound.value == nil {
-			continue
-		}
-		if math.IsNaN(*bound.value) || math.IsInf(*bound.value, 0) {
-			w.cannot(field, "%s is %v, want a number", bound.key, *bound.value)
+// within returns bounds, which are names and numbers in turns.
+func (w *writer) within(field string, bounds []string) (t table) {
+	for b := range slices.Chunk(bounds, 2) {
+		n, err := strconv.ParseFloat(b[1], 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			w.cannot(field, "%s is %s, want a number", b[0], b[1])
 		}
 		digits := -1 // as few as needed
-		if *bound.value == math.Trunc(*bound.value) {
+		if n == math.Trunc(n) {
 			digits = 0
 		}
-		t = append(t, pair{bound.key, scalar(strconv.FormatFloat(*bound.value, 'f', digits, 64))})
+		t = append(t, pair{scalar(b[0]), scalar(strconv.FormatFloat(n, 'f', digits, 64))})
 	}
 	if t == nil {
 		w.cannot(field, "a number without bounds: want at least one of above, from, below and to")

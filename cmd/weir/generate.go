@@ -102,9 +102,9 @@ func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples
 		if e.Bad != nil {
 			continue
 		}
-		matched = rules.Match(e.Values, matched[:0])
+		matched = rules.Compiled().Match(e.Values, matched[:0])
 		for _, s := range samples {
-			if e.Time > s.denied || !slices.Contains(matched, s.rule) || rules.Key(s.rule, e.Values) != s.key {
+			if e.Time > s.denied || !slices.Contains(matched, s.rule) || rules.Compiled().Key(s.rule, e.Values) != s.key {
 				continue
 			}
 			values := make([]string, len(e.Values))

@@ -74,8 +74,8 @@ func sameRules(t *testing.T, got *rule.Set, want *koalafile.File) {
 		t.Fatalf("got %d rules, want %d", got.Len(), want.Set.Len())
 	}
 	for i := range got.Len() {
-		if got.ID(i) != want.Set.ID(i) {
-			t.Errorf("rule %d: got ID %q, want %q", i, got.ID(i), want.Set.ID(i))
+		if got.Compiled().ID(i) != want.Set.Compiled().ID(i) {
+			t.Errorf("rule %d: got ID %q, want %q", i, got.Compiled().ID(i), want.Set.Compiled().ID(i))
 		}
 		if got, want := got.Rule(i).Code, want.Set.Rule(i).Code; got != want {
 			t.Errorf("rule %d: got code %d, want %d", i, got, want)

@@ -149,11 +149,11 @@ func printRule(cmd *cobra.Command, r *rule.Rule, zone *time.Location, s *replay.
 func listsOf(when []rule.Condition) (names []string) {
 	var note func(t rule.Test)
 	note = func(t rule.Test) {
-		f, _ := rule.FormOf(t)
-		if f.List != nil && !slices.Contains(names, f.List.Name()) {
-			names = append(names, f.List.Name())
+		function, arguments, parts := rule.FormOf(t)
+		if function == "In" && !slices.Contains(names, arguments[0]) {
+			names = append(names, arguments[0])
 		}
-		for _, part := range f.Tests {
+		for _, part := range parts {
 			note(part)
 		}
 	}

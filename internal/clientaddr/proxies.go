@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/weirhq/weir/rule"
+	ipaddr "github.com/weirhq/weir/internal/address"
 )
 
 // Proxies are the networks of proxies whose headers are believed. A nil *Proxies
@@ -57,7 +57,7 @@ func (p *Proxies) Client(peer string, lines []string) string {
 			if entry = strings.TrimSpace(entry); entry == "" {
 				continue
 			}
-			address, ok := rule.CanonicalAddress(entry)
+			address, ok := ipaddr.Canonical(entry)
 			if !ok {
 				return client
 			}

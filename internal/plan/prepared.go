@@ -35,7 +35,7 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	r := set.Rule(i)
 	p := Prepared{
 		Kind: r.Kind(), Role: role(r), Space: space,
-		SameKey: i > 0 && set.SameKey(i, i-1),
+		SameKey: i > 0 && set.Compiled().SameKey(i, i-1),
 		Name:    r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow,
 		Held: r.Window.Kind == window.KindHeld,
 	}
@@ -44,7 +44,7 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	}
 	fixed := p.Kind != rule.KindVerdict && (r.Quota == nil || r.Quota.By == "")
 	if fixed && r.Measure == window.Count && r.Together == "" {
-		p.Limit = set.LimitOf(i, nil)
+		p.Limit = set.Compiled().LimitOf(i, nil)
 	}
 	p.Plain = p.Limit != nil && !r.CountDenied && !r.Holds() && r.Ban == (window.Ban{})
 	return p

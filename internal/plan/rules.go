@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -11,6 +12,7 @@ import (
 // immutable and safe for concurrent use.
 type Rules struct {
 	*rule.Set
+	*ruleset.Compiled
 	namespace string
 	spaces    []*store.Space // by rule
 	prepared  []Prepared     // by rule
@@ -22,7 +24,7 @@ type Rules struct {
 func (r *Rules) Holds() bool { return r.holds }
 
 // NewRules returns set with a space for each of its rules, in namespace. A
-// rule whose identity ([rule.Set.ID]) and bound on keys are those of a rule in
+// rule whose identity ([ruleset.Compiled.ID]) and bound on keys are those of a rule in
 // old keeps that rule's space. old may be nil.
 func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 	known := map[string]*store.Space{}
@@ -32,12 +34,12 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 		}
 	}
 	rules := &Rules{
-		Set: set, namespace: namespace,
+		Set: set, Compiled: set.Compiled(), namespace: namespace,
 		spaces: make([]*store.Space, set.Len()), prepared: make([]Prepared, set.Len()),
 	}
 	for i := range rules.spaces {
 		r := set.Rule(i)
-		s := store.NewSpace(namespace, set.ID(i), r.Name, r.MaxKeys)
+		s := store.NewSpace(namespace, set.Compiled().ID(i), r.Name, r.MaxKeys)
 		if old := known[s.ID()]; old != nil && old.MaxKeys() == s.MaxKeys() {
 			s = old
 		}

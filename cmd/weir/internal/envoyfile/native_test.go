@@ -71,14 +71,14 @@ func TestNativeAgrees(t *testing.T) {
 		}
 		for _, path := range paths(c, r) {
 			found := c.Match("d", len(path), func(i int) (key, value string) { return path[i][0], path[i][1] })
-			values := make([]string, file.Set.Width())
+			values := make([]string, file.Set.Compiled().Width())
 			for _, e := range append(path, [2]string{"domain", "d"}) {
-				if at, ok := file.Set.Attribute(e[0]); ok {
+				if at, ok := file.Set.Compiled().Attribute(e[0]); ok {
 					values[at] = e[1]
 				}
 			}
 			var got []string
-			for _, i := range file.Set.Match(values, nil) {
+			for _, i := range file.Set.Compiled().Match(values, nil) {
 				got = append(got, file.Set.Rule(i).Name)
 			}
 			want := ""

@@ -108,7 +108,7 @@ const maxHeader = 8 << 10
 // header adds the attribute in a header. An attribute that no rule uses is left
 // out, however long it is.
 func (c *gateCall) header(name, attribute, header string) error {
-	if _, used := c.rules.Attribute(attribute); !used {
+	if _, used := c.rules.Compiled().Attribute(attribute); !used {
 		return nil
 	}
 	if f := suits(c.attrs, attribute); f != nil {

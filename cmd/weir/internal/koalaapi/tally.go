@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/window"
 )
 
@@ -31,7 +31,7 @@ func newTally() (*tally, error) {
 func (t *tally) close() error { return errors.Join(t.allowed.Close(), t.denied.Close()) }
 
 // tallyKey returns the key of a rule in the statistics, which namespaces share.
-func tallyKey(namespace, name string) string { return string(rule.AppendKey(nil, namespace, name)) }
+func tallyKey(namespace, name string) string { return string(ruleset.AppendKey(nil, namespace, name)) }
 
 // add counts one answer of the rule with a key. It ignores a count for which there is no
 // room: statistics never deny.
@@ -56,7 +56,7 @@ func (t *tally) today(key string) (allowed, denied int64, err error) {
 // decided, or of all rules if all is set.
 func (a *API) count(t *table, d *weir.Decision, all bool) {
 	t.visit(d, func(i int, out bool) bool {
-		a.tally.add(t.lines[i].tally, !out || t.set.Allows(i))
+		a.tally.add(t.lines[i].tally, !out || t.set.Compiled().Allows(i))
 		return all || t.set.Rule(i).Name != d.Rule
 	})
 }

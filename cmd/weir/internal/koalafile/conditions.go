@@ -144,7 +144,7 @@ func (p *pass) inDict(c condition) rule.Test {
 	case list == nil: // it has a fault of its own
 		return nil
 	}
-	return negate(rule.In(list), c.not)
+	return negate(list, c.not)
 }
 
 // dictNames returns the names of the dicts, for a message.

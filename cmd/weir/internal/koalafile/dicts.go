@@ -38,7 +38,7 @@ func (p *pass) readDict(s piece) {
 			name.text, path.text, err)
 		return
 	}
-	list, err := rule.NewList(name.text, p.items(string(src), found))
+	list, err := rule.In(name.text, p.items(string(src), found))
 	if err != nil {
 		p.fault(path, "%v", err)
 		return

@@ -90,7 +90,7 @@ func parse(name string, src []byte, read reader) (*File, error) {
 		file: &File{
 			Zone: Zone(), Comments: map[string]string{}, RowComments: map[string]string{}, Outcomes: map[string]rule.Outcome{},
 		},
-		lists: map[string]*rule.List{}, returns: map[int64]int{},
+		lists: map[string]rule.Test{}, returns: map[int64]int{},
 	}
 	p.readFile(src)
 	p.faults.Sort(name)
@@ -128,8 +128,8 @@ type pass struct {
 
 	shown, shownFor string // see source
 
-	lists   map[string]*rule.List // nil for a dict with a fault
-	returns map[int64]int         // lines of the rules by return code
+	lists   map[string]rule.Test // nil for a dict with a fault
+	returns map[int64]int        // lines of the rules by return code
 }
 
 func (p *pass) readFile(src []byte) {

@@ -82,7 +82,7 @@ func listSource(name, path string, text []byte) (list rulefile.ListSource, warni
 			continue
 		}
 		comment := item[0] == '#' || strings.Contains(item, " #") || strings.Contains(item, "\t#")
-		_, err := rule.NewList(name, []string{item})
+		_, err := rule.In(name, []string{item})
 		if (comment || err != nil) && warning == nil {
 			warning = fault.List{{
 				Place:   fault.Place{File: path, Line: number, Column: 1, Source: item},

@@ -109,9 +109,9 @@ func (s *site) want(want string, verb weir.Verb, attributes ...string) {
 func matches(set *rule.Set, attributes ...string) bool {
 	values := make([]string, len(set.Attributes()))
 	for i := 0; i < len(attributes); i += 2 {
-		if at, ok := set.Attribute(attributes[i]); ok {
+		if at, ok := set.Compiled().Attribute(attributes[i]); ok {
 			values[at] = attributes[i+1]
 		}
 	}
-	return slices.Contains(set.Match(values, nil), 0)
+	return slices.Contains(set.Compiled().Match(values, nil), 0)
 }

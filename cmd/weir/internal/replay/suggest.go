@@ -235,7 +235,7 @@ func newSweeping(rules *rule.Set, sweep Sweep) (*sweeping, error) {
 		return nil, err
 	}
 	s := &sweeping{
-		values: make([]string, set.Width()),
+		values: make([]string, set.Compiled().Width()),
 		rules:  set, rule: set.Rule(0), share: sweep.Share, quotas: sweep.Quotas, keys: map[string]*sweptKey{}, seed: maphash.MakeSeed(),
 	}
 	if s.share == 0 {
@@ -309,27 +309,27 @@ func names(rules *rule.Set) []string {
 // take measures one request.
 func (s *sweeping) take(_ context.Context, e *Entry) error {
 	copy(s.values, e.Values)
-	s.rules.Complete(s.values)
-	s.match = s.rules.Match(s.values, s.match[:0])
+	s.rules.Compiled().Complete(s.values)
+	s.match = s.rules.Compiled().Match(s.values, s.match[:0])
 	if len(s.match) == 0 {
 		return nil
 	}
 	h := window.Hits{N: 1}
 	switch s.rule.Measure {
 	case window.Sum:
-		n, err := s.rules.Sum(0, s.values)
+		n, err := s.rules.Compiled().Sum(0, s.values)
 		if err != nil {
 			return fault.Newf("attributes."+s.rule.Of, "%v", err)
 		}
 		h.N = n
 	case window.Distinct:
-		h.Member = maphash.String(s.seed, s.rules.Member(0, s.values))
+		h.Member = maphash.String(s.seed, s.rules.Compiled().Member(0, s.values))
 	}
 	s.matched++
-	s.key = s.rules.AppendKey(s.key[:0], 0, s.values)
+	s.key = s.rules.Compiled().AppendKey(s.key[:0], 0, s.values)
 	k := s.keys[string(s.key)]
 	if k == nil {
-		k = &sweptKey{name: clone(s.rules.Key(0, s.values)), windows: make([]keyWindow, len(s.windows))}
+		k = &sweptKey{name: clone(s.rules.Compiled().Key(0, s.values)), windows: make([]keyWindow, len(s.windows))}
 		s.keys[string(s.key)] = k
 	}
 	k.requests++

@@ -351,7 +351,7 @@ func (s *spaces) stats() metrics.StoreStats {
 		rules := e.Rules()
 		for i := range rules.Len() {
 			r := rules.Rule(i)
-			space := store.NewSpace(counted(n.Name()), rules.ID(i), r.Name, r.MaxKeys)
+			space := store.NewSpace(counted(n.Name()), rules.Compiled().ID(i), r.Name, r.MaxKeys)
 			row := metrics.RuleStats{Namespace: n.Name(), Rule: r.Name, Keys: memory.Keys(space), Holds: -1, Banned: -1}
 			bans := r.Ban.For > 0
 			if s.counts.shared == nil && (r.Holds() || bans) {

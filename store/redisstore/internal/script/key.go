@@ -114,7 +114,7 @@ func appendTag(b []byte, op *store.Op) (_ []byte, cut bool) {
 	return b, cut
 }
 
-// appendReadable appends a key for people: the parts that [rule.AppendKey] has
+// appendReadable appends a key for people: the parts that rules has
 // joined, with commas between them, or the key as it is.
 func appendReadable(b, key []byte) (_ []byte, cut bool) {
 	if !hasParts(key) {

@@ -1,16 +1,22 @@
 package script_test
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
 // key is the key of an op with these attributes in `per`.
-func key(parts ...string) string { return string(rule.AppendKey(nil, parts...)) }
+func key(parts ...string) string {
+	var b []byte
+	for _, p := range parts {
+		b = append(binary.AppendUvarint(b, uint64(len(p))), p...)
+	}
+	return string(b)
+}
 
 // TestKeyNames pins the names of keys: operators see them, and counters are found
 // by them. When this test fails, all users lose all counters.

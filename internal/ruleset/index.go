@@ -1,4 +1,4 @@
-package rule
+package ruleset
 
 import (
 	"maps"
@@ -95,11 +95,11 @@ type asked struct {
 func newIndex(rules []compiled) index {
 	popular := make(map[asked]int)
 	for i := range rules {
-		if rules[i].Mode == Off {
+		if rules[i].Off {
 			continue
 		}
 		for _, w := range rules[i].when {
-			for _, v := range equals(w.test) {
+			for _, v := range w.Values {
 				popular[asked{w.part, v}]++
 			}
 		}
@@ -107,7 +107,7 @@ func newIndex(rules []compiled) index {
 	x := index{needs: make([]needs, len(rules))}
 	at := make(map[part]int)
 	for i := range rules {
-		if rules[i].Mode == Off {
+		if rules[i].Off {
 			continue
 		}
 		r := &rules[i]
@@ -118,7 +118,7 @@ func newIndex(rules []compiled) index {
 			continue
 		}
 		w := r.when[best]
-		if _, ok := w.test.(equal); ok {
+		if w.Exact {
 			x.needs[i] = needsOf(r, best)
 		} else {
 			x.needs[i] = needsOf(r, -1)
@@ -128,7 +128,7 @@ func newIndex(rules []compiled) index {
 			n, at[w.part] = len(x.probes), len(x.probes)
 			x.probes = append(x.probes, probe{part: w.part, rules: make(map[string]*list)})
 		}
-		x.probes[n].add(int32(i), equals(w.test))
+		x.probes[n].add(int32(i), w.Values)
 	}
 	for i := range x.probes {
 		x.probes[i].close(x.needs)
@@ -157,7 +157,7 @@ func (p *probe) add(rule int32, values []string) {
 func selective(when []condition, popular map[asked]int) int {
 	best, least := -1, 0
 	for i, w := range when {
-		values := equals(w.test)
+		values := w.Values
 		if values == nil {
 			continue
 		}
@@ -170,22 +170,4 @@ func selective(when []condition, popular map[asked]int) int {
 		}
 	}
 	return best
-}
-
-// equals returns the only values for which t can hold, or nil when t is not a
-// test of equality.
-func equals(t Test) []string {
-	switch t := t.(type) {
-	case equal:
-		return t.values
-	case all:
-		var fewest []string
-		for _, part := range t {
-			if values := equals(part); values != nil && (fewest == nil || len(values) < len(fewest)) {
-				fewest = values
-			}
-		}
-		return fewest
-	}
-	return nil
 }

@@ -1,32 +1,27 @@
-package rule
+package ruleset
 
-import (
-	"slices"
-
-	"github.com/weirhq/weir/window"
-)
+import "slices"
 
 // Match appends the indexes of the rules that match values to dst, in the order of
 // the rules, and returns the extended slice.
 //
 // A rule matches when all its conditions hold, when the attributes that it needs
 // for its key, sum or members are not empty, and when it has a quota for the
-// request. A rule whose mode is [Off] never matches. No rule matches after a
-// verdict with [RestSkip] that matches and is enforced. After a verdict with
-// [RestCount] other rules can match, among them verdicts.
+// request. A rule that is off never matches. No rule matches after one that
+// matches and ends the matching ([Rule.Ends]).
 //
-// Match allocates only when dst has no room, and when an [Address] test gets a
-// value that looks like an address but is none. A rule with an [Equal] condition
+// Match allocates only when dst has no room, and when a test on an address gets a
+// value that looks like an address but is none. A rule with a condition of equality
 // costs nothing if the request has none of its values.
-func (s *Set) Match(values []string, dst []int) []int { return s.match(values, dst, false) }
+func (s *Compiled) Match(values []string, dst []int) []int { return s.match(values, dst, false) }
 
 // MatchHeld is like Match for a request about the holds of an earlier take. A rule
 // that sums an attribute matches also where that is missing, because the take has
 // told the amount.
-func (s *Set) MatchHeld(values []string, dst []int) []int { return s.match(values, dst, true) }
+func (s *Compiled) MatchHeld(values []string, dst []int) []int { return s.match(values, dst, true) }
 
 // match does not keep values or dst, so that both can be on the caller's stack.
-func (s *Set) match(values []string, dst []int, held bool) []int {
+func (s *Compiled) match(values []string, dst []int, held bool) []int {
 	x := &s.index
 	start, end, lists := len(dst), len(s.rules), 0
 	if len(x.others.rules) > 0 {
@@ -59,7 +54,7 @@ func (s *Set) match(values []string, dst []int, held bool) []int {
 
 // try appends the rules of l that match to dst. end is the index of the last rule that
 // can match, which a rule that ends the matching lowers.
-func (s *Set) try(l *list, values []string, held bool, dst []int, end int) ([]int, int) {
+func (s *Compiled) try(l *list, values []string, held bool, dst []int, end int) ([]int, int) {
 	if l.alike && values[l.at] == "" {
 		return dst, end
 	}
@@ -92,7 +87,7 @@ type needs struct {
 // needsOf returns the needs of c. indexed is the position of the condition that holds
 // for every request for which the index finds c, or -1.
 func needsOf(c *compiled, indexed int) needs {
-	n := needs{parts: c.per, ends: c.Kind() == KindVerdict && c.Mode == Enforce && c.Rest == RestSkip}
+	n := needs{parts: c.per, ends: c.Ends}
 	for i, w := range c.when {
 		if i != indexed {
 			n.tests = append(n.tests, w)
@@ -107,7 +102,7 @@ func needsOf(c *compiled, indexed int) needs {
 // met reports whether values has what n needs. held: a sum needs no amount.
 func (n *needs) met(values []string, held bool) bool {
 	for i := range n.tests {
-		if w := &n.tests[i]; !w.test.Holds(w.value(values)) {
+		if w := &n.tests[i]; !w.Test.Holds(w.value(values)) {
 			return false
 		}
 	}
@@ -121,7 +116,7 @@ func (n *needs) met(values []string, held bool) bool {
 
 // counts reports whether values has the attribute that c counts, and a quota.
 func (c *compiled) counts(values []string, held bool) bool {
-	if c.of.at >= 0 && c.of.value(values) == "" && !(held && c.Measure == window.Sum) {
+	if c.of.at >= 0 && c.of.value(values) == "" && !(held && c.Sums) {
 		return false
 	}
 	return c.by.at < 0 || c.limitOf(values) != nil

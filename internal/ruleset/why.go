@@ -1,15 +1,16 @@
-package rule
+package ruleset
 
 import (
 	"fmt"
+	"strings"
 )
 
 // Why reports whether rule i matches values, regardless of the verdicts before it.
 // If it does not match, reasons has a readable text for each cause: a condition
-// that fails, a missing attribute, a value without a quota, or the mode [Off].
-func (s *Set) Why(i int, values []string) (matched bool, reasons []string) {
+// that fails, a missing attribute, a value without a quota, or that the rule is off.
+func (s *Compiled) Why(i int, values []string) (matched bool, reasons []string) {
 	c := &s.rules[i]
-	if c.Mode == Off {
+	if c.Off {
 		reasons = append(reasons, "mode is off")
 	}
 	missing := make(map[string]bool) // attributes that a reason names already
@@ -19,22 +20,22 @@ func (s *Set) Why(i int, values []string) (matched bool, reasons []string) {
 			reasons = append(reasons, name+" is missing")
 		}
 	}
-	for n, w := range c.when {
-		name, v := c.When[n].Attribute, w.value(values)
+	for _, w := range c.when {
+		name, v := w.Attribute, w.value(values)
 		switch {
-		case w.test.Holds(v):
+		case w.Test.Holds(v):
 		case v != "":
-			reasons = append(reasons, fmt.Sprintf("%s is %s, want %s", name, quoted(v), wanted(w.test)))
-		case w.test == Present():
+			reasons = append(reasons, fmt.Sprintf("%s is %s, want %s", name, Quoted(v), Wanted(w.Test)))
+		case w.Presence:
 			lacks(name)
 		default:
 			missing[name] = true
-			reasons = append(reasons, fmt.Sprintf("%s is missing, want %s", name, wanted(w.test)))
+			reasons = append(reasons, fmt.Sprintf("%s is missing, want %s", name, Wanted(w.Test)))
 		}
 	}
 	for n, p := range c.per {
 		if p.value(values) == "" {
-			lacks(c.Per[n])
+			lacks(c.Per[n].Attribute)
 		}
 	}
 	if c.of.at >= 0 && c.of.value(values) == "" {
@@ -42,10 +43,13 @@ func (s *Set) Why(i int, values []string) (matched bool, reasons []string) {
 	}
 	if c.by.at >= 0 && c.limitOf(values) == nil {
 		if v := c.by.value(values); v == "" {
-			lacks(c.Quota.By)
+			lacks(c.By)
 		} else {
-			reasons = append(reasons, fmt.Sprintf("%s is %s, want %s", c.Quota.By, quoted(v), wanted(Equal(c.Quota.caseNames()...))))
+			reasons = append(reasons, fmt.Sprintf("%s is %s, want %s", c.By, Quoted(v), Wanted(c.Known)))
 		}
 	}
 	return len(reasons) == 0, reasons
 }
+
+// Wanted returns the text of t without its verb: "one of [a]" of "is one of [a]".
+func Wanted(t Test) string { return strings.TrimPrefix(t.String(), "is ") }

@@ -1,0 +1,296 @@
+// Package ruleset holds the compiled form of a list of rules: it finds the rules that
+// match a request, and makes their keys. Package rule makes it. The package is pure: it
+// has no clock, no lock and no IO.
+package ruleset
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/address"
+	"github.com/weirhq/weir/window"
+)
+
+// Rule is what matching and keys need of a rule.
+type Rule struct {
+	ID   string // see [Compiled.ID]
+	When []Condition
+	Per  []Part
+
+	// Together, Of and By name the attributes of the group of keys, of the sum or the
+	// members, and of the quota. An empty name means that the rule has none. Together is
+	// in Per. Sums reports whether the values of Of are summed.
+	Together, Of, By string
+	Sums             bool
+
+	Off    bool // the rule never matches
+	Ends   bool // no rule after this one matches a request that this one matches
+	Allows bool // the rule is a verdict that allows
+
+	Limit *window.Compiled            // when By is empty
+	Cases map[string]*window.Compiled // by the value of By
+	Other *window.Compiled            // for every other value; nil: none
+	Known Test                        // holds for the values in Cases
+}
+
+// Part is one attribute of a key. Addresses in it count by their first V4 or V6 bits; 0
+// bits stand for the whole address, and for other attributes both are 0.
+type Part struct {
+	Attribute string
+	V4, V6    int
+}
+
+// Condition is one test on one attribute.
+type Condition struct {
+	Attribute string
+	Test      Test
+	Trim      bool // white space around the value is dropped before the test
+
+	Values   []string // the only values for which Test can hold; nil: unknown
+	Exact    bool     // Test holds for all of Values
+	Presence bool     // Test holds for everything but a missing attribute
+}
+
+// Test is a predicate on a value, with its text; see rule.Test.
+type Test interface {
+	Holds(value string) bool
+	String() string
+}
+
+// Compiled is a compiled list of rules. It is immutable and safe for concurrent use.
+//
+// Its methods take a request as a vector of values, and a rule as its index.
+// values[i] is the value of the attribute Names()[i], or "" if the request does not
+// have it. The vector has the length [Compiled.Width].
+type Compiled struct {
+	rules     []compiled
+	names     []string
+	position  map[string]int // in names
+	addresses []int          // positions of attributes that are addresses
+	networks  []network      // whose values follow those of the attributes
+	index     index
+
+	unmatched string
+	allows    bool // unmatched does
+}
+
+// IsZero reports whether s is the zero value, which [New] did not make.
+func (s *Compiled) IsZero() bool { return s.position == nil }
+
+// compiled is a rule whose attributes are positions in a vector.
+type compiled struct {
+	Rule
+	when             []condition
+	per              []part
+	together, of, by part // at < 0: the rule has none
+}
+
+// part is a reference to one attribute's value, trimmed or not.
+type part struct {
+	at   int
+	trim bool
+}
+
+// condition is a [Condition] whose attribute is a position in a vector.
+type condition struct {
+	part
+	Condition
+}
+
+// network is a value of a vector that is made of another one.
+type network struct {
+	from   int // the position of the address
+	v4, v6 int
+}
+
+// value returns the value in values, and "" when p refers to no attribute.
+func (p part) value(values []string) string {
+	if p.at < 0 {
+		return ""
+	}
+	if p.trim {
+		return strings.TrimSpace(values[p.at])
+	}
+	return values[p.at]
+}
+
+// New compiles rules. Requests that no rule matches get the outcome unmatched, and are
+// allowed if allows is set. New keeps its arguments.
+func New(rules []Rule, unmatched string, allows bool) *Compiled {
+	s := &Compiled{rules: make([]compiled, len(rules)), unmatched: unmatched, allows: allows}
+	s.collect(rules)
+	for i := range rules {
+		s.rules[i] = s.compile(rules[i])
+	}
+	s.index = newIndex(s.rules)
+	return s
+}
+
+// collect stores the attributes of rules in s, with the position of each in a vector.
+func (s *Compiled) collect(rules []Rule) {
+	at := make(map[string]int)
+	for i := range rules {
+		r := &rules[i]
+		for k := range r.When {
+			at[r.When[k].Attribute] = 0
+		}
+		for _, p := range r.Per {
+			at[p.Attribute] = 0
+		}
+		at[r.Of], at[r.By] = 0, 0
+	}
+	delete(at, "")
+	s.names = slices.Sorted(maps.Keys(at))
+	for i, name := range s.names {
+		at[name] = i
+	}
+	s.position = at
+}
+
+// compile turns r into its compiled form. An attribute that one condition trims is
+// trimmed wherever the rule uses its value: in the key, the member, the sum and the quota.
+func (s *Compiled) compile(r Rule) compiled {
+	c := compiled{Rule: r}
+	trimmed := func(name string) bool {
+		return slices.ContainsFunc(r.When, func(c Condition) bool { return c.Attribute == name && c.Trim })
+	}
+	place := func(name string) part {
+		if name == "" {
+			return part{at: -1}
+		}
+		return part{at: s.position[name], trim: trimmed(name)}
+	}
+	for _, w := range r.When {
+		c.when = append(c.when, condition{part{s.position[w.Attribute], w.Trim}, w})
+	}
+	c.together, c.of, c.by = place(""), place(r.Of), place(r.By)
+	for _, k := range r.Per {
+		p := place(k.Attribute)
+		if k.V4 != 0 || k.V6 != 0 {
+			p.at = s.networkAt(network{p.at, k.V4, k.V6})
+		}
+		c.per = append(c.per, p)
+		if k.Attribute == r.Together {
+			c.together = p
+		}
+	}
+	return c
+}
+
+// networkAt returns the position of n in a vector. It adds n if it is new.
+func (s *Compiled) networkAt(n network) int {
+	i := slices.Index(s.networks, n)
+	if i < 0 {
+		i = len(s.networks)
+		s.networks = append(s.networks, n)
+	}
+	return len(s.names) + i
+}
+
+// WithAddresses returns a copy of s that makes the values of the attributes called names
+// canonical. canonical returns a condition on one of them with canonical addresses in
+// its test.
+func (s *Compiled) WithAddresses(names []string, canonical func(Condition) Condition) *Compiled {
+	c := *s
+	c.addresses, c.rules = nil, slices.Clone(s.rules)
+	for _, name := range names {
+		if at, ok := s.Attribute(name); ok {
+			c.addresses = append(c.addresses, at)
+		}
+	}
+	for i := range c.rules {
+		r := &c.rules[i]
+		r.when = slices.Clone(r.when)
+		for k := range r.when {
+			if slices.Contains(c.addresses, r.when[k].at) {
+				r.when[k].Condition = canonical(r.when[k].Condition)
+			}
+		}
+	}
+	c.index = newIndex(c.rules)
+	return &c
+}
+
+// WithUnmatched returns a copy of s in which requests that no rule matches get the
+// outcome called name.
+func (s *Compiled) WithUnmatched(name string, allows bool) *Compiled {
+	c := *s
+	c.unmatched, c.allows = name, allows
+	return &c
+}
+
+// Unmatched returns the name of the outcome of requests that no rule matches, and
+// reports whether it allows them.
+func (s *Compiled) Unmatched() (name string, allows bool) { return s.unmatched, s.allows }
+
+// Allows reports whether rule i is a verdict whose outcome allows the request.
+func (s *Compiled) Allows(i int) bool { return s.rules[i].Allows }
+
+// Names returns the sorted names of all attributes that rules use. The index of a name
+// is its position in a vector of values. The caller must not change the slice.
+func (s *Compiled) Names() []string { return s.names }
+
+// Attribute returns the position of the attribute called name in a vector of
+// values, and reports whether any rule uses it.
+func (s *Compiled) Attribute(name string) (int, bool) {
+	if len(s.names) > fewNames {
+		i, ok := s.position[name]
+		return i, ok
+	}
+	for i := range s.names {
+		if s.names[i] == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// fewNames is how many attributes are compared one by one, which is faster than a map:
+// most names differ in length.
+const fewNames = 8
+
+// Width returns the length of a vector of values: one place for each attribute, and
+// one for each network.
+func (s *Compiled) Width() int { return len(s.names) + len(s.networks) }
+
+// Complete makes the addresses in values canonical, and fills in their networks.
+// values has the length [Compiled.Width] and the attributes at the positions of
+// [Compiled.Attribute].
+func (s *Compiled) Complete(values []string) {
+	if len(s.addresses)+len(s.networks) > 0 { // so that the call is inlined for other sets
+		s.complete(values)
+	}
+}
+
+func (s *Compiled) complete(values []string) {
+	for _, at := range s.addresses {
+		if values[at] != "" {
+			values[at], _ = address.Canonical(values[at])
+		}
+	}
+	for i := range s.networks {
+		n := &s.networks[i]
+		values[len(s.names)+i] = address.NetworkOf(values[n.from], n.v4, n.v6)
+	}
+}
+
+// LimitOf returns the limit that rule i counts a request under: its quota in its
+// window. The quota can depend on an attribute. That of a trigger is its number, and that
+// of a counter is [window.Unlimited]. LimitOf returns nil for a verdict, and for a rule
+// that has no quota for the request and so does not match it. The same limit is always
+// the same pointer.
+func (s *Compiled) LimitOf(i int, values []string) *window.Compiled {
+	return s.rules[i].limitOf(values)
+}
+
+// limitOf returns the limit of c for a request; see [Compiled.LimitOf].
+func (c *compiled) limitOf(values []string) *window.Compiled {
+	if c.by.at < 0 {
+		return c.Limit
+	}
+	if l, ok := c.Cases[c.by.value(values)]; ok {
+		return l
+	}
+	return c.Other
+}
