@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 )
 
@@ -13,7 +13,7 @@ import (
 // them. While the store has none, the engine uses a secret of its own.
 type seals struct {
 	store store.Keyed // nil: the store has no secret
-	own   receipt.Key
+	own   seal.Key
 }
 
 func newSeals(s store.Store) (out seals) {
@@ -49,6 +49,6 @@ func (s *seals) prepare(r *plan.Request) {
 		}
 	}
 	if r.Key = s.own; !r.Key.Sealed(&r.Receipt) {
-		r.Receipt = Receipt{}
+		r.Receipt = seal.Take{}
 	}
 }

@@ -1,4 +1,4 @@
-package receipt
+package seal
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package receipt
+package seal
 
 // SIPHash returns the hash of a text and bytes behind it.
 func SIPHash(k *Key, text string, bytes []byte) uint64 {

@@ -1,16 +1,16 @@
-package receipt_test
+package seal_test
 
 import (
 	"testing"
 
-	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/internal/seal"
 )
 
 // BenchmarkSeal seals a receipt, and hashes what a take has counted in one rule.
 //
 //	go test -run '^$' -bench Seal ./receipt
 func BenchmarkSeal(b *testing.B) {
-	key := receipt.Key{7: 3}
+	key := seal.Key{7: 3}
 	space, member := "llm-calls\x05count\x07sliding", []byte("team-4711")
 	b.Run("seal", func(b *testing.B) {
 		r := some

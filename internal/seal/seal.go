@@ -1,4 +1,4 @@
-package receipt
+package seal
 
 import "encoding/binary"
 
@@ -16,15 +16,15 @@ const (
 )
 
 // Seal returns r with a seal under k. The seal covers all other fields.
-func (k *Key) Seal(r Receipt) Receipt {
+func (k *Key) Seal(r Take) Take {
 	r.Seal = k.seal(&r)
 	return r
 }
 
 // Sealed reports whether r has a seal under k, and was not changed since.
-func (k *Key) Sealed(r *Receipt) bool { return r.Seal == k.seal(r) }
+func (k *Key) Sealed(r *Take) bool { return r.Seal == k.seal(r) }
 
-func (k *Key) seal(r *Receipt) uint64 {
+func (k *Key) seal(r *Take) uint64 {
 	s := newSIP(k)
 	s.eight(binary.LittleEndian.Uint64(r.ID[:8]))
 	s.eight(uint64(binary.LittleEndian.Uint32(r.ID[8:])) | uint64(r.Place)<<32 | ofSeal<<40)

@@ -1,16 +1,16 @@
-package receipt_test
+package seal_test
 
 import (
 	"testing"
 
-	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/internal/seal"
 )
 
 // The first answers of the reference implementation: key 00 01 … 0f, and messages
 // 00 01 02 … of 0 bytes, 1 byte, and so on.
 func TestSipHash(t *testing.T) {
 	t.Parallel()
-	var k receipt.Key
+	var k seal.Key
 	for i := range k {
 		k[i] = byte(i)
 	}
@@ -23,7 +23,7 @@ func TestSipHash(t *testing.T) {
 	} {
 		// Also in two parts, wherever the first one ends.
 		for cut := range n + 1 {
-			if got := receipt.SIPHash(&k, string(message[:cut]), message[cut:]); got != want {
+			if got := seal.SIPHash(&k, string(message[:cut]), message[cut:]); got != want {
 				t.Errorf("of %d and %d bytes: got %016x, want %016x", cut, n-cut, got, want)
 			}
 		}
