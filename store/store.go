@@ -175,26 +175,6 @@ type Store interface {
 	Close() error
 }
 
-// Keyed is an optional interface of a [Store] that keeps a secret beside its
-// counters. All stores on the same counters have the same secret, so that each of
-// them accepts the receipts of the others.
-type Keyed interface {
-	// Secrets returns the secrets under which receipts are valid. The first one is
-	// for new receipts. It returns none while the secret is not known, for example
-	// because the store is out of reach. The caller must not change the slice.
-	Secrets() [][16]byte
-}
-
-// Timed is implemented by stores whose calls have a time-out. A caller that may
-// ask several times for one decision calls Within first, so that the time-out
-// bounds all of it.
-type Timed interface {
-	// Within returns ctx with the end of a decision that begins now. Calls with
-	// that context meet an outage when the time is over. The caller calls the
-	// function when it is done.
-	Within(ctx context.Context) (context.Context, context.CancelFunc)
-}
-
 // Do decides one call in s, and sets the results of ops. It returns the error of
 // [Store.Do] or the call's Err.
 func Do(ctx context.Context, s Store, verb Verb, ops []Op) error {

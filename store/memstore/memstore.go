@@ -31,10 +31,7 @@ type Store struct {
 	places sync.Pool // of *[]place, whose places are cleared; or empty
 }
 
-var (
-	_ store.Store = (*Store)(nil)
-	_ store.Keyed = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // Option is an option of [New].
 type Option func(*Store)
@@ -88,7 +85,7 @@ func New(opts ...Option) *Store {
 	return s
 }
 
-// Secrets implements [store.Keyed]. The secret is random, and lives as long as the
+// Secrets returns the secret of receipts. It is random, and lives as long as the
 // store.
 func (s *Store) Secrets() [][16]byte { return s.secret[:] }
 
