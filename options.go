@@ -138,7 +138,7 @@ func WithName(name string) LimiterOption {
 // WithMaxKeys sets how many keys, at least 1, a limiter or a counter keeps in
 // memory. A call with one more key meets an outage whose cause is
 // [store.ErrFull]; for it the local policy denies. Default:
-// [store.DefaultMaxKeys].
+// 10,000,000 keys.
 func WithMaxKeys(n int64) LimiterOption {
 	return limiterOption(func(o *options) error {
 		if n < 1 {

@@ -193,9 +193,6 @@ var (
 	// ErrFull is the cause of an [OutageError] when a space has no room for a
 	// new key.
 	ErrFull = errors.New("no room for a new key: the most that may be kept (max_keys) is reached; raise it, or wait until keys expire")
-	// ErrMemory is an [ErrFull] whose cause is the memory that the store may take
-	// in all.
-	ErrMemory = fmt.Errorf("no room: the store has reached the memory that it may take: %w", ErrFull)
 )
 
 // OutageError is the Err of a call that a store could not answer, or the error of

@@ -182,8 +182,8 @@ func TestExpiredKeys(t *testing.T) {
 	if n := s.Stats().Loaded; n != 1 {
 		t.Errorf("got %d keys, want 1", n)
 	}
-	if n := s.Memory().Keys(store.NewSpace("", "day", "day", 0)); n != 1 {
-		t.Errorf("got %d keys of the day, want 1", n)
+	if st := s.Memory().Stats(store.NewSpace("", "day", "day", 0)); len(st) != 1 || st[0].Keys != 1 {
+		t.Errorf("got %+v keys of the day, want 1", st)
 	}
 }
 

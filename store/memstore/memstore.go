@@ -61,7 +61,7 @@ func WithShards(n int) Option {
 
 // WithMaxBytes bounds the memory of all keys and their states to n bytes. Once
 // nine tenths are taken, a call with a new key meets an outage whose cause is
-// [store.ErrMemory]; once all is taken, so does a call that makes the state of a
+// [store.ErrFull]; once all is taken, so does a call that makes the state of a
 // known key larger. No key is dropped for another one. Calls that run at the same
 // time can exceed the bound by a few hundred kilobytes each. Default: no bound.
 func WithMaxBytes(n int64) Option { return func(s *Store) { s.memory.most.Store(n) } }

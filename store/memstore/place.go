@@ -88,7 +88,6 @@ func (p *place) reserve(s *Store, verb store.Verb, op *store.Op, others numbers)
 
 // refuse counts an op for which there is no room.
 func (s *Store) refuse(ks *keyspace) {
-	ks.full.Add(1)
 	s.full.Add(1)
 }
 
