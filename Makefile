@@ -252,7 +252,7 @@ bench-keep: ## measure a data directory against pebble, bbolt and SQLite, or tho
 	$(GO) test -run '^$$' -bench Take -benchtime 30s
 
 losses: ## measure what each --sync loses at a kill and at a loss of power (ten minutes)
-	$(GO) test -run '^$$' -bench Losses -benchtime 100x -timeout 20m ./store/durable
+	$(GO) test -run '^$$' -bench Losses -benchtime 100x -timeout 20m ./internal/datadir
 
 cover: ## write the test coverage to cover.out and print the total
 	$(GO) test -coverpkg $(subst $(eval) ,$(comma),$(PACKAGES)) -coverprofile cover.out $(PACKAGES)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 )
 
@@ -35,7 +35,7 @@ func (c *call) plan(rules *plan.Rules, seals *seals, verb Verb, r *Request, valu
 	}
 	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
-	c.now.Here = verb.Ends() && p.Request.Receipt.Place == receipt.Local
+	c.now.Here = verb.Ends() && p.Request.Receipt.Place == seal.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
 		c.later.Verb, c.later.Policies = Record, rules

@@ -9,9 +9,9 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -64,8 +64,8 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 	e := &Engine{namespace: o.namespace, maxSize: o.maxSize, observer: o.observer}
 	e.inContext, _ = o.observer.(ContextObserver)
 	e.owned = o.drive(&e.driver)
-	e.memory = memoryBehind(e.driver.Store)
-	e.seals = newSeals(e.driver.Store)
+	hooks := hook.Of(e.driver.Store)
+	e.memory, e.seals = hooks.Memory, newSeals(hooks.Keyed)
 	e.calls.New = func() any { return new(call) }
 	e.shorts.New = func() any { return new(short) }
 	if err := e.SetRules(rules); err != nil {
@@ -84,10 +84,9 @@ func (o *options) drive(d *drive.Driver) (owned bool) {
 	case d.Store == nil:
 		d.Store, owned = memstore.New(), true
 	case d.Local != nil:
-		notes, _ := d.Local.(store.Notebook)
-		d.Reports = o.reports(d.Store, notes)
+		d.Reports = o.reports(d.Store, hook.Of(d.Local).Notebook)
 	}
-	d.Timed, _ = d.Store.(store.Timed)
+	d.Timed = hook.Of(d.Store).Timed
 	return owned
 }
 

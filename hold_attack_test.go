@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -28,15 +29,15 @@ func TestForgedReceipts(t *testing.T) {
 
 		other := engine(t, []rule.Rule{llmTokens, llmCalls})
 		foreign := do(t, other, step{weir.Take, own, weir.Receipt{}, true, []int64{1, 1}, []bool{true, false}}).Receipt
-		forged := map[string]weir.Receipt{
-			"without a seal":      {ID: mine.ID, At: mine.At, Wall: mine.Wall, Digest: mine.Digest},
-			"of the zero key":     new(receipt.Key).Seal(mine),
-			"of another instant":  {ID: mine.ID, At: theirs.At, Wall: theirs.Wall, Digest: mine.Digest, Seal: mine.Seal},
-			"of another digest":   {ID: mine.ID, At: mine.At, Wall: mine.Wall, Digest: theirs.Digest + 1, Seal: mine.Seal},
-			"of another place":    {ID: mine.ID, At: mine.At, Wall: mine.Wall, Place: receipt.Local, Digest: mine.Digest, Seal: mine.Seal},
-			"with another's seal": {ID: mine.ID, At: theirs.At, Wall: theirs.Wall, Digest: theirs.Digest, Seal: theirs.Seal},
-			"of another engine":   foreign,
-			"of another take":     {ID: window.HoldID{1}, At: mine.At, Wall: mine.Wall, Digest: mine.Digest, Seal: mine.Seal},
+		forged := map[string]seal.Take{
+			"without a seal":      {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest},
+			"of the zero key":     new(seal.Key).Seal(mine.Take),
+			"of another instant":  {ID: mine.Take.ID, At: theirs.Take.At, Wall: theirs.Take.Wall, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
+			"of another digest":   {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Digest: theirs.Take.Digest + 1, Seal: mine.Take.Seal},
+			"of another place":    {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Place: seal.Local, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
+			"with another's seal": {ID: mine.Take.ID, At: theirs.Take.At, Wall: theirs.Take.Wall, Digest: theirs.Take.Digest, Seal: theirs.Take.Seal},
+			"of another engine":   foreign.Take,
+			"of another take":     {ID: window.HoldID{1}, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
 		}
 		nothing := func(what string, r weir.Receipt) {
 			for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
@@ -48,8 +49,8 @@ func TestForgedReceipts(t *testing.T) {
 				t.Fatalf("a receipt %s changed something", what)
 			}
 		}
-		for what, r := range forged {
-			nothing(what, r)
+		for what, take := range forged {
+			nothing(what, weir.Receipt{Take: take})
 		}
 		// Every bit of the text, and text that was made up.
 		raw, err := base64.RawURLEncoding.DecodeString(mine.String())

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -31,7 +31,7 @@ func TestHoldsInOutage(t *testing.T) {
 		first := do(t, e, step{weir.Take, attrs, none, true, []int64{100, 1, 1}, []bool{true, true, false}})
 		second := do(t, e, step{weir.Take, attrs, none, true, []int64{200, 2, 2}, []bool{true, true, false}})
 		third := do(t, e, step{weir.Take, attrs, none, false, []int64{200, 2, 2}, []bool{false, false, false}}) // a quarter of 1000 is 250
-		if first.Receipt.Place != receipt.Local || !third.Receipt.IsZero() {
+		if first.Receipt.Take.Place != seal.Local || !third.Receipt.IsZero() {
 			t.Errorf("got receipts %+v and %+v, want a local one and none", first.Receipt, third.Receipt)
 		}
 		truth := weir.Attributes("team", "red", "tokens", "40")

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -128,7 +128,7 @@ func TestUnknownReceipt(t *testing.T) {
 		e := engine(t, []rule.Rule{llmTokens, llmCalls, exports})
 		attrs := weir.Attributes("team", "red", "user", "ann", "tokens", "100")
 		do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{100, 1, 1}, []bool{true, false, true}})
-		unknown := receipt.Receipt{ID: window.HoldID{1}, At: window.At(time.Now()), Wall: window.At(time.Now())}
+		unknown := weir.Receipt{Take: seal.Take{ID: window.HoldID{1}, At: window.At(time.Now()), Wall: window.At(time.Now())}}
 		for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
 			do(t, e, step{verb, attrs, unknown, true, []int64{100, 1, 1}, []bool{false, false, false}})
 		}
@@ -209,7 +209,7 @@ func TestHoldsInBatches(t *testing.T) {
 			{Verb: weir.Take, Request: weir.Request{Attributes: ann}},
 		}
 		e.DoAll(t.Context(), items)
-		if a, b := items[0].Decision.Receipt, items[1].Decision.Receipt; a.IsZero() || b.IsZero() || a.ID == b.ID || items[2].Decision.Allowed {
+		if a, b := items[0].Decision.Receipt, items[1].Decision.Receipt; a.IsZero() || b.IsZero() || a.Take.ID == b.Take.ID || items[2].Decision.Allowed {
 			t.Fatalf("got receipts %v and %v, and the third allowed %v, want two and a denial", a, b, items[2].Decision.Allowed)
 		}
 		items = []weir.Item{

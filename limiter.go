@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -104,7 +105,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	}
 	m.owned = o.drive(&m.driver)
 	if m.observer == nil {
-		m.memory = memoryBehind(m.driver.Store)
+		m.memory = hook.Of(m.driver.Store).Memory
 	}
 	m.asks.New = func() any { return new(ask) }
 	return m, nil

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -26,7 +27,7 @@ type options struct {
 	nodesNow func() int
 
 	// reports is set with local: programs without a local store do not link it.
-	reports func(store.Store, store.Notebook) *report.Reporter
+	reports func(store.Store, hook.Notebook) *report.Reporter
 
 	observer  Observer
 	namespace string
@@ -137,7 +138,7 @@ func WithName(name string) LimiterOption {
 // WithMaxKeys sets how many keys, at least 1, a limiter or a counter keeps in
 // memory. A call with one more key meets an outage whose cause is
 // [store.ErrFull]; for it the local policy denies. Default:
-// [store.DefaultMaxKeys].
+// 10,000,000 keys.
 func WithMaxKeys(n int64) LimiterOption {
 	return limiterOption(func(o *options) error {
 		if n < 1 {

@@ -3,7 +3,7 @@ package weir
 import (
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -35,7 +35,7 @@ func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
 	if (p.Request.ID == window.HoldID{}) {
 		return Receipt{}
 	}
-	r := receipt.Receipt{ID: p.Request.ID}
+	r := seal.Take{ID: p.Request.ID}
 	held, wall := false, false
 	for i := range t.Ops {
 		op := &t.Ops[i]
@@ -67,7 +67,7 @@ func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
 		r.At = r.Wall
 	}
 	if t.Local {
-		r.Place = receipt.Local
+		r.Place = seal.Local
 	}
 	r.Digest = p.Digest(t.Ops, t.Of, func(op *store.Op) bool {
 		at := r.At
@@ -76,5 +76,5 @@ func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
 		}
 		return op.Hold != nil && op.Hold.Decided == at
 	})
-	return p.Request.Key.Seal(r)
+	return Receipt{Take: p.Request.Key.Seal(r)}
 }

@@ -5,7 +5,7 @@ package weir
 // as one hit. The zero value means that there was no outage.
 type Reports struct {
 	// Pending is the number of keys and members that wait for a report. It includes
-	// those of an earlier process if the local store is a [store.Notebook].
+	// those of an earlier process if the local store keeps its counters, as [durable.Store] does.
 	Pending int
 
 	// Recorded is the number of hits that were recorded in the store. Lost is
@@ -15,8 +15,8 @@ type Reports struct {
 	Recorded, Lost int64
 
 	// Dropped is the number of hits that are not reported, because 100,000 keys
-	// waited already, or because the engine was closed meanwhile and the local store is
-	// no [store.Notebook].
+	// waited already, or because the engine was closed meanwhile and the local store does
+	// not keep its counters.
 	Dropped int64
 }
 

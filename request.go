@@ -76,7 +76,7 @@ func Attributes(namesAndValues ...string) []Attribute {
 // known already, and not nil.
 func (r *Request) read(verb Verb, set *ruleset.Compiled, values []string, to *plan.Request) error {
 	to.Verb, to.Hits, to.Feedback = verb, min(r.Hits, window.MaxHits+1), r.Feedback
-	to.Receipt, to.Exact = r.Receipt, r.Hits > 0
+	to.Receipt, to.Exact = r.Receipt.Take, r.Hits > 0
 	switch {
 	case verb > Renew:
 		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)

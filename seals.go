@@ -3,21 +3,21 @@ package weir
 import (
 	"crypto/rand"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/receipt"
-	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/internal/seal"
 )
 
 // seals seals the receipts of an engine, and tells which receipts are valid. The
 // secret is that of the store, so that all engines on the same counters accept
 // them. While the store has none, the engine uses a secret of its own.
 type seals struct {
-	store store.Keyed // nil: the store has no secret
-	own   receipt.Key
+	store hook.Keyed // nil: the store has no secret
+	own   seal.Key
 }
 
-func newSeals(s store.Store) (out seals) {
-	out.store, _ = s.(store.Keyed)
+func newSeals(s hook.Keyed) (out seals) {
+	out.store = s
 	_, _ = rand.Read(out.own[:]) // which never fails
 	return out
 }
@@ -49,6 +49,6 @@ func (s *seals) prepare(r *plan.Request) {
 		}
 	}
 	if r.Key = s.own; !r.Key.Sealed(&r.Receipt) {
-		r.Receipt = Receipt{}
+		r.Receipt = seal.Take{}
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/weirhq/weir/benchmarks/internal/measure"
 	"github.com/weirhq/weir/benchmarks/internal/peer"
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -192,7 +191,7 @@ func replayFloor(args []string) {
 		path, _, _ := strings.Cut(target, "?")
 		size, _, _ := strings.Cut(rest[len(" 200 "):], " ")
 
-		key = rule.AppendKey(key[:0], ip)
+		key = append(key[:0], ip...)
 		for i := range ops {
 			ops[i].Key = key
 		}

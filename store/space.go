@@ -4,9 +4,9 @@ import (
 	"hash/maphash"
 )
 
-// DefaultMaxKeys is the most keys that a store in memory keeps for a space that
+// defaultMaxKeys is the most keys that a store in memory keeps for a space that
 // was made without another number.
-const DefaultMaxKeys = 10_000_000
+const defaultMaxKeys = 10_000_000
 
 // Space identifies the set of keys of one rule or limiter. Two Spaces with equal
 // namespaces and IDs are the same space. Make one with [NewSpace]; the zero Space
@@ -30,10 +30,10 @@ type identity struct {
 // The name is for people: that of the rule or limiter. A shared store may use it
 // in the names of keys, so spaces that are the same must have the same name.
 // maxKeys is the most keys that a store in memory keeps for the space; 0 or less
-// means [DefaultMaxKeys].
+// means 10,000,000.
 func NewSpace(namespace, id, name string, maxKeys int64) *Space {
 	if maxKeys <= 0 {
-		maxKeys = DefaultMaxKeys
+		maxKeys = defaultMaxKeys
 	}
 	hash := maphash.Comparable(seed, [2]string{namespace, id})
 	return &Space{&identity{namespace, id, hash}, name, maxKeys}

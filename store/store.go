@@ -175,26 +175,6 @@ type Store interface {
 	Close() error
 }
 
-// Keyed is an optional interface of a [Store] that keeps a secret beside its
-// counters. All stores on the same counters have the same secret, so that each of
-// them accepts the receipts of the others.
-type Keyed interface {
-	// Secrets returns the secrets under which receipts are valid. The first one is
-	// for new receipts. It returns none while the secret is not known, for example
-	// because the store is out of reach. The caller must not change the slice.
-	Secrets() [][16]byte
-}
-
-// Timed is implemented by stores whose calls have a time-out. A caller that may
-// ask several times for one decision calls Within first, so that the time-out
-// bounds all of it.
-type Timed interface {
-	// Within returns ctx with the end of a decision that begins now. Calls with
-	// that context meet an outage when the time is over. The caller calls the
-	// function when it is done.
-	Within(ctx context.Context) (context.Context, context.CancelFunc)
-}
-
 // Do decides one call in s, and sets the results of ops. It returns the error of
 // [Store.Do] or the call's Err.
 func Do(ctx context.Context, s Store, verb Verb, ops []Op) error {
@@ -213,9 +193,6 @@ var (
 	// ErrFull is the cause of an [OutageError] when a space has no room for a
 	// new key.
 	ErrFull = errors.New("no room for a new key: the most that may be kept (max_keys) is reached; raise it, or wait until keys expire")
-	// ErrMemory is an [ErrFull] whose cause is the memory that the store may take
-	// in all.
-	ErrMemory = fmt.Errorf("no room: the store has reached the memory that it may take: %w", ErrFull)
 )
 
 // OutageError is the Err of a call that a store could not answer, or the error of

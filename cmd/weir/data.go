@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/store/durable"
+	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/window"
 )
 
@@ -52,7 +52,7 @@ Exit status: 0 nothing is damaged, 1 something is.`,
 			if err := dataDirectory(args[0]); err != nil {
 				return err
 			}
-			r, err := durable.Check(args[0])
+			r, err := datadir.Check(args[0])
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
@@ -71,7 +71,7 @@ Exit status: 0 nothing is damaged, 1 something is.`,
 	return cmd
 }
 
-func printReport(cmd *cobra.Command, r *durable.Report) error {
+func printReport(cmd *cobra.Command, r *datadir.Report) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "file\tbytes\tbatches\tall keys")
 	for _, f := range r.Files {
@@ -124,7 +124,7 @@ type dataSpace struct {
 	Limit     string `json:"limit"`
 }
 
-func reportJSON(r *durable.Report) dataReport {
+func reportJSON(r *datadir.Report) dataReport {
 	out := dataReport{Version: r.Version, Files: []dataFile{}, Rules: []dataSpace{}, Keys: r.Keys, Bytes: r.Bytes, Damaged: r.Damaged, Notes: []string{}}
 	for _, f := range r.Files {
 		out.Files = append(out.Files, dataFile(f))
@@ -154,7 +154,7 @@ seconds. Keys have no name in the directory: fingerprint is what identifies one.
 				return err
 			}
 			out := json.NewEncoder(cmd.OutOrStdout())
-			err := durable.Dump(args[0], func(e durable.Entry) error {
+			err := datadir.Dump(args[0], func(e datadir.Entry) error {
 				if rule != "" && e.Space != rule {
 					return nil
 				}
@@ -183,7 +183,7 @@ type dataKey struct {
 	Strikes     int64   `json:"strikes,omitempty"`
 }
 
-func keyJSON(e *durable.Entry) dataKey {
+func keyJSON(e *datadir.Entry) dataKey {
 	k := dataKey{
 		Namespace: e.Namespace, Rule: e.Space, Fingerprint: fmt.Sprintf("%016x", e.Key), Limit: limitText(e.Limit),
 		Used: e.Reading.Used, ResetAfter: e.Reading.ResetAfter.Seconds(), Holds: e.Reading.Holds, Strikes: e.Reading.Strikes,
@@ -210,9 +210,8 @@ use the directory. Damaged files are kept under their names with ".damaged".`,
 			if err := dataDirectory(args[0]); err != nil {
 				return err
 			}
-			before, after, err := durable.Compact(args[0])
-			var locked *durable.LockedError
-			if errors.As(err, &locked) {
+			before, after, err := datadir.Compact(args[0])
+			if errors.Is(err, datadir.ErrLocked) {
 				return err
 			}
 			if err != nil {
@@ -238,7 +237,7 @@ the directory.`,
 			if err := dataDirectory(args[0]); err != nil {
 				return err
 			}
-			bytes, err := durable.Backup(args[0], args[1])
+			bytes, err := datadir.Backup(args[0], args[1])
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}

@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/durable"
 	"github.com/weirhq/weir/window"
 )
 
@@ -269,7 +269,7 @@ func TestDeployLosesNothing(t *testing.T) {
 func manyKeys(t *testing.T, keys int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := durable.Open(dir)
+	s, err := datadir.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weirhq/weir"
 	grpcclient "github.com/weirhq/weir/client"
+	"github.com/weirhq/weir/internal/seal"
 )
 
 // visitor makes calls by all front ends of a process, with tokens that are right, wrong,
@@ -161,7 +162,7 @@ func (v *visitor) grpc(when, token string) {
 			r := weir.Request{Attributes: weir.Attributes("action", action, "user", v.user, "amount", "1")}
 			d, err := c.Take(ctx, r)
 			hear("take", d.Outcome, err)
-			_, err = c.Settle(ctx, weir.Receipt{ID: [12]byte{1}}, r)
+			_, err = c.Settle(ctx, weir.Receipt{Take: seal.Take{ID: [12]byte{1}}}, r)
 			hear("settle", nil, err)
 			_, err = c.Usage(ctx, "nope", r.Attributes)
 			hear("usage", nil, err)

@@ -3,6 +3,7 @@ package drive
 import (
 	"sync"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -14,7 +15,7 @@ type Driver struct {
 	Store store.Store
 
 	// Timed is Store, if it bounds the time of a decision, and nil otherwise.
-	Timed store.Timed
+	Timed hook.Timed
 
 	// Local decides in an outage for ops whose policy is local. Nil: they deny.
 	Local store.Store

@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -24,11 +24,11 @@ type Request struct {
 
 	// Receipt names the take that a settle, a cancel or a renewal is about. Exact
 	// reports whether Hits is what a settle costs, and not a default.
-	Receipt receipt.Receipt
+	Receipt seal.Take
 	Exact   bool
 
 	// Key is the key of the receipt that the take gets, or has.
-	Key receipt.Key
+	Key seal.Key
 }
 
 // Plan is what one request asks of a store. Its zero value is ready for use.
@@ -88,7 +88,7 @@ func (p *Plan) Reset() {
 		value := &p.Request.Values[i] // as in Ops.Reset
 		*value = ""
 	}
-	p.Request.Feedback, p.Request.ID, p.Request.Receipt = "", window.HoldID{}, receipt.Receipt{}
+	p.Request.Feedback, p.Request.ID, p.Request.Receipt = "", window.HoldID{}, seal.Take{}
 	p.Now.Reset()
 	if len(p.Later.List) > 0 {
 		p.Later.Reset()

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/window"
 )
 
-// A Reporter with a [store.Notebook] keeps each pending entry there as a note, so that
+// A Reporter with a [hook.Notebook] keeps each pending entry there as a note, so that
 // the next process reports it. Before an entry is sent, its note is dropped, and the
 // Reporter waits until that is written. So no entry is sent by two processes. What a
 // process was about to send when it was killed is lost, like a report without an
@@ -21,14 +21,14 @@ const notePrefix = "report/"
 
 // book is where a table keeps its entries. It is guarded by the lock of the table.
 type book struct {
-	notes   store.Notebook
+	notes   hook.Notebook
 	prefix  string   // of the names of this Reporter's notes, which no other one has
 	last    int64    // of the names
 	changed []*entry // since they were last kept
 	limits  map[*window.Compiled][]byte
 }
 
-func newBook(notes store.Notebook) *book {
+func newBook(notes hook.Notebook) *book {
 	if notes == nil {
 		return nil
 	}

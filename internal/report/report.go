@@ -27,7 +27,7 @@
 //
 // # Restarts
 //
-// With a [store.Notebook], the next process reports what is pending. An entry leaves
+// With a [hook.Notebook], the next process reports what is pending. An entry leaves
 // the notebook before it is sent, so this holds for two processes, too.
 package report
 
@@ -36,6 +36,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -83,7 +84,7 @@ type Stats struct {
 // New returns a Reporter to s. It starts no goroutine until something is
 // pending. notes, when not nil, keeps what is pending for the next process; Close is
 // called before notes is closed.
-func New(s store.Store, notes store.Notebook) *Reporter {
+func New(s store.Store, notes hook.Notebook) *Reporter {
 	r := &Reporter{
 		store: s, table: newTable(MaxKeys, maxWords, newBook(notes)),
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {},

@@ -2,235 +2,100 @@ package durable
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/durable/internal/format"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
 // Store is a [store.Store] in this process's memory that writes its counters to a
 // directory. Make one with [Open]; the zero Store is not usable. It is safe for
 // concurrent use.
-type Store struct {
-	config
-	dir     string
-	disk    disk
-	held    *os.File // the lock of the directory; nil in some tests
-	memory  *memstore.Store
-	secrets [1][16]byte // for receipts
-
-	loading atomic.Bool
-	loaded  chan struct{} // closed when loading has ended
-
-	writer *writer
-	notes  notes
-	queue  queue
-	stop   chan struct{} // closed by Close
-	ended  chan struct{} // closed when the goroutine has ended
-	closed sync.Once
-	result error // of Close; set before ended is closed
-}
+type Store struct{ data *datadir.Store }
 
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.Keyed    = (*Store)(nil)
-	_ store.Notebook = (*Store)(nil)
+	_ store.Store = (*Store)(nil)
+	_ hook.Hooked = (*Store)(nil)
 )
 
-// LockedError is the error of a directory that another process uses.
-type LockedError struct{ Dir string }
-
-func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s: another process uses this directory; end it, or name another directory", e.Dir)
-}
+// ErrLocked is the cause of the error of [Open] for a directory that another process
+// uses.
+var ErrLocked = datadir.ErrLocked
 
 // Open opens the directory dir, which it makes if need be, and loads the counters in
 // it. One process at a time can use a directory.
 //
 // Files that are damaged do not make Open fail: it loads what can be read, and calls
 // the function of [WithEvents]. Open fails if it cannot read or lock the directory
-// ([LockedError]), or if a later version of weir has written it.
+// ([ErrLocked]), or if a later version of weir has written it.
 func Open(dir string, opts ...Option) (*Store, error) {
-	c := defaults()
+	var c config
 	for _, opt := range opts {
 		opt(&c)
 	}
-	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	var held *os.File
-	if c.disk == nil {
-		var err error
-		if held, err = lockFolder(dir); err != nil {
-			return nil, fmt.Errorf("data directory: %w", err)
-		}
-		c.disk = folder(dir)
-	}
-	s, err := open(dir, c, held)
-	if err != nil {
-		if held != nil {
-			err = errors.Join(err, held.Close())
-		}
-		return nil, fmt.Errorf("data directory: %s: %w", dir, err)
-	}
-	return s, nil
-}
-
-// lockName is the file in a directory that its process locks.
-const lockName = "lock"
-
-// lockFolder makes and locks dir.
-func lockFolder(dir string) (*os.File, error) {
-	if err := makeFolder(dir); err != nil {
-		return nil, err
-	}
-	held, ok, err := lock(filepath.Join(dir, lockName))
-	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	if !ok {
-		return nil, &LockedError{dir}
-	}
-	return held, nil
-}
-
-// open opens dir, which is locked.
-func open(dir string, c config, held *os.File) (*Store, error) {
-	pieces, err := list(c.disk)
+	data, err := datadir.Open(dir, c...)
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(dir, c, held, pieces)
-	if s.background {
-		go func() {
-			s.run(s.load(pieces))
-		}()
-		return s, nil
-	}
-	ok := s.load(pieces)
-	go s.run(ok)
-	return s, nil
+	return &Store{data}, nil
 }
 
-// newStore returns the store of dir, which has pieces, before they are loaded.
-func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
-	var header format.Header
-	known := false
-	for _, p := range pieces {
-		if p.valid {
-			header, known = p.header, true
-		}
+// Loaded returns a channel that is closed when the counters are loaded.
+func (s *Store) Loaded() <-chan struct{} { return s.data.Loaded() }
+
+// Hooks implements [hook.Hooked], for package weir.
+func (s *Store) Hooks(of store.Store) hook.Hooks {
+	if of == store.Store(s) {
+		of = s.data
 	}
-	if !known {
-		// Never fails, or the program ends: see package crypto/rand.
-		_, _ = rand.Read(header.Secret[:])
-		_, _ = rand.Read(header.Receipts[:])
-	}
-	s := &Store{
-		config: c, dir: dir, disk: c.disk, held: held, secrets: [1][16]byte{[16]byte(header.Receipts[:16])},
-		memory: memstore.New(append(c.memory, memstore.WithJournal(header.Secret))...),
-		notes:  newNotes(),
-		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
-	}
-	s.memory.Journal().Refuse(errLoading)
-	s.queue.wake = make(chan struct{}, 1)
-	s.writer = newWriter(s, header)
-	s.loading.Store(true)
-	return s
-}
-
-// Loaded returns a channel that is closed when the counters are loaded. It implements
-// [store.Notebook].
-func (s *Store) Loaded() <-chan struct{} { return s.loaded }
-
-// Memory returns the memory that answers the calls. Calls to it count, and are
-// written to the directory, but do not wait for the disk with [Always]. Its calls meet
-// an outage until the counters are loaded. It must not be closed.
-func (s *Store) Memory() *memstore.Store { return s.memory }
-
-// MemoryOf returns the memory, if s is this store and its calls wait for nothing, as
-// with [Always]. An engine then asks the memory itself. A store that embeds a Store has
-// a Do of its own, for which MemoryOf returns nil.
-func (s *Store) MemoryOf(of store.Store) *memstore.Store {
-	if of != store.Store(s) || s.sync == Always {
-		return nil
-	}
-	return s.memory
-}
-
-// IsLoaded reports whether the counters are loaded.
-func (s *Store) IsLoaded() bool { return !s.loading.Load() }
-
-// Secrets implements [store.Keyed]. All processes that use the directory, one after
-// another, have the same secret.
-func (s *Store) Secrets() [][16]byte { return s.secrets[:] }
-
-// errLoading is the answer to all calls until the counters are loaded.
-var errLoading error = &store.OutageError{
-	Reason: store.ReasonLoading, Err: errors.New("counters are still being loaded"), RetryAfter: time.Second,
+	return s.data.Hooks(of)
 }
 
 // Do implements [store.Store].
-func (s *Store) Do(ctx context.Context, calls []store.Call) error {
-	switch err := s.memory.Do(ctx, calls); {
-	case errors.Is(err, errLoading):
-		for i := range calls {
-			calls[i].Err = err
-		}
-		return ctx.Err()
-	case err != nil || s.sync != Always:
-		return err
-	}
-	for i := range calls {
-		if calls[i].Err == nil && changed(calls[i].Verb, calls[i].Ops) {
-			s.queue.wait(ctx)
-			break
-		}
-	}
-	return nil
-}
-
-// changed reports whether a call may have changed something.
-func changed(verb store.Verb, ops []store.Op) bool {
-	if verb != store.Take {
-		return verb != store.Check
-	}
-	for i := range ops {
-		if op := &ops[i]; op.Result.Allowed || op.CountDenied || op.Role == store.Always || op.Limit.Bans() {
-			return true
-		}
-	}
-	return false
-}
+func (s *Store) Do(ctx context.Context, calls []store.Call) error { return s.data.Do(ctx, calls) }
 
 // Read implements [store.Store].
 func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
-	return s.memory.Read(ctx, op)
+	return s.data.Read(ctx, op)
 }
 
 // Forget implements [store.Store].
-func (s *Store) Forget(ctx context.Context, op *store.Op) error {
-	err := s.memory.Forget(ctx, op)
-	if err == nil && s.sync == Always {
-		s.queue.wait(ctx)
-	}
-	return err
-}
+func (s *Store) Forget(ctx context.Context, op *store.Op) error { return s.data.Forget(ctx, op) }
 
 // Close implements [store.Store]. It writes what changed last, and syncs it, so that
 // nothing is lost. The error is the one with which that failed. If the counters are
 // still being loaded, Close ends the loading.
-func (s *Store) Close() error {
-	s.closed.Do(func() { close(s.stop) })
-	<-s.ended
-	return s.result
+func (s *Store) Close() error { return s.data.Close() }
+
+// Stats are the numbers of a [Store].
+type Stats struct {
+	// Loading reports whether the counters are still being loaded. Loaded is the
+	// number of keys that were loaded. Damaged is the number of batches and parts of
+	// files that could not be loaded, without the last, torn one.
+	Loading         bool
+	Loaded, Damaged int64
+
+	// Lag is the time since the beginning of the last flush that succeeded: what
+	// changed since may not be on the disk. Failing reports whether the last flush
+	// failed.
+	Lag     time.Duration
+	Failing bool
+
+	// Bytes is the size of the files.
+	Bytes int64
+
+	// Flushes and Failures are the flushes that succeeded and that failed since the
+	// store was opened, and WrittenBytes what they wrote.
+	Flushes, Failures, WrittenBytes int64
+}
+
+// Stats returns the numbers of s.
+func (s *Store) Stats() Stats {
+	d := s.data.Stats()
+	return Stats{
+		Loading: d.Loading, Loaded: d.Loaded, Damaged: d.Damaged, Lag: d.Lag, Failing: d.Failing,
+		Bytes: d.Bytes, Flushes: d.Flushes, Failures: d.Failures, WrittenBytes: d.WrittenBytes,
+	}
 }

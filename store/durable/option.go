@@ -1,13 +1,18 @@
 package durable
 
 import (
-	"fmt"
-	"strings"
+	"log/slog"
 	"time"
 
-	"github.com/weirhq/weir/store/memstore"
-	"github.com/weirhq/weir/window"
+	"github.com/weirhq/weir/internal/datadir"
 )
+
+// Option is an option of [Open].
+type Option func(*config)
+
+type config []datadir.Option
+
+func set(o datadir.Option) Option { return func(c *config) { *c = append(*c, o) } }
 
 // Sync is when what was written is synced, so that it survives a loss of power.
 type Sync string
@@ -15,96 +20,42 @@ type Sync string
 const (
 	// Always answers a call that changed something after the change was written
 	// and synced. Calls that wait at the same time are synced together.
-	Always Sync = "always"
+	Always = Sync(datadir.Always)
 	// Interval syncs what changed after each interval.
-	Interval Sync = "interval"
+	Interval = Sync(datadir.Interval)
 	// OS writes after each interval and leaves it to the operating system when
 	// that reaches the disk, for Linux about 30 seconds.
-	OS Sync = "os"
+	OS = Sync(datadir.OS)
 )
-
-// Syncs returns the values of [Sync]. The caller owns the slice.
-func Syncs() []Sync { return []Sync{Always, Interval, OS} }
-
-// DefaultInterval is the default of [WithInterval].
-const DefaultInterval = 200 * time.Millisecond
-
-const (
-	leastInterval = time.Millisecond
-	mostInterval  = time.Hour
-)
-
-// Option is an option of [Open].
-type Option func(*config)
-
-// config is what options set.
-type config struct {
-	sync       Sync
-	interval   time.Duration
-	memory     []memstore.Option
-	told       func(Event)
-	background bool
-
-	given bool // the clock is the caller's
-	disk  disk // nil: the directory
-
-	readOnly bool // the files are only read
-
-	startOf func() uint64 // of the machine; see there
-	uptime  func() int64
-}
-
-func defaults() config {
-	return config{sync: Interval, interval: DefaultInterval, told: func(Event) {}, startOf: startOf, uptime: uptime}
-}
-
-func (c *config) check() error {
-	ok := false
-	for _, s := range Syncs() {
-		ok = ok || s == c.sync
-	}
-	if !ok {
-		return fmt.Errorf("sync: %q: not one of always, interval, os", c.sync)
-	}
-	if c.interval < leastInterval || c.interval > mostInterval {
-		return fmt.Errorf("interval: %v: out of range %v to %v", c.interval, leastInterval, mostInterval)
-	}
-	return nil
-}
 
 // WithSync sets when what was written is synced. Default: [Interval].
-func WithSync(s Sync) Option { return func(c *config) { c.sync = Sync(strings.ToLower(string(s))) } }
+func WithSync(s Sync) Option { return set(datadir.WithSync(datadir.Sync(s))) }
 
 // WithInterval sets how often what changed is written, from 1 ms to an hour. With
 // [Always] it has no effect on calls, which do not wait for the interval. Default:
-// [DefaultInterval].
-func WithInterval(d time.Duration) Option { return func(c *config) { c.interval = d } }
+// 200 ms.
+func WithInterval(d time.Duration) Option { return set(datadir.WithInterval(d)) }
 
-// WithMaxBytes bounds the memory of the counters, as [memstore.WithMaxBytes] does.
+// WithMaxBytes bounds the memory of the counters, as memstore.WithMaxBytes does.
 // Counters that are loaded may exceed it. Default: no bound.
-func WithMaxBytes(n int64) Option {
-	return func(c *config) { c.memory = append(c.memory, memstore.WithMaxBytes(n)) }
-}
+func WithMaxBytes(n int64) Option { return set(datadir.WithMaxBytes(n)) }
 
-// WithShards sets the number of shards of each space, as [memstore.WithShards] does,
-// and at least 8.
-func WithShards(n int) Option {
-	return func(c *config) { c.memory = append(c.memory, memstore.WithShards(n)) }
-}
+// InBackground makes [Open] return before the counters are loaded. Until
+// [Store.Loaded] is closed, all calls meet an outage of [store.ReasonLoading].
+func InBackground() Option { return set(datadir.InBackground()) }
 
-// WithClock makes the store call tell for the time, as [memstore.WithClock] does.
-// Default: the machine's clocks.
-func WithClock(tell func() window.Instant) Option {
-	return func(c *config) {
-		c.memory, c.given = append(c.memory, memstore.WithClock(tell)), true
-	}
+// Event is something that the operator of a data directory wants to know.
+type Event struct {
+	// Level is [slog.LevelWarn] where counters are lost, [slog.LevelError] where
+	// they would be lost by a restart, and otherwise [slog.LevelInfo].
+	Level slog.Level
+
+	Text string // for people
 }
 
 // WithEvents makes the store call told when the counters are loaded, when it found
 // damage, and when writing fails or works again. Calls come one at a time, and from
 // within [Open]. told must not call the store. Default: no calls.
-func WithEvents(told func(Event)) Option { return func(c *config) { c.told = told } }
-
-// InBackground makes [Open] return before the counters are loaded. Until
-// [Store.Loaded] is closed, all calls meet an outage of [store.ReasonLoading].
-func InBackground() Option { return func(c *config) { c.background = true } }
+func WithEvents(told func(Event)) Option {
+	return set(datadir.WithEvents(func(e datadir.Event) { told(Event{e.Level(), e.String()}) }))
+}

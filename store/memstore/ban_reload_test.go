@@ -32,7 +32,7 @@ func TestBanThatReloadAddedOutlivesSweeps(t *testing.T) {
 	if r := take(bans, "k"); !r.Banned {
 		t.Fatalf("got %+v, want banned", r)
 	}
-	if got := s.Tally(space).Banned; got != 1 {
+	if got := memstore.TallyOf(s, space).Banned; got != 1 {
 		t.Errorf("got %d banned keys, want 1", got)
 	}
 	now = now.Add(10 * time.Second)

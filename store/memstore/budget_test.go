@@ -39,7 +39,7 @@ func TestMaxBytes(t *testing.T) {
 			for i := range 100_000 {
 				op := hit(fmt.Sprint("flood", g%2), limit, fmt.Sprint(g, "/", i))
 				if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
-					if !errors.Is(err, store.ErrMemory) || !errors.Is(err, store.ErrFull) {
+					if !errors.Is(err, memstore.ErrMemory) || !errors.Is(err, store.ErrFull) {
 						t.Errorf("got %v, want that the memory is full", err)
 					}
 					return
@@ -53,7 +53,7 @@ func TestMaxBytes(t *testing.T) {
 	if got := sumOf(s); got > bound+slack || got < bound*8/10 {
 		t.Errorf("got %d bytes, want about %d", got, bound)
 	}
-	if got, want := s.Bytes(), sumOf(s); got != want {
+	if got, want := memstore.BytesOf(s), sumOf(s); got != want {
 		t.Errorf("got %d bytes in the store's books, want %d, as the tables say", got, want)
 	}
 	// The state of a known key may still grow.
@@ -85,7 +85,7 @@ func TestMaxBytes(t *testing.T) {
 	if r := take(t, s, hit("flood0", limit, "later")); !r.Allowed {
 		t.Errorf("after all has expired: got %+v, want allowed", r)
 	}
-	if got, want := s.Bytes(), sumOf(s); got != want || got > bound/8 {
+	if got, want := memstore.BytesOf(s), sumOf(s); got != want || got > bound/8 {
 		t.Errorf("got %d bytes in the books, want %d, which is little", got, want)
 	}
 	runtime.KeepAlive(s)
@@ -118,7 +118,7 @@ func TestBytesAreCounted(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if got, want := s.Bytes(), sumOf(s); got != want {
+		if got, want := memstore.BytesOf(s), sumOf(s); got != want {
 			t.Errorf("got %d bytes in the books, want %d, as the tables say", got, want)
 		}
 		o.Set(1e15 + 4*3600e6)

@@ -315,7 +315,9 @@ func hit(space string, limit *window.Compiled, key string) store.Op {
 }
 
 // keysOf returns how many keys s has of the space with the ID.
-func keysOf(s *memstore.Store, id string) int64 { return s.Keys(store.NewSpace("", id, "", 0)) }
+func keysOf(s *memstore.Store, id string) int64 {
+	return memstore.KeysOf(s, store.NewSpace("", id, "", 0))
+}
 
 // do decides calls in s, and fails the test on an error.
 func do(t testing.TB, s store.Store, calls []store.Call) {

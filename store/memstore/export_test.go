@@ -119,3 +119,35 @@ func LineFaults(ks *Keyspace) (faults []string) {
 	}
 	return faults
 }
+
+// Tally is what [Store.Tally] returns.
+type Tally struct{ Holds, Banned int64 }
+
+// TallyOf returns the tally of space.
+func TallyOf(s *Store, space *store.Space) (t Tally) {
+	t.Holds, t.Banned = s.Tally(space)
+	return t
+}
+
+// KeysOf returns the number of keys of space.
+func KeysOf(s *Store, space *store.Space) (n int64) {
+	for _, st := range s.Stats(space) {
+		n += st.Keys
+	}
+	return n
+}
+
+// BytesOf returns the memory that all keys take.
+func BytesOf(s *Store) int64 {
+	bytes, _, _ := s.Totals()
+	return bytes
+}
+
+// FullOf returns the number of ops that were refused for want of room.
+func FullOf(s *Store) int64 {
+	_, _, full := s.Totals()
+	return full
+}
+
+// ErrMemory is the cause when the memory that the store may take is the reason.
+var ErrMemory = errMemory

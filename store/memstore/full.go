@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -8,13 +9,16 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+// errMemory is the cause when the memory that the store may take in all is the reason.
+var errMemory = fmt.Errorf("no room: the store has reached the memory that it may take: %w", store.ErrFull)
+
 // outage returns the error of a call for whose ops with the numbers in full there
 // is no room. The shards of the places are unlocked.
 func (s *Store) outage(places []place, full []int) error {
 	slices.Sort(full)
 	out := &store.OutageError{Ops: full, Reason: store.ReasonFull, Err: store.ErrFull}
 	if s.memory.taken() != roomForAll {
-		out.Err = store.ErrMemory
+		out.Err = errMemory
 		for _, ks := range s.keyspaces.all() {
 			out.RetryAfter = sooner(out.RetryAfter, s.untilRoom(ks))
 		}

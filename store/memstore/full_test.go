@@ -52,8 +52,8 @@ func TestFull(t *testing.T) {
 	if r := take(t, s, small("k1")); r.Used != 2 {
 		t.Errorf("known key: got %+v, want 2 used", r)
 	}
-	if s.Full() != 7 || keysOf(s, "small") != 2 { // k0 was refunded
-		t.Errorf("got %d refused and %d keys, want 7 and 2", s.Full(), keysOf(s, "small"))
+	if memstore.FullOf(s) != 7 || keysOf(s, "small") != 2 { // k0 was refunded
+		t.Errorf("got %d refused and %d keys, want 7 and 2", memstore.FullOf(s), keysOf(s, "small"))
 	}
 	take(t, s, small("k0"))
 
@@ -86,8 +86,8 @@ func TestFullUnderLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if admitted.Load() != 1000 || keysOf(s, "s") != 1000 || s.Full() != 600 {
-		t.Errorf("got %d admitted, %d keys, %d refused, want 1000, 1000, 600", admitted.Load(), keysOf(s, "s"), s.Full())
+	if admitted.Load() != 1000 || keysOf(s, "s") != 1000 || memstore.FullOf(s) != 600 {
+		t.Errorf("got %d admitted, %d keys, %d refused, want 1000, 1000, 600", admitted.Load(), keysOf(s, "s"), memstore.FullOf(s))
 	}
 }
 

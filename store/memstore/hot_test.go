@@ -98,8 +98,8 @@ func TestKeyBecomesHot(t *testing.T) {
 				t.Errorf("%v: got %+v, %v, want denied", w, r, err)
 			}
 			time.Sleep(3 * time.Hour)
-			if n := s.Sweep(1 << 20); n != 1 || s.Keys(space) != 0 {
-				t.Errorf("%v: got %d keys reclaimed and %d left, want 1 and 0", w, n, s.Keys(space))
+			if n := s.Sweep(1 << 20); n != 1 || memstore.KeysOf(s, space) != 0 {
+				t.Errorf("%v: got %d keys reclaimed and %d left, want 1 and 0", w, n, memstore.KeysOf(s, space))
 			}
 		}
 	})

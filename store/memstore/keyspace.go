@@ -42,8 +42,6 @@ type keyspace struct {
 	// the shards hold. Only a call that is about to be refused brings it above
 	// the most that the space may have.
 	keys atomic.Int64
-
-	full atomic.Int64  // ops that were refused for want of room
 	turn atomic.Uint32 // the shard that a full keyspace sweeps next
 
 	// When a key of a full keyspace expires at the earliest, and when that was

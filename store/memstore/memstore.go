@@ -31,10 +31,7 @@ type Store struct {
 	places sync.Pool // of *[]place, whose places are cleared; or empty
 }
 
-var (
-	_ store.Store = (*Store)(nil)
-	_ store.Keyed = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // Option is an option of [New].
 type Option func(*Store)
@@ -64,7 +61,7 @@ func WithShards(n int) Option {
 
 // WithMaxBytes bounds the memory of all keys and their states to n bytes. Once
 // nine tenths are taken, a call with a new key meets an outage whose cause is
-// [store.ErrMemory]; once all is taken, so does a call that makes the state of a
+// [store.ErrFull]; once all is taken, so does a call that makes the state of a
 // known key larger. No key is dropped for another one. Calls that run at the same
 // time can exceed the bound by a few hundred kilobytes each. Default: no bound.
 func WithMaxBytes(n int64) Option { return func(s *Store) { s.memory.most.Store(n) } }
@@ -88,7 +85,7 @@ func New(opts ...Option) *Store {
 	return s
 }
 
-// Secrets implements [store.Keyed]. The secret is random, and lives as long as the
+// Secrets returns the secret of receipts. It is random, and lives as long as the
 // store.
 func (s *Store) Secrets() [][16]byte { return s.secret[:] }
 

@@ -89,7 +89,6 @@ func (p *place) reserve(s *Store, v store.Verb, op *store.Op, others numbers) bo
 
 // refuse counts an op for which there is no room.
 func (s *Store) refuse(ks *keyspace) {
-	ks.full.Add(1)
 	s.full.Add(1)
 }
 

@@ -53,7 +53,7 @@ func TestTally(t *testing.T) {
 					want.Banned++
 				}
 			}
-			if got := s.Tally(space); got != want {
+			if got := memstore.TallyOf(s, space); got != want {
 				t.Errorf("%s after %v: got %+v, want %+v", name, wait, got, want)
 			}
 			if some := want != (memstore.Tally{}); wait < 31*time.Second && some != (name != "none") {
@@ -61,7 +61,7 @@ func TestTally(t *testing.T) {
 			}
 		}
 	}
-	if got := s.Tally(store.NewSpace("", "other", "other", 0)); got != (memstore.Tally{}) {
+	if got := memstore.TallyOf(s, store.NewSpace("", "other", "other", 0)); got != (memstore.Tally{}) {
 		t.Errorf("got %+v for a space without keys, want nothing", got)
 	}
 }
@@ -78,7 +78,7 @@ func BenchmarkTally(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		s.Tally(space)
+		memstore.TallyOf(s, space)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestTallyBesideCalls(t *testing.T) {
 	}
 	for range 100 {
 		for space := range spaces {
-			if got := s.Tally(space); got.Banned > 8 || got.Holds > 72 {
+			if got := memstore.TallyOf(s, space); got.Banned > 8 || got.Holds > 72 {
 				t.Errorf("%s: got %+v of 8 keys", space.Name(), got)
 			}
 		}
@@ -115,7 +115,7 @@ func TestTallyBesideCalls(t *testing.T) {
 	group.Wait()
 	for space := range spaces {
 		want := map[string]memstore.Tally{"ban": {Banned: 8}, "hold": {Holds: 72}}[space.Name()]
-		if got := s.Tally(space); got != want {
+		if got := memstore.TallyOf(s, space); got != want {
 			t.Errorf("%s: got %+v, want %+v", space.Name(), got, want)
 		}
 	}

@@ -32,7 +32,9 @@ const (
 	secretTime  = time.Second      // in which it is read, at most
 )
 
-// Secrets implements [store.Keyed]. Most calls ask nothing. A call that finds no
+// Secrets returns the secrets under which the receipts of this store are valid. The first
+// one is for new receipts. There are none while the secret is not known. The caller must
+// not change the slice. Most calls ask nothing. A call that finds no
 // secret reads it from Redis, at most once a second.
 func (s *Store) Secrets() [][16]byte {
 	known := s.secrets.known.Load()

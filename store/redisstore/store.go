@@ -88,7 +88,9 @@ func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 	return wire.WithTimeout(ctx, timeout)
 }
 
-// Within implements [store.Timed].
+// Within returns ctx with the end of a decision that begins now. Calls with that context
+// meet an outage when the time-out is over. The caller calls the function when it is
+// done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return s.timer.Within(ctx, s.config.Timeout)
 }

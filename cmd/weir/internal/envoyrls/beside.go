@@ -64,7 +64,7 @@ func receiptsOf(items []weir.Item) string {
 			if len(all) > 0 {
 				all = append(all, ',')
 			}
-			all = r.Append(all)
+			all = r.Take.Append(all)
 		}
 	}
 	return string(all)

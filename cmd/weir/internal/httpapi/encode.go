@@ -25,7 +25,7 @@ func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 		}
 	}
 	if !d.Receipt.IsZero() {
-		b = append(d.Receipt.Append(append(b, `,"receipt":"`...)), '"')
+		b = append(d.Receipt.Take.Append(append(b, `,"receipt":"`...)), '"')
 	}
 	b = append(b, `,"limits":[`...)
 	for i := range d.Usages {

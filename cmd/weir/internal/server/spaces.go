@@ -342,7 +342,8 @@ func (s *spaces) stats() metrics.StoreStats {
 		return metrics.StoreStats{}
 	}
 	memory := s.counts.local.Memory
-	all := metrics.StoreStats{Full: memory.Full(), Bytes: memory.Bytes(), MaxBytes: memory.MaxBytes()}
+	var all metrics.StoreStats
+	all.Bytes, all.MaxBytes, all.Full = memory.Totals()
 	for _, n := range s.set.All() {
 		e := n.Engine()
 		if e == nil {
@@ -352,15 +353,18 @@ func (s *spaces) stats() metrics.StoreStats {
 		for i := range rules.Len() {
 			r := rules.Rule(i)
 			space := store.NewSpace(counted(n.Name()), rules.Compiled().ID(i), r.Name, r.MaxKeys)
-			row := metrics.RuleStats{Namespace: n.Name(), Rule: r.Name, Keys: memory.Keys(space), Holds: -1, Banned: -1}
+			row := metrics.RuleStats{Namespace: n.Name(), Rule: r.Name, Holds: -1, Banned: -1}
+			for _, st := range memory.Stats(space) {
+				row.Keys = st.Keys
+			}
 			bans := r.Ban.For > 0
 			if s.counts.shared == nil && (r.Holds() || bans) {
-				t := memory.Tally(space)
+				holds, banned := memory.Tally(space)
 				if r.Holds() {
-					row.Holds = t.Holds
+					row.Holds = holds
 				}
 				if bans {
-					row.Banned = t.Banned
+					row.Banned = banned
 				}
 			}
 			all.Rules = append(all.Rules, row)

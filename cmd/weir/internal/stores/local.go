@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/durable"
 	"github.com/weirhq/weir/store/memstore"
 )
 
@@ -34,7 +34,7 @@ type LocalOptions struct {
 // loaded in the background, and the counters must not be used before [Local.Loaded].
 type Local struct {
 	Memory    *memstore.Store
-	Kept      *durable.Store  // Memory with its data directory; nil without one
+	Kept      *datadir.Store  // Memory with its data directory; nil without one
 	Meanwhile *memstore.Store // counts until Kept is loaded; nil: nothing does
 }
 
@@ -43,17 +43,17 @@ func OpenLocal(o LocalOptions) (*Local, error) {
 	if o.Dir == "" {
 		return &Local{Memory: memstore.New(memstore.WithMaxBytes(o.MaxBytes))}, nil
 	}
-	options := []durable.Option{
-		durable.WithMaxBytes(o.MaxBytes), durable.InBackground(),
-		durable.WithEvents(func(e durable.Event) { o.Event(levelOf(e), e.String()) }),
+	options := []datadir.Option{
+		datadir.WithMaxBytes(o.MaxBytes), datadir.InBackground(),
+		datadir.WithEvents(func(e datadir.Event) { o.Event(e.Level(), e.String()) }),
 	}
 	if o.Sync != "" {
-		options = append(options, durable.WithSync(durable.Sync(o.Sync)))
+		options = append(options, datadir.WithSync(datadir.Sync(o.Sync)))
 	}
 	if o.Interval > 0 {
-		options = append(options, durable.WithInterval(o.Interval))
+		options = append(options, datadir.WithInterval(o.Interval))
 	}
-	kept, err := durable.Open(o.Dir, options...)
+	kept, err := datadir.Open(o.Dir, options...)
 	if err != nil {
 		return nil, fmt.Errorf("--data: %w", err)
 	}
@@ -62,17 +62,6 @@ func OpenLocal(o LocalOptions) (*Local, error) {
 		l.Meanwhile = memstore.New(memstore.WithMaxBytes(o.MaxBytes))
 	}
 	return l, nil
-}
-
-// levelOf returns how grave an event is.
-func levelOf(e durable.Event) slog.Level {
-	switch e.Kind {
-	case durable.Failing:
-		return slog.LevelError
-	case durable.Damaged, durable.Missing:
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
 }
 
 // Store returns what decides: it writes what it counts to the data directory, if there

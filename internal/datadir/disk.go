@@ -1,0 +1,137 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// disk is a directory. Tests have one that fails, and one that forgets what was not
+// synced.
+type disk interface {
+	names() ([]string, error)
+
+	// create makes a file that must not exist.
+	create(name string) (file, error)
+
+	// extend opens a file to append to it, after cutting it to size bytes.
+	extend(name string, size int64) (file, error)
+
+	open(name string) (source, error)
+	remove(name string) error
+	rename(name, to string) error
+
+	// sync makes what was created, removed and renamed last.
+	sync() error
+}
+
+// file is a file that is appended to.
+type file interface {
+	Write(b []byte) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// source is a file that is read.
+type source interface {
+	io.ReaderAt
+	Size() int64
+	Close() error
+}
+
+// folder is a directory of the operating system.
+type folder string
+
+func (d folder) path(name string) string { return filepath.Join(string(d), name) }
+
+func (d folder) names() ([]string, error) {
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+func (d folder) create(name string) (file, error) {
+	f, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (d folder) extend(name string, size int64) (file, error) {
+	f, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || info.Size() != size {
+		if err == nil {
+			err = f.Truncate(size)
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, nil
+}
+
+func (d folder) open(name string) (source, error) {
+	f, err := os.Open(d.path(name))
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return sizedFile{f, info.Size()}, nil
+}
+
+type sizedFile struct {
+	*os.File
+	size int64
+}
+
+func (f sizedFile) Size() int64 { return f.size }
+
+func (d folder) remove(name string) error { return os.Remove(d.path(name)) }
+
+func (d folder) rename(name, to string) error { return os.Rename(d.path(name), d.path(to)) }
+
+func (d folder) sync() error {
+	f, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		err = nil // this file system has nothing to sync
+	}
+	return errors.Join(err, f.Close())
+}
+
+// makeFolder makes the directory dir, which only this user can read: its files have
+// the secret of the fingerprints.
+func makeFolder(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err != nil {
+		if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
+			return nil // a read-only file system
+		}
+		if errors.Is(err, syscall.ENOTDIR) {
+			return fmt.Errorf("%s is not a directory", dir)
+		}
+	}
+	return err
+}

@@ -1,0 +1,89 @@
+// Package format is the layout of the files in a data directory: pure functions
+// between bytes and values. Package datadir reads and writes the files.
+//
+//	file    ──► header (twice) ──► frames
+//	frame   ──► frame header, payload
+//	payload ──► sections: a space, or keys of one space, or a note
+//
+// All numbers of a fixed size are little-endian. Each header and each payload has a
+// CRC-32 (Castagnoli) of its own. A reader that meets bytes that are no frame looks
+// for the next frame of the same file ([Next]), so a damaged byte costs one frame.
+package format
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// Version is the version of the layout, with the meaning of the states' words. A
+// reader refuses directories of a later version.
+const Version = 1
+
+// HeaderSize is the size of a file's header, with its copy.
+const HeaderSize = 2 * headerCopy
+
+const (
+	headerCopy = 256
+	fileMagic  = "weirdata"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Header is what a file begins with. All files of a directory have the same secrets.
+type Header struct {
+	Version uint32
+	File    uint64 // the number of the file, from 1 on
+
+	// Secret is the key of the fingerprints, and Receipts that of the digests in
+	// receipts.
+	Secret, Receipts [32]byte
+}
+
+// ErrHeader is the error of a file without a valid header.
+var ErrHeader = errors.New("no valid header")
+
+// NewerError is the error of a file of a later version.
+type NewerError struct{ Version uint32 }
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("written by a later version of weir: layout %d, this program reads up to %d", e.Version, Version)
+}
+
+// AppendHeader appends h, whose Version is ignored, to b.
+func AppendHeader(b []byte, h *Header) []byte {
+	one := make([]byte, 0, headerCopy)
+	one = append(one, fileMagic...)
+	one = binary.LittleEndian.AppendUint32(one, Version)
+	one = binary.LittleEndian.AppendUint64(one, h.File)
+	one = append(one, h.Secret[:]...)
+	one = append(one, h.Receipts[:]...)
+	one = one[:headerCopy-4]
+	one = binary.LittleEndian.AppendUint32(one, crc32.Checksum(one, castagnoli))
+	return append(append(b, one...), one...)
+}
+
+// ReadHeader reads the header at the beginning of b. One of its two copies must be
+// whole. The error is [ErrHeader] or a [*NewerError].
+func ReadHeader(b []byte) (h Header, err error) {
+	for at := 0; at < HeaderSize; at += headerCopy {
+		if len(b) < at+headerCopy {
+			break
+		}
+		one := b[at : at+headerCopy]
+		sum := binary.LittleEndian.Uint32(one[headerCopy-4:])
+		if string(one[:8]) != fileMagic || crc32.Checksum(one[:headerCopy-4], castagnoli) != sum {
+			continue
+		}
+		h.Version = binary.LittleEndian.Uint32(one[8:])
+		if h.Version > Version {
+			return h, &NewerError{h.Version}
+		}
+		h.File = binary.LittleEndian.Uint64(one[12:])
+		copy(h.Secret[:], one[20:])
+		copy(h.Receipts[:], one[52:])
+		return h, nil
+	}
+	return h, ErrHeader
+}

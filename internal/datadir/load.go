@@ -1,0 +1,295 @@
+package datadir
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/internal/datadir/internal/format"
+	"github.com/weirhq/weir/internal/journal"
+	"github.com/weirhq/weir/internal/limittext"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// load puts what the files have into memory, and makes the writer continue the last
+// one or begin another.
+//
+// It reports false when the store was closed meanwhile. Then memory does not have all
+// keys, and must not be written.
+func (s *Store) load(pieces []*piece) (ok bool) {
+	begun, bytes := time.Now(), int64(0)
+	for _, p := range pieces {
+		if s.stopped() {
+			return false
+		}
+		p.scan(s.disk, nil)
+		s.writer.stats.fileMade(p.name, p.size)
+		bytes += p.size
+	}
+	needed, superfluous := split(pieces)
+	s.resume(pieces)
+	l := newLoader(s)
+	for _, p := range needed {
+		l.read(p)
+	}
+	l.end()
+	if s.stopped() {
+		return false
+	}
+	damage := s.report(needed, l)
+	if !s.readOnly {
+		s.writer.follow(pieces, needed, superfluous)
+	}
+	s.writer.stats.loadEnded(l.keys(), damage, s.writer.live)
+	s.loading.Store(false)
+	s.memory.Journal().Refuse(nil)
+	s.told(Event{Kind: Loaded, Keys: l.keys(), Bytes: bytes, Took: time.Since(begun)}) // calls are decided now
+	close(s.loaded)
+	return true
+}
+
+func (s *Store) stopped() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// split returns the files that have to be loaded, and those before them that a whole
+// one has made superfluous.
+func split(pieces []*piece) (needed, superfluous []*piece) {
+	for i := len(pieces) - 1; i > 0; i-- {
+		if pieces[i].whole > 0 && !pieces[i].damaged() {
+			return pieces[i:], pieces[:i]
+		}
+	}
+	return pieces, nil
+}
+
+// resume sets the clocks of the memory to go on where the last frame ended.
+func (s *Store) resume(pieces []*piece) {
+	if s.given {
+		return
+	}
+	var last *format.Frame
+	for _, p := range pieces {
+		if p.frames > 0 && (last == nil || p.last.Steady >= last.Steady) {
+			last = &p.last
+		}
+	}
+	if last == nil {
+		return
+	}
+	up, boot := s.uptime(), s.startOf()
+	wall := s.memory.Journal().Times().Wall
+	s.memory.Journal().Resume(journal.Times{
+		Steady:      resumed(window.Instant(last.Steady), last.Uptime, last.Boot, up, boot, wall),
+		SteadyFloor: window.Instant(last.SteadyFloor), WallFloor: window.Instant(last.WallFloor),
+	})
+}
+
+// report tells what was found in the files, and returns how much of it is damage.
+func (s *Store) report(needed []*piece, l *loader) (damage int64) {
+	if len(needed) > 0 && needed[0].valid && needed[0].whole == 0 && needed[0].number > 1 {
+		damage++
+		s.told(Event{Kind: Missing, File: needed[0].name})
+	}
+	for _, p := range needed {
+		switch {
+		case p.trouble != nil:
+			damage++
+			s.told(Event{Kind: Damaged, File: p.name, Err: p.trouble})
+		case !p.valid && p.damaged():
+			damage++
+			s.told(Event{Kind: Damaged, File: p.name, Err: format.ErrHeader})
+		}
+		for _, h := range p.holes {
+			damage++
+			s.told(Event{Kind: Damaged, File: p.name, Offset: h.from, Bytes: h.to - h.from, Lost: p.lost})
+		}
+		if torn := p.torn(); torn > 0 && p.valid && p.trouble == nil {
+			s.told(Event{Kind: Torn, File: p.name, Offset: p.size - torn, Bytes: torn})
+		}
+	}
+	if n := l.malformed.Load(); n > 0 {
+		damage += n
+		for _, p := range needed {
+			p.trouble = errMalformed // which is in one of them
+		}
+		s.told(Event{Kind: Damaged, File: needed[len(needed)-1].name, Lost: n, Err: errMalformed})
+	}
+	return damage
+}
+
+// follow makes w append to the last file if it is sound, and else begin another one
+// with a round.
+func (w *writer) follow(pieces, needed, superfluous []*piece) {
+	if len(pieces) == 0 {
+		w.broken = true
+		return
+	}
+	last := pieces[len(pieces)-1]
+	w.header.File = last.number
+	sound := true
+	for _, p := range needed {
+		sound = sound && !p.damaged()
+	}
+	w.hurry = len(needed) > 1 // rounds that did not end must not pile up
+	if !sound || last.whole == 0 || last.frames == 0 {
+		w.old, w.broken = pieces, true
+		return
+	}
+	w.old = superfluous
+	f, err := w.disk.extend(last.name, last.good)
+	if err != nil {
+		w.old, w.broken = pieces, true
+		return
+	}
+	w.file, w.name, w.seq, w.size = f, last.name, last.last.Seq, last.good
+	w.live, w.grown = last.whole, last.good-last.whole
+	w.synced, w.saved = false, true
+	w.stats.fileMade(w.name, w.size)
+	w.reset()
+	w.dropOld()
+}
+
+// loader puts keys into memory, in several goroutines: each has the keys of some
+// shards, and reads all frames in their order.
+type loader struct {
+	store   *Store
+	workers []*worker
+	tasks   sync.WaitGroup
+
+	malformed atomic.Int64 // frames, and sections of keys whose space is not known
+}
+
+// worker puts the keys whose highest three bits are in a range into memory.
+type worker struct {
+	loader   *loader
+	from, to uint64
+	work     chan *batch
+	spaces   map[format.SpaceID]format.Space // as last defined
+	parts    map[format.SpaceID]journal.Writer
+	put      journal.Writer
+}
+
+// batch is the payload of a frame.
+type batch struct {
+	payload []byte
+	base    int64
+	users   atomic.Int32
+}
+
+// batches are kept for the next frame.
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+func newLoader(s *Store) *loader {
+	l := &loader{store: s}
+	n := uint64(min(8, runtime.GOMAXPROCS(0)))
+	for i := range n {
+		w := &worker{
+			loader: l, from: i * 8 / n, to: (i + 1) * 8 / n, work: make(chan *batch, 16),
+			spaces: make(map[format.SpaceID]format.Space), parts: make(map[format.SpaceID]journal.Writer),
+		}
+		l.workers = append(l.workers, w)
+		l.tasks.Go(w.run)
+	}
+	return l
+}
+
+// read loads the frames of p.
+func (l *loader) read(p *piece) {
+	p.scan(l.store.disk, func(fr *format.Frame, payload []byte) {
+		if l.store.stopped() {
+			return
+		}
+		b, _ := batches.Get().(*batch)
+		b.payload, b.base = append(b.payload[:0], payload...), fr.Base
+		b.users.Store(int32(len(l.workers)))
+		for _, w := range l.workers {
+			w.work <- b
+		}
+	})
+}
+
+// end waits until all is loaded.
+func (l *loader) end() {
+	for _, w := range l.workers {
+		close(w.work)
+	}
+	l.tasks.Wait()
+}
+
+// keys returns how many keys are in memory.
+func (l *loader) keys() (n int64) {
+	for _, s := range l.store.memory.Stats() {
+		n += s.Keys
+	}
+	return n
+}
+
+func (w *worker) run() {
+	v := format.Visitor{Space: w.space, Keys: w.keys, Key: w.key}
+	if w.from == 0 {
+		v.Note = w.loader.store.setNote
+	}
+	for b := range w.work {
+		if err := format.Read(b.payload, b.base, &v); err != nil && w.from == 0 {
+			w.loader.malformed.Add(1)
+		}
+		if b.users.Add(-1) == 0 {
+			batches.Put(b)
+		}
+	}
+}
+
+// space notes a space.
+func (w *worker) space(id format.SpaceID, sp format.Space) {
+	if old, ok := w.spaces[id]; !ok || !slices.Equal(old.Limit, sp.Limit) {
+		w.spaces[id] = sp
+		delete(w.parts, id)
+	}
+}
+
+// keys makes id the space of the keys that follow.
+func (w *worker) keys(id format.SpaceID) bool {
+	if w.put = w.parts[id]; w.put == nil {
+		if w.put = w.restore(id); w.put == nil {
+			if w.from == 0 {
+				w.loader.malformed.Add(1)
+			}
+			return false
+		}
+		w.parts[id] = w.put
+	}
+	return true
+}
+
+// restore returns what puts keys into the space id, or nil if that is not known.
+func (w *worker) restore(id format.SpaceID) journal.Writer {
+	sp, ok := w.spaces[id]
+	if !ok {
+		return nil
+	}
+	l, err := limittext.Read(sp.Limit, time.LoadLocation)
+	if err != nil {
+		return nil
+	}
+	limit, err := window.Compile(l)
+	if err != nil {
+		return nil
+	}
+	space := store.NewSpace(sp.Namespace, sp.ID, sp.Name, sp.MaxKeys)
+	return w.loader.store.memory.Journal().Restore(journal.Part{Space: space, Limit: limit})
+}
+
+func (w *worker) key(key uint64, state []uint64) {
+	if high := key >> 61; w.from <= high && high < w.to {
+		w.put.Put(key, state)
+	}
+}

@@ -1,0 +1,277 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/datadir/internal/format"
+	"github.com/weirhq/weir/internal/journal"
+	"github.com/weirhq/weir/window"
+)
+
+// Report is what a directory has.
+type Report struct {
+	// Version is the version of the layout, 0 for a directory without a file.
+	Version uint32
+
+	Files  []FileReport  // the oldest first
+	Spaces []SpaceReport // in the order of their names
+	Keys   int64         // of all spaces, without those that have expired
+	Bytes  int64         // of all files
+
+	// Damage are the events of the files, other than Loaded. Damaged is the number
+	// of batches and parts of files that cannot be read; a last batch that is torn
+	// is none of them.
+	Damage  []Event
+	Damaged int64
+}
+
+// FileReport is what a file has.
+type FileReport struct {
+	Name    string
+	Bytes   int64
+	Batches int64
+	Whole   bool // the file has all keys, so older ones are not needed
+}
+
+// SpaceReport is what a space has.
+type SpaceReport struct {
+	Namespace, Name string
+	Keys            int64
+	Limit           window.Limit
+}
+
+// Check reads a directory, and changes nothing in it. The directory may be in use: then
+// the last batch may be unfinished. Check fails where [Open] fails, except that it
+// needs no lock.
+func Check(dir string) (Report, error) { return check(folder(dir)) }
+
+func check(d disk) (Report, error) {
+	var r Report
+	s, pieces, err := look(d, func(e Event) {
+		if e.Kind != Loaded {
+			r.Damage = append(r.Damage, e)
+		}
+	})
+	if err != nil {
+		return r, err
+	}
+	defer s.memory.Close()
+	for _, p := range pieces {
+		r.Files = append(r.Files, FileReport{p.name, p.size, p.frames, p.whole > 0})
+		r.Bytes += p.size
+		r.Version = max(r.Version, p.header.Version)
+	}
+	r.Damaged = s.Stats().Damaged
+	limits := map[string]window.Limit{}
+	_ = s.walk(func(p journal.Part, _ uint64, _ []uint64) error {
+		limits[p.Space.Namespace()+"\x00"+p.Space.ID()] = p.Limit.Limit()
+		return nil
+	})
+	for _, sp := range s.memory.Stats() {
+		if sp.Keys == 0 {
+			continue
+		}
+		r.Keys += sp.Keys
+		r.Spaces = append(r.Spaces, SpaceReport{
+			sp.Space.Namespace(), sp.Space.Name(), sp.Keys, limits[sp.Space.Namespace()+"\x00"+sp.Space.ID()],
+		})
+	}
+	slices.SortFunc(r.Spaces, func(a, b SpaceReport) int {
+		return strings.Compare(a.Namespace+"\x00"+a.Name, b.Namespace+"\x00"+b.Name)
+	})
+	return r, nil
+}
+
+// look loads a directory and writes nothing. The caller closes the memory.
+func look(d disk, told func(Event)) (*Store, []*piece, error) {
+	pieces, err := list(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := defaults()
+	c.disk, c.told, c.readOnly = d, told, true
+	s := newStore("", c, nil, pieces)
+	s.load(pieces)
+	return s, pieces, nil
+}
+
+// walk calls visit for each key in memory, until it returns an error. It needs a store
+// that nobody else uses.
+func (s *Store) walk(visit func(p journal.Part, key uint64, state []uint64) error) error {
+	type entry struct {
+		key   uint64
+		state []uint64
+	}
+	for w := s.memory.Journal().Walk(); ; {
+		var entries []entry
+		p, ok := w.Next(func(key uint64, state []uint64) { entries = append(entries, entry{key, slices.Clone(state)}) })
+		if !ok {
+			return nil
+		}
+		for _, e := range entries {
+			if err := visit(p, e.key, e.state); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Entry is a key of a directory. Its name is not there: Key is its fingerprint.
+type Entry struct {
+	Namespace, Space string
+	Key              uint64
+	Limit            window.Limit
+	Reading          window.Reading
+}
+
+// Dump calls visit for each key in a directory, in no particular order, with what it
+// has used now under the limit with which it was last written. It changes nothing,
+// needs no lock, and stops at the first error of visit, which it returns.
+func Dump(dir string, visit func(Entry) error) error { return dump(folder(dir), visit) }
+
+func dump(d disk, visit func(Entry) error) error {
+	s, _, err := look(d, func(Event) {})
+	if err != nil {
+		return err
+	}
+	defer s.memory.Close()
+	now := s.memory.Journal().Times()
+	return s.walk(func(p journal.Part, key uint64, state []uint64) error {
+		at := now.Steady
+		if p.Limit.OnCalendar() {
+			at = now.Wall
+		}
+		return visit(Entry{p.Space.Namespace(), p.Space.Name(), key, p.Limit.Limit(), p.Limit.Read(state, at)})
+	})
+}
+
+// Compact writes the keys of a directory that have not expired to one file, and
+// removes the others. Damaged files are kept under another name. It returns how many
+// bytes the files had before and have now. No process may use the directory.
+func Compact(dir string) (before, after int64, err error) {
+	held, err := lockFolder(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	before, after, err = compact(folder(dir))
+	return before, after, errors.Join(err, held.Close())
+}
+
+func compact(d disk) (before, after int64, err error) {
+	s, pieces, err := look(d, func(Event) {})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.memory.Close()
+	w := s.writer
+	for _, p := range pieces {
+		before += p.size
+		w.header.File = max(w.header.File, p.number)
+	}
+	w.old, w.broken, w.hurry = pieces, true, true
+	for rounds := s.Stats().Rounds; s.Stats().Rounds == rounds; {
+		if err := w.flush(false); err != nil {
+			return before, 0, errors.Join(err, w.close())
+		}
+	}
+	if err := errors.Join(w.flush(true), w.close(), d.sync()); err != nil {
+		return before, 0, err
+	}
+	return before, w.size, nil
+}
+
+// Backup copies a directory to another one, which must not exist or be empty, and
+// syncs it. A process may use the directory meanwhile: the copy has all that it had
+// written at some instant during the call. To restore it, [Open] the copy. Backup
+// returns how many bytes it has copied.
+func Backup(dir, to string) (bytes int64, err error) {
+	if err := makeFolder(to); err != nil {
+		return 0, err
+	}
+	target := folder(to)
+	if names, err := target.names(); err != nil || len(names) > 0 {
+		return 0, errors.Join(err, fmt.Errorf("%s is not empty", to))
+	}
+	return backup(folder(dir), target)
+}
+
+// backupTries is how often files may be removed while they are opened.
+const backupTries = 100
+
+func backup(d, to disk) (bytes int64, err error) {
+	for range backupTries {
+		pieces, err := list(d)
+		if err != nil {
+			return 0, err
+		}
+		if len(pieces) == 0 {
+			return 0, errors.New("has no counters")
+		}
+		// Files are removed when a later one is whole. Those that are open stay, so
+		// all of them are opened before any is copied.
+		sources, err := openAll(d, pieces)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		for i, p := range pieces {
+			n, err := copyPiece(p, sources[i], to)
+			if bytes += n; err != nil {
+				return bytes, errors.Join(err, closeAll(sources))
+			}
+		}
+		return bytes, errors.Join(closeAll(sources), to.sync())
+	}
+	return 0, errors.New("files are removed faster than they can be opened")
+}
+
+func openAll(d disk, pieces []*piece) ([]source, error) {
+	var sources []source
+	for _, p := range pieces {
+		src, err := d.open(p.name)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(sources))
+		}
+		sources = append(sources, src)
+	}
+	return sources, nil
+}
+
+func closeAll(sources []source) (err error) {
+	for _, src := range sources {
+		err = errors.Join(err, src.Close())
+	}
+	return err
+}
+
+// copyPiece copies p up to the end of its last batch.
+func copyPiece(p *piece, src source, to disk) (bytes int64, err error) {
+	p.scanSource(src, nil)
+	if p.trouble != nil {
+		return 0, fmt.Errorf("%s: %w", p.name, p.trouble)
+	}
+	f, err := to.create(p.name)
+	if err != nil {
+		return 0, err
+	}
+	end := max(p.good, min(p.size, format.HeaderSize))
+	r := reader{src: src, size: end}
+	for bytes < end && err == nil {
+		b := r.bytes(bytes, copyAtOnce)
+		if len(b) == 0 {
+			err = r.err
+			break
+		}
+		_, err = f.Write(b)
+		bytes += int64(len(b))
+	}
+	return bytes, errors.Join(err, r.err, f.Sync(), f.Close())
+}
+
+const copyAtOnce = 1 << 20

@@ -1,0 +1,305 @@
+package datadir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// One process at a time uses a directory.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new", "data")
+	s, err := datadir.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = datadir.Open(dir)
+	if !errors.Is(err, datadir.ErrLocked) {
+		t.Fatalf("the second: got error %v, want ErrLocked", err)
+	}
+	if want := "data directory: " + dir + ": another process uses this directory; end it, or name another directory"; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("got mode %v, %v, want 0700", info.Mode(), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("closing twice: got %v", err)
+	}
+	if s, err = datadir.Open(dir); err != nil {
+		t.Fatalf("after the first has ended: got %v", err)
+	}
+	s.Close()
+}
+
+// A directory of a later version is refused, and stays as it is.
+func TestLaterVersion(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 1, 1)
+	name := disk.Names()[0]
+	data := disk.Data(name)
+	// The version is behind the magic; a later program would also set the checksums.
+	later := datadir.LaterVersion(data)
+	disk.Put(name, later)
+	_, err := datadir.Open("", datadir.WithDisk(disk))
+	if err == nil || !strings.Contains(err.Error(), name+": written by a later version of weir: layout 2, this program reads up to 1") {
+		t.Errorf("got error %v", err)
+	}
+	if string(disk.Data(name)) != string(later) {
+		t.Error("the file has changed")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for want, opt := range map[string]datadir.Option{
+		`data directory: sync: "often": not one of always, interval, os`: datadir.WithSync("often"),
+		`data directory: interval: 0s: out of range 1ms to 1h0m0s`:       datadir.WithInterval(0),
+	} {
+		dir := filepath.Join(t.TempDir(), "none")
+		if _, err := datadir.Open(dir, opt); err == nil || err.Error() != want {
+			t.Errorf("got error %v, want %s", err, want)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Error("the directory was made")
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := datadir.Open(file); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("a file: got error %v", err)
+	}
+}
+
+// Until the counters are loaded, all calls meet an outage. A close meanwhile writes
+// nothing.
+func TestLoadingInBackground(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 3, 2)
+	before := disk.Data(disk.Names()[0])
+	reading, release := make(chan struct{}), make(chan struct{})
+	slow := &datadir.SlowDisk{Disk: disk, Reading: reading, Release: release}
+	s, err := datadir.Open("", datadir.WithAnyDisk(slow), datadir.InBackground())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-reading
+	op := store.Op{Space: space, Limit: ever, Key: []byte("0"), N: 1}
+	_, read := s.Read(t.Context(), &op)
+	for i, err := range []error{store.Do(t.Context(), s, store.Take, []store.Op{op}), read, s.Forget(t.Context(), &op)} {
+		var out *store.OutageError
+		if !errors.As(err, &out) || out.Reason != store.ReasonLoading || out.RetryAfter <= 0 {
+			t.Errorf("call %d while loading: got error %v, want an outage of %s", i, err, store.ReasonLoading)
+		}
+	}
+	if !s.Stats().Loading {
+		t.Error("got not loading, want loading")
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	<-s.Closing()
+	close(release)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	if string(disk.Data(disk.Names()[0])) != string(before) || len(disk.Names()) != 1 {
+		t.Error("a close while loading has changed the files")
+	}
+	s, err = datadir.Open("", datadir.WithDisk(disk), datadir.InBackground())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-s.Loaded()
+	if got := usedOf(t, s, 0); got != 2 {
+		t.Errorf("got %d, want 2", got)
+	}
+	if st := s.Stats(); st.Loading || st.Loaded != 3 {
+		t.Errorf("got %+v, want 3 keys loaded", st)
+	}
+	s.Close()
+}
+
+// The steady clock of the next process: see resumed.
+func TestResumed(t *testing.T) {
+	t.Parallel()
+	const last, up = window.Instant(1e15), int64(5e9)
+	hour := int64(time.Hour / time.Microsecond)
+	for _, test := range []struct {
+		name              string
+		now               int64
+		boot              uint64
+		wall, least, most window.Instant
+	}{
+		{"the machine has run an hour", up + hour, 7, last.Add(time.Hour), last.Add(time.Hour - time.Second), last.Add(time.Hour)},
+		{"and the wall clock was set back a day", up + hour, 7, last.Add(-24 * time.Hour), last.Add(time.Hour - time.Second), last.Add(time.Hour)},
+		{"or ahead a year", up + hour, 7, last.Add(8760 * time.Hour), last.Add(time.Hour - time.Second), last.Add(time.Hour)},
+		{"another start: the wall clock counts", 10, 8, last.Add(time.Hour), last.Add(time.Hour), last.Add(time.Hour)},
+		{"and was set back", 10, 8, last.Add(-time.Hour), last, last},
+		{"the start is not known", 0, 0, last.Add(time.Hour), last.Add(time.Hour), last.Add(time.Hour)},
+		{"the uptime goes back", 10, 7, last.Add(time.Hour), last.Add(time.Hour), last.Add(time.Hour)},
+	} {
+		if got := datadir.Resumed(last, up, 7, test.now, test.boot, test.wall); got < test.least || got > test.most {
+			t.Errorf("%s: got %v, want %v to %v", test.name, got, test.least, test.most)
+		}
+	}
+}
+
+// What has expired is not loaded; what has not, is. Time goes on at the machine's own.
+func TestExpiredKeys(t *testing.T) {
+	t.Parallel()
+	now := window.At(time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC))
+	clock := datadir.WithClock(func() window.Instant { return now })
+	minute := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Minute)})
+	day := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(24 * time.Hour)})
+	disk := datadir.NewDisk()
+	s := mustOpen(t, disk, clock)
+	for name, l := range map[string]*window.Compiled{"minute": minute, "day": day} {
+		if _, err := one(t.Context(), s, store.Take, store.NewSpace("", name, name, 0), l, "k", "", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	now = now.Add(3 * time.Hour) // an hour more than a key outlives its expiry with such a clock
+	s = mustOpen(t, disk, clock)
+	defer s.Close()
+	if n := s.Stats().Loaded; n != 1 {
+		t.Errorf("got %d keys, want 1", n)
+	}
+	if st := s.Memory().Stats(store.NewSpace("", "day", "day", 0)); len(st) != 1 || st[0].Keys != 1 {
+		t.Errorf("got %+v keys of the day, want 1", st)
+	}
+}
+
+// Notes are kept, the last one of a name, through restarts and new files.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	disk := datadir.NewDisk()
+	s := mustOpen(t, disk)
+	s.Keep("a", []byte("1"))
+	s.Keep("b", []byte("2"))
+	s.Keep("a", []byte("3"))
+	s.Close()
+	for range 3 {
+		s = mustOpen(t, disk)
+		if got := string(s.Note("a")) + string(s.Note("b")); got != "32" {
+			t.Errorf("got %q, want 32", got)
+		}
+		secret := s.Secrets()[0]
+		s.Close()
+		s = mustOpen(t, disk)
+		if s.Secrets()[0] != secret || secret == [16]byte{} {
+			t.Error("the secret of receipts has changed, or is zero")
+		}
+		s.Close()
+	}
+}
+
+// A receipt of one process settles its hold in the next one. A ban goes on.
+func TestReceiptsAndBansGoOn(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{
+			Name: "tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens",
+			Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute,
+		},
+		{Name: "calls", Per: []string{"team"}, Quota: &rule.Quota{Value: 2}, Window: window.Calendar(window.Month, nil)},
+		{Name: "logins", Per: []string{"account"}, Quota: &rule.Quota{Value: 1}, Window: window.Fixed(time.Hour), Ban: window.Ban{For: 24 * time.Hour}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := datadir.NewDisk()
+	next := func() (*weir.Engine, func()) {
+		s := mustOpen(t, disk)
+		e, err := weir.NewEngine(set, weir.WithStore(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, func() {
+			if err := errors.Join(e.Close(), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	take := func(e *weir.Engine, attributes ...string) weir.Decision {
+		d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes(attributes...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	e, end := next()
+	first := take(e, "team", "red", "tokens", "600")
+	second := take(e, "team", "red", "tokens", "300")
+	take(e, "account", "ann")
+	if d := take(e, "account", "ann"); d.Allowed {
+		t.Error("the second login: got allowed, want a ban")
+	}
+	end()
+
+	e, end = next()
+	d, err := e.Settle(t.Context(), first.Receipt, weir.Request{Attributes: weir.Attributes("team", "red", "tokens", "100")})
+	if err != nil || !d.Usages[0].Held || d.Usages[0].Used != 400 {
+		t.Errorf("settle after a restart: got %+v, %v, want 400 used, held until now", d.Usages, err)
+	}
+	d, err = e.Cancel(t.Context(), second.Receipt, weir.Request{Attributes: weir.Attributes("team", "red", "tokens", "300")})
+	if err != nil || !d.Usages[0].Held || d.Usages[0].Used != 100 || d.Usages[1].Used != 1 {
+		t.Errorf("cancel after a restart: got %+v, %v, want 100 tokens and 1 call used", d.Usages, err)
+	}
+	if d := take(e, "account", "ann"); d.Allowed || d.RetryAfter < 23*time.Hour {
+		t.Errorf("a login after a restart: got %+v, want a ban of a day", d)
+	}
+	end()
+}
+
+// An engine counts in the store as in memory, and its next process goes on.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "weir")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	for range 2 { // two processes, one after another
+		s, err := datadir.Open(dir)
+		if err != nil {
+			panic(err)
+		}
+		exports, err := weir.NewLimiter(weir.Sliding(3, 24*time.Hour), weir.WithStore(s), weir.WithName("exports"))
+		if err != nil {
+			panic(err)
+		}
+		for range 2 {
+			r, err := exports.Allow(context.Background(), "user-42")
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println(r.Allowed, r.Remaining)
+		}
+		if err := s.Close(); err != nil { // writes what changed last
+			panic(err)
+		}
+	}
+	// Output:
+	// true 2
+	// true 1
+	// true 0
+	// false 0
+}

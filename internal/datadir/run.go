@@ -1,0 +1,63 @@
+package datadir
+
+import (
+	"errors"
+	"time"
+)
+
+// run writes until the store is closed. It is the goroutine of the store. Without
+// all keys in memory (loaded) it writes nothing.
+func (s *Store) run(loaded bool) {
+	defer close(s.ended)
+	if loaded {
+		s.write()
+	}
+	s.queue.done(nil, true) // nobody waits any more
+	s.result = errors.Join(s.result, s.writer.close(), s.memory.Close())
+	if s.held != nil {
+		s.result = errors.Join(s.result, s.held.Close())
+	}
+}
+
+// write flushes until the store is closed.
+func (s *Store) write() {
+	tick := time.NewTicker(s.interval)
+	defer tick.Stop()
+	failing := false
+	var since, again time.Time
+	for stopped := false; !stopped; {
+		select {
+		case <-s.stop:
+			stopped = true
+		case <-tick.C:
+		case <-s.queue.wake:
+		}
+		begun := time.Now()
+		if failing && !stopped && begun.Before(again) {
+			continue
+		}
+		waited := s.queue.take()
+		rests := s.interval / restShare
+		if s.sync == Always || waited != nil || stopped {
+			rests = 0
+		}
+		s.writer.pace.begin(s, rests)
+		err := s.writer.flush(stopped)
+		s.queue.done(waited, err != nil)
+		s.writer.stats.flushed(begun, err)
+		switch {
+		case err != nil && !failing:
+			failing, since = true, begun
+			s.told(Event{Kind: Failing, Err: err})
+		case err == nil && failing:
+			failing = false
+			s.told(Event{Kind: Writing, Took: time.Since(since)})
+		}
+		if err != nil {
+			again = time.Now().Add(max(retry, s.interval))
+		}
+		if stopped {
+			s.result = err
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/internal/datadir/internal/format"
+)
+
+// Files are called by their numbers, so that their names sort by age. A file of
+// which a part could not be read is renamed when it is not needed any more, and kept.
+const (
+	suffix  = ".log"
+	damaged = ".damaged"
+)
+
+func nameOf(number uint64) string { return fmt.Sprintf("%010d%s", number, suffix) }
+
+// numberOf returns the number in the name of a file, and false for other names.
+func numberOf(name string) (number uint64, ok bool) {
+	digits, ok := strings.CutSuffix(name, suffix)
+	if !ok || len(digits) != 10 {
+		return 0, false
+	}
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return number, err == nil && number > 0
+}
+
+// piece is one file of a directory.
+type piece struct {
+	name   string
+	number uint64
+	header format.Header
+	valid  bool // the header is
+	size   int64
+
+	// What a scan found:
+	first   format.Frame // of the file; Seq is 0 if there is none
+	last    format.Frame
+	good    int64  // the end of the last frame
+	whole   int64  // the end of the last frame that is marked so; 0: none
+	ended   bool   // the last frame is the end of an orderly program
+	frames  int64  // read
+	lost    int64  // frames that are missing between others
+	holes   []hole // what is no frame, between frames
+	trouble error  // that ended the scan early
+}
+
+// hole is a part of a file that is no frame of it.
+type hole struct{ from, to int64 }
+
+// damaged reports whether a part of p that other frames follow could not be read, or
+// the system failed to read p. A file that ends with its header is not damaged: the
+// header is synced before a frame is written.
+func (p *piece) damaged() bool {
+	return len(p.holes) > 0 || p.lost > 0 || p.trouble != nil || !p.valid && p.size > format.HeaderSize
+}
+
+// torn returns how many bytes at the end of p are no frame.
+func (p *piece) torn() int64 { return p.size - max(p.good, min(p.size, format.HeaderSize)) }
+
+// list returns the files of d, the oldest first, with their headers. The error is one of
+// the directory, or a [*format.NewerError] in a text that names the file.
+func list(d disk) ([]*piece, error) {
+	names, err := d.names()
+	if err != nil {
+		return nil, err
+	}
+	var pieces []*piece
+	for _, name := range names {
+		number, ok := numberOf(name)
+		if !ok {
+			continue
+		}
+		p := &piece{name: name, number: number}
+		if err := p.readHeader(d); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		pieces = append(pieces, p)
+	}
+	slices.SortFunc(pieces, func(p, q *piece) int { return strings.Compare(p.name, q.name) })
+	return pieces, nil
+}
+
+// readHeader reads the header of p. Its error is one of a later version.
+func (p *piece) readHeader(d disk) error {
+	src, err := d.open(p.name)
+	if err != nil {
+		p.trouble = err
+		return nil
+	}
+	defer src.Close()
+	p.size = src.Size()
+	b := make([]byte, min(p.size, format.HeaderSize))
+	if _, err := src.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		p.trouble = err
+		return nil
+	}
+	h, err := format.ReadHeader(b)
+	var newer *format.NewerError
+	if errors.As(err, &newer) {
+		return err
+	}
+	p.header, p.valid = h, err == nil && h.File == p.number
+	return nil
+}
+
+// scan calls f for each frame of p, in order, with its payload, which f must not keep.
+func (p *piece) scan(d disk, f func(fr *format.Frame, payload []byte)) {
+	p.first, p.last, p.good, p.whole, p.ended = format.Frame{}, format.Frame{}, 0, 0, false
+	p.frames, p.lost, p.holes = 0, 0, nil
+	if !p.valid || p.trouble != nil {
+		return
+	}
+	src, err := d.open(p.name)
+	if err != nil {
+		p.trouble = err
+		return
+	}
+	defer src.Close()
+	p.scanSource(src, f)
+}
+
+// scanSource does so where p is open already.
+func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte)) {
+	p.size = src.Size()
+	r := reader{src: src, size: p.size}
+	for at := int64(format.HeaderSize); at < p.size; {
+		fr, payload, ok := p.frameAt(&r, at)
+		if !ok {
+			from := at
+			if at, fr, payload, ok = p.search(&r, at); !ok {
+				break
+			}
+			p.holes = append(p.holes, hole{from, at})
+		}
+		if gap := int64(fr.Seq - p.last.Seq - 1); gap > 0 {
+			p.lost += gap
+		}
+		at += int64(format.FrameSize + fr.Length)
+		if p.frames++; p.first.Seq == 0 {
+			p.first = fr
+		}
+		p.last, p.good, p.ended = fr, at, fr.Flags&format.End != 0
+		if fr.Flags&format.Whole != 0 {
+			p.whole = at
+		}
+		if f != nil {
+			f(&fr, payload)
+		}
+	}
+	if r.err != nil {
+		p.trouble = r.err
+	}
+}
+
+// frameAt reads the frame at offset at.
+func (p *piece) frameAt(r *reader, at int64) (fr format.Frame, payload []byte, ok bool) {
+	b := r.bytes(at, format.FrameSize)
+	if fr, ok = format.ReadFrame(b); !ok || fr.File != p.number || fr.Seq <= p.last.Seq {
+		return fr, nil, false
+	}
+	if b = r.bytes(at, format.FrameSize+fr.Length); len(b) < format.FrameSize+fr.Length {
+		return fr, nil, false
+	}
+	payload = b[format.FrameSize:]
+	ok = fr.Fits(payload)
+	return fr, payload, ok
+}
+
+// search looks for the next frame behind offset at, where there is none.
+func (p *piece) search(r *reader, at int64) (found int64, fr format.Frame, payload []byte, ok bool) {
+	for r.err == nil {
+		b := r.bytes(at, 64<<10)
+		next := format.Next(b)
+		switch {
+		case next >= 0:
+			at += int64(next)
+			if fr, payload, ok = p.frameAt(r, at); ok {
+				return at, fr, payload, true
+			}
+		case len(b) < 64<<10:
+			return 0, fr, nil, false
+		default:
+			at += int64(len(b)) - 8 // the magic may lie across the edge
+		}
+	}
+	return 0, fr, nil, false
+}
+
+// reader reads a file from its beginning to its end in large parts.
+type reader struct {
+	src  source
+	size int64
+	buf  []byte
+	from int64 // the offset of buf
+	err  error
+}
+
+// bytes returns n bytes from offset at on, or fewer at the end of the file. They are
+// good until the next call.
+func (r *reader) bytes(at int64, n int) []byte {
+	end := min(at+int64(n), r.size)
+	if at < r.from || end > r.from+int64(len(r.buf)) {
+		r.fill(at, int(end-at))
+	}
+	if end = min(end, r.from+int64(len(r.buf))); at >= end {
+		return nil
+	}
+	return r.buf[at-r.from : end-r.from]
+}
+
+// fill reads the bytes from at on, at least n of them.
+func (r *reader) fill(at int64, n int) {
+	const often = 4 << 20
+	want := int(min(int64(max(n, often)), r.size-at))
+	if cap(r.buf) < want {
+		r.buf = make([]byte, want)
+	}
+	r.buf = r.buf[:want]
+	got, err := r.src.ReadAt(r.buf, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	r.buf, r.from = r.buf[:got], at
+}

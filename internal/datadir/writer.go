@@ -1,0 +1,335 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/weirhq/weir/internal/datadir/internal/format"
+	"github.com/weirhq/weir/internal/journal"
+	"github.com/weirhq/weir/internal/limittext"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+const (
+	// frameTarget is how large a payload becomes before it is written.
+	frameTarget = 128 << 10
+
+	// leastGrowth is how much a file grows at least before a round begins.
+	leastGrowth = 4 << 20
+
+	// A round writes roundShare bytes for each byte of changes, and at least
+	// roundLeast in each flush, or roundMost.
+	roundShare = 4
+	roundLeast = 1 << 20
+	roundMost  = 32 << 20
+
+	// defineEvery is after how many frames a space is written again, so that a
+	// damaged frame costs no later keys.
+	defineEvery = 64
+)
+
+// writer appends to the files. It belongs to the goroutine of its store.
+type writer struct {
+	store  *Store
+	disk   disk
+	header format.Header
+	boot   uint64
+	stats  *stats
+	pace   pace
+
+	file   file   // nil: none is open
+	name   string // of file
+	seq    uint64 // of the last frame
+	size   int64  // of file, without what a failed write left behind
+	synced bool   // all of file is synced
+	saved  bool   // some of file was synced
+
+	// broken is set when file cannot be continued. Then a new file begins, with a
+	// round.
+	broken bool
+	unsure bool // a sync of file has failed
+
+	postponed time.Time // a round that is due waits until then
+
+	buf     []byte // the frame that is being made, from FrameSize on its payload
+	base    int64  // of that frame
+	pending bool   // buf is sealed and not written yet
+
+	changes journal.Reader
+	spaces  map[*store.Space]*known
+	notes   map[string]*note
+
+	walk   journal.Reader // of the round; nil: none
+	hurry  bool           // the round writes roundMost in each flush
+	live   int64          // about what all keys take in a file
+	walked int64          // what the round has written
+	grown  int64          // what was written since the last round ended
+	round  int64          // changes that were written since this round began
+	old    []*piece       // files that are not needed when the round has ended
+}
+
+// known is a space as it was last written.
+type known struct {
+	id    format.SpaceID
+	limit *window.Compiled
+	text  []byte
+	name  string // of the file
+	seq   uint64 // of the frame
+}
+
+func newWriter(s *Store, h format.Header) *writer {
+	return &writer{
+		store: s, disk: s.disk, header: h, boot: s.startOf(), stats: newStats(),
+		changes: s.memory.Journal().Changes(), spaces: make(map[*store.Space]*known), notes: make(map[string]*note),
+	}
+}
+
+// flush writes what has changed, and a part of the round. ended is set for the last
+// flush.
+func (w *writer) flush(ended bool) error {
+	if w.store.memory.Journal().Overflowed() {
+		w.broken = true
+	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if w.pending {
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	before := w.grown
+	if err := w.writeChanges(); err != nil {
+		return err
+	}
+	if err := w.writeNotes(); err != nil {
+		return err
+	}
+	w.round += w.grown - before
+	whole, err := w.writeRound(roundShare*(w.grown-before) + roundLeast)
+	if err != nil {
+		return err
+	}
+	flags := uint32(0)
+	if whole {
+		flags |= format.Whole
+	}
+	if ended {
+		flags |= format.End
+	}
+	if len(w.buf) > format.FrameSize || flags != 0 {
+		if err := w.seal(flags); err != nil {
+			return err
+		}
+	}
+	if w.store.sync != OS || whole || ended {
+		if err := w.sync(); err != nil {
+			return err
+		}
+	}
+	if whole {
+		w.endRound()
+	}
+	return nil
+}
+
+// begin makes sure that there is a file to append to, and begins a round when it is
+// time to.
+func (w *writer) begin() error {
+	due := w.walk == nil && !w.pending && w.grown >= max(w.live, leastGrowth) && time.Now().After(w.postponed)
+	needed := w.file == nil || w.broken
+	if !needed && !due {
+		return nil
+	}
+	err := w.beginFile()
+	if err != nil && !needed { // the file that is open may have room
+		w.postponed = time.Now().Add(10 * retry)
+		return nil
+	}
+	return err
+}
+
+// beginFile begins a file with a round.
+func (w *writer) beginFile() error {
+	header := w.header
+	header.File++
+	f, err := w.disk.create(nameOf(header.File))
+	if err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			w.header = header
+		}
+		return fmt.Errorf("begin a file: %w", err)
+	}
+	text := format.AppendHeader(nil, &header)
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = w.disk.sync()
+	}
+	if err != nil {
+		// The name is free again for the next attempt, or that takes the next one.
+		w.header = header
+		return errors.Join(fmt.Errorf("begin a file: %w", err), f.Close(), w.disk.remove(nameOf(header.File)))
+	}
+	lost := w.broken // some of what was written to the file
+	w.retire()
+	w.header, w.file, w.name = header, f, nameOf(header.File)
+	w.seq, w.size, w.synced, w.saved, w.broken, w.unsure = 0, int64(len(text)), true, false, false, false
+	w.stats.fileMade(w.name, w.size)
+	w.reset()
+	w.beginRound(lost)
+	return nil
+}
+
+// retire ends the file that is open: the round that follows makes it superfluous.
+func (w *writer) retire() {
+	if w.file == nil {
+		return
+	}
+	_ = w.file.Close() // what is in it is written again
+	if w.unsure && !w.saved && w.walk != nil && len(w.old) > 0 {
+		// Nothing that was promised to be in it is. Files that fail must not pile up.
+		if w.disk.remove(w.name) == nil {
+			w.stats.fileGone(w.name)
+			return
+		}
+	}
+	w.old = append(w.old, &piece{name: w.name, valid: true, number: w.header.File})
+}
+
+// reset begins an empty frame. What was in it is lost to the file.
+func (w *writer) reset() {
+	w.buf = append(w.buf[:0], make([]byte, format.FrameSize)...)
+	w.base, w.pending = int64(w.store.memory.Journal().Times().Steady), false
+}
+
+// written returns how much was written to the file, with the frame that is being
+// made.
+func (w *writer) written() int64 { return w.size + int64(len(w.buf)) }
+
+// writeChanges writes the keys that have changed.
+func (w *writer) writeChanges() error {
+	from := w.written()
+	defer func() { w.grown += w.written() - from }()
+	for {
+		more, err := w.section(w.changes.Next)
+		if err != nil || !more {
+			return err
+		}
+		w.pace.rest()
+	}
+}
+
+// section adds keys that next visits to the frame, and writes the frame when it is
+// large. It reports what next does.
+func (w *writer) section(next func(visit func(uint64, []uint64)) (journal.Part, bool)) (more bool, err error) {
+	keys := 0
+	at := 0
+	w.buf, at = format.BeginKeys(w.buf)
+	part, more := next(func(key uint64, state []uint64) {
+		w.buf = format.AppendKey(w.buf, w.base, key, state)
+		keys++
+	})
+	id := format.SpaceID(0)
+	var k *known
+	if keys > 0 {
+		k = w.space(part)
+		id = k.id
+	}
+	w.buf = format.EndKeys(w.buf, at, id)
+	w.stats.keys.Add(int64(keys))
+	if k != nil && (k.name != w.name || w.seq+1-k.seq >= defineEvery) {
+		w.define(part, k)
+	}
+	if len(w.buf) < frameTarget {
+		return more, nil
+	}
+	return more, w.seal(0)
+}
+
+// space returns what is known about the space of p.
+func (w *writer) space(p journal.Part) *known {
+	k := w.spaces[p.Space]
+	if k == nil {
+		k = &known{id: format.IDOf(p.Space.Namespace(), p.Space.ID())}
+		w.spaces[p.Space] = k
+	}
+	if k.limit != p.Limit {
+		// An error is impossible: a Limit has nothing that JSON cannot express.
+		text, err := limittext.Append(nil, p.Limit.Limit())
+		if err != nil {
+			panic("datadir: " + err.Error())
+		}
+		k.limit, k.text, k.name = p.Limit, text, ""
+	}
+	return k
+}
+
+// define adds a space to the frame.
+func (w *writer) define(p journal.Part, k *known) {
+	k.name, k.seq = w.name, w.seq+1
+	w.buf = format.AppendSpace(w.buf, &format.Space{
+		Namespace: p.Space.Namespace(), ID: p.Space.ID(), Name: p.Space.Name(), MaxKeys: p.Space.MaxKeys(), Limit: k.text,
+	})
+}
+
+// seal ends the frame that is being made, and writes it.
+func (w *writer) seal(flags uint32) error {
+	t := w.store.memory.Journal().Times()
+	fr := format.Frame{
+		Flags: flags, File: w.header.File, Seq: w.seq + 1,
+		Steady: int64(t.Steady), Wall: int64(t.Wall), SteadyFloor: int64(t.SteadyFloor), WallFloor: int64(t.WallFloor), Base: w.base,
+	}
+	fr.Uptime, fr.Boot = w.store.uptime(), w.boot
+	format.Seal(w.buf, &fr)
+	w.pending = true
+	return w.write()
+}
+
+// write writes the frame that is sealed. After an error the frame stays pending, and
+// the file ends where it did before.
+func (w *writer) write() error {
+	_, err := w.file.Write(w.buf)
+	if err != nil {
+		if cut := w.file.Truncate(w.size); cut != nil {
+			w.broken = true
+		}
+		return fmt.Errorf("write: %w", err)
+	}
+	w.seq++
+	w.size += int64(len(w.buf))
+	w.stats.wrote(w.name, w.size, len(w.buf))
+	w.synced = false
+	w.reset()
+	return nil
+}
+
+// sync syncs the file. After an error it is not known what the file has, even if a
+// later sync succeeds, so the file is not continued.
+func (w *writer) sync() error {
+	if w.synced {
+		return nil
+	}
+	if err := w.file.Sync(); err != nil {
+		w.broken, w.unsure = true, true
+		return fmt.Errorf("sync: %w", err)
+	}
+	w.synced, w.saved = true, true
+	return nil
+}
+
+// close closes the file.
+func (w *writer) close() error {
+	if w.file == nil {
+		return nil
+	}
+	return w.file.Close()
+}
+
+// retry is how long the writer waits after a failure, at least.
+const retry = time.Second
