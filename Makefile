@@ -62,7 +62,7 @@ TESTFLAGS ?=
 test: deps ## run the tests of all modules; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
 	$(GO) test $(TESTFLAGS) $(PACKAGES)
 	cd contrib && $(GO) test $(TESTFLAGS) $(CONTRIB:contrib/%=./%/...)
-	cd benchmarks && $(GO) test $(TESTFLAGS) ./...
+	cd benchmarks && $(GO) test -short $(TESTFLAGS) ./...
 	@for dir in $(DEPLOY); do echo "cd $$dir && $(GO) test"; (cd $$dir && GOWORK=off $(GO) test $(TESTFLAGS) ./...) || exit 1; done
 
 resp-clients: redis ## run Redis clients of Python, PHP and JavaScript against weir's Redis protocol; installs them
@@ -170,8 +170,8 @@ race: deps
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
 	$(GO) test $(RACE) $(PACKAGES)
 
-peers: # vet the benchmarks
-	cd benchmarks && $(GO) vet ./...
+peers: # vet the benchmarks, and run every row of the page once
+	cd benchmarks && $(GO) vet ./... && $(GO) test ./...
 
 middleware: # vet the middleware for frameworks and the tests of the manifests
 	cd contrib && $(GO) vet $(CONTRIB:contrib/%=./%/...)

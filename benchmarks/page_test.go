@@ -14,6 +14,9 @@ import (
 // all that does not depend on the machine must be equal. So titles, rows, columns,
 // explanations and notes on the page are those of the program.
 func TestPage(t *testing.T) { // not parallel: it measures the heap of the process
+	if testing.Short() {
+		t.Skip("measures every row, which takes minutes: make peers")
+	}
 	for program, required := range map[string]string{"redis-server": "WEIR_REQUIRE_REDIS", "redis-benchmark": "WEIR_REQUIRE_REDIS", "wrk": "WEIR_REQUIRE_PROGRAMS"} {
 		if _, err := exec.LookPath(program); err != nil && os.Getenv(required) != "1" {
 			t.Skip(program + " is missing, and the page has its rows")
