@@ -6,6 +6,7 @@ package weir_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -94,5 +95,24 @@ func TestHoldsAllocateNothing(t *testing.T) {
 		if got := testing.AllocsPerRun(100, cycle(last)); got != 0 {
 			t.Errorf("got %v allocations a take, renew and %v, want 0", got, last)
 		}
+	}
+}
+
+// Ten requests are taken as one without an allocation.
+func TestTogetherAllocatesNothing(t *testing.T) {
+	roomy := perUser[0]
+	roomy.Quota = &rule.Quota{Value: 1_000_000}
+	e := engine(t, []rule.Rule{roomy})
+	var all [][]string
+	for i := range 10 {
+		all = append(all, []string{"user", fmt.Sprint("user-", i)})
+	}
+	items := itemsOf(all...)
+	if n := testing.AllocsPerRun(200, func() {
+		if allowed, err := e.TakeTogether(t.Context(), items, nil); err != nil || !allowed {
+			t.Fatal(allowed, err)
+		}
+	}); n > 0.5 { // states grow
+		t.Errorf("got %v allocations, want none", n)
 	}
 }
