@@ -122,26 +122,15 @@
 //     removes a key gives back its count.
 //  6. Release what was not used, sweep a few slots, unlock.
 //
-// A call of a few ops without holds and bans goes through the same steps in two passes
-// over its ops (few.go), as long as there is certainly room for new keys. Any other
-// call of several ops takes the way above.
-//
 // Slots. A place's find is good until its shard's table changes: another op of
 // the call in the same shard, a key added, removed or reclaimed, a sweep. An op
 // that shares its shard finds its key again before it is evaluated. A state that
 // is changed in place moves nothing.
 //
-// Hot keys. The slot of a key whose state a hot key has is lent. The table keeps
-// the slot, and does not know the state: such a key does not expire. A state is
-// lent and taken back under the shard's lock. Finding a key under the lock takes
-// its state back, so that steps 3 to 6 never meet a lent one, and the call is dated
-// after that: takes without a lock may have come since it read the clock. A hot
-// key whose state was taken back has the word gone, at which every take without a
-// lock gives up and locks. A hot key is never used for another key, so a
-// compare-and-swap that succeeds has changed this key's state. The answer of a hot
-// key is dropped under the lock by the call that changes the state, before it
-// unlocks; a call of several ops drops all answers before it changes the first
-// state. Sweeps take back the states that have expired.
+// Hot keys. A hot key holds the denial of a key, and answers takes with it without a
+// lock, for as long as the denial certainly holds. The state stays in the table. The
+// call that changes the state drops the answer under the shard's lock before it
+// unlocks; a call of several ops drops all answers before it changes the first state.
 //
 // Expiry. keyspace.keys is never less than the number of keys in the shards. A
 // key is dropped only when it has expired at a horizon, and the floor is raised
