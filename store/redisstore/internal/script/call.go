@@ -221,7 +221,7 @@ func (c *Codec) Command(s *Step, t Times, keys []string) (*Program, []string, st
 	b, program := c.appendStep(b, s, t.near())
 	*buf = b
 	text := string(b)
-	return c.programs.at(program), divide(keys, text, ends), text[at:], nil
+	return c.programs.of(program), divide(keys, text, ends), text[at:], nil
 }
 
 // Encode returns the program for a step and its argument.
@@ -230,7 +230,7 @@ func (c *Codec) Encode(s *Step, t Times) (*Program, string) {
 	defer c.buffers.Put(buf)
 	b, program := c.appendStep((*buf)[:0], s, t.near())
 	*buf = b
-	return c.programs.at(program), string(b)
+	return c.programs.of(program), string(b)
 }
 
 // near returns t with the instant that calendar periods are around.
@@ -244,17 +244,20 @@ func (t Times) near() Times {
 	return t
 }
 
-// appendStep appends the argument for a step, and returns the index of the program
+// appendStep appends the argument for a step, and returns the variant of the program
 // that reads it.
-func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
+func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, variant) {
 	b = put7(b, t.Now, t.Deadline)
 	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that runs have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
 	if t.Around || c.isAround(s) {
-		return c.appendOpsAround(b, s, t), around.index()
+		return c.appendOpsAround(b, s, t), around
 	}
-	first, many := kindFor(s.Ops[s.Which[0]].Limit), len(s.Which) > 1
-	mixed, refund, plain := first.wraps, false, true
+	first := kindFor(s.Ops[s.Which[0]].Limit)
+	mixed, plain, v := first.wraps, true, one
+	if len(s.Which) > 1 {
+		v = many
+	}
 	for n, i := range s.Which {
 		op := &s.Ops[i]
 		k, asked := kindFor(op.Limit), ask(s.Verb, op)
@@ -264,14 +267,16 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 		}
 		b = c.appendOp(b, k, asked, op, near)
 		mixed = mixed || k != first
-		refund = refund || asked == askRefund
+		if asked == askRefund {
+			v |= refund
+		}
 		plain = plain && k.common && asked <= askEnforce
 	}
 	switch {
 	case plain:
-		return b, common.index()
+		return b, common
 	case mixed:
-		first = nil
+		return b, v
 	}
-	return b, indexOf(first, many, false, refund, false)
+	return b, v + perKind*variant(first.code)
 }
