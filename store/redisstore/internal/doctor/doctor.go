@@ -43,15 +43,14 @@ type Finding struct {
 
 // String returns the finding on one line, without level, node and name.
 func (f Finding) String() string {
-	var b strings.Builder
-	b.WriteString(f.Seen)
+	text := f.Seen
 	if f.Means != "" {
-		b.WriteString(": " + f.Means)
+		text += ": " + f.Means
 	}
 	if f.Fix != "" {
-		b.WriteString("; fix: " + f.Fix)
+		text += "; fix: " + f.Fix
 	}
-	return b.String()
+	return text
 }
 
 // Facts are what a node answered, and what the store wants of it. Texts of
@@ -98,7 +97,7 @@ func (u *Use) cluster() bool { return strings.HasSuffix(u.Scheme, "+cluster") }
 // checks are all checks, in the order of the report.
 var checks = []struct {
 	name string
-	run  func(*server) verdict
+	run  func(*server) Finding
 }{
 	{"engine", engine},
 	{"version", version},
@@ -122,18 +121,30 @@ func Check(f *Facts) []Finding {
 	s := read(f)
 	all := make([]Finding, len(checks))
 	for i, c := range checks {
-		v := c.run(s)
-		all[i] = Finding{Check: c.name, Level: v.level, Node: f.Node, Seen: v.seen, Means: v.means, Fix: v.fix}
+		all[i] = c.run(s)
+		all[i].Check, all[i].Node = c.name, f.Node
 	}
 	return all
 }
 
-// verdict is a finding without the name of its check and node.
-type verdict struct {
-	level            Level
-	seen, means, fix string
+// The checks make findings without the names of their check and node.
+
+func ok(format string, args ...any) Finding {
+	return Finding{Level: OK, Seen: fmt.Sprintf(format, args...)}
 }
 
-func ok(format string, args ...any) verdict {
-	return verdict{level: OK, seen: fmt.Sprintf(format, args...)}
+func unknown(seen string) Finding { return Finding{Level: Unknown, Seen: seen} }
+
+func warn(seen, means, fix string) Finding {
+	return Finding{Level: Warn, Seen: seen, Means: means, Fix: fix}
+}
+
+func refuse(seen, means, fix string) Finding {
+	return Finding{Level: Refuse, Seen: seen, Means: means, Fix: fix}
+}
+
+// but returns f with what follows for limits.
+func (f Finding) but(means string) Finding {
+	f.Means = means
+	return f
 }

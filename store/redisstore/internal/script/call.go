@@ -132,20 +132,6 @@ func appendRepeats(b []byte, keys []string) []byte {
 	return b
 }
 
-// Keys returns the names of all keys of a step, or [store.ErrRepeated] when two
-// ops have the same one. An op with members has three.
-func (c *Codec) Keys(s *Step) ([]string, error) {
-	buf := c.buffers.Get().(*[]byte)
-	defer c.buffers.Put(buf)
-	var room [few]int
-	b, ends, err := c.appendKeys((*buf)[:0], room[:0], s)
-	*buf = b
-	if err != nil {
-		return nil, err
-	}
-	return divide(make([]string, 0, len(ends)), string(b), ends), nil
-}
-
 // appendKeys appends the names of all keys of a step to b, one behind the other, and
 // where each of them ends to ends.
 func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error) {
@@ -192,7 +178,7 @@ func divide(parts []string, text string, ends []int) []string {
 	return parts
 }
 
-// countKeys returns the number of names that Keys returns.
+// countKeys returns the number of keys of a step.
 func countKeys(s *Step) int {
 	n := len(s.Which)
 	for _, i := range s.Which {
@@ -222,15 +208,6 @@ func (c *Codec) Command(s *Step, t Times, keys []string) (*Program, []string, st
 	*buf = b
 	text := string(b)
 	return c.programs.of(program), divide(keys, text, ends), text[at:], nil
-}
-
-// Encode returns the program for a step and its argument.
-func (c *Codec) Encode(s *Step, t Times) (*Program, string) {
-	buf := c.buffers.Get().(*[]byte)
-	defer c.buffers.Put(buf)
-	b, program := c.appendStep((*buf)[:0], s, t.near())
-	*buf = b
-	return c.programs.of(program), string(b)
 }
 
 // near returns t with the instant that calendar periods are around.
