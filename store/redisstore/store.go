@@ -24,7 +24,6 @@ type Store struct {
 	config  *Config
 	owned   bool                  // the connections are the store's own
 	clock   func() window.Instant // in tests only
-	timer   wire.Timer
 
 	sliced atomic.Int64 // calls in slices that are under way
 
@@ -92,7 +91,7 @@ func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 // meet an outage when the time-out is over. The caller calls the function when it is
 // done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return s.timer.Within(ctx, s.config.Timeout)
+	return wire.Within(ctx, s.config.Timeout)
 }
 
 // few is how many ops a call can have without a list on the heap.

@@ -248,11 +248,16 @@ func (b *batcher) expireAt(at time.Duration) {
 func (b *batcher) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := elapsed()
+	lag := now - b.expires
 	b.expires = 0
 	if b.closed {
 		return
 	}
-	now := elapsed()
+	if lag > lagging {
+		b.expireAt(now + min(lag, graceAtMost)) // answers that have arrived are read first
+		return
+	}
 	next := now + expireEvery
 	for i := len(b.live) - 1; i >= 0; i-- {
 		c := b.live[i]
@@ -260,7 +265,7 @@ func (b *batcher) expire() {
 			b.remove(c)
 			c.done <- answer{err: err, abandoned: true}
 		} else if c.deadline != 0 {
-			// A context may end a little after its deadline, see [Timer].
+			// A context may end a moment after its deadline.
 			next = min(next, max(c.deadline, now+time.Millisecond))
 		}
 	}

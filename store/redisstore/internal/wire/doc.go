@@ -14,9 +14,8 @@
 //
 // # What keeps a caller from waiting
 //
-// A decision waits for answers until its time-out, [Config].Timeout: [Timer.Within]
-// puts its end into the context, once for all that it asks. Decisions with the same
-// time-out that begin in the same millisecond share a timer. Four things keep a decision
+// A decision waits for answers until its time-out, [Config].Timeout: [Within]
+// puts its end into the context, once for all that it asks. Four things keep a decision
 // from waiting when that is in vain.
 //
 //   - The connection manager of each node. It makes the node's connections and loads the

@@ -57,7 +57,6 @@ var reasons = []struct {
 	{errBusy, store.ReasonBusy},
 	{errReplicas, store.ReasonLate},
 	{script.ErrStale, store.ReasonLate},
-	{errTimeout, store.ReasonLate},
 	{context.DeadlineExceeded, store.ReasonLate},
 	{context.Canceled, store.ReasonLate}, // by the end of its decision
 	{script.ErrForeign, store.ReasonForeign},

@@ -182,7 +182,7 @@ func (n *Node) sendOne(ctx context.Context, client rueidis.Client, c *call) answ
 	defer n.soloBusy.Store(false)
 	// The library looks at the deadline of ctx alone there.
 	aborted := false
-	if caller := callerOf(ctx); caller != nil && caller.Done() != nil {
+	if caller := callerOf(ctx); caller.Done() != nil {
 		stop := context.AfterFunc(caller, own.abort)
 		n.send(ctx, own.Client, c.self[:], answers[:])
 		aborted = !stop()
