@@ -131,7 +131,7 @@ func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {
 	return u
 }
 
-func (u *undo) run(on wire.Servers) {
+func (u *undo) run(on *wire.Servers) {
 	defer close(u.done)
 	ctx, cancel := wire.Within(context.Background(), giveBackTime)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 // over, or on a cluster. Make one with [Open] or [New].
 type Store struct {
 	codec   *script.Codec
-	servers wire.Servers
+	servers *wire.Servers
 	config  *Config
 	owned   bool                  // the connections are the store's own
 	clock   func() window.Instant // in tests only

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"crypto/tls"
 	"time"
 )
@@ -32,6 +33,8 @@ type Config struct {
 	// Changed, when not nil, is called for each node that is cut off, and when
 	// it answers again; never twice at the same time for one node.
 	Changed func(Change)
+
+	life context.Context // ends when the servers are closed
 }
 
 // Change is the start or the end of a time in which a node gets no calls.

@@ -35,6 +35,9 @@ func (t *Tally) Sum() int64                     { return t.t.sum() }
 // ReasonSaid is reasonSaid.
 var ReasonSaid = reasonSaid
 
+// SuccessorIn is successorIn.
+var SuccessorIn = successorIn
+
 // Quickest is a quickest.
 type Quickest struct{ q quickest }
 

@@ -25,7 +25,6 @@ const (
 // until it answers. It has one goroutine.
 type manager struct {
 	node    *Node
-	dialer  *dialer
 	find    func(context.Context) (addr string, err error)
 	follows bool // find can return another address later
 
@@ -50,9 +49,9 @@ type manager struct {
 }
 
 // keep starts a manager for n. find returns the address to connect to.
-func (n *Node) keep(d *dialer, find func(context.Context) (string, error), follows bool) {
+func (n *Node) keep(find func(context.Context) (string, error), follows bool) {
 	m := &manager{
-		node: n, dialer: d, find: find, follows: follows,
+		node: n, find: find, follows: follows,
 		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -260,7 +259,7 @@ func (m *manager) dropAll() {
 
 // make makes connection i to addr, and gets it ready for calls.
 func (m *manager) make(addr string, i int, loads bool) error {
-	c, err := m.node.config.connection(addr, m.dialer, i != solo, m.connectionLost)
+	c, err := m.node.config.connection(addr, i != solo, m.connectionLost)
 	if err != nil {
 		return err
 	}

@@ -430,6 +430,3 @@ func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
 	}
 	return err
 }
-
-// ready reports whether a call may go to the node now.
-func (n *Node) ready() bool { return !n.CutOff() }

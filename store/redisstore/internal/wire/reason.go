@@ -130,3 +130,58 @@ func (t *tally) sum() (n int64) {
 }
 
 var allReasons = store.Reasons()
+
+// refusal returns err if a server refuses and will refuse again, or is not the
+// right one, and nil for all other errors.
+func refusal(err error) error {
+	var certificate *tls.CertificateVerificationError
+	var mode *modeError
+	switch {
+	case errors.As(err, &mode):
+		return mode
+	case errors.As(err, &certificate):
+		return err
+	}
+	text, ok := said(err)
+	if !ok || tooMany(text) {
+		return nil
+	}
+	switch firstWord(text) {
+	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "MISCONF", "OOM", "TRYAGAIN":
+		return nil
+	}
+	return err
+}
+
+// redirected reports whether a node has answered that a call belongs to another
+// node, or must come again. That is no outage.
+func redirected(err error) bool {
+	text, _ := said(err)
+	switch firstWord(text) {
+	case "MOVED", "ASK", "TRYAGAIN":
+		return true
+	}
+	return false
+}
+
+// said returns the text of the error that a server has answered, and reports
+// whether err is one: of the client's library, or of a step in a run.
+func said(err error) (text string, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	var own *script.ServerError
+	if errors.As(err, &own) {
+		return own.Text, true
+	}
+	var library *rueidis.RedisError
+	if errors.As(err, &library) {
+		return library.Error(), true
+	}
+	return "", false
+}
+
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}

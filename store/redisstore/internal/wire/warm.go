@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/redis/rueidis"
@@ -73,4 +74,32 @@ func unready(err error) error {
 		}
 	}
 	return err
+}
+
+// mustFit returns an error for a server that is part of a cluster, or a Sentinel:
+// with the wrong URL nearly every call would fail. The server that Sentinels name
+// must be a primary, which it may not be yet.
+func mustFit(ctx context.Context, c rueidis.Client, mode Mode) error {
+	// An old server does not know the command, and one that is not there gives
+	// no answer.
+	said, _ := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
+	word := func(name string) string {
+		message := said[name]
+		text, _ := message.ToString()
+		return text
+	}
+	if text := word("mode"); text == "cluster" || text == "sentinel" {
+		return &modeError{text}
+	}
+	if role := word("role"); mode == Sentinel && role != "" && role != "master" {
+		return errNotPrimary
+	}
+	return nil
+}
+
+// modeError is the error of a server of another kind than the URL names.
+type modeError struct{ mode string }
+
+func (e *modeError) Error() string {
+	return fmt.Sprintf("the server runs as a %[1]s: want redis+%[1]s://", e.mode)
 }
