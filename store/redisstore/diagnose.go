@@ -70,12 +70,12 @@ func (s *Store) examine(ctx context.Context, addr string, slot int) ([]Finding, 
 // use returns what the checks need of the configuration.
 func (s *Store) use() doctor.Use {
 	scheme, _, _ := strings.Cut(s.config.String(), "://")
-	user := s.config.username
-	if user == "" || s.config.password == "" {
+	user := s.config.rest.Username
+	if user == "" || s.config.rest.Password == "" {
 		user = "default"
 	}
 	return doctor.Use{
 		Scheme: scheme, User: user, Prefix: s.config.prefix, Timeout: s.config.Timeout,
-		InFlight: s.config.inFlight, WaitReplicas: s.config.waitReplicas,
+		InFlight: s.config.rest.InFlight, WaitReplicas: s.config.rest.WaitReplicas,
 	}
 }

@@ -54,7 +54,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 // reserve returns how many calls the next slice may have, of most that are left,
 // and counts them in s.sliced.
 func (s *Store) reserve(most int) int {
-	room := int64(s.config.inFlight)
+	room := int64(s.config.rest.InFlight)
 	if room == 0 {
 		room = defaultInFlight
 	}

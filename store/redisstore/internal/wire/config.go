@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"time"
+
+	"github.com/weirhq/weir/store"
 )
 
 // Mode is the deployment topology of the servers.
@@ -43,6 +45,7 @@ type Change struct {
 	CutOff bool          // the start
 	Gone   bool          // the end: the node has left the cluster
 	Err    error         // at the start: why
+	Reason store.Reason  // of Err
 	Lasted time.Duration // at the end: since the start
 	Missed int64         // at the end: outages since the start
 }

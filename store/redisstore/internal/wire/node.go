@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,23 +91,24 @@ func (n *Node) Trouble() error {
 	return n.manager.unavailable()
 }
 
-// CutOffs returns how often the node was cut off.
-func (n *Node) CutOffs() int64 {
-	if n.manager == nil {
-		return 0
-	}
-	return n.manager.cutOffs.Load()
+// Stats are the numbers of a node. The store documents them.
+type Stats struct {
+	Addr              string
+	CutOff            bool
+	CutOffs           int64
+	InFlight, Outages int64
+	Reasons           map[store.Reason]int64
 }
 
-// InFlight returns the number of calls that wait for the node.
-func (n *Node) InFlight() int64 { return n.inFlight.Load() }
-
-// Outages returns the number of calls that the node did not answer, or that were
-// not sent to it.
-func (n *Node) Outages() int64 { return n.outages.sum() }
-
-// Reasons returns the same number by reason. It has the reasons that occurred.
-func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
+// Stats returns the numbers of the node.
+func (n *Node) Stats() Stats {
+	s := Stats{Addr: n.addr, CutOff: n.CutOff(), InFlight: n.inFlight.Load()}
+	s.Reasons, s.Outages = n.outages.counts()
+	if n.manager != nil {
+		s.CutOffs = n.manager.cutOffs.Load()
+	}
+	return s
+}
 
 // client returns the connection to use, or nil when there is none.
 func (n *Node) client() *connection {
@@ -315,7 +315,11 @@ func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant
 		return 0, n.missed(err)
 	}
 	at, err := f(c)
-	return at, n.leave(ctx, began, err)
+	n.exit(ctx, 1, began, answers(err))
+	if err != nil && !errors.Is(err, store.ErrRepeated) {
+		err = n.missed(err)
+	}
+	return at, err
 }
 
 // enter begins some calls, which exit ends. It returns the client to use and the
@@ -334,16 +338,6 @@ func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
 		return nil, 0, errBusy
 	}
 	return l.Client, elapsed(), nil
-}
-
-// leave ends a call that began at some time and ended with err, and returns err
-// for the caller.
-func (n *Node) leave(ctx context.Context, began time.Duration, err error) error {
-	n.exit(ctx, 1, began, answers(err))
-	if err == nil || errors.Is(err, store.ErrRepeated) {
-		return err
-	}
-	return n.missed(err)
 }
 
 // exit ends some calls that were sent together, and passes on to the breaker
@@ -378,22 +372,6 @@ func (n *Node) missed(err error) error {
 	}
 	return fmt.Errorf("%s: %w", n.addr, err)
 }
-
-// answers reports whether a call that ended with err got an answer.
-func answers(err error) bool {
-	if err == nil {
-		return true
-	}
-	if _, answered := said(err); answered {
-		return true
-	}
-	var state *script.StateError
-	return errors.As(err, &state) ||
-		slices.ContainsFunc(answered, func(target error) bool { return errors.Is(err, target) })
-}
-
-// answered are errors of calls that got an answer, or that need none.
-var answered = []error{script.ErrStale, script.ErrForeign, script.ErrCalendar, store.ErrRepeated}
 
 // aim returns t with a deadline on the server's clock: the end of ctx, which it also
 // returns as a time since some fixed instant, or 0. It asks the server for its time once.

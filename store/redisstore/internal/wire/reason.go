@@ -8,7 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 
 	"github.com/redis/rueidis"
@@ -98,38 +98,32 @@ func tooMany(text string) bool { return strings.Contains(text, "max number of cl
 
 // tally counts outages by reason. The zero value is ready; it is safe for
 // concurrent use.
-type tally [16]atomic.Int64
+type tally struct {
+	mu       sync.Mutex
+	byReason map[store.Reason]int64 // guarded by mu
+}
 
-// add counts an outage.
 func (t *tally) add(r store.Reason) {
-	for i, known := range allReasons {
-		if r == known {
-			t[i].Add(1)
-			return
-		}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byReason == nil {
+		t.byReason = map[store.Reason]int64{}
 	}
+	t.byReason[r]++
 }
 
-// counts returns the reasons that have occurred, and how often.
-func (t *tally) counts() map[store.Reason]int64 {
-	all := map[store.Reason]int64{}
-	for i, r := range allReasons {
-		if n := t[i].Load(); n > 0 {
-			all[r] = n
-		}
+// counts returns the reasons that have occurred, and how often, and the number of all
+// outages.
+func (t *tally) counts() (byReason map[store.Reason]int64, sum int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	byReason = map[store.Reason]int64{}
+	for r, n := range t.byReason {
+		byReason[r] = n
+		sum += n
 	}
-	return all
+	return byReason, sum
 }
-
-// sum returns the number of all outages.
-func (t *tally) sum() (n int64) {
-	for i := range allReasons {
-		n += t[i].Load()
-	}
-	return n
-}
-
-var allReasons = store.Reasons()
 
 // refusal returns err if a server refuses and will refuse again, or is not the
 // right one, and nil for all other errors.
@@ -184,4 +178,14 @@ func said(err error) (text string, ok bool) {
 func firstWord(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	return word
+}
+
+// answers reports whether a call that ended with err got an answer, or needs none.
+func answers(err error) bool {
+	if _, answered := said(err); answered || err == nil {
+		return true
+	}
+	var state *script.StateError
+	return errors.As(err, &state) || errors.Is(err, script.ErrStale) || errors.Is(err, script.ErrForeign) ||
+		errors.Is(err, script.ErrCalendar) || errors.Is(err, store.ErrRepeated)
 }

@@ -248,12 +248,15 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 		commands = append(commands, s.command(client, r, n.missing(s.left, i, again)))
 	}
 	if replicas > 0 {
-		commands = append(commands, wait(client, replicas, n.patience(latest)))
+		commands = append(commands, n.wait(client, latest))
 	}
 	replies := client.DoMulti(ctx, commands...)
 	var unconfirmed error
 	if replicas > 0 {
-		unconfirmed = confirmed(replies[len(replies)-1], replicas)
+		confirmed, err := replies[len(replies)-1].AsInt64()
+		if unconfirmed = err; err == nil && confirmed < int64(replicas) {
+			unconfirmed = errReplicas
+		}
 	}
 	for _, r := range s.left {
 		if r.calls[0].asking {
@@ -303,30 +306,17 @@ func noScript(err error) bool {
 	return firstWord(text) == "NOSCRIPT"
 }
 
-// patience returns how long WAIT waits: its answer has to be here before the latest
-// deadline of its calls.
-func (n *Node) patience(latest time.Duration) time.Duration {
-	if latest == 0 {
-		return n.config.Timeout
-	}
-	return (latest - elapsed()) * 3 / 4
-}
-
 // wait returns the command that waits for replicas to confirm all that was written before
-// it on the connection. The library makes a connection for each command that it knows to
-// block, in the caller's time, so it does not get to know.
-func wait(client rueidis.Client, replicas int, within time.Duration) rueidis.Completed {
-	ms := max(1, within.Milliseconds())
-	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(replicas), strconv.FormatInt(ms, 10)).Build()
-}
-
-// confirmed returns an error if fewer replicas have confirmed.
-func confirmed(reply rueidis.RedisResult, replicas int) error {
-	n, err := reply.AsInt64()
-	if err == nil && n < int64(replicas) {
-		return errReplicas
+// it on the connection; its answer has to be here before the latest deadline of the calls. The
+// library makes a connection for each command that it knows to block, in the caller's time, so
+// it does not get to know.
+func (n *Node) wait(client rueidis.Client, latest time.Duration) rueidis.Completed {
+	within := n.config.Timeout
+	if latest != 0 {
+		within = (latest - elapsed()) * 3 / 4
 	}
-	return err
+	ms := max(1, within.Milliseconds())
+	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()
 }
 
 // prepare sets what is sent for c, with a deadline on the server's clock.

@@ -403,12 +403,7 @@ func (s *Servers) node(addr string) *Node {
 }
 
 // ask makes the goroutine in watch ask a cluster for the slots soon.
-func (s *Servers) ask() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
+func (s *Servers) ask() { signal(s.changed) }
 
 // watch keeps the slots up to date until the cluster is closed.
 func (s *Servers) watch() {
