@@ -14,7 +14,7 @@ import (
 func role(s *server) Finding {
 	switch cmp.Or(s.info["role"], s.hello["role"]) {
 	case "":
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case "active-replica":
 		return warn("one of several primaries that copy each other", "each counts what its own callers do, before it learns of the others",
 			"one primary, and replicas that only copy")
@@ -43,7 +43,7 @@ func eviction(s *server) Finding {
 	case s.engine == garnet:
 		return ok("none: Garnet has no maxmemory-policy")
 	case s.Info == "" && policy == "":
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case !known || policy == "":
 		return unknown("the server does not show maxmemory and maxmemory-policy")
 	case maxmemory == 0:
@@ -79,7 +79,7 @@ func persistence(s *server) Finding {
 	case s.engine == kvrocks:
 		return ok("on disk")
 	case s.Info == "" && !shown:
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case aof && s.setting("appendfsync") == "no":
 		return ok("append-only file, written when the system likes").but("a crash of the machine loses the last half minute")
 	case aof:
@@ -89,8 +89,8 @@ func persistence(s *server) Finding {
 	case shown && save == "":
 		return warn("neither append-only file nor snapshots", "after a restart all limits start from nothing", "CONFIG SET appendonly yes")
 	case !shown:
-		v := s.hidden("", "+config|get")
-		v.Seen, v.Means = "no append-only file; snapshots are not shown to this user", ""
+		v := unknown("no append-only file; snapshots are not shown to this user")
+		v.Fix = "ACL SETUSER " + s.user() + " +config|get, for the checks only"
 		return v
 	}
 	return ok("snapshots only").but("a restart goes back to the last one, and what came after is admitted once more")
@@ -99,7 +99,7 @@ func persistence(s *server) Finding {
 // replicas checks that as many replicas are in step as have to confirm.
 func replicas(s *server) Finding {
 	if s.Info == "" {
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	}
 	online := 0
 	for name, value := range s.info {
@@ -140,7 +140,7 @@ func clients(s *server) Finding {
 	}
 	switch {
 	case s.Info == "" && !known:
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case !known || limit == 0:
 		return ok("%d connected, no limit shown", now)
 	case limit-now < want:
@@ -190,7 +190,7 @@ var own = regexp.MustCompile(`^(\{[^{}]*\}:.+:([0-9a-f]{16}|[0-9a-f]{32})(:[zu])
 // prefix looks for keys of other programs.
 func prefix(s *server) Finding {
 	if !s.KeysSeen {
-		return s.hidden("SCAN", "+scan")
+		return s.hidden("SCAN")
 	}
 	foreign, first := 0, ""
 	for _, key := range s.Keys {

@@ -21,7 +21,7 @@ func engine(s *server) Finding {
 		return ok("Redict").but("weir's tests pass on 7.3")
 	case "":
 		if s.Info == "" {
-			v := s.hidden("INFO", "+info")
+			v := s.hidden("INFO")
 			if name := s.hello["server"]; name != "" {
 				v.Seen = name + ", says HELLO"
 			}
@@ -34,7 +34,7 @@ func engine(s *server) Finding {
 func version(s *server) Finding {
 	v := cmp.Or(s.version, s.hello["version"])
 	if v == "" {
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	}
 	number, _, _ := strings.Cut(v, ".")
 	major, err := strconv.Atoi(number)
@@ -48,7 +48,7 @@ func topology(s *server) Finding {
 	mode, wanted := s.mode(), s.Use.cluster()
 	switch {
 	case mode == "":
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case mode == "sentinel":
 		return refuse("a Sentinel", "it keeps no data", "write the URL as redis+sentinel://host:26379/name-of-the-primary")
 	case mode == "cluster" && !wanted:

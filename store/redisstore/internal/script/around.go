@@ -1,9 +1,9 @@
 package script
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,32 +196,17 @@ func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
 type leftBehind struct {
 	n    atomic.Int32
 	mu   sync.Mutex
-	keys map[uint64]struct{}
+	keys map[[sha256.Size]byte]struct{}
 }
 
 // mostLeftBehind is how many keys are known. When there are more, all are met
 // again.
 const mostLeftBehind = 1 << 14
 
-var leftBehindSeed = maphash.MakeSeed()
-
 func (l *leftBehind) any() bool { return l.n.Load() > 0 }
 
-// hashOf returns a hash of op's key and space. Two keys with the same hash cost no
-// more than time: the program for holds and bans reads all states.
-func (l *leftBehind) hashOf(op *store.Op) uint64 {
-	var h maphash.Hash
-	h.SetSeed(leftBehindSeed)
-	h.WriteString(op.Space.Namespace())
-	h.WriteByte(0)
-	h.WriteString(op.Space.ID())
-	h.WriteByte(0)
-	h.Write(op.Key)
-	return h.Sum64()
-}
-
 func (l *leftBehind) has(op *store.Op) bool {
-	h := l.hashOf(op)
+	h := digest(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.keys[h]
@@ -233,14 +218,14 @@ func (l *leftBehind) set(op *store.Op, is bool) {
 	if !is && !l.any() {
 		return
 	}
-	h := l.hashOf(op)
+	h := digest(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case !is:
 		delete(l.keys, h)
 	case l.keys == nil || len(l.keys) >= mostLeftBehind:
-		l.keys = map[uint64]struct{}{h: {}}
+		l.keys = map[[sha256.Size]byte]struct{}{h: {}}
 	default:
 		l.keys[h] = struct{}{}
 	}

@@ -44,7 +44,7 @@ type Names struct{ prefix string }
 func (n Names) All(op *store.Op) []string {
 	key := string(n.Append(nil, op))
 	if op.Limit.Distinct() {
-		return []string{key, key + membersSuffix, key + usesSuffix}
+		return Beside(key)
 	}
 	return []string{key}
 }

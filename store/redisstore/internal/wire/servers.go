@@ -323,10 +323,17 @@ func (s *Servers) next(ctx context.Context, slot int, n *Node, err error) onward
 		return onward{}
 	}
 	switch verb, addr := redirect(text, n.addr); verb {
-	case "MOVED":
-		return onward{node: s.moved(ctx, slot, addr)}
-	case "ASK":
-		return onward{node: s.asking(ctx, addr), asking: true}
+	case "MOVED": // a new node gets the slot's other calls when it has connections
+		to := s.node(addr)
+		if to.manager.await(ctx); !to.CutOff() {
+			s.slots[slot].Store(to)
+		}
+		return onward{node: to}
+	case "ASK": // the slot is on its way there
+		to := s.node(addr)
+		to.asked.Store(int64(elapsed()))
+		to.manager.await(ctx)
+		return onward{node: to, asking: true}
 	case "TRYAGAIN": // some keys of the call have moved, others not yet
 		return onward{node: n, later: true}
 	}
@@ -342,26 +349,6 @@ func pause(ctx context.Context, sent int) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// moved returns the node at addr, which serves slot now. A node that is new gets
-// the slot's other calls when it has connections; this one waits for them.
-func (s *Servers) moved(ctx context.Context, slot int, addr string) *Node {
-	s.ask()
-	n := s.node(addr)
-	n.manager.await(ctx)
-	if !n.CutOff() {
-		s.slots[slot].Store(n)
-	}
-	return n
-}
-
-// asking returns the node at addr, which a slot is on its way to.
-func (s *Servers) asking(ctx context.Context, addr string) *Node {
-	n := s.node(addr)
-	n.asked.Store(int64(elapsed()))
-	n.manager.await(ctx)
-	return n
 }
 
 // redirect returns the first word of a node's answer, and the address in it. An
