@@ -13,13 +13,12 @@ import (
 // Program is a script: its text, and the hash by which a server finds it.
 type Program struct {
 	Text, SHA string
-	Number    int      // of the programs that decide calls, below [Numbers]
 	Run       *Program // decides several steps of this program, or nil
 }
 
-func newProgram(number variant, text string) *Program {
+func newProgram(text string) *Program {
 	sum := sha1.Sum([]byte(text))
-	return &Program{Text: text, SHA: hex.EncodeToString(sum[:]), Number: int(number)}
+	return &Program{Text: text, SHA: hex.EncodeToString(sum[:])}
 }
 
 // Peek returns the program that reads all that is kept for a key: the state's
@@ -27,7 +26,7 @@ func newProgram(number variant, text string) *Program {
 var Peek = sync.OnceValue(func() *Program {
 	var a assembler
 	a.add("peek")
-	return newProgram(0, a.String())
+	return newProgram(a.String())
 })
 
 // A variant is the number of the program for one sort of call: what the program is for,
@@ -54,9 +53,6 @@ const (
 	run     variant = 8
 	perKind         = 16
 )
-
-// Numbers is above the numbers of all programs.
-const Numbers = perKind * (int(maxCode) + 1)
 
 // base returns v as one, many, around or common.
 func (v variant) base() variant { return v & common }
@@ -88,7 +84,7 @@ func variants() []variant {
 // programs holds the programs that were needed so far. The zero value is ready;
 // it is safe for concurrent use.
 type programs struct {
-	made [Numbers]atomic.Pointer[Program]
+	made [perKind * (int(maxCode) + 1)]atomic.Pointer[Program]
 }
 
 // of returns the program of a variant, and makes it on first use.
@@ -96,7 +92,7 @@ func (p *programs) of(v variant) *Program {
 	if made := p.made[v].Load(); made != nil {
 		return made
 	}
-	program := newProgram(v, v.text())
+	program := newProgram(v.text())
 	if !v.refunds() && !v.runs() {
 		program.Run = p.of(v | run)
 	}

@@ -309,7 +309,6 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	var missing []rueidis.Completed
 	for i, reply := range within(ctx, c, commands) {
 		err := reply.Error()
-		n.loaded[programs[i].Number].Store(err == nil || noScript(err))
 		if noScript(err) {
 			missing = append(missing, evaluate(c, programs[i], nil, late, true))
 		} else if err := unready(err); err != nil {

@@ -50,8 +50,7 @@ type Node struct {
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
-	outages  tally                       // calls without an answer, or not sent
-	loaded   [script.Numbers]atomic.Bool // programs that the server has, by number
+	outages  tally // calls without an answer, or not sent
 	batcher  *batcher
 	confirms *batcher      // of calls that wait for replicas
 	turn     atomic.Uint64 // of the connections for them

@@ -103,9 +103,8 @@ var sendings = sync.Pool{New: func() any { return new(sending) }}
 
 // send has the server behind client decide calls, in their order, and writes their
 // answers. It is one round trip where all goes well: neighbours that can share a run are
-// one command. The first run of a program that the server may not have brings its text. A
-// run whose program the server does not have all the same is sent once more, with the text;
-// nothing else is sent twice.
+// one command. A run whose program the server does not have is sent once more, with the text
+// of the program; nothing else is sent twice.
 func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, answers []answer) {
 	s := sendings.Get().(*sending)
 	defer s.release()
@@ -121,7 +120,8 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 	}
 	for again := range 2 {
 		n.roundTrip(ctx, client, s, again > 0)
-		if n.unloaded(s); len(s.left) == 0 {
+		s.left = slices.DeleteFunc(s.left, func(r *run) bool { return !noScript(r.err) })
+		if len(s.left) == 0 {
 			break
 		}
 	}
@@ -139,27 +139,6 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 				a.err = r.unconfirmed
 			}
 			answers[0], answers = a, answers[1:]
-		}
-	}
-}
-
-// unloaded keeps in left the runs whose program the server does not have, and notes which
-// programs it has.
-func (n *Node) unloaded(s *sending) {
-	sent := s.left
-	s.left = s.left[:0]
-	for _, r := range sent {
-		if r.err == nil {
-			if loaded := &n.loaded[r.program().Number]; !loaded.Load() {
-				loaded.Store(true)
-			}
-		} else if noScript(r.err) {
-			s.left = append(s.left, r)
-		}
-	}
-	if len(s.left) > 0 {
-		for i := range n.loaded {
-			n.loaded[i].Store(false)
 		}
 	}
 }
@@ -234,7 +213,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 	first := s.left[0]
 	if len(s.left) == 1 && replicas == 0 && !first.calls[0].asking {
-		first.text, first.err = client.Do(ctx, s.command(client, first, n.missing(s.left, 0, again))).ToString()
+		first.text, first.err = client.Do(ctx, s.command(client, first, again)).ToString()
 		return
 	}
 	if replicas > 0 {
@@ -245,7 +224,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 		if r.calls[0].asking {
 			commands = append(commands, client.B().Asking().Build())
 		}
-		commands = append(commands, s.command(client, r, n.missing(s.left, i, again)))
+		commands = append(commands, s.command(client, r, again && n.brings(s.left, i)))
 	}
 	if replicas > 0 {
 		commands = append(commands, n.wait(client, latest))
@@ -267,15 +246,11 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 }
 
-// missing reports whether the server may not have the program of a run, and no run before it
-// brings the text. The client of a caller may send each to another server: what one of them
-// has says nothing of the others.
-func (n *Node) missing(runs []*run, at int, again bool) bool {
+// brings reports whether a run that is sent once more has the text of its program: no run
+// before it has. The client of a caller may send each to another server.
+func (n *Node) brings(runs []*run, at int) bool {
 	p := runs[at].program()
-	if n.apart || !again && n.loaded[p.Number].Load() {
-		return n.apart && again
-	}
-	return !slices.ContainsFunc(runs[:at], func(r *run) bool { return r.program() == p })
+	return n.apart || !slices.ContainsFunc(runs[:at], func(r *run) bool { return r.program() == p })
 }
 
 // command returns the command of a run.
