@@ -67,39 +67,24 @@ func (c *Config) wire() *wire.Config {
 
 // validate returns every fault of c. Paths start with "store".
 func (c *Config) validate() (faults fault.List) {
-	if len(c.Addrs) == 0 {
-		faults.Addf("store", "no server: want redis://host:port")
+	bad := func(is bool, path, format string, args ...any) {
+		if is {
+			faults.Addf(path, format, args...)
+		}
 	}
-	if slices.Contains(c.Addrs, "") {
-		faults.Addf("store", "a server without an address: want host:port")
-	}
-	if c.rest.Mode == wire.Sentinel && c.rest.Primary == "" {
-		faults.Addf("store", "no name of the primary: want redis+sentinel://host:port/name")
-	}
-	if c.rest.Mode == wire.Cluster && c.rest.DB != 0 {
-		faults.Addf("store.db", "%d: a cluster has only database 0", c.rest.DB)
-	}
-	if c.rest.Mode == wire.Single && len(c.Addrs) > 1 {
-		faults.Addf("store", "%d servers: several need redis+sentinel:// or redis+cluster://", len(c.Addrs))
-	}
-	if c.rest.DB < 0 {
-		faults.Addf("store.db", "%d: want a number from 0", c.rest.DB)
-	}
-	if strings.ContainsAny(c.prefix, "{}") {
-		faults.Addf("store.prefix", "%q: { and } are for the part of a key that picks its node", c.prefix)
-	}
-	if strings.ContainsFunc(c.rest.ClientName, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		faults.Addf("store.client_name", "%q: want printable ASCII without spaces", c.rest.ClientName)
-	}
-	if c.Timeout < time.Millisecond {
-		faults.Addf("store.timeout", "%v: want at least 1ms", c.Timeout)
-	}
-	if c.rest.InFlight < 1 || c.rest.InFlight > wire.MaxInFlight {
-		faults.Addf("store.in_flight", "%d: want a number from 1 to %d", c.rest.InFlight, wire.MaxInFlight)
-	}
-	if c.rest.WaitReplicas < 0 {
-		faults.Addf("store.wait_replicas", "%d: want a number from 0", c.rest.WaitReplicas)
-	}
+	w := &c.rest
+	bad(len(c.Addrs) == 0, "store", "no server: want redis://host:port")
+	bad(slices.Contains(c.Addrs, ""), "store", "a server without an address: want host:port")
+	bad(w.Mode == wire.Sentinel && w.Primary == "", "store", "no name of the primary: want redis+sentinel://host:port/name")
+	bad(w.Mode == wire.Cluster && w.DB != 0, "store.db", "%d: a cluster has only database 0", w.DB)
+	bad(w.Mode == wire.Single && len(c.Addrs) > 1, "store", "%d servers: several need redis+sentinel:// or redis+cluster://", len(c.Addrs))
+	bad(w.DB < 0, "store.db", "%d: want a number from 0", w.DB)
+	bad(strings.ContainsAny(c.prefix, "{}"), "store.prefix", "%q: { and } are for the part of a key that picks its node", c.prefix)
+	unprintable := strings.ContainsFunc(w.ClientName, func(r rune) bool { return r <= ' ' || r > '~' })
+	bad(unprintable, "store.client_name", "%q: want printable ASCII without spaces", w.ClientName)
+	bad(c.Timeout < time.Millisecond, "store.timeout", "%v: want at least 1ms", c.Timeout)
+	bad(w.InFlight < 1 || w.InFlight > wire.MaxInFlight, "store.in_flight", "%d: want a number from 1 to %d", w.InFlight, wire.MaxInFlight)
+	bad(w.WaitReplicas < 0, "store.wait_replicas", "%d: want a number from 0", w.WaitReplicas)
 	return faults
 }
 

@@ -92,10 +92,7 @@ func get7(b string) int64 {
 
 // getDouble returns the whole number that struct wrote as a double.
 func getDouble(b string) int64 {
-	_ = b[7]
-	bits := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-	return int64(math.Float64frombits(bits))
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(b[:8]))))
 }
 
 // appendOp appends what a program reads of op. near is about the server's

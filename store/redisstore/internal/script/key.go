@@ -172,11 +172,7 @@ func plain(c byte) bool {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		return true
 	}
-	switch c {
-	case '-', '_', '.', '~', '@', '+', '/', '=', '!', '*':
-		return true
-	}
-	return false
+	return strings.IndexByte("-_.~@+/=!*", c) >= 0
 }
 
 // digest returns a hash of the space and the key of op, the same in every

@@ -58,8 +58,10 @@ func isStateAround(state string) bool {
 func (k *Kept) decode(state string) (window.State, bool) {
 	row, body := open(state)
 	switch {
+	case isStateAround(state) && state[1] == codeBan:
+		return k.decodeBan(body)
 	case isStateAround(state):
-		return k.decodeAround(state[1], state[2:])
+		return k.decodeHolding(body)
 	case row == nil:
 		return nil, false
 	case !row.wraps:
@@ -214,15 +216,6 @@ const (
 	placeSize = 7 + 12 + 6
 	pairSize  = 7 + 7
 )
-
-// decodeAround returns a state with holds or a ban in words, and reports whether
-// it could.
-func (k *Kept) decodeAround(code byte, body string) (window.State, bool) {
-	if code == codeBan {
-		return k.decodeBan(body)
-	}
-	return k.decodeHolding(body)
-}
 
 func (k *Kept) decodeBan(body string) (window.State, bool) {
 	if len(body) < banHead {

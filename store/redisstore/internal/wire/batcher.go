@@ -90,7 +90,7 @@ func (b *batcher) do(ctx context.Context, client rueidis.Client, c *call) answer
 		return a
 	}
 	began := elapsed()
-	a := b.node.sendOne(ctx, client, c)
+	a := b.node.sendSolo(ctx, client, c)
 	if next := b.finish(nil, began, a.err); len(next) > 0 {
 		go b.flush(next)
 	}
@@ -108,7 +108,11 @@ func (b *batcher) enqueue(c *call) bool {
 	}
 	b.queue = append(b.queue, c)
 	c.at, b.live = len(b.live), append(b.live, c)
-	b.expireAt(c.expires())
+	at := c.began + expireEvery
+	if c.deadline != 0 {
+		at = min(at, c.deadline)
+	}
+	b.expireAt(at)
 	return true
 }
 
@@ -158,19 +162,11 @@ func (b *batcher) finish(calls []*call, began time.Duration, err error) []*call 
 		b.trip.learn(ended-began, ended)
 	}
 	first := calls == nil
-	if b.inFlight > b.most() && !b.closed {
-		b.inFlight-- // round trips are shorter now; the other flushes take the calls
+	if b.inFlight > b.most() || b.closed {
+		b.inFlight-- // round trips are shorter now, and the other flushes take the calls; or close ends them
 		return nil
 	}
-	calls = b.dequeue(calls[:0])
-	for b.closed && len(calls) > 0 {
-		for _, c := range calls {
-			b.remove(c)
-			c.done <- answer{err: rueidis.ErrClosing}
-		}
-		calls = b.dequeue(calls[:0])
-	}
-	if len(calls) == 0 {
+	if calls = b.dequeue(calls[:0]); len(calls) == 0 {
 		b.inFlight--
 		return nil
 	}

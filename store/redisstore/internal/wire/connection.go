@@ -93,9 +93,6 @@ type connection struct {
 	lost atomic.Bool
 }
 
-// abort ends the calls that wait for replies, with the connection.
-func (c *connection) abort() { _ = c.conn.Close() }
-
 // errGone is the error of a call that meets a connection just after its loss.
 var errGone = errors.New("the connection has broken")
 

@@ -5,7 +5,7 @@
 // # The way of a call
 //
 // [Servers] names the [Node] of a call; a cluster sends a call on that another node
-// serves (redirect.go). The node refuses it at once when the circuit breaker is open, there
+// serves (servers.go). The node refuses it at once when the circuit breaker is open, there
 // is no connection or too many calls are in flight; else it gives the call a deadline, and
 // decides it, again where need be (node.go). The batcher sends one call alone or with
 // those of other callers (batcher.go). Slices of a batch of calls, in [Servers].RunAll, are
@@ -64,8 +64,7 @@
 // See the batcher. Calls go by themselves behind ASKING, after TRYAGAIN, and with many
 // keys. The calls of a flush or a slice that count are followed by one WAIT where replicas
 // have to confirm. A flush of several commands has its answers when all replies are there.
-// A slice is decided in the order of its calls, but for those that are sent again; the
-// first call with a program that a node may not have brings its text.
+// A slice is decided in the order of its calls, but for those that are sent again.
 //
 // # Giving back
 //

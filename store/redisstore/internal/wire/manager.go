@@ -30,9 +30,8 @@ const (
 // makes them again when they are lost. While the breaker is open it asks the node
 // until it answers. It has one goroutine.
 type manager struct {
-	node    *Node
-	find    func(context.Context) (addr string, err error)
-	follows bool // find can return another address later
+	node *Node
+	find func(context.Context) (addr string, err error) // nil: the node stays where it is
 
 	ctx     context.Context // done when the node is closed
 	cancel  context.CancelFunc
@@ -54,10 +53,10 @@ type manager struct {
 	lost   uint64        // the empties by then
 }
 
-// keep starts a manager for n. find returns the address to connect to.
-func (n *Node) keep(find func(context.Context) (string, error), follows bool) {
+// keep starts a manager for n. find returns the address to connect to; nil means that of n.
+func (n *Node) keep(find func(context.Context) (string, error)) {
 	m := &manager{
-		node: n, find: find, follows: follows,
+		node: n, find: find, at: n.addr,
 		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -186,19 +185,21 @@ func (m *manager) connect() error {
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
 	defer cancel()
-	addr, err := m.find(ctx)
-	if err != nil {
-		return m.failed(err)
+	if m.find != nil {
+		addr, err := m.find(ctx)
+		if err != nil {
+			return m.failed(err)
+		}
+		m.at = addr
 	}
-	m.at = addr
 	for at, i := range missing {
 		if i == solo && m.known {
-			m.makeSolo(addr) // a call that was late has closed it: the server may stand still
+			m.makeSolo(m.at) // a call that was late has closed it: the server may stand still
 			continue
 		}
 		// The first one loads the programs. The server refuses the others for the
 		// same reason.
-		if err := m.make(addr, i, at == 0); err != nil {
+		if err := m.make(m.at, i, at == 0); err != nil {
 			return m.failed(err)
 		}
 	}
@@ -392,7 +393,7 @@ func (m *manager) makeSolo(addr string) {
 // probe asks the node for its time, which nobody waits for. A node that does not
 // answer is cut off. A node that follows another one may have a new address.
 func (m *manager) probe() {
-	if m.follows {
+	if m.find != nil {
 		m.follow()
 	}
 	l := m.node.client()
@@ -502,7 +503,7 @@ func (m *manager) report(err error) {
 			c.Err = err
 		}
 		c.Reason = ReasonOf(c.Err)
-		m.tell(c)
+		m.node.config.Changed(c)
 	}
 	if m.since != 0 && !out {
 		m.end(Change{Addr: n.addr})
@@ -514,11 +515,5 @@ func (m *manager) end(c Change) {
 	_, missed := m.node.outages.counts()
 	c.Lasted, c.Missed = elapsed()-m.since, missed-m.missed
 	m.since = 0
-	m.tell(c)
-}
-
-func (m *manager) tell(c Change) {
-	if m.node.config.Changed != nil {
-		m.node.config.Changed(c)
-	}
+	m.node.config.Changed(c)
 }

@@ -257,9 +257,7 @@ func (n *Node) decideSlice(ctx context.Context, client rueidis.Client, calls []*
 func (n *Node) ask(ctx context.Context, client rueidis.Client, c *call) answer {
 	switch {
 	case c.single:
-		var answers [1]answer
-		n.send(ctx, client, c.self[:], answers[:])
-		return answers[0]
+		return n.sendOne(ctx, client, c)
 	case c.counts && n.config.WaitReplicas > 0:
 		return n.confirms.do(ctx, client, c)
 	}

@@ -61,15 +61,6 @@ type call struct {
 	abandoned bool          // the batcher may still have it
 }
 
-// expires returns when the batcher has to look at the context of c first.
-func (c *call) expires() time.Duration {
-	at := c.began + expireEvery
-	if c.deadline != 0 {
-		at = min(at, c.deadline)
-	}
-	return at
-}
-
 // shares reports whether a run can decide c and other, which stands behind it.
 func (c *call) shares(other *call) bool {
 	return c.program == other.program && c.program.Run != nil && c.slot == other.slot && c.now == other.now && !c.single && !other.single
@@ -150,31 +141,32 @@ func (s *sending) release() {
 	sendings.Put(s)
 }
 
-// sendOne sends c by itself: on the connection for that if it is free.
+// sendOne sends c by itself.
 func (n *Node) sendOne(ctx context.Context, client rueidis.Client, c *call) answer {
 	var answers [1]answer
+	n.send(ctx, client, c.self[:], answers[:])
+	return answers[0]
+}
+
+// sendSolo sends c by itself: on the connection for that if it is free.
+func (n *Node) sendSolo(ctx context.Context, client rueidis.Client, c *call) answer {
 	own := n.takeSolo(client, c)
 	if own == nil {
-		n.send(ctx, client, c.self[:], answers[:])
-		return answers[0]
+		return n.sendOne(ctx, client, c)
 	}
 	defer n.soloBusy.Store(false)
 	// The library looks at the deadline of ctx alone there.
-	aborted := false
-	if caller := callerOf(ctx); caller.Done() != nil {
-		stop := context.AfterFunc(caller, own.abort)
-		n.send(ctx, own.Client, c.self[:], answers[:])
-		aborted = !stop()
-	} else {
-		n.send(ctx, own.Client, c.self[:], answers[:])
+	caller, stop := callerOf(ctx), func() bool { return true }
+	if caller.Done() != nil {
+		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })
 	}
-	switch err := answers[0].err; {
-	case err != nil && aborted:
-		answers[0].err = callerOf(ctx).Err()
-	case errors.Is(err, context.DeadlineExceeded):
+	a := n.sendOne(ctx, own.Client, c)
+	if aborted := !stop(); aborted && a.err != nil {
+		a.err = caller.Err()
+	} else if errors.Is(a.err, context.DeadlineExceeded) {
 		<-ctx.Done() // it may end a moment after its deadline, and tells whose time is over
 	}
-	return answers[0]
+	return a
 }
 
 // sendBatch sends calls of different callers. Those that can share a run are put beside

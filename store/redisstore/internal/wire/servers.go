@@ -84,6 +84,9 @@ func Open(ctx context.Context, config *Config, codec *script.Codec) (*Servers, e
 	defer cancel()
 	s := &Servers{config: config, codec: codec}
 	config.life, s.close = context.WithCancel(context.Background())
+	if config.Changed == nil {
+		config.Changed = func(Change) {}
+	}
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -100,9 +103,9 @@ func (s *Servers) connect(ctx context.Context) error {
 	if s.config.Mode == Sentinel {
 		n.addr = "primary " + s.config.Primary
 		s.sentinels = &sentinels{config: s.config, node: n, addrs: s.config.Addrs}
-		n.keep(s.sentinels.primary, true)
+		n.keep(s.sentinels.primary)
 	} else {
-		n.keep(always(n.addr), false)
+		n.keep(nil)
 	}
 	s.single = n
 	n.manager.await(ctx)
@@ -133,11 +136,6 @@ func (s *Servers) connectCluster(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// always returns a function that returns addr.
-func always(addr string) func(context.Context) (string, error) {
-	return func(context.Context) (string, error) { return addr, nil }
 }
 
 // Close ends all connections, but for those of a caller's client, and waits for
@@ -383,7 +381,7 @@ func (s *Servers) node(addr string) *Node {
 	n := s.byAddr[addr]
 	if n == nil {
 		n = newNode(addr, s.config, s.codec)
-		n.keep(always(addr), false)
+		n.keep(nil)
 		s.byAddr[addr] = n
 	}
 	return n
@@ -561,9 +559,7 @@ func crc16(b []byte) (sum uint16) {
 	return sum
 }
 
-var crcTable = makeCRCTable()
-
-func makeCRCTable() (table [256]uint16) {
+var crcTable = func() (table [256]uint16) {
 	for i := range table {
 		sum := uint16(i) << 8
 		for range 8 {
@@ -576,4 +572,4 @@ func makeCRCTable() (table [256]uint16) {
 		table[i] = sum
 	}
 	return table
-}
+}()
