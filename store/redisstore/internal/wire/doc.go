@@ -64,7 +64,8 @@
 // See the batcher. Calls go by themselves behind ASKING, after TRYAGAIN, and with many
 // keys. The calls of a flush or a slice that count are followed by one WAIT where replicas
 // have to confirm. A flush of several commands has its answers when all replies are there.
-// A slice is decided in the order of its calls, but for those that are sent again.
+// A slice is decided in the order of its calls, but for those that are sent again;
+// the first call with a program that a node may not have brings its text.
 //
 // # Giving back
 //

@@ -310,6 +310,7 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	var missing []rueidis.Completed
 	for i, reply := range within(ctx, c, commands) {
 		err := reply.Error()
+		n.loaded.Store(programs[i], true)
 		if noScript(err) {
 			missing = append(missing, evaluate(c, programs[i], nil, late, true))
 		} else if err := unready(err); err != nil {

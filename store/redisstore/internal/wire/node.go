@@ -50,7 +50,8 @@ type Node struct {
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
-	outages  tally // calls without an answer, or not sent
+	loaded   sync.Map // the programs that the server has
+	outages  tally    // calls without an answer, or not sent
 	batcher  *batcher
 	confirms *batcher      // of calls that wait for replicas
 	turn     atomic.Uint64 // of the connections for them

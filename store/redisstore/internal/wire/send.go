@@ -94,8 +94,9 @@ var sendings = sync.Pool{New: func() any { return new(sending) }}
 
 // send has the server behind client decide calls, in their order, and writes their
 // answers. It is one round trip where all goes well: neighbours that can share a run are
-// one command. A run whose program the server does not have is sent once more, with the text
-// of the program; nothing else is sent twice.
+// one command. The first run of a program that the server may not have brings its text. A
+// run whose program the server does not have all the same is sent once more, with the text;
+// nothing else is sent twice.
 func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, answers []answer) {
 	s := sendings.Get().(*sending)
 	defer s.release()
@@ -111,7 +112,7 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 	}
 	for again := range 2 {
 		n.roundTrip(ctx, client, s, again > 0)
-		s.left = slices.DeleteFunc(s.left, func(r *run) bool { return !noScript(r.err) })
+		s.left = slices.DeleteFunc(s.left, func(r *run) bool { return !n.unloaded(r) })
 		if len(s.left) == 0 {
 			break
 		}
@@ -205,7 +206,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 	first := s.left[0]
 	if len(s.left) == 1 && replicas == 0 && !first.calls[0].asking {
-		first.text, first.err = client.Do(ctx, s.command(client, first, again)).ToString()
+		first.text, first.err = client.Do(ctx, s.command(client, first, n.brings(s.left, 0, again))).ToString()
 		return
 	}
 	if replicas > 0 {
@@ -216,7 +217,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 		if r.calls[0].asking {
 			commands = append(commands, client.B().Asking().Build())
 		}
-		commands = append(commands, s.command(client, r, again && n.brings(s.left, i)))
+		commands = append(commands, s.command(client, r, n.brings(s.left, i, again)))
 	}
 	if replicas > 0 {
 		commands = append(commands, n.wait(client, latest))
@@ -238,10 +239,26 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 }
 
-// brings reports whether a run that is sent once more has the text of its program: no run
-// before it has. The client of a caller may send each to another server.
-func (n *Node) brings(runs []*run, at int) bool {
+// unloaded reports whether the server does not have the program of r, which was sent.
+func (n *Node) unloaded(r *run) bool {
+	if noScript(r.err) {
+		n.loaded.Clear()
+		return true
+	}
+	if r.err == nil {
+		n.loaded.LoadOrStore(r.program(), true)
+	}
+	return false
+}
+
+// brings reports whether a run has the text of its program: the server may not have the
+// program, and no run before it brings the text. The client of a caller may send each to
+// another server: what one of them has says nothing of the others.
+func (n *Node) brings(runs []*run, at int, again bool) bool {
 	p := runs[at].program()
+	if _, has := n.loaded.Load(p); !again && (has || n.apart) {
+		return false
+	}
 	return n.apart || !slices.ContainsFunc(runs[:at], func(r *run) bool { return r.program() == p })
 }
 
