@@ -94,14 +94,11 @@ func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc
 	return wire.Within(ctx, s.config.Timeout)
 }
 
-// few is how many ops a call can have without a list on the heap.
-const few = 8
+var firstFew = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
 
-var firstFew = [few]int{0, 1, 2, 3, 4, 5, 6, 7}
-
-// upTo returns the numbers below n.
+// upTo returns the numbers below n, without a list on the heap for most calls.
 func upTo(n int) []int {
-	if n <= few {
+	if n <= len(firstFew) {
 		return firstFew[:n]
 	}
 	all := make([]int, n)

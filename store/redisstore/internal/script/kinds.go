@@ -79,13 +79,13 @@ var kinds = [maxCode]kind{
 		code: codeFixed, lua: "fixed", family: "period", name: "fixed window",
 		window: window.KindFixed, common: true,
 		numbers: lengthNumbers, stays: staysItsLength,
-		decode: decodePeriod, describe: (*page).fixed,
+		decode: decodePeriod, describe: period("began"),
 	},
 	{
 		code: codeCalendar, lua: "calendar", family: "period", name: "calendar window",
 		window: window.KindCalendar, calendar: true,
 		numbers: calendarNumbers, stays: staysItsPeriod,
-		decode: decodePeriod, describe: (*page).calendar,
+		decode: decodePeriod, describe: period("ends"),
 	},
 	{
 		code: codeBucket, lua: "bucket", name: "bucket",
@@ -107,13 +107,13 @@ var kinds = [maxCode]kind{
 		code: codeMembersFixed, lua: "members_fixed", family: "members", name: "distinct members in a fixed window",
 		window: window.KindFixed, distinct: true,
 		numbers: lengthNumbers, stays: staysItsLength,
-		decode: decodeMembersOfPeriod, describe: (*page).membersFixed,
+		decode: decodeMembersOfPeriod, describe: membersOf("began"),
 	},
 	{
 		code: codeMembersCalendar, lua: "members_calendar", family: "members", name: "distinct members in a calendar window",
 		window: window.KindCalendar, distinct: true, calendar: true,
 		numbers: calendarNumbers, stays: staysItsPeriod,
-		decode: decodeMembersOfPeriod, describe: (*page).membersCalendar,
+		decode: decodeMembersOfPeriod, describe: membersOf("ends"),
 	},
 	{
 		code: codeEver, lua: "ever", name: "window without an end",

@@ -349,15 +349,10 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 		n.breaker.answered()
 		return
 	}
+	// Else the connection has broken, the caller had less time than the time-out or has gone,
+	// or it was the rest of the time of a call that another node has used up.
 	now := elapsed()
-	switch {
-	case ctx.Err() == nil:
-		// The connection has broken. The manager makes another one.
-	case !TimedOut(ctx):
-		// The caller had less time than the time-out, or has gone.
-	case now-began < n.config.Timeout/2:
-		// It was the rest of the time of a call that another node has used up.
-	case n.breaker.timedOut(began, now):
+	if TimedOut(ctx) && now-began >= n.config.Timeout/2 && n.breaker.timedOut(began, now) {
 		n.manager.wake()
 	}
 }
@@ -365,7 +360,8 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 // missed counts a call that the node did not answer, and adds the node to its
 // error. A node that sends a call on to another one has answered it.
 func (n *Node) missed(err error) error {
-	if !redirected(err) {
+	text, _ := said(err)
+	if word := firstWord(text); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
 		n.outages.add(ReasonOf(err))
 	}
 	return fmt.Errorf("%s: %w", n.addr, err)

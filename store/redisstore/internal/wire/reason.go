@@ -147,17 +147,6 @@ func refusal(err error) error {
 	return err
 }
 
-// redirected reports whether a node has answered that a call belongs to another
-// node, or must come again. That is no outage.
-func redirected(err error) bool {
-	text, _ := said(err)
-	switch firstWord(text) {
-	case "MOVED", "ASK", "TRYAGAIN":
-		return true
-	}
-	return false
-}
-
 // said returns the text of the error that a server has answered, and reports
 // whether err is one: of the client's library, or of a step in a run.
 func said(err error) (text string, ok bool) {

@@ -118,26 +118,17 @@ func (s *sentinels) ask(ctx context.Context) (string, error) {
 		return "", err
 	}
 	others, err := s.conn.Do(ctx, b.SentinelSentinels().Master(s.config.Primary).Build()).ToArray()
-	if err == nil {
-		s.learn(others)
+	for i := range others {
+		about, err := others[i].AsStrMap()
+		addr := net.JoinHostPort(about["ip"], about["port"])
+		if err == nil && about["ip"] != "" && about["port"] != "" && !slices.Contains(s.addrs, addr) {
+			s.addrs = append(s.addrs[:len(s.addrs):len(s.addrs)], addr)
+		}
 	}
 	if len(named) != 2 {
 		return "", errors.Join(err, errUnknown) // the Sentinel's own error refuses
 	}
 	return net.JoinHostPort(named[0], named[1]), nil
-}
-
-// learn adds the Sentinels that another one has named.
-func (s *sentinels) learn(others []rueidis.RedisMessage) {
-	for i := range others {
-		about, err := others[i].AsStrMap()
-		if err != nil || about["ip"] == "" || about["port"] == "" {
-			continue
-		}
-		if addr := net.JoinHostPort(about["ip"], about["port"]); !slices.Contains(s.addrs, addr) {
-			s.addrs = append(s.addrs[:len(s.addrs):len(s.addrs)], addr)
-		}
-	}
 }
 
 func (s *sentinels) disconnect() {
