@@ -74,7 +74,7 @@ func (s *Store) LearnAgain() {
 	s.secrets.mu.Lock()
 	defer s.secrets.mu.Unlock()
 	s.secrets.next = time.Time{}
-	s.learn()
+	s.learn(false)
 }
 
 // Details returns all that c states, with the logins.

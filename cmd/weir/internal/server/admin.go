@@ -38,6 +38,7 @@ func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, lock *a
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
+		"/-/rotate-secret":     {http.MethodPost, access.Admin, a.rotateSecret},
 		"/debug/pprof/cmdline": {http.MethodGet, access.Admin, cmdline},
 		"/debug/pprof/profile": {http.MethodGet, access.Admin, pprof.Profile},
 		"/debug/pprof/symbol":  {http.MethodGet, access.Admin, pprof.Symbol},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -23,6 +24,8 @@ type counts struct {
 	shared *stores.Shared // nil: counts in memory only
 	here   *instances     // nil: their number is configured
 	data   string         // the data directory; empty: none
+
+	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
 
 // openCounts opens the store that cfg names. It returns when a shared store is
