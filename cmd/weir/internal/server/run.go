@@ -11,7 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -268,15 +268,28 @@ func newLog(cfg config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// keysInErrors matches how errors of a store name keys, such as weir:{ann}:posts.
-var keysInErrors = regexp.MustCompile(`key "(\\.|[^"\\])*:\{(\\.|[^"\\])*("|$)`)
-
 // withoutKeys hides the keys that errors of a store name.
 func withoutKeys(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok {
-		a.Value = slog.StringValue(keysInErrors.ReplaceAllLiteralString(err.Error(), `key "***"`))
+		a.Value = slog.StringValue(hideKeys(err.Error(), err))
 	}
 	return a
+}
+
+// hideKeys returns text without the keys that err names, or an error that it wraps.
+func hideKeys(text string, err error) string {
+	if of, ok := err.(interface{ KeyText() string }); ok {
+		text = strings.ReplaceAll(text, of.KeyText(), `"***"`)
+	}
+	switch of := err.(type) {
+	case interface{ Unwrap() error }:
+		text = hideKeys(text, of.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range of.Unwrap() {
+			text = hideKeys(text, one)
+		}
+	}
+	return text
 }
 
 // readable writes durations as text, such as 1.5s. JSON logs would have them as

@@ -271,7 +271,7 @@ func (n *Node) ask(ctx context.Context, client rueidis.Client, c *call) answer {
 // sent again: the server has counted nothing, for a reason that is gone now.
 func (n *Node) settle(ctx context.Context, c *Call, a answer) (again bool) {
 	if a.err != nil {
-		c.Err = fmt.Errorf("%s: %w", script.Among(c.keys), a.err)
+		c.Err = script.About(a.err, c.keys...)
 		if text, _ := said(a.err); firstWord(text) == "TRYAGAIN" && !c.single {
 			c.alone = true // some keys of its slot have moved: not all calls of the run can be decided
 			return true
