@@ -220,8 +220,8 @@ func TestRefusals(t *testing.T) {
 	t.Cleanup(func() { _ = keys.Close() })
 	for mode, option := range modes {
 		w := newTwins(t, weir.WithMaxSize(20_000))
-		b := &access.Bounds{Requests: 1}
-		_, target := serve(t, grpcserver.Config{Lock: &access.Lock{Keys: keys, Reach: access.ReachNamed}, Bounds: b}, w.plain)
+		b := &access.ResourceLimits{Requests: 1}
+		_, target := serve(t, grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Resources: b}, w.plain)
 		_, err := open(t, target, option).Take(t.Context(), post)
 		if status.Code(err) != codes.Unauthenticated || !client.Uncounted(err) {
 			t.Errorf("%s: got %v, want Unauthenticated", mode, err)

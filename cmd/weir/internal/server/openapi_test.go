@@ -20,7 +20,7 @@ import (
 func TestOpenAPIAdmin(t *testing.T) {
 	t.Parallel()
 	want := server.AdminCalls()
-	want["GET /healthz"], want["GET /readyz"] = "-", "-" // no lock at all
+	want["GET /healthz"], want["GET /readyz"] = "-", "-" // no authentication at all
 	const profile = "/debug/pprof/{profile}"
 	profiles := 0
 	for call, need := range apitest.Load(t).Operations() {
