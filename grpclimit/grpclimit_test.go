@@ -66,7 +66,7 @@ func client(t *testing.T, server []grpc.ServerOption, dial ...grpc.DialOption) *
 	}
 	s := grpc.NewServer(server...)
 	s.RegisterService(&echo, nil)
-	go s.Serve(l)
+	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Stop)
 	cc, err := grpc.NewClient(l.Addr().String(), append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {

@@ -183,6 +183,9 @@ func subjects(t testing.TB) []subject {
 func TestAgreesWithWindow(t *testing.T) {
 	t.Parallel()
 	players, calls := 25, 200
+	if testing.Short() {
+		players = 6
+	}
 	if os.Getenv("WEIR_LONG") == "1" {
 		players, calls = 50, 2000
 	}

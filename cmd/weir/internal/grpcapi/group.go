@@ -91,7 +91,7 @@ func (g *group) receive(c *grpcserver.Call) error {
 		return err
 	}
 	if g.err = g.in.Err; g.err != nil {
-		return nil
+		return nil //nolint:nilerr // g.err is not one of the call
 	}
 	switch in := g.in.Message.(type) {
 	case *weirv1.BatchRequest:
@@ -108,7 +108,7 @@ func (g *group) receive(c *grpcserver.Call) error {
 		return nil
 	case n > fewRequests:
 		if g.err = g.memory.reserve(int64(n) * itemBytes); g.err != nil {
-			return nil
+			return nil //nolint:nilerr // g.err is not one of the call
 		}
 	}
 	for _, in := range g.requests {

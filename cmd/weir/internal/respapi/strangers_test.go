@@ -1,6 +1,7 @@
 package respapi_test
 
 import (
+	"errors"
 	"io"
 	"runtime"
 	"strings"
@@ -94,7 +95,7 @@ func TestSilentStrangers(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		for _, c := range []*client{stranger, silent} {
-			if got, err := c.reply(); err != io.EOF {
+			if got, err := c.reply(); !errors.Is(err, io.EOF) {
 				t.Errorf("got %q %v, want the end", got, err)
 			}
 			c.Close()
