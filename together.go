@@ -256,7 +256,7 @@ func (g *grouped) spread() {
 	}
 }
 
-// reset drops what j refers to.
+// reset drops what g refers to.
 func (g *grouped) reset() {
 	clear(g.calls)
 	clear(g.task.Ops)

@@ -155,7 +155,7 @@ func (c *counts) nodes() []metrics.NodeStats {
 	nodes, _ := c.sharedNodes()
 	all := make([]metrics.NodeStats, len(nodes))
 	for i, n := range nodes {
-		all[i] = metrics.NodeStats{Addr: n.Addr, CutOff: n.CutOff, CutOffs: n.CutOffs, InFlight: n.InFlight, Outages: n.Reasons}
+		all[i] = metrics.NodeStats{Addr: n.Addr, Unavailable: n.Unavailable, Interruptions: n.Interruptions, InFlight: n.InFlight, Outages: n.Reasons}
 	}
 	return all
 }
@@ -169,7 +169,7 @@ func (c *counts) away() string {
 	}
 	out := 0
 	for _, n := range nodes {
-		if n.CutOff {
+		if n.Unavailable {
 			out++
 		}
 	}
@@ -197,11 +197,11 @@ func (c *counts) ping(ctx context.Context) error {
 	return err
 }
 
-// logChange logs that a node of the shared store is cut off, or answers again.
+// logChange logs that a node of the shared store becomes unavailable, or answers again.
 func logChange(log *slog.Logger) func(stores.Change) {
 	return func(c stores.Change) {
 		switch {
-		case c.CutOff:
+		case c.Unavailable:
 			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Reason), "error", c.Err)
 		case c.Gone:
 			log.Info("node out of reach has left the store", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)

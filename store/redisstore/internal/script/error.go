@@ -77,7 +77,7 @@ func (e *StateError) around() bool {
 	return isStateAround(e.Head)
 }
 
-// ServerError is the error that the server returned to one step of a run.
+// ServerError is the error that the server returned to one step of a batch.
 type ServerError struct{ Text string }
 
 // Error returns the server's text.

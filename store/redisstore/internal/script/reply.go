@@ -17,7 +17,7 @@ const (
 	statusForeign
 	statusFailed
 	statusAround   // done, of lua/call_around.lua
-	statusTogether // done, of all steps of a run, whose numbers are doubles
+	statusTogether // done, of all steps of a batch, whose numbers are doubles
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 type Reply struct {
 	Text string
 
-	// now is the instant of all steps of the run when Text has nothing but the numbers of
+	// now is the instant of all steps of the batch when Text has nothing but the numbers of
 	// the ops, as doubles; else it is 0.
 	now window.Instant
 }
@@ -40,13 +40,13 @@ type Reply struct {
 // Shares reports whether the reply is a part of one that has the instant of all steps.
 func (r Reply) Shares() bool { return r.now != 0 }
 
-// Replies are the replies to the steps of a run, in their order.
+// Replies are the replies to the steps of a batch, in their order.
 type Replies struct {
 	rest string
 	now  window.Instant
 }
 
-// RepliesIn returns the replies to the steps of a run that are in reply.
+// RepliesIn returns the replies to the steps of a batch that are in reply.
 func RepliesIn(reply string) Replies {
 	if len(reply) >= replyHead && reply[0] == statusTogether {
 		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:]))}
