@@ -264,7 +264,7 @@ func (m *manager) make(addr string, i int, loads bool) error {
 	if err != nil {
 		return err
 	}
-	err = m.node.warm(m.ctx, c.Client)
+	err = m.node.verify(m.ctx, c.Client)
 	if err == nil && loads {
 		err = m.node.load(m.ctx, c.Client)
 	}
