@@ -63,8 +63,8 @@ type Config struct {
 	Headers       string
 	HeadersJitter float64
 
-	// Bounds limit what the service does at the same time.
-	Bounds Bounds
+	// Resources limits what the service does at the same time.
+	Resources ResourceLimits
 
 	// Watch reloads the rules when the file, or a list it reads, changes.
 	Watch bool
@@ -155,7 +155,7 @@ func Default() Config {
 		Watch:     true,
 		TopKeys:   1000,
 		NearLimit: 0.8,
-		Bounds:    defaultBounds(),
+		Resources: defaultResources(),
 		Envoy:     defaultEnvoy(),
 
 		MetricNamespaces: 100,
@@ -202,7 +202,7 @@ func (c *Config) Validate() error {
 	f.koala(c)
 	f.access(c)
 	f.headers(c)
-	f.bounds(c)
+	f.resources(c)
 	f.store(c)
 	f.data(c)
 	f.notNegative("koala-timeout", c.KoalaTimeout)

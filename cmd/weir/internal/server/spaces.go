@@ -76,7 +76,10 @@ func (s *spaces) reloader(a attempt) *reloader {
 		log = log.With("namespace", a.name)
 	}
 	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, nil), publish: s.publish}
-	r.nodes = s.warnNodes
+	r.loaded = func(rules *rule.Set) {
+		s.warnNodes(rules)
+		s.counts.holds(rules)
+	}
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
 		tops := s.tops.Beside()
 		options := append(s.counts.options(s.cfg),

@@ -52,7 +52,7 @@ var reasons = []struct {
 	err    error
 	reason store.Reason
 }{
-	{ErrCutOff, store.ReasonCutOff},
+	{ErrUnavailable, store.ReasonCutOff},
 	{errNoNode, store.ReasonCutOff},
 	{errBusy, store.ReasonBusy},
 	{errReplicas, store.ReasonLate},

@@ -23,7 +23,7 @@ func TestReasons(t *testing.T) {
 		err  error
 		want store.Reason
 	}{
-		{wire.ErrCutOff, store.ReasonCutOff},
+		{wire.ErrUnavailable, store.ReasonCutOff},
 		{context.DeadlineExceeded, store.ReasonLate},
 		{script.ErrStale, store.ReasonLate},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, store.ReasonLate},
