@@ -133,6 +133,9 @@ var (
 	canonical = regexp.MustCompile(`^(true|false|0|-?[1-9][0-9]*|-?(0|[1-9][0-9]{0,8})\.[0-9]{0,5}[1-9])$`)
 )
 
+// Text returns s as a value of a rules file or a test file, in one line.
+func Text(s string) string { return string(text(s)) }
+
 // text returns s as a value that a rules file reads as text, in quotes if it would have
 // another meaning without.
 func text(s string) scalar {
