@@ -241,7 +241,7 @@ func TestRefusals(t *testing.T) {
 		}
 		_, err = c.Take(t.Context(), post)
 		var e *client.Error
-		if !errors.As(err, &e) || e.Reason != "OVERLOAD" || e.RetryAfter != access.OverloadRetry || !e.Uncounted {
+		if !errors.As(err, &e) || e.Reason != "OVERLOAD" || e.RetryAfter != access.OverloadRetry || !client.Uncounted(err) {
 			t.Errorf("%s: got %v, want an overload with a wait", mode, err)
 		}
 		b.End()

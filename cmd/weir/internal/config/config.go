@@ -151,7 +151,7 @@ func Default() Config {
 	return Config{
 		Listen:    "127.0.0.1:8080",
 		Admin:     "127.0.0.1:8081",
-		Headers:   headers.Draft.String(),
+		Headers:   string(headers.Draft),
 		Watch:     true,
 		TopKeys:   1000,
 		NearLimit: 0.8,
@@ -342,8 +342,7 @@ func (f *faults) headers(c *Config) {
 
 // HeadersFormat returns how /v1/gate states the limits of a decision.
 func (c *Config) HeadersFormat() headers.Format {
-	dialect, _ := headers.ParseDialect(c.Headers) // Validate has checked it
-	return headers.Format{Dialect: dialect, Jitter: c.HeadersJitter}
+	return headers.Format{Dialect: headers.Dialect(c.Headers), Jitter: c.HeadersJitter}
 }
 
 // data checks the fields about the data directory.
