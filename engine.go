@@ -45,7 +45,6 @@ type Engine struct {
 	maxSize   int64           // 0 means no bound
 	memory    *memstore.Store // behind the store, for short; nil: requests go the general way
 	observer  Observer
-	inContext ContextObserver // observer, if it is one
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
@@ -62,7 +61,6 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{namespace: o.namespace, maxSize: o.maxSize, observer: o.observer}
-	e.inContext, _ = o.observer.(ContextObserver)
 	e.owned = o.drive(&e.driver)
 	hooks := hook.Of(e.driver.Store)
 	e.memory, e.seals = hooks.Memory, newSeals(hooks.Keyed)
@@ -268,15 +266,10 @@ func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *R
 
 // tell calls the observer, which there is.
 func (e *Engine) tell(ctx context.Context, verb Verb, d *Decision, err error, began time.Time) {
-	switch {
-	case err != nil && e.inContext != nil:
-		e.inContext.FailedIn(ctx, verb, err)
-	case err != nil:
-		e.observer.Failed(verb, err)
-	case e.inContext != nil:
-		e.inContext.DecidedIn(ctx, verb, d, time.Since(began))
-	default:
-		e.observer.Decided(verb, d, time.Since(began))
+	if err != nil {
+		e.observer.Failed(ctx, verb, err)
+	} else {
+		e.observer.Decided(ctx, verb, d, time.Since(began))
 	}
 }
 

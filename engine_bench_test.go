@@ -93,9 +93,9 @@ func postRules(n, others int) (rules []rule.Rule) {
 // silent is an observer that does nothing.
 type silent struct{}
 
-func (silent) Decided(weir.Verb, *weir.Decision, time.Duration) {}
-func (silent) Failed(weir.Verb, error)                          {}
-func (silent) Outage(weir.Verb, error)                          {}
+func (silent) Decided(context.Context, weir.Verb, *weir.Decision, time.Duration) {}
+func (silent) Failed(context.Context, weir.Verb, error)                          {}
+func (silent) Outage(context.Context, weir.Verb, error)                          {}
 
 // floor decides by one rule, which is written in the program: it finds the
 // attributes, builds the key, asks the same store and fills in a Decision.

@@ -257,7 +257,7 @@ const limiterKey = 64
 func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64, r *Result) (err error) {
 	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
 		if err = m.refuse(n); m != nil && m.observer != nil {
-			m.observer.Failed(verb, err)
+			m.observer.Failed(ctx, verb, err)
 		}
 		return err
 	}
@@ -348,7 +348,7 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 		return r, err
 	}
 	if err != nil {
-		m.observer.Failed(verb, err)
+		m.observer.Failed(ctx, verb, err)
 		return r, err
 	}
 	name := m.space.Name()
@@ -359,7 +359,7 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 	if !r.Allowed {
 		d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = rule.Deny, name, r.RetryAfter, name
 	}
-	m.observer.Decided(verb, &d, time.Since(began))
+	m.observer.Decided(ctx, verb, &d, time.Since(began))
 	return r, nil
 }
 

@@ -147,7 +147,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 	}
 	t.Outage = out
 	t.wait(out)
-	d.tell(t.Verb, out)
+	d.tell(ctx, t.Verb, out)
 	full := errors.Is(out, store.ErrFull)
 	left, from := 0, len(t.local.ops)
 	for i := range t.Ops {

@@ -153,7 +153,7 @@ func TestGiveBackThatFails(t *testing.T) {
 		return round == 0 && op == 0
 	}
 	var told []string
-	d := &drive.Driver{Store: s, Local: local, Nodes: 1, Told: func(verb store.Verb, err error) {
+	d := &drive.Driver{Store: s, Local: local, Nodes: 1, Told: func(_ context.Context, verb store.Verb, err error) {
 		told = append(told, verb.String()+": "+err.Error())
 	}}
 	task := drive.Task{Verb: store.Take, Policies: policies{rule.OutageLocal, rule.OutageLocal}, Of: []int{0, 1}}

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"context"
 	"sync"
 
 	"github.com/weirhq/weir/internal/hook"
@@ -31,7 +32,7 @@ type Driver struct {
 
 	// Told, when not nil, is called with the cause of each outage that a
 	// decision met, and of each give-back that failed.
-	Told func(verb store.Verb, err error)
+	Told func(ctx context.Context, verb store.Verb, err error)
 
 	shares sync.Map // *window.Compiled → share
 }
@@ -65,8 +66,8 @@ func (d *Driver) share(limit *window.Compiled) *window.Compiled {
 // replaces them.
 func (d *Driver) Renew() { d.shares.Clear() }
 
-func (d *Driver) tell(verb store.Verb, err error) {
+func (d *Driver) tell(ctx context.Context, verb store.Verb, err error) {
 	if d.Told != nil {
-		d.Told(verb, err)
+		d.Told(ctx, verb, err)
 	}
 }

@@ -24,7 +24,7 @@ func (d *Driver) endHere(ctx context.Context, t *Task) {
 		ops[i].Hold, ops[i].Limit = &hold, d.share(ops[i].Limit)
 	}
 	if err := store.Do(context.WithoutCancel(ctx), d.Local, t.Verb, ops); err != nil {
-		d.tell(t.Verb, fmt.Errorf("holds in local memory: %w", err))
+		d.tell(ctx, t.Verb, fmt.Errorf("holds in local memory: %w", err))
 		return
 	}
 	for i := range ops {

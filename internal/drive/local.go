@@ -103,7 +103,7 @@ func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) boo
 		verb = store.Cancel
 	}
 	if err := d.do(context.WithoutCancel(ctx), &t.local, verb, ops); err != nil {
-		d.tell(verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
+		d.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
 		return
 	}
 	for n, i := range of {

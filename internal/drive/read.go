@@ -18,7 +18,7 @@ func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r 
 	if err == nil || !errors.As(err, &out) || d.Local == nil || policy != rule.OutageLocal {
 		return r, false, err
 	}
-	d.tell(store.Check, err)
+	d.tell(ctx, store.Check, err)
 	here := *op
 	here.Limit = d.share(op.Limit)
 	r, err = d.Local.Read(ctx, &here)
