@@ -336,7 +336,7 @@ func TestText(t *testing.T) {
 				c.DoAll(t.Context(), items)
 				return items[0].Err
 			}},
-			{"attributes.user", func() error { _, err := c.Explain(t.Context(), weir.Request{Attributes: value}); return err }},
+			{"attributes.user", func() error { _, _, err := c.Explain(t.Context(), weir.Request{Attributes: value}); return err }},
 			{"rule", func() error { _, err := c.Usage(t.Context(), bad, nil); return err }},
 			{"attributes.user", func() error { _, err := c.Usage(t.Context(), "posts", value); return err }},
 			{"rule", func() error { return c.Forget(t.Context(), bad, nil) }},

@@ -44,17 +44,17 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.reserveRules(x.space.Engine().Rules().Len()); err != nil {
 		return err
 	}
-	why, err := x.space.Engine().Explain(r.Context(), x.request)
+	d, why, err := x.space.Engine().Explain(r.Context(), x.request)
 	if err != nil {
 		return err
 	}
-	b := appendDecision(append(x.out[:0], `{"decision":`...), store.Check, &why.Decision)
+	b := appendDecision(append(x.out[:0], `{"decision":`...), store.Check, &d)
 	b = append(b, `,"rules":[`...)
-	for i := range why.Rules {
+	for i := range why {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendExplanation(b, &why.Rules[i])
+		b = appendExplanation(b, &why[i])
 	}
 	x.out = append(b, ']', '}')
 	return respond(w, x.out)
