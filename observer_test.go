@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -104,13 +105,13 @@ func TestObserverInContext(t *testing.T) {
 	_, _ = e.Take(ctx, weir.Request{})
 	_, _ = e.Take(ctx, weir.Request{Hits: -7})
 	e.DoAll(ctx, []weir.Item{{Verb: weir.Check}, {Verb: weir.Take, Request: weir.Request{Hits: -1}}})
-	_ = e.DoAllIf(ctx, []weir.Item{{Verb: weir.Record}}, func(weir.Size) error { return weir.ErrLarge })
+	_, _ = e.Run(ctx, []weir.Item{{Verb: weir.Record}}, run.Options{MaxSize: 1})
 	o.wants(t,
 		"take in trace 7: allowed true",
 		"take in trace 7 failed: weir: hits: -7: want at least 1, or 0 for 1",
 		"check in trace 7: allowed false",
 		"take in trace 7 failed: weir: hits: -1: want at least 1, or 0 for 1",
-		"record in trace 7 failed: "+weir.ErrLarge.Error())
+		"record in trace 7 failed: "+run.ErrLarge.Error())
 
 	s.set(true, "one")
 	_, _ = e.Take(ctx, weir.Request{})

@@ -31,7 +31,6 @@ type options struct {
 
 	observer  Observer
 	namespace string
-	maxSize   int64
 
 	// Of limiters and counters only.
 	name    string
@@ -111,20 +110,6 @@ func WithObserver(b Observer) Option {
 // in one store share no counters. Default: the namespace "".
 func WithNamespace(name string) Option {
 	return option(func(o *options) error { o.namespace = name; return nil })
-}
-
-// WithMaxSize makes the engine refuse, with [ErrLarge], a request whose decision
-// would take more than n bytes ([Size.Bytes]), and a batch whose decisions together
-// would. It protects a service from requests that match thousands of rules.
-// Default: no bound.
-func WithMaxSize(n int64) EngineOption {
-	return engineOption(func(o *options) error {
-		if n < 1 {
-			return fault.Newf("max size", "%d: want at least 1", n)
-		}
-		o.maxSize = n
-		return nil
-	})
 }
 
 // WithName sets the name under which a limiter or a counter keeps its keys in a

@@ -19,7 +19,7 @@ import (
 // For wrong input, a Client returns a [*fault.Fault] instead, as a [weir.Engine] does.
 //
 // An Error wraps the error that an engine returns in the same case, if there is one:
-// [weir.ErrUnknownRule], [weir.ErrLarge], [weir.ErrClosed], [context.Canceled],
+// [weir.ErrUnknownRule], [weir.ErrClosed], [context.Canceled],
 // [context.DeadlineExceeded] or a [*store.OutageError]. Code and Reason tell other
 // errors apart.
 type Error struct {
@@ -82,10 +82,13 @@ func given(call string, err error, unsent bool) error {
 	return &Error{call: call, Code: code, detail: err.Error(), Uncounted: unsent, err: err}
 }
 
+// errLarge stands for the error of a service whose answer would be too large.
+var errLarge = errors.New("the answer would be too large")
+
 // sentinels lists what errors of engines the reasons of a service stand for.
 var sentinels = map[string]error{
 	weirv1.ReasonRule:   weir.ErrUnknownRule,
-	weirv1.ReasonLarge:  weir.ErrLarge,
+	weirv1.ReasonLarge:  errLarge,
 	weirv1.ReasonClosed: weir.ErrClosed,
 }
 

@@ -219,9 +219,9 @@ func TestRefusals(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = keys.Close() })
 	for mode, option := range modes {
-		w := newTwins(t, weir.WithMaxSize(20_000))
+		w := newTwins(t)
 		b := &access.Bounds{Requests: 1}
-		_, target := serve(t, grpcserver.Config{Lock: &access.Lock{Keys: keys, Reach: access.ReachNamed}, Bounds: b}, w.plain)
+		target := serveBounded(t, 20_000, grpcserver.Config{Lock: &access.Lock{Keys: keys, Reach: access.ReachNamed}, Bounds: b}, w.plain)
 		_, err := open(t, target, option).Take(t.Context(), post)
 		if status.Code(err) != codes.Unauthenticated || !client.Uncounted(err) {
 			t.Errorf("%s: got %v, want Unauthenticated", mode, err)
@@ -278,8 +278,8 @@ func TestNotText(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	for mode, option := range modes {
-		w := newTwins(t, weir.WithMaxSize(3000))
-		_, target := serve(t, grpcserver.Config{}, w.plain)
+		w := newTwins(t)
+		target := serveBounded(t, 3000, grpcserver.Config{}, w.plain)
 		c := open(t, target, option)
 		items := make([]weir.Item, 20)
 		for i := range items {

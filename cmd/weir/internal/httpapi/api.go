@@ -30,7 +30,6 @@ type API struct {
 	gates   *access.Lock // of /v1/gate
 	proxies *clientaddr.Proxies
 	bounds  *access.Bounds
-	most    int64 // bytes of an answer; 0 means no bound
 	headers headers.Format
 
 	// planning has a place for each batch whose size is being found out. Until
@@ -66,17 +65,13 @@ type Config struct {
 	// Bounds limits what is done at the same time. Nil has no bounds.
 	Bounds *access.Bounds
 
-	// MaxAnswer is the most bytes of an answer; 0 means no bound. The engines
-	// must have the same one ([weir.WithMaxSize]).
-	MaxAnswer int64
-
 	// Headers is how gate calls state the limits of a decision.
 	Headers headers.Format
 }
 
 // New returns the API of the namespaces in spaces.
 func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, most: c.MaxAnswer, headers: c.Headers, origin: http.NewCrossOriginProtection()}
+	a := &API{spaces: spaces, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, headers: c.Headers, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -102,7 +97,7 @@ func New(spaces *namespace.Set, c Config) *API {
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange()
-	x.bounds, x.most = a.bounds, a.most
+	x.bounds = a.bounds
 	defer x.free()
 	if err := a.serve(x, w, r); err != nil {
 		x.end()

@@ -110,7 +110,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
 	requests := bounds.requests("http")
 	api := httpapi.New(rules.set, httpapi.Config{
-		Lock: lock, Proxies: proxies, Bounds: requests, MaxAnswer: int64(cfg.Bounds.Answer),
+		Lock: lock, Proxies: proxies, Bounds: requests,
 		Headers: cfg.HeadersFormat(),
 	})
 	main, err := listen("listen", at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, requests, &ready)), &ready), log)

@@ -72,9 +72,6 @@ func (c *counts) close(log *slog.Logger) {
 // options returns the options of an engine that counts in c.
 func (c *counts) options(cfg config.Config) []weir.EngineOption {
 	var options []weir.EngineOption
-	if n := int64(cfg.Bounds.Answer); n > 0 {
-		options = append(options, weir.WithMaxSize(n))
-	}
 	for _, o := range c.places(cfg) {
 		options = append(options, o)
 	}
