@@ -55,7 +55,7 @@ type Engine struct {
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
 // counts in memory of its own, unless [WithStore] gives a store.
-func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
+func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	o, faults := applyEngine(options)
 	if err := faults.Err(); err != nil {
 		return nil, err

@@ -45,13 +45,13 @@ func BenchmarkEngine(b *testing.B) {
 	for _, row := range []struct {
 		name    string
 		rules   []rule.Rule
-		options []weir.EngineOption
+		options []weir.Option
 	}{
 		{"rules=1", postRules(1, 0), nil},
 		{"rules=3", postRules(3, 0), nil},
 		{"rules=8", postRules(8, 0), nil},
 		{"rules=1 of 10000", postRules(1, 9999), nil},
-		{"rules=1/observed", postRules(1, 0), []weir.EngineOption{weir.WithObserver(silent{})}},
+		{"rules=1/observed", postRules(1, 0), []weir.Option{weir.WithObserver(silent{})}},
 	} {
 		b.Run(row.name, func(b *testing.B) {
 			set, err := rule.New(row.rules, nil)

@@ -8,16 +8,13 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// EngineOption is an option of [NewEngine].
-type EngineOption interface{ engine(*options) error }
-
 // LimiterOption is an option of [NewLimiter], [MustLimiter] and [NewCounter].
 type LimiterOption interface{ limiter(*options) error }
 
-// Option is an option of engines, limiters and counters.
+// Option is an option of engines ([NewEngine]), limiters and counters.
 type Option interface {
-	EngineOption
 	LimiterOption
+	engine(*options) error
 }
 
 type options struct {
@@ -38,17 +35,14 @@ type options struct {
 	outage  rule.Outage
 }
 
-// option implements Option, limiterOption only LimiterOption, and engineOption only
-// EngineOption.
+// option implements Option, and limiterOption only LimiterOption.
 type (
 	option        func(*options) error
 	limiterOption func(*options) error
-	engineOption  func(*options) error
 )
 
 func (f option) engine(o *options) error         { return f(o) }
 func (f option) limiter(o *options) error        { return f(o) }
-func (f engineOption) engine(o *options) error   { return f(o) }
 func (f limiterOption) limiter(o *options) error { return f(o) }
 
 // WithStore keeps the counters in s. The caller closes s. Over a store that can
@@ -150,7 +144,7 @@ func WithOutage(policy rule.Outage) LimiterOption {
 	})
 }
 
-func applyEngine(list []EngineOption) (o options, faults fault.List) {
+func applyEngine(list []Option) (o options, faults fault.List) {
 	for _, option := range list {
 		if option != nil {
 			faults = append(faults, fault.Of(option.engine(&o))...)

@@ -78,7 +78,7 @@ func (s *shaky) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 }
 
 // shakyEngine is an engine on a shaky store, with four nodes.
-func shakyEngine(t *testing.T, rules []rule.Rule, options ...weir.EngineOption) (*weir.Engine, *shaky) {
+func shakyEngine(t *testing.T, rules []rule.Rule, options ...weir.Option) (*weir.Engine, *shaky) {
 	t.Helper()
 	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
 	local := memstore.New()

@@ -43,7 +43,7 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 		t.Fatal(err)
 	}
 	most := []int64{0, 0, 250, 500}[r.IntN(4)]
-	open := func(options ...weir.EngineOption) *weir.Engine {
+	open := func(options ...weir.Option) *weir.Engine {
 		e, err := weir.NewEngine(set, options...)
 		if err != nil {
 			t.Fatal(err)

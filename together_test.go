@@ -310,7 +310,7 @@ func togetherLikeGeneral(t *testing.T, r *rand.Rand) {
 		t.Fatal(err)
 	}
 	most := []int64{0, 0, 0, 900}[r.IntN(4)]
-	open := func(options ...weir.EngineOption) *weir.Engine {
+	open := func(options ...weir.Option) *weir.Engine {
 		e, err := weir.NewEngine(set, options...)
 		if err != nil {
 			t.Fatal(err)
@@ -363,7 +363,7 @@ func TestTogetherUnmatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, options := range [][]weir.EngineOption{nil, {weir.WithStore(struct{ *memstore.Store }{memstore.New()})}} {
+	for _, options := range [][]weir.Option{nil, {weir.WithStore(struct{ *memstore.Store }{memstore.New()})}} {
 		e := engineOf(t, set, options...)
 		items := itemsOf([]string{"user", "ann"}, []string{"other", "x"})
 		if together(t, e, items) || !items[0].Decision.Allowed || items[1].Decision.Allowed || !items[1].Decision.Unmatched {

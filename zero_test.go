@@ -85,7 +85,7 @@ func TestFaultsNameTheirField(t *testing.T) {
 		_, err := weir.NewLimiter(l, options...)
 		return err
 	}
-	engine := func(set *rule.Set, options ...weir.EngineOption) error {
+	engine := func(set *rule.Set, options ...weir.Option) error {
 		_, err := weir.NewEngine(set, options...)
 		return err
 	}
