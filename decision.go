@@ -65,7 +65,7 @@ type Decision struct {
 	Degraded bool
 
 	// DegradedReason is the reason of the first outage that this decision met,
-	// such as [store.ReasonLate]. It is empty if Degraded is false.
+	// such as "late" over Redis. It is empty if Degraded is false.
 	DegradedReason store.Reason
 
 	// Rules is the rule set that decided. SetRules may have replaced it since. It is

@@ -126,7 +126,7 @@ func told(call string, p *weirv1.Problem, unsent bool) error {
 	}
 	switch {
 	case p.Reason == weirv1.ReasonOutage:
-		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: e.RetryAfter}
+		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: e.RetryAfter, Uncounted: e.Uncounted}
 	case e.err != nil:
 	case e.Code == codes.Canceled:
 		e.err = context.Canceled

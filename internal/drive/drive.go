@@ -143,7 +143,9 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 		return err
 	}
 	if t.Outage == nil {
-		t.Reason = out.Cause()
+		if t.Reason = out.Reason; t.Reason == "" {
+			t.Reason = Unknown
+		}
 	}
 	t.Outage = out
 	t.wait(out)

@@ -134,18 +134,18 @@ func TestEpisodes(t *testing.T) {
 		time.Sleep(time.Minute)
 		wants("no outage", "")
 		const begins = `WARN msg="decisions without the store, rules follow their on_outage" reason=`
-		meet(store.ReasonLate)
+		meet("late")
 		wants("one call", begins+"late error=why\n")
 		time.Sleep(2 * time.Second)
 		wants("one call's end", "INFO msg=\"decisions with the store again\" after=0s decisions=1 reasons=\"late 1\"\n")
 		for i := range 30 {
-			meet([]store.Reason{store.ReasonCutOff, store.ReasonCutOff, ""}[i%3])
+			meet([]store.Reason{"cut-off", "cut-off", ""}[i%3])
 			time.Sleep(100 * time.Millisecond)
 		}
 		wants("a long one", begins+"cut-off error=why\n")
 		time.Sleep(2 * time.Second)
 		wants("its end", "INFO msg=\"decisions with the store again\" after=2.9s decisions=30 reasons=\"cut-off 20, unknown 10\"\n")
-		meet(store.ReasonBusy)
+		meet("busy")
 		synctest.Wait()
 		stop()
 		<-ended

@@ -184,11 +184,11 @@ func TestOutage(t *testing.T) {
 	rules := set(t, someRules)
 	c.Decided(t.Context(), store.Take, &weir.Decision{
 		Outcome: "deny", Rule: "posts", RetryRule: "posts", RetryAfter: time.Second,
-		Degraded: true, DegradedReason: store.ReasonLate, Rules: rules,
+		Degraded: true, DegradedReason: "late", Rules: rules,
 	}, 0)
 	c.Decided(t.Context(), store.Take, &weir.Decision{Outcome: "deny", Unmatched: true, Rules: rules}, 0) // by no rule
 	got := c.Denials([]string{"posts", ""}, 5)
-	if len(got) != 1 || got[0].Reason != top.ReasonOutage || got[0].Cause != store.ReasonLate || got[0].RetryAfter != time.Second {
+	if len(got) != 1 || got[0].Reason != top.ReasonOutage || got[0].Cause != "late" || got[0].RetryAfter != time.Second {
 		t.Errorf("got %+v, want a denial by the outage policy", got)
 	}
 }
