@@ -74,15 +74,14 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 
 // drive fills in d, and reports whether d has a store of its own.
 func (o *options) drive(d *drive.Driver) (owned bool) {
-	d.Store, d.Local, d.Nodes, d.NodesNow = o.store, o.local, o.nodes, o.nodesNow
 	if o.observer != nil {
 		d.Told = o.observer.Outage
 	}
-	switch {
-	case d.Store == nil:
+	if d.Store = o.store; d.Store == nil {
 		d.Store, owned = memstore.New(), true
-	case d.Local != nil:
-		d.Reports = o.reports(d.Store, hook.Of(d.Local).Notebook)
+	}
+	if o.local != nil {
+		d.Local = o.fallback(o)
 	}
 	d.Timed = hook.Of(d.Store).Timed
 	return owned
@@ -332,7 +331,7 @@ func (e *Engine) Close() error {
 	if e == nil {
 		return nil
 	}
-	e.driver.Reports.Close()
+	e.driver.Close()
 	if !e.owned {
 		return nil
 	}

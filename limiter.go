@@ -371,7 +371,7 @@ func (m *Limiter) Close() error {
 	if m == nil {
 		return nil
 	}
-	m.driver.Reports.Close()
+	m.driver.Close()
 	if !m.owned {
 		return nil
 	}

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
@@ -23,8 +24,8 @@ type options struct {
 	nodes    int64
 	nodesNow func() int
 
-	// reports is set with local: programs without a local store do not link it.
-	reports func(store.Store, hook.Notebook) *report.Reporter
+	// fallback is set with local: programs without a local store do not link it.
+	fallback func(*options) drive.Fallback
 
 	observer  Observer
 	namespace string
@@ -75,9 +76,19 @@ func WithLocal(s store.Store, nodes int) Option {
 		if nodes < 1 {
 			return fault.Newf("nodes", "%d: want at least 1", nodes)
 		}
-		o.local, o.nodes, o.reports = s, int64(nodes), report.New
+		o.local, o.nodes, o.fallback = s, int64(nodes), newLocal
 		return nil
 	})
+}
+
+func newLocal(o *options) drive.Fallback {
+	l := &drive.Local{
+		Store: o.local, Reports: report.New(o.store, hook.Of(o.local).Notebook), Nodes: o.nodes, NodesNow: o.nodesNow,
+	}
+	if o.observer != nil {
+		l.Told = o.observer.Outage
+	}
+	return l
 }
 
 // WithNodes replaces the number of processes that [WithLocal] is given by one
