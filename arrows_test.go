@@ -36,6 +36,7 @@ var arrows = map[string]arrow{
 	"window":                           {ours: []string{"internal/verb"}, pure: true},
 	"internal/seal":                    {ours: []string{"window"}, pure: true},
 	"receipt":                          {ours: []string{"internal/seal"}, pure: true},
+	"internal/run":                     {pure: true},
 	"rolling":                          {},
 	"internal/address":                 {pure: true},
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
@@ -55,7 +56,7 @@ var arrows = map[string]arrow{
 	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/verb", "store", "window"}},
 	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "window"}},
 	".": {ours: []string{
-		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
+		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
 	}},
 	"internal/jsontext":   {pure: true},
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
@@ -108,8 +109,8 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/access":    {ours: []string{".", "internal/clientaddr", "rule", "rulefile/files"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "rule", "store"}},
-	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/top", "rulefile/files"}},
-	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "internal/jsontext", "receipt", "rule", "store", "window"}},
+	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/top", "internal/run", "rulefile/files"}},
+	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "internal/jsontext", "internal/run", "receipt", "rule", "store", "window"}},
 	"cmd/weir/internal/apitest": { // tests only
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
@@ -124,14 +125,14 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/telemetry": {
-		ours:   []string{".", "cmd/weir/internal/top", "store"},
+		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},
 		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
 	},
 	"cmd/weir/internal/koalafile": {ours: []string{"rule", "rulefile", "rulefile/files", "window"}},
 	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile", "internal/ruleset"}, frontEnd...)},
 	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
-		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "store"},
+		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/run", "store"},
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/grpcapi": {
@@ -178,7 +179,7 @@ var middleware = []string{".", "guard", "headers", "httplimit", "rule", "window"
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
 var frontEnd = []string{
-	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "receipt", "rule", "store", "window",
+	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/run", "receipt", "rule", "store", "window",
 }
 
 // grpcModules are what packages that serve gRPC may import.

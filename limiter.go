@@ -256,7 +256,7 @@ const limiterKey = 64
 func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64, r *Result) (err error) {
 	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
 		if err = m.refuse(n); m != nil && m.observer != nil {
-			m.observer.Failed(verb, err)
+			m.observer.Failed(ctx, verb, err)
 		}
 		return err
 	}
@@ -347,7 +347,7 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 		return r, err
 	}
 	if err != nil {
-		m.observer.Failed(verb, err)
+		m.observer.Failed(ctx, verb, err)
 		return r, err
 	}
 	name := m.space.Name()
@@ -358,7 +358,7 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 	if !r.Allowed {
 		d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = rule.Deny, name, r.RetryAfter, name
 	}
-	m.observer.Decided(verb, &d, time.Since(began))
+	m.observer.Decided(ctx, verb, &d, time.Since(began))
 	return r, nil
 }
 
@@ -370,7 +370,7 @@ func (m *Limiter) Close() error {
 	if m == nil {
 		return nil
 	}
-	m.driver.Reports.Close()
+	m.driver.Close()
 	if !m.owned {
 		return nil
 	}

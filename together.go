@@ -8,29 +8,17 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// TakeTogether takes the requests of items as one action, in one atomic step: all
-// of them are counted, or none. It reports whether they were. If one request
-// exceeds a limit, the others are evaluated and count only where a denied take
-// does; see [Engine.Take]. Requests with the same key under the same rule count
-// together there: both fit, or neither.
-//
-// It writes a Decision into each item. Allowed in it is the answer to this request
-// alone. The items' Verb and Err are ignored. A nil admit admits all; see
-// [Engine.DoIf]. After an error nothing was counted.
-func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size) error) (allowed bool, err error) {
+// together takes the requests of several items as one action; see [Engine.Run].
+func (e *Engine) together(ctx context.Context, items []Item, o *run.Options) (allowed bool, err error) {
 	rules, err := e.ready()
 	if err != nil {
 		return false, err
-	}
-	if len(items) == 1 {
-		d := &items[0].Decision
-		err := e.DoIf(ctx, Take, &items[0].Request, d, admit)
-		return d.Allowed && err == nil, err
 	}
 	var began time.Time
 	if e.observer != nil {
@@ -40,7 +28,7 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 	if !ok {
 		j = new(grouped)
 	}
-	var size Size
+	var size run.Size
 	for i := range items {
 		by := rules
 		if other := items[i].Request.Rules; other != nil {
@@ -52,13 +40,12 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 		if err = c.plan(by, &e.seals, Take, &items[i].Request, nil); err != nil {
 			break
 		}
-		if size.addPlan(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
-			err = ErrLarge
+		if addPlan(&size, &c.request); o.IsTooLarge(size) {
 			break
 		}
 	}
-	if err == nil && admit != nil {
-		err = admit(size)
+	if err == nil {
+		err = o.Check(size)
 	}
 	if err == nil {
 		allowed, err = j.run(ctx, &e.driver)

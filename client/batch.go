@@ -80,7 +80,7 @@ func (c *Client) run(ctx context.Context, b *batch) {
 	for _, it := range b.items {
 		switch {
 		case err == nil:
-		case errors.Is(err, weir.ErrLarge) && len(b.items) > 1:
+		case errors.Is(err, errLarge) && len(b.items) > 1:
 			it.Err = c.Do(ctx, it.Verb, &it.Request, &it.Decision)
 		default:
 			it.Err = err

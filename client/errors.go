@@ -19,9 +19,9 @@ import (
 // For wrong input, a Client returns a [*fault.Fault] instead, as a [weir.Engine] does.
 //
 // An Error wraps the error that an engine returns in the same case, if there is one:
-// [weir.ErrUnknownRule], [weir.ErrLarge], [weir.ErrClosed], [context.Canceled],
-// [context.DeadlineExceeded] or a [*store.OutageError]. Reason and the code of gRPC
-// ([status.Code]) tell other errors apart; see [Uncounted], too.
+// [weir.ErrUnknownRule], [weir.ErrClosed], [context.Canceled],
+// [context.DeadlineExceeded] or a [*store.OutageError]. Code and Reason tell other
+// errors apart.
 type Error struct {
 	// Reason is the reason in the service's ErrorInfo, or empty.
 	Reason string
@@ -78,10 +78,13 @@ func given(call string, err error, unsent bool) error {
 	return &Error{call: call, code: code, detail: err.Error(), uncounted: unsent, err: err}
 }
 
+// errLarge stands for the error of a service whose answer would be too large.
+var errLarge = errors.New("the answer would be too large")
+
 // sentinels lists what errors of engines the reasons of a service stand for.
 var sentinels = map[string]error{
 	weirv1.ReasonRule:   weir.ErrUnknownRule,
-	weirv1.ReasonLarge:  weir.ErrLarge,
+	weirv1.ReasonLarge:  errLarge,
 	weirv1.ReasonClosed: weir.ErrClosed,
 }
 
@@ -119,7 +122,7 @@ func told(call string, p *weirv1.Problem, unsent bool) error {
 	}
 	switch {
 	case p.Reason == weirv1.ReasonOutage:
-		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: e.RetryAfter}
+		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: e.RetryAfter, Uncounted: e.uncounted}
 	case e.err != nil:
 	case e.code == codes.Canceled:
 		e.err = context.Canceled

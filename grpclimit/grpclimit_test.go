@@ -115,7 +115,7 @@ func limiter(t *testing.T, l weir.Limit, options ...weir.LimiterOption) *weir.Li
 	return m
 }
 
-func engine(t *testing.T, r rule.Rule, options ...weir.EngineOption) *weir.Engine {
+func engine(t *testing.T, r rule.Rule, options ...weir.Option) *weir.Engine {
 	t.Helper()
 	set, err := rule.New([]rule.Rule{r}, nil)
 	if err != nil {
@@ -256,13 +256,13 @@ func TestInFlight(t *testing.T) {
 // settles gets an element for each settle.
 type settles chan struct{}
 
-func (s settles) Decided(v weir.Verb, _ *weir.Decision, _ time.Duration) {
+func (s settles) Decided(_ context.Context, v weir.Verb, _ *weir.Decision, _ time.Duration) {
 	if v == weir.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(weir.Verb, error) {}
-func (s settles) Outage(weir.Verb, error) {}
+func (s settles) Failed(context.Context, weir.Verb, error) {}
+func (s settles) Outage(context.Context, weir.Verb, error) {}
 
 // A client that limits itself does not send what it denies.
 func TestClient(t *testing.T) {

@@ -183,7 +183,7 @@ func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
 
 // errLoading is the answer to all calls until the counters are loaded.
 var errLoading error = &store.OutageError{
-	Reason: store.ReasonLoading, Err: errors.New("counters are still being loaded"), RetryAfter: time.Second,
+	Reason: "loading", Err: errors.New("counters are still being loaded"), Uncounted: true, RetryAfter: time.Second,
 }
 
 // Do implements [store.Store].

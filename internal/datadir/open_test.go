@@ -107,8 +107,8 @@ func TestLoadingInBackground(t *testing.T) {
 	_, read := s.Read(t.Context(), &op)
 	for i, err := range []error{store.Do(t.Context(), s, store.Take, []store.Op{op}), read, s.Forget(t.Context(), &op)} {
 		var out *store.OutageError
-		if !errors.As(err, &out) || out.Reason != store.ReasonLoading || out.RetryAfter <= 0 {
-			t.Errorf("call %d while loading: got error %v, want an outage of %s", i, err, store.ReasonLoading)
+		if !errors.As(err, &out) || out.Reason != "loading" || out.RetryAfter <= 0 {
+			t.Errorf("call %d while loading: got error %v, want an outage of %s", i, err, "loading")
 		}
 	}
 	if !s.Stats().Loading {

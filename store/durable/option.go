@@ -41,7 +41,7 @@ func WithInterval(d time.Duration) Option { return set(datadir.WithInterval(d)) 
 func WithMaxBytes(n int64) Option { return set(datadir.WithMaxBytes(n)) }
 
 // InBackground makes [Open] return before the counters are loaded. Until
-// [Store.Loaded] is closed, all calls meet an outage of [store.ReasonLoading].
+// [Store.Loaded] is closed, all calls meet an outage for the reason "loading".
 func InBackground() Option { return set(datadir.InBackground()) }
 
 // WithEvents makes the store call told when the counters are loaded, when it found

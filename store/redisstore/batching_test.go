@@ -158,7 +158,7 @@ func TestStepOfARunFails(t *testing.T) {
 		t.Errorf("got %d EVALSHA, want one run", got)
 	}
 	var outage *store.OutageError
-	if err := calls[1].Err; !errors.As(err, &outage) || outage.Reason != store.ReasonRefused || !strings.Contains(err.Error(), "{full}") {
+	if err := calls[1].Err; !errors.As(err, &outage) || outage.Reason != "refused" || !strings.Contains(err.Error(), "{full}") {
 		t.Errorf("got error %v, want that the user has no right", err)
 	}
 	for _, i := range []int{0, 2} {

@@ -151,9 +151,12 @@ func failed(groups []group) error {
 			return g.err
 		case g.err == nil:
 			continue
-		case out == nil:
-			out = &store.OutageError{Reason: wire.ReasonOf(g.err), Err: g.err}
 		}
+		this := wire.Outage(g.err)
+		if out == nil {
+			out = this
+		}
+		out.Uncounted = out.Uncounted && this.Uncounted
 		out.Ops = append(out.Ops, g.which...)
 	}
 	if out == nil {

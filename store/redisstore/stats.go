@@ -23,7 +23,7 @@ type Node struct {
 	// that were not sent to it.
 	InFlight, Outages int64
 
-	// Reasons holds Outages by reason, without reasons that did not occur.
+	// Reasons holds Outages by reason, also for reasons that did not occur.
 	Reasons map[store.Reason]int64
 }
 

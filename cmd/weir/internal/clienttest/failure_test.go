@@ -219,9 +219,9 @@ func TestRefusals(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = keys.Close() })
 	for mode, option := range modes {
-		w := newPair(t, weir.WithMaxSize(20_000))
+		w := newPair(t)
 		b := &access.ResourceLimits{Requests: 1}
-		_, target := serve(t, grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Resources: b}, w.plain)
+		target := serveBounded(t, 20_000, grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Resources: b}, w.plain)
 		_, err := open(t, target, option).Take(t.Context(), post)
 		if status.Code(err) != codes.Unauthenticated || !client.Uncounted(err) {
 			t.Errorf("%s: got %v, want Unauthenticated", mode, err)
@@ -278,8 +278,8 @@ func TestNotText(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	for mode, option := range modes {
-		w := newPair(t, weir.WithMaxSize(3000))
-		_, target := serve(t, grpcserver.Config{}, w.plain)
+		w := newPair(t)
+		target := serveBounded(t, 3000, grpcserver.Config{}, w.plain)
 		c := open(t, target, option)
 		items := make([]weir.Item, 20)
 		for i := range items {
@@ -336,7 +336,7 @@ func TestText(t *testing.T) {
 				c.DoAll(t.Context(), items)
 				return items[0].Err
 			}},
-			{"attributes.user", func() error { _, err := c.Explain(t.Context(), weir.Request{Attributes: value}); return err }},
+			{"attributes.user", func() error { _, _, err := c.Explain(t.Context(), weir.Request{Attributes: value}); return err }},
 			{"rule", func() error { _, err := c.Usage(t.Context(), bad, nil); return err }},
 			{"attributes.user", func() error { _, err := c.Usage(t.Context(), "posts", value); return err }},
 			{"rule", func() error { return c.Forget(t.Context(), bad, nil) }},

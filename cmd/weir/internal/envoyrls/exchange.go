@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange is the memory of one call. Later calls use it again.
@@ -27,7 +28,7 @@ type exchange struct {
 
 	resources *access.ResourceLimits // nil: none
 	reserved  int64                  // bytes of resources
-	admit     func(weir.Size) error  // reserve, made once
+	admit     func(run.Size) error   // reserve, made once
 }
 
 func newExchange() *exchange {
@@ -45,7 +46,7 @@ const (
 )
 
 // reserve reserves the memory of decisions, if they are large.
-func (x *exchange) reserve(s weir.Size) error {
+func (x *exchange) reserve(s run.Size) error {
 	n := times * s.Bytes()
 	if n <= smallAnswer {
 		return nil

@@ -28,6 +28,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -43,7 +44,7 @@ var errs = map[string]error{
 	"outage":   &store.OutageError{Err: errors.New("no answer"), RetryAfter: time.Minute},
 	"slowed":   &access.Refusal{Reason: access.Slowed, Detail: "wrong tokens", RetryAfter: time.Minute},
 	"closed":   store.ErrClosed,
-	"large":    weir.ErrLarge,
+	"large":    run.ErrLarge,
 	"rule":     weir.ErrUnknownRule,
 	"late":     context.DeadlineExceeded,
 	"overload": &access.Overload{Detail: "too much to do"},
@@ -140,7 +141,7 @@ func TestDetails(t *testing.T) {
 		},
 		"large": {
 			&errdetails.ErrorInfo{Reason: "TOO_LARGE", Domain: "weir"},
-			&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "answer", Description: strings.TrimPrefix(weir.ErrLarge.Error(), "weir: ")}}},
+			&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "answer", Description: strings.TrimPrefix(run.ErrLarge.Error(), "weir: ")}}},
 		},
 		"other": nil,
 	} {

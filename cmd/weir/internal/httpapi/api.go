@@ -30,7 +30,6 @@ type API struct {
 	gates     *access.Authenticator // of /v1/gate
 	proxies   *clientaddr.Proxies
 	resources *access.ResourceLimits
-	most      int64 // bytes of an answer; 0 means no bound
 	headers   headers.Format
 
 	// planning has a place for each batch whose size is being found out. Until
@@ -66,17 +65,13 @@ type Config struct {
 	// Resources limits what is done at the same time. Nil has no limits.
 	Resources *access.ResourceLimits
 
-	// MaxAnswer is the most bytes of an answer; 0 means no bound. The engines
-	// must have the same one ([weir.WithMaxSize]).
-	MaxAnswer int64
-
 	// Headers is how gate calls state the limits of a decision.
 	Headers headers.Format
 }
 
 // New returns the API of the namespaces in spaces.
 func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, most: c.MaxAnswer, headers: c.Headers, origin: http.NewCrossOriginProtection()}
+	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -102,7 +97,7 @@ func New(spaces *namespace.Set, c Config) *API {
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange()
-	x.resources, x.most = a.resources, a.most
+	x.resources = a.resources
 	defer x.free()
 	if err := a.serve(x, w, r); err != nil {
 		x.end()

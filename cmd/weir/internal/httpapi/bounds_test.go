@@ -99,7 +99,7 @@ func TestAnswerOfEscapes(t *testing.T) {
 	t.Parallel()
 	file := posts
 	engine, _ := scripttest.NewEngine(t, file, func() window.Instant { return window.At(scripttest.Start) })
-	api := httpapi.New(namespace.Only(engine), httpapi.Config{MaxAnswer: 4000})
+	api := httpapi.New(namespace.NewSet(namespace.New(namespace.Default, engine, 4000, nil)), httpapi.Config{})
 	for user, want := range map[string]int{strings.Repeat("x", 900): 200, strings.Repeat(`\u0001`, 900): 413} {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/take", strings.NewReader(`{"attributes":{"action":"post","user":"`+user+`"}}`)))

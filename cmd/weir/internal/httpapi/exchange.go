@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange is the memory of one call. Later calls use it again, so no part
@@ -24,14 +25,12 @@ type exchange struct {
 	caller    *access.Holder // nil: everyone, with all scopes
 	space     *namespace.Namespace
 	resources *access.ResourceLimits
-	most      int64                 // bytes of the answer
-	begun     bool                  // end must be called
-	reserved  int64                 // bytes of resources
-	admit     func(weir.Size) error // admitOne, made once
+	begun     bool                 // end must be called
+	reserved  int64                // bytes of resources
+	admit     func(run.Size) error // admitOne, made once
 	body      []byte
 	scan      scanner
-	request   weir.Request
-	decision  weir.Decision
+	item      [1]weir.Item   // of a call about one request
 	limits    headers.Limits // of a gate call
 	out       []byte
 }
@@ -60,7 +59,7 @@ func (x *exchange) free() {
 		x.reserved = 0
 	}
 	x.caller, x.space, x.resources, x.scan.src = nil, nil, nil, ""
-	attributes := cap(x.request.Attributes) * attributeBytes
+	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
 	}
@@ -96,15 +95,15 @@ func (x *exchange) reserve(n int64) error {
 // escaped returns an error if the answer may be too large because a byte can take
 // six in JSON: a control character does. The engine counts bytes as they are. A
 // body without a backslash has no such characters.
-func (x *exchange) escaped(s weir.Size) error {
-	if x.most > 0 && s.Bytes()+5*s.Text > x.most && strings.IndexByte(x.scan.src, '\\') >= 0 {
-		return weir.ErrLarge
+func (x *exchange) escaped(s run.Size) error {
+	if most := x.space.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
+		return run.ErrLarge
 	}
 	return nil
 }
 
 // admitOne reserves the memory of one decision, if it is large.
-func (x *exchange) admitOne(s weir.Size) error {
+func (x *exchange) admitOne(s run.Size) error {
 	if err := x.escaped(s); err != nil {
 		return err
 	}

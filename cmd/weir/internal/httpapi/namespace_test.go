@@ -39,7 +39,7 @@ func newTenants(t *testing.T) *tenants {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, namespace.New(name, e, nil))
+		all = append(all, namespace.New(name, e, 0, nil))
 		lines += access.Line(name, name, access.All, name) + "\n"
 	}
 	keys, err := access.OpenKeys(tokensFile(t, lines), own...)

@@ -29,7 +29,7 @@ func TestNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, namespace.New(name, e, nil))
+		all = append(all, namespace.New(name, e, 0, nil))
 		lines += access.Line(name, name, access.All, name) + "\n"
 	}
 	file := filepath.Join(t.TempDir(), "tokens")

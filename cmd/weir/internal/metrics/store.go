@@ -149,7 +149,9 @@ type NodeStats struct {
 	Unavailable   bool  // the node gets no calls, because it does not answer
 	Interruptions int64 // how often that began
 	InFlight      int64
-	Outages       map[store.Reason]int64
+
+	// Outages has all reasons, so that the first outage is an increase.
+	Outages map[store.Reason]int64
 }
 
 // WatchNodes exports what nodes returns, each time the metrics are read.
@@ -184,8 +186,8 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 		if n.Unavailable {
 			unavailable = 1
 		}
-		for _, reason := range store.Reasons() { // all of them, so that the first outage is an increase
-			ch <- prometheus.MustNewConstMetric(c.outages, prometheus.CounterValue, float64(n.Outages[reason]), n.Addr, string(reason))
+		for reason, count := range n.Outages {
+			ch <- prometheus.MustNewConstMetric(c.outages, prometheus.CounterValue, float64(count), n.Addr, string(reason))
 		}
 		ch <- prometheus.MustNewConstMetric(c.unavailable, prometheus.GaugeValue, unavailable, n.Addr)
 		ch <- prometheus.MustNewConstMetric(c.interruptions, prometheus.CounterValue, float64(n.Interruptions), n.Addr)

@@ -19,7 +19,7 @@ type Decider interface {
 	Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error
 	DoAll(ctx context.Context, items []weir.Item)
 
-	Explain(ctx context.Context, r weir.Request) (weir.Explanation, error)
+	Explain(ctx context.Context, r weir.Request) (weir.Decision, []weir.RuleExplanation, error)
 	Usage(ctx context.Context, rule string, attributes []weir.Attribute) (weir.KeyUsage, error)
 	Forget(ctx context.Context, rule string, attributes []weir.Attribute) error
 

@@ -124,13 +124,13 @@ func attributes(words []string) (attrs []weir.Attribute) {
 }
 
 func (s *scene) explain(t *testing.T, line string, req weir.Request) string {
-	x, err := s.decider.Explain(t.Context(), req)
+	d, why, err := s.decider.Explain(t.Context(), req)
 	if err != nil {
 		return line + "\n    error: " + err.Error()
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n    %s", line, decisionText(&x.Decision))
-	for _, r := range x.Rules {
+	fmt.Fprintf(&out, "%s\n    %s", line, decisionText(&d))
+	for _, r := range why {
 		switch {
 		case r.Usage != nil:
 			fmt.Fprintf(&out, "\n    + %s: %s", r.Rule, numbersText(*r.Usage))

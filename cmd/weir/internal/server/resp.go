@@ -52,7 +52,7 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 // do, under a name that no rule has.
 func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
-	for _, o := range c.places(cfg) {
+	for _, o := range c.options(cfg) {
 		options = append(options, o)
 	}
 	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }

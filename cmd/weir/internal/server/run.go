@@ -110,7 +110,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
 	requests := resources.requests("http")
 	api := httpapi.New(rules.set, httpapi.Config{
-		Auth: auth, Proxies: proxies, Resources: requests, MaxAnswer: int64(cfg.Resources.Answer),
+		Auth: auth, Proxies: proxies, Resources: requests,
 		Headers: cfg.HeadersFormat(),
 	})
 	main, err := listen("listen", at[0].Address, doors.certs, resources.connections, resources.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, auth, requests, &ready)), &ready), log)

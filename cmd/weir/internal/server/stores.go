@@ -72,20 +72,8 @@ func (c *counts) close(log *slog.Logger) {
 	}
 }
 
-// options returns the options of an engine that counts in c.
-func (c *counts) options(cfg config.Config) []weir.EngineOption {
-	var options []weir.EngineOption
-	if n := int64(cfg.Resources.Answer); n > 0 {
-		options = append(options, weir.WithMaxSize(n))
-	}
-	for _, o := range c.places(cfg) {
-		options = append(options, o)
-	}
-	return options
-}
-
-// places returns the options of an engine or a limiter that counts in c.
-func (c *counts) places(cfg config.Config) []weir.Option {
+// options returns the options of an engine or a limiter that counts in c.
+func (c *counts) options(cfg config.Config) []weir.Option {
 	var places []weir.Option
 	if c.shared == nil {
 		places = append(places, weir.WithStore(c.local.Store()))

@@ -86,7 +86,7 @@ type Node struct {
 	Unavailable       bool  // it gets no calls, because it does not answer
 	Interruptions     int64 // how often that began
 	InFlight, Outages int64
-	Reasons           map[store.Reason]int64 // Outages by reason
+	Reasons           map[store.Reason]int64 // Outages by reason; all reasons
 }
 
 // Change is the start or the end of a time in which a node gets no calls.

@@ -107,7 +107,7 @@ func (n *Node) InFlight() int64 { return n.inFlight.Load() }
 // not sent to it.
 func (n *Node) Outages() int64 { return n.outages.sum() }
 
-// Reasons returns the same number by reason. It has the reasons that occurred.
+// Reasons returns the same number by reason. It has all reasons.
 func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
 
 // client returns the connection to use, or nil when there is none.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
@@ -67,7 +66,7 @@ func within(ctx context.Context, c rueidis.Client, commands []rueidis.Completed)
 func unready(err error) error {
 	if text, ok := said(err); ok {
 		switch reasonSaid(text) {
-		case store.ReasonLoading, store.ReasonBusy, store.ReasonRefused:
+		case reasonLoading, reasonBusy, reasonRefused:
 		default:
 			return nil
 		}
