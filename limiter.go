@@ -85,7 +85,11 @@ func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
 
 func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	o, faults := applyLimiter(options)
-	limit, err := window.Compile(l)
+	compile := window.CompileFinal // whose error says the same of holds
+	if o.compile != nil {
+		compile = o.compile
+	}
+	limit, err := compile(l)
 	if err == nil && limit.Holds() {
 		faults = append(faults, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine"))
 	}

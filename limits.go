@@ -2,7 +2,6 @@ package weir
 
 import (
 	"time"
-	"unique"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -26,21 +25,21 @@ type Result struct {
 	// expire if there was no room for the key.
 	Degraded bool
 
-	reason unique.Handle[store.Reason] // if Degraded: a word, because a Result is copied often
+	reason *store.Reason // nil unless Degraded; a pointer, because a Result is copied often
 }
 
 // DegradedReason returns why the store could not answer, such as "late" over Redis. It
 // is empty for a result that is not Degraded.
 func (r *Result) DegradedReason() store.Reason {
-	if !r.Degraded {
+	if r.reason == nil {
 		return ""
 	}
-	return r.reason.Value()
+	return *r.reason
 }
 
 // degrade makes r the answer of an outage policy.
 func (r *Result) degrade(reason store.Reason) {
-	r.Degraded, r.reason = true, unique.Make(reason)
+	r.Degraded, r.reason = true, &reason
 }
 
 // Sliding returns a limit of quota hits in any window of length d. It is exact

@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // LimiterOption is an option of [NewLimiter], [MustLimiter] and [NewCounter].
@@ -29,6 +30,9 @@ type options struct {
 
 	observer  Observer
 	namespace string
+
+	// compile is set with store: what no one else counts in has no holds.
+	compile func(window.Limit) (*window.Compiled, error)
 
 	// Of limiters and counters only.
 	name    string
@@ -54,7 +58,7 @@ func WithStore(s store.Store) Option {
 		if s == nil {
 			return fault.Newf("store", "nil: leave the option out to count in memory")
 		}
-		o.store = s
+		o.store, o.compile = s, window.Compile
 		return nil
 	})
 }
