@@ -120,7 +120,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/clienttest": {}, // tests only
 	"cmd/weir/internal/metrics": {
-		ours:   []string{".", "rule", "store", "window"},
+		ours:   []string{".", "internal/datadir", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/telemetry": {
