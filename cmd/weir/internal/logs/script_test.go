@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 func read(t *testing.T, format replay.Format, attributes []string, text string) string {
 	t.Helper()
 	log := replay.Log{Name: "log", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
-	r, err := replay.Logs([]replay.Log{log}, replay.WithFormat(format)).Open(t.Context(), attributes)
+	r, err := replay.Logs{Files: []replay.Log{log}, Format: format}.Open(t.Context(), attributes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +109,9 @@ func TestFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		total := 0
-		log := logs.File(path, nil, func(n int) { total += n })
+		log := replay.File(path, nil, func(n int) { total += n })
 		count := 0
-		r, err := replay.Logs([]replay.Log{log}, replay.WithFormat(format)).Open(t.Context(), []string{"a"})
+		r, err := replay.Logs{Files: []replay.Log{log}, Format: format}.Open(t.Context(), []string{"a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,8 +129,8 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s: told of %d bytes, want %d", name, total, len(data))
 		}
 	}
-	broken := logs.File("-", bytes.NewReader(zst.Bytes()[:zst.Len()-5]), nil)
-	r, err := replay.Logs([]replay.Log{broken}, replay.WithFormat(format)).Open(context.Background(), nil)
+	broken := replay.File("-", bytes.NewReader(zst.Bytes()[:zst.Len()-5]), nil)
+	r, err := replay.Logs{Files: []replay.Log{broken}, Format: format}.Open(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
