@@ -86,7 +86,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		numbers.WatchReports(rules.reports)
 	}
 	if counts.local.Kept != nil {
-		numbers.WatchData(counts.dataStats)
+		numbers.WatchData(counts.local.Kept.Stats)
 	}
 	if counts.here != nil {
 		numbers.WatchInstances(counts.here.number)
