@@ -281,7 +281,7 @@ func hideKeys(text string, err error) string {
 	if of, ok := err.(interface{ KeyText() string }); ok {
 		text = strings.ReplaceAll(text, of.KeyText(), `"***"`)
 	}
-	switch of := err.(type) {
+	switch of := any(err).(type) { // one level of the tree of errors
 	case interface{ Unwrap() error }:
 		text = hideKeys(text, of.Unwrap())
 	case interface{ Unwrap() []error }:
