@@ -191,7 +191,7 @@ types: ## generate the types of the client for TypeScript from api/openapi.yaml
 	$(NPM) generate
 
 lint: $(LINT) $(ACTIONLINT) lualint ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
-	$(LINT) run
+	$(LINT) run $(PACKAGES)
 	$(ACTIONLINT)
 
 $(LINT):

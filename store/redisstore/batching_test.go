@@ -158,7 +158,7 @@ func TestStepOfARunFails(t *testing.T) {
 		t.Errorf("got %d EVALSHA, want one run", got)
 	}
 	var outage *store.OutageError
-	if err := calls[1].Err; !errors.As(err, &outage) || outage.Reason != store.ReasonRefused || !strings.Contains(err.Error(), "{full}") {
+	if err := calls[1].Err; !errors.As(err, &outage) || outage.Reason != "refused" || !strings.Contains(err.Error(), "{full}") {
 		t.Errorf("got error %v, want that the user has no right", err)
 	}
 	for _, i := range []int{0, 2} {
@@ -262,7 +262,7 @@ func TestFarCallersGoAlone(t *testing.T) {
 	const trip, callers = 40 * time.Millisecond, 40
 	p.Delay(trip / 2)
 	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
-	redistest.Eventually(t, "the store has connections", func() bool { return !s.Nodes()[0].CutOff })
+	redistest.Eventually(t, "the store has connections", func() bool { return !s.Nodes()[0].Unavailable })
 	together := func(ctx context.Context, callers int, want error) {
 		t.Helper()
 		var all sync.WaitGroup

@@ -69,7 +69,7 @@ func (s *Store) groups(ops []store.Op) []group {
 func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) error {
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
-			groups[i].err = wire.ErrCutOff
+			groups[i].err = wire.ErrUnavailable
 		}
 	}
 	if err := failed(groups); err != nil {
@@ -152,9 +152,12 @@ func failed(groups []group) error {
 			return g.err
 		case g.err == nil:
 			continue
-		case out == nil:
-			out = &store.OutageError{Reason: wire.ReasonOf(g.err), Err: g.err}
 		}
+		this := wire.Outage(g.err)
+		if out == nil {
+			out = this
+		}
+		out.Uncounted = out.Uncounted && this.Uncounted
 		out.Ops = append(out.Ops, g.which...)
 	}
 	if out == nil {

@@ -12,25 +12,25 @@ type Node struct {
 	// Addr is the address of the server, or the Sentinels' name of the primary.
 	Addr string
 
-	// CutOff is true while the node gets no calls, because it has not answered
-	// lately or there is no connection. CutOffs is how often that began.
-	CutOff  bool
-	CutOffs int64
+	// Unavailable is true while the node gets no calls, because it has not answered
+	// lately or there is no connection. Interruptions is how often that began.
+	Unavailable   bool
+	Interruptions int64
 
 	// InFlight is the number of calls that wait for the node now. Outages is the
 	// number of calls, since the store was made, that the node did not answer or
 	// that were not sent to it.
 	InFlight, Outages int64
 
-	// Reasons holds Outages by reason, without reasons that did not occur.
+	// Reasons holds Outages by reason, also for reasons that did not occur.
 	Reasons map[store.Reason]int64
 }
 
 // Change is the start or the end of a time in which a node gets no calls.
 type Change struct {
-	Addr   string
-	CutOff bool // the start
-	Gone   bool // the end, because the node has left its cluster
+	Addr        string
+	Unavailable bool // the start
+	Gone        bool // the end, because the node has left its cluster
 
 	// Err is why, at the start, and Reason the same in one word.
 	Err    error

@@ -132,7 +132,7 @@ func (s *Store) failed(ctx context.Context, err error) error {
 	if errors.As(err, &out) {
 		return out
 	}
-	return &store.OutageError{Reason: wire.ReasonOf(err), Err: err}
+	return wire.Outage(err)
 }
 
 func (s *Store) now() window.Instant {

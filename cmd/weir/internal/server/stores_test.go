@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
-	"github.com/weirhq/weir/store"
 )
 
 // Each change is one line, with its reason or its length.
@@ -20,7 +19,7 @@ func TestLogOfNodes(t *testing.T) {
 		want   []string
 	}{
 		{
-			stores.Change{Addr: "a:1", CutOff: true, Err: errors.New("connection refused"), Reason: store.ReasonRefused},
+			stores.Change{Addr: "a:1", Unavailable: true, Err: errors.New("connection refused"), Reason: "refused"},
 			[]string{"level=WARN", "store out of reach", "node=a:1", "reason=refused", `error="connection refused"`},
 		},
 		{

@@ -13,7 +13,7 @@ import (
 // Program is a script: its text, and the hash by which a server finds it.
 type Program struct {
 	Text, SHA string
-	Run       *Program // decides several steps of this program, or nil
+	Batch     *Program // decides several steps of this program, or nil
 }
 
 func newProgram(text string) *Program {
@@ -40,7 +40,7 @@ var Peek = sync.OnceValue(func() *Program {
 //   - around for calls with ops about holds or bans, of all kinds;
 //   - one and many without a kind, mixed, for all other calls: ops of several kinds, and
 //     limits after a count;
-//   - for each of them without refunds one that decides a run: several steps, each
+//   - for each of them without refunds one that decides a batch: several steps, each
 //     as it would be decided alone.
 type variant int
 
@@ -50,7 +50,7 @@ const (
 	around
 	common
 	refund          // added to one or many
-	run     variant = 8
+	batch   variant = 8
 	perKind         = 16
 )
 
@@ -59,7 +59,7 @@ func (v variant) base() variant { return v & common }
 
 func (v variant) refunds() bool { return v&refund != 0 }
 
-func (v variant) runs() bool { return v&run != 0 }
+func (v variant) batches() bool { return v&batch != 0 }
 
 // kind returns the kind of all ops, or nil when there can be several.
 func (v variant) kind() *kind { return kindOf(byte(v / perKind)) }
@@ -75,7 +75,7 @@ func variants() []variant {
 	}
 	for _, v := range all {
 		if !v.refunds() {
-			all = append(all, v|run)
+			all = append(all, v|batch)
 		}
 	}
 	return all
@@ -93,8 +93,8 @@ func (p *programs) of(v variant) *Program {
 		return made
 	}
 	program := newProgram(v.text())
-	if !v.refunds() && !v.runs() {
-		program.Run = p.of(v | run)
+	if !v.refunds() && !v.batches() {
+		program.Batch = p.of(v | batch)
 	}
 	p.made[v].Store(program)
 	return program
@@ -111,7 +111,7 @@ func (c *Codec) Programs() []*Program {
 }
 
 // Expired returns an argument with a deadline that is past: every program of
-// [Codec.Programs] answers that it came too late, or for a run of no steps nothing,
+// [Codec.Programs] answers that it came too late, or for a batch of no steps nothing,
 // and touches no key. A server that runs a program with it has the program from then on.
 func Expired() string { return string(append(put7[int64](nil, 0, 1), 0, 0, 0, 0)) }
 
@@ -129,9 +129,9 @@ func (v variant) text() string {
 	a, base := assembler{of: v}, v.base()
 	a.add("head")
 	switch {
-	case v.runs() && base == common:
+	case v.batches() && base == common:
 		a.add("run_begin", "run_states", "common_sliding", "common_fixed", "common_bucket", "run_decide")
-	case v.runs():
+	case v.batches():
 		a.add("run_begin", "run_decide")
 	case base == common:
 		a.add("begin", "states", "common_begin", "common_sliding", "common_fixed", "common_bucket", "common_step", "common_end")
@@ -159,9 +159,9 @@ func (v variant) text() string {
 		a.add("call_many")
 	}
 	switch {
-	case v.runs() && base == common:
+	case v.batches() && base == common:
 		a.add("run_common_begin", "common_step", "run_common_end")
-	case v.runs():
+	case v.batches():
 		a.add("run_end")
 	}
 	return a.String()

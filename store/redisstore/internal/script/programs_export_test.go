@@ -29,7 +29,7 @@ func name(v variant) string {
 	if v.refunds() {
 		name += "_refund"
 	}
-	if v.runs() {
+	if v.batches() {
 		name += "_run"
 	}
 	return name

@@ -83,3 +83,5 @@ func (n *Node) Run(ctx context.Context, s script.Step) error {
 	_, err := n.run(ctx, 0, s, false)
 	return err
 }
+
+func Reasons() []store.Reason { return allReasons[:] }

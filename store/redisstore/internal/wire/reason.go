@@ -17,6 +17,35 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
+// The reasons, which the documentation of redisstore explains.
+const (
+	reasonLate     store.Reason = "late"
+	reasonRefused  store.Reason = "refused"
+	reasonCutOff   store.Reason = "cut-off"
+	reasonBusy     store.Reason = "busy"
+	reasonFull     store.Reason = "full"
+	reasonForeign  store.Reason = "foreign"
+	reasonLoading  store.Reason = "loading"
+	reasonReadOnly store.Reason = "read-only"
+	reasonClosed   store.Reason = "closed"
+	reasonUnknown  store.Reason = "unknown"
+)
+
+var allReasons = [...]store.Reason{
+	reasonLate, reasonRefused, reasonCutOff, reasonBusy, reasonFull, reasonForeign,
+	reasonLoading, reasonReadOnly, reasonClosed, reasonUnknown,
+}
+
+// Outage returns the outage of a call that ended with err, which is not nil.
+func Outage(err error) *store.OutageError {
+	out := &store.OutageError{Reason: ReasonOf(err), Err: err}
+	switch out.Reason {
+	case reasonCutOff, reasonBusy, reasonRefused, reasonLoading, reasonReadOnly, reasonFull:
+		out.Uncounted = true
+	}
+	return out
+}
+
 // ReasonOf returns why a call ended with err, which is not nil.
 func ReasonOf(err error) store.Reason {
 	for _, r := range reasons {
@@ -33,17 +62,17 @@ func ReasonOf(err error) store.Reason {
 	text, answered := said(err)
 	switch {
 	case errors.As(err, &state):
-		return store.ReasonForeign
+		return reasonForeign
 	case answered:
 		return reasonSaid(text)
 	case errors.As(err, &certificate), errors.As(err, &plain), errors.As(err, &mode), errors.As(err, &greeting):
-		return store.ReasonRefused
+		return reasonRefused
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return store.ReasonLate
+		return reasonLate
 	case errors.As(err, &network):
-		return store.ReasonClosed
+		return reasonClosed
 	}
-	return store.ReasonUnknown
+	return reasonUnknown
 }
 
 // reasons are the reasons of errors that are values. A call can wrap several; the
@@ -52,21 +81,21 @@ var reasons = []struct {
 	err    error
 	reason store.Reason
 }{
-	{ErrCutOff, store.ReasonCutOff},
-	{errNoNode, store.ReasonCutOff},
-	{errBusy, store.ReasonBusy},
-	{errReplicas, store.ReasonLate},
-	{script.ErrStale, store.ReasonLate},
-	{context.DeadlineExceeded, store.ReasonLate},
-	{context.Canceled, store.ReasonLate}, // by the end of its decision
-	{script.ErrForeign, store.ReasonForeign},
-	{syscall.ECONNREFUSED, store.ReasonRefused},
-	{syscall.ENOENT, store.ReasonRefused}, // a socket that no server has made
-	{io.EOF, store.ReasonClosed},
-	{io.ErrUnexpectedEOF, store.ReasonClosed},
-	{net.ErrClosed, store.ReasonClosed},
-	{errGone, store.ReasonClosed},
-	{rueidis.ErrClosing, store.ReasonClosed},
+	{ErrUnavailable, reasonCutOff},
+	{errNoNode, reasonCutOff},
+	{errBusy, reasonBusy},
+	{errReplicas, reasonLate},
+	{script.ErrStale, reasonLate},
+	{context.DeadlineExceeded, reasonLate},
+	{context.Canceled, reasonLate}, // by the end of its decision
+	{script.ErrForeign, reasonForeign},
+	{syscall.ECONNREFUSED, reasonRefused},
+	{syscall.ENOENT, reasonRefused}, // a socket that no server has made
+	{io.EOF, reasonClosed},
+	{io.ErrUnexpectedEOF, reasonClosed},
+	{net.ErrClosed, reasonClosed},
+	{errGone, reasonClosed},
+	{rueidis.ErrClosing, reasonClosed},
 }
 
 // reasonSaid returns the reason of a server's error, by the first word of it, and
@@ -74,22 +103,22 @@ var reasons = []struct {
 func reasonSaid(text string) store.Reason {
 	switch firstWord(text) {
 	case "BUSY":
-		return store.ReasonBusy
+		return reasonBusy
 	case "OOM":
-		return store.ReasonFull
+		return reasonFull
 	case "WRONGTYPE":
-		return store.ReasonForeign
+		return reasonForeign
 	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK":
-		return store.ReasonLoading
+		return reasonLoading
 	case "READONLY", "MISCONF":
-		return store.ReasonReadOnly
+		return reasonReadOnly
 	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "NOSCRIPT":
-		return store.ReasonRefused
+		return reasonRefused
 	}
 	if tooMany(text) || strings.Contains(text, "ACL failure in script") || strings.Contains(text, "user executing the script can't run") {
-		return store.ReasonRefused
+		return reasonRefused
 	}
-	return store.ReasonUnknown
+	return reasonUnknown
 }
 
 // tooMany reports whether a server says that it has too many clients, which it does to a
@@ -112,15 +141,14 @@ func (t *tally) add(r store.Reason) {
 	t.byReason[r]++
 }
 
-// counts returns the reasons that have occurred, and how often, and the number of all
-// outages.
+// counts returns how often each reason has occurred, and the number of all outages.
 func (t *tally) counts() (byReason map[store.Reason]int64, sum int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	byReason = map[store.Reason]int64{}
-	for r, n := range t.byReason {
-		byReason[r] = n
-		sum += n
+	for _, r := range allReasons {
+		byReason[r] = t.byReason[r]
+		sum += t.byReason[r]
 	}
 	return byReason, sum
 }
@@ -148,7 +176,7 @@ func refusal(err error) error {
 }
 
 // said returns the text of the error that a server has answered, and reports
-// whether err is one: of the client's library, or of a step in a run.
+// whether err is one: of the client's library, or of a step in a batch.
 func said(err error) (text string, ok bool) {
 	if err == nil {
 		return "", false

@@ -193,7 +193,7 @@ func (s *Servers) serving(slot int) *Node {
 
 // Ready reports whether the node that serves slot may get a call now.
 func (s *Servers) Ready(slot int) bool {
-	if n := s.serving(slot); n != nil && !n.CutOff() {
+	if n := s.serving(slot); n != nil && !n.Unavailable() {
 		return true
 	}
 	s.ask()
@@ -323,7 +323,7 @@ func (s *Servers) next(ctx context.Context, slot int, n *Node, err error) onward
 	switch verb, addr := redirect(text, n.addr); verb {
 	case "MOVED": // a new node gets the slot's other calls when it has connections
 		to := s.node(addr)
-		if to.manager.await(ctx); !to.CutOff() {
+		if to.manager.await(ctx); !to.Unavailable() {
 			s.slots[slot].Store(to)
 		}
 		return onward{node: to}
@@ -412,7 +412,7 @@ func (s *Servers) watch() {
 }
 
 // refresh asks one node after the other who serves which slots, until one
-// answers. It begins with the nodes that are not cut off.
+// answers. It begins with the nodes that are available.
 func (s *Servers) refresh(ctx context.Context) error {
 	all := s.Nodes()
 	err := errNoSlots
