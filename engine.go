@@ -48,7 +48,7 @@ type Engine struct {
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
-	joints    sync.Pool  // of *joint, or empty
+	groups    sync.Pool  // of *grouped, or empty
 	shorts    sync.Pool  // of *short
 	others    others
 }

@@ -73,9 +73,8 @@ type ask struct {
 }
 
 // NewLimiter returns a limiter that counts in memory of its own, unless
-// [WithStore] gives a store. Everything about a limiter but its limit is an option, so
-// that what limiters learn, such as further limits of a key, needs no other constructor. The error holds a [*fault.Fault] for everything that
-// is wrong with the limit and the options; see [fault.Of]. [window.Unlimited] is
+// [WithStore] gives a store. The error holds a [*fault.Fault] for everything that is
+// wrong with the limit and the options; see [fault.Of]. [window.Unlimited] is
 // refused: use [NewCounter].
 func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
 	if l.Quota == window.Unlimited {

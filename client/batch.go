@@ -50,7 +50,7 @@ type batch struct {
 // read writes the answers into the items.
 func (b *batch) read(answers []*weirv1.Answer) error {
 	if len(answers) != len(b.items) {
-		return &Error{call: "batch", Code: codes.Internal, detail: fmt.Sprintf("%d answers to %d requests", len(answers), len(b.items))}
+		return &Error{call: "batch", code: codes.Internal, detail: fmt.Sprintf("%d answers to %d requests", len(answers), len(b.items))}
 	}
 	for i, it := range b.items {
 		it.Err = readAnswer(answers[i], it.Verb, &it.Decision)

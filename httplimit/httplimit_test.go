@@ -210,7 +210,7 @@ func TestOutcome(t *testing.T) {
 	}
 	var rule, outcome string
 	h = httplimit.Must(httplimit.Rules(e, attributes, httplimit.OnDenied(func(w http.ResponseWriter, _ *http.Request, c *guard.Call) {
-		rule, outcome = c.Rule(), c.Outcome()
+		rule, outcome = c.Rule(), c.Decision().Outcome
 		w.WriteHeader(http.StatusTeapot)
 	}))).Handler(ok)
 	if w := get(h, "192.0.2.1:1"); w.Code != http.StatusTeapot || rule != "logins" || outcome != "captcha" {

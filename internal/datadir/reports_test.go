@@ -74,7 +74,7 @@ func pendingOp(key int) *store.Op {
 // on the way, and never twice.
 func TestReportsAreKept(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range uint64(25) {
 		synctest.Test(t, func(t *testing.T) { reportsAreKept(t, seed) })
 	}
 }

@@ -112,7 +112,7 @@ func (s *Store) decide(verb store.Verb, ops []store.Op, places []place) error {
 		if full == nil {
 			s.evaluate(verb, ops, places)
 		}
-		due := s.tend(places)
+		due := s.sweepIfDue(places)
 		unlockAll(places)
 		if due {
 			s.sweepNext()
@@ -291,13 +291,13 @@ func release(places []place) {
 	}
 }
 
-// tend ends a call: it sweeps its shards when it is time to, and reports whether
+// sweepIfDue ends a call: it sweeps its shards when it is time to, and reports whether
 // it is time to sweep somewhere else too.
-func (s *Store) tend(places []place) (due bool) {
+func (s *Store) sweepIfDue(places []place) (due bool) {
 	for i := range places {
 		p := &places[i]
 		p.release()
-		if first(places, i) && !p.shard.rests(p.read.steady) && p.tend(s) {
+		if first(places, i) && !p.shard.rests(p.read.steady) && p.sweepIfDue(s) {
 			due = true
 		}
 	}

@@ -262,7 +262,7 @@ func TestFarCallersGoAlone(t *testing.T) {
 	const trip, callers = 40 * time.Millisecond, 40
 	p.Delay(trip / 2)
 	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
-	redistest.Eventually(t, "the store has connections", func() bool { return !s.Nodes()[0].CutOff })
+	redistest.Eventually(t, "the store has connections", func() bool { return !s.Nodes()[0].Unavailable })
 	together := func(ctx context.Context, callers int, want error) {
 		t.Helper()
 		var all sync.WaitGroup

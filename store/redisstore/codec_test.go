@@ -33,11 +33,11 @@ func TestPeekedStates(t *testing.T) {
 			got.Set(p.now)
 			want.Set(p.now)
 			verb, ops := p.call()
-			twin := slices.Clone(ops)
+			expected := slices.Clone(ops)
 			if err := store.Do(t.Context(), got.Store, verb, ops); err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Do(t.Context(), want.Store, verb, twin); err != nil {
+			if err := store.Do(t.Context(), want.Store, verb, expected); err != nil {
 				t.Fatal(err)
 			}
 			if i%10 > 0 {

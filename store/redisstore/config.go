@@ -27,7 +27,7 @@ type Config struct {
 	// Default 50 ms. See [WithTimeout].
 	Timeout time.Duration
 
-	// Changed, when not nil, is called when a node is cut off, and when it answers
+	// Changed, when not nil, is called when a node becomes unavailable, and when it answers
 	// again. It may be called before Open returns, and for several nodes at the
 	// same time. It must not use the store.
 	Changed func(Change)

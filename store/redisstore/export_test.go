@@ -57,7 +57,7 @@ func Ready(s *Store) bool {
 // Settled reports whether the first attempt to connect to each known node has ended.
 func Settled(s *Store) bool {
 	for _, n := range s.servers.Nodes() {
-		if errors.Is(n.Trouble(), wire.ErrCutOff) {
+		if errors.Is(n.Trouble(), wire.ErrUnavailable) {
 			return false
 		}
 	}
@@ -74,7 +74,7 @@ func (s *Store) LearnAgain() {
 	s.secrets.mu.Lock()
 	defer s.secrets.mu.Unlock()
 	s.secrets.next = time.Time{}
-	s.learn()
+	s.learn(false)
 }
 
 // Details returns all that c states, with the logins.

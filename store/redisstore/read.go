@@ -97,13 +97,12 @@ func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, erro
 	var k script.Kept
 	all, err := peek().Exec(ctx, c, script.Beside(key), []string{""}).ToArray()
 	if said, ok := rueidis.IsRedisErr(err); ok && strings.Contains(said.Error(), "WRONGTYPE") {
-		return k, fmt.Errorf("key %q: it holds no string: %w", key, script.ErrForeign)
+		err = fmt.Errorf("it holds no string: %w", script.ErrForeign)
+	} else if err == nil && len(all) != 5 {
+		err = fmt.Errorf("the script answers %d values", len(all))
 	}
 	if err != nil {
-		return k, fmt.Errorf("key %q: %w", key, err)
-	}
-	if len(all) != 5 {
-		return k, fmt.Errorf("key %q: the script answers %d values", key, len(all))
+		return k, script.About(err, key)
 	}
 	now, err := all[0].AsInt64()
 	if err != nil {

@@ -183,6 +183,11 @@ func TestForeignKey(t *testing.T) {
 		before := n.Must("DUMP", key)
 		for range 10 { // more than calls without an answer that cut a node off
 			wantIn(t, outage(t, s, store.Take, op), key, "delete it or use another prefix")
+			err := store.Do(t.Context(), s, store.Take, []store.Op{op})
+			var about interface{ KeyText() string } // by which logs find the key
+			if !errors.As(err, &about) || about.KeyText() != strconv.Quote(key) {
+				t.Errorf("got error %v, want it to mark the key", err)
+			}
 		}
 		take(t, s, hourly(10, "rule", "other")) // others are not concerned
 		if after := n.Must("DUMP", key); after != before {

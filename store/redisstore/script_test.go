@@ -299,14 +299,14 @@ func TestMembersUsedTooOften(t *testing.T) {
 		run := func(verb store.Verb, member string) {
 			at++
 			op.Member = []byte(member)
-			ops, twin := []store.Op{op}, []store.Op{op}
+			ops, expected := []store.Op{op}, []store.Op{op}
 			got.Set(at)
 			want.Set(at)
-			if err := errors.Join(store.Do(t.Context(), got.Store, verb, ops), store.Do(t.Context(), want.Store, verb, twin)); err != nil {
+			if err := errors.Join(store.Do(t.Context(), got.Store, verb, ops), store.Do(t.Context(), want.Store, verb, expected)); err != nil {
 				t.Fatal(err)
 			}
-			if ops[0].Result != twin[0].Result {
-				t.Fatalf("%d others, %v: got %+v, want %+v", others, verb, ops[0].Result, twin[0].Result)
+			if ops[0].Result != expected[0].Result {
+				t.Fatalf("%d others, %v: got %+v, want %+v", others, verb, ops[0].Result, expected[0].Result)
 			}
 		}
 		for i := range others {

@@ -68,7 +68,7 @@ func (s *Store) groups(ops []store.Op) []group {
 func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) error {
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
-			groups[i].err = wire.ErrCutOff
+			groups[i].err = wire.ErrUnavailable
 		}
 	}
 	if err := failed(groups); err != nil {

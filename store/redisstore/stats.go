@@ -13,10 +13,10 @@ type Node struct {
 	// Addr is the address of the server, or the Sentinels' name of the primary.
 	Addr string
 
-	// CutOff is true while the node gets no calls, because it has not answered
-	// lately or there is no connection. CutOffs is how often that began.
-	CutOff  bool
-	CutOffs int64
+	// Unavailable is true while the node gets no calls, because it has not answered
+	// lately or there is no connection. Interruptions is how often that began.
+	Unavailable   bool
+	Interruptions int64
 
 	// InFlight is the number of calls that wait for the node now. Outages is the
 	// number of calls, since the store was made, that the node did not answer or
@@ -29,9 +29,9 @@ type Node struct {
 
 // Change is the start or the end of a time in which a node gets no calls.
 type Change struct {
-	Addr   string
-	CutOff bool // the start
-	Gone   bool // the end, because the node has left its cluster
+	Addr        string
+	Unavailable bool // the start
+	Gone        bool // the end, because the node has left its cluster
 
 	// Err is why, at the start, and Reason the same in one word.
 	Err    error
@@ -50,7 +50,7 @@ func (s *Store) Nodes() []Node {
 	all := make([]Node, len(nodes))
 	for i, n := range nodes {
 		all[i] = Node{
-			Addr: n.Addr(), CutOff: n.CutOff(), CutOffs: n.CutOffs(), InFlight: n.InFlight(), Outages: n.Outages(), Reasons: n.Reasons(),
+			Addr: n.Addr(), Unavailable: n.Unavailable(), Interruptions: n.Interruptions(), InFlight: n.InFlight(), Outages: n.Outages(), Reasons: n.Reasons(),
 		}
 	}
 	return all
@@ -62,7 +62,7 @@ func changed(tell func(Change)) func(wire.Change) {
 		return nil
 	}
 	return func(w wire.Change) {
-		c := Change{Addr: w.Addr, CutOff: w.CutOff, Gone: w.Gone, Err: w.Err, Lasted: w.Lasted, Missed: w.Missed}
+		c := Change{Addr: w.Addr, Unavailable: w.Unavailable, Gone: w.Gone, Err: w.Err, Lasted: w.Lasted, Missed: w.Missed}
 		if w.Err != nil {
 			c.Reason = wire.ReasonOf(w.Err)
 		}

@@ -1,4 +1,4 @@
-package clienttest
+package clienttest_test
 
 import (
 	"errors"
@@ -136,16 +136,16 @@ const rules = `rules:
   - {name: bad, when: {user: mallory}, then: deny}
 `
 
-// twins are two engines that count apart and have one clock.
-type twins struct {
+// pair is two engines that count apart and have one clock.
+type pair struct {
 	now   atomic.Int64
 	plain *weir.Engine
 	other *weir.Engine
 }
 
-func newTwins(t testing.TB) *twins {
+func newPair(t testing.TB) *pair {
 	t.Helper()
-	w := &twins{}
+	w := &pair{}
 	w.now.Store(int64(window.At(scripttest.Start)))
 	clock := func() window.Instant { return window.Instant(w.now.Load()) }
 	w.plain, _ = scripttest.NewEngine(t, rules, clock)
@@ -160,7 +160,7 @@ func TestContract(t *testing.T) {
 	for name, ask := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTwins(t)
+			w := newPair(t)
 			a, b := scripttest.Decider(w.plain), ask(t, w.other)
 			r := rand.New(rand.NewPCG(5, 6))
 			one := func(of ...string) string { return of[r.IntN(len(of))] }
@@ -284,7 +284,7 @@ func TestManyCallers(t *testing.T) {
 	for name, ask := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTwins(t)
+			w := newPair(t)
 			d := ask(t, w.other)
 			const callers, calls = 16, 100
 			var all sync.WaitGroup

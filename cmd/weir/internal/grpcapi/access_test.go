@@ -103,9 +103,9 @@ func TestNamespaces(t *testing.T) {
 // nothing reserved.
 func TestOverload(t *testing.T) {
 	t.Parallel()
-	b := &access.Bounds{Requests: 1, Memory: 100 << 10}
+	b := &access.ResourceLimits{Requests: 1, Memory: 100 << 10}
 	e := engineOf(t, rules, memory(t))
-	_, c := serve(t, grpcserver.Config{Bounds: b}, namespace.Only(e))
+	_, c := serve(t, grpcserver.Config{Resources: b}, namespace.Only(e))
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -169,9 +169,9 @@ func TestOverload(t *testing.T) {
 // stream goes on after one that was refused.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
-	b := &access.Bounds{Memory: 70 << 10}
+	b := &access.ResourceLimits{Memory: 70 << 10}
 	e := engineOf(t, rules, memory(t))
-	_, c := serve(t, grpcserver.Config{Bounds: b}, namespace.Only(e))
+	_, c := serve(t, grpcserver.Config{Resources: b}, namespace.Only(e))
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -401,7 +401,7 @@ func locked(t *testing.T) grpcserver.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = keys.Close() })
-	return grpcserver.Config{Lock: &access.Lock{Keys: keys, Reach: access.ReachNamed}}
+	return grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}}
 }
 
 // as returns a context with a token.

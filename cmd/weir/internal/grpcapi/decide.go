@@ -54,7 +54,7 @@ func (a *API) decide(verb weir.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
 		x := a.exchanges.Get().(*exchange)
 		defer a.free(x)
-		x.memory.bounds = c.Bounds()
+		x.memory.resources = c.Resources()
 		space, err := c.Namespace(a.spaces)
 		if err != nil {
 			return err
@@ -105,13 +105,13 @@ func (a *API) free(x *exchange) {
 
 // memory is what a call has reserved of the memory of the service.
 type memory struct {
-	bounds   *access.Bounds // nil: none
-	reserved int64
-	answers  int64 // bytes of decisions
+	resources *access.ResourceLimits // nil: none
+	reserved  int64
+	answers   int64 // bytes of decisions
 }
 
 func (m *memory) reserve(n int64) error {
-	if err := m.bounds.Reserve(n); err != nil {
+	if err := m.resources.Reserve(n); err != nil {
 		return err
 	}
 	m.reserved += n
@@ -140,7 +140,7 @@ const usageBytes = 512
 // free gives back what was reserved.
 func (m *memory) free() {
 	if m.reserved > 0 {
-		m.bounds.Release(m.reserved)
+		m.resources.Release(m.reserved)
 	}
-	m.bounds, m.reserved, m.answers = nil, 0, 0
+	m.resources, m.reserved, m.answers = nil, 0, 0
 }

@@ -21,7 +21,7 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	if r.Attributes, err = attributesOf(in.GetAttributes()); err != nil {
 		return nil, err
 	}
-	m := memory{bounds: c.Bounds()}
+	m := memory{resources: c.Resources()}
 	defer m.free()
 	if err := m.rules(space.Engine().Rules().Len()); err != nil {
 		return nil, err

@@ -28,11 +28,11 @@ const (
 // stream serves the method Decide. It decides messages in their order, and every message
 // that was decided is answered before the stream ends.
 func (a *API) stream(c *grpcserver.Call) error {
-	bounds := c.Bounds()
-	if err := bounds.Reserve(streamBytes); err != nil {
+	resources := c.Resources()
+	if err := resources.Reserve(streamBytes); err != nil {
 		return err
 	}
-	defer bounds.Release(streamBytes)
+	defer resources.Release(streamBytes)
 	s := &stream{api: a, call: c}
 	if a.shared {
 		return s.together()
@@ -245,7 +245,7 @@ func (s *stream) decide() error {
 		}
 	}
 	s.items = items
-	s.memory.bounds = s.call.Bounds()
+	s.memory.resources = s.call.Resources()
 	err = s.api.run(s.call.Context(), space, items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
 		return s.oneByOne(space)

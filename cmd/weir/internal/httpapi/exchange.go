@@ -22,17 +22,17 @@ import (
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept.
 type exchange struct {
-	caller   *access.Holder // nil: everyone, with all scopes
-	space    *namespace.Namespace
-	bounds   *access.Bounds
-	begun    bool                 // end must be called
-	reserved int64                // bytes of bounds
-	admit    func(run.Size) error // admitOne, made once
-	body     []byte
-	scan     scanner
-	item     [1]weir.Item   // of a call about one request
-	limits   headers.Limits // of a gate call
-	out      []byte
+	caller    *access.Holder // nil: everyone, with all scopes
+	space     *namespace.Namespace
+	resources *access.ResourceLimits
+	begun     bool                 // end must be called
+	reserved  int64                // bytes of resources
+	admit     func(run.Size) error // admitOne, made once
+	body      []byte
+	scan      scanner
+	item      [1]weir.Item   // of a call about one request
+	limits    headers.Limits // of a gate call
+	out       []byte
 }
 
 var exchanges = sync.Pool{New: func() any {
@@ -55,10 +55,10 @@ func newExchange() *exchange { return exchanges.Get().(*exchange) }
 func (x *exchange) free() {
 	x.end()
 	if x.reserved > 0 {
-		x.bounds.Release(x.reserved)
+		x.resources.Release(x.reserved)
 		x.reserved = 0
 	}
-	x.caller, x.space, x.bounds, x.scan.src = nil, nil, nil, ""
+	x.caller, x.space, x.resources, x.scan.src = nil, nil, nil, ""
 	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
@@ -68,7 +68,7 @@ func (x *exchange) free() {
 // begin begins to decide a request. It follows read: a body that comes slowly
 // holds nobody up.
 func (x *exchange) begin() error {
-	if err := x.bounds.Begin(); err != nil {
+	if err := x.resources.Begin(); err != nil {
 		return err
 	}
 	x.begun = true
@@ -79,13 +79,13 @@ func (x *exchange) begin() error {
 func (x *exchange) end() {
 	if x.begun {
 		x.begun = false
-		x.bounds.End()
+		x.resources.End()
 	}
 }
 
 // reserve reserves n bytes until x is freed.
 func (x *exchange) reserve(n int64) error {
-	if err := x.bounds.Reserve(n); err != nil {
+	if err := x.resources.Reserve(n); err != nil {
 		return err
 	}
 	x.reserved += n

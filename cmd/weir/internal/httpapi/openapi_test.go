@@ -126,7 +126,7 @@ func TestOpenAPIStatuses(t *testing.T) {
 	t.Parallel()
 	d := apitest.Load(t)
 	plain := described(t, d, httpapi.Config{})
-	loading := described(t, d, httpapi.Config{Bounds: &access.Bounds{Loading: func() bool { return true }}})
+	loading := described(t, d, httpapi.Config{Resources: &access.ResourceLimits{Loading: func() bool { return true }}})
 	failing := described(t, d, httpapi.Config{}, weir.WithStore(failing{}))
 	tight := describedUpTo(t, d, 1, httpapi.Config{})
 	for _, e := range d.Examples(t, "/v1/") {
@@ -145,7 +145,7 @@ func TestOpenAPIStatuses(t *testing.T) {
 		hasBody := e.Method == http.MethodPost
 
 		keys := newKeys(t)
-		locked := described(t, d, httpapi.Config{Lock: &access.Lock{Keys: keys}})
+		locked := described(t, d, httpapi.Config{Auth: &access.Authenticator{Keys: keys}})
 		with := func(token string) func(*http.Request) {
 			return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 		}
@@ -157,7 +157,7 @@ func TestOpenAPIStatuses(t *testing.T) {
 		case need != "":
 			send(403, locked, with(map[bool]string{true: "read", false: "record"}[need != "read"]))
 		default:
-			named := described(t, d, httpapi.Config{Lock: &access.Lock{Hosts: access.NewHosts(nil)}})
+			named := described(t, d, httpapi.Config{Auth: &access.Authenticator{Hosts: access.NewHosts(nil)}})
 			send(403, named, func(r *http.Request) { r.Host = "weir.example" })
 		}
 		for range access.WrongTokens {

@@ -41,12 +41,12 @@ func TestNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
-	lock := &access.Lock{Keys: keys, Reach: access.ReachNamed}
+	auth := &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 	rewrites := 0
 	set := namespace.NewSet(all...)
 	k, err := koalaapi.New(set, koalaapi.Config{
-		Lock: lock, Rewrite: func([]byte) error { rewrites++; return nil },
-		Rewriters: &access.Lock{Keys: keys},
+		Auth: auth, Rewrite: func([]byte) error { rewrites++; return nil },
+		Rewriters: &access.Authenticator{Keys: keys},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -134,7 +134,7 @@ func pick(from gjson.Result, wanted *keys, values []string) {
 	n, inArray := -1, from.IsArray()
 	from.ForEach(func(name, value gjson.Result) bool {
 		n++
-		i := -1
+		var i int
 		if inArray {
 			i = wanted.findElement(n)
 		} else {

@@ -171,7 +171,7 @@ func TestWatchNodes(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{Version: "v1.2.3"})
 	m.WatchNodes(func() []metrics.NodeStats {
-		return []metrics.NodeStats{{Addr: "a:1", Outages: map[store.Reason]int64{"late": 5}, CutOff: true}, {Addr: "b:2", InFlight: 7, Outages: map[store.Reason]int64{"late": 0}}}
+		return []metrics.NodeStats{{Addr: "a:1", Outages: map[store.Reason]int64{"late": 5}, Unavailable: true}, {Addr: "b:2", InFlight: 7, Outages: map[store.Reason]int64{"late": 0}}}
 	})
 	got := read(m)
 	for _, want := range []string{

@@ -145,10 +145,10 @@ func (c *reportCollector) Collect(ch chan<- prometheus.Metric) {
 
 // NodeStats is the state of one node of a shared store.
 type NodeStats struct {
-	Addr     string
-	CutOff   bool  // the node gets no calls, because it does not answer
-	CutOffs  int64 // how often that began
-	InFlight int64
+	Addr          string
+	Unavailable   bool  // the node gets no calls, because it does not answer
+	Interruptions int64 // how often that began
+	InFlight      int64
 
 	// Outages has all reasons, so that the first outage is an increase.
 	Outages map[store.Reason]int64
@@ -160,37 +160,37 @@ func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
 		return prometheus.NewDesc(name, help, append([]string{"node"}, labels...), nil)
 	}
 	m.registry.MustRegister(&nodeCollector{
-		nodes:    nodes,
-		outages:  desc("weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", "reason"),
-		cutOff:   desc("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer."),
-		cutOffs:  desc("weir_store_cut_offs_total", "How often a node of the store was cut off."),
-		inFlight: desc("weir_store_in_flight", "Calls that wait for an answer of a node of the store."),
+		nodes:         nodes,
+		outages:       desc("weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", "reason"),
+		unavailable:   desc("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer."),
+		interruptions: desc("weir_store_cut_offs_total", "How often a node of the store was cut off."),
+		inFlight:      desc("weir_store_in_flight", "Calls that wait for an answer of a node of the store."),
 	})
 }
 
 type nodeCollector struct {
-	nodes                              func() []NodeStats
-	outages, cutOff, cutOffs, inFlight *prometheus.Desc
+	nodes                                         func() []NodeStats
+	outages, unavailable, interruptions, inFlight *prometheus.Desc
 }
 
 func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.outages
-	ch <- c.cutOff
-	ch <- c.cutOffs
+	ch <- c.unavailable
+	ch <- c.interruptions
 	ch <- c.inFlight
 }
 
 func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, n := range c.nodes() {
-		cutOff := 0.0
-		if n.CutOff {
-			cutOff = 1
+		unavailable := 0.0
+		if n.Unavailable {
+			unavailable = 1
 		}
 		for reason, count := range n.Outages {
 			ch <- prometheus.MustNewConstMetric(c.outages, prometheus.CounterValue, float64(count), n.Addr, string(reason))
 		}
-		ch <- prometheus.MustNewConstMetric(c.cutOff, prometheus.GaugeValue, cutOff, n.Addr)
-		ch <- prometheus.MustNewConstMetric(c.cutOffs, prometheus.CounterValue, float64(n.CutOffs), n.Addr)
+		ch <- prometheus.MustNewConstMetric(c.unavailable, prometheus.GaugeValue, unavailable, n.Addr)
+		ch <- prometheus.MustNewConstMetric(c.interruptions, prometheus.CounterValue, float64(n.Interruptions), n.Addr)
 		ch <- prometheus.MustNewConstMetric(c.inFlight, prometheus.GaugeValue, float64(n.InFlight), n.Addr)
 	}
 }

@@ -138,16 +138,16 @@ var (
 
 // Choose returns the namespace of a call: the one that the call asks for or, if
 // asked is empty, the one that its caller is bound to, or the one called Default.
-// The caller h passed lock, whose [access.Reach] must be [access.ReachNamed]; both may
+// The caller h passed auth, whose [access.Reach] must be [access.ReachNamed]; both may
 // be nil. The error is an [*access.Refusal] for a caller that is bound to another
 // namespace, and wraps [ErrUnknown] or [ErrNoRules] for a namespace that cannot be
 // used.
-func (s *Set) Choose(lock *access.Lock, h *access.Holder, asked string) (*Namespace, error) {
+func (s *Set) Choose(auth *access.Authenticator, h *access.Holder, asked string) (*Namespace, error) {
 	now := s.now.Load()
 	if n := now.home; asked == "" && n != nil && n.engine != nil && (h == nil || h.Namespace == "") {
 		return n, nil
 	}
-	name, err := lock.Namespace(h, asked)
+	name, err := auth.Namespace(h, asked)
 	if err != nil {
 		return nil, err
 	}

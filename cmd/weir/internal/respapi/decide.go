@@ -163,18 +163,18 @@ func (c *conn) settle() {
 // decideBatch decides the batch. An error is the reply to all of its commands. The
 // commands of a batch are few, or their memory is reserved.
 func (c *conn) decideBatch() error {
-	b, bounds := &c.batch, c.server.c.Bounds
-	if err := bounds.Begin(); err != nil {
+	b, resources := &c.batch, c.server.c.Resources
+	if err := resources.Begin(); err != nil {
 		return err
 	}
-	defer bounds.End()
+	defer resources.End()
 	reserved := int64(0)
-	defer func() { bounds.Release(reserved) }()
+	defer func() { resources.Release(reserved) }()
 	reserve := func(n int64) error {
 		if n <= smallBatch {
 			return nil
 		}
-		if err := bounds.Reserve(n); err != nil {
+		if err := resources.Reserve(n); err != nil {
 			return err
 		}
 		reserved += n
@@ -253,10 +253,10 @@ func (c *conn) usage(args []string) error {
 	if err := c.pairs(args[1:]); err != nil {
 		return err
 	}
-	if err := c.server.c.Bounds.Begin(); err != nil {
+	if err := c.server.c.Resources.Begin(); err != nil {
 		return err
 	}
-	defer c.server.c.Bounds.End()
+	defer c.server.c.Resources.End()
 	u, err := c.space.Engine().Usage(context.Background(), args[0], c.attributes)
 	if err != nil {
 		return err

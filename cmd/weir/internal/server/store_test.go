@@ -198,9 +198,9 @@ func TestIdleServiceWatchesItsStore(t *testing.T) {
 	redistest.Eventually(t, "ready again", func() bool { return ready() == 200 })
 	s.logs.await(t, 2, "store answers again")
 	// On a busy machine Redis may be late a third time. Then the log has a third line.
-	cutOffs := fmt.Sprintf("weir_store_cut_offs_total{node=%q}", n.Addr())
+	interruptions := fmt.Sprintf("weir_store_cut_offs_total{node=%q}", n.Addr())
 	redistest.Eventually(t, "a cut-off in the metrics for each one in the log", func() bool {
 		logged := s.logs.count("store out of reach, rules follow their on_outage")
-		return logged >= 2 && strings.Contains(call(t, "GET", s.admin+"/metrics", "").text, fmt.Sprintf("\n%s %d\n", cutOffs, logged))
+		return logged >= 2 && strings.Contains(call(t, "GET", s.admin+"/metrics", "").text, fmt.Sprintf("\n%s %d\n", interruptions, logged))
 	})
 }

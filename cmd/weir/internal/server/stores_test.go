@@ -19,7 +19,7 @@ func TestLogOfNodes(t *testing.T) {
 		want   []string
 	}{
 		{
-			stores.Change{Addr: "a:1", CutOff: true, Err: errors.New("connection refused"), Reason: "refused"},
+			stores.Change{Addr: "a:1", Unavailable: true, Err: errors.New("connection refused"), Reason: "refused"},
 			[]string{"level=WARN", "store out of reach", "node=a:1", "reason=refused", `error="connection refused"`},
 		},
 		{

@@ -14,9 +14,9 @@ func (v variant) text() string {
 	a := assembler{refund: v.refund || v.around, around: v.around}
 	a.file("head")
 	switch {
-	case v.run && v.common:
+	case v.batch && v.common:
 		a.files("run_begin", "run_states", "common_sliding", "common_fixed", "common_bucket", "run_decide")
-	case v.run:
+	case v.batch:
 		a.files("run_begin", "run_decide")
 	case v.common:
 		a.files("begin", "states", "common_begin", "common_sliding", "common_fixed", "common_bucket", "common_step", "common_end")
@@ -44,9 +44,9 @@ func (v variant) text() string {
 		a.file("call_one")
 	}
 	switch {
-	case v.run && v.common:
+	case v.batch && v.common:
 		a.files("run_common_begin", "common_step", "run_common_end")
-	case v.run:
+	case v.batch:
 		a.file("run_end")
 	}
 	return a.String()

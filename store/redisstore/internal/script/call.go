@@ -72,7 +72,7 @@ func (t Times) Again(err error, now window.Instant, sent, ops int) (Times, bool)
 }
 
 // Where the parts of an argument for one step begin, see lua/begin.lua: the
-// deadline, the number of keys, and the ops with their number. In the plan of a run the
+// deadline, the number of keys, and the ops with their number. In the plan of a batch the
 // earliest deadline, the number of keys that repeat others, and the steps begin there.
 const (
 	atDeadline = 7
@@ -81,10 +81,10 @@ const (
 	atSteps    = 16
 )
 
-// Run returns the arguments for a run of steps that have these arguments, all with
+// BatchArgs returns the arguments for a batch of steps that have these arguments, all with
 // the same instant in place of the server's, and these keys, in their order: see
 // lua/run_begin.lua.
-func Run(steps, keys []string) []string {
+func BatchArgs(steps, keys []string) []string {
 	const most = 8 // strings of ops to compare with: steps that ask the same are the rule
 	head, soonest := make([]byte, atSteps, atSteps+10*len(steps)), int64(unlimited)
 	args := make([]string, 1, 4)
@@ -124,7 +124,7 @@ func appendRepeats(b []byte, keys []string) []byte {
 		}
 		h = h * 0x9e3779b97f4a7c15 >> 52
 		if bit := uint64(1) << (h % 64); seen[h/64]&bit != 0 {
-			b = binary.LittleEndian.AppendUint16(b, uint16(i+1)) // a run has at most 1,536 keys
+			b = binary.LittleEndian.AppendUint16(b, uint16(i+1)) // a batch has at most 1,536 keys
 		} else {
 			seen[h/64] |= bit
 		}
@@ -248,7 +248,7 @@ func (t Times) near() Times {
 // that reads it.
 func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 	b = put7(b, t.Now, t.Deadline)
-	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that runs have
+	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that batches have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
 	if t.Around || c.isAround(s) {
 		return c.appendOpsAround(b, s, t), around.index()

@@ -17,7 +17,7 @@ var ErrNoKey = errors.New("weir: no such key")
 // until the key is used again or expires.
 func (k *Kept) Describe(key string) (string, error) {
 	if k.State == "" {
-		return "", fmt.Errorf("key %q: %w", key, ErrNoKey)
+		return "", About(ErrNoKey, key)
 	}
 	p := &page{now: k.Now}
 	p.line("key      %s", key)

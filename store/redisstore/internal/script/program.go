@@ -11,7 +11,7 @@ import (
 type Program struct {
 	Text, SHA string
 	Number    int      // of the programs that decide calls, below [Numbers]
-	Run       *Program // decides several steps of this program, or nil
+	Batch     *Program // decides several steps of this program, or nil
 }
 
 func newProgram(number int, text string) *Program {
@@ -38,9 +38,9 @@ func (p *programs) at(i int) *Program {
 	}
 	v := variantAt(i)
 	program := newProgram(i, v.text())
-	if run := v; !v.refund && !v.run {
-		run.run = true
-		program.Run = p.of(run)
+	if batch := v; !v.refund && !v.batch {
+		batch.batch = true
+		program.Batch = p.of(batch)
 	}
 	p.made[i].Store(program)
 	return program

@@ -17,7 +17,7 @@ const (
 	statusForeign
 	statusFailed
 	statusAround   // done, of lua/call_around.lua
-	statusTogether // done, of all steps of a run, whose numbers are doubles
+	statusTogether // done, of all steps of a batch, whose numbers are doubles
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 type Reply struct {
 	Text string
 
-	// now is the instant of all steps of the run when Text has nothing but the numbers of
+	// now is the instant of all steps of the batch when Text has nothing but the numbers of
 	// the ops, as doubles; else it is 0.
 	now window.Instant
 }
@@ -40,13 +40,13 @@ type Reply struct {
 // Shares reports whether the reply is a part of one that has the instant of all steps.
 func (r Reply) Shares() bool { return r.now != 0 }
 
-// Replies are the replies to the steps of a run, in their order.
+// Replies are the replies to the steps of a batch, in their order.
 type Replies struct {
 	rest string
 	now  window.Instant
 }
 
-// RepliesIn returns the replies to the steps of a run that are in reply.
+// RepliesIn returns the replies to the steps of a batch that are in reply.
 func RepliesIn(reply string) Replies {
 	if len(reply) >= replyHead && reply[0] == statusTogether {
 		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:]))}
@@ -93,7 +93,7 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 	}
 	reply := r.Text
 	if len(reply) < replyHead {
-		return 0, fmt.Errorf("%s: the script answers %q", Among(keys), reply)
+		return 0, About(fmt.Errorf("the script answers %q", reply), keys...)
 	}
 	now := window.Instant(get7(reply[1:]))
 	switch reply[0] {
@@ -105,7 +105,7 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 		return now, ErrStale
 	case statusClock:
 		if len(reply) != replyHead+replyClock {
-			return now, fmt.Errorf("%s: the script answers %q", Among(keys), reply)
+			return now, About(fmt.Errorf("the script answers %q", reply), keys...)
 		}
 		op := int(reply[replyHead]) | int(reply[replyHead+1])<<8
 		return now, &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
@@ -168,18 +168,10 @@ func refused(reply string, keys []string) error {
 		return fmt.Errorf("the script answers %q", reply)
 	}
 	if reply[0] == statusFailed {
-		return fmt.Errorf("%s: %w", Among(keys), &ServerError{Text: reply[head:]})
+		return About(&ServerError{Text: reply[head:]}, keys...)
 	}
 	if reply[0] == statusForeign {
-		return fmt.Errorf("key %q: %s: %w", keys[n], reply[head:], ErrForeign)
+		return About(fmt.Errorf("%s: %w", reply[head:], ErrForeign), keys[n])
 	}
 	return &StateError{Key: keys[n], Head: reply[head:]}
-}
-
-// Among names the keys of a step, for an error.
-func Among(keys []string) string {
-	if len(keys) == 1 {
-		return fmt.Sprintf("key %q", keys[0])
-	}
-	return fmt.Sprintf("key %q and %d more", keys[0], len(keys)-1)
 }

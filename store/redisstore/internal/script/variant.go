@@ -11,15 +11,15 @@ package script
 //   - one for calls with ops about holds or bans, of all kinds;
 //   - mixed ones for all other calls: ops of several kinds, and limits after a
 //     count;
-//   - for each of them without refunds one that decides a run: several steps, each
+//   - for each of them without refunds one that decides a batch: several steps, each
 //     as it would be decided alone.
 type variant struct {
 	kind   *kind // nil: mixed
 	many   bool  // several ops
 	common bool  // decides common calls first; only with many, and for one op too
 	refund bool  // some ops are refunds; never with common
-	around bool  // some ops are about holds or bans; only with run
-	run    bool  // decides a run of independent steps; never with refund
+	around bool  // some ops are about holds or bans; only with batch
+	batch  bool  // decides a batch of independent steps; never with refund
 }
 
 // name returns the program's name.
@@ -41,7 +41,7 @@ func (v variant) name() string {
 	if v.refund {
 		name += "_refund"
 	}
-	if v.run {
+	if v.batch {
 		name += "_run"
 	}
 	return name
@@ -53,18 +53,18 @@ const (
 	withMany = 1 << iota
 	withCommon
 	withRefund
-	withRun
+	withBatch
 	perKind
 )
 
 // index returns the program's place in a table of all of them.
 func (v variant) index() int {
-	return indexOf(v.kind, v.many, v.common || v.around, v.refund, v.run)
+	return indexOf(v.kind, v.many, v.common || v.around, v.refund, v.batch)
 }
 
 // indexOf returns the index of a variant. A variant takes longer to copy than this
 // function takes, because its fields have just been written one by one.
-func indexOf(k *kind, many, common, refund, run bool) int {
+func indexOf(k *kind, many, common, refund, batch bool) int {
 	i := 0
 	if k != nil {
 		i = perKind * int(k.code)
@@ -78,15 +78,15 @@ func indexOf(k *kind, many, common, refund, run bool) int {
 	if refund {
 		i |= withRefund
 	}
-	if run {
-		i |= withRun
+	if batch {
+		i |= withBatch
 	}
 	return i
 }
 
 // variantAt returns the variant that has an index.
 func variantAt(i int) variant {
-	v := variant{many: i&withMany != 0, common: i&withCommon != 0, refund: i&withRefund != 0, run: i&withRun != 0}
+	v := variant{many: i&withMany != 0, common: i&withCommon != 0, refund: i&withRefund != 0, batch: i&withBatch != 0}
 	if code := i / perKind; code > 0 {
 		v.kind = &kinds[code-1]
 	}
@@ -116,7 +116,7 @@ func variants() []variant {
 	}
 	for _, v := range all {
 		if !v.refund {
-			v.run = true
+			v.batch = true
 			all = append(all, v)
 		}
 	}

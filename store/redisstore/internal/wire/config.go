@@ -29,19 +29,19 @@ type Config struct {
 	InFlight     int
 	WaitReplicas int
 
-	// Changed, when not nil, is called for each node that is cut off, and when
+	// Changed, when not nil, is called for each node that is unavailable, and when
 	// it answers again; never twice at the same time for one node.
 	Changed func(Change)
 }
 
 // Change is the start or the end of a time in which a node gets no calls.
 type Change struct {
-	Addr   string
-	CutOff bool          // the start
-	Gone   bool          // the end: the node has left the cluster
-	Err    error         // at the start: why
-	Lasted time.Duration // at the end: since the start
-	Missed int64         // at the end: outages since the start
+	Addr        string
+	Unavailable bool          // the start
+	Gone        bool          // the end: the node has left the cluster
+	Err         error         // at the start: why
+	Lasted      time.Duration // at the end: since the start
+	Missed      int64         // at the end: outages since the start
 }
 
 // MaxInFlight is the most calls that may wait for one node: a connection's queue

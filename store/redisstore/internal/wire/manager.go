@@ -29,21 +29,21 @@ type manager struct {
 	find    func(context.Context) (addr string, err error)
 	follows bool // find can return another address later
 
-	ctx     context.Context // done when the node is closed
-	cancel  context.CancelFunc
-	tasks   sync.WaitGroup
-	news    chan struct{} // has one when a connection was lost or the breaker has opened
-	moved   chan struct{} // has one when find may return another address now
-	tried   chan struct{} // closed when the first attempt has ended
-	trouble atomic.Pointer[error]
-	cutOffs atomic.Int64
-	empties atomic.Uint64 // how often the last connection for all calls was lost
-	making  atomic.Bool   // conns[solo] is being made
+	ctx           context.Context // done when the node is closed
+	cancel        context.CancelFunc
+	tasks         sync.WaitGroup
+	news          chan struct{} // has one when a connection was lost or the breaker has opened
+	moved         chan struct{} // has one when find may return another address now
+	tried         chan struct{} // closed when the first attempt has ended
+	trouble       atomic.Pointer[error]
+	interruptions atomic.Int64
+	empties       atomic.Uint64 // how often the last connection for all calls was lost
+	making        atomic.Bool   // conns[solo] is being made
 
 	// Of the goroutine alone.
 	known  bool          // the first attempt has ended
 	at     string        // the address of the connections
-	since  time.Duration // when the node was cut off; 0: it is not
+	since  time.Duration // when the node became unavailable; 0: it is not
 	missed int64         // the outages by then
 	opens  uint64        // how often the breaker had opened by the last report
 	lost   uint64        // the empties by then
@@ -93,7 +93,7 @@ func (m *manager) unavailable() error {
 	case <-m.tried:
 		return errGone
 	default:
-		return ErrCutOff
+		return ErrUnavailable
 	}
 }
 
@@ -264,7 +264,7 @@ func (m *manager) make(addr string, i int, loads bool) error {
 	if err != nil {
 		return err
 	}
-	err = m.node.warm(m.ctx, c.Client)
+	err = m.node.verify(m.ctx, c.Client)
 	if err == nil && loads {
 		err = m.node.load(m.ctx, c.Client)
 	}
@@ -295,7 +295,7 @@ func (m *manager) makeSolo(addr string) {
 }
 
 // probe asks the node for its time, which nobody waits for. A node that does not
-// answer is cut off. A node that follows another one may have a new address.
+// answer is unavailable. A node that follows another one may have a new address.
 func (m *manager) probe() {
 	if m.follows {
 		m.follow()
@@ -394,21 +394,21 @@ func (n *Node) close() {
 	n.confirms.close()
 }
 
-// report passes on that the node was cut off, or that it answers again, or both:
+// report passes on that the node became unavailable, or that it answers again, or both:
 // an answer may have closed the breaker, or a new connection taken the place of a lost
 // one, while the manager was busy.
 func (m *manager) report(err error) {
 	n := m.node
-	opens, lost, out := n.breaker.openings(), m.empties.Load(), n.CutOff()
+	opens, lost, out := n.breaker.openings(), m.empties.Load(), n.Unavailable()
 	opened, gone := opens != m.opens, lost != m.lost
 	m.opens, m.lost = opens, lost
 	if m.since == 0 && (out || opened || gone) {
 		m.since, m.missed = elapsed(), n.Outages()
-		m.cutOffs.Add(1)
-		c := Change{Addr: n.addr, CutOff: true, Err: errGone}
+		m.interruptions.Add(1)
+		c := Change{Addr: n.addr, Unavailable: true, Err: errGone}
 		switch {
 		case opened:
-			c.Err = ErrCutOff
+			c.Err = ErrUnavailable
 		case out && err != nil:
 			c.Err = err
 		}

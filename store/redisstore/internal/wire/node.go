@@ -18,9 +18,9 @@ import (
 
 // The errors of calls that were not sent, or whose answer is worthless.
 var (
-	ErrCutOff   = errors.New("the server has not answered lately")
-	errBusy     = errors.New("too many calls wait for the server")
-	errReplicas = errors.New("too few replicas have confirmed in time")
+	ErrUnavailable = errors.New("the server has not answered lately")
+	errBusy        = errors.New("too many calls wait for the server")
+	errReplicas    = errors.New("too few replicas have confirmed in time")
 )
 
 // The connections of a node. The library pipelines on the first: the more calls share it
@@ -80,9 +80,9 @@ func newNode(addr string, config *Config, codec *script.Codec) *Node {
 // Addr returns the server's address, or the primary's name.
 func (n *Node) Addr() string { return n.addr }
 
-// CutOff reports whether the node gets no calls, because it has not answered
+// Unavailable reports whether the node gets no calls, because it has not answered
 // lately or there is no connection.
-func (n *Node) CutOff() bool { return n.breaker.open() || n.client() == nil }
+func (n *Node) Unavailable() bool { return n.breaker.open() || n.client() == nil }
 
 // Trouble returns why there is no connection, or nil when there is one.
 func (n *Node) Trouble() error {
@@ -92,12 +92,12 @@ func (n *Node) Trouble() error {
 	return n.manager.unavailable()
 }
 
-// CutOffs returns how often the node was cut off.
-func (n *Node) CutOffs() int64 {
+// Interruptions returns how often the node became unavailable.
+func (n *Node) Interruptions() int64 {
 	if n.manager == nil {
 		return 0
 	}
-	return n.manager.cutOffs.Load()
+	return n.manager.interruptions.Load()
 }
 
 // InFlight returns the number of calls that wait for the node.
@@ -271,9 +271,9 @@ func (n *Node) ask(ctx context.Context, client rueidis.Client, c *call) answer {
 // sent again: the server has counted nothing, for a reason that is gone now.
 func (n *Node) settle(ctx context.Context, c *Call, a answer) (again bool) {
 	if a.err != nil {
-		c.Err = fmt.Errorf("%s: %w", script.Among(c.keys), a.err)
+		c.Err = script.About(a.err, c.keys...)
 		if text, _ := said(a.err); firstWord(text) == "TRYAGAIN" && !c.single {
-			c.alone = true // some keys of its slot have moved: not all calls of the run can be decided
+			c.alone = true // some keys of its slot have moved: not all calls of the batch can be decided
 			return true
 		}
 		return false
@@ -308,7 +308,7 @@ func (n *Node) learnAt(at, set window.Instant, read time.Duration) {
 	}
 }
 
-// guard calls f with the node's client, unless the node is cut off or busy.
+// guard calls f with the node's client, unless the node is unavailable or busy.
 func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
 	c, began, err := n.enter(1)
 	if err != nil {
@@ -319,10 +319,10 @@ func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant
 }
 
 // enter begins some calls, which exit ends. It returns the client to use and the
-// time, or an error when the node is cut off or busy.
+// time, or an error when the node is unavailable or busy.
 func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
 	if n.breaker.open() {
-		return nil, 0, ErrCutOff
+		return nil, 0, ErrUnavailable
 	}
 	l := n.client()
 	switch {
@@ -432,4 +432,4 @@ func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
 }
 
 // ready reports whether a call may go to the node now.
-func (n *Node) ready() bool { return !n.CutOff() }
+func (n *Node) ready() bool { return !n.Unavailable() }

@@ -81,7 +81,7 @@ var reasons = []struct {
 	err    error
 	reason store.Reason
 }{
-	{ErrCutOff, reasonCutOff},
+	{ErrUnavailable, reasonCutOff},
 	{errNoNode, reasonCutOff},
 	{errBusy, reasonBusy},
 	{errReplicas, reasonLate},

@@ -23,7 +23,7 @@ func TestReasons(t *testing.T) {
 		err  error
 		want store.Reason
 	}{
-		{wire.ErrCutOff, "cut-off"},
+		{wire.ErrUnavailable, "cut-off"},
 		{context.DeadlineExceeded, "late"},
 		{script.ErrStale, "late"},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "late"},

@@ -166,7 +166,7 @@ func redirected(err error) bool {
 }
 
 // said returns the text of the error that a server has answered, and reports
-// whether err is one: of the client's library, or of a step in a run.
+// whether err is one: of the client's library, or of a step in a batch.
 func said(err error) (text string, ok bool) {
 	if err == nil {
 		return "", false

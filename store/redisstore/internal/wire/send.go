@@ -17,7 +17,7 @@ import (
 
 type reply = script.Reply
 
-// maxBatchKeys is the most keys of a call that shares a run with others.
+// maxBatchKeys is the most keys of a call that shares a command with others.
 const maxBatchKeys = 24
 
 // Call is a step that a node decides. The goroutine that it belongs to fills it in, and
@@ -48,7 +48,7 @@ type call struct {
 	slot    int
 	ops     int
 	asking  bool // ASKING goes before it: its slot is on its way to the node
-	single  bool // it is sent by itself, and shares no run
+	single  bool // it is sent by itself, and shares no command
 	counts  bool
 
 	// Of the batcher.
@@ -70,13 +70,13 @@ func (c *call) expires() time.Duration {
 	return at
 }
 
-// shares reports whether a run can decide c and other, which stands behind it.
+// shares reports whether a command can decide c and other, which stands behind it.
 func (c *call) shares(other *call) bool {
-	return c.program == other.program && c.program.Run != nil && c.slot == other.slot && c.now == other.now && !c.single && !other.single
+	return c.program == other.program && c.program.Batch != nil && c.slot == other.slot && c.now == other.now && !c.single && !other.single
 }
 
-// run is one command: a program that decides one call, or several that share it.
-type run struct {
+// command is one script call: a program that decides one call, or several that share it.
+type command struct {
 	calls []*call
 	text  string // the reply
 	err   error
@@ -85,26 +85,26 @@ type run struct {
 }
 
 // program returns the program that decides r: one for several calls has another form.
-func (r *run) program() *script.Program {
+func (r *command) program() *script.Program {
 	if len(r.calls) > 1 {
-		return r.calls[0].program.Run
+		return r.calls[0].program.Batch
 	}
 	return r.calls[0].program
 }
 
 // sending is the scratch buffer of a send.
 type sending struct {
-	runs       []run
-	left       []*run
+	commands   []command
+	left       []*command
 	keys, args []string
 }
 
 var sendings = sync.Pool{New: func() any { return new(sending) }}
 
 // send has the server behind client decide calls, in their order, and writes their
-// answers. It is one round trip where all goes well: neighbours that can share a run are
-// one command. The first run of a program that the server may not have brings its text. A
-// run whose program the server does not have all the same is sent once more, with the text;
+// answers. It is one round trip where all goes well: neighbours that can share a command are
+// one command. The first command with a program that the server may not have brings its text. A
+// command whose program the server does not have all the same is sent once more, with the text;
 // nothing else is sent twice.
 func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, answers []answer) {
 	s := sendings.Get().(*sending)
@@ -114,10 +114,10 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 		for size < min(len(rest), maxBatch) && rest[0].shares(rest[size]) {
 			size++
 		}
-		s.runs, rest = append(s.runs, run{calls: rest[:size]}), rest[size:]
+		s.commands, rest = append(s.commands, command{calls: rest[:size]}), rest[size:]
 	}
-	for i := range s.runs {
-		s.left = append(s.left, &s.runs[i])
+	for i := range s.commands {
+		s.left = append(s.left, &s.commands[i])
 	}
 	for again := range 2 {
 		n.roundTrip(ctx, client, s, again > 0)
@@ -126,8 +126,8 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 		}
 	}
 	read := elapsed()
-	for i := range s.runs {
-		r := &s.runs[i]
+	for i := range s.commands {
+		r := &s.commands[i]
 		replies := script.RepliesIn(r.text)
 		n.learnAt(replies.Now(), r.calls[0].now, read)
 		for _, c := range r.calls {
@@ -143,7 +143,7 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 	}
 }
 
-// unloaded keeps in left the runs whose program the server does not have, and notes which
+// unloaded keeps in left the commands whose program the server does not have, and notes which
 // programs it has.
 func (n *Node) unloaded(s *sending) {
 	sent := s.left
@@ -165,9 +165,9 @@ func (n *Node) unloaded(s *sending) {
 }
 
 func (s *sending) release() {
-	clear(s.runs)
+	clear(s.commands)
 	clear(s.left)
-	s.runs, s.left = s.runs[:0], s.left[:0]
+	s.commands, s.left = s.commands[:0], s.left[:0]
 	sendings.Put(s)
 }
 
@@ -198,7 +198,7 @@ func (n *Node) sendOne(ctx context.Context, client rueidis.Client, c *call) answ
 	return answers[0]
 }
 
-// sendBatch sends calls of different callers. Those that can share a run are put beside
+// sendBatch sends calls of different callers. Those that can share a command are put beside
 // each other.
 func (n *Node) sendBatch(ctx context.Context, calls []*call, answers []answer) {
 	for rest := calls; len(rest) > 0; {
@@ -221,7 +221,7 @@ func (n *Node) sendBatch(ctx context.Context, calls []*call, answers []answer) {
 	n.send(ctx, l.Client, calls, answers)
 }
 
-// roundTrip sends the runs that are left, and waits for their replies. Those that count are
+// roundTrip sends the commands that are left, and waits for their replies. Those that count are
 // followed by one WAIT, if replicas have to confirm.
 func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending, again bool) {
 	replicas, latest := 0, time.Duration(0)
@@ -264,19 +264,19 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 }
 
-// missing reports whether the server may not have the program of a run, and no run before it
+// missing reports whether the server may not have the program of a command, and no command before it
 // brings the text. The client of a caller may send each to another server: what one of them
 // has says nothing of the others.
-func (n *Node) missing(runs []*run, at int, again bool) bool {
-	p := runs[at].program()
+func (n *Node) missing(commands []*command, at int, again bool) bool {
+	p := commands[at].program()
 	if n.apart || !again && n.loaded[p.Number].Load() {
 		return n.apart && again
 	}
-	return !slices.ContainsFunc(runs[:at], func(r *run) bool { return r.program() == p })
+	return !slices.ContainsFunc(commands[:at], func(r *command) bool { return r.program() == p })
 }
 
-// command returns the command of a run.
-func (s *sending) command(client rueidis.Client, r *run, withText bool) rueidis.Completed {
+// command returns r for the client.
+func (s *sending) command(client rueidis.Client, r *command, withText bool) rueidis.Completed {
 	if len(r.calls) == 1 {
 		c := r.calls[0]
 		s.args = append(s.args[:0], c.args)
@@ -286,7 +286,7 @@ func (s *sending) command(client rueidis.Client, r *run, withText bool) rueidis.
 	for _, c := range r.calls {
 		s.keys, s.args = append(s.keys, c.keys...), append(s.args, c.args)
 	}
-	return evaluate(client, r.program(), s.keys, script.Run(s.args, s.keys), withText)
+	return evaluate(client, r.program(), s.keys, script.BatchArgs(s.args, s.keys), withText)
 }
 
 // evaluate returns the command that runs a program: by its hash, or with its text.

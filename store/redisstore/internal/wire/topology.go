@@ -39,7 +39,7 @@ func (c *cluster) watch() {
 }
 
 // refresh asks one node after the other who serves which slots, until one
-// answers. It begins with the nodes that are not cut off.
+// answers. It begins with the nodes that are available.
 func (c *cluster) refresh(ctx context.Context) error {
 	all := c.Nodes()
 	err := errNoSlots

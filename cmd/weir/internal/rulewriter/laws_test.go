@@ -1,6 +1,7 @@
-package rulefile_test
+package rulewriter_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"
@@ -20,11 +25,12 @@ func FuzzWrite(f *testing.F) {
 	for seed := range uint64(60) {
 		f.Add(seed, awkward[seed%uint64(len(awkward))])
 	}
+	schema := rulesSchema(f)
 	f.Fuzz(func(t *testing.T, seed uint64, word string) {
 		t.Parallel()
 		g := generator{rand.New(rand.NewPCG(seed, 1)), append(slices.Clone(awkward), word)}
 		d, set := g.draft(t)
-		src, err := rulefile.Write(d)
+		src, err := rulewriter.Write(d)
 		if err != nil {
 			t.Fatalf("got %v for %+v", err, d)
 		}
@@ -32,7 +38,11 @@ func FuzzWrite(f *testing.F) {
 		if err != nil {
 			t.Fatalf("got\n%v\nfor\n%s", err, src)
 		}
-		if err := validate(t, src); err != nil {
+		var content any
+		if err := yaml.Unmarshal(src, &content); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(content); err != nil {
 			t.Errorf("got %v, want a valid file:\n%s", err, src)
 		}
 		sameSet(t, file.Set, set, src)
@@ -41,6 +51,24 @@ func FuzzWrite(f *testing.F) {
 			sameAnswers(t, file.Set, set, g.request(set), src)
 		}
 	})
+}
+
+// rulesSchema returns the schema of rules files.
+func rulesSchema(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(rulefile.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("weir.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("weir.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
 }
 
 // sameSet compares what the rules are, but for their tests.
@@ -145,13 +173,13 @@ func (g generator) some(n int) []string {
 }
 
 // draft returns a draft of up to eight valid rules, and their set.
-func (g generator) draft(t *testing.T) (*rulefile.Draft, *rule.Set) {
+func (g generator) draft(t *testing.T) (*rulewriter.Draft, *rule.Set) {
 	t.Helper()
-	d := &rulefile.Draft{
+	d := &rulewriter.Draft{
 		Zone:     g.zone(),
 		Head:     g.word(),
 		Comments: map[string]string{"r0": g.word() + "\n" + g.word(), "r1": g.word()},
-		Lists:    []rulefile.ListSource{{Name: g.word(), Values: g.some(g.IntN(4))}},
+		Lists:    []rulewriter.List{{Name: g.word(), Values: g.some(g.IntN(4))}},
 		Outcomes: map[string]rule.Outcome{
 			"captcha": {Status: g.IntN(2) * 418, Body: g.body(t)},
 			"member":  {Allow: true, Body: g.body(t)},

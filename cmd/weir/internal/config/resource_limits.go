@@ -1,8 +1,8 @@
 package config
 
-// Bounds limit what the service does at the same time. 0 in a field means no
+// ResourceLimits limits what the service does at the same time. 0 in a field means no
 // bound.
-type Bounds struct {
+type ResourceLimits struct {
 	// Connections is the most connections of the API, of gRPC and of koala's
 	// calls, for each of the three. The admin address has some of its own.
 	Connections int
@@ -22,12 +22,12 @@ type Bounds struct {
 	Memory Bytes
 }
 
-// AutoMemory is the value of [Bounds.Memory] that stands for half of the memory.
+// AutoMemory is the value of [ResourceLimits.Memory] that stands for half of the memory.
 const AutoMemory Bytes = -1
 
-// defaultBounds returns the bounds of [Default].
-func defaultBounds() Bounds {
-	return Bounds{
+// defaultResources returns the resource limits of [Default].
+func defaultResources() ResourceLimits {
+	return ResourceLimits{
 		Connections:   4096,
 		Requests:      1024,
 		RequestMemory: 64 << 20,
@@ -36,9 +36,9 @@ func defaultBounds() Bounds {
 	}
 }
 
-// bounds checks the fields about bounds.
-func (f *faults) bounds(c *Config) {
-	b := &c.Bounds
+// resources checks the resource limits.
+func (f *faults) resources(c *Config) {
+	b := &c.Resources
 	if b.Connections < 0 {
 		f.Addf("max-connections", "%d: negative", b.Connections)
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Lock guards one listener. A nil Lock admits every caller with all scopes. It is
-// safe for concurrent use.
-type Lock struct {
+// Authenticator guards one listener. A nil Authenticator admits every caller with all
+// scopes. It is safe for concurrent use.
+type Authenticator struct {
 	// Keys holds the tokens. Nil: callers need none, and have all scopes. This
 	// is for listeners on loopback, and for those that admit nobody without a
 	// certificate.
@@ -25,13 +25,13 @@ type Lock struct {
 	Refused func(Reason)
 }
 
-// Proxied returns l for calls from proxies, which forward the Host of their
+// Proxied returns a for calls from proxies, which forward the Host of their
 // clients: it accepts any.
-func (l *Lock) Proxied() *Lock {
-	if l == nil {
+func (a *Authenticator) Proxied() *Authenticator {
+	if a == nil {
 		return nil
 	}
-	p := *l
+	p := *a
 	p.Hosts = nil
 	return &p
 }
@@ -41,25 +41,25 @@ var everyone = &Holder{Scopes: All}
 
 // Enter returns the caller of r if it may make a call that needs scopes. The
 // error is a [*Refusal].
-func (l *Lock) Enter(r *http.Request, need Scope) (*Holder, error) {
-	if l == nil {
+func (a *Authenticator) Enter(r *http.Request, need Scope) (*Holder, error) {
+	if a == nil {
 		return everyone, nil
 	}
-	h, no := l.enter(r, need)
+	h, no := a.enter(r, need)
 	if no != nil {
-		return nil, l.refuse(no)
+		return nil, a.refuse(no)
 	}
 	return h, nil
 }
 
-func (l *Lock) enter(r *http.Request, need Scope) (*Holder, *Refusal) {
-	if l.Hosts != nil && !l.Hosts.Has(r.Host) {
+func (a *Authenticator) enter(r *http.Request, need Scope) (*Holder, *Refusal) {
+	if a.Hosts != nil && !a.Hosts.Has(r.Host) {
 		return nil, &Refusal{
 			Reason: Host,
 			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", r.Host),
 		}
 	}
-	if l.Keys == nil {
+	if a.Keys == nil {
 		return everyone, nil
 	}
 	c := Credentials{Address: r.RemoteAddr}
@@ -67,12 +67,12 @@ func (l *Lock) enter(r *http.Request, need Scope) (*Holder, *Refusal) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]
 	}
-	return l.admit(c, need)
+	return a.admit(c, need)
 }
 
 // Foreign returns the [*Refusal] of a call from a web page of another origin.
-func (l *Lock) Foreign() error {
-	return l.refuse(&Refusal{Reason: Origin, Detail: "calls from web pages of another origin are refused"})
+func (a *Authenticator) Foreign() error {
+	return a.refuse(&Refusal{Reason: Origin, Detail: "calls from web pages of another origin are refused"})
 }
 
 // May returns a [*Refusal] unless the holder has the scopes in need. A nil Holder

@@ -16,16 +16,16 @@ const adminConnections = 64
 // its callers: rules, logs, the store's connections.
 const spareDescriptors = 48
 
-// bounds holds what listeners need to keep to the bounds of the configuration.
-type bounds struct {
-	cfg         config.Bounds
+// resources has what listeners need to keep to the resource limits of the configuration.
+type resources struct {
+	cfg         config.ResourceLimits
 	connections int // of each listener but admin; 0 means no bound
 	numbers     *metrics.Metrics
 	loading     func() bool // the counters are being loaded; nil: never
 }
 
-func newBounds(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) *bounds {
-	b := &bounds{cfg: cfg.Bounds, connections: cfg.Bounds.Connections, numbers: numbers}
+func newResources(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) *resources {
+	b := &resources{cfg: cfg.Resources, connections: cfg.Resources.Connections, numbers: numbers}
 	listeners := len(cfg.Listeners()) - 1
 	if files := descriptors(); files > 0 && b.connections > 0 {
 		if fit := max((files-spareDescriptors-adminConnections)/listeners, 8); fit < b.connections {
@@ -38,13 +38,13 @@ func newBounds(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) *b
 }
 
 // shedding returns what counts the connections that a listener refuses or closes.
-func (b *bounds) shedding(listener string) func() {
+func (b *resources) shedding(listener string) func() {
 	return func() { b.numbers.Shed(listener, access.BoundConnections) }
 }
 
-// requests returns the bounds of the requests of a listener.
-func (b *bounds) requests(listener string) *access.Bounds {
-	return &access.Bounds{
+// requests returns the resource limits of the requests of a listener.
+func (b *resources) requests(listener string) *access.ResourceLimits {
+	return &access.ResourceLimits{
 		Requests: b.cfg.Requests,
 		Memory:   int64(b.cfg.RequestMemory),
 		Loading:  b.loading,

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
-// warm checks that the server behind c is the right one, and asks it for its time.
-func (n *Node) warm(ctx context.Context, c rueidis.Client) error {
+// verify checks that the server behind c is the right one, and asks it for its time.
+func (n *Node) verify(ctx context.Context, c rueidis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if n.config.Mode != Cluster {

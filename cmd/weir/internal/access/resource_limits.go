@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Bounds limits what a service does at the same time. What goes beyond them is
-// refused at once: a queue would only grow. The zero value has no bounds; so has a
-// nil *Bounds. It is safe for concurrent use.
-type Bounds struct {
+// ResourceLimits limits what a service does at the same time. What goes beyond them is
+// refused at once: a queue would only grow. The zero value has no limits; nor has a
+// nil *ResourceLimits. It is safe for concurrent use.
+type ResourceLimits struct {
 	// Requests is the most requests that are decided at the same time. Those
 	// whose body is still on its way do not count.
 	Requests int64
@@ -21,13 +21,13 @@ type Bounds struct {
 	// loaded. Then all requests are refused.
 	Loading func() bool
 
-	// Shed is called for each refusal of one of the bounds, if it is not nil.
+	// Shed is called for each refusal by one of the limits, if it is not nil.
 	Shed func(bound string)
 
 	requests, memory atomic.Int64
 }
 
-// Names of bounds, for metrics.
+// Names of the limits, for metrics.
 const (
 	BoundRequests    = "requests"
 	BoundMemory      = "memory"
@@ -52,9 +52,9 @@ var (
 	tooMuchMemory   = &Overload{"large requests take as much memory as --max-request-memory allows; try again, or send smaller ones"}
 )
 
-// Begin begins a request, which [Bounds.End] must end. It returns an [*Overload]
+// Begin begins a request, which [ResourceLimits.End] must end. It returns an [*Overload]
 // if there are too many, or while the counters are loaded.
-func (b *Bounds) Begin() error {
+func (b *ResourceLimits) Begin() error {
 	switch {
 	case b == nil:
 		return nil
@@ -72,15 +72,15 @@ func (b *Bounds) Begin() error {
 }
 
 // End ends a request that began.
-func (b *Bounds) End() {
+func (b *ResourceLimits) End() {
 	if b != nil && b.Requests > 0 {
 		b.requests.Add(-1)
 	}
 }
 
-// Reserve reserves n bytes, which [Bounds.Release] must give back. It returns an
+// Reserve reserves n bytes, which [ResourceLimits.Release] must give back. It returns an
 // [*Overload] if there are not as many.
-func (b *Bounds) Reserve(n int64) error {
+func (b *ResourceLimits) Reserve(n int64) error {
 	if b == nil || b.Memory == 0 {
 		return nil
 	}
@@ -93,19 +93,19 @@ func (b *Bounds) Reserve(n int64) error {
 }
 
 // Release gives back n bytes.
-func (b *Bounds) Release(n int64) {
+func (b *ResourceLimits) Release(n int64) {
 	if b != nil && b.Memory > 0 {
 		b.memory.Add(-n)
 	}
 }
 
 // Now returns the requests that are decided, and the bytes that are reserved.
-func (b *Bounds) Now() (requests, memory int64) { return b.requests.Load(), b.memory.Load() }
+func (b *ResourceLimits) Now() (requests, memory int64) { return b.requests.Load(), b.memory.Load() }
 
 // ShedConnection counts a connection that is closed because of what it sends.
-func (b *Bounds) ShedConnection() { b.shed(BoundConnections) }
+func (b *ResourceLimits) ShedConnection() { b.shed(BoundConnections) }
 
-func (b *Bounds) shed(bound string) {
+func (b *ResourceLimits) shed(bound string) {
 	if b.Shed != nil {
 		b.Shed(bound)
 	}

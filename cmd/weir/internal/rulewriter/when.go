@@ -1,11 +1,13 @@
-package rulefile
+package rulewriter
 
 import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
 )
 
 // when returns the conditions of a rule by their attributes, and reports
@@ -42,9 +44,9 @@ func (w *writer) when(conditions []rule.Condition) (t table, trimmed bool) {
 		of := w.tests(field, test)
 		v := short(of)
 		if trim && !trimmed {
-			v = append(of, pair{"trim", scalar("true")})
+			v = append(of, pair{key: "trim", value: scalar("true")})
 		}
-		t = append(t, pair{text(name), v})
+		t = append(t, pair{key: text(name), value: v})
 	}
 	return t, trimmed
 }
@@ -68,17 +70,14 @@ func short(of table) value {
 	return of
 }
 
-// looksLikeTest reports whether one of the texts in v would stand for any value, or
-// have a warning, if it were written without equal.
+// looksLikeTest reports whether a text in v would stand for any value, or have a
+// warning, if it were written without equal.
 func looksLikeTest(v value) bool {
-	if items, ok := v.(list); ok {
-		return slices.ContainsFunc(items, looksLikeTest)
+	if v == star {
+		return true
 	}
-	s := v.flow()
-	if unquoted, err := strconv.Unquote(s); err == nil {
-		s = unquoted
-	}
-	return s == "*" || addressTest(s) != "" || patternTest(s) != ""
+	file, err := rulefile.Parse("", []byte("rules: [{name: a, then: deny, when: {a: "+v.flow()+"}}]"), nil)
+	return err != nil || slices.ContainsFunc(file.Warnings(), func(w rulefile.Warning) bool { return strings.HasPrefix(w.Name, "literal-") })
 }
 
 // star stands for any value, except behind equal, where it stands for itself.
@@ -93,7 +92,7 @@ func (w *writer) tests(field string, t rule.Test) table {
 		w.cannot(field, "rules files have no test like %q", t)
 		return nil
 	}
-	anything := table{{"match", text("^")}}
+	anything := is("match", text("^"))
 	switch function {
 	case "Equal":
 		switch rest := slices.DeleteFunc(arguments, func(v string) bool { return v == "" }); {
@@ -102,43 +101,46 @@ func (w *writer) tests(field string, t rule.Test) table {
 		case len(rest) < len(arguments):
 			return w.tests(field, rule.Not(rule.All(rule.Present(), rule.Not(rule.Equal(rest...)))))
 		case len(rest) == 0:
-			return table{{"not", anything}}
+			return is("not", anything)
 		}
-		return table{{"equal", oneOrMore(arguments)}}
+		return is("equal", oneOrMore(arguments))
 	case "Address", "LooseAddress":
 		if len(arguments) == 0 {
-			return table{{"not", anything}}
+			return is("not", anything)
 		}
 		if function == "LooseAddress" {
-			return table{{"loose_ip", oneOrMore(arguments)}}
+			return is("loose_ip", oneOrMore(arguments))
 		}
-		return table{{"ip", oneOrMore(arguments)}}
+		return is("ip", oneOrMore(arguments))
 	case "Present":
-		return table{{"not", table{{"absent", scalar("true")}}}}
+		return is("not", is("absent", scalar("true")))
 	case "Absent":
-		return table{{"absent", scalar("true")}}
+		return is("absent", scalar("true"))
 	case "Not":
-		return table{{"not", w.test(field, inner[0])}}
+		return is("not", w.test(field, inner[0]))
 	case "All":
 		if parts := w.parts(field, t); len(parts) > 0 {
 			return together(parts)
 		}
 		return anything
 	case "In":
-		if list := arguments[0]; !w.given[list] {
+		if list := arguments[0]; !w.lists[list] {
 			w.cannot(field, "no list %q is given", list)
 		}
-		return table{{"in", text(arguments[0])}}
+		return is("in", text(arguments[0]))
 	case "Within":
 		return w.within(field, arguments)
 	}
 	if arguments[0] == "" {
 		return anything
 	}
-	return table{{textTests[function], text(arguments[0])}}
+	return is(textTests[function], text(arguments[0]))
 }
 
 var textTests = map[string]scalar{"Prefix": "prefix", "Suffix": "suffix", "Pattern": "match"}
+
+// is returns a table with one test.
+func is(key scalar, v value) table { return table{{key: key, value: v}} }
 
 // parts returns the tests that t consists of, without repetitions.
 func (w *writer) parts(field string, t rule.Test) (parts []table) {
@@ -172,7 +174,7 @@ func together(parts []table) table {
 		several[i] = short(part)
 	}
 	if apart && len(parts) > 1 {
-		return table{{"all", several}}
+		return is("all", several)
 	}
 	return one
 }
@@ -188,7 +190,7 @@ func (w *writer) within(field string, bounds []string) (t table) {
 		if n == math.Trunc(n) {
 			digits = 0
 		}
-		t = append(t, pair{scalar(b[0]), scalar(strconv.FormatFloat(n, 'f', digits, 64))})
+		t = append(t, pair{key: scalar(b[0]), value: scalar(strconv.FormatFloat(n, 'f', digits, 64))})
 	}
 	if t == nil {
 		w.cannot(field, "a number without bounds: want at least one of above, from, below and to")

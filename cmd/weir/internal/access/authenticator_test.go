@@ -38,7 +38,7 @@ func TestHosts(t *testing.T) {
 func TestLock(t *testing.T) {
 	t.Parallel()
 	var reasons []access.Reason
-	lock := &access.Lock{
+	auth := &access.Authenticator{
 		Keys:    open(t, "", access.Own{Name: "shop", Token: "right", Scopes: access.Decide | access.Read}),
 		Refused: func(r access.Reason) { reasons = append(reasons, r) },
 	}
@@ -57,7 +57,7 @@ func TestLock(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Header.Set("Authorization", tc.authorization)
-		_, err := lock.Enter(r, tc.need)
+		_, err := auth.Enter(r, tc.need)
 		if tc.want == "" && err == nil {
 			continue
 		}
@@ -69,12 +69,12 @@ func TestLock(t *testing.T) {
 	if len(reasons) != len(want) {
 		t.Errorf("got reasons %v, want %v", reasons, want)
 	}
-	if h, err := (*access.Lock)(nil).Enter(nil, access.All); err != nil || h.Scopes != access.All {
+	if h, err := (*access.Authenticator)(nil).Enter(nil, access.All); err != nil || h.Scopes != access.All {
 		t.Errorf("no lock: got %v %v, want everyone", h, err)
 	}
 }
 
-// A lock admits holders by the namespace that they are bound to, as its reach says.
+// An authenticator admits holders by the namespace that they are bound to, as its reach says.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -89,16 +89,16 @@ func TestReach(t *testing.T) {
 		},
 	} {
 		line := access.Line("shop", "right", access.Decide, tc.namespace)
-		lock := access.Lock{Keys: open(t, tokensFile(t, line+"\n"))}
+		auth := access.Authenticator{Keys: open(t, tokensFile(t, line+"\n"))}
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Header.Set("Authorization", "Bearer right")
 		shown := access.Credentials{Token: "right", Shown: true, Address: "192.0.2.1:99"}
 		for reach, want := range map[access.Reach]string{
 			access.ReachDefault: tc.byDefault, access.ReachNamed: tc.named, access.ReachAll: tc.forAll,
 		} {
-			lock.Reach = reach
-			_, overHTTP := lock.Enter(r, access.Decide)
-			_, other := lock.Admit(shown, access.Decide)
+			auth.Reach = reach
+			_, overHTTP := auth.Enter(r, access.Decide)
+			_, other := auth.Admit(shown, access.Decide)
 			for _, err := range []error{overHTTP, other} {
 				if got := message(err); got != want {
 					t.Errorf("namespace %q, reach %v: got %q, want %q", tc.namespace, reach, got, want)
@@ -122,23 +122,23 @@ func TestNamespaceOfHolder(t *testing.T) {
 	t.Parallel()
 	bound, free := &access.Holder{Name: "shop", Namespace: "eu"}, &access.Holder{Name: "ops"}
 	var refused []access.Reason
-	lock := &access.Lock{Refused: func(r access.Reason) { refused = append(refused, r) }}
+	auth := &access.Authenticator{Refused: func(r access.Reason) { refused = append(refused, r) }}
 	for _, tc := range []struct {
-		lock        *access.Lock
+		auth        *access.Authenticator
 		holder      *access.Holder
 		asked, want string
 	}{
-		{lock, bound, "", "eu"},
-		{lock, bound, "eu", "eu"},
-		{lock, bound, "us", `shop may use the namespace eu only, and the call is for "us"`},
-		{lock, bound, "default", `shop may use the namespace eu only, and the call is for "default"`},
-		{lock, free, "", "default"},
-		{lock, free, "us", "us"},
+		{auth, bound, "", "eu"},
+		{auth, bound, "eu", "eu"},
+		{auth, bound, "us", `shop may use the namespace eu only, and the call is for "us"`},
+		{auth, bound, "default", `shop may use the namespace eu only, and the call is for "default"`},
+		{auth, free, "", "default"},
+		{auth, free, "us", "us"},
 		{nil, nil, "", "default"},
 		{nil, nil, "us", "us"},
 		{nil, bound, "us", `shop may use the namespace eu only, and the call is for "us"`},
 	} {
-		got, err := tc.lock.Namespace(tc.holder, tc.asked)
+		got, err := tc.auth.Namespace(tc.holder, tc.asked)
 		if err != nil {
 			got = err.Error()
 		}
