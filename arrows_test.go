@@ -101,11 +101,11 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/needtest":       {}, // tests only
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
-	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/verb", "rule", "rulefile/files", "store", "store/memstore", "window"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/verb", "rule", "rulefile/files", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/replay", "window"},
-		theirs: []string{"github.com/goccy/go-yaml", "github.com/klauspost/compress", "github.com/tidwall/gjson"},
+		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
 	},
 	"cmd/weir/internal/access":    {ours: []string{".", "internal/clientaddr", "rule", "rulefile/files"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "rule", "store"}},
@@ -116,12 +116,12 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
 	},
 	"cmd/weir/internal/scripttest": { // tests only
-		ours:   []string{".", "rule", "rulefile", "store", "store/memstore", "window"},
+		ours:   []string{".", "rulefile", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},
 	},
 	"cmd/weir/internal/clienttest": {}, // tests only
 	"cmd/weir/internal/metrics": {
-		ours:   []string{".", "rule", "store", "window"},
+		ours:   []string{".", "internal/datadir", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/telemetry": {

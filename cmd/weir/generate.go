@@ -25,7 +25,7 @@ const maxSteps = 30
 // source: the requests of the key with the most denials up to the
 // instant of its first denial, as they are in the log, and what the rules decide about them.
 func (o *testOptions) generateFrom(ctx context.Context, out io.Writer, file *rulefile.File, source replay.Source, options ...replay.Option) error {
-	report, err := replay.RunSource(ctx, file.Set, source, append(options, replay.WithTop(1))...)
+	report, err := replay.Run(ctx, file.Set, source, append(options, replay.WithTop(1))...)
 	if err != nil {
 		return err
 	}

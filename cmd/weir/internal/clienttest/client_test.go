@@ -92,34 +92,31 @@ func open(t testing.TB, target string, options ...client.Option) *client.Client 
 }
 
 // ways are the ways to ask an engine.
-var ways = map[string]func(testing.TB, *weir.Engine) scripttest.Decider{
-	"engine": func(_ testing.TB, e *weir.Engine) scripttest.Decider { return e },
-	"calls": func(t testing.TB, e *weir.Engine) scripttest.Decider {
+var ways = map[string]func(testing.TB, *weir.Engine) decider{
+	"engine": func(_ testing.TB, e *weir.Engine) decider { return e },
+	"calls": func(t testing.TB, e *weir.Engine) decider {
 		_, target := serve(t, grpcserver.Config{}, e)
 		return open(t, target)
 	},
-	"streams": func(t testing.TB, e *weir.Engine) scripttest.Decider {
+	"streams": func(t testing.TB, e *weir.Engine) decider {
 		_, target := serve(t, grpcserver.Config{}, e)
 		return open(t, target, client.WithStreams(2))
 	},
-	"a stream in turn": func(t testing.TB, e *weir.Engine) scripttest.Decider {
+	"a stream in turn": func(t testing.TB, e *weir.Engine) decider {
 		path := filepath.Join(t.TempDir(), "socket")
 		serveAt(t, path, grpcserver.Config{}, e, inTurn)
 		return open(t, "unix:"+path, client.WithStreams(1))
 	},
 }
 
-// TestScripts runs the scripts of the engine over the network: the answers are the
+// TestScripts runs the scripts with the engine and over the network: the answers are the
 // same.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	for name, ask := range ways {
-		if name == "engine" {
-			continue // package weir runs them
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scripttest.Run(t, "../scripttest/testdata", func(t *testing.T, e *weir.Engine) scripttest.Decider { return ask(t, e) })
+			runScripts(t, func(t *testing.T, e *weir.Engine) decider { return ask(t, e) })
 		})
 	}
 }
@@ -161,7 +158,7 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newPair(t)
-			a, b := scripttest.Decider(w.plain), ask(t, w.other)
+			a, b := decider(w.plain), ask(t, w.other)
 			r := rand.New(rand.NewPCG(5, 6))
 			one := func(of ...string) string { return of[r.IntN(len(of))] }
 			var receipts [][2]weir.Receipt

@@ -86,7 +86,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		numbers.WatchReports(rules.reports)
 	}
 	if counts.local.Kept != nil {
-		numbers.WatchData(counts.dataStats)
+		numbers.WatchData(counts.local.Kept.Stats)
 	}
 	if counts.here != nil {
 		numbers.WatchInstances(counts.here.number)
@@ -281,7 +281,7 @@ func hideKeys(text string, err error) string {
 	if of, ok := err.(interface{ KeyText() string }); ok {
 		text = strings.ReplaceAll(text, of.KeyText(), `"***"`)
 	}
-	switch of := err.(type) {
+	switch of := any(err).(type) { // one level of the tree of errors
 	case interface{ Unwrap() error }:
 		text = hideKeys(text, of.Unwrap())
 	case interface{ Unwrap() []error }:

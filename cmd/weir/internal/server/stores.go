@@ -120,16 +120,6 @@ func (c *counts) refusing() func() bool {
 	return c.refuses
 }
 
-// dataStats returns the state of the data directory for the metrics.
-func (c *counts) dataStats() metrics.DataStats {
-	s := c.local.Kept.Stats()
-	return metrics.DataStats{
-		Loading: s.Loading, Loaded: s.Loaded, LoadTime: s.LoadTime, Lag: s.Lag, Bytes: s.Bytes, Live: s.Live,
-		Flushes: s.Flushes, Failures: s.Failures, FlushTime: s.FlushTime,
-		WrittenBytes: s.WrittenBytes, WrittenKeys: s.WrittenKeys, Rounds: s.Rounds, Damaged: s.Damaged, Failing: s.Failing,
-	}
-}
-
 // sharedNodes returns the state of the servers of the shared store, if it has any.
 func (c *counts) sharedNodes() (nodes []stores.Node, any bool) {
 	if c.shared == nil || c.shared.Nodes == nil {

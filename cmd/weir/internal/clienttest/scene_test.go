@@ -1,6 +1,7 @@
-package scripttest
+package clienttest_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,17 +19,37 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Run runs the scripts in a folder: rules, requests at their instants, and what is
-// decided. open returns what asks an engine, or the engine itself, and is called once
-// for each script.
+// decider decides requests: a [weir.Engine], or the Client of package client.
+type decider interface {
+	Take(ctx context.Context, r weir.Request) (weir.Decision, error)
+	Check(ctx context.Context, r weir.Request) (weir.Decision, error)
+	Record(ctx context.Context, r weir.Request) (weir.Decision, error)
+	Refund(ctx context.Context, r weir.Request) (weir.Decision, error)
+	Settle(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
+	Cancel(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
+	Renew(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
+
+	Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error
+	DoAll(ctx context.Context, items []weir.Item)
+
+	Explain(ctx context.Context, r weir.Request) (weir.Decision, []weir.RuleExplanation, error)
+	Usage(ctx context.Context, rule string, attributes []weir.Attribute) (weir.KeyUsage, error)
+	Forget(ctx context.Context, rule string, attributes []weir.Attribute) error
+
+	Close() error
+}
+
+// runScripts runs testdata/*.txt: rules, requests at their instants, and what is
+// decided. They show what a rule can do. open returns what asks an engine, or the
+// engine itself, and is called once for each script.
 //
 //	rules       puts the YAML that follows in force; counters stay
 //	run         a line a request: INSTANT VERB [hits=N] [feedback=NAME] name=value …
 //	explain     the same, and every rule's view of it
 //	usage       RULE name=value …
-func Run(t *testing.T, dir string, open func(*testing.T, *weir.Engine) Decider) {
+func runScripts(t *testing.T, open func(*testing.T, *weir.Engine) decider) {
 	t.Helper()
-	datadriven.Walk(t, dir, func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		t.Parallel()
 		s := &scene{start: window.At(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)), open: open}
 		s.now.Store(int64(s.start))
@@ -52,9 +73,9 @@ type scene struct {
 	start   window.Instant
 	now     atomic.Int64 // a window.Instant
 	store   *memstore.Store
-	open    func(*testing.T, *weir.Engine) Decider
+	open    func(*testing.T, *weir.Engine) decider
 	engine  *weir.Engine
-	decider Decider // asks engine
+	decider decider // asks engine
 }
 
 func (s *scene) rules(t *testing.T, src string) string {
