@@ -31,7 +31,8 @@ type arrow struct {
 var arrows = map[string]arrow{
 	// The library: module github.com/weirhq/weir, which requires nothing.
 	"internal/datatest":                {}, // tests only
-	"fault":                            {pure: true},
+	"internal/printable":               {pure: true},
+	"fault":                            {ours: []string{"internal/printable"}, pure: true},
 	"internal/verb":                    {pure: true},
 	"window":                           {ours: []string{"internal/verb"}, pure: true},
 	"internal/seal":                    {ours: []string{"window"}, pure: true},
@@ -128,7 +129,11 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},
 		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
 	},
-	"cmd/weir/internal/koalafile": {ours: []string{"rule", "rulefile", "rulefile/files", "window"}},
+	"cmd/weir/internal/rulewriter": {
+		ours:   []string{"internal/printable", "rule", "rulefile", "window"},
+		theirs: []string{"github.com/goccy/go-yaml"},
+	},
+	"cmd/weir/internal/koalafile": {ours: []string{"cmd/weir/internal/rulewriter", "rule", "rulefile/files", "window"}},
 	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile", "internal/ruleset"}, frontEnd...)},
 	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
@@ -140,7 +145,7 @@ var arrows = map[string]arrow{
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/envoyfile": {
-		ours:   []string{"rule", "rulefile", "rulefile/files", "window"},
+		ours:   []string{"cmd/weir/internal/rulewriter", "rule", "rulefile/files", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 	"cmd/weir/internal/envoyrls": {
@@ -161,9 +166,9 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/datadir", "rule", "rulefile", "rulefile/files", "rulefile/ruletest", "store/memstore", "window",
+			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/files", "rulefile/ruletest", "store/memstore", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
-			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
+			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/printable"
 )
 
 // The part of the JUnit XML format that test reporters read.
@@ -74,7 +74,7 @@ func inSeconds(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds())
 func clean(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = fault.Printable(line)
+		lines[i] = printable.Text(line)
 	}
 	return strings.Join(lines, "\n")
 }

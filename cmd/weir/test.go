@@ -159,7 +159,7 @@ func (o *testOptions) file(cmd *cobra.Command, name string, only *regexp.Regexp)
 		s.cases, s.times = append(s.cases, c), append(s.times, time.Since(began)-s.took)
 		s.took = time.Since(began)
 		for _, f := range c.Failures {
-			fmt.Fprintf(errs, "%v\n", f)
+			fmt.Fprintln(errs, clean(f.Error()))
 		}
 		if o.verbose {
 			fmt.Fprintf(out, "%s  %s: %s, %s of virtual time\n", passed(len(c.Failures) == 0), c.Name, plural(c.Requests, "request"), c.Covers)

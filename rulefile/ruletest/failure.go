@@ -35,15 +35,15 @@ type difference struct {
 func (f Failure) Error() string {
 	at := fault.Fault{Place: f.differ[0].place, Problem: fmt.Sprintf("case %q, step %d", f.test, f.step)}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v\n  %s\n  at %s, %v after the start\n", &at, fault.Printable(f.request),
+	fmt.Fprintf(&b, "%v\n  %s\n  at %s, %v after the start\n", &at, f.request,
 		f.at.Format("Mon 2006-01-02 15:04:05.999999 -0700"), f.after)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, d := range f.differ {
-		fmt.Fprintf(table, "    %s:\tgot %s,\twant %s\n", d.key, fault.Printable(or(d.got)), fault.Printable(or(d.want)))
+		fmt.Fprintf(table, "    %s:\tgot %s,\twant %s\n", d.key, or(d.got), or(d.want))
 	}
 	_ = table.Flush() // a strings.Builder does not fail
 	if f.answer != "" {
-		fmt.Fprintf(&b, "  the answer: %s\n", fault.Printable(f.answer))
+		fmt.Fprintf(&b, "  the answer: %s\n", f.answer)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -205,7 +205,7 @@ func TestOtherProtocol(t *testing.T) {
 	defer web.Close()
 	s := openURL(t, at(web.Listener.Addr().String()))
 	wantIn(t, outage(t, s, store.Take, hourly(quota, "rule", "k")), `not a Redis server: it answers "HTTP/1.1 400 Bad Request"`)
-	if got := s.Nodes()[0].Reasons; got["refused"] != 1 {
+	if got := s.Nodes()[0].Outages; got["refused"] != 1 {
 		t.Errorf("reasons: got %v, want refused", got)
 	}
 	for answer, want := range map[string]string{
@@ -228,7 +228,7 @@ func TestServerWithoutTLS(t *testing.T) {
 		redistest.Eventually(t, "the reason is known", func() bool {
 			return strings.Contains(outage(t, s, store.Take, hourly(quota, "rule", "k")), "TLS handshake")
 		})
-		if got := s.Nodes()[0].Reasons; got[want] == 0 {
+		if got := s.Nodes()[0].Outages; got[want] == 0 {
 			t.Errorf("reasons: got %v, want %s", got, want)
 		}
 	}
@@ -273,7 +273,7 @@ func TestTooManyClients(t *testing.T) {
 	killClients(n)
 	redistest.Eventually(t, "the reason is known", func() bool {
 		err := store.Do(t.Context(), s, store.Take, []store.Op{op})
-		return err != nil && strings.Contains(err.Error(), "max number of clients reached") && s.Nodes()[0].Reasons["refused"] > 0
+		return err != nil && strings.Contains(err.Error(), "max number of clients reached") && s.Nodes()[0].Outages["refused"] > 0
 	})
 	n.Must("CONFIG", "SET", "maxclients", "100")
 	redistest.Eventually(t, "calls are answered", func() bool { return store.Do(t.Context(), s, store.Take, []store.Op{op}) == nil })

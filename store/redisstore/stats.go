@@ -17,24 +17,20 @@ type Node struct {
 	Unavailable   bool
 	Interruptions int64
 
-	// InFlight is the number of calls that wait for the node now. Outages is the
-	// number of calls, since the store was made, that the node did not answer or
-	// that were not sent to it.
-	InFlight, Outages int64
+	// InFlight is the number of calls that wait for the node now.
+	InFlight int64
 
-	// Reasons holds Outages by reason, also for reasons that did not occur.
-	Reasons map[store.Reason]int64
+	// Outages is the number of calls, since the store was made, that the node did not
+	// answer or that were not sent to it, by reason. It has all reasons, also those
+	// that did not occur.
+	Outages map[store.Reason]int64
 }
 
 // Change is the start or the end of a time in which a node gets no calls.
 type Change struct {
-	Addr        string
-	Unavailable bool // the start
-	Gone        bool // the end, because the node has left its cluster
-
-	// Err is why, at the start, and Reason the same in one word.
-	Err    error
-	Reason store.Reason
+	Addr string
+	Err  *store.OutageError // at the start: why; nil at the end
+	Gone bool               // the end, because the node has left its cluster
 
 	// Lasted is the time since the start, and Missed the number of outages since
 	// then. Both are set at the end.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,21 +35,13 @@ type Store struct {
 	tasks  sync.WaitGroup // what goes on after its call
 }
 
-// Option is an option of [New].
-type Option func(*Config)
-
-// WithPrefix sets the start of the name of every key in Redis. Default: "weir".
-func WithPrefix(prefix string) Option { return func(c *Config) { c.prefix = prefix } }
-
 // New returns a store on the server or the cluster that client is connected to. It
 // is for programs that have a client already; others use [Open]. The store has no
 // time-out of its own: a call waits as long as its context and the client allow.
-// The caller closes the client.
-func New(client rueidis.Client, options ...Option) *Store {
-	config := &Config{prefix: defaultName}
-	for _, o := range options {
-		o(config)
-	}
+// The caller closes the client. prefix is the start of the name of every key in Redis;
+// empty means "weir".
+func New(client rueidis.Client, prefix string) *Store {
+	config := &Config{prefix: cmp.Or(prefix, defaultName)}
 	codec := script.NewCodec(config.prefix)
 	return &Store{codec: codec, servers: wire.Around(client, codec), config: config}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/printable"
 )
 
 // value is a part of a file: a scalar, a list or a table.
@@ -72,7 +72,7 @@ func (w *layout) comment(indent, lines string) {
 	}
 	lines = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(lines, "\ufffd"))
 	for line := range strings.SplitSeq(strings.TrimRight(lines, "\n"), "\n") {
-		w.WriteString(strings.TrimRight(indent+"# "+fault.Printable(line), " \t") + "\n")
+		w.WriteString(strings.TrimRight(indent+"# "+printable.Text(line), " \t") + "\n")
 	}
 }
 

@@ -133,7 +133,7 @@ func (c *counts) nodes() []metrics.NodeStats {
 	nodes, _ := c.sharedNodes()
 	all := make([]metrics.NodeStats, len(nodes))
 	for i, n := range nodes {
-		all[i] = metrics.NodeStats{Addr: n.Addr, Unavailable: n.Unavailable, Interruptions: n.Interruptions, InFlight: n.InFlight, Outages: n.Reasons}
+		all[i] = metrics.NodeStats{Addr: n.Addr, Unavailable: n.Unavailable, Interruptions: n.Interruptions, InFlight: n.InFlight, Outages: n.Outages}
 	}
 	return all
 }
@@ -179,8 +179,8 @@ func (c *counts) ping(ctx context.Context) error {
 func logChange(log *slog.Logger) func(stores.Change) {
 	return func(c stores.Change) {
 		switch {
-		case c.Unavailable:
-			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Reason), "error", c.Err)
+		case c.Err != nil:
+			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Err.Reason), "error", c.Err.Err)
 		case c.Gone:
 			log.Info("node out of reach has left the store", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)
 		default:

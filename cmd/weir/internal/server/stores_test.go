@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
+	"github.com/weirhq/weir/store"
 )
 
 // Each change is one line, with its reason or its length.
@@ -19,7 +20,7 @@ func TestLogOfNodes(t *testing.T) {
 		want   []string
 	}{
 		{
-			stores.Change{Addr: "a:1", Unavailable: true, Err: errors.New("connection refused"), Reason: "refused"},
+			stores.Change{Addr: "a:1", Err: &store.OutageError{Reason: "refused", Err: errors.New("connection refused")}},
 			[]string{"level=WARN", "store out of reach", "node=a:1", "reason=refused", `error="connection refused"`},
 		},
 		{

@@ -49,13 +49,11 @@ type Config struct {
 
 // Change is the start or the end of a time in which a node gets no calls.
 type Change struct {
-	Addr        string
-	Unavailable bool          // the start
-	Gone        bool          // the end: the node has left the cluster
-	Err         error         // at the start: why
-	Reason      store.Reason  // of Err
-	Lasted      time.Duration // at the end: since the start
-	Missed      int64         // at the end: outages since the start
+	Addr   string
+	Err    *store.OutageError // at the start: why; nil at the end
+	Gone   bool               // the end: the node has left the cluster
+	Lasted time.Duration      // at the end: since the start
+	Missed int64              // at the end: outages since the start
 }
 
 // MaxInFlight is the most calls that may wait for one node: a connection's queue

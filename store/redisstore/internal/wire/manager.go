@@ -495,15 +495,14 @@ func (m *manager) report(err error) {
 		m.since = elapsed()
 		_, m.missed = n.outages.counts()
 		m.interruptions.Add(1)
-		c := Change{Addr: n.addr, Unavailable: true, Err: errGone}
+		why := errGone
 		switch {
 		case opened:
-			c.Err = ErrUnavailable
+			why = ErrUnavailable
 		case out && err != nil:
-			c.Err = err
+			why = err
 		}
-		c.Reason = ReasonOf(c.Err)
-		m.node.config.Changed(c)
+		n.config.Changed(Change{Addr: n.addr, Err: Outage(why)})
 	}
 	if m.since != 0 && !out {
 		m.end(Change{Addr: n.addr})

@@ -93,17 +93,17 @@ func (n *Node) Trouble() error {
 
 // Stats are the numbers of a node. The store documents them.
 type Stats struct {
-	Addr              string
-	Unavailable       bool
-	Interruptions     int64
-	InFlight, Outages int64
-	Reasons           map[store.Reason]int64
+	Addr          string
+	Unavailable   bool
+	Interruptions int64
+	InFlight      int64
+	Outages       map[store.Reason]int64
 }
 
 // Stats returns the numbers of the node.
 func (n *Node) Stats() Stats {
 	s := Stats{Addr: n.addr, Unavailable: n.Unavailable(), InFlight: n.inFlight.Load()}
-	s.Reasons, s.Outages = n.outages.counts()
+	s.Outages, _ = n.outages.counts()
 	if n.manager != nil {
 		s.Interruptions = n.manager.interruptions.Load()
 	}
