@@ -106,7 +106,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/replay", "window"},
-		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
+		theirs: []string{"github.com/goccy/go-yaml", "github.com/klauspost/compress", "github.com/tidwall/gjson"},
 	},
 	"cmd/weir/internal/access":    {ours: []string{".", "internal/clientaddr", "rule", "rulefile/files"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "rule", "store"}},
