@@ -104,22 +104,14 @@ func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, erro
 	if err != nil {
 		return k, script.About(err, key)
 	}
-	now, err := all[0].AsInt64()
-	if err != nil {
-		return k, err
+	now, err1 := all[0].AsInt64()
+	ms, err2 := all[2].AsInt64()
+	if k.State, err = all[1].ToString(); rueidis.IsRedisNil(err) {
+		err = nil // there is no key
 	}
-	k.Now = window.Instant(now)
-	if k.State, err = all[1].ToString(); err != nil && !rueidis.IsRedisNil(err) {
-		return k, err
-	}
-	ms, err := all[2].AsInt64()
-	if err != nil {
-		return k, err
-	}
-	k.TTL = time.Duration(ms) * time.Millisecond
-	if k.Last, err = all[3].AsStrSlice(); err != nil {
-		return k, err
-	}
-	k.Uses, err = all[4].AsStrMap()
-	return k, err
+	var err3, err4 error
+	k.Last, err3 = all[3].AsStrSlice()
+	k.Uses, err4 = all[4].AsStrMap()
+	k.Now, k.TTL = window.Instant(now), time.Duration(ms)*time.Millisecond
+	return k, errors.Join(err, err1, err2, err3, err4)
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
 // Node holds the numbers of one server. The primary behind Sentinels is one Node,
@@ -45,23 +44,7 @@ func (s *Store) Nodes() []Node {
 	nodes := s.servers.Nodes()
 	all := make([]Node, len(nodes))
 	for i, n := range nodes {
-		all[i] = Node{
-			Addr: n.Addr(), Unavailable: n.Unavailable(), Interruptions: n.Interruptions(), InFlight: n.InFlight(), Outages: n.Reasons(),
-		}
+		all[i] = Node(n.Stats())
 	}
 	return all
-}
-
-// changed passes a change on to tell.
-func changed(tell func(Change)) func(wire.Change) {
-	if tell == nil {
-		return nil
-	}
-	return func(w wire.Change) {
-		c := Change{Addr: w.Addr, Gone: w.Gone, Lasted: w.Lasted, Missed: w.Missed}
-		if w.Unavailable {
-			c.Err = &store.OutageError{Reason: wire.ReasonOf(w.Err), Err: w.Err}
-		}
-		tell(c)
-	}
 }

@@ -21,11 +21,10 @@ import (
 // over, or on a cluster. Make one with [Open] or [New].
 type Store struct {
 	codec   *script.Codec
-	servers wire.Servers
+	servers *wire.Servers
 	config  *Config
 	owned   bool                  // the connections are the store's own
 	clock   func() window.Instant // in tests only
-	timer   wire.Timer
 
 	sliced atomic.Int64 // calls in slices that are under way
 
@@ -85,17 +84,14 @@ func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 // meet an outage when the time-out is over. The caller calls the function when it is
 // done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return s.timer.Within(ctx, s.config.Timeout)
+	return wire.Within(ctx, s.config.Timeout)
 }
 
-// few is how many ops a call can have without a list on the heap.
-const few = 8
+var firstFew = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
 
-var firstFew = [few]int{0, 1, 2, 3, 4, 5, 6, 7}
-
-// upTo returns the numbers below n.
+// upTo returns the numbers below n, without a list on the heap for most calls.
 func upTo(n int) []int {
-	if n <= few {
+	if n <= len(firstFew) {
 		return firstFew[:n]
 	}
 	all := make([]int, n)

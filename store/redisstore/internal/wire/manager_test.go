@@ -14,8 +14,8 @@ func TestReportsShortOutages(t *testing.T) {
 	var got []bool
 	var reason error
 	m := wire.NewManager(func(c wire.Change) {
-		if got = append(got, c.Unavailable); c.Unavailable {
-			reason = c.Err
+		if got = append(got, c.Err != nil); c.Err != nil {
+			reason = c.Err.Err
 		}
 	})
 	const late, broken = "the server has not answered lately", "the connection has broken"

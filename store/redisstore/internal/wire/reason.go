@@ -8,7 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 
 	"github.com/redis/rueidis"
@@ -86,7 +86,6 @@ var reasons = []struct {
 	{errBusy, reasonBusy},
 	{errReplicas, reasonLate},
 	{script.ErrStale, reasonLate},
-	{errTimeout, reasonLate},
 	{context.DeadlineExceeded, reasonLate},
 	{context.Canceled, reasonLate}, // by the end of its decision
 	{script.ErrForeign, reasonForeign},
@@ -128,31 +127,82 @@ func tooMany(text string) bool { return strings.Contains(text, "max number of cl
 
 // tally counts outages by reason. The zero value is ready; it is safe for
 // concurrent use.
-type tally [len(allReasons)]atomic.Int64
+type tally struct {
+	mu       sync.Mutex
+	byReason map[store.Reason]int64 // guarded by mu
+}
 
-// add counts an outage.
 func (t *tally) add(r store.Reason) {
-	for i, known := range allReasons {
-		if r == known {
-			t[i].Add(1)
-			return
-		}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byReason == nil {
+		t.byReason = map[store.Reason]int64{}
 	}
+	t.byReason[r]++
 }
 
-// counts returns how often each reason has occurred.
-func (t *tally) counts() map[store.Reason]int64 {
-	all := make(map[store.Reason]int64, len(allReasons))
-	for i, r := range allReasons {
-		all[r] = t[i].Load()
+// counts returns how often each reason has occurred, and the number of all outages.
+func (t *tally) counts() (byReason map[store.Reason]int64, sum int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	byReason = map[store.Reason]int64{}
+	for _, r := range allReasons {
+		byReason[r] = t.byReason[r]
+		sum += t.byReason[r]
 	}
-	return all
+	return byReason, sum
 }
 
-// sum returns the number of all outages.
-func (t *tally) sum() (n int64) {
-	for i := range allReasons {
-		n += t[i].Load()
+// refusal returns err if a server refuses and will refuse again, or is not the
+// right one, and nil for all other errors.
+func refusal(err error) error {
+	var certificate *tls.CertificateVerificationError
+	var mode *modeError
+	switch {
+	case errors.As(err, &mode):
+		return mode
+	case errors.As(err, &certificate):
+		return err
 	}
-	return n
+	text, ok := said(err)
+	if !ok || tooMany(text) {
+		return nil
+	}
+	switch firstWord(text) {
+	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "MISCONF", "OOM", "TRYAGAIN":
+		return nil
+	}
+	return err
+}
+
+// said returns the text of the error that a server has answered, and reports
+// whether err is one: of the client's library, or of a step in a batch.
+func said(err error) (text string, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	var own *script.ServerError
+	if errors.As(err, &own) {
+		return own.Text, true
+	}
+	var library *rueidis.RedisError
+	if errors.As(err, &library) {
+		return library.Error(), true
+	}
+	return "", false
+}
+
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+// answers reports whether a call that ended with err got an answer, or needs none.
+func answers(err error) bool {
+	if _, answered := said(err); answered || err == nil {
+		return true
+	}
+	var state *script.StateError
+	return errors.As(err, &state) || errors.Is(err, script.ErrStale) || errors.Is(err, script.ErrForeign) ||
+		errors.Is(err, script.ErrCalendar) || errors.Is(err, store.ErrRepeated)
 }

@@ -61,15 +61,6 @@ type call struct {
 	abandoned bool          // the batcher may still have it
 }
 
-// expires returns when the batcher has to look at the context of c first.
-func (c *call) expires() time.Duration {
-	at := c.began + expireEvery
-	if c.deadline != 0 {
-		at = min(at, c.deadline)
-	}
-	return at
-}
-
 // shares reports whether a command can decide c and other, which stands behind it.
 func (c *call) shares(other *call) bool {
 	return c.program == other.program && c.program.Batch != nil && c.slot == other.slot && c.now == other.now && !c.single && !other.single
@@ -121,7 +112,8 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 	}
 	for again := range 2 {
 		n.roundTrip(ctx, client, s, again > 0)
-		if n.unloaded(s); len(s.left) == 0 {
+		s.left = slices.DeleteFunc(s.left, func(r *command) bool { return !n.unloaded(r) })
+		if len(s.left) == 0 {
 			break
 		}
 	}
@@ -143,27 +135,6 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 	}
 }
 
-// unloaded keeps in left the commands whose program the server does not have, and notes which
-// programs it has.
-func (n *Node) unloaded(s *sending) {
-	sent := s.left
-	s.left = s.left[:0]
-	for _, r := range sent {
-		if r.err == nil {
-			if loaded := &n.loaded[r.program().Number]; !loaded.Load() {
-				loaded.Store(true)
-			}
-		} else if noScript(r.err) {
-			s.left = append(s.left, r)
-		}
-	}
-	if len(s.left) > 0 {
-		for i := range n.loaded {
-			n.loaded[i].Store(false)
-		}
-	}
-}
-
 func (s *sending) release() {
 	clear(s.commands)
 	clear(s.left)
@@ -171,31 +142,32 @@ func (s *sending) release() {
 	sendings.Put(s)
 }
 
-// sendOne sends c by itself: on the connection for that if it is free.
+// sendOne sends c by itself.
 func (n *Node) sendOne(ctx context.Context, client rueidis.Client, c *call) answer {
 	var answers [1]answer
+	n.send(ctx, client, c.self[:], answers[:])
+	return answers[0]
+}
+
+// sendSolo sends c by itself: on the connection for that if it is free.
+func (n *Node) sendSolo(ctx context.Context, client rueidis.Client, c *call) answer {
 	own := n.takeSolo(client, c)
 	if own == nil {
-		n.send(ctx, client, c.self[:], answers[:])
-		return answers[0]
+		return n.sendOne(ctx, client, c)
 	}
 	defer n.soloBusy.Store(false)
 	// The library looks at the deadline of ctx alone there.
-	aborted := false
-	if caller := callerOf(ctx); caller != nil && caller.Done() != nil {
-		stop := context.AfterFunc(caller, own.abort)
-		n.send(ctx, own.Client, c.self[:], answers[:])
-		aborted = !stop()
-	} else {
-		n.send(ctx, own.Client, c.self[:], answers[:])
+	caller, stop := callerOf(ctx), func() bool { return true }
+	if caller.Done() != nil {
+		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })
 	}
-	switch err := answers[0].err; {
-	case err != nil && aborted:
-		answers[0].err = callerOf(ctx).Err()
-	case errors.Is(err, context.DeadlineExceeded):
+	a := n.sendOne(ctx, own.Client, c)
+	if aborted := !stop(); aborted && a.err != nil {
+		a.err = caller.Err()
+	} else if errors.Is(a.err, context.DeadlineExceeded) {
 		<-ctx.Done() // it may end a moment after its deadline, and tells whose time is over
 	}
-	return answers[0]
+	return a
 }
 
 // sendBatch sends calls of different callers. Those that can share a command are put beside
@@ -234,7 +206,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 	first := s.left[0]
 	if len(s.left) == 1 && replicas == 0 && !first.calls[0].asking {
-		first.text, first.err = client.Do(ctx, s.command(client, first, n.missing(s.left, 0, again))).ToString()
+		first.text, first.err = client.Do(ctx, s.command(client, first, n.brings(s.left, 0, again))).ToString()
 		return
 	}
 	if replicas > 0 {
@@ -245,15 +217,18 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 		if r.calls[0].asking {
 			commands = append(commands, client.B().Asking().Build())
 		}
-		commands = append(commands, s.command(client, r, n.missing(s.left, i, again)))
+		commands = append(commands, s.command(client, r, n.brings(s.left, i, again)))
 	}
 	if replicas > 0 {
-		commands = append(commands, wait(client, replicas, n.patience(latest)))
+		commands = append(commands, n.wait(client, latest))
 	}
 	replies := client.DoMulti(ctx, commands...)
 	var unconfirmed error
 	if replicas > 0 {
-		unconfirmed = confirmed(replies[len(replies)-1], replicas)
+		confirmed, err := replies[len(replies)-1].AsInt64()
+		if unconfirmed = err; err == nil && confirmed < int64(replicas) {
+			unconfirmed = errReplicas
+		}
 	}
 	for _, r := range s.left {
 		if r.calls[0].asking {
@@ -264,15 +239,27 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 }
 
-// missing reports whether the server may not have the program of a command, and no command before it
-// brings the text. The client of a caller may send each to another server: what one of them
-// has says nothing of the others.
-func (n *Node) missing(commands []*command, at int, again bool) bool {
-	p := commands[at].program()
-	if n.apart || !again && n.loaded[p.Number].Load() {
-		return n.apart && again
+// unloaded reports whether the server does not have the program of r, which was sent.
+func (n *Node) unloaded(r *command) bool {
+	if noScript(r.err) {
+		n.loaded.Clear()
+		return true
 	}
-	return !slices.ContainsFunc(commands[:at], func(r *command) bool { return r.program() == p })
+	if r.err == nil {
+		n.loaded.LoadOrStore(r.program(), true)
+	}
+	return false
+}
+
+// brings reports whether a command has the text of its program: the server may not have the
+// program, and no command before it brings the text. The client of a caller may send each to
+// another server: what one of them has says nothing of the others.
+func (n *Node) brings(commands []*command, at int, again bool) bool {
+	p := commands[at].program()
+	if _, has := n.loaded.Load(p); !again && (has || n.apart) {
+		return false
+	}
+	return n.apart || !slices.ContainsFunc(commands[:at], func(r *command) bool { return r.program() == p })
 }
 
 // command returns r for the client.
@@ -303,30 +290,17 @@ func noScript(err error) bool {
 	return firstWord(text) == "NOSCRIPT"
 }
 
-// patience returns how long WAIT waits: its answer has to be here before the latest
-// deadline of its calls.
-func (n *Node) patience(latest time.Duration) time.Duration {
-	if latest == 0 {
-		return n.config.Timeout
-	}
-	return (latest - elapsed()) * 3 / 4
-}
-
 // wait returns the command that waits for replicas to confirm all that was written before
-// it on the connection. The library makes a connection for each command that it knows to
-// block, in the caller's time, so it does not get to know.
-func wait(client rueidis.Client, replicas int, within time.Duration) rueidis.Completed {
-	ms := max(1, within.Milliseconds())
-	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(replicas), strconv.FormatInt(ms, 10)).Build()
-}
-
-// confirmed returns an error if fewer replicas have confirmed.
-func confirmed(reply rueidis.RedisResult, replicas int) error {
-	n, err := reply.AsInt64()
-	if err == nil && n < int64(replicas) {
-		return errReplicas
+// it on the connection; its answer has to be here before the latest deadline of the calls. The
+// library makes a connection for each command that it knows to block, in the caller's time, so
+// it does not get to know.
+func (n *Node) wait(client rueidis.Client, latest time.Duration) rueidis.Completed {
+	within := n.config.Timeout
+	if latest != 0 {
+		within = (latest - elapsed()) * 3 / 4
 	}
-	return err
+	ms := max(1, within.Milliseconds())
+	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()
 }
 
 // prepare sets what is sent for c, with a deadline on the server's clock.

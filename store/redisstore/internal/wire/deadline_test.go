@@ -17,12 +17,11 @@ func TestDecisionsEnd(t *testing.T) {
 	const ms = time.Millisecond
 	for _, timeout := range []time.Duration{10 * ms, 50 * ms, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			var timer wire.Timer
 			for range 5 {
 				began := time.Now()
-				ctx, cancel := timer.Within(t.Context(), timeout)
+				ctx, cancel := wire.Within(t.Context(), timeout)
 				time.Sleep(timeout / 2)
-				again, cancelAgain := timer.Within(ctx, timeout)
+				again, cancelAgain := wire.Within(ctx, timeout)
 				if again != ctx {
 					t.Error("got a second end for one decision")
 				}
@@ -50,23 +49,22 @@ func TestDecisionsEnd(t *testing.T) {
 func TestDecisionsOfCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var timer wire.Timer
 		less, cancelLess := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancelLess()
-		ctx, cancel := timer.Within(less, 50*time.Millisecond)
+		ctx, cancel := wire.Within(less, 50*time.Millisecond)
 		defer cancel()
 		<-ctx.Done()
 		if wire.TimedOut(ctx) {
 			t.Error("the caller's end: got a time-out")
 		}
 		began := time.Now()
-		ctx, cancelMore := timer.Within(wire.WithTimeout(t.Context(), 500*time.Millisecond), 50*time.Millisecond)
+		ctx, cancelMore := wire.Within(wire.WithTimeout(t.Context(), 500*time.Millisecond), 50*time.Millisecond)
 		defer cancelMore()
 		<-ctx.Done()
 		if got := time.Since(began); got < 500*time.Millisecond || got > 501*time.Millisecond || !wire.TimedOut(ctx) {
 			t.Errorf("another time-out: got an end after %v, want 500ms, and a millisecond more at most", got)
 		}
-		part, cancelPart := timer.Within(t.Context(), time.Second)
+		part, cancelPart := wire.Within(t.Context(), time.Second)
 		defer cancelPart()
 		time.Sleep(500 * time.Millisecond)
 		began = time.Now()
@@ -86,9 +84,8 @@ func TestDecisionsEndWithTheirCallers(t *testing.T) {
 	type key struct{}
 	for _, looks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			var timer wire.Timer
 			caller, leave := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-			ctx, cancel := timer.Within(caller, time.Second)
+			ctx, cancel := wire.Within(caller, time.Second)
 			defer cancel()
 			if end, ok := ctx.Deadline(); !ok || time.Until(end) < time.Second {
 				t.Errorf("got the deadline %v, want one in a second", end)
@@ -118,8 +115,7 @@ func TestDecisionsEndWithTheirCallers(t *testing.T) {
 func TestDecisionsThatAreOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var timer wire.Timer
-		ctx, cancel := timer.Within(t.Context(), time.Second)
+		ctx, cancel := wire.Within(t.Context(), time.Second)
 		defer cancel()
 		time.Sleep(2 * time.Second)
 		for range 2 {
