@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weirhq/weir/rulefile/files"
 	"github.com/weirhq/weir/rulefile/internal/testfile"
 )
 
@@ -27,7 +26,7 @@ type Tests struct {
 // LoadTests reads the test file at path, and the rules file that it names. If the
 // test file can be read, any error is that of [ParseTests].
 func LoadTests(path string) (*Tests, error) {
-	src, err := files.Rules(path)
+	src, err := readFile(path, maxSource)
 	if err != nil {
 		return nil, fmt.Errorf("test file: %w", err)
 	}
@@ -76,7 +75,7 @@ const testSuffix = "_test.yaml"
 func (t *testPass) rulesPath(root, n *node) string {
 	if n != nil {
 		if path := t.text(n); path != "" {
-			return files.Beside(t.name, path)
+			return beside(t.name, path)
 		}
 		return ""
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/rulefile"
 )
 
 // ask answers a call by the rules file, as a service with empty counters does.
@@ -25,7 +24,7 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader) (
 	if err != nil {
 		return nil, err
 	}
-	file, err := rulefile.Load(name)
+	file, err := loadRules(name)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/rulefile"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // source is a file named on the command line.
@@ -41,7 +41,16 @@ func (s source) rules() (*rulefile.File, error) {
 	if s.stdin {
 		return rulefile.Parse(s.name, s.text, os.ReadFile)
 	}
-	return rulefile.Load(s.name)
+	return loadRules(s.name)
+}
+
+// loadRules reads the named rules file, and the list files that it names.
+func loadRules(name string) (*rulefile.File, error) {
+	text, err := files.Rules(name)
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	return rulefile.Parse(name, text, func(list string) ([]byte, error) { return files.List(files.Beside(name, list)) })
 }
 
 func plural(n int, noun string) string {

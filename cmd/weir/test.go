@@ -75,7 +75,7 @@ func (o *testOptions) write(cmd *cobra.Command, args []string) error {
 	if slices.Contains(args, "-") {
 		return &usageError{"--generate reads the logs twice: want files, not -"}
 	}
-	file, err := rulefile.Load(o.rules)
+	file, err := loadRules(o.rules)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // place is where the rules of all namespaces are: one file, or a directory with a
