@@ -77,7 +77,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"internal/redistest":         {}, // tests only, a module of its own
-	"rulefile/internal/testfile": {},
+	"rulefile/internal/testfile": {ours: []string{"rule"}},
 	"rulefile": {
 		ours:   []string{"rulefile/internal/testfile", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},

@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	_ "embed"
-	"fmt"
 	"strings"
 
 	"github.com/weirhq/weir/rulefile/internal/testfile"
@@ -15,30 +14,14 @@ var testSchema []byte
 // copy.
 func TestSchema() []byte { return append([]byte(nil), testSchema...) }
 
-// Tests is the content of a test file: requests at stated times, and the expected
-// decisions of a rules file. Package ruletest runs it. docs/rules.md describes the
-// format.
-type Tests struct {
-	Rules *File           // the rules to test
-	Cases []testfile.Case // for package ruletest, which runs them
-}
-
-// LoadTests reads the test file at path, and the rules file that it names. If the
-// test file can be read, any error is that of [ParseTests].
-func LoadTests(path string) (*Tests, error) {
-	src, err := readFile(path, maxSource)
-	if err != nil {
-		return nil, fmt.Errorf("test file: %w", err)
-	}
-	return ParseTests(path, src, Load)
-}
-
-// ParseTests reads src as a test file. name is the path of the file. ParseTests
-// calls load with the path of the rules file.
+// ParseTests reads src as a test file, for package ruletest, which runs it: requests
+// at stated times, and the expected decisions of a rules file. name is the path of the
+// test file. ParseTests calls load, such as [Load], with the path of the rules file.
+// docs/rules.md describes the format.
 //
 // The error is a [fault.List] with the faults of the test file, or the error of
 // load.
-func ParseTests(name string, src []byte, load func(path string) (*File, error)) (*Tests, error) {
+func ParseTests(name string, src []byte, load func(path string) (*File, error)) (*testfile.File, error) {
 	p := pass{name: name, smallest: smallestTest}
 	root := p.source(src)
 	if root == nil {
@@ -54,7 +37,7 @@ func ParseTests(name string, src []byte, load func(path string) (*File, error)) 
 		if err != nil {
 			return nil, err
 		}
-		t.tests.Rules = file
+		t.tests.Rules, t.zone = file.Set, file.Zone
 		t.cases(root, f["cases"])
 	}
 	if len(p.faults) > 0 {
