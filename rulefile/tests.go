@@ -1,18 +1,10 @@
 package rulefile
 
 import (
-	_ "embed"
 	"strings"
 
 	"github.com/weirhq/weir/rulefile/internal/testfile"
 )
-
-//go:embed weir-test.schema.json
-var testSchema []byte
-
-// TestSchema returns the JSON Schema (draft-07) of test files. The caller owns the
-// copy.
-func TestSchema() []byte { return append([]byte(nil), testSchema...) }
 
 // ParseTests reads src as a test file, for package ruletest, which runs it: requests
 // at stated times, and the expected decisions of a rules file. name is the path of the

@@ -63,6 +63,14 @@ func plural(n int, noun string) string {
 //go:embed example.yaml
 var example []byte
 
+// JSON Schemas (draft-07) of rules files and of test files.
+var (
+	//go:embed weir.schema.json
+	rulesSchema []byte
+	//go:embed weir-test.schema.json
+	testsSchema []byte
+)
+
 func newInit() *cobra.Command {
 	force := false
 	cmd := &cobra.Command{
@@ -87,7 +95,7 @@ schema for editors, weir.schema.json, is written beside it, if there is none yet
 				return err
 			}
 			schema := filepath.Join(filepath.Dir(name), "weir.schema.json")
-			err := write(schema, os.O_WRONLY|os.O_CREATE|os.O_EXCL, rulefile.Schema())
+			err := write(schema, os.O_WRONLY|os.O_CREATE|os.O_EXCL, rulesSchema)
 			if err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
@@ -122,9 +130,9 @@ func newSchema() *cobra.Command {
   # yaml-language-server: $schema=weir.schema.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			schema := rulefile.Schema()
+			schema := rulesSchema
 			if tests {
-				schema = rulefile.TestSchema()
+				schema = testsSchema
 			}
 			_, err := cmd.OutOrStdout().Write(schema)
 			return err
