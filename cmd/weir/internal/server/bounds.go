@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"net"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
@@ -35,6 +36,15 @@ func newBounds(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) *b
 		}
 	}
 	return b
+}
+
+// socket opens the address of a listener without HTTP.
+func (b *bounds) socket(l config.Listener) (net.Listener, error) {
+	socket, err := open(l)
+	if err == nil && b.connections > 0 {
+		socket = newConnLimiter(socket, b.connections, false, b.shedding(l.Name))
+	}
+	return socket, err
 }
 
 // shedding returns what counts the connections that a listener refuses or closes.

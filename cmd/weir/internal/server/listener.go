@@ -36,15 +36,15 @@ const linger = 250 * time.Millisecond
 // maxStreams is the most requests of one connection with HTTP/2 at the same time.
 const maxStreams = 100
 
-// listen opens the address that flag sets, so that an address in use is reported
-// before anything is served. certs is for addresses with TLS.
-// most is how many connections it may have, and shed is called for each that is
-// refused.
-func listen(flag string, at config.Address, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
-	socket, err := open(flag, at)
+// listen opens an address, so that one in use is reported before anything is served.
+// certs is for addresses with TLS. most is how many connections it may have, and shed is
+// called for each that is refused.
+func listen(to config.Listener, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
+	socket, err := open(to)
 	if err != nil {
 		return nil, err
 	}
+	at := to.Address
 	if most > 0 {
 		socket = newConnLimiter(socket, most, !at.TLS(), shed)
 	}
@@ -77,15 +77,15 @@ func listen(flag string, at config.Address, certs *access.Certificates, most int
 	return l, nil
 }
 
-// open opens a socket for the address that flag sets. The error says what to do about
-// an address in use.
-func open(flag string, at config.Address) (net.Listener, error) {
-	socket, err := bind(at)
+// open opens the socket of a listener. The error says what to do about an address in
+// use.
+func open(l config.Listener) (net.Listener, error) {
+	socket, err := bind(l.Address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s: %s is in use; end the program that listens there, or choose another address with --%[1]s", flag, at.Host)
+		return nil, fmt.Errorf("%s: %s is in use; end the program that listens there, or choose another address with --%[1]s", l.Flag, l.Address.Host)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s: %w", l.Flag, err)
 	}
 	return socket, nil
 }
@@ -181,14 +181,4 @@ func (l *listener) Close() error {
 }
 
 // url returns the address as a URL.
-func (l *listener) url() string { return urlOf(l.at, l.socket) }
-
-func urlOf(at config.Address, socket net.Listener) string {
-	switch at.Scheme {
-	case "unix":
-		return "unix:" + at.Host
-	case "https":
-		return "https://" + socket.Addr().String()
-	}
-	return "http://" + socket.Addr().String()
-}
+func (l *listener) url() string { return urlOf("http", l.at, l.socket) }

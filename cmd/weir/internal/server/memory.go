@@ -3,8 +3,8 @@ package server
 import (
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,9 +34,9 @@ func tableBytes(cfg config.Config, log *slog.Logger) int64 {
 func availableMemory(root string) int64 {
 	least := int64(0)
 	for _, n := range []int64{
-		number(root, "sys/fs/cgroup/memory.max"),                   // version 2
-		number(root, "sys/fs/cgroup/memory/memory.limit_in_bytes"), // version 1
-		kibibytes(root, "proc/meminfo", "MemTotal:"),
+		number(root+"/sys/fs/cgroup/memory.max", ""),                   // version 2
+		number(root+"/sys/fs/cgroup/memory/memory.limit_in_bytes", ""), // version 1
+		number(root+"/proc/meminfo", "MemTotal:") << 10,
 	} {
 		if n > 0 && (least == 0 || n < least) {
 			least = n
@@ -45,35 +45,21 @@ func availableMemory(root string) int64 {
 	return least
 }
 
-// number returns the number in a file, or 0.
-func number(root, path string) int64 {
-	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return 0 // the word max, for no bound
-	}
-	return n
-}
-
-// kibibytes returns the number of kibibytes behind a word in a file, in bytes, or
-// 0.
-func kibibytes(root, path, word string) int64 {
-	text, err := os.ReadFile(filepath.Join(root, path))
+// number returns the number behind a word of a file, or at its start if word is empty. It
+// returns 0 if there is none, as where a control group has the word max for no bound.
+func number(path, word string) int64 {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0
 	}
 	fields := strings.Fields(string(text))
-	for i := 0; i+1 < len(fields); i++ {
-		if fields[i] == word {
-			n, err := strconv.ParseInt(fields[i+1], 10, 64)
-			if err != nil {
-				return 0
-			}
-			return n << 10
-		}
+	at := slices.Index(fields, word) + 1
+	if at >= len(fields) {
+		return 0
 	}
-	return 0
+	n, err := strconv.ParseInt(fields[at], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
