@@ -71,7 +71,7 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 		}
 	}
 	if c.rules != "" {
-		return c.ask(ctx, method, path, &payload)
+		return c.offlineAnswer(ctx, method, path, &payload)
 	}
 	base, via, err := c.transport()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// ask answers a call by the rules file, as a service with empty counters does.
-func (c *client) ask(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
+// offlineAnswer answers a call by the rules file, as a service with empty counters does.
+func (c *client) offlineAnswer(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
 	name, err := c.rulesFile()
 	if err != nil {
 		return nil, err
