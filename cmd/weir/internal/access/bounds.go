@@ -99,6 +99,30 @@ func (b *Bounds) Release(n int64) {
 	}
 }
 
+// Reservation is the memory that one call has reserved.
+type Reservation struct {
+	Bounds *Bounds // nil: none
+	bytes  int64
+}
+
+// Reserve reserves n bytes more, until they are freed. It returns an [*Overload] if there
+// are not as many.
+func (r *Reservation) Reserve(n int64) error {
+	if err := r.Bounds.Reserve(n); err != nil {
+		return err
+	}
+	r.bytes += n
+	return nil
+}
+
+// Free gives back what was reserved.
+func (r *Reservation) Free() {
+	if r.bytes > 0 {
+		r.Bounds.Release(r.bytes)
+		r.bytes = 0
+	}
+}
+
 // Now returns the requests that are decided, and the bytes that are reserved.
 func (b *Bounds) Now() (requests, memory int64) { return b.requests.Load(), b.memory.Load() }
 

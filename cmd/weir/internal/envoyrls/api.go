@@ -69,7 +69,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	x.engine, x.bounds = space.Engine(), c.Bounds()
+	x.engine, x.Bounds = space.Engine(), c.Bounds()
 	if err := c.RecvMsg(&x.call); err != nil {
 		return err
 	}

@@ -25,9 +25,8 @@ type exchange struct {
 	answers []answer // statuses of out
 	out     rls.RateLimitResponse
 
-	bounds   *access.Bounds        // nil: none
-	reserved int64                 // bytes of bounds
-	admit    func(weir.Size) error // reserve, made once
+	access.Reservation
+	admit func(weir.Size) error // reserve, made once
 }
 
 func newExchange() *exchange {
@@ -50,16 +49,7 @@ func (x *exchange) reserve(s weir.Size) error {
 	if n <= smallAnswer {
 		return nil
 	}
-	return x.take(n)
-}
-
-// take reserves n bytes of the memory of the service until x is free.
-func (x *exchange) take(n int64) error {
-	if err := x.bounds.Reserve(n); err != nil {
-		return err
-	}
-	x.reserved += n
-	return nil
+	return x.Reserve(n)
 }
 
 // smallMessage is the size, in bytes, of the largest message whose memory is not reserved.
@@ -71,7 +61,7 @@ func (x *exchange) admitCall(b []byte) error {
 	if err != nil || len(b) <= smallMessage {
 		return err
 	}
-	return x.take(textTimes*int64(len(b)) + objectBytes*int64(objects))
+	return x.Reserve(textTimes*int64(len(b)) + objectBytes*int64(objects))
 }
 
 // mostKept is the number of descriptors above which the memory of an exchange is
@@ -80,11 +70,8 @@ const mostKept = 64
 
 // free returns x to the pool.
 func (a *API) free(x *exchange) {
-	if x.reserved > 0 {
-		x.bounds.Release(x.reserved)
-		x.reserved = 0
-	}
-	x.bounds, x.engine = nil, nil
+	x.Free()
+	x.Bounds, x.engine = nil, nil
 	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept {
 		return
 	}

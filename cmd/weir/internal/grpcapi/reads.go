@@ -21,7 +21,7 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	if r.Attributes, err = attributesOf(in.GetAttributes()); err != nil {
 		return nil, err
 	}
-	m := memory{bounds: c.Bounds()}
+	m := memory{Reservation: c.Reservation()}
 	defer m.free()
 	if err := m.rules(space.Engine().Rules().Len()); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 func (m *memory) rules(n int) error {
 	const each = 2 << 10
 	if n*each > smallAnswer {
-		return m.reserve(int64(n) * each)
+		return m.Reserve(int64(n) * each)
 	}
 	return nil
 }

@@ -244,7 +244,7 @@ func (s *stream) decide() error {
 		}
 	}
 	s.items = items
-	s.memory.bounds = s.call.Bounds()
+	s.memory.Bounds = s.call.Bounds()
 	err = s.api.run(s.call.Context(), space.Engine(), items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
 		return s.oneByOne(space.Engine())

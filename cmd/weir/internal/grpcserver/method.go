@@ -78,6 +78,9 @@ func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
 // Bounds returns the bounds of the listener. It may be nil.
 func (c *Call) Bounds() *access.Bounds { return c.server.config.Bounds }
 
+// Reservation returns what reserves memory within them.
+func (c *Call) Reservation() access.Reservation { return access.Reservation{Bounds: c.Bounds()} }
+
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
 func (c *Call) Leaving() <-chan struct{} { return c.server.leaving }

@@ -102,12 +102,11 @@ func New(spaces *namespace.Set, c Config) *API {
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange()
-	x.bounds, x.most = a.bounds, a.most
+	x.Bounds, x.most = a.bounds, a.most
 	defer x.free()
 	if err := a.serve(x, w, r); err != nil {
 		x.end()
-		discard(r)
-		answer.ProblemOf(err).Write(w)
+		answer.Refuse(w, r, err)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/store"
 )
 
@@ -62,13 +62,13 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 
 // appendExplanation appends why a rule matched or did not, and its numbers.
 func appendExplanation(b []byte, e *weir.RuleExplanation) []byte {
-	b = answer.AppendText(append(b, `{"rule":`...), e.Rule)
-	b = answer.AppendText(append(b, `,"kind":`...), e.Kind.String())
+	b = jsontext.AppendText(append(b, `{"rule":`...), e.Rule)
+	b = jsontext.AppendText(append(b, `,"kind":`...), e.Kind.String())
 	b = appendBool(append(b, `,"matched":`...), e.Matched)
 	if e.Shadow {
 		b = append(b, `,"shadow":true`...)
 	}
-	b = answer.AppendTexts(append(b, `,"reasons":`...), e.Reasons)
+	b = jsontext.AppendTexts(append(b, `,"reasons":`...), e.Reasons)
 	if e.Usage != nil {
 		b = append(appendUsage(append(b, `,"usage":{`...), e.Usage), '}')
 	}

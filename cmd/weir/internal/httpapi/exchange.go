@@ -1,12 +1,9 @@
 package httpapi
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 
@@ -14,19 +11,17 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/headers"
 )
 
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept.
 type exchange struct {
-	caller   *access.Holder // nil: everyone, with all scopes
-	space    *namespace.Namespace
-	bounds   *access.Bounds
+	caller *access.Holder // nil: everyone, with all scopes
+	space  *namespace.Namespace
+	access.Reservation
 	most     int64                 // bytes of the answer
 	begun    bool                  // end must be called
-	reserved int64                 // bytes of bounds
 	admit    func(weir.Size) error // admitOne, made once
 	body     []byte
 	scan     scanner
@@ -55,11 +50,8 @@ func newExchange() *exchange { return exchanges.Get().(*exchange) }
 // free returns x to the pool.
 func (x *exchange) free() {
 	x.end()
-	if x.reserved > 0 {
-		x.bounds.Release(x.reserved)
-		x.reserved = 0
-	}
-	x.caller, x.space, x.bounds, x.scan.src = nil, nil, nil, ""
+	x.Free()
+	x.caller, x.space, x.Bounds, x.scan.src = nil, nil, nil, ""
 	attributes := cap(x.request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
@@ -69,7 +61,7 @@ func (x *exchange) free() {
 // begin begins to decide a request. It follows read: a body that comes slowly
 // holds nobody up.
 func (x *exchange) begin() error {
-	if err := x.bounds.Begin(); err != nil {
+	if err := x.Bounds.Begin(); err != nil {
 		return err
 	}
 	x.begun = true
@@ -80,17 +72,8 @@ func (x *exchange) begin() error {
 func (x *exchange) end() {
 	if x.begun {
 		x.begun = false
-		x.bounds.End()
+		x.Bounds.End()
 	}
-}
-
-// reserve reserves n bytes until x is freed.
-func (x *exchange) reserve(n int64) error {
-	if err := x.bounds.Reserve(n); err != nil {
-		return err
-	}
-	x.reserved += n
-	return nil
 }
 
 // escaped returns an error if the answer may be too large because a byte can take
@@ -109,7 +92,7 @@ func (x *exchange) admitOne(s weir.Size) error {
 		return err
 	}
 	if n := int64(s.Usages)*usageBytes + s.Bytes(); n > smallAnswer {
-		return x.reserve(n)
+		return x.Reserve(n)
 	}
 	return nil
 }
@@ -118,7 +101,7 @@ func (x *exchange) admitOne(s weir.Size) error {
 func (x *exchange) reserveRules(n int) error {
 	const each = 2 << 10
 	if n*each > smallAnswer {
-		return x.reserve(int64(n) * each)
+		return x.Reserve(int64(n) * each)
 	}
 	return nil
 }
@@ -126,18 +109,6 @@ func (x *exchange) reserveRules(n int) error {
 // smallAnswer is the size, in bytes, up to which decisions are not counted as
 // memory.
 const smallAnswer = 64 << 10
-
-// smallBody is the size, in bytes, up to which bodies are not counted as memory.
-const smallBody = 64 << 10
-
-// discard reads what is left of the body of a refused request, up to the largest
-// body. Otherwise the connection would be reset while the client still sends, and
-// the client would not see the answer.
-func discard(r *http.Request) {
-	if r.Body != nil && r.Body != http.NoBody && r.Header["Expect"] == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, sizes.Message))
-	}
-}
 
 // read reads the body of r, which must be JSON and small enough.
 func (x *exchange) read(r *http.Request) error {
@@ -147,45 +118,9 @@ func (x *exchange) read(r *http.Request) error {
 			Detail: fmt.Sprintf("the content type is %.100q, want application/json: send the header Content-Type: application/json", r.Header.Get("Content-Type")),
 		}
 	}
-	if r.ContentLength > sizes.Message {
-		return tooLarge()
-	}
-	if r.ContentLength > smallBody {
-		if err := x.reserve(r.ContentLength); err != nil {
-			return err
-		}
-	}
-	b := x.body[:0]
-	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := r.Body.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		x.body = b
-		switch {
-		case len(b) > sizes.Message:
-			return tooLarge()
-		case len(b) > smallBody && x.reserved == 0:
-			if err := x.reserve(sizes.Message); err != nil { // the length was not told
-				return err
-			}
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-		case errors.Is(err, io.EOF):
-			return nil
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return &answer.Problem{Status: http.StatusRequestTimeout, Detail: "timeout while reading the body"}
-		case err != nil:
-			return &answer.Problem{Status: http.StatusBadRequest, Detail: "the body ends early: " + err.Error()}
-		}
-	}
-}
-
-// tooLarge returns the answer to a body over the limit.
-func tooLarge() *answer.Problem {
-	return &answer.Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
+	var err error
+	x.body, err = answer.ReadBody(r, x.body[:0], x.Reserve)
+	return err
 }
 
 // isJSON reports whether h announces JSON, no type, or the type that curl -d

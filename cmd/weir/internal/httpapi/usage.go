@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -77,7 +77,7 @@ func appendSeries(b []byte, cells []window.Cell) []byte {
 			b = append(b, ',')
 		}
 		b = c.Start.Time().AppendFormat(append(b, `{"start":"`...), time.RFC3339Nano)
-		b = answer.AppendSeconds(append(b, `","seconds":`...), c.Length)
+		b = jsontext.AppendSeconds(append(b, `","seconds":`...), c.Length)
 		b = append(appendInt(append(b, `,"hits":`...), c.Hits), '}')
 	}
 	return append(b, ']')

@@ -169,17 +169,13 @@ func (c *conn) decideBatch() error {
 		return err
 	}
 	defer bounds.End()
-	reserved := int64(0)
-	defer func() { bounds.Release(reserved) }()
+	memory := access.Reservation{Bounds: bounds}
+	defer memory.Free()
 	reserve := func(n int64) error {
 		if n <= smallBatch {
 			return nil
 		}
-		if err := bounds.Reserve(n); err != nil {
-			return err
-		}
-		reserved += n
-		return nil
+		return memory.Reserve(n)
 	}
 	if err := reserve(int64(len(b.items)) * itemBytes); err != nil {
 		return err
