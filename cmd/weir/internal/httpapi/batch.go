@@ -21,9 +21,6 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.read(r); err != nil {
 		return err
 	}
-	if err := x.begin(); err != nil {
-		return err
-	}
 	x.scan.reset(x.body)
 	if cap(x.body) > maxKept {
 		x.body = nil // the scanner has a copy

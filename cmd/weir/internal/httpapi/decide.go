@@ -14,9 +14,6 @@ func (a *API) decide(verb store.Verb) handler {
 		if err := x.read(r); err != nil {
 			return err
 		}
-		if err := x.begin(); err != nil {
-			return err
-		}
 		verb, f := x.scan.decode(x.body, verb, &x.request)
 		if f != nil {
 			return f
@@ -33,9 +30,6 @@ func (a *API) decide(verb store.Verb) handler {
 // explain shows what a check would answer, and why. It counts nothing.
 func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.read(r); err != nil {
-		return err
-	}
-	if err := x.begin(); err != nil {
 		return err
 	}
 	if _, f := x.scan.decode(x.body, store.Check, &x.request); f != nil {

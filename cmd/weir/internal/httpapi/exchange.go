@@ -58,7 +58,7 @@ func (x *exchange) free() {
 	}
 }
 
-// begin begins to decide a request. It follows read: a body that comes slowly
+// begin begins to decide a request. read does so behind the body: one that comes slowly
 // holds nobody up.
 func (x *exchange) begin() error {
 	if err := x.Bounds.Begin(); err != nil {
@@ -110,7 +110,7 @@ func (x *exchange) reserveRules(n int) error {
 // memory.
 const smallAnswer = 64 << 10
 
-// read reads the body of r, which must be JSON and small enough.
+// read reads the body of r, which must be JSON and small enough, and begins to decide it.
 func (x *exchange) read(r *http.Request) error {
 	if !isJSON(r.Header) {
 		return &answer.Problem{
@@ -119,8 +119,10 @@ func (x *exchange) read(r *http.Request) error {
 		}
 	}
 	var err error
-	x.body, err = answer.ReadBody(r, x.body[:0], x.Reserve)
-	return err
+	if x.body, err = answer.ReadBody(r, x.body[:0], x.Reserve); err != nil {
+		return err
+	}
+	return x.begin()
 }
 
 // isJSON reports whether h announces JSON, no type, or the type that curl -d
