@@ -147,7 +147,7 @@ func TestHoldsUnderBansAreExact(t *testing.T) {
 			g.last = max(0, got.RetryAfter)
 		}
 	}
-	if struck < 5_000 || found < 1_000 {
+	if struck < 2_000 || found < 400 {
 		t.Errorf("got %d strikes, and %d holds that were found during a ban, want many", struck, found)
 	}
 }

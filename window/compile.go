@@ -1,5 +1,7 @@
 package window
 
+import "github.com/weirhq/weir/fault"
+
 // Compiled is a [Limit] that is ready for use. Make one with [Compile] or
 // [MustCompile]. It is immutable and safe for concurrent use; its zero value is
 // not usable.
@@ -28,8 +30,10 @@ type Compiled struct {
 	// the algorithm around algorithm that counts holds, or nil when the kind
 	// cannot hold. anyWord reports whether states begin with any word.
 	around  bool
-	holding *holding
+	holding holder
 	anyWord bool
+
+	holds *holds // nil: of CompileFinal
 }
 
 // Compile makes l ready for use. It returns the error of [Limit.Validate] when
@@ -38,7 +42,20 @@ func Compile(l Limit) (*Compiled, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	return compile(l), nil
+	return compile(l, &withHolds), nil
+}
+
+// CompileFinal is like [Compile] for a limit whose takes do not hold, and whose states no
+// other limit has made. Programs that compile no other limits do not link what counts
+// holds. It is for weir's own limiters.
+func CompileFinal(l Limit) (*Compiled, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	if l.Hold > 0 || l.Window.Kind == KindHeld {
+		return nil, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine")
+	}
+	return compile(l, nil), nil
 }
 
 // MustCompile is like [Compile] but panics when l is invalid. It is for limits
@@ -52,19 +69,19 @@ func MustCompile(l Limit) *Compiled {
 }
 
 // compile makes l ready for use. It is valid, or made of one that is.
-func compile(l Limit) *Compiled {
+func compile(l Limit, holds *holds) *Compiled {
 	c := &Compiled{}
-	c.fill(l)
+	c.fill(l, holds)
 	c.origin = c
 	return c
 }
 
 // fill sets c to l.
-func (c *Compiled) fill(l Limit) {
-	*c = Compiled{limit: l, capacity: l.capacity(), onCalendar: kinds[l.Window.Kind].onWall, recounts: l.Measure == Distinct}
+func (c *Compiled) fill(l Limit, holds *holds) {
+	*c = Compiled{limit: l, holds: holds, capacity: l.capacity(), onCalendar: kinds[l.Window.Kind].onWall, recounts: l.Measure == Distinct}
 	for i := range wrappers {
 		if w := &wrappers[i]; w.wraps(&l) {
-			w.compile(c, compile)
+			w.compile(c, func(l Limit) *Compiled { return compile(l, holds) })
 			return
 		}
 	}
@@ -74,8 +91,14 @@ func (c *Compiled) fill(l Limit) {
 		c.anyWord = l.Window.Kind == KindSliding
 		return
 	}
-	c.algorithm = kind.compile(&l)
-	c.holding = newHolding(&l, c.algorithm)
+	if kind.holds {
+		c.algorithm = holds.held(&l)
+	} else {
+		c.algorithm = kind.compile(&l)
+	}
+	if holds != nil {
+		c.holding = holds.around(&l, c.algorithm)
+	}
 	c.around = l.Hold > 0
 	c.recounts = c.recounts || kind.holds
 	if !c.around {

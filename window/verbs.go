@@ -26,24 +26,24 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // only where a take in place failed.
 func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold *Hold) (next State, ok bool) {
 	*r = Result{}
-	var id HoldID
+	var named Hold
 	if hold != nil {
-		id = hold.ID
+		named = *hold
 	}
-	held := l.Holds() && id != HoldID{}
+	held := l.Holds() && named.ID != HoldID{}
 	switch v {
 	case verb.TakeInPlace:
 		return l.takeInPlace(r, s, now, h)
 	case verb.Take:
 		if held {
-			s = l.takeAround(r, s, now, h.clean(), &id)
+			s = l.takeAround(r, s, now, h.clean(), &named.ID)
 		} else {
 			s = l.take(r, s, now, h)
 		}
 	case verb.Record:
 		s = l.recordHold(r, s, now, h, hold, held, false)
 	case verb.RecordNow:
-		begun := Hold{ID: id, At: now, End: now.Add(l.HoldLength())}
+		begun := Hold{ID: named.ID, At: now, End: now.Add(l.HoldLength())}
 		s = l.recordHold(r, s, now, h, &begun, held, false)
 	case verb.RecordQuietly:
 		s = l.recordHold(r, s, now, h, hold, held, true)
@@ -51,12 +51,9 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		s = l.recordDenied(r, s, now, h)
 	case verb.Refund:
 		s = l.refund(r, s, now, h)
-	case verb.Settle:
-		s = l.settle(r, s, now, id, h.N)
-	case verb.Renew:
-		s = l.renew(r, s, now, id)
-	case verb.GiveBack:
-		s = l.giveBack(r, s, now, hold.At, h)
+	default:
+		// Nothing of the caller escapes with the origin, which is not on its stack.
+		s, *r = l.holds.end(l.origin, v, s, now, h, named)
 	}
 	return s, true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"
@@ -57,7 +58,7 @@ numbers are those of a rules file with this rule alone.`),
 				return replay.Suggest(ctx, file.Set, sweep, source, options...)
 			})
 			if err == nil && !f.json {
-				printRule(cmd, file.Set.Rule(i), file.Zone, s)
+				printRule(cmd, file, file.Set.Rule(i), s)
 			}
 			return err
 		},
@@ -102,7 +103,7 @@ func parseWindow(text string, zone *time.Location) (window.Window, error) {
 }
 
 // printRule prints the rule with the suggested numbers, to paste.
-func printRule(cmd *cobra.Command, r *rule.Rule, zone *time.Location, s *replay.Suggestion) {
+func printRule(cmd *cobra.Command, file *rulefile.File, r *rule.Rule, s *replay.Suggestion) {
 	for i := range s.Windows {
 		w := &s.Windows[i]
 		if w.Suggested < 0 {
@@ -110,14 +111,14 @@ func printRule(cmd *cobra.Command, r *rule.Rule, zone *time.Location, s *replay.
 		}
 		one := *r
 		one.Quota, one.Window = &rule.Quota{Value: w.Candidates[w.Suggested].Quota}, w.Of()
-		d := rulefile.Draft{Rules: []rule.Rule{one}, Zone: zone, Outcomes: map[string]rule.Outcome{}}
+		d := rulewriter.Draft{Rules: []rule.Rule{one}, Zone: file.Zone, Addresses: file.Set.Addresses(), Outcomes: map[string]rule.Outcome{}}
 		if one.Then != "" && one.Then != rule.Deny {
 			d.Outcomes[one.Then] = rule.Outcome{}
 		}
 		for _, name := range listsOf(one.When) {
-			d.Lists = append(d.Lists, rulefile.ListSource{Name: name, Values: []string{"x"}})
+			d.Lists = append(d.Lists, rulewriter.List{Name: name, Values: []string{"x"}})
 		}
-		text, err := rulefile.Write(&d)
+		text, err := rulewriter.Write(&d)
 		if err != nil {
 			continue // a test that rules files do not have
 		}

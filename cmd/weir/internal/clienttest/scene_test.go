@@ -32,7 +32,7 @@ type decider interface {
 	Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error
 	DoAll(ctx context.Context, items []weir.Item)
 
-	Explain(ctx context.Context, r weir.Request) (weir.Explanation, error)
+	Explain(ctx context.Context, r weir.Request) (weir.Decision, []weir.RuleExplanation, error)
 	Usage(ctx context.Context, rule string, attributes []weir.Attribute) (weir.KeyUsage, error)
 	Forget(ctx context.Context, rule string, attributes []weir.Attribute) error
 
@@ -145,13 +145,13 @@ func attributes(words []string) (attrs []weir.Attribute) {
 }
 
 func (s *scene) explain(t *testing.T, line string, req weir.Request) string {
-	x, err := s.decider.Explain(t.Context(), req)
+	d, why, err := s.decider.Explain(t.Context(), req)
 	if err != nil {
 		return line + "\n    error: " + err.Error()
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n    %s", line, decisionText(&x.Decision))
-	for _, r := range x.Rules {
+	fmt.Fprintf(&out, "%s\n    %s", line, decisionText(&d))
+	for _, r := range why {
 		switch {
 		case r.Usage != nil:
 			fmt.Fprintf(&out, "\n    + %s: %s", r.Rule, numbersText(*r.Usage))

@@ -63,8 +63,8 @@ type Config struct {
 	Headers       string
 	HeadersJitter float64
 
-	// Bounds limit what the service does at the same time.
-	Bounds Bounds
+	// Resources limits what the service does at the same time.
+	Resources ResourceLimits
 
 	// Watch reloads the rules when the file, or a list it reads, changes.
 	Watch bool
@@ -151,11 +151,11 @@ func Default() Config {
 	return Config{
 		Listen:    "127.0.0.1:8080",
 		Admin:     "127.0.0.1:8081",
-		Headers:   headers.Draft.String(),
+		Headers:   string(headers.Draft),
 		Watch:     true,
 		TopKeys:   1000,
 		NearLimit: 0.8,
-		Bounds:    defaultBounds(),
+		Resources: defaultResources(),
 		Envoy:     defaultEnvoy(),
 
 		MetricNamespaces: 100,
@@ -198,7 +198,7 @@ func (c *Config) Validate() error {
 	f.koala(c)
 	f.access(c)
 	f.headers(c)
-	f.bounds(c)
+	f.resources(c)
 	f.store(c)
 	f.data(c)
 	f.notNegative("koala-timeout", c.KoalaTimeout)
@@ -309,8 +309,7 @@ func (f *faults) headers(c *Config) {
 
 // HeadersFormat returns how /v1/gate states the limits of a decision.
 func (c *Config) HeadersFormat() headers.Format {
-	dialect, _ := headers.ParseDialect(c.Headers) // Validate has checked it
-	return headers.Format{Dialect: dialect, Jitter: c.HeadersJitter}
+	return headers.Format{Dialect: headers.Dialect(c.Headers), Jitter: c.HeadersJitter}
 }
 
 // data checks the fields about the data directory.
@@ -349,9 +348,9 @@ func (f *faults) oneOf(field, value string, allowed []string) {
 	}
 }
 
-// Bounds limit what the service does at the same time. 0 in a field means no
+// ResourceLimits limits what the service does at the same time. 0 in a field means no
 // bound.
-type Bounds struct {
+type ResourceLimits struct {
 	// Connections is the most connections of the API, of gRPC and of koala's
 	// calls, for each of the three. The admin address has some of its own.
 	Connections int
@@ -371,12 +370,12 @@ type Bounds struct {
 	Memory Bytes
 }
 
-// AutoMemory is the value of [Bounds.Memory] that stands for half of the memory.
+// AutoMemory is the value of [ResourceLimits.Memory] that stands for half of the memory.
 const AutoMemory Bytes = -1
 
-// defaultBounds returns the bounds of [Default].
-func defaultBounds() Bounds {
-	return Bounds{
+// defaultResources returns the resource limits of [Default].
+func defaultResources() ResourceLimits {
+	return ResourceLimits{
 		Connections:   4096,
 		Requests:      1024,
 		RequestMemory: 64 << 20,
@@ -385,9 +384,9 @@ func defaultBounds() Bounds {
 	}
 }
 
-// bounds checks the fields about bounds.
-func (f *faults) bounds(c *Config) {
-	b := &c.Bounds
+// resources checks the resource limits.
+func (f *faults) resources(c *Config) {
+	b := &c.Resources
 	if b.Connections < 0 {
 		f.Addf("max-connections", "%d: negative", b.Connections)
 	}

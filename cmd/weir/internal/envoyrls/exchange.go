@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange is the memory of one call. Later calls use it again.
@@ -26,7 +27,7 @@ type exchange struct {
 	out     rls.RateLimitResponse
 
 	access.Reservation
-	admit func(weir.Size) error // reserve, made once
+	admit func(run.Size) error // reserve, made once
 }
 
 func newExchange() *exchange {
@@ -44,7 +45,7 @@ const (
 )
 
 // reserve reserves the memory of decisions, if they are large.
-func (x *exchange) reserve(s weir.Size) error {
+func (x *exchange) reserve(s run.Size) error {
 	n := times * s.Bytes()
 	if n <= smallAnswer {
 		return nil
@@ -71,7 +72,7 @@ const mostKept = 64
 // free returns x to the pool.
 func (a *API) free(x *exchange) {
 	x.Free()
-	x.Bounds, x.engine = nil, nil
+	x.Resources, x.engine = nil, nil
 	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept {
 		return
 	}

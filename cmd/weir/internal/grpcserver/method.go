@@ -49,7 +49,7 @@ func (c *Call) Context() context.Context { return c.ctx }
 // Begin begins to decide what the call has received, which [Call.End] must end. It
 // returns an [*access.Overload] if the service has too much to do.
 func (c *Call) Begin() error {
-	if err := c.server.config.Bounds.Begin(); err != nil {
+	if err := c.server.config.Resources.Begin(); err != nil {
 		return err
 	}
 	if c.conn != nil && c.conn.work != nil {
@@ -63,25 +63,25 @@ func (c *Call) End() {
 	if c.conn != nil && c.conn.work != nil {
 		c.conn.work(-1)
 	}
-	c.server.config.Bounds.End()
+	c.server.config.Resources.End()
 }
 
 // Namespace returns the namespace of spaces that the call is for: the one in its
 // metadata weir-namespace or, without that, the one of its caller. For this the
-// lock's [access.Reach] must be [access.ReachNamed].
+// authenticator's [access.Reach] must be [access.ReachNamed].
 func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
 	asked, err := namespace.Asked("", metadata.ValueFromIncomingContext(c.Context(), "weir-namespace"))
 	if err != nil {
 		return nil, err
 	}
-	return spaces.Choose(c.server.config.Lock, c.Caller, asked)
+	return spaces.Choose(c.server.config.Auth, c.Caller, asked)
 }
 
-// Bounds returns the bounds of the listener. It may be nil.
-func (c *Call) Bounds() *access.Bounds { return c.server.config.Bounds }
+// Resources returns the resource limits of the listener. It may be nil.
+func (c *Call) Resources() *access.ResourceLimits { return c.server.config.Resources }
 
 // Reservation returns what reserves memory within them.
-func (c *Call) Reservation() access.Reservation { return access.Reservation{Bounds: c.Bounds()} }
+func (c *Call) Reservation() access.Reservation { return access.Reservation{Resources: c.Resources()} }
 
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
@@ -122,7 +122,7 @@ func first(values []string) string {
 
 // Unary returns the Serve of a method that answers one message with one. It
 // receives the message into a new In, a generated message, calls answer within the
-// bounds of the listener, and sends what that returns.
+// resource limits of the listener, and sends what that returns.
 func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
 	return func(c *Call) error {
 		in := new(In)
@@ -169,10 +169,10 @@ func tokens(ctx context.Context) []string {
 // authorize returns the caller if it may make a call that needs scopes. The error is
 // an [*access.Refusal].
 func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope) (*access.Holder, error) {
-	if s.config.Lock == nil {
+	if s.config.Auth == nil {
 		return nil, nil
 	}
-	// The lock reads these fields of a request over HTTP, and no others.
+	// The authenticator reads these fields of a request over HTTP, and no others.
 	r := http.Request{Header: http.Header{}}
 	if t := tokens(ctx); t != nil {
 		r.Header["Authorization"] = t
@@ -180,7 +180,7 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 	if c != nil {
 		r.RemoteAddr, r.TLS = c.RemoteAddr().String(), c.tlsState()
 	}
-	return s.config.Lock.Enter(&r, need)
+	return s.config.Auth.Enter(&r, need)
 }
 
 // intercept asks callers of the services that this package adds itself for a

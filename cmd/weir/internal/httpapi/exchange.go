@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange is the memory of one call. Later calls use it again, so no part
@@ -20,15 +21,13 @@ type exchange struct {
 	caller *access.Holder // nil: everyone, with all scopes
 	space  *namespace.Namespace
 	access.Reservation
-	most     int64                 // bytes of the answer
-	begun    bool                  // end must be called
-	admit    func(weir.Size) error // admitOne, made once
-	body     []byte
-	scan     scanner
-	request  weir.Request
-	decision weir.Decision
-	limits   headers.Limits // of a gate call
-	out      []byte
+	begun  bool                 // end must be called
+	admit  func(run.Size) error // admitOne, made once
+	body   []byte
+	scan   scanner
+	item   [1]weir.Item   // of a call about one request
+	limits headers.Limits // of a gate call
+	out    []byte
 }
 
 var exchanges = sync.Pool{New: func() any {
@@ -51,8 +50,8 @@ func newExchange() *exchange { return exchanges.Get().(*exchange) }
 func (x *exchange) free() {
 	x.end()
 	x.Free()
-	x.caller, x.space, x.Bounds, x.scan.src = nil, nil, nil, ""
-	attributes := cap(x.request.Attributes) * attributeBytes
+	x.caller, x.space, x.Resources, x.scan.src = nil, nil, nil, ""
+	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
 	}
@@ -61,7 +60,7 @@ func (x *exchange) free() {
 // begin begins to decide a request. read does so behind the body: one that comes slowly
 // holds nobody up.
 func (x *exchange) begin() error {
-	if err := x.Bounds.Begin(); err != nil {
+	if err := x.Resources.Begin(); err != nil {
 		return err
 	}
 	x.begun = true
@@ -72,22 +71,22 @@ func (x *exchange) begin() error {
 func (x *exchange) end() {
 	if x.begun {
 		x.begun = false
-		x.Bounds.End()
+		x.Resources.End()
 	}
 }
 
 // escaped returns an error if the answer may be too large because a byte can take
 // six in JSON: a control character does. The engine counts bytes as they are. A
 // body without a backslash has no such characters.
-func (x *exchange) escaped(s weir.Size) error {
-	if x.most > 0 && s.Bytes()+5*s.Text > x.most && strings.IndexByte(x.scan.src, '\\') >= 0 {
-		return weir.ErrLarge
+func (x *exchange) escaped(s run.Size) error {
+	if most := x.space.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
+		return run.ErrLarge
 	}
 	return nil
 }
 
 // admitOne reserves the memory of one decision, if it is large.
-func (x *exchange) admitOne(s weir.Size) error {
+func (x *exchange) admitOne(s run.Size) error {
 	if err := x.escaped(s); err != nil {
 		return err
 	}

@@ -86,11 +86,13 @@ func (m *Metrics) WatchReports(reports func() weir.Reports) {
 
 // NodeStats is the state of one node of a shared store.
 type NodeStats struct {
-	Addr     string
-	CutOff   bool  // the node gets no calls, because it does not answer
-	CutOffs  int64 // how often that began
-	InFlight int64
-	Outages  map[store.Reason]int64
+	Addr          string
+	Unavailable   bool  // the node gets no calls, because it does not answer
+	Interruptions int64 // how often that began
+	InFlight      int64
+
+	// Outages has all reasons, so that the first outage is an increase.
+	Outages map[store.Reason]int64
 }
 
 // WatchNodes exports what nodes returns, each time the metrics are read.
@@ -106,13 +108,13 @@ func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
 		row[[]NodeStats]{"weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", []string{"node", "reason"},
 			func(nodes []NodeStats, send send) {
 				for _, n := range nodes {
-					for _, reason := range store.Reasons() { // all of them, so that the first outage is an increase
-						send(float64(n.Outages[reason]), n.Addr, string(reason))
+					for reason, count := range n.Outages {
+						send(float64(count), n.Addr, string(reason))
 					}
 				}
 			}},
-		byNode("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer.", func(n *NodeStats) float64 { return one(n.CutOff) }),
-		byNode("weir_store_cut_offs_total", "How often a node of the store was cut off.", func(n *NodeStats) float64 { return float64(n.CutOffs) }),
+		byNode("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer.", func(n *NodeStats) float64 { return one(n.Unavailable) }),
+		byNode("weir_store_cut_offs_total", "How often a node of the store was cut off.", func(n *NodeStats) float64 { return float64(n.Interruptions) }),
 		byNode("weir_store_in_flight", "Calls that wait for an answer of a node of the store.", func(n *NodeStats) float64 { return float64(n.InFlight) }),
 	)
 }

@@ -15,7 +15,7 @@ import (
 // lockedServer returns a server that wants a token, such as the token all.
 func lockedServer(t *testing.T) *respapi.Server {
 	t.Helper()
-	return newServer(t, postsRule, func(c *respapi.Config) { c.Lock = lock(t) })
+	return newServer(t, postsRule, func(c *respapi.Config) { c.Auth = auth(t) })
 }
 
 // large is a command of 240 KiB.

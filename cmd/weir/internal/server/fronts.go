@@ -65,12 +65,12 @@ func urlOf(scheme string, at config.Address, socket net.Listener) string {
 }
 
 // openGRPC opens the listener of gRPC.
-func openGRPC(l config.Listener, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, bounds *bounds) (*socketFront, *grpcserver.Server, error) {
-	socket, err := bounds.socket(l)
+func openGRPC(l config.Listener, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, resources *resources) (*socketFront, *grpcserver.Server, error) {
+	socket, err := resources.socket(l)
 	if err != nil {
 		return nil, nil, err
 	}
-	to := grpcserver.Config{Lock: doors.lock(l, access.ReachNamed), Bounds: bounds.requests(l.Name), Working: working}
+	to := grpcserver.Config{Auth: doors.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working}
 	if l.Address.TLS() {
 		to.Certs = doors.certs
 	}
@@ -106,8 +106,8 @@ func (r *readiness) report(ctx context.Context, to *grpcserver.Server) {
 }
 
 // openRESP opens the listener of the protocol of Redis.
-func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, counts *counts, doors *doors, bounds *bounds, numbers *metrics.Metrics) (*socketFront, error) {
-	socket, err := bounds.socket(l)
+func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, counts *counts, doors *doors, resources *resources, numbers *metrics.Metrics) (*socketFront, error) {
+	socket, err := resources.socket(l)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, count
 	}
 	server := respapi.New(respapi.Config{
 		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.waits(),
-		Lock: doors.lock(l, access.ReachNamed), Bounds: bounds.requests(l.Name), Working: working, Version: Version(),
+		Auth: doors.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
 	return &socketFront{server, l.Address, socket, "redis"}, nil
@@ -126,7 +126,7 @@ func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, count
 // do, under a name that no rule has.
 func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
-	for _, o := range c.places(cfg) {
+	for _, o := range c.options(cfg) {
 		options = append(options, o)
 	}
 	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }
@@ -139,12 +139,12 @@ type koalaFront struct {
 }
 
 // openKoala opens the listener of koala's calls.
-func openKoala(at config.Listener, cfg config.Config, c *counts, rules *spaces, doors *doors, bounds *bounds, log *slog.Logger) (*koalaFront, error) {
+func openKoala(at config.Listener, cfg config.Config, c *counts, rules *spaces, doors *doors, resources *resources, log *slog.Logger) (*koalaFront, error) {
 	wait := context.Background()
 	if c.shared != nil && c.shared.WithTimeout != nil {
 		wait = c.shared.WithTimeout(wait, cfg.KoalaWait())
 	}
-	to := koalaapi.Config{Ping: c.ping, Context: wait, Lock: doors.lock(at, access.ReachNamed), Bounds: bounds.requests(at.Name)}
+	to := koalaapi.Config{Ping: c.ping, Context: wait, Auth: doors.auth(at, access.ReachNamed), Resources: resources.requests(at.Name)}
 	if cfg.Koala != "" {
 		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()
 	}
@@ -152,7 +152,7 @@ func openKoala(at config.Listener, cfg config.Config, c *counts, rules *spaces, 
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(at, doors.certs, bounds.connections, bounds.shedding(at.Name), api, log)
+	l, err := listen(at, doors.certs, resources.connections, resources.shedding(at.Name), api, log)
 	if err != nil {
 		return nil, errors.Join(err, api.Close())
 	}

@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -103,27 +103,27 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 
 	ready := readiness{store: counts, rules: rules, needed: cfg.ReadyNeedsStore}
 	at := cfg.Listeners()
-	lock := doors.lock(at[0], access.ReachNamed)
+	auth := doors.auth(at[0], access.ReachNamed)
 	proxies, err := clientaddr.NewProxies(cfg.Access.Proxies)
 	if err != nil {
 		return err // unreachable after Validate
 	}
-	bounds := newBounds(cfg, numbers, log)
-	bounds.loading = counts.refusing()
+	resources := newResources(cfg, numbers, log)
+	resources.loading = counts.refusing()
 	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
-	requests := bounds.requests("http")
+	requests := resources.requests("http")
 	api := httpapi.New(rules.set, httpapi.Config{
-		Lock: lock, Proxies: proxies, Bounds: requests, MaxAnswer: int64(cfg.Bounds.Answer),
+		Auth: auth, Proxies: proxies, Resources: requests,
 		Headers: cfg.HeadersFormat(),
 	})
-	main, err := listen(at[0], doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, requests, &ready)), &ready), log)
+	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, auth, requests, &ready)), &ready), log)
 	if err != nil {
 		return err
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	lock = doors.lock(at[1], where.whole())
-	admin, err := listen(at[1], doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock, envoy.adminRoutes()), log)
+	auth = doors.auth(at[1], where.whole())
+	admin, err := listen(at[1], doors.certs, adminConnections, resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
 	if err != nil {
 		return err
 	}
@@ -135,11 +135,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		var f front
 		switch l.Name {
 		case "grpc":
-			f, remote, err = openGRPC(l, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, bounds)
+			f, remote, err = openGRPC(l, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, resources)
 		case "resp":
-			f, err = openRESP(l, cfg, rules.set, counts, doors, bounds, numbers)
+			f, err = openRESP(l, cfg, rules.set, counts, doors, resources, numbers)
 		case "koala":
-			f, err = openKoala(l, cfg, counts, rules, doors, bounds, log)
+			f, err = openKoala(l, cfg, counts, rules, doors, resources, log)
 		}
 		if err != nil {
 			return err
@@ -258,15 +258,28 @@ func newLog(cfg config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// keysInErrors matches how errors of a store name keys, such as weir:{ann}:posts.
-var keysInErrors = regexp.MustCompile(`key "(\\.|[^"\\])*:\{(\\.|[^"\\])*("|$)`)
-
 // withoutKeys hides the keys that errors of a store name.
 func withoutKeys(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok {
-		a.Value = slog.StringValue(keysInErrors.ReplaceAllLiteralString(err.Error(), `key "***"`))
+		a.Value = slog.StringValue(hideKeys(err.Error(), err))
 	}
 	return a
+}
+
+// hideKeys returns text without the keys that err names, or an error that it wraps.
+func hideKeys(text string, err error) string {
+	if of, ok := err.(interface{ KeyText() string }); ok {
+		text = strings.ReplaceAll(text, of.KeyText(), `"***"`)
+	}
+	switch of := any(err).(type) { // one level of the tree of errors
+	case interface{ Unwrap() error }:
+		text = hideKeys(text, of.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range of.Unwrap() {
+			text = hideKeys(text, one)
+		}
+	}
+	return text
 }
 
 // readable writes durations as text, such as 1.5s. JSON logs would have them as
