@@ -25,7 +25,7 @@ func openTelemetry(ctx context.Context, cfg config.Config, numbers *metrics.Metr
 
 // endTelemetry sends what waits.
 func endTelemetry(t *telemetry.Telemetry, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), telemetry.Timeout())
+	ctx, cancel := context.WithTimeout(context.Background(), telemetry.Timeout)
 	defer cancel()
 	if err := t.Close(ctx); err != nil {
 		log.Warn("telemetry not sent", "error", err)
