@@ -276,7 +276,7 @@ func (m *manager) make(addr string, i int, loads bool) error {
 		return err
 	}
 	m.node.conns[i].Store(c)
-	if m.known {
+	if i != solo && m.known { // makeSolo is another goroutine
 		m.report(nil) // calls go to the node from now on
 	}
 	return nil
