@@ -33,7 +33,8 @@ var arrows = map[string]arrow{
 	"internal/datatest":                {}, // tests only
 	"fault":                            {pure: true},
 	"internal/verb":                    {pure: true},
-	"window":                           {ours: []string{"internal/verb"}, pure: true},
+	"internal/jsontext":                {pure: true},
+	"window":                           {ours: []string{"internal/jsontext", "internal/verb"}, pure: true},
 	"internal/seal":                    {ours: []string{"window"}, pure: true},
 	"receipt":                          {ours: []string{"internal/seal"}, pure: true},
 	"rolling":                          {},
@@ -57,7 +58,6 @@ var arrows = map[string]arrow{
 	".": {ours: []string{
 		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
 	}},
-	"internal/jsontext":   {pure: true},
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 	"internal/clientaddr": {ours: []string{"internal/address"}},
 	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "window"}},
@@ -100,7 +100,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/needtest":       {}, // tests only
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
-	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/verb", "rule", "rulefile/files", "store", "store/memstore", "window"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/jsontext", "internal/verb", "rule", "rulefile/files", "store", "store/memstore", "window"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/replay", "window"},
@@ -115,7 +115,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
 	},
 	"cmd/weir/internal/scripttest": { // tests only
-		ours:   []string{".", "rule", "rulefile", "store", "store/memstore", "window"},
+		ours:   []string{".", "internal/jsontext", "rule", "rulefile", "store", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},
 	},
 	"cmd/weir/internal/clienttest": {}, // tests only

@@ -76,13 +76,13 @@ type Rule struct {
 	Feedback map[string]int64
 
 	// Hold is how long a take holds its hits, unless the hold is settled,
-	// cancelled or renewed before; 0 means that takes do not hold. Unsettled
-	// states what counts after a hold has ended by itself. MaxHolds is the highest
+	// cancelled or renewed before; 0 means that takes do not hold. With Release a
+	// hold that ends by itself counts nothing any more. MaxHolds is the highest
 	// number of holds of a key, also in a held window; 0 means the default. See
 	// [window.Limit].
-	Hold      time.Duration
-	Unsettled window.Unsettled
-	MaxHolds  int
+	Hold     time.Duration
+	Release  bool
+	MaxHolds int
 
 	// Ban states for how long keys that go over the limit are banned. The zero
 	// value means no ban.

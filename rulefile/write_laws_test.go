@@ -239,7 +239,7 @@ func (g generator) rule(list rule.Test) rule.Rule {
 		}
 		if g.IntN(3) == 0 {
 			r.CountDenied = false
-			r.Hold, r.Unsettled, r.MaxHolds = time.Duration(1+g.IntN(9))*time.Second, window.Unsettled(g.IntN(2)), g.IntN(3)
+			r.Hold, r.Release, r.MaxHolds = time.Duration(1+g.IntN(9))*time.Second, g.IntN(2) > 0, g.IntN(3)
 		}
 	}
 	for _, name := range g.some(g.IntN(3)) {

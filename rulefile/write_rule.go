@@ -40,7 +40,7 @@ func (w *writer) ruleTable(r *rule.Rule) table {
 	}
 	add(zone != w.zone, "timezone", text(zone.String()))
 	add(r.Hold != 0, "hold", scalar(duration(r.Hold)))
-	add(r.Unsettled != window.Keep, "unsettled", text(r.Unsettled.String()))
+	add(r.Release, "unsettled", text("release"))
 	if r.MaxHolds > 0 {
 		t = append(t, number("max_holds", int64(r.MaxHolds)))
 	}

@@ -10,6 +10,7 @@ import (
 	_ "time/tzdata" // the scripts read the same on a machine without tzdata
 
 	"github.com/weirhq/weir/internal/datatest"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/window"
 )
 
@@ -70,17 +71,17 @@ func scriptCall(t *testing.T, d *datatest.TestData, l *window.Compiled, s window
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		return s, fmt.Sprintf("%d in the last %s", reading.Count(within), window.Length(within))
+		return s, fmt.Sprintf("%d in the last %s", reading.Count(within), jsontext.Duration(within))
 	}
 	if verb == "history" {
 		var cells []string
 		for _, c := range l.Read(s, now).History {
-			cells = append(cells, fmt.Sprintf("%d from %s for %s", c.Hits, window.Length(c.Start.Sub(0)), window.Length(c.Length)))
+			cells = append(cells, fmt.Sprintf("%d from %s for %s", c.Hits, jsontext.Duration(c.Start.Sub(0)), jsontext.Duration(c.Length)))
 		}
 		return s, strings.Join(cells, ", ")
 	}
 	h := window.Hits{N: 1}
-	if l.Distinct() && len(words) > 0 {
+	if l.Measure == window.Distinct && len(words) > 0 {
 		h.Member = member(words[0])
 	} else if len(words) > 0 {
 		n, err := strconv.ParseInt(words[0], 10, 64)
@@ -106,7 +107,7 @@ func scriptCall(t *testing.T, d *datatest.TestData, l *window.Compiled, s window
 		switch {
 		case r.Banned:
 		case r.ResetAfter > 0:
-			said += ", unused in " + window.Length(r.ResetAfter)
+			said += ", unused in " + jsontext.Duration(r.ResetAfter)
 		case r.ResetAfter == window.Never:
 			said += ", never unused"
 		}
@@ -130,7 +131,7 @@ func verdict(r window.Result, yes, no string) string {
 	case r.Banned:
 		return no + banned(r)
 	}
-	return fmt.Sprintf("%s, %d left, retry after %s", no, r.Remaining, window.Length(r.RetryAfter))
+	return fmt.Sprintf("%s, %d left, retry after %s", no, r.Remaining, jsontext.Duration(r.RetryAfter))
 }
 
 func numbers(r window.Result) string {

@@ -19,10 +19,7 @@ func (l *Compiled) recordDenied(r *Result, s State, now Instant, h Hits) State {
 	return l.deniedAround(r, s, now, h.clean())
 }
 
-func (l *Compiled) settle(r *Result, s State, now Instant, id HoldID, n int64) State {
-	if n < 0 {
-		n = AsHeld
-	}
+func (l *Compiled) settle(r *Result, s State, now Instant, id [12]byte, n int64) State {
 	return l.change(r, s, now, func(in State, now, _ Instant) (State, bool) {
 		if w := l.holder(in); w != nil {
 			return w.end(in, now, id, n)
@@ -31,13 +28,13 @@ func (l *Compiled) settle(r *Result, s State, now Instant, id HoldID, n int64) S
 	})
 }
 
-func (l *Compiled) renew(r *Result, s State, now Instant, id HoldID) State {
+func (l *Compiled) renew(r *Result, s State, now Instant, id [12]byte) State {
 	return l.change(r, s, now, func(in State, now, _ Instant) (State, bool) {
 		w := l.holder(in)
-		if w == nil || !l.Holds() {
+		if w == nil || l.HoldLength() == 0 {
 			return in, false
 		}
-		return w.renew(in, now, id, min(now+l.limit.holdLength(), lastInstant))
+		return w.renew(in, now, id, l.holdEnd(now))
 	})
 }
 

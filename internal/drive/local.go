@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
 )
 
 // do runs verb for ops in memory.
@@ -117,7 +116,7 @@ func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) boo
 // false when the call held nothing, so that they are refunded.
 func cancels(ops []store.Op) bool {
 	for i := range ops {
-		if ops[i].Hold == nil || (ops[i].Hold.ID == window.HoldID{}) {
+		if ops[i].Hold == nil || (ops[i].Hold.ID == [12]byte{}) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // note gives the reporter what memory has counted for t, which is decided and
@@ -35,7 +36,7 @@ func (d *Driver) note(ctx context.Context, t *Task) {
 // given returns how many hits memory has given back for op, which is part of a
 // refund.
 func given(op *store.Op) int64 {
-	if op.Limit.Distinct() || op.Limit.Limit().After.Count > 0 { // one use, or hits that Used leaves out
+	if op.Limit.Measure == window.Distinct || op.Limit.After.Count > 0 { // one use, or hits that Used leaves out
 		return op.N
 	}
 	return op.Result.Before - op.Result.Used

@@ -24,8 +24,6 @@ type place struct {
 	// the shard's table changes.
 	at table.Ref
 
-	looked verb.Looked // what a look at an op of several has found
-
 	// reserved is set when the keyspace has counted the key, which is not in
 	// the table yet. Invariant: false when the shard is unlocked.
 	reserved bool
@@ -117,8 +115,7 @@ func (p *place) release() {
 
 // look evaluates op without counting. It follows find.
 func (p *place) look(op *store.Op, r *window.Result) {
-	*r = window.Result{}
-	p.looked = op.Limit.Look(r, p.at.State(), p.now, p.hits)
+	_, _ = op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
 }
 
 // room returns how many words the state may need for v.

@@ -60,8 +60,8 @@ func ruleOf(r *rule.Rule) *weirv1.Rule {
 	if r.Kind() != rule.KindVerdict {
 		out.Window = r.Window.String()
 	}
-	if r.Unsettled != window.Keep {
-		out.Unsettled = r.Unsettled.String()
+	if r.Release {
+		out.Unsettled = "release"
 	}
 	if b := r.Ban; b.For != 0 {
 		out.Ban = &weirv1.Ban{For: durationOf(b.For), Factor: b.Factor, Most: durationOf(b.Most), Forget: durationOf(b.Forget)}

@@ -92,10 +92,10 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 // appendHolding appends what r holds, and whom it bans.
 func appendHolding(b []byte, r *rule.Rule) []byte {
 	if r.Hold > 0 {
-		b = answer.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))
+		b = answer.AppendDuration(append(b, `,"hold":`...), r.Hold)
 	}
-	if r.Unsettled != window.Keep {
-		b = answer.AppendText(append(b, `,"unsettled":`...), r.Unsettled.String())
+	if r.Release {
+		b = append(b, `,"unsettled":"release"`...)
 	}
 	if r.MaxHolds > 0 {
 		b = appendInt(append(b, `,"max_holds":`...), int64(r.MaxHolds))
@@ -103,15 +103,15 @@ func appendHolding(b []byte, r *rule.Rule) []byte {
 	if r.Ban.For == 0 {
 		return b
 	}
-	b = answer.AppendText(append(b, `,"ban":{"for":`...), window.Length(r.Ban.For))
+	b = answer.AppendDuration(append(b, `,"ban":{"for":`...), r.Ban.For)
 	if r.Ban.Factor > 0 {
 		b = appendInt(append(b, `,"factor":`...), r.Ban.Factor)
 	}
 	if r.Ban.Most > 0 {
-		b = answer.AppendText(append(b, `,"most":`...), window.Length(r.Ban.Most))
+		b = answer.AppendDuration(append(b, `,"most":`...), r.Ban.Most)
 	}
 	if r.Ban.Forget > 0 {
-		b = answer.AppendText(append(b, `,"forget":`...), window.Length(r.Ban.Forget))
+		b = answer.AppendDuration(append(b, `,"forget":`...), r.Ban.Forget)
 	}
 	return append(b, '}')
 }

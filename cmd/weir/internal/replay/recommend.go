@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/window"
 )
 
@@ -137,12 +138,7 @@ func describe(w window.Window) string {
 	if w.Kind == window.KindCalendar {
 		return "a " + w.Period.String()
 	}
-	text := w.Length.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if n := len(text) - len(zero) + 1; n > 0 && len(text) >= len(zero) && text[len(text)-len(zero):] == zero {
-			text = text[:n]
-		}
-	}
+	text := jsontext.Duration(w.Length)
 	if w.Kind != window.KindSliding {
 		text = w.Kind.String() + " " + text
 	}

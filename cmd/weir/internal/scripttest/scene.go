@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
@@ -160,7 +161,7 @@ func decisionText(d *weir.Decision) string {
 	case d.RetryAfter == window.Never:
 		out.WriteString(", never again")
 	case d.RetryAfter > 0:
-		fmt.Fprintf(&out, ", retry after %s", window.Length(d.RetryAfter))
+		fmt.Fprintf(&out, ", retry after %s", jsontext.Duration(d.RetryAfter))
 	}
 	if d.RetryRule != d.Rule && !d.Allowed {
 		out.WriteString(" because of " + d.RetryRule)

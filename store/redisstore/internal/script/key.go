@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // A key in Redis reads
@@ -42,7 +43,7 @@ type Names struct{ prefix string }
 // All returns the names of all keys that op can have.
 func (n Names) All(op *store.Op) []string {
 	key := string(n.Append(nil, op))
-	if op.Limit.Distinct() {
+	if op.Limit.Measure == window.Distinct {
 		return []string{key, key + membersSuffix, key + usesSuffix}
 	}
 	return []string{key}

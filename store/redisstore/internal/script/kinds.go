@@ -138,10 +138,10 @@ func kindOf(code byte) *kind {
 
 // kindFor returns the row for a limit.
 func kindFor(l *window.Compiled) *kind {
-	if l.Limit().After.Count > 0 {
+	if l.After.Count > 0 {
 		return &kinds[codeAfter-1]
 	}
-	w, distinct := l.Limit().Window.Kind, l.Distinct()
+	w, distinct := l.Window.Kind, l.Measure == window.Distinct
 	if w == window.KindAligned { // their periods come with the call, too
 		w = window.KindCalendar
 	}
