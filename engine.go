@@ -105,7 +105,7 @@ func (e *Engine) ready() (*plan.Rules, error) {
 // every rule that matches. A denied one is counted in no limit, except in limits
 // with [rule.Rule.CountDenied]. Counters and triggers count it all the same. A
 // rule in shadow mode counts the actions that it admits itself. Rules behind a
-// verdict count only actions that are allowed; see [rule.RestCount].
+// verdict count only actions that are allowed; see [rule.Rule]'s CountRest.
 func (e *Engine) Take(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, Take, &r)
 }

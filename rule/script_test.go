@@ -285,7 +285,7 @@ func (s *script) setting(t *testing.T, d *datatest.TestData, r *rule.Rule, setti
 	case "then":
 		r.Then = value
 	case "rest":
-		r.Rest = map[string]rule.Rest{"count": rule.RestCount, "unknown": 9}[value]
+		r.CountRest = value == "count"
 	case "feedback": // solved:2,failed:1
 		r.Feedback = map[string]int64{}
 		for f := range strings.SplitSeq(value, ",") {

@@ -16,7 +16,7 @@ var ruleKeys = []string{
 var (
 	modes   = []string{rule.Enforce.String(), rule.Shadow.String(), rule.Off.String()}
 	ends    = []string{"keep", "release"}
-	rests   = []string{rule.RestSkip.String(), rule.RestCount.String()}
+	rests   = []string{"skip", "count"}
 	outages = []string{rule.OutageLocal.String(), rule.OutageAllow.String(), rule.OutageDeny.String()}
 )
 
@@ -51,7 +51,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Ban:         p.ban(f["ban"]),
 		Then:        p.outcome(f["then"]),
 		Code:        p.whole(f["code"], 1, window.MaxHits),
-		Rest:        rule.Rest(p.choice(f["rest"], rests)),
+		CountRest:   p.choice(f["rest"], rests) == 1,
 		Feedback:    p.feedback(f["feedback"]),
 		Mode:        rule.Mode(p.choice(f["mode"], modes)),
 		OnOutage:    rule.Outage(p.choice(f["on_outage"], outages)),

@@ -78,7 +78,7 @@ func writeBack(src string) string {
 	if err != nil {
 		return err.Error()
 	}
-	d := rulefile.Draft{Zone: f.Zone, Addresses: f.Set.Addresses(), Outcomes: map[string]rule.Outcome{}}
+	d := rulefile.Draft{Zone: f.Zone, Addresses: f.Set.Compiled().Addresses(), Outcomes: map[string]rule.Outcome{}}
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		d.Lists = append(d.Lists, rulefile.ListSource{Name: name, File: lists[name]})
 	}

@@ -217,7 +217,7 @@ func (g generator) rule(list rule.Test) rule.Rule {
 	}
 	switch g.IntN(5) {
 	case 0:
-		r.Then, r.Rest, r.MaxKeys = g.pick("allow", "deny", "captcha", "member"), rule.Rest(g.IntN(2)), 0
+		r.Then, r.CountRest, r.MaxKeys = g.pick("allow", "deny", "captcha", "member"), g.IntN(2) > 0, 0
 		return r
 	case 1:
 		r.Trigger, r.Once = 1+g.Int64N(9), g.IntN(2) == 0

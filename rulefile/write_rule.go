@@ -51,7 +51,7 @@ func (w *writer) ruleTable(r *rule.Rule) table {
 	if r.Code > 0 {
 		t = append(t, number("code", r.Code))
 	}
-	add(r.Rest != rule.RestSkip, "rest", text(r.Rest.String()))
+	add(r.CountRest, "rest", text("count"))
 	add(len(r.Feedback) > 0, "feedback", numbers(r.Feedback))
 	add(r.Mode != rule.Enforce, "mode", text(r.Mode.String()))
 	add(r.OnOutage != rule.OutageLocal, "on_outage", text(r.OnOutage.String()))

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -43,7 +44,7 @@ func ruleOf(r *rule.Rule) *weirv1.Rule {
 		if out.Networks == nil {
 			out.Networks = map[string]string{}
 		}
-		out.Networks[name] = n.String()
+		out.Networks[name] = answer.Network(n)
 	}
 	switch r.Measure {
 	case window.Sum:
@@ -66,8 +67,8 @@ func ruleOf(r *rule.Rule) *weirv1.Rule {
 	if b := r.Ban; b.For != 0 {
 		out.Ban = &weirv1.Ban{For: durationOf(b.For), Factor: b.Factor, Most: durationOf(b.Most), Forget: durationOf(b.Forget)}
 	}
-	if r.Rest != rule.RestSkip {
-		out.Rest = r.Rest.String()
+	if r.CountRest {
+		out.Rest = "count"
 	}
 	for name, n := range r.Feedback {
 		if out.Feedback == nil {

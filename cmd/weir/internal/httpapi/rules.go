@@ -54,7 +54,7 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 			} else {
 				b = append(b, ',')
 			}
-			b = answer.AppendText(append(answer.AppendText(b, name), ':'), r.Networks[name].String())
+			b = answer.AppendText(append(answer.AppendText(b, name), ':'), answer.Network(r.Networks[name]))
 		}
 		if len(r.Networks) > 0 {
 			b = append(b, '}')
@@ -77,8 +77,8 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	if r.Then != "" {
 		b = answer.AppendText(append(b, `,"then":`...), r.Then)
 	}
-	if r.Rest != rule.RestSkip {
-		b = answer.AppendText(append(b, `,"rest":`...), r.Rest.String())
+	if r.CountRest {
+		b = append(b, `,"rest":"count"`...)
 	}
 	if len(r.Feedback) > 0 {
 		b = append(appendNumbers(append(b, `,"feedback":{`...), r.Feedback), '}')
