@@ -24,9 +24,6 @@ const (
 	roomForNone  // larger states are refused, too
 )
 
-// bounded reports whether there is a bound.
-func (m *memory) bounded() bool { return m.most.Load() != 0 }
-
 func (m *memory) taken() int {
 	bound := m.most.Load()
 	if bound == 0 {

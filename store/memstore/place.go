@@ -69,7 +69,7 @@ func (p *place) reserve(s *Store, v store.Verb, op *store.Op, others numbers) bo
 		if taken < roomForNone || p.fits(v, op) {
 			return true
 		}
-		s.refuse(p.keyspace)
+		s.full.Add(1)
 		return false
 	}
 	ks, most := p.keyspace, op.Space.MaxKeys()
@@ -80,14 +80,9 @@ func (p *place) reserve(s *Store, v store.Verb, op *store.Op, others numbers) bo
 		p.reserved = s.memory.taken() == roomForAll && ks.reserve(most)
 	}
 	if !p.reserved {
-		s.refuse(ks)
+		s.full.Add(1)
 	}
 	return p.reserved
-}
-
-// refuse counts an op for which there is no room.
-func (s *Store) refuse(ks *keyspace) {
-	s.full.Add(1)
 }
 
 // expire drops the key where it has expired, and keeps its room reserved:

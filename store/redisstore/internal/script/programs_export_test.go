@@ -40,3 +40,28 @@ func Repeats(keys []string) []int {
 
 // Rest returns what is left of the reply to a run.
 func (r *Replies) Rest() string { return r.rest }
+
+// name returns the program's name.
+func (v variant) name() string {
+	name := "mixed"
+	if v.kind != nil {
+		name = v.kind.lua
+	}
+	switch {
+	case v.around:
+		name = "around"
+	case v.common:
+		name = "common"
+	case v.many:
+		name += "_many"
+	default:
+		name += "_one"
+	}
+	if v.refund {
+		name += "_refund"
+	}
+	if v.run {
+		name += "_run"
+	}
+	return name
+}

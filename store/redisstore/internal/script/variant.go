@@ -22,31 +22,6 @@ type variant struct {
 	run    bool  // decides a run of independent steps; never with refund
 }
 
-// name returns the program's name.
-func (v variant) name() string {
-	name := "mixed"
-	if v.kind != nil {
-		name = v.kind.lua
-	}
-	switch {
-	case v.around:
-		name = "around"
-	case v.common:
-		name = "common"
-	case v.many:
-		name += "_many"
-	default:
-		name += "_one"
-	}
-	if v.refund {
-		name += "_refund"
-	}
-	if v.run {
-		name += "_run"
-	}
-	return name
-}
-
 // The bits of an index below the kind's code. The program around has the bits of a mixed
 // one for one op that is common, which there is not.
 const (
