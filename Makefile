@@ -31,6 +31,8 @@ run: ## run the service, or a command: make run ARGS="check rules.yaml"
 
 deps: redis programs # download the modules and install redis-server and proxies, for the tests
 	@$(GO) mod download
+	@cd contrib && $(GO) list -deps -test $(CONTRIB:contrib/%=./%/...) >/dev/null
+	@cd benchmarks && $(GO) list -deps -test ./... >/dev/null
 
 # The tests start their own Redis servers. WEIR_REQUIRE_REDIS=0 skips these tests
 # where redis-server is missing. WEIR_REDIS_SERVER names another server program.
@@ -59,8 +61,9 @@ PACKAGES := ./... $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 # Flags of go test, such as -count=1.
 TESTFLAGS ?=
 
+# What takes longest, such as building the image, has testing.Short in front; make race runs it.
 test: deps ## run the tests of all modules; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
-	$(GO) test $(TESTFLAGS) $(PACKAGES)
+	$(GO) test -short $(TESTFLAGS) $(PACKAGES)
 	cd contrib && $(GO) test $(TESTFLAGS) $(CONTRIB:contrib/%=./%/...)
 	cd benchmarks && $(GO) test -short $(TESTFLAGS) ./...
 	@for dir in $(DEPLOY); do echo "cd $$dir && $(GO) test"; (cd $$dir && GOWORK=off $(GO) test $(TESTFLAGS) ./...) || exit 1; done
@@ -166,7 +169,7 @@ $(GORELEASER):
 $(CYCLONEDX):
 	GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
 
-race: deps
+race: deps # run all tests whole, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
 	$(GO) test $(RACE) $(PACKAGES)
 
@@ -188,7 +191,7 @@ types: ## generate the types of the client for TypeScript from api/openapi.yaml
 	$(NPM) generate
 
 lint: $(LINT) $(ACTIONLINT) lualint ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
-	$(LINT) run
+	$(LINT) run $(PACKAGES)
 	$(ACTIONLINT)
 
 $(LINT):

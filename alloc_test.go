@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -109,7 +110,7 @@ func TestTogetherAllocatesNothing(t *testing.T) {
 	}
 	items := itemsOf(all...)
 	if n := testing.AllocsPerRun(200, func() {
-		if allowed, err := e.TakeTogether(t.Context(), items, nil); err != nil || !allowed {
+		if allowed, err := e.Run(t.Context(), items, run.Options{Together: true}); err != nil || !allowed {
 			t.Fatal(allowed, err)
 		}
 	}); n > 0.5 { // states grow

@@ -31,12 +31,13 @@ type arrow struct {
 var arrows = map[string]arrow{
 	// The library: module github.com/weirhq/weir, which requires nothing.
 	"internal/datatest":                {}, // tests only
-	"fault":                            {pure: true},
+	"internal/printable":               {pure: true},
+	"fault":                            {ours: []string{"internal/printable"}, pure: true},
 	"internal/verb":                    {pure: true},
-	"internal/jsontext":                {pure: true},
-	"window":                           {ours: []string{"internal/jsontext", "internal/verb"}, pure: true},
+	"window":                           {ours: []string{"internal/verb"}, pure: true},
 	"internal/seal":                    {ours: []string{"window"}, pure: true},
 	"receipt":                          {ours: []string{"internal/seal"}, pure: true},
+	"internal/run":                     {pure: true},
 	"rolling":                          {},
 	"internal/address":                 {pure: true},
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
@@ -45,19 +46,20 @@ var arrows = map[string]arrow{
 	"store/storetest":                  {ours: []string{"internal/verb", "store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
-	"internal/journal":                 {ours: []string{"store", "window"}, pure: true},
-	"store/memstore":                   {ours: []string{"internal/journal", "internal/verb", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
+	"internal/journal":                 {ours: []string{"internal/seal", "store", "window"}, pure: true},
+	"store/memstore":                   {ours: []string{"internal/journal", "internal/seal", "internal/verb", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
 	"internal/hook":                    {ours: []string{"store", "store/memstore"}},
 	"internal/datadir/internal/format": {pure: true},
-	"internal/datadir":                 {ours: []string{"internal/datadir/internal/format", "internal/hook", "internal/journal", "internal/limittext", "store", "store/memstore", "window"}},
+	"internal/datadir":                 {ours: []string{"internal/datadir/internal/format", "internal/hook", "internal/journal", "internal/limittext", "internal/seal", "store", "store/memstore", "window"}},
 	"store/durable":                    {ours: []string{"internal/datadir", "internal/hook", "store", "window"}},
 	"internal/plan":                    {ours: []string{"fault", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
 	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/verb", "store", "window"}},
 	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "window"}},
 	".": {ours: []string{
-		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
+		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
 	}},
+	"internal/jsontext":   {pure: true},
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 	"internal/clientaddr": {ours: []string{"internal/address"}},
 	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "window"}},
@@ -100,7 +102,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/needtest":       {}, // tests only
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
-	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/jsontext", "internal/verb", "rule", "rulefile/files", "store", "store/memstore", "window"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/verb", "rule", "rulefile/files", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/replay", "window"},
@@ -108,30 +110,34 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/access":    {ours: []string{".", "internal/clientaddr", "rule", "rulefile/files"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "rule", "store"}},
-	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/top", "rulefile/files"}},
-	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "internal/jsontext", "receipt", "rule", "store", "window"}},
+	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/top", "internal/run", "rulefile/files"}},
+	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "internal/jsontext", "internal/run", "receipt", "rule", "store", "window"}},
 	"cmd/weir/internal/apitest": { // tests only
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
 	},
 	"cmd/weir/internal/scripttest": { // tests only
-		ours:   []string{".", "internal/jsontext", "rule", "rulefile", "store", "store/memstore", "window"},
+		ours:   []string{".", "rulefile", "store/memstore", "window"},
 		theirs: []string{"github.com/cockroachdb/datadriven"},
 	},
 	"cmd/weir/internal/clienttest": {}, // tests only
 	"cmd/weir/internal/metrics": {
-		ours:   []string{".", "rule", "store", "window"},
+		ours:   []string{".", "internal/datadir", "rule", "store", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/telemetry": {
-		ours:   []string{".", "cmd/weir/internal/top", "store"},
+		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},
 		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
 	},
-	"cmd/weir/internal/koalafile": {ours: []string{"rule", "rulefile", "rulefile/files", "window"}},
+	"cmd/weir/internal/rulewriter": {
+		ours:   []string{"internal/printable", "rule", "rulefile", "window"},
+		theirs: []string{"github.com/goccy/go-yaml"},
+	},
+	"cmd/weir/internal/koalafile": {ours: []string{"cmd/weir/internal/rulewriter", "rule", "rulefile/files", "window"}},
 	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile", "internal/ruleset"}, frontEnd...)},
 	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
-		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "store"},
+		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/run", "store"},
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/grpcapi": {
@@ -139,7 +145,7 @@ var arrows = map[string]arrow{
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/envoyfile": {
-		ours:   []string{"rule", "rulefile", "rulefile/files", "window"},
+		ours:   []string{"cmd/weir/internal/rulewriter", "rule", "rulefile/files", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 	"cmd/weir/internal/envoyrls": {
@@ -151,7 +157,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/redisstore"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "internal/clientaddr", "rule", "rulefile", "rulefile/files", "store", "window",
+			".", "headers", "internal/clientaddr", "internal/hook", "rule", "rulefile", "rulefile/files", "store", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top",
@@ -160,9 +166,9 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/datadir", "rule", "rulefile", "rulefile/files", "rulefile/ruletest", "store/memstore", "window",
+			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/files", "rulefile/ruletest", "store/memstore", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
-			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
+			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},
@@ -178,7 +184,7 @@ var middleware = []string{".", "guard", "headers", "httplimit", "rule", "window"
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
 var frontEnd = []string{
-	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "receipt", "rule", "store", "window",
+	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/run", "receipt", "rule", "store", "window",
 }
 
 // grpcModules are what packages that serve gRPC may import.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // Item is one request of a batch for [Engine.DoAll], and its answer.
@@ -23,35 +24,18 @@ type Item struct {
 	Err error
 }
 
-// DoAll runs each item as [Engine.Do] would, and writes its Decision or its Err.
-// The batch is not one atomic step: each item is decided on its own. Items that
-// share a key are decided in their order. A store over the network gets many of
-// them in one round trip, so a batch is several times faster than one call for
-// each item. An item ends a round trip if it has limits before a verdict that
-// allows, and rules behind it ([rule.Rule]'s CountRest), because these rules wait for
-// the outcome of the limits.
-func (e *Engine) DoAll(ctx context.Context, items []Item) {
-	if err := e.DoAllIf(ctx, items, func(Size) error { return nil }); err != nil {
-		for i := range items {
-			items[i].Err = err
-		}
-	}
-}
-
-// DoAllIf runs items as [Engine.DoAll] does, after admit has accepted the size of
-// all decisions together. If admit returns an error, DoAllIf returns this error and
-// counts nothing for any item. It does the same with ErrLarge; see [WithMaxSize].
-func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) error) error {
+// each decides each of several items by itself.
+func (e *Engine) each(ctx context.Context, items []Item, o *run.Options) (allowed bool, err error) {
 	rules, err := e.ready()
 	if err != nil {
-		return err
+		return false, err
 	}
 	var began time.Time
 	if e.observer != nil {
 		began = time.Now()
 	}
 	b := batch{engine: e, items: items, calls: make([]*call, len(items))}
-	var size Size
+	var size run.Size
 	for i := range items {
 		item := &items[i]
 		item.Decision.reset()
@@ -62,16 +46,12 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 			by = e.prepared(item.Request.Rules)
 		}
 		item.Err = c.plan(by, &e.seals, item.Verb, &item.Request, nil)
-		if size.addPlan(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
+		if addPlan(&size, &c.request); o.IsTooLarge(size) {
 			b.calls = b.calls[:i+1] // the rest need not be planned
-			err = ErrLarge
 			break
 		}
 	}
-	if err == nil {
-		err = admit(size)
-	}
-	if err != nil {
+	if err = o.Check(size); err != nil {
 		for i, c := range b.calls {
 			if e.observer != nil {
 				e.tell(ctx, items[i].Verb, nil, err, began)
@@ -79,9 +59,10 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 			c.reset()
 			e.calls.Put(c)
 		}
-		return err
+		return false, err
 	}
 	b.run(ctx)
+	allowed = true
 	for i, c := range b.calls {
 		item := &items[i]
 		if item.Err == nil {
@@ -90,13 +71,14 @@ func (e *Engine) DoAllIf(ctx context.Context, items []Item, admit func(Size) err
 				item.Decision.hold(&c.request, &c.now)
 			}
 		}
+		allowed = allowed && item.Err == nil && item.Decision.Allowed
 		if e.observer != nil {
 			e.tell(ctx, item.Verb, &item.Decision, item.Err, began)
 		}
 		c.reset()
 		e.calls.Put(c)
 	}
-	return nil
+	return allowed, nil
 }
 
 // batch is items on their way through the engine.

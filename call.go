@@ -87,7 +87,7 @@ func (c *call) finish(d *drive.Driver, denied bool) {
 	d.Run(context.Background(), &c.later)
 	switch {
 	case c.later.Err != nil:
-		c.degrade(c.later.Err, store.ReasonUnknown)
+		c.degrade(c.later.Err, drive.Unknown)
 		return
 	case c.later.Outage != nil:
 		c.degrade(c.later.Outage, c.later.Reason)

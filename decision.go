@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"iter"
 	"time"
 
 	"github.com/weirhq/weir/rule"
@@ -35,7 +34,7 @@ type Decision struct {
 	// Usages holds the numbers of every limit, trigger and counter that matched,
 	// in the order of the rules. It lacks the rules that an outage policy
 	// decided without numbers. The rules behind the first verdict are in it and
-	// decide nothing. Limits, Triggers and Counters select from it by kind.
+	// decide nothing.
 	Usages []Usage
 
 	// Verdicts holds the names of the verdicts that matched, in the order of the
@@ -66,34 +65,12 @@ type Decision struct {
 	Degraded bool
 
 	// DegradedReason is the reason of the first outage that this decision met,
-	// such as [store.ReasonLate]. It is empty if Degraded is false.
+	// such as "late" over Redis. It is empty if Degraded is false.
 	DegradedReason store.Reason
 
 	// Rules is the rule set that decided. SetRules may have replaced it since. It is
 	// nil in an answer that came over the network.
 	Rules *rule.Set
-}
-
-// Limits returns an iterator over the usages of limits, in the order of the
-// rules.
-func (d *Decision) Limits() iter.Seq[*Usage] { return d.of(rule.KindLimit) }
-
-// Triggers returns an iterator over the usages of triggers, in the order of the
-// rules.
-func (d *Decision) Triggers() iter.Seq[*Usage] { return d.of(rule.KindTrigger) }
-
-// Counters returns an iterator over the usages of counters, in the order of the
-// rules.
-func (d *Decision) Counters() iter.Seq[*Usage] { return d.of(rule.KindCounter) }
-
-func (d *Decision) of(kind rule.Kind) iter.Seq[*Usage] {
-	return func(yield func(*Usage) bool) {
-		for i := range d.Usages {
-			if u := &d.Usages[i]; u.Kind == kind && !yield(u) {
-				return
-			}
-		}
-	}
 }
 
 // reset empties d and keeps the memory of its slices.

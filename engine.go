@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -42,27 +43,24 @@ type Engine struct {
 	seals     seals
 	owned     bool // Close closes the store
 	namespace string
-	maxSize   int64           // 0 means no bound
 	memory    *memstore.Store // behind the store, for short; nil: requests go the general way
 	observer  Observer
-	inContext ContextObserver // observer, if it is one
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
-	joints    sync.Pool  // of *joint, or empty
+	groups    sync.Pool  // of *grouped, or empty
 	shorts    sync.Pool  // of *short
 	others    others
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
 // counts in memory of its own, unless [WithStore] gives a store.
-func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
+func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	o, faults := applyEngine(options)
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	e := &Engine{namespace: o.namespace, maxSize: o.maxSize, observer: o.observer}
-	e.inContext, _ = o.observer.(ContextObserver)
+	e := &Engine{namespace: o.namespace, observer: o.observer}
 	e.owned = o.drive(&e.driver)
 	hooks := hook.Of(e.driver.Store)
 	e.memory, e.seals = hooks.Memory, newSeals(hooks.Keyed)
@@ -76,15 +74,14 @@ func NewEngine(rules *rule.Set, options ...EngineOption) (*Engine, error) {
 
 // drive fills in d, and reports whether d has a store of its own.
 func (o *options) drive(d *drive.Driver) (owned bool) {
-	d.Store, d.Local, d.Nodes, d.NodesNow = o.store, o.local, o.nodes, o.nodesNow
 	if o.observer != nil {
 		d.Told = o.observer.Outage
 	}
-	switch {
-	case d.Store == nil:
+	if d.Store = o.store; d.Store == nil {
 		d.Store, owned = memstore.New(), true
-	case d.Local != nil:
-		d.Reports = o.reports(d.Store, hook.Of(d.Local).Notebook)
+	}
+	if o.local != nil {
+		d.Local = o.fallback(o)
 	}
 	d.Timed = hook.Of(d.Store).Timed
 	return owned
@@ -171,12 +168,11 @@ func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, e
 // that is used again and a store in memory, Do allocates only the Key of rules
 // whose key has several attributes. After an error d holds no answer.
 func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) error {
-	return e.DoIf(ctx, verb, r, d, nil)
+	return e.one(ctx, verb, r, d, &run.Options{})
 }
 
-// DoIf decides like Do, and first calls admit with the size of the decision. If admit
-// returns an error, DoIf returns it, and nothing was counted. A nil admit admits all.
-func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, admit func(Size) error) error {
+// one decides r by itself.
+func (e *Engine) one(ctx context.Context, verb Verb, r *Request, d *Decision, o *run.Options) error {
 	rules, err := e.ready()
 	if err != nil {
 		return err
@@ -190,9 +186,9 @@ func (e *Engine) DoIf(ctx context.Context, verb Verb, r *Request, d *Decision, a
 	}
 	d.reset()
 	if e.isShort(rules, verb, r) {
-		err = e.short(ctx, rules, verb, r, d, admit)
+		err = e.short(ctx, rules, verb, r, d, o)
 	} else {
-		err = e.general(ctx, rules, verb, r, nil, d, admit, nil)
+		err = e.general(ctx, rules, verb, r, nil, d, o, nil)
 	}
 	if e.observer != nil {
 		e.tell(ctx, verb, d, err, began)
@@ -209,20 +205,20 @@ func (e *Engine) isShort(rules *plan.Rules, verb Verb, r *Request) bool {
 
 // short decides r, which may have a short form, and has the general way decide it where
 // it has none.
-func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, d *Decision, admit func(Size) error) (err error) {
+func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, d *Decision, o *run.Options) (err error) {
 	s := e.shorts.Get().(*short)
 	values := s.values[:rules.Width()]
 	fill(values, rules.Compiled, r.Attributes)
 	matched := rules.Match(values, s.matched[:0])
 	if !s.plan(rules, matched, values, min(max(r.Hits, 1), window.MaxHits+1)) {
-		err = e.general(ctx, rules, verb, r, values, d, admit, nil)
-	} else if err = e.admitted(rules, matched, values, admit); err == nil {
+		err = e.general(ctx, rules, verb, r, values, d, o, nil)
+	} else if err = admitted(rules, matched, values, o); err == nil {
 		ops := s.ops[:len(matched)]
 		if err = e.memory.Call(ctx, verb, ops); err == nil {
 			v := verdict{rules: rules, verb: verb, values: values, matched: matched, ops: ops, of: matched, first: -1, denied: -1}
 			v.write(d)
 		} else {
-			err = e.general(ctx, rules, verb, r, values, d, nil, err)
+			err = e.general(ctx, rules, verb, r, values, d, &run.Options{}, err)
 		}
 	}
 	clear(values)
@@ -230,26 +226,26 @@ func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb Verb, r *Req
 	return err
 }
 
-// admitted returns the error of a decision by rules that match values which is too large,
-// or which admit does not admit.
-func (e *Engine) admitted(rules *plan.Rules, matched []int, values []string, admit func(Size) error) error {
-	if e.maxSize == 0 && admit == nil {
+// admitted returns the error of a decision by rules that match values which o does not
+// allow.
+func admitted(rules *plan.Rules, matched []int, values []string, o *run.Options) error {
+	if !o.IsBounded() {
 		return nil
 	}
-	var size Size
-	size.add(rules, matched, values)
-	return size.admitted(e.maxSize, admit)
+	var size run.Size
+	addUsages(&size, rules, matched, values)
+	return o.Check(size)
 }
 
 // general decides any request. values is the request's vector if it is known already, or
 // nil. answer is the store's answer if it has been asked already: an error, or nil.
-func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, values []string, d *Decision, admit func(Size) error, answer error) error {
+func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, values []string, d *Decision, o *run.Options, answer error) error {
 	c := e.calls.Get().(*call)
 	err := c.plan(rules, &e.seals, verb, r, values)
-	if err == nil && (e.maxSize > 0 || admit != nil) {
-		var s Size
-		s.addPlan(&c.request)
-		err = s.admitted(e.maxSize, admit)
+	if err == nil && o.IsBounded() {
+		var size run.Size
+		addPlan(&size, &c.request)
+		err = o.Check(size)
 	}
 	if err == nil {
 		err = c.run(ctx, &e.driver, answer)
@@ -267,15 +263,10 @@ func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *R
 
 // tell calls the observer, which there is.
 func (e *Engine) tell(ctx context.Context, verb Verb, d *Decision, err error, began time.Time) {
-	switch {
-	case err != nil && e.inContext != nil:
-		e.inContext.FailedIn(ctx, verb, err)
-	case err != nil:
-		e.observer.Failed(verb, err)
-	case e.inContext != nil:
-		e.inContext.DecidedIn(ctx, verb, d, time.Since(began))
-	default:
-		e.observer.Decided(verb, d, time.Since(began))
+	if err != nil {
+		e.observer.Failed(ctx, verb, err)
+	} else {
+		e.observer.Decided(ctx, verb, d, time.Since(began))
 	}
 }
 
@@ -339,7 +330,7 @@ func (e *Engine) Close() error {
 	if e == nil {
 		return nil
 	}
-	e.driver.Reports.Close()
+	e.driver.Close()
 	if !e.owned {
 		return nil
 	}

@@ -45,13 +45,13 @@ func BenchmarkEngine(b *testing.B) {
 	for _, row := range []struct {
 		name    string
 		rules   []rule.Rule
-		options []weir.EngineOption
+		options []weir.Option
 	}{
 		{"rules=1", postRules(1, 0), nil},
 		{"rules=3", postRules(3, 0), nil},
 		{"rules=8", postRules(8, 0), nil},
 		{"rules=1 of 10000", postRules(1, 9999), nil},
-		{"rules=1/observed", postRules(1, 0), []weir.EngineOption{weir.WithObserver(silent{})}},
+		{"rules=1/observed", postRules(1, 0), []weir.Option{weir.WithObserver(silent{})}},
 	} {
 		b.Run(row.name, func(b *testing.B) {
 			set, err := rule.New(row.rules, nil)
@@ -93,9 +93,9 @@ func postRules(n, others int) (rules []rule.Rule) {
 // silent is an observer that does nothing.
 type silent struct{}
 
-func (silent) Decided(weir.Verb, *weir.Decision, time.Duration) {}
-func (silent) Failed(weir.Verb, error)                          {}
-func (silent) Outage(weir.Verb, error)                          {}
+func (silent) Decided(context.Context, weir.Verb, *weir.Decision, time.Duration) {}
+func (silent) Failed(context.Context, weir.Verb, error)                          {}
+func (silent) Outage(context.Context, weir.Verb, error)                          {}
 
 // floor decides by one rule, which is written in the program: it finds the
 // attributes, builds the key, asks the same store and fills in a Decision.

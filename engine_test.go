@@ -30,12 +30,12 @@ func compile(tb testing.TB, rules []rule.Rule) *rule.Set {
 	return set
 }
 
-func engine(tb testing.TB, rules []rule.Rule, options ...weir.EngineOption) *weir.Engine {
+func engine(tb testing.TB, rules []rule.Rule, options ...weir.Option) *weir.Engine {
 	tb.Helper()
 	return engineOf(tb, compile(tb, rules), options...)
 }
 
-func engineOf(tb testing.TB, set *rule.Set, options ...weir.EngineOption) *weir.Engine {
+func engineOf(tb testing.TB, set *rule.Set, options ...weir.Option) *weir.Engine {
 	tb.Helper()
 	e, err := weir.NewEngine(set, options...)
 	if err != nil {

@@ -53,7 +53,7 @@ func ExampleEngine_Take() {
 	//   sms-day 1 of 10
 }
 
-func ExampleDecision_Limits() {
+func ExampleUsage() {
 	e := newEngine(
 		rule.Rule{Name: "sms-minute", Per: []string{"phone"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)},
 		rule.Rule{Name: "sms-hour", Per: []string{"phone"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
@@ -63,11 +63,13 @@ func ExampleDecision_Limits() {
 	_, _ = e.Take(context.Background(), request("phone=555"))
 	d, _ := e.Take(context.Background(), request("phone=555"))
 	fmt.Println("denied by", d.Rule, "for the wait of", d.RetryRule)
-	for u := range d.Limits() {
-		fmt.Println(u.Rule, u.Remaining, "left")
-	}
-	for u := range d.Counters() {
-		fmt.Println(u.Rule, u.Used)
+	for _, u := range d.Usages {
+		switch u.Kind {
+		case rule.KindLimit:
+			fmt.Println(u.Rule, u.Remaining, "left")
+		case rule.KindCounter:
+			fmt.Println(u.Rule, u.Used)
+		}
 	}
 	// Output:
 	// denied by sms-minute for the wait of sms-hour
@@ -163,8 +165,8 @@ func ExampleEngine_Explain() {
 		rule.Rule{Name: "posts", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
 	)
 	defer e.Close()
-	x, _ := e.Explain(context.Background(), request("action=post user=ann"))
-	for _, r := range x.Rules {
+	_, why, _ := e.Explain(context.Background(), request("action=post user=ann"))
+	for _, r := range why {
 		fmt.Println(r.Rule, r.Matched, r.Reasons)
 	}
 	// Output:

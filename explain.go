@@ -8,14 +8,6 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Explanation shows how the rules apply to a request.
-type Explanation struct {
-	// Decision is the answer of a check.
-	Decision Decision
-	// Rules has an entry for each rule in force, in the order of the rules.
-	Rules []RuleExplanation
-}
-
 // RuleExplanation shows how one rule applies to a request.
 type RuleExplanation struct {
 	// Rule and Kind are the rule's name and kind.
@@ -34,40 +26,40 @@ type RuleExplanation struct {
 	Usage *Usage
 }
 
-// Explain returns the answer of [Engine.Check], and for each rule whether it
-// matches the request or why not. It counts nothing.
-func (e *Engine) Explain(ctx context.Context, r Request) (Explanation, error) {
+// Explain returns the answer of [Engine.Check], and for each rule in force, in the
+// order of the rules, whether it matches the request or why not. It counts nothing.
+func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []RuleExplanation, err error) {
 	rules, err := e.ready()
 	if err != nil {
-		return Explanation{}, err
+		return Decision{}, nil, err
 	}
 	c := call{}
 	if err := c.plan(rules, &e.seals, Check, &r, nil); err != nil {
-		return Explanation{}, err
+		return Decision{}, nil, err
 	}
 	if err := c.run(ctx, &e.driver, nil); err != nil {
-		return Explanation{}, err
+		return Decision{}, nil, err
 	}
-	x := Explanation{Rules: make([]RuleExplanation, rules.Len())}
+	why = make([]RuleExplanation, rules.Len())
 	v := verdictOf(&c.request, &c.now)
-	v.write(&x.Decision)
-	numbers := make(map[string]*Usage, len(x.Decision.Usages))
-	for i := range x.Decision.Usages {
-		numbers[x.Decision.Usages[i].Rule] = &x.Decision.Usages[i]
+	v.write(&d)
+	numbers := make(map[string]*Usage, len(d.Usages))
+	for i := range d.Usages {
+		numbers[d.Usages[i].Rule] = &d.Usages[i]
 	}
 	p := &c.request
-	for i := range x.Rules {
+	for i := range why {
 		ru := rules.Rule(i)
 		matched, reasons := rules.Why(i, p.Request.Values)
 		if matched && p.Verdict >= 0 && i > p.Verdict {
 			matched, reasons = behind(p, i)
 		}
-		x.Rules[i] = RuleExplanation{
+		why[i] = RuleExplanation{
 			Rule: ru.Name, Kind: ru.Kind(), Matched: matched, Shadow: ru.Mode == rule.Shadow,
 			Reasons: reasons, Usage: numbers[ru.Name],
 		}
 	}
-	return x, nil
+	return d, why, nil
 }
 
 // behind reports whether rule i, whose conditions hold and which is behind the

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/seal"
+	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -132,6 +135,63 @@ func TestUnknownReceipt(t *testing.T) {
 		for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
 			do(t, e, step{verb, attrs, unknown, true, []int64{100, 1, 1}, []bool{false, false, false}})
 		}
+	})
+}
+
+// After the secret of receipts was rotated, receipts of before are valid for the time
+// that was stated, unless the secret is rotated once more.
+func TestRotateSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules, err := rule.New([]rule.Rule{llmTokens}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := memstore.New()
+		e, err := weir.NewEngine(rules, weir.WithStore(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		attrs := weir.Attributes("team", "red", "tokens", "1")
+		take := func(used int64) weir.Receipt {
+			return do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{used}, []bool{true}}).Receipt
+		}
+		rotate := func(keep time.Duration) {
+			if err := s.RotateSecret(t.Context(), keep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, second := take(1), take(2)
+		rotate(time.Minute)
+		third := take(3)
+		do(t, e, step{weir.Cancel, attrs, first, true, []int64{2}, []bool{true}})
+		time.Sleep(time.Minute)
+		do(t, e, step{weir.Cancel, attrs, second, true, []int64{2}, []bool{false}})
+		rotate(time.Minute)
+		rotate(time.Minute)
+		do(t, e, step{weir.Cancel, attrs, third, true, []int64{2}, []bool{false}})
+		do(t, e, step{weir.Cancel, attrs, take(3), true, []int64{2}, []bool{true}})
+	})
+}
+
+// A receipt of the version before is one whose holds have ended.
+func TestOldReceipt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, []rule.Rule{llmTokens})
+		attrs := weir.Attributes("team", "red", "tokens", "1")
+		mine := do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{1}, []bool{true}}).Receipt
+		raw, err := base64.RawURLEncoding.DecodeString(mine.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw[0] = 2<<4 | raw[0]&15
+		old, err := receipt.Parse(base64.RawURLEncoding.EncodeToString(raw[:36]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
+			do(t, e, step{verb, attrs, old, true, []int64{1}, []bool{false}})
+		}
+		do(t, e, step{weir.Cancel, attrs, mine, true, []int64{0}, []bool{true}})
 	})
 }
 

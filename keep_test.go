@@ -48,7 +48,7 @@ func TestKeepsNoTextOfARequest(t *testing.T) {
 				b[i] = 'X'
 			}
 		}()
-		if _, err := e.Explain(t.Context(), request(1, b)); err != nil {
+		if _, _, err := e.Explain(t.Context(), request(1, b)); err != nil {
 			return err
 		}
 		_, err := e.Take(t.Context(), request(1, b))

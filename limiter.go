@@ -73,9 +73,8 @@ type ask struct {
 }
 
 // NewLimiter returns a limiter that counts in memory of its own, unless
-// [WithStore] gives a store. Everything about a limiter but its limit is an option, so
-// that what limiters learn, such as further limits of a key, needs no other constructor. The error holds a [*fault.Fault] for everything that
-// is wrong with the limit and the options; see [fault.Of]. [window.Unlimited] is
+// [WithStore] gives a store. The error holds a [*fault.Fault] for everything that is
+// wrong with the limit and the options; see [fault.Of]. [window.Unlimited] is
 // refused: use [NewCounter].
 func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
 	if l.Quota == window.Unlimited {
@@ -86,7 +85,11 @@ func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
 
 func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	o, faults := applyLimiter(options)
-	limit, err := window.Compile(l)
+	compile := window.CompileFinal // whose error says the same of holds
+	if o.compile != nil {
+		compile = o.compile
+	}
+	limit, err := compile(l)
 	if err == nil && limit.HoldLength() > 0 {
 		faults = append(faults, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine"))
 	}
@@ -257,7 +260,7 @@ const limiterKey = 64
 func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64, r *Result) (err error) {
 	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
 		if err = m.refuse(n); m != nil && m.observer != nil {
-			m.observer.Failed(verb, err)
+			m.observer.Failed(ctx, verb, err)
 		}
 		return err
 	}
@@ -348,7 +351,7 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 		return r, err
 	}
 	if err != nil {
-		m.observer.Failed(verb, err)
+		m.observer.Failed(ctx, verb, err)
 		return r, err
 	}
 	name := m.space.Name()
@@ -359,7 +362,7 @@ func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n
 	if !r.Allowed {
 		d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = rule.Deny, name, r.RetryAfter, name
 	}
-	m.observer.Decided(verb, &d, time.Since(began))
+	m.observer.Decided(ctx, verb, &d, time.Since(began))
 	return r, nil
 }
 
@@ -371,7 +374,7 @@ func (m *Limiter) Close() error {
 	if m == nil {
 		return nil
 	}
-	m.driver.Reports.Close()
+	m.driver.Close()
 	if !m.owned {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -26,27 +25,21 @@ type Result struct {
 	// expire if there was no room for the key.
 	Degraded bool
 
-	reason uint8 // one of store.Reasons, from 1; 0 is none
+	reason *store.Reason // nil unless Degraded; a pointer, because a Result is copied often
 }
 
-// DegradedReason returns why the store could not answer: [store.ReasonLate] and
-// so on. It is empty for a result that is not Degraded.
+// DegradedReason returns why the store could not answer, such as "late" over Redis. It
+// is empty for a result that is not Degraded.
 func (r *Result) DegradedReason() store.Reason {
-	if r.reason == 0 {
+	if r.reason == nil {
 		return ""
 	}
-	return store.Reasons()[r.reason-1]
+	return *r.reason
 }
 
-// degrade makes r the answer of an outage policy. A reason takes one byte,
-// because a Result is copied on the fast path.
+// degrade makes r the answer of an outage policy.
 func (r *Result) degrade(reason store.Reason) {
-	all := store.Reasons()
-	at := slices.Index(all, reason)
-	if at < 0 {
-		at = slices.Index(all, store.ReasonUnknown)
-	}
-	r.Degraded, r.reason = true, uint8(at+1)
+	r.Degraded, r.reason = true, &reason
 }
 
 // Sliding returns a limit of quota hits in any window of length d. It is exact

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -17,13 +18,17 @@ import (
 // observed keeps what an observer is called with, one line each.
 type observed struct{ lines []string }
 
-func (o *observed) Decided(verb weir.Verb, d *weir.Decision, _ time.Duration) {
+func (o *observed) Decided(_ context.Context, verb weir.Verb, d *weir.Decision, _ time.Duration) {
 	o.add("%s: allowed %v by %q, degraded %v", verb, d.Allowed, d.Rule, d.Degraded)
 }
 
-func (o *observed) Failed(verb weir.Verb, err error) { o.add("%s failed: %v", verb, err) }
+func (o *observed) Failed(_ context.Context, verb weir.Verb, err error) {
+	o.add("%s failed: %v", verb, err)
+}
 
-func (o *observed) Outage(verb weir.Verb, err error) { o.add("%s outage: %v", verb, err) }
+func (o *observed) Outage(_ context.Context, verb weir.Verb, err error) {
+	o.add("%s outage: %v", verb, err)
+}
 
 func (o *observed) add(format string, args ...any) {
 	o.lines = append(o.lines, fmt.Sprintf(format, args...))
@@ -73,34 +78,46 @@ func TestObserverOfAnEngine(t *testing.T) {
 		`take failed: weir: feedback: "solved" in a take: want a refund`)
 }
 
-// contextual is an observer that wants the context.
+// contextual is an observer that uses the context.
 type contextual struct{ observed }
 
 type traceKey struct{}
 
-func (w *contextual) DecidedIn(ctx context.Context, verb weir.Verb, d *weir.Decision, _ time.Duration) {
+func (w *contextual) Decided(ctx context.Context, verb weir.Verb, d *weir.Decision, _ time.Duration) {
 	w.add("%s in %v: allowed %v", verb, ctx.Value(traceKey{}), d.Allowed)
 }
 
-func (w *contextual) FailedIn(ctx context.Context, verb weir.Verb, err error) {
+func (w *contextual) Failed(ctx context.Context, verb weir.Verb, err error) {
 	w.add("%s in %v failed: %v", verb, ctx.Value(traceKey{}), err)
+}
+
+func (w *contextual) Outage(ctx context.Context, verb weir.Verb, err error) {
+	w.add("%s in %v outage: %v", verb, ctx.Value(traceKey{}), err)
 }
 
 func TestObserverInContext(t *testing.T) {
 	t.Parallel()
 	var o contextual
-	e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, weir.WithObserver(&o))
+	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
+	defer s.Close()
+	e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, weir.WithObserver(&o), weir.WithStore(s))
 	ctx := context.WithValue(t.Context(), traceKey{}, "trace 7")
 	_, _ = e.Take(ctx, weir.Request{})
 	_, _ = e.Take(ctx, weir.Request{Hits: -7})
 	e.DoAll(ctx, []weir.Item{{Verb: weir.Check}, {Verb: weir.Take, Request: weir.Request{Hits: -1}}})
-	_ = e.DoAllIf(ctx, []weir.Item{{Verb: weir.Record}}, func(weir.Size) error { return weir.ErrLarge })
+	_, _ = e.Run(ctx, []weir.Item{{Verb: weir.Record}}, run.Options{MaxSize: 1})
 	o.wants(t,
 		"take in trace 7: allowed true",
 		"take in trace 7 failed: weir: hits: -7: want at least 1, or 0 for 1",
 		"check in trace 7: allowed false",
 		"take in trace 7 failed: weir: hits: -1: want at least 1, or 0 for 1",
-		"record in trace 7 failed: "+weir.ErrLarge.Error())
+		"record in trace 7 failed: "+run.ErrLarge.Error())
+
+	s.set(true, "one")
+	_, _ = e.Take(ctx, weir.Request{})
+	o.wants(t,
+		"take in trace 7 outage: store out of reach for 1 ops: out of reach",
+		"take in trace 7: allowed false")
 }
 
 func TestObserverOfALimiter(t *testing.T) {

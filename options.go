@@ -2,22 +2,21 @@ package weir
 
 import (
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
-
-// EngineOption is an option of [NewEngine].
-type EngineOption interface{ engine(*options) error }
 
 // LimiterOption is an option of [NewLimiter], [MustLimiter] and [NewCounter].
 type LimiterOption interface{ limiter(*options) error }
 
-// Option is an option of engines, limiters and counters.
+// Option is an option of engines ([NewEngine]), limiters and counters.
 type Option interface {
-	EngineOption
 	LimiterOption
+	engine(*options) error
 }
 
 type options struct {
@@ -26,12 +25,14 @@ type options struct {
 	nodes    int64
 	nodesNow func() int
 
-	// reports is set with local: programs without a local store do not link it.
-	reports func(store.Store, hook.Notebook) *report.Reporter
+	// fallback is set with local: programs without a local store do not link it.
+	fallback func(*options) drive.Fallback
 
 	observer  Observer
 	namespace string
-	maxSize   int64
+
+	// compile is set with store: what no one else counts in has no holds.
+	compile func(window.Limit) (*window.Compiled, error)
 
 	// Of limiters and counters only.
 	name    string
@@ -39,17 +40,14 @@ type options struct {
 	outage  rule.Outage
 }
 
-// option implements Option, limiterOption only LimiterOption, and engineOption only
-// EngineOption.
+// option implements Option, and limiterOption only LimiterOption.
 type (
 	option        func(*options) error
 	limiterOption func(*options) error
-	engineOption  func(*options) error
 )
 
 func (f option) engine(o *options) error         { return f(o) }
 func (f option) limiter(o *options) error        { return f(o) }
-func (f engineOption) engine(o *options) error   { return f(o) }
 func (f limiterOption) limiter(o *options) error { return f(o) }
 
 // WithStore keeps the counters in s. The caller closes s. Over a store that can
@@ -60,7 +58,7 @@ func WithStore(s store.Store) Option {
 		if s == nil {
 			return fault.Newf("store", "nil: leave the option out to count in memory")
 		}
-		o.store = s
+		o.store, o.compile = s, window.Compile
 		return nil
 	})
 }
@@ -82,9 +80,19 @@ func WithLocal(s store.Store, nodes int) Option {
 		if nodes < 1 {
 			return fault.Newf("nodes", "%d: want at least 1", nodes)
 		}
-		o.local, o.nodes, o.reports = s, int64(nodes), report.New
+		o.local, o.nodes, o.fallback = s, int64(nodes), newLocal
 		return nil
 	})
+}
+
+func newLocal(o *options) drive.Fallback {
+	l := &drive.Local{
+		Store: o.local, Reports: report.New(o.store, hook.Of(o.local).Notebook), Nodes: o.nodes, NodesNow: o.nodesNow,
+	}
+	if o.observer != nil {
+		l.Told = o.observer.Outage
+	}
+	return l
 }
 
 // WithNodes replaces the number of processes that [WithLocal] is given by one
@@ -111,20 +119,6 @@ func WithObserver(b Observer) Option {
 // in one store share no counters. Default: the namespace "".
 func WithNamespace(name string) Option {
 	return option(func(o *options) error { o.namespace = name; return nil })
-}
-
-// WithMaxSize makes the engine refuse, with [ErrLarge], a request whose decision
-// would take more than n bytes ([Size.Bytes]), and a batch whose decisions together
-// would. It protects a service from requests that match thousands of rules.
-// Default: no bound.
-func WithMaxSize(n int64) EngineOption {
-	return engineOption(func(o *options) error {
-		if n < 1 {
-			return fault.Newf("max size", "%d: want at least 1", n)
-		}
-		o.maxSize = n
-		return nil
-	})
 }
 
 // WithName sets the name under which a limiter or a counter keeps its keys in a
@@ -165,7 +159,7 @@ func WithOutage(policy rule.Outage) LimiterOption {
 	})
 }
 
-func applyEngine(list []EngineOption) (o options, faults fault.List) {
+func applyEngine(list []Option) (o options, faults fault.List) {
 	for _, option := range list {
 		if option != nil {
 			faults = append(faults, fault.Of(option.engine(&o))...)

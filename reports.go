@@ -25,5 +25,5 @@ func (e *Engine) Reports() Reports {
 	if e == nil {
 		return Reports{}
 	}
-	return Reports(e.driver.Reports.Stats())
+	return Reports(e.driver.Reports())
 }

@@ -13,7 +13,7 @@ import (
 // them. While the store has none, the engine uses a secret of its own.
 type seals struct {
 	store hook.Keyed // nil: the store has no secret
-	own   seal.Key
+	own   seal.Secret
 }
 
 func newSeals(s hook.Keyed) (out seals) {
@@ -25,7 +25,7 @@ func newSeals(s hook.Keyed) (out seals) {
 // ready makes the store read its secret before it is needed.
 func (s *seals) ready() {
 	if s.store != nil {
-		s.store.Secrets()
+		s.store.Secrets(false)
 	}
 }
 
@@ -33,22 +33,34 @@ func (s *seals) ready() {
 // the key of the receipt, and drops a receipt that nobody could have sealed: it
 // names no take then, so that nothing is found.
 func (s *seals) prepare(r *plan.Request) {
-	var shared [][16]byte
+	var shared []seal.Secret
 	if s.store != nil {
-		shared = s.store.Secrets()
+		shared = s.store.Secrets(false)
 	}
 	if !r.Verb.Ends() {
-		if r.Key = s.own; len(shared) > 0 {
-			r.Key = shared[0]
+		if len(shared) > 0 {
+			r.Key.Use(shared[0])
+		} else {
+			r.Key.Use(s.own)
 		}
 		return
 	}
-	for _, key := range shared {
-		if r.Key = key; r.Key.Sealed(&r.Receipt) {
-			return
-		}
+	if sealed(r, shared...) || sealed(r, s.own) {
+		return
 	}
-	if r.Key = s.own; !r.Key.Sealed(&r.Receipt) {
+	// Another instance may have rotated the secret.
+	if s.store == nil || r.Receipt.Seal == (seal.Take{}).Seal || !sealed(r, s.store.Secrets(true)...) {
 		r.Receipt = seal.Take{}
 	}
+}
+
+// sealed makes the key of r use the secret under which its receipt is sealed. It reports
+// whether that is one of secrets.
+func sealed(r *plan.Request, secrets ...seal.Secret) bool {
+	for _, secret := range secrets {
+		if r.Key.Use(secret); r.Key.Sealed(&r.Receipt) {
+			return true
+		}
+	}
+	return false
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -42,10 +43,7 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 		t.Fatal(err)
 	}
 	most := []int64{0, 0, 250, 500}[r.IntN(4)]
-	open := func(options ...weir.EngineOption) *weir.Engine {
-		if most > 0 {
-			options = append(options, weir.WithMaxSize(most))
-		}
+	open := func(options ...weir.Option) *weir.Engine {
 		e, err := weir.NewEngine(set, options...)
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +55,7 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 	quick, general := open(), open(weir.WithStore(struct{ *memstore.Store }{inside}))
 	defer quick.Close()
 	users := []string{"", "ann", "10.0.0.1", "::ffff:10.0.0.1", " ann", strings.Repeat("long", 40), strings.Repeat("x", 62), strings.Repeat("y", 63)}
-	var got, want weir.Decision
+	var got, want [1]weir.Item
 	for range 100 {
 		verb := []weir.Verb{weir.Take, weir.Take, weir.Take, weir.Check, weir.Record, weir.Refund}[r.IntN(6)]
 		req := weir.Request{
@@ -69,12 +67,12 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 		if verb == weir.Refund && r.IntN(2) == 0 || r.IntN(50) == 0 {
 			req.Feedback = "solved"
 		}
-		var admit func(weir.Size) error
-		var sizes [2][]weir.Size
+		var admit func(run.Size) error
+		var sizes [2][]run.Size
 		if r.IntN(3) == 0 {
 			refuse := r.IntN(3) == 0
 			which := 0
-			admit = func(s weir.Size) error {
+			admit = func(s run.Size) error {
 				sizes[which] = append(sizes[which], s)
 				which++
 				if refuse {
@@ -83,12 +81,13 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 				return nil
 			}
 		}
-		gotErr := quick.DoIf(t.Context(), verb, &req, &got, admit)
-		wantErr := general.DoIf(t.Context(), verb, &req, &want, admit)
+		got[0].Verb, got[0].Request, want[0].Verb, want[0].Request = verb, req, verb, req
+		_, gotErr := quick.Run(t.Context(), got[:], run.Options{MaxSize: most, Admit: admit})
+		_, wantErr := general.Run(t.Context(), want[:], run.Options{MaxSize: most, Admit: admit})
 		if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) || !reflect.DeepEqual(sizes[0], sizes[1]) {
 			t.Fatalf("%v %+v: got error %v and sizes %v, want %v and %v", verb, req, gotErr, sizes[0], wantErr, sizes[1])
 		}
-		if g, w := answerOf(&got), answerOf(&want); g != w {
+		if g, w := answerOf(&got[0].Decision), answerOf(&want[0].Decision); g != w {
 			t.Fatalf("%v %+v by %+v:\ngot  %s\nwant %s", verb, req, rules, g, w)
 		}
 		time.Sleep(time.Duration(r.Int64N(int64(5 * time.Second))))

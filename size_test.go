@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
 
-// manyRules returns an engine with n limits per user, whose decisions may take
-// most bytes.
-func manyRules(t *testing.T, n int, most int64) *weir.Engine {
+// manyRules returns an engine with n limits per user.
+func manyRules(t *testing.T, n int) *weir.Engine {
 	t.Helper()
 	var rules []rule.Rule
 	for i := range n {
@@ -27,7 +27,7 @@ func manyRules(t *testing.T, n int, most int64) *weir.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(set, weir.WithMaxSize(most))
+	e, err := weir.NewEngine(set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,23 +42,20 @@ func of(user string) weir.Request {
 // What would be answered with too much is not counted.
 func TestMaxSize(t *testing.T) {
 	t.Parallel()
-	e := manyRules(t, 10, 10_000)
-	if _, err := e.Take(t.Context(), of("42")); err != nil {
+	e, o := manyRules(t, 10), run.Options{MaxSize: 10_000}
+	if _, err := e.Run(t.Context(), []weir.Item{{Verb: weir.Take, Request: of("42")}}, o); err != nil {
 		t.Fatal(err)
 	}
-	long := of(strings.Repeat("x", 1000))
-	if _, err := e.Take(t.Context(), long); !errors.Is(err, weir.ErrLarge) {
+	long := []weir.Item{{Verb: weir.Take, Request: of(strings.Repeat("x", 1000))}}
+	if _, err := e.Run(t.Context(), long, o); !errors.Is(err, run.ErrLarge) {
 		t.Errorf("got %v, want that the answer is too large", err)
 	}
 	items := make([]weir.Item, 6)
 	for i := range items {
 		items[i] = weir.Item{Verb: weir.Take, Request: of("42")}
 	}
-	e.DoAll(t.Context(), items)
-	for i := range items {
-		if !errors.Is(items[i].Err, weir.ErrLarge) {
-			t.Errorf("item %d: got %v, want that the answers are too large together", i, items[i].Err)
-		}
+	if _, err := e.Run(t.Context(), items, o); !errors.Is(err, run.ErrLarge) {
+		t.Errorf("got %v, want that the answers are too large together", err)
 	}
 	u, err := e.Usage(t.Context(), "r0", of("42").Attributes)
 	if err != nil || u.Used != 1 {
@@ -67,17 +64,17 @@ func TestMaxSize(t *testing.T) {
 }
 
 // admit hears the size before anything is counted, and can refuse.
-func TestDoAllIf(t *testing.T) {
+func TestAdmit(t *testing.T) {
 	t.Parallel()
-	e := manyRules(t, 10, 1<<20)
+	e := manyRules(t, 10)
 	items := []weir.Item{{Verb: weir.Take, Request: of("42")}, {Verb: weir.Check, Request: of("7")}}
 	no := errors.New("no")
-	var size weir.Size
-	err := e.DoAllIf(t.Context(), items, func(s weir.Size) error { size = s; return no })
+	var size run.Size
+	_, err := e.Run(t.Context(), items, run.Options{Admit: func(s run.Size) error { size = s; return no }})
 	if !errors.Is(err, no) || size.Usages != 20 {
 		t.Errorf("got %v with %+v, want no for 20 usages", err, size)
 	}
-	if err := e.DoAllIf(t.Context(), items, func(weir.Size) error { return nil }); err != nil {
+	if _, err := e.Run(t.Context(), items, run.Options{Admit: func(run.Size) error { return nil }}); err != nil {
 		t.Fatal(err)
 	}
 	if got := items[0].Decision.Usages[0]; got.Used != 1 || got.Key != "user=42 page=/" {

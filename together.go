@@ -8,39 +8,27 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// TakeTogether takes the requests of items as one action, in one atomic step: all
-// of them are counted, or none. It reports whether they were. If one request
-// exceeds a limit, the others are evaluated and count only where a denied take
-// does; see [Engine.Take]. Requests with the same key under the same rule count
-// together there: both fit, or neither.
-//
-// It writes a Decision into each item. Allowed in it is the answer to this request
-// alone. The items' Verb and Err are ignored. A nil admit admits all; see
-// [Engine.DoIf]. After an error nothing was counted.
-func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size) error) (allowed bool, err error) {
+// together takes the requests of several items as one action; see [Engine.Run].
+func (e *Engine) together(ctx context.Context, items []Item, o *run.Options) (allowed bool, err error) {
 	rules, err := e.ready()
 	if err != nil {
 		return false, err
-	}
-	if len(items) == 1 {
-		d := &items[0].Decision
-		err := e.DoIf(ctx, Take, &items[0].Request, d, admit)
-		return d.Allowed && err == nil, err
 	}
 	var began time.Time
 	if e.observer != nil {
 		began = time.Now()
 	}
-	j, ok := e.joints.Get().(*joint)
+	j, ok := e.groups.Get().(*grouped)
 	if !ok {
-		j = new(joint)
+		j = new(grouped)
 	}
-	var size Size
+	var size run.Size
 	for i := range items {
 		by := rules
 		if other := items[i].Request.Rules; other != nil {
@@ -52,13 +40,12 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 		if err = c.plan(by, &e.seals, Take, &items[i].Request, nil); err != nil {
 			break
 		}
-		if size.addPlan(&c.request); e.maxSize > 0 && size.Bytes() > e.maxSize {
-			err = ErrLarge
+		if addPlan(&size, &c.request); o.IsTooLarge(size) {
 			break
 		}
 	}
-	if err == nil && admit != nil {
-		err = admit(size)
+	if err == nil {
+		err = o.Check(size)
 	}
 	if err == nil {
 		allowed, err = j.run(ctx, &e.driver)
@@ -77,13 +64,13 @@ func (e *Engine) TakeTogether(ctx context.Context, items []Item, admit func(Size
 		e.calls.Put(c)
 	}
 	j.reset()
-	e.joints.Put(j)
+	e.groups.Put(j)
 	return allowed, err
 }
 
-// joint is several requests on their way through the engine as one. Joints are
+// grouped is several requests that the engine decides as one. Values of it are
 // pooled, so that their memory is reused.
-type joint struct {
+type grouped struct {
 	calls []*call
 	task  drive.Task
 	from  []origin // of the ops of task, by Of
@@ -96,7 +83,7 @@ type joint struct {
 // opKey is what no two ops of a call may share.
 type opKey struct{ namespace, id, key string }
 
-// manyOps is the number of ops from which a joint has an index.
+// manyOps is the number of ops from which grouped has an index.
 const manyOps = 64
 
 // origin is the op of a call.
@@ -106,34 +93,34 @@ type origin struct {
 }
 
 // OnOutage implements [drive.Policies].
-func (j *joint) OnOutage(of int) rule.Outage {
-	o := j.from[of]
-	return j.calls[o.call].request.Rules.OnOutage(o.rule)
+func (g *grouped) OnOutage(of int) rule.Outage {
+	o := g.from[of]
+	return g.calls[o.call].request.Rules.OnOutage(o.rule)
 }
 
-// run decides the calls of j, which are planned, in one step. It reports whether
+// run decides the calls of g, which are planned, in one step. It reports whether
 // they are allowed.
-func (j *joint) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
-	for _, c := range j.calls {
-		j.task.Refused = j.task.Refused || c.now.Refused || c.unmatched()
+func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
+	for _, c := range g.calls {
+		g.task.Refused = g.task.Refused || c.now.Refused || c.unmatched()
 	}
-	if err := j.gather(); err != nil {
+	if err := g.gather(); err != nil {
 		return false, err
 	}
-	t := &j.task
-	t.Verb, t.Policies, t.Denied = store.Take, j, -1
+	t := &g.task
+	t.Verb, t.Policies, t.Denied = store.Take, g, -1
 	if len(t.Ops) == 0 {
 		err = ctx.Err()
 	} else if d.Run(ctx, t); t.Err != nil {
-		j.calls[0].now.Verb, j.calls[0].now.Err = store.Take, t.Err
-		err = j.calls[0].failed()
+		g.calls[0].now.Verb, g.calls[0].now.Err = store.Take, t.Err
+		err = g.calls[0].failed()
 	}
 	if err != nil {
 		return false, err
 	}
 	allowed = !t.IsDenied()
-	j.spread()
-	for _, c := range j.calls {
+	g.spread()
+	for _, c := range g.calls {
 		if len(c.later.Ops) > 0 {
 			c.finish(d, !allowed)
 		}
@@ -151,16 +138,16 @@ func (c *call) unmatched() bool {
 }
 
 // gather makes one list of the ops of all calls. Ops on one key become one.
-func (j *joint) gather() error {
-	t := &j.task
-	for k, c := range j.calls {
+func (g *grouped) gather() error {
+	t := &g.task
+	for k, c := range g.calls {
 		for n := range c.now.Ops {
 			op := &c.now.Ops[n]
 			if t.Refused && op.Role == store.Enforce {
 				op.Role = store.Look
 			}
-			at := j.find(op)
-			j.sent = append(j.sent, at)
+			at := g.find(op)
+			g.sent = append(g.sent, at)
 			if at < len(t.Ops) {
 				if err := merge(&t.Ops[at], op); err != nil {
 					return err
@@ -168,35 +155,35 @@ func (j *joint) gather() error {
 				continue
 			}
 			t.Ops, t.Of = append(t.Ops, *op), append(t.Of, at)
-			if j.index != nil {
-				j.index[keyOf(op)] = at
+			if g.index != nil {
+				g.index[keyOf(op)] = at
 			}
-			j.from = append(j.from, origin{k, c.now.Of[n], n})
+			g.from = append(g.from, origin{k, c.now.Of[n], n})
 		}
 	}
 	return nil
 }
 
 // find returns the op of the task on the same key as op, or their number.
-func (j *joint) find(op *store.Op) int {
-	if ops := j.task.Ops; len(ops) >= manyOps {
-		if j.index == nil {
-			j.index = make(map[opKey]int, 2*len(ops))
+func (g *grouped) find(op *store.Op) int {
+	if ops := g.task.Ops; len(ops) >= manyOps {
+		if g.index == nil {
+			g.index = make(map[opKey]int, 2*len(ops))
 			for i := range ops {
-				j.index[keyOf(&ops[i])] = i
+				g.index[keyOf(&ops[i])] = i
 			}
 		}
-		if at, ok := j.index[keyOf(op)]; ok {
+		if at, ok := g.index[keyOf(op)]; ok {
 			return at
 		}
 		return len(ops)
 	}
-	for i := range j.task.Ops {
-		if other := &j.task.Ops[i]; other.Space.Same(op.Space) && bytes.Equal(other.Key, op.Key) {
+	for i := range g.task.Ops {
+		if other := &g.task.Ops[i]; other.Space.Same(op.Space) && bytes.Equal(other.Key, op.Key) {
 			return i
 		}
 	}
-	return len(j.task.Ops)
+	return len(g.task.Ops)
 }
 
 func keyOf(op *store.Op) opKey {
@@ -223,18 +210,18 @@ func merge(to, op *store.Op) error {
 }
 
 // spread gives the answers of the task to the calls.
-func (j *joint) spread() {
-	t := &j.task
+func (g *grouped) spread() {
+	t := &g.task
 	next := 0
-	for k, c := range j.calls {
+	for k, c := range g.calls {
 		left := 0
 		now := &c.now
 		now.Outage, now.Reason, now.RetryAfter, now.Local, now.Denied = t.Outage, t.Reason, t.RetryAfter, t.Local, -1
-		if t.Denied >= 0 && j.from[t.Denied].call == k {
-			now.Denied = j.from[t.Denied].rule
+		if t.Denied >= 0 && g.from[t.Denied].call == k {
+			now.Denied = g.from[t.Denied].rule
 		}
 		for n := range now.Ops {
-			at := j.sent[next]
+			at := g.sent[next]
 			next++
 			m, ok := slices.BinarySearch(t.Of, at)
 			if !ok {
@@ -245,7 +232,7 @@ func (j *joint) spread() {
 			if op.Hold != nil && from.Hold != nil {
 				op.Hold.Decided = from.Hold.Decided
 			}
-			if o := j.from[at]; o.call != k || o.n != n {
+			if o := g.from[at]; o.call != k || o.n != n {
 				op.Result.Held = false // the hold has the receipt of the other request
 			}
 			now.Ops[left], now.Of[left] = now.Ops[n], now.Of[n]
@@ -256,12 +243,12 @@ func (j *joint) spread() {
 	}
 }
 
-// reset drops what j refers to.
-func (j *joint) reset() {
-	clear(j.calls)
-	clear(j.task.Ops)
-	j.index = nil
-	j.calls, j.from, j.sent = j.calls[:0], j.from[:0], j.sent[:0]
-	j.task.Ops, j.task.Of, j.task.Refused = j.task.Ops[:0], j.task.Of[:0], false
-	j.task.Reset()
+// reset drops what g refers to.
+func (g *grouped) reset() {
+	clear(g.calls)
+	clear(g.task.Ops)
+	g.index = nil
+	g.calls, g.from, g.sent = g.calls[:0], g.from[:0], g.sent[:0]
+	g.task.Ops, g.task.Of, g.task.Refused = g.task.Ops[:0], g.task.Of[:0], false
+	g.task.Reset()
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -29,7 +30,7 @@ func itemsOf(requests ...[]string) []weir.Item {
 
 func together(t *testing.T, e *weir.Engine, items []weir.Item) bool {
 	t.Helper()
-	allowed, err := e.TakeTogether(t.Context(), items, nil)
+	allowed, err := e.Run(t.Context(), items, run.Options{Together: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,29 +189,29 @@ func TestTogetherFaults(t *testing.T) {
 	e := engine(t, []rule.Rule{
 		perUser[0],
 		{Name: "peers", Per: []string{"user"}, Measure: window.Distinct, Of: "peer", Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
-	}, weir.WithMaxSize(10_000))
+	})
 	for name, items := range map[string][]weir.Item{
 		"members":  itemsOf([]string{"user", "ann", "peer", "1"}, []string{"user", "ann", "peer", "2"}),
 		"hits":     {{Request: weir.Request{Attributes: weir.Attributes("user", "ann")}}, {Request: weir.Request{Hits: -1}}},
 		"too many": itemsOf(slicesOf(1000, "user", "ann")...),
 	} {
-		if _, err := e.TakeTogether(t.Context(), items, nil); err == nil {
+		if _, err := e.Run(t.Context(), items, run.Options{Together: true, MaxSize: 10_000}); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
 	}
 	busy := errors.New("busy")
-	if _, err := e.TakeTogether(t.Context(), itemsOf([]string{"user", "ann"}, []string{"user", "bob"}), func(weir.Size) error { return busy }); !errors.Is(err, busy) {
+	if _, err := e.Run(t.Context(), itemsOf([]string{"user", "ann"}, []string{"user", "bob"}), run.Options{Together: true, Admit: func(run.Size) error { return busy }}); !errors.Is(err, busy) {
 		t.Errorf("got %v, want the error of admit", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.TakeTogether(ctx, itemsOf(nil, nil), nil); !errors.Is(err, context.Canceled) {
+	if _, err := e.Run(ctx, itemsOf(nil, nil), run.Options{Together: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the end of the context", err)
 	}
 	if got := usedBy(t, e, "per-user", "ann"); got != 0 {
 		t.Errorf("got %d hits, want none", got)
 	}
-	if allowed, err := (*weir.Engine)(nil).TakeTogether(t.Context(), nil, nil); allowed || err == nil {
+	if allowed, err := (*weir.Engine)(nil).Run(t.Context(), nil, run.Options{Together: true}); allowed || err == nil {
 		t.Errorf("a nil engine: got %v, %v", allowed, err)
 	}
 }
@@ -280,7 +281,7 @@ func TestRulesOfARequest(t *testing.T) {
 	}
 }
 
-// FuzzTogether compares the quick way of TakeTogether with the general one: two engines
+// FuzzTogether compares the short form of requests taken as one with the general one: two engines
 // take the same requests by the same rules, and one of them has its store in memory
 // behind another type, so that it cannot be quick.
 func FuzzTogether(f *testing.F) {
@@ -309,10 +310,7 @@ func togetherLikeGeneral(t *testing.T, r *rand.Rand) {
 		t.Fatal(err)
 	}
 	most := []int64{0, 0, 0, 900}[r.IntN(4)]
-	open := func(options ...weir.EngineOption) *weir.Engine {
-		if most > 0 {
-			options = append(options, weir.WithMaxSize(most))
-		}
+	open := func(options ...weir.Option) *weir.Engine {
 		e, err := weir.NewEngine(set, options...)
 		if err != nil {
 			t.Fatal(err)
@@ -341,8 +339,8 @@ func togetherLikeGeneral(t *testing.T, r *rand.Rand) {
 			}
 			items[0][i].Request, items[1][i].Request = req, req
 		}
-		got, gotErr := quick.TakeTogether(t.Context(), items[0], nil)
-		want, wantErr := general.TakeTogether(t.Context(), items[1], nil)
+		got, gotErr := quick.Run(t.Context(), items[0], run.Options{Together: true, MaxSize: most})
+		want, wantErr := general.Run(t.Context(), items[1], run.Options{Together: true, MaxSize: most})
 		if got != want || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
 			t.Fatalf("%+v by %+v: got %v, %v, want %v, %v", items[0], rules, got, gotErr, want, wantErr)
 		}
@@ -365,7 +363,7 @@ func TestTogetherUnmatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, options := range [][]weir.EngineOption{nil, {weir.WithStore(struct{ *memstore.Store }{memstore.New()})}} {
+	for _, options := range [][]weir.Option{nil, {weir.WithStore(struct{ *memstore.Store }{memstore.New()})}} {
 		e := engineOf(t, set, options...)
 		items := itemsOf([]string{"user", "ann"}, []string{"other", "x"})
 		if together(t, e, items) || !items[0].Decision.Allowed || items[1].Decision.Allowed || !items[1].Decision.Unmatched {

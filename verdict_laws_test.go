@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// FuzzVerdicts holds the engine to a slow twin on random rules, of which many
+// FuzzVerdicts holds the engine to a slow reference model on random rules, of which many
 // decide at once, and random requests.
 func FuzzVerdicts(f *testing.F) {
 	for seed := range uint64(50) {
@@ -35,7 +35,7 @@ func FuzzVerdicts(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		m := twin{rules: rules, used: make([]int64, len(rules))}
+		m := model{rules: rules, used: make([]int64, len(rules))}
 		for range 60 {
 			verb := []weir.Verb{store.Take, store.Take, store.Check, store.Record, store.Refund}[r.IntN(5)]
 			req := weir.Request{Attributes: weir.Attributes("user", "ann", "a", fmt.Sprint(r.IntN(2)), "b", fmt.Sprint(r.IntN(2)))}
@@ -79,13 +79,13 @@ func randomRule(r *rand.Rand, i int) rule.Rule {
 	return ru
 }
 
-// twin decides from the definition.
-type twin struct {
+// model decides from the definition.
+type model struct {
 	rules []rule.Rule
 	used  []int64
 }
 
-func (m *twin) do(verb weir.Verb, req *weir.Request) string {
+func (m *model) do(verb weir.Verb, req *weir.Request) string {
 	var before, behind, verdicts []int
 	for i := range m.rules {
 		switch r := &m.rules[i]; {
@@ -138,7 +138,7 @@ func (m *twin) do(verb weir.Verb, req *weir.Request) string {
 	return text
 }
 
-func (m *twin) matches(r *rule.Rule, req *weir.Request) bool {
+func (m *model) matches(r *rule.Rule, req *weir.Request) bool {
 	for _, c := range r.When {
 		for _, a := range req.Attributes {
 			if a.Name == c.Attribute && !c.Test.Holds(a.Value) {
@@ -150,7 +150,7 @@ func (m *twin) matches(r *rule.Rule, req *weir.Request) bool {
 }
 
 // count does with rule i what verb does; taken says that a take counts in it.
-func (m *twin) count(verb weir.Verb, req *weir.Request, i int, taken bool) {
+func (m *model) count(verb weir.Verb, req *weir.Request, i int, taken bool) {
 	switch {
 	case verb == store.Record || verb == store.Take && taken:
 		m.used[i]++

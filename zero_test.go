@@ -24,7 +24,7 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 	for _, e := range []*weir.Engine{nil, {}} {
 		_, take := e.Take(ctx, weir.Request{})
 		_, usage := e.Usage(ctx, "posts", nil)
-		_, explain := e.Explain(ctx, weir.Request{})
+		_, _, explain := e.Explain(ctx, weir.Request{})
 		e.DoAll(ctx, items)
 		for name, err := range map[string]error{
 			"take": take, "usage": usage, "explain": explain, "batch": items[0].Err, "rules": e.SetRules(set),
@@ -85,7 +85,7 @@ func TestFaultsNameTheirField(t *testing.T) {
 		_, err := weir.NewLimiter(l, options...)
 		return err
 	}
-	engine := func(set *rule.Set, options ...weir.EngineOption) error {
+	engine := func(set *rule.Set, options ...weir.Option) error {
 		_, err := weir.NewEngine(set, options...)
 		return err
 	}

@@ -50,7 +50,7 @@ type batch struct {
 // read writes the answers into the items.
 func (b *batch) read(answers []*weirv1.Answer) error {
 	if len(answers) != len(b.items) {
-		return &Error{call: "batch", Code: codes.Internal, detail: fmt.Sprintf("%d answers to %d requests", len(answers), len(b.items))}
+		return &Error{call: "batch", code: codes.Internal, detail: fmt.Sprintf("%d answers to %d requests", len(answers), len(b.items))}
 	}
 	for i, it := range b.items {
 		it.Err = readAnswer(answers[i], it.Verb, &it.Decision)
@@ -80,7 +80,7 @@ func (c *Client) run(ctx context.Context, b *batch) {
 	for _, it := range b.items {
 		switch {
 		case err == nil:
-		case errors.Is(err, weir.ErrLarge) && len(b.items) > 1:
+		case errors.Is(err, errLarge) && len(b.items) > 1:
 			it.Err = c.Do(ctx, it.Verb, &it.Request, &it.Decision)
 		default:
 			it.Err = err

@@ -19,25 +19,21 @@ import (
 // For wrong input, a Client returns a [*fault.Fault] instead, as a [weir.Engine] does.
 //
 // An Error wraps the error that an engine returns in the same case, if there is one:
-// [weir.ErrUnknownRule], [weir.ErrLarge], [weir.ErrClosed], [context.Canceled],
+// [weir.ErrUnknownRule], [weir.ErrClosed], [context.Canceled],
 // [context.DeadlineExceeded] or a [*store.OutageError]. Code and Reason tell other
 // errors apart.
 type Error struct {
-	// Code is the gRPC code. Reason is the reason in
-	// the service's ErrorInfo, or empty.
-	Code   codes.Code
+	// Reason is the reason in the service's ErrorInfo, or empty.
 	Reason string
 
 	// RetryAfter is how long the service asks to wait before the next call, or 0.
 	RetryAfter time.Duration
 
-	// Uncounted reports whether it is certain that nothing was counted, so that the
-	// call may be made again. If Uncounted is false, the call may have counted.
-	Uncounted bool
-
-	call   string // such as take
-	detail string // what is wrong
-	err    error  // that it wraps, or nil
+	code      codes.Code
+	uncounted bool   // it is certain that nothing was counted
+	call      string // such as take
+	detail    string // what is wrong
+	err       error  // that it wraps, or nil
 }
 
 // Error returns the call and the detail.
@@ -52,16 +48,16 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.err }
 
 // GRPCStatus returns e as a status of gRPC, without details.
-func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.detail) }
+func (e *Error) GRPCStatus() *status.Status { return status.New(e.code, e.detail) }
 
 // Uncounted reports whether it is certain that the call with the error err counted
-// nothing. err must be an error of a [Client]. The call may then be made again, after
+// nothing. Otherwise it may have counted. err must be an error of a [Client]. The call may then be made again, after
 // the RetryAfter of an [*Error]. Uncounted also returns true for wrong input, with
 // which another call fails again.
 func Uncounted(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
-		return e.Uncounted
+		return e.uncounted
 	}
 	var f *fault.Fault
 	return errors.As(err, &f)
@@ -69,7 +65,7 @@ func Uncounted(err error) bool {
 
 // closed returns the error of a call of a client that is closed.
 func closed(call string) error {
-	return &Error{call: call, Code: codes.Canceled, detail: "the client is closed", err: weir.ErrClosed}
+	return &Error{call: call, code: codes.Canceled, detail: "the client is closed", err: weir.ErrClosed}
 }
 
 // given returns the error of a call whose context ended. unsent reports whether the
@@ -79,13 +75,16 @@ func given(call string, err error, unsent bool) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		code = codes.DeadlineExceeded
 	}
-	return &Error{call: call, Code: code, detail: err.Error(), Uncounted: unsent, err: err}
+	return &Error{call: call, code: code, detail: err.Error(), uncounted: unsent, err: err}
 }
+
+// errLarge stands for the error of a service whose answer would be too large.
+var errLarge = errors.New("the answer would be too large")
 
 // sentinels lists what errors of engines the reasons of a service stand for.
 var sentinels = map[string]error{
 	weirv1.ReasonRule:   weir.ErrUnknownRule,
-	weirv1.ReasonLarge:  weir.ErrLarge,
+	weirv1.ReasonLarge:  errLarge,
 	weirv1.ReasonClosed: weir.ErrClosed,
 }
 
@@ -117,17 +116,17 @@ func told(call string, p *weirv1.Problem, unsent bool) error {
 		return &fault.Fault{Path: p.Field, Problem: p.Detail}
 	}
 	e := &Error{
-		call: call, Code: codes.Code(p.Code), detail: p.Detail, Reason: p.Reason, RetryAfter: durationOf(p.RetryAfter), //nolint:gosec // codes are small
-		Uncounted: unsent || p.Reason != "" && p.Reason != weirv1.ReasonOutage,
+		call: call, code: codes.Code(p.Code), detail: p.Detail, Reason: p.Reason, RetryAfter: durationOf(p.RetryAfter), //nolint:gosec // codes are small
+		uncounted: unsent || p.Reason != "" && p.Reason != weirv1.ReasonOutage,
 		err:       sentinels[p.Reason],
 	}
 	switch {
 	case p.Reason == weirv1.ReasonOutage:
-		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: e.RetryAfter}
+		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: e.RetryAfter, Uncounted: e.uncounted}
 	case e.err != nil:
-	case e.Code == codes.Canceled:
+	case e.code == codes.Canceled:
 		e.err = context.Canceled
-	case e.Code == codes.DeadlineExceeded:
+	case e.code == codes.DeadlineExceeded:
 		e.err = context.DeadlineExceeded
 	}
 	return e

@@ -227,7 +227,7 @@ func (l *link) lost(c *call, err error, late, unread bool) error {
 	case l.stream.client.alive.Err() != nil:
 		return closed(c.verb.String())
 	case late:
-		return &Error{call: c.verb.String(), Code: codes.DeadlineExceeded, detail: "the service does not answer", err: context.DeadlineExceeded}
+		return &Error{call: c.verb.String(), code: codes.DeadlineExceeded, detail: "the service does not answer", err: context.DeadlineExceeded}
 	}
 	return errorOf(c.verb.String(), err, unread)
 }

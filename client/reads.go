@@ -12,9 +12,9 @@ import (
 
 // Explain returns the answer of a check, and for each rule whether it matches the
 // request or why not: see [weir.Engine.Explain]. The token needs the scope read.
-func (c *Client) Explain(ctx context.Context, r weir.Request) (x weir.Explanation, err error) {
+func (c *Client) Explain(ctx context.Context, r weir.Request) (d weir.Decision, why []weir.RuleExplanation, err error) {
 	if err := sendable(weir.Check, &r); err != nil {
-		return x, err
+		return d, nil, err
 	}
 	in := &weirv1.ExplainRequest{Attributes: attributesOf(r.Attributes)}
 	if r.Hits != 0 {
@@ -22,29 +22,29 @@ func (c *Client) Explain(ctx context.Context, r weir.Request) (x weir.Explanatio
 	}
 	var out *weirv1.ExplainResponse
 	if err := c.begin(ctx, "explain"); err != nil {
-		return x, err
+		return d, nil, err
 	}
 	err = c.ask(ctx, "explain", func(ctx context.Context, o grpc.CallOption) (err error) {
 		out, err = c.rest.Explain(ctx, in, o)
 		return err
 	})
 	if err == nil {
-		err = readDecision(out.GetDecision(), &x.Decision)
+		err = readDecision(out.GetDecision(), &d)
+	}
+	if err != nil {
+		return weir.Decision{}, nil, err
 	}
 	for _, e := range out.GetRules() {
-		y := weir.RuleExplanation{
+		x := weir.RuleExplanation{
 			Rule: e.GetRule(), Kind: kindOf(e.GetKind()), Matched: e.GetMatched(), Shadow: e.GetShadow(), Reasons: e.GetReasons(),
 		}
 		if e.Usage != nil {
 			u := usageOf(e.Usage)
-			y.Usage = &u
+			x.Usage = &u
 		}
-		x.Rules = append(x.Rules, y)
+		why = append(why, x)
 	}
-	if err != nil {
-		return weir.Explanation{}, err
-	}
-	return x, nil
+	return d, why, nil
 }
 
 // Usage returns what the rule called name has counted for one key: see

@@ -157,7 +157,7 @@ func (s *stream) unsent(c *call, err error) error {
 		return closed(c.verb.String())
 	}
 	if status.Code(err) == codes.Canceled || errors.Is(err, context.DeadlineExceeded) {
-		return &Error{call: c.verb.String(), Code: codes.DeadlineExceeded, detail: "the service cannot be reached", Uncounted: true, err: context.DeadlineExceeded}
+		return &Error{call: c.verb.String(), code: codes.DeadlineExceeded, detail: "the service cannot be reached", uncounted: true, err: context.DeadlineExceeded}
 	}
 	return errorOf(c.verb.String(), err, true)
 }

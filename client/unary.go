@@ -50,7 +50,7 @@ func (c *Client) one(ctx context.Context, verb weir.Verb, r *weir.Request, d *we
 
 // unreadable returns the error of an answer that is not one to the request.
 func unreadable(verb weir.Verb) error {
-	return &Error{call: verb.String(), Code: codes.Internal, detail: "the answer cannot be read"}
+	return &Error{call: verb.String(), code: codes.Internal, detail: "the answer cannot be read"}
 }
 
 // mostKept is the size, in bytes, of the largest request whose memory is used again.

@@ -3,8 +3,9 @@ package fault
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirhq/weir/internal/printable"
 )
 
 // Fault is one thing that is wrong. *Fault is an error.
@@ -43,7 +44,7 @@ func (p Place) String() string {
 	case p.File == "":
 		return fmt.Sprintf("%d:%d", p.Line, p.Column)
 	}
-	return fmt.Sprintf("%s:%d:%d", Printable(p.File), p.Line, p.Column)
+	return fmt.Sprintf("%s:%d:%d", printable.Text(p.File), p.Line, p.Column)
 }
 
 // Newf returns a fault of the field at path. The problem is formatted as by
@@ -104,9 +105,9 @@ func (f *Fault) Summary() string {
 		path = withoutRule(path)
 	}
 	if path != "" {
-		b.WriteString(Printable(brief(path)) + ": ")
+		b.WriteString(printable.Text(brief(path)) + ": ")
 	}
-	b.WriteString(Printable(brief(f.Problem)))
+	b.WriteString(printable.Text(brief(f.Problem)))
 	return b.String()
 }
 
@@ -131,7 +132,7 @@ const maxShown = 100
 func (p Place) excerpt() string {
 	line, at := around(p.Source, p.Column-1)
 	var b strings.Builder
-	b.WriteString(Printable(string(line)))
+	b.WriteString(printable.Text(string(line)))
 	b.WriteByte('\n')
 	for _, r := range line[:at] {
 		if r != '\t' {
@@ -163,16 +164,4 @@ func brief(text string) string {
 	}
 	head, tail := text[:2*maxShown], text[len(text)-2*maxShown:]
 	return strings.ToValidUTF8(head, "") + "…" + strings.ToValidUTF8(tail, "")
-}
-
-// Printable returns text with U+FFFD in place of each character that is neither
-// printable nor a tab, so that a file cannot send control sequences to a
-// terminal.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// Most is the number of faults in a file after which its reader stops noting more.
-const Most = 1000
-
 // List is a list of faults. A List is an error, even an empty one: return
 // [List.Err] instead of a List.
 type List []*Fault

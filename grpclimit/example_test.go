@@ -19,6 +19,16 @@ import (
 
 // Each address may make one call a minute.
 func Example() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+
 	calls := weir.MustLimiter(weir.Sliding(1, time.Minute))
 	defer calls.Close()
 	limit := grpclimit.Must(grpclimit.Keys(calls, grpclimit.PeerIP))
@@ -26,17 +36,8 @@ func Example() {
 	server := grpc.NewServer(limit.ServerOptions()...)
 	defer server.Stop()
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
 	go func() { _ = server.Serve(listener) }()
 
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
 	client := grpc_health_v1.NewHealthClient(conn)
 	for range 2 {
 		_, err := client.Check(context.Background(), &grpc_health_v1.HealthCheckRequest{})

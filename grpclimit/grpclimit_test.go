@@ -66,7 +66,7 @@ func client(t *testing.T, server []grpc.ServerOption, dial ...grpc.DialOption) *
 	}
 	s := grpc.NewServer(server...)
 	s.RegisterService(&echo, nil)
-	go s.Serve(l)
+	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Stop)
 	cc, err := grpc.NewClient(l.Addr().String(), append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
@@ -115,7 +115,7 @@ func limiter(t *testing.T, l weir.Limit, options ...weir.LimiterOption) *weir.Li
 	return m
 }
 
-func engine(t *testing.T, r rule.Rule, options ...weir.EngineOption) *weir.Engine {
+func engine(t *testing.T, r rule.Rule, options ...weir.Option) *weir.Engine {
 	t.Helper()
 	set, err := rule.New([]rule.Rule{r}, nil)
 	if err != nil {
@@ -149,7 +149,7 @@ func denial(t *testing.T, err error, limit string) {
 
 func TestUnaryServer(t *testing.T) {
 	t.Parallel()
-	limit := grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), grpclimit.PeerIP, grpclimit.Options{Options: guard.Options[grpclimit.Call]{Name: "calls"}}))
+	limit := grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), grpclimit.PeerIP, grpclimit.Options{Name: "calls"}))
 	cc := client(t, limit.ServerOptions())
 	md, err := once(t.Context(), cc, "a")
 	if err != nil || strings.Join(md["ratelimit"], "") != `"calls";r=0` || strings.Join(md["ratelimit-policy"], "") != `"calls";q=1;w=60` {
@@ -204,7 +204,7 @@ func TestStreamServer(t *testing.T) {
 	}
 	denial(t, say(chat(t.Context(), t, cc), "a"), "requests")
 
-	cc = client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(3, time.Minute)), grpclimit.PeerIP, grpclimit.Options{Messages: true})).ServerOptions())
+	cc = client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(3, time.Minute)), grpclimit.PeerIP)).EachMessage().ServerOptions())
 	s = chat(t.Context(), t, cc) // 1
 	for range 2 {
 		if err := say(s, "a"); err != nil {
@@ -256,18 +256,18 @@ func TestInFlight(t *testing.T) {
 // settles gets an element for each settle.
 type settles chan struct{}
 
-func (s settles) Decided(v weir.Verb, _ *weir.Decision, _ time.Duration) {
+func (s settles) Decided(_ context.Context, v weir.Verb, _ *weir.Decision, _ time.Duration) {
 	if v == weir.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(weir.Verb, error) {}
-func (s settles) Outage(weir.Verb, error) {}
+func (s settles) Failed(context.Context, weir.Verb, error) {}
+func (s settles) Outage(context.Context, weir.Verb, error) {}
 
 // A client that limits itself does not send what it denies.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	cc := client(t, nil, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(2, time.Minute)), grpclimit.Method, grpclimit.Options{Messages: true})).DialOptions()...)
+	cc := client(t, nil, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(2, time.Minute)), grpclimit.Method)).EachMessage().DialOptions()...)
 	for range 2 {
 		if _, err := once(t.Context(), cc, "a"); err != nil {
 			t.Fatal(err)
@@ -305,24 +305,24 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	own := status.Error(codes.Aborted, "own")
 	for name, tc := range map[string]struct {
-		options guard.Options[grpclimit.Call]
+		options grpclimit.Options
 		want    error
 	}{
-		"denied, own error": {guard.Options[grpclimit.Call]{Denied: func(grpclimit.Call, *guard.Call) error { return own }}, own},
-		"denied, goes on":   {guard.Options[grpclimit.Call]{Denied: func(grpclimit.Call, *guard.Call) error { return nil }}, nil},
+		"denied, own error": {grpclimit.Options{Denied: func(grpclimit.Call, *guard.Call) error { return own }}, own},
+		"denied, goes on":   {grpclimit.Options{Denied: func(grpclimit.Call, *guard.Call) error { return nil }}, nil},
 	} {
-		cc := client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(0, time.Minute)), grpclimit.PeerIP, grpclimit.Options{Options: tc.options})).ServerOptions())
+		cc := client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(0, time.Minute)), grpclimit.PeerIP, tc.options)).ServerOptions())
 		if _, err := once(t.Context(), cc, "a"); status.Code(err) != status.Code(tc.want) {
 			t.Errorf("%s: got %v, want %v", name, err, tc.want)
 		}
 	}
-	noKey := guard.Options[grpclimit.Call]{Failed: func(_ grpclimit.Call, err error) error {
+	noKey := grpclimit.Options{Failed: func(_ grpclimit.Call, err error) error {
 		if !errors.Is(err, guard.ErrNoKey) {
 			t.Errorf("got %v, want ErrNoKey", err)
 		}
 		return nil
 	}}
-	cc := client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(0, time.Minute)), grpclimit.Metadata("user"), grpclimit.Options{Options: noKey})).ServerOptions())
+	cc := client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(0, time.Minute)), grpclimit.Metadata("user"), noKey)).ServerOptions())
 	if _, err := once(t.Context(), cc, "a"); err != nil {
 		t.Errorf("got %v, want the call to go on", err)
 	}

@@ -27,15 +27,15 @@ type Call struct {
 }
 
 // Options are the options of a [Limit]. Denied and Failed return the error of the call;
-// if they return nil, the call goes on. Nil stands for the errors that [Denied] returns
-// for calls that are denied, and for InvalidArgument or Unavailable for others.
-type Options struct {
-	guard.Options[Call]
-
-	// Messages makes each message of a stream count, beside the stream itself. The
-	// call that counts has the message.
-	Messages bool
-}
+// if they return nil, the call goes on.
+//
+// Without Denied, the code of the error is ResourceExhausted, or Unavailable if an outage
+// policy denied because no limit could be asked. The error has a RetryInfo with the wait,
+// unless waiting does not help, and a QuotaFailure with one violation for each limit that
+// denied: the subject is the name of the limit. Without Failed, the code is
+// InvalidArgument for a call without a key, or with an empty attribute, and otherwise
+// Unavailable.
+type Options = guard.Options[Call]
 
 // Limit decides calls. Make one with [Keys] or [Rules]. It is safe for concurrent use.
 type Limit struct {
@@ -47,9 +47,8 @@ type Limit struct {
 // call. A call with an empty key ends with the code InvalidArgument. At most one Options
 // counts. The error is about a nil argument.
 func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, error) {
-	o := first(options)
-	g, err := guard.Keys(l, key, o.Options)
-	return newLimit(g, &o, err)
+	g, err := guard.Keys(l, key, first(options))
+	return newLimit(g, err)
 }
 
 // Rules returns a limit that decides by the rules of d: an engine, or a client of a
@@ -57,9 +56,8 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 // value ends with the code InvalidArgument. At most one Options counts. The error is about
 // a nil argument.
 func Rules(d guard.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
-	o := first(options)
-	g, err := guard.Rules(d, attributes, o.Options)
-	return newLimit(g, &o, err)
+	g, err := guard.Rules(d, attributes, first(options))
+	return newLimit(g, err)
 }
 
 func first(options []Options) (o Options) {
@@ -69,12 +67,16 @@ func first(options []Options) (o Options) {
 	return o
 }
 
-func newLimit(g *guard.Middleware[Call], o *Options, err error) (*Limit, error) {
+func newLimit(g *guard.Middleware[Call], err error) (*Limit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Limit{g, o.Messages}, nil
+	return &Limit{guard: g}, nil
 }
+
+// EachMessage returns a limit like l by which each message of a stream counts, beside the
+// stream itself. The [Call] that counts has the message.
+func (l *Limit) EachMessage() *Limit { return &Limit{l.guard, true} }
 
 // Must returns l, or panics with err. It is for limits that are written in the program.
 func Must(l *Limit, err error) *Limit {
@@ -131,7 +133,7 @@ func (l *Limit) verdict(c Call, call *guard.Call) error {
 	case l.guard.Options().Denied != nil:
 		return l.guard.Options().Denied(c, call)
 	}
-	return Denied(call)
+	return denied(call)
 }
 
 // header returns the fields that state the limits of a call.

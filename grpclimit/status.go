@@ -12,11 +12,8 @@ import (
 	"github.com/weirhq/weir/guard"
 )
 
-// Denied returns the error of a call that is denied. Its code is ResourceExhausted, or
-// Unavailable if an outage policy denied because no limit could be asked. It has a
-// RetryInfo with the wait, unless waiting does not help, and a QuotaFailure with one
-// violation for each limit that denied: the subject is the name of the limit.
-func Denied(c *guard.Call) error {
+// denied returns the error of a call that is denied; see [Options].
+func denied(c *guard.Call) error {
 	p := c.Problem()
 	code, message := codes.ResourceExhausted, p.Detail
 	if c.Limits.Degraded != "" && len(c.Limits.Policies) == 0 {
@@ -40,8 +37,7 @@ func Denied(c *guard.Call) error {
 	return s.Err()
 }
 
-// undecided returns the error of a call that could not be decided: InvalidArgument for a
-// call without a key, or with an empty attribute, and otherwise Unavailable.
+// undecided returns the error of a call that could not be decided; see [Options].
 func undecided(err error) error {
 	p := guard.ProblemOf(err)
 	if p.Status == 400 {

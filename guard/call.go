@@ -35,18 +35,6 @@ func (c *Call) Decision() *weir.Decision {
 	return &c.decision
 }
 
-// Outcome returns what to tell the caller: allow, deny, or an outcome that the rules
-// define.
-func (c *Call) Outcome() string {
-	if d := c.Decision(); d != nil {
-		return d.Outcome
-	}
-	if c.Allowed {
-		return rule.Allow
-	}
-	return rule.Deny
-}
-
 // Rule returns the name of the rule or the limit that denied the call, or an empty
 // string.
 func (c *Call) Rule() string {
@@ -59,11 +47,8 @@ func (c *Call) Rule() string {
 	return c.guard.name
 }
 
-// Status returns the HTTP status of a denial. It is that of the outcome, if the rules
-// define one, and otherwise 429, or 503 if an outage policy denied because nothing
-// could be asked. The rules of a client stay with its service, so that Status does not
-// return theirs.
-func (c *Call) Status() int {
+// status returns the HTTP status of a denial; see [Call.Answer].
+func (c *Call) status() int {
 	if d := c.Decision(); d != nil {
 		if o, ok := outcome(d); ok && (d.Outcome != rule.Deny || c.outage() == "") {
 			return o.Status
@@ -107,26 +92,25 @@ func outcome(d *weir.Decision) (o rule.Outcome, ok bool) {
 // Problem returns the body of a denial whose outcome has none.
 func (c *Call) Problem() *headers.Problem {
 	if d := c.Decision(); d != nil {
-		return headers.Denial(d, c.Status())
+		return headers.Denial(d, c.status())
 	}
-	p := &headers.Problem{Type: c.outage(), Status: c.Status(), Detail: "denied by limit " + c.guard.name, Policies: []string{c.guard.name}}
+	p := &headers.Problem{Type: c.outage(), Status: c.status(), Detail: "denied by limit " + c.guard.name, Policies: []string{c.guard.name}}
 	if p.Type == "" {
 		p.Type = headers.QuotaExceeded
 	}
 	return p
 }
 
-// Answer returns the media type and the text of the body of a denial.
-func (c *Call) Answer() (mediaType string, body []byte) {
+// Answer returns the HTTP status of a denial, and the media type and the text of its body.
+// The status is that of the outcome, if the rules define one, and otherwise 429, or 503 if
+// an outage policy denied because nothing could be asked. The rules of a client stay with
+// its service, so that they define nothing here.
+func (c *Call) Answer() (status int, mediaType string, body []byte) {
 	if b := c.body(); len(b) > 0 {
-		return "application/json", b
+		return c.status(), "application/json", b
 	}
-	return "application/problem+json", append(c.Problem().Append(nil), '\n')
+	return c.status(), "application/problem+json", append(c.Problem().Append(nil), '\n')
 }
-
-// Holds reports whether the call holds something, so that [Middleware.End] must be called when the
-// call is over, and not before.
-func (c *Call) Holds() bool { return c.held != nil }
 
 // SetAttributes replaces attributes of the call before it ends, such as the number of
 // tokens that it really cost. Holds are settled at the real cost then. Calls that hold

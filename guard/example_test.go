@@ -21,7 +21,7 @@ func limit(m *guard.Middleware[*Message], next func(*Message) string) func(*Mess
 		}
 		defer m.End(call) // ends what the call holds
 		if !call.Allowed {
-			return fmt.Sprint(call.Status(), " ", call.Problem().Detail)
+			return fmt.Sprint(call.Problem().Status, " ", call.Problem().Detail)
 		}
 		return next(msg)
 	}

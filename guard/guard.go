@@ -9,12 +9,11 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Decider is what a guard asks of an engine, or of a client of a service. The methods do
-// what those of [weir.Engine] with the same names do. It must be safe for concurrent use.
+// Decider is what a guard asks of an engine, or of a client of a service. It must be safe
+// for concurrent use.
 type Decider interface {
+	// Do does what [weir.Engine.Do] does.
 	Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error
-	Settle(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
-	Renew(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
 }
 
 // guard decides calls. It is safe for concurrent use.

@@ -15,18 +15,17 @@ import (
 // end.
 type held struct {
 	decider Decider
-	receipt weir.Receipt
 	every   time.Duration
 
 	mu      sync.Mutex
-	request weir.Request // guarded by mu
+	request weir.Request // with the receipt of the take; guarded by mu
 	timer   *time.Timer  // guarded by mu; nil after the end
 }
 
 // hold keeps alive what d holds.
 func hold(decider Decider, d *weir.Decision, r *weir.Request) *held {
-	h := &held{decider: decider, receipt: d.Receipt, request: *r}
-	h.request.Attributes = slices.Clone(r.Attributes)
+	h := &held{decider: decider, request: *r}
+	h.request.Attributes, h.request.Receipt = slices.Clone(r.Attributes), d.Receipt
 	h.every = cmp.Or(d.Hold, window.MaxLength) / 3
 	h.mu.Lock()
 	h.timer = time.AfterFunc(h.every, h.renew)
@@ -46,9 +45,7 @@ func (h *held) renew() {
 	if h.timer == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), renewing)
-	defer cancel()
-	_, _ = h.decider.Renew(ctx, h.receipt, h.request) // the observer has the error
+	h.do(weir.Renew)
 	h.timer.Reset(h.every)
 }
 
@@ -68,7 +65,13 @@ func (h *held) end() {
 	}
 	h.timer.Stop()
 	h.timer = nil
+	h.do(weir.Settle)
+}
+
+// do renews or settles the holds. The caller has locked mu.
+func (h *held) do(verb weir.Verb) {
 	ctx, cancel := context.WithTimeout(context.Background(), renewing)
 	defer cancel()
-	_, _ = h.decider.Settle(ctx, h.receipt, h.request) // the observer has the error
+	var d weir.Decision
+	_ = h.decider.Do(ctx, verb, &h.request, &d) // the observer has the error
 }

@@ -39,19 +39,15 @@ func set(t *testing.T, d *datatest.TestData) string {
 	}
 	var l headers.Limits
 	var f headers.Format
-	var err error
 	for _, arg := range d.CmdArgs {
 		value := arg.Vals[0]
 		switch arg.Key {
 		case "dialect":
-			f.Dialect, err = headers.ParseDialect(value)
+			f.Dialect = headers.Dialect(value)
 		case "retry":
 			l.RetryAfter = wait(t, value)
 		case "degraded":
 			l.Degraded = store.Reason(value)
-		}
-		if err != nil {
-			t.Fatal(err)
 		}
 	}
 	for line := range strings.Lines(d.Input) {

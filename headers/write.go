@@ -38,7 +38,11 @@ const (
 // way. Dialects that have room for one policy get the tightest. Waits are rounded
 // up to seconds.
 func (f Format) Set(h http.Header, l *Limits) {
-	if f.Dialect >= None {
+	switch f.Dialect {
+	case "":
+		f.Dialect = Draft
+	case Draft, Draft03, Legacy, LegacyEpoch, RetryAfter:
+	default:
 		return
 	}
 	var room [256]byte

@@ -18,6 +18,12 @@ func hold(c *guard.Call, next http.Handler, w http.ResponseWriter, r *http.Reque
 	next.ServeHTTP(&holding{w, c}, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }
 
+// holds reports whether c holds something.
+func holds(c *guard.Call) bool {
+	d := c.Decision()
+	return d != nil && !d.Receipt.IsZero()
+}
+
 // callKey is the key of the call in the context of a request.
 type callKey struct{}
 

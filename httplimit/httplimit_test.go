@@ -1,6 +1,7 @@
 package httplimit_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -209,7 +210,7 @@ func TestOutcome(t *testing.T) {
 	}
 	var rule, outcome string
 	h = httplimit.Must(httplimit.Rules(e, attributes, httplimit.OnDenied(func(w http.ResponseWriter, _ *http.Request, c *guard.Call) {
-		rule, outcome = c.Rule(), c.Outcome()
+		rule, outcome = c.Rule(), c.Decision().Outcome
 		w.WriteHeader(http.StatusTeapot)
 	}))).Handler(ok)
 	if w := get(h, "192.0.2.1:1"); w.Code != http.StatusTeapot || rule != "logins" || outcome != "captcha" {
@@ -240,7 +241,7 @@ func TestOutage(t *testing.T) {
 		if got := w.Header(); got.Get("Weir-Degraded") != "full" || got.Get("RateLimit") != "" {
 			t.Errorf("%v: got %v, want the reason and no limit", tc.policy, got)
 		}
-		if seen.degraded != store.ReasonFull {
+		if seen.degraded != "full" {
 			t.Errorf("%v: got %q, want the observer told", tc.policy, seen.degraded)
 		}
 	}
@@ -249,11 +250,11 @@ func TestOutage(t *testing.T) {
 // observer keeps the reason of the last decision that was degraded.
 type observer struct{ degraded store.Reason }
 
-func (o *observer) Decided(_ weir.Verb, d *weir.Decision, _ time.Duration) {
+func (o *observer) Decided(_ context.Context, _ weir.Verb, d *weir.Decision, _ time.Duration) {
 	o.degraded = d.DegradedReason
 }
-func (o *observer) Failed(weir.Verb, error) {}
-func (o *observer) Outage(weir.Verb, error) {}
+func (o *observer) Failed(context.Context, weir.Verb, error) {}
+func (o *observer) Outage(context.Context, weir.Verb, error) {}
 
 // An error of the limiter is answered with 503, and with what OnError writes.
 func TestError(t *testing.T) {

@@ -70,7 +70,7 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 		case !call.Allowed:
 			defer m.guard.End(call)
 			m.denied(w, r, call)
-		case call.Holds():
+		case holds(call):
 			defer m.guard.End(call)
 			hold(call, next, w, r)
 		default:
@@ -86,9 +86,9 @@ func (m *Middleware) HandlerFunc(next http.HandlerFunc) http.Handler { return m.
 // answerDenied answers a denied request with the body of the outcome, or with a problem.
 // It is the default of [OnDenied].
 func answerDenied(w http.ResponseWriter, _ *http.Request, c *guard.Call) {
-	mediaType, body := c.Answer()
+	status, mediaType, body := c.Answer()
 	w.Header()["Content-Type"] = []string{mediaType}
-	w.WriteHeader(c.Status())
+	w.WriteHeader(status)
 	_, _ = w.Write(body) // the caller has gone if this fails
 }
 

@@ -9,13 +9,13 @@ import (
 	"github.com/weirhq/weir/receipt"
 )
 
-const text = "IAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAABj"
+const text = "MAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAAAAAAAAAAAAAGM"
 
 // Text that no receipt has is a fault in receipt.
 func TestNoReceipt(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{
-		"", "x", "latest", text[1:], text + "A", text + "==", " " + text, strings.Repeat("A", 48), "A" + text[1:], strings.Repeat("E", 200),
+		"", "x", "latest", text[1:], text + "A", text + "AAAA", text + "==", " " + text, strings.Repeat("A", 48), "A" + text[1:], strings.Repeat("E", 200),
 	} {
 		_, err := receipt.Parse(wrong)
 		if f := fault.Of(err); len(f) != 1 || f[0].Path != "receipt" {
@@ -25,11 +25,11 @@ func TestNoReceipt(t *testing.T) {
 }
 
 func ExampleParse() {
-	r, err := receipt.Parse("IAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAABj")
+	r, err := receipt.Parse("MAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAAAAAAAAAAAAAGM")
 	fmt.Println(r, err)
 	_, err = receipt.Parse("yesterday")
 	fmt.Println(err)
 	// Output:
-	// IAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAABj <nil>
+	// MAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAAAAAAAAAAAAAGM <nil>
 	// weir: receipt: is not a receipt: want the text that a take answered with
 }

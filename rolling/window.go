@@ -131,9 +131,6 @@ func (w *Window[T]) trim(newest, before *cell[T]) {
 // Sum returns the sum of all values in the window.
 func (w *Window[T]) Sum() T { return w.All().Sum() }
 
-// Count returns the number of hits in the window.
-func (w *Window[T]) Count() int64 { return w.All().Count() }
-
 // Total returns the count, sum, minimum and maximum of the window, all from the
 // same read.
 func (w *Window[T]) Total() Bucket[T] { return w.All().Total() }

@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// FuzzMatch holds the index to its slow twin, which tries every rule, and Why
+// FuzzMatch holds the index to its slow reference model, which tries every rule, and Why
 // to both, on random rules and requests.
 func FuzzMatch(f *testing.F) {
 	for seed := range uint64(50) {

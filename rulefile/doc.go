@@ -1,5 +1,4 @@
-// Package rulefile reads rules files, which are YAML, into a [rule.Set], and
-// writes them.
+// Package rulefile reads rules files, which are YAML, into a [rule.Set].
 //
 //	file, err := rulefile.Load("rules.yaml")
 //	if err != nil {
@@ -7,13 +6,13 @@
 //	}
 //	e, err := weir.NewEngine(file.Set)
 //
-// [Load] reads from disk and [Parse] from memory; [Write] writes. Reading is
-// strict. It reports all faults in a rules file and in its list files together,
-// each with its place, the source line and what was expected; see [fault.List].
-// A list file holds the entries of a list that rules test against, one a line.
+// [Load] reads from disk and [Parse] from memory. Reading is strict. It reports all
+// faults in a rules file and in its list files together, each with its place, the
+// source line and what was expected; see [fault.List]. A list file holds the entries
+// of a list that rules test against, one a line.
 //
 // docs/rules.md is the manual of the format. [Schema] describes the format to
-// editors, and [Example] is a file to start from.
+// editors.
 package rulefile
 
 import (
@@ -29,10 +28,3 @@ var schema []byte
 // Schema returns the JSON Schema (draft-07) of rules files. The caller owns the
 // copy.
 func Schema() []byte { return append([]byte(nil), schema...) }
-
-//go:embed example.yaml
-var example []byte
-
-// Example returns a commented rules file to start from. The caller owns the
-// copy.
-func Example() []byte { return append([]byte(nil), example...) }

@@ -21,10 +21,12 @@ func (p *pass) at(line, column int, format string, args ...any) {
 	p.note(line, column, &fault.Fault{Problem: fmt.Sprintf(format, args...), Rule: p.rule})
 }
 
-// note adds f at a place in the rules file. After [fault.Most] faults it adds
-// no more.
+// maxFaults is the number of faults after which a reader notes no more.
+const maxFaults = 1000
+
+// note adds f at a place in the rules file, unless there are maxFaults.
 func (p *pass) note(line, column int, f *fault.Fault) {
-	if len(p.faults) >= fault.Most {
+	if len(p.faults) >= maxFaults {
 		return
 	}
 	f.Place = p.place(line, column)

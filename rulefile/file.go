@@ -43,7 +43,7 @@ func Load(path string) (*File, error) {
 // list file is a fault.
 //
 // Any error is a [fault.List] in the order of the file, with the faults in list
-// files last. Parse stops noting faults after [fault.Most].
+// files last. Parse stops noting faults after a thousand.
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	p := pass{name: name, smallest: "rules:, and under it " + smallest, read: read, zone: time.UTC, lists: map[string]rule.Test{}}
 	root := p.source(src)

@@ -19,7 +19,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, path := range append(seeds, "example.yaml") {
+	for _, path := range append(seeds, "../cmd/weir/example.yaml") {
 		src, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)

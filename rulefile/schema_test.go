@@ -58,7 +58,7 @@ func TestSchemaAcceptsWhatParses(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("got files %v, %v, want some", paths, err)
 	}
-	for _, path := range append(paths, "example.yaml") {
+	for _, path := range append(paths, "../cmd/weir/example.yaml") {
 		if _, err := rulefile.Load(path); err != nil {
 			t.Errorf("%s: got\n%v\nwant no fault", path, err)
 		}

@@ -10,7 +10,7 @@ import (
 // rulesForTests stands for the rules file of a test file.
 func rulesForTests(t testing.TB) func(string) (*rulefile.File, error) {
 	t.Helper()
-	file, err := rulefile.Load("example.yaml")
+	file, err := rulefile.Load("../cmd/weir/example.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func TestSilentTrigger(t *testing.T) {
 func TestExamplesHaveNoWarnings(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"example.yaml", "../examples/wordpress.yaml", "../examples/llm-tokens.yaml", "../examples/exports.yaml",
+		"../cmd/weir/example.yaml", "../examples/wordpress.yaml", "../examples/llm-tokens.yaml", "../examples/exports.yaml",
 		"../examples/logins.yaml", "../examples/vouchers.yaml", "../examples/failed-logins.yaml",
 	} {
 		file, err := rulefile.Load(name)

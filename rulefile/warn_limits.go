@@ -82,7 +82,7 @@ func (l *linter) groups(i int) {
 	}
 	advice := ""
 	if most <= window.MaxEntries {
-		advice = fmt.Sprintf(": for an exact count write {sliding: %s, precision: %d}", duration(r.Window.Length), most)
+		advice = fmt.Sprintf(": for an exact count write {sliding: %s, precision: %d}", lengthText(r.Window.Length), most)
 	}
 	l.warn(i, "grouped-quota", l.field(i, "window"), "%d is counted in groups of %d, and can %s%s", most, group, effect, advice)
 }
@@ -226,7 +226,16 @@ func longer(b, a window.Window) bool {
 func limitOf(r *rule.Rule) string {
 	length := r.Window.Period.String()
 	if r.Window.Period == 0 {
-		length = duration(r.Window.Length)
+		length = lengthText(r.Window.Length)
 	}
 	return fmt.Sprintf("%d in %s", r.Quota.Value, length)
+}
+
+// lengthText returns d in days if it is whole days.
+func lengthText(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	return window.Length(d)
 }

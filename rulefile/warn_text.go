@@ -3,7 +3,10 @@ package rulefile
 import (
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
+
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/weirhq/weir/rule"
 )
@@ -42,6 +45,19 @@ func (l *linter) literal(i int, attribute string, n *node) {
 	}
 }
 
+// harmless matches text that has no meaning to YAML, not even within brackets.
+var harmless = regexp.MustCompile(`^[\pL\pN_./$^(+-][\pL\pN_./$^()+*=|@%&!? ~;<>-]*$`)
+
+// testText returns a test as a rules file has it, with quotes if the text needs them.
+func testText(key, text string) string {
+	n := node{}
+	n.scalar(text)
+	if n.kind != aText || !harmless.MatchString(text) || token.IsNeedQuoted(text) || token.New(text, text, nil).Type != token.StringType {
+		text = strconv.Quote(text)
+	}
+	return "{" + key + ": " + text + "}"
+}
+
 // addressTest returns the test to write for text that is a pattern of
 // addresses, or "".
 func addressTest(s string) string {
@@ -50,7 +66,7 @@ func addressTest(s string) string {
 			return ""
 		}
 	}
-	return table{{"ip", text(s)}}.flow()
+	return testText("ip", s)
 }
 
 // regular matches parts of a regular expression that plain text rarely has.
@@ -62,15 +78,15 @@ func patternTest(s string) string {
 	inner := strings.Trim(s, "*")
 	switch {
 	case regular.MatchString(s):
-		return table{{"match", text(s)}}.flow()
+		return testText("match", s)
 	case !strings.Contains(s, "*"):
 		return ""
 	case inner == "" || strings.Contains(inner, "*"):
-		return table{{"match", text("^" + strings.ReplaceAll(regexp.QuoteMeta(s), `\*`, ".*") + "$")}}.flow()
+		return testText("match", "^"+strings.ReplaceAll(regexp.QuoteMeta(s), `\*`, ".*")+"$")
 	case s == inner+"*":
-		return table{{"prefix", text(inner)}}.flow()
+		return testText("prefix", inner)
 	case s == "*"+inner:
-		return table{{"suffix", text(inner)}}.flow()
+		return testText("suffix", inner)
 	}
-	return table{{"match", text(regexp.QuoteMeta(inner))}}.flow()
+	return testText("match", regexp.QuoteMeta(inner))
 }

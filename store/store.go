@@ -139,8 +139,8 @@ type Call struct {
 	// nothing was counted for any of the ops, and their results are not set. Err
 	// is [ErrRepeated] if two ops have the same key in the same space, and an
 	// [*OutageError] if the store could not answer. Over a network the answer can
-	// be lost after the call was counted: then Err is an [*OutageError] of
-	// [ReasonLate] or [ReasonClosed], or the error of the context.
+	// be lost after the call was counted: then Err is an [*OutageError] that is not
+	// Uncounted, or the error of the context.
 	Err error
 }
 
@@ -203,10 +203,13 @@ type OutageError struct {
 	// ascending. nil means all ops of the call.
 	Ops []int
 
-	// Reason is the class of the cause; "" means [ReasonUnknown]. Err is the
-	// cause, and not nil.
+	// Reason is the class of the cause, and Err the cause, which is not nil.
 	Reason Reason
 	Err    error
+
+	// Uncounted reports whether it is certain that the call was not counted, so that
+	// it can be made again.
+	Uncounted bool
 
 	// RetryAfter is the wait until the store may be able to answer: for
 	// [ErrFull], until the next key may expire. 0: not known.
@@ -224,13 +227,11 @@ func (e *OutageError) Error() string {
 	return fmt.Sprintf("store out of reach for %d ops: %v", len(e.Ops), e.Err)
 }
 
-// Cause returns Reason, or [ReasonUnknown] if Reason is empty.
-func (e *OutageError) Cause() Reason {
-	if e.Reason == "" {
-		return ReasonUnknown
-	}
-	return e.Reason
-}
-
 // Unwrap returns the cause.
 func (e *OutageError) Unwrap() error { return e.Err }
+
+// Reason is the class of the cause of an outage, in one word for logs, metrics and
+// answers. Each store has its own; package redisstore lists those of Redis. Full stands
+// for a lack of room ([ErrFull]), and loading for a store that is still reading its
+// counters. The empty Reason is reported as unknown.
+type Reason string

@@ -307,11 +307,11 @@ func (l *Compiled) roomAround(s State, h Hits) int {
 // tally writes into r how many holds are alive, as Used, and whether the key is banned.
 func (l *Compiled) tally(r *Result, s State, now Instant) {
 	p := l.open(s, now)
-	r.Used, r.Banned = int64(l.holds(&p)), p.banned()
+	r.Used, r.Banned = int64(l.alive(&p)), p.banned()
 }
 
-// holds returns how many holds of a key are alive.
-func (l *Compiled) holds(p *part) int {
+// alive returns how many holds of a key are alive.
+func (l *Compiled) alive(p *part) int {
 	if w := l.holder(p.in); w != nil && len(p.in) > 0 {
 		return w.alive(p.in, p.now)
 	}
@@ -326,7 +326,7 @@ func (l *Compiled) readAround(s State, now Instant) (r Reading) {
 	} else {
 		l.checkAround(&r.Result, s, now, Hits{})
 	}
-	r.At, r.Strikes, r.Holds = p.now, p.ban.left(p.now, &l.Ban), l.holds(&p)
+	r.At, r.Strikes, r.Holds = p.now, p.ban.left(p.now, &l.Ban), l.alive(&p)
 	if p.banned() {
 		r.BannedUntil = p.ban.end
 		return r

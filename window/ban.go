@@ -1,10 +1,6 @@
 package window
 
-import (
-	"time"
-
-	"github.com/weirhq/weir/internal/jsontext"
-)
+import "time"
 
 // Ban states for how long the keys that go over a limit are banned. A take that
 // the limit denies is a strike, and so is a record past the quota. A strike bans
@@ -170,7 +166,7 @@ func validateBan(l *Limit, f *faults) {
 		f.add("ban.factor", "%d: want a whole number from 1 to %d", b.Factor, maxFactor)
 	}
 	if b.Most > 0 && b.Most < b.For {
-		f.add("ban.most", "%s: want at least the length of the first ban, %s", jsontext.Duration(b.Most), jsontext.Duration(b.For))
+		f.add("ban.most", "%s: want at least the length of the first ban, %s", Length(b.Most), Length(b.For))
 	}
 	if l.Quota == Unlimited {
 		f.add("ban", "needs a limit: a counter denies nothing")

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
-
-	"github.com/weirhq/weir/internal/jsontext"
 )
 
 // A bucket is the generic cell rate algorithm (ITU-T I.371, ATM Forum TM 4.0),
@@ -179,12 +177,12 @@ func validateBucket(l *Limit, f *faults) {
 	common := gcd(w, l.Quota)
 	if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(w/common)); hi > 0 || lo > uint64(MaxHits) {
 		f.add("window.burst", "%d hits at %d per %s need products above 2^53: want a smaller burst, or a quota and length with a common divisor",
-			l.Capacity(), l.Quota, jsontext.Duration(l.Window.Length))
+			l.Capacity(), l.Quota, Length(l.Window.Length))
 		return
 	}
 	if full := l.Capacity() * (w / common) / (l.Quota / common); full > int64(MaxLength/time.Microsecond) {
 		f.add("window.burst", "%d hits at %d per %s take more than 100 years to refill: want a smaller burst",
-			l.Capacity(), l.Quota, jsontext.Duration(l.Window.Length))
+			l.Capacity(), l.Quota, Length(l.Window.Length))
 	}
 }
 

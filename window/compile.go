@@ -1,5 +1,7 @@
 package window
 
+import "github.com/weirhq/weir/fault"
+
 // Compiled is a [Limit] that is ready for use. Make one with [Compile] or
 // [MustCompile]. It is immutable and safe for concurrent use, and can be copied; its
 // zero value is not usable.
@@ -27,8 +29,10 @@ type Compiled struct {
 	// the algorithm around algorithm that counts holds, or nil when the kind
 	// cannot hold. anyWord reports whether states begin with any word.
 	around  bool
-	holding *holding
+	holding holder
 	anyWord bool
+
+	holds *holds // nil: of CompileFinal
 }
 
 // Compile makes l ready for use. Its error is a [fault.List] of everything that is wrong
@@ -36,12 +40,23 @@ type Compiled struct {
 // "after.window.n" and so on. It refuses limits that need products above 2^53, because
 // the script of a shared store could not compute those exactly.
 func Compile(l Limit) (*Compiled, error) {
-	f := faults{}
-	l.validate(&f)
-	if err := f.list.Err(); err != nil {
+	if err := l.check(); err != nil {
 		return nil, err
 	}
-	return compile(l), nil
+	return compile(l, &withHolds), nil
+}
+
+// CompileFinal is like [Compile] for a limit whose takes do not hold, and whose states no
+// other limit has made. Programs that compile no other limits do not link what counts
+// holds. It is for weir's own limiters.
+func CompileFinal(l Limit) (*Compiled, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	if l.HoldLength() > 0 {
+		return nil, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine")
+	}
+	return compile(l, nil), nil
 }
 
 // MustCompile is like [Compile] but panics when l is invalid. It is for limits
@@ -55,11 +70,11 @@ func MustCompile(l Limit) *Compiled {
 }
 
 // compile makes l ready for use. It is valid, or made of one that is.
-func compile(l Limit) *Compiled {
-	c := &Compiled{Limit: &l, recounts: l.Measure == Distinct}
+func compile(l Limit, holds *holds) *Compiled {
+	c := &Compiled{Limit: &l, holds: holds, recounts: l.Measure == Distinct}
 	for i := range wrappers {
 		if w := &wrappers[i]; w.wraps(&l) {
-			w.compile(c, compile)
+			w.compile(c, func(l Limit) *Compiled { return compile(l, holds) })
 			return c
 		}
 	}
@@ -69,8 +84,14 @@ func compile(l Limit) *Compiled {
 		c.anyWord = l.Window.Kind == KindSliding
 		return c
 	}
-	c.algorithm = kind.compile(&l)
-	c.holding = newHolding(&l, c.algorithm)
+	if kind.holds {
+		c.algorithm = holds.held(&l)
+	} else {
+		c.algorithm = kind.compile(&l)
+	}
+	if holds != nil {
+		c.holding = holds.around(&l, c.algorithm)
+	}
 	c.around = l.Hold > 0
 	c.recounts = c.recounts || kind.holds
 	if !c.around {

@@ -10,10 +10,7 @@ const (
 )
 
 // Validate is the error of Compile.
-func (l *Limit) Validate() error {
-	_, err := Compile(*l)
-	return err
-}
+func (l *Limit) Validate() error { return l.check() }
 
 // MaxWords is the most words that a state of l can have.
 func (l *Compiled) MaxWords() int {

@@ -139,7 +139,7 @@ func (g *schedule) call() holdCall {
 // slow twin. WEIR_LONG=1 makes it a million schedules.
 func TestHoldsAreExact(t *testing.T) {
 	t.Parallel()
-	schedules := 20_000
+	schedules := 8_000
 	if os.Getenv("WEIR_LONG") == "1" {
 		schedules = 1_000_000
 	}
@@ -192,7 +192,7 @@ func exact(t *testing.T, seed int, l *window.Compiled, g *schedule, calls int) {
 // exactly after their wait.
 func TestHoldsInGroups(t *testing.T) {
 	t.Parallel()
-	for seed := range 400 {
+	for seed := range 150 {
 		r := rand.New(rand.NewPCG(uint64(seed), 13))
 		l := window.Limit{Quota: 200 + r.Int64N(2000), Measure: window.Sum, Window: window.Sliding(time.Minute), Hold: time.Minute, MaxHolds: 20}
 		l.Window.Precision = []int{3, 10, 40}[r.IntN(3)]
@@ -263,7 +263,7 @@ func FuzzHolds(f *testing.F) {
 // nothing is freed, and a hold that was settled or cancelled stays so.
 func TestHoldsTheOtherWay(t *testing.T) {
 	t.Parallel()
-	for seed := range 5_000 {
+	for seed := range 2_000 {
 		r := rand.New(rand.NewPCG(uint64(seed), 15))
 		l := holdLimit(r)
 		compiled := window.MustCompile(l)

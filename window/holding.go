@@ -42,7 +42,7 @@ const (
 	keepFlag  = 1 << 63
 )
 
-func newHolding(l *Limit, a algorithm) *holding {
+func newHolding(l *Limit, a algorithm) holder {
 	base := agedOf(a)
 	if base == nil {
 		return nil

@@ -30,8 +30,7 @@ var kinds = [...]row{
 		compile: newBucket,
 	},
 	KindHeld: {
-		name: "held", fields: hasLength, holds: true, validate: validateHeld, describe: describeLength,
-		compile: newHeld,
+		name: "held", fields: hasLength, holds: true, validate: validateHeld, describe: describeLength, // compiled by holds
 	},
 	KindEver: {
 		name: "ever", unlimited: true, id: idOfEver, describe: describeName,
@@ -80,7 +79,7 @@ type row struct {
 	// describe returns [Window.String].
 	describe func(name string, w *Window) string
 
-	// compile returns the algorithm that counts hits and sums under l.
+	// compile returns the algorithm that counts hits and sums under l. Nil: see holds.
 	compile func(l *Limit) algorithm
 
 	// members returns the algorithm that counts distinct members under l. Nil:

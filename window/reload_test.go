@@ -136,7 +136,7 @@ func TestWindowID(t *testing.T) {
 // in bounds and nothing panics. The laws of a single limit need not hold.
 func TestReloadAnything(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(5000) {
+	for seed := range uint64(2500) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		g := &source{randomBytes(rnd, 2000)}
 		l := g.limit()

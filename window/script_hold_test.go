@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/datatest"
-	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/window"
 )
 
@@ -111,5 +110,5 @@ func banned(r window.Result) string {
 	if !r.Banned {
 		return ""
 	}
-	return fmt.Sprintf(", banned for %s", jsontext.Duration(r.ResetAfter))
+	return fmt.Sprintf(", banned for %s", window.Length(r.ResetAfter))
 }

@@ -10,7 +10,6 @@ import (
 	_ "time/tzdata" // the scripts read the same on a machine without tzdata
 
 	"github.com/weirhq/weir/internal/datatest"
-	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/window"
 )
 
@@ -71,12 +70,12 @@ func scriptCall(t *testing.T, d *datatest.TestData, l *window.Compiled, s window
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		return s, fmt.Sprintf("%d in the last %s", reading.Count(within), jsontext.Duration(within))
+		return s, fmt.Sprintf("%d in the last %s", reading.Count(within), window.Length(within))
 	}
 	if verb == "history" {
 		var cells []string
 		for _, c := range l.Read(s, now).History {
-			cells = append(cells, fmt.Sprintf("%d from %s for %s", c.Hits, jsontext.Duration(c.Start.Sub(0)), jsontext.Duration(c.Length)))
+			cells = append(cells, fmt.Sprintf("%d from %s for %s", c.Hits, window.Length(c.Start.Sub(0)), window.Length(c.Length)))
 		}
 		return s, strings.Join(cells, ", ")
 	}
@@ -107,7 +106,7 @@ func scriptCall(t *testing.T, d *datatest.TestData, l *window.Compiled, s window
 		switch {
 		case r.Banned:
 		case r.ResetAfter > 0:
-			said += ", unused in " + jsontext.Duration(r.ResetAfter)
+			said += ", unused in " + window.Length(r.ResetAfter)
 		case r.ResetAfter == window.Never:
 			said += ", never unused"
 		}
@@ -131,7 +130,7 @@ func verdict(r window.Result, yes, no string) string {
 	case r.Banned:
 		return no + banned(r)
 	}
-	return fmt.Sprintf("%s, %d left, retry after %s", no, r.Remaining, jsontext.Duration(r.RetryAfter))
+	return fmt.Sprintf("%s, %d left, retry after %s", no, r.Remaining, window.Length(r.RetryAfter))
 }
 
 func numbers(r window.Result) string {

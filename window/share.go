@@ -17,5 +17,5 @@ func (l *Compiled) Share(nodes int64) *Compiled {
 	}
 	share := *l.Limit
 	share.Quota, share.Window.Burst, share.After.Count = part(share.Quota), part(share.Window.Burst), part(share.After.Count)
-	return compile(share)
+	return compile(share, l.holds)
 }

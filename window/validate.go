@@ -17,7 +17,13 @@ func (f *faults) add(field, format string, args ...any) {
 	f.list.Addf(f.path+field, format, args...)
 }
 
-// validate adds everything that is wrong with l.
+// check returns everything that is wrong with l as a [fault.List], or nil.
+func (l *Limit) check() error {
+	f := faults{}
+	l.validate(&f)
+	return f.list.Err()
+}
+
 func (l *Limit) validate(f *faults) {
 	kind, known := l.Window.row()
 	switch {

@@ -47,24 +47,24 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		return l.takeInPlace(r, s, now, h)
 	}
 	*r = Result{}
-	var id [12]byte
+	var named Hold
 	if hold != nil {
-		id = hold.ID
+		named = *hold
 	}
-	held := id != [12]byte{} && l.HoldLength() > 0
+	held := named.ID != [12]byte{} && l.HoldLength() > 0
 	switch v {
 	case verb.Look:
 		l.look(r, s, now, h)
 	case verb.Take:
 		if held {
-			s = l.takeAround(r, s, now, h.clean(), &id)
+			s = l.takeAround(r, s, now, h.clean(), &named.ID)
 		} else {
 			s = l.take(r, s, now, h)
 		}
 	case verb.Record:
 		s = l.recordHold(r, s, now, h, hold, held, false)
 	case verb.RecordNow:
-		begun := Hold{ID: id, At: now, End: now.Add(l.HoldLength())}
+		begun := Hold{ID: named.ID, At: now, End: now.Add(l.HoldLength())}
 		s = l.recordHold(r, s, now, h, &begun, held, false)
 	case verb.RecordQuietly:
 		s = l.recordHold(r, s, now, h, hold, held, true)
@@ -74,12 +74,8 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		l.tally(r, s, now)
 	case verb.Refund:
 		s = l.refund(r, s, now, h)
-	case verb.Settle:
-		s = l.settle(r, s, now, id, h.N)
-	case verb.Renew:
-		s = l.renew(r, s, now, id)
-	case verb.GiveBack:
-		s = l.giveBack(r, s, now, hold.At, h)
+	default:
+		s, *r = l.holds.end(*l, v, s, now, h, named)
 	}
 	return s, true
 }

@@ -1,5 +1,30 @@
 package window
 
+import "github.com/weirhq/weir/internal/verb"
+
+// holds is what limits need whose takes hold, or whose states can have holds. Its
+// functions take no pointers, which would escape.
+type holds struct {
+	held   func(l *Limit) algorithm           // compiles a held window
+	around func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
+	end    func(l Compiled, v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result)
+}
+
+var withHolds = holds{newHeld, newHolding, Compiled.end}
+
+// end does what [Compiled.Do] does for the verbs about an earlier take.
+func (l Compiled) end(v verb.Verb, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {
+	switch v {
+	case verb.Settle:
+		s = l.settle(&r, s, now, hold.ID, h.N)
+	case verb.Renew:
+		s = l.renew(&r, s, now, hold.ID)
+	case verb.GiveBack:
+		s = l.giveBack(&r, s, now, hold.At, h)
+	}
+	return s, r
+}
+
 // recordHold records h under hold if held is set, which is otherwise ignored and can be
 // nil.
 func (l *Compiled) recordHold(r *Result, s State, now Instant, h Hits, hold *Hold, held, quiet bool) State {

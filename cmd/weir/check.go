@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,19 +57,18 @@ Exit status: 0 no faults, 1 faults, or warnings with --strict.`,
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1 for warnings too")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "explain the warning called `NAME`")
-	complete(cmd, "explain", rulefile.WarningNames())
+	complete(cmd, "explain", slices.Sorted(maps.Keys(rulefile.WarningTexts())))
 	return cmd
 }
 
 func explainWarning(w io.Writer, name string) error {
-	text, ok := rulefile.ExplainWarning(name)
+	texts := rulefile.WarningTexts()
+	text, ok := texts[name]
 	if !ok {
-		hint := fault.DidYouMean(name, rulefile.WarningNames())
+		names := slices.Sorted(maps.Keys(texts))
+		hint := fault.DidYouMean(name, names)
 		if hint == "" {
-			hint = ": want one of"
-			for _, n := range rulefile.WarningNames() {
-				hint += "\n  " + n
-			}
+			hint = ": want one of\n  " + strings.Join(names, "\n  ")
 		}
 		return &usageError{fmt.Sprintf("unknown warning %q%s", name, hint)}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -11,8 +12,7 @@ import (
 )
 
 func newCompare() *cobra.Command {
-	var l logFlags
-	var out outputFlags
+	var f reportFlags
 	most := ""
 	examples := replay.DefaultExamples
 	cmd := &cobra.Command{
@@ -42,35 +42,16 @@ denied.`),
 			if err != nil {
 				return err
 			}
-			bar := newProgress(cmd.ErrOrStderr())
-			source, err := l.read(cmd, args[2:], bar)
-			if err != nil {
-				return err
+			c, err := measure(cmd, &f, args, args[2:], func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Comparison, error) {
+				return replay.Compare(ctx, before.Set, after.Set, source, append(options, replay.WithExamples(examples))...)
+			})
+			if c != nil && float64(c.NewlyDenied) > share*float64(c.Requests) {
+				err = errors.Join(err, fmt.Errorf("%d of %d requests are newly denied: more than --max-newly-denied %s", c.NewlyDenied, c.Requests, most))
 			}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			options := []replay.Option{replay.WithTop(l.top), replay.WithExamples(examples), replay.WithProgress(bar.show)}
-			if out.html != "" {
-				options = append(options, replay.WithPeaks())
-			}
-			bar.start()
-			c, err := replay.Compare(ctx, before.Set, after.Set, source, options...)
-			bar.end()
-			if c == nil || err != nil && c.Lines == 0 {
-				return err
-			}
-			if err == nil {
-				speed(cmd, c.Lines, bar.began)
-			}
-			var over error
-			if float64(c.NewlyDenied) > share*float64(c.Requests) {
-				over = fmt.Errorf("%d of %d requests are newly denied: more than --max-newly-denied %s", c.NewlyDenied, c.Requests, most)
-			}
-			return errors.Join(out.show(cmd, args, c, c.BadLines), stopped(err, c.Lines), l.checkBad(c.Lines, c.Bad, c.BadLines), over)
+			return err
 		},
 	}
-	l.add(cmd)
-	out.add(cmd)
+	f.add(cmd)
 	cmd.Flags().StringVar(&most, "max-newly-denied", "", "highest `share` of all requests that may be newly denied, such as 0.1%")
 	cmd.Flags().IntVar(&examples, "examples", examples, "how many examples to list for each rule")
 	return cmd

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/rulefile/ruletest"
@@ -26,7 +25,7 @@ const maxSteps = 30
 // source: the requests of the key with the most denials up to the
 // instant of its first denial, as they are in the log, and what the rules decide about them.
 func (o *testOptions) generateFrom(ctx context.Context, out io.Writer, file *rulefile.File, source replay.Source, options ...replay.Option) error {
-	report, err := replay.RunSource(ctx, file.Set, source, append(options, replay.WithTop(1))...)
+	report, err := replay.Run(ctx, file.Set, source, append(options, replay.WithTop(1))...)
 	if err != nil {
 		return err
 	}
@@ -47,7 +46,7 @@ func (o *testOptions) generateFrom(ctx context.Context, out io.Writer, file *rul
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# yaml-language-server: $schema=weir-test.schema.json\nrules: %s\ncases:\n", yamlText(o.rules))
+	fmt.Fprintf(&b, "# yaml-language-server: $schema=weir-test.schema.json\nrules: %s\ncases:\n", rulewriter.Text(o.rules))
 	for _, c := range cases {
 		if err := c.write(&b, file.Set); err != nil {
 			return err
@@ -126,7 +125,7 @@ func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
 		return err
 	}
 	defer engine.Close()
-	fmt.Fprintf(b, "  - name: %s\n    timezone: UTC\n    start: %s\n    steps:\n", yamlText(s.name+" denies "+s.key), yamlTime(now))
+	fmt.Fprintf(b, "  - name: %s\n    timezone: UTC\n    start: %s\n    steps:\n", rulewriter.Text(s.name+" denies "+s.key), yamlTime(now))
 	names := rules.Attributes()
 	if before > 0 {
 		r := weir.Request{Attributes: attributesOf(names, s.requests[0].values), Hits: before}
@@ -185,25 +184,10 @@ func yamlTime(at window.Instant) string {
 	return at.Time().UTC().Format("2006-01-02T15:04:05.999999Z07:00")
 }
 
-// plainText matches text that YAML reads as text without quotes, within braces too.
-var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*$`)
-
-// yamlText returns text as a YAML value.
-func yamlText(text string) string {
-	switch strings.ToLower(text) {
-	case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
-		return strconv.Quote(text)
-	}
-	if plainText.MatchString(text) {
-		return text
-	}
-	return strconv.Quote(text)
-}
-
 func yamlTable(attributes []weir.Attribute) string {
 	parts := make([]string, len(attributes))
 	for i, a := range attributes {
-		parts[i] = yamlText(a.Name) + ": " + yamlText(a.Value)
+		parts[i] = rulewriter.Text(a.Name) + ": " + rulewriter.Text(a.Value)
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }

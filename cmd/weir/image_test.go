@@ -53,6 +53,9 @@ type descriptor struct {
 // TestImage unpacks the image that scripts/image builds, and runs its program.
 func TestImage(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("building an image takes long")
+	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "weir.tar")
 	if out, err := exec.Command("../../scripts/image", file, "weir:test").CombinedOutput(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/printable"
 )
 
 // The part of the JUnit XML format that test reporters read.
@@ -49,12 +49,10 @@ func writeJUnit(name string, suites []suite) error {
 			j.Tests, j.Errors = j.Tests+1, 1
 			j.Cases = append(j.Cases, junitCase{Class: s.name, Name: "the file", File: s.name, Time: "0", Error: &junitProblem{clean(first), clean(text)}})
 		}
-		for _, c := range s.cases {
-			jc := junitCase{Class: s.name, Name: clean(c.Name), File: s.name, Time: inSeconds(c.Took)}
+		for i, c := range s.cases {
+			jc := junitCase{Class: s.name, Name: clean(c.Name), File: s.name, Time: inSeconds(s.times[i])}
 			for _, f := range c.Failures {
-				d := f.Differences[0]
-				message := fmt.Sprintf("step %d, %s: got %s, want %s", f.Step, d.Key, d.Got, d.Want)
-				jc.Failures = append(jc.Failures, junitProblem{clean(message), clean(f.Error())})
+				jc.Failures = append(jc.Failures, junitProblem{clean(f.Summary), clean(f.Error())})
 			}
 			if len(c.Failures) > 0 {
 				j.Failures++
@@ -76,7 +74,7 @@ func inSeconds(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds())
 func clean(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = fault.Printable(line)
+		lines[i] = printable.Text(line)
 	}
 	return strings.Join(lines, "\n")
 }

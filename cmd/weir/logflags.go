@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -86,23 +85,17 @@ func (l *logFlags) read(cmd *cobra.Command, args []string, bar *progress) (repla
 	if err != nil {
 		return nil, err
 	}
-	options := []replay.LogOption{replay.WithFormat(format)}
-	if l.merge {
-		options = append(options, replay.WithMerge())
-	}
+	source := replay.Logs{Format: format, Merge: l.merge}
 	if l.sort != "" {
-		bound, err := rulefile.ParseDuration(l.sort)
-		if err != nil {
+		if source.Sort, err = rulefile.ParseDuration(l.sort); err != nil {
 			return nil, &usageError{"--sort: " + err.Error()}
 		}
-		options = append(options, replay.WithSort(bound))
 	}
 	if len(args) == 0 {
 		args = []string{"-"}
 	}
-	list := make([]replay.Log, len(args))
-	for i, name := range args {
-		list[i] = logs.File(name, cmd.InOrStdin(), bar.read)
+	for _, name := range args {
+		source.Files = append(source.Files, replay.File(name, cmd.InOrStdin(), bar.read))
 		if name == "-" {
 			bar.total = -1
 			continue
@@ -115,7 +108,7 @@ func (l *logFlags) read(cmd *cobra.Command, args []string, bar *progress) (repla
 			bar.total += info.Size()
 		}
 	}
-	return replay.Logs(list, options...), nil
+	return source, nil
 }
 
 // describe returns the description of the logs.
@@ -212,18 +205,4 @@ func parseShare(text string) (float64, error) {
 // untilSignal returns a context that ends with the program.
 func untilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
-}
-
-// stopped returns err, with the number of lines that a report covers.
-func stopped(err error, lines int64) error {
-	if err == nil || lines == 0 {
-		return err
-	}
-	return fmt.Errorf("%w; the report covers the %d lines before it", err, lines)
-}
-
-// speed prints how long a command took.
-func speed(cmd *cobra.Command, lines int64, began time.Time) {
-	took := time.Since(began)
-	fmt.Fprintf(cmd.ErrOrStderr(), "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
 }

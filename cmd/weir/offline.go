@@ -39,7 +39,7 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader) (
 		return nil, err
 	}
 	a := answerTo{header: http.Header{}, status: http.StatusOK}
-	space := namespace.New(namespace.Default, engine, nil)
+	space := namespace.New(namespace.Default, engine, 0, nil)
 	space.SetSource(namespace.Source{File: name, Loaded: time.Now()})
 	httpapi.New(namespace.NewSet(space), httpapi.Config{}).ServeHTTP(&a, req)
 	if a.status >= http.StatusBadRequest {

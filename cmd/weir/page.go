@@ -14,7 +14,7 @@ import (
 )
 
 // writePage writes the page of a report to a file.
-func writePage(name, command string, r result) (err error) {
+func writePage(name, command string, r any) (err error) {
 	var b bytes.Buffer
 	switch r := r.(type) {
 	case *replay.Report:

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/printable"
 )
 
 // The part of the service's JSON that is printed. Numbers that an answer can
@@ -185,7 +185,7 @@ func printUsages(w io.Writer, list []usage, held string) {
 			name += " (shadow)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v%s\n",
-			name, fault.Printable(u.Key), u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter, u.more(held))
+			name, printable.Text(u.Key), u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter, u.more(held))
 	}
 }
 
@@ -242,6 +242,6 @@ func (e *explanation) print(w io.Writer) {
 		if r.Matched {
 			matches = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Rule, matches, fault.Printable(strings.Join(r.Reasons, "; ")))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Rule, matches, printable.Text(strings.Join(r.Reasons, "; ")))
 	}
 }

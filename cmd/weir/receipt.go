@@ -19,14 +19,14 @@ func newSettle() *cobra.Command {
 printed. The attributes are those of the take, with the real amount of each
 attribute that a rule sums. Without the amount, and without --hits, the cost is
 the amount held. A higher cost counts in full, past the limit, too.`,
-		"  weir settle EHw2iM7z… action=chat team=red tokens=640")
+		"  weir settle MHw2iM7z… action=chat team=red tokens=640")
 }
 
 func newCancel() *cobra.Command {
 	return newEnding("cancel", "Give back what a take counted",
 		`Give back what a take counted, as if the take had not happened. RECEIPT is the
 text that the take printed. The attributes and --hits are those of the take.`,
-		"  weir cancel EHw2iM7z… action=chat team=red tokens=900")
+		"  weir cancel MHw2iM7z… action=chat team=red tokens=900")
 }
 
 func newRenew() *cobra.Command {
@@ -34,7 +34,7 @@ func newRenew() *cobra.Command {
 		`Keep alive what a take holds: its length (hold, or the length of the window)
 starts again now. RECEIPT is the text that the take printed. The attributes are
 those of the take. If nothing is held any more, the worker has lost its place.`,
-		"  weir renew EHw2iM7z… action=export user=42 || exit")
+		"  weir renew MHw2iM7z… action=export user=42 || exit")
 }
 
 // newEnding returns the command that sends a receipt to the path called as the

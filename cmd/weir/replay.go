@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +16,7 @@ import (
 
 func newReplay() *cobra.Command {
 	var rules string
-	var l logFlags
-	var out outputFlags
+	var f reportFlags
 	alone := true
 	cmd := &cobra.Command{
 		Use:   "replay --rules FILE [LOG…]",
@@ -32,81 +34,100 @@ much time again; --alone=false leaves it out.`),
   zcat access.log.*.gz | weir replay --rules rules.yaml --json
   weir replay --rules rules.yaml --html report.html access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if rules == "" {
-				return &usageError{"--rules FILE is required"}
-			}
-			file, err := rulefile.Load(rules)
+			file, err := requiredRules(rules)
 			if err != nil {
 				return err
 			}
-			bar := newProgress(cmd.ErrOrStderr())
-			source, err := l.read(cmd, args, bar)
-			if err != nil {
-				return err
-			}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			options := []replay.Option{replay.WithTop(l.top), replay.WithProgress(bar.show)}
-			if alone {
-				options = append(options, replay.WithAlone())
-			}
-			if out.html != "" {
-				options = append(options, replay.WithPeaks())
-			}
-			bar.start()
-			report, err := replay.RunSource(ctx, file.Set, source, options...)
-			bar.end()
-			if report == nil || err != nil && report.Lines == 0 {
-				return err
-			}
-			if err == nil {
-				speed(cmd, report.Lines, bar.began)
-			}
-			return errors.Join(out.show(cmd, args, report, report.BadLines), stopped(err, report.Lines), l.checkBad(report.Lines, report.Bad, report.BadLines))
+			_, err = measure(cmd, &f, args, args, func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Report, error) {
+				if alone {
+					options = append(options, replay.WithAlone())
+				}
+				return replay.Run(ctx, file.Set, source, options...)
+			})
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&rules, "rules", "", "rules `file`")
-	l.add(cmd)
-	out.add(cmd)
+	f.add(cmd)
 	cmd.Flags().BoolVar(&alone, "alone", alone, "measure what each limit denies alone")
 	return cmd
 }
 
-// result is what a command that reads logs reports.
-type result interface {
-	WriteText(w io.Writer) error
-	WriteTerminal(w io.Writer) error
+// requiredRules loads the rules file of --rules.
+func requiredRules(name string) (*rulefile.File, error) {
+	if name == "" {
+		return nil, &usageError{"--rules FILE is required"}
+	}
+	return rulefile.Load(name)
 }
 
-// outputFlags are the flags for the form of a report.
-type outputFlags struct {
+// result is what a command that reads logs reports.
+type result interface {
+	comparable
+	Write(w io.Writer, graphs bool) error
+	Read() (lines, bad int64, first []replay.BadLine)
+}
+
+// reportFlags are the flags of commands that report on logs.
+type reportFlags struct {
+	logFlags
 	json bool
 	html string // path of the page to write
 }
 
-func (o *outputFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.json, "json", false, "print the report as JSON")
-	cmd.Flags().StringVar(&o.html, "html", "", "also write the report to `file`, as a page with charts that needs no network")
+func (f *reportFlags) add(cmd *cobra.Command) {
+	f.logFlags.add(cmd)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
+	cmd.Flags().StringVar(&f.html, "html", "", "also write the report to `file`, as a page with charts that needs no network")
 }
 
-// show prints the result. Beside JSON, bad lines are printed as errors, too.
-func (o *outputFlags) show(cmd *cobra.Command, args []string, r result, bad []replay.BadLine) error {
-	if o.html != "" {
-		if err := writePage(o.html, commandLine(cmd, args), r); err != nil {
+// measure calls run with the logs called names, among the arguments args, and prints its
+// result, also where run ends early. Beside JSON, bad lines are printed as errors, too.
+func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string, run func(context.Context, replay.Source, []replay.Option) (R, error)) (R, error) {
+	var none R
+	bar := newProgress(cmd.ErrOrStderr())
+	source, err := f.read(cmd, names, bar)
+	if err != nil {
+		return none, err
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	options := []replay.Option{replay.WithTop(f.top), replay.WithProgress(bar.show)}
+	if f.html != "" {
+		options = append(options, replay.WithPeaks())
+	}
+	bar.start()
+	r, err := run(ctx, source, options)
+	bar.end()
+	if r == none {
+		return none, err
+	}
+	lines, bad, first := r.Read()
+	switch {
+	case err != nil && lines == 0:
+		return none, err
+	case err != nil:
+		err = fmt.Errorf("%w; the report covers the %d lines before it", err, lines)
+	default:
+		took := time.Since(bar.began)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
+	}
+	return r, errors.Join(f.show(cmd, args, r, first), err, f.checkBad(lines, bad, first))
+}
+
+// show prints a result.
+func (f *reportFlags) show(cmd *cobra.Command, args []string, r interface{ Write(io.Writer, bool) error }, bad []replay.BadLine) error {
+	if f.html != "" {
+		if err := writePage(f.html, commandLine(cmd, args), r); err != nil {
 			return err
 		}
 	}
 	w := cmd.OutOrStdout()
-	switch {
-	case o.json:
-		for _, line := range bad {
-			if _, err := io.WriteString(cmd.ErrOrStderr(), line.String()+"\n"); err != nil {
-				return err
-			}
-		}
-		return json.NewEncoder(w).Encode(r)
-	case isTerminal(w):
-		return r.WriteTerminal(w)
+	if !f.json {
+		return r.Write(w, isTerminal(w))
 	}
-	return r.WriteText(w)
+	for _, line := range bad {
+		fmt.Fprintln(cmd.ErrOrStderr(), line)
+	}
+	return json.NewEncoder(w).Encode(r)
 }

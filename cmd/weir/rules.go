@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,9 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+//go:embed example.yaml
+var example []byte
+
 func newInit() *cobra.Command {
 	force := false
 	cmd := &cobra.Command{
@@ -68,7 +72,7 @@ schema for editors, weir.schema.json, is written beside it, if there is none yet
 			if force {
 				flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 			}
-			if err := write(name, flags, rulefile.Example()); errors.Is(err, fs.ErrExist) {
+			if err := write(name, flags, example); errors.Is(err, fs.ErrExist) {
 				return fmt.Errorf("%s already exists; --force overwrites it", name)
 			} else if err != nil {
 				return err

@@ -125,7 +125,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.Headers, "headers", cfg.Headers, "how /v1/gate states limits in headers: "+strings.Join(headers.Dialects(), ", "))
 	f.Float64Var(&cfg.HeadersJitter, "headers-jitter", cfg.HeadersJitter, "`part` by which waits in headers become longer at random, such as 0.1, so that clients do not all come back at once")
 	accessFlags(cmd, &cfg.Access)
-	boundFlags(cmd, &cfg.Bounds)
+	resourceFlags(cmd, &cfg.Resources)
 	f.StringVar(&cfg.Koala, "koala", cfg.Koala, "koala's rule `file`, instead of --rules")
 	f.StringVar(&cfg.KoalaListen, "koala-listen", cfg.KoalaListen, "`address` for koala's calls (default 127.0.0.1:9981 with --koala)")
 	f.StringVar(&cfg.KoalaToken, "koala-token", cfg.KoalaToken, "`token` that allows rewriting koala's rules; prefer WEIR_KOALA_TOKEN")
@@ -170,7 +170,7 @@ func accessFlags(cmd *cobra.Command, a *config.Access) {
 }
 
 // boundFlags adds the flags that bound what the service does.
-func boundFlags(cmd *cobra.Command, b *config.Bounds) {
+func resourceFlags(cmd *cobra.Command, b *config.ResourceLimits) {
 	f := cmd.Flags()
 	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, of gRPC, of Redis clients, and of koala's calls, for each of them; 0: no bound")
 	f.Int64Var(&b.Requests, "max-requests", b.Requests, "most requests that are decided at the same time; 0: no bound")

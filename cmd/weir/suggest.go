@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"
@@ -20,8 +21,7 @@ func newSuggest() *cobra.Command {
 	var rules, name, keys string
 	var windows []string
 	var sweep replay.Sweep
-	var l logFlags
-	var out outputFlags
+	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "suggest --rules FILE [--rule NAME] [LOG…]",
 		Short: "Suggest the number of a limit from a log",
@@ -35,10 +35,7 @@ numbers are those of a rules file with this rule alone.`),
 		Example: `  weir suggest --rules rules.yaml --rule logins access.log
   weir suggest --rules rules.yaml --rule logins --windows 1m,1h,day --quotas 5,10,20 access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if rules == "" {
-				return &usageError{"--rules FILE is required"}
-			}
-			file, err := rulefile.Load(rules)
+			file, err := requiredRules(rules)
 			if err != nil {
 				return err
 			}
@@ -57,38 +54,23 @@ numbers are those of a rules file with this rule alone.`),
 				return &usageError{"--keys: " + err.Error()}
 			}
 			slices.Sort(sweep.Quotas)
-			bar := newProgress(cmd.ErrOrStderr())
-			source, err := l.read(cmd, args, bar)
-			if err != nil {
-				return err
-			}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar.start()
-			s, err := replay.Suggest(ctx, file.Set, sweep, source, replay.WithTop(l.top), replay.WithProgress(bar.show))
-			bar.end()
-			if s == nil || err != nil && s.Lines == 0 {
-				return err
-			}
-			if err == nil {
-				speed(cmd, s.Lines, bar.began)
-			}
-			err = errors.Join(out.show(cmd, args, s, s.BadLines), stopped(err, s.Lines), l.checkBad(s.Lines, s.Bad, s.BadLines))
-			if err == nil && !out.json {
-				printRule(cmd, file.Set.Rule(i), file.Zone, s)
+			s, err := measure(cmd, &f, args, args, func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Suggestion, error) {
+				return replay.Suggest(ctx, file.Set, sweep, source, options...)
+			})
+			if err == nil && !f.json {
+				printRule(cmd, file, file.Set.Rule(i), s)
 			}
 			return err
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&rules, "rules", "", "rules `file`")
-	f.StringVar(&name, "rule", "", "`name` of the limit (default: the only limit of the file)")
-	f.StringSliceVar(&windows, "windows", nil, "windows to measure, such as `1m,1h,day` (default: the rule's own)")
-	f.Int64SliceVar(&sweep.Quotas, "quotas", nil, "candidates, at most 64, such as `5,10,20` (default: twenty from 1 to 1000)")
-	f.Lookup("quotas").DefValue = "" // help must not show an empty list
-	f.StringVar(&keys, "keys", "0.1%", "highest `share` of keys that the suggested quota may deny")
-	l.add(cmd)
-	out.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&rules, "rules", "", "rules `file`")
+	flags.StringVar(&name, "rule", "", "`name` of the limit (default: the only limit of the file)")
+	flags.StringSliceVar(&windows, "windows", nil, "windows to measure, such as `1m,1h,day` (default: the rule's own)")
+	flags.Int64SliceVar(&sweep.Quotas, "quotas", nil, "candidates, at most 64, such as `5,10,20` (default: twenty from 1 to 1000)")
+	flags.Lookup("quotas").DefValue = "" // help must not show an empty list
+	flags.StringVar(&keys, "keys", "0.1%", "highest `share` of keys that the suggested quota may deny")
+	f.add(cmd)
 	return cmd
 }
 
@@ -121,7 +103,7 @@ func parseWindow(text string, zone *time.Location) (window.Window, error) {
 }
 
 // printRule prints the rule with the suggested numbers, to paste.
-func printRule(cmd *cobra.Command, r *rule.Rule, zone *time.Location, s *replay.Suggestion) {
+func printRule(cmd *cobra.Command, file *rulefile.File, r *rule.Rule, s *replay.Suggestion) {
 	for i := range s.Windows {
 		w := &s.Windows[i]
 		if w.Suggested < 0 {
@@ -129,14 +111,14 @@ func printRule(cmd *cobra.Command, r *rule.Rule, zone *time.Location, s *replay.
 		}
 		one := *r
 		one.Quota, one.Window = &rule.Quota{Value: w.Candidates[w.Suggested].Quota}, w.Of()
-		d := rulefile.Draft{Rules: []rule.Rule{one}, Zone: zone, Outcomes: map[string]rule.Outcome{}}
+		d := rulewriter.Draft{Rules: []rule.Rule{one}, Zone: file.Zone, Addresses: file.Set.Compiled().Addresses(), Outcomes: map[string]rule.Outcome{}}
 		if one.Then != "" && one.Then != rule.Deny {
 			d.Outcomes[one.Then] = rule.Outcome{}
 		}
 		for _, name := range listsOf(one.When) {
-			d.Lists = append(d.Lists, rulefile.ListSource{Name: name, Values: []string{"x"}})
+			d.Lists = append(d.Lists, rulewriter.List{Name: name, Values: []string{"x"}})
 		}
-		text, err := rulefile.Write(&d)
+		text, err := rulewriter.Write(&d)
 		if err != nil {
 			continue // a test that rules files do not have
 		}

@@ -124,6 +124,7 @@ type suite struct {
 	name  string
 	err   error // the file has faults
 	cases []*ruletest.Case
+	times []time.Duration // of each case
 	took  time.Duration
 }
 
@@ -155,9 +156,10 @@ func (o *testOptions) file(cmd *cobra.Command, name string, only *regexp.Regexp)
 	}
 	began := time.Now()
 	s.err = ruletest.Test(cmd.Context(), tests, func(c *ruletest.Case) {
-		s.cases = append(s.cases, c)
+		s.cases, s.times = append(s.cases, c), append(s.times, time.Since(began)-s.took)
+		s.took = time.Since(began)
 		for _, f := range c.Failures {
-			fmt.Fprintf(errs, "%v\n", f)
+			fmt.Fprintln(errs, clean(f.Error()))
 		}
 		if o.verbose {
 			fmt.Fprintf(out, "%s  %s: %s, %s of virtual time\n", passed(len(c.Failures) == 0), c.Name, plural(c.Requests, "request"), c.Covers)

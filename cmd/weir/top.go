@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/printable"
 )
 
 func newTop() *cobra.Command {
@@ -205,7 +205,7 @@ func (w *topWatch) screen(s size, stopped bool, problem string) string {
 		head = fmt.Sprintf("weir top  %s  PAUSED  q: end, space: resume  %s", w.view.clock(w.at), w.client.addr)
 	}
 	if problem != "" {
-		head = fault.Printable(problem)
+		head = printable.Text(problem)
 	}
 	var b strings.Builder
 	b.WriteString(screenHome + bold + cut(head, s.width) + plain + lineEnd)

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/printable"
 )
 
 // The part of the service's JSON that weir top shows.
@@ -122,7 +122,7 @@ func (v *topView) lines(s size) []string {
 
 // block returns the lines of one rule, with at most some rows of keys.
 func (v *topView) block(r *topRule, rows, width int) []string {
-	head := fault.Printable(r.Rule)
+	head := printable.Text(r.Rule)
 	if r.Shadow {
 		head += " (shadow)"
 	}
@@ -196,7 +196,7 @@ func (v *topView) column(title string, l, before *topList, rows, width int) []st
 		if more := k.number() - known[k.Key]; v.elapsed > 0 && more > 0 {
 			rate = fmt.Sprintf("%.1f", float64(more)/v.elapsed.Seconds())
 		}
-		lines = append(lines, line(fmt.Sprint(k.number()), err, rate, fault.Printable(k.Key)))
+		lines = append(lines, line(fmt.Sprint(k.number()), err, rate, printable.Text(k.Key)))
 	}
 	return lines
 }
@@ -207,11 +207,11 @@ func (v *topView) table(denials []denial) []string {
 	var widths [3]int
 	for i := range denials {
 		d := &denials[i]
-		rule := fault.Printable(d.Rule)
+		rule := printable.Text(d.Rule)
 		if d.Shadow {
 			rule += " (shadow)"
 		}
-		rows[i] = [3]string{v.clock(d.Time), rule, fault.Printable(d.Key)}
+		rows[i] = [3]string{v.clock(d.Time), rule, printable.Text(d.Key)}
 		for n, text := range rows[i] {
 			widths[n] = max(widths[n], utf8.RuneCountInString(text))
 		}

@@ -124,13 +124,13 @@ func TestNoKey(t *testing.T) {
 // settles gets an element for each settle.
 type settles chan struct{}
 
-func (s settles) Decided(v weir.Verb, _ *weir.Decision, _ time.Duration) {
+func (s settles) Decided(_ context.Context, v weir.Verb, _ *weir.Decision, _ time.Duration) {
 	if v == weir.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(weir.Verb, error) {}
-func (s settles) Outage(weir.Verb, error) {}
+func (s settles) Failed(context.Context, weir.Verb, error) {}
+func (s settles) Outage(context.Context, weir.Verb, error) {}
 
 // A stream is in flight until it has ended, on a server and on a client.
 func TestInFlight(t *testing.T) {

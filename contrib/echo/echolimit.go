@@ -63,8 +63,7 @@ func middleware(m *guard.Middleware[*echo.Context], err error) echo.MiddlewareFu
 			case o.Denied != nil:
 				return o.Denied(c, call)
 			}
-			mediaType, body := call.Answer()
-			return c.Blob(call.Status(), mediaType, body)
+			return c.Blob(call.Answer())
 		}
 	}
 }

@@ -70,7 +70,7 @@ func handler(m *guard.Middleware[fiber.Ctx], err error) fiber.Handler {
 		}
 		// A body that is a stream is written after the handlers have returned.
 		defer func() {
-			if call.Holds() && c.Response().IsBodyStream() {
+			if c.Response().IsBodyStream() {
 				c.RequestCtx().SetUserValue(endKey{}, ending{call.Detach()})
 			}
 			m.End(call)
@@ -86,8 +86,8 @@ func handler(m *guard.Middleware[fiber.Ctx], err error) fiber.Handler {
 		case o.Denied != nil:
 			return o.Denied(c, call)
 		}
-		mediaType, body := call.Answer()
-		return send(c, call.Status(), mediaType, body)
+		status, mediaType, body := call.Answer()
+		return send(c, status, mediaType, body)
 	}
 }
 

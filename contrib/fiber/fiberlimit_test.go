@@ -2,6 +2,7 @@ package fiberlimit_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -31,7 +32,7 @@ func limiter(t *testing.T, l weir.Limit) *weir.Limiter {
 	return m
 }
 
-func engine(t *testing.T, r rule.Rule, options ...weir.EngineOption) *weir.Engine {
+func engine(t *testing.T, r rule.Rule, options ...weir.Option) *weir.Engine {
 	t.Helper()
 	set, err := rule.New([]rule.Rule{r}, nil)
 	if err != nil {
@@ -48,13 +49,13 @@ func engine(t *testing.T, r rule.Rule, options ...weir.EngineOption) *weir.Engin
 // settles gets an element for each settle.
 type settles chan struct{}
 
-func (s settles) Decided(v weir.Verb, _ *weir.Decision, _ time.Duration) {
+func (s settles) Decided(_ context.Context, v weir.Verb, _ *weir.Decision, _ time.Duration) {
 	if v == weir.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(weir.Verb, error) {}
-func (s settles) Outage(weir.Verb, error) {}
+func (s settles) Failed(context.Context, weir.Verb, error) {}
+func (s settles) Outage(context.Context, weir.Verb, error) {}
 
 // serve serves an app on a free port and returns its URL.
 func serve(t *testing.T, middleware, handler fiber.Handler) string {

@@ -63,8 +63,7 @@ func handler(m *guard.Middleware[*gin.Context], err error) gin.HandlerFunc {
 		}
 		c.Abort()
 		if o.Denied == nil {
-			mediaType, body := call.Answer()
-			c.Data(call.Status(), mediaType, body)
+			c.Data(call.Answer())
 		} else if err := o.Denied(c, call); err != nil {
 			_ = c.Error(err)
 		}

@@ -30,7 +30,7 @@ func limiter(t *testing.T, l weir.Limit) *weir.Limiter {
 	return m
 }
 
-func engine(t *testing.T, r rule.Rule, options ...weir.EngineOption) *weir.Engine {
+func engine(t *testing.T, r rule.Rule, options ...weir.Option) *weir.Engine {
 	t.Helper()
 	set, err := rule.New([]rule.Rule{r}, nil)
 	if err != nil {

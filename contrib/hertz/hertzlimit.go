@@ -73,7 +73,7 @@ func handler(m *guard.Middleware[*app.RequestContext], err error) app.HandlerFun
 		}
 		// A body that is a stream is written after the handlers have returned.
 		defer func() {
-			if call.Holds() && c.Response.IsBodyStream() {
+			if d := call.Decision(); d != nil && !d.Receipt.IsZero() && c.Response.IsBodyStream() {
 				end, finished := call.Detach(), c.Finished()
 				go func() {
 					<-finished
@@ -93,8 +93,7 @@ func handler(m *guard.Middleware[*app.RequestContext], err error) app.HandlerFun
 		}
 		c.Abort()
 		if o.Denied == nil {
-			mediaType, body := call.Answer()
-			c.Data(call.Status(), mediaType, body)
+			c.Data(call.Answer())
 		} else if err := o.Denied(c, call); err != nil {
 			_ = c.Error(err)
 		}

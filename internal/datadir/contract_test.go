@@ -101,8 +101,8 @@ func (r *restarted) opened() storetest.Opened {
 func TestRestartsChangeNothing(t *testing.T) {
 	t.Parallel()
 	for seed, every := range []int{5, 40, 300} {
-		storetest.Compare(t, newRestarted(t, every).opened(), storetest.NewModel(), uint64(seed), 1200)
-		storetest.CompareHolds(t, newRestarted(t, every).opened(), storetest.NewModel(), uint64(seed), 600)
+		storetest.Compare(t, newRestarted(t, every).opened(), storetest.NewModel(), uint64(seed), 500)
+		storetest.CompareHolds(t, newRestarted(t, every).opened(), storetest.NewModel(), uint64(seed), 250)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/internal/datadir/internal/format"
 	"github.com/weirhq/weir/internal/hook"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -23,11 +24,10 @@ import (
 // concurrent use.
 type Store struct {
 	config
-	dir     string
-	disk    disk
-	held    *os.File // the lock of the directory; nil in some tests
-	memory  *memstore.Store
-	secrets [1][16]byte // for receipts
+	dir    string
+	disk   disk
+	held   *os.File // the lock of the directory; nil in some tests
+	memory *memstore.Store
 
 	loading atomic.Bool
 	loaded  chan struct{} // closed when loading has ended
@@ -129,14 +129,15 @@ func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
 	if !known {
 		// Never fails, or the program ends: see package crypto/rand.
 		_, _ = rand.Read(header.Secret[:])
-		_, _ = rand.Read(header.Receipts[:])
+		_, _ = rand.Read(header.Receipts[0][:])
 	}
 	s := &Store{
-		config: c, dir: dir, disk: c.disk, held: held, secrets: [1][16]byte{[16]byte(header.Receipts[:16])},
+		config: c, dir: dir, disk: c.disk, held: held,
 		memory: memstore.New(append(c.memory, memstore.WithJournal(header.Secret))...),
 		notes:  newNotes(),
 		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
+	s.memory.Journal().UseSecrets(seal.Secrets{List: header.Receipts, Until: window.Instant(header.Until)})
 	s.memory.Journal().Refuse(errLoading)
 	s.queue.wake = make(chan struct{}, 1)
 	s.writer = newWriter(s, header)
@@ -167,12 +168,22 @@ func (s *Store) Hooks(of store.Store) hook.Hooks {
 func (s *Store) IsLoaded() bool { return !s.loading.Load() }
 
 // Secrets implements [hook.Keyed]. All processes that use the directory, one after
-// another, have the same secret.
-func (s *Store) Secrets() [][16]byte { return s.secrets[:] }
+// another, have the same secrets.
+func (s *Store) Secrets(again bool) [][16]byte { return s.memory.Secrets(again) }
+
+// RotateSecret implements [hook.Keyed]. It returns when the new secret, which is in use
+// at once, was written to a new file.
+func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
+	if s.loading.Load() {
+		return errLoading
+	}
+	_ = s.memory.RotateSecret(ctx, keep) // never fails
+	return s.Flush(ctx)
+}
 
 // errLoading is the answer to all calls until the counters are loaded.
 var errLoading error = &store.OutageError{
-	Reason: store.ReasonLoading, Err: errors.New("counters are still being loaded"), RetryAfter: time.Second,
+	Reason: "loading", Err: errors.New("counters are still being loaded"), Uncounted: true, RetryAfter: time.Second,
 }
 
 // Do implements [store.Store].

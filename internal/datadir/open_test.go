@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,8 +107,8 @@ func TestLoadingInBackground(t *testing.T) {
 	_, read := s.Read(t.Context(), &op)
 	for i, err := range []error{store.Do(t.Context(), s, store.Take, []store.Op{op}), read, s.Forget(t.Context(), &op)} {
 		var out *store.OutageError
-		if !errors.As(err, &out) || out.Reason != store.ReasonLoading || out.RetryAfter <= 0 {
-			t.Errorf("call %d while loading: got error %v, want an outage of %s", i, err, store.ReasonLoading)
+		if !errors.As(err, &out) || out.Reason != "loading" || out.RetryAfter <= 0 {
+			t.Errorf("call %d while loading: got error %v, want an outage of %s", i, err, "loading")
 		}
 	}
 	if !s.Stats().Loading {
@@ -201,14 +203,53 @@ func TestNotes(t *testing.T) {
 		if got := string(s.Note("a")) + string(s.Note("b")); got != "32" {
 			t.Errorf("got %q, want 32", got)
 		}
-		secret := s.Secrets()[0]
+		secret := s.Secrets(false)[0]
 		s.Close()
 		s = mustOpen(t, disk)
-		if s.Secrets()[0] != secret || secret == [16]byte{} {
+		if s.Secrets(false)[0] != secret || secret == [16]byte{} {
 			t.Error("the secret of receipts has changed, or is zero")
 		}
 		s.Close()
 	}
+}
+
+// A new secret of receipts, and the one before it, outlive the process, a loss of power
+// and the round that drops the older files.
+func TestRotatedSecret(t *testing.T) {
+	t.Parallel()
+	disk := datadir.NewDisk()
+	s := mustOpen(t, disk)
+	first := s.Secrets(false)[0]
+	for range 2 {
+		if err := s.RotateSecret(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := slices.Clone(s.Secrets(false))
+	if len(want) != 2 || want[0] == want[1] || slices.Contains(want, first) {
+		t.Fatalf("got secrets %x, want two that are not the first, %x", want, first)
+	}
+	for what, d := range map[string]*datadir.Disk{"at once": disk.Clone(), "after a loss of power": disk.PowerLoss(rand.New(rand.NewPCG(1, 1)))} {
+		again := mustOpen(t, d)
+		if got := again.Secrets(false); !slices.Equal(got, want) {
+			t.Errorf("%s: got secrets %x, want %x", what, got, want)
+		}
+		again.Close()
+	}
+	s.Close()
+	s = mustOpen(t, disk)
+	defer s.Close()
+	if got := s.Secrets(false); !slices.Equal(got, want) {
+		t.Errorf("in the next process: got secrets %x, want %x", got, want)
+	}
+	if err := s.RotateSecret(t.Context(), 0); err != nil || len(s.Secrets(false)) != 1 {
+		t.Errorf("got error %v and %d secrets, want 1", err, len(s.Secrets(false)))
+	}
+	disk.SetFail(func(operation, _ string) error { return errors.New(operation) })
+	if err := s.RotateSecret(t.Context(), 0); err == nil {
+		t.Error("on a disk that fails: got no error")
+	}
+	disk.SetFail(nil)
 }
 
 // A receipt of one process settles its hold in the next one. A ban goes on.

@@ -106,5 +106,5 @@ func WithClock(tell func() window.Instant) Option {
 func WithEvents(told func(Event)) Option { return func(c *config) { c.told = told } }
 
 // InBackground makes [Open] return before the counters are loaded. Until
-// [Store.Loaded] is closed, all calls meet an outage of [store.ReasonLoading].
+// [Store.Loaded] is closed, all calls meet an outage for the reason "loading".
 func InBackground() Option { return func(c *config) { c.background = true } }

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir/internal/datadir/internal/format"
 	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/internal/limittext"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -140,7 +141,7 @@ func (w *writer) flush(ended bool) error {
 // time to.
 func (w *writer) begin() error {
 	due := w.walk == nil && !w.pending && w.grown >= max(w.live, leastGrowth) && time.Now().After(w.postponed)
-	needed := w.file == nil || w.broken
+	needed := w.file == nil || w.broken || w.secrets() != w.store.memory.Journal().AllSecrets()
 	if !needed && !due {
 		return nil
 	}
@@ -152,10 +153,16 @@ func (w *writer) begin() error {
 	return err
 }
 
+// secrets returns the secrets of receipts in the file.
+func (w *writer) secrets() seal.Secrets {
+	return seal.Secrets{List: w.header.Receipts, Until: window.Instant(w.header.Until)}
+}
+
 // beginFile begins a file with a round.
 func (w *writer) beginFile() error {
-	header := w.header
+	header, secrets := w.header, w.store.memory.Journal().AllSecrets()
 	header.File++
+	header.Receipts, header.Until = secrets.List, int64(secrets.Until)
 	f, err := w.disk.create(nameOf(header.File))
 	if err != nil {
 		if errors.Is(err, fs.ErrExist) {

@@ -35,7 +35,9 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 	if len(tasks) == 1 {
 		t := tasks[0]
 		t.Denied = -1
-		d.endHere(ctx, t)
+		if d.Local != nil {
+			d.Local.endHere(ctx, t)
+		}
 		if d.Timed == nil {
 			d.one(ctx, ctx, t)
 			return
@@ -47,7 +49,9 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 	}
 	for _, t := range tasks {
 		t.Denied = -1
-		d.endHere(ctx, t)
+		if d.Local != nil {
+			d.Local.endHere(ctx, t)
+		}
 	}
 	open := tasks
 	for again := false; len(open) > 0; again = true {
@@ -85,7 +89,7 @@ func (d *Driver) one(ctx, within context.Context, t *Task) {
 	if err := d.ask(within, t); err != nil {
 		d.resume(ctx, within, t, err)
 	} else {
-		d.Reports.Answered()
+		d.answered()
 		t.foundHere()
 	}
 }
@@ -115,7 +119,7 @@ func (d *Driver) round(ctx context.Context, tasks []*Task, again bool) (open []*
 		}
 		switch {
 		case err == nil:
-			d.Reports.Answered()
+			d.answered()
 		case d.unanswered(ctx, t, err, again):
 			open = append(open, t)
 		}
@@ -127,7 +131,9 @@ func (d *Driver) round(ctx context.Context, tasks []*Task, again bool) (open []*
 // whether the store has to be asked for the rest of t.
 func (d *Driver) unanswered(ctx context.Context, t *Task, err error, again bool) bool {
 	if err := d.drop(ctx, t, err, again); err != nil {
-		d.giveBack(ctx, t, func(*store.Op) bool { return true })
+		if d.Local != nil {
+			d.Local.giveBack(ctx, t, func(*store.Op) bool { return true })
+		}
 		t.Err = err
 		return false
 	}
@@ -138,16 +144,18 @@ func (d *Driver) unanswered(ctx context.Context, t *Task, err error, again bool)
 // when it failed again, and applies their policies. It returns err when it is
 // no outage.
 func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error {
-	var out *store.OutageError
-	if !errors.As(err, &out) {
+	out, ok := errors.AsType[*store.OutageError](err)
+	if !ok {
 		return err
 	}
 	if t.Outage == nil {
-		t.Reason = out.Cause()
+		if t.Reason = out.Reason; t.Reason == "" {
+			t.Reason = Unknown
+		}
 	}
 	t.Outage = out
 	t.wait(out)
-	d.tell(t.Verb, out)
+	d.tell(ctx, t.Verb, out)
 	full := errors.Is(out, store.ErrFull)
 	left, from := 0, len(t.local.ops)
 	for i := range t.Ops {
@@ -157,14 +165,16 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]
 			left++
 		case t.Policies.OnOutage(t.Of[i]) == rule.OutageLocal && d.Local != nil && !full:
-			t.local.add(t.Ops[i], t.Of[i], d.share(t.Ops[i].Limit))
+			t.local.add(t.Ops[i], t.Of[i], d.Local.share(t.Ops[i].Limit))
 		default:
 			t.decideAlone(&t.Ops[i], t.Of[i])
 		}
 	}
 	clear(t.Ops[left:])
 	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
-	err = d.askLocal(ctx, t, from)
+	if err = nil; from < len(t.local.ops) {
+		err = d.Local.ask(ctx, t, from)
+	}
 	if t.refused() {
 		readOnly(t.Ops)
 	}

@@ -77,7 +77,7 @@ func TestTakesAreAllOrNothing(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		inner, local := storetest.NewModel().Store, storetest.NewModel().Store
 		s := &failing{Store: inner, full: r.IntN(5) == 0}
-		d := &drive.Driver{Store: s, Local: local, Nodes: 1}
+		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 1}}
 		n := 1 + r.IntN(4)
 		var task drive.Task
 		var policy policies
@@ -127,7 +127,7 @@ func TestLocalMemoryWithoutRoom(t *testing.T) {
 	local := memstore.New()
 	defer local.Close()
 	s := &failing{Store: storetest.NewModel().Store, fail: func(_, op int) bool { return op == 0 }}
-	d := &drive.Driver{Store: s, Local: local, Nodes: 3}
+	d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 3}}
 	limit := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Hour)})
 	space := store.NewSpace("", "small", "small", 1)
 	for i, want := range []bool{true, false} {
@@ -153,9 +153,10 @@ func TestGiveBackThatFails(t *testing.T) {
 		return round == 0 && op == 0
 	}
 	var told []string
-	d := &drive.Driver{Store: s, Local: local, Nodes: 1, Told: func(verb store.Verb, err error) {
+	tell := func(_ context.Context, verb store.Verb, err error) {
 		told = append(told, verb.String()+": "+err.Error())
-	}}
+	}
+	d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 1, Told: tell}, Told: tell}
 	task := drive.Task{Verb: store.Take, Policies: policies{rule.OutageLocal, rule.OutageLocal}, Of: []int{0, 1}}
 	task.Ops = []store.Op{op(0, 5, store.Enforce), op(1, 0, store.Enforce)}
 	d.Run(t.Context(), &task)
@@ -173,7 +174,7 @@ func TestErrorsEndATask(t *testing.T) {
 	t.Parallel()
 	local, inner := storetest.NewModel().Store, storetest.NewModel().Store
 	s := &failing{Store: inner, fail: func(round, op int) bool { return round == 0 && op == 0 }}
-	d := &drive.Driver{Store: s, Local: local, Nodes: 1}
+	d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 1}}
 	ops := []store.Op{op(0, 5, store.Enforce), op(1, 5, store.Enforce), op(1, 5, store.Enforce)}
 	task := drive.Task{Verb: store.Take, Policies: policies{0, 0, 0}, Of: []int{0, 1, 2}, Ops: slices.Clone(ops)}
 	other := drive.Task{Verb: store.Take, Policies: policies{3: 0}, Of: []int{3}, Ops: []store.Op{op(3, 5, store.Shadow)}}

@@ -1,7 +1,7 @@
 package drive
 
 import (
-	"sync"
+	"context"
 
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/report"
@@ -18,55 +18,79 @@ type Driver struct {
 	Timed hook.Timed
 
 	// Local decides in an outage for ops whose policy is local. Nil: they deny.
-	Local store.Store
-
-	// Reports, when not nil, is given what Local counts in an outage.
-	Reports *report.Reporter
-
-	// Nodes is how many processes share each quota in an outage. At least 1.
-	Nodes int64
-
-	// NodesNow, when not nil, returns what takes the place of Nodes.
-	NodesNow func() int
+	Local Fallback
 
 	// Told, when not nil, is called with the cause of each outage that a
-	// decision met, and of each give-back that failed.
-	Told func(verb store.Verb, err error)
-
-	shares sync.Map // *window.Compiled → share
+	// decision met.
+	Told func(ctx context.Context, verb store.Verb, err error)
 }
 
-// share is the part of a limit that one of several nodes may admit.
-type share struct {
-	nodes int64
-	limit *window.Compiled
-}
+// Fallback is a [Local]. It is an interface so that programs without a local store do
+// not link what only a local store needs.
+type Fallback interface {
+	// share returns the part of limit that this process may admit.
+	share(limit *window.Compiled) *window.Compiled
+	// ask answers the local ops of t, from the one numbered from on.
+	ask(ctx context.Context, t *Task, from int) error
+	// settle ends a task that met an outage.
+	settle(ctx context.Context, t *Task)
+	// giveBack takes back what the local ops that pick picks have counted.
+	giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool)
+	// endHere ends or renews the holds of t in local memory, if it was decided there.
+	endHere(ctx context.Context, t *Task)
 
-// share returns the part of limit that one node may admit.
-func (d *Driver) share(limit *window.Compiled) *window.Compiled {
-	nodes := d.Nodes
-	if d.NodesNow != nil {
-		nodes = int64(d.NodesNow())
-	}
-	if nodes <= 1 {
-		return limit
-	}
-	if kept, ok := d.shares.Load(limit); ok {
-		if part := kept.(share); part.nodes == nodes {
-			return part.limit
-		}
-	}
-	part := limit.Share(nodes)
-	d.shares.Store(limit, share{nodes, part})
-	return part
+	read(ctx context.Context, op *store.Op) (window.Reading, error)
+	// forget drops what is kept for the key of op, in the far store, too.
+	forget(ctx context.Context, op *store.Op, far store.Store) error
+
+	// answered is called when the store has answered.
+	answered()
+	// renew drops what was computed for limits.
+	renew()
+	stats() report.Stats
+	close()
 }
 
 // Renew drops what d has computed for limits. The caller calls it when it
 // replaces them.
-func (d *Driver) Renew() { d.shares.Clear() }
-
-func (d *Driver) tell(verb store.Verb, err error) {
-	if d.Told != nil {
-		d.Told(verb, err)
+func (d *Driver) Renew() {
+	if d.Local != nil {
+		d.Local.renew()
 	}
+}
+
+// Reports returns the numbers of what local memory counted and reports.
+func (d *Driver) Reports() (s report.Stats) {
+	if d.Local != nil {
+		s = d.Local.stats()
+	}
+	return s
+}
+
+// Close ends the reports. It does not close the stores.
+func (d *Driver) Close() {
+	if d.Local != nil {
+		d.Local.close()
+	}
+}
+
+func (d *Driver) tell(ctx context.Context, verb store.Verb, err error) {
+	if d.Told != nil {
+		d.Told(ctx, verb, err)
+	}
+}
+
+// answered notes that the store has answered.
+func (d *Driver) answered() {
+	if d.Local != nil {
+		d.Local.answered()
+	}
+}
+
+// settle ends a task.
+func (d *Driver) settle(ctx context.Context, t *Task) {
+	if t.Outage != nil && t.Err == nil && d.Local != nil {
+		d.Local.settle(ctx, t)
+	}
+	t.foundHere()
 }

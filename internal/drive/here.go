@@ -13,33 +13,33 @@ import (
 // cannot be out of reach.
 
 // endHere ends or renews the holds of t in local memory, if t was decided there.
-func (d *Driver) endHere(ctx context.Context, t *Task) {
-	if !t.Here || d.Local == nil {
+func (l *Local) endHere(ctx context.Context, t *Task) {
+	if !t.Here {
 		return
 	}
 	ops := slices.Clone(t.Ops)
 	for i := range ops {
 		hold := *ops[i].Hold
-		ops[i].Hold, ops[i].Limit = &hold, d.share(ops[i].Limit)
+		ops[i].Hold, ops[i].Limit = &hold, l.share(ops[i].Limit)
 	}
-	if err := store.Do(context.WithoutCancel(ctx), d.Local, t.Verb, ops); err != nil {
-		d.tell(t.Verb, fmt.Errorf("holds in local memory: %w", err))
+	if err := store.Do(context.WithoutCancel(ctx), l.Store, t.Verb, ops); err != nil {
+		l.tell(ctx, t.Verb, fmt.Errorf("holds in local memory: %w", err))
 		return
 	}
 	for i := range ops {
 		op := &ops[i]
 		switch {
 		case !op.Result.Held && t.Verb == store.Cancel:
-			d.Reports.Sub(op, op.Result.Before-op.Result.Used)
+			l.Reports.Sub(op, op.Result.Before-op.Result.Used)
 			continue
 		case !op.Result.Held:
 			continue
 		case t.Verb == store.Settle:
-			d.Reports.End(op, max(op.N, -1))
+			l.Reports.End(op, max(op.N, -1))
 		case t.Verb == store.Cancel:
-			d.Reports.End(op, 0)
+			l.Reports.End(op, 0)
 		default:
-			d.Reports.Renew(op)
+			l.Reports.Renew(op)
 		}
 		t.found = append(t.found, t.Of[i])
 	}

@@ -5,54 +5,116 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
+	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
-// do runs verb for ops in memory.
-func (d *Driver) do(ctx context.Context, l *local, verb store.Verb, ops []store.Op) error {
-	l.call[0] = store.Call{Verb: verb, Ops: ops}
-	if err := d.Local.Do(ctx, l.call[:]); err != nil {
-		return err
-	}
-	return l.call[0].Err
+// Local is a store in this process's memory that decides in outages, for a [Driver]. Its
+// fields are set once, before its first use; it is safe for concurrent use then.
+type Local struct {
+	Store store.Store
+
+	// Reports, when not nil, is given what the store counts in an outage.
+	Reports *report.Reporter
+
+	// Nodes is how many processes share each quota in an outage. At least 1.
+	Nodes int64
+
+	// NodesNow, when not nil, returns what takes the place of Nodes.
+	NodesNow func() int
+
+	// Told, when not nil, is called with the cause of each give-back that failed.
+	Told func(ctx context.Context, verb store.Verb, err error)
+
+	shares sync.Map // *window.Compiled → share
 }
 
-// askLocal answers the local ops, from the one numbered from on, from memory.
-// Ops for which memory has no room are answered by their policies alone.
-func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
-	l := &t.local
-	for from < len(l.ops) {
-		if t.refused() {
-			readOnly(l.ops[from:])
+// share is the part of a limit that one of several nodes may admit.
+type share struct {
+	nodes int64
+	limit *window.Compiled
+}
+
+// share returns the part of limit that one node may admit.
+func (l *Local) share(limit *window.Compiled) *window.Compiled {
+	nodes := l.Nodes
+	if l.NodesNow != nil {
+		nodes = int64(l.NodesNow())
+	}
+	if nodes <= 1 {
+		return limit
+	}
+	if kept, ok := l.shares.Load(limit); ok {
+		if part := kept.(share); part.nodes == nodes {
+			return part.limit
 		}
-		err := d.do(ctx, l, t.Verb, l.ops[from:])
+	}
+	part := limit.Share(nodes)
+	l.shares.Store(limit, share{nodes, part})
+	return part
+}
+
+func (l *Local) renew() { l.shares.Clear() }
+
+func (l *Local) answered() { l.Reports.Answered() }
+
+func (l *Local) stats() report.Stats { return l.Reports.Stats() }
+
+func (l *Local) close() { l.Reports.Close() }
+
+func (l *Local) tell(ctx context.Context, verb store.Verb, err error) {
+	if l.Told != nil {
+		l.Told(ctx, verb, err)
+	}
+}
+
+// do runs verb for ops in memory.
+func (l *Local) do(ctx context.Context, part *local, verb store.Verb, ops []store.Op) error {
+	part.call[0] = store.Call{Verb: verb, Ops: ops}
+	if err := l.Store.Do(ctx, part.call[:]); err != nil {
+		return err
+	}
+	return part.call[0].Err
+}
+
+// ask answers the local ops, from the one numbered from on, from memory.
+// Ops for which memory has no room are answered by their policies alone.
+func (l *Local) ask(ctx context.Context, t *Task, from int) error {
+	part := &t.local
+	for from < len(part.ops) {
+		if t.refused() {
+			readOnly(part.ops[from:])
+		}
+		err := l.do(ctx, part, t.Verb, part.ops[from:])
 		if err == nil {
 			break
 		}
-		var out *store.OutageError
-		if !errors.As(err, &out) {
-			l.cut(from)
+		out, ok := errors.AsType[*store.OutageError](err)
+		if !ok {
+			part.cut(from)
 			return err
 		}
 		t.wait(out)
 		left := from
-		for i := from; i < len(l.ops); i++ {
+		for i := from; i < len(part.ops); i++ {
 			if out.Ops == nil || slices.Contains(out.Ops, i-from) {
-				t.decideAlone(&l.ops[i], l.of[i])
+				t.decideAlone(&part.ops[i], part.of[i])
 				continue
 			}
-			l.ops[left], l.of[left], l.limits[left] = l.ops[i], l.of[i], l.limits[i]
+			part.ops[left], part.of[left], part.limits[left] = part.ops[i], part.of[i], part.limits[i]
 			left++
 		}
-		l.cut(left)
+		part.cut(left)
 	}
-	if !anyDenies(l.ops[from:]) {
+	if !anyDenies(part.ops[from:]) {
 		return nil
 	}
-	l.denied = true
-	for i := range l.ops[from:] {
-		if op := &l.ops[from+i]; op.Role == store.Enforce && !op.CountDenied {
+	part.denied = true
+	for i := range part.ops[from:] {
+		if op := &part.ops[from+i]; op.Role == store.Enforce && !op.CountDenied {
 			op.N = 0 // memory has counted none of these
 		}
 	}
@@ -62,17 +124,11 @@ func (d *Driver) askLocal(ctx context.Context, t *Task, from int) error {
 // settle ends a task that met an outage: it merges the local ops into the
 // others, after giving back what they counted when another op has denied the
 // take since.
-func (d *Driver) settle(ctx context.Context, t *Task) {
-	if len(t.found) > 0 {
-		defer t.foundHere()
-	}
-	if t.Outage == nil || t.Err != nil {
-		return
-	}
+func (l *Local) settle(ctx context.Context, t *Task) {
 	if t.Verb == store.Take && t.IsDenied() {
-		d.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
+		l.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
-	d.note(ctx, t)
+	l.note(ctx, t)
 	for n, of := range t.local.of {
 		t.Local = t.Local || t.local.ops[n].Result.Held
 		at, _ := slices.BinarySearch(t.Of, of)
@@ -83,7 +139,7 @@ func (d *Driver) settle(ctx context.Context, t *Task) {
 
 // giveBack takes back what the local ops that pick picks have counted. Memory
 // forgets it as if it had not been.
-func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool) {
+func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool) {
 	if t.Verb != store.Take && t.Verb != store.Record {
 		return
 	}
@@ -101,8 +157,8 @@ func (d *Driver) giveBack(ctx context.Context, t *Task, pick func(*store.Op) boo
 	if cancels(ops) {
 		verb = store.Cancel
 	}
-	if err := d.do(context.WithoutCancel(ctx), &t.local, verb, ops); err != nil {
-		d.tell(verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
+	if err := l.do(context.WithoutCancel(ctx), &t.local, verb, ops); err != nil {
+		l.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
 		return
 	}
 	for n, i := range of {
@@ -126,4 +182,50 @@ func cancels(ops []store.Op) bool {
 		ops[i].Hold = &h
 	}
 	return true
+}
+
+// note gives the reporter what memory has counted for t, which is decided and
+// has given back what it had to. If the reporter keeps it on a disk for which calls
+// wait, note waits for it, too.
+func (l *Local) note(ctx context.Context, t *Task) {
+	if l.Reports == nil || t.Verb == store.Check || t.Verb.Ends() {
+		return
+	}
+	denied := t.Verb == store.Take && t.IsDenied()
+	for i := range t.local.ops {
+		op := &t.local.ops[i]
+		if t.Verb == store.Refund {
+			l.Reports.Sub(op, given(op))
+			continue
+		}
+		switch {
+		case op.Result.Held:
+			l.Reports.Hold(op, t.local.limits[i], op.N)
+		case t.Verb == store.Record || counts(op, denied):
+			l.Reports.Add(op, t.local.limits[i], op.N)
+		}
+	}
+	if len(t.local.ops) > 0 {
+		l.Reports.Wait(ctx)
+	}
+}
+
+// given returns how many hits memory has given back for op, which is part of a
+// refund.
+func given(op *store.Op) int64 {
+	if op.Limit.Measure == window.Distinct || op.Limit.After.Count > 0 { // one use, or hits that Used leaves out
+		return op.N
+	}
+	return op.Result.Before - op.Result.Used
+}
+
+// counts reports whether memory keeps the hits of op, which is part of a take.
+func counts(op *store.Op, denied bool) bool {
+	switch {
+	case op.Role == store.Always || op.CountDenied:
+		return true
+	case op.Role == store.Shadow:
+		return op.Result.Allowed
+	}
+	return op.Role == store.Enforce && !denied && op.Result.Allowed
 }

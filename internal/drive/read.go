@@ -14,23 +14,32 @@ import (
 // local, and degraded is true.
 func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r window.Reading, degraded bool, err error) {
 	r, err = d.Store.Read(ctx, op)
-	var out *store.OutageError
-	if err == nil || !errors.As(err, &out) || d.Local == nil || policy != rule.OutageLocal {
+	if err == nil || d.Local == nil || policy != rule.OutageLocal {
 		return r, false, err
 	}
-	d.tell(store.Check, err)
-	here := *op
-	here.Limit = d.share(op.Limit)
-	r, err = d.Local.Read(ctx, &here)
+	if _, ok := errors.AsType[*store.OutageError](err); !ok {
+		return r, false, err
+	}
+	d.tell(ctx, store.Check, err)
+	r, err = d.Local.read(ctx, op)
 	return r, true, err
 }
 
 // Forget drops what is kept for op's key, in the store and in local memory.
 func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
-	d.Reports.Forget(op)
-	err := d.Store.Forget(ctx, op)
-	if d.Local != nil {
-		err = errors.Join(err, d.Local.Forget(ctx, op))
+	if d.Local == nil {
+		return d.Store.Forget(ctx, op)
 	}
-	return err
+	return d.Local.forget(ctx, op, d.Store)
+}
+
+func (l *Local) read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	here := *op
+	here.Limit = l.share(op.Limit)
+	return l.Store.Read(ctx, &here)
+}
+
+func (l *Local) forget(ctx context.Context, op *store.Op, far store.Store) error {
+	l.Reports.Forget(op)
+	return errors.Join(far.Forget(ctx, op), l.Store.Forget(ctx, op))
 }

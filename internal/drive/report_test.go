@@ -39,7 +39,7 @@ func reportedOnce(t *testing.T) {
 		s := &failing{Store: inner.Store}
 		chance := r.Float64()
 		s.fail = func(int, int) bool { return r.Float64() < chance }
-		d := &drive.Driver{Store: s, Local: local.Store, Nodes: 1 + r.Int64N(3), Reports: report.New(s, nil)}
+		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local.Store, Nodes: 1 + r.Int64N(3), Reports: report.New(s, nil)}}
 		limit := window.MustCompile(shapes[seed%uint64(len(shapes))])
 		distinct := limit.Measure == window.Distinct
 		member := func() byte { return 'a' + byte(r.IntN(3)) }
@@ -86,13 +86,13 @@ func reportedOnce(t *testing.T) {
 			want = append(want, used(t, inner.Store, &ops[i])+used(t, local.Store, &ops[i]))
 		}
 		s.fail = func(int, int) bool { return false }
-		d.Reports.Close()
+		d.Close()
 		var got []int64
 		for i := range ops {
 			got = append(got, used(t, inner.Store, &ops[i]))
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("seed %d: got %d used after the report, want %d: %+v", seed, got, want, d.Reports.Stats())
+			t.Errorf("seed %d: got %d used after the report, want %d: %+v", seed, got, want, d.Reports())
 		}
 	}
 }

@@ -73,6 +73,9 @@ func (t *Task) Reset() {
 	}
 }
 
+// Unknown is the reason of an outage without one.
+const Unknown store.Reason = "unknown"
+
 // outageRetry is the wait of a denial because of an outage, whose length is
 // unknown.
 const outageRetry = time.Second

@@ -4,6 +4,7 @@ package hook
 
 import (
 	"context"
+	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -39,13 +40,21 @@ func Of(s store.Store) (h Hooks) {
 	return h
 }
 
-// Keyed is implemented by stores that keep a secret beside their counters. All stores on the same counters have the same secret, so that each of
-// them accepts the receipts of the others.
+// Keyed is implemented by stores that keep a secret beside their counters. All stores on
+// the same counters have the same secret, so that each of them accepts the receipts of
+// the others.
 type Keyed interface {
 	// Secrets returns the secrets under which receipts are valid. The first one is
 	// for new receipts. It returns none while the secret is not known, for example
-	// because the store is out of reach. The caller must not change the slice.
-	Secrets() [][16]byte
+	// because the store is out of reach. The caller must not change the slice. With
+	// again, a store that instances share looks for a newer secret first: a receipt
+	// is not valid under those that were returned before.
+	Secrets(again bool) [][16]byte
+
+	// RotateSecret makes a new secret for new receipts, in all stores on the same
+	// counters. The secret of before is valid for keep, and the one before that no
+	// more.
+	RotateSecret(ctx context.Context, keep time.Duration) error
 }
 
 // Timed is implemented by stores whose calls have a time-out. A caller that may

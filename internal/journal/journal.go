@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -44,6 +45,10 @@ type Writer interface {
 
 // Journal is the journal of a store.
 type Journal interface {
+	// AllSecrets returns the secrets of receipts, and UseSecrets sets them.
+	AllSecrets() seal.Secrets
+	UseSecrets(seal.Secrets)
+
 	// Changes returns a reader of the keys that have changed. A store has only one. A
 	// round ends where Next reports false: all keys were visited that had changed when
 	// the round began. The next call of Next begins another one. A key is visited once

@@ -1,24 +1,12 @@
-// Package jsontext writes text and durations, most of them as JSON.
+// Package jsontext appends text and durations as JSON. It allocates nothing but
+// the room for what it appends.
 package jsontext
 
 import (
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
-
-// Duration returns d as text like [time.Duration.String], without zero minutes and
-// seconds at the end: 1h, not 1h0m0s.
-func Duration(d time.Duration) string {
-	s := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, zero) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
-}
 
 // AppendSeconds appends d in seconds as its shortest decimal, and -1 for
 // [window.Never].

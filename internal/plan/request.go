@@ -26,7 +26,8 @@ type Request struct {
 	Receipt seal.Take
 	Exact   bool
 
-	// Key is the key of the receipt that the take gets, or has.
+	// Key is the key of the receipt that the take gets, or has. It is kept between
+	// requests.
 	Key seal.Key
 }
 

@@ -57,7 +57,7 @@ func (p *paper) Waits() bool                 { return false }
 func pendingNotes() [][]byte {
 	p := &paper{notes: map[string][]byte{}}
 	f := newFar()
-	f.gone(store.ReasonCutOff)
+	f.gone("cut-off")
 	r := report.New(f, p)
 	berlin := time.FixedZone("Berlin", 3600)
 	for i, l := range []window.Limit{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,6 +31,9 @@ type far struct {
 	asked  func()       // not nil: called by Read
 }
 
+// uncounted are the reasons after which far has certainly not counted.
+var uncounted = []store.Reason{"cut-off", "busy", "refused", "loading", "read-only", "full"}
+
 func newFar() *far {
 	m := storetest.NewModel()
 	return &far{Store: m.Store, set: m.Set}
@@ -47,14 +51,14 @@ func (f *far) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		if f.refuse.Load() {
-			calls[i].Err = &store.OutageError{Reason: store.ReasonReadOnly, Err: errors.New("a replica")}
+			calls[i].Err = &store.OutageError{Reason: "read-only", Err: errors.New("a replica"), Uncounted: true}
 			continue
 		}
 		if why := f.away.Load(); why != nil {
 			if f.after {
 				_ = store.Do(ctx, f.Store, calls[i].Verb, calls[i].Ops)
 			}
-			calls[i].Err = &store.OutageError{Reason: *why, Err: errors.New("away")}
+			calls[i].Err = &store.OutageError{Reason: *why, Err: errors.New("away"), Uncounted: slices.Contains(uncounted, *why)}
 			continue
 		}
 		calls[i].Err = store.Do(ctx, f.Store, calls[i].Verb, calls[i].Ops)
@@ -108,7 +112,7 @@ func TestReports(t *testing.T) {
 		f := newFar()
 		r := report.New(f, nil)
 		defer r.Close()
-		f.gone(store.ReasonCutOff)
+		f.gone("cut-off")
 		for range 3 {
 			r.Add(of(hourly, "ann", ""), hourly, 2)
 			r.Add(of(hourly, "bob", ""), hourly, 1)
@@ -138,7 +142,7 @@ func TestSubWhileAsked(t *testing.T) {
 		f := newFar()
 		r := report.New(f, nil)
 		defer r.Close()
-		f.gone(store.ReasonCutOff)
+		f.gone("cut-off")
 		ann, bob := of(hourly, "ann", ""), of(hourly, "bob", "")
 		f.asked = sync.OnceFunc(func() {
 			r.Sub(ann, 2)
@@ -239,7 +243,7 @@ func TestReportsAfterAnAnswer(t *testing.T) {
 		f := newFar()
 		r := report.New(f, nil)
 		defer r.Close()
-		f.gone(store.ReasonLate)
+		f.gone("late")
 		r.Answered()
 		r.Add(of(hourly, "ann", ""), hourly, 1)
 		time.Sleep(10 * time.Second)
@@ -262,7 +266,7 @@ func TestHitsThatLeftTheWindow(t *testing.T) {
 		f := newFar()
 		r := report.New(f, nil)
 		defer r.Close()
-		f.gone(store.ReasonCutOff)
+		f.gone("cut-off")
 		r.Add(of(minute, "ann", ""), minute, 5)
 		r.Add(of(members, "tags", "a"), members, 1)
 		r.Add(of(members, "gone", "a"), members, 1)
@@ -297,7 +301,7 @@ func TestLostReports(t *testing.T) {
 		f.after = true
 		r := report.New(f, nil)
 		defer r.Close()
-		f.gone(store.ReasonClosed)
+		f.gone("closed")
 		r.Add(of(hourly, "ann", ""), hourly, 4)
 		time.Sleep(time.Minute)
 		wantStats(t, r, report.Stats{Lost: 4})
@@ -316,7 +320,7 @@ func TestMaxKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		f.gone(store.ReasonCutOff)
+		f.gone("cut-off")
 		r := report.New(f, nil)
 		defer r.Close()
 		for i := range report.MaxKeys + 5 {
@@ -376,7 +380,7 @@ func TestEachHitOnce(t *testing.T) {
 			f := newFar()
 			r := report.New(f, nil)
 			many := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(1000 * time.Hour)})
-			reasons := store.Reasons()
+			reasons := append([]store.Reason{"late", "foreign", "closed", "unknown"}, uncounted...)
 			added := map[string]int64{}
 			for range 60 {
 				switch rnd.IntN(4) {

@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -12,11 +11,9 @@ import (
 // batchSize is how many records travel together.
 const batchSize = 128
 
-// unsent are the reasons after which a call was certainly not counted.
-var unsent = []store.Reason{
-	store.ReasonCutOff, store.ReasonBusy, store.ReasonRefused,
-	store.ReasonLoading, store.ReasonReadOnly, store.ReasonFull,
-}
+// foreign is the reason of a store that has something else than a counter under one key.
+// It answers for other keys.
+const foreign store.Reason = "foreign"
 
 // run reports until nothing is pending. After Close it reports once more.
 func (r *Reporter) run() {
@@ -168,12 +165,12 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 		switch {
 		case calls[i].Err == nil:
 			r.recorded.Add(op.N)
-		case errors.As(calls[i].Err, &out) && slices.Contains(unsent, out.Reason):
+		case errors.As(calls[i].Err, &out) && out.Uncounted:
 			pending[e] = true
 			continue
 		default:
 			r.lost.Add(op.N)
-			goOn = goOn && out != nil && out.Reason == store.ReasonForeign
+			goOn = goOn && out != nil && out.Reason == foreign
 		}
 		size := e.size()
 		e.reported(op)

@@ -8,9 +8,9 @@ import (
 
 // BenchmarkSeal seals a receipt, and hashes what a take has counted in one rule.
 //
-//	go test -run '^$' -bench Seal ./receipt
+//	go test -run '^$' -bench Seal ./internal/seal
 func BenchmarkSeal(b *testing.B) {
-	key := seal.Key{7: 3}
+	key := keyOf(seal.Secret{7: 3})
 	space, member := "llm-calls\x05count\x07sliding", []byte("team-4711")
 	b.Run("seal", func(b *testing.B) {
 		r := some

@@ -1,66 +1,89 @@
 package seal
 
-import "encoding/binary"
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+)
 
-// Key is a secret of 128 bits under which receipts are sealed. Whoever does not
-// know the key cannot make a receipt, and cannot change one. The zero Key is as
-// good as no secret. A Key is safe for concurrent use as long as it does not change.
-type Key [16]byte
+// Secret is a secret of 128 random bits under which a store's receipts are sealed.
+type Secret = [16]byte
 
-// What is hashed under a key, so that one hash is never taken for the other: in a
-// digest the first eight bytes, in a seal the 14th byte, which is 0 in the number
-// behind the first eight of a digest.
+// Key seals receipts, and digests what takes count, by HMAC-SHA256 under a [Secret].
+// Whoever does not know the secret cannot make a receipt, and cannot change one. A Key
+// keeps its memory between uses, so it is not safe for concurrent use. The zero Key has
+// the zero Secret, which is as good as none.
+type Key struct {
+	secret Secret
+	mac    hash.Hash // under secret; nil: not made yet
+	in     []byte
+	sum    []byte
+}
+
+// The first byte of what is authenticated says what it is, so that a digest is never
+// taken for a seal.
 const (
 	ofDigest = 'd'
 	ofSeal   = 's'
 )
 
+// Use makes k use secret from now on.
+func (k *Key) Use(secret Secret) {
+	if k.secret != secret {
+		k.secret, k.mac = secret, nil
+	}
+}
+
+// authenticate returns the HMAC of k.in, which is valid until k is used again.
+func (k *Key) authenticate() []byte {
+	if k.mac == nil {
+		k.mac = hmac.New(sha256.New, k.secret[:])
+	}
+	k.mac.Reset()
+	k.mac.Write(k.in)
+	k.sum = k.mac.Sum(k.sum[:0])
+	return k.sum
+}
+
 // Seal returns r with a seal under k. The seal covers all other fields.
 func (k *Key) Seal(r Take) Take {
-	r.Seal = k.seal(&r)
+	k.in = r.appendFields(append(k.in[:0], ofSeal))
+	r.Seal = [sealSize]byte(k.authenticate())
 	return r
 }
 
 // Sealed reports whether r has a seal under k, and was not changed since.
-func (k *Key) Sealed(r *Take) bool { return r.Seal == k.seal(r) }
-
-func (k *Key) seal(r *Take) uint64 {
-	s := newSIP(k)
-	s.eight(binary.LittleEndian.Uint64(r.ID[:8]))
-	s.eight(uint64(binary.LittleEndian.Uint32(r.ID[8:])) | uint64(r.Place)<<32 | ofSeal<<40)
-	s.eight(uint64(r.At))
-	s.eight(uint64(r.Wall))
-	s.eight(r.Digest)
-	return s.sum()
+func (k *Key) Sealed(r *Take) bool {
+	want := k.Seal(*r).Seal
+	return hmac.Equal(want[:], r.Seal[:])
 }
 
 // Digest is the digest of what a take counted, under a [Key]. Make one with
 // [Key.Digest].
-type Digest struct{ sip sip }
+type Digest struct{ key *Key }
 
-// Digest returns the digest of nothing under k.
+// Digest begins the digest of nothing under k, which must not be used for anything else
+// until [Digest.Sum].
 func (k *Key) Digest() Digest {
-	d := Digest{newSIP(k)}
-	d.sip.eight(ofDigest)
-	return d
+	k.in = append(k.in[:0], ofDigest)
+	return Digest{k}
 }
 
 // Number adds n to the digest.
-func (d *Digest) Number(n uint64) {
-	d.sip.eight(n)
-}
+func (d Digest) Number(n uint64) { d.key.in = binary.LittleEndian.AppendUint64(d.key.in, n) }
 
 // Text adds the length of t, and t, to the digest.
-func (d *Digest) Text(t string) {
+func (d Digest) Text(t string) {
 	d.Number(uint64(len(t)))
-	d.sip.text(t)
+	d.key.in = append(d.key.in, t...)
 }
 
 // Bytes adds the length of b, and b, to the digest.
-func (d *Digest) Bytes(b []byte) {
+func (d Digest) Bytes(b []byte) {
 	d.Number(uint64(len(b)))
-	d.sip.bytes(b)
+	d.key.in = append(d.key.in, b...)
 }
 
 // Sum returns the digest of all that was added. It is never 0.
-func (d *Digest) Sum() uint64 { return max(d.sip.sum(), 1) }
+func (d Digest) Sum() uint64 { return max(binary.LittleEndian.Uint64(d.key.authenticate()), 1) }

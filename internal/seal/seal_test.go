@@ -1,18 +1,54 @@
 package seal_test
 
 import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"math/bits"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/weirhq/weir/internal/seal"
+	"github.com/weirhq/weir/window"
 )
+
+func keyOf(secret seal.Secret) *seal.Key {
+	k := new(seal.Key)
+	k.Use(secret)
+	return k
+}
+
+// The seal is what any implementation of HMAC-SHA256 gives for the other bytes of the
+// receipt behind an s, cut to 16 bytes. A Key that has used another secret gives the same.
+func TestSealIsHMAC(t *testing.T) {
+	t.Parallel()
+	secret := seal.Secret{1, 2, 3}
+	key := keyOf(seal.Secret{9})
+	_ = key.Seal(some)
+	key.Use(secret)
+	for _, wall := range []window.Instant{some.At, some.At - 77} {
+		r := some
+		r.Wall = wall
+		r = key.Seal(r)
+		raw, err := base64.RawURLEncoding.DecodeString(r.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := hmac.New(sha256.New, secret[:])
+		h.Write(append([]byte("s"), raw[:len(raw)-16]...))
+		if want := h.Sum(nil)[:16]; !bytes.Equal(r.Seal[:], want) || !bytes.Equal(raw[len(raw)-16:], want) {
+			t.Errorf("got seal %x, want %x", r.Seal, want)
+		}
+	}
+}
 
 // Whoever changes any bit of a receipt, or uses another key, breaks the seal.
 func TestSeal(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
-	key := seal.Key{7: 3}
+	secret := seal.Secret{7: 3}
+	key := keyOf(secret)
 	r := key.Seal(some)
 	if !key.Sealed(&r) {
 		t.Fatalf("%+v: got no seal of its own key", r)
@@ -20,10 +56,10 @@ func TestSeal(t *testing.T) {
 	if key.Sealed(&some) {
 		t.Errorf("%+v: got a seal, want none", some)
 	}
-	for i := range 8 * len(key) {
-		other := key
+	for i := range 8 * len(secret) {
+		other := secret
 		other[i/8] ^= 1 << (i % 8)
-		if other.Sealed(&r) {
+		if keyOf(other).Sealed(&r) {
 			t.Errorf("got the seal of a key of which bit %d differs", i)
 		}
 	}
@@ -51,8 +87,8 @@ func TestSeal(t *testing.T) {
 // Digests differ with the key, and with where one text ends and the next begins.
 func TestDigest(t *testing.T) {
 	t.Parallel()
-	digest := func(k seal.Key, texts ...string) uint64 {
-		d, b := k.Digest(), k.Digest()
+	digest := func(secret seal.Secret, texts ...string) uint64 {
+		d, b := keyOf(secret).Digest(), keyOf(secret).Digest()
 		for _, text := range texts {
 			d.Text(text)
 			b.Bytes([]byte(text))
@@ -65,7 +101,7 @@ func TestDigest(t *testing.T) {
 	seen := map[uint64]int{}
 	for i, texts := range [][]string{nil, {""}, {"", ""}, {"ab"}, {"a", "b"}, {"b", "a"}, {"user 42, and a longer text"}, {"user 42", ", and a longer text"}} {
 		for n := range 3 {
-			sum := digest(seal.Key{byte(n)}, texts...)
+			sum := digest(seal.Secret{byte(n)}, texts...)
 			if before, ok := seen[sum]; ok {
 				t.Errorf("got the digest of case %d again for case %d", before, i)
 			}
@@ -74,8 +110,7 @@ func TestDigest(t *testing.T) {
 	}
 	far := 0
 	for i := range 64 {
-		a, b := seal.Key{}, seal.Key{15: 1}
-		d, e := a.Digest(), b.Digest()
+		d, e := new(seal.Key).Digest(), keyOf(seal.Secret{15: 1}).Digest()
 		d.Number(uint64(i))
 		e.Number(uint64(i))
 		far += bits.OnesCount64(d.Sum() ^ e.Sum())

@@ -28,7 +28,7 @@ type Take struct {
 	Digest uint64
 
 	// Seal is the seal of the other fields. See [Key.Seal].
-	Seal uint64
+	Seal [sealSize]byte
 }
 
 // Place is where a take was decided.
@@ -40,11 +40,16 @@ const (
 )
 
 // MaxLen is the most bytes of a receipt's text.
-const MaxLen = 64
+const MaxLen = 72
 
 const (
-	version = 2 // in the high bits of the first byte; the place is in the low ones
-	size    = 1 + 12 + 7 + 8 + 8
+	version  = 3 // in the high bits of the first byte; the place is in the low ones
+	sealSize = 16
+	size     = 1 + 12 + 7 + 8 + sealSize
+
+	// Receipts of the version before had a seal of 64 bits that is no more valid.
+	oldVersion = 2
+	oldSize    = size - 8
 )
 
 // strict refuses text that another text stands for.
@@ -68,21 +73,27 @@ func (r Take) Append(b []byte) []byte {
 		return b
 	}
 	var room [size + binary.MaxVarintLen64]byte
-	raw := append(room[:0], version<<4|byte(r.Place))
-	raw = append(raw, r.ID[:]...)
-	var at [8]byte
-	binary.BigEndian.PutUint64(at[:], uint64(r.At))
-	raw = append(raw, at[1:]...)
-	raw = binary.BigEndian.AppendUint64(raw, r.Digest)
-	raw = binary.BigEndian.AppendUint64(raw, r.Seal)
-	if r.Wall != r.At {
-		raw = binary.AppendVarint(raw, int64(r.Wall-r.At))
-	}
+	raw := append(r.appendFields(room[:0]), r.Seal[:]...)
 	return base64.RawURLEncoding.AppendEncode(b, raw)
 }
 
+// appendFields appends all that the seal covers.
+func (r *Take) appendFields(b []byte) []byte {
+	b = append(b, version<<4|byte(r.Place))
+	b = append(b, r.ID[:]...)
+	var at [8]byte
+	binary.BigEndian.PutUint64(at[:], uint64(r.At))
+	b = append(b, at[1:]...)
+	b = binary.BigEndian.AppendUint64(b, r.Digest)
+	if r.Wall != r.At {
+		b = binary.AppendVarint(b, int64(r.Wall-r.At))
+	}
+	return b
+}
+
 // Parse reports whether text is that of a receipt, and returns its take. It checks only
-// the format: it does not know the key of the seal.
+// the format: it does not know the key of the seal. A receipt of the version before is
+// returned without a seal: it is a receipt, but no key has sealed it.
 func Parse(text string) (r Take, ok bool) {
 	var in, again [MaxLen]byte
 	var room [MaxLen * 3 / 4]byte
@@ -91,24 +102,30 @@ func Parse(text string) (r Take, ok bool) {
 	}
 	n, err := strict.Decode(room[:], in[:copy(in[:], text)])
 	raw := room[:n]
-	if err != nil || len(raw) < size || raw[0]>>4 != version || Place(raw[0]&15) > Local {
+	if err != nil || len(raw) < oldSize || Place(raw[0]&15) > Local {
+		return r, false
+	}
+	r.ID = [12]byte(raw[1:13])
+	switch {
+	case raw[0]>>4 == oldVersion:
+		return r, len(raw) <= oldSize+binary.MaxVarintLen64 && !r.IsZero()
+	case raw[0]>>4 != version || len(raw) < size:
 		return r, false
 	}
 	r.Place = Place(raw[0] & 15)
-	copy(r.ID[:], raw[1:])
 	at := [8]byte{}
 	copy(at[1:], raw[13:20])
 	r.At = window.Instant(binary.BigEndian.Uint64(at[:]))
 	r.Digest = binary.BigEndian.Uint64(raw[20:28])
-	r.Seal = binary.BigEndian.Uint64(raw[28:36])
 	r.Wall = r.At
-	if rest := raw[size:]; len(rest) > 0 {
-		d, n := binary.Varint(rest)
-		if n != len(rest) || d == 0 {
+	if wall := raw[28 : len(raw)-sealSize]; len(wall) > 0 {
+		d, n := binary.Varint(wall)
+		if n != len(wall) || d == 0 {
 			return r, false
 		}
 		r.Wall += window.Instant(d)
 	}
+	r.Seal = [sealSize]byte(raw[len(raw)-sealSize:])
 	const most = window.Instant(window.MaxHits)
 	if r.IsZero() || r.At > most || r.Wall < 0 || r.Wall > most {
 		return r, false

@@ -20,7 +20,7 @@ type answer struct {
 
 // compare returns the expectations of s that a does not meet. An error that is
 // not expected is a difference, too.
-func (r *runner) compare(s *testfile.Step, a answer) (different []Difference) {
+func (r *runner) compare(s *testfile.Step, a answer) (different []difference) {
 	expectsError := false
 	for _, want := range s.Expect {
 		switch want.Key {
@@ -33,18 +33,18 @@ func (r *runner) compare(s *testfile.Step, a answer) (different []Difference) {
 			}
 		}
 		if got := r.value(want.Key, a); got != want.Want {
-			different = append(different, Difference{want.Key, got, want.Want, want.Place})
+			different = append(different, difference{want.Key, got, want.Want, want.Place})
 		}
 	}
 	if a.err != nil && !expectsError {
-		return []Difference{{"error", a.err.Error(), "no error", s.Place}}
+		return []difference{{"error", a.err.Error(), "no error", s.Place}}
 	}
 	return different
 }
 
 // counts returns the expected numbers of admitted and denied requests that
 // differ.
-func counts(s *testfile.Step, admitted, denied int) (different []Difference) {
+func counts(s *testfile.Step, admitted, denied int) (different []difference) {
 	for _, want := range s.Expect {
 		got := strconv.Itoa(admitted)
 		switch want.Key {
@@ -55,7 +55,7 @@ func counts(s *testfile.Step, admitted, denied int) (different []Difference) {
 			continue
 		}
 		if got != want.Want {
-			different = append(different, Difference{want.Key, got, want.Want, want.Place})
+			different = append(different, difference{want.Key, got, want.Want, want.Place})
 		}
 	}
 	return different

@@ -28,7 +28,6 @@ type Case struct {
 	Failures []Failure
 	Requests int           // number of requests
 	Covers   time.Duration // virtual time from the start of the case to its last request
-	Took     time.Duration // real time
 }
 
 // Test runs the cases of tests, each with counters of its own, and calls done after
@@ -91,7 +90,6 @@ type runner struct {
 
 // run runs one case. Its error is that of a done context.
 func run(ctx context.Context, tests *rulefile.Tests, test *testfile.Case) (*Case, error) {
-	began := time.Now()
 	r := runner{tests: tests, test: test, result: Case{Name: test.Name}, receipts: map[string]weir.Receipt{}}
 	s := memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(r.now.UnixMicro()) }))
 	engine, err := weir.NewEngine(tests.Rules.Set, weir.WithStore(s))
@@ -107,7 +105,7 @@ func run(ctx context.Context, tests *rulefile.Tests, test *testfile.Case) (*Case
 			return nil, err
 		}
 	}
-	r.result.Covers, r.result.Took = r.now.Sub(test.Start), time.Since(began)
+	r.result.Covers = r.now.Sub(test.Start)
 	return &r.result, nil
 }
 
@@ -162,11 +160,11 @@ func (r *runner) step(ctx context.Context, i int) {
 
 // fail adds the failure of repetition n of step i, or of all its repetitions if n
 // is negative.
-func (r *runner) fail(i, n int, fields []Difference, a answer) {
+func (r *runner) fail(i, n int, fields []difference, a answer) {
 	s := &r.test.Steps[i]
 	f := Failure{
-		Step: i + 1, Differences: fields,
-		test: r.test.Name, request: s.Verb, place: fields[0].place, at: r.now, after: r.now.Sub(r.test.Start),
+		Summary: fmt.Sprintf("step %d, %s: got %s, want %s", i+1, fields[0].key, fields[0].got, fields[0].want),
+		test:    r.test.Name, step: i + 1, differ: fields, request: s.Verb, at: r.now, after: r.now.Sub(r.test.Start),
 	}
 	for n := 0; n+1 < len(s.Attributes); n += 2 {
 		f.request += " " + s.Attributes[n] + "=" + s.Attributes[n+1]

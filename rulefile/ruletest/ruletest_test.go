@@ -73,11 +73,13 @@ func TestAMonthIsFast(t *testing.T) {
 	}
 	best := time.Hour
 	for range 10 {
+		began := time.Now()
 		err := ruletest.Test(t.Context(), tests, func(c *ruletest.Case) {
 			if c.Covers < 30*24*time.Hour {
 				t.Errorf("%s covers %v, want 30 days", c.Name, c.Covers)
 			}
-			best = min(best, c.Took)
+			best = min(best, time.Since(began))
+			began = time.Now()
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -177,7 +177,10 @@ func prepare(dir, tmp, version string) (*release, error) {
 	if err := r.release(version); err != nil {
 		return nil, err
 	}
-	return r, r.verify()
+	if err := r.verify(); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 func (r *release) git(args ...string) (string, error) {

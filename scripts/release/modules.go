@@ -65,7 +65,10 @@ func clone(dir, tmp string) (*release, error) {
 	if _, err := r.git("checkout", "-q", "--detach"); err != nil {
 		return nil, err
 	}
-	return r, r.makeTidyCache()
+	if err := r.makeTidyCache(); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // copyWorkingTree commits the files of the working tree to the clone.

@@ -43,7 +43,7 @@ func main() {
 		}
 		return
 	}
-	sum := print(packages, modules(*root))
+	sum := write(packages, modules(*root))
 	if *most > 0 && sum > *most {
 		fmt.Fprintf(os.Stderr, "surface: %d exported identifiers, want at most %d\n", sum, *most)
 		os.Exit(1)
@@ -167,9 +167,9 @@ func modules(root string) (folders []string) {
 	return folders
 }
 
-// print prints a line for each package and each module, and returns the sum of those
+// write prints a line for each package and each module, and returns the sum of those
 // that count.
-func print(packages map[string][]string, modules []string) (sum int) {
+func write(packages map[string][]string, modules []string) (sum int) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	sums := map[string]int{}
 	for _, folder := range slices.Sorted(maps.Keys(packages)) {

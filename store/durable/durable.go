@@ -71,10 +71,8 @@ func (s *Store) Close() error { return s.data.Close() }
 
 // Stats are the numbers of a [Store].
 type Stats struct {
-	// Loading reports whether the counters are still being loaded. Loaded is the
-	// number of keys that were loaded. Damaged is the number of batches and parts of
-	// files that could not be loaded, without the last, torn one.
-	Loading         bool
+	// Loaded is the number of keys that were loaded. Damaged is the number of batches
+	// and parts of files that could not be loaded, without the last, torn one.
 	Loaded, Damaged int64
 
 	// Lag is the time since the beginning of the last flush that succeeded: what
@@ -83,19 +81,11 @@ type Stats struct {
 	Lag     time.Duration
 	Failing bool
 
-	// Bytes is the size of the files.
-	Bytes int64
-
-	// Flushes and Failures are the flushes that succeeded and that failed since the
-	// store was opened, and WrittenBytes what they wrote.
-	Flushes, Failures, WrittenBytes int64
+	Bytes int64 // the size of the files
 }
 
 // Stats returns the numbers of s.
 func (s *Store) Stats() Stats {
 	d := s.data.Stats()
-	return Stats{
-		Loading: d.Loading, Loaded: d.Loaded, Damaged: d.Damaged, Lag: d.Lag, Failing: d.Failing,
-		Bytes: d.Bytes, Flushes: d.Flushes, Failures: d.Failures, WrittenBytes: d.WrittenBytes,
-	}
+	return Stats{Loaded: d.Loaded, Damaged: d.Damaged, Lag: d.Lag, Failing: d.Failing, Bytes: d.Bytes}
 }

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/weirhq/weir"
@@ -23,8 +24,8 @@ func TestEngine(t *testing.T) {
 		dir := t.TempDir()
 		var receipt weir.Receipt
 		for process := range int64(2) {
-			var events []durable.Event
-			s, err := durable.Open(dir, durable.WithSync(sync), durable.WithEvents(func(e durable.Event) { events = append(events, e) }))
+			var events []string
+			s, err := durable.Open(dir, durable.WithSync(sync), durable.WithEvents(func(_ slog.Level, text string) { events = append(events, text) }))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,21 +41,14 @@ func WithInterval(d time.Duration) Option { return set(datadir.WithInterval(d)) 
 func WithMaxBytes(n int64) Option { return set(datadir.WithMaxBytes(n)) }
 
 // InBackground makes [Open] return before the counters are loaded. Until
-// [Store.Loaded] is closed, all calls meet an outage of [store.ReasonLoading].
+// [Store.Loaded] is closed, all calls meet an outage for the reason "loading".
 func InBackground() Option { return set(datadir.InBackground()) }
 
-// Event is something that the operator of a data directory wants to know.
-type Event struct {
-	// Level is [slog.LevelWarn] where counters are lost, [slog.LevelError] where
-	// they would be lost by a restart, and otherwise [slog.LevelInfo].
-	Level slog.Level
-
-	Text string // for people
-}
-
 // WithEvents makes the store call told when the counters are loaded, when it found
-// damage, and when writing fails or works again. Calls come one at a time, and from
-// within [Open]. told must not call the store. Default: no calls.
-func WithEvents(told func(Event)) Option {
-	return set(datadir.WithEvents(func(e datadir.Event) { told(Event{e.Level(), e.String()}) }))
+// damage, and when writing fails or works again. The level is [slog.LevelWarn] where
+// counters are lost, [slog.LevelError] where they would be lost by a restart, and
+// otherwise [slog.LevelInfo]. Calls come one at a time, and from within [Open]. told must
+// not call the store. Default: no calls.
+func WithEvents(told func(level slog.Level, text string)) Option {
+	return set(datadir.WithEvents(func(e datadir.Event) { told(e.Level(), e.String()) }))
 }

@@ -3,7 +3,6 @@ package memstore
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
@@ -113,7 +112,7 @@ func (s *Store) decide(verb store.Verb, ops []store.Op, places []place) error {
 		if full == nil {
 			s.evaluate(verb, ops, places)
 		}
-		due := s.tend(places)
+		due := s.sweepIfDue(places)
 		unlockAll(places)
 		if due {
 			s.sweepNext()
@@ -187,7 +186,14 @@ func sortPlaces(places []place) {
 		p := &places[i]
 		keys = append(keys, sortKey{p.keyspace.number, p.key, i})
 	}
-	slices.SortFunc(keys, sortKey.compare)
+	// A shell sort: slices.SortFunc would be 7 KB of code in every program with a limiter.
+	for gap := len(keys) / 2; gap > 0; gap /= 2 {
+		for i := gap; i < len(keys); i++ {
+			for j := i; j >= gap && keys[j].compare(keys[j-gap]) < 0; j -= gap {
+				keys[j], keys[j-gap] = keys[j-gap], keys[j]
+			}
+		}
+	}
 	for i := range keys {
 		if keys[i].from == i {
 			continue
@@ -285,13 +291,13 @@ func release(places []place) {
 	}
 }
 
-// tend ends a call: it sweeps its shards when it is time to, and reports whether
+// sweepIfDue ends a call: it sweeps its shards when it is time to, and reports whether
 // it is time to sweep somewhere else too.
-func (s *Store) tend(places []place) (due bool) {
+func (s *Store) sweepIfDue(places []place) (due bool) {
 	for i := range places {
 		p := &places[i]
 		p.release()
-		if first(places, i) && !p.shard.rests(p.read.steady) && p.tend(s) {
+		if first(places, i) && !p.shard.rests(p.read.steady) && p.sweepIfDue(s) {
 			due = true
 		}
 	}

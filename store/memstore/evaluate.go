@@ -66,7 +66,7 @@ func (s *Store) take(ops []store.Op, places []place) {
 		}
 	}
 	if !several {
-		places[0].warm(&ops[0])
+		places[0].promote(&ops[0])
 	}
 }
 

@@ -16,7 +16,7 @@ var errMemory = fmt.Errorf("no room: the store has reached the memory that it ma
 // is no room. The shards of the places are unlocked.
 func (s *Store) outage(places []place, full []int) error {
 	slices.Sort(full)
-	out := &store.OutageError{Ops: full, Reason: store.ReasonFull, Err: store.ErrFull}
+	out := &store.OutageError{Ops: full, Reason: "full", Err: store.ErrFull, Uncounted: true}
 	if s.memory.taken() != roomForAll {
 		out.Err = errMemory
 		for _, ks := range s.keyspaces.all() {

@@ -119,7 +119,7 @@ func (s *Store) tendHot(p *place) {
 		return
 	}
 	p.read = s.clock.read()
-	due := !p.shard.rests(p.read.steady) && p.tend(s)
+	due := !p.shard.rests(p.read.steady) && p.sweepIfDue(s)
 	st.mu.Unlock()
 	if due {
 		s.sweepNext()
@@ -140,9 +140,9 @@ func (sh *shard) changes(h table.Hash) {
 	}
 }
 
-// warm is called after a take of one op was decided under the lock. If the answer stays,
+// promote is called after a take of one op was decided under the lock. If the answer stays,
 // it makes the key hot when it is time to, and gives the answer to a hot key.
-func (p *place) warm(op *store.Op) {
+func (p *place) promote(op *store.Op) {
 	keys, r := p.shard.hot.Load(), &op.Result
 	if keys == nil || r.RetryAfter < leastDenial || !p.isPlain(op) || !stays(op.Limit.Limit, r) {
 		return

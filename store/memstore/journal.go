@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirhq/weir/internal/journal"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store/memstore/internal/keyed"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 )
@@ -53,6 +54,12 @@ func (s *Store) Journal() journal.Journal {
 
 // journaled is a store as its journal.
 type journaled struct{ *Store }
+
+// AllSecrets implements [journal.Journal].
+func (s journaled) AllSecrets() seal.Secrets { return *s.secrets.Load() }
+
+// UseSecrets implements [journal.Journal].
+func (s journaled) UseSecrets(all seal.Secrets) { s.secrets.Store(&all) }
 
 // part returns ks for callers.
 func (ks *keyspace) part() journal.Part {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -19,9 +20,9 @@ import (
 // Store is not usable. It is safe for concurrent use and starts no goroutine. A
 // call waits for nothing but the locks of its keys' stripes, which all spaces share.
 type Store struct {
-	clock  clock
-	seeds  struct{ key, member maphash.Seed }
-	secret [1][16]byte
+	clock   clock
+	seeds   struct{ key, member maphash.Seed }
+	secrets atomic.Pointer[seal.Secrets]
 
 	memory    memory
 	refusal   atomic.Pointer[error] // of every call; nil: calls are decided
@@ -71,7 +72,7 @@ func New(opts ...Option) *Store {
 	s := &Store{}
 	s.clock.begin(time.Now())
 	s.seeds.key, s.seeds.member = maphash.MakeSeed(), maphash.MakeSeed()
-	_, _ = rand.Read(s.secret[0][:]) // which never fails
+	s.secrets.Store(new(seal.Secrets).Rotated(newSecret(), 0))
 	s.keyspaces.index.reset()
 	for _, opt := range opts {
 		opt(s)
@@ -85,9 +86,26 @@ func New(opts ...Option) *Store {
 	return s
 }
 
-// Secrets returns the secret of receipts. It is random, and lives as long as the
-// store.
-func (s *Store) Secrets() [][16]byte { return s.secret[:] }
+// Secrets returns the secrets under which receipts are valid. The first one, for new
+// receipts, is random, and lives as long as the store or until [Store.RotateSecret].
+func (s *Store) Secrets(bool) [][16]byte {
+	return s.secrets.Load().Valid(window.At(time.Now()))
+}
+
+// RotateSecret makes a new secret for receipts. Receipts of before are valid for keep,
+// unless the secret is rotated once more.
+func (s *Store) RotateSecret(_ context.Context, keep time.Duration) error {
+	for next, until := newSecret(), window.At(time.Now().Add(keep)); ; {
+		if old := s.secrets.Load(); s.secrets.CompareAndSwap(old, old.Rotated(next, until)) {
+			return nil
+		}
+	}
+}
+
+func newSecret() (s seal.Secret) {
+	_, _ = rand.Read(s[:]) // which never fails
+	return s
+}
 
 // powerOfTwo returns the smallest power of two that is n or more.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }

@@ -70,14 +70,14 @@ func (ks *keyspace) reclaimed(n int, e expiry) {
 	}
 }
 
-// rests reports whether it is certainly not time to sweep sh, which is most often so. It is apart from tend so that it is inlined.
+// rests reports whether it is certainly not time to sweep sh, which is most often so. It is apart from sweepIfDue so that it is inlined.
 func (sh *shard) rests(now window.Instant) bool {
 	return sh.stripe.calls%tendEvery != 0 && now-window.Instant(sh.tended.Load()) < tendAfter
 }
 
-// tend sweeps the shard of a call when it is time to, and reports whether it is
+// sweepIfDue sweeps the shard of a call when it is time to, and reports whether it is
 // time to sweep somewhere else too. It is called unless the shard rests.
-func (p *place) tend(s *Store) (due bool) {
+func (p *place) sweepIfDue(s *Store) (due bool) {
 	sh := p.shard
 	// On a clock that the caller gives, each call of a replay may come seconds after the
 	// one before it. To sweep at each of them took 8 % of a replay.

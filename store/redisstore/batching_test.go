@@ -39,7 +39,7 @@ func TestCallsAreBatched(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	c := connect(t, n.Addr())
-	for name, s := range map[string]store.Store{"new": redisstore.New(c, redisstore.WithPrefix("new")), "open": openURL(t, "redis://"+n.Addr()+"?timeout=20s&prefix=open")} {
+	for name, s := range map[string]store.Store{"new": redisstore.New(c, "new"), "open": openURL(t, "redis://"+n.Addr()+"?timeout=20s&prefix=open")} {
 		const callers, calls = 64, 100
 		for _, w := range []window.Window{window.Sliding(time.Hour), window.Fixed(time.Hour), window.Bucket(365*24*time.Hour, 0), window.Cells(time.Hour, 6), window.Calendar(window.Year, nil)} {
 			space, limit := store.NewSpace("", w.ID(), "rule", 0), window.MustCompile(window.Limit{Quota: 1000, Window: w})
@@ -89,7 +89,7 @@ func TestBatchedCallsKeepDeadlines(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	op := hourly(1000, "rule", "k")
 	used(t, s, op)
 	n.Stop()
@@ -136,7 +136,7 @@ func TestBatchedCallsKeepDeadlines(t *testing.T) {
 func TestStepOfARunFails(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	s := redisstore.New(connect(t, n.Addr()))
+	s := redisstore.New(connect(t, n.Addr()), "")
 	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Hour), Measure: window.Distinct})
 	op := func(key string, member int) store.Op {
 		return store.Op{Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: []byte(key), Member: fmt.Append(nil, member), N: 1}
@@ -158,7 +158,7 @@ func TestStepOfARunFails(t *testing.T) {
 		t.Errorf("got %d EVALSHA, want one run", got)
 	}
 	var outage *store.OutageError
-	if err := calls[1].Err; !errors.As(err, &outage) || outage.Reason != store.ReasonRefused || !strings.Contains(err.Error(), "{full}") {
+	if err := calls[1].Err; !errors.As(err, &outage) || outage.Reason != "refused" || !strings.Contains(err.Error(), "{full}") {
 		t.Errorf("got error %v, want that the user has no right", err)
 	}
 	for _, i := range []int{0, 2} {
@@ -176,7 +176,7 @@ func TestStepOfARunFails(t *testing.T) {
 func TestCallerAlone(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	s := redisstore.New(connect(t, n.Addr()))
+	s := redisstore.New(connect(t, n.Addr()), "")
 	used(t, s, hourly(1000, "rule", "k"))
 	n.Must("CONFIG", "RESETSTAT")
 	for range 50 {
@@ -262,7 +262,7 @@ func TestFarCallersGoAlone(t *testing.T) {
 	const trip, callers = 40 * time.Millisecond, 40
 	p.Delay(trip / 2)
 	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
-	redistest.Eventually(t, "the store has connections", func() bool { return !s.Nodes()[0].CutOff })
+	redistest.Eventually(t, "the store has connections", func() bool { return !s.Nodes()[0].Unavailable })
 	together := func(ctx context.Context, callers int, want error) {
 		t.Helper()
 		var all sync.WaitGroup

@@ -30,7 +30,7 @@ func BenchmarkTake(b *testing.B) {
 			"incr": func([]store.Op) error {
 				return client.Do(context.Background(), client.B().Incr().Key("n").Build()).Error()
 			},
-			"new":  taking(redisstore.New(client)),
+			"new":  taking(redisstore.New(client, "")),
 			"open": taking(openURL(b, "redis://"+n.Addr()+"?timeout=50ms")),
 		} {
 			b.Run(fmt.Sprintf("%s/callers=%d", name, callers), func(b *testing.B) {

@@ -155,7 +155,7 @@ func TestManyOps(t *testing.T) {
 // an error before anything is sent.
 func TestLimitsOfPrograms(t *testing.T) {
 	t.Parallel()
-	s := redisstore.New(connect(t, redistest.Server(t).Addr()))
+	s := redisstore.New(connect(t, redistest.Server(t).Addr()), "")
 	bucket := window.MustCompile(window.Limit{Quota: 1 << 33, Window: window.Bucket(1<<20*time.Microsecond, 1<<52), Measure: window.Sum})
 	for name, limit := range map[string]*window.Compiled{
 		"no limit":                   nil,

@@ -33,11 +33,11 @@ func TestPeekedStates(t *testing.T) {
 			got.Set(p.now)
 			want.Set(p.now)
 			verb, ops := p.call()
-			twin := slices.Clone(ops)
+			expected := slices.Clone(ops)
 			if err := store.Do(t.Context(), got.Store, verb, ops); err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Do(t.Context(), want.Store, verb, twin); err != nil {
+			if err := store.Do(t.Context(), want.Store, verb, expected); err != nil {
 				t.Fatal(err)
 			}
 			if i%10 > 0 {
@@ -214,7 +214,7 @@ func TestStatesOfOldVersions(t *testing.T) {
 func TestInspectAKey(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	op := store.Op{Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1, Limit: window.MustCompile(window.Limit{Quota: 500, Window: window.Fixed(time.Hour), Measure: window.Distinct})}
 	key := redisstore.KeyName("weir", &op)
 	if _, err := s.Inspect(t.Context(), key); !errors.Is(err, script.ErrNoKey) {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"crypto/tls"
 	"net/url"
 	"slices"
@@ -27,127 +28,84 @@ type Config struct {
 	// Default 50 ms. See [WithTimeout].
 	Timeout time.Duration
 
-	// Changed, when not nil, is called when a node is cut off, and when it answers
+	// Changed, when not nil, is called when a node becomes unavailable, and when it answers
 	// again. It may be called before Open returns, and for several nodes at the
 	// same time. It must not use the store.
 	Changed func(Change)
 
-	mode wire.Mode
+	prefix string
 
-	// With an empty password there is no login, and username is ignored: the URL may
-	// come from a variable that is not set.
-	username, password string
-
-	primary, sentinelUsername, sentinelPassword string // with Sentinels
-
-	db                 int
-	prefix, clientName string
-
-	inFlight     int // calls that wait for one node, at most
-	waitReplicas int // that must confirm a count
+	// What only a URL states, without the fields above. With an empty password there is no
+	// login, and the user's name is ignored: the URL may come from a variable that is not set.
+	rest wire.Config
 }
 
 const (
 	defaultName     = "weir"
 	defaultTimeout  = 50 * time.Millisecond
 	defaultInFlight = 1024
-	maxInFlight     = wire.MaxInFlight
 )
 
 // withDefaults returns c with unset fields filled in.
 func (c Config) withDefaults() Config {
-	if c.prefix == "" {
-		c.prefix = defaultName
-	}
-	if c.clientName == "" {
-		c.clientName = defaultName
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.inFlight == 0 {
-		c.inFlight = defaultInFlight
-	}
+	c.prefix = cmp.Or(c.prefix, defaultName)
+	c.rest.ClientName = cmp.Or(c.rest.ClientName, defaultName)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.rest.InFlight = cmp.Or(c.rest.InFlight, defaultInFlight)
 	return c
 }
 
 // wire returns what connections and calls need of c.
 func (c *Config) wire() *wire.Config {
-	return &wire.Config{
-		Mode: c.mode, Addrs: c.Addrs,
-		Username: c.username, Password: c.password,
-		Primary: c.primary, SentinelUsername: c.sentinelUsername, SentinelPassword: c.sentinelPassword,
-		DB: c.db, TLS: c.TLS, ClientName: c.clientName,
-		Timeout: c.Timeout, InFlight: c.inFlight, WaitReplicas: c.waitReplicas,
-		Changed: changed(c.Changed),
+	w := c.rest
+	w.Addrs, w.TLS, w.Timeout = c.Addrs, c.TLS, c.Timeout
+	if c.Changed != nil {
+		w.Changed = func(change wire.Change) { c.Changed(Change(change)) }
 	}
+	return &w
 }
 
 // validate returns every fault of c. Paths start with "store".
 func (c *Config) validate() (faults fault.List) {
-	if len(c.Addrs) == 0 {
-		faults.Addf("store", "no server: want redis://host:port")
+	bad := func(is bool, path, format string, args ...any) {
+		if is {
+			faults.Addf(path, format, args...)
+		}
 	}
-	if slices.Contains(c.Addrs, "") {
-		faults.Addf("store", "a server without an address: want host:port")
-	}
-	if c.mode == wire.Sentinel && c.primary == "" {
-		faults.Addf("store", "no name of the primary: want redis+sentinel://host:port/name")
-	}
-	if c.mode == wire.Cluster && c.db != 0 {
-		faults.Addf("store.db", "%d: a cluster has only database 0", c.db)
-	}
-	if c.mode == wire.Single && len(c.Addrs) > 1 {
-		faults.Addf("store", "%d servers: several need redis+sentinel:// or redis+cluster://", len(c.Addrs))
-	}
-	if c.db < 0 {
-		faults.Addf("store.db", "%d: want a number from 0", c.db)
-	}
-	if strings.ContainsAny(c.prefix, "{}") {
-		faults.Addf("store.prefix", "%q: { and } are for the part of a key that picks its node", c.prefix)
-	}
-	if strings.ContainsFunc(c.clientName, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		faults.Addf("store.client_name", "%q: want printable ASCII without spaces", c.clientName)
-	}
-	if c.Timeout < time.Millisecond {
-		faults.Addf("store.timeout", "%v: want at least 1ms", c.Timeout)
-	}
-	if c.inFlight < 1 || c.inFlight > maxInFlight {
-		faults.Addf("store.in_flight", "%d: want a number from 1 to %d", c.inFlight, maxInFlight)
-	}
-	if c.waitReplicas < 0 {
-		faults.Addf("store.wait_replicas", "%d: want a number from 0", c.waitReplicas)
-	}
+	w := &c.rest
+	bad(len(c.Addrs) == 0, "store", "no server: want redis://host:port")
+	bad(slices.Contains(c.Addrs, ""), "store", "a server without an address: want host:port")
+	bad(w.Mode == wire.Sentinel && w.Primary == "", "store", "no name of the primary: want redis+sentinel://host:port/name")
+	bad(w.Mode == wire.Cluster && w.DB != 0, "store.db", "%d: a cluster has only database 0", w.DB)
+	bad(w.Mode == wire.Single && len(c.Addrs) > 1, "store", "%d servers: several need redis+sentinel:// or redis+cluster://", len(c.Addrs))
+	bad(w.DB < 0, "store.db", "%d: want a number from 0", w.DB)
+	bad(strings.ContainsAny(c.prefix, "{}"), "store.prefix", "%q: { and } are for the part of a key that picks its node", c.prefix)
+	unprintable := strings.ContainsFunc(w.ClientName, func(r rune) bool { return r <= ' ' || r > '~' })
+	bad(unprintable, "store.client_name", "%q: want printable ASCII without spaces", w.ClientName)
+	bad(c.Timeout < time.Millisecond, "store.timeout", "%v: want at least 1ms", c.Timeout)
+	bad(w.InFlight < 1 || w.InFlight > wire.MaxInFlight, "store.in_flight", "%d: want a number from 1 to %d", w.InFlight, wire.MaxInFlight)
+	bad(w.WaitReplicas < 0, "store.wait_replicas", "%d: want a number from 0", w.WaitReplicas)
 	return faults
 }
 
 // String returns the location of the servers as a URL without secrets, for logs.
 func (c Config) String() string {
-	var b strings.Builder
-	switch {
-	case c.socket():
-		return "unix://" + c.Addrs[0]
-	case c.TLS != nil:
-		b.WriteString("rediss")
-	default:
-		b.WriteString("redis")
+	hosts := strings.Join(c.Addrs, ",")
+	if len(c.Addrs) == 1 && strings.HasPrefix(hosts, "/") {
+		return "unix://" + hosts
 	}
-	switch c.mode {
+	scheme := "redis"
+	if c.TLS != nil {
+		scheme = "rediss"
+	}
+	if c.rest.Password != "" && c.rest.Username != "" {
+		hosts = url.PathEscape(c.rest.Username) + "@" + hosts
+	}
+	switch c.rest.Mode {
 	case wire.Sentinel:
-		b.WriteString("+sentinel")
+		return scheme + "+sentinel://" + hosts + "/" + url.PathEscape(c.rest.Primary)
 	case wire.Cluster:
-		b.WriteString("+cluster")
+		return scheme + "+cluster://" + hosts
 	}
-	b.WriteString("://")
-	if c.password != "" && c.username != "" {
-		b.WriteString(url.PathEscape(c.username) + "@")
-	}
-	b.WriteString(strings.Join(c.Addrs, ","))
-	if c.mode == wire.Sentinel {
-		b.WriteString("/" + url.PathEscape(c.primary))
-	}
-	return b.String()
+	return scheme + "://" + hosts
 }
-
-// socket reports whether the server is on a socket of this machine.
-func (c *Config) socket() bool { return len(c.Addrs) == 1 && strings.HasPrefix(c.Addrs[0], "/") }

@@ -31,7 +31,7 @@ var opened atomic.Int64
 // open makes a store with keys of its own and a clock that tests set.
 func open(t testing.TB, c rueidis.Client) storetest.Opened {
 	var now atomic.Int64
-	s := redisstore.New(c, redisstore.WithPrefix(fmt.Sprint("t", opened.Add(1))))
+	s := redisstore.New(c, fmt.Sprint("t", opened.Add(1)))
 	redisstore.SetClock(s, func() window.Instant { return window.Instant(now.Load()) })
 	t.Cleanup(func() { s.Close() })
 	return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}

@@ -51,7 +51,7 @@ type meter struct{ client rueidis.Client }
 
 // hammer takes on one hot key.
 func (m meter) hammer(b *testing.B, c rueidis.Client, l *window.Compiled) {
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	op := store.Op{Space: store.NewSpace("", b.Name(), "rule", 0), Limit: l, Key: []byte("user-42"), N: 1}
 	if l.Window.Length == year {
 		full := op

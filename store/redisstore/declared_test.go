@@ -33,7 +33,7 @@ func TestProgramsTouchDeclaredKeysOnly(t *testing.T) {
 			play(t, c, &s, seed, calls)
 		}
 	}
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	for _, subject := range subjects(t) {
 		op := store.Op{Space: store.NewSpace("", subject.name, "rule", 0), Limit: subject.compiled[0], Key: []byte("key0")}
 		if _, err := s.Read(t.Context(), &op); err != nil {

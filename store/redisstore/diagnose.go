@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store/redisstore/internal/doctor"
+	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
@@ -32,24 +35,35 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	if !s.owned {
 		return nil, errors.New("weir: diagnose: the store is on a client of the caller; use redisstore.Open")
 	}
-	primaries, err := s.primaries(ctx)
-	if err != nil {
-		return nil, s.failed(ctx, err)
+	nodes, slots := s.servers.Primaries()
+	if len(nodes) == 0 {
+		return nil, s.failed(ctx, s.unreachable())
 	}
-	findings, errs := make([][]Finding, len(primaries)), make([]error, len(primaries))
-	var nodes sync.WaitGroup
-	for i, p := range primaries {
-		nodes.Go(func() { findings[i], errs[i] = s.examine(ctx, p) })
+	findings, errs := make([][]Finding, len(nodes)), make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { findings[i], errs[i] = s.examine(ctx, n.Addr(), slots[n]) })
 	}
-	nodes.Wait()
+	all.Wait()
 	return slices.Concat(findings...), errors.Join(errs...)
 }
 
-// examine checks one node.
-func (s *Store) examine(ctx context.Context, p primary) ([]Finding, error) {
-	facts := doctor.Facts{Node: p.addr, Use: s.use(), Ran: map[string]string{}}
-	_, err := s.servers.Client(ctx, p.slot, func(c rueidis.Client) (window.Instant, error) {
-		e := examination{facts: &facts, client: c, slot: p.slot, cluster: s.servers.Sharded()}
+// unreachable returns why no node of a cluster can be reached.
+func (s *Store) unreachable() error {
+	var errs []error
+	for _, n := range s.servers.Nodes() {
+		if why := n.Trouble(); why != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", n.Addr(), why))
+		}
+	}
+	return cmp.Or(errors.Join(errs...), errors.New("no node of the cluster serves a slot"))
+}
+
+// examine checks the node that serves slot.
+func (s *Store) examine(ctx context.Context, addr string, slot int) ([]Finding, error) {
+	facts := doctor.Facts{Node: addr, Use: s.use(), Ran: map[string]string{}}
+	_, err := s.servers.Client(ctx, slot, func(c rueidis.Client) (window.Instant, error) {
+		e := examination{facts: &facts, client: c, slot: slot, cluster: s.servers.Sharded()}
 		return 0, e.run(ctx)
 	})
 	if err != nil {
@@ -61,74 +75,212 @@ func (s *Store) examine(ctx context.Context, p primary) ([]Finding, error) {
 // use returns what the checks need of the configuration.
 func (s *Store) use() doctor.Use {
 	scheme, _, _ := strings.Cut(s.config.String(), "://")
-	user := s.config.username
-	if user == "" || s.config.password == "" {
+	user := s.config.rest.Username
+	if user == "" || s.config.rest.Password == "" {
 		user = "default"
 	}
 	return doctor.Use{
 		Scheme: scheme, User: user, Prefix: s.config.prefix, Timeout: s.config.Timeout,
-		InFlight: s.config.inFlight, WaitReplicas: s.config.waitReplicas,
+		InFlight: s.config.rest.InFlight, WaitReplicas: s.config.rest.WaitReplicas,
 	}
 }
 
-// primary is a node, and one of the slots that it serves.
-type primary struct {
-	addr string
-	slot int
+// examination fills facts with what one node answers.
+type examination struct {
+	facts   *doctor.Facts
+	client  rueidis.Client
+	slot    int
+	cluster bool
 }
 
-// primaries returns the nodes that serve slots, by address.
-func (s *Store) primaries(ctx context.Context) (all []primary, err error) {
-	if !s.servers.Sharded() {
-		return []primary{{addr: s.servers.Nodes()[0].Addr()}}, nil
+// run asks the node. Errors of the server are facts; the error is that of a node
+// without an answer.
+func (e *examination) run(ctx context.Context) error {
+	for _, ask := range []func(context.Context) error{e.ask, e.programs, e.race, e.time} {
+		if err := ask(ctx); err != nil {
+			return err
+		}
 	}
-	const slots, step = 16384, 1024
-	for slot := 0; slot < slots; slot += step { // until a node answers
-		_, err = s.servers.Client(ctx, slot, func(c rueidis.Client) (window.Instant, error) {
-			ranges, err := c.Do(ctx, c.B().ClusterSlots().Build()).ToArray()
-			all = owners(ranges)
-			return 0, err
+	return nil
+}
+
+// do sends commands together and calls each for their replies. An error of the
+// server is passed to each as text.
+func (e *examination) do(ctx context.Context, commands [][]string, each func(i int, m rueidis.RedisMessage, problem string)) error {
+	built := make([]rueidis.Completed, len(commands))
+	for i, c := range commands {
+		built[i] = e.client.B().Arbitrary(c...).Build()
+	}
+	for i, r := range e.client.DoMulti(ctx, built...) {
+		m, err := r.ToMessage()
+		if said, ok := rueidis.IsRedisErr(err); ok {
+			each(i, m, said.Error())
+		} else if err == nil || rueidis.IsRedisNil(err) {
+			each(i, m, "")
+		} else {
+			return err
+		}
+	}
+	return nil
+}
+
+// keysSeen is how many keys the look for foreign keys goes over.
+const keysSeen = 1000
+
+// ask asks what the node is, how it is set up, and which keys it has.
+func (e *examination) ask(ctx context.Context) error {
+	f := e.facts
+	commands := [][]string{
+		{"INFO"}, {"HELLO"}, {"ACL", "WHOAMI"},
+		{"SCAN", "0", "MATCH", globbed(f.Use.Prefix) + ":*", "COUNT", strconv.Itoa(keysSeen)},
+	}
+	for _, name := range doctor.Settings {
+		commands = append(commands, []string{"CONFIG", "GET", name})
+	}
+	var config strings.Builder
+	err := e.do(ctx, commands, func(i int, m rueidis.RedisMessage, problem string) {
+		if problem != "" {
+			return // the text stays empty
+		}
+		switch i {
+		case 0:
+			f.Info, _ = m.ToString()
+		case 1:
+			f.Hello = lines(m, ":")
+		case 2:
+			f.User, _ = m.ToString()
+		case 3:
+			if page, err := m.AsScanEntry(); err == nil {
+				f.Keys, f.KeysSeen = page.Elements, true
+			}
+		default:
+			config.WriteString(lines(m, " "))
+		}
+	})
+	f.Config = config.String()
+	return err
+}
+
+// lines returns the texts of a map, a line each, by name.
+func lines(m rueidis.RedisMessage, separator string) string {
+	fields, _ := m.AsStrMap() // none of an answer of another form
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		b.WriteString(name + separator + fields[name] + "\n")
+	}
+	return b.String()
+}
+
+// globbed returns text as a pattern that matches only text.
+func globbed(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
+
+// programs runs the commands that the store's programs need.
+func (e *examination) programs(ctx context.Context) error {
+	f := e.facts
+	key := e.scratch()
+	commands := [][]string{
+		{"EVAL", doctor.Probe, "3", key, key + ":z", key + ":u"},
+		{"EVALSHA", strings.Repeat("0", 40), "1", key},
+		{"PING"},
+	}
+	if e.cluster {
+		commands = append(commands, []string{"CLUSTER", "SLOTS"}, []string{"ASKING"})
+	}
+	if f.Use.WaitReplicas > 0 {
+		commands = append(commands, []string{"WAIT", "0", "1"})
+	}
+	return e.do(ctx, commands, func(i int, m rueidis.RedisMessage, problem string) {
+		name := commands[i][0]
+		if name == "CLUSTER" {
+			name = "CLUSTER SLOTS"
+		}
+		f.Ran[name] = problem
+		if i > 0 || problem != "" {
+			return
+		}
+		ran, err := m.AsStrSlice()
+		if err != nil || len(ran)%2 != 0 {
+			f.Ran[name] = "an answer that is no list of texts"
+			return
+		}
+		for pair := range slices.Chunk(ran, 2) {
+			f.Ran[pair[0]] = pair[1]
+		}
+	})
+}
+
+// scratch returns a new name of a key in the node's slot, with the form of the
+// store's own.
+func (e *examination) scratch() string {
+	random := fmt.Sprintf("%016x", rand.Uint64())
+	for i := 0; ; i++ {
+		key := fmt.Sprintf("%s:{doctor-%d}:doctor:%s", e.facts.Use.Prefix, i, random)
+		if !e.cluster || wire.SlotOf([]byte(key)) == e.slot {
+			return key
+		}
+	}
+}
+
+// race runs a program that counts over two connections at the same time, and
+// reads what was counted.
+func (e *examination) race(ctx context.Context) error {
+	const each = 10
+	if e.facts.Ran["EVAL"] != "" || e.facts.Ran["GET"] != "" || e.facts.Ran["SET"] != "" {
+		return nil
+	}
+	key := e.scratch()
+	var errs [2]error
+	var refused [2]bool
+	var both sync.WaitGroup
+	for i := range errs {
+		both.Go(func() {
+			errs[i] = e.client.Dedicated(func(c rueidis.DedicatedClient) error {
+				// A connection that is kept for others ends subscriptions first, which needs rights.
+				defer c.Close()
+				for range each {
+					err := c.Do(ctx, c.B().Arbitrary("EVAL", doctor.Race, "1", key).Build()).Error()
+					if _, refused[i] = rueidis.IsRedisErr(err); refused[i] {
+						return nil
+					} else if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		})
-		if err == nil || ctx.Err() != nil {
-			break
+	}
+	both.Wait()
+	if err := errors.Join(errs[0], errs[1]); err != nil {
+		return err
+	}
+	return e.do(ctx, [][]string{{"GET", key}, {"DEL", key}}, func(i int, m rueidis.RedisMessage, problem string) {
+		if i == 0 && problem == "" && !refused[0] && !refused[1] {
+			n, _ := m.AsInt64()
+			e.facts.Raced, e.facts.Counted = 2*each, int(n)
 		}
-	}
-	if err != nil {
-		err = s.trouble(err)
-	}
-	return all, err
+	})
 }
 
-// trouble returns why the nodes cannot be reached, or err when they can.
-func (s *Store) trouble(err error) error {
-	var errs []error
-	for _, n := range s.servers.Nodes() {
-		if why := n.Trouble(); why != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", n.Addr(), why))
+// time measures the round trip, and how far the clocks are apart.
+func (e *examination) time(ctx context.Context) error {
+	var trips []time.Duration
+	for range 9 {
+		before := time.Now()
+		at, err := e.client.Do(ctx, e.client.B().Time().Build()).AsIntSlice()
+		trip := time.Since(before)
+		if _, refused := rueidis.IsRedisErr(err); refused || err == nil && len(at) != 2 {
+			return nil
+		} else if err != nil {
+			return err
 		}
-	}
-	return cmp.Or(errors.Join(errs...), err)
-}
-
-// owners reads a reply of CLUSTER SLOTS.
-func owners(ranges []rueidis.RedisMessage) []primary {
-	bySlot := map[string]int{}
-	for _, r := range ranges {
-		parts, err := r.ToArray()
-		if err != nil || len(parts) < 3 {
-			continue
+		if len(trips) == 0 || trip < slices.Min(trips) {
+			e.facts.Ahead = time.Unix(at[0], at[1]*1000).Sub(before.Add(trip / 2))
 		}
-		owner, _ := parts[2].ToArray()
-		if slot, err := parts[0].AsInt64(); err == nil && len(owner) > 1 {
-			host, _ := owner[0].ToString()
-			port, _ := owner[1].AsInt64()
-			bySlot[net.JoinHostPort(host, strconv.FormatInt(port, 10))] = int(slot)
-		}
+		trips = append(trips, trip)
 	}
-	all := make([]primary, 0, len(bySlot))
-	for addr, slot := range bySlot {
-		all = append(all, primary{addr, slot})
-	}
-	slices.SortFunc(all, func(a, b primary) int { return strings.Compare(a.addr, b.addr) })
-	return all
+	slices.Sort(trips)
+	e.facts.RoundTrip = trips[len(trips)/2]
+	return nil
 }

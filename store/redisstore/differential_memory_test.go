@@ -44,23 +44,23 @@ func playInMemory(t *testing.T, s *subject, seed uint64) {
 		now.Store(int64(p.now))
 		want.Set(p.now)
 		verb, ops := p.call()
-		twin := slices.Clone(ops)
-		for n := range twin {
-			if h := twin[n].Hold; h != nil {
+		expected := slices.Clone(ops)
+		for n := range expected {
+			if h := expected[n].Hold; h != nil {
 				own := *h
-				twin[n].Hold = &own
+				expected[n].Hold = &own
 			}
 		}
-		for s, ops := range map[store.Store][]store.Op{got: ops, want.Store: twin} {
+		for s, ops := range map[store.Store][]store.Op{got: ops, want.Store: expected} {
 			if err := store.Do(t.Context(), s, verb, ops); err != nil {
 				t.Fatalf("seed %d, call %d: got error %v", seed, i, err)
 			}
 		}
 		for n := range ops {
 			op, r := &ops[n], ops[n].Result
-			if r != twin[n].Result {
+			if r != expected[n].Result {
 				t.Fatalf("seed %d, call %d, %v at %d, op %d of %d: %+v, %d hits on key %s, role %d, count denied %v, hold %+v:\ngot  %+v\nwant %+v",
-					seed, i, verb, p.now, n, len(ops), *op.Limit.Limit, op.N, op.Key, op.Role, op.CountDenied, op.Hold, r, twin[n].Result)
+					seed, i, verb, p.now, n, len(ops), *op.Limit.Limit, op.N, op.Key, op.Role, op.CountDenied, op.Hold, r, expected[n].Result)
 			}
 			if verb == store.Take && op.Role == store.Enforce && r.Held && r.Quota != window.Unlimited && r.Used > r.Quota {
 				t.Fatalf("seed %d, call %d: admitted over the quota: %+v", seed, i, r)

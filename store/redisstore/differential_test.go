@@ -184,6 +184,9 @@ func subjects(t testing.TB) []subject {
 func TestAgreesWithWindow(t *testing.T) {
 	t.Parallel()
 	players, calls := 25, 200
+	if testing.Short() {
+		players = 6
+	}
 	if os.Getenv("WEIR_LONG") == "1" {
 		players, calls = 50, 2000
 	}
@@ -209,14 +212,14 @@ func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 		got.Set(p.now)
 		want.Set(p.now)
 		verb, ops := p.call()
-		twin := slices.Clone(ops)
-		for n := range twin {
-			if h := twin[n].Hold; h != nil {
+		expected := slices.Clone(ops)
+		for n := range expected {
+			if h := expected[n].Hold; h != nil {
 				own := *h
-				twin[n].Hold = &own
+				expected[n].Hold = &own
 			}
 		}
-		if err := store.Do(t.Context(), want.Store, verb, twin); err != nil {
+		if err := store.Do(t.Context(), want.Store, verb, expected); err != nil {
 			t.Error(err)
 			return
 		}
@@ -225,10 +228,10 @@ func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 			return
 		}
 		for n := range ops {
-			if op := &ops[n]; op.Result != twin[n].Result || op.Hold != nil && *op.Hold != *twin[n].Hold {
+			if op := &ops[n]; op.Result != expected[n].Result || op.Hold != nil && *op.Hold != *expected[n].Hold {
 				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %+v, %d hits on key %s, member %s, role %d, count denied %v, hold %+v:\ngot  %+v\nwant %+v",
 					seed, i, verb, p.now, n, len(ops), *op.Limit.Limit, op.N, op.Key, op.Member, op.Role, op.CountDenied, op.Hold,
-					op.Result, twin[n].Result)
+					op.Result, expected[n].Result)
 				return
 			}
 			p.last = ops[n].Result.RetryAfter

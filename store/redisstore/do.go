@@ -54,7 +54,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 // reserve returns how many calls the next slice may have, of most that are left,
 // and counts them in s.sliced.
 func (s *Store) reserve(most int) int {
-	room := int64(s.config.inFlight)
+	room := int64(s.config.rest.InFlight)
 	if room == 0 {
 		room = defaultInFlight
 	}
@@ -120,17 +120,10 @@ func (b *batch) run(ctx context.Context, calls []store.Call) context.Context {
 		}
 		return ctx
 	}
-	if b.servers.Sharded() {
-		for _, wave := range b.waves(calls) {
-			ctx = b.together(ctx, wave)
-		}
-		return ctx
+	for _, wave := range b.waves(calls) {
+		ctx = b.together(ctx, wave)
 	}
-	all := make([]*store.Call, len(calls))
-	for i := range calls {
-		all[i] = &calls[i]
-	}
-	return b.together(ctx, all)
+	return ctx
 }
 
 // together decides calls at the same time: those with all keys in one slot in as
@@ -174,6 +167,13 @@ func (b *batch) waves(calls []store.Call) [][]*store.Call {
 	type last struct {
 		wave   int
 		spread bool
+	}
+	if !b.servers.Sharded() {
+		all := make([]*store.Call, len(calls))
+		for i := range calls {
+			all[i] = &calls[i]
+		}
+		return [][]*store.Call{all}
 	}
 	lasts := make(map[string]last, len(calls))
 	var waves [][]*store.Call

@@ -50,7 +50,7 @@ func TestBatchKeepsOrder(t *testing.T) {
 	cluster := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
 	connected(t, cluster, 3)
 	for name, s := range map[string]store.Store{
-		"server":  redisstore.New(connect(t, redistest.Server(t).Addr())),
+		"server":  redisstore.New(connect(t, redistest.Server(t).Addr()), ""),
 		"cluster": cluster,
 	} {
 		const keys = 40
@@ -79,7 +79,7 @@ func TestBatchKeepsOrder(t *testing.T) {
 func TestBatchWithFaults(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	calls := takes(300, hourly(10, "rule", ""))
 	foreign, broken, twice, none := &calls[7], &calls[150], &calls[151], &calls[299]
 	for key, text := range map[string]string{
@@ -122,7 +122,7 @@ func TestBatchLoadsScripts(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	c := connect(t, n.Addr())
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	cells := hourly(10, "cells", "")
 	cells.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Cells(time.Hour, 6)})
 	calls := append(takes(50, hourly(10, "rule", "")), takes(50, cells)...)
@@ -172,7 +172,7 @@ func TestBatchOnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	for name, s := range map[string]store.Store{"url": url, "the caller's client": redisstore.New(client, redisstore.WithPrefix("own"))} {
+	for name, s := range map[string]store.Store{"url": url, "the caller's client": redisstore.New(client, "own")} {
 		calls := takes(100, hourly(10, "rule", ""))
 		for i := range 20 { // ten of them fit
 			a, b := hourly(10, "shared", "all"), hourly(10, "own", fmt.Sprint(i))
@@ -284,7 +284,7 @@ func TestLateBatchIsNotCounted(t *testing.T) {
 	if got := do(t, s, calls); got != len(calls) {
 		t.Errorf("outages: got %d, want %d", got, len(calls))
 	}
-	if got := s.Nodes()[0]; got.InFlight != 0 || got.Outages < int64(len(calls)) {
+	if got := s.Nodes()[0]; got.InFlight != 0 || outages(got) < int64(len(calls)) {
 		t.Errorf("got %+v, want nothing in flight and all calls as outages", got)
 	}
 	n.Continue()
@@ -324,7 +324,7 @@ func TestBatchWaitsForReplicas(t *testing.T) {
 // A context that is done before a slice leaves its calls undecided.
 func TestBatchIsCancelled(t *testing.T) {
 	t.Parallel()
-	s := redisstore.New(connect(t, redistest.Server(t).Addr()))
+	s := redisstore.New(connect(t, redistest.Server(t).Addr()), "")
 	calls := takes(300, hourly(10, "rule", ""))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

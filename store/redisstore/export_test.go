@@ -57,7 +57,7 @@ func Ready(s *Store) bool {
 // Settled reports whether the first attempt to connect to each known node has ended.
 func Settled(s *Store) bool {
 	for _, n := range s.servers.Nodes() {
-		if errors.Is(n.Trouble(), wire.ErrCutOff) {
+		if errors.Is(n.Trouble(), wire.ErrUnavailable) {
 			return false
 		}
 	}
@@ -74,25 +74,25 @@ func (s *Store) LearnAgain() {
 	s.secrets.mu.Lock()
 	defer s.secrets.mu.Unlock()
 	s.secrets.next = time.Time{}
-	s.learn()
+	s.learn(false)
 }
 
 // Details returns all that c states, with the logins.
 func Details(c Config) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "addrs=%v db=%d login=%s:%s", c.Addrs, c.db, c.username, c.password)
-	if c.mode == wire.Sentinel {
-		fmt.Fprintf(&b, " primary=%s login=%s:%s", c.primary, c.sentinelUsername, c.sentinelPassword)
+	fmt.Fprintf(&b, "addrs=%v db=%d login=%s:%s", c.Addrs, c.rest.DB, c.rest.Username, c.rest.Password)
+	if c.rest.Mode == wire.Sentinel {
+		fmt.Fprintf(&b, " primary=%s login=%s:%s", c.rest.Primary, c.rest.SentinelUsername, c.rest.SentinelPassword)
 	}
 	if c.TLS != nil {
 		fmt.Fprintf(&b, " server_name=%q", c.TLS.ServerName)
 	}
 	fmt.Fprintf(&b, "\n  prefix=%s client_name=%s timeout=%v in_flight=%d wait_replicas=%d",
-		c.prefix, c.clientName, c.Timeout, c.inFlight, c.waitReplicas)
+		c.prefix, c.rest.ClientName, c.Timeout, c.rest.InFlight, c.rest.WaitReplicas)
 	return b.String()
 }
 
 // Whole reports whether c has what every store needs.
 func Whole(c Config) bool {
-	return len(c.Addrs) > 0 && c.prefix != "" && c.Timeout > 0 && c.inFlight > 0
+	return len(c.Addrs) > 0 && c.prefix != "" && c.Timeout > 0 && c.rest.InFlight > 0
 }

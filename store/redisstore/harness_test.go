@@ -103,13 +103,13 @@ func BenchmarkDistance(b *testing.B) {
 				cold, excused := steady(s, 10_000, trip)
 				p.Reset()
 				redistest.Eventually(b, "the store answers again", func() bool {
-					return !s.Nodes()[0].CutOff && store.Do(context.Background(), s, store.Check, []store.Op{hourly(quota, "rule", "k")}) == nil
+					return !s.Nodes()[0].Unavailable && store.Do(context.Background(), s, store.Check, []store.Op{hourly(quota, "rule", "k")}) == nil
 				})
 				after, more := steady(s, 10_000, trip)
 				b.ReportMetric(float64(cold), "cold")
 				b.ReportMetric(float64(after), "reset")
 				b.ReportMetric(float64(excused+more), "paused")
-				b.Logf("outages: %v, cut off %d times", s.Nodes()[0].Reasons, s.Nodes()[0].CutOffs)
+				b.Logf("outages: %v, cut off %d times", s.Nodes()[0].Outages, s.Nodes()[0].Interruptions)
 				if max(cold, after) > most {
 					b.Errorf("degraded: got %d cold and %d after a reset, want %d at most", cold, after, most)
 				}

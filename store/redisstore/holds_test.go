@@ -34,7 +34,7 @@ func opUnder(l window.Limit, key string) store.Op {
 func TestHoldsAreSmall(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	s := redisstore.New(connect(t, n.Addr()))
+	s := redisstore.New(connect(t, n.Addr()), "")
 	for name, l := range map[string]window.Limit{
 		"in flight": {Quota: 1000, Window: window.Held(time.Hour)},
 		"sliding":   {Quota: 1000, Window: window.Sliding(time.Hour), Hold: time.Hour},
@@ -72,7 +72,7 @@ func TestNeverMoreInFlight(t *testing.T) {
 	var flying, highest, held atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 64 {
-		s := redisstore.New(connect(t, addr))
+		s := redisstore.New(connect(t, addr), "")
 		callers.Go(func() {
 			for n := range 40 {
 				ops := []store.Op{holdOf(op, uint64(i)<<32|uint64(n+1))}

@@ -23,7 +23,7 @@ func BenchmarkMemory(b *testing.B) {
 	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Hour)})
 	for b.Loop() {
 		n := redistest.Server(b)
-		s := redisstore.New(connect(b, n.Addr()))
+		s := redisstore.New(connect(b, n.Addr()), "")
 		space := store.NewSpace("", "posts", "posts-per-hour", 0)
 		used := func() int64 {
 			v, err := strconv.ParseInt(n.Info("used_memory"), 10, 64)

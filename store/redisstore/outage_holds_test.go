@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -50,7 +49,7 @@ func TestHoldsOfAnOutage(t *testing.T) {
 			d, err = other.Check(t.Context(), request)
 			return err == nil && !d.Degraded
 		})
-		all := slices.Collect(d.Limits())
+		all := d.Usages
 		return all[0].Used, all[1].Used
 	}
 	if places, tokens := used(); places != 1 || tokens != 1 {
@@ -58,7 +57,7 @@ func TestHoldsOfAnOutage(t *testing.T) {
 	}
 	for again := range 2 {
 		ended, err := one.Cancel(t.Context(), d.Receipt, request)
-		all := slices.Collect(ended.Limits())
+		all := ended.Usages
 		if err != nil || all[0].Held != (again == 0) || all[1].Held != (again == 0) {
 			t.Errorf("cancel %d: got %+v and error %v, want it held once", again+1, ended, err)
 		}

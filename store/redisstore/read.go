@@ -97,30 +97,21 @@ func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, erro
 	var k script.Kept
 	all, err := peek().Exec(ctx, c, script.Beside(key), []string{""}).ToArray()
 	if said, ok := rueidis.IsRedisErr(err); ok && strings.Contains(said.Error(), "WRONGTYPE") {
-		return k, fmt.Errorf("key %q: it holds no string: %w", key, script.ErrForeign)
+		err = fmt.Errorf("it holds no string: %w", script.ErrForeign)
+	} else if err == nil && len(all) != 5 {
+		err = fmt.Errorf("the script answers %d values", len(all))
 	}
 	if err != nil {
-		return k, fmt.Errorf("key %q: %w", key, err)
+		return k, script.About(err, key)
 	}
-	if len(all) != 5 {
-		return k, fmt.Errorf("key %q: the script answers %d values", key, len(all))
+	now, err1 := all[0].AsInt64()
+	ms, err2 := all[2].AsInt64()
+	if k.State, err = all[1].ToString(); rueidis.IsRedisNil(err) {
+		err = nil // there is no key
 	}
-	now, err := all[0].AsInt64()
-	if err != nil {
-		return k, err
-	}
-	k.Now = window.Instant(now)
-	if k.State, err = all[1].ToString(); err != nil && !rueidis.IsRedisNil(err) {
-		return k, err
-	}
-	ms, err := all[2].AsInt64()
-	if err != nil {
-		return k, err
-	}
-	k.TTL = time.Duration(ms) * time.Millisecond
-	if k.Last, err = all[3].AsStrSlice(); err != nil {
-		return k, err
-	}
-	k.Uses, err = all[4].AsStrMap()
-	return k, err
+	var err3, err4 error
+	k.Last, err3 = all[3].AsStrSlice()
+	k.Uses, err4 = all[4].AsStrMap()
+	k.Now, k.TTL = window.Instant(now), time.Duration(ms)*time.Millisecond
+	return k, errors.Join(err, err1, err2, err3, err4)
 }

@@ -183,6 +183,11 @@ func TestForeignKey(t *testing.T) {
 		before := n.Must("DUMP", key)
 		for range 10 { // more than calls without an answer that cut a node off
 			wantIn(t, outage(t, s, store.Take, op), key, "delete it or use another prefix")
+			err := store.Do(t.Context(), s, store.Take, []store.Op{op})
+			var about interface{ KeyText() string } // by which logs find the key
+			if !errors.As(err, &about) || about.KeyText() != strconv.Quote(key) {
+				t.Errorf("got error %v, want it to mark the key", err)
+			}
 		}
 		take(t, s, hourly(10, "rule", "other")) // others are not concerned
 		if after := n.Must("DUMP", key); after != before {
@@ -200,7 +205,7 @@ func TestOtherProtocol(t *testing.T) {
 	defer web.Close()
 	s := openURL(t, at(web.Listener.Addr().String()))
 	wantIn(t, outage(t, s, store.Take, hourly(quota, "rule", "k")), `not a Redis server: it answers "HTTP/1.1 400 Bad Request"`)
-	if got := s.Nodes()[0].Reasons; got[store.ReasonRefused] != 1 {
+	if got := s.Nodes()[0].Outages; got["refused"] != 1 {
 		t.Errorf("reasons: got %v, want refused", got)
 	}
 	for answer, want := range map[string]string{
@@ -216,14 +221,14 @@ func TestOtherProtocol(t *testing.T) {
 func TestServerWithoutTLS(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]store.Reason{
-		redistest.Server(t).Addr():              store.ReasonLate,
-		answering(t, "-ERR Protocol error\r\n"): store.ReasonRefused,
+		redistest.Server(t).Addr():              "late",
+		answering(t, "-ERR Protocol error\r\n"): "refused",
 	} {
 		s := openURL(t, "rediss://"+addr)
 		redistest.Eventually(t, "the reason is known", func() bool {
 			return strings.Contains(outage(t, s, store.Take, hourly(quota, "rule", "k")), "TLS handshake")
 		})
-		if got := s.Nodes()[0].Reasons; got[want] == 0 {
+		if got := s.Nodes()[0].Outages; got[want] == 0 {
 			t.Errorf("reasons: got %v, want %s", got, want)
 		}
 	}
@@ -268,7 +273,7 @@ func TestTooManyClients(t *testing.T) {
 	killClients(n)
 	redistest.Eventually(t, "the reason is known", func() bool {
 		err := store.Do(t.Context(), s, store.Take, []store.Op{op})
-		return err != nil && strings.Contains(err.Error(), "max number of clients reached") && s.Nodes()[0].Reasons[store.ReasonRefused] > 0
+		return err != nil && strings.Contains(err.Error(), "max number of clients reached") && s.Nodes()[0].Outages["refused"] > 0
 	})
 	n.Must("CONFIG", "SET", "maxclients", "100")
 	redistest.Eventually(t, "calls are answered", func() bool { return store.Do(t.Context(), s, store.Take, []store.Op{op}) == nil })

@@ -60,7 +60,7 @@ func TestEveryKeyExpires(t *testing.T) {
 func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	for _, subject := range subjects(t) {
 		limit := subject.compiled[0]
 		ops := []store.Op{{Space: store.NewSpace("", subject.name, "rule", 0), Limit: limit, Key: []byte("k"), N: 1, Member: []byte("m")}}
@@ -92,7 +92,7 @@ func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
 func TestExactlyTheQuota(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Server(t).Addr()
-	stores := []store.Store{redisstore.New(connect(t, addr)), redisstore.New(connect(t, addr))}
+	stores := []store.Store{redisstore.New(connect(t, addr), ""), redisstore.New(connect(t, addr), "")}
 	for _, w := range []window.Window{
 		window.Sliding(time.Hour), window.Cells(time.Hour, 0), window.Fixed(time.Hour), window.Calendar(window.Year, nil), window.Bucket(365*24*time.Hour, 0),
 	} {
@@ -121,7 +121,7 @@ func TestExactlyTheQuota(t *testing.T) {
 func TestScriptIsLoadedWhenTheServerLostIt(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	ops := []store.Op{hourly(10, "rule", "k")}
 	for want := range int64(4) {
 		if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
@@ -184,7 +184,7 @@ func TestCalendarIsTheServers(t *testing.T) {
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	limits := map[string]window.Limit{
 		"sliding": {Quota: 10, Window: window.Sliding(time.Hour)},
 		"groups":  {Quota: 1000, Window: window.Sliding(time.Hour)},
@@ -234,7 +234,7 @@ func TestRefusedRead(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	n.Must("ACL", "SETUSER", "default", "-get", "-mget")
-	s := redisstore.New(connect(t, n.Addr()))
+	s := redisstore.New(connect(t, n.Addr()), "")
 	for _, quota := range []int64{10, 1000} {
 		err := store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", "k")})
 		if err == nil || !regexp.MustCompile("can't run|NOPERM|no permissions").MatchString(err.Error()) || strings.Contains(err.Error(), "not weir's") {
@@ -248,7 +248,7 @@ func TestRefusedRead(t *testing.T) {
 func TestManyMembers(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
-	s := redisstore.New(c)
+	s := redisstore.New(c, "")
 	limit := window.MustCompile(window.Limit{Quota: 3000, Window: window.Sliding(time.Hour), Measure: window.Distinct})
 	op := store.Op{Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: []byte("k"), N: 1}
 	run := func(verb store.Verb, member int) window.Result {
@@ -299,14 +299,14 @@ func TestMembersUsedTooOften(t *testing.T) {
 		run := func(verb store.Verb, member string) {
 			at++
 			op.Member = []byte(member)
-			ops, twin := []store.Op{op}, []store.Op{op}
+			ops, expected := []store.Op{op}, []store.Op{op}
 			got.Set(at)
 			want.Set(at)
-			if err := errors.Join(store.Do(t.Context(), got.Store, verb, ops), store.Do(t.Context(), want.Store, verb, twin)); err != nil {
+			if err := errors.Join(store.Do(t.Context(), got.Store, verb, ops), store.Do(t.Context(), want.Store, verb, expected)); err != nil {
 				t.Fatal(err)
 			}
-			if ops[0].Result != twin[0].Result {
-				t.Fatalf("%d others, %v: got %+v, want %+v", others, verb, ops[0].Result, twin[0].Result)
+			if ops[0].Result != expected[0].Result {
+				t.Fatalf("%d others, %v: got %+v, want %+v", others, verb, ops[0].Result, expected[0].Result)
 			}
 		}
 		for i := range others {

@@ -81,7 +81,7 @@ func TestReceiptsOfOtherInstances(t *testing.T) {
 	}
 	first, second := take(), take()
 	forged := changed(t, second, func(b []byte) { copy(b[13:20], bytesOf(t, first)[13:20]) }) // the instant
-	unsealed := changed(t, second, func(b []byte) { clear(b[28:36]) })
+	unsealed := changed(t, second, func(b []byte) { clear(b[28:44]) })
 	for what, try := range map[string]func() (weir.Decision, error){
 		"a receipt that was changed": func() (weir.Decision, error) { return there.Cancel(t.Context(), forged, r) },
 		"a receipt without a seal":   func() (weir.Decision, error) { return there.Settle(t.Context(), unsealed, r) },
@@ -107,25 +107,84 @@ func TestReceiptsOfOtherInstances(t *testing.T) {
 	}
 }
 
+// A store learns of a rotation from the first receipt that it does not know. Receipts
+// of before are valid, until the secret is rotated again or their time is over.
+func TestRotateSecret(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	url := "redis://" + n.Addr() + "?timeout=10s" // on a busy machine calls are slow
+	one, two := openURL(t, url), openURL(t, url)
+	here, there := sealing(t, one), sealing(t, two)
+	r := weir.Request{Attributes: weir.Attributes("team", "red")}
+	take := func(e *weir.Engine) weir.Receipt {
+		d, err := e.Take(t.Context(), r)
+		if err != nil || d.Receipt.IsZero() {
+			t.Fatalf("got %+v and error %v, want a receipt", d, err)
+		}
+		return d.Receipt
+	}
+	holds := func(what string, e *weir.Engine, end weir.Receipt, want bool) {
+		d, err := e.Settle(t.Context(), end, r)
+		if _, _, held := counted(t, d, err); held != want {
+			t.Errorf("%s: got held %v, want %v", what, held, want)
+		}
+	}
+	rotate := func(s *redisstore.Store, keep time.Duration) {
+		if err := s.RotateSecret(t.Context(), keep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, late := take(there), take(there)
+	rotate(one, time.Hour)
+	after := take(here)
+	if after.Take.Seal == before.Take.Seal || len(one.Secrets(false)) != 2 {
+		t.Errorf("got %d secrets, want 2", len(one.Secrets(false)))
+	}
+	redistest.Eventually(t, "the other store may ask again", func() bool { return len(two.Secrets(true)) == 2 })
+	holds("a receipt of after, there", there, after, true)
+	holds("a receipt of before, here", here, before, true)
+	holds("a receipt of before, at a store that opens now", sealing(t, openURL(t, url)), late, true)
+	last, revoked := take(here), take(there)
+	rotate(two, time.Hour)
+	holds("a receipt of the secret before", there, last, true)
+	third := take(here) // has not learned of the second rotation, if that was not long ago
+	holds("a receipt of a store that has not learned yet", there, third, true)
+	rotate(two, 0)
+	holds("a receipt of the secret before that", there, revoked, false)
+	fourth := take(there)
+	redistest.Eventually(t, "the other store may ask again", func() bool { return len(one.Secrets(true)) == 1 })
+	holds("a receipt whose time is over", there, third, false)
+	holds("a receipt of after the third rotation", here, fourth, true)
+	n.Must("FLUSHALL")
+	two.LearnAgain()
+	if got := openURL(t, url).Secrets(false); !slices.Equal(got, two.Secrets(false)) {
+		t.Error("a server that has lost its keys got another secret")
+	}
+	n.Must("SET", "weir:secret", "swordfish")
+	if err := one.RotateSecret(t.Context(), time.Hour); err == nil || n.Must("GET", "weir:secret") != "swordfish" {
+		t.Errorf("at the key of another program: got error %v", err)
+	}
+}
+
 // A server that has lost its keys gets the secret again from a store that knows it.
 // Stores that meet another secret accept receipts under both.
 func TestSecretIsLost(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, at(n.Addr()))
-	before := slices.Clone(s.Secrets())
+	before := slices.Clone(s.Secrets(false))
 	if len(before) != 1 {
 		t.Fatalf("got %d secrets, want 1", len(before))
 	}
 	n.Must("FLUSHALL")
 	s.LearnAgain()
-	if got := openURL(t, at(n.Addr())).Secrets(); !slices.Equal(got, before) {
+	if got := openURL(t, at(n.Addr())).Secrets(false); !slices.Equal(got, before) {
 		t.Errorf("after the loss: got another secret")
 	}
 	n.Must("FLUSHALL")
-	other := openURL(t, at(n.Addr())).Secrets() // made it before s looked
+	other := openURL(t, at(n.Addr())).Secrets(false) // made it before s looked
 	s.LearnAgain()
-	if got := s.Secrets(); len(got) != 2 || got[0] != other[0] || got[1] != before[0] {
+	if got := s.Secrets(false); len(got) != 2 || got[0] != other[0] || got[1] != before[0] {
 		t.Errorf("after a loss that another store mended: got %d secrets, want the new one and the old one", len(got))
 	}
 }
@@ -137,12 +196,12 @@ func TestSecretOutOfReach(t *testing.T) {
 	n := redistest.Server(t)
 	n.Kill()
 	s := openURL(t, at(n.Addr()))
-	if got := s.Secrets(); len(got) != 0 {
+	if got := s.Secrets(false); len(got) != 0 {
 		t.Errorf("got %d secrets of a server that does not run", len(got))
 	}
 	n.Restart()
-	redistest.Eventually(t, "the secret is read", func() bool { return len(s.Secrets()) == 1 })
-	if got := openURL(t, at(n.Addr())).Secrets(); !slices.Equal(got, s.Secrets()) {
+	redistest.Eventually(t, "the secret is read", func() bool { return len(s.Secrets(false)) == 1 })
+	if got := openURL(t, at(n.Addr())).Secrets(false); !slices.Equal(got, s.Secrets(false)) {
 		t.Errorf("got another secret at another store")
 	}
 }
@@ -153,7 +212,7 @@ func TestSecretOfAnotherProgram(t *testing.T) {
 	n := redistest.Server(t)
 	n.Must("SET", "weir:secret", "swordfish")
 	s := openURL(t, at(n.Addr()))
-	if got := s.Secrets(); len(got) != 0 || n.Must("GET", "weir:secret") != "swordfish" {
+	if got := s.Secrets(false); len(got) != 0 || n.Must("GET", "weir:secret") != "swordfish" {
 		t.Errorf("got %d secrets, want none, and the value as it was", len(got))
 	}
 	e, r := sealing(t, s), weir.Request{Attributes: weir.Attributes("team", "red")}
@@ -173,7 +232,7 @@ func TestInspectTheSecret(t *testing.T) {
 	n := redistest.Server(t)
 	s := openURL(t, at(n.Addr()))
 	connected(t, s, 1)
-	s.Secrets()
+	s.Secrets(false)
 	page, err := s.Inspect(t.Context(), "weir:secret")
 	if want := "key      weir:secret\nkind     secret under which receipts are sealed, version 1\n"; err != nil || page != want {
 		t.Errorf("got error %v and page\n%s\nwant\n%s", err, page, want)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
@@ -68,7 +69,7 @@ func (s *Store) groups(ops []store.Op) []group {
 func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) error {
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
-			groups[i].err = wire.ErrCutOff
+			groups[i].err = wire.ErrUnavailable
 		}
 	}
 	if err := failed(groups); err != nil {
@@ -151,9 +152,12 @@ func failed(groups []group) error {
 			return g.err
 		case g.err == nil:
 			continue
-		case out == nil:
-			out = &store.OutageError{Reason: wire.ReasonOf(g.err), Err: g.err}
 		}
+		this := wire.Outage(g.err)
+		if out == nil {
+			out = this
+		}
+		out.Uncounted = out.Uncounted && this.Uncounted
 		out.Ops = append(out.Ops, g.which...)
 	}
 	if out == nil {
@@ -165,3 +169,145 @@ func failed(groups []group) error {
 
 // denies reports whether op denies its take.
 func denies(op *store.Op) bool { return op.Role == store.Enforce && !op.Result.Allowed }
+
+// giveBackTime is how long giving back may take. The caller does not wait that
+// long. Hits that are not given back by then age like all others.
+const giveBackTime = time.Second
+
+// enforced reports whether a take that was denied has counted op, in a group that
+// admitted it, and must give it back.
+func enforced(g *group, verb store.Verb, op *store.Op) bool {
+	return op.Role == store.Enforce && !op.CountDenied && everything(g, verb, op)
+}
+
+// everything reports whether a group has counted op.
+func everything(g *group, verb store.Verb, op *store.Op) bool {
+	switch {
+	case op.N <= 0 || g.err != nil || verb.Ends():
+		return false // what ended is over
+	case verb == store.Take && op.Role == store.Enforce:
+		return g.admitted || op.CountDenied
+	case verb == store.Take && op.Role == store.Shadow:
+		return op.Result.Allowed || op.CountDenied
+	case verb == store.Refund && op.Limit.Measure != window.Distinct:
+		return op.Result.Used < op.Result.Before
+	case verb == store.Refund:
+		return op.Result.Before > 0
+	}
+	return verb != store.Check
+}
+
+// newest is the first of the steps that give newest hits back.
+const newest = 2
+
+// giveBack undoes what the groups have counted of the ops for which pick returns
+// true, and corrects their results. It waits for that until ctx is done.
+func (s *Store) giveBack(ctx context.Context, r *script.Step, groups []group, pick func(*group, store.Verb, *store.Op) bool) {
+	var undos []*undo
+	for i := range groups {
+		g := &groups[i]
+		g.admitted = g.err == nil && !slices.ContainsFunc(g.which, func(i int) bool { return denies(&r.Ops[i]) })
+		// Hits that leave their window soon are given back in a step of their
+		// own: when it is too late for them, it need not be for the rest.
+		// Hits in groups have no date of their own: the newest are given back.
+		var steps [4][]int
+		for _, i := range g.which {
+			op := &r.Ops[i]
+			if !pick(g, r.Verb, op) {
+				continue
+			}
+			n := 0
+			if script.Inside(op, g.at) >= giveBackTime {
+				n = 1
+			}
+			if r.Verb != store.Refund && !op.Result.Held && script.InGroups(op.Limit) {
+				n += newest
+			}
+			steps[n] = append(steps[n], i)
+		}
+		for n, which := range steps {
+			if len(which) > 0 {
+				undos = append(undos, newUndo(r, g, which, n >= newest))
+			}
+		}
+	}
+	for _, u := range undos {
+		if !s.background(func() { u.run(s.servers) }) {
+			u.err = store.ErrClosed
+			close(u.done)
+		}
+	}
+	for _, u := range undos {
+		select {
+		case <-u.done:
+			u.report(r.Ops)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// undo is a step that gives back hits of one group.
+type undo struct {
+	slot  int
+	which []int // of the call's ops
+	step  script.Step
+	err   error         // set when it is done
+	done  chan struct{} // closed then
+}
+
+func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {
+	u := &undo{slot: g.slot, which: which, done: make(chan struct{})}
+	u.step = script.Step{Verb: store.Cancel, Which: upTo(len(which)), Times: r.Times}
+	for _, i := range which {
+		op := r.Ops[i]
+		// The caller may use its slices again before this is done.
+		op.Key, op.Member, op.Together = slices.Clone(op.Key), slices.Clone(op.Member), slices.Clone(op.Together)
+		hold := store.Hold{Hold: window.Hold{At: g.at}, Sure: true}
+		if op.Hold != nil {
+			hold.ID = op.Hold.ID
+		}
+		op.Hold = &hold
+		if inGroups {
+			u.step.Verb, op.Hold = store.Refund, nil
+		}
+		if r.Verb == store.Refund {
+			op.Hold = nil
+			u.step.Verb = store.Record
+			if op.Limit.Measure != window.Distinct {
+				op.N = op.Result.Before - op.Result.Used
+			}
+		}
+		u.step.Ops = append(u.step.Ops, op)
+		// Once the hits are out of their window there is nothing to give back, and a
+		// refund would take the hits of other callers.
+		if r.Verb != store.Refund && r.Times.Now == 0 {
+			until := g.at.Add(script.Inside(&op, g.at)) - 1
+			if u.step.Times.Deadline == 0 || until < u.step.Times.Deadline {
+				u.step.Times.Deadline = until
+			}
+		}
+	}
+	return u
+}
+
+func (u *undo) run(on *wire.Servers) {
+	defer close(u.done)
+	ctx, cancel := wire.Within(context.Background(), giveBackTime)
+	defer cancel()
+	_, u.err = on.Run(ctx, u.slot, u.step)
+}
+
+// report writes the results of a check to the ops of a denied take: each fits,
+// and was not counted.
+func (u *undo) report(ops []store.Op) {
+	for n, i := range u.which {
+		r, now := &ops[i].Result, u.step.Ops[n].Result
+		r.Used, r.Held = r.Before, false
+		if u.err == nil {
+			r.Used, r.Before, r.ResetAfter = now.Used, now.Used, now.ResetAfter
+		}
+		if r.Quota != window.Unlimited {
+			r.Remaining = max(0, r.Quota-r.Used)
+		}
+	}
+}

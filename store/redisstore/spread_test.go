@@ -264,7 +264,7 @@ func TestCloseWaitsForGivingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	s := redisstore.New(client)
+	s := redisstore.New(client, "")
 	keys := keysOn(c.Masters...)
 	first, second := hourly(10, "rule", keys[0]), hourly(10, "rule", keys[1])
 	for _, op := range []store.Op{first, second} {
@@ -291,7 +291,7 @@ func TestCloseWaitsForGivingBack(t *testing.T) {
 	if !goesOn.Load() {
 		t.Error("Close has not waited")
 	}
-	if got := used(t, redisstore.New(client), first); got != 1 {
+	if got := used(t, redisstore.New(client, ""), first); got != 1 {
 		t.Errorf("used: got %d, want 1", got)
 	}
 }

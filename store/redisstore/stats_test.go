@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore"
 )
 
 func TestNodes(t *testing.T) {
@@ -13,21 +14,25 @@ func TestNodes(t *testing.T) {
 	s := openURL(t, "redis://:unused@"+n.Addr()+"?timeout=50ms&password_file=/dev/null")
 	op := hourly(10, "rule", "k")
 	take(t, s, op)
-	if got := s.Nodes()[0]; got.Addr != n.Addr() || got.CutOff || got.InFlight != 0 || got.Outages != 0 {
+	if got := s.Nodes()[0]; got.Addr != n.Addr() || got.Unavailable || got.InFlight != 0 || outages(got) != 0 {
 		t.Errorf("in order: got %+v", got)
 	}
 	n.Kill()
 	redistest.Eventually(t, "the node is cut off", func() bool {
 		_ = store.Do(t.Context(), s, store.Check, []store.Op{op})
-		return s.Nodes()[0].CutOff && s.Nodes()[0].CutOffs == 1
+		return s.Nodes()[0].Unavailable && s.Nodes()[0].Interruptions == 1
 	})
 	_ = store.Do(t.Context(), s, store.Check, []store.Op{op})
 	got := s.Nodes()[0]
-	var sum int64
-	for _, n := range got.Reasons {
-		sum += n
-	}
-	if got.Outages < 1 || got.Outages != sum || got.CutOffs != 1 {
+	if outages(got) < 1 || got.Interruptions != 1 {
 		t.Errorf("a dead node: got %+v, want it cut off once, and outages by reason", got)
 	}
+}
+
+// outages returns the number of the outages of n, for whatever reason.
+func outages(n redisstore.Node) (sum int64) {
+	for _, count := range n.Outages {
+		sum += count
+	}
+	return sum
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +21,10 @@ import (
 // over, or on a cluster. Make one with [Open] or [New].
 type Store struct {
 	codec   *script.Codec
-	servers wire.Servers
+	servers *wire.Servers
 	config  *Config
 	owned   bool                  // the connections are the store's own
 	clock   func() window.Instant // in tests only
-	timer   wire.Timer
 
 	sliced atomic.Int64 // calls in slices that are under way
 
@@ -35,21 +35,13 @@ type Store struct {
 	tasks  sync.WaitGroup // what goes on after its call
 }
 
-// Option is an option of [New].
-type Option func(*Config)
-
-// WithPrefix sets the start of the name of every key in Redis. Default: "weir".
-func WithPrefix(prefix string) Option { return func(c *Config) { c.prefix = prefix } }
-
 // New returns a store on the server or the cluster that client is connected to. It
 // is for programs that have a client already; others use [Open]. The store has no
 // time-out of its own: a call waits as long as its context and the client allow.
-// The caller closes the client.
-func New(client rueidis.Client, options ...Option) *Store {
-	config := &Config{prefix: defaultName}
-	for _, o := range options {
-		o(config)
-	}
+// The caller closes the client. prefix is the start of the name of every key in Redis;
+// empty means "weir".
+func New(client rueidis.Client, prefix string) *Store {
+	config := &Config{prefix: cmp.Or(prefix, defaultName)}
 	codec := script.NewCodec(config.prefix)
 	return &Store{codec: codec, servers: wire.Around(client, codec), config: config}
 }
@@ -92,17 +84,14 @@ func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 // meet an outage when the time-out is over. The caller calls the function when it is
 // done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return s.timer.Within(ctx, s.config.Timeout)
+	return wire.Within(ctx, s.config.Timeout)
 }
 
-// few is how many ops a call can have without a list on the heap.
-const few = 8
+var firstFew = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
 
-var firstFew = [few]int{0, 1, 2, 3, 4, 5, 6, 7}
-
-// upTo returns the numbers below n.
+// upTo returns the numbers below n, without a list on the heap for most calls.
 func upTo(n int) []int {
-	if n <= few {
+	if n <= len(firstFew) {
 		return firstFew[:n]
 	}
 	all := make([]int, n)
@@ -136,7 +125,7 @@ func (s *Store) failed(ctx context.Context, err error) error {
 	if errors.As(err, &out) {
 		return out
 	}
-	return &store.OutageError{Reason: wire.ReasonOf(err), Err: err}
+	return wire.Outage(err)
 }
 
 func (s *Store) now() window.Instant {

@@ -1,12 +1,16 @@
 package redisstore
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
@@ -80,9 +84,9 @@ func (p *parser) read(rawURL string) {
 	}
 	switch {
 	case strings.HasSuffix(scheme, "+sentinel"):
-		p.config.mode = wire.Sentinel
+		p.config.rest.Mode = wire.Sentinel
 	case strings.HasSuffix(scheme, "+cluster"):
-		p.config.mode = wire.Cluster
+		p.config.rest.Mode = wire.Cluster
 	}
 	p.tls.on = strings.HasPrefix(scheme, "rediss")
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
@@ -102,8 +106,8 @@ func (p *parser) read(rawURL string) {
 func (p *parser) login(userinfo string) {
 	user, password, _ := strings.Cut(userinfo, ":")
 	var err1, err2 error
-	p.config.username, err1 = url.PathUnescape(user)
-	p.config.password, err2 = url.PathUnescape(password)
+	p.config.rest.Username, err1 = url.PathUnescape(user)
+	p.config.rest.Password, err2 = url.PathUnescape(password)
 	if err1 != nil || err2 != nil {
 		p.fault("", "user or password: a %% that no two hex digits follow: write it as %%25")
 	}
@@ -120,7 +124,7 @@ func (p *parser) socket(authority, path string) {
 
 func (p *parser) hosts(authority string) {
 	port := "6379"
-	if p.config.mode == wire.Sentinel {
+	if p.config.rest.Mode == wire.Sentinel {
 		port = "26379"
 	}
 	for i, host := range strings.Split(authority, ",") {
@@ -157,12 +161,12 @@ func address(host, port string) (addr string, ok bool) {
 // path reads the name of the primary, or the database.
 func (p *parser) path(path string) {
 	switch {
-	case p.config.mode == wire.Sentinel:
+	case p.config.rest.Mode == wire.Sentinel:
 		name, err := url.PathUnescape(path)
 		if err != nil || strings.ContainsAny(name, "/ ") {
 			p.fault("", "name of the primary %q: want one word", path)
 		}
-		p.config.primary = name
+		p.config.rest.Primary = name
 	case path != "":
 		p.database(path)
 	}
@@ -173,7 +177,7 @@ func (p *parser) database(text string) {
 	if err != nil {
 		p.fault("db", "%q: want a number from 0", text)
 	}
-	p.config.db = int(n)
+	p.config.rest.DB = int(n)
 }
 
 // passwordFile reads a password from a file. Other users of the machine can see a
@@ -184,5 +188,102 @@ func (p *parser) passwordFile(name string) {
 		p.fault("password_file", "%v", err)
 		return
 	}
-	p.config.password = strings.TrimRight(string(b), "\r\n")
+	p.config.rest.Password = strings.TrimRight(string(b), "\r\n")
+}
+
+// options reads the options behind the ? of the URL.
+func (p *parser) options(query string) {
+	c, t := &p.config, &p.tls
+	options := map[string]any{ // where the value goes, or who reads it
+		"prefix": &c.prefix, "client_name": &c.rest.ClientName, "in_flight": &c.rest.InFlight, "wait_replicas": &c.rest.WaitReplicas,
+		"sentinel_username": &c.rest.SentinelUsername, "sentinel_password": &c.rest.SentinelPassword,
+		"ca": &t.ca, "cert": &t.cert, "key": &t.key, "server_name": &t.serverName,
+		"db": p.database, "password_file": p.passwordFile, "timeout": p.timeout,
+	}
+	seen := map[string]bool{}
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		name, escaped, _ := strings.Cut(pair, "=")
+		value, err := url.QueryUnescape(escaped)
+		to, known := options[name]
+		faults := len(p.faults)
+		switch {
+		case !known:
+			names := slices.Sorted(maps.Keys(options))
+			p.fault("", "option %q: want one of %s%s", name, strings.Join(names, ", "), fault.DidYouMean(name, names))
+		case seen[name]:
+			p.fault(name, "given twice")
+		case err != nil:
+			p.fault(name, "a %% that no two hex digits follow: write it as %%25")
+		case c.rest.Mode != wire.Sentinel && strings.HasPrefix(name, "sentinel_"):
+			p.fault(name, "only with redis+sentinel://")
+		}
+		seen[name] = true
+		if len(p.faults) > faults {
+			continue
+		}
+		switch to := to.(type) {
+		case *string:
+			if value == "" {
+				p.fault(name, "empty: leave it out for its default")
+			}
+			*to = value
+		case *int:
+			n, err := strconv.ParseUint(value, 10, 31)
+			if err != nil {
+				p.fault(name, "%q: want a whole number", value)
+			}
+			*to = int(n)
+		case func(string):
+			to(value)
+		}
+	}
+}
+
+func (p *parser) timeout(text string) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		p.fault("timeout", "%q: want a time such as 50ms", text)
+		return
+	}
+	p.config.Timeout = d
+}
+
+// tlsOptions are the names of PEM files, and of the server.
+type tlsOptions struct {
+	on                        bool
+	ca, cert, key, serverName string
+}
+
+func (o *tlsOptions) config(p *parser) *tls.Config {
+	if !o.on {
+		if *o != (tlsOptions{}) {
+			p.fault("", "ca, cert, key, server_name: only with TLS, which rediss:// asks for")
+		}
+		return nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.serverName}
+	if o.ca != "" {
+		pem, err := os.ReadFile(o.ca)
+		config.RootCAs = x509.NewCertPool()
+		switch {
+		case err != nil:
+			p.fault("ca", "%v", err)
+		case !config.RootCAs.AppendCertsFromPEM(pem):
+			p.fault("ca", "%s: no PEM certificate in it", o.ca)
+		}
+	}
+	switch {
+	case (o.cert == "") != (o.key == ""):
+		p.fault("", "cert and key: want both or none")
+	case o.cert != "":
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		if err != nil {
+			p.fault("", "cert and key: %v", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config
 }

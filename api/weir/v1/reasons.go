@@ -1,3 +1,4 @@
+// Package weirv1 is the generated code of weir.v1, and the reasons of its errors.
 package weirv1
 
 // ErrorDomain is the domain of the reasons of errors, in the detail ErrorInfo of a

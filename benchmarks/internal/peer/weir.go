@@ -124,7 +124,7 @@ func engineDoor(name string, n int, open func(Config) store.Store) Peer {
 }
 
 // engine returns an engine of rules.
-func engine(rules []rule.Rule, options ...weir.EngineOption) *weir.Engine {
+func engine(rules []rule.Rule, options ...weir.Option) *weir.Engine {
 	return measure.Must(weir.NewEngine(measure.Must(rule.New(rules, nil)), options...))
 }
 

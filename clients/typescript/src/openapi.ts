@@ -410,6 +410,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/-/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a new secret for receipts
+         * @description Receipts of before stay valid for the longest hold that any rule has had, and for 24 hours at least, unless the
+         *     secret is rotated once more. A body is ignored.
+         */
+        post: operations["rotateSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/debug/pprof/": {
         parameters: {
             query?: never;
@@ -874,6 +895,10 @@ export interface components {
             namespaces: {
                 [key: string]: components["schemas"]["Loaded"];
             };
+        };
+        Rotated: {
+            /** Format: date-time */
+            old_valid_until: string;
         };
         /** @description What is in force */
         Loaded: {
@@ -1889,6 +1914,39 @@ export interface operations {
                 };
             };
             429: components["responses"]["WrongTokens"];
+        };
+    };
+    rotateSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Until when receipts of before are valid */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rotated"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["WrongTokens"];
+            /** @description The secret is not rotated, because the store is out of reach or loading */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
     profiles: {

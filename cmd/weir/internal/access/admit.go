@@ -22,29 +22,29 @@ type Credentials struct {
 }
 
 // Admit returns the caller that shows c, if it may make a call that needs scopes.
-// The error is a [*Refusal]. It is for front ends without HTTP; [Lock.Enter] is for
+// The error is a [*Refusal]. It is for front ends without HTTP; [Authenticator.Enter] is for
 // those with it.
-func (l *Lock) Admit(c Credentials, need Scope) (*Holder, error) {
-	if l == nil {
+func (a *Authenticator) Admit(c Credentials, need Scope) (*Holder, error) {
+	if a == nil {
 		return everyone, nil
 	}
-	h, no := l.admit(c, need)
+	h, no := a.admit(c, need)
 	if no != nil {
-		return nil, l.refuse(no)
+		return nil, a.refuse(no)
 	}
 	return h, nil
 }
 
 // admit decides like Admit, and counts no refusal.
-func (l *Lock) admit(c Credentials, need Scope) (*Holder, *Refusal) {
-	if l.Keys == nil {
+func (a *Authenticator) admit(c Credentials, need Scope) (*Holder, *Refusal) {
+	if a.Keys == nil {
 		return everyone, nil
 	}
-	h, no := l.holder(c)
+	h, no := a.holder(c)
 	if no != nil {
 		return nil, no
 	}
-	if no := l.Reach.refuses(h); no != nil {
+	if no := a.Reach.refuses(h); no != nil {
 		return nil, no
 	}
 	no = h.lacks(need)
@@ -53,9 +53,9 @@ func (l *Lock) admit(c Credentials, need Scope) (*Holder, *Refusal) {
 
 // holder returns who shows c: the holder of the token or, without one, of the
 // certificate.
-func (l *Lock) holder(c Credentials) (*Holder, *Refusal) {
+func (a *Authenticator) holder(c Credentials) (*Holder, *Refusal) {
 	if c.Shown {
-		h, err := l.Keys.Holder(c.Token, c.Address)
+		h, err := a.Keys.Holder(c.Token, c.Address)
 		if err != nil {
 			return nil, err.(*Refusal) //nolint:errorlint // Holder returns no other error
 		}
@@ -64,7 +64,7 @@ func (l *Lock) holder(c Credentials) (*Holder, *Refusal) {
 	if c.Certificate == nil {
 		return nil, &Refusal{Reason: Missing, Detail: "the call needs a token: send Authorization: Bearer TOKEN"}
 	}
-	if h := l.Keys.Certificate(c.Certificate); h != nil {
+	if h := a.Keys.Certificate(c.Certificate); h != nil {
 		return h, nil
 	}
 	return nil, &Refusal{
@@ -74,9 +74,9 @@ func (l *Lock) holder(c Credentials) (*Holder, *Refusal) {
 }
 
 // refuse counts a refusal, and returns it.
-func (l *Lock) refuse(no *Refusal) error {
-	if l != nil && l.Refused != nil {
-		l.Refused(no.Reason)
+func (a *Authenticator) refuse(no *Refusal) error {
+	if a != nil && a.Refused != nil {
+		a.Refused(no.Reason)
 	}
 	return no
 }

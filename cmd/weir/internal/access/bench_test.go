@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
 
-// BenchmarkEnter measures what a lock costs a call: no lock, one that looks at the
+// BenchmarkEnter measures what an authenticator costs a call: none, one that looks at the
 // host only (on loopback), and one with tokens.
 func BenchmarkEnter(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "tokens")
@@ -27,12 +27,12 @@ func BenchmarkEnter(b *testing.B) {
 	r.Header.Set("Authorization", "Bearer right")
 	for _, row := range []struct {
 		name string
-		lock *access.Lock
-	}{{"none", nil}, {"hosts", &access.Lock{Hosts: access.NewHosts(nil)}}, {"tokens", &access.Lock{Keys: keys}}} {
+		auth *access.Authenticator
+	}{{"none", nil}, {"hosts", &access.Authenticator{Hosts: access.NewHosts(nil)}}, {"tokens", &access.Authenticator{Keys: keys}}} {
 		b.Run(row.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := row.lock.Enter(r, access.Decide); err != nil {
+				if _, err := row.auth.Enter(r, access.Decide); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -3,6 +3,6 @@
 // certificates of listeners. All front ends use it, so that one tokens file
 // serves them all.
 //
-// A [Keys] holds the tokens in force. A [Lock] guards one listener: it asks Keys
+// A [Keys] holds the tokens in force. An [Authenticator] guards one listener: it asks Keys
 // who a caller is, and compares the caller's scopes with those that a call needs.
 package access

@@ -5,7 +5,7 @@ import "fmt"
 // DefaultNamespace is the namespace of calls that name none.
 const DefaultNamespace = "default"
 
-// Reach says which holders a lock admits, by the namespace that they are bound to.
+// Reach says which holders an authenticator admits, by the namespace that they are bound to.
 type Reach uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	// front ends that know no other one.
 	ReachDefault Reach = iota
 	// ReachNamed admits all holders. It is for front ends that find the namespace of
-	// each call with [Lock.Namespace].
+	// each call with [Authenticator.Namespace].
 	ReachNamed
 	// ReachAll admits holders that may use all namespaces. It is for calls that
 	// concern the whole service, such as metrics and profiles.
@@ -40,7 +40,7 @@ func (r Reach) refuses(h *Holder) *Refusal {
 // one that the call names, or empty: then it is the one that h is bound to, or
 // [DefaultNamespace]. A holder that is bound to another namespace than the one
 // asked for gets a [*Refusal]. A nil Holder may use all.
-func (l *Lock) Namespace(h *Holder, asked string) (string, error) {
+func (a *Authenticator) Namespace(h *Holder, asked string) (string, error) {
 	switch {
 	case h == nil || h.Namespace == "":
 		if asked == "" {
@@ -50,7 +50,7 @@ func (l *Lock) Namespace(h *Holder, asked string) (string, error) {
 	case asked == "" || asked == h.Namespace:
 		return h.Namespace, nil
 	}
-	return "", l.refuse(elsewhere(h, asked))
+	return "", a.refuse(elsewhere(h, asked))
 }
 
 func elsewhere(h *Holder, asked string) *Refusal {

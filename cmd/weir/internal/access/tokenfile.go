@@ -17,6 +17,9 @@ const MaxFile = 8 << 20
 // certPrefix starts the name of a client's certificate in a tokens file.
 const certPrefix = "cert:"
 
+// maxFaults is the number of faults after which a tokens file is read no further.
+const maxFaults = 1000
+
 // entry is one line of a tokens file.
 type entry struct {
 	holder *Holder
@@ -107,7 +110,7 @@ func parseFile(file string, src []byte) ([]entry, error) {
 			// there by mistake.
 			f.Place = fault.Place{File: file, Line: number, Column: column}
 			faults = append(faults, f)
-			if len(faults) == fault.Most {
+			if len(faults) == maxFaults {
 				break
 			}
 			continue

@@ -13,11 +13,6 @@ import (
 // [window.Never].
 func AppendSeconds(b []byte, d time.Duration) []byte { return jsontext.AppendSeconds(b, d) }
 
-// AppendDuration appends d as text, such as "1h30m".
-func AppendDuration(b []byte, d time.Duration) []byte {
-	return jsontext.AppendText(b, jsontext.Duration(d))
-}
-
 // AppendTexts appends texts as a JSON array.
 func AppendTexts(b []byte, texts []string) []byte { return jsontext.AppendTexts(b, texts) }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -93,7 +94,7 @@ var statuses = []struct {
 	status int
 }{
 	{weir.ErrUnknownRule, http.StatusNotFound},
-	{weir.ErrLarge, http.StatusRequestEntityTooLarge},
+	{run.ErrLarge, http.StatusRequestEntityTooLarge},
 	{namespace.ErrUnknown, http.StatusNotFound},
 	{namespace.ErrNoRules, http.StatusServiceUnavailable},
 	{store.ErrClosed, http.StatusServiceUnavailable},
@@ -114,7 +115,7 @@ var refusals = map[access.Reason]int{
 
 // ProblemOf returns the answer to a request that ended in err: the [Problem]
 // that err wraps, 401, 403 or 429 for an [access.Refusal], 400 for a
-// [fault.Fault], 413 for [weir.ErrLarge], 503 for an [access.Overload], an outage of the store and
+// [fault.Fault], 413 for [run.ErrLarge], 503 for an [access.Overload], an outage of the store and
 // for a request that was given up, 404 for an unknown rule or namespace, else 500.
 func ProblemOf(err error) *Problem {
 	var p *Problem

@@ -1,4 +1,4 @@
-package clienttest
+package clienttest_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 func BenchmarkTake(b *testing.B) {
 	for name, option := range modes {
 		b.Run(name, func(b *testing.B) {
-			w := newTwins(b)
+			w := newPair(b)
 			_, target := serve(b, grpcserver.Config{}, w.plain)
 			c := open(b, target, option)
 			b.ReportAllocs()

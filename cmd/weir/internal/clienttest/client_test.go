@@ -1,4 +1,4 @@
-package clienttest
+package clienttest_test
 
 import (
 	"errors"
@@ -43,15 +43,28 @@ const (
 	inTurn   = false
 )
 
+// serveBounded serves an engine whose answers have at most most bytes.
+func serveBounded(t testing.TB, most int64, c grpcserver.Config, e *weir.Engine) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "socket")
+	serveSet(t, path, c, namespace.NewSet(namespace.New(namespace.Default, e, most, nil)), together)
+	return "unix:" + path
+}
+
 // serveAt serves an engine at a socket.
 func serveAt(t testing.TB, path string, c grpcserver.Config, e *weir.Engine, shared bool) (s *grpcserver.Server, ended chan error) {
+	t.Helper()
+	return serveSet(t, path, c, namespace.Only(e), shared)
+}
+
+func serveSet(t testing.TB, path string, c grpcserver.Config, spaces *namespace.Set, shared bool) (s *grpcserver.Server, ended chan error) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, ended = grpcserver.New(c), make(chan error, 1)
-	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(e), shared).Methods())
+	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces, shared).Methods())
 	go func() { ended <- s.Serve(l); close(ended) }()
 	t.Cleanup(func() {
 		_ = s.Close()
@@ -79,34 +92,31 @@ func open(t testing.TB, target string, options ...client.Option) *client.Client 
 }
 
 // ways are the ways to ask an engine.
-var ways = map[string]func(testing.TB, *weir.Engine) scripttest.Decider{
-	"engine": func(_ testing.TB, e *weir.Engine) scripttest.Decider { return e },
-	"calls": func(t testing.TB, e *weir.Engine) scripttest.Decider {
+var ways = map[string]func(testing.TB, *weir.Engine) decider{
+	"engine": func(_ testing.TB, e *weir.Engine) decider { return e },
+	"calls": func(t testing.TB, e *weir.Engine) decider {
 		_, target := serve(t, grpcserver.Config{}, e)
 		return open(t, target)
 	},
-	"streams": func(t testing.TB, e *weir.Engine) scripttest.Decider {
+	"streams": func(t testing.TB, e *weir.Engine) decider {
 		_, target := serve(t, grpcserver.Config{}, e)
 		return open(t, target, client.WithStreams(2))
 	},
-	"a stream in turn": func(t testing.TB, e *weir.Engine) scripttest.Decider {
+	"a stream in turn": func(t testing.TB, e *weir.Engine) decider {
 		path := filepath.Join(t.TempDir(), "socket")
 		serveAt(t, path, grpcserver.Config{}, e, inTurn)
 		return open(t, "unix:"+path, client.WithStreams(1))
 	},
 }
 
-// TestScripts runs the scripts of the engine over the network: the answers are the
+// TestScripts runs the scripts with the engine and over the network: the answers are the
 // same.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	for name, ask := range ways {
-		if name == "engine" {
-			continue // package weir runs them
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scripttest.Run(t, "../scripttest/testdata", func(t *testing.T, e *weir.Engine) scripttest.Decider { return ask(t, e) })
+			runScripts(t, func(t *testing.T, e *weir.Engine) decider { return ask(t, e) })
 		})
 	}
 }
@@ -123,20 +133,20 @@ const rules = `rules:
   - {name: bad, when: {user: mallory}, then: deny}
 `
 
-// twins are two engines that count apart and have one clock.
-type twins struct {
+// pair is two engines that count apart and have one clock.
+type pair struct {
 	now   atomic.Int64
 	plain *weir.Engine
 	other *weir.Engine
 }
 
-func newTwins(t testing.TB, options ...weir.EngineOption) *twins {
+func newPair(t testing.TB) *pair {
 	t.Helper()
-	w := &twins{}
+	w := &pair{}
 	w.now.Store(int64(window.At(scripttest.Start)))
 	clock := func() window.Instant { return window.Instant(w.now.Load()) }
-	w.plain, _ = scripttest.NewEngine(t, rules, clock, options...)
-	w.other, _ = scripttest.NewEngine(t, rules, clock, options...)
+	w.plain, _ = scripttest.NewEngine(t, rules, clock)
+	w.other, _ = scripttest.NewEngine(t, rules, clock)
 	return w
 }
 
@@ -147,8 +157,8 @@ func TestContract(t *testing.T) {
 	for name, ask := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTwins(t)
-			a, b := scripttest.Decider(w.plain), ask(t, w.other)
+			w := newPair(t)
+			a, b := decider(w.plain), ask(t, w.other)
 			r := rand.New(rand.NewPCG(5, 6))
 			one := func(of ...string) string { return of[r.IntN(len(of))] }
 			var receipts [][2]weir.Receipt
@@ -185,12 +195,12 @@ func TestContract(t *testing.T) {
 				sameDecision(t, text, da, db)
 				switch r.IntN(10) {
 				case 0:
-					xa, ea := a.Explain(t.Context(), q)
-					xb, eb := b.Explain(t.Context(), qb)
+					da, wa, ea := a.Explain(t.Context(), q)
+					db, wb, eb := b.Explain(t.Context(), qb)
 					if sameError(t, text, ea, eb) {
-						sameDecision(t, text, xa.Decision, xb.Decision)
-						if !reflect.DeepEqual(xa.Rules, xb.Rules) {
-							t.Fatalf("%s\ngot  %+v\nwant %+v", text, xb.Rules, xa.Rules)
+						sameDecision(t, text, da, db)
+						if !reflect.DeepEqual(wa, wb) {
+							t.Fatalf("%s\ngot  %+v\nwant %+v", text, wb, wa)
 						}
 					}
 				case 1:
@@ -236,7 +246,7 @@ func sameError(t *testing.T, text string, want, got error) bool {
 	if errors.As(want, &fw) != errors.As(got, &fg) || fw != nil && fw.Path != fg.Path {
 		t.Fatalf("%s\ngot  %v\nwant %v", text, got, want)
 	}
-	for _, sentinel := range []error{weir.ErrUnknownRule, weir.ErrLarge, weir.ErrClosed} {
+	for _, sentinel := range []error{weir.ErrUnknownRule, weir.ErrClosed} {
 		if errors.Is(got, sentinel) != errors.Is(want, sentinel) {
 			t.Fatalf("%s\ngot  %v\nwant %v", text, got, want)
 		}
@@ -271,7 +281,7 @@ func TestManyCallers(t *testing.T) {
 	for name, ask := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTwins(t)
+			w := newPair(t)
 			d := ask(t, w.other)
 			const callers, calls = 16, 100
 			var all sync.WaitGroup

@@ -1,4 +1,4 @@
-package clienttest
+package clienttest_test
 
 import (
 	"context"

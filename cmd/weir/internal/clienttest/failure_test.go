@@ -1,4 +1,4 @@
-package clienttest
+package clienttest_test
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func newSilent(t *testing.T) (*weir.Engine, *silent) {
 	t.Helper()
 	s := &silent{memstore.New(), make(chan struct{}, 100), make(chan struct{})}
 	t.Cleanup(func() { _ = s.Store.Close() })
-	w := newTwins(t)
+	w := newPair(t)
 	e, err := weir.NewEngine(w.plain.Rules(), weir.WithStore(s))
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestRestarts(t *testing.T) {
 }
 
 func testRestarts(t *testing.T, option client.Option, shared bool) {
-	w := newTwins(t)
+	w := newPair(t)
 	path := filepath.Join(t.TempDir(), "socket")
 	server, ended := serveAt(t, path, grpcserver.Config{}, w.plain, shared)
 	c := open(t, "unix:"+path, option)
@@ -219,9 +219,9 @@ func TestRefusals(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = keys.Close() })
 	for mode, option := range modes {
-		w := newTwins(t, weir.WithMaxSize(20_000))
-		b := &access.Bounds{Requests: 1}
-		_, target := serve(t, grpcserver.Config{Lock: &access.Lock{Keys: keys, Reach: access.ReachNamed}, Bounds: b}, w.plain)
+		w := newPair(t)
+		b := &access.ResourceLimits{Requests: 1}
+		target := serveBounded(t, 20_000, grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Resources: b}, w.plain)
 		_, err := open(t, target, option).Take(t.Context(), post)
 		if status.Code(err) != codes.Unauthenticated || !client.Uncounted(err) {
 			t.Errorf("%s: got %v, want Unauthenticated", mode, err)
@@ -241,7 +241,7 @@ func TestRefusals(t *testing.T) {
 		}
 		_, err = c.Take(t.Context(), post)
 		var e *client.Error
-		if !errors.As(err, &e) || e.Reason != "OVERLOAD" || e.RetryAfter != access.OverloadRetry || !e.Uncounted {
+		if !errors.As(err, &e) || e.Reason != "OVERLOAD" || e.RetryAfter != access.OverloadRetry || !client.Uncounted(err) {
 			t.Errorf("%s: got %v, want an overload with a wait", mode, err)
 		}
 		b.End()
@@ -252,7 +252,7 @@ func TestRefusals(t *testing.T) {
 func TestNotText(t *testing.T) {
 	t.Parallel()
 	for mode, option := range modes {
-		w := newTwins(t)
+		w := newPair(t)
 		_, target := serve(t, grpcserver.Config{}, w.plain)
 		c := open(t, target, option)
 		items := make([]weir.Item, 5)
@@ -278,8 +278,8 @@ func TestNotText(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	for mode, option := range modes {
-		w := newTwins(t, weir.WithMaxSize(3000))
-		_, target := serve(t, grpcserver.Config{}, w.plain)
+		w := newPair(t)
+		target := serveBounded(t, 3000, grpcserver.Config{}, w.plain)
 		c := open(t, target, option)
 		items := make([]weir.Item, 20)
 		for i := range items {
@@ -336,7 +336,7 @@ func TestText(t *testing.T) {
 				c.DoAll(t.Context(), items)
 				return items[0].Err
 			}},
-			{"attributes.user", func() error { _, err := c.Explain(t.Context(), weir.Request{Attributes: value}); return err }},
+			{"attributes.user", func() error { _, _, err := c.Explain(t.Context(), weir.Request{Attributes: value}); return err }},
 			{"rule", func() error { _, err := c.Usage(t.Context(), bad, nil); return err }},
 			{"attributes.user", func() error { _, err := c.Usage(t.Context(), "posts", value); return err }},
 			{"rule", func() error { return c.Forget(t.Context(), bad, nil) }},

@@ -24,11 +24,11 @@ type Access struct {
 	// of these listeners needs one.
 	TLSCert, TLSKey, TLSClientCA string
 
-	// Insecure lists listeners that strangers may reach without a lock, by name:
+	// Insecure lists listeners that strangers may reach without authentication, by name:
 	// http, admin, grpc, resp, koala. The name all stands for every listener.
 	Insecure []string
 
-	// Hosts are names of the service. A listener on loopback without a lock
+	// Hosts are names of the service. A listener on loopback without authentication
 	// accepts only requests for these, for localhost, and for IP addresses.
 	Hosts []string
 
@@ -40,7 +40,7 @@ type Access struct {
 // Locked reports whether callers need a token.
 func (a *Access) Locked() bool { return a.Tokens != "" || a.Token != "" }
 
-// Open reports whether a listener may be reached without a lock.
+// Open reports whether a listener may be reached without authentication.
 func (a *Access) Open(listener string) bool {
 	return slices.Contains(a.Insecure, "all") || slices.Contains(a.Insecure, listener)
 }
@@ -84,7 +84,7 @@ type Listener struct {
 func InsecureNames() []string { return []string{"http", "admin", "grpc", "resp", "koala", "all"} }
 
 // Exposed returns a [fault.List] of the listeners that strangers can reach and
-// that have no lock: no tokens, no certificates of clients, and no permission in
+// that have no authentication: no tokens, no certificates of clients, and no permission in
 // Insecure.
 func (c *Config) Exposed() error {
 	var faults fault.List
@@ -100,7 +100,7 @@ func (c *Config) Exposed() error {
 	return faults.Err()
 }
 
-// could says what strangers can do at each listener, and locks which locks suit
+// could says what strangers can do at each listener, and locks which authentication suits
 // it.
 var (
 	could = map[string]string{

@@ -38,7 +38,7 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// A listener that strangers can reach has a lock, or a permission.
+// A listener that strangers can reach has authentication, or a permission.
 func TestExposed(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -53,7 +53,7 @@ func TestExposed(t *testing.T) {
 		{func(c *config.Config) { c.Listen, c.Access.Insecure = ":8080", []string{"http"} }, ""},
 		{func(c *config.Config) { c.Listen, c.Access.Insecure = ":8080", []string{"admin", "koala"} }, "listen"},
 		{func(c *config.Config) { c.Listen, c.Admin, c.Access.Insecure = ":8080", ":8081", []string{"all"} }, ""},
-		{func(c *config.Config) { c.Listen = "https://:8080" }, "listen"}, // TLS is no lock
+		{func(c *config.Config) { c.Listen = "https://:8080" }, "listen"}, // TLS does not authenticate
 		{func(c *config.Config) { c.Listen, c.Access.TLSClientCA = "https://:8080", "ca.pem" }, ""},
 		{func(c *config.Config) { c.Listen, c.Admin, c.Access.TLSClientCA = "https://:8080", ":8081", "ca.pem" }, "admin"},
 		{func(c *config.Config) { c.Listen = "unix:/run/weir.sock" }, ""},

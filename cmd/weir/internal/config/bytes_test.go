@@ -32,7 +32,7 @@ func TestBytes(t *testing.T) {
 func TestValidateBounds(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
-	c.Bounds = config.Bounds{Connections: -1, Requests: -1, RequestMemory: 1 << 20, Answer: 1 << 20, Memory: 1}
+	c.Resources = config.ResourceLimits{Connections: -1, Requests: -1, RequestMemory: 1 << 20, Answer: 1 << 20, Memory: 1}
 	const want = `max-connections: -1: negative
 max-requests: -1: negative
 max-request-memory: 1MiB: want at least eight times max-answer, 8MiB, so that the largest answer fits

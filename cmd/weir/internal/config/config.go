@@ -63,8 +63,8 @@ type Config struct {
 	Headers       string
 	HeadersJitter float64
 
-	// Bounds limit what the service does at the same time.
-	Bounds Bounds
+	// Resources limits what the service does at the same time.
+	Resources ResourceLimits
 
 	// Watch reloads the rules when the file, or a list it reads, changes.
 	Watch bool
@@ -151,11 +151,11 @@ func Default() Config {
 	return Config{
 		Listen:    "127.0.0.1:8080",
 		Admin:     "127.0.0.1:8081",
-		Headers:   headers.Draft.String(),
+		Headers:   string(headers.Draft),
 		Watch:     true,
 		TopKeys:   1000,
 		NearLimit: 0.8,
-		Bounds:    defaultBounds(),
+		Resources: defaultResources(),
 		Envoy:     defaultEnvoy(),
 
 		MetricNamespaces: 100,
@@ -202,7 +202,7 @@ func (c *Config) Validate() error {
 	f.koala(c)
 	f.access(c)
 	f.headers(c)
-	f.bounds(c)
+	f.resources(c)
 	f.store(c)
 	f.data(c)
 	f.notNegative("koala-timeout", c.KoalaTimeout)
@@ -342,8 +342,7 @@ func (f *faults) headers(c *Config) {
 
 // HeadersFormat returns how /v1/gate states the limits of a decision.
 func (c *Config) HeadersFormat() headers.Format {
-	dialect, _ := headers.ParseDialect(c.Headers) // Validate has checked it
-	return headers.Format{Dialect: dialect, Jitter: c.HeadersJitter}
+	return headers.Format{Dialect: headers.Dialect(c.Headers), Jitter: c.HeadersJitter}
 }
 
 // data checks the fields about the data directory.

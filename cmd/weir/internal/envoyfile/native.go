@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"
 )
 
@@ -19,7 +19,7 @@ import (
 // entries. Calls that are denied cost nothing, and all descriptors of a call are one
 // decision.
 func (c *Config) Native(from string) (text []byte, differs fault.List, err error) {
-	n := native{draft: rulefile.Draft{
+	n := native{draft: rulewriter.Draft{
 		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
 			"Written by weir import envoy from " + printable(from) + ". The manual is docs/rules.md;\n" +
 			"docs/envoy.md says how descriptors become requests.",
@@ -36,7 +36,7 @@ func (c *Config) Native(from string) (text []byte, differs fault.List, err error
 			Problem: "all limits: denied calls count nothing in weir; envoyproxy/ratelimit counted them. count_denied: true in a rule keeps that",
 		})
 	}
-	text, err = rulefile.Write(&n.draft)
+	text, err = rulewriter.Write(&n.draft)
 	return text, n.differs, err
 }
 
@@ -57,7 +57,7 @@ func printable(text string) string {
 type native struct {
 	file    *file
 	ways    [][]string // the keys on the way to each descriptor of the domain
-	draft   rulefile.Draft
+	draft   rulewriter.Draft
 	differs fault.List
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // Service and File are the name of the protocol's service and of the file that
@@ -22,10 +23,9 @@ const (
 	Health  = "ratelimit"
 )
 
-// Engine decides requests. [weir.Engine] is one.
+// Engine decides requests. [weir.Engine] and [namespace.Namespace] are engines.
 type Engine interface {
-	TakeTogether(ctx context.Context, items []weir.Item, admit func(weir.Size) error) (allowed bool, err error)
-	DoAllIf(ctx context.Context, items []weir.Item, admit func(weir.Size) error) error
+	Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error)
 }
 
 // Config says how calls are answered.
@@ -69,7 +69,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	x.engine, x.bounds = space.Engine(), c.Bounds()
+	x.engine, x.resources = space, c.Resources()
 	if err := c.RecvMsg(&x.call); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // decide decides a call by weir's rules. Descriptors that take are one decision.
@@ -19,12 +20,12 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 		}
 	}
 	allowed := true
+	var err error
 	if len(x.others) > 0 {
-		if err := a.run(ctx, x, x.others); err != nil {
+		if allowed, err = x.run(ctx, x.others, false); err != nil {
 			return err
 		}
 		for i := range x.others {
-			allowed = allowed && x.others[i].Decision.Allowed
 			x.answers[x.otherOf[i]].decision = &x.others[i].Decision
 		}
 	}
@@ -33,14 +34,11 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 			for i := range x.takes {
 				x.takes[i].Verb = weir.Check
 			}
-			if err := a.run(ctx, x, x.takes); err != nil {
+			if _, err := x.run(ctx, x.takes, false); err != nil {
 				return err
 			}
-		} else {
-			var err error
-			if allowed, err = a.takeTogether(ctx, x); err != nil {
-				return err
-			}
+		} else if allowed, err = x.run(ctx, x.takes, true); err != nil {
+			return err
 		}
 		for i := range x.takes {
 			x.answers[x.takeOf[i]].decision = &x.takes[i].Decision
@@ -53,22 +51,15 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 	return a.beside(x)
 }
 
-// run decides items one by one. It returns the first error.
-func (a *API) run(ctx context.Context, x *exchange, items []weir.Item) error {
-	if err := x.engine.DoAllIf(ctx, items, x.admit); err != nil {
-		return err
-	}
+// run decides items, as one action or each by itself. It returns the first error.
+func (x *exchange) run(ctx context.Context, items []weir.Item, together bool) (allowed bool, err error) {
+	allowed, err = x.engine.Run(ctx, items, run.Options{Together: together, Admit: x.admit})
 	for i := range items {
-		if items[i].Err != nil {
-			return items[i].Err
+		if err == nil {
+			err = items[i].Err
 		}
 	}
-	return nil
-}
-
-// takeTogether makes the takes of x one decision.
-func (a *API) takeTogether(ctx context.Context, x *exchange) (allowed bool, err error) {
-	return x.engine.TakeTogether(ctx, x.takes, x.admit)
+	return allowed, err
 }
 
 // plan adds the request of descriptor i.

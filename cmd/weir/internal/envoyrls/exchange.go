@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange is the memory of one call. Later calls use it again.
@@ -25,9 +26,9 @@ type exchange struct {
 	answers []answer // statuses of out
 	out     rls.RateLimitResponse
 
-	bounds   *access.Bounds        // nil: none
-	reserved int64                 // bytes of bounds
-	admit    func(weir.Size) error // reserve, made once
+	resources *access.ResourceLimits // nil: none
+	reserved  int64                  // bytes of resources
+	admit     func(run.Size) error   // reserve, made once
 }
 
 func newExchange() *exchange {
@@ -45,7 +46,7 @@ const (
 )
 
 // reserve reserves the memory of decisions, if they are large.
-func (x *exchange) reserve(s weir.Size) error {
+func (x *exchange) reserve(s run.Size) error {
 	n := times * s.Bytes()
 	if n <= smallAnswer {
 		return nil
@@ -55,7 +56,7 @@ func (x *exchange) reserve(s weir.Size) error {
 
 // take reserves n bytes of the memory of the service until x is free.
 func (x *exchange) take(n int64) error {
-	if err := x.bounds.Reserve(n); err != nil {
+	if err := x.resources.Reserve(n); err != nil {
 		return err
 	}
 	x.reserved += n
@@ -81,10 +82,10 @@ const mostKept = 64
 // free returns x to the pool.
 func (a *API) free(x *exchange) {
 	if x.reserved > 0 {
-		x.bounds.Release(x.reserved)
+		x.resources.Release(x.reserved)
 		x.reserved = 0
 	}
-	x.bounds, x.engine = nil, nil
+	x.resources, x.engine = nil, nil
 	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept {
 		return
 	}

@@ -18,10 +18,10 @@ import (
 
 // HTTP returns a handler of calls in JSON: a RateLimitRequest in the body of a
 // POST, a RateLimitResponse as the answer. Its status is 200 for OK and 429 for
-// OVER_LIMIT. Errors are those of the HTTP API ([problems.Problem]). Nil bounds are none.
-func (a *API) HTTP(lock *access.Lock, bounds *access.Bounds) http.Handler {
+// OVER_LIMIT. Errors are those of the HTTP API ([problems.Problem]). Nil resources have no limits.
+func (a *API) HTTP(auth *access.Authenticator, resources *access.ResourceLimits) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, body, err := a.json(lock, bounds, r)
+		status, body, err := a.json(auth, resources, r)
 		if err != nil {
 			discard(r)
 			problems.ProblemOf(err).Write(w)
@@ -42,14 +42,14 @@ func discard(r *http.Request) {
 }
 
 // json answers one call over HTTP.
-func (a *API) json(lock *access.Lock, bounds *access.Bounds, r *http.Request) (status int, body []byte, err error) {
+func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits, r *http.Request) (status int, body []byte, err error) {
 	if r.Method != http.MethodPost {
 		return 0, nil, &problems.Problem{Status: http.StatusMethodNotAllowed, Detail: r.URL.Path + " does not accept " + r.Method + "; use POST", Allow: http.MethodPost}
 	}
 	if http.NewCrossOriginProtection().Check(r) != nil {
-		return 0, nil, lock.Foreign()
+		return 0, nil, auth.Foreign()
 	}
-	caller, err := lock.Enter(r, access.Decide)
+	caller, err := auth.Enter(r, access.Decide)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -57,13 +57,13 @@ func (a *API) json(lock *access.Lock, bounds *access.Bounds, r *http.Request) (s
 	if err != nil {
 		return 0, nil, err
 	}
-	space, err := a.spaces.Choose(lock, caller, asked)
+	space, err := a.spaces.Choose(auth, caller, asked)
 	if err != nil {
 		return 0, nil, err
 	}
 	x := a.exchanges.Get().(*exchange)
 	defer a.free(x)
-	x.engine, x.bounds = space.Engine(), bounds
+	x.engine, x.resources = space.Engine(), resources
 	text, err := x.readBody(r)
 	if err != nil {
 		return 0, nil, err
@@ -71,11 +71,11 @@ func (a *API) json(lock *access.Lock, bounds *access.Bounds, r *http.Request) (s
 	if err := a.parse(r.Context(), x, text); err != nil {
 		return 0, nil, err
 	}
-	if err := bounds.Begin(); err != nil {
+	if err := resources.Begin(); err != nil {
 		return 0, nil, err
 	}
 	err = a.answer(r.Context(), x)
-	bounds.End()
+	resources.End()
 	if err != nil {
 		return 0, nil, err
 	}

@@ -59,13 +59,13 @@ func TestHostileJSON(t *testing.T) {
 			t.Run(fmt.Sprint(name, told), func(t *testing.T) {
 				t.Parallel()
 				api, engine := newAPI(t, perUser)
-				bounds := &access.Bounds{Memory: 64 << 20, Requests: 10}
+				resources := &access.ResourceLimits{Memory: 64 << 20, Requests: 10}
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/json", strings.NewReader(tc.body))
 				if !told { // chunks, whose sum is not known
 					r.Body, r.ContentLength = io.NopCloser(iotest.HalfReader(strings.NewReader(tc.body))), -1
 				}
 				w := httptest.NewRecorder()
-				api.HTTP(nil, bounds).ServeHTTP(w, r)
+				api.HTTP(nil, resources).ServeHTTP(w, r)
 				text := strings.ReplaceAll(strings.ReplaceAll(w.Body.String(), `", "`, `","`), `": "`, `":"`)
 				if w.Code != tc.status || !strings.Contains(text, tc.want) {
 					t.Errorf("got %d %.300s, want %d %s", w.Code, text, tc.status, tc.want)
@@ -73,7 +73,7 @@ func TestHostileJSON(t *testing.T) {
 				if n := w.Body.Len(); n > 1000 && w.Code == 400 {
 					t.Errorf("got an error of %d bytes", n)
 				}
-				if requests, memory := bounds.Now(); requests != 0 || memory != 0 {
+				if requests, memory := resources.Now(); requests != 0 || memory != 0 {
 					t.Errorf("got %d requests and %d bytes in use, want none", requests, memory)
 				}
 				if u, err := engine.Usage(t.Context(), "per-user", weir.Attributes("user", "ann")); err != nil || u.Used != 0 {
@@ -122,10 +122,10 @@ func FuzzJSON(f *testing.F) {
 func TestJSONBounds(t *testing.T) {
 	t.Parallel()
 	api, _ := newAPI(t, perUser)
-	bounds := &access.Bounds{Memory: 1 << 20, Requests: 1}
+	resources := &access.ResourceLimits{Memory: 1 << 20, Requests: 1}
 	ask := func(body string) int {
 		w := httptest.NewRecorder()
-		api.HTTP(nil, bounds).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/json", strings.NewReader(body)))
+		api.HTTP(nil, resources).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/json", strings.NewReader(body)))
 		return w.Code
 	}
 	small := `{"domain":"d","descriptors":[{"entries":[{"key":"user","value":"ann"}]}]}`
@@ -137,7 +137,7 @@ func TestJSONBounds(t *testing.T) {
 	if got := ask(objects); got != 503 {
 		t.Errorf("8,000 objects of 256 bytes in 1 MiB: got %d, want 503", got)
 	}
-	if err := bounds.Reserve(1 << 20); err != nil {
+	if err := resources.Reserve(1 << 20); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(large); got != 503 {
@@ -146,7 +146,7 @@ func TestJSONBounds(t *testing.T) {
 	if got := ask(small); got != 200 {
 		t.Errorf("a small body without memory: got %d, want 200", got)
 	}
-	if err := bounds.Begin(); err != nil {
+	if err := resources.Begin(); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(small); got != 503 {

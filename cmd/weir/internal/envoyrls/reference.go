@@ -171,18 +171,15 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 
 // runByFiles decides the requests of x in one call of the store.
 func (a *API) runByFiles(ctx context.Context, x *exchange) error {
-	together := a.config.Reference.Together && len(x.takes) > 1
+	if len(x.takes) == 0 {
+		return nil
+	}
+	together := a.config.Reference.Together
 	for i := range x.takes {
 		together = together && x.takes[i].Verb == weir.Take
 	}
-	switch {
-	case len(x.takes) == 0:
-		return nil
-	case together:
-		_, err := a.takeTogether(ctx, x)
-		return err
-	}
-	return a.run(ctx, x, x.takes)
+	_, err := x.run(ctx, x.takes, together)
+	return err
 }
 
 // statusByFiles fills in the status of descriptor i.

@@ -74,7 +74,7 @@ func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	counts := memory(t)
 	home, shop := engineOf(t, rules, counts), engineOf(t, rules, counts, weir.WithNamespace("shop"))
-	_, c := serve(t, grpcserver.Config{}, namespace.NewSet(namespace.New("default", home, nil), namespace.New("shop", shop, nil)))
+	_, c := serve(t, grpcserver.Config{}, namespace.NewSet(namespace.New("default", home, 0, nil), namespace.New("shop", shop, 0, nil)))
 	in := metadata.AppendToOutgoingContext(t.Context(), "weir-namespace", "shop")
 	if _, err := c.Take(in, &weirv1.TakeRequest{Attributes: post("ann")}); err != nil {
 		t.Fatal(err)
@@ -103,9 +103,9 @@ func TestNamespaces(t *testing.T) {
 // nothing reserved.
 func TestOverload(t *testing.T) {
 	t.Parallel()
-	b := &access.Bounds{Requests: 1, Memory: 100 << 10}
+	b := &access.ResourceLimits{Requests: 1, Memory: 100 << 10}
 	e := engineOf(t, rules, memory(t))
-	_, c := serve(t, grpcserver.Config{Bounds: b}, namespace.Only(e))
+	_, c := serve(t, grpcserver.Config{Resources: b}, namespace.Only(e))
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -169,9 +169,9 @@ func TestOverload(t *testing.T) {
 // stream goes on after one that was refused.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
-	b := &access.Bounds{Memory: 70 << 10}
+	b := &access.ResourceLimits{Memory: 70 << 10}
 	e := engineOf(t, rules, memory(t))
-	_, c := serve(t, grpcserver.Config{Bounds: b}, namespace.Only(e))
+	_, c := serve(t, grpcserver.Config{Resources: b}, namespace.Only(e))
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -200,8 +200,8 @@ func TestLargeMessages(t *testing.T) {
 // A message whose answer is too large costs those that wait beside it nothing.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	e := engineOf(t, rules, memory(t), weir.WithMaxSize(600))
-	_, c := serveAs(t, grpcserver.Config{}, namespace.Only(e), true)
+	e := engineOf(t, rules, memory(t))
+	_, c := serveAs(t, grpcserver.Config{}, namespace.NewSet(namespace.New(namespace.Default, e, 600, nil)), true)
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ const rules = `rules:
 `
 
 // engineOf returns an engine with rules that counts in a store.
-func engineOf(t *testing.T, rules string, counts store.Store, options ...weir.EngineOption) *weir.Engine {
+func engineOf(t *testing.T, rules string, counts store.Store, options ...weir.Option) *weir.Engine {
 	t.Helper()
 	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
 	if err != nil {
@@ -401,7 +401,7 @@ func locked(t *testing.T) grpcserver.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = keys.Close() })
-	return grpcserver.Config{Lock: &access.Lock{Keys: keys, Reach: access.ReachNamed}}
+	return grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}}
 }
 
 // as returns a context with a token.

@@ -9,19 +9,20 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // exchange is the memory of one call about one request. Later calls use it again.
 type exchange struct {
-	in       grpcserver.Received // of request
-	request  weirv1.Request
-	attrs    []weir.Attribute
-	ask      ask
-	decision weir.Decision
-	message  weirv1.Decision // of decision
-	out      weirv1.TakeResponse
-	memory   memory
-	admit    func(weir.Size) error // memory.admit, made once
+	in      grpcserver.Received // of request
+	request weirv1.Request
+	attrs   []weir.Attribute
+	ask     ask
+	item    [1]weir.Item    // of ask
+	message weirv1.Decision // of the decision
+	out     weirv1.TakeResponse
+	memory  memory
+	admit   func(run.Size) error // memory.admit, made once
 }
 
 func newExchange() *exchange {
@@ -53,7 +54,7 @@ func (a *API) decide(verb weir.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
 		x := a.exchanges.Get().(*exchange)
 		defer a.free(x)
-		x.memory.bounds = c.Bounds()
+		x.memory.resources = c.Resources()
 		space, err := c.Namespace(a.spaces)
 		if err != nil {
 			return err
@@ -70,12 +71,14 @@ func (a *API) decide(verb weir.Verb) func(*grpcserver.Call) error {
 		if err := c.Begin(); err != nil {
 			return err
 		}
-		err = space.Engine().DoIf(c.Context(), x.ask.verb, &x.ask.request, &x.decision, x.admit)
+		it := &x.item[0]
+		it.Verb, it.Request = x.ask.verb, x.ask.request
+		_, err = space.Run(c.Context(), x.item[:], run.Options{Admit: x.admit})
 		c.End()
 		if err != nil {
 			return err
 		}
-		setDecision(&x.message, &x.decision)
+		setDecision(&x.message, &it.Decision)
 		return c.SendMsg(&x.out)
 	}
 }
@@ -91,24 +94,24 @@ const (
 // free returns x to the pool.
 func (a *API) free(x *exchange) {
 	x.memory.free()
-	if 64*cap(x.attrs)+256*cap(x.decision.Usages) > maxKept {
+	if 64*cap(x.attrs)+256*cap(x.item[0].Decision.Usages) > maxKept {
 		return
 	}
 	proto.Reset(&x.request)
 	clear(x.attrs)
-	x.ask = ask{}
+	x.ask, x.item[0].Request = ask{}, weir.Request{}
 	a.exchanges.Put(x)
 }
 
 // memory is what a call has reserved of the memory of the service.
 type memory struct {
-	bounds   *access.Bounds // nil: none
-	reserved int64
-	answers  int64 // bytes of decisions
+	resources *access.ResourceLimits // nil: none
+	reserved  int64
+	answers   int64 // bytes of decisions
 }
 
 func (m *memory) reserve(n int64) error {
-	if err := m.bounds.Reserve(n); err != nil {
+	if err := m.resources.Reserve(n); err != nil {
 		return err
 	}
 	m.reserved += n
@@ -123,7 +126,7 @@ func (m *memory) decoded(n, attributes int) error {
 
 // admit reserves the memory of decisions, if they are large, alone or with those
 // before.
-func (m *memory) admit(s weir.Size) error {
+func (m *memory) admit(s run.Size) error {
 	n := int64(s.Usages)*usageBytes + s.Bytes()
 	if m.answers += n; m.answers > smallAnswer {
 		return m.reserve(n)
@@ -137,7 +140,7 @@ const usageBytes = 512
 // free gives back what was reserved.
 func (m *memory) free() {
 	if m.reserved > 0 {
-		m.bounds.Release(m.reserved)
+		m.resources.Release(m.reserved)
 	}
-	m.bounds, m.reserved, m.answers = nil, 0, 0
+	m.resources, m.reserved, m.answers = nil, 0, 0
 }

@@ -13,8 +13,10 @@ import (
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // group is one message with several requests, and its answers. Streams use its memory
@@ -85,13 +87,13 @@ func tooManyRequests() error { return fault.Newf("requests", "more than %d", siz
 // receive receives a message. What is wrong with the whole message is g.err; the error is
 // that of the call.
 func (g *group) receive(c *grpcserver.Call) error {
-	g.memory.bounds = c.Bounds()
+	g.memory.resources = c.Resources()
 	g.id, g.attrs, g.asks, g.errs, g.deadline = 0, g.attrs[:0], g.asks[:0], g.errs[:0], time.Time{}
 	if err := c.RecvMsg(&g.in); err != nil {
 		return err
 	}
 	if g.err = g.in.Err; g.err != nil {
-		return nil
+		return nil //nolint:nilerr // g.err is not one of the call
 	}
 	switch in := g.in.Message.(type) {
 	case *weirv1.BatchRequest:
@@ -108,7 +110,7 @@ func (g *group) receive(c *grpcserver.Call) error {
 		return nil
 	case n > fewRequests:
 		if g.err = g.memory.reserve(int64(n) * itemBytes); g.err != nil {
-			return nil
+			return nil //nolint:nilerr // g.err is not one of the call
 		}
 	}
 	for _, in := range g.requests {
@@ -223,23 +225,24 @@ func (g *group) isSmall() bool {
 }
 
 // run decides items. admit admits the memory of their answers, together or each.
-func (a *API) run(ctx context.Context, engine *weir.Engine, items []weir.Item, admit func(weir.Size) error) error {
+func (a *API) run(ctx context.Context, space *namespace.Namespace, items []weir.Item, admit func(run.Size) error) (err error) {
 	switch n := len(items); {
 	case n == 0:
 		return nil
 	case n == 1 || !a.shared && n <= mostAlone:
 		for i := range items {
-			it := &items[i]
-			it.Err = engine.DoIf(ctx, it.Verb, &it.Request, &it.Decision, admit)
+			_, items[i].Err = space.Run(ctx, items[i:i+1], run.Options{Admit: admit})
 		}
 		return nil
 	case n > fewRequests:
 		a.planning <- struct{}{}
 		planned := sync.OnceFunc(func() { <-a.planning })
 		defer planned()
-		return engine.DoAllIf(ctx, items, func(s weir.Size) error { planned(); return admit(s) })
+		_, err = space.Run(ctx, items, run.Options{Admit: func(s run.Size) error { planned(); return admit(s) }})
+		return err
 	}
-	return engine.DoAllIf(ctx, items, admit)
+	_, err = space.Run(ctx, items, run.Options{Admit: admit})
+	return err
 }
 
 // batch serves the method Batch.
@@ -260,7 +263,7 @@ func (a *API) batch(c *grpcserver.Call) error {
 		return err
 	}
 	items := g.admitted(c.Caller, make([]weir.Item, 0, len(g.asks)))
-	err = a.run(c.Context(), space.Engine(), items, g.memory.admit)
+	err = a.run(c.Context(), space, items, g.memory.admit)
 	c.End()
 	if err != nil {
 		return err

@@ -21,18 +21,18 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	if r.Attributes, err = attributesOf(in.GetAttributes()); err != nil {
 		return nil, err
 	}
-	m := memory{bounds: c.Bounds()}
+	m := memory{resources: c.Resources()}
 	defer m.free()
 	if err := m.rules(space.Engine().Rules().Len()); err != nil {
 		return nil, err
 	}
-	why, err := space.Engine().Explain(ctx, r)
+	d, why, err := space.Engine().Explain(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	out := &weirv1.ExplainResponse{Decision: decisionOf(&why.Decision)}
-	for i := range why.Rules {
-		e := &why.Rules[i]
+	out := &weirv1.ExplainResponse{Decision: decisionOf(&d)}
+	for i := range why {
+		e := &why[i]
 		x := &weirv1.RuleExplanation{Rule: e.Rule, Kind: kindOf(e.Kind), Matched: e.Matched, Shadow: e.Shadow, Reasons: e.Reasons}
 		if e.Usage != nil {
 			x.Usage = usageOf(e.Usage)

@@ -19,7 +19,7 @@ func (a *API) rules(_ context.Context, c *grpcserver.Call, _ *weirv1.RulesReques
 		return nil, err
 	}
 	from, set := space.Source(), space.Engine().Rules()
-	m := memory{bounds: c.Bounds()}
+	m := memory{resources: c.Resources()}
 	defer m.free()
 	if err := m.rules(set.Len()); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
@@ -27,11 +28,11 @@ const (
 // stream serves the method Decide. It decides messages in their order, and every message
 // that was decided is answered before the stream ends.
 func (a *API) stream(c *grpcserver.Call) error {
-	bounds := c.Bounds()
-	if err := bounds.Reserve(streamBytes); err != nil {
+	resources := c.Resources()
+	if err := resources.Reserve(streamBytes); err != nil {
 		return err
 	}
-	defer bounds.Release(streamBytes)
+	defer resources.Release(streamBytes)
 	s := &stream{api: a, call: c}
 	if a.shared {
 		return s.together()
@@ -244,10 +245,10 @@ func (s *stream) decide() error {
 		}
 	}
 	s.items = items
-	s.memory.bounds = s.call.Bounds()
-	err = s.api.run(s.call.Context(), space.Engine(), items, s.memory.admit)
+	s.memory.resources = s.call.Resources()
+	err = s.api.run(s.call.Context(), space, items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
-		return s.oneByOne(space.Engine())
+		return s.oneByOne(space)
 	}
 	s.fail(err)
 	for _, g := range s.now {
@@ -260,14 +261,14 @@ func (s *stream) decide() error {
 
 // oneByOne decides each message by itself, after they could not be decided together:
 // a message whose answer is too large costs the others nothing.
-func (s *stream) oneByOne(engine *weir.Engine) error {
+func (s *stream) oneByOne(space *namespace.Namespace) error {
 	items := s.items
 	for _, g := range s.now {
 		if g.err != nil {
 			continue
 		}
 		items = g.given(items)
-		g.err = s.api.run(s.call.Context(), engine, g.items, s.memory.admit)
+		g.err = s.api.run(s.call.Context(), space, g.items, s.memory.admit)
 	}
 	return nil
 }

@@ -13,10 +13,10 @@ import (
 // authorize returns the caller if it may make a call that needs scopes. The error is
 // an [*access.Refusal].
 func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope) (*access.Holder, error) {
-	if s.config.Lock == nil {
+	if s.config.Auth == nil {
 		return nil, nil
 	}
-	// The lock reads these fields of a request over HTTP, and no others.
+	// The authenticator reads these fields of a request over HTTP, and no others.
 	r := http.Request{Header: http.Header{}}
 	if t := tokens(ctx); t != nil {
 		r.Header["Authorization"] = t
@@ -24,7 +24,7 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 	if c != nil {
 		r.RemoteAddr, r.TLS = c.RemoteAddr().String(), c.tlsState()
 	}
-	return s.config.Lock.Enter(&r, need)
+	return s.config.Auth.Enter(&r, need)
 }
 
 // intercept asks callers of the services that this package adds itself for a

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -46,7 +47,7 @@ var reasons = []struct {
 	reason string
 }{
 	{weir.ErrUnknownRule, weirv1.ReasonRule},
-	{weir.ErrLarge, weirv1.ReasonLarge},
+	{run.ErrLarge, weirv1.ReasonLarge},
 	{namespace.ErrUnknown, weirv1.ReasonNamespace},
 	{namespace.ErrNoRules, weirv1.ReasonNoRules},
 	{store.ErrClosed, weirv1.ReasonClosed},

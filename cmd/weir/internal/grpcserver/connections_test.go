@@ -63,7 +63,7 @@ func pipe(t *testing.T, most int64) (s *grpcserver.Server, path string, conn *gr
 		t.Fatal(err)
 	}
 	shed = new(atomic.Int64)
-	s = grpcserver.New(grpcserver.Config{Bounds: &access.Bounds{Memory: most, Shed: func(string) { shed.Add(1) }}})
+	s = grpcserver.New(grpcserver.Config{Resources: &access.ResourceLimits{Memory: most, Shed: func(string) { shed.Add(1) }}})
 	s.Add(echo, "weir/test.proto", methods(nil))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()

@@ -47,7 +47,7 @@ func (c *Call) Context() context.Context { return c.ctx }
 // Begin begins to decide what the call has received, which [Call.End] must end. It
 // returns an [*access.Overload] if the service has too much to do.
 func (c *Call) Begin() error {
-	if err := c.server.config.Bounds.Begin(); err != nil {
+	if err := c.server.config.Resources.Begin(); err != nil {
 		return err
 	}
 	if c.conn != nil && c.conn.work != nil {
@@ -61,22 +61,22 @@ func (c *Call) End() {
 	if c.conn != nil && c.conn.work != nil {
 		c.conn.work(-1)
 	}
-	c.server.config.Bounds.End()
+	c.server.config.Resources.End()
 }
 
 // Namespace returns the namespace of spaces that the call is for: the one in its
 // metadata weir-namespace or, without that, the one of its caller. For this the
-// lock's [access.Reach] must be [access.ReachNamed].
+// authenticator's [access.Reach] must be [access.ReachNamed].
 func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
 	asked, err := namespace.Asked("", metadata.ValueFromIncomingContext(c.Context(), "weir-namespace"))
 	if err != nil {
 		return nil, err
 	}
-	return spaces.Choose(c.server.config.Lock, c.Caller, asked)
+	return spaces.Choose(c.server.config.Auth, c.Caller, asked)
 }
 
-// Bounds returns the bounds of the listener. It may be nil.
-func (c *Call) Bounds() *access.Bounds { return c.server.config.Bounds }
+// Resources returns the resource limits of the listener. It may be nil.
+func (c *Call) Resources() *access.ResourceLimits { return c.server.config.Resources }
 
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
@@ -117,7 +117,7 @@ func first(values []string) string {
 
 // Unary returns the Serve of a method that answers one message with one. It
 // receives the message into a new In, a generated message, calls answer within the
-// bounds of the listener, and sends what that returns.
+// resource limits of the listener, and sends what that returns.
 func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
 	return func(c *Call) error {
 		in := new(In)

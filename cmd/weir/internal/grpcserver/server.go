@@ -19,16 +19,16 @@ import (
 )
 
 // Config holds what a [Server] needs. The zero value serves everyone, without
-// TLS and without bounds.
+// TLS and without resource limits.
 type Config struct {
-	// Lock says who may call. Nil admits everyone.
-	Lock *access.Lock
+	// Auth says who may call. Nil admits everyone.
+	Auth *access.Authenticator
 
 	// Certs are for TLS. Nil: the listener has none.
 	Certs *access.Certificates
 
-	// Bounds limits what is done at the same time. Nil has no bounds.
-	Bounds *access.Bounds
+	// Resources limits what is done at the same time. Nil has no limits.
+	Resources *access.ResourceLimits
 
 	// Trace returns ctx with the trace of a caller, whose metadata get returns. Nil:
 	// callers have no traces.
@@ -74,13 +74,13 @@ type Server struct {
 // New returns a server with the services for health and for reflection.
 func New(c Config) *Server {
 	s := &Server{config: c, health: health.NewServer(), names: []string{""}, leaving: make(chan struct{})}
-	s.config.Lock = c.Lock.Proxied() // browsers cannot call: the host of a call says nothing
-	if s.config.Lock != nil && s.config.Lock.Keys == nil {
-		s.config.Lock = nil
+	s.config.Auth = c.Auth.Proxied() // browsers cannot call: the host of a call says nothing
+	if s.config.Auth != nil && s.config.Auth.Keys == nil {
+		s.config.Auth = nil
 	}
-	if c.Bounds != nil {
-		s.conns.most = c.Bounds.Memory
-		s.conns.shed = c.Bounds.ShedConnection
+	if c.Resources != nil {
+		s.conns.most = c.Resources.Memory
+		s.conns.shed = c.Resources.ShedConnection
 	}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c)),

@@ -28,6 +28,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -43,7 +44,7 @@ var errs = map[string]error{
 	"outage":   &store.OutageError{Err: errors.New("no answer"), RetryAfter: time.Minute},
 	"slowed":   &access.Refusal{Reason: access.Slowed, Detail: "wrong tokens", RetryAfter: time.Minute},
 	"closed":   store.ErrClosed,
-	"large":    weir.ErrLarge,
+	"large":    run.ErrLarge,
 	"rule":     weir.ErrUnknownRule,
 	"late":     context.DeadlineExceeded,
 	"overload": &access.Overload{Detail: "too much to do"},
@@ -140,7 +141,7 @@ func TestDetails(t *testing.T) {
 		},
 		"large": {
 			&errdetails.ErrorInfo{Reason: "TOO_LARGE", Domain: "weir"},
-			&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "answer", Description: strings.TrimPrefix(weir.ErrLarge.Error(), "weir: ")}}},
+			&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "answer", Description: strings.TrimPrefix(run.ErrLarge.Error(), "weir: ")}}},
 		},
 		"other": nil,
 	} {
@@ -219,8 +220,8 @@ func TestLock(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = keys.Close() })
 	var reasons []access.Reason
-	lock := &access.Lock{Keys: keys, Refused: func(r access.Reason) { reasons = append(reasons, r) }}
-	_, conn := serve(t, grpcserver.Config{Lock: lock}, nil)
+	auth := &access.Authenticator{Keys: keys, Refused: func(r access.Reason) { reasons = append(reasons, r) }}
+	_, conn := serve(t, grpcserver.Config{Auth: auth}, nil)
 	for _, tc := range []struct {
 		token string
 		want  codes.Code
@@ -276,14 +277,14 @@ func services(ctx context.Context, conn *grpc.ClientConn) (names []string, err e
 	return names, err
 }
 
-// More calls than the bounds allow are refused. Those that are refused leave no
+// More calls than the resource limits allow are refused. Those that are refused leave no
 // trace: the next one has its place.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	block := make(chan struct{})
-	bounds := &access.Bounds{Requests: 1}
+	resources := &access.ResourceLimits{Requests: 1}
 	working := make(chan int32, 10)
-	_, conn := serve(t, grpcserver.Config{Bounds: bounds, Working: func(net.Conn) func(int32) {
+	_, conn := serve(t, grpcserver.Config{Resources: resources, Working: func(net.Conn) func(int32) {
 		return func(by int32) { working <- by }
 	}}, block)
 	first := make(chan error, 1)
@@ -304,7 +305,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("got %d, want %d", got, want)
 		}
 	}
-	if n, _ := bounds.Now(); n != 0 {
+	if n, _ := resources.Now(); n != 0 {
 		t.Errorf("got %d requests at work, want none", n)
 	}
 }

@@ -61,7 +61,7 @@ func locked(t *testing.T) *httpapi.API {
 	t.Helper()
 	engine, _ := scripttest.NewEngine(t, posts, func() window.Instant { return window.At(scripttest.Start) })
 	keys := newKeys(t)
-	return httpapi.New(namespace.Only(engine), httpapi.Config{Lock: &access.Lock{Keys: keys}})
+	return httpapi.New(namespace.Only(engine), httpapi.Config{Auth: &access.Authenticator{Keys: keys}})
 }
 
 // TestScopes makes every call with every token, and without one.

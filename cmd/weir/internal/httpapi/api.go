@@ -25,13 +25,12 @@ import (
 // API answers everything below /v1/, and all other paths with an
 // [answer.Problem]. Make one with [New]. It is safe for concurrent use.
 type API struct {
-	spaces  *namespace.Set
-	lock    *access.Lock
-	gates   *access.Lock // of /v1/gate
-	proxies *clientaddr.Proxies
-	bounds  *access.Bounds
-	most    int64 // bytes of an answer; 0 means no bound
-	headers headers.Format
+	spaces    *namespace.Set
+	auth      *access.Authenticator
+	gates     *access.Authenticator // of /v1/gate
+	proxies   *clientaddr.Proxies
+	resources *access.ResourceLimits
+	headers   headers.Format
 
 	// planning has a place for each batch whose size is being found out. Until
 	// then its memory is not reserved. One for each processor is enough, because
@@ -56,19 +55,15 @@ type methods map[string]route
 
 // Config holds what an API needs beside its namespaces. The zero value is valid.
 type Config struct {
-	// Lock says who may call. Nil admits everyone.
-	Lock *access.Lock
+	// Auth says who may call. Nil admits everyone.
+	Auth *access.Authenticator
 
 	// Proxies are those whose headers name the client of a gate call. Nil
 	// believes the nearest one.
 	Proxies *clientaddr.Proxies
 
-	// Bounds limits what is done at the same time. Nil has no bounds.
-	Bounds *access.Bounds
-
-	// MaxAnswer is the most bytes of an answer; 0 means no bound. The engines
-	// must have the same one ([weir.WithMaxSize]).
-	MaxAnswer int64
+	// Resources limits what is done at the same time. Nil has no limits.
+	Resources *access.ResourceLimits
 
 	// Headers is how gate calls state the limits of a decision.
 	Headers headers.Format
@@ -76,7 +71,7 @@ type Config struct {
 
 // New returns the API of the namespaces in spaces.
 func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, lock: c.Lock, gates: c.Lock.Proxied(), proxies: c.Proxies, bounds: c.Bounds, most: c.MaxAnswer, headers: c.Headers, origin: http.NewCrossOriginProtection()}
+	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -102,7 +97,7 @@ func New(spaces *namespace.Set, c Config) *API {
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange()
-	x.bounds, x.most = a.bounds, a.most
+	x.resources = a.resources
 	defer x.free()
 	if err := a.serve(x, w, r); err != nil {
 		x.end()
@@ -126,11 +121,11 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if to.call == nil && r.Method == http.MethodHead {
 		to = path[http.MethodGet]
 	}
-	lock := a.lock
+	auth := a.auth
 	if to.call == nil {
-		to, lock = path[""], a.gates // proxies forward headers of their clients
+		to, auth = path[""], a.gates // proxies forward headers of their clients
 	} else if isCrossOrigin(a.origin, r) {
-		return a.lock.Foreign()
+		return a.auth.Foreign()
 	} else if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
 		return err
 	}
@@ -142,12 +137,12 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			Allow:  allow,
 		}
 	}
-	if lock != nil {
-		if x.caller, err = lock.Enter(r, to.need); err != nil {
+	if auth != nil {
+		if x.caller, err = auth.Enter(r, to.need); err != nil {
 			return err
 		}
 	}
-	if x.space, err = a.spaces.Choose(lock, x.caller, asked); err != nil {
+	if x.space, err = a.spaces.Choose(auth, x.caller, asked); err != nil {
 		return err
 	}
 	return to.call(x, w, r)

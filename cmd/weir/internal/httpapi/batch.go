@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -28,8 +29,8 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if cap(x.body) > maxKept {
 		x.body = nil // the scanner has a copy
 	}
-	parts, shared, f := x.scan.batch(x.request.Attributes[:0])
-	x.request.Attributes = shared
+	parts, shared, f := x.scan.batch(x.item[0].Request.Attributes[:0])
+	x.item[0].Request.Attributes = shared
 	if f != nil {
 		return f
 	}
@@ -46,7 +47,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	a.planning <- struct{}{}
 	planned := sync.OnceFunc(func() { <-a.planning })
 	defer planned()
-	err := x.space.Engine().DoAllIf(r.Context(), items, func(s weir.Size) error {
+	_, err := x.space.Run(r.Context(), items, run.Options{Admit: func(s run.Size) error {
 		planned()
 		if err := x.escaped(s); err != nil {
 			return err
@@ -57,8 +58,8 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		}
 		x.out = slices.Grow(x.out, int(s.Bytes())+answerBytes*len(items))
 		return nil
-	})
-	if err != nil {
+	}})
+	if err != nil && (len(items) != 1 || items[0].Err == nil) { // a single item has its own
 		return err
 	}
 	b := append(x.out, `{"answers":[`...)

@@ -17,11 +17,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// bounded returns an API with bounds, and its engine.
-func bounded(t *testing.T, b *access.Bounds) (*httpapi.API, *weir.Engine) {
+// bounded returns an API with resource limits, and its engine.
+func bounded(t *testing.T, b *access.ResourceLimits) (*httpapi.API, *weir.Engine) {
 	t.Helper()
 	engine, _ := scripttest.NewEngine(t, posts, func() window.Instant { return window.At(scripttest.Start) })
-	return httpapi.New(namespace.Only(engine), httpapi.Config{Bounds: b}), engine
+	return httpapi.New(namespace.Only(engine), httpapi.Config{Resources: b}), engine
 }
 
 // A request beyond a bound gets 503 and Retry-After, and counts nothing. The bound
@@ -29,7 +29,7 @@ func bounded(t *testing.T, b *access.Bounds) (*httpapi.API, *weir.Engine) {
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	var shed []string
-	b := &access.Bounds{Requests: 1, Memory: 200 << 10, Shed: func(bound string) { shed = append(shed, bound) }}
+	b := &access.ResourceLimits{Requests: 1, Memory: 200 << 10, Shed: func(bound string) { shed = append(shed, bound) }}
 	api, _ := bounded(t, b)
 	post := func(path, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
@@ -69,7 +69,7 @@ func TestOverload(t *testing.T) {
 // its end.
 func TestRefusedBodyIsRead(t *testing.T) {
 	t.Parallel()
-	b := &access.Bounds{Memory: 1 << 10}
+	b := &access.ResourceLimits{Memory: 1 << 10}
 	api, _ := bounded(t, b)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
@@ -99,7 +99,7 @@ func TestAnswerOfEscapes(t *testing.T) {
 	t.Parallel()
 	file := posts
 	engine, _ := scripttest.NewEngine(t, file, func() window.Instant { return window.At(scripttest.Start) })
-	api := httpapi.New(namespace.Only(engine), httpapi.Config{MaxAnswer: 4000})
+	api := httpapi.New(namespace.NewSet(namespace.New(namespace.Default, engine, 4000, nil)), httpapi.Config{})
 	for user, want := range map[string]int{strings.Repeat("x", 900): 200, strings.Repeat(`\u0001`, 900): 413} {
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/take", strings.NewReader(`{"attributes":{"action":"post","user":"`+user+`"}}`)))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -17,14 +18,15 @@ func (a *API) decide(verb store.Verb) handler {
 		if err := x.begin(); err != nil {
 			return err
 		}
-		verb, f := x.scan.decode(x.body, verb, &x.request)
+		verb, f := x.scan.decode(x.body, verb, &x.item[0].Request)
 		if f != nil {
 			return f
 		}
-		if err := x.space.Engine().DoIf(r.Context(), verb, &x.request, &x.decision, x.admit); err != nil {
+		x.item[0].Verb = verb
+		if _, err := x.space.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
 			return err
 		}
-		x.out = appendDecision(x.out[:0], verb, &x.decision)
+		x.out = appendDecision(x.out[:0], verb, &x.item[0].Decision)
 		x.end()
 		return respond(w, x.out)
 	}
@@ -38,23 +40,23 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.begin(); err != nil {
 		return err
 	}
-	if _, f := x.scan.decode(x.body, store.Check, &x.request); f != nil {
+	if _, f := x.scan.decode(x.body, store.Check, &x.item[0].Request); f != nil {
 		return f
 	}
 	if err := x.reserveRules(x.space.Engine().Rules().Len()); err != nil {
 		return err
 	}
-	why, err := x.space.Engine().Explain(r.Context(), x.request)
+	d, why, err := x.space.Engine().Explain(r.Context(), x.item[0].Request)
 	if err != nil {
 		return err
 	}
-	b := appendDecision(append(x.out[:0], `{"decision":`...), store.Check, &why.Decision)
+	b := appendDecision(append(x.out[:0], `{"decision":`...), store.Check, &d)
 	b = append(b, `,"rules":[`...)
-	for i := range why.Rules {
+	for i := range why {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendExplanation(b, &why.Rules[i])
+		b = appendExplanation(b, &why[i])
 	}
 	x.out = append(b, ']', '}')
 	return respond(w, x.out)

@@ -16,24 +16,23 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept.
 type exchange struct {
-	caller   *access.Holder // nil: everyone, with all scopes
-	space    *namespace.Namespace
-	bounds   *access.Bounds
-	most     int64                 // bytes of the answer
-	begun    bool                  // end must be called
-	reserved int64                 // bytes of bounds
-	admit    func(weir.Size) error // admitOne, made once
-	body     []byte
-	scan     scanner
-	request  weir.Request
-	decision weir.Decision
-	limits   headers.Limits // of a gate call
-	out      []byte
+	caller    *access.Holder // nil: everyone, with all scopes
+	space     *namespace.Namespace
+	resources *access.ResourceLimits
+	begun     bool                 // end must be called
+	reserved  int64                // bytes of resources
+	admit     func(run.Size) error // admitOne, made once
+	body      []byte
+	scan      scanner
+	item      [1]weir.Item   // of a call about one request
+	limits    headers.Limits // of a gate call
+	out       []byte
 }
 
 var exchanges = sync.Pool{New: func() any {
@@ -56,11 +55,11 @@ func newExchange() *exchange { return exchanges.Get().(*exchange) }
 func (x *exchange) free() {
 	x.end()
 	if x.reserved > 0 {
-		x.bounds.Release(x.reserved)
+		x.resources.Release(x.reserved)
 		x.reserved = 0
 	}
-	x.caller, x.space, x.bounds, x.scan.src = nil, nil, nil, ""
-	attributes := cap(x.request.Attributes) * attributeBytes
+	x.caller, x.space, x.resources, x.scan.src = nil, nil, nil, ""
+	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
 	}
@@ -69,7 +68,7 @@ func (x *exchange) free() {
 // begin begins to decide a request. It follows read: a body that comes slowly
 // holds nobody up.
 func (x *exchange) begin() error {
-	if err := x.bounds.Begin(); err != nil {
+	if err := x.resources.Begin(); err != nil {
 		return err
 	}
 	x.begun = true
@@ -80,13 +79,13 @@ func (x *exchange) begin() error {
 func (x *exchange) end() {
 	if x.begun {
 		x.begun = false
-		x.bounds.End()
+		x.resources.End()
 	}
 }
 
 // reserve reserves n bytes until x is freed.
 func (x *exchange) reserve(n int64) error {
-	if err := x.bounds.Reserve(n); err != nil {
+	if err := x.resources.Reserve(n); err != nil {
 		return err
 	}
 	x.reserved += n
@@ -96,15 +95,15 @@ func (x *exchange) reserve(n int64) error {
 // escaped returns an error if the answer may be too large because a byte can take
 // six in JSON: a control character does. The engine counts bytes as they are. A
 // body without a backslash has no such characters.
-func (x *exchange) escaped(s weir.Size) error {
-	if x.most > 0 && s.Bytes()+5*s.Text > x.most && strings.IndexByte(x.scan.src, '\\') >= 0 {
-		return weir.ErrLarge
+func (x *exchange) escaped(s run.Size) error {
+	if most := x.space.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
+		return run.ErrLarge
 	}
 	return nil
 }
 
 // admitOne reserves the memory of one decision, if it is large.
-func (x *exchange) admitOne(s weir.Size) error {
+func (x *exchange) admitOne(s run.Size) error {
 	if err := x.escaped(s); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(body), true)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, ends bool) {
-		// Left out: exponents that fill the twin's memory, and halves of
+		// Left out: exponents that fill the memory of reference, and halves of
 		// surrogate pairs, which encoding/json replaces without a word.
 		if hugeExponent.Match(body) || halfPair.Match(body) {
 			return
@@ -50,7 +50,7 @@ func FuzzDecode(f *testing.F) {
 		if ends {
 			verb = weir.Settle
 		}
-		want, refused := twin(verb, body)
+		want, refused := reference(verb, body)
 		got, err := httpapi.DecodeFor(verb, body)
 		switch {
 		case err == nil && refused != nil:
@@ -67,9 +67,9 @@ func shown(r weir.Request) string {
 	return fmt.Sprintf("%q %d %q %s", r.Attributes, r.Hits, r.Feedback, r.Receipt)
 }
 
-// twin reads body, for verb, with encoding/json, and checks by hand what that
+// reference reads body, for verb, with encoding/json, and checks by hand what that
 // package does not.
-func twin(verb weir.Verb, body []byte) (weir.Request, error) {
+func reference(verb weir.Verb, body []byte) (weir.Request, error) {
 	req := weir.Request{Hits: 1}
 	if verb.Ends() {
 		req.Hits = 0

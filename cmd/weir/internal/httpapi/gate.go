@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/clientaddr"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
@@ -19,19 +20,20 @@ import (
 // attributes come from. A header is read only when the URL names it: otherwise
 // a client could add attributes of its own. See [gateCall].
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	c := gateCall{request: r, rules: x.space.Engine().Rules(), proxies: a.proxies, attrs: x.request.Attributes[:0]}
+	c := gateCall{request: r, rules: x.space.Engine().Rules(), proxies: a.proxies, attrs: x.item[0].Request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
-	x.request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
+	x.item[0].Request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
 	if err != nil {
 		return err
 	}
 	if err := x.begin(); err != nil {
 		return err
 	}
-	d := &x.decision
-	if err := x.space.Engine().DoIf(r.Context(), store.Take, &x.request, d, x.admit); err != nil {
+	x.item[0].Verb = store.Take
+	if _, err := x.space.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
 		return err
 	}
+	d := &x.item[0].Decision
 	x.limits.SetDecision(d)
 	a.headers.Set(w.Header(), &x.limits)
 

@@ -39,7 +39,7 @@ func newTenants(t *testing.T) *tenants {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, namespace.New(name, e, nil))
+		all = append(all, namespace.New(name, e, 0, nil))
 		lines += access.Line(name, name, access.All, name) + "\n"
 	}
 	keys, err := access.OpenKeys(tokensFile(t, lines), own...)
@@ -47,8 +47,8 @@ func newTenants(t *testing.T) *tenants {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
-	lock := &access.Lock{Keys: keys, Reach: access.ReachNamed}
-	return &tenants{httpapi.New(namespace.NewSet(all...), httpapi.Config{Lock: lock})}
+	auth := &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
+	return &tenants{httpapi.New(namespace.NewSet(all...), httpapi.Config{Auth: auth})}
 }
 
 // call makes a call. It returns the status and the body.

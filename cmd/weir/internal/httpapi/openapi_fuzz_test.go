@@ -23,7 +23,7 @@ func FuzzDescribed(f *testing.F) {
 		`{"attributes":{"":"b"},"hits":1.5}`,
 		`{"attributes":{"a":"b"},"feedback":"solved","hits":0}`,
 		`{"attributes":{"a":"b"},"hits":-1}`,
-		`{"attributes":{},"receipt":"IImTgqQ8GM7vSWmDQAZg2bO_xkAAAAAAAAAAAKd0t6r9-ZjY"}`,
+		`{"attributes":{},"receipt":"MImTgqQ8GM7vSWmDQAZg2bO_xkAAAAAAAAAAANtOwhdAmW6osasITdsEIs4"}`,
 		`{"requests":[{"attributes":{},"verb":"record"},{"attributes":{},"verb":"drop"}]}`,
 		`{"requests":[{"attributes":{},"verb":"settle","receipt":"x y"}]}`,
 		`{"requests":{}}`,

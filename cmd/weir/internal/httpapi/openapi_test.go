@@ -47,14 +47,20 @@ func TestOpenAPIOperations(t *testing.T) {
 }
 
 // described returns an API over the rules of the description's examples.
-func described(t *testing.T, d *apitest.Description, c httpapi.Config, options ...weir.EngineOption) *httpapi.API {
+func described(t *testing.T, d *apitest.Description, c httpapi.Config, options ...weir.Option) *httpapi.API {
+	t.Helper()
+	return describedUpTo(t, d, 0, c, options...)
+}
+
+// describedUpTo is described with a bound for answers about decisions.
+func describedUpTo(t *testing.T, d *apitest.Description, maxAnswer int64, c httpapi.Config, options ...weir.Option) *httpapi.API {
 	t.Helper()
 	now := func() time.Time { return scripttest.Start }
 	tops := top.New(top.Config{Keys: 10, Now: now})
 	engine, _ := scripttest.NewEngine(t, d.Rules(), func() window.Instant { return window.At(now()) }, append(options, weir.WithObserver(tops))...)
-	space := namespace.New(namespace.Default, engine, tops)
+	space := namespace.New(namespace.Default, engine, maxAnswer, tops)
 	space.SetSource(namespace.Source{File: "rules.yaml", Hash: "5f1f3b0c1c0c8f7a6d0d3b4d9f7d9b1c2f3e4a5b6c7d8e9f0a1b2c3d4e5f6a7b", Loaded: scripttest.Start})
-	return httpapi.New(namespace.NewSet(space, namespace.New("broken", nil, nil)), c)
+	return httpapi.New(namespace.NewSet(space, namespace.New("broken", nil, 0, nil)), c)
 }
 
 // TestOpenAPIExamples makes the calls that the description has examples of, and
@@ -120,9 +126,9 @@ func TestOpenAPIStatuses(t *testing.T) {
 	t.Parallel()
 	d := apitest.Load(t)
 	plain := described(t, d, httpapi.Config{})
-	loading := described(t, d, httpapi.Config{Bounds: &access.Bounds{Loading: func() bool { return true }}})
+	loading := described(t, d, httpapi.Config{Resources: &access.ResourceLimits{Loading: func() bool { return true }}})
 	failing := described(t, d, httpapi.Config{}, weir.WithStore(failing{}))
-	tight := described(t, d, httpapi.Config{MaxAnswer: 1}, weir.WithMaxSize(1))
+	tight := describedUpTo(t, d, 1, httpapi.Config{})
 	for _, e := range d.Examples(t, "/v1/") {
 		send := func(want int, to http.Handler, change func(*http.Request)) {
 			t.Helper()
@@ -139,7 +145,7 @@ func TestOpenAPIStatuses(t *testing.T) {
 		hasBody := e.Method == http.MethodPost
 
 		keys := newKeys(t)
-		locked := described(t, d, httpapi.Config{Lock: &access.Lock{Keys: keys}})
+		locked := described(t, d, httpapi.Config{Auth: &access.Authenticator{Keys: keys}})
 		with := func(token string) func(*http.Request) {
 			return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 		}
@@ -151,7 +157,7 @@ func TestOpenAPIStatuses(t *testing.T) {
 		case need != "":
 			send(403, locked, with(map[bool]string{true: "read", false: "record"}[need != "read"]))
 		default:
-			named := described(t, d, httpapi.Config{Lock: &access.Lock{Hosts: access.NewHosts(nil)}})
+			named := described(t, d, httpapi.Config{Auth: &access.Authenticator{Hosts: access.NewHosts(nil)}})
 			send(403, named, func(r *http.Request) { r.Host = "weir.example" })
 		}
 		for range access.WrongTokens {

@@ -92,7 +92,7 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 // appendHolding appends what r holds, and whom it bans.
 func appendHolding(b []byte, r *rule.Rule) []byte {
 	if r.Hold > 0 {
-		b = answer.AppendDuration(append(b, `,"hold":`...), r.Hold)
+		b = answer.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))
 	}
 	if r.Release {
 		b = append(b, `,"unsettled":"release"`...)
@@ -103,15 +103,15 @@ func appendHolding(b []byte, r *rule.Rule) []byte {
 	if r.Ban.For == 0 {
 		return b
 	}
-	b = answer.AppendDuration(append(b, `,"ban":{"for":`...), r.Ban.For)
+	b = answer.AppendText(append(b, `,"ban":{"for":`...), window.Length(r.Ban.For))
 	if r.Ban.Factor > 0 {
 		b = appendInt(append(b, `,"factor":`...), r.Ban.Factor)
 	}
 	if r.Ban.Most > 0 {
-		b = answer.AppendDuration(append(b, `,"most":`...), r.Ban.Most)
+		b = answer.AppendText(append(b, `,"most":`...), window.Length(r.Ban.Most))
 	}
 	if r.Ban.Forget > 0 {
-		b = answer.AppendDuration(append(b, `,"forget":`...), r.Ban.Forget)
+		b = answer.AppendText(append(b, `,"forget":`...), window.Length(r.Ban.Forget))
 	}
 	return append(b, '}')
 }

@@ -40,7 +40,7 @@ func newBench(t testing.TB, rules string) *bench {
 	tops := top.New(top.Config{Keys: 3, Now: func() time.Time { return b.now }})
 	engine, counts := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(b.now) }, weir.WithObserver(tops))
 	b.counts = counts
-	space := namespace.New(namespace.Default, engine, tops)
+	space := namespace.New(namespace.Default, engine, 0, tops)
 	space.SetSource(namespace.Source{File: "rules.yaml", Hash: "c0ffee", Loaded: scripttest.Start})
 	b.api = httpapi.New(namespace.NewSet(space), httpapi.Config{})
 	return b

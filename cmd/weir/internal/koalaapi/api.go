@@ -40,15 +40,15 @@ type Config struct {
 	// program. The call rule/rewrite exists only with Rewrite and Rewriters.
 	Rewrite func(text []byte) error
 
-	// Lock says who may call. Nil admits everyone.
-	Lock *access.Lock
+	// Auth says who may call. Nil admits everyone.
+	Auth *access.Authenticator
 
-	// Bounds limits what is done at the same time. Nil has no bounds.
-	Bounds *access.Bounds
+	// Resources limits what is done at the same time. Nil has no limits.
+	Resources *access.ResourceLimits
 
-	// Rewriters says who may rewrite the rules, whatever Lock says. Nil: no
+	// Rewriters says who may rewrite the rules, whatever Auth says. Nil: no
 	// caller may.
-	Rewriters *access.Lock
+	Rewriters *access.Authenticator
 }
 
 // New returns koala's API of the namespaces in spaces. Close frees its statistics.
@@ -95,7 +95,7 @@ var routes = map[string]route{
 }
 
 // route returns the call at path, or nil if there is none, and sets the namespace
-// of x. It asks a's locks whether the caller may make the call, and otherwise
+// of x. It asks a's authenticators whether the caller may make the call, and otherwise
 // returns the error.
 func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
 	asked, path, err := namespace.Cut(path)
@@ -108,12 +108,12 @@ func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
 			return nil, err
 		}
 		var caller *access.Holder
-		if a.config.Lock != nil {
-			if caller, err = a.config.Lock.Enter(r, to.need); err != nil {
+		if a.config.Auth != nil {
+			if caller, err = a.config.Auth.Enter(r, to.need); err != nil {
 				return nil, err
 			}
 		}
-		x.space, err = a.spaces.Choose(a.config.Lock, caller, asked)
+		x.space, err = a.spaces.Choose(a.config.Auth, caller, asked)
 		return to.call, err
 	}
 	switch {
@@ -143,12 +143,12 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		x.write(w, r, refused(x, w.Header(), err))
 	case c != nil:
-		if err := a.config.Bounds.Begin(); err != nil {
+		if err := a.config.Resources.Begin(); err != nil {
 			w.Header().Set("Retry-After", "1")
 			x.write(w, r, reply{http.StatusServiceUnavailable, problem(x.out, `{"errno": -5, "errmsg": `, err.Error())})
 			return
 		}
-		defer a.config.Bounds.End()
+		defer a.config.Resources.End()
 		x.write(w, r, c(a, x, r))
 	default:
 		x.write(w, r, reply{http.StatusNotFound, []byte("not found")})

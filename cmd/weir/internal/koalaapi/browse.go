@@ -11,7 +11,7 @@ import (
 // browse decides whether an action may happen. With `_writeThrough=yes` it also
 // counts the action, in the same step, if the action may happen.
 func (a *API) browse(x *exchange, _ *http.Request) reply {
-	d := &x.decision
+	d := &x.item[0].Decision
 	if err := a.ask(x, verbOf(x)); err != nil {
 		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
 	}
@@ -30,7 +30,7 @@ func verbOf(x *exchange) weir.Verb {
 // complete answers with the row of every rule that is over its limit, not only
 // the first.
 func (a *API) complete(x *exchange, _ *http.Request) reply {
-	d := &x.decision
+	d := &x.item[0].Decision
 	if err := a.ask(x, verbOf(x)); err != nil {
 		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
 	}
@@ -65,12 +65,12 @@ func (a *API) update(x *exchange, _ *http.Request) reply {
 // koala, any other word means erase1. An outage is an error: the rules do not
 // state what a refund does then.
 func (a *API) feedback(x *exchange, _ *http.Request) reply {
-	x.request.Feedback = "erase1"
+	x.item[0].Request.Feedback = "erase1"
 	if x.parameter("_feedbackType") == "erase2" {
-		x.request.Feedback = "erase2"
+		x.item[0].Request.Feedback = "erase2"
 	}
 	r := a.write(x, weir.Refund)
-	if x.decision.Degraded {
+	if x.item[0].Decision.Degraded {
 		return reply{http.StatusInternalServerError, problem(x.out, `{"err_no":-1, "err_msg":`, "the store is out of reach: nothing was given back")}
 	}
 	return r

@@ -8,14 +8,14 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange holds the memory of one call. Later calls reuse it.
 type exchange struct {
-	space    *namespace.Namespace
-	request  weir.Request
-	decision weir.Decision
-	out      []byte
+	space *namespace.Namespace
+	item  [1]weir.Item
+	out   []byte
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -28,33 +28,35 @@ const attributeBytes = 32
 
 // free makes x available to later calls, without references to the request.
 func (x *exchange) free() {
-	attributes := x.request.Attributes[:cap(x.request.Attributes)]
+	attributes := x.item[0].Request.Attributes[:cap(x.item[0].Request.Attributes)]
 	if len(attributes)*attributeBytes+cap(x.out) > maxKept {
 		return
 	}
 	clear(attributes)
-	clear(x.decision.Usages[:cap(x.decision.Usages)]) // their keys refer to the request
-	x.space, x.request = nil, weir.Request{Attributes: attributes[:0]}
+	clear(x.item[0].Decision.Usages[:cap(x.item[0].Decision.Usages)]) // their keys refer to the request
+	x.space, x.item[0].Request = nil, weir.Request{Attributes: attributes[:0]}
 	exchanges.Put(x)
 }
 
 // read sets the attributes of the request from a query.
 func (x *exchange) read(query string) {
-	x.request.Attributes = appendParameters(x.request.Attributes[:0], query)
+	x.item[0].Request.Attributes = appendParameters(x.item[0].Request.Attributes[:0], query)
 }
 
 // ask lets the engine decide the request. It holds nothing: koala's clients keep no
 // receipt.
 func (a *API) ask(x *exchange, verb weir.Verb) error {
-	x.request.Final = true
-	return x.space.Engine().Do(a.config.Context, verb, &x.request, &x.decision)
+	x.item[0].Request.Final = true
+	x.item[0].Verb = verb
+	_, err := x.space.Run(a.config.Context, x.item[:], run.Options{})
+	return err
 }
 
 // parameter returns the value of the parameter with a name, the last one if
 // there are several.
 func (x *exchange) parameter(name string) string {
-	for i := len(x.request.Attributes) - 1; i >= 0; i-- {
-		if a := &x.request.Attributes[i]; a.Name == name {
+	for i := len(x.item[0].Request.Attributes) - 1; i >= 0; i-- {
+		if a := &x.item[0].Request.Attributes[i]; a.Name == name {
 			return a.Value
 		}
 	}

@@ -1,12 +1,18 @@
 package koalaapi
 
-import "net"
+import (
+	"bytes"
+	"net"
+	"slices"
+)
 
-// Listen returns a listener whose connections turn what koala's clients send
-// into requests that net/http accepts. net/http answers with 400 or 505, in
-// plain text, to a head without a Host or with two, to a target without a
-// leading slash or with a blank, and to an unknown version. koala answers all
-// of these.
+// MaxHead is the longest head of a request, in bytes. A multi/browse has all of
+// its requests in the first line.
+const MaxHead = 256 << 10
+
+// Listen returns a listener for koala's clients. One of them, written in PHP, sends
+// HTTP/1.1 without a Host, which net/http refuses. So the first request of a connection
+// gets an empty Host if it has none.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -19,33 +25,57 @@ func (l listener) Accept() (net.Conn, error) {
 	return &conn{Conn: c}, nil
 }
 
-// conn rewrites the heads that are read from it.
+// conn adds a Host to the first head that is read from it.
 type conn struct {
 	net.Conn
-	heads heads
-	array []byte // of out
-	out   []byte // rewritten, and not read yet
-	err   error  // returned when out is empty
+	head  []byte // the first head and what came with it, until it is read
+	first int    // where the first line ends in head
+	line  int    // where the last line begins in head
+	whole bool   // head is complete, and has a Host
 }
 
 // Read implements [net.Conn]. It must not be called concurrently.
 func (c *conn) Read(p []byte) (int, error) {
-	for len(c.out) == 0 && c.err == nil {
+	for !c.whole && len(p) > 0 {
 		n, err := c.Conn.Read(p)
-		if c.heads.over || len(p) == 0 {
-			return n, err
+		c.add(p[:n])
+		if err != nil {
+			return 0, err // a head that breaks off is no request
 		}
-		c.array = c.heads.rewrite(c.array[:0], p[:n])
-		c.out, c.err = c.array, err
 	}
-	if len(c.out) == 0 {
-		err := c.err
-		c.err = nil // a deadline may be moved
-		return 0, err
+	if len(c.head) == 0 {
+		return c.Conn.Read(p)
 	}
-	n := copy(p, c.out)
-	c.out = c.out[n:]
+	n := copy(p, c.head)
+	if c.head = c.head[n:]; len(c.head) == 0 {
+		c.head = nil
+	}
 	return n, nil
+}
+
+// add adds what was read to the head.
+func (c *conn) add(in []byte) {
+	end := len(c.head)
+	c.head = append(c.head, in...)
+	for !c.whole {
+		i := bytes.IndexByte(c.head[end:], '\n')
+		if i < 0 {
+			c.whole = len(c.head) > MaxHead // net/http refuses it
+			return
+		}
+		end += i + 1
+		line := bytes.TrimSuffix(c.head[c.line:end-1], []byte("\r"))
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		c.line = end
+		switch {
+		case c.first == 0:
+			c.first = end
+		case bytes.EqualFold(name, []byte("Host")):
+			c.whole = true
+		case len(line) == 0:
+			c.head, c.whole = slices.Insert(c.head, c.first, []byte("Host:\r\n")...), true
+		}
+	}
 }
 
 // NetConn returns the connection below.

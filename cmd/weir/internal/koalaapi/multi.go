@@ -38,9 +38,9 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 		if err := a.ask(x, weir.Check); err != nil {
 			out = failed(err).appendTo(out)
 		} else {
-			t := a.tables.of(x.space, x.decision.Rules)
-			a.count(t, &x.decision, false)
-			out = append(out, t.answer(&x.decision, t.multi)...)
+			t := a.tables.of(x.space, x.item[0].Decision.Rules)
+			a.count(t, &x.item[0].Decision, false)
+			out = append(out, t.answer(&x.item[0].Decision, t.multi)...)
 		}
 		out = append(out, '}')
 	}

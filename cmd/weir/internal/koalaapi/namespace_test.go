@@ -29,7 +29,7 @@ func TestNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, namespace.New(name, e, nil))
+		all = append(all, namespace.New(name, e, 0, nil))
 		lines += access.Line(name, name, access.All, name) + "\n"
 	}
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -41,12 +41,12 @@ func TestNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
-	lock := &access.Lock{Keys: keys, Reach: access.ReachNamed}
+	auth := &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 	rewrites := 0
 	set := namespace.NewSet(all...)
 	k, err := koalaapi.New(set, koalaapi.Config{
-		Lock: lock, Rewrite: func([]byte) error { rewrites++; return nil },
-		Rewriters: &access.Lock{Keys: keys},
+		Auth: auth, Rewrite: func([]byte) error { rewrites++; return nil },
+		Rewriters: &access.Authenticator{Keys: keys},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func (e *RulesError) Unwrap() error { return e.Err }
 // ten thousand rules.
 const maxRules = 8 << 20
 
-// refused answers a caller that a lock refuses, or that asks for a namespace that
+// refused answers a caller that an authenticator refuses, or that asks for a namespace that
 // there is not.
 func refused(x *exchange, h http.Header, err error) reply {
 	var no *access.Refusal

@@ -46,7 +46,7 @@ func newBench(t testing.TB, rules string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
-	if b.api, err = koalaapi.New(namespace.Only(b.engine), koalaapi.Config{Ping: b.ping, Rewrite: b.rewrite, Rewriters: &access.Lock{Keys: keys}}); err != nil {
+	if b.api, err = koalaapi.New(namespace.Only(b.engine), koalaapi.Config{Ping: b.ping, Rewrite: b.rewrite, Rewriters: &access.Authenticator{Keys: keys}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.api.Close() })

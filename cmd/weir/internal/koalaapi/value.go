@@ -17,7 +17,7 @@ func (a *API) value(x *exchange, _ *http.Request) reply {
 	}
 	var used int64
 	if ru := t.set.Rule(i); ru.Kind() != rule.KindVerdict {
-		usage, err := x.space.Engine().Usage(a.config.Context, ru.Name, x.request.Attributes)
+		usage, err := x.space.Engine().Usage(a.config.Context, ru.Name, x.item[0].Request.Attributes)
 		switch {
 		case err == nil:
 			used = usage.Used

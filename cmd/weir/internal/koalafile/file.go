@@ -164,13 +164,15 @@ func (p *pass) compile() {
 	}
 }
 
-// maxWarnings is the number of warnings after which the reader stops to note
-// more.
-const maxWarnings = 10_000
+// The numbers of faults and of warnings after which the reader stops to note more.
+const (
+	maxFaults   = 1000
+	maxWarnings = 10_000
+)
 
 // fault notes that something is wrong at s, in the current line.
 func (p *pass) fault(s piece, format string, args ...any) {
-	if len(p.faults) < fault.Most {
+	if len(p.faults) < maxFaults {
 		p.faults = append(p.faults, p.note(s, format, args...))
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/rulefile/files"
 )
 
@@ -18,7 +18,7 @@ import (
 // counters. Dicts stay in their files, whose paths relative shortens. Native
 // adds a warning for each dict that it writes into the rules file instead.
 func (s *Site) Native(relative func(path string) string) ([]byte, error) {
-	d := rulefile.Draft{
+	d := rulewriter.Draft{
 		Rules:    slices.Clone(s.Rules),
 		Outcomes: s.Outcomes,
 		Zone:     s.Zone,
@@ -48,7 +48,7 @@ func (s *Site) Native(relative func(path string) string) ([]byte, error) {
 	if faults != nil {
 		return nil, faults.Err()
 	}
-	return rulefile.Write(&d)
+	return rulewriter.Write(&d)
 }
 
 // notUTF8 returns a fault at the first place in a file that is not UTF-8, which
@@ -72,7 +72,7 @@ func notUTF8(name string, text []byte) fault.List {
 
 // listSource returns a dict as a list: its file, or its values, with a warning,
 // if weir reads a line of the file differently.
-func listSource(name, path string, text []byte) (list rulefile.ListSource, warning fault.List) {
+func listSource(name, path string, text []byte) (list rulewriter.List, warning fault.List) {
 	list.Name = name
 	number := 0
 	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {

@@ -40,7 +40,7 @@ var (
 	errLongRecord = fmt.Errorf("a text in quotes begins here and does not end within %d bytes", longestRecord)
 )
 
-func newCSV(f *format, fields []string) (extractor, error) {
+func newCSV(f *format, fields []string) extractor {
 	c := &csvLine{comma: ",", fields: fields, header: true}
 	for _, name := range slices.Sorted(maps.Keys(f.spec.Map)) {
 		field, _ := parseField(f.spec.Map[name]) // checked by Compile
@@ -53,7 +53,7 @@ func newCSV(f *format, fields []string) (extractor, error) {
 		c.header = false
 		c.columns(f.spec.Columns)
 	}
-	return c, nil
+	return c
 }
 
 // columns notes the names of the columns.
@@ -209,9 +209,26 @@ func (c *csvLine) split(line string) error {
 }
 
 // logfmtLine reads key=value pairs.
-type logfmtLine struct{ fields []string }
+type logfmtLine struct{ places places }
 
-func newLogfmt(_ *format, fields []string) (extractor, error) { return &logfmtLine{fields}, nil }
+func newLogfmt(_ *format, fields []string) extractor { return &logfmtLine{placesOf(fields)} }
+
+// places has the indexes to which the values of fields go.
+type places map[string][]int
+
+func placesOf(fields []string) places {
+	p := places{}
+	for i, name := range fields {
+		p[name] = append(p[name], i)
+	}
+	return p
+}
+
+func (p places) set(values []string, name, value string) {
+	for _, i := range p[name] {
+		values[i] = value
+	}
+}
 
 func (l *logfmtLine) extract(line string, values []string) error {
 	clear(values)
@@ -231,11 +248,7 @@ func (l *logfmtLine) extract(line string, values []string) error {
 			}
 			found = true
 		}
-		for i, name := range l.fields {
-			if name == key {
-				values[i] = value
-			}
-		}
+		l.places.set(values, key, value)
 	}
 	if !found {
 		return errors.New("no key=value pair")

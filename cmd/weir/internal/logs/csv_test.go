@@ -82,8 +82,8 @@ func TestOpenQuotes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, options := range [][]replay.LogOption{{}, {replay.WithMerge(), replay.WithSort(1)}} {
-			r, err := replay.RunSource(t.Context(), rules, replay.Logs(list, append(options, replay.WithFormat(format))...))
+		for _, source := range []replay.Logs{{Files: list, Format: format}, {Files: list, Format: format, Merge: true, Sort: 1}} {
+			r, err := replay.Run(t.Context(), rules, source)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,81 +10,40 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// keys is a tree of the keys to find in an object or an array.
+// keys is a tree of the keys to find in an object or an array, whose keys are numbers.
 type keys struct {
-	names    []string
-	elements []int   // by name: the name as the index of an element, or -1
-	below    []*keys // by name; nil if nothing below is wanted
-	at       [][]int // by name: where the value goes
-	under    [][]int // by name: where the values below go
-	lengths  uint64  // bit n%64 is set if a name has n bytes
+	at    []int            // where the value goes
+	under []int            // where the values below go
+	below map[string]*keys // nil: nothing below is wanted
 }
 
 // add adds a path, whose value goes to values[at].
 func (k *keys) add(path []string, at int) {
-	i := 0
-	for i < len(k.names) && k.names[i] != path[0] {
-		i++
-	}
-	if i == len(k.names) {
-		k.names, k.elements = append(k.names, path[0]), append(k.elements, element(path[0]))
-		k.below, k.at, k.under = append(k.below, nil), append(k.at, nil), append(k.under, nil)
-		k.lengths |= 1 << (len(path[0]) % 64)
-	}
-	if len(path) == 1 {
-		k.at[i] = append(k.at[i], at)
+	if len(path) == 0 {
+		k.at = append(k.at, at)
 		return
 	}
-	if k.below[i] == nil {
-		k.below[i] = &keys{}
+	k.under = append(k.under, at)
+	if k.below == nil {
+		k.below = map[string]*keys{}
 	}
-	k.below[i].add(path[1:], at)
-	k.under[i] = append(k.under[i], at)
-}
-
-// element returns the index of an array's element that name is, or -1.
-func element(name string) int {
-	if n, err := strconv.Atoi(name); err == nil && n >= 0 && strconv.Itoa(n) == name {
-		return n
+	next := k.below[path[0]]
+	if next == nil {
+		next = &keys{}
+		k.below[path[0]] = next
 	}
-	return -1
-}
-
-// find returns the index of a name, or -1.
-func (k *keys) find(name string) int {
-	if k == nil || k.lengths>>(len(name)%64)&1 == 0 {
-		return -1
-	}
-	for i := range k.names {
-		if k.names[i] == name {
-			return i
-		}
-	}
-	return -1
-}
-
-// findElement returns the index of the name of an array's nth element, or -1.
-func (k *keys) findElement(n int) int {
-	if k == nil {
-		return -1
-	}
-	for i := range k.elements {
-		if k.elements[i] == n {
-			return i
-		}
-	}
-	return -1
+	next.add(path[1:], at)
 }
 
 // jsonLine reads objects.
 type jsonLine struct{ keys keys }
 
-func newJSON(_ *format, fields []string) (extractor, error) {
+func newJSON(_ *format, fields []string) extractor {
 	j := &jsonLine{}
 	for at, path := range fields {
 		j.keys.add(splitPath(path), at)
 	}
-	return j, nil
+	return j
 }
 
 // splitPath splits a path of keys at its dots. A key in quotes can contain dots.
@@ -134,26 +93,26 @@ func pick(from gjson.Result, wanted *keys, values []string) {
 	n, inArray := -1, from.IsArray()
 	from.ForEach(func(name, value gjson.Result) bool {
 		n++
-		i := -1
+		var next *keys
 		if inArray {
-			i = wanted.findElement(n)
+			next = wanted.below[strconv.Itoa(n)]
 		} else {
-			i = wanted.find(textOf(name))
+			next = wanted.below[textOf(name)]
 		}
-		if i < 0 {
+		if next == nil {
 			return true
 		}
-		for _, at := range wanted.under[i] {
+		for _, at := range next.under {
 			values[at] = "" // the key was there before
 		}
-		if len(wanted.at[i]) > 0 {
+		if len(next.at) > 0 {
 			text := textOf(value)
-			for _, at := range wanted.at[i] {
+			for _, at := range next.at {
 				values[at] = text
 			}
 		}
-		if value.Type == gjson.JSON && wanted.below[i] != nil {
-			pick(value, wanted.below[i], values)
+		if value.Type == gjson.JSON && next.below != nil {
+			pick(value, next, values)
 		}
 		return true
 	})

@@ -14,9 +14,9 @@ import (
 // The fields are time, cip (the caller's address), intf (the call) and koala's
 // arguments. koala does not escape the values, so a value can have blanks, and text
 // that looks like another argument is one. Other lines of koala's log hold no call.
-type koalaLine struct{ fields []string }
+type koalaLine struct{ places places }
 
-func newKoala(_ *format, fields []string) (extractor, error) { return &koalaLine{fields}, nil }
+func newKoala(_ *format, fields []string) extractor { return &koalaLine{placesOf(fields)} }
 
 const (
 	koalaStart = "] [ cip="
@@ -36,7 +36,7 @@ func (k *koalaLine) extract(line string, values []string) error {
 	if at < 0 {
 		return replay.ErrSkip
 	}
-	k.set("time", rest[:koalaTime], values)
+	k.places.set(values, "time", rest[:koalaTime])
 	call := rest[at+len("] [ "):]
 	if end := strings.LastIndex(call, koalaEnd); end >= 0 {
 		call = call[:end]
@@ -57,15 +57,7 @@ func (k *koalaLine) extract(line string, values []string) error {
 			}
 			from = blank + 1
 		}
-		k.set(name, value, values)
+		k.places.set(values, name, value)
 	}
 	return nil
-}
-
-func (k *koalaLine) set(name, value string, values []string) {
-	for i, field := range k.fields {
-		if field == name {
-			values[i] = value
-		}
-	}
 }

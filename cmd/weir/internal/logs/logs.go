@@ -48,16 +48,15 @@ type Spec struct {
 var kinds = []struct {
 	name, about string
 	preset      Spec // for what a Spec leaves out
-	narrows     bool // fewer fields are faster to read
-	new         func(f *format, fields []string) (extractor, error)
+	new         func(f *format, fields []string) extractor
 }{
-	{"combined", "access logs, common or combined", Spec{}, false, nil},
-	{"json", "an object a line", Spec{}, true, newJSON},
-	{"csv", "comma-separated values; the first line has the names", Spec{}, false, newCSV},
-	{"logfmt", "key=value pairs", Spec{}, true, newLogfmt},
-	{"envoy", "Envoy's access log as JSON, with Istio's names", envoy, true, newJSON},
-	{"nginx", "nginx's access log as JSON, with the names of nginx's variables", nginx, true, newJSON},
-	{"koala", "koala's log of calls; times in Asia/Shanghai unless a timezone is set", koala, false, newKoala},
+	{"combined", "access logs, common or combined", Spec{}, nil},
+	{"json", "an object a line", Spec{}, newJSON},
+	{"csv", "comma-separated values; the first line has the names", Spec{}, newCSV},
+	{"logfmt", "key=value pairs", Spec{}, newLogfmt},
+	{"envoy", "Envoy's access log as JSON, with Istio's names", envoy, newJSON},
+	{"nginx", "nginx's access log as JSON, with the names of nginx's variables", nginx, newJSON},
+	{"koala", "koala's log of calls; times in Asia/Shanghai unless a timezone is set", koala, newKoala},
 }
 
 // envoy has the names of Envoy's default JSON access log.
@@ -146,7 +145,7 @@ func (s Spec) Compile() (replay.Format, error) {
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	f.new, f.narrows = k.new, k.narrows
+	f.new = k.new
 	return f, nil
 }
 
@@ -154,8 +153,7 @@ func (s Spec) Compile() (replay.Format, error) {
 type format struct {
 	spec       Spec
 	attributes map[string]string // fields by attribute
-	new        func(f *format, fields []string) (extractor, error)
-	narrows    bool
+	new        func(f *format, fields []string) extractor
 }
 
 // extractor reads fields from the lines of one log.
@@ -197,15 +195,9 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 		paths = append(paths, strings.TrimPrefix(name, "."))
 	}
 	p.values = make([]string, len(paths))
-	p.extractor, p.err = f.new(f, paths)
+	p.extractor = f.new(f, paths)
 	if c, ok := p.extractor.(*csvLine); ok {
 		p.several = c.several
-	}
-	if f.narrows && len(p.timeNames) > 1 {
-		p.narrow = func(name string) extractor {
-			e, _ := f.new(f, append(slices.Clone(paths[:len(p.fields)]), name)) // without an error before
-			return e
-		}
 	}
 	return p
 }
@@ -227,17 +219,10 @@ type parser struct {
 	times     timeReader
 	timeNames []string
 	times0    int // the index in timeNames that this log uses, or -1
-	err       error
 
 	// several returns the number of lines of the record that ends with line, and its
 	// text. It is nil if each record is a line.
 	several func(line string) (lines int64, text string)
-
-	// narrow returns an extractor that reads only one of the times. narrowed is
-	// the one for narrowName, that of the last line that needed all, or nil.
-	narrow     func(name string) extractor
-	narrowed   extractor
-	narrowName string
 }
 
 // target is where a field goes.
@@ -265,10 +250,10 @@ func (p *parser) Parse(line string, e *replay.Entry) error {
 		}
 		e.Time, values = p.entry.Time, p.entry.Values
 	} else {
-		if p.err != nil {
-			return p.err
+		err := p.extractor.extract(strings.TrimSuffix(line, "\r"), values)
+		if err == nil {
+			err = p.time(e)
 		}
-		err := p.extract(strings.TrimSuffix(line, "\r"), e)
 		if p.several != nil {
 			e.Lines, e.Text = p.several(line)
 		}
@@ -298,32 +283,6 @@ func (p *parser) End(e *replay.Entry) error {
 	c.finish()
 	e.Lines, e.Text = c.several("")
 	return errOpenQuotes
-}
-
-// extract sets p.values and e.Time from a line.
-func (p *parser) extract(line string, e *replay.Entry) (err error) {
-	if p.narrowed != nil {
-		values := p.values[:len(p.fields)+1]
-		if err := p.narrowed.extract(line, values); err != nil {
-			return err
-		}
-		if text := values[len(p.fields)]; text != "" {
-			if e.Time, err = p.times.read(text); err != nil {
-				return fmt.Errorf("%s: %w", p.narrowName, err)
-			}
-			return nil
-		}
-	}
-	if err := p.extractor.extract(line, p.values); err != nil {
-		return err
-	}
-	if err := p.time(e); err != nil {
-		return err
-	}
-	if name := p.timeNames[p.times0]; p.narrow != nil && name != p.narrowName {
-		p.narrowed, p.narrowName = p.narrow(name), name
-	}
-	return nil
 }
 
 // time sets e.Time from the values.

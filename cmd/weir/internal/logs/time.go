@@ -47,16 +47,13 @@ func (r *timeReader) read(text string) (window.Instant, error) {
 	case r.form != "":
 		return r.parse(text, r.form)
 	}
-	if at, ok := quick(text); ok {
-		return at, nil
-	}
-	if c := text[0]; c >= '0' && c <= '9' && !strings.ContainsAny(text, "-/:") {
-		return number(text, 0)
-	}
 	if r.last != "" {
 		if at, err := r.parse(text, r.last); err == nil {
 			return at, nil
 		}
+	}
+	if c := text[0]; c >= '0' && c <= '9' && !strings.ContainsAny(text, "-/:") {
+		return number(text, 0)
 	}
 	for _, layout := range layouts {
 		if at, err := r.parse(text, layout); err == nil {
@@ -76,10 +73,6 @@ func (r *timeReader) parse(text, layout string) (window.Instant, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not of the form %s", shorten(text), layout)
 	}
-	return inRange(at, text)
-}
-
-func inRange(at time.Time, text string) (window.Instant, error) {
 	if year := at.Year(); year < 1970 || year > 2250 {
 		return 0, fmt.Errorf("%q is not between 1970 and 2250", shorten(text))
 	}
@@ -124,58 +117,6 @@ func instant(n int64, unit float64, text string) (window.Instant, error) {
 		return 0, fmt.Errorf("%q is not between 1970 and 2250", shorten(text))
 	}
 	return window.Instant(n * int64(unit)), nil
-}
-
-// quick reads times such as 2026-03-01T12:00:00.123Z, which are the most common
-// ones. Package time takes several times as long.
-func quick(s string) (window.Instant, bool) {
-	if len(s) < len("2006-01-02T15:04:05Z") || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[len(s)-1] != 'Z' {
-		return 0, false
-	}
-	bad := false
-	digits := func(from, to int) int {
-		n := 0
-		for i := from; i < to; i++ {
-			c := s[i] - '0'
-			bad = bad || c > 9
-			n = n*10 + int(c)
-		}
-		return n
-	}
-	year, month, day := digits(0, 4), digits(5, 7), digits(8, 10)
-	hour, minute, second := digits(11, 13), digits(14, 16), digits(17, 19)
-	micros, unit := 0, 100_000
-	switch end := len(s) - 1; {
-	case end == 19:
-	case s[19] != '.' || end == 20 || end > 29:
-		return 0, false
-	default:
-		for i := 20; i < end; i++ {
-			micros += digits(i, i+1) * unit
-			unit /= 10
-		}
-	}
-	if bad || year < 1970 || year > 2250 || month < 1 || month > 12 || day < 1 || day > 28 && day > daysIn(year, month) || hour > 23 || minute > 59 || second > 59 {
-		return 0, false
-	}
-	return window.Instant(((daysBefore(year, month)+int64(day-1))*24*3600+int64(hour*3600+minute*60+second))*1e6 + int64(micros)), true
-}
-
-func daysIn(year, month int) int {
-	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
-}
-
-// daysBefore returns the days from 1970 to the start of a month, by the algorithm
-// of Howard Hinnant's days_from_civil.
-func daysBefore(year, month int) int64 {
-	if month <= 2 {
-		year--
-		month += 12
-	}
-	era := year / 400
-	ofEra := year - era*400
-	ofYear := (153*(month-3) + 2) / 5
-	return int64(era)*146097 + int64(ofEra*365+ofEra/4-ofEra/100+ofYear) - 719468
 }
 
 // shorten returns the start of a long text.

@@ -16,56 +16,23 @@ import (
 type cache[K comparable] struct {
 	make func(K) prometheus.Counter
 
-	known atomic.Pointer[knownCounters[K]] // is never changed, only replaced
+	known atomic.Pointer[map[K]prometheus.Counter] // is never changed, only replaced
 
 	mu     sync.Mutex
 	all    map[K]prometheus.Counter // guarded by mu; those in known, and newer ones
 	missed int                      // guarded by mu; lookups that known did not answer
 }
 
-// knownCounters are counters by their labels. Few of them are compared one by one, which
-// takes a third of the time of hashing labels.
-type knownCounters[K comparable] struct {
-	few []labelled[K] // all, if they are few
-	all map[K]prometheus.Counter
-}
-
-type labelled[K comparable] struct {
-	labels  K
-	counter prometheus.Counter
-}
-
-// fewCounters is the most counters that are compared one by one.
-const fewCounters = 4
-
-func know[K comparable](all map[K]prometheus.Counter) *knownCounters[K] {
-	k := &knownCounters[K]{all: all}
-	if len(all) <= fewCounters {
-		for labels, counter := range all {
-			k.few = append(k.few, labelled[K]{labels, counter})
-		}
-	}
-	return k
-}
-
 func newCache[K comparable](make func(K) prometheus.Counter) *cache[K] {
 	c := &cache[K]{make: make, all: map[K]prometheus.Counter{}}
-	c.known.Store(know[K](nil))
+	c.known.Store(new(map[K]prometheus.Counter))
 	return c
 }
 
 // get returns the counter with the labels k. It makes the counter if there is none.
 func (c *cache[K]) get(k K) prometheus.Counter {
-	known := c.known.Load()
-	for i := range known.few {
-		if l := &known.few[i]; l.labels == k {
-			return l.counter
-		}
-	}
-	if len(known.all) > fewCounters {
-		if counter, ok := known.all[k]; ok {
-			return counter
-		}
+	if counter, ok := (*c.known.Load())[k]; ok {
+		return counter
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +44,8 @@ func (c *cache[K]) get(k K) prometheus.Counter {
 	// A copy for each new counter would cost the square of their number. So there
 	// is one when as many lookups have missed as it has counters.
 	if c.missed++; c.missed >= len(c.all) {
-		c.known.Store(know(maps.Clone(c.all)))
+		known := maps.Clone(c.all)
+		c.known.Store(&known)
 		c.missed = 0
 	}
 	return counter

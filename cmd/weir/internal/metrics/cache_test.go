@@ -24,7 +24,7 @@ func TestDecidedConcurrently(t *testing.T) {
 		all.Go(func() {
 			for i := range rules * rounds {
 				name := fmt.Sprint("rule-", i%rules)
-				n.Decided(store.Take, &weir.Decision{
+				n.Decided(t.Context(), store.Take, &weir.Decision{
 					Outcome: "deny", Rule: name,
 					Usages: []weir.Usage{{Rule: name}, {Rule: "views", Result: window.Result{Allowed: true}}},
 				}, time.Microsecond)

@@ -31,7 +31,8 @@ type Metrics struct {
 	rules             *prometheus.GaugeVec
 	sent              *prometheus.CounterVec
 
-	access access
+	refused, shed *prometheus.CounterVec // by listeners
+	accessLoaded  *prometheus.GaugeVec
 
 	mu     sync.Mutex
 	served map[string]*Namespace // guarded by mu
@@ -61,7 +62,6 @@ func New(c Config) *Metrics {
 	}
 	m := &Metrics{
 		registry: r, near: cmp.Or(c.NearLimit, 0.8), bound: cmp.Or(c.Namespaces, 100), served: map[string]*Namespace{},
-		access: newAccess(r),
 		decisions: vec("weir_decisions_total",
 			"Decisions, by verb, outcome and the rule that gave the outcome (empty when none did).",
 			"rule", "outcome", "verb"),
@@ -90,9 +90,15 @@ func New(c Config) *Metrics {
 		success:  gauges(r, "weir_rules_reload_success", "Whether the last attempt to load the rules succeeded.", "namespace"),
 		reloaded: gauges(r, "weir_rules_reload_timestamp_seconds", "Time of the last successful load of the rules, in Unix time.", "namespace"),
 		rules:    gauges(r, "weir_rules", "Number of rules in force.", "namespace"),
+		sent: counters(r, "weir_telemetry_sent_total",
+			"Attempts to send telemetry to a collector, by signal and result.", "signal", "result"),
+		refused: counters(r, "weir_access_refused_total",
+			"Calls that were refused for lack of a right, by listener and reason.", "listener", "reason"),
+		shed: counters(r, "weir_shed_total",
+			"Requests and connections that were refused because of a bound, by listener and bound.", "listener", "bound"),
+		accessLoaded: gauges(r, "weir_access_reload_success",
+			"Whether the last attempt to load the tokens or the certificate succeeded.", "what"),
 	}
-	m.sent = counters(r, "weir_telemetry_sent_total",
-		"Attempts to send telemetry to a collector, by signal and result.", "signal", "result")
 	duration := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "weir_decision_duration_seconds",
 		Help:    "Time the engine took for a decision.",

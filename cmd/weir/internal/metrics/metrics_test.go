@@ -45,9 +45,9 @@ func TestDecided(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{Version: "v1.2.3"})
 	n := m.Namespace("default")
-	n.Decided(store.Take, denied(), 3*time.Microsecond)
-	n.Decided(store.Check, denied(), time.Millisecond)
-	n.Decided(store.Take, &weir.Decision{Allowed: true, Outcome: "allow", Unmatched: true}, time.Millisecond)
+	n.Decided(t.Context(), store.Take, denied(), 3*time.Microsecond)
+	n.Decided(t.Context(), store.Check, denied(), time.Millisecond)
+	n.Decided(t.Context(), store.Take, &weir.Decision{Allowed: true, Outcome: "allow", Unmatched: true}, time.Millisecond)
 	got := read(m)
 	for _, want := range []string{
 		`weir_decisions_total{namespace="default",outcome="deny",rule="posts",verb="take"} 1`,
@@ -88,7 +88,7 @@ func TestHolds(t *testing.T) {
 	m := metrics.New(metrics.Config{Version: "v1.2.3"})
 	n := m.Namespace("default")
 	tell := func(verb store.Verb, rule string, r window.Result) {
-		n.Decided(verb, &weir.Decision{Rules: set, Usages: []weir.Usage{{Rule: rule, Result: r}}}, 0)
+		n.Decided(t.Context(), verb, &weir.Decision{Rules: set, Usages: []weir.Usage{{Rule: rule, Result: r}}}, 0)
 	}
 	held := window.Result{Allowed: true, Held: true, Quota: 10, Used: 10}
 	debt, late := held, held
@@ -171,7 +171,7 @@ func TestWatchNodes(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{Version: "v1.2.3"})
 	m.WatchNodes(func() []metrics.NodeStats {
-		return []metrics.NodeStats{{Addr: "a:1", Outages: map[store.Reason]int64{store.ReasonLate: 5}, CutOff: true}, {Addr: "b:2", InFlight: 7}}
+		return []metrics.NodeStats{{Addr: "a:1", Outages: map[store.Reason]int64{"late": 5}, Unavailable: true}, {Addr: "b:2", InFlight: 7, Outages: map[store.Reason]int64{"late": 0}}}
 	})
 	got := read(m)
 	for _, want := range []string{
@@ -202,7 +202,7 @@ func TestWatchReports(t *testing.T) {
 
 func TestDecidedAllocatesNothing(t *testing.T) {
 	n, d := metrics.New(metrics.Config{Version: "v1.2.3"}).Namespace("default"), denied()
-	if allocs := testing.AllocsPerRun(100, func() { n.Decided(store.Take, d, time.Microsecond) }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(100, func() { n.Decided(t.Context(), store.Take, d, time.Microsecond) }); allocs != 0 {
 		t.Errorf("got %v allocations, want none", allocs)
 	}
 }
@@ -211,7 +211,7 @@ func BenchmarkDecided(b *testing.B) {
 	n, d := metrics.New(metrics.Config{Version: "v1.2.3"}).Namespace("default"), denied()
 	b.ReportAllocs()
 	for b.Loop() {
-		n.Decided(store.Take, d, time.Microsecond)
+		n.Decided(b.Context(), store.Take, d, time.Microsecond)
 	}
 }
 

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -115,7 +116,7 @@ func (n *Namespace) Drop() {
 }
 
 // Decided counts one decision. It does not keep d.
-func (n *Namespace) Decided(verb store.Verb, d *weir.Decision, took time.Duration) {
+func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision, took time.Duration) {
 	n.m.duration.Observe(took.Seconds())
 	n.decisions.get(decision{d.Rule, d.Outcome, verb}).Inc()
 	if d.Degraded {
@@ -156,11 +157,11 @@ func (m *Metrics) isNear(u *weir.Usage) bool {
 }
 
 // Failed counts one request that was answered with an error.
-func (n *Namespace) Failed(verb store.Verb, _ error) { n.failed.get(verb).Inc() }
+func (n *Namespace) Failed(_ context.Context, verb store.Verb, _ error) { n.failed.get(verb).Inc() }
 
 // Outage implements [weir.Observer]. Outages are counted by node ([Metrics.WatchNodes]),
 // and the decisions that they degrade by Decided.
-func (n *Namespace) Outage(store.Verb, error) {}
+func (n *Namespace) Outage(context.Context, store.Verb, error) {}
 
 // mode returns the label for the mode of a rule.
 func mode(u *weir.Usage) string {

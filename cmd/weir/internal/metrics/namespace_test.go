@@ -31,10 +31,10 @@ func TestNamespaces(t *testing.T) {
 	for i, name := range []string{"a", "b", "c", "d", "default"} {
 		n := m.Namespace(name)
 		n.Loaded(i+1, time.Unix(int64(i), 0))
-		n.Decided(store.Take, denied(), 0)
-		n.Failed(store.Take, nil)
+		n.Decided(t.Context(), store.Take, denied(), 0)
+		n.Failed(t.Context(), store.Take, nil)
 	}
-	m.Namespace("d").Decided(store.Take, &weir.Decision{Outcome: "captcha", Rule: "x", Unmatched: true}, 0)
+	m.Namespace("d").Decided(t.Context(), store.Take, &weir.Decision{Outcome: "captcha", Rule: "x", Unmatched: true}, 0)
 	m.Namespace("d").Refused()
 	m.Watch(func() metrics.StoreStats {
 		var s metrics.StoreStats
@@ -77,14 +77,14 @@ func TestDrop(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{Namespaces: 1})
 	a := m.Namespace("a")
-	a.Decided(store.Take, denied(), 0)
+	a.Decided(t.Context(), store.Take, denied(), 0)
 	a.Loaded(1, time.Unix(0, 0))
 	c := m.Namespace("c")
 	c.Loaded(3, time.Unix(0, 0))
 	c.Drop()
 	a.Drop()
 	a.Drop()
-	m.Namespace("b").Decided(store.Take, denied(), 0)
+	m.Namespace("b").Decided(t.Context(), store.Take, denied(), 0)
 	m.Namespace("d").Refused()
 	got := read(m)
 	wantLines(t, got,
@@ -111,7 +111,7 @@ func TestNearLimit(t *testing.T) {
 		{Rule: "counter", Kind: rule.KindCounter, Result: window.Result{Allowed: true, Quota: 4, Used: 4}},
 	} {
 		for _, verb := range []store.Verb{store.Take, store.Record, store.Check, store.Refund} {
-			n.Decided(verb, &weir.Decision{Usages: []weir.Usage{u}}, 0)
+			n.Decided(t.Context(), verb, &weir.Decision{Usages: []weir.Usage{u}}, 0)
 		}
 	}
 	got := read(m)

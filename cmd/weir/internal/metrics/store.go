@@ -1,9 +1,10 @@
 package metrics
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
+	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/store"
 )
 
@@ -31,18 +32,29 @@ type RuleStats struct {
 
 // Watch exports what stats returns, each time the metrics are read.
 func (m *Metrics) Watch(stats func() StoreStats) {
-	m.registry.MustRegister(&storeCollector{
-		stats: stats, label: m.label,
-		keys: prometheus.NewDesc("weir_store_keys", "Keys in memory, by rule.", []string{"namespace", "rule"}, nil),
-		holds: prometheus.NewDesc("weir_store_holds",
-			"Holds that are alive in memory, by rule.", []string{"namespace", "rule"}, nil),
-		banned: prometheus.NewDesc("weir_store_banned_keys",
-			"Keys in memory that are banned, by rule.", []string{"namespace", "rule"}, nil),
-		full: prometheus.NewDesc("weir_store_full_total",
-			"Calls that found no room: their rule had max_keys keys, or all counters took the memory that they may take.", nil, nil),
-		bytes: prometheus.NewDesc("weir_store_memory_bytes", "Memory of all counters in memory.", nil, nil),
-		most:  prometheus.NewDesc("weir_store_memory_limit_bytes", "Memory that all counters in memory may take; 0 without a bound.", nil, nil),
-	})
+	byRule := func(name, help string, number func(*RuleStats) int64) row[StoreStats] {
+		return row[StoreStats]{name, help, []string{"namespace", "rule"}, func(s StoreStats, send send) {
+			sums := map[ofRule]int64{}
+			for i := range s.Rules {
+				r := &s.Rules[i]
+				if n := number(r); n >= 0 {
+					sums[m.label(r.Namespace, r.Rule)] += n
+				}
+			}
+			for of, n := range sums {
+				send(float64(n), of.namespace, of.rule)
+			}
+		}}
+	}
+	watch(m, stats,
+		byRule("weir_store_keys", "Keys in memory, by rule.", func(r *RuleStats) int64 { return r.Keys }),
+		byRule("weir_store_holds", "Holds that are alive in memory, by rule.", func(r *RuleStats) int64 { return r.Holds }),
+		byRule("weir_store_banned_keys", "Keys in memory that are banned, by rule.", func(r *RuleStats) int64 { return r.Banned }),
+		number("weir_store_full_total", "Calls that found no room: their rule had max_keys keys, or all counters took the memory that they may take.",
+			func(s StoreStats) float64 { return float64(s.Full) }),
+		number("weir_store_memory_bytes", "Memory of all counters in memory.", func(s StoreStats) float64 { return float64(s.Bytes) }),
+		number("weir_store_memory_limit_bytes", "Memory that all counters in memory may take; 0 without a bound.", func(s StoreStats) float64 { return float64(s.MaxBytes) }),
+	)
 }
 
 // ofRule is the labels of a rule.
@@ -58,137 +70,80 @@ func (m *Metrics) label(namespace, rule string) ofRule {
 	return ofRule{namespace, rule}
 }
 
-type storeCollector struct {
-	stats                                  func() StoreStats
-	label                                  func(namespace, rule string) ofRule
-	keys, holds, banned, full, bytes, most *prometheus.Desc
-}
-
-func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- c.keys
-	ch <- c.holds
-	ch <- c.banned
-	ch <- c.full
-	ch <- c.bytes
-	ch <- c.most
-}
-
-func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
-	s := c.stats()
-	gauges := func(desc *prometheus.Desc, number func(*RuleStats) int64) {
-		sums := map[ofRule]int64{}
-		for i := range s.Rules {
-			r := &s.Rules[i]
-			if n := number(r); n >= 0 {
-				sums[c.label(r.Namespace, r.Rule)] += n
-			}
-		}
-		for of, n := range sums {
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), of.namespace, of.rule)
-		}
-	}
-	gauges(c.keys, func(r *RuleStats) int64 { return r.Keys })
-	gauges(c.holds, func(r *RuleStats) int64 { return r.Holds })
-	gauges(c.banned, func(r *RuleStats) int64 { return r.Banned })
-	ch <- prometheus.MustNewConstMetric(c.full, prometheus.CounterValue, float64(s.Full))
-	ch <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(s.Bytes))
-	ch <- prometheus.MustNewConstMetric(c.most, prometheus.GaugeValue, float64(s.MaxBytes))
-}
-
 // WatchReports exports what reports returns, each time the metrics are read.
 func (m *Metrics) WatchReports(reports func() weir.Reports) {
-	m.registry.MustRegister(&reportCollector{
-		reports: reports,
-		pending: prometheus.NewDesc("weir_store_report_pending",
-			"Keys with hits that were counted in an outage and are not recorded in the store yet.", nil, nil),
-		hits: prometheus.NewDesc("weir_store_report_hits_total",
-			"Hits that were counted in an outage, by what became of their report to the store.", []string{"result"}, nil),
-	})
-}
-
-// WatchInstances exports what number returns, each time the metrics are read.
-func (m *Metrics) WatchInstances(number func() int) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "weir_store_instances",
-		Help: "Instances that share the store, as this one counts them.",
-	}, func() float64 { return float64(number()) }))
-}
-
-// WatchNamespaces exports what number returns, each time the metrics are read.
-func (m *Metrics) WatchNamespaces(number func() int) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "weir_namespaces",
-		Help: "Number of namespaces in service.",
-	}, func() float64 { return float64(number()) }))
-}
-
-type reportCollector struct {
-	reports       func() weir.Reports
-	pending, hits *prometheus.Desc
-}
-
-func (c *reportCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- c.pending
-	ch <- c.hits
-}
-
-func (c *reportCollector) Collect(ch chan<- prometheus.Metric) {
-	r := c.reports()
-	ch <- prometheus.MustNewConstMetric(c.pending, prometheus.GaugeValue, float64(r.Pending))
-	hits := func(result string, n int64) {
-		ch <- prometheus.MustNewConstMetric(c.hits, prometheus.CounterValue, float64(n), result)
-	}
-	hits("recorded", r.Recorded)
-	hits("lost", r.Lost)
-	hits("dropped", r.Dropped)
+	watch(m, reports,
+		number("weir_store_report_pending", "Keys with hits that were counted in an outage and are not recorded in the store yet.",
+			func(r weir.Reports) float64 { return float64(r.Pending) }),
+		row[weir.Reports]{"weir_store_report_hits_total", "Hits that were counted in an outage, by what became of their report to the store.", []string{"result"},
+			func(r weir.Reports, send send) {
+				send(float64(r.Recorded), "recorded")
+				send(float64(r.Lost), "lost")
+				send(float64(r.Dropped), "dropped")
+			}},
+	)
 }
 
 // NodeStats is the state of one node of a shared store.
 type NodeStats struct {
-	Addr     string
-	CutOff   bool  // the node gets no calls, because it does not answer
-	CutOffs  int64 // how often that began
-	InFlight int64
-	Outages  map[store.Reason]int64
+	Addr          string
+	Unavailable   bool  // the node gets no calls, because it does not answer
+	Interruptions int64 // how often that began
+	InFlight      int64
+
+	// Outages has all reasons, so that the first outage is an increase.
+	Outages map[store.Reason]int64
 }
 
 // WatchNodes exports what nodes returns, each time the metrics are read.
 func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, append([]string{"node"}, labels...), nil)
+	byNode := func(name, help string, number func(*NodeStats) float64) row[[]NodeStats] {
+		return row[[]NodeStats]{name, help, []string{"node"}, func(nodes []NodeStats, send send) {
+			for i := range nodes {
+				send(number(&nodes[i]), nodes[i].Addr)
+			}
+		}}
 	}
-	m.registry.MustRegister(&nodeCollector{
-		nodes:    nodes,
-		outages:  desc("weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", "reason"),
-		cutOff:   desc("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer."),
-		cutOffs:  desc("weir_store_cut_offs_total", "How often a node of the store was cut off."),
-		inFlight: desc("weir_store_in_flight", "Calls that wait for an answer of a node of the store."),
-	})
+	watch(m, nodes,
+		row[[]NodeStats]{"weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", []string{"node", "reason"},
+			func(nodes []NodeStats, send send) {
+				for _, n := range nodes {
+					for reason, count := range n.Outages {
+						send(float64(count), n.Addr, string(reason))
+					}
+				}
+			}},
+		byNode("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer.", func(n *NodeStats) float64 { return one(n.Unavailable) }),
+		byNode("weir_store_cut_offs_total", "How often a node of the store was cut off.", func(n *NodeStats) float64 { return float64(n.Interruptions) }),
+		byNode("weir_store_in_flight", "Calls that wait for an answer of a node of the store.", func(n *NodeStats) float64 { return float64(n.InFlight) }),
+	)
 }
 
-type nodeCollector struct {
-	nodes                              func() []NodeStats
-	outages, cutOff, cutOffs, inFlight *prometheus.Desc
-}
-
-func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- c.outages
-	ch <- c.cutOff
-	ch <- c.cutOffs
-	ch <- c.inFlight
-}
-
-func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, n := range c.nodes() {
-		cutOff := 0.0
-		if n.CutOff {
-			cutOff = 1
-		}
-		for _, reason := range store.Reasons() { // all of them, so that the first outage is an increase
-			ch <- prometheus.MustNewConstMetric(c.outages, prometheus.CounterValue, float64(n.Outages[reason]), n.Addr, string(reason))
-		}
-		ch <- prometheus.MustNewConstMetric(c.cutOff, prometheus.GaugeValue, cutOff, n.Addr)
-		ch <- prometheus.MustNewConstMetric(c.cutOffs, prometheus.CounterValue, float64(n.CutOffs), n.Addr)
-		ch <- prometheus.MustNewConstMetric(c.inFlight, prometheus.GaugeValue, float64(n.InFlight), n.Addr)
+// WatchData exports what stats returns of a data directory, each time the metrics are read.
+func (m *Metrics) WatchData(stats func() datadir.Stats) {
+	type S = datadir.Stats
+	seconds := func(name, help string, of func(S) time.Duration) row[S] {
+		return number(name, help, func(s S) float64 { return of(s).Seconds() })
 	}
+	count := func(name, help string, of func(S) int64) row[S] {
+		return number(name, help, func(s S) float64 { return float64(of(s)) })
+	}
+	watch(m, stats,
+		number("weir_data_loading", "Whether counters are still being loaded from the data directory.", func(s S) float64 { return one(s.Loading) }),
+		count("weir_data_loaded_keys", "Keys that were loaded at the start.", func(s S) int64 { return s.Loaded }),
+		seconds("weir_data_load_seconds", "How long loading took, or has taken.", func(s S) time.Duration { return s.LoadTime }),
+		seconds("weir_data_lag_seconds", "Time since the begin of the last flush that succeeded; a kill loses what was counted since.", func(s S) time.Duration { return s.Lag }),
+		count("weir_data_bytes", "Size of the files in the data directory.", func(s S) int64 { return s.Bytes }),
+		count("weir_data_live_bytes", "What the keys alone need in the files, about; 0 until that is known.", func(s S) int64 { return s.Live }),
+		row[S]{"weir_data_flushes_total", "Flushes to the data directory, by result.", []string{"result"}, func(s S, send send) {
+			send(float64(s.Flushes), "ok")
+			send(float64(s.Failures), "failed")
+		}},
+		seconds("weir_data_flush_seconds_total", "Time that flushes took.", func(s S) time.Duration { return s.FlushTime }),
+		number("weir_data_failing", "Whether the last flush failed. Counting goes on in memory.", func(s S) float64 { return one(s.Failing) }),
+		count("weir_data_written_bytes_total", "Bytes that were written to the data directory.", func(s S) int64 { return s.WrittenBytes }),
+		count("weir_data_written_keys_total", "Keys that were written to the data directory.", func(s S) int64 { return s.WrittenKeys }),
+		count("weir_data_rounds_total", "Rounds, each of which wrote all keys to a new file.", func(s S) int64 { return s.Rounds }),
+		count("weir_data_damaged", "Batches and parts of files that could not be read at the start.", func(s S) int64 { return s.Damaged }),
+	)
 }

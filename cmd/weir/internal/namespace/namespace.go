@@ -5,6 +5,7 @@
 package namespace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // Default is the namespace of calls that name none.
@@ -25,6 +27,7 @@ const Default = access.DefaultNamespace
 type Namespace struct {
 	name   string
 	engine *weir.Engine
+	most   int64 // bytes of an answer; 0: no bound
 	tops   *top.Collector
 	source atomic.Pointer[Source]
 	gone   atomic.Bool
@@ -39,9 +42,10 @@ type Source struct {
 
 // New returns a namespace that is decided by engine. A nil engine stands for a
 // namespace whose rules could not be read yet: [Set.Choose] returns [ErrNoRules]
-// for it. tops collects the decisions of the engine; it may be nil.
-func New(name string, engine *weir.Engine, tops *top.Collector) *Namespace {
-	n := &Namespace{name: name, engine: engine, tops: tops}
+// for it. maxAnswer is the most bytes of an answer about decisions, as [run.Size] counts
+// them; 0 means no bound. tops collects the decisions of the engine; it may be nil.
+func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector) *Namespace {
+	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops}
 	n.source.Store(&Source{})
 	return n
 }
@@ -49,8 +53,19 @@ func New(name string, engine *weir.Engine, tops *top.Collector) *Namespace {
 // Name returns the name of n.
 func (n *Namespace) Name() string { return n.name }
 
-// Engine returns the engine that decides in n.
+// Engine returns the engine that decides in n. Front ends decide requests by Run, which
+// bounds the answer.
 func (n *Namespace) Engine() *weir.Engine { return n.engine }
+
+// Run decides items as [weir.Engine.Run] does, with the bound of n for an answer. It
+// ignores o.MaxSize.
+func (n *Namespace) Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error) {
+	o.MaxSize = n.most
+	return n.engine.Run(ctx, items, o)
+}
+
+// MaxAnswer returns the most bytes of an answer about decisions, or 0.
+func (n *Namespace) MaxAnswer() int64 { return n.most }
 
 // Tops returns what collects the decisions of n, or nil.
 func (n *Namespace) Tops() *top.Collector { return n.tops }
@@ -86,7 +101,7 @@ func NewSet(namespaces ...*Namespace) *Set {
 
 // Only returns the set of a service that has only the namespace default, which
 // engine decides.
-func Only(engine *weir.Engine) *Set { return NewSet(New(Default, engine, nil)) }
+func Only(engine *weir.Engine) *Set { return NewSet(New(Default, engine, 0, nil)) }
 
 // Replace replaces the namespaces of s.
 func (s *Set) Replace(namespaces []*Namespace) {
@@ -123,16 +138,16 @@ var (
 
 // Choose returns the namespace of a call: the one that the call asks for or, if
 // asked is empty, the one that its caller is bound to, or the one called Default.
-// The caller h passed lock, whose [access.Reach] must be [access.ReachNamed]; both may
+// The caller h passed auth, whose [access.Reach] must be [access.ReachNamed]; both may
 // be nil. The error is an [*access.Refusal] for a caller that is bound to another
 // namespace, and wraps [ErrUnknown] or [ErrNoRules] for a namespace that cannot be
 // used.
-func (s *Set) Choose(lock *access.Lock, h *access.Holder, asked string) (*Namespace, error) {
+func (s *Set) Choose(auth *access.Authenticator, h *access.Holder, asked string) (*Namespace, error) {
 	now := s.now.Load()
 	if n := now.home; asked == "" && n != nil && n.engine != nil && (h == nil || h.Namespace == "") {
 		return n, nil
 	}
-	name, err := lock.Namespace(h, asked)
+	name, err := auth.Namespace(h, asked)
 	if err != nil {
 		return nil, err
 	}

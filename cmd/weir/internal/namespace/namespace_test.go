@@ -28,8 +28,8 @@ func engine(t *testing.T) *weir.Engine {
 
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	home, eu := namespace.New("default", engine(t), nil), namespace.New("eu", engine(t), nil)
-	set := namespace.NewSet(home, eu, namespace.New("broken", nil, nil))
+	home, eu := namespace.New("default", engine(t), 0, nil), namespace.New("eu", engine(t), 0, nil)
+	set := namespace.NewSet(home, eu, namespace.New("broken", nil, 0, nil))
 	bound, ofDefault := &access.Holder{Name: "shop", Namespace: "eu"}, &access.Holder{Name: "web", Namespace: "default"}
 	broken := &access.Holder{Name: "b", Namespace: "broken"}
 	for _, tc := range []struct {
@@ -74,9 +74,9 @@ func TestChoose(t *testing.T) {
 // serves the others.
 func TestReplace(t *testing.T) {
 	t.Parallel()
-	home, eu := namespace.New("default", engine(t), nil), namespace.New("eu", engine(t), nil)
+	home, eu := namespace.New("default", engine(t), 0, nil), namespace.New("eu", engine(t), 0, nil)
 	set := namespace.NewSet(home, eu)
-	next := namespace.New("eu", engine(t), nil)
+	next := namespace.New("eu", engine(t), 0, nil)
 	set.Replace([]*namespace.Namespace{next})
 	if !home.Gone() || !eu.Gone() || next.Gone() {
 		t.Errorf("got gone %v %v %v, want the first two", home.Gone(), eu.Gone(), next.Gone())

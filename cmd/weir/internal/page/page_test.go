@@ -40,13 +40,13 @@ func source() replay.Source {
 		fmt.Fprintf(&b, "10.0.0.1 - - [%02d/Mar/2026:12:%02d:%02d +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"%s\"\n", 1+i/200, i%200/60, i%60, agent)
 	}
 	b.WriteString(hostile + "\n")
-	return replay.Logs([]replay.Log{{Name: "log", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(b.String())), nil }}})
+	return replay.Logs{Files: []replay.Log{{Name: "log", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(b.String())), nil }}}}
 }
 
 // pages returns a page of each kind.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	report, err := replay.RunSource(t.Context(), limit(t, 5), source(), replay.WithAlone(), replay.WithPeaks())
+	report, err := replay.Run(t.Context(), limit(t, 5), source(), replay.WithAlone(), replay.WithPeaks())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +109,8 @@ func TestPages(t *testing.T) {
 // TestEmpty writes the pages of logs without a request.
 func TestEmpty(t *testing.T) {
 	t.Parallel()
-	none := replay.Logs(nil)
-	report, err := replay.RunSource(t.Context(), limit(t, 5), none)
+	none := replay.Logs{}
+	report, err := replay.Run(t.Context(), limit(t, 5), none)
 	if err != nil {
 		t.Fatal(err)
 	}

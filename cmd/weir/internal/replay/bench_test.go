@@ -17,7 +17,7 @@ func BenchmarkRun(b *testing.B) {
 	b.SetBytes(int64(len(log)))
 	b.ReportAllocs()
 	for b.Loop() {
-		report, err := replay.Run(b.Context(), rules, []replay.Log{text("visits", log)})
+		report, err := replay.Run(b.Context(), rules, replay.Logs{Files: []replay.Log{text("visits", log)}})
 		if err != nil || report.Lines != lines || report.Bad != 0 {
 			b.Fatalf("got %d lines, %d bad, error %v, want %d lines", report.Lines, report.Bad, err, lines)
 		}

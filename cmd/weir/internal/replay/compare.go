@@ -1,11 +1,15 @@
 package replay
 
 import (
+	"bufio"
 	"cmp"
 	"context"
-	"maps"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -58,6 +62,9 @@ type Comparison struct {
 	BadLines []BadLine `json:"bad_lines"`
 }
 
+// Read returns the number of lines, of the bad ones among them, and the first of these.
+func (c *Comparison) Read() (lines, bad int64, first []BadLine) { return c.Lines, c.Bad, c.BadLines }
+
 // Change is the requests that one rule denies and the other set of rules allows.
 type Change struct {
 	Rule     string `json:"rule"`
@@ -83,7 +90,7 @@ type Example struct {
 
 // Compare sends every request of source through the old rules and through the new
 // ones, each with counters of its own, and returns the differences. Its errors are
-// those of [RunSource].
+// those of [Run].
 func Compare(ctx context.Context, before, after *rule.Set, source Source, list ...Option) (*Comparison, error) {
 	o := apply(list)
 	names := union(before.Attributes(), after.Attributes())
@@ -114,12 +121,7 @@ func Compare(ctx context.Context, before, after *rule.Set, source Source, list .
 	err = f.each(ctx, c.take)
 	r := &c.Comparison
 	r.Lines, r.Bad, r.BadLines, r.Requests = f.lines, f.bad, f.badLines, f.lines-f.bad
-	if r.BadLines == nil {
-		r.BadLines = []BadLine{}
-	}
-	if r.Requests > 0 {
-		r.From, r.To = f.first.Time(), f.last.Time()
-	}
+	r.From, r.To = f.span()
 	r.Denials, r.Admissions = c.denials.report(after), c.admissions.report(before)
 	r.Missing = f.missing()
 	r.Peaks = comparedPeaks(before, after, c.oldPeaks, c.newPeaks)
@@ -198,7 +200,7 @@ type changes struct {
 
 type change struct {
 	requests int64
-	keys     map[string]*denials
+	keys     keyDenials
 	examples []Example
 }
 
@@ -210,7 +212,7 @@ func newChanges(o *options) *changes {
 func (cs *changes) add(d *weir.Decision, e *Entry) {
 	c := cs.byRule[d.Rule]
 	if c == nil {
-		c = &change{keys: map[string]*denials{}}
+		c = &change{keys: keyDenials{}, examples: []Example{}}
 		cs.byRule[d.Rule] = c
 	}
 	c.requests++
@@ -218,7 +220,7 @@ func (cs *changes) add(d *weir.Decision, e *Entry) {
 	for i := range d.Usages {
 		if u := &d.Usages[i]; u.Rule == d.Rule {
 			key = u.Key
-			c.key(key, e.Time)
+			c.keys.add(key, e.Time)
 		}
 	}
 	if len(c.examples) < cs.examples {
@@ -228,26 +230,11 @@ func (cs *changes) add(d *weir.Decision, e *Entry) {
 	}
 }
 
-func (c *change) key(key string, now window.Instant) {
-	k := c.keys[key]
-	if k == nil {
-		k = &denials{first: now, last: now}
-		c.keys[strings.Clone(key)] = k
-	}
-	k.n++
-	k.first, k.last = min(k.first, now), max(k.last, now)
-}
-
 // report returns the changes in the order of rules.
 func (cs *changes) report(rules *rule.Set) []Change {
 	list := []Change{}
-	for _, name := range slices.Collect(maps.Keys(cs.byRule)) {
-		c := cs.byRule[name]
-		r := Change{Rule: name, Requests: c.requests, Keys: int64(len(c.keys)), Top: topOf(c.keys, cs.top), Examples: c.examples}
-		if r.Examples == nil {
-			r.Examples = []Example{}
-		}
-		list = append(list, r)
+	for name, c := range cs.byRule {
+		list = append(list, Change{Rule: name, Requests: c.requests, Keys: int64(len(c.keys)), Top: c.keys.top(cs.top), Examples: c.examples})
 	}
 	slices.SortFunc(list, func(a, b Change) int {
 		x, _ := rules.Find(a.Rule)
@@ -257,14 +244,49 @@ func (cs *changes) report(rules *rule.Set) []Change {
 	return list
 }
 
-// topOf returns the keys with the most denials, most first.
-func topOf(of map[string]*denials, top int) []DeniedKey {
-	keys := make([]DeniedKey, 0, len(of)) // an empty list in the JSON, not null
-	for key, d := range of {
-		keys = append(keys, DeniedKey{key, d.n, d.first.Time(), d.last.Time()})
+// Write writes the comparison as text, with times in UTC, and with lines that show numbers
+// over time if graphs is set.
+func (c *Comparison) Write(w io.Writer, graphs bool) error {
+	out := bufio.NewWriter(w)
+	writeLines(out, c.Lines, c.Bad, c.BadLines)
+	if c.Requests > 0 {
+		fmt.Fprintf(out, "requests: %d, %s to %s UTC\n", c.Requests, moment(&c.From), moment(&c.To))
 	}
-	slices.SortFunc(keys, func(a, b DeniedKey) int {
-		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
-	})
-	return keys[:min(max(top, 0), len(keys))]
+	writeMissing(out, c.Missing)
+	fmt.Fprintf(out, "denied before: %d (%s), denied now: %d (%s)\n\n",
+		c.DeniedOld, percent(c.DeniedOld, c.Requests), c.DeniedNew, percent(c.DeniedNew, c.Requests))
+	fmt.Fprintf(out, "newly denied:  %d (%s)\n", c.NewlyDenied, percent(c.NewlyDenied, c.Requests))
+	fmt.Fprintf(out, "newly allowed: %d (%s)\n", c.NewlyAllowed, percent(c.NewlyAllowed, c.Requests))
+	if c.OtherOutcome > 0 {
+		fmt.Fprintf(out, "other outcome: %d (%s)\n", c.OtherOutcome, percent(c.OtherOutcome, c.Requests))
+	}
+	if graphs && c.NewlyDeniedOver != nil {
+		for _, of := range []struct {
+			name string
+			n    []int64
+		}{{"newly denied", c.NewlyDeniedOver.Denied}, {"newly allowed", c.NewlyAllowedOver.Denied}} {
+			if graph, peak := spark(of.n); peak > 0 {
+				fmt.Fprintf(out, "  %s  %s\n", graph, of.name)
+			}
+		}
+	}
+	return errors.Join(writeChanges(out, "newly denied by", c.Denials), writeChanges(out, "newly allowed, denied before by", c.Admissions), out.Flush())
+}
+
+func writeChanges(out io.Writer, title string, list []Change) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, c := range list {
+		name := printable(c.Rule)
+		if name == "" {
+			name = "unmatched"
+		}
+		fmt.Fprintf(table, "\n%s %s: %s, %s\n", title, name, count(c.Requests, "request"), count(c.Keys, "key"))
+		for _, k := range c.Top {
+			fmt.Fprintf(table, "  %s\t%d\t%s\t%s\n", keyText(k.Key), k.Denied, moment(&k.First), moment(&k.Last))
+		}
+		for _, e := range c.Examples {
+			fmt.Fprintf(table, "  %s:%d: %s: %s\n", printable(e.Log), e.Line, e.Time.Format(time.DateTime), printable(e.Text))
+		}
+	}
+	return table.Flush()
 }

@@ -36,7 +36,7 @@ func TestExact(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := replay.Run(t.Context(), wordpress(t, limits), []replay.Log{text("visits", content)})
+			got, err := replay.Run(t.Context(), wordpress(t, limits), replay.Logs{Files: []replay.Log{text("visits", content)}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,7 +33,7 @@ func ExampleRun() {
 10.0.0.1 - - [01/Mar/2026:12:00:40 +0000] "POST /login HTTP/1.1" 200 10
 `[1:])), nil
 	}}
-	report, err := replay.Run(context.Background(), rules, []replay.Log{recorded})
+	report, err := replay.Run(context.Background(), rules, replay.Logs{Files: []replay.Log{recorded}})
 	if err != nil {
 		log.Fatal(err)
 	}

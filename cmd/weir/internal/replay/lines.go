@@ -8,59 +8,48 @@ import (
 	"time"
 )
 
-// Logs returns a source that reads logs, one after the other.
-func Logs(logs []Log, options ...LogOption) Source {
-	s := logSource{logs: logs, format: AccessLog}
-	for _, option := range options {
-		option(&s)
+// Logs is a source that reads logs, one after the other.
+type Logs struct {
+	Files []Log
+
+	// Format is the format of the logs. Nil: [AccessLog].
+	Format Format
+
+	// Merge reads all logs at the same time, in the order of the times in them. Each log
+	// keeps its own order.
+	Merge bool
+
+	// Sort sorts lines by time that are out of order by at most this. The lines of this
+	// length of time are kept in memory. A line that is out of order by more stays where
+	// it is.
+	Sort time.Duration
+}
+
+// Open implements [Source].
+func (l Logs) Open(ctx context.Context, attributes []string) (Reader, error) {
+	if l.Format == nil {
+		l.Format = AccessLog
 	}
-	return &s
-}
-
-// LogOption is an option of [Logs].
-type LogOption func(*logSource)
-
-// WithFormat sets the format of the logs. Default: [AccessLog].
-func WithFormat(f Format) LogOption { return func(s *logSource) { s.format = f } }
-
-// WithMerge reads all logs at the same time, in the order of the times in them,
-// instead of one after the other. Each log keeps its own order.
-func WithMerge() LogOption { return func(s *logSource) { s.merge = true } }
-
-// WithSort sorts lines by time that are out of order by at most bound. It keeps
-// the lines of this length of time in memory. A line that is out of order by more
-// stays where it is. Default: the order of the log.
-func WithSort(bound time.Duration) LogOption { return func(s *logSource) { s.bound = bound } }
-
-type logSource struct {
-	logs   []Log
-	format Format
-	merge  bool
-	bound  time.Duration
-}
-
-func (s *logSource) Open(ctx context.Context, attributes []string) (Reader, error) {
-	open := func(logs ...Log) Reader { return s.lines(ctx, logs, attributes) }
 	var r Reader
-	if s.merge && len(s.logs) > 1 {
-		m := &merger{}
-		for _, l := range s.logs {
-			m.add(open(l), len(attributes))
+	if l.Merge && len(l.Files) > 1 {
+		m := &merger{heap: queue[*input]{before: (*input).before}}
+		for _, file := range l.Files {
+			m.add(l.lines(ctx, []Log{file}, attributes), len(attributes))
 		}
 		r = m
 	} else {
-		r = open(s.logs...)
+		r = l.lines(ctx, l.Files, attributes)
 	}
-	if s.bound > 0 {
-		r = newSorter(r, s.bound, len(attributes))
+	if l.Sort > 0 {
+		r = newSorter(r, l.Sort, len(attributes))
 	}
 	return r, nil
 }
 
 // lines returns a reader of the lines of logs, one log after the other.
-func (s *logSource) lines(ctx context.Context, logs []Log, attributes []string) *lineReader {
+func (l Logs) lines(ctx context.Context, logs []Log, attributes []string) *lineReader {
 	ctx, stop := context.WithCancel(ctx)
-	r := &lineReader{format: s.format, attributes: attributes, stop: stop, in: newReader(ctx)}
+	r := &lineReader{format: l.Format, attributes: attributes, stop: stop, in: newReader(ctx)}
 	go r.in.read(logs)
 	return r
 }

@@ -11,11 +11,13 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/weirhq/weir/rulefile/files"
 )
 
 // Log is a log to read. [Run] opens each log in turn, and closes it before it
-// opens the next one. Data in gzip format is unpacked, whatever the log's name.
+// opens the next one. Data in gzip or zstd format is unpacked, whatever the log's name.
 type Log struct {
 	// Name appears in reports and errors.
 	Name string
@@ -23,12 +25,32 @@ type Log struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// File returns the log in the named file. "-" is the standard input.
-func File(name string) Log {
+// File returns the log in the named file; "-" is in. told, if it is not nil, is called
+// with the number of bytes of each read of the file.
+func File(name string, in io.Reader, told func(n int)) Log {
+	open := func() (io.ReadCloser, error) { return os.Open(name) }
 	if name == "-" {
-		return Log{"stdin", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }}
+		name = "stdin"
+		open = func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
 	}
-	return Log{name, func() (io.ReadCloser, error) { return os.Open(name) }}
+	return Log{name, func() (io.ReadCloser, error) {
+		file, err := open()
+		return &counted{file, told}, err
+	}}
+}
+
+// counted tells of the bytes that were read.
+type counted struct {
+	io.ReadCloser
+	told func(n int)
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	if c.told != nil {
+		c.told(n)
+	}
+	return n, err
 }
 
 // blockSize is the number of bytes to read at a time, and the length of the longest
@@ -160,11 +182,15 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// unpacked returns a reader of file that unpacks gzip data.
+// unpacked returns a reader of file that unpacks data in gzip or zstd format.
 func unpacked(file io.Reader) (io.Reader, error) {
-	in := bufio.NewReaderSize(file, 64<<10)
-	if magic, err := in.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
+	in := bufio.NewReaderSize(file, 128<<10)
+	switch magic, err := in.Peek(4); {
+	case bytes.HasPrefix(magic, []byte("\x1f\x8b")):
+		return gzip.NewReader(in)
+	case string(magic) == "\x28\xb5\x2f\xfd":
+		return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+	default:
 		return in, ignoreEOF(err)
 	}
-	return gzip.NewReader(in)
 }

@@ -13,8 +13,8 @@ import (
 
 // merger reads several readers at the same time, the earliest request first.
 type merger struct {
-	inputs []*input // all
-	heap   inputs   // those with an entry, earliest first
+	inputs []*input      // all
+	heap   queue[*input] // those with an entry
 	began  bool
 	last   *input // the one whose entry was returned last
 	err    error
@@ -43,7 +43,7 @@ func (m *merger) Next(e *Entry) error {
 	} else if m.last != nil {
 		m.advance(m.last)
 	}
-	if m.err == nil && len(m.heap) == 0 {
+	if m.err == nil && m.heap.Len() == 0 {
 		m.err = io.EOF
 	}
 	if m.err != nil {
@@ -83,21 +83,12 @@ func (m *merger) Close() error {
 	return errors.Join(errs...)
 }
 
-type inputs []*input
-
-func (h inputs) Len() int      { return len(h) }
-func (h inputs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h inputs) Less(i, j int) bool {
-	if h[i].entry.Time != h[j].entry.Time {
-		return h[i].entry.Time < h[j].entry.Time
+// before reports whether the entry of in comes before that of other.
+func (in *input) before(other *input) bool {
+	if in.entry.Time != other.entry.Time {
+		return in.entry.Time < other.entry.Time
 	}
-	return h[i].index < h[j].index
-}
-func (h *inputs) Push(x any) { *h = append(*h, x.(*input)) }
-func (h *inputs) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+	return in.index < other.index
 }
 
 // sorter sorts entries that are out of order by at most a bound.
@@ -106,17 +97,20 @@ type sorter struct {
 	bound  window.Instant
 	read   Entry
 	newest window.Instant
-	heap   entries
+	heap   queue[sorted]
 	count  int64 // of entries read; keeps the order of equal times
 	err    error // of from
 }
 
 func newSorter(r Reader, bound time.Duration, values int) *sorter {
-	return &sorter{from: r, bound: window.Instant(bound.Microseconds()), read: Entry{Values: make([]string, values)}}
+	return &sorter{
+		from: r, bound: window.Instant(bound.Microseconds()), read: Entry{Values: make([]string, values)},
+		heap: queue[sorted]{before: sorted.before},
+	}
 }
 
 func (s *sorter) Next(e *Entry) error {
-	for s.err == nil && (len(s.heap) == 0 || s.heap[0].Time > s.newest-s.bound) {
+	for s.err == nil && (s.heap.Len() == 0 || s.heap.values[0].Time > s.newest-s.bound) {
 		if s.err = s.from.Next(&s.read); s.err != nil {
 			break
 		}
@@ -133,7 +127,7 @@ func (s *sorter) Next(e *Entry) error {
 		s.newest = max(s.newest, kept.Time)
 		heap.Push(&s.heap, kept)
 	}
-	if len(s.heap) == 0 {
+	if s.heap.Len() == 0 {
 		return s.err
 	}
 	*e = heap.Pop(&s.heap).(sorted).Entry
@@ -147,20 +141,27 @@ type sorted struct {
 	order int64
 }
 
-type entries []sorted
-
-func (h entries) Len() int      { return len(h) }
-func (h entries) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h entries) Less(i, j int) bool {
-	if h[i].Time != h[j].Time {
-		return h[i].Time < h[j].Time
+// before reports whether s comes before other.
+func (s sorted) before(other sorted) bool {
+	if s.Time != other.Time {
+		return s.Time < other.Time
 	}
-	return h[i].order < h[j].order
+	return s.order < other.order
 }
-func (h *entries) Push(x any) { *h = append(*h, x.(sorted)) }
-func (h *entries) Pop() any {
-	last := (*h)[len(*h)-1]
-	(*h)[len(*h)-1] = sorted{}
-	*h = (*h)[:len(*h)-1]
+
+// queue implements [heap.Interface]: its first value is the one before all others.
+type queue[T any] struct {
+	values []T
+	before func(a, b T) bool
+}
+
+func (q *queue[T]) Len() int           { return len(q.values) }
+func (q *queue[T]) Swap(i, j int)      { q.values[i], q.values[j] = q.values[j], q.values[i] }
+func (q *queue[T]) Less(i, j int) bool { return q.before(q.values[i], q.values[j]) }
+func (q *queue[T]) Push(x any)         { q.values = append(q.values, x.(T)) }
+func (q *queue[T]) Pop() any {
+	n := len(q.values) - 1
+	last := q.values[n]
+	q.values = slices.Delete(q.values, n, n+1) // clears the place
 	return last
 }

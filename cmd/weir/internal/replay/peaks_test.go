@@ -14,7 +14,7 @@ import (
 // on what limits deny, on conditions or on bans.
 func TestPeaksAreThoseOfSuggest(t *testing.T) {
 	t.Parallel()
-	source := replay.Logs([]replay.Log{text("visits", visits())})
+	source := replay.Logs{Files: []replay.Log{text("visits", visits())}}
 	for _, rule := range []string{
 		"limit: 5, window: 1m", "limit: 100, window: 1h", "limit: 20, window: {fixed: 5m}", "limit: 40, window: day, timezone: Europe/Berlin",
 		"limit: 9, window: {cells: 1h, n: 12}", "limit: 3, window: {bucket: 1m}", "distinct: path, limit: 10, window: 1h",
@@ -22,7 +22,7 @@ func TestPeaksAreThoseOfSuggest(t *testing.T) {
 		"limit: 5, window: 1m, count_denied: true, mode: shadow", "limit: 5, window: 1m, hold: 5m", "limit: 0, window: 1m",
 	} {
 		rules := parse(t, "rules: [{name: it, per: [ip], "+rule+"}, {name: other, limit: 1, window: 1h}]")
-		r, err := replay.RunSource(t.Context(), rules, source, replay.WithPeaks())
+		r, err := replay.Run(t.Context(), rules, source, replay.WithPeaks())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestPeaks(t *testing.T) {
 			fmt.Fprintf(&log, "10.0.0.%d - - [01/Mar/2026:12:%02d:%02d +0000] \"GET /%d HTTP/1.1\" 200 1\n", key, i/60, i%60, key%2)
 		}
 	}
-	source := replay.Logs([]replay.Log{text("log", log.String())})
+	source := replay.Logs{Files: []replay.Log{text("log", log.String())}}
 	old := parse(t, `rules:
   - {name: friend, when: {ip: 10.0.0.5}, then: allow}
   - {name: gone, per: [path], limit: 100, window: 1h}
@@ -66,7 +66,7 @@ func TestPeaks(t *testing.T) {
 	edited := parse(t, `rules:
   - {name: it, per: [ip], limit: 50, window: 1h}
   - {name: off, per: [ip], limit: 1, window: 1h, mode: off}`)
-	r, err := replay.RunSource(t.Context(), old, source, replay.WithPeaks())
+	r, err := replay.Run(t.Context(), old, source, replay.WithPeaks())
 	if err != nil {
 		t.Fatal(err)
 	}

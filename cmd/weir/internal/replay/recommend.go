@@ -7,7 +7,6 @@ import (
 	"sort"
 	"strconv"
 
-	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/window"
 )
 
@@ -138,7 +137,7 @@ func describe(w window.Window) string {
 	if w.Kind == window.KindCalendar {
 		return "a " + w.Period.String()
 	}
-	text := jsontext.Duration(w.Length)
+	text := window.Length(w.Length)
 	if w.Kind != window.KindSliding {
 		text = w.Kind.String() + " " + text
 	}

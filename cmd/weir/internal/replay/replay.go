@@ -2,8 +2,8 @@
 // and reports what the rules would have done. [Run] uses the same engine that decides
 // live requests.
 //
-//	report, err := replay.Run(ctx, file.Set, []replay.Log{replay.File("access.log.gz")})
-//	err = report.WriteText(os.Stdout)
+//	report, err := replay.Run(ctx, file.Set, replay.Logs{Files: []replay.Log{replay.File("access.log.gz", nil, nil)}})
+//	err = report.Write(os.Stdout, false)
 //
 // [Compare] sends the same requests through two sets of rules, and [Suggest] measures
 // which limit a rule should have. All three read a [Source]. [Logs] is a source that
@@ -37,6 +37,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
@@ -46,20 +47,14 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Run sends every line of the logs, one log after the other, through rules, as
-// [RunSource] does with [Logs].
-func Run(ctx context.Context, rules *rule.Set, logs []Log, options ...Option) (*Report, error) {
-	return RunSource(ctx, rules, Logs(logs), options...)
-}
-
-// RunSource sends every request of source through rules. It counts in memory, and
+// Run sends every request of source through rules. It counts in memory, and
 // starts without any counts. A bad line is counted in Report.Bad and skipped. If the
-// source cannot be read to its end, or if ctx is done, RunSource returns an error
+// source cannot be read to its end, or if ctx is done, Run returns an error
 // and a report on the lines before.
 //
-// RunSource returns only when its reads have ended. So a read that blocks, for
+// Run returns only when its reads have ended. So a read that blocks, for
 // example from a terminal, delays the return after ctx is done.
-func RunSource(ctx context.Context, rules *rule.Set, source Source, options ...Option) (*Report, error) {
+func Run(ctx context.Context, rules *rule.Set, source Source, options ...Option) (*Report, error) {
 	o := apply(options)
 	f, err := newFeed(ctx, source, rules.Attributes(), &o)
 	if err != nil {
@@ -159,7 +154,7 @@ func newFeed(ctx context.Context, source Source, names []string, o *options) (*f
 	}
 	f := &feed{
 		reader: reader, names: names, entry: Entry{Values: make([]string, len(names))},
-		keepBad: o.keepBad, progress: o.progress,
+		keepBad: o.keepBad, progress: o.progress, badLines: []BadLine{}, // not null in the JSON
 	}
 	for i := range names {
 		f.unseen = append(f.unseen, i)
@@ -178,6 +173,14 @@ func (f *feed) missing() []string {
 		list = append(list, f.names[i])
 	}
 	return list
+}
+
+// span returns the times of the first and the last request.
+func (f *feed) span() (from, to time.Time) {
+	if f.lines == f.bad {
+		return from, to
+	}
+	return f.first.Time(), f.last.Time()
 }
 
 func (f *feed) close() { _ = f.reader.Close() } // what matters was read

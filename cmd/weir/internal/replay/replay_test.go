@@ -65,7 +65,7 @@ func TestPacked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file := func(name string) replay.Log { return replay.File(filepath.Join(dir, name)) }
+	file := func(name string) replay.Log { return replay.File(filepath.Join(dir, name), nil, nil) }
 	slow := replay.Log{Name: "slow", Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(iotest.HalfReader(strings.NewReader(content))), nil
 	}}
@@ -74,7 +74,7 @@ func TestPacked(t *testing.T) {
 	for _, logs := range [][]replay.Log{
 		{file("plain.log")}, {file("packed.log")}, {file("joined.gz")}, {file("first.log"), file("second.gz")}, {slow},
 	} {
-		report, err := replay.Run(t.Context(), twoAnHour(t), logs)
+		report, err := replay.Run(t.Context(), twoAnHour(t), replay.Logs{Files: logs})
 		if err != nil {
 			t.Fatalf("%s: %v", logs[0].Name, err)
 		}
@@ -93,7 +93,7 @@ func TestLongLine(t *testing.T) {
 	for _, n := range []int{256<<10 - 1, 256 << 10, 256<<10 + 1, 512 << 10, 1 << 20} {
 		line := requests(1)
 		long := strings.Repeat("ä", n/2) + strings.Repeat("x", n%2) + "\n"
-		report, err := replay.Run(t.Context(), twoAnHour(t), []replay.Log{text("a", line+long+line+long), text("b", long+long+line)}, replay.WithKeepBad(10))
+		report, err := replay.Run(t.Context(), twoAnHour(t), replay.Logs{Files: []replay.Log{text("a", line+long+line+long), text("b", long+long+line)}}, replay.WithKeepBad(10))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestBrokenLog(t *testing.T) {
 		want error
 		some bool // some of the broken log was read
 	}{
-		{"missing", replay.File("bad").Open, fs.ErrNotExist, false},
+		{"missing", replay.File("bad", nil, nil).Open, fs.ErrNotExist, false},
 		{"gzip cut short", func() (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(packed[:len(packed)/2])), nil
 		}, io.ErrUnexpectedEOF, true},
@@ -134,9 +134,9 @@ func TestBrokenLog(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			report, err := replay.Run(t.Context(), twoAnHour(t), []replay.Log{
+			report, err := replay.Run(t.Context(), twoAnHour(t), replay.Logs{Files: []replay.Log{
 				text("good", requests(5)), {Name: "bad", Open: tt.open}, text("never", requests(5)),
-			})
+			}})
 			if !errors.Is(err, tt.want) || strings.Count(fmt.Sprint(err), "bad: ") != 1 {
 				t.Errorf("got error %v, want %v and bad: once", err, tt.want)
 			}
@@ -162,7 +162,7 @@ func TestCancel(t *testing.T) {
 	endless := replay.Log{Name: "endless", Open: func() (io.ReadCloser, error) {
 		return closer{&endlessReader{text: requests(1000)}, &closed}, nil
 	}}
-	report, err := replay.Run(ctx, twoAnHour(t), []replay.Log{endless}, replay.WithProgress(func(p replay.Progress) {
+	report, err := replay.Run(ctx, twoAnHour(t), replay.Logs{Files: []replay.Log{endless}}, replay.WithProgress(func(p replay.Progress) {
 		if p.Log != "endless" || p.Lines == 0 || p.Bad != 0 {
 			t.Errorf("got progress %+v, want lines of endless", p)
 		}
@@ -192,7 +192,7 @@ func (r *endlessReader) Read(p []byte) (int, error) {
 func TestHowMuchIsShown(t *testing.T) {
 	t.Parallel()
 	log := requests(100) + strings.Repeat("bad\n", 5)
-	report, err := replay.Run(t.Context(), twoAnHour(t), []replay.Log{text("a", log)}, replay.WithTop(3), replay.WithKeepBad(2))
+	report, err := replay.Run(t.Context(), twoAnHour(t), replay.Logs{Files: []replay.Log{text("a", log)}}, replay.WithTop(3), replay.WithKeepBad(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestStrangeKeys(t *testing.T) {
 	t.Parallel()
 	rules := parse(t, `rules: [{name: agents, per: [agent], limit: 0, window: 1h}]`)
 	line := "h - - [01/Mar/2026:12:00:00 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"a\tb\x1b[2J\xff\"\n"
-	report, err := replay.Run(t.Context(), rules, []replay.Log{text("a", line+"\x1b[2J\n")})
+	report, err := replay.Run(t.Context(), rules, replay.Logs{Files: []replay.Log{text("a", line+"\x1b[2J\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,9 @@ type Report struct {
 	BadLines []BadLine `json:"bad_lines"`
 }
 
+// Read returns the number of lines, of the bad ones among them, and the first of these.
+func (r *Report) Read() (lines, bad int64, first []BadLine) { return r.Lines, r.Bad, r.BadLines }
+
 // Tally holds the numbers of one rule.
 type Tally struct {
 	// Name, Kind and Mode are those of the rule, as rules files write them.

@@ -32,7 +32,7 @@ func TestScripts(t *testing.T) {
 				logs = append(logs, text(name, d.Input))
 				return ""
 			case "replay":
-				report, err := replay.Run(t.Context(), rules, logs)
+				report, err := replay.Run(t.Context(), rules, replay.Logs{Files: logs})
 				logs = nil
 				if err != nil {
 					return err.Error()
@@ -70,7 +70,7 @@ func show(t *testing.T, report *replay.Report, asJSON bool) string {
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(report)
 	} else {
-		err = report.WriteText(&out)
+		err = report.Write(&out, false)
 	}
 	if err != nil {
 		t.Fatal(err)

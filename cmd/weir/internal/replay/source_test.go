@@ -58,7 +58,7 @@ func at(name string, seconds ...int) replay.Log {
 
 func TestMerge(t *testing.T) {
 	t.Parallel()
-	got := entries(t, replay.Logs([]replay.Log{at("a", 1, 5, -1, 4, 9), at("b", 2, 5, 6), at("c"), at("d", -1, 3)}, replay.WithMerge()))
+	got := entries(t, replay.Logs{Files: []replay.Log{at("a", 1, 5, -1, 4, 9), at("b", 2, 5, 6), at("c"), at("d", -1, 3)}, Merge: true})
 	want := []string{
 		"d:1 bad", "a:1 1 10.0.0.0", "b:1 2 10.0.0.0", "d:2 3 10.0.0.1", "a:2 5 10.0.0.1", "a:3 bad", "a:4 4 10.0.0.3", "b:2 5 10.0.0.1",
 		"b:3 6 10.0.0.2", "a:5 9 10.0.0.4",
@@ -67,7 +67,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	broken := replay.Log{Name: "broken", Open: func() (io.ReadCloser, error) { return nil, errors.New("gone") }}
-	report, err := replay.RunSource(t.Context(), twoAnHour(t), replay.Logs([]replay.Log{at("a", 1), broken}, replay.WithMerge()))
+	report, err := replay.Run(t.Context(), twoAnHour(t), replay.Logs{Files: []replay.Log{at("a", 1), broken}, Merge: true})
 	if err == nil || !strings.Contains(err.Error(), "broken: gone") || report.Lines != 0 {
 		t.Errorf("got %v and %+v, want the error of the log", err, report)
 	}
@@ -75,7 +75,7 @@ func TestMerge(t *testing.T) {
 
 func TestSort(t *testing.T) {
 	t.Parallel()
-	got := entries(t, replay.Logs([]replay.Log{at("a", 10, 8, 12, -1, 11, 20, 3, 30, 29, 30)}, replay.WithSort(3*time.Second)))
+	got := entries(t, replay.Logs{Files: []replay.Log{at("a", 10, 8, 12, -1, 11, 20, 3, 30, 29, 30)}, Sort: 3 * time.Second})
 	want := []string{
 		"a:2 8 10.0.0.1", "a:1 10 10.0.0.0", "a:5 11 10.0.0.4", "a:3 12 10.0.0.2", "a:4 bad", "a:7 3 10.0.0.6", "a:6 20 10.0.0.5",
 		"a:9 29 10.0.0.8", "a:8 30 10.0.0.7", "a:10 30 10.0.0.9",
@@ -101,7 +101,7 @@ func TestSortLarge(t *testing.T) {
 		fmt.Fprintf(&b, "10.0.%d.%d - - [01/Mar/2026:%02d:%02d:%02d +0000] \"GET / HTTP/1.1\" 200 1\n",
 			l.at/250, l.at%250, l.at/3600, l.at/60%60, l.at%60)
 	}
-	read, err := replay.Logs([]replay.Log{text("log", b.String())}, replay.WithSort(6*time.Second)).Open(t.Context(), []string{"ip"})
+	read, err := replay.Logs{Files: []replay.Log{text("log", b.String())}, Sort: 6 * time.Second}.Open(t.Context(), []string{"ip"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,16 +132,16 @@ func TestCompare(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("10.0.0.%d - - [01/Mar/2026:12:%02d:%02d +0000] \"%s %s HTTP/1.1\" 200 1\n", r.IntN(6), i/60, i%60,
 			[]string{"GET", "POST"}[r.IntN(2)], []string{"/", "/x"}[r.IntN(4)/3]))
 	}
-	source := replay.Logs([]replay.Log{text("log", strings.Join(lines, ""))})
+	source := replay.Logs{Files: []replay.Log{text("log", strings.Join(lines, ""))}}
 	c, err := replay.Compare(t.Context(), before, after, source, replay.WithTop(100))
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := replay.RunSource(t.Context(), before, source)
+	old, err := replay.Run(t.Context(), before, source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := replay.RunSource(t.Context(), after, source)
+	now, err := replay.Run(t.Context(), after, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,15 +191,15 @@ func TestCompare(t *testing.T) {
 // alone denies.
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	source := replay.Logs([]replay.Log{text("visits", visits())})
+	source := replay.Logs{Files: []replay.Log{text("visits", visits())}}
 	rules := wordpress(t, map[string]int64{"requests-per-minute": 30})
-	all, err := replay.RunSource(t.Context(), rules, source, replay.WithAlone())
+	all, err := replay.Run(t.Context(), rules, source, replay.WithAlone())
 	if err != nil {
 		t.Fatal(err)
 	}
 	masked := int64(0)
 	for i, r := range all.Rules {
-		one, err := replay.RunSource(t.Context(), only(t, rules, i), source)
+		one, err := replay.Run(t.Context(), only(t, rules, i), source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestAlone(t *testing.T) {
 		t.Error("no rule masks another one")
 	}
 	var report strings.Builder
-	if err := all.WriteText(&report); err != nil {
+	if err := all.Write(&report, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range all.Rules {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/fault"
@@ -72,6 +73,9 @@ type Suggestion struct {
 	Windows []Swept `json:"windows"`
 }
 
+// Read returns the number of lines, of the bad ones among them, and the first of these.
+func (s *Suggestion) Read() (lines, bad int64, first []BadLine) { return s.Lines, s.Bad, s.BadLines }
+
 // Swept holds the numbers of one window.
 type Swept struct {
 	// Window describes the window, such as "1m0s" or "day".
@@ -138,7 +142,7 @@ type Candidate struct {
 // would have denied, in one pass over source. Its memory grows with the number of
 // keys, and with the hits of a key within a window.
 //
-// The error is that of [RunSource], or a [*fault.Fault] about sweep.
+// The error is that of [Run], or a [*fault.Fault] about sweep.
 func Suggest(ctx context.Context, rules *rule.Set, sweep Sweep, source Source, list ...Option) (*Suggestion, error) {
 	o := apply(list)
 	s, err := newSweeping(rules, sweep)
@@ -155,12 +159,7 @@ func Suggest(ctx context.Context, rules *rule.Set, sweep Sweep, source Source, l
 		Lines: f.lines, Bad: f.bad, BadLines: f.badLines, Rule: sweep.Rule, Matched: s.matched, Keys: int64(len(s.keys)),
 		Missing: f.missing(),
 	}
-	if r.BadLines == nil {
-		r.BadLines = []BadLine{}
-	}
-	if f.lines > f.bad {
-		r.From, r.To = f.first.Time(), f.last.Time()
-	}
+	r.From, r.To = f.span()
 	for i := range s.windows {
 		r.Windows = append(r.Windows, s.report(i, o.top))
 	}
@@ -329,7 +328,7 @@ func (s *sweeping) take(_ context.Context, e *Entry) error {
 	s.key = s.rules.Compiled().AppendKey(s.key[:0], 0, s.values)
 	k := s.keys[string(s.key)]
 	if k == nil {
-		k = &sweptKey{name: clone(s.rules.Compiled().Key(0, s.values)), windows: make([]keyWindow, len(s.windows))}
+		k = &sweptKey{name: strings.Clone(s.rules.Compiled().Key(0, s.values)), windows: make([]keyWindow, len(s.windows))}
 		s.keys[string(s.key)] = k
 	}
 	k.requests++

@@ -22,7 +22,7 @@ func TestSuggestEqualsReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	content := visits()
-	source := replay.Logs([]replay.Log{text("visits", content)})
+	source := replay.Logs{Files: []replay.Log{text("visits", content)}}
 	quotas := []int64{1, 2, 3, 5, 10, 20, 40, 99, 100, 101, 150, 250, 400, 1000}
 	windows := []window.Window{
 		window.Sliding(time.Minute), window.Sliding(time.Hour), {Kind: window.KindSliding, Length: 10 * time.Minute, Precision: 7},
@@ -64,7 +64,7 @@ func TestSuggestEqualsReplays(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					report, err := replay.RunSource(t.Context(), set, source)
+					report, err := replay.Run(t.Context(), set, source)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -96,7 +96,7 @@ func TestSuggests(t *testing.T) {
 		fmt.Fprintf(&log, "10.9.9.9 - - [01/Mar/2026:12:%02d:%02d +0000] \"GET / HTTP/1.1\" 200 1\n", i/60, i%60)
 	}
 	rules := parse(t, "rules: [{name: it, per: [ip], limit: 9, window: 1m}, {name: held, per: [ip], limit: 9, window: {held: 1m}}]")
-	got, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: "it", Share: 0.01}, replay.Logs([]replay.Log{text("log", log.String())}))
+	got, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: "it", Share: 0.01}, replay.Logs{Files: []replay.Log{text("log", log.String())}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestSuggests(t *testing.T) {
 		{replay.Sweep{Rule: "it", Windows: []window.Window{{}}}, "window"},
 		{replay.Sweep{Rule: "held"}, "held limits what is in flight, and a log does not say when that ends: state other windows"},
 	} {
-		_, err := replay.Suggest(t.Context(), rules, tc.sweep, replay.Logs(nil))
+		_, err := replay.Suggest(t.Context(), rules, tc.sweep, replay.Logs{})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("got %v, want %s", err, tc.want)
 		}
@@ -134,12 +134,12 @@ func TestNetworks(t *testing.T) {
 		fmt.Fprintf(&log, "%s - - [01/Mar/2026:12:00:%02d +0000] \"GET / HTTP/1.1\" 200 1\n", ip, i)
 	}
 	rules := parse(t, "rules: [{name: it, per: [{ip: {v6: 64}}], limit: 1, window: 1m}]")
-	source := replay.Logs([]replay.Log{text("log", log.String())})
+	source := replay.Logs{Files: []replay.Log{text("log", log.String())}}
 	s, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: "it", Quotas: []int64{1, 2}}, source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := replay.RunSource(t.Context(), rules, source, replay.WithAlone(), replay.WithPeaks())
+	r, err := replay.Run(t.Context(), rules, source, replay.WithAlone(), replay.WithPeaks())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// WriteText writes the suggestion as tables, with times in UTC.
-func (s *Suggestion) WriteText(w io.Writer) error { return s.write(w, false) }
-
-// WriteTerminal writes the suggestion as [Suggestion.WriteText] does, with bars.
-func (s *Suggestion) WriteTerminal(w io.Writer) error { return s.write(w, true) }
-
-func (s *Suggestion) write(w io.Writer, graphs bool) error {
+// Write writes the suggestion as tables, with times in UTC, and with bars if graphs is set.
+func (s *Suggestion) Write(w io.Writer, graphs bool) error {
 	out := bufio.NewWriter(w)
 	writeLines(out, s.Lines, s.Bad, s.BadLines)
 	fmt.Fprintf(out, "rule %s matched %s of %s", printable(s.Rule), count(s.Matched, "request"), count(s.Keys, "key"))

@@ -3,13 +3,10 @@ package replay
 import (
 	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/window"
 )
-
-func clone(s string) string { return strings.Clone(s) }
 
 // keyWindow is one key in one window.
 //

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ type tally struct {
 	Tally
 	verdict     bool
 	seen        map[uint64]struct{} // hashes of keys
-	byKey       map[string]*denials
+	byKey       keyDenials
 	first, last window.Instant // of denials
 	over        *timeline
 
@@ -41,10 +42,35 @@ type tally struct {
 	maskedBy map[string]int64
 }
 
-// denials are the denied requests of a key.
+// keyDenials are the denied requests of each key.
+type keyDenials map[string]*denials
+
 type denials struct {
 	n           int64
 	first, last window.Instant
+}
+
+// add counts a denied request.
+func (ks keyDenials) add(key string, now window.Instant) {
+	d := ks[key]
+	if d == nil {
+		d = &denials{first: now, last: now}
+		ks[strings.Clone(key)] = d // key shares memory with a block
+	}
+	d.n++
+	d.first, d.last = min(d.first, now), max(d.last, now)
+}
+
+// top returns the n keys with the most denials, most first.
+func (ks keyDenials) top(n int) []DeniedKey {
+	keys := make([]DeniedKey, 0, len(ks)) // an empty list in the JSON, not null
+	for key, d := range ks {
+		keys = append(keys, DeniedKey{key, d.n, d.first.Time(), d.last.Time()})
+	}
+	slices.SortFunc(keys, func(a, b DeniedKey) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
+	})
+	return keys[:min(max(n, 0), len(keys))]
 }
 
 // hourly is the index of an hour in widths.
@@ -61,7 +87,7 @@ func newTallies(rules *rule.Set) *tallies {
 			Tally:    Tally{Name: r.Name, Kind: r.Kind().String(), Mode: r.Mode.String()},
 			verdict:  r.Kind() == rule.KindVerdict,
 			seen:     make(map[uint64]struct{}),
-			byKey:    make(map[string]*denials),
+			byKey:    keyDenials{},
 			over:     newTimeline(0, mostBuckets),
 			maskedBy: make(map[string]int64),
 		}
@@ -94,7 +120,7 @@ func (ts *tallies) add(d *weir.Decision, now window.Instant) {
 			t.Banned++
 		}
 		t.deny(now)
-		t.denyKey(u.Key, now)
+		t.byKey.add(u.Key, now)
 		if u.Shadow {
 			t.Shadowed++
 		}
@@ -159,16 +185,6 @@ func (t *tally) deny(now window.Instant) {
 	t.Denied++
 }
 
-func (t *tally) denyKey(key string, now window.Instant) {
-	d := t.byKey[key]
-	if d == nil {
-		d = &denials{first: now, last: now}
-		t.byKey[strings.Clone(key)] = d // key shares memory with a block
-	}
-	d.n++
-	d.first, d.last = min(d.first, now), max(d.last, now)
-}
-
 // report returns the report of a replay.
 func (r *run) report(f *feed, o *options) *Report {
 	ts := r.tallies
@@ -180,16 +196,11 @@ func (r *run) report(f *feed, o *options) *Report {
 		Unmatched: ts.unmatched, Degraded: ts.degraded, Outcomes: ts.outcomes, BadLines: f.badLines, Missing: f.missing(),
 		Rules: make([]Tally, len(ts.rules)), Timeline: ts.over.report(), Hours: ts.hours.report(),
 	}
-	if report.BadLines == nil {
-		report.BadLines = []BadLine{}
-	}
-	if report.Requests > 0 {
-		report.From, report.To = f.first.Time(), f.last.Time()
-	}
+	report.From, report.To = f.span()
 	for i, t := range ts.rules {
 		final := t.Tally
 		final.Keys, final.KeysDenied = int64(len(t.seen)), int64(len(t.byKey))
-		final.TopDenied = topOf(t.byKey, o.top)
+		final.TopDenied = t.byKey.top(o.top)
 		final.Timeline = t.over.report()
 		final.Peaks = r.peaks.of(final.Name)
 		if t.Denied > 0 {

@@ -11,9 +11,9 @@ import (
 // bars, and otherwise the same text.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	source := replay.Logs([]replay.Log{at("log", 1, 1, 1, 1, 2, 9)})
+	source := replay.Logs{Files: []replay.Log{at("log", 1, 1, 1, 1, 2, 9)}}
 	rules := parse(t, `rules: [{name: all, limit: 2, window: 1s}]`)
-	report, err := replay.RunSource(t.Context(), rules, source)
+	report, err := replay.Run(t.Context(), rules, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,18 +37,18 @@ func TestTerminal(t *testing.T) {
 		graphs          []string
 	}{
 		{
-			show(func(w *strings.Builder) error { return report.WriteText(w) }),
-			show(func(w *strings.Builder) error { return report.WriteTerminal(w) }),
+			show(func(w *strings.Builder) error { return report.Write(w, false) }),
+			show(func(w *strings.Builder) error { return report.Write(w, true) }),
 			[]string{"\n  █▂      ▂  requests\n", "\n  █          denied\n", "\n  █          denied by all\n"},
 		},
 		{
-			show(func(w *strings.Builder) error { return comparison.WriteText(w) }),
-			show(func(w *strings.Builder) error { return comparison.WriteTerminal(w) }),
+			show(func(w *strings.Builder) error { return comparison.Write(w, false) }),
+			show(func(w *strings.Builder) error { return comparison.Write(w, true) }),
 			[]string{"\n  █          newly denied\n"},
 		},
 		{
-			show(func(w *strings.Builder) error { return suggestion.WriteText(w) }),
-			show(func(w *strings.Builder) error { return suggestion.WriteTerminal(w) }),
+			show(func(w *strings.Builder) error { return suggestion.Write(w, false) }),
+			show(func(w *strings.Builder) error { return suggestion.Write(w, true) }),
 			[]string{"\n  up to      5 ████████████████████████████████████████ 1 key\n"},
 		},
 	} {

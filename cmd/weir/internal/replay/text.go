@@ -12,14 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// WriteText writes the report as tables, with times in UTC.
-func (r *Report) WriteText(w io.Writer) error { return r.write(w, false) }
-
-// WriteTerminal writes the report as [Report.WriteText] does, with lines that show
-// numbers over time.
-func (r *Report) WriteTerminal(w io.Writer) error { return r.write(w, true) }
-
-func (r *Report) write(w io.Writer, graphs bool) error {
+// Write writes the report as tables, with times in UTC, and with lines that show numbers
+// over time if graphs is set.
+func (r *Report) Write(w io.Writer, graphs bool) error {
 	out := bufio.NewWriter(w)
 	writeLines(out, r.Lines, r.Bad, r.BadLines)
 	if r.Requests > 0 {

@@ -131,7 +131,7 @@ func (c *conn) read() bool {
 
 // isStranger reports whether the caller has to show a token, and has shown none so far.
 func (c *conn) isStranger() bool {
-	l := c.server.c.Lock
+	l := c.server.c.Auth
 	return !c.known && l != nil && l.Keys != nil && c.credentials.Certificate == nil
 }
 

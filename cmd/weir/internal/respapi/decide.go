@@ -2,16 +2,15 @@ package respapi
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -164,18 +163,18 @@ func (c *conn) settle() {
 // decideBatch decides the batch. An error is the reply to all of its commands. The
 // commands of a batch are few, or their memory is reserved.
 func (c *conn) decideBatch() error {
-	b, bounds := &c.batch, c.server.c.Bounds
-	if err := bounds.Begin(); err != nil {
+	b, resources := &c.batch, c.server.c.Resources
+	if err := resources.Begin(); err != nil {
 		return err
 	}
-	defer bounds.End()
+	defer resources.End()
 	reserved := int64(0)
-	defer func() { bounds.Release(reserved) }()
+	defer func() { resources.Release(reserved) }()
 	reserve := func(n int64) error {
 		if n <= smallBatch {
 			return nil
 		}
-		if err := bounds.Reserve(n); err != nil {
+		if err := resources.Reserve(n); err != nil {
 			return err
 		}
 		reserved += n
@@ -184,22 +183,11 @@ func (c *conn) decideBatch() error {
 	if err := reserve(int64(len(b.items)) * itemBytes); err != nil {
 		return err
 	}
-	var err error
-	switch len(b.items) {
-	case 0:
-	case 1:
-		item := &b.items[0]
-		item.Err = c.space.Engine().DoIf(context.Background(), item.Verb, &item.Request, &item.Decision, func(s weir.Size) error {
-			return reserve(int64(s.Usages)*usageBytes + s.Text)
-		})
-		var busy *access.Overload
-		if errors.As(item.Err, &busy) {
-			err = item.Err
-		}
-	default:
-		err = c.space.Engine().DoAllIf(context.Background(), b.items, func(s weir.Size) error {
-			return reserve(int64(s.Usages)*usageBytes + s.Text)
-		})
+	_, err := c.space.Run(context.Background(), b.items, run.Options{Admit: func(s run.Size) error {
+		return reserve(int64(s.Usages)*usageBytes + s.Text)
+	}})
+	if len(b.items) == 1 && b.items[0].Err != nil {
+		err = nil // it is in the item
 	}
 	if err == nil {
 		c.server.throttles.run(b.throttles, c.server.c.Shared)
@@ -265,10 +253,10 @@ func (c *conn) usage(args []string) error {
 	if err := c.pairs(args[1:]); err != nil {
 		return err
 	}
-	if err := c.server.c.Bounds.Begin(); err != nil {
+	if err := c.server.c.Resources.Begin(); err != nil {
 		return err
 	}
-	defer c.server.c.Bounds.End()
+	defer c.server.c.Resources.End()
 	u, err := c.space.Engine().Usage(context.Background(), args[0], c.attributes)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 					locked := d.HasArg("locked")
 					s := newServer(t, d.Input, func(to *respapi.Config) {
 						if locked {
-							to.Lock = lock(t)
+							to.Auth = auth(t)
 						}
 					})
 					l = newPipes()
@@ -93,14 +93,14 @@ func words(line string) []string {
 	return list
 }
 
-// lock returns a lock with the token all, which has all scopes, and the token some, which
+// auth returns an authenticator with the token all, which has all scopes, and the token some, which
 // may only decide.
-func lock(t *testing.T) *access.Lock {
+func auth(t *testing.T) *access.Authenticator {
 	t.Helper()
 	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: "all", Scopes: access.All}, access.Own{Name: "shop", Token: "some", Scopes: access.Decide})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keys.Close() })
-	return &access.Lock{Keys: keys, Reach: access.ReachNamed}
+	return &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 }

@@ -23,10 +23,10 @@ type Config struct {
 	Throttle func(weir.Limit) (*weir.Limiter, error)
 	Shared   bool
 
-	// Lock says who may call. Nil admits everyone. Bounds limits what is done at the
-	// same time. Nil has no bounds.
-	Lock   *access.Lock
-	Bounds *access.Bounds
+	// Auth says who may call. Nil admits everyone. Resources limits what is done at the
+	// same time. Nil has no limits.
+	Auth      *access.Authenticator
+	Resources *access.ResourceLimits
 
 	// Working returns what marks a connection while it is at work, or nil. Nil: no
 	// connection is marked.

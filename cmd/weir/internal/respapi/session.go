@@ -17,11 +17,11 @@ const checkEvery = time.Second
 // scopes in need.
 func (c *conn) admit(need access.Scope) error {
 	if c.checked.IsZero() {
-		caller, err := c.server.c.Lock.Admit(c.credentials, access.None)
+		caller, err := c.server.c.Auth.Admit(c.credentials, access.None)
 		if err != nil {
 			return err
 		}
-		space, err := c.server.c.Spaces.Choose(c.server.c.Lock, caller, c.user)
+		space, err := c.server.c.Spaces.Choose(c.server.c.Auth, caller, c.user)
 		if err != nil {
 			return err
 		}

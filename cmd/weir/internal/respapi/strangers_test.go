@@ -1,6 +1,7 @@
 package respapi_test
 
 import (
+	"errors"
 	"io"
 	"runtime"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // lockedServer returns a server that wants a token, such as the token all.
 func lockedServer(t *testing.T) *respapi.Server {
 	t.Helper()
-	return newServer(t, postsRule, func(c *respapi.Config) { c.Lock = lock(t) })
+	return newServer(t, postsRule, func(c *respapi.Config) { c.Auth = auth(t) })
 }
 
 // large is a command of 240 KiB.
@@ -94,7 +95,7 @@ func TestSilentStrangers(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		for _, c := range []*client{stranger, silent} {
-			if got, err := c.reply(); err != io.EOF {
+			if got, err := c.reply(); !errors.Is(err, io.EOF) {
 				t.Errorf("got %q %v, want the end", got, err)
 			}
 			c.Close()

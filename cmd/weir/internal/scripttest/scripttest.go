@@ -80,7 +80,7 @@ var Start = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 // NewEngine returns an engine for a rules file, and its store in memory, which
 // takes the time from now.
 func NewEngine(
-	t testing.TB, rules string, now func() window.Instant, options ...weir.EngineOption,
+	t testing.TB, rules string, now func() window.Instant, options ...weir.Option,
 ) (*weir.Engine, *memstore.Store) {
 	t.Helper()
 	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
@@ -89,7 +89,7 @@ func NewEngine(
 	}
 	counts := memstore.New(memstore.WithClock(now))
 	t.Cleanup(func() { counts.Close() })
-	engine, err := weir.NewEngine(file.Set, append([]weir.EngineOption{weir.WithStore(counts)}, options...)...)
+	engine, err := weir.NewEngine(file.Set, append([]weir.Option{weir.WithStore(counts)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Without a lock, a service on loopback refuses what a web page sends.
+// Without authentication, a service on loopback refuses what a web page sends.
 func TestBrowsersAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *config.Config) { c.Access.Hosts = []string{"weir.example"} })
@@ -273,7 +273,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A client's certificate is a lock by itself. With a tokens file, its name has
+// A client's certificate is enough by itself. With a tokens file, its name has
 // scopes.
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()

@@ -25,19 +25,20 @@ type adminRoute struct {
 // admin answers the calls of operators: health, metrics, reload and profiles.
 type admin struct {
 	rules  *spaces
-	lock   *access.Lock
+	auth   *access.Authenticator
 	origin *http.CrossOriginProtection
 	routes map[string]adminRoute
 	ready  *readiness
 }
 
-// newAdmin returns the handler of the admin address. lock nil admits everyone. more are
+// newAdmin returns the handler of the admin address. auth nil admits everyone. more are
 // the calls of front ends.
-func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, lock *access.Lock, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, lock: lock, origin: http.NewCrossOriginProtection(), ready: ready}
+func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, more map[string]adminRoute) *admin {
+	a := &admin{rules: rules, auth: auth, origin: http.NewCrossOriginProtection(), ready: ready}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
+		"/-/rotate-secret":     {http.MethodPost, access.Admin, a.rotateSecret},
 		"/debug/pprof/cmdline": {http.MethodGet, access.Admin, cmdline},
 		"/debug/pprof/profile": {http.MethodGet, access.Admin, pprof.Profile},
 		"/debug/pprof/symbol":  {http.MethodGet, access.Admin, pprof.Symbol},
@@ -70,7 +71,7 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if foreign(r) || a.origin.Check(r) != nil {
-		answer.ProblemOf(a.lock.Foreign()).Write(w)
+		answer.ProblemOf(a.auth.Foreign()).Write(w)
 		return
 	}
 	if r.Method != to.method && (r.Method != http.MethodHead || to.method != http.MethodGet) {
@@ -81,7 +82,7 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}).Write(w)
 		return
 	}
-	if _, err := a.lock.Enter(r, to.need); err != nil {
+	if _, err := a.auth.Enter(r, to.need); err != nil {
 		answer.ProblemOf(err).Write(w)
 		return
 	}

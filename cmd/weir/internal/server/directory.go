@@ -41,7 +41,7 @@ func (p place) path() string {
 	return p.file.path
 }
 
-// whole returns the reach of a lock for calls that concern all namespaces. If there
+// whole returns the reach of an authenticator for calls that concern all namespaces. If there
 // is only the namespace default, its holders may make them.
 func (p place) whole() access.Reach {
 	if p.dir == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
 
-// doors holds what the locks of all listeners need: tokens and certificates.
+// doors holds what the authenticators of all listeners need: tokens and certificates.
 type doors struct {
 	cfg     config.Config
 	keys    *access.Keys         // nil: callers need no token
@@ -81,10 +81,10 @@ func (d *doors) close() error {
 	return err
 }
 
-// lock returns the lock of a listener, or nil if it admits everyone. reach says
+// auth returns the authenticator of a listener, or nil if it admits everyone. reach says
 // which holders it admits, by their namespaces.
-func (d *doors) lock(name string, at config.Address, reach access.Reach) *access.Lock {
-	l := &access.Lock{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(name, string(r)) }}
+func (d *doors) auth(name string, at config.Address, reach access.Reach) *access.Authenticator {
+	l := &access.Authenticator{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(name, string(r)) }}
 	switch {
 	case d.cfg.Access.Open(name):
 		return nil
@@ -93,17 +93,17 @@ func (d *doors) lock(name string, at config.Address, reach access.Reach) *access
 	case at.Scheme != "unix" && at.Local():
 		l.Hosts = access.NewHosts(d.cfg.Access.Hosts)
 	default:
-		return nil // the file of a socket, or certificates, are the lock
+		return nil // the file of a socket, or certificates, authenticate
 	}
 	return l
 }
 
-// rewriters returns the lock of koala's rewrite, or nil if nobody may rewrite.
-func (d *doors) rewriters() *access.Lock {
+// rewriters returns the authenticator of koala's rewrite, or nil if nobody may rewrite.
+func (d *doors) rewriters() *access.Authenticator {
 	if d.rewrite == nil {
 		return nil
 	}
-	return &access.Lock{Keys: d.rewrite, Refused: func(r access.Reason) { d.numbers.AccessRefused("koala", string(r)) }}
+	return &access.Authenticator{Keys: d.rewrite, Refused: func(r access.Reason) { d.numbers.AccessRefused("koala", string(r)) }}
 }
 
 // watch reads tokens and certificates again when their files change, until ctx

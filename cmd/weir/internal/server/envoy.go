@@ -125,11 +125,11 @@ func (e *envoyFront) adminRoutes() map[string]adminRoute {
 
 // beside returns api with the calls that envoyproxy/ratelimit answers over HTTP, if
 // it is replaced: POST /json, and GET /healthcheck.
-func (e *envoyFront) beside(api http.Handler, lock *access.Lock, bounds *access.Bounds, ready *readiness) http.Handler {
+func (e *envoyFront) beside(api http.Handler, auth *access.Authenticator, resources *access.ResourceLimits, ready *readiness) http.Handler {
 	if e.rules == nil {
 		return api
 	}
-	calls := e.HTTP(lock, bounds)
+	calls := e.HTTP(auth, resources)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/json":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,7 +63,7 @@ func (e *episodes) outage(err error) {
 		}
 	}
 	c.last = now
-	c.reasons[out.Cause()]++
+	c.reasons[reasonOf(out)]++
 }
 
 // run logs the episodes until ctx is done.
@@ -77,7 +78,7 @@ func (e *episodes) run(ctx context.Context, log *slog.Logger) {
 		cause := e.current.cause
 		e.mu.Unlock()
 		began, ending, cut := texts(cause)
-		log.Warn(began+", rules follow their on_outage", "reason", string(cause.Cause()), "error", cause.Err)
+		log.Warn(began+", rules follow their on_outage", "reason", string(reasonOf(cause)), "error", cause.Err)
 		ended, c := e.await(ctx)
 		text := ending
 		if !ended {
@@ -120,15 +121,16 @@ func (e *episodes) await(ctx context.Context) (ended bool, c episode) {
 	}
 }
 
+// reasonOf returns the reason of an outage.
+func reasonOf(out *store.OutageError) store.Reason { return cmp.Or(out.Reason, "unknown") }
+
 // counts returns the outages by reason, the most frequent first.
 func (c *episode) counts() string {
 	var parts []string
-	for _, r := range slices.SortedFunc(slices.Values(store.Reasons()), func(a, b store.Reason) int {
+	for _, r := range slices.SortedFunc(maps.Keys(c.reasons), func(a, b store.Reason) int {
 		return cmp.Or(cmp.Compare(c.reasons[b], c.reasons[a]), cmp.Compare(a, b))
 	}) {
-		if n := c.reasons[r]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", r, n))
-		}
+		parts = append(parts, fmt.Sprintf("%s %d", r, c.reasons[r]))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -22,7 +22,7 @@ type grpcFront struct {
 }
 
 // openGRPC returns nil when cfg asks for no gRPC.
-func openGRPC(cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, bounds *bounds) (*grpcFront, error) {
+func openGRPC(cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, resources *resources) (*grpcFront, error) {
 	if cfg.GRPCListen == "" {
 		return nil, nil
 	}
@@ -34,10 +34,10 @@ func openGRPC(cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *
 	if err != nil {
 		return nil, err
 	}
-	if bounds.connections > 0 {
-		socket = newConnLimiter(socket, bounds.connections, false, bounds.shedding("grpc"))
+	if resources.connections > 0 {
+		socket = newConnLimiter(socket, resources.connections, false, resources.shedding("grpc"))
 	}
-	to := grpcserver.Config{Lock: doors.lock("grpc", at, access.ReachNamed), Bounds: bounds.requests("grpc"), Working: working}
+	to := grpcserver.Config{Auth: doors.auth("grpc", at, access.ReachNamed), Resources: resources.requests("grpc"), Working: working}
 	if at.TLS() {
 		to.Certs = doors.certs
 	}

@@ -19,7 +19,7 @@ type koalaFront struct {
 }
 
 // openKoala returns nil when cfg asks for no such calls.
-func openKoala(cfg config.Config, c *counts, rules *spaces, doors *doors, bounds *bounds, log *slog.Logger) (*koalaFront, error) {
+func openKoala(cfg config.Config, c *counts, rules *spaces, doors *doors, resources *resources, log *slog.Logger) (*koalaFront, error) {
 	if cfg.KoalaAddr() == "" {
 		return nil, nil
 	}
@@ -31,7 +31,7 @@ func openKoala(cfg config.Config, c *counts, rules *spaces, doors *doors, bounds
 	if c.shared != nil && c.shared.WithTimeout != nil {
 		wait = c.shared.WithTimeout(wait, cfg.KoalaWait())
 	}
-	to := koalaapi.Config{Ping: c.ping, Context: wait, Lock: doors.lock("koala", at, access.ReachNamed), Bounds: bounds.requests("koala")}
+	to := koalaapi.Config{Ping: c.ping, Context: wait, Auth: doors.auth("koala", at, access.ReachNamed), Resources: resources.requests("koala")}
 	if cfg.Koala != "" {
 		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()
 	}
@@ -39,7 +39,7 @@ func openKoala(cfg config.Config, c *counts, rules *spaces, doors *doors, bounds
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen("koala-listen", at, doors.certs, bounds.connections, bounds.shedding("koala"), api, log)
+	l, err := listen("koala-listen", at, doors.certs, resources.connections, resources.shedding("koala"), api, log)
 	if err != nil {
 		return nil, errors.Join(err, api.Close())
 	}

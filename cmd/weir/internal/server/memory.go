@@ -19,8 +19,8 @@ func tableBytes(cfg config.Config, log *slog.Logger) int64 {
 	if available > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(available / 10 * 9)
 	}
-	bound := int64(cfg.Bounds.Memory)
-	if cfg.Bounds.Memory == config.AutoMemory {
+	bound := int64(cfg.Resources.Memory)
+	if cfg.Resources.Memory == config.AutoMemory {
 		if bound = available / 2; bound == 0 {
 			log.Warn("--memory is not set, and the memory of this machine is not known: counters in memory have no common bound")
 		}

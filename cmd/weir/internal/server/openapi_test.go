@@ -20,7 +20,7 @@ import (
 func TestOpenAPIAdmin(t *testing.T) {
 	t.Parallel()
 	want := server.AdminCalls()
-	want["GET /healthz"], want["GET /readyz"] = "-", "-" // no lock at all
+	want["GET /healthz"], want["GET /readyz"] = "-", "-" // no authentication at all
 	const profile = "/debug/pprof/{profile}"
 	profiles := 0
 	for call, need := range apitest.Load(t).Operations() {
@@ -86,7 +86,7 @@ func TestOpenAPIOperate(t *testing.T) {
 		get(200, "HEAD", base, "/healthz", nil)
 	}
 	get(200, "GET", open.api, "/v1/openapi.yaml", nil)
-	admin := map[string]string{"/metrics": "GET", "/-/reload": "POST", "/debug/pprof/": "GET"}
+	admin := map[string]string{"/metrics": "GET", "/-/reload": "POST", "/-/rotate-secret": "POST", "/debug/pprof/": "GET"}
 	for _, profile := range []string{"allocs", "block", "cmdline", "goroutine", "heap", "mutex", "symbol", "threadcreate"} {
 		admin["/debug/pprof/"+profile] = "GET"
 	}
@@ -116,6 +116,7 @@ func TestOpenAPIOperate(t *testing.T) {
 		c.Store, c.ReadyNeedsStore = "redis://127.0.0.1:1", true
 	})
 	get(503, "GET", away.api, "/readyz", nil)
+	get(503, "POST", away.admin, "/-/rotate-secret", nil)
 
 	locked := start(t, func(c *config.Config) { c.Access.Token = strings.Repeat("secret", 8) })
 	for url, method := range admin {

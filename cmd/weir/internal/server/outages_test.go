@@ -115,8 +115,8 @@ func TestEpisodes(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { run(ctx, log); close(ended) }()
 		meet := func(reason store.Reason) {
-			o.Outage(weir.Take, &store.OutageError{Reason: reason, Err: errors.New("why")})
-			o.Decided(weir.Take, &weir.Decision{Degraded: true}, 0)
+			o.Outage(t.Context(), weir.Take, &store.OutageError{Reason: reason, Err: errors.New("why")})
+			o.Decided(t.Context(), weir.Take, &weir.Decision{Degraded: true}, 0)
 		}
 		wants := func(what, want string) {
 			t.Helper()
@@ -129,23 +129,23 @@ func TestEpisodes(t *testing.T) {
 				t.Errorf("%s: got\n%swant\n%s", what, got, want)
 			}
 		}
-		o.Outage(weir.Refund, errors.New("give back"))
-		o.Decided(weir.Take, &weir.Decision{}, 0)
+		o.Outage(t.Context(), weir.Refund, errors.New("give back"))
+		o.Decided(t.Context(), weir.Take, &weir.Decision{}, 0)
 		time.Sleep(time.Minute)
 		wants("no outage", "")
 		const begins = `WARN msg="decisions without the store, rules follow their on_outage" reason=`
-		meet(store.ReasonLate)
+		meet("late")
 		wants("one call", begins+"late error=why\n")
 		time.Sleep(2 * time.Second)
 		wants("one call's end", "INFO msg=\"decisions with the store again\" after=0s decisions=1 reasons=\"late 1\"\n")
 		for i := range 30 {
-			meet([]store.Reason{store.ReasonCutOff, store.ReasonCutOff, ""}[i%3])
+			meet([]store.Reason{"cut-off", "cut-off", ""}[i%3])
 			time.Sleep(100 * time.Millisecond)
 		}
 		wants("a long one", begins+"cut-off error=why\n")
 		time.Sleep(2 * time.Second)
 		wants("its end", "INFO msg=\"decisions with the store again\" after=2.9s decisions=30 reasons=\"cut-off 20, unknown 10\"\n")
-		meet(store.ReasonBusy)
+		meet("busy")
 		synctest.Wait()
 		stop()
 		<-ended

@@ -58,6 +58,9 @@ func TestPythonClient(t *testing.T) {
 // Without npm's registry it is skipped, but fails when WEIR_REQUIRE_PROGRAMS=1.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("installing packages of npm takes long")
+	}
 	needtest.Program(t, "npm")
 	var major, minor int
 	if _, err := fmt.Sscanf(run(t, ".", os.Environ(), "node", "--version"), "v%d.%d", &major, &minor); err != nil {

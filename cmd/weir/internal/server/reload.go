@@ -25,8 +25,8 @@ type reloader struct {
 	// open makes the engine of the namespace.
 	open func(*rule.Set) (*namespace.Namespace, error)
 
-	// nodes warns if the rules need the number of instances.
-	nodes func(*rule.Set)
+	// loaded is called with rules that are in force.
+	loaded func(*rule.Set)
 
 	// publish lets calls reach the namespace.
 	publish func()
@@ -92,7 +92,7 @@ func (r *reloader) inForce(l loaded) {
 	}
 	r.space.SetSource(namespace.Source{File: name, Hash: l.hash, Loaded: now})
 	r.numbers.Loaded(l.set.Len(), now)
-	r.nodes(l.set)
+	r.loaded(l.set)
 	if r.rules.envoy != nil {
 		r.rules.envoy.now.Store(l.envoy)
 	}

@@ -22,7 +22,7 @@ type respFront struct {
 }
 
 // openRESP returns nil when cfg asks for no such calls.
-func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *doors, bounds *bounds, numbers *metrics.Metrics) (*respFront, error) {
+func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *doors, resources *resources, numbers *metrics.Metrics) (*respFront, error) {
 	if cfg.RESPListen == "" {
 		return nil, nil
 	}
@@ -34,15 +34,15 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 	if err != nil {
 		return nil, err
 	}
-	if bounds.connections > 0 {
-		socket = newConnLimiter(socket, bounds.connections, false, bounds.shedding("resp"))
+	if resources.connections > 0 {
+		socket = newConnLimiter(socket, resources.connections, false, resources.shedding("resp"))
 	}
 	if at.TLS() {
 		socket = tls.NewListener(socket, doors.certs.Config())
 	}
 	server := respapi.New(respapi.Config{
 		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.waits(),
-		Lock: doors.lock("resp", at, access.ReachNamed), Bounds: bounds.requests("resp"), Working: working, Version: Version(),
+		Auth: doors.auth("resp", at, access.ReachNamed), Resources: resources.requests("resp"), Working: working, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
 	return &respFront{server, at, socket}, nil
@@ -52,7 +52,7 @@ func openRESP(cfg config.Config, spaces *namespace.Set, counts *counts, doors *d
 // do, under a name that no rule has.
 func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
-	for _, o := range c.places(cfg) {
+	for _, o := range c.options(cfg) {
 		options = append(options, o)
 	}
 	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }

@@ -153,7 +153,7 @@ func rawPing(t *testing.T, c net.Conn) string {
 	return strings.TrimSpace(reply)
 }
 
-// The listener speaks TLS and Unix sockets, has the locks and the bounds of the others,
+// The listener speaks TLS and Unix sockets, has the authentication and the resource limits of the others,
 // and ends with the service.
 func TestRESPListeners(t *testing.T) {
 	t.Parallel()
@@ -221,7 +221,7 @@ func TestRESPListeners(t *testing.T) {
 // More connections than --max-connections close those that wait.
 func TestRESPConnections(t *testing.T) {
 	t.Parallel()
-	s := startRESP(t, "rules: []", func(c *config.Config) { c.Bounds.Connections = 8 })
+	s := startRESP(t, "rules: []", func(c *config.Config) { c.Resources.Connections = 8 })
 	address := strings.TrimPrefix(s.resp(t), "redis://")
 	for range 20 {
 		c, err := net.Dial("tcp", address)

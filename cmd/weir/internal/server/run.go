@@ -11,7 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -86,7 +86,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		numbers.WatchReports(rules.reports)
 	}
 	if counts.local.Kept != nil {
-		numbers.WatchData(counts.dataStats)
+		numbers.WatchData(counts.local.Kept.Stats)
 	}
 	if counts.here != nil {
 		numbers.WatchInstances(counts.here.number)
@@ -100,33 +100,33 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 
 	ready := readiness{store: counts, rules: rules, needed: cfg.ReadyNeedsStore}
 	at := cfg.Listeners()
-	lock := doors.lock(at[0].Name, at[0].Address, access.ReachNamed)
+	auth := doors.auth(at[0].Name, at[0].Address, access.ReachNamed)
 	proxies, err := clientaddr.NewProxies(cfg.Access.Proxies)
 	if err != nil {
 		return err // unreachable after Validate
 	}
-	bounds := newBounds(cfg, numbers, log)
-	bounds.loading = counts.refusing()
+	resources := newResources(cfg, numbers, log)
+	resources.loading = counts.refusing()
 	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
-	requests := bounds.requests("http")
+	requests := resources.requests("http")
 	api := httpapi.New(rules.set, httpapi.Config{
-		Lock: lock, Proxies: proxies, Bounds: requests, MaxAnswer: int64(cfg.Bounds.Answer),
+		Auth: auth, Proxies: proxies, Resources: requests,
 		Headers: cfg.HeadersFormat(),
 	})
-	main, err := listen("listen", at[0].Address, doors.certs, bounds.connections, bounds.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, lock, requests, &ready)), &ready), log)
+	main, err := listen("listen", at[0].Address, doors.certs, resources.connections, resources.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, auth, requests, &ready)), &ready), log)
 	if err != nil {
 		return err
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	lock = doors.lock(at[1].Name, at[1].Address, where.whole())
-	admin, err := listen("admin", at[1].Address, doors.certs, adminConnections, bounds.shedding("admin"), newAdmin(rules, numbers, &ready, lock, envoy.adminRoutes()), log)
+	auth = doors.auth(at[1].Name, at[1].Address, where.whole())
+	admin, err := listen("admin", at[1].Address, doors.certs, adminConnections, resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
 	fronts := []front{main}
-	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, bounds)
+	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, resources)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		defer remote.Close()
 		fronts = append(fronts, remote)
 	}
-	redis, err := openRESP(cfg, rules.set, counts, doors, bounds, numbers)
+	redis, err := openRESP(cfg, rules.set, counts, doors, resources, numbers)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		defer redis.Close()
 		fronts = append(fronts, redis)
 	}
-	koala, err := openKoala(cfg, counts, rules, doors, bounds, log)
+	koala, err := openKoala(cfg, counts, rules, doors, resources, log)
 	if err != nil {
 		return err
 	}
@@ -268,15 +268,28 @@ func newLog(cfg config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// keysInErrors matches how errors of a store name keys, such as weir:{ann}:posts.
-var keysInErrors = regexp.MustCompile(`key "(\\.|[^"\\])*:\{(\\.|[^"\\])*("|$)`)
-
 // withoutKeys hides the keys that errors of a store name.
 func withoutKeys(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok {
-		a.Value = slog.StringValue(keysInErrors.ReplaceAllLiteralString(err.Error(), `key "***"`))
+		a.Value = slog.StringValue(hideKeys(err.Error(), err))
 	}
 	return a
+}
+
+// hideKeys returns text without the keys that err names, or an error that it wraps.
+func hideKeys(text string, err error) string {
+	if of, ok := err.(interface{ KeyText() string }); ok {
+		text = strings.ReplaceAll(text, of.KeyText(), `"***"`)
+	}
+	switch of := any(err).(type) { // one level of the tree of errors
+	case interface{ Unwrap() error }:
+		text = hideKeys(text, of.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range of.Unwrap() {
+			text = hideKeys(text, one)
+		}
+	}
+	return text
 }
 
 // readable writes durations as text, such as 1.5s. JSON logs would have them as

@@ -75,8 +75,11 @@ func (s *spaces) reloader(a attempt) *reloader {
 	if s.place.dir != "" {
 		log = log.With("namespace", a.name)
 	}
-	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, nil), publish: s.publish}
-	r.nodes = s.warnNodes
+	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, 0, nil), publish: s.publish}
+	r.loaded = func(rules *rule.Set) {
+		s.warnNodes(rules)
+		s.counts.holds(rules)
+	}
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
 		tops := s.tops.Beside()
 		options := append(s.counts.options(s.cfg),
@@ -86,7 +89,7 @@ func (s *spaces) reloader(a attempt) *reloader {
 			tops.Drop()
 			return nil, err
 		}
-		return namespace.New(a.name, engine, tops), nil
+		return namespace.New(a.name, engine, int64(s.cfg.Resources.Answer), tops), nil
 	}
 	return r
 }

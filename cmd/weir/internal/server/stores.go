@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -23,6 +24,8 @@ type counts struct {
 	shared *stores.Shared // nil: counts in memory only
 	here   *instances     // nil: their number is configured
 	data   string         // the data directory; empty: none
+
+	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
 
 // openCounts opens the store that cfg names. It returns when a shared store is
@@ -69,20 +72,8 @@ func (c *counts) close(log *slog.Logger) {
 	}
 }
 
-// options returns the options of an engine that counts in c.
-func (c *counts) options(cfg config.Config) []weir.EngineOption {
-	var options []weir.EngineOption
-	if n := int64(cfg.Bounds.Answer); n > 0 {
-		options = append(options, weir.WithMaxSize(n))
-	}
-	for _, o := range c.places(cfg) {
-		options = append(options, o)
-	}
-	return options
-}
-
-// places returns the options of an engine or a limiter that counts in c.
-func (c *counts) places(cfg config.Config) []weir.Option {
+// options returns the options of an engine or a limiter that counts in c.
+func (c *counts) options(cfg config.Config) []weir.Option {
 	var places []weir.Option
 	if c.shared == nil {
 		places = append(places, weir.WithStore(c.local.Store()))
@@ -129,16 +120,6 @@ func (c *counts) refusing() func() bool {
 	return c.refuses
 }
 
-// dataStats returns the state of the data directory for the metrics.
-func (c *counts) dataStats() metrics.DataStats {
-	s := c.local.Kept.Stats()
-	return metrics.DataStats{
-		Loading: s.Loading, Loaded: s.Loaded, LoadTime: s.LoadTime, Lag: s.Lag, Bytes: s.Bytes, Live: s.Live,
-		Flushes: s.Flushes, Failures: s.Failures, FlushTime: s.FlushTime,
-		WrittenBytes: s.WrittenBytes, WrittenKeys: s.WrittenKeys, Rounds: s.Rounds, Damaged: s.Damaged, Failing: s.Failing,
-	}
-}
-
 // sharedNodes returns the state of the servers of the shared store, if it has any.
 func (c *counts) sharedNodes() (nodes []stores.Node, any bool) {
 	if c.shared == nil || c.shared.Nodes == nil {
@@ -152,7 +133,7 @@ func (c *counts) nodes() []metrics.NodeStats {
 	nodes, _ := c.sharedNodes()
 	all := make([]metrics.NodeStats, len(nodes))
 	for i, n := range nodes {
-		all[i] = metrics.NodeStats{Addr: n.Addr, CutOff: n.CutOff, CutOffs: n.CutOffs, InFlight: n.InFlight, Outages: n.Reasons}
+		all[i] = metrics.NodeStats{Addr: n.Addr, Unavailable: n.Unavailable, Interruptions: n.Interruptions, InFlight: n.InFlight, Outages: n.Outages}
 	}
 	return all
 }
@@ -166,7 +147,7 @@ func (c *counts) away() string {
 	}
 	out := 0
 	for _, n := range nodes {
-		if n.CutOff {
+		if n.Unavailable {
 			out++
 		}
 	}
@@ -194,12 +175,12 @@ func (c *counts) ping(ctx context.Context) error {
 	return err
 }
 
-// logChange logs that a node of the shared store is cut off, or answers again.
+// logChange logs that a node of the shared store becomes unavailable, or answers again.
 func logChange(log *slog.Logger) func(stores.Change) {
 	return func(c stores.Change) {
 		switch {
-		case c.CutOff:
-			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Reason), "error", c.Err)
+		case c.Err != nil:
+			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Err.Reason), "error", c.Err.Err)
 		case c.Gone:
 			log.Info("node out of reach has left the store", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)
 		default:

@@ -20,7 +20,7 @@ func TestLogOfNodes(t *testing.T) {
 		want   []string
 	}{
 		{
-			stores.Change{Addr: "a:1", CutOff: true, Err: errors.New("connection refused"), Reason: store.ReasonRefused},
+			stores.Change{Addr: "a:1", Err: &store.OutageError{Reason: "refused", Err: errors.New("connection refused")}},
 			[]string{"level=WARN", "store out of reach", "node=a:1", "reason=refused", `error="connection refused"`},
 		},
 		{

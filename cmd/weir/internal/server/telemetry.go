@@ -80,9 +80,9 @@ type observer struct {
 }
 
 // Decided implements [weir.Observer].
-func (o *observer) Decided(verb weir.Verb, d *weir.Decision, took time.Duration) {
-	o.Namespace.Decided(verb, d, took)
-	o.tops.Decided(verb, d, took)
+func (o *observer) Decided(ctx context.Context, verb weir.Verb, d *weir.Decision, took time.Duration) {
+	o.Namespace.Decided(ctx, verb, d, took)
+	o.tops.Decided(ctx, verb, d, took)
 	if d.Degraded {
 		o.episodes.degraded()
 	}
@@ -92,7 +92,7 @@ func (o *observer) Decided(verb weir.Verb, d *weir.Decision, took time.Duration)
 }
 
 // Outage implements [weir.Observer].
-func (o *observer) Outage(_ weir.Verb, err error) { o.episodes.outage(err) }
+func (o *observer) Outage(_ context.Context, _ weir.Verb, err error) { o.episodes.outage(err) }
 
 // deny logs a denial.
 func (o *observer) deny(d *weir.Decision) {
@@ -118,16 +118,14 @@ type traced struct {
 	telemetry *telemetry.Telemetry
 }
 
-var _ weir.ContextObserver = (*traced)(nil)
-
-// DecidedIn implements [weir.ContextObserver].
-func (t *traced) DecidedIn(ctx context.Context, verb weir.Verb, d *weir.Decision, took time.Duration) {
-	t.Decided(verb, d, took)
+// Decided implements [weir.Observer].
+func (t *traced) Decided(ctx context.Context, verb weir.Verb, d *weir.Decision, took time.Duration) {
+	t.observer.Decided(ctx, verb, d, took)
 	t.telemetry.Decided(ctx, t.name, verb, d, took)
 }
 
-// FailedIn implements [weir.ContextObserver].
-func (t *traced) FailedIn(ctx context.Context, verb weir.Verb, err error) {
-	t.Failed(verb, err)
+// Failed implements [weir.Observer].
+func (t *traced) Failed(ctx context.Context, verb weir.Verb, err error) {
+	t.observer.Failed(ctx, verb, err)
 	t.telemetry.Failed(ctx, t.name, verb, err)
 }

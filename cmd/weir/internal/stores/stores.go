@@ -82,22 +82,18 @@ type Shared struct {
 
 // Node is the state of one server of a shared store.
 type Node struct {
-	Addr              string
-	CutOff            bool  // it gets no calls, because it does not answer
-	CutOffs           int64 // how often that began
-	InFlight, Outages int64
-	Reasons           map[store.Reason]int64 // Outages by reason
+	Addr          string
+	Unavailable   bool  // it gets no calls, because it does not answer
+	Interruptions int64 // how often that began
+	InFlight      int64
+	Outages       map[store.Reason]int64
 }
 
 // Change is the start or the end of a time in which a node gets no calls.
 type Change struct {
-	Addr   string
-	CutOff bool // the start
-	Gone   bool // the end, because the node has left the store
-
-	// Err and Reason are why, at the start.
-	Err    error
-	Reason store.Reason
+	Addr string
+	Err  *store.OutageError // at the start: why; nil at the end
+	Gone bool               // the end, because the node has left the store
 
 	// Lasted is the time since the start, and Missed the number of outages since
 	// then. Both are set at the end.

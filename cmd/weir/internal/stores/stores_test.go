@@ -87,7 +87,7 @@ func testRow(t *testing.T, url, withPassword string) {
 		t.Errorf("got location %q when open, and %q before", s.Location, at.Location)
 	}
 	if s.Nodes != nil {
-		if nodes := s.Nodes(); len(nodes) == 0 || nodes[0].Addr == "" || nodes[0].CutOff {
+		if nodes := s.Nodes(); len(nodes) == 0 || nodes[0].Addr == "" || nodes[0].Unavailable {
 			t.Errorf("got nodes %+v, want the server, in reach", nodes)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -86,7 +87,7 @@ func kindOf(err error) string {
 	switch {
 	case errors.As(err, &input):
 		return "invalid request"
-	case errors.Is(err, weir.ErrLarge):
+	case errors.Is(err, run.ErrLarge):
 		return "answer too large"
 	case errors.Is(err, store.ErrClosed):
 		return "closed"

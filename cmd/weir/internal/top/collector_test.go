@@ -182,13 +182,13 @@ func TestOutage(t *testing.T) {
 	t.Parallel()
 	c := top.New(top.Config{Keys: 10})
 	rules := set(t, someRules)
-	c.Decided(store.Take, &weir.Decision{
+	c.Decided(t.Context(), store.Take, &weir.Decision{
 		Outcome: "deny", Rule: "posts", RetryRule: "posts", RetryAfter: time.Second,
-		Degraded: true, DegradedReason: store.ReasonLate, Rules: rules,
+		Degraded: true, DegradedReason: "late", Rules: rules,
 	}, 0)
-	c.Decided(store.Take, &weir.Decision{Outcome: "deny", Unmatched: true, Rules: rules}, 0) // by no rule
+	c.Decided(t.Context(), store.Take, &weir.Decision{Outcome: "deny", Unmatched: true, Rules: rules}, 0) // by no rule
 	got := c.Denials([]string{"posts", ""}, 5)
-	if len(got) != 1 || got[0].Reason != top.ReasonOutage || got[0].Cause != store.ReasonLate || got[0].RetryAfter != time.Second {
+	if len(got) != 1 || got[0].Reason != top.ReasonOutage || got[0].Cause != "late" || got[0].RetryAfter != time.Second {
 		t.Errorf("got %+v, want a denial by the outage policy", got)
 	}
 }
@@ -276,7 +276,7 @@ func TestLongKeys(t *testing.T) {
 func TestNothing(t *testing.T) {
 	t.Parallel()
 	c := top.New(top.Config{})
-	c.Decided(store.Take, &weir.Decision{}, 0)
+	c.Decided(t.Context(), store.Take, &weir.Decision{}, 0)
 	c.Run(t.Context())
 	if c != nil || c.Missed() != 0 || c.Denials([]string{"a"}, 1) != nil || c.Top("a", 1).Used.Entries != nil {
 		t.Errorf("got %v, want a collector that counts nothing", c)
@@ -298,9 +298,9 @@ func TestSample(t *testing.T) {
 		denied := decision(rules, false)
 		for range seconds * 100 {
 			for range each / 100 {
-				c.Decided(store.Take, busy, 0)
+				c.Decided(t.Context(), store.Take, busy, 0)
 			}
-			c.Decided(store.Take, denied, 0)
+			c.Decided(t.Context(), store.Take, denied, 0)
 			time.Sleep(10 * time.Millisecond)
 		}
 		r := c.Top("posts", 10)
@@ -315,7 +315,7 @@ func TestSample(t *testing.T) {
 			t.Errorf("denied: got %s, want each", got)
 		}
 		time.Sleep(11 * time.Minute) // the periods with a sample leave
-		c.Decided(store.Take, busy, 0)
+		c.Decided(t.Context(), store.Take, busy, 0)
 		if got := text(c.Top("posts", 10).Used); got != "1 ann:1" {
 			t.Errorf("after a pause: got %s, want an exact count", got)
 		}
@@ -368,14 +368,14 @@ func TestDecidedAllocatesNothing(t *testing.T) {
 	c := top.New(top.Config{Keys: 10})
 	d := decision(set(t, someRules), false)
 	for range 5000 {
-		c.Decided(store.Take, d, 0) // fills the rows
+		c.Decided(t.Context(), store.Take, d, 0) // fills the rows
 	}
 	c.Top("posts", 1)
 	for range 5000 {
-		c.Decided(store.Take, d, 0)
+		c.Decided(t.Context(), store.Take, d, 0)
 	}
 	c.Top("posts", 1)
-	if n := testing.AllocsPerRun(1000, func() { c.Decided(store.Take, d, 0) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { c.Decided(t.Context(), store.Take, d, 0) }); n != 0 {
 		t.Errorf("got %v allocations, want none", n)
 	}
 }
@@ -392,7 +392,7 @@ func BenchmarkDecided(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				d := decision(rules, allowed)
 				for pb.Next() {
-					c.Decided(store.Take, d, 0)
+					c.Decided(b.Context(), store.Take, d, 0)
 				}
 			})
 			cancel()

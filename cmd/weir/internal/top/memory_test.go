@@ -34,8 +34,8 @@ func TestMemory(t *testing.T) {
 					d := decision(rules, false)
 					d.Rule = rules.Rule(i).Name
 					d.Usages[0].Rule, d.Usages[0].Key = d.Rule, fmt.Sprintf("user-%015d", n)
-					c.Decided(store.Take, d, 0)
-					c.Decided(store.Record, &weir.Decision{Allowed: true, Rules: rules, Usages: []weir.Usage{
+					c.Decided(t.Context(), store.Take, d, 0)
+					c.Decided(t.Context(), store.Record, &weir.Decision{Allowed: true, Rules: rules, Usages: []weir.Usage{
 						{Rule: d.Rule, Key: d.Usages[0].Key, Hits: 1, Result: window.Result{ResetAfter: time.Hour}},
 					}}, 0)
 				}

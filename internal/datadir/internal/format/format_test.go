@@ -146,7 +146,7 @@ func FuzzFrame(f *testing.F) {
 
 func TestHeader(t *testing.T) {
 	t.Parallel()
-	in := format.Header{Version: format.Version, File: 7, Secret: [32]byte{1, 31: 2}, Receipts: [32]byte{3, 31: 4}}
+	in := format.Header{Version: format.Version, File: 7, Secret: [32]byte{1, 31: 2}, Receipts: [2][16]byte{{3, 15: 4}, {5, 15: 6}}, Until: 7}
 	b := format.AppendHeader(nil, &in)
 	if len(b) != format.HeaderSize {
 		t.Fatalf("got %d bytes, want %d", len(b), format.HeaderSize)

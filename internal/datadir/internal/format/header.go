@@ -31,14 +31,19 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Header is what a file begins with. All files of a directory have the same secrets.
+// Header is what a file begins with. All files of a directory have the same Secret.
 type Header struct {
 	Version uint32
 	File    uint64 // the number of the file, from 1 on
 
-	// Secret is the key of the fingerprints, and Receipts that of the digests in
-	// receipts.
-	Secret, Receipts [32]byte
+	// Secret is the key of the fingerprints.
+	Secret [32]byte
+
+	// Receipts are the secret of receipts and the one before it, which is valid
+	// until Until, in microseconds of Unix time. Until is 0 if there is none. They
+	// are those of the file with the highest number.
+	Receipts [2][16]byte
+	Until    int64
 }
 
 // ErrHeader is the error of a file without a valid header.
@@ -58,7 +63,10 @@ func AppendHeader(b []byte, h *Header) []byte {
 	one = binary.LittleEndian.AppendUint32(one, Version)
 	one = binary.LittleEndian.AppendUint64(one, h.File)
 	one = append(one, h.Secret[:]...)
-	one = append(one, h.Receipts[:]...)
+	one = append(one, h.Receipts[0][:]...)
+	one = append(one, make([]byte, 16)...) // had random bytes in files of earlier programs
+	one = append(one, h.Receipts[1][:]...)
+	one = binary.LittleEndian.AppendUint64(one, uint64(h.Until))
 	one = one[:headerCopy-4]
 	one = binary.LittleEndian.AppendUint32(one, crc32.Checksum(one, castagnoli))
 	return append(append(b, one...), one...)
@@ -82,7 +90,9 @@ func ReadHeader(b []byte) (h Header, err error) {
 		}
 		h.File = binary.LittleEndian.Uint64(one[12:])
 		copy(h.Secret[:], one[20:])
-		copy(h.Receipts[:], one[52:])
+		copy(h.Receipts[0][:], one[52:])
+		copy(h.Receipts[1][:], one[84:])
+		h.Until = int64(binary.LittleEndian.Uint64(one[100:]))
 		return h, nil
 	}
 	return h, ErrHeader

@@ -46,8 +46,8 @@ func sip(c, d int, key [16]byte, data []byte) uint64 {
 	return v[0] ^ v[1] ^ v[2] ^ v[3]
 }
 
-// The twin gives the value of the example in the paper's appendix A, which has two
-// and four rounds, and Sum the twin's values with one and three.
+// The reference model gives the value of the example in the paper's appendix A, which
+// has two and four rounds, and Sum gives the values of the model with one and three.
 func TestSum(t *testing.T) {
 	t.Parallel()
 	var key [16]byte
@@ -57,7 +57,7 @@ func TestSum(t *testing.T) {
 		key[i%16] = byte(i % 16)
 	}
 	if got, want := sip(2, 4, key, data[:15]), uint64(0xa129ca6149be45e5); got != want {
-		t.Fatalf("the twin's value for the paper's example: got %x, want %x", got, want)
+		t.Fatalf("the reference model's value for the paper's example: got %x, want %x", got, want)
 	}
 	for n := range data {
 		if got, want := keyed.Sum(keyed.KeyOf(key), data[:n]), sip(1, 3, key, data[:n]); got != want {

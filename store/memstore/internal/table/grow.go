@@ -118,7 +118,7 @@ func (t *Table) split(g *segment, h Hash, e Expiry) {
 	t.enter(to[1], first+span/2, span/2)
 }
 
-// double gives each entry of the directory a twin.
+// double copies each entry of the directory.
 func (t *Table) double() {
 	dir := make([]entry, 2*len(t.dir))
 	for i, e := range t.dir {

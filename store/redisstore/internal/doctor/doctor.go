@@ -8,6 +8,7 @@
 package doctor
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 	"time"
@@ -43,15 +44,14 @@ type Finding struct {
 
 // String returns the finding on one line, without level, node and name.
 func (f Finding) String() string {
-	var b strings.Builder
-	b.WriteString(f.Seen)
+	text := f.Seen
 	if f.Means != "" {
-		b.WriteString(": " + f.Means)
+		text += ": " + f.Means
 	}
 	if f.Fix != "" {
-		b.WriteString("; fix: " + f.Fix)
+		text += "; fix: " + f.Fix
 	}
-	return b.String()
+	return text
 }
 
 // Facts are what a node answered, and what the store wants of it. Texts of
@@ -98,7 +98,7 @@ func (u *Use) cluster() bool { return strings.HasSuffix(u.Scheme, "+cluster") }
 // checks are all checks, in the order of the report.
 var checks = []struct {
 	name string
-	run  func(*server) verdict
+	run  func(*server) Finding
 }{
 	{"engine", engine},
 	{"version", version},
@@ -122,18 +122,57 @@ func Check(f *Facts) []Finding {
 	s := read(f)
 	all := make([]Finding, len(checks))
 	for i, c := range checks {
-		v := c.run(s)
-		all[i] = Finding{Check: c.name, Level: v.level, Node: f.Node, Seen: v.seen, Means: v.means, Fix: v.fix}
+		all[i] = c.run(s)
+		all[i].Check, all[i].Node = c.name, f.Node
 	}
 	return all
 }
 
-// verdict is a finding without the name of its check and node.
-type verdict struct {
-	level            Level
-	seen, means, fix string
+// The checks make findings without the names of their check and node.
+
+func ok(format string, args ...any) Finding {
+	return Finding{Level: OK, Seen: fmt.Sprintf(format, args...)}
 }
 
-func ok(format string, args ...any) verdict {
-	return verdict{level: OK, seen: fmt.Sprintf(format, args...)}
+func unknown(seen string) Finding { return Finding{Level: Unknown, Seen: seen} }
+
+func warn(seen, means, fix string) Finding {
+	return Finding{Level: Warn, Seen: seen, Means: means, Fix: fix}
+}
+
+func refuse(seen, means, fix string) Finding {
+	return Finding{Level: Refuse, Seen: seen, Means: means, Fix: fix}
+}
+
+// but returns f with what follows for limits.
+func (f Finding) but(means string) Finding {
+	f.Means = means
+	return f
+}
+
+// Probe is a program that runs every command of the store's programs on three
+// scratch keys of one slot, and deletes these. It answers with the name of each
+// command, and its error or an empty string.
+//
+//go:embed probe.lua
+var Probe string
+
+// Race is a program that counts in a scratch key, slowly: it reads, computes for
+// some 100 µs, and writes. Runs that do not exclude each other lose counts.
+//
+//go:embed race.lua
+var Race string
+
+// Commands are the rights that the store needs for its keys, as in the ACL of
+// docs/redis.md. [Probe] runs all but EVALSHA and PING.
+var Commands = []string{
+	"EVALSHA", "EVAL", "TIME", "PING", "GET", "MGET", "SET", "SETRANGE", "DEL", "PEXPIRE", "PTTL",
+	"ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZREM", "ZSCORE", "HGET", "HSET", "HDEL", "HGETALL",
+}
+
+// Settings are the settings that the checks read, where the server has them and
+// shows them.
+var Settings = []string{
+	"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "save", "maxclients",
+	"lua-transaction-mode", "default_lua_flags", "cache_mode",
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,31 +11,22 @@ import (
 // The checks in this file are about what can lose counts or cause outages. None
 // refuses a server.
 
-func role(s *server) verdict {
-	r := s.info["role"]
-	if r == "" {
-		r = s.hello["role"]
-	}
-	switch r {
+func role(s *server) Finding {
+	switch cmp.Or(s.info["role"], s.hello["role"]) {
 	case "":
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case "active-replica":
-		return verdict{
-			level: Warn, seen: "one of several primaries that copy each other", means: "each counts what its own callers do, before it learns of the others",
-			fix: "one primary, and replicas that only copy",
-		}
+		return warn("one of several primaries that copy each other", "each counts what its own callers do, before it learns of the others",
+			"one primary, and replicas that only copy")
 	case "slave", "replica":
-		return verdict{
-			level: Warn, seen: "a replica", means: "calls that count meet outages",
-			fix: "use the primary's address, or redis+sentinel://, which finds it",
-		}
+		return warn("a replica", "calls that count meet outages", "use the primary's address, or redis+sentinel://, which finds it")
 	}
 	return ok("a primary")
 }
 
 // eviction checks what happens when the memory is full. All of weir's keys have a
 // time to live, so that policies for such keys concern all of them.
-func eviction(s *server) verdict {
+func eviction(s *server) Finding {
 	maxmemory, known := s.number("maxmemory")
 	policy := s.setting("maxmemory-policy")
 	cache := s.setting("cache_mode")
@@ -51,15 +43,13 @@ func eviction(s *server) verdict {
 	case s.engine == garnet:
 		return ok("none: Garnet has no maxmemory-policy")
 	case s.Info == "" && policy == "":
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case !known || policy == "":
-		return verdict{level: Unknown, seen: "the server does not show maxmemory and maxmemory-policy"}
+		return unknown("the server does not show maxmemory and maxmemory-policy")
 	case maxmemory == 0:
 		return ok("%s, no maxmemory", policy)
 	case policy == "noeviction":
-		v := ok("noeviction at %s", bytes(maxmemory))
-		v.means = "when the memory is full, calls that count meet outages"
-		return v
+		return ok("noeviction at %s", bytes(maxmemory)).but("when the memory is full, calls that count meet outages")
 	case policy == "volatile-ttl":
 		lost = "the keys that end soonest"
 	case strings.HasSuffix(policy, "-random"):
@@ -71,55 +61,45 @@ func eviction(s *server) verdict {
 	default:
 		lost = "keys"
 	}
-	v := verdict{
-		level: Warn, seen: policy + " at " + bytes(maxmemory),
-		means: "a full memory drops " + lost + "; a dropped key admits up to its quota once more",
-		fix:   "CONFIG SET maxmemory-policy noeviction",
-	}
+	v := warn(policy+" at "+bytes(maxmemory), "a full memory drops "+lost+"; a dropped key admits up to its quota once more",
+		"CONFIG SET maxmemory-policy noeviction")
 	if s.engine == dragonfly {
-		v.fix = "start Dragonfly without --cache_mode"
+		v.Fix = "start Dragonfly without --cache_mode"
 	}
 	if n, _ := s.number("evicted_keys"); n > 0 {
-		v.seen += fmt.Sprintf(", %d keys evicted so far", n)
+		v.Seen += fmt.Sprintf(", %d keys evicted so far", n)
 	}
 	return v
 }
 
-func persistence(s *server) verdict {
+func persistence(s *server) Finding {
 	aof := s.info["aof_enabled"] == "1" || s.setting("appendonly") == "yes"
 	save, shown := s.config["save"]
 	switch {
 	case s.engine == kvrocks:
 		return ok("on disk")
 	case s.Info == "" && !shown:
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case aof && s.setting("appendfsync") == "no":
-		v := ok("append-only file, written when the system likes")
-		v.means = "a crash of the machine loses the last half minute"
-		return v
+		return ok("append-only file, written when the system likes").but("a crash of the machine loses the last half minute")
 	case aof:
-		v := ok("append-only file")
-		v.means = "a crash loses the last second at most"
-		return v
-	case s.engine != redis && s.engine != valkey && s.engine != redict && s.engine != keydb:
-		return verdict{level: Unknown, seen: "no append-only file; snapshots are not looked at"}
+		return ok("append-only file").but("a crash loses the last second at most")
+	case !s.likeRedis():
+		return unknown("no append-only file; snapshots are not looked at")
 	case shown && save == "":
-		return verdict{
-			level: Warn, seen: "neither append-only file nor snapshots",
-			means: "after a restart all limits start from nothing", fix: "CONFIG SET appendonly yes",
-		}
+		return warn("neither append-only file nor snapshots", "after a restart all limits start from nothing", "CONFIG SET appendonly yes")
 	case !shown:
-		return verdict{level: Unknown, seen: "no append-only file; snapshots are not shown to this user", fix: "ACL SETUSER " + s.user() + " +config|get, for the checks only"}
+		v := unknown("no append-only file; snapshots are not shown to this user")
+		v.Fix = "ACL SETUSER " + s.user() + " +config|get, for the checks only"
+		return v
 	}
-	v := ok("snapshots only")
-	v.means = "a restart goes back to the last one, and what came after is admitted once more"
-	return v
+	return ok("snapshots only").but("a restart goes back to the last one, and what came after is admitted once more")
 }
 
 // replicas checks that as many replicas are in step as have to confirm.
-func replicas(s *server) verdict {
+func replicas(s *server) Finding {
 	if s.Info == "" {
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	}
 	online := 0
 	for name, value := range s.info {
@@ -131,16 +111,14 @@ func replicas(s *server) verdict {
 	want := s.Use.WaitReplicas
 	switch {
 	case online < want:
-		return verdict{
-			level: Warn, seen: fmt.Sprintf("%d in step, and wait_replicas=%d", online, want),
-			means: "calls that count meet outages", fix: "start the replicas, or lower wait_replicas",
-		}
+		return warn(fmt.Sprintf("%d in step, and wait_replicas=%d", online, want), "calls that count meet outages",
+			"start the replicas, or lower wait_replicas")
 	case want > 0:
 		return ok("%d in step, of which %d must confirm", online, want)
 	}
 	v := ok("%d in step, no confirmation wanted", online)
 	if online > 0 {
-		v.means = "a failover loses the counts that had not reached the replica"
+		v.Means = "a failover loses the counts that had not reached the replica"
 	}
 	return v
 }
@@ -153,7 +131,7 @@ const connections = 16
 const confirming = 4
 
 // clients checks that there is room for connections.
-func clients(s *server) verdict {
+func clients(s *server) Finding {
 	limit, known := s.number("maxclients")
 	now, _ := s.number("connected_clients")
 	want := int64(connections)
@@ -162,34 +140,28 @@ func clients(s *server) verdict {
 	}
 	switch {
 	case s.Info == "" && !known:
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case !known || limit == 0:
 		return ok("%d connected, no limit shown", now)
 	case limit-now < want:
-		return verdict{
-			level: Warn, seen: fmt.Sprintf("%d of maxclients %d connected", now, limit),
-			means: fmt.Sprintf("an instance of weir may need %d; connections above the limit are refused", want),
-			fix:   "CONFIG SET maxclients, or close other clients",
-		}
+		return warn(fmt.Sprintf("%d of maxclients %d connected", now, limit), fmt.Sprintf("an instance of weir may need %d; connections above the limit are refused", want),
+			"CONFIG SET maxclients, or close other clients")
 	}
 	v := ok("%d of maxclients %d connected", now, limit)
 	if n, _ := s.number("rejected_connections"); n > 0 {
-		v.seen += fmt.Sprintf(", %d rejected so far", n)
+		v.Seen += fmt.Sprintf(", %d rejected so far", n)
 	}
 	return v
 }
 
 // roundTrip checks that calls have time for their way.
-func roundTrip(s *server) verdict {
+func roundTrip(s *server) Finding {
 	switch {
 	case s.RoundTrip == 0:
-		return verdict{level: Unknown, seen: "not measured"}
+		return unknown("not measured")
 	case s.Use.Timeout > 0 && 2*s.RoundTrip > s.Use.Timeout:
-		return verdict{
-			level: Warn, seen: fmt.Sprintf("%v, with a time-out of %v", short(s.RoundTrip), s.Use.Timeout),
-			means: "calls that take twice as long as most are outages",
-			fix:   fmt.Sprintf("--store-timeout %v, or a server nearby", (4*s.RoundTrip).Round(5*time.Millisecond)+5*time.Millisecond),
-		}
+		return warn(fmt.Sprintf("%v, with a time-out of %v", short(s.RoundTrip), s.Use.Timeout), "calls that take twice as long as most are outages",
+			fmt.Sprintf("--store-timeout %v, or a server nearby", (4*s.RoundTrip).Round(5*time.Millisecond)+5*time.Millisecond))
 	}
 	return ok("%v, with a time-out of %v", short(s.RoundTrip), s.Use.Timeout)
 }
@@ -197,19 +169,17 @@ func roundTrip(s *server) verdict {
 // far is how far clocks may be apart without a warning.
 const far = time.Second
 
-func clock(s *server) verdict {
+func clock(s *server) Finding {
 	switch {
 	case s.RoundTrip == 0:
-		return verdict{level: Unknown, seen: "not measured"}
+		return unknown("not measured")
 	case s.Ahead.Abs() > far:
 		direction := "ahead of"
 		if s.Ahead < 0 {
 			direction = "behind"
 		}
-		return verdict{
-			level: Warn, seen: fmt.Sprintf("%v %s this machine's", short(s.Ahead.Abs()), direction),
-			means: "windows follow the server's clock, logs and memory in an outage this machine's", fix: "run an NTP client on both",
-		}
+		return warn(fmt.Sprintf("%v %s this machine's", short(s.Ahead.Abs()), direction), "windows follow the server's clock, logs and memory in an outage this machine's",
+			"run an NTP client on both")
 	}
 	return ok("%v apart", short(s.Ahead.Abs()))
 }
@@ -218,9 +188,9 @@ func clock(s *server) verdict {
 var own = regexp.MustCompile(`^(\{[^{}]*\}:.+:([0-9a-f]{16}|[0-9a-f]{32})(:[zu])?|secret)$`)
 
 // prefix looks for keys of other programs.
-func prefix(s *server) verdict {
+func prefix(s *server) Finding {
 	if !s.KeysSeen {
-		return s.hidden("SCAN", "+scan")
+		return s.hidden("SCAN")
 	}
 	foreign, first := 0, ""
 	for _, key := range s.Keys {
@@ -234,10 +204,8 @@ func prefix(s *server) verdict {
 		}
 	}
 	if foreign > 0 {
-		return verdict{
-			level: Warn, seen: fmt.Sprintf("keys of another program (%d of %d seen), such as %q", foreign, len(s.Keys), first),
-			means: "requests meet an outage where such a key has the name of a counter", fix: "another prefix for one of the two: ?prefix=NAME in the URL",
-		}
+		return warn(fmt.Sprintf("keys of another program (%d of %d seen), such as %q", foreign, len(s.Keys), first), "requests meet an outage where such a key has the name of a counter",
+			"another prefix for one of the two: ?prefix=NAME in the URL")
 	}
 	return ok("no keys of other programs among the %d seen", len(s.Keys))
 }

@@ -1,126 +1,98 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // The checks in this file are about what the programs need: without it, limits
 // would not hold.
 
-func engine(s *server) verdict {
+func engine(s *server) Finding {
 	switch s.engine {
 	case redis:
 		return ok("Redis")
 	case valkey:
-		v := ok("Valkey")
-		v.means = "weir's tests pass on 8.0 and 9.1"
-		return v
+		return ok("Valkey").but("weir's tests pass on 8.0 and 9.1")
 	case redict:
-		v := ok("Redict")
-		v.means = "weir's tests pass on 7.3"
-		return v
+		return ok("Redict").but("weir's tests pass on 7.3")
 	case "":
 		if s.Info == "" {
-			v := s.hidden("INFO", "+info")
+			v := s.hidden("INFO")
 			if name := s.hello["server"]; name != "" {
-				v.seen = name + ", says HELLO"
+				v.Seen = name + ", says HELLO"
 			}
 			return v
 		}
-		return verdict{
-			level: Warn, seen: "an engine that weir does not know",
-			means: "weir's tests never ran on it", fix: "use Redis or Valkey, or run weir's tests on it",
-		}
 	}
-	return verdict{
-		level: Warn, seen: s.engine,
-		means: "weir's tests never ran on it", fix: "use Redis or Valkey, or run weir's tests on it",
-	}
+	return warn(cmp.Or(s.engine, "an engine that weir does not know"), "weir's tests never ran on it", "use Redis or Valkey, or run weir's tests on it")
 }
 
-func version(s *server) verdict {
-	v := s.version
+func version(s *server) Finding {
+	v := cmp.Or(s.version, s.hello["version"])
 	if v == "" {
-		v = s.hello["version"]
+		return s.hidden("INFO")
 	}
-	if v == "" {
-		return s.hidden("INFO", "+info")
-	}
-	major, _, known := release(v)
-	old := known && major < 6 && (s.engine == redis || s.engine == keydb)
-	if old {
-		return verdict{
-			level: Refuse, seen: v,
-			means: "the programs need Redis 6 or later", fix: "upgrade the server",
-		}
+	number, _, _ := strings.Cut(v, ".")
+	major, err := strconv.Atoi(number)
+	if err == nil && major < 6 && (s.engine == redis || s.engine == keydb) {
+		return refuse(v, "the programs need Redis 6 or later", "upgrade the server")
 	}
 	return ok("%s", v)
 }
 
-func topology(s *server) verdict {
+func topology(s *server) Finding {
 	mode, wanted := s.mode(), s.Use.cluster()
 	switch {
 	case mode == "":
-		return s.hidden("INFO", "+info")
+		return s.hidden("INFO")
 	case mode == "sentinel":
-		return verdict{
-			level: Refuse, seen: "a Sentinel", means: "it keeps no data",
-			fix: "write the URL as redis+sentinel://host:26379/name-of-the-primary",
-		}
+		return refuse("a Sentinel", "it keeps no data", "write the URL as redis+sentinel://host:26379/name-of-the-primary")
 	case mode == "cluster" && !wanted:
-		return verdict{
-			level: Refuse, seen: "a cluster, and a URL for one server",
-			means: "most keys belong to other nodes", fix: "write the URL as redis+cluster://",
-		}
+		return refuse("a cluster, and a URL for one server", "most keys belong to other nodes", "write the URL as redis+cluster://")
 	case mode != "cluster" && wanted:
-		return verdict{
-			level: Refuse, seen: mode + ", and a URL for a cluster",
-			means: "the server has no slots", fix: "write the URL as redis://",
-		}
+		return refuse(mode+", and a URL for a cluster", "the server has no slots", "write the URL as redis://")
 	}
 	return ok("%s, as the URL", mode)
 }
 
-func scripting(s *server) verdict {
+func scripting(s *server) Finding {
 	problem, tried := s.Ran["EVAL"]
 	switch {
 	case !tried:
-		return verdict{level: Unknown, seen: "no program was run"}
+		return unknown("no program was run")
 	case problem == "":
 		return ok("programs run")
 	case momentary(problem):
-		return verdict{level: Warn, seen: problem, means: "calls meet outages until this ends"}
+		return warn(problem, "calls meet outages until this ends", "")
 	case denied(problem):
-		return verdict{
-			level: Refuse, seen: problem, means: "weir counts with programs only",
-			fix: "ACL SETUSER " + s.user() + " ~" + s.Use.Prefix + ":* +eval, and the other rights in docs/redis.md",
-		}
+		return refuse(problem, "weir counts with programs only",
+			"ACL SETUSER "+s.user()+" ~"+s.Use.Prefix+":* +eval, and the other rights in docs/redis.md")
 	}
 	fix := "turn on Lua scripting"
 	if s.engine == garnet {
 		fix = "start Garnet with --lua --lua-transaction-mode"
 	}
-	return verdict{level: Refuse, seen: problem, means: "weir counts with programs only", fix: fix}
+	return refuse(problem, "weir counts with programs only", fix)
 }
 
-func structs(s *server) verdict {
+func structs(s *server) Finding {
 	problem, tried := s.Ran["STRUCT"]
 	switch {
 	case !tried:
-		return verdict{level: Unknown, seen: "no program was run"}
+		return unknown("no program was run")
 	case problem != "":
-		return verdict{
-			level: Refuse, seen: problem, means: "the programs keep their numbers with Lua's struct library",
-			fix: "use a server whose Lua has struct, as Redis and Valkey do",
-		}
+		return refuse(problem, "the programs keep their numbers with Lua's struct library",
+			"use a server whose Lua has struct, as Redis and Valkey do")
 	}
 	return ok("Lua's struct library keeps all numbers")
 }
 
 // atomic checks that programs with the same key run one after the other.
-func atomic(s *server) verdict {
+func atomic(s *server) Finding {
 	const loss = "calls at the same time would be admitted over the quota"
 	flags := s.setting("default_lua_flags")
 	mode := strings.ToLower(s.setting("lua-transaction-mode"))
@@ -128,30 +100,21 @@ func atomic(s *server) verdict {
 	transactions := "start Garnet with --lua --lua-transaction-mode"
 	switch {
 	case s.Counted != s.Raced:
-		v := verdict{
-			level: Refuse, means: loss,
-			fix: "use a server that runs programs one after the other, or locks their keys",
-		}
-		v.seen = fmt.Sprintf("%d runs of a program at the same time counted %d", s.Raced, s.Counted)
+		fix := "use a server that runs programs one after the other, or locks their keys"
 		if s.engine == garnet {
-			v.fix = transactions
+			fix = transactions
 		}
-		return v
+		return refuse(fmt.Sprintf("%d runs of a program at the same time counted %d", s.Raced, s.Counted), loss, fix)
 	case strings.Contains(flags, "disable-atomicity"):
-		return verdict{
-			level: Refuse, seen: "default_lua_flags " + flags, means: loss,
-			fix: "start Dragonfly without disable-atomicity",
-		}
+		return refuse("default_lua_flags "+flags, loss, "start Dragonfly without disable-atomicity")
 	case s.engine == garnet && mode != "" && !locks:
-		return verdict{level: Refuse, seen: "LuaTransactionMode is off", means: loss, fix: transactions}
+		return refuse("LuaTransactionMode is off", loss, transactions)
 	case s.engine == garnet && !locks && s.Raced == 0:
-		return verdict{level: Refuse, seen: "LuaTransactionMode is not shown, and no programs were run", means: "without this mode, " + loss, fix: transactions}
+		return refuse("LuaTransactionMode is not shown, and no programs were run", "without this mode, "+loss, transactions)
 	case s.engine == garnet && !locks:
-		return verdict{
-			level: Warn, seen: fmt.Sprintf("LuaTransactionMode is not shown; %d runs at the same time were all counted", s.Raced),
-			means: "without this mode, " + loss, fix: "make sure that " + strings.Replace(transactions, "start Garnet", "Garnet is started", 1),
-		}
-	case s.engine == redis, s.engine == valkey, s.engine == redict, s.engine == keydb:
+		return warn(fmt.Sprintf("LuaTransactionMode is not shown; %d runs at the same time were all counted", s.Raced), "without this mode, "+loss,
+			"make sure that "+strings.Replace(transactions, "start Garnet", "Garnet is started", 1))
+	case s.likeRedis():
 		return ok("one program at a time")
 	case s.engine == dragonfly:
 		return ok("programs lock their keys")
@@ -162,13 +125,13 @@ func atomic(s *server) verdict {
 	case s.Raced > 0:
 		return ok("%d runs of a program at the same time were all counted", s.Raced)
 	}
-	return verdict{level: Unknown, seen: "no programs were run at the same time"}
+	return unknown("no programs were run at the same time")
 }
 
 // rights checks that the user may run all commands that the programs need.
-func rights(s *server) verdict {
+func rights(s *server) Finding {
 	if s.Ran["EVAL"] != "" || len(s.Ran) == 0 {
-		return verdict{level: Unknown, seen: "no program was run"}
+		return unknown("no program was run")
 	}
 	wanted := slices.Clone(Commands)
 	if s.Use.cluster() {
@@ -192,17 +155,12 @@ func rights(s *server) verdict {
 	user := s.user()
 	switch {
 	case len(no) > 0:
-		return verdict{
-			level: Refuse, seen: user + " may not run all commands on keys " + s.Use.Prefix + ":*",
-			means: "calls would fail", fix: "ACL SETUSER " + user + " ~" + s.Use.Prefix + ":* " + strings.Join(no, " "),
-		}
+		return refuse(user+" may not run all commands on keys "+s.Use.Prefix+":*", "calls would fail",
+			"ACL SETUSER "+user+" ~"+s.Use.Prefix+":* "+strings.Join(no, " "))
 	case len(unknown) > 0:
-		return verdict{
-			level: Refuse, seen: "the server has no " + strings.Join(unknown, ", "), means: "the programs need these commands",
-			fix: "use Redis or Valkey",
-		}
+		return refuse("the server has no "+strings.Join(unknown, ", "), "the programs need these commands", "use Redis or Valkey")
 	case len(failed) > 0:
-		return verdict{level: Warn, seen: failed[0], means: "calls that count meet outages until this ends"}
+		return warn(failed[0], "calls that count meet outages until this ends", "")
 	}
 	return ok("%s may run all %d commands", user, len(wanted))
 }

@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -43,6 +45,11 @@ func fields(text, separator string) map[string]string {
 		}
 	}
 	return all
+}
+
+// likeRedis reports whether the engine is made from Redis's own code.
+func (s *server) likeRedis() bool {
+	return slices.Contains([]string{redis, valkey, redict, keydb}, s.engine)
 }
 
 // identify returns the engine and its own version. Most engines answer with
@@ -89,34 +96,24 @@ func (s *server) others() bool {
 }
 
 // user returns the name of the user whose rights count.
-func (s *server) user() string {
-	if s.User != "" {
-		return s.User
-	}
-	return s.Use.User
-}
+func (s *server) user() string { return cmp.Or(s.User, s.Use.User) }
 
 // hidden returns the verdict of a check that needs a command which the node
 // refused.
-func (s *server) hidden(command, right string) verdict {
-	return verdict{
-		level: Unknown, seen: "not shown to this user", means: "the check needs " + command,
-		fix: "ACL SETUSER " + s.user() + " " + right + ", for the checks only",
-	}
+func (s *server) hidden(command string) Finding {
+	v := unknown("not shown to this user").but("the check needs " + command)
+	v.Fix = "ACL SETUSER " + s.user() + " " + right(command) + ", for the checks only"
+	return v
 }
 
 // mode returns standalone, cluster or sentinel, and an empty string when it is
 // unknown.
 func (s *server) mode() string {
-	for _, m := range []string{s.info["redis_mode"], s.info["server_mode"], s.hello["mode"]} {
-		if m != "" {
-			return m
-		}
-	}
-	if s.info["cluster_enabled"] == "1" {
+	mode := cmp.Or(s.info["redis_mode"], s.info["server_mode"], s.hello["mode"])
+	if mode == "" && s.info["cluster_enabled"] == "1" {
 		return "cluster"
 	}
-	return ""
+	return mode
 }
 
 // setting returns a setting as CONFIG GET shows it, or as INFO does.
@@ -131,13 +128,4 @@ func (s *server) setting(name string) string {
 func (s *server) number(name string) (int64, bool) {
 	n, err := strconv.ParseInt(s.setting(name), 10, 64)
 	return n, err == nil
-}
-
-// release returns the first two numbers of a version.
-func release(version string) (major, minor int, ok bool) {
-	first, rest, _ := strings.Cut(version, ".")
-	second, _, _ := strings.Cut(rest, ".")
-	major, err := strconv.Atoi(first)
-	minor, _ = strconv.Atoi(second)
-	return major, minor, err == nil
 }

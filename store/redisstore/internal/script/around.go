@@ -1,8 +1,11 @@
 package script
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -182,4 +185,49 @@ func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
 		}
 	}
 	return nil
+}
+
+// leftBehind are keys of limits that neither hold nor ban, whose states have holds
+// or a ban all the same: an earlier limit left them, or hits in the middle of a log
+// were given back. Only the program for holds and bans reads these states. A step
+// that meets one with another program is sent again; a step whose key is known runs
+// the right program at once. The zero value is ready; it is safe for concurrent
+// use.
+type leftBehind struct {
+	n    atomic.Int32
+	mu   sync.Mutex
+	keys map[[sha256.Size]byte]struct{}
+}
+
+// mostLeftBehind is how many keys are known. When there are more, all are met
+// again.
+const mostLeftBehind = 1 << 14
+
+func (l *leftBehind) any() bool { return l.n.Load() > 0 }
+
+func (l *leftBehind) has(op *store.Op) bool {
+	h := digest(op)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.keys[h]
+	return ok
+}
+
+// set notes whether op's state has holds or a ban.
+func (l *leftBehind) set(op *store.Op, is bool) {
+	if !is && !l.any() {
+		return
+	}
+	h := digest(op)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !is:
+		delete(l.keys, h)
+	case l.keys == nil || len(l.keys) >= mostLeftBehind:
+		l.keys = map[[sha256.Size]byte]struct{}{h: {}}
+	default:
+		l.keys[h] = struct{}{}
+	}
+	l.n.Store(int32(len(l.keys)))
 }

@@ -72,7 +72,7 @@ func (t Times) Again(err error, now window.Instant, sent, ops int) (Times, bool)
 }
 
 // Where the parts of an argument for one step begin, see lua/begin.lua: the
-// deadline, the number of keys, and the ops with their number. In the plan of a run the
+// deadline, the number of keys, and the ops with their number. In the plan of a batch the
 // earliest deadline, the number of keys that repeat others, and the steps begin there.
 const (
 	atDeadline = 7
@@ -81,10 +81,10 @@ const (
 	atSteps    = 16
 )
 
-// Run returns the arguments for a run of steps that have these arguments, all with
+// BatchArgs returns the arguments for a batch of steps that have these arguments, all with
 // the same instant in place of the server's, and these keys, in their order: see
 // lua/run_begin.lua.
-func Run(steps, keys []string) []string {
+func BatchArgs(steps, keys []string) []string {
 	const most = 8 // strings of ops to compare with: steps that ask the same are the rule
 	head, soonest := make([]byte, atSteps, atSteps+10*len(steps)), int64(unlimited)
 	args := make([]string, 1, 4)
@@ -124,26 +124,12 @@ func appendRepeats(b []byte, keys []string) []byte {
 		}
 		h = h * 0x9e3779b97f4a7c15 >> 52
 		if bit := uint64(1) << (h % 64); seen[h/64]&bit != 0 {
-			b = binary.LittleEndian.AppendUint16(b, uint16(i+1)) // a run has at most 1,536 keys
+			b = binary.LittleEndian.AppendUint16(b, uint16(i+1)) // a batch has at most 1,536 keys
 		} else {
 			seen[h/64] |= bit
 		}
 	}
 	return b
-}
-
-// Keys returns the names of all keys of a step, or [store.ErrRepeated] when two
-// ops have the same one. An op with members has three.
-func (c *Codec) Keys(s *Step) ([]string, error) {
-	buf := c.buffers.Get().(*[]byte)
-	defer c.buffers.Put(buf)
-	var room [few]int
-	b, ends, err := c.appendKeys((*buf)[:0], room[:0], s)
-	*buf = b
-	if err != nil {
-		return nil, err
-	}
-	return divide(make([]string, 0, len(ends)), string(b), ends), nil
 }
 
 // appendKeys appends the names of all keys of a step to b, one behind the other, and
@@ -192,7 +178,7 @@ func divide(parts []string, text string, ends []int) []string {
 	return parts
 }
 
-// countKeys returns the number of names that Keys returns.
+// countKeys returns the number of keys of a step.
 func countKeys(s *Step) int {
 	n := len(s.Which)
 	for _, i := range s.Which {
@@ -221,16 +207,7 @@ func (c *Codec) Command(s *Step, t Times, keys []string) (*Program, []string, st
 	b, program := c.appendStep(b, s, t.near())
 	*buf = b
 	text := string(b)
-	return c.programs.at(program), divide(keys, text, ends), text[at:], nil
-}
-
-// Encode returns the program for a step and its argument.
-func (c *Codec) Encode(s *Step, t Times) (*Program, string) {
-	buf := c.buffers.Get().(*[]byte)
-	defer c.buffers.Put(buf)
-	b, program := c.appendStep((*buf)[:0], s, t.near())
-	*buf = b
-	return c.programs.at(program), string(b)
+	return c.programs.of(program), divide(keys, text, ends), text[at:], nil
 }
 
 // near returns t with the instant that calendar periods are around.
@@ -244,17 +221,20 @@ func (t Times) near() Times {
 	return t
 }
 
-// appendStep appends the argument for a step, and returns the index of the program
+// appendStep appends the argument for a step, and returns the variant of the program
 // that reads it.
-func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
+func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, variant) {
 	b = put7(b, t.Now, t.Deadline)
-	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that runs have
+	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that batches have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
 	if t.Around || c.isAround(s) {
-		return c.appendOpsAround(b, s, t), around.index()
+		return c.appendOpsAround(b, s, t), around
 	}
-	first, many := kindFor(s.Ops[s.Which[0]].Limit), len(s.Which) > 1
-	mixed, refund, plain := first.wraps, false, true
+	first := kindFor(s.Ops[s.Which[0]].Limit)
+	mixed, plain, v := first.wraps, true, one
+	if len(s.Which) > 1 {
+		v = many
+	}
 	for n, i := range s.Which {
 		op := &s.Ops[i]
 		k, asked := kindFor(op.Limit), ask(s.Verb, op)
@@ -264,14 +244,16 @@ func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, int) {
 		}
 		b = c.appendOp(b, k, asked, op, near)
 		mixed = mixed || k != first
-		refund = refund || asked == askRefund
+		if asked == askRefund {
+			v |= refund
+		}
 		plain = plain && k.common && asked <= askEnforce
 	}
 	switch {
 	case plain:
-		return b, common.index()
+		return b, common
 	case mixed:
-		first = nil
+		return b, v
 	}
-	return b, indexOf(first, many, false, refund, false)
+	return b, v + perKind*variant(first.code)
 }

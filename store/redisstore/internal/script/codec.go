@@ -2,8 +2,12 @@ package script
 
 import (
 	"encoding/binary"
+	"fmt"
+	"maps"
 	"math"
+	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -88,10 +92,7 @@ func get7(b string) int64 {
 
 // getDouble returns the whole number that struct wrote as a double.
 func getDouble(b string) int64 {
-	_ = b[7]
-	bits := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-	return int64(math.Float64frombits(bits))
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(b[:8]))))
 }
 
 // appendOp appends what a program reads of op. near is about the server's
@@ -197,4 +198,74 @@ func rate(l *window.Limit) (hits, per, divisor int64) {
 	}
 	divisor = max(1, divisor)
 	return hits / divisor, per / divisor, divisor
+}
+
+// periods are the calendar periods before, around and after an instant: the
+// start of the first and the ends of all three. A server whose clock is near
+// finds its own period among them.
+type periods [4]window.Instant
+
+// calendars holds the periods of each window, because finding them costs as
+// much as the rest of a call. The zero value is ready; it is safe for concurrent
+// use.
+type calendars struct {
+	known atomic.Pointer[map[window.Window]periods] // never changed, but replaced
+}
+
+// mostCalendars is how many windows are kept: more than rules have.
+const mostCalendars = 1000
+
+// around returns the periods of w around near.
+func (c *calendars) around(w window.Window, near window.Instant) periods {
+	known := c.known.Load()
+	if known != nil {
+		if p, ok := (*known)[w]; ok && p[1] <= near && near < p[2] {
+			return p
+		}
+	}
+	start, end := w.PeriodBounds(near)
+	before, _ := w.PeriodBounds(start - 1)
+	_, after := w.PeriodBounds(end)
+	p := periods{max(before, 0), max(start, 0), end, after}
+	next := map[window.Window]periods{}
+	if known != nil && len(*known) < mostCalendars {
+		next = maps.Clone(*known)
+	}
+	next[w] = p
+	c.known.CompareAndSwap(known, &next) // a lost race costs the next call the same again
+	return p
+}
+
+// Fits returns an error for an op whose limit the programs cannot compute: one
+// that a program made without [window.Compile], or that is for counting in
+// memory only.
+func Fits(op *store.Op) error {
+	l := op.Limit
+	if l == nil {
+		return fmt.Errorf("rule %q: no limit", op.Space.Name())
+	}
+	base, inner := l.Parts()
+	if base != nil {
+		if err := fits(op, base); err != nil {
+			return err
+		}
+	}
+	return fits(op, inner)
+}
+
+func fits(op *store.Op, l *window.Compiled) error {
+	limit := *l.Limit
+	switch {
+	case limit.Window.Length == 0 && limit.Window.Period == 0 && limit.Window.Kind != window.KindEver:
+		return fmt.Errorf("rule %q: the limit was not made by window.Compile", op.Space.Name())
+	case limit.Window.Kind == window.KindSliding && limit.Quota == window.Unlimited:
+		return fmt.Errorf("rule %q: a sliding window without a quota", op.Space.Name())
+	case limit.Window.Kind == window.KindBucket:
+		_, micros, _ := rate(&limit)
+		if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(micros)); hi > 0 || lo > uint64(window.MaxHits) {
+			return fmt.Errorf("rule %q: a bucket of %d hits at %d per %v has products above 2^53: only a store in memory counts it",
+				op.Space.Name(), l.Capacity(), limit.Quota, limit.Window.Length)
+		}
+	}
+	return nil
 }

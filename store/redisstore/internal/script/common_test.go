@@ -16,7 +16,7 @@ import (
 )
 
 // TestCommonCalls runs the same calls in the program for common calls, in the general one,
-// and as a step of a run. The replies and the states are equal, byte for byte.
+// and as a step of a batch. The replies and the states are equal, byte for byte.
 func TestCommonCalls(t *testing.T) {
 	t.Parallel()
 	quotas := []int64{7, 1000, 900, 0} // 900: another group of a sliding window
@@ -104,7 +104,7 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 			}
 			with := []string{args}
 			if len(neighbours) > 0 {
-				with = script.Run(append(slices.Repeat([]string{args}, len(neighbours)-1), late, args), command[3:])
+				with = script.BatchArgs(append(slices.Repeat([]string{args}, len(neighbours)-1), late, args), command[3:])
 			}
 			reply = n.Must(append(command, with...)...).(string)
 			for i := range step.Ops {
@@ -117,7 +117,7 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 		if got != want || gotStates != wantStates {
 			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
 		}
-		for what, p := range map[string]*script.Program{"common": common.Run, "general": general.Run} {
+		for what, p := range map[string]*script.Program{"common": common.Batch, "general": general.Batch} {
 			// The step stands behind another one, which is the same on other keys, and
 			// one that comes too late, or behind one like itself only.
 			neighbours := []string{what + "neighbour", what + "late"}
@@ -153,7 +153,7 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 			one, _ := run(general, "twice")
 			two, wantStates := run(general, "twice")
 			late = args
-			for what, p := range map[string]*script.Program{"common": common.Run, "general": general.Run} {
+			for what, p := range map[string]*script.Program{"common": common.Batch, "general": general.Batch} {
 				all, states := run(p, what+"pair", what+"pair")
 				replies := script.RepliesIn(all)
 				first, err := replies.Next(len(step.Ops))

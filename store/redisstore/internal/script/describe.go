@@ -17,7 +17,7 @@ var ErrNoKey = errors.New("weir: no such key")
 // until the key is used again or expires.
 func (k *Kept) Describe(key string) (string, error) {
 	if k.State == "" {
-		return "", fmt.Errorf("key %q: %w", key, ErrNoKey)
+		return "", About(ErrNoKey, key)
 	}
 	p := &page{now: k.Now}
 	p.line("key      %s", key)
@@ -111,14 +111,20 @@ func (k *Kept) describeParts(p *page, body string) bool {
 	return true
 }
 
-func (p *page) fixed(s window.State) {
-	p.line("hits     %d", s[1])
-	p.line("began    %s", p.ago(window.Instant(s[0])))
+// period and membersOf return what writes a state whose first word is the instant at which
+// its period began or ends.
+func period(mark string) func(*page, window.State) {
+	return func(p *page, s window.State) {
+		p.line("hits     %d", s[1])
+		p.line("%-8s %s", mark, p.ago(window.Instant(s[0])))
+	}
 }
 
-func (p *page) calendar(s window.State) {
-	p.line("hits     %d", s[1])
-	p.line("ends     %s", p.ago(window.Instant(s[0])))
+func membersOf(mark string) func(*page, window.State) {
+	return func(p *page, s window.State) {
+		p.line("%-8s %s", mark, p.ago(window.Instant(s[0])))
+		p.members(s[1:])
+	}
 }
 
 func (p *page) bucket(s window.State) {
@@ -160,14 +166,4 @@ func (p *page) members(s window.State) {
 		date, uses := s[2*i+1]&(1<<usesShift-1), s[2*i+1]>>usesShift
 		p.line("  %016x  %s, %d times", s[2*i], p.ago(window.Instant(date)), uses)
 	})
-}
-
-func (p *page) membersFixed(s window.State) {
-	p.line("began    %s", p.ago(window.Instant(s[0])))
-	p.members(s[1:])
-}
-
-func (p *page) membersCalendar(s window.State) {
-	p.line("ends     %s", p.ago(window.Instant(s[0])))
-	p.members(s[1:])
 }

@@ -9,8 +9,8 @@
 // writes the programs as they run to a folder. The table of kinds has a row per kind of
 // window, which names its Lua file and holds its half of the codec.
 //
-// Each program without refunds has a second form for a run of independent steps.
-// Its arguments come from [Run], and its reply is the replies of the steps, which
+// Each program without refunds has a second form for a batch of independent steps.
+// Its arguments come from [BatchArgs], and its reply is the replies of the steps, which
 // [RepliesIn] divides.
 //
 // There is one fast path, the program common: takes and checks whose ops are all sliding

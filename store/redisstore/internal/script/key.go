@@ -1,6 +1,7 @@
 package script
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
@@ -44,7 +45,7 @@ type Names struct{ prefix string }
 func (n Names) All(op *store.Op) []string {
 	key := string(n.Append(nil, op))
 	if op.Limit.Measure == window.Distinct {
-		return []string{key, key + membersSuffix, key + usesSuffix}
+		return Beside(key)
 	}
 	return []string{key}
 }
@@ -172,9 +173,32 @@ func plain(c byte) bool {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		return true
 	}
-	switch c {
-	case '-', '_', '.', '~', '@', '+', '/', '=', '!', '*':
-		return true
+	return strings.IndexByte("-_.~@+/=!*", c) >= 0
+}
+
+// digest returns a hash of the space and the key of op, the same in every
+// process. The lengths come first, so that no two pairs are hashed as the same
+// bytes. A namespace stands behind a mark that no length can be.
+func digest(op *store.Op) [sha256.Size]byte {
+	var buf [256]byte
+	b := buf[:0]
+	if namespace := op.Space.Namespace(); namespace != "" {
+		b = append(b, noLength...)
+		b = binary.AppendUvarint(b, uint64(len(namespace)))
+		b = append(b, namespace...)
 	}
-	return false
+	b = binary.AppendUvarint(b, uint64(len(op.Space.ID())))
+	b = append(b, op.Space.ID()...)
+	b = append(b, op.Key...)
+	return sha256.Sum256(b)
+}
+
+// noLength is longer than any number in [binary.AppendUvarint]'s encoding.
+const noLength = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+
+// fingerprint returns what a state keeps of a member: 64 bits of its SHA-256, the
+// same in every process.
+func fingerprint(member []byte) uint64 {
+	sum := sha256.Sum256(member)
+	return binary.LittleEndian.Uint64(sum[:])
 }

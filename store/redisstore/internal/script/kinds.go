@@ -3,6 +3,7 @@ package script
 import (
 	"time"
 
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -78,13 +79,13 @@ var kinds = [maxCode]kind{
 		code: codeFixed, lua: "fixed", family: "period", name: "fixed window",
 		window: window.KindFixed, common: true,
 		numbers: lengthNumbers, stays: staysItsLength,
-		decode: decodePeriod, describe: (*page).fixed,
+		decode: decodePeriod, describe: period("began"),
 	},
 	{
 		code: codeCalendar, lua: "calendar", family: "period", name: "calendar window",
 		window: window.KindCalendar, calendar: true,
 		numbers: calendarNumbers, stays: staysItsPeriod,
-		decode: decodePeriod, describe: (*page).calendar,
+		decode: decodePeriod, describe: period("ends"),
 	},
 	{
 		code: codeBucket, lua: "bucket", name: "bucket",
@@ -106,13 +107,13 @@ var kinds = [maxCode]kind{
 		code: codeMembersFixed, lua: "members_fixed", family: "members", name: "distinct members in a fixed window",
 		window: window.KindFixed, distinct: true,
 		numbers: lengthNumbers, stays: staysItsLength,
-		decode: decodeMembersOfPeriod, describe: (*page).membersFixed,
+		decode: decodeMembersOfPeriod, describe: membersOf("began"),
 	},
 	{
 		code: codeMembersCalendar, lua: "members_calendar", family: "members", name: "distinct members in a calendar window",
 		window: window.KindCalendar, distinct: true, calendar: true,
 		numbers: calendarNumbers, stays: staysItsPeriod,
-		decode: decodeMembersOfPeriod, describe: (*page).membersCalendar,
+		decode: decodeMembersOfPeriod, describe: membersOf("ends"),
 	},
 	{
 		code: codeEver, lua: "ever", name: "window without an end",
@@ -152,3 +153,30 @@ func kindFor(l *window.Compiled) *kind {
 	}
 	panic("script: a limit of a kind without a row")
 }
+
+// Inside returns how long what op has counted at an instant stays in its window,
+// or less. With a condition there are two windows, and the key is in use until
+// the hits are out of both.
+func Inside(op *store.Op, at window.Instant) time.Duration {
+	base, inner := op.Limit.Parts()
+	if base == nil {
+		return op.Result.ResetAfter
+	}
+	return min(op.Result.ResetAfter, kindFor(base).stays(base, at), kindFor(inner).stays(inner, at))
+}
+
+func staysItsLength(l *window.Compiled, _ window.Instant) time.Duration {
+	return l.Window.Length
+}
+
+func staysItsPeriod(l *window.Compiled, at window.Instant) time.Duration {
+	_, end := l.Window.PeriodBounds(at)
+	return end.Sub(at)
+}
+
+// staysUntilDrained returns the time in which a bucket drains by one hit.
+func staysUntilDrained(l *window.Compiled, _ window.Instant) time.Duration {
+	return l.Window.Length / time.Duration(max(l.Quota, 1))
+}
+
+func staysForEver(*window.Compiled, window.Instant) time.Duration { return window.Never }

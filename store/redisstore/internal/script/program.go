@@ -2,7 +2,10 @@ package script
 
 import (
 	"crypto/sha1"
+	"embed"
 	"encoding/hex"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -10,46 +13,222 @@ import (
 // Program is a script: its text, and the hash by which a server finds it.
 type Program struct {
 	Text, SHA string
-	Number    int      // of the programs that decide calls, below [Numbers]
-	Run       *Program // decides several steps of this program, or nil
+	Batch     *Program // decides several steps of this program, or nil
 }
 
-func newProgram(number int, text string) *Program {
+func newProgram(text string) *Program {
 	sum := sha1.Sum([]byte(text))
-	return &Program{Text: text, SHA: hex.EncodeToString(sum[:]), Number: number}
-}
-
-// Numbers is above the numbers of all programs.
-const Numbers = perKind * (int(maxCode) + 1)
-
-// programs holds the programs that were needed so far. The zero value is ready;
-// it is safe for concurrent use.
-type programs struct {
-	made [Numbers]atomic.Pointer[Program]
-}
-
-// of returns the program that v names.
-func (p *programs) of(v variant) *Program { return p.at(v.index()) }
-
-// at returns the program with an index, and makes it on first use.
-func (p *programs) at(i int) *Program {
-	if made := p.made[i].Load(); made != nil {
-		return made
-	}
-	v := variantAt(i)
-	program := newProgram(i, v.text())
-	if run := v; !v.refund && !v.run {
-		run.run = true
-		program.Run = p.of(run)
-	}
-	p.made[i].Store(program)
-	return program
+	return &Program{Text: text, SHA: hex.EncodeToString(sum[:])}
 }
 
 // Peek returns the program that reads all that is kept for a key: the state's
 // key, that of its sorted set, and that of its hash.
 var Peek = sync.OnceValue(func() *Program {
 	var a assembler
-	a.file("peek")
-	return newProgram(0, a.String())
+	a.add("peek")
+	return newProgram(a.String())
 })
+
+// A variant is the number of the program for one sort of call: what the program is for,
+// with perKind times the code of a kind for the programs of one kind. A server makes the
+// functions of a script anew at each call, so a program has few. The programs are
+//
+//   - one for calls with one op of a kind, and many for calls with several ops of
+//     one kind, each with and without refunds;
+//   - common for calls whose ops are sliding or fixed windows or buckets, also for
+//     one op: it decides common takes and checks by a few bytes of the states;
+//   - around for calls with ops about holds or bans, of all kinds;
+//   - one and many without a kind, mixed, for all other calls: ops of several kinds, and
+//     limits after a count;
+//   - for each of them without refunds one that decides a batch: several steps, each
+//     as it would be decided alone.
+type variant int
+
+const (
+	one variant = iota
+	many
+	around
+	common
+	refund          // added to one or many
+	batch   variant = 8
+	perKind         = 16
+)
+
+// base returns v as one, many, around or common.
+func (v variant) base() variant { return v & common }
+
+func (v variant) refunds() bool { return v&refund != 0 }
+
+func (v variant) batches() bool { return v&batch != 0 }
+
+// kind returns the kind of all ops, or nil when there can be several.
+func (v variant) kind() *kind { return kindOf(byte(v / perKind)) }
+
+// variants returns the numbers of all programs that can be needed.
+func variants() []variant {
+	all := []variant{common, around, one, one | refund, many, many | refund}
+	for i := range kinds {
+		if k := &kinds[i]; !k.wraps && !k.around { // else always mixed, or around
+			of := perKind * variant(k.code)
+			all = append(all, of|one, of|one|refund, of|many, of|many|refund)
+		}
+	}
+	for _, v := range all {
+		if !v.refunds() {
+			all = append(all, v|batch)
+		}
+	}
+	return all
+}
+
+// programs holds the programs that were needed so far. The zero value is ready;
+// it is safe for concurrent use.
+type programs struct {
+	made [perKind * (int(maxCode) + 1)]atomic.Pointer[Program]
+}
+
+// of returns the program of a variant, and makes it on first use.
+func (p *programs) of(v variant) *Program {
+	if made := p.made[v].Load(); made != nil {
+		return made
+	}
+	program := newProgram(v.text())
+	if !v.refunds() && !v.batches() {
+		program.Batch = p.of(v | batch)
+	}
+	p.made[v].Store(program)
+	return program
+}
+
+// Programs returns every program that decides steps.
+func (c *Codec) Programs() []*Program {
+	all := variants()
+	programs := make([]*Program, len(all))
+	for i, v := range all {
+		programs[i] = c.programs.of(v)
+	}
+	return programs
+}
+
+// Expired returns an argument with a deadline that is past: every program of
+// [Codec.Programs] answers that it came too late, or for a batch of no steps nothing,
+// and touches no key. A server that runs a program with it has the program from then on.
+func Expired() string { return string(append(put7[int64](nil, 0, 1), 0, 0, 0, 0)) }
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// assembler makes the text of a program out of whole files.
+type assembler struct {
+	strings.Builder
+	of variant
+}
+
+// text assembles the program's files.
+func (v variant) text() string {
+	a, base := assembler{of: v}, v.base()
+	a.add("head")
+	switch {
+	case v.batches() && base == common:
+		a.add("run_begin", "run_states", "common_sliding", "common_fixed", "common_bucket", "run_decide")
+	case v.batches():
+		a.add("run_begin", "run_decide")
+	case base == common:
+		a.add("begin", "states", "common_begin", "common_sliding", "common_fixed", "common_bucket", "common_step", "common_end")
+	default:
+		a.add("begin")
+	}
+	if base == one {
+		a.add("read_one")
+	}
+	a.add("rows")
+	if base == around {
+		a.add("raw")
+	}
+	if k := v.kind(); k != nil {
+		a.family(kinds[k.code-1 : k.code])
+	} else {
+		a.mixed()
+	}
+	switch base {
+	case one:
+		a.add("call_one")
+	case around:
+		a.add("holding", "call_around")
+	default:
+		a.add("call_many")
+	}
+	switch {
+	case v.batches() && base == common:
+		a.add("run_common_begin", "common_step", "run_common_end")
+	case v.batches():
+		a.add("run_end")
+	}
+	return a.String()
+}
+
+// add adds the lines of some files, without comments.
+func (a *assembler) add(names ...string) {
+	for _, name := range names {
+		b, err := luaFiles.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err) // the files are part of this package
+		}
+		for line := range strings.Lines(string(b)) {
+			code, _, _ := strings.Cut(line, "--")
+			if code = strings.TrimRight(code, " \n"); code != "" {
+				a.WriteString(code + "\n")
+			}
+		}
+	}
+}
+
+// family adds the files of some kinds of one family. When they are several, each
+// is in a branch of its own.
+func (a *assembler) family(kinds []kind) {
+	shared := kinds[0].family
+	if shared != "" {
+		a.add(shared)
+	} else {
+		shared = kinds[0].lua
+	}
+	for i := range kinds {
+		k := &kinds[i]
+		if len(kinds) > 1 {
+			fmt.Fprintf(a, "if code == %d then\n", k.code)
+		}
+		if k.calendar {
+			a.add("period_end")
+		}
+		a.add(k.lua)
+		if len(kinds) > 1 {
+			a.WriteString("end\n")
+		}
+	}
+	about := a.of.base() == around
+	if (a.of.refunds() || about) && !kinds[0].around {
+		a.add(shared + "_refund")
+	}
+	if about && !kinds[0].around {
+		a.add(shared + "_aged")
+	}
+}
+
+// mixed adds the files of all kinds, each family in a branch of the function that
+// makes a row when it is needed.
+func (a *assembler) mixed() {
+	a.add("lazy_begin")
+	word := "if"
+	for i, n := 0, 1; i < len(kinds); i, n = i+n, 1 {
+		if kinds[i].around && a.of.base() != around {
+			continue
+		}
+		for ; i+n < len(kinds) && kinds[i].family != "" && kinds[i+n].family == kinds[i].family; n++ {
+		}
+		fmt.Fprintf(a, "%s code >= %d and code <= %d then\n", word, kinds[i].code, kinds[i+n-1].code)
+		a.family(kinds[i : i+n])
+		word = "elseif"
+	}
+	a.WriteString("end\n")
+	a.add("lazy_end")
+}

@@ -5,16 +5,41 @@ func Programs() map[string]string {
 	all := map[string]string{"peek": Peek().Text}
 	var made programs
 	for _, v := range variants() {
-		all[v.name()] = made.of(v).Text
+		all[name(v)] = made.of(v).Text
 	}
 	return all
+}
+
+// name returns the name of a program.
+func name(v variant) string {
+	name := "mixed"
+	if k := v.kind(); k != nil {
+		name = k.lua
+	}
+	switch v.base() {
+	case one:
+		name += "_one"
+	case many:
+		name += "_many"
+	case around:
+		name = "around"
+	case common:
+		name = "common"
+	}
+	if v.refunds() {
+		name += "_refund"
+	}
+	if v.batches() {
+		name += "_run"
+	}
+	return name
 }
 
 // EncodeCommon returns what Encode does, and the general program that decides the same
 // calls; ok reports whether Encode names the program for common calls.
 func (c *Codec) EncodeCommon(s *Step, t Times) (program, general *Program, args string, ok bool) {
-	b, i := c.appendStep(nil, s, t)
-	return c.programs.at(i), c.programs.of(variant{many: true}), string(b), variantAt(i).common
+	b, v := c.appendStep(nil, s, t)
+	return c.programs.of(v), c.programs.of(many), string(b), v == common
 }
 
 // Whole returns the reply as a program for one step writes it.
@@ -40,28 +65,3 @@ func Repeats(keys []string) []int {
 
 // Rest returns what is left of the reply to a run.
 func (r *Replies) Rest() string { return r.rest }
-
-// name returns the program's name.
-func (v variant) name() string {
-	name := "mixed"
-	if v.kind != nil {
-		name = v.kind.lua
-	}
-	switch {
-	case v.around:
-		name = "around"
-	case v.common:
-		name = "common"
-	case v.many:
-		name += "_many"
-	default:
-		name += "_one"
-	}
-	if v.refund {
-		name += "_refund"
-	}
-	if v.run {
-		name += "_run"
-	}
-	return name
-}

@@ -2,7 +2,9 @@ package script
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/window"
@@ -17,7 +19,7 @@ const (
 	statusForeign
 	statusFailed
 	statusAround   // done, of lua/call_around.lua
-	statusTogether // done, of all steps of a run, whose numbers are doubles
+	statusTogether // done, of all steps of a batch, whose numbers are doubles
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 type Reply struct {
 	Text string
 
-	// now is the instant of all steps of the run when Text has nothing but the numbers of
+	// now is the instant of all steps of the batch when Text has nothing but the numbers of
 	// the ops, as doubles; else it is 0.
 	now window.Instant
 }
@@ -40,13 +42,13 @@ type Reply struct {
 // Shares reports whether the reply is a part of one that has the instant of all steps.
 func (r Reply) Shares() bool { return r.now != 0 }
 
-// Replies are the replies to the steps of a run, in their order.
+// Replies are the replies to the steps of a batch, in their order.
 type Replies struct {
 	rest string
 	now  window.Instant
 }
 
-// RepliesIn returns the replies to the steps of a run that are in reply.
+// RepliesIn returns the replies to the steps of a batch that are in reply.
 func RepliesIn(reply string) Replies {
 	if len(reply) >= replyHead && reply[0] == statusTogether {
 		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:]))}
@@ -93,7 +95,7 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 	}
 	reply := r.Text
 	if len(reply) < replyHead {
-		return 0, fmt.Errorf("%s: the script answers %q", Among(keys), reply)
+		return 0, About(fmt.Errorf("the script answers %q", reply), keys...)
 	}
 	now := window.Instant(get7(reply[1:]))
 	switch reply[0] {
@@ -105,7 +107,7 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 		return now, ErrStale
 	case statusClock:
 		if len(reply) != replyHead+replyClock {
-			return now, fmt.Errorf("%s: the script answers %q", Among(keys), reply)
+			return now, About(fmt.Errorf("the script answers %q", reply), keys...)
 		}
 		op := int(reply[replyHead]) | int(reply[replyHead+1])<<8
 		return now, &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
@@ -168,18 +170,85 @@ func refused(reply string, keys []string) error {
 		return fmt.Errorf("the script answers %q", reply)
 	}
 	if reply[0] == statusFailed {
-		return fmt.Errorf("%s: %w", Among(keys), &ServerError{Text: reply[head:]})
+		return About(&ServerError{Text: reply[head:]}, keys...)
 	}
 	if reply[0] == statusForeign {
-		return fmt.Errorf("key %q: %s: %w", keys[n], reply[head:], ErrForeign)
+		return About(fmt.Errorf("%s: %w", reply[head:], ErrForeign), keys[n])
 	}
 	return &StateError{Key: keys[n], Head: reply[head:]}
 }
 
-// Among names the keys of a step, for an error.
-func Among(keys []string) string {
-	if len(keys) == 1 {
-		return fmt.Sprintf("key %q", keys[0])
-	}
-	return fmt.Sprintf("key %q and %d more", keys[0], len(keys)-1)
+// With each of these errors a server has answered, and nothing was counted.
+var (
+	// ErrStale is the error of a step that reached the server after its deadline.
+	ErrStale = errors.New("the call came too late to the server")
+	// ErrForeign is the error of a key that holds something else than a string.
+	ErrForeign = errors.New("it is not weir's; delete it or use another prefix")
+	// ErrCalendar is the error of a step whose calendar periods are not around the
+	// server's instant. It is a [CalendarError].
+	ErrCalendar = errors.New("the calendars of this machine and of the server differ")
+)
+
+// CalendarError is the error of an op that needs the periods around another
+// instant. Its step succeeds when it is sent again with them. The instant is the
+// server's, or a later one that the op's state has seen.
+type CalendarError struct {
+	Op int // its place in Which
+	At window.Instant
 }
+
+// Error returns the text of [ErrCalendar].
+func (e *CalendarError) Error() string { return ErrCalendar.Error() }
+
+// Is reports whether target is [ErrCalendar].
+func (e *CalendarError) Is(target error) bool { return target == ErrCalendar }
+
+// KeyError is an error about one or several keys.
+type KeyError struct {
+	Key  string
+	More int // keys, of which the error may be, too
+	Err  error
+}
+
+// About returns err as an error about keys, which it does not keep.
+func About(err error, keys ...string) *KeyError { return &KeyError{keys[0], len(keys) - 1, err} }
+
+// Error returns the key, how many more there are, and the error.
+func (e *KeyError) Error() string {
+	if e.More == 0 {
+		return fmt.Sprintf("key %q: %v", e.Key, e.Err)
+	}
+	return fmt.Sprintf("key %q and %d more: %v", e.Key, e.More, e.Err)
+}
+
+// Unwrap returns the error without the keys.
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// KeyText returns the part of the text that shows a key, for logs that must not.
+func (e *KeyError) KeyText() string { return strconv.Quote(e.Key) }
+
+// StateError is the error of a key whose state cannot be read: another program
+// wrote it, or a newer version of this one.
+type StateError struct {
+	Key  string
+	Head string // the first two bytes: version and kind
+}
+
+// Error returns the key, how its state begins, and what to do.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("key %q holds no state that this version can read: it begins with %q; delete it or use another prefix", e.Key, e.Head)
+}
+
+// KeyText returns the part of the text that shows a key, for logs that must not.
+func (e *StateError) KeyText() string { return strconv.Quote(e.Key) }
+
+// around reports whether the state has holds or a ban around it.
+func (e *StateError) around() bool {
+	return isStateAround(e.Head)
+}
+
+// ServerError is the error that the server returned to one step of a batch.
+type ServerError struct{ Text string }
+
+// Error returns the server's text.
+func (e *ServerError) Error() string { return e.Text }

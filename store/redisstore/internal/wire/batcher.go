@@ -90,7 +90,7 @@ func (b *batcher) do(ctx context.Context, client rueidis.Client, c *call) answer
 		return a
 	}
 	began := elapsed()
-	a := b.node.sendOne(ctx, client, c)
+	a := b.node.sendSolo(ctx, client, c)
 	if next := b.finish(nil, began, a.err); len(next) > 0 {
 		go b.flush(next)
 	}
@@ -108,7 +108,11 @@ func (b *batcher) enqueue(c *call) bool {
 	}
 	b.queue = append(b.queue, c)
 	c.at, b.live = len(b.live), append(b.live, c)
-	b.expireAt(c.expires())
+	at := c.began + expireEvery
+	if c.deadline != 0 {
+		at = min(at, c.deadline)
+	}
+	b.expireAt(at)
 	return true
 }
 
@@ -158,19 +162,11 @@ func (b *batcher) finish(calls []*call, began time.Duration, err error) []*call 
 		b.trip.learn(ended-began, ended)
 	}
 	first := calls == nil
-	if b.inFlight > b.most() && !b.closed {
-		b.inFlight-- // round trips are shorter now; the other flushes take the calls
+	if b.inFlight > b.most() || b.closed {
+		b.inFlight-- // round trips are shorter now, and the other flushes take the calls; or close ends them
 		return nil
 	}
-	calls = b.dequeue(calls[:0])
-	for b.closed && len(calls) > 0 {
-		for _, c := range calls {
-			b.remove(c)
-			c.done <- answer{err: rueidis.ErrClosing}
-		}
-		calls = b.dequeue(calls[:0])
-	}
-	if len(calls) == 0 {
+	if calls = b.dequeue(calls[:0]); len(calls) == 0 {
 		b.inFlight--
 		return nil
 	}
@@ -248,11 +244,16 @@ func (b *batcher) expireAt(at time.Duration) {
 func (b *batcher) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := elapsed()
+	lag := now - b.expires
 	b.expires = 0
 	if b.closed {
 		return
 	}
-	now := elapsed()
+	if lag > lagging {
+		b.expireAt(now + min(lag, graceAtMost)) // answers that have arrived are read first
+		return
+	}
 	next := now + expireEvery
 	for i := len(b.live) - 1; i >= 0; i-- {
 		c := b.live[i]
@@ -260,7 +261,7 @@ func (b *batcher) expire() {
 			b.remove(c)
 			c.done <- answer{err: err, abandoned: true}
 		} else if c.deadline != 0 {
-			// A context may end a little after its deadline, see [Timer].
+			// A context may end a moment after its deadline.
 			next = min(next, max(c.deadline, now+time.Millisecond))
 		}
 	}

@@ -171,9 +171,8 @@ func TestCancelledCallerLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(t)
-		var timer wire.Timer
 		within := func(ctx context.Context) context.Context {
-			ctx, cancel := timer.Within(ctx, time.Minute)
+			ctx, cancel := wire.Within(ctx, time.Minute)
 			t.Cleanup(cancel)
 			return ctx
 		}
@@ -210,10 +209,9 @@ func TestLateCallersLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(t)
-		var timer wire.Timer
-		long, stop := timer.Within(t.Context(), time.Minute)
+		long, stop := wire.Within(t.Context(), time.Minute)
 		defer stop()
-		short, end := timer.Within(context.Background(), 10*time.Millisecond)
+		short, end := wire.Within(context.Background(), 10*time.Millisecond)
 		defer end()
 		c.call(long, 1, nil)
 		c.call(long, 1, nil)

@@ -12,9 +12,59 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
 )
 
+// Mode is the deployment topology of the servers.
+type Mode uint8
+
 const (
+	Single   Mode = iota // one server
+	Sentinel             // a primary that Sentinels watch over
+	Cluster              // a cluster
+)
+
+// Config is what connections and calls need. The store's configuration documents
+// the fields and fills in the defaults.
+type Config struct {
+	Mode                                        Mode
+	Addrs                                       []string
+	Username, Password                          string
+	Primary, SentinelUsername, SentinelPassword string
+
+	DB           int
+	TLS          *tls.Config
+	ClientName   string
+	Timeout      time.Duration // 0: none, and neither breaker nor in-flight bound
+	InFlight     int
+	WaitReplicas int
+
+	// Changed, when not nil, is called for each node that is unavailable, and when
+	// it answers again; never twice at the same time for one node.
+	Changed func(Change)
+
+	life context.Context // ends when the servers are closed
+}
+
+// Change is the start or the end of a time in which a node gets no calls.
+type Change struct {
+	Addr   string
+	Err    *store.OutageError // at the start: why; nil at the end
+	Gone   bool               // the end: the node has left the cluster
+	Lasted time.Duration      // at the end: since the start
+	Missed int64              // at the end: outages since the start
+}
+
+// MaxInFlight is the most calls that may wait for one node: a connection's queue
+// has room for as many.
+const MaxInFlight = 1 << ringScale
+
+const (
+	// connectTimeout is how long making a connection may take. It is far longer than
+	// a call waits, because a busy server is slow at this.
+	connectTimeout = time.Second
+
 	// ringScale makes room for 2^12 calls in the queue of a connection, where a
 	// slice of calls takes the place of one. The library does not look at
 	// contexts once the queue is full, and calls that were given up stay in it
@@ -41,43 +91,38 @@ type connection struct {
 	lost atomic.Bool
 }
 
-// abort ends the calls that wait for replies, with the connection.
-func (c *connection) abort() { _ = c.conn.Close() }
-
 // errGone is the error of a call that meets a connection just after its loss.
 var errGone = errors.New("the connection has broken")
 
 // connection connects to the server at addr, for calls that share the connection or for one
 // call at a time. It calls lost when the connection ends.
-func (c *Config) connection(addr string, d *dialer, shared bool, lost func()) (*connection, error) {
+func (c *Config) connection(addr string, shared bool, lost func()) (*connection, error) {
 	o := c.options(addr)
 	if !shared {
 		// Calls write and read in their own goroutine as long as there is one at a time.
 		// The library's pings would be others; the manager asks instead.
 		o.AlwaysPipelining, o.Dialer.KeepAlive = false, 0
 	}
-	return c.connect(o, d, lost)
+	return c.connect(o, lost)
 }
 
 // connect returns a connection with options o.
-func (c *Config) connect(o rueidis.ClientOption, d *dialer, lost func()) (*connection, error) {
+func (c *Config) connect(o rueidis.ClientOption, lost func()) (*connection, error) {
 	l := &connection{}
 	var made atomic.Bool
-	var up func() bool // ends the wait for d
+	var up func() bool // ends the wait for the end of life
 	var first *watched
-	o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
-		if made.Swap(true) {
-			if l.lost.Load() {
-				return nil, errGone
-			}
-			return d.dial(ctx, addr, config)
+	o.DialCtxFn = func(_ context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
+		again := made.Swap(true)
+		if again && l.lost.Load() {
+			return nil, errGone
 		}
-		conn, err := d.dial(ctx, addr, config)
-		if err != nil {
-			return nil, err
+		conn, err := dial(c.life, addr, config)
+		if again || err != nil {
+			return conn, err
 		}
 		// A store that is closed does not wait for the server's greeting.
-		up = context.AfterFunc(d.ctx, func() { _ = conn.Close() })
+		up = context.AfterFunc(c.life, func() { _ = conn.Close() })
 		first = &watched{Conn: conn, ended: func() { l.lost.Store(true); lost() }}
 		return first, nil
 	}
@@ -169,3 +214,51 @@ func (c *Config) options(addr string) rueidis.ClientOption {
 	}
 	return o
 }
+
+// dial connects to the server at addr.
+func dial(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	network := "tcp"
+	if addr[0] == '/' {
+		network = "unix"
+	}
+	conn, err := (&net.Dialer{KeepAlive: time.Second}).DialContext(ctx, network, addr)
+	if err == nil && config != nil {
+		conn, err = encrypt(ctx, conn, addr, config)
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		return nil, &dialError{failed}
+	}
+	return conn, err
+}
+
+// encrypt begins TLS on conn. The server's name is the host of addr where config has none.
+func encrypt(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	secure := tls.Client(conn, config)
+	err := secure.HandshakeContext(ctx)
+	if err == nil {
+		return secure, nil
+	}
+	_ = conn.Close()
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errHandshake
+	}
+	return nil, err
+}
+
+// errHandshake is the error of a server that does not answer a TLS handshake. A server
+// without TLS waits for the rest of what it takes for a command.
+var errHandshake = fmt.Errorf("no answer to a TLS handshake (does the server have TLS on this port?): %w", context.DeadlineExceeded)
+
+// dialError is the error of a connection that could not be made. Its text leaves
+// out the address, which is that of the node.
+type dialError struct{ *net.OpError }
+
+func (e *dialError) Error() string { return e.Err.Error() }
+
+func (e *dialError) Unwrap() error { return e.OpError }

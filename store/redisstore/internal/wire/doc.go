@@ -5,7 +5,7 @@
 // # The way of a call
 //
 // [Servers] names the [Node] of a call; a cluster sends a call on that another node
-// serves (redirect.go). The node refuses it at once when the circuit breaker is open, there
+// serves (servers.go). The node refuses it at once when the circuit breaker is open, there
 // is no connection or too many calls are in flight; else it gives the call a deadline, and
 // decides it, again where need be (node.go). The batcher sends one call alone or with
 // those of other callers (batcher.go). Slices of a batch of calls, in [Servers].RunAll, are
@@ -14,9 +14,8 @@
 //
 // # What keeps a caller from waiting
 //
-// A decision waits for answers until its time-out, [Config].Timeout: [Timer.Within]
-// puts its end into the context, once for all that it asks. Decisions with the same
-// time-out that begin in the same millisecond share a timer. Four things keep a decision
+// A decision waits for answers until its time-out, [Config].Timeout: [Within]
+// puts its end into the context, once for all that it asks. Four things keep a decision
 // from waiting when that is in vain.
 //
 //   - The connection manager of each node. It makes the node's connections and loads the
@@ -65,8 +64,8 @@
 // See the batcher. Calls go by themselves behind ASKING, after TRYAGAIN, and with many
 // keys. The calls of a flush or a slice that count are followed by one WAIT where replicas
 // have to confirm. A flush of several commands has its answers when all replies are there.
-// A slice is decided in the order of its calls, but for those that are sent again; the
-// first call with a program that a node may not have brings its text.
+// A slice is decided in the order of its calls, but for those that are sent again;
+// the first call with a program that a node may not have brings its text.
 //
 // # Giving back
 //

@@ -28,12 +28,14 @@ func (c *ServerClock) At(now time.Duration) window.Instant            { return c
 // Tally is a tally.
 type Tally struct{ t tally }
 
-func (t *Tally) Add(r store.Reason)             { t.t.add(r) }
-func (t *Tally) Counts() map[store.Reason]int64 { return t.t.counts() }
-func (t *Tally) Sum() int64                     { return t.t.sum() }
+func (t *Tally) Add(r store.Reason)                      { t.t.add(r) }
+func (t *Tally) Counts() (map[store.Reason]int64, int64) { return t.t.counts() }
 
 // ReasonSaid is reasonSaid.
 var ReasonSaid = reasonSaid
+
+// SuccessorIn is successorIn.
+var SuccessorIn = successorIn
 
 // Quickest is a quickest.
 type Quickest struct{ q quickest }
@@ -81,3 +83,5 @@ func (n *Node) Run(ctx context.Context, s script.Step) error {
 	_, err := n.run(ctx, 0, s, false)
 	return err
 }
+
+func Reasons() []store.Reason { return allReasons[:] }

@@ -3,9 +3,14 @@ package wire
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
 const (
@@ -24,35 +29,33 @@ const (
 // makes them again when they are lost. While the breaker is open it asks the node
 // until it answers. It has one goroutine.
 type manager struct {
-	node    *Node
-	dialer  *dialer
-	find    func(context.Context) (addr string, err error)
-	follows bool // find can return another address later
+	node *Node
+	find func(context.Context) (addr string, err error) // nil: the node stays where it is
 
-	ctx     context.Context // done when the node is closed
-	cancel  context.CancelFunc
-	tasks   sync.WaitGroup
-	news    chan struct{} // has one when a connection was lost or the breaker has opened
-	moved   chan struct{} // has one when find may return another address now
-	tried   chan struct{} // closed when the first attempt has ended
-	trouble atomic.Pointer[error]
-	cutOffs atomic.Int64
-	empties atomic.Uint64 // how often the last connection for all calls was lost
-	making  atomic.Bool   // conns[solo] is being made
+	ctx           context.Context // done when the node is closed
+	cancel        context.CancelFunc
+	tasks         sync.WaitGroup
+	news          chan struct{} // has one when a connection was lost or the breaker has opened
+	moved         chan struct{} // has one when find may return another address now
+	tried         chan struct{} // closed when the first attempt has ended
+	trouble       atomic.Pointer[error]
+	interruptions atomic.Int64
+	empties       atomic.Uint64 // how often the last connection for all calls was lost
+	making        atomic.Bool   // conns[solo] is being made
 
 	// Of the goroutine alone.
 	known  bool          // the first attempt has ended
 	at     string        // the address of the connections
-	since  time.Duration // when the node was cut off; 0: it is not
+	since  time.Duration // when the node became unavailable; 0: it is not
 	missed int64         // the outages by then
 	opens  uint64        // how often the breaker had opened by the last report
 	lost   uint64        // the empties by then
 }
 
-// keep starts a manager for n. find returns the address to connect to.
-func (n *Node) keep(d *dialer, find func(context.Context) (string, error), follows bool) {
+// keep starts a manager for n. find returns the address to connect to; nil means that of n.
+func (n *Node) keep(find func(context.Context) (string, error)) {
 	m := &manager{
-		node: n, dialer: d, find: find, follows: follows,
+		node: n, find: find, at: n.addr,
 		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -60,21 +63,19 @@ func (n *Node) keep(d *dialer, find func(context.Context) (string, error), follo
 	m.tasks.Go(m.run)
 }
 
-// look wakes the manager.
-func (m *manager) wake() {
+// signal leaves word in c, which has room for one.
+func signal(c chan<- struct{}) {
 	select {
-	case m.news <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
+// wake wakes the manager.
+func (m *manager) wake() { signal(m.news) }
+
 // moves wakes the manager when find may return another address.
-func (m *manager) moves() {
-	select {
-	case m.moved <- struct{}{}:
-	default:
-	}
-}
+func (m *manager) moves() { signal(m.moved) }
 
 // connectionLost wakes the manager after the loss of a connection.
 func (m *manager) connectionLost() {
@@ -93,7 +94,7 @@ func (m *manager) unavailable() error {
 	case <-m.tried:
 		return errGone
 	default:
-		return ErrCutOff
+		return ErrUnavailable
 	}
 }
 
@@ -183,19 +184,21 @@ func (m *manager) connect() error {
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
 	defer cancel()
-	addr, err := m.find(ctx)
-	if err != nil {
-		return m.failed(err)
+	if m.find != nil {
+		addr, err := m.find(ctx)
+		if err != nil {
+			return m.failed(err)
+		}
+		m.at = addr
 	}
-	m.at = addr
 	for at, i := range missing {
 		if i == solo && m.known {
-			m.makeSolo(addr) // a call that was late has closed it: the server may stand still
+			m.makeSolo(m.at) // a call that was late has closed it: the server may stand still
 			continue
 		}
 		// The first one loads the programs. The server refuses the others for the
 		// same reason.
-		if err := m.make(addr, i, at == 0); err != nil {
+		if err := m.make(m.at, i, at == 0); err != nil {
 			return m.failed(err)
 		}
 	}
@@ -260,11 +263,11 @@ func (m *manager) dropAll() {
 
 // make makes connection i to addr, and gets it ready for calls.
 func (m *manager) make(addr string, i int, loads bool) error {
-	c, err := m.node.config.connection(addr, m.dialer, i != solo, m.connectionLost)
+	c, err := m.node.config.connection(addr, i != solo, m.connectionLost)
 	if err != nil {
 		return err
 	}
-	err = m.node.warm(m.ctx, c.Client)
+	err = m.node.verify(m.ctx, c.Client)
 	if err == nil && loads {
 		err = m.node.load(m.ctx, c.Client)
 	}
@@ -277,6 +280,99 @@ func (m *manager) make(addr string, i int, loads bool) error {
 		m.report(nil) // calls go to the node from now on
 	}
 	return nil
+}
+
+// verify checks that the server behind c is the right one, and asks it for its time.
+func (n *Node) verify(ctx context.Context, c rueidis.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if n.config.Mode != Cluster {
+		if err := mustFit(ctx, c, n.config.Mode); err != nil {
+			return err
+		}
+	}
+	return unready(n.askTime(ctx, c))
+}
+
+// loadTogether is how many programs a server gets at once: it decides nothing
+// while it reads them.
+const loadTogether = 8
+
+// load makes sure that the server behind c has all programs. Each part of them has
+// connectTimeout: a server on a busy machine needs longer for all.
+func (n *Node) load(ctx context.Context, c rueidis.Client) error {
+	programs, late := n.codec.Programs(), []string{script.Expired()}
+	commands := make([]rueidis.Completed, len(programs))
+	for i, p := range programs {
+		commands[i] = evaluate(c, p, nil, late, false)
+	}
+	var missing []rueidis.Completed
+	for i, reply := range within(ctx, c, commands) {
+		err := reply.Error()
+		n.loaded.Store(programs[i], true)
+		if noScript(err) {
+			missing = append(missing, evaluate(c, programs[i], nil, late, true))
+		} else if err := unready(err); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(missing, loadTogether) {
+		for _, reply := range within(ctx, c, some) {
+			if err := unready(reply.Error()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// within sends commands, and waits for the replies for connectTimeout at most.
+func within(ctx context.Context, c rueidis.Client, commands []rueidis.Completed) []rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return c.DoMulti(ctx, commands...)
+}
+
+// unready returns err if a server that answers with it does not take calls: not
+// yet, or because a right is missing. Other errors are those of the calls, and of
+// the checks of the server.
+func unready(err error) error {
+	if text, ok := said(err); ok {
+		switch reasonSaid(text) {
+		case reasonLoading, reasonBusy, reasonRefused:
+		default:
+			return nil
+		}
+	}
+	return err
+}
+
+// mustFit returns an error for a server that is part of a cluster, or a Sentinel:
+// with the wrong URL nearly every call would fail. The server that Sentinels name
+// must be a primary, which it may not be yet.
+func mustFit(ctx context.Context, c rueidis.Client, mode Mode) error {
+	// An old server does not know the command, and one that is not there gives
+	// no answer.
+	said, _ := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
+	word := func(name string) string {
+		message := said[name]
+		text, _ := message.ToString()
+		return text
+	}
+	if text := word("mode"); text == "cluster" || text == "sentinel" {
+		return &modeError{text}
+	}
+	if role := word("role"); mode == Sentinel && role != "" && role != "master" {
+		return errNotPrimary
+	}
+	return nil
+}
+
+// modeError is the error of a server of another kind than the URL names.
+type modeError struct{ mode string }
+
+func (e *modeError) Error() string {
+	return fmt.Sprintf("the server runs as a %[1]s: want redis+%[1]s://", e.mode)
 }
 
 // makeSolo makes the connection for calls that are sent by themselves, in the background:
@@ -295,9 +391,9 @@ func (m *manager) makeSolo(addr string) {
 }
 
 // probe asks the node for its time, which nobody waits for. A node that does not
-// answer is cut off. A node that follows another one may have a new address.
+// answer is unavailable. A node that follows another one may have a new address.
 func (m *manager) probe() {
-	if m.follows {
+	if m.find != nil {
 		m.follow()
 	}
 	l := m.node.client()
@@ -307,7 +403,7 @@ func (m *manager) probe() {
 	ctx, cancel := context.WithTimeout(m.ctx, max(probeFor, m.node.config.Timeout))
 	defer cancel()
 	idle := time.AfterFunc(idleFor, func() {
-		if m.node.InFlight() == 0 {
+		if m.node.inFlight.Load() == 0 {
 			cancel()
 		}
 	})
@@ -380,39 +476,33 @@ func (n *Node) close() {
 	if m := n.manager; m != nil {
 		m.cancel()
 		m.tasks.Wait()
-	}
-	if n.manager != nil {
-		var closing sync.WaitGroup
-		for i := range n.conns {
-			if c := n.conns[i].Swap(nil); c != nil {
-				closing.Go(c.Close) // it may wait for a second
-			}
-		}
-		closing.Wait()
+		m.dropAll()
+		m.tasks.Wait()
 	}
 	n.batcher.close()
 	n.confirms.close()
 }
 
-// report passes on that the node was cut off, or that it answers again, or both:
+// report passes on that the node became unavailable, or that it answers again, or both:
 // an answer may have closed the breaker, or a new connection taken the place of a lost
 // one, while the manager was busy.
 func (m *manager) report(err error) {
 	n := m.node
-	opens, lost, out := n.breaker.openings(), m.empties.Load(), n.CutOff()
+	opens, lost, out := n.breaker.openings(), m.empties.Load(), n.Unavailable()
 	opened, gone := opens != m.opens, lost != m.lost
 	m.opens, m.lost = opens, lost
 	if m.since == 0 && (out || opened || gone) {
-		m.since, m.missed = elapsed(), n.Outages()
-		m.cutOffs.Add(1)
-		c := Change{Addr: n.addr, CutOff: true, Err: errGone}
+		m.since = elapsed()
+		_, m.missed = n.outages.counts()
+		m.interruptions.Add(1)
+		why := errGone
 		switch {
 		case opened:
-			c.Err = ErrCutOff
+			why = ErrUnavailable
 		case out && err != nil:
-			c.Err = err
+			why = err
 		}
-		m.tell(c)
+		n.config.Changed(Change{Addr: n.addr, Err: Outage(why)})
 	}
 	if m.since != 0 && !out {
 		m.end(Change{Addr: n.addr})
@@ -421,13 +511,8 @@ func (m *manager) report(err error) {
 
 // end passes on that the time is over in which the node got no calls.
 func (m *manager) end(c Change) {
-	c.Lasted, c.Missed = elapsed()-m.since, m.node.Outages()-m.missed
+	_, missed := m.node.outages.counts()
+	c.Lasted, c.Missed = elapsed()-m.since, missed-m.missed
 	m.since = 0
-	m.tell(c)
-}
-
-func (m *manager) tell(c Change) {
-	if m.node.config.Changed != nil {
-		m.node.config.Changed(c)
-	}
+	m.node.config.Changed(c)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
-// Each time in which a node is cut off is passed on with its start and its end, also
+// Each time in which a node is unavailable is passed on with its start and its end, also
 // one that is over when the manager runs. One that begins before the end of another
 // was passed on belongs to it.
 func TestReportsShortOutages(t *testing.T) {
@@ -14,8 +14,8 @@ func TestReportsShortOutages(t *testing.T) {
 	var got []bool
 	var reason error
 	m := wire.NewManager(func(c wire.Change) {
-		if got = append(got, c.CutOff); c.CutOff {
-			reason = c.Err
+		if got = append(got, c.Err != nil); c.Err != nil {
+			reason = c.Err.Err
 		}
 	})
 	const late, broken = "the server has not answered lately", "the connection has broken"
@@ -56,7 +56,7 @@ func TestReportsShortOutages(t *testing.T) {
 	}
 	for i, out := range got {
 		if out != (i%2 == 0) {
-			t.Errorf("change %d: got cut off %v, want starts and ends in turns", i, out)
+			t.Errorf("change %d: got unavailable %v, want starts and ends in turns", i, out)
 		}
 	}
 }

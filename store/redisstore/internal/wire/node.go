@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +17,9 @@ import (
 
 // The errors of calls that were not sent, or whose answer is worthless.
 var (
-	ErrCutOff   = errors.New("the server has not answered lately")
-	errBusy     = errors.New("too many calls wait for the server")
-	errReplicas = errors.New("too few replicas have confirmed in time")
+	ErrUnavailable = errors.New("the server has not answered lately")
+	errBusy        = errors.New("too many calls wait for the server")
+	errReplicas    = errors.New("too few replicas have confirmed in time")
 )
 
 // The connections of a node. The library pipelines on the first: the more calls share it
@@ -51,8 +50,8 @@ type Node struct {
 	breaker  breaker
 	clock    serverClock
 	inFlight atomic.Int64
-	outages  tally                       // calls without an answer, or not sent
-	loaded   [script.Numbers]atomic.Bool // programs that the server has, by number
+	loaded   sync.Map // the programs that the server has
+	outages  tally    // calls without an answer, or not sent
 	batcher  *batcher
 	confirms *batcher      // of calls that wait for replicas
 	turn     atomic.Uint64 // of the connections for them
@@ -80,9 +79,9 @@ func newNode(addr string, config *Config, codec *script.Codec) *Node {
 // Addr returns the server's address, or the primary's name.
 func (n *Node) Addr() string { return n.addr }
 
-// CutOff reports whether the node gets no calls, because it has not answered
+// Unavailable reports whether the node gets no calls, because it has not answered
 // lately or there is no connection.
-func (n *Node) CutOff() bool { return n.breaker.open() || n.client() == nil }
+func (n *Node) Unavailable() bool { return n.breaker.open() || n.client() == nil }
 
 // Trouble returns why there is no connection, or nil when there is one.
 func (n *Node) Trouble() error {
@@ -92,23 +91,24 @@ func (n *Node) Trouble() error {
 	return n.manager.unavailable()
 }
 
-// CutOffs returns how often the node was cut off.
-func (n *Node) CutOffs() int64 {
-	if n.manager == nil {
-		return 0
-	}
-	return n.manager.cutOffs.Load()
+// Stats are the numbers of a node. The store documents them.
+type Stats struct {
+	Addr          string
+	Unavailable   bool
+	Interruptions int64
+	InFlight      int64
+	Outages       map[store.Reason]int64
 }
 
-// InFlight returns the number of calls that wait for the node.
-func (n *Node) InFlight() int64 { return n.inFlight.Load() }
-
-// Outages returns the number of calls that the node did not answer, or that were
-// not sent to it.
-func (n *Node) Outages() int64 { return n.outages.sum() }
-
-// Reasons returns the same number by reason. It has the reasons that occurred.
-func (n *Node) Reasons() map[store.Reason]int64 { return n.outages.counts() }
+// Stats returns the numbers of the node.
+func (n *Node) Stats() Stats {
+	s := Stats{Addr: n.addr, Unavailable: n.Unavailable(), InFlight: n.inFlight.Load()}
+	s.Outages, _ = n.outages.counts()
+	if n.manager != nil {
+		s.Interruptions = n.manager.interruptions.Load()
+	}
+	return s
+}
 
 // client returns the connection to use, or nil when there is none.
 func (n *Node) client() *connection {
@@ -258,9 +258,7 @@ func (n *Node) decideSlice(ctx context.Context, client rueidis.Client, calls []*
 func (n *Node) ask(ctx context.Context, client rueidis.Client, c *call) answer {
 	switch {
 	case c.single:
-		var answers [1]answer
-		n.send(ctx, client, c.self[:], answers[:])
-		return answers[0]
+		return n.sendOne(ctx, client, c)
 	case c.counts && n.config.WaitReplicas > 0:
 		return n.confirms.do(ctx, client, c)
 	}
@@ -271,9 +269,9 @@ func (n *Node) ask(ctx context.Context, client rueidis.Client, c *call) answer {
 // sent again: the server has counted nothing, for a reason that is gone now.
 func (n *Node) settle(ctx context.Context, c *Call, a answer) (again bool) {
 	if a.err != nil {
-		c.Err = fmt.Errorf("%s: %w", script.Among(c.keys), a.err)
+		c.Err = script.About(a.err, c.keys...)
 		if text, _ := said(a.err); firstWord(text) == "TRYAGAIN" && !c.single {
-			c.alone = true // some keys of its slot have moved: not all calls of the run can be decided
+			c.alone = true // some keys of its slot have moved: not all calls of the batch can be decided
 			return true
 		}
 		return false
@@ -308,21 +306,25 @@ func (n *Node) learnAt(at, set window.Instant, read time.Duration) {
 	}
 }
 
-// guard calls f with the node's client, unless the node is cut off or busy.
+// guard calls f with the node's client, unless the node is unavailable or busy.
 func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
 	c, began, err := n.enter(1)
 	if err != nil {
 		return 0, n.missed(err)
 	}
 	at, err := f(c)
-	return at, n.leave(ctx, began, err)
+	n.exit(ctx, 1, began, answers(err))
+	if err != nil && !errors.Is(err, store.ErrRepeated) {
+		err = n.missed(err)
+	}
+	return at, err
 }
 
 // enter begins some calls, which exit ends. It returns the client to use and the
-// time, or an error when the node is cut off or busy.
+// time, or an error when the node is unavailable or busy.
 func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
 	if n.breaker.open() {
-		return nil, 0, ErrCutOff
+		return nil, 0, ErrUnavailable
 	}
 	l := n.client()
 	switch {
@@ -336,16 +338,6 @@ func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
 	return l.Client, elapsed(), nil
 }
 
-// leave ends a call that began at some time and ended with err, and returns err
-// for the caller.
-func (n *Node) leave(ctx context.Context, began time.Duration, err error) error {
-	n.exit(ctx, 1, began, answers(err))
-	if err == nil || errors.Is(err, store.ErrRepeated) {
-		return err
-	}
-	return n.missed(err)
-}
-
 // exit ends some calls that were sent together, and passes on to the breaker
 // whether the node has answered.
 func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answered bool) {
@@ -357,15 +349,10 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 		n.breaker.answered()
 		return
 	}
+	// Else the connection has broken, the caller had less time than the time-out or has gone,
+	// or it was the rest of the time of a call that another node has used up.
 	now := elapsed()
-	switch {
-	case ctx.Err() == nil:
-		// The connection has broken. The manager makes another one.
-	case !TimedOut(ctx):
-		// The caller had less time than the time-out, or has gone.
-	case now-began < n.config.Timeout/2:
-		// It was the rest of the time of a call that another node has used up.
-	case n.breaker.timedOut(began, now):
+	if TimedOut(ctx) && now-began >= n.config.Timeout/2 && n.breaker.timedOut(began, now) {
 		n.manager.wake()
 	}
 }
@@ -373,27 +360,12 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 // missed counts a call that the node did not answer, and adds the node to its
 // error. A node that sends a call on to another one has answered it.
 func (n *Node) missed(err error) error {
-	if !redirected(err) {
+	text, _ := said(err)
+	if word := firstWord(text); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
 		n.outages.add(ReasonOf(err))
 	}
 	return fmt.Errorf("%s: %w", n.addr, err)
 }
-
-// answers reports whether a call that ended with err got an answer.
-func answers(err error) bool {
-	if err == nil {
-		return true
-	}
-	if _, answered := said(err); answered {
-		return true
-	}
-	var state *script.StateError
-	return errors.As(err, &state) ||
-		slices.ContainsFunc(answered, func(target error) bool { return errors.Is(err, target) })
-}
-
-// answered are errors of calls that got an answer, or that need none.
-var answered = []error{script.ErrStale, script.ErrForeign, script.ErrCalendar, store.ErrRepeated}
 
 // aim returns t with a deadline on the server's clock: the end of ctx, which it also
 // returns as a time since some fixed instant, or 0. It asks the server for its time once.
@@ -430,6 +402,3 @@ func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
 	}
 	return err
 }
-
-// ready reports whether a call may go to the node now.
-func (n *Node) ready() bool { return !n.CutOff() }

@@ -17,7 +17,7 @@ import (
 
 type reply = script.Reply
 
-// maxBatchKeys is the most keys of a call that shares a run with others.
+// maxBatchKeys is the most keys of a call that shares a command with others.
 const maxBatchKeys = 24
 
 // Call is a step that a node decides. The goroutine that it belongs to fills it in, and
@@ -48,7 +48,7 @@ type call struct {
 	slot    int
 	ops     int
 	asking  bool // ASKING goes before it: its slot is on its way to the node
-	single  bool // it is sent by itself, and shares no run
+	single  bool // it is sent by itself, and shares no command
 	counts  bool
 
 	// Of the batcher.
@@ -61,22 +61,13 @@ type call struct {
 	abandoned bool          // the batcher may still have it
 }
 
-// expires returns when the batcher has to look at the context of c first.
-func (c *call) expires() time.Duration {
-	at := c.began + expireEvery
-	if c.deadline != 0 {
-		at = min(at, c.deadline)
-	}
-	return at
-}
-
-// shares reports whether a run can decide c and other, which stands behind it.
+// shares reports whether a command can decide c and other, which stands behind it.
 func (c *call) shares(other *call) bool {
-	return c.program == other.program && c.program.Run != nil && c.slot == other.slot && c.now == other.now && !c.single && !other.single
+	return c.program == other.program && c.program.Batch != nil && c.slot == other.slot && c.now == other.now && !c.single && !other.single
 }
 
-// run is one command: a program that decides one call, or several that share it.
-type run struct {
+// command is one script call: a program that decides one call, or several that share it.
+type command struct {
 	calls []*call
 	text  string // the reply
 	err   error
@@ -85,26 +76,26 @@ type run struct {
 }
 
 // program returns the program that decides r: one for several calls has another form.
-func (r *run) program() *script.Program {
+func (r *command) program() *script.Program {
 	if len(r.calls) > 1 {
-		return r.calls[0].program.Run
+		return r.calls[0].program.Batch
 	}
 	return r.calls[0].program
 }
 
 // sending is the scratch buffer of a send.
 type sending struct {
-	runs       []run
-	left       []*run
+	commands   []command
+	left       []*command
 	keys, args []string
 }
 
 var sendings = sync.Pool{New: func() any { return new(sending) }}
 
 // send has the server behind client decide calls, in their order, and writes their
-// answers. It is one round trip where all goes well: neighbours that can share a run are
-// one command. The first run of a program that the server may not have brings its text. A
-// run whose program the server does not have all the same is sent once more, with the text;
+// answers. It is one round trip where all goes well: neighbours that can share a command are
+// one command. The first command with a program that the server may not have brings its text. A
+// command whose program the server does not have all the same is sent once more, with the text;
 // nothing else is sent twice.
 func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, answers []answer) {
 	s := sendings.Get().(*sending)
@@ -114,20 +105,21 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 		for size < min(len(rest), maxBatch) && rest[0].shares(rest[size]) {
 			size++
 		}
-		s.runs, rest = append(s.runs, run{calls: rest[:size]}), rest[size:]
+		s.commands, rest = append(s.commands, command{calls: rest[:size]}), rest[size:]
 	}
-	for i := range s.runs {
-		s.left = append(s.left, &s.runs[i])
+	for i := range s.commands {
+		s.left = append(s.left, &s.commands[i])
 	}
 	for again := range 2 {
 		n.roundTrip(ctx, client, s, again > 0)
-		if n.unloaded(s); len(s.left) == 0 {
+		s.left = slices.DeleteFunc(s.left, func(r *command) bool { return !n.unloaded(r) })
+		if len(s.left) == 0 {
 			break
 		}
 	}
 	read := elapsed()
-	for i := range s.runs {
-		r := &s.runs[i]
+	for i := range s.commands {
+		r := &s.commands[i]
 		replies := script.RepliesIn(r.text)
 		n.learnAt(replies.Now(), r.calls[0].now, read)
 		for _, c := range r.calls {
@@ -143,62 +135,42 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*call, a
 	}
 }
 
-// unloaded keeps in left the runs whose program the server does not have, and notes which
-// programs it has.
-func (n *Node) unloaded(s *sending) {
-	sent := s.left
-	s.left = s.left[:0]
-	for _, r := range sent {
-		if r.err == nil {
-			if loaded := &n.loaded[r.program().Number]; !loaded.Load() {
-				loaded.Store(true)
-			}
-		} else if noScript(r.err) {
-			s.left = append(s.left, r)
-		}
-	}
-	if len(s.left) > 0 {
-		for i := range n.loaded {
-			n.loaded[i].Store(false)
-		}
-	}
-}
-
 func (s *sending) release() {
-	clear(s.runs)
+	clear(s.commands)
 	clear(s.left)
-	s.runs, s.left = s.runs[:0], s.left[:0]
+	s.commands, s.left = s.commands[:0], s.left[:0]
 	sendings.Put(s)
 }
 
-// sendOne sends c by itself: on the connection for that if it is free.
+// sendOne sends c by itself.
 func (n *Node) sendOne(ctx context.Context, client rueidis.Client, c *call) answer {
 	var answers [1]answer
-	own := n.takeSolo(client, c)
-	if own == nil {
-		n.send(ctx, client, c.self[:], answers[:])
-		return answers[0]
-	}
-	defer n.soloBusy.Store(false)
-	// The library looks at the deadline of ctx alone there.
-	aborted := false
-	if caller := callerOf(ctx); caller != nil && caller.Done() != nil {
-		stop := context.AfterFunc(caller, own.abort)
-		n.send(ctx, own.Client, c.self[:], answers[:])
-		aborted = !stop()
-	} else {
-		n.send(ctx, own.Client, c.self[:], answers[:])
-	}
-	switch err := answers[0].err; {
-	case err != nil && aborted:
-		answers[0].err = callerOf(ctx).Err()
-	case errors.Is(err, context.DeadlineExceeded):
-		<-ctx.Done() // it may end a moment after its deadline, and tells whose time is over
-	}
+	n.send(ctx, client, c.self[:], answers[:])
 	return answers[0]
 }
 
-// sendBatch sends calls of different callers. Those that can share a run are put beside
+// sendSolo sends c by itself: on the connection for that if it is free.
+func (n *Node) sendSolo(ctx context.Context, client rueidis.Client, c *call) answer {
+	own := n.takeSolo(client, c)
+	if own == nil {
+		return n.sendOne(ctx, client, c)
+	}
+	defer n.soloBusy.Store(false)
+	// The library looks at the deadline of ctx alone there.
+	caller, stop := callerOf(ctx), func() bool { return true }
+	if caller.Done() != nil {
+		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })
+	}
+	a := n.sendOne(ctx, own.Client, c)
+	if aborted := !stop(); aborted && a.err != nil {
+		a.err = caller.Err()
+	} else if errors.Is(a.err, context.DeadlineExceeded) {
+		<-ctx.Done() // it may end a moment after its deadline, and tells whose time is over
+	}
+	return a
+}
+
+// sendBatch sends calls of different callers. Those that can share a command are put beside
 // each other.
 func (n *Node) sendBatch(ctx context.Context, calls []*call, answers []answer) {
 	for rest := calls; len(rest) > 0; {
@@ -221,7 +193,7 @@ func (n *Node) sendBatch(ctx context.Context, calls []*call, answers []answer) {
 	n.send(ctx, l.Client, calls, answers)
 }
 
-// roundTrip sends the runs that are left, and waits for their replies. Those that count are
+// roundTrip sends the commands that are left, and waits for their replies. Those that count are
 // followed by one WAIT, if replicas have to confirm.
 func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending, again bool) {
 	replicas, latest := 0, time.Duration(0)
@@ -234,7 +206,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 	first := s.left[0]
 	if len(s.left) == 1 && replicas == 0 && !first.calls[0].asking {
-		first.text, first.err = client.Do(ctx, s.command(client, first, n.missing(s.left, 0, again))).ToString()
+		first.text, first.err = client.Do(ctx, s.command(client, first, n.brings(s.left, 0, again))).ToString()
 		return
 	}
 	if replicas > 0 {
@@ -245,15 +217,18 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 		if r.calls[0].asking {
 			commands = append(commands, client.B().Asking().Build())
 		}
-		commands = append(commands, s.command(client, r, n.missing(s.left, i, again)))
+		commands = append(commands, s.command(client, r, n.brings(s.left, i, again)))
 	}
 	if replicas > 0 {
-		commands = append(commands, wait(client, replicas, n.patience(latest)))
+		commands = append(commands, n.wait(client, latest))
 	}
 	replies := client.DoMulti(ctx, commands...)
 	var unconfirmed error
 	if replicas > 0 {
-		unconfirmed = confirmed(replies[len(replies)-1], replicas)
+		confirmed, err := replies[len(replies)-1].AsInt64()
+		if unconfirmed = err; err == nil && confirmed < int64(replicas) {
+			unconfirmed = errReplicas
+		}
 	}
 	for _, r := range s.left {
 		if r.calls[0].asking {
@@ -264,19 +239,31 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 }
 
-// missing reports whether the server may not have the program of a run, and no run before it
-// brings the text. The client of a caller may send each to another server: what one of them
-// has says nothing of the others.
-func (n *Node) missing(runs []*run, at int, again bool) bool {
-	p := runs[at].program()
-	if n.apart || !again && n.loaded[p.Number].Load() {
-		return n.apart && again
+// unloaded reports whether the server does not have the program of r, which was sent.
+func (n *Node) unloaded(r *command) bool {
+	if noScript(r.err) {
+		n.loaded.Clear()
+		return true
 	}
-	return !slices.ContainsFunc(runs[:at], func(r *run) bool { return r.program() == p })
+	if r.err == nil {
+		n.loaded.LoadOrStore(r.program(), true)
+	}
+	return false
 }
 
-// command returns the command of a run.
-func (s *sending) command(client rueidis.Client, r *run, withText bool) rueidis.Completed {
+// brings reports whether a command has the text of its program: the server may not have the
+// program, and no command before it brings the text. The client of a caller may send each to
+// another server: what one of them has says nothing of the others.
+func (n *Node) brings(commands []*command, at int, again bool) bool {
+	p := commands[at].program()
+	if _, has := n.loaded.Load(p); !again && (has || n.apart) {
+		return false
+	}
+	return n.apart || !slices.ContainsFunc(commands[:at], func(r *command) bool { return r.program() == p })
+}
+
+// command returns r for the client.
+func (s *sending) command(client rueidis.Client, r *command, withText bool) rueidis.Completed {
 	if len(r.calls) == 1 {
 		c := r.calls[0]
 		s.args = append(s.args[:0], c.args)
@@ -286,7 +273,7 @@ func (s *sending) command(client rueidis.Client, r *run, withText bool) rueidis.
 	for _, c := range r.calls {
 		s.keys, s.args = append(s.keys, c.keys...), append(s.args, c.args)
 	}
-	return evaluate(client, r.program(), s.keys, script.Run(s.args, s.keys), withText)
+	return evaluate(client, r.program(), s.keys, script.BatchArgs(s.args, s.keys), withText)
 }
 
 // evaluate returns the command that runs a program: by its hash, or with its text.
@@ -303,30 +290,17 @@ func noScript(err error) bool {
 	return firstWord(text) == "NOSCRIPT"
 }
 
-// patience returns how long WAIT waits: its answer has to be here before the latest
-// deadline of its calls.
-func (n *Node) patience(latest time.Duration) time.Duration {
-	if latest == 0 {
-		return n.config.Timeout
-	}
-	return (latest - elapsed()) * 3 / 4
-}
-
 // wait returns the command that waits for replicas to confirm all that was written before
-// it on the connection. The library makes a connection for each command that it knows to
-// block, in the caller's time, so it does not get to know.
-func wait(client rueidis.Client, replicas int, within time.Duration) rueidis.Completed {
-	ms := max(1, within.Milliseconds())
-	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(replicas), strconv.FormatInt(ms, 10)).Build()
-}
-
-// confirmed returns an error if fewer replicas have confirmed.
-func confirmed(reply rueidis.RedisResult, replicas int) error {
-	n, err := reply.AsInt64()
-	if err == nil && n < int64(replicas) {
-		return errReplicas
+// it on the connection; its answer has to be here before the latest deadline of the calls. The
+// library makes a connection for each command that it knows to block, in the caller's time, so
+// it does not get to know.
+func (n *Node) wait(client rueidis.Client, latest time.Duration) rueidis.Completed {
+	within := n.config.Timeout
+	if latest != 0 {
+		within = (latest - elapsed()) * 3 / 4
 	}
-	return err
+	ms := max(1, within.Milliseconds())
+	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()
 }
 
 // prepare sets what is sent for c, with a deadline on the server's clock.

@@ -1,0 +1,112 @@
+package access
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// ResourceLimits limits what a service does at the same time. What goes beyond them is
+// refused at once: a queue would only grow. The zero value has no limits; nor has a
+// nil *ResourceLimits. It is safe for concurrent use.
+type ResourceLimits struct {
+	// Requests is the most requests that are decided at the same time. Those
+	// whose body is still on its way do not count.
+	Requests int64
+
+	// Memory is the most bytes that large bodies, batches and their answers may
+	// take at the same time.
+	Memory int64
+
+	// Loading, if it is not nil, reports whether the counters are still being
+	// loaded. Then all requests are refused.
+	Loading func() bool
+
+	// Shed is called for each refusal by one of the limits, if it is not nil.
+	Shed func(bound string)
+
+	requests, memory atomic.Int64
+}
+
+// Names of the limits, for metrics.
+const (
+	BoundRequests    = "requests"
+	BoundMemory      = "memory"
+	BoundConnections = "connections"
+)
+
+// Overload is the error of a request that is refused because the service has too
+// much to do. Nothing was counted, and the request may be sent again.
+type Overload struct {
+	// Detail states which bound was reached.
+	Detail string
+}
+
+func (o *Overload) Error() string { return o.Detail }
+
+// OverloadRetry is how long a caller should wait after an [Overload].
+const OverloadRetry = time.Second
+
+var (
+	stillLoading    = &Overload{"the counters are still being loaded from the data directory; try again"}
+	tooManyRequests = &Overload{"the service decides as many requests as --max-requests allows; try again"}
+	tooMuchMemory   = &Overload{"large requests take as much memory as --max-request-memory allows; try again, or send smaller ones"}
+)
+
+// Begin begins a request, which [ResourceLimits.End] must end. It returns an [*Overload]
+// if there are too many, or while the counters are loaded.
+func (b *ResourceLimits) Begin() error {
+	switch {
+	case b == nil:
+		return nil
+	case b.Loading != nil && b.Loading():
+		return stillLoading
+	case b.Requests == 0:
+		return nil
+	}
+	if b.requests.Add(1) > b.Requests {
+		b.requests.Add(-1)
+		b.shed(BoundRequests)
+		return tooManyRequests
+	}
+	return nil
+}
+
+// End ends a request that began.
+func (b *ResourceLimits) End() {
+	if b != nil && b.Requests > 0 {
+		b.requests.Add(-1)
+	}
+}
+
+// Reserve reserves n bytes, which [ResourceLimits.Release] must give back. It returns an
+// [*Overload] if there are not as many.
+func (b *ResourceLimits) Reserve(n int64) error {
+	if b == nil || b.Memory == 0 {
+		return nil
+	}
+	if b.memory.Add(n) > b.Memory {
+		b.memory.Add(-n)
+		b.shed(BoundMemory)
+		return tooMuchMemory
+	}
+	return nil
+}
+
+// Release gives back n bytes.
+func (b *ResourceLimits) Release(n int64) {
+	if b != nil && b.Memory > 0 {
+		b.memory.Add(-n)
+	}
+}
+
+// Now returns the requests that are decided, and the bytes that are reserved.
+func (b *ResourceLimits) Now() (requests, memory int64) { return b.requests.Load(), b.memory.Load() }
+
+// ShedConnection counts a connection that is closed because of what it sends.
+func (b *ResourceLimits) ShedConnection() { b.shed(BoundConnections) }
+
+func (b *ResourceLimits) shed(bound string) {
+	if b.Shed != nil {
+		b.Shed(bound)
+	}
+}

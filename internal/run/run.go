@@ -1,0 +1,59 @@
+// Package run says how weir's service has an engine decide requests, by weir.Engine.Run:
+// as one action or each by itself, and how large the decisions may be.
+package run
+
+import "errors"
+
+// Options are options of weir.Engine.Run. The zero value decides each request by itself,
+// without a bound.
+type Options struct {
+	// Together takes the requests as one action, in one atomic step.
+	Together bool
+
+	// MaxSize is the most bytes ([Size.Bytes]) of the decisions together. 0 means no
+	// bound. It protects a service from requests that match thousands of rules.
+	MaxSize int64
+
+	// Admit, if it is not nil, is called with the size of the decisions before anything
+	// is counted. If it returns an error, nothing is counted.
+	Admit func(Size) error
+
+	refusal error // what Check has returned
+}
+
+// IsBounded reports whether o bounds the size of decisions.
+func (o *Options) IsBounded() bool { return o.MaxSize > 0 || o.Admit != nil }
+
+// IsTooLarge reports whether decisions of the size s are larger than MaxSize allows.
+func (o *Options) IsTooLarge(s Size) bool { return o.MaxSize > 0 && s.Bytes() > o.MaxSize }
+
+// Check returns the error of decisions of the size s that o does not allow, or nil.
+func (o *Options) Check(s Size) error {
+	switch {
+	case o.IsTooLarge(s):
+		o.refusal = ErrLarge
+	case o.Admit != nil:
+		o.refusal = o.Admit(s)
+	}
+	return o.refusal
+}
+
+// Refused reports whether Check has returned an error.
+func (o *Options) Refused() bool { return o.refusal != nil }
+
+// ErrLarge is the error for decisions that are larger than MaxSize allows.
+var ErrLarge = errors.New("weir: the answer would be too large: too many rules match, or their keys are too long")
+
+// Size is how much one or several decisions will hold.
+type Size struct {
+	// Usages is the number of their usages, and Text the bytes of their rules and keys.
+	Usages int
+	Text   int64
+}
+
+// usageBytes is about what a usage takes beside its rule and its key, written as
+// JSON.
+const usageBytes = 160
+
+// Bytes returns about how many bytes the decisions take as text, without escapes.
+func (s Size) Bytes() int64 { return int64(s.Usages)*usageBytes + s.Text }

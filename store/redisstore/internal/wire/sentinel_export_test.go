@@ -1,4 +1,0 @@
-package wire
-
-// SuccessorIn is successorIn.
-var SuccessorIn = successorIn
