@@ -254,14 +254,14 @@ func Fits(op *store.Op) error {
 }
 
 func fits(op *store.Op, l *window.Compiled) error {
-	limit := *l.Limit
+	limit := l.Limit
 	switch {
-	case limit.Window.Length == 0 && limit.Window.Period == 0 && limit.Window.Kind != window.KindEver:
+	case limit == nil:
 		return fmt.Errorf("rule %q: the limit was not made by window.Compile", op.Space.Name())
 	case limit.Window.Kind == window.KindSliding && limit.Quota == window.Unlimited:
 		return fmt.Errorf("rule %q: a sliding window without a quota", op.Space.Name())
 	case limit.Window.Kind == window.KindBucket:
-		_, micros, _ := rate(&limit)
+		_, micros, _ := rate(limit)
 		if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(micros)); hi > 0 || lo > uint64(window.MaxHits) {
 			return fmt.Errorf("rule %q: a bucket of %d hits at %d per %v has products above 2^53: only a store in memory counts it",
 				op.Space.Name(), l.Capacity(), limit.Quota, limit.Window.Length)
