@@ -23,8 +23,8 @@ func TestTakeAllocatesNothing(t *testing.T) {
 // Nor does a take that rules behind a verdict count.
 func TestRestAllocatesNothing(t *testing.T) {
 	set, err := rule.New([]rule.Rule{
-		{Name: "members", When: equals("action", "post"), Then: "member", Rest: rule.RestCount},
-		{Name: "blocked", When: equals("team", "red"), Then: rule.Deny, Rest: rule.RestCount},
+		{Name: "members", When: equals("action", "post"), Then: "member", CountRest: true},
+		{Name: "blocked", When: equals("team", "red"), Then: rule.Deny, CountRest: true},
 		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), Feedback: map[string]int64{"solved": 1}},
 		{Name: "teams", Per: []string{"team"}, Window: window.Sliding(time.Hour)},
 	}, map[string]rule.Outcome{"member": {Allow: true}})
@@ -34,7 +34,7 @@ func TestRestAllocatesNothing(t *testing.T) {
 	takesNothing(t, engineOf(t, set))
 	takesNothing(t, engine(t, []rule.Rule{
 		{Name: "first", Per: []string{"user"}, Quota: &rule.Quota{Value: 500}, Window: window.Sliding(time.Hour)},
-		{Name: "staff", When: equals("action", "post"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "staff", When: equals("action", "post"), Then: rule.Allow, CountRest: true},
 		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
 	}))
 }

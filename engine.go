@@ -102,7 +102,7 @@ func (e *Engine) ready() (*plan.Rules, error) {
 // every rule that matches. A denied one is counted in no limit, except in limits
 // with [rule.Rule.CountDenied]. Counters and triggers count it all the same. A
 // rule in shadow mode counts the actions that it admits itself. Rules behind a
-// verdict count only actions that are allowed; see [rule.RestCount].
+// verdict count only actions that are allowed; see [rule.Rule]'s CountRest.
 func (e *Engine) Take(ctx context.Context, r Request) (Decision, error) {
 	return e.decide(ctx, Take, &r)
 }
@@ -142,8 +142,7 @@ func (e *Engine) Settle(ctx context.Context, receipt Receipt, r Request) (Decisi
 // Cancel gives back what the take that receipt names has counted, as if the take
 // had not happened. The request is that of the take. If Cancel finds a hold of the
 // take, rules that do not hold give back their hits, too, as far as these hits are
-// certainly still counted; see [window.Compiled.GiveBack]. Otherwise nothing
-// changes. Held in each [Usage] reports whether Cancel found the hold of the rule.
+// certainly still counted. Otherwise nothing changes. Held in each [Usage] reports whether Cancel found the hold of the rule.
 func (e *Engine) Cancel(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
 	r.Receipt = receipt
 	return e.decide(ctx, Cancel, &r)

@@ -380,7 +380,7 @@ func ExampleEngine_Refund_feedback() {
 // do more than others and still shows up in their numbers.
 func ExampleEngine_Take_rest() {
 	e := newEngine(
-		rule.Rule{Name: "staff", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow, Rest: rule.RestCount},
+		rule.Rule{Name: "staff", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow, CountRest: true},
 		rule.Rule{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Calendar(window.Day, nil)},
 		rule.Rule{Name: "posts-in-all", Window: window.Calendar(window.Day, nil)},
 	)

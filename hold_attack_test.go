@@ -11,7 +11,6 @@ import (
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/window"
 )
 
 // A caller may take and cancel, and knows the layout of a receipt. With a receipt of
@@ -37,7 +36,7 @@ func TestForgedReceipts(t *testing.T) {
 			"of another place":    {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Place: seal.Local, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
 			"with another's seal": {ID: mine.Take.ID, At: theirs.Take.At, Wall: theirs.Take.Wall, Digest: theirs.Take.Digest, Seal: theirs.Take.Seal},
 			"of another engine":   foreign.Take,
-			"of another take":     {ID: window.HoldID{1}, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
+			"of another take":     {ID: [12]byte{1}, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
 		}
 		nothing := func(what string, r weir.Receipt) {
 			for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {

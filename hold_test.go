@@ -131,7 +131,7 @@ func TestUnknownReceipt(t *testing.T) {
 		e := engine(t, []rule.Rule{llmTokens, llmCalls, exports})
 		attrs := weir.Attributes("team", "red", "user", "ann", "tokens", "100")
 		do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{100, 1, 1}, []bool{true, false, true}})
-		unknown := weir.Receipt{Take: seal.Take{ID: window.HoldID{1}, At: window.At(time.Now()), Wall: window.At(time.Now())}}
+		unknown := weir.Receipt{Take: seal.Take{ID: [12]byte{1}, At: window.At(time.Now()), Wall: window.At(time.Now())}}
 		for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
 			do(t, e, step{verb, attrs, unknown, true, []int64{100, 1, 1}, []bool{false, false, false}})
 		}

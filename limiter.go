@@ -90,7 +90,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		compile = o.compile
 	}
 	limit, err := compile(l)
-	if err == nil && limit.Holds() {
+	if err == nil && limit.HoldLength() > 0 {
 		faults = append(faults, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine"))
 	}
 	if o.store != nil && o.name == "" {
@@ -102,7 +102,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	m := &Limiter{
 		limit:    limit,
 		space:    store.NewSpace(o.namespace, identity(o.name, &l), o.name, o.maxKeys),
-		distinct: limit.Distinct(),
+		distinct: limit.Measure == window.Distinct,
 		policy:   policy(o.outage),
 		observer: o.observer,
 	}
@@ -140,7 +140,7 @@ func (m *Limiter) Limit() Limit {
 	if m.ready() != nil {
 		return Limit{}
 	}
-	return m.limit.Limit()
+	return *m.limit.Limit
 }
 
 // Allow admits one hit and counts it, or denies it. It is AllowN with n = 1.

@@ -11,7 +11,7 @@ import (
 // share a key are decided in their order. A store over the network gets many of
 // them in one round trip, so a batch is several times faster than one call for
 // each item. An item ends a round trip if it has limits before a verdict that
-// allows, and rules behind it ([rule.RestCount]), because these rules wait for
+// allows, and rules behind it ([rule.Rule]'s CountRest), because these rules wait for
 // the outcome of the limits.
 func (e *Engine) DoAll(ctx context.Context, items []Item) {
 	if _, err := e.Run(ctx, items, run.Options{}); err != nil {

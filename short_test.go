@@ -99,7 +99,7 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 // which of several rules has the longest wait.
 func answerOf(d *weir.Decision) string {
 	c := *d
-	c.Receipt.Take.ID, c.Receipt.Take.Digest, c.Rules = window.HoldID{}, 0, nil
+	c.Receipt.Take.ID, c.Receipt.Take.Digest, c.Rules = [12]byte{}, 0, nil
 	if d.Degraded && c.RetryAfter > 0 {
 		c.RetryAfter, c.RetryRule = 1, ""
 	}

@@ -193,7 +193,7 @@ func keyOf(op *store.Op) opKey {
 // merge adds the hits of op to another op on its key. Of two quotas the smaller
 // one counts.
 func merge(to, op *store.Op) error {
-	if op.Limit.Distinct() {
+	if op.Limit.Measure == window.Distinct {
 		if !bytes.Equal(to.Member, op.Member) {
 			return fault.Newf("requests", "two of them count different members of %s for one key: want them one by one", op.Space.Name())
 		}

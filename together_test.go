@@ -148,7 +148,7 @@ func TestTogetherBehindAVerdict(t *testing.T) {
 	t.Parallel()
 	e := engine(t, []rule.Rule{
 		{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Sliding(time.Hour)},
-		{Name: "friends", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "friends", When: equals("user", "ann"), Then: rule.Allow, CountRest: true},
 		{Name: "behind", Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)},
 	})
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "ann"})

@@ -64,7 +64,7 @@ func randomRule(r *rand.Rand, i int) rule.Rule {
 	}
 	if r.IntN(5) < 2 {
 		ru.Then = []string{rule.Allow, rule.Deny, "member", "captcha"}[r.IntN(4)]
-		ru.Mode, ru.Rest = rule.Mode(r.IntN(3)), rule.Rest(min(r.IntN(3), 1))
+		ru.Mode, ru.CountRest = rule.Mode(r.IntN(3)), r.IntN(3) > 0
 		return ru
 	}
 	ru.Per, ru.Window = []string{"user"}, window.Fixed(time.Hour)
@@ -100,7 +100,7 @@ func (m *model) do(verb weir.Verb, req *weir.Request) string {
 		default:
 			behind = append(behind, i)
 		}
-		if r := &m.rules[i]; r.Kind() == rule.KindVerdict && r.Rest == rule.RestSkip {
+		if r := &m.rules[i]; r.Kind() == rule.KindVerdict && !r.CountRest {
 			break
 		}
 	}

@@ -189,7 +189,7 @@ func everything(g *group, verb store.Verb, op *store.Op) bool {
 		return g.admitted || op.CountDenied
 	case verb == store.Take && op.Role == store.Shadow:
 		return op.Result.Allowed || op.CountDenied
-	case verb == store.Refund && !op.Limit.Distinct():
+	case verb == store.Refund && op.Limit.Measure != window.Distinct:
 		return op.Result.Used < op.Result.Before
 	case verb == store.Refund:
 		return op.Result.Before > 0
@@ -273,7 +273,7 @@ func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {
 		if r.Verb == store.Refund {
 			op.Hold = nil
 			u.step.Verb = store.Record
-			if !op.Limit.Distinct() {
+			if op.Limit.Measure != window.Distinct {
 				op.N = op.Result.Before - op.Result.Used
 			}
 		}

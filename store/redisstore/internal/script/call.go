@@ -158,7 +158,7 @@ func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error)
 			return b, ends, store.ErrRepeated
 		}
 		ends = append(ends, to)
-		if op.Limit.Distinct() {
+		if op.Limit.Measure == window.Distinct {
 			b = append(append(b, name...), membersSuffix...)
 			ends = append(ends, len(b))
 			b = append(append(b, name...), usesSuffix...)
@@ -182,7 +182,7 @@ func divide(parts []string, text string, ends []int) []string {
 func countKeys(s *Step) int {
 	n := len(s.Which)
 	for _, i := range s.Which {
-		if s.Ops[i].Limit.Distinct() {
+		if s.Ops[i].Limit.Measure == window.Distinct {
 			n += 2
 		}
 	}

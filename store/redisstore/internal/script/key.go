@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // A key in Redis reads
@@ -43,7 +44,7 @@ type Names struct{ prefix string }
 // All returns the names of all keys that op can have.
 func (n Names) All(op *store.Op) []string {
 	key := string(n.Append(nil, op))
-	if op.Limit.Distinct() {
+	if op.Limit.Measure == window.Distinct {
 		return Beside(key)
 	}
 	return []string{key}
