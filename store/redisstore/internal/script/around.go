@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/window"
 )
 
@@ -206,7 +207,7 @@ const mostLeftBehind = 1 << 14
 func (l *leftBehind) any() bool { return l.n.Load() > 0 }
 
 func (l *leftBehind) has(op *store.Op) bool {
-	h := digest(op)
+	h := keyname.Digest(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.keys[h]
@@ -218,7 +219,7 @@ func (l *leftBehind) set(op *store.Op, is bool) {
 	if !is && !l.any() {
 		return
 	}
-	h := digest(op)
+	h := keyname.Digest(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/window"
 )
 
@@ -159,9 +160,9 @@ func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error)
 		}
 		ends = append(ends, to)
 		if op.Limit.Measure == window.Distinct {
-			b = append(append(b, name...), membersSuffix...)
+			b = append(append(b, name...), keyname.MembersSuffix...)
 			ends = append(ends, len(b))
-			b = append(append(b, name...), usesSuffix...)
+			b = append(append(b, name...), keyname.UsesSuffix...)
 			ends = append(ends, len(b))
 		}
 	}

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -11,13 +12,14 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/window"
 )
 
 // Codec turns steps into what a program reads, and replies into results. It is
 // safe for concurrent use.
 type Codec struct {
-	names     Names
+	names     keyname.Names
 	programs  programs
 	calendars calendars
 	buffers   sync.Pool // of *[]byte
@@ -27,13 +29,13 @@ type Codec struct {
 
 // NewCodec returns a codec for keys that begin with prefix.
 func NewCodec(prefix string) *Codec {
-	c := &Codec{names: Names{prefix}}
+	c := &Codec{names: keyname.Names{Prefix: prefix}}
 	c.buffers.New = func() any { return new([]byte) }
 	return c
 }
 
 // Names returns the names of keys.
-func (c *Codec) Names() Names { return c.names }
+func (c *Codec) Names() keyname.Names { return c.names }
 
 // What a call asks for an op: the constants of lua/head.lua.
 const (
@@ -268,4 +270,11 @@ func fits(op *store.Op, l *window.Compiled) error {
 		}
 	}
 	return nil
+}
+
+// fingerprint returns what a state keeps of a member: 64 bits of its SHA-256, the
+// same in every process.
+func fingerprint(member []byte) uint64 {
+	sum := sha256.Sum256(member)
+	return binary.LittleEndian.Uint64(sum[:])
 }
