@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -85,9 +86,9 @@ func ExampleEngine_DoAll() {
 	})
 	defer e.Close()
 	batch := []weir.Item{
-		{Verb: weir.Take, Request: request("user=ann")},
-		{Verb: weir.Take, Request: request("user=ann")},
-		{Verb: weir.Take, Request: request("user=bob")},
+		{Verb: store.Take, Request: request("user=ann")},
+		{Verb: store.Take, Request: request("user=ann")},
+		{Verb: store.Take, Request: request("user=bob")},
 	}
 	e.DoAll(context.Background(), batch)
 	for _, item := range batch {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // DoAll runs each item as [Engine.Do] would, and writes its Decision or its Err.
@@ -30,14 +31,14 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 // are counted, or none. If one request exceeds a limit, the others are evaluated and
 // count only where a denied take does; see [Engine.Take]. Requests with the same key
 // under the same rule count together there: both fit, or neither. Allowed in each
-// Decision is the answer to this request alone. The items' Verb and Err are ignored.
+// Decision is the answer to this request alone. The items' store.Verb and Err are ignored.
 func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
 	switch {
 	case len(items) == 1:
 		it := &items[0]
 		verb := it.Verb
 		if o.Together {
-			verb = Take
+			verb = store.Take
 		}
 		if err = e.one(ctx, verb, &it.Request, &it.Decision, &o); !o.Refused() {
 			it.Err = err

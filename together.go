@@ -37,7 +37,7 @@ func (e *Engine) together(ctx context.Context, items []Item, o *run.Options) (al
 		items[i].Decision.reset()
 		c := e.calls.Get().(*call)
 		j.calls = append(j.calls, c)
-		if err = c.plan(by, &e.seals, Take, &items[i].Request, nil); err != nil {
+		if err = c.plan(by, &e.seals, store.Take, &items[i].Request, nil); err != nil {
 			break
 		}
 		if addPlan(&size, &c.request); o.IsTooLarge(size) {
@@ -58,7 +58,7 @@ func (e *Engine) together(ctx context.Context, items []Item, o *run.Options) (al
 			}
 		}
 		if e.observer != nil {
-			e.tell(ctx, Take, &items[i].Decision, err, began)
+			e.tell(ctx, store.Take, &items[i].Decision, err, began)
 		}
 		c.reset()
 		e.calls.Put(c)

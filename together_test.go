@@ -271,7 +271,7 @@ func TestRulesOfARequest(t *testing.T) {
 	if d, err := e.Take(t.Context(), r); err != nil || !d.Allowed || d.Usages[0].Used != 7 {
 		t.Errorf("got %+v, %v, want 7 of 7 used", d, err)
 	}
-	items := []weir.Item{{Verb: weir.Take, Request: r}, {Verb: weir.Check, Request: weir.Request{Attributes: r.Attributes}}}
+	items := []weir.Item{{Verb: store.Take, Request: r}, {Verb: store.Check, Request: weir.Request{Attributes: r.Attributes}}}
 	if e.DoAll(t.Context(), items); items[0].Decision.Allowed || items[0].Decision.Usages[0].Quota != 7 || items[1].Decision.Usages[0].Quota != 5 {
 		t.Errorf("got %+v, want quotas 7 and 5", items)
 	}
