@@ -62,18 +62,19 @@ var arrows = map[string]arrow{
 	"internal/jsontext":   {pure: true},
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 	"internal/clientaddr": {ours: []string{"internal/address"}},
-	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "window"}},
+	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "store", "window"}},
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
 
 	// Modules of their own for users of the library.
-	"store/redisstore/internal/script": {ours: []string{"store", "window"}},
-	"store/redisstore/internal/wire": {
+	"store/redisstore/internal/keyname": {ours: []string{"store", "window"}, pure: true},
+	"store/redisstore/internal/script":  {ours: []string{"store", "store/redisstore/internal/keyname", "window"}},
+	"store/redisstore/internal/conn": {
 		ours:   []string{"store", "store/redisstore/internal/script", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"store/redisstore/internal/doctor": {pure: true},
 	"store/redisstore": {
-		ours:   []string{"fault", "store", "store/redisstore/internal/doctor", "store/redisstore/internal/script", "store/redisstore/internal/wire", "window"},
+		ours:   []string{"fault", "store", "store/redisstore/internal/conn", "store/redisstore/internal/doctor", "store/redisstore/internal/keyname", "store/redisstore/internal/script", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"internal/redistest":         {}, // tests only, a module of its own
@@ -106,12 +107,12 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/replay", "window"},
-		theirs: []string{"github.com/goccy/go-yaml", "github.com/klauspost/compress", "github.com/tidwall/gjson"},
+		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
 	},
 	"cmd/weir/internal/access":    {ours: []string{".", "cmd/weir/internal/files", "internal/clientaddr", "rule"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "rule", "store"}},
 	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/top", "internal/run"}},
-	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "internal/jsontext", "internal/run", "receipt", "rule", "store", "window"}},
+	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/jsontext", "internal/run", "receipt", "rule", "store", "window"}},
 	"cmd/weir/internal/apitest": { // tests only
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
@@ -153,11 +154,11 @@ var arrows = map[string]arrow{
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr"}, frontEnd...)},
+	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/redisstore"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "internal/clientaddr", "internal/hook", "rule", "rulefile", "store", "window",
+			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top",

@@ -23,7 +23,7 @@ func (p *pass) ban(n *node) (b window.Ban) {
 		return b
 	}
 	return window.Ban{
-		For: p.length(f["for"]), Factor: p.whole(f["factor"], 1, window.MaxFactor),
+		For: p.length(f["for"]), Factor: p.whole(f["factor"], 1, 1000),
 		Most: p.length(f["most"]), Forget: p.length(f["forget"]),
 	}
 }

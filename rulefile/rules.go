@@ -15,8 +15,8 @@ var ruleKeys = []string{
 
 var (
 	modes   = []string{rule.Enforce.String(), rule.Shadow.String(), rule.Off.String()}
-	ends    = []string{window.Keep.String(), window.Release.String()}
-	rests   = []string{rule.RestSkip.String(), rule.RestCount.String()}
+	ends    = []string{"keep", "release"}
+	rests   = []string{"skip", "count"}
 	outages = []string{rule.OutageLocal.String(), rule.OutageAllow.String(), rule.OutageDeny.String()}
 )
 
@@ -46,12 +46,12 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
 		Hold:        p.length(f["hold"]),
-		Unsettled:   window.Unsettled(p.choice(f["unsettled"], ends)),
-		MaxHolds:    int(p.whole(f["max_holds"], 1, window.MostHolds)),
+		Release:     p.choice(f["unsettled"], ends) == 1,
+		MaxHolds:    int(p.whole(f["max_holds"], 1, window.MaxEntries)),
 		Ban:         p.ban(f["ban"]),
 		Then:        p.outcome(f["then"]),
 		Code:        p.whole(f["code"], 1, window.MaxHits),
-		Rest:        rule.Rest(p.choice(f["rest"], rests)),
+		CountRest:   p.choice(f["rest"], rests) == 1,
 		Feedback:    p.feedback(f["feedback"]),
 		Mode:        rule.Mode(p.choice(f["mode"], modes)),
 		OnOutage:    rule.Outage(p.choice(f["on_outage"], outages)),

@@ -89,12 +89,8 @@ func newVerb(v verb, body *request) *cobra.Command {
 				return err
 			}
 			body.Attributes = attrs
-			answer, err := c.call(cmd.Context(), http.MethodPost, v.path(), body)
-			if err != nil {
-				return err
-			}
 			var d decision
-			if err := c.show(cmd, answer, &d); err != nil {
+			if err := c.ask(cmd, http.MethodPost, v.path(), body, &d); err != nil {
 				return err
 			}
 			if !d.Allowed {
@@ -126,11 +122,7 @@ rules are those of a file, and no service is needed.`,
 			if err != nil {
 				return err
 			}
-			answer, err := c.call(cmd.Context(), http.MethodPost, "/v1/explain", request{Attributes: attrs, Hits: hits})
-			if err != nil {
-				return err
-			}
-			return c.show(cmd, answer, new(explanation))
+			return c.ask(cmd, http.MethodPost, "/v1/explain", request{Attributes: attrs, Hits: hits}, new(explanation))
 		},
 	}
 	c.flags(cmd)
@@ -153,11 +145,7 @@ key: the rule's per. A counter also prints its history.`,
 			if err != nil {
 				return err
 			}
-			answer, err := c.call(cmd.Context(), http.MethodGet, "/v1/usage"+query, nil)
-			if err != nil {
-				return err
-			}
-			return c.show(cmd, answer, new(usage))
+			return c.ask(cmd, http.MethodGet, "/v1/usage"+query, nil, new(usage))
 		},
 	}
 	c.flags(cmd)

@@ -26,14 +26,20 @@ while a service uses it. compact needs it for itself.`,
 	return cmd
 }
 
-// dataDirectory returns the error of a directory that does not exist: a command that
-// only reads must not make it.
-func dataDirectory(dir string) error {
+// onData calls work with a directory, which must exist: a command that only reads must not
+// make it. Errors get the directory's name.
+func onData(dir string, work func() error) error {
 	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory", dir)
 	}
-	return err
+	if err = work(); err == nil || errors.Is(err, datadir.ErrLocked) { // the latter has the name
+		return err
+	}
+	return fmt.Errorf("%s: %w", dir, err)
 }
 
 func newDataCheck() *cobra.Command {
@@ -49,12 +55,10 @@ Exit status: 0 nothing is damaged, 1 something is.`,
   weir data check --json /var/lib/weir`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := dataDirectory(args[0]); err != nil {
-				return err
-			}
-			r, err := datadir.Check(args[0])
+			var r datadir.Report
+			err := onData(args[0], func() (err error) { r, err = datadir.Check(args[0]); return err })
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return err
 			}
 			if asJSON {
 				err = json.NewEncoder(cmd.OutOrStdout()).Encode(reportJSON(&r))
@@ -150,20 +154,15 @@ seconds. Keys have no name in the directory: fingerprint is what identifies one.
   weir data dump --rule posts-per-hour /var/lib/weir`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := dataDirectory(args[0]); err != nil {
-				return err
-			}
 			out := json.NewEncoder(cmd.OutOrStdout())
-			err := datadir.Dump(args[0], func(e datadir.Entry) error {
-				if rule != "" && e.Space != rule {
-					return nil
-				}
-				return out.Encode(keyJSON(&e))
+			return onData(args[0], func() error {
+				return datadir.Dump(args[0], func(e datadir.Entry) error {
+					if rule != "" && e.Space != rule {
+						return nil
+					}
+					return out.Encode(keyJSON(&e))
+				})
 			})
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			return nil
 		},
 	}
 	cmd.Flags().StringVar(&rule, "rule", "", "only the keys of the rule of this `name`")
@@ -207,15 +206,10 @@ use the directory. Damaged files are kept under their names with ".damaged".`,
 		Example: `  weir data compact /var/lib/weir`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := dataDirectory(args[0]); err != nil {
-				return err
-			}
-			before, after, err := datadir.Compact(args[0])
-			if errors.Is(err, datadir.ErrLocked) {
-				return err
-			}
+			var before, after int64
+			err := onData(args[0], func() (err error) { before, after, err = datadir.Compact(args[0]); return err })
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes before, %d bytes now\n", before, after)
 			return err
@@ -234,12 +228,10 @@ the directory.`,
 		Example: `  weir data backup /var/lib/weir /backup/weir-$(date +%F)`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := dataDirectory(args[0]); err != nil {
-				return err
-			}
-			bytes, err := datadir.Backup(args[0], args[1])
+			var bytes int64
+			err := onData(args[0], func() (err error) { bytes, err = datadir.Backup(args[0], args[1]); return err })
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes copied to %s\n", bytes, args[1])
 			return err

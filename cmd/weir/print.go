@@ -84,9 +84,13 @@ func (s seconds) String() string {
 	return time.Duration(float64(s) * float64(time.Second)).Round(time.Millisecond).String()
 }
 
-// show parses an answer into into and prints it: unchanged with --json, else as
-// tables.
-func (c *client) show(cmd *cobra.Command, answer []byte, into interface{ print(io.Writer) }) error {
+// ask calls the service and prints the answer, which into parses: unchanged with --json,
+// else as tables.
+func (c *client) ask(cmd *cobra.Command, method, path string, body any, into interface{ print(io.Writer) }) error {
+	answer, err := c.call(cmd.Context(), method, path, body)
+	if err != nil {
+		return err
+	}
 	if err := json.Unmarshal(answer, into); err != nil {
 		return notWeir(err)
 	}

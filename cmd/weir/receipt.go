@@ -60,12 +60,8 @@ func newEnding(name, short, long, example string) *cobra.Command {
 			if cmd.Flags().Changed("hits") {
 				body.Hits = &hits
 			}
-			answer, err := c.call(cmd.Context(), http.MethodPost, "/v1/"+name, body)
-			if err != nil {
-				return err
-			}
 			d := decision{ended: name}
-			if err := c.show(cmd, answer, &d); err != nil {
+			if err := c.ask(cmd, http.MethodPost, "/v1/"+name, body, &d); err != nil {
 				return err
 			}
 			if !d.held() {

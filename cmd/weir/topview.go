@@ -154,10 +154,11 @@ func (v *topView) block(r *topRule, rows, width int) []string {
 	}
 	lines := []string{head}
 	for i := range max(len(used), len(denied)) {
-		line := strings.Repeat(" ", left)
+		line := ""
 		if i < len(used) {
-			line = used[i] + strings.Repeat(" ", left-utf8.RuneCountInString(used[i]))
+			line = used[i]
 		}
+		line = fmt.Sprintf("%-*s", left, line)
 		if i < len(denied) && len(denied) > 1 {
 			line += "   " + denied[i]
 		}
@@ -217,14 +218,8 @@ func (v *topView) table(denials []denial) []string {
 		}
 	}
 	lines := make([]string, len(denials))
-	for i := range denials {
-		var b strings.Builder
-		for n, text := range rows[i] {
-			b.WriteString(text)
-			b.WriteString(strings.Repeat(" ", widths[n]-utf8.RuneCountInString(text)+2))
-		}
-		b.WriteString(denials[i].why())
-		lines[i] = b.String()
+	for i, r := range rows {
+		lines[i] = fmt.Sprintf("%-*s  %-*s  %-*s  %s", widths[0], r[0], widths[1], r[1], widths[2], r[2], denials[i].why())
 	}
 	return lines
 }

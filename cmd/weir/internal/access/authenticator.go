@@ -1,9 +1,14 @@
 package access
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
+	"time"
+
+	"github.com/weirhq/weir/internal/clientaddr"
 )
 
 // Authenticator guards one listener. A nil Authenticator admits every caller with all
@@ -104,4 +109,195 @@ func Bearer(h http.Header) (token string, ok bool) {
 		return "", false
 	}
 	return strings.TrimSpace(values[0][len(scheme):]), true
+}
+
+// Credentials are what a caller shows, over any protocol.
+type Credentials struct {
+	// Token is the token that the caller shows, and Shown reports whether there is
+	// one.
+	Token string
+	Shown bool
+
+	// Certificate is the verified certificate of the connection, or nil.
+	Certificate *x509.Certificate
+
+	// Address is where the call comes from: an IP address with or without a port,
+	// or empty for a local socket.
+	Address string
+}
+
+// Admit returns the caller that shows c, if it may make a call that needs scopes.
+// The error is a [*Refusal]. It is for front ends without HTTP; [Authenticator.Enter] is for
+// those with it.
+func (a *Authenticator) Admit(c Credentials, need Scope) (*Holder, error) {
+	if a == nil {
+		return everyone, nil
+	}
+	h, no := a.admit(c, need)
+	if no != nil {
+		return nil, a.refuse(no)
+	}
+	return h, nil
+}
+
+// admit decides like Admit, and counts no refusal.
+func (a *Authenticator) admit(c Credentials, need Scope) (*Holder, *Refusal) {
+	if a.Keys == nil {
+		return everyone, nil
+	}
+	h, no := a.holder(c)
+	if no != nil {
+		return nil, no
+	}
+	if no := a.Reach.refuses(h); no != nil {
+		return nil, no
+	}
+	no = h.lacks(need)
+	return h, no
+}
+
+// holder returns who shows c: the holder of the token or, without one, of the
+// certificate.
+func (a *Authenticator) holder(c Credentials) (*Holder, *Refusal) {
+	if c.Shown {
+		h, err := a.Keys.Holder(c.Token, c.Address)
+		if err != nil {
+			return nil, err.(*Refusal) //nolint:errorlint // Holder returns no other error
+		}
+		return h, nil
+	}
+	if c.Certificate == nil {
+		return nil, &Refusal{Reason: Missing, Detail: "the call needs a token: send Authorization: Bearer TOKEN"}
+	}
+	if h := a.Keys.Certificate(c.Certificate); h != nil {
+		return h, nil
+	}
+	return nil, &Refusal{
+		Reason: Missing,
+		Detail: fmt.Sprintf("the certificate of %s is not in the tokens file, and there is no token", strings.Join(CertificateNames(c.Certificate), ", ")),
+	}
+}
+
+// refuse counts a refusal, and returns it.
+func (a *Authenticator) refuse(no *Refusal) error {
+	if a != nil && a.Refused != nil {
+		a.Refused(no.Reason)
+	}
+	return no
+}
+
+// DefaultNamespace is the namespace of calls that name none.
+const DefaultNamespace = "default"
+
+// Reach says which holders an authenticator admits, by the namespace that they are bound to.
+type Reach uint8
+
+const (
+	// ReachDefault admits holders that may use the namespace default. It is for
+	// front ends that know no other one.
+	ReachDefault Reach = iota
+	// ReachNamed admits all holders. It is for front ends that find the namespace of
+	// each call with [Authenticator.Namespace].
+	ReachNamed
+	// ReachAll admits holders that may use all namespaces. It is for calls that
+	// concern the whole service, such as metrics and profiles.
+	ReachAll
+)
+
+// refuses returns the refusal of a holder that r does not admit, or nil.
+func (r Reach) refuses(h *Holder) *Refusal {
+	switch {
+	case h.Namespace == "", r == ReachNamed:
+		return nil
+	case r == ReachAll:
+		return &Refusal{
+			Reason: Elsewhere,
+			Detail: fmt.Sprintf("%s may use the namespace %s only; the call concerns all namespaces", h.Name, h.Namespace),
+		}
+	case h.Namespace == DefaultNamespace:
+		return nil
+	}
+	return elsewhere(h, DefaultNamespace)
+}
+
+// Namespace returns the name of the namespace that a call of h is for. asked is the
+// one that the call names, or empty: then it is the one that h is bound to, or
+// [DefaultNamespace]. A holder that is bound to another namespace than the one
+// asked for gets a [*Refusal]. A nil Holder may use all.
+func (a *Authenticator) Namespace(h *Holder, asked string) (string, error) {
+	switch {
+	case h == nil || h.Namespace == "":
+		if asked == "" {
+			asked = DefaultNamespace
+		}
+		return asked, nil
+	case asked == "" || asked == h.Namespace:
+		return h.Namespace, nil
+	}
+	return "", a.refuse(elsewhere(h, asked))
+}
+
+func elsewhere(h *Holder, asked string) *Refusal {
+	return &Refusal{
+		Reason: Elsewhere,
+		Detail: fmt.Sprintf("%s may use the namespace %s only, and the call is for %.64q", h.Name, h.Namespace, asked),
+	}
+}
+
+// Reason says why a caller was refused. It is a label of metrics.
+type Reason string
+
+// Reasons.
+const (
+	Missing   Reason = "missing"   // no token and no certificate that is known
+	Unknown   Reason = "unknown"   // a token that is not in force
+	Slowed    Reason = "slowed"    // too many wrong tokens from the address
+	NoScope   Reason = "scope"     // the holder lacks a right
+	Elsewhere Reason = "namespace" // the holder belongs to another namespace
+	Host      Reason = "host"      // the request names a host that is not this one
+	Origin    Reason = "origin"    // the request comes from a web page of another origin
+)
+
+// Refusal is the error for a caller that may not do what it asks for. Nothing
+// was counted. It holds no secret.
+type Refusal struct {
+	Reason Reason
+
+	// Detail states what is wrong and what to do.
+	Detail string
+
+	// RetryAfter is how long to wait before another token is read; 0 unless
+	// Reason is Slowed.
+	RetryAfter time.Duration
+}
+
+func (r *Refusal) Error() string { return r.Detail }
+
+// Hosts are the names under which callers reach the service. A web page can point
+// a name of its own at a loopback address, and then call the service as if it were
+// of the same origin; the header Host tells such calls from others.
+//
+// IP addresses, localhost, names without a dot and an empty name always belong to
+// Hosts: nobody can register a name without a dot.
+type Hosts struct{ names map[string]bool }
+
+// NewHosts returns Hosts with further names.
+func NewHosts(names []string) *Hosts {
+	h := &Hosts{names: map[string]bool{}}
+	for _, n := range names {
+		h.names[strings.ToLower(n)] = true
+	}
+	return h
+}
+
+// Has reports whether host, with or without a port, is one of h.
+func (h *Hosts) Has(host string) bool {
+	if _, err := netip.ParseAddrPort(host); err == nil {
+		return true
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true
+	}
+	name := strings.TrimSuffix(strings.ToLower(clientaddr.WithoutPort(host)), ".")
+	return h.names[name] || !strings.Contains(name, ".") || strings.HasSuffix(name, ".localhost")
 }

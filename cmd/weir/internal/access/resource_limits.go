@@ -99,6 +99,30 @@ func (b *ResourceLimits) Release(n int64) {
 	}
 }
 
+// Reservation is the memory that one call has reserved.
+type Reservation struct {
+	Resources *ResourceLimits // nil: none
+	bytes     int64
+}
+
+// Reserve reserves n bytes more, until they are freed. It returns an [*Overload] if there
+// are not as many.
+func (r *Reservation) Reserve(n int64) error {
+	if err := r.Resources.Reserve(n); err != nil {
+		return err
+	}
+	r.bytes += n
+	return nil
+}
+
+// Free gives back what was reserved.
+func (r *Reservation) Free() {
+	if r.bytes > 0 {
+		r.Resources.Release(r.bytes)
+		r.bytes = 0
+	}
+}
+
 // Now returns the requests that are decided, and the bytes that are reserved.
 func (b *ResourceLimits) Now() (requests, memory int64) { return b.requests.Load(), b.memory.Load() }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
@@ -71,17 +72,17 @@ func (p *Problem) Write(w http.ResponseWriter) {
 
 // Append appends p as a JSON object.
 func (p *Problem) Append(b []byte) []byte {
-	b = AppendText(append(b, `{"type":"about:blank","title":`...), http.StatusText(p.Status))
+	b = jsontext.AppendText(append(b, `{"type":"about:blank","title":`...), http.StatusText(p.Status))
 	b = fmt.Appendf(b, `,"status":%d`, p.Status)
-	b = AppendText(append(b, `,"detail":`...), p.Error())
+	b = jsontext.AppendText(append(b, `,"detail":`...), p.Error())
 	if p.Field != "" {
-		b = AppendText(append(b, `,"field":`...), p.Field)
+		b = jsontext.AppendText(append(b, `,"field":`...), p.Field)
 	}
 	if p.Place != "" {
-		b = AppendText(append(b, `,"place":`...), p.Place)
+		b = jsontext.AppendText(append(b, `,"place":`...), p.Place)
 	}
 	if p.Faults != nil {
-		b = AppendTexts(append(b, `,"faults":`...), p.Faults)
+		b = jsontext.AppendTexts(append(b, `,"faults":`...), p.Faults)
 	}
 	return append(b, '}')
 }

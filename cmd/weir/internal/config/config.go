@@ -193,11 +193,7 @@ func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
 // the fields as flags have them. Validate opens no file and no port.
 func (c *Config) Validate() error {
 	f := faults{}
-	f.address("listen", c.Listen)
-	f.address("admin", c.Admin)
-	f.clash("admin", c.Admin, "listen", c.Listen)
-	f.grpc(c)
-	f.resp(c)
+	f.listeners(c)
 	f.envoy(c)
 	f.koala(c)
 	f.access(c)
@@ -258,43 +254,20 @@ func (f *faults) telemetry(c *Config) {
 	}
 }
 
-// address checks that addr is an address.
-func (f *faults) address(field, addr string) {
-	if _, err := ParseAddress(addr); err != nil {
-		f.Addf(field, "%v", err)
-	}
-}
-
-// clash checks that two listeners do not share an address. The operating
-// system would report that as a port that another process uses.
-func (f *faults) clash(field, addr, other, taken string) {
-	if addr == taken && !strings.HasSuffix(addr, ":0") {
-		f.Addf(field, "%q: the same as %s; give it a port of its own", addr, other)
-	}
-}
-
-// grpc checks the address of gRPC calls.
-func (f *faults) grpc(c *Config) {
-	if addr := c.GRPCListen; addr != "" {
-		f.address("grpc-listen", addr)
-		f.clash("grpc-listen", addr, "listen", c.Listen)
-		f.clash("grpc-listen", addr, "admin", c.Admin)
-	}
-}
-
-// resp checks the address of calls in the protocol of Redis.
-func (f *faults) resp(c *Config) {
-	addr := c.RESPListen
-	if addr == "" {
-		return
-	}
-	at, err := ParseRESPAddress(addr)
-	if err != nil {
-		f.Addf("resp-listen", "%v", err)
-		return
-	}
-	for _, other := range [...]struct{ flag, addr string }{{"listen", c.Listen}, {"admin", c.Admin}, {"grpc-listen", c.GRPCListen}, {"koala-listen", c.KoalaAddr()}} {
-		f.clash("resp-listen", at.Host, other.flag, other.addr)
+// listeners checks the addresses, and that no two listeners share one, which the
+// operating system would report as a port that another process uses.
+func (f *faults) listeners(c *Config) {
+	all := c.Listeners()
+	for i, l := range all {
+		if l.err != nil {
+			f.Addf(l.Flag, "%v", l.err)
+			continue
+		}
+		for _, other := range all[:i] {
+			if at := l.Address.Host; at == other.Address.Host && !strings.HasSuffix(at, ":0") {
+				f.Addf(l.Flag, "%q: the same as %s; give it a port of its own", l.text, other.Flag)
+			}
+		}
 	}
 }
 
@@ -305,12 +278,6 @@ func (f *faults) koala(c *Config) {
 	}
 	if c.KoalaToken != "" && c.Koala == "" {
 		f.Addf("koala-token", "only with koala: it allows rewriting koala's rule file")
-	}
-	if addr := c.KoalaAddr(); addr != "" {
-		f.address("koala-listen", addr)
-		f.clash("koala-listen", addr, "listen", c.Listen)
-		f.clash("koala-listen", addr, "admin", c.Admin)
-		f.clash("koala-listen", addr, "grpc-listen", c.GRPCListen)
 	}
 }
 
@@ -378,5 +345,60 @@ func (f *faults) notNegative(field string, d time.Duration) {
 func (f *faults) oneOf(field, value string, allowed []string) {
 	if !slices.Contains(allowed, value) {
 		f.Addf(field, "%q: not one of %s", value, strings.Join(allowed, ", "))
+	}
+}
+
+// ResourceLimits limits what the service does at the same time. 0 in a field means no
+// bound.
+type ResourceLimits struct {
+	// Connections is the most connections of the API, of gRPC and of koala's
+	// calls, for each of the three. The admin address has some of its own.
+	Connections int
+
+	// Requests is the most requests that are decided at the same time.
+	Requests int64
+
+	// RequestMemory is the most bytes that large bodies, batches and their
+	// answers take at the same time.
+	RequestMemory Bytes
+
+	// Answer is the most bytes of an answer.
+	Answer Bytes
+
+	// Memory is the most bytes of all counters in memory. Negative: half of the
+	// memory that this process may use.
+	Memory Bytes
+}
+
+// AutoMemory is the value of [ResourceLimits.Memory] that stands for half of the memory.
+const AutoMemory Bytes = -1
+
+// defaultResources returns the resource limits of [Default].
+func defaultResources() ResourceLimits {
+	return ResourceLimits{
+		Connections:   4096,
+		Requests:      1024,
+		RequestMemory: 64 << 20,
+		Answer:        8 << 20,
+		Memory:        AutoMemory,
+	}
+}
+
+// resources checks the resource limits.
+func (f *faults) resources(c *Config) {
+	b := &c.Resources
+	if b.Connections < 0 {
+		f.Addf("max-connections", "%d: negative", b.Connections)
+	}
+	if b.Requests < 0 {
+		f.Addf("max-requests", "%d: negative", b.Requests)
+	}
+	// The largest answer takes about eight times its size: with the structures
+	// from which it is written.
+	if b.RequestMemory != 0 && (b.Answer == 0 || b.RequestMemory < 8*b.Answer) {
+		f.Addf("max-request-memory", "%v: want at least eight times max-answer, %v, so that the largest answer fits", b.RequestMemory, 8*b.Answer)
+	}
+	if m := b.Memory; m > 0 && m < 16<<20 {
+		f.Addf("memory", "%v: want at least 16MiB", m)
 	}
 }

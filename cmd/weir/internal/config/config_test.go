@@ -38,8 +38,8 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 	}
 	const want = `listen: ":99999": port out of range 0 to 65535
 admin: "localhost": not host:port, such as 127.0.0.1:8080
-koala: not with rules: all rules come from one file; weir import koala converts koala's
 koala-listen: "localhost:http": port is not a number
+koala: not with rules: all rules come from one file; weir import koala converts koala's
 headers: "draft-99": not one of draft, draft-03, legacy, legacy-epoch, retry-after, none
 headers-jitter: 1.5: want a part from 0 to 1, such as 0.1
 nodes: -2: want the number of instances, at least 1

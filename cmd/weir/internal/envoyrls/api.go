@@ -69,7 +69,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	x.engine, x.resources = space, c.Resources()
+	x.engine, x.Resources = space, c.Resources()
 	if err := c.RecvMsg(&x.call); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // An exchange is the memory of one call. Later calls use it again.
@@ -26,9 +27,8 @@ type exchange struct {
 	answers []answer // statuses of out
 	out     rls.RateLimitResponse
 
-	resources *access.ResourceLimits // nil: none
-	reserved  int64                  // bytes of resources
-	admit     func(run.Size) error   // reserve, made once
+	access.Reservation
+	admit func(run.Size) error // reserve, made once
 }
 
 func newExchange() *exchange {
@@ -51,16 +51,7 @@ func (x *exchange) reserve(s run.Size) error {
 	if n <= smallAnswer {
 		return nil
 	}
-	return x.take(n)
-}
-
-// take reserves n bytes of the memory of the service until x is free.
-func (x *exchange) take(n int64) error {
-	if err := x.resources.Reserve(n); err != nil {
-		return err
-	}
-	x.reserved += n
-	return nil
+	return x.Reserve(n)
 }
 
 // smallMessage is the size, in bytes, of the largest message whose memory is not reserved.
@@ -72,7 +63,7 @@ func (x *exchange) admitCall(b []byte) error {
 	if err != nil || len(b) <= smallMessage {
 		return err
 	}
-	return x.take(textTimes*int64(len(b)) + objectBytes*int64(objects))
+	return x.Reserve(textTimes*int64(len(b)) + objectBytes*int64(objects))
 }
 
 // mostKept is the number of descriptors above which the memory of an exchange is
@@ -81,11 +72,8 @@ const mostKept = 64
 
 // free returns x to the pool.
 func (a *API) free(x *exchange) {
-	if x.reserved > 0 {
-		x.resources.Release(x.reserved)
-		x.reserved = 0
-	}
-	x.resources, x.engine = nil, nil
+	x.Free()
+	x.Resources, x.engine = nil, nil
 	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept {
 		return
 	}
@@ -128,6 +116,6 @@ func item(items []weir.Item) ([]weir.Item, *weir.Item) {
 		items = append(items, weir.Item{})
 	}
 	it := &items[n]
-	it.Request, it.Verb, it.Err = weir.Request{}, weir.Take, nil
+	it.Request, it.Verb, it.Err = weir.Request{}, store.Take, nil
 	return items, it
 }

@@ -2,8 +2,6 @@ package envoyrls
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -12,7 +10,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	problems "github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 )
 
@@ -23,22 +20,13 @@ func (a *API) HTTP(auth *access.Authenticator, resources *access.ResourceLimits)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, body, err := a.json(auth, resources, r)
 		if err != nil {
-			discard(r)
-			problems.ProblemOf(err).Write(w)
+			problems.Refuse(w, r, err)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		_, _ = w.Write(body) // the caller has gone if this fails
 	})
-}
-
-// discard reads what is left of the body of a refused call, up to the largest body, so
-// that the client sees the answer.
-func discard(r *http.Request) {
-	if r.Header["Expect"] == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, sizes.Message))
-	}
 }
 
 // json answers one call over HTTP.
@@ -63,8 +51,8 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	}
 	x := a.exchanges.Get().(*exchange)
 	defer a.free(x)
-	x.engine, x.resources = space.Engine(), resources
-	text, err := x.readBody(r)
+	x.engine, x.Resources = space.Engine(), resources
+	text, err := problems.ReadBody(r, make([]byte, 0, 1<<10), func(n int64) error { return x.Reserve(textTimes * n) })
 	if err != nil {
 		return 0, nil, err
 	}
@@ -104,7 +92,7 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 		return err
 	}
 	if n := int64(objects) * objectBytes; n > smallMessage {
-		if err := x.take(n); err != nil {
+		if err := x.Reserve(n); err != nil {
 			return err
 		}
 	}
@@ -122,42 +110,6 @@ const (
 	textTimes   = 2
 	objectBytes = 256
 )
-
-// readBody reads the body of a call. It reserves the memory of a large one first.
-func (x *exchange) readBody(r *http.Request) (text []byte, err error) {
-	tooLarge := &problems.Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
-	body := http.MaxBytesReader(nil, r.Body, sizes.Message)
-	switch n := r.ContentLength; {
-	case n > sizes.Message:
-		return nil, tooLarge
-	case n < 0: // it is not told
-		text, err = io.ReadAll(io.LimitReader(body, smallMessage))
-		if err == nil && len(text) == smallMessage {
-			err = x.take(textTimes * sizes.Message)
-		}
-	case n > smallMessage:
-		err = x.take(textTimes * n)
-	}
-	if err == nil {
-		var rest []byte
-		if rest, err = io.ReadAll(body); len(text) == 0 {
-			text = rest
-		} else {
-			text = append(text, rest...)
-		}
-	}
-	var large *http.MaxBytesError
-	var overload *access.Overload
-	switch {
-	case err == nil:
-		return text, nil
-	case errors.As(err, &large):
-		return nil, tooLarge
-	case errors.As(err, &overload):
-		return nil, err
-	}
-	return nil, &problems.Problem{Status: http.StatusBadRequest, Detail: "the body ends early: " + err.Error()}
-}
 
 // excessJSON returns what a body has too many of, as [check] does, before memory is made for
 // it, and how many objects it has. It counts the objects of a call by their depth:

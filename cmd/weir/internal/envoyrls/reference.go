@@ -2,14 +2,20 @@ package envoyrls
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -156,9 +162,9 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		hits, check := hitsOf(&x.in, d)
 		switch {
 		case check:
-			it.Verb = weir.Check
+			it.Verb = store.Check
 		case d.negative:
-			it.Verb = weir.Refund
+			it.Verb = store.Refund
 		}
 		from := len(x.attributes)
 		x.attributes = append(x.attributes,
@@ -176,7 +182,7 @@ func (a *API) runByFiles(ctx context.Context, x *exchange) error {
 	}
 	together := a.config.Reference.Together
 	for i := range x.takes {
-		together = together && x.takes[i].Verb == weir.Take
+		together = together && x.takes[i].Verb == store.Take
 	}
 	_, err := x.run(ctx, x.takes, together)
 	return err
@@ -201,7 +207,7 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 		u := &d.Usages[0]
 		used, reset = u.Used, u.ResetAfter
 		// A check asks whether the hits so far are within the limit.
-		if f.over = !u.Allowed; it.Verb != weir.Take {
+		if f.over = !u.Allowed; it.Verb != store.Take {
 			f.over = used > quota
 		}
 	}
@@ -236,7 +242,7 @@ func (a *API) observe(x *exchange, i int, f *found, it *weir.Item, used int64) {
 		}
 	}
 	hits := it.Request.Hits
-	if it.Verb != weir.Take {
+	if it.Verb != store.Take {
 		hits = 0
 	}
 	a.config.Reference.Observe(Observed{f.limit, values, hits, f.over, used})
@@ -252,4 +258,102 @@ var unitsOfFiles = [...]rls.RateLimitResponse_RateLimit_Unit{
 	envoyfile.Week:   rls.RateLimitResponse_RateLimit_WEEK,
 	envoyfile.Month:  rls.RateLimitResponse_RateLimit_MONTH,
 	envoyfile.Year:   rls.RateLimitResponse_RateLimit_YEAR,
+}
+
+// besideByFiles adds what an answer of envoyproxy/ratelimit carries beside its
+// statuses.
+func (a *API) besideByFiles(x *exchange, limits []found) {
+	r := a.config.Reference
+	if r.Headers != [3]string{} {
+		if s := strictest(x.answers, limits); s != nil {
+			for i, value := range []int64{int64(s.CurrentLimit.RequestsPerUnit), int64(s.LimitRemaining), s.DurationUntilReset.GetSeconds()} {
+				x.out.ResponseHeadersToAdd = append(x.out.ResponseHeadersToAdd, &core.HeaderValue{Key: r.Headers[i], Value: strconv.FormatInt(value, 10)})
+			}
+		}
+	}
+	if r.Metadata {
+		x.out.DynamicMetadata = metadataOf(&x.in, limits)
+	}
+}
+
+// strictest returns the status that the header fields tell: the last one that is
+// over a limit without quota_mode or, if there is none, the first with the fewest
+// hits left. It returns nil if there is no limit.
+func strictest(answers []answer, limits []found) (best *rls.RateLimitResponse_DescriptorStatus) {
+	for i := range answers {
+		if s := &answers[i].status; s.CurrentLimit != nil && (best == nil || s.LimitRemaining < best.LimitRemaining) {
+			best = s
+		}
+	}
+	for i := range answers {
+		f := &limits[i]
+		if f.over && (f.override || !f.limit.Quota) {
+			best = &answers[i].status
+		}
+	}
+	return best
+}
+
+// metadataOf returns the call, and the metadata of the limits that it does not
+// exceed. Of values for the same key the first one stays.
+func metadataOf(in *request, limits []found) *structpb.Struct {
+	descriptors := &structpb.ListValue{}
+	for i := range in.descriptors {
+		descriptors.Values = append(descriptors.Values, structpb.NewStructValue(descriptorOf(&in.descriptors[i])))
+	}
+	fields := map[string]*structpb.Value{
+		"domain":      structpb.NewStringValue(in.domain),
+		"descriptors": structpb.NewListValue(descriptors),
+	}
+	if in.hits > 0 {
+		fields["hitsAddend"] = structpb.NewNumberValue(float64(in.hits))
+	}
+	all := map[string]any{}
+	for i := range limits {
+		if f := &limits[i]; f.limit != nil && !f.over {
+			merge(all, f.limit.Metadata)
+		}
+	}
+	if len(all) > 0 {
+		if m, err := structpb.NewStruct(all); err == nil {
+			fields["metadata"] = structpb.NewStructValue(m)
+		}
+	}
+	return &structpb.Struct{Fields: fields}
+}
+
+// merge adds what from has and to has not, in tables within tables, too.
+func merge(to, from map[string]any) {
+	for key, value := range from {
+		there, ok := to[key]
+		if !ok {
+			if table, is := value.(map[string]any); is {
+				mine := map[string]any{}
+				merge(mine, table)
+				value = mine
+			}
+			to[key] = value
+			continue
+		}
+		mine, a := there.(map[string]any)
+		theirs, b := value.(map[string]any)
+		if a && b {
+			merge(mine, theirs)
+		}
+	}
+}
+
+func descriptorOf(d *descriptor) *structpb.Struct {
+	entries := &structpb.ListValue{}
+	for _, e := range d.entries {
+		entries.Values = append(entries.Values, structpb.NewStringValue(e.Name+"="+e.Value))
+	}
+	fields := map[string]*structpb.Value{"entries": structpb.NewListValue(entries)}
+	if d.limit != nil {
+		fields["limit"] = structpb.NewStringValue(fmt.Sprintf("requests_per_unit:%d unit:%s", d.limit.RequestsPerUnit, strings.ToUpper(d.limit.Unit.String())))
+	}
+	if d.ownHits {
+		fields["hitsAddend"] = structpb.NewNumberValue(float64(d.hits))
+	}
+	return &structpb.Struct{Fields: fields}
 }

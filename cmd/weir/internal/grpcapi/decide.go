@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // exchange is the memory of one call about one request. Later calls use it again.
@@ -50,11 +51,11 @@ func tooManyAttributes(path string) error {
 }
 
 // decide returns what serves the method for a verb.
-func (a *API) decide(verb weir.Verb) func(*grpcserver.Call) error {
+func (a *API) decide(verb store.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
 		x := a.exchanges.Get().(*exchange)
 		defer a.free(x)
-		x.memory.resources = c.Resources()
+		x.memory.Resources = c.Resources()
 		space, err := c.Namespace(a.spaces)
 		if err != nil {
 			return err
@@ -105,23 +106,14 @@ func (a *API) free(x *exchange) {
 
 // memory is what a call has reserved of the memory of the service.
 type memory struct {
-	resources *access.ResourceLimits // nil: none
-	reserved  int64
-	answers   int64 // bytes of decisions
-}
-
-func (m *memory) reserve(n int64) error {
-	if err := m.resources.Reserve(n); err != nil {
-		return err
-	}
-	m.reserved += n
-	return nil
+	access.Reservation
+	answers int64 // bytes of decisions
 }
 
 // decoded reserves the memory of a message of n bytes that is decoded.
 func (m *memory) decoded(n, attributes int) error {
 	const textTimes, attributeBytes = 2, 96
-	return m.reserve(textTimes*int64(n) + attributeBytes*int64(attributes))
+	return m.Reserve(textTimes*int64(n) + attributeBytes*int64(attributes))
 }
 
 // admit reserves the memory of decisions, if they are large, alone or with those
@@ -129,7 +121,7 @@ func (m *memory) decoded(n, attributes int) error {
 func (m *memory) admit(s run.Size) error {
 	n := int64(s.Usages)*usageBytes + s.Bytes()
 	if m.answers += n; m.answers > smallAnswer {
-		return m.reserve(n)
+		return m.Reserve(n)
 	}
 	return nil
 }
@@ -139,8 +131,6 @@ const usageBytes = 512
 
 // free gives back what was reserved.
 func (m *memory) free() {
-	if m.reserved > 0 {
-		m.resources.Release(m.reserved)
-	}
-	m.resources, m.reserved, m.answers = nil, 0, 0
+	m.Free()
+	*m = memory{}
 }

@@ -87,7 +87,7 @@ func tooManyRequests() error { return fault.Newf("requests", "more than %d", siz
 // receive receives a message. What is wrong with the whole message is g.err; the error is
 // that of the call.
 func (g *group) receive(c *grpcserver.Call) error {
-	g.memory.resources = c.Resources()
+	g.memory.Resources = c.Resources()
 	g.id, g.attrs, g.asks, g.errs, g.deadline = 0, g.attrs[:0], g.asks[:0], g.errs[:0], time.Time{}
 	if err := c.RecvMsg(&g.in); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (g *group) receive(c *grpcserver.Call) error {
 		g.err = tooManyRequests()
 		return nil
 	case n > fewRequests:
-		if g.err = g.memory.reserve(int64(n) * itemBytes); g.err != nil {
+		if g.err = g.memory.Reserve(int64(n) * itemBytes); g.err != nil {
 			return nil //nolint:nilerr // g.err is not one of the call
 		}
 	}

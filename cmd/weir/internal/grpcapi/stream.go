@@ -245,7 +245,7 @@ func (s *stream) decide() error {
 		}
 	}
 	s.items = items
-	s.memory.resources = s.call.Resources()
+	s.memory.Resources = s.call.Resources()
 	err = s.api.run(s.call.Context(), space, items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
 		return s.oneByOne(space)

@@ -2,6 +2,8 @@ package grpcserver
 
 import (
 	"context"
+	"net/http"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -77,6 +79,9 @@ func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
 
 // Resources returns the resource limits of the listener. It may be nil.
 func (c *Call) Resources() *access.ResourceLimits { return c.server.config.Resources }
+
+// Reservation returns what reserves memory within them.
+func (c *Call) Reservation() access.Reservation { return access.Reservation{Resources: c.Resources()} }
 
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
@@ -159,4 +164,39 @@ func connectionOf(ctx context.Context) *connection {
 // tokens returns the header authorization of a call.
 func tokens(ctx context.Context) []string {
 	return metadata.ValueFromIncomingContext(ctx, "authorization")
+}
+
+// authorize returns the caller if it may make a call that needs scopes. The error is
+// an [*access.Refusal].
+func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope) (*access.Holder, error) {
+	if s.config.Auth == nil {
+		return nil, nil
+	}
+	// The authenticator reads these fields of a request over HTTP, and no others.
+	r := http.Request{Header: http.Header{}}
+	if t := tokens(ctx); t != nil {
+		r.Header["Authorization"] = t
+	}
+	if c != nil {
+		r.RemoteAddr, r.TLS = c.RemoteAddr().String(), c.tlsState()
+	}
+	return s.config.Auth.Enter(&r, need)
+}
+
+// intercept asks callers of the services that this package adds itself for a
+// token: of reflection, but not of health. It counts their messages. gRPC does not call it
+// for methods that are registered as streams and stream neither way.
+func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
+		ctx := stream.Context()
+		if _, err := s.authorize(ctx, connectionOf(ctx), access.None); err != nil {
+			return Error(err)
+		}
+	}
+	if strings.HasPrefix(info.FullMethod, "/grpc.") {
+		counted, end := track(stream, info.IsClientStream)
+		defer end()
+		stream = counted
+	}
+	return next(srv, stream)
 }

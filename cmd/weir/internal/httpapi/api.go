@@ -97,12 +97,11 @@ func New(spaces *namespace.Set, c Config) *API {
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange()
-	x.resources = a.resources
+	x.Resources = a.resources
 	defer x.free()
 	if err := a.serve(x, w, r); err != nil {
 		x.end()
-		discard(r)
-		answer.ProblemOf(err).Write(w)
+		answer.Refuse(w, r, err)
 	}
 }
 

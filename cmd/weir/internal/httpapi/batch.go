@@ -22,9 +22,6 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.read(r); err != nil {
 		return err
 	}
-	if err := x.begin(); err != nil {
-		return err
-	}
 	x.scan.reset(x.body)
 	if cap(x.body) > maxKept {
 		x.body = nil // the scanner has a copy
@@ -37,7 +34,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.caller.May(needs(parts)); err != nil {
 		return err
 	}
-	if err := x.reserve(int64(len(parts)) * itemBytes); err != nil {
+	if err := x.Reserve(int64(len(parts)) * itemBytes); err != nil {
 		return err
 	}
 	items := make([]weir.Item, len(parts))
@@ -53,7 +50,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		x.out = x.out[:0]
-		if err := x.reserve(int64(s.Usages)*usageBytes + s.Text + s.Bytes()); err != nil {
+		if err := x.Reserve(int64(s.Usages)*usageBytes + s.Text + s.Bytes()); err != nil {
 			return err
 		}
 		x.out = slices.Grow(x.out, int(s.Bytes())+answerBytes*len(items))

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
@@ -13,9 +13,6 @@ import (
 func (a *API) decide(verb store.Verb) handler {
 	return func(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		if err := x.read(r); err != nil {
-			return err
-		}
-		if err := x.begin(); err != nil {
 			return err
 		}
 		verb, f := x.scan.decode(x.body, verb, &x.item[0].Request)
@@ -35,9 +32,6 @@ func (a *API) decide(verb store.Verb) handler {
 // explain shows what a check would answer, and why. It counts nothing.
 func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.read(r); err != nil {
-		return err
-	}
-	if err := x.begin(); err != nil {
 		return err
 	}
 	if _, f := x.scan.decode(x.body, store.Check, &x.item[0].Request); f != nil {
@@ -64,13 +58,13 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 
 // appendExplanation appends why a rule matched or did not, and its numbers.
 func appendExplanation(b []byte, e *weir.RuleExplanation) []byte {
-	b = answer.AppendText(append(b, `{"rule":`...), e.Rule)
-	b = answer.AppendText(append(b, `,"kind":`...), e.Kind.String())
+	b = jsontext.AppendText(append(b, `{"rule":`...), e.Rule)
+	b = jsontext.AppendText(append(b, `,"kind":`...), e.Kind.String())
 	b = appendBool(append(b, `,"matched":`...), e.Matched)
 	if e.Shadow {
 		b = append(b, `,"shadow":true`...)
 	}
-	b = answer.AppendTexts(append(b, `,"reasons":`...), e.Reasons)
+	b = jsontext.AppendTexts(append(b, `,"reasons":`...), e.Reasons)
 	if e.Usage != nil {
 		b = append(appendUsage(append(b, `,"usage":{`...), e.Usage), '}')
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -14,14 +14,14 @@ import (
 // appendDecision appends d, the answer to verb, as JSON.
 func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 	b = appendBool(append(b, `{"allowed":`...), d.Allowed)
-	b = answer.AppendText(append(b, `,"outcome":`...), d.Outcome)
+	b = jsontext.AppendText(append(b, `,"outcome":`...), d.Outcome)
 	if d.Rule != "" {
-		b = answer.AppendText(append(b, `,"rule":`...), d.Rule)
+		b = jsontext.AppendText(append(b, `,"rule":`...), d.Rule)
 	}
 	if !d.Allowed {
-		b = answer.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter)
+		b = jsontext.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter)
 		if d.RetryRule != "" {
-			b = answer.AppendText(append(b, `,"retry_rule":`...), d.RetryRule)
+			b = jsontext.AppendText(append(b, `,"retry_rule":`...), d.RetryRule)
 		}
 	}
 	if !d.Receipt.IsZero() {
@@ -44,16 +44,16 @@ func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 	}
 	b = append(b, ']')
 	if len(d.Verdicts) > 0 {
-		b = answer.AppendTexts(append(b, `,"verdicts":`...), d.Verdicts)
+		b = jsontext.AppendTexts(append(b, `,"verdicts":`...), d.Verdicts)
 	}
 	if len(d.Triggered) > 0 {
-		b = answer.AppendTexts(append(b, `,"triggered":`...), d.Triggered)
+		b = jsontext.AppendTexts(append(b, `,"triggered":`...), d.Triggered)
 	}
 	if d.Unmatched {
 		b = append(b, `,"unmatched":true`...)
 	}
 	if d.Degraded {
-		b = answer.AppendText(append(b, `,"degraded":true,"degraded_reason":`...), string(d.DegradedReason))
+		b = jsontext.AppendText(append(b, `,"degraded":true,"degraded_reason":`...), string(d.DegradedReason))
 	}
 	return append(b, '}')
 }
@@ -61,14 +61,14 @@ func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 // appendUsage appends the members of one rule's numbers. A counter has no quota
 // and no remainder.
 func appendUsage(b []byte, u *weir.Usage) []byte {
-	b = answer.AppendText(append(b, `"rule":`...), u.Rule)
+	b = jsontext.AppendText(append(b, `"rule":`...), u.Rule)
 	if u.Kind != rule.KindLimit {
-		b = answer.AppendText(append(b, `,"kind":`...), u.Kind.String())
+		b = jsontext.AppendText(append(b, `,"kind":`...), u.Kind.String())
 	}
 	if u.Shadow {
 		b = append(b, `,"shadow":true`...)
 	}
-	b = answer.AppendText(append(b, `,"key":`...), u.Key)
+	b = jsontext.AppendText(append(b, `,"key":`...), u.Key)
 	if u.Quota != window.Unlimited {
 		b = appendInt(append(b, `,"quota":`...), u.Quota)
 	}
@@ -77,9 +77,9 @@ func appendUsage(b []byte, u *weir.Usage) []byte {
 		b = appendInt(append(b, `,"remaining":`...), u.Remaining)
 	}
 	if u.Kind == rule.KindLimit && u.RetryAfter != 0 {
-		b = answer.AppendSeconds(append(b, `,"retry_after":`...), u.RetryAfter)
+		b = jsontext.AppendSeconds(append(b, `,"retry_after":`...), u.RetryAfter)
 	}
-	b = answer.AppendSeconds(append(b, `,"reset_after":`...), u.ResetAfter)
+	b = jsontext.AppendSeconds(append(b, `,"reset_after":`...), u.ResetAfter)
 	if u.BannedUntil != 0 {
 		b = appendTime(append(b, `,"banned_until":`...), u.BannedUntil.Time())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -17,9 +18,9 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 	if err := x.reserveRules(set.Len()); err != nil {
 		return err
 	}
-	b := answer.AppendText(append(x.out[:0], `{"file":`...), from.File)
-	b = answer.AppendText(append(b, `,"hash":`...), from.Hash)
-	b = answer.AppendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))
+	b := jsontext.AppendText(append(x.out[:0], `{"file":`...), from.File)
+	b = jsontext.AppendText(append(b, `,"hash":`...), from.Hash)
+	b = jsontext.AppendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))
 	b = append(b, `,"rules":[`...)
 	for i := range set.Len() {
 		if i > 0 {
@@ -34,35 +35,35 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 // appendRule appends r with the keys of the rules file, without those at their
 // default.
 func appendRule(b []byte, r *rule.Rule) []byte {
-	b = answer.AppendText(append(b, `{"name":`...), r.Name)
-	b = answer.AppendText(append(b, `,"kind":`...), r.Kind().String())
+	b = jsontext.AppendText(append(b, `{"name":`...), r.Name)
+	b = jsontext.AppendText(append(b, `,"kind":`...), r.Kind().String())
 	if len(r.When) > 0 {
 		b = append(b, `,"when":[`...)
 		for i, c := range r.When {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = answer.AppendText(b, c.Attribute+" "+c.Test.String())
+			b = jsontext.AppendText(b, c.Attribute+" "+c.Test.String())
 		}
 		b = append(b, ']')
 	}
 	if len(r.Per) > 0 {
-		b = answer.AppendTexts(append(b, `,"per":`...), r.Per)
+		b = jsontext.AppendTexts(append(b, `,"per":`...), r.Per)
 		for i, name := range slices.Sorted(maps.Keys(r.Networks)) {
 			if i == 0 {
 				b = append(b, `,"networks":{`...)
 			} else {
 				b = append(b, ',')
 			}
-			b = answer.AppendText(append(answer.AppendText(b, name), ':'), r.Networks[name].String())
+			b = jsontext.AppendText(append(jsontext.AppendText(b, name), ':'), answer.Network(r.Networks[name]))
 		}
 		if len(r.Networks) > 0 {
 			b = append(b, '}')
 		}
 	}
 	if r.Measure != window.Count {
-		b = answer.AppendText(append(b, ','), r.Measure.String())
-		b = answer.AppendText(append(b, ':'), r.Of)
+		b = jsontext.AppendText(append(b, ','), r.Measure.String())
+		b = jsontext.AppendText(append(b, ':'), r.Of)
 	}
 	if r.Quota != nil {
 		b = appendQuota(append(b, `,"limit":`...), r.Quota)
@@ -71,20 +72,20 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 		b = appendInt(append(b, `,"trigger":`...), r.Trigger)
 	}
 	if r.Kind() != rule.KindVerdict {
-		b = answer.AppendText(append(b, `,"window":`...), r.Window.String())
+		b = jsontext.AppendText(append(b, `,"window":`...), r.Window.String())
 	}
 	b = appendHolding(b, r)
 	if r.Then != "" {
-		b = answer.AppendText(append(b, `,"then":`...), r.Then)
+		b = jsontext.AppendText(append(b, `,"then":`...), r.Then)
 	}
-	if r.Rest != rule.RestSkip {
-		b = answer.AppendText(append(b, `,"rest":`...), r.Rest.String())
+	if r.CountRest {
+		b = append(b, `,"rest":"count"`...)
 	}
 	if len(r.Feedback) > 0 {
 		b = append(appendNumbers(append(b, `,"feedback":{`...), r.Feedback), '}')
 	}
 	if r.Mode != rule.Enforce {
-		b = answer.AppendText(append(b, `,"mode":`...), r.Mode.String())
+		b = jsontext.AppendText(append(b, `,"mode":`...), r.Mode.String())
 	}
 	return append(b, '}')
 }
@@ -92,10 +93,10 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 // appendHolding appends what r holds, and whom it bans.
 func appendHolding(b []byte, r *rule.Rule) []byte {
 	if r.Hold > 0 {
-		b = answer.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))
+		b = jsontext.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))
 	}
-	if r.Unsettled != window.Keep {
-		b = answer.AppendText(append(b, `,"unsettled":`...), r.Unsettled.String())
+	if r.Release {
+		b = append(b, `,"unsettled":"release"`...)
 	}
 	if r.MaxHolds > 0 {
 		b = appendInt(append(b, `,"max_holds":`...), int64(r.MaxHolds))
@@ -103,15 +104,15 @@ func appendHolding(b []byte, r *rule.Rule) []byte {
 	if r.Ban.For == 0 {
 		return b
 	}
-	b = answer.AppendText(append(b, `,"ban":{"for":`...), window.Length(r.Ban.For))
+	b = jsontext.AppendText(append(b, `,"ban":{"for":`...), window.Length(r.Ban.For))
 	if r.Ban.Factor > 0 {
 		b = appendInt(append(b, `,"factor":`...), r.Ban.Factor)
 	}
 	if r.Ban.Most > 0 {
-		b = answer.AppendText(append(b, `,"most":`...), window.Length(r.Ban.Most))
+		b = jsontext.AppendText(append(b, `,"most":`...), window.Length(r.Ban.Most))
 	}
 	if r.Ban.Forget > 0 {
-		b = answer.AppendText(append(b, `,"forget":`...), window.Length(r.Ban.Forget))
+		b = jsontext.AppendText(append(b, `,"forget":`...), window.Length(r.Ban.Forget))
 	}
 	return append(b, '}')
 }
@@ -121,7 +122,7 @@ func appendQuota(b []byte, q *rule.Quota) []byte {
 	if q.By == "" {
 		return appendInt(b, q.Value)
 	}
-	b = answer.AppendText(append(b, `{"by":`...), q.By)
+	b = jsontext.AppendText(append(b, `{"by":`...), q.By)
 	b = append(appendNumbers(append(b, `,"cases":{`...), q.Cases), '}')
 	if q.Else != nil {
 		b = appendInt(append(b, `,"else":`...), *q.Else)
@@ -136,7 +137,7 @@ func appendNumbers(b []byte, numbers map[string]int64) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(answer.AppendText(b, name), ':')
+		b = append(jsontext.AppendText(b, name), ':')
 		if numbers[name] == window.All {
 			b = append(b, `"all"`...)
 			continue

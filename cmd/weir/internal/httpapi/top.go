@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -28,8 +29,8 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		if b[len(b)-1] != '[' {
 			b = append(b, ',')
 		}
-		b = answer.AppendText(append(b, `{"rule":`...), ru.Name)
-		b = answer.AppendText(append(b, `,"kind":`...), ru.Kind().String())
+		b = jsontext.AppendText(append(b, `{"rule":`...), ru.Name)
+		b = jsontext.AppendText(append(b, `,"kind":`...), ru.Kind().String())
 		if ru.Mode == rule.Shadow {
 			b = append(b, `,"shadow":true`...)
 		}
@@ -55,7 +56,7 @@ func appendTop(b []byte, counts string, l *top.List) []byte {
 			b = append(b, ',')
 		}
 		e := &l.Entries[i]
-		b = answer.AppendText(append(b, `{"key":`...), e.Key)
+		b = jsontext.AppendText(append(b, `{"key":`...), e.Key)
 		b = number(append(b, ','), e.Count)
 		if e.Error > 0 {
 			b = appendInt(append(b, `,"error":`...), e.Error)
@@ -89,28 +90,28 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 
 func appendDenial(b []byte, d *top.Denial) []byte {
 	b = appendTime(append(b, `{"time":`...), d.Time)
-	b = answer.AppendText(append(b, `,"rule":`...), d.Rule)
+	b = jsontext.AppendText(append(b, `,"rule":`...), d.Rule)
 	if d.Shadow {
 		b = append(b, `,"shadow":true`...)
 	}
 	numbers := d.Reason != top.ReasonVerdict && d.Reason != top.ReasonOutage
 	if numbers {
-		b = answer.AppendText(append(b, `,"key":`...), d.Key)
+		b = jsontext.AppendText(append(b, `,"key":`...), d.Key)
 	}
-	b = answer.AppendText(append(b, `,"reason":`...), string(d.Reason))
-	b = answer.AppendText(append(b, `,"outcome":`...), d.Outcome)
+	b = jsontext.AppendText(append(b, `,"reason":`...), string(d.Reason))
+	b = jsontext.AppendText(append(b, `,"outcome":`...), d.Outcome)
 	switch {
 	case numbers:
 		b = appendInt(append(b, `,"hits":`...), d.Hits)
 		b = appendInt(append(b, `,"used":`...), d.Used)
 		b = appendInt(append(b, `,"quota":`...), d.Quota)
 	case d.Reason == top.ReasonOutage:
-		b = answer.AppendText(append(b, `,"degraded_reason":`...), string(d.Cause))
+		b = jsontext.AppendText(append(b, `,"degraded_reason":`...), string(d.Cause))
 	}
 	if !d.BannedUntil.IsZero() {
 		b = appendTime(append(b, `,"banned_until":`...), d.BannedUntil)
 	}
-	return append(answer.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter), '}')
+	return append(jsontext.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter), '}')
 }
 
 // some reads ?rule=NAME&n=10, where both may be missing. It returns the indexes

@@ -11,17 +11,33 @@ import (
 
 // Envoy counts what envoyproxy/ratelimit counts. It is safe for concurrent use.
 type Envoy struct {
-	total, within, near, over, shadow *prometheus.CounterVec
-
-	own   *prometheus.Registry
-	ratio float64
+	counters [len(envoyNames)]*prometheus.CounterVec
+	own      *prometheus.Registry
+	ratio    float64
 }
 
 // EnvoyLimit is what Envoy has counted under one limit.
 type EnvoyLimit struct {
-	total, within, near, over, shadow prometheus.Counter
+	counters [len(envoyNames)]prometheus.Counter
+	ratio    float64
+}
 
-	ratio float64
+// What is counted, as the index of envoyNames.
+const (
+	envoyTotal = iota
+	envoyWithin
+	envoyNear
+	envoyOver
+	envoyShadow
+)
+
+// envoyNames has the names behind envoyPrefix, and the help.
+var envoyNames = [...]struct{ name, help string }{
+	envoyTotal:  {"total_hits", "Hits under a limit of envoyproxy/ratelimit's files, by domain and keys."},
+	envoyWithin: {"within_limit", "Hits within the limit."},
+	envoyNear:   {"near_limit", "Hits near the limit (NEAR_LIMIT_RATIO)."},
+	envoyOver:   {"over_limit", "Hits over the limit."},
+	envoyShadow: {"shadow_mode", "Hits over a limit in shadow mode."},
 }
 
 // Hit is what became of one descriptor.
@@ -46,18 +62,12 @@ func (m *Metrics) Envoy(near float64, shown bool) *Envoy {
 		labels = append(labels, "key"+strconv.Itoa(i+1))
 	}
 	e := &Envoy{ratio: near, own: prometheus.NewRegistry()}
-	of := func(name, help string) *prometheus.CounterVec {
-		c := counters(e.own, envoyPrefix+name, help, labels...)
+	for i, of := range envoyNames {
+		e.counters[i] = counters(e.own, envoyPrefix+of.name, of.help, labels...)
 		if shown {
-			m.registry.MustRegister(c)
+			m.registry.MustRegister(e.counters[i])
 		}
-		return c
 	}
-	e.total = of("total_hits", "Hits under a limit of envoyproxy/ratelimit's files, by domain and keys.")
-	e.within = of("within_limit", "Hits within the limit.")
-	e.near = of("near_limit", "Hits near the limit (NEAR_LIMIT_RATIO).")
-	e.over = of("over_limit", "Hits over the limit.")
-	e.shadow = of("shadow_mode", "Hits over a limit in shadow mode.")
 	return e
 }
 
@@ -71,29 +81,30 @@ func (e *Envoy) Limit(keys []string) *EnvoyLimit {
 			values[mostKeys] += "." + key
 		}
 	}
-	return &EnvoyLimit{
-		ratio: e.ratio, total: e.total.WithLabelValues(values...), within: e.within.WithLabelValues(values...),
-		near: e.near.WithLabelValues(values...), over: e.over.WithLabelValues(values...), shadow: e.shadow.WithLabelValues(values...),
+	l := &EnvoyLimit{ratio: e.ratio}
+	for i, c := range e.counters {
+		l.counters[i] = c.WithLabelValues(values...)
 	}
+	return l
 }
 
 // Count counts h: of its hits those that were over the limit, those that were near
 // it, and those that were within it.
 func (l *EnvoyLimit) Count(h *Hit) {
-	over := min(max(h.Used-h.Quota, 0), h.Hits)
+	exceeded := min(max(h.Used-h.Quota, 0), h.Hits)
 	from := int64(l.ratio * float64(h.Quota))
-	add(l.total, h.Hits)
-	add(l.over, over)
-	add(l.near, min(max(min(h.Used, h.Quota)-from, 0), h.Hits-over))
-	add(l.within, h.Hits-over)
+	l.add(envoyTotal, h.Hits)
+	l.add(envoyOver, exceeded)
+	l.add(envoyNear, min(max(min(h.Used, h.Quota)-from, 0), h.Hits-exceeded))
+	l.add(envoyWithin, h.Hits-exceeded)
 	if h.Shadow {
-		add(l.shadow, over)
+		l.add(envoyShadow, exceeded)
 	}
 }
 
-func add(c prometheus.Counter, hits int64) {
+func (l *EnvoyLimit) add(what int, hits int64) {
 	if hits > 0 {
-		c.Add(float64(hits))
+		l.counters[what].Add(float64(hits))
 	}
 }
 

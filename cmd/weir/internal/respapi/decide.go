@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
@@ -168,17 +169,13 @@ func (c *conn) decideBatch() error {
 		return err
 	}
 	defer resources.End()
-	reserved := int64(0)
-	defer func() { resources.Release(reserved) }()
+	memory := access.Reservation{Resources: resources}
+	defer memory.Free()
 	reserve := func(n int64) error {
 		if n <= smallBatch {
 			return nil
 		}
-		if err := resources.Reserve(n); err != nil {
-			return err
-		}
-		reserved += n
-		return nil
+		return memory.Reserve(n)
 	}
 	if err := reserve(int64(len(b.items)) * itemBytes); err != nil {
 		return err

@@ -8,9 +8,8 @@
 //	scan.go      bytes → commands
 //	reply.go     replies → bytes, in RESP2 or RESP3
 //	conn.go      a connection and its goroutine: reads, batches, deadlines, the end
-//	commands.go  the table of commands
+//	commands.go  the table of commands, and COMMAND and INFO
 //	session.go   the commands about the connection: HELLO, AUTH, CLIENT
-//	describe.go  COMMAND and INFO
 //	decide.go    WEIR.TAKE and the other verbs, WEIR.USAGE
 //	throttle.go  CL.THROTTLE
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/jsontext"
 )
 
 // adminRoute is one call of the admin address. Its fields are written without
@@ -113,7 +114,7 @@ func (a *admin) reload(w http.ResponseWriter, _ *http.Request) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendLoaded(append(answer.AppendText(b, n.Name()), ':'), n)
+			b = appendLoaded(append(jsontext.AppendText(b, n.Name()), ':'), n)
 		}
 		b = append(b, "}}"...)
 	}

@@ -48,10 +48,7 @@ func count(findings []stores.Finding, level stores.Level) (n int) {
 // out: a line for each check, or JSON. The error is that of a check that refuses
 // a server, or, with strict, of one that warns.
 func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Writer) error {
-	if store == "" {
-		return fault.Newf("store", "missing: give --store, or set WEIR_STORE")
-	}
-	at, err := stores.Parse(store)
+	at, err := storeAt(store)
 	if err != nil {
 		return err
 	}
@@ -77,6 +74,38 @@ func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Write
 		return fmt.Errorf("%d of %d checks warn of the server", d.Warnings, len(d.Findings))
 	}
 	return nil
+}
+
+// storeAt reads the URL of a store, which a command needs.
+func storeAt(url string) (stores.Source, error) {
+	if url == "" {
+		return stores.Source{}, fault.Newf("store", "missing: give --store, or set WEIR_STORE")
+	}
+	return stores.Parse(url)
+}
+
+// inspectTimeout is the maximum duration of an inspection.
+const inspectTimeout = 5 * time.Second
+
+// Inspect writes what the store at a URL holds under the name of a key.
+func Inspect(ctx context.Context, store, key string, out io.Writer) error {
+	at, err := storeAt(store)
+	if err != nil {
+		return err
+	}
+	s, err := at.Open(ctx, stores.Options{Timeout: inspectTimeout})
+	if err != nil {
+		return err
+	}
+	defer s.Store.Close()
+	if s.Inspect == nil {
+		return fmt.Errorf("%s: this store cannot be inspected", s.Location)
+	}
+	text, err := s.Inspect(ctx, key)
+	if err == nil {
+		_, err = fmt.Fprint(out, text)
+	}
+	return err
 }
 
 // seen returns the text of an error on one line, without what the check says.

@@ -83,14 +83,14 @@ func (d *doors) close() error {
 
 // auth returns the authenticator of a listener, or nil if it admits everyone. reach says
 // which holders it admits, by their namespaces.
-func (d *doors) auth(name string, at config.Address, reach access.Reach) *access.Authenticator {
-	l := &access.Authenticator{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(name, string(r)) }}
+func (d *doors) auth(of config.Listener, reach access.Reach) *access.Authenticator {
+	l := &access.Authenticator{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(of.Name, string(r)) }}
 	switch {
-	case d.cfg.Access.Open(name):
+	case d.cfg.Access.Open(of.Name):
 		return nil
 	case d.keys != nil:
 		l.Keys = d.keys
-	case at.Scheme != "unix" && at.Local():
+	case of.Address.Scheme != "unix" && of.Address.Local():
 		l.Hosts = access.NewHosts(d.cfg.Access.Hosts)
 	default:
 		return nil // the file of a socket, or certificates, authenticate

@@ -17,16 +17,11 @@ const demo = `rules:
 
 // greet prints where the service listens. When it runs the demo, greet prints
 // what to try first.
-func greet(out io.Writer, rules *spaces, api, admin, grpc, resp, koala string) {
+// others are the listeners beside the API and its admin.
+func greet(out io.Writer, rules *spaces, api, admin string, others []named) {
 	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
-	if grpc != "" {
-		fmt.Fprintf(out, "gRPC: %s\n", grpc)
-	}
-	if resp != "" {
-		fmt.Fprintf(out, "Redis protocol: %s\n", resp)
-	}
-	if koala != "" {
-		fmt.Fprintf(out, "koala's calls: %s\n", koala)
+	for _, f := range others {
+		fmt.Fprintf(out, "%s: %s\n", speaks[f.Name].calls, f.url())
 	}
 	n, without := rules.rules()
 	switch {
@@ -50,6 +45,12 @@ Try it; the sixth call is denied:
 
 Then write your own rules: weir init rules.yaml && weir serve --rules rules.yaml
 `, api)
+}
+
+// speaks says what the listeners beside the API and its admin are for: to users, and in
+// the log.
+var speaks = map[string]struct{ calls, clients string }{
+	"grpc": {"gRPC", "gRPC"}, "resp": {"Redis protocol", "Redis clients"}, "koala": {"koala's calls", "koala's clients"},
 }
 
 // Version returns the version of this build, or (devel) when it has none.

@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -36,15 +40,15 @@ const linger = 250 * time.Millisecond
 // maxStreams is the most requests of one connection with HTTP/2 at the same time.
 const maxStreams = 100
 
-// listen opens the address that flag sets, so that an address in use is reported
-// before anything is served. certs is for addresses with TLS.
-// most is how many connections it may have, and shed is called for each that is
-// refused.
-func listen(flag string, at config.Address, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
-	socket, err := open(flag, at)
+// listen opens an address, so that one in use is reported before anything is served.
+// certs is for addresses with TLS. most is how many connections it may have, and shed is
+// called for each that is refused.
+func listen(to config.Listener, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
+	socket, err := open(to)
 	if err != nil {
 		return nil, err
 	}
+	at := to.Address
 	if most > 0 {
 		socket = newConnLimiter(socket, most, !at.TLS(), shed)
 	}
@@ -77,15 +81,15 @@ func listen(flag string, at config.Address, certs *access.Certificates, most int
 	return l, nil
 }
 
-// open opens a socket for the address that flag sets. The error says what to do about
-// an address in use.
-func open(flag string, at config.Address) (net.Listener, error) {
-	socket, err := bind(at)
+// open opens the socket of a listener. The error says what to do about an address in
+// use.
+func open(l config.Listener) (net.Listener, error) {
+	socket, err := bind(l.Address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s: %s is in use; end the program that listens there, or choose another address with --%[1]s", flag, at.Host)
+		return nil, fmt.Errorf("%s: %s is in use; end the program that listens there, or choose another address with --%[1]s", l.Flag, l.Address.Host)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s: %w", l.Flag, err)
 	}
 	return socket, nil
 }
@@ -181,14 +185,69 @@ func (l *listener) Close() error {
 }
 
 // url returns the address as a URL.
-func (l *listener) url() string { return urlOf(l.at, l.socket) }
+func (l *listener) url() string { return urlOf("http", l.at, l.socket) }
 
-func urlOf(at config.Address, socket net.Listener) string {
-	switch at.Scheme {
-	case "unix":
-		return "unix:" + at.Host
-	case "https":
-		return "https://" + socket.Addr().String()
+// strangersEvery is how often the log has a line about each kind of fault of
+// clients.
+const strangersEvery = 10 * time.Second
+
+// clientFaults lists the starts of the lines that net/http logs about what clients
+// do. Clients without a token can cause them.
+var clientFaults = [...]string{
+	"http: TLS handshake error",
+	"http2: server connection error",
+	"http2: server closing client connection",
+	"http2: received GOAWAY",
+	"timeout waiting for SETTINGS frames",
+	"timeout waiting for PING response",
+}
+
+// strangers passes the lines of an [http.Server] on as warnings. Of the lines about
+// clients it passes one of each kind in ten seconds, with the number of those that
+// it left out before, so that clients cannot fill the log. It is safe for
+// concurrent use.
+type strangers struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	kinds [len(clientFaults)]struct { // guarded by mu
+		next time.Time // no line before it
+		left int       // lines left out since the last one
 	}
-	return "http://" + socket.Addr().String()
+}
+
+// errorLog returns the logger of an [http.Server].
+func errorLog(to *slog.Logger) *log.Logger { return log.New(&strangers{log: to}, "", 0) }
+
+// Write implements [io.Writer]. The log package calls it once for each line.
+func (s *strangers) Write(line []byte) (int, error) {
+	text := strings.TrimSuffix(string(line), "\n")
+	kind := slices.IndexFunc(clientFaults[:], func(start string) bool { return strings.HasPrefix(text, start) })
+	if kind < 0 {
+		s.log.Warn(text)
+		return len(line), nil
+	}
+	switch pass, left := s.pass(kind); {
+	case !pass:
+	case left > 0:
+		s.log.Warn(text, "more", left)
+	default:
+		s.log.Warn(text)
+	}
+	return len(line), nil
+}
+
+// pass reports whether a line of a kind may pass, and how many were left out since
+// the last one that did.
+func (s *strangers) pass(kind int) (pass bool, left int) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &s.kinds[kind]
+	if now.Before(k.next) {
+		k.left++
+		return false, 0
+	}
+	left, k.left, k.next = k.left, 0, now.Add(strangersEvery)
+	return true, left
 }

@@ -9,16 +9,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcapi"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
@@ -100,7 +103,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 
 	ready := readiness{store: counts, rules: rules, needed: cfg.ReadyNeedsStore}
 	at := cfg.Listeners()
-	auth := doors.auth(at[0].Name, at[0].Address, access.ReachNamed)
+	auth := doors.auth(at[0], access.ReachNamed)
 	proxies, err := clientaddr.NewProxies(cfg.Access.Proxies)
 	if err != nil {
 		return err // unreachable after Validate
@@ -113,42 +116,36 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		Auth: auth, Proxies: proxies, Resources: requests,
 		Headers: cfg.HeadersFormat(),
 	})
-	main, err := listen("listen", at[0].Address, doors.certs, resources.connections, resources.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, auth, requests, &ready)), &ready), log)
+	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, auth, requests, &ready)), &ready), log)
 	if err != nil {
 		return err
 	}
 	defer main.Close()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	auth = doors.auth(at[1].Name, at[1].Address, where.whole())
-	admin, err := listen("admin", at[1].Address, doors.certs, adminConnections, resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
+	auth = doors.auth(at[1], where.whole())
+	admin, err := listen(at[1], doors.certs, adminConnections, resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
 	fronts := []front{main}
-	remote, err := openGRPC(cfg, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, resources)
-	if err != nil {
-		return err
-	}
-	if remote != nil {
-		defer remote.Close()
-		fronts = append(fronts, remote)
-	}
-	redis, err := openRESP(cfg, rules.set, counts, doors, resources, numbers)
-	if err != nil {
-		return err
-	}
-	if redis != nil {
-		defer redis.Close()
-		fronts = append(fronts, redis)
-	}
-	koala, err := openKoala(cfg, counts, rules, doors, resources, log)
-	if err != nil {
-		return err
-	}
-	if koala != nil {
-		defer koala.Close()
-		fronts = append(fronts, koala.listener)
+	var others []named
+	var remote *grpcserver.Server // nil: no gRPC
+	for _, l := range at[2:] {
+		var f front
+		switch l.Name {
+		case "grpc":
+			f, remote, err = openGRPC(l, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, resources)
+		case "resp":
+			f, err = openRESP(l, cfg, rules.set, counts, doors, resources, numbers)
+		case "koala":
+			f, err = openKoala(l, cfg, counts, rules, doors, resources, log)
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		fronts, others = append(fronts, f), append(others, named{l, f})
 	}
 
 	hangups := make(chan os.Signal, 1)
@@ -170,24 +167,18 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 
 	if remote != nil {
-		group.Go(func() { remote.report(beside, &ready) })
+		group.Go(func() { ready.report(beside, remote) })
 	}
 
 	failed := make(chan error, 5)
 	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
 		group.Go(func() { failed <- l.serve() })
 	}
-	greet(out, rules, main.url(), admin.url(), remote.url(), redis.url(), koala.url())
+	greet(out, rules, main.url(), admin.url(), others)
 	inForce, _ := rules.rules()
 	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", counts.location())
-	if remote != nil {
-		log.Info("listening for gRPC", "grpc", remote.url())
-	}
-	if redis != nil {
-		log.Info("listening for Redis clients", "resp", redis.url())
-	}
-	if koala != nil {
-		log.Info("listening for koala's clients", "koala", koala.url())
+	for _, f := range others {
+		log.Info("listening for "+speaks[f.Name].clients, f.Name, f.url())
 	}
 
 	select {
@@ -196,7 +187,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	ready.drain()
-	remote.setReady(false)
+	if remote != nil {
+		remote.SetReady(false)
+	}
 	log.Info("draining", "delay", cfg.DrainDelay, "timeout", cfg.DrainTimeout)
 	if err := drain(cfg, fronts, admin); err != nil {
 		return err
@@ -205,13 +198,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	return nil
 }
 
-// front is a listener that serves callers.
-type front interface {
-	// serve serves until the front is shut down, and then returns nil.
-	serve() error
-
-	// Shutdown accepts no more connections and lets requests in flight finish.
-	Shutdown(ctx context.Context) error
+// named is a front with its listener.
+type named struct {
+	config.Listener
+	front
 }
 
 // drain lets requests in flight finish. The admin address is closed last,
@@ -321,4 +311,61 @@ func sweep(ctx context.Context, c *counts) {
 			c.local.Memory.Sweep(sweepSlots)
 		}
 	}
+}
+
+// readiness decides whether the service accepts new requests.
+type readiness struct {
+	store    *counts
+	rules    *spaces
+	needed   bool // the service is not ready while the store is out of reach
+	draining atomic.Bool
+}
+
+// drain marks the service as not ready.
+func (r *readiness) drain() { r.draining.Store(true) }
+
+// healthz answers that the process is running.
+func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+
+// readyz answers whether the service accepts new requests.
+func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
+	if r.draining.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "draining\n")
+		return
+	}
+	if r.store.refuses() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "loading counters from the data directory\n")
+		return
+	}
+	away := r.store.away()
+	if away != "" && r.needed {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	} else {
+		_, _ = io.WriteString(w, "ready\n")
+	}
+	_, _ = io.WriteString(w, away)
+	if _, without := r.rules.rules(); without > 0 {
+		fmt.Fprintf(w, "namespaces without rules, because their files have faults: %d\n", without)
+	}
+}
+
+// is reports whether readyz answers that the service is ready.
+func (r *readiness) is() bool {
+	return !r.draining.Load() && (!r.needed || r.store.away() == "")
+}
+
+// withHealth adds /healthz and /readyz to the API.
+func withHealth(api http.Handler, r *readiness) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch req.URL.Path {
+		case "/healthz":
+			healthz(w, req)
+		case "/readyz":
+			r.readyz(w, req)
+		default:
+			api.ServeHTTP(w, req)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -234,8 +236,75 @@ func (carrier) Set(string, string) {}
 // Keys implements [propagation.TextMapCarrier].
 func (carrier) Keys() []string { return nil }
 
-// sendTimeout bounds the last attempt to send.
-const sendTimeout = 5 * time.Second
-
 // Timeout is how long [Telemetry.Close] should be given.
-func Timeout() time.Duration { return sendTimeout }
+const Timeout = 5 * time.Second
+
+// spanExporter tells of each attempt to send spans. Without it, the error would only
+// reach the error handler of the library, which is one for the whole process.
+type spanExporter struct {
+	sdktrace.SpanExporter
+	sent func(Signal, error)
+}
+
+// ExportSpans implements [sdktrace.SpanExporter].
+func (e spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	tell(e.sent, Traces, e.SpanExporter.ExportSpans(ctx, spans))
+	return nil
+}
+
+// metricExporter tells of each attempt to send metrics.
+type metricExporter struct {
+	sdkmetric.Exporter
+	sent func(Signal, error)
+}
+
+// Export implements [sdkmetric.Exporter].
+func (e metricExporter) Export(ctx context.Context, metrics *metricdata.ResourceMetrics) error {
+	tell(e.sent, Metrics, e.Exporter.Export(ctx, metrics))
+	return nil
+}
+
+func tell(sent func(Signal, error), what Signal, err error) {
+	if sent != nil {
+		sent(what, err)
+	}
+}
+
+// checkSecrets returns an error if a variable that can have a secret cannot be read: the
+// headers and the URLs of a signal. The exporters would log the whole value, and ignore
+// it. The error does not have the value.
+func checkSecrets(signal string) error {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_" + signal + "_HEADERS"} {
+		if value := os.Getenv(name); value != "" && !isHeaders(value) {
+			return fault.Newf(name, "want NAME=VALUE, or several with commas between; a value has no commas and no %%, which are written %%2C and %%25")
+		}
+	}
+	for _, name := range []string{envEndpoint, "OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT"} {
+		if _, err := url.Parse(os.Getenv(name)); err != nil {
+			return fault.Newf(name, "want a URL such as http://localhost:4318")
+		}
+	}
+	return nil
+}
+
+// isHeaders reports whether the exporters can read text as header fields.
+func isHeaders(text string) bool {
+	for field := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(field) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(field, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsFunc(name, notOfName) {
+			return false
+		}
+		if _, err := url.PathUnescape(value); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// notOfName reports whether r cannot be in the name of a header field.
+func notOfName(r rune) bool {
+	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+}

@@ -10,7 +10,9 @@ package accesslog
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/window"
 )
@@ -186,4 +188,129 @@ func (e *Entry) absolute(rest string) {
 	if e.Host == "" {
 		e.Host = withoutPort(host)
 	}
+}
+
+// cut cuts s like [strings.Cut], at a separator of one byte, which is quicker to find.
+func cut(s string, sep byte) (before, after string, found bool) {
+	if at := strings.IndexByte(s, sep); at >= 0 {
+		return s[:at], s[at+1:], true
+	}
+	return s, "", false
+}
+
+// mostDigits is the most digits of a number of bytes. Such numbers are below the highest
+// count of a window.
+const mostDigits = 15
+
+// digits returns the word behind the blank at line[at], and the index after it. The text
+// is empty if the word is neither a number of one to most digits nor "-".
+func digits(line string, at, most int) (text string, end int) {
+	if at >= len(line) || line[at] != ' ' {
+		return "", at
+	}
+	at++
+	for end = at; end < len(line) && line[end]-'0' <= 9; end++ {
+	}
+	if end == at && end < len(line) && line[end] == '-' {
+		end++
+	}
+	if end < len(line) && line[end] != ' ' || end-at > most {
+		return "", end
+	}
+	return line[at:end], end
+}
+
+// quoted returns the text after the quote at line[at] up to the closing quote, and
+// the index after that. The index is negative if there is no such text. A quote
+// that is escaped, or without a blank after it, is part of the text, because not
+// every server escapes quotes.
+func quoted(line string, at int) (text string, end int) {
+	if at >= len(line) || line[at] != '"' {
+		return "", -1
+	}
+	for i := at + 1; ; i++ {
+		next := strings.IndexByte(line[i:], '"')
+		if next < 0 {
+			return "", -1
+		}
+		i += next
+		if (i+1 == len(line) || line[i+1] == ' ') && !escaped(line[at+1:i]) {
+			return line[at+1 : i], i + 1
+		}
+	}
+}
+
+// escaped reports whether the character after text is escaped, that is, whether
+// text ends in an odd number of backslashes.
+func escaped(text string) bool {
+	n := len(text)
+	for n > 0 && text[n-1] == '\\' {
+		n--
+	}
+	return (len(text)-n)%2 == 1
+}
+
+// present returns field, or "" if field is "-".
+func present(field string) string {
+	if field == "-" {
+		return ""
+	}
+	return field
+}
+
+// withoutPort returns host without the port of name:port or [address]:port.
+func withoutPort(host string) string {
+	at := strings.LastIndexByte(host, ':')
+	if at < 0 || strings.IndexByte(host[at:], ']') >= 0 {
+		return host
+	}
+	return host[:at]
+}
+
+func isHTTP(scheme string) bool {
+	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
+}
+
+// isMethod reports whether s can be a method, such as GET or M-SEARCH.
+func isMethod(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+const (
+	timeForm   = "[day/month/year:hour:minute:second zone]"
+	timeLayout = "02/Jan/2006:15:04:05 -0700"
+	timeLength = len(timeLayout)
+
+	// where a time has its seconds
+	secondAt, secondEnd = len("02/Jan/2006:15:04:"), len("02/Jan/2006:15:04:05")
+)
+
+// minute is the minute of a time that was parsed. Most lines of a log are in the minute
+// of the line before: then only the seconds are parsed, in a tenth of the time.
+type minute struct {
+	text  [timeLength]byte // with the seconds of that time
+	start window.Instant
+	known bool
+}
+
+// time parses a time of the form timeLayout.
+func (m *minute) time(s string) (window.Instant, bool) {
+	second, err := strconv.ParseUint(s[secondAt:secondEnd], 10, 8)
+	if err != nil || second > 60 { // 60: a leap second
+		return 0, false
+	}
+	if !m.known || s[:secondAt] != string(m.text[:secondAt]) || s[secondEnd:] != string(m.text[secondEnd:]) {
+		at, err := time.ParseInLocation(timeLayout, s[:secondAt]+"00"+s[secondEnd:], time.UTC)
+		if err != nil || at.Year() < 1970 || at.Month().String()[:3] != s[3:6] { // package time ignores the case of months
+			return 0, false
+		}
+		copy(m.text[:], s)
+		m.start, m.known = window.At(at), true
+	}
+	return m.start + window.Instant(second)*1e6, true
 }

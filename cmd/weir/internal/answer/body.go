@@ -1,0 +1,63 @@
+package answer
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
+)
+
+// smallBody is the size, in bytes, up to which bodies are not counted as memory.
+const smallBody = 64 << 10
+
+var tooLarge = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
+
+// ReadBody reads the body of r, which must be small enough, into b. Before it reads a large
+// one it calls reserve with its size.
+func ReadBody(r *http.Request, b []byte, reserve func(n int64) error) ([]byte, error) {
+	if r.ContentLength > sizes.Message {
+		return b, tooLarge
+	}
+	reserved := r.ContentLength > smallBody
+	if reserved {
+		if err := reserve(r.ContentLength); err != nil {
+			return b, err
+		}
+	}
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if len(b) > sizes.Message {
+			return b, tooLarge
+		}
+		if len(b) > smallBody && !reserved { // the length was not told
+			reserved = true
+			if err := reserve(sizes.Message); err != nil {
+				return b, err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return b, &Problem{Status: http.StatusRequestTimeout, Detail: "timeout while reading the body"}
+		case err != nil:
+			return b, &Problem{Status: http.StatusBadRequest, Detail: "the body ends early: " + err.Error()}
+		}
+	}
+}
+
+// Refuse answers r with the problem that err becomes. Before, it reads what is left of the
+// body, up to the largest one. Otherwise the connection would be reset while the client
+// still sends, and the client would not see the answer.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Body != nil && r.Body != http.NoBody && r.Header["Expect"] == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, sizes.Message))
+	}
+	ProblemOf(err).Write(w)
+}

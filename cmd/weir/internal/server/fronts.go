@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcapi"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/respapi"
+	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
+)
+
+// front is a listener that serves callers.
+type front interface {
+	// serve serves until the front is shut down, and then returns nil.
+	serve() error
+
+	// Shutdown accepts no more connections and lets requests in flight finish.
+	Shutdown(ctx context.Context) error
+
+	// Close closes the listener at once, even if it never served.
+	Close() error
+
+	// url returns the address as a URL.
+	url() string
+}
+
+// socketFront is a front without HTTP.
+type socketFront struct {
+	server interface {
+		Serve(l net.Listener) error
+		Shutdown(ctx context.Context) error
+		Close() error
+	}
+	at     config.Address
+	socket net.Listener
+	scheme string // of the URL
+}
+
+func (f *socketFront) serve() error                       { return f.server.Serve(f.socket) }
+func (f *socketFront) Shutdown(ctx context.Context) error { return f.server.Shutdown(ctx) }
+func (f *socketFront) Close() error                       { return errors.Join(f.server.Close(), f.socket.Close()) }
+func (f *socketFront) url() string                        { return urlOf(f.scheme, f.at, f.socket) }
+
+// urlOf returns the URL of a socket, whose scheme with TLS ends in s.
+func urlOf(scheme string, at config.Address, socket net.Listener) string {
+	switch {
+	case at.Scheme == "unix":
+		return at.String()
+	case at.TLS():
+		scheme += "s"
+	}
+	return scheme + "://" + socket.Addr().String()
+}
+
+// openGRPC opens the listener of gRPC.
+func openGRPC(l config.Listener, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, resources *resources) (*socketFront, *grpcserver.Server, error) {
+	socket, err := resources.socket(l)
+	if err != nil {
+		return nil, nil, err
+	}
+	to := grpcserver.Config{Auth: doors.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working}
+	if l.Address.TLS() {
+		to.Certs = doors.certs
+	}
+	if traces.Traces() {
+		to.Trace = traces.Context
+	}
+	s := grpcserver.New(to)
+	s.Add(grpcapi.Service, grpcapi.File, api.Methods())
+	s.Add(envoyrls.Service, envoyrls.File, envoy.Methods(), envoyrls.Health)
+	return &socketFront{s, l.Address, socket, "http"}, s, nil
+}
+
+// working returns what marks a connection while it is at work.
+func working(c net.Conn) func(by int32) {
+	if g, ok := c.(*limitedConn); ok {
+		return g.work
+	}
+	return nil
+}
+
+// report reports to the health service of gRPC what /readyz answers, until ctx is done.
+func (r *readiness) report(ctx context.Context, to *grpcserver.Server) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			to.SetReady(r.is())
+		}
+	}
+}
+
+// openRESP opens the listener of the protocol of Redis.
+func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, counts *counts, doors *doors, resources *resources, numbers *metrics.Metrics) (*socketFront, error) {
+	socket, err := resources.socket(l)
+	if err != nil {
+		return nil, err
+	}
+	if l.Address.TLS() {
+		socket = tls.NewListener(socket, doors.certs.Config())
+	}
+	server := respapi.New(respapi.Config{
+		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.waits(),
+		Auth: doors.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working, Version: Version(),
+	})
+	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
+	return &socketFront{server, l.Address, socket, "redis"}, nil
+}
+
+// throttle returns what opens the limiters of CL.THROTTLE. They count where the rules
+// do, under a name that no rule has.
+func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, error) {
+	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
+	for _, o := range c.options(cfg) {
+		options = append(options, o)
+	}
+	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }
+}
+
+// koalaFront serves koala's calls.
+type koalaFront struct {
+	*listener
+	api *koalaapi.API
+}
+
+// openKoala opens the listener of koala's calls.
+func openKoala(at config.Listener, cfg config.Config, c *counts, rules *spaces, doors *doors, resources *resources, log *slog.Logger) (*koalaFront, error) {
+	wait := context.Background()
+	if c.shared != nil && c.shared.WithTimeout != nil {
+		wait = c.shared.WithTimeout(wait, cfg.KoalaWait())
+	}
+	to := koalaapi.Config{Ping: c.ping, Context: wait, Auth: doors.auth(at, access.ReachNamed), Resources: resources.requests(at.Name)}
+	if cfg.Koala != "" {
+		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()
+	}
+	api, err := koalaapi.New(rules.set, to)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(at, doors.certs, resources.connections, resources.shedding(at.Name), api, log)
+	if err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	l.wrap(koalaapi.Listen)
+	l.MaxHeaderBytes = koalaapi.MaxHead
+	l.WriteTimeout = 10 * time.Second
+	return &koalaFront{l, api}, nil
+}
+
+// Close closes the listener, and then frees the API.
+func (k *koalaFront) Close() error { return errors.Join(k.listener.Close(), k.api.Close()) }

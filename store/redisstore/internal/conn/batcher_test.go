@@ -1,0 +1,270 @@
+package conn_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
+)
+
+// callers are callers of a node with one connection, whose other end the test has.
+type callers struct {
+	t     *testing.T
+	node  *conn.Node
+	conn  net.Conn
+	in    *bufio.Reader
+	limit *window.Compiled
+	space *store.Space
+	all   sync.WaitGroup
+	done  atomic.Int64 // callers with an answer
+}
+
+func newCallers(t *testing.T) *callers {
+	t.Helper()
+	here, there := net.Pipe()
+	c := &callers{
+		t: t, conn: there, in: bufio.NewReader(there), space: store.NewSpace("", "id", "rule", 0),
+		limit: window.MustCompile(window.Limit{Quota: 10, Window: window.Sliding(time.Hour)}),
+	}
+	go func() {
+		c.command()
+		c.write("%1\r\n$5\r\nproto\r\n:3\r\n")
+	}()
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{"node:1"}, ForceSingleClient: true, DisableCache: true, DisableRetry: true,
+		AlwaysPipelining: true, PipelineMultiplex: -1, ClientSetInfo: rueidis.DisableClientSetInfo,
+		ConnWriteTimeout: time.Hour,
+		DialCtxFn:        func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return here, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.node = conn.NewNode(client)
+	t.Cleanup(func() {
+		_ = here.Close()
+		client.Close()
+	})
+	return c
+}
+
+// call has so many callers call, and waits until all of them wait. Their calls end with an
+// error, which is want if that is not nil.
+func (c *callers) call(ctx context.Context, n int, want error) {
+	for i := range n {
+		c.all.Go(func() {
+			op := store.Op{Space: c.space, Limit: c.limit, Key: strconv.AppendInt(nil, int64(i), 10), N: 1}
+			err := c.node.Run(ctx, script.Step{Verb: store.Take, Ops: []store.Op{op}, Which: []int{0}})
+			if c.done.Add(1); err == nil || want != nil && !errors.Is(err, want) {
+				c.t.Errorf("got error %v, want %v", err, want)
+			}
+		})
+	}
+	synctest.Wait()
+}
+
+// command reads a command.
+func (c *callers) command() (words []string) {
+	line := func() string {
+		text, err := c.in.ReadString('\n')
+		if err != nil {
+			panic(err)
+		}
+		return strings.TrimSpace(text)
+	}
+	number := func(text string) int {
+		n, err := strconv.Atoi(text[1:])
+		if err != nil {
+			panic(err)
+		}
+		return n
+	}
+	for range number(line()) {
+		word := make([]byte, number(line())+2)
+		if _, err := io.ReadFull(c.in, word); err != nil {
+			panic(err)
+		}
+		words = append(words, string(word[:len(word)-2]))
+	}
+	return words
+}
+
+// flush reads a command that runs a program, and returns the number of its calls.
+func (c *callers) flush() int {
+	c.t.Helper()
+	n, err := strconv.Atoi(c.command()[2]) // keys
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
+func (c *callers) write(text string) {
+	if _, err := io.WriteString(c.conn, text); err != nil {
+		panic(err)
+	}
+}
+
+// refuse answers all calls of a command with an error.
+func (c *callers) refuse() {
+	c.write("-ERR no\r\n")
+	synctest.Wait()
+}
+
+// Two flushes share the callers evenly. When one of them has taken all, because no other was
+// in flight, and is back, its callers leave in two again. A flush has 64 calls at most.
+func TestFlushesShareTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCallers(t)
+		c.call(t.Context(), 1, nil)
+		c.call(t.Context(), 1, nil) // two commands are in flight
+		c.call(t.Context(), 40, nil)
+		want := func(n int, what string) {
+			t.Helper()
+			if got := c.flush(); got != n {
+				t.Errorf("%s: got %d calls, want %d", what, got, n)
+			}
+		}
+		want(1, "a caller without others")
+		want(1, "a second one")
+		c.refuse()
+		want(20, "the first flush")
+		c.refuse()
+		want(20, "the second flush")
+		c.refuse() // of the first: one flush is in flight
+		if got := c.done.Load(); got != 22 {
+			t.Errorf("got %d answers, want 22", got)
+		}
+		c.call(t.Context(), 1, nil)
+		want(1, "a caller beside one flush")
+		c.call(t.Context(), 150, nil)
+		c.refuse()
+		want(64, "of 150 in the queue")
+		c.refuse()
+		want(64, "of 86 in the queue")
+		c.refuse()
+		want(22, "the rest")
+		c.refuse()
+		c.refuse()
+		c.all.Wait()
+	})
+}
+
+// A caller in the queue whose context is cancelled leaves soon, the others stay.
+func TestCancelledCallerLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCallers(t)
+		within := func(ctx context.Context) context.Context {
+			ctx, cancel := conn.Within(ctx, time.Minute)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		own, cancel := context.WithCancel(t.Context())
+		c.call(within(t.Context()), 1, nil)
+		c.call(within(t.Context()), 1, nil)
+		c.call(within(own), 3, context.Canceled)
+		c.call(within(t.Context()), 4, nil)
+		time.Sleep(15 * time.Millisecond)
+		if got := c.done.Load(); got != 0 {
+			t.Errorf("before: got %d callers that have left, want none", got)
+		}
+		cancel()
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if got := c.done.Load(); got != 3 {
+			t.Errorf("10 ms later: got %d callers that have left, want 3", got)
+		}
+		c.flush()
+		c.flush()
+		c.refuse()
+		if got := c.flush(); got != 4 {
+			t.Errorf("the queue: got a flush of %d calls, want 4", got)
+		}
+		c.refuse()
+		c.refuse()
+		c.all.Wait()
+	})
+}
+
+// A caller whose time is over leaves its flush, and also the queue when it has joined it too
+// late. The others of the flush get their answers.
+func TestLateCallersLeave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCallers(t)
+		long, stop := conn.Within(t.Context(), time.Minute)
+		defer stop()
+		short, end := conn.Within(context.Background(), 10*time.Millisecond)
+		defer end()
+		c.call(long, 1, nil)
+		c.call(long, 1, nil)
+		c.call(short, 2, context.DeadlineExceeded)
+		c.call(long, 2, nil)
+		c.flush()
+		c.flush()
+		c.refuse()
+		if got := c.flush(); got != 4 {
+			t.Errorf("got a flush of %d calls, want 4", got)
+		}
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		if got := c.done.Load(); got != 3 {
+			t.Errorf("after 20 ms: got %d callers with an answer or an error, want 3", got)
+		}
+		c.call(long, 1, nil) // a second flush is in flight
+		c.call(short, 1, context.DeadlineExceeded)
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if got := c.done.Load(); got != 4 {
+			t.Errorf("a caller without time: got %d callers that have left, want 4", got)
+		}
+		c.refuse()
+		c.refuse()
+		if got := c.done.Load(); got != 7 {
+			t.Errorf("after two more answers: got %d callers with one, want 7", got)
+		}
+		c.flush()
+		c.refuse()
+		c.all.Wait()
+	})
+}
+
+// The quickest round trip stays for a second at least and two at most. Longer ones,
+// of which there are more when callers wait, do not displace it.
+func TestQuickest(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	var q conn.Quickest
+	for _, step := range []struct{ now, trip, want time.Duration }{
+		{0, 9 * ms, 9 * ms},
+		{10 * ms, 3 * ms, 3 * ms},
+		{20 * ms, 30 * ms, 3 * ms},
+		{1001 * ms, 20 * ms, 3 * ms},
+		{1500 * ms, 6 * ms, 3 * ms},
+		{2002 * ms, 40 * ms, 6 * ms},
+		{3003 * ms, 40 * ms, 40 * ms},
+		{3004 * ms, ms, ms},
+	} {
+		q.Learn(step.trip, step.now)
+		if got := q.Get(); got != step.want {
+			t.Errorf("at %v, after a trip of %v: got %v, want %v", step.now, step.trip, got, step.want)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package conn
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// brief is the longest time-out with which decisions do not see that their ctx is
+	// cancelled.
+	brief = 50 * time.Millisecond
+	// lagging is how late a timer fires on a machine that has not run the program
+	// for some time. Answers may have arrived meanwhile: they get as much time
+	// again to be read, and graceAtMost.
+	lagging     = time.Millisecond
+	graceAtMost = 10 * time.Millisecond
+)
+
+// decision is the context of a decision: it ends with that of its caller, or when its
+// time-out is over. Most calls ask for the deadline and the error only, because the
+// batcher ends their waits. A timer begins when one waits for the end.
+type decision struct {
+	caller context.Context
+	end    time.Time
+
+	mu     sync.Mutex
+	waited context.Context    // guarded by mu; nil until something waits
+	cancel context.CancelFunc // guarded by mu; of waited
+	timer  *time.Timer        // guarded by mu; calls cancel
+}
+
+// Deadline implements [context.Context].
+func (d *decision) Deadline() (time.Time, bool) {
+	if earlier, ok := d.caller.Deadline(); ok && earlier.Before(d.end) {
+		return earlier, true
+	}
+	return d.end, true
+}
+
+// Done implements [context.Context].
+func (d *decision) Done() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waited == nil {
+		d.waited, d.cancel = context.WithCancel(d.caller)
+		wait := time.Until(d.end)
+		began := elapsed()
+		d.timer = time.AfterFunc(wait, func() {
+			if lag := elapsed() - began - max(wait, 0); lag > lagging {
+				time.AfterFunc(min(lag, graceAtMost), d.cancel)
+				return
+			}
+			d.cancel()
+		})
+	}
+	return d.waited.Done()
+}
+
+// Err implements [context.Context].
+func (d *decision) Err() error {
+	if err := d.caller.Err(); err != nil {
+		return err
+	}
+	if time.Now().Before(d.end) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// Value implements [context.Context].
+func (d *decision) Value(key any) any {
+	if key == (decisionKey{}) {
+		return d
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waited != nil {
+		return d.waited.Value(key)
+	}
+	return d.caller.Value(key)
+}
+
+func (d *decision) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waited != nil {
+		d.timer.Stop()
+		d.cancel()
+	}
+}
+
+// decisionKey is the key of contexts that end with a decision, and timeoutKey that of
+// another time-out than the store's.
+type (
+	decisionKey struct{}
+	timeoutKey  struct{}
+)
+
+// WithTimeout returns ctx with a time-out for the decisions in it, in place of
+// the one that [Within] gets.
+func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
+	return context.WithValue(ctx, timeoutKey{}, timeout)
+}
+
+// Within returns ctx with the end of a decision that begins now: after timeout;
+// 0 is none. When ctx has one already, from an earlier call, it stays as it is.
+// The caller calls the function when it is done. A call that runs into the time-out counts
+// against the node, unlike one whose ctx is done.
+func Within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 || ctx.Value(decisionKey{}) != nil {
+		return ctx, nothing
+	}
+	if other, ok := ctx.Value(timeoutKey{}).(time.Duration); ok {
+		timeout = other
+	}
+	d := &decision{caller: ctx, end: time.Now().Add(timeout)}
+	if _, ends := ctx.Deadline(); !ends && timeout <= brief {
+		d.caller = context.Background()
+	}
+	return d, d.stop
+}
+
+// WithinPart returns ctx with an end after numerator/denominator of the time that
+// it has left, or of timeout when it has no end; 0 is none.
+func WithinPart(ctx context.Context, timeout time.Duration, numerator, denominator int64) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		timeout = max(time.Until(end), time.Nanosecond)
+	}
+	if timeout == 0 {
+		return ctx, nothing
+	}
+	d := &decision{caller: ctx, end: time.Now().Add(timeout * time.Duration(numerator) / time.Duration(denominator))}
+	return d, d.stop
+}
+
+func nothing() {}
+
+// callerOf returns the context that can end ctx before its deadline.
+func callerOf(ctx context.Context) context.Context {
+	for {
+		d, ok := ctx.(*decision)
+		if !ok {
+			return ctx
+		}
+		ctx = d.caller
+	}
+}
+
+// TimedOut reports whether ctx is done because a time-out of this package is over.
+func TimedOut(ctx context.Context) bool {
+	d, ok := ctx.Value(decisionKey{}).(*decision)
+	return ok && d.Err() != nil && (d.caller.Err() == nil || TimedOut(d.caller))
+}

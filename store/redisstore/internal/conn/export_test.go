@@ -1,0 +1,87 @@
+package conn
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
+)
+
+// Breaker is a breaker.
+type Breaker struct{ b breaker }
+
+func (b *Breaker) Open() bool                             { return b.b.open() }
+func (b *Breaker) TimedOut(began, now time.Duration) bool { return b.b.timedOut(began, now) }
+func (b *Breaker) Answered()                              { b.b.answered() }
+func (b *Breaker) Openings() uint64                       { return b.b.openings() }
+
+// ServerClock is a serverClock.
+type ServerClock struct{ c serverClock }
+
+func (c *ServerClock) Learn(server window.Instant, now time.Duration) { c.c.learn(server, now) }
+func (c *ServerClock) At(now time.Duration) window.Instant            { return c.c.at(now) }
+
+// Tally is a tally.
+type Tally struct{ t tally }
+
+func (t *Tally) Add(r store.Reason)                      { t.t.add(r) }
+func (t *Tally) Counts() (map[store.Reason]int64, int64) { return t.t.counts() }
+
+// ReasonSaid is reasonSaid.
+var ReasonSaid = reasonSaid
+
+// SuccessorIn is successorIn.
+var SuccessorIn = successorIn
+
+// Quickest is a quickest.
+type Quickest struct{ q quickest }
+
+func (q *Quickest) Learn(trip, now time.Duration) { q.q.learn(trip, now) }
+func (q *Quickest) Get() time.Duration            { return q.q.get() }
+
+// unused is a client that is only closed.
+type unused struct{ rueidis.Client }
+
+// Close implements [rueidis.Client].
+func (unused) Close() {}
+
+// Manager is the connection manager of a node that has a connection.
+type Manager struct{ m *manager }
+
+// NewManager returns a manager that calls changed.
+func NewManager(changed func(Change)) *Manager {
+	n := newNode("node:1", &Config{Changed: changed}, nil)
+	n.conns[0].Store(&connection{Client: unused{}})
+	n.manager = &manager{node: n, news: make(chan struct{}, 1), ctx: context.Background()}
+	return &Manager{n.manager}
+}
+
+func (m *Manager) Trip()     { m.m.node.breaker.trip() }
+func (m *Manager) Answered() { m.m.node.breaker.answered() }
+func (m *Manager) Report()   { m.m.report(nil) }
+func (m *Manager) Connect()  { m.m.node.conns[0].Store(&connection{Client: unused{}}) }
+func (m *Manager) Lose() {
+	m.m.node.conns[0].Load().lost.Store(true)
+	m.m.connectionLost()
+}
+
+// NewNode returns a node whose calls go to client. It has no time-out. It knows the
+// server's clock.
+func NewNode(client rueidis.Client) *Node {
+	n := newNode("node:1", &Config{}, script.NewCodec("weir"))
+	n.conns[0].Store(&connection{Client: client})
+	n.clock.learn(1e15, 0)
+	return n
+}
+
+// Run has the node decide a step.
+func (n *Node) Run(ctx context.Context, s script.Step) error {
+	_, err := n.run(ctx, 0, s, false)
+	return err
+}
+
+func Reasons() []store.Reason { return allReasons[:] }

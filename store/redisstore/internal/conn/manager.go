@@ -1,0 +1,518 @@
+package conn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+)
+
+const (
+	// retryAtMost is the longest pause between two attempts to connect.
+	retryAtMost = 500 * time.Millisecond
+
+	// probeEvery is how often a node is asked for its time, so that a loss is
+	// noticed without calls. It has probeFor to answer, or the time-out if that is
+	// longer, but idleFor at most when no calls wait for it.
+	probeEvery = time.Second
+	probeFor   = 500 * time.Millisecond
+	idleFor    = 900 * time.Millisecond
+)
+
+// manager makes the connections of a node, outside the time of any caller, and
+// makes them again when they are lost. While the breaker is open it asks the node
+// until it answers. It has one goroutine.
+type manager struct {
+	node *Node
+	find func(context.Context) (addr string, err error) // nil: the node stays where it is
+
+	ctx           context.Context // done when the node is closed
+	cancel        context.CancelFunc
+	tasks         sync.WaitGroup
+	news          chan struct{} // has one when a connection was lost or the breaker has opened
+	moved         chan struct{} // has one when find may return another address now
+	tried         chan struct{} // closed when the first attempt has ended
+	trouble       atomic.Pointer[error]
+	interruptions atomic.Int64
+	empties       atomic.Uint64 // how often the last connection for all calls was lost
+	making        atomic.Bool   // conns[solo] is being made
+
+	// Of the goroutine alone.
+	known  bool          // the first attempt has ended
+	at     string        // the address of the connections
+	since  time.Duration // when the node became unavailable; 0: it is not
+	missed int64         // the outages by then
+	opens  uint64        // how often the breaker had opened by the last report
+	lost   uint64        // the empties by then
+}
+
+// keep starts a manager for n. find returns the address to connect to; nil means that of n.
+func (n *Node) keep(find func(context.Context) (string, error)) {
+	m := &manager{
+		node: n, find: find, at: n.addr,
+		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	n.manager = m
+	m.tasks.Go(m.run)
+}
+
+// signal leaves word in c, which has room for one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// wake wakes the manager.
+func (m *manager) wake() { signal(m.news) }
+
+// moves wakes the manager when find may return another address.
+func (m *manager) moves() { signal(m.moved) }
+
+// connectionLost wakes the manager after the loss of a connection.
+func (m *manager) connectionLost() {
+	if m.node.client() == nil {
+		m.empties.Add(1)
+	}
+	m.wake()
+}
+
+// unavailable returns the error of a call to a node without a connection.
+func (m *manager) unavailable() error {
+	if err := m.trouble.Load(); err != nil {
+		return fmt.Errorf("no connection: %w", *err)
+	}
+	select {
+	case <-m.tried:
+		return errGone
+	default:
+		return ErrUnavailable
+	}
+}
+
+// refused returns the error of the last attempt to connect, if the server will
+// refuse again.
+func (m *manager) refused() error {
+	if err := m.trouble.Load(); err != nil {
+		return refusal(*err)
+	}
+	return nil
+}
+
+// await waits until the first attempt to connect has ended, or ctx is done.
+func (m *manager) await(ctx context.Context) {
+	select {
+	case <-m.tried:
+	case <-ctx.Done():
+	}
+}
+
+func (m *manager) run() {
+	probe := time.NewTicker(probeEvery)
+	defer probe.Stop()
+	pause := breakFor
+	for m.ctx.Err() == nil {
+		err := m.connect()
+		if m.ctx.Err() != nil {
+			return
+		}
+		m.report(err)
+		if !m.known {
+			m.known = true
+			close(m.tried)
+		}
+		switch {
+		case err != nil && m.node.client() == nil:
+			m.sleep(pause)
+			pause = min(2*pause, retryAtMost)
+			continue
+		case m.node.breaker.open():
+			m.revive()
+			continue
+		}
+		pause = breakFor
+		m.wait(probe.C, err != nil)
+	}
+}
+
+// wait waits for something to do. When a connection is missing it waits for breakFor at
+// most.
+func (m *manager) wait(probe <-chan time.Time, missing bool) {
+	var soon <-chan time.Time
+	if missing {
+		soon = time.After(breakFor)
+	}
+	select {
+	case <-m.ctx.Done():
+	case <-m.news:
+	case <-m.moved:
+		m.follow()
+	case <-soon:
+	case <-probe:
+		m.probe()
+	}
+}
+
+// sleep ends early when find may return another address, and reports that.
+func (m *manager) sleep(d time.Duration) (moved bool) {
+	select {
+	case <-m.ctx.Done():
+	case <-m.moved:
+		return true
+	case <-time.After(d):
+	}
+	return false
+}
+
+// connect makes the connections that are missing, one after the other. It returns an
+// error when one of them cannot be made.
+func (m *manager) connect() error {
+	missing := m.collect()
+	if len(missing) == 0 {
+		return nil
+	}
+	if m.known {
+		m.report(nil) // before the attempt, which may take long
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
+	defer cancel()
+	if m.find != nil {
+		addr, err := m.find(ctx)
+		if err != nil {
+			return m.failed(err)
+		}
+		m.at = addr
+	}
+	for at, i := range missing {
+		if i == solo && m.known {
+			m.makeSolo(m.at) // a call that was late has closed it: the server may stand still
+			continue
+		}
+		// The first one loads the programs. The server refuses the others for the
+		// same reason.
+		if err := m.make(m.at, i, at == 0); err != nil {
+			return m.failed(err)
+		}
+	}
+	return m.failed(nil)
+}
+
+// failed keeps err for the calls that meet no connection.
+func (m *manager) failed(err error) error {
+	if err == nil {
+		m.trouble.Store(nil)
+	} else {
+		m.trouble.Store(&err)
+	}
+	return err
+}
+
+// collect removes the connections that are lost, and returns the numbers of those that
+// are missing. When another one was lost, the one for calls sent by themselves mostly was,
+// too: nobody reads there to notice it.
+func (m *manager) collect() (missing []int) {
+	gone := false
+	for i := range m.node.conns {
+		if c := m.node.conns[i].Load(); c != nil && c.lost.Load() {
+			m.drop(i)
+			gone = gone || i != solo
+		}
+	}
+	if gone {
+		m.retire()
+	}
+	for i := range m.node.conns {
+		if m.node.conns[i].Load() == nil {
+			missing = append(missing, i)
+		}
+	}
+	return missing
+}
+
+// drop takes connection i away from the calls, and closes it.
+func (m *manager) drop(i int) {
+	if c := m.node.conns[i].Swap(nil); c != nil {
+		m.tasks.Go(c.Close) // it may wait for a second
+	}
+}
+
+// retire takes the connection for calls sent by themselves away from the calls, and closes
+// it if no call uses it. A call that uses it may be newer than the loss of another one, and
+// the library's client ends with it.
+func (m *manager) retire() {
+	if m.node.soloBusy.CompareAndSwap(false, true) {
+		m.drop(solo)
+		m.node.soloBusy.Store(false)
+	}
+}
+
+// dropAll takes all connections away from the calls, and closes them.
+func (m *manager) dropAll() {
+	for i := range m.node.conns {
+		m.drop(i)
+	}
+}
+
+// make makes connection i to addr, and gets it ready for calls.
+func (m *manager) make(addr string, i int, loads bool) error {
+	c, err := m.node.config.connection(addr, i != solo, m.connectionLost)
+	if err != nil {
+		return err
+	}
+	err = m.node.verify(m.ctx, c.Client)
+	if err == nil && loads {
+		err = m.node.load(m.ctx, c.Client)
+	}
+	if err != nil {
+		c.Close()
+		return err
+	}
+	m.node.conns[i].Store(c)
+	if i != solo && m.known { // makeSolo is another goroutine
+		m.report(nil) // calls go to the node from now on
+	}
+	return nil
+}
+
+// verify checks that the server behind c is the right one, and asks it for its time.
+func (n *Node) verify(ctx context.Context, c rueidis.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if n.config.Mode != Cluster {
+		if err := mustFit(ctx, c, n.config.Mode); err != nil {
+			return err
+		}
+	}
+	return unready(n.askTime(ctx, c))
+}
+
+// loadTogether is how many programs a server gets at once: it decides nothing
+// while it reads them.
+const loadTogether = 8
+
+// load makes sure that the server behind c has all programs. Each part of them has
+// connectTimeout: a server on a busy machine needs longer for all.
+func (n *Node) load(ctx context.Context, c rueidis.Client) error {
+	programs, late := n.codec.Programs(), []string{script.Expired()}
+	commands := make([]rueidis.Completed, len(programs))
+	for i, p := range programs {
+		commands[i] = evaluate(c, p, nil, late, false)
+	}
+	var missing []rueidis.Completed
+	for i, reply := range within(ctx, c, commands) {
+		err := reply.Error()
+		n.loaded.Store(programs[i], true)
+		if noScript(err) {
+			missing = append(missing, evaluate(c, programs[i], nil, late, true))
+		} else if err := unready(err); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(missing, loadTogether) {
+		for _, reply := range within(ctx, c, some) {
+			if err := unready(reply.Error()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// within sends commands, and waits for the replies for connectTimeout at most.
+func within(ctx context.Context, c rueidis.Client, commands []rueidis.Completed) []rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return c.DoMulti(ctx, commands...)
+}
+
+// unready returns err if a server that answers with it does not take calls: not
+// yet, or because a right is missing. Other errors are those of the calls, and of
+// the checks of the server.
+func unready(err error) error {
+	if text, ok := said(err); ok {
+		switch reasonSaid(text) {
+		case reasonLoading, reasonBusy, reasonRefused:
+		default:
+			return nil
+		}
+	}
+	return err
+}
+
+// mustFit returns an error for a server that is part of a cluster, or a Sentinel:
+// with the wrong URL nearly every call would fail. The server that Sentinels name
+// must be a primary, which it may not be yet.
+func mustFit(ctx context.Context, c rueidis.Client, mode Mode) error {
+	// An old server does not know the command, and one that is not there gives
+	// no answer.
+	said, _ := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
+	word := func(name string) string {
+		message := said[name]
+		text, _ := message.ToString()
+		return text
+	}
+	if text := word("mode"); text == "cluster" || text == "sentinel" {
+		return &modeError{text}
+	}
+	if role := word("role"); mode == Sentinel && role != "" && role != "master" {
+		return errNotPrimary
+	}
+	return nil
+}
+
+// modeError is the error of a server of another kind than the URL names.
+type modeError struct{ mode string }
+
+func (e *modeError) Error() string {
+	return fmt.Sprintf("the server runs as a %[1]s: want redis+%[1]s://", e.mode)
+}
+
+// makeSolo makes the connection for calls that are sent by themselves, in the background:
+// there are others.
+func (m *manager) makeSolo(addr string) {
+	if m.making.Swap(true) {
+		return
+	}
+	m.tasks.Go(func() {
+		if m.make(addr, solo, false) != nil {
+			m.sleep(breakFor)
+			defer m.wake()
+		}
+		m.making.Store(false)
+	})
+}
+
+// probe asks the node for its time, which nobody waits for. A node that does not
+// answer is unavailable. A node that follows another one may have a new address.
+func (m *manager) probe() {
+	if m.find != nil {
+		m.follow()
+	}
+	l := m.node.client()
+	if l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, max(probeFor, m.node.config.Timeout))
+	defer cancel()
+	idle := time.AfterFunc(idleFor, func() {
+		if m.node.inFlight.Load() == 0 {
+			cancel()
+		}
+	})
+	defer idle.Stop()
+	if err := m.node.askTime(ctx, l.Client); !answers(err) {
+		if ctx.Err() != nil && m.ctx.Err() == nil {
+			m.node.breaker.trip()
+			m.report(err) // before an answer closes it
+		}
+		return
+	}
+	if c := m.node.conns[solo].Load(); c != nil && m.node.soloBusy.CompareAndSwap(false, true) {
+		_ = m.node.askTime(ctx, c.Client) // a loss closes it
+		m.node.soloBusy.Store(false)
+	}
+}
+
+// follow drops the connections when find returns another address.
+func (m *manager) follow() {
+	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
+	defer cancel()
+	if addr, err := m.find(ctx); err == nil && addr != m.at {
+		m.dropAll()
+	}
+}
+
+// revive asks the node until it answers within the time-out. When there is no
+// answer for long, it drops the connections: their other end may be gone.
+func (m *manager) revive() {
+	n := m.node
+	patience := max(time.Second, 2*n.config.Timeout)
+	for late := 0; n.breaker.open() && m.ctx.Err() == nil; late++ {
+		l := n.client()
+		if l == nil {
+			return
+		}
+		began := elapsed()
+		ctx, cancel := context.WithTimeout(m.ctx, patience)
+		err := n.askTime(ctx, l.Client)
+		over := ctx.Err() != nil
+		cancel()
+		switch {
+		case answers(err) && elapsed()-began <= n.config.Timeout:
+			n.breaker.answered()
+			return
+		case answers(err) && late == 0:
+			continue // it stood still, and may have answered just now
+		case over:
+			m.dropAll()
+			return
+		}
+		if m.sleep(breakFor) {
+			m.follow()
+			return
+		}
+	}
+}
+
+// goes closes a node that has left its cluster.
+func (n *Node) goes() {
+	n.close()
+	if n.manager.since != 0 {
+		n.manager.end(Change{Addr: n.addr, Gone: true})
+	}
+}
+
+// close ends the manager, all connections but those of a caller's client, and the
+// flushes that are in flight.
+func (n *Node) close() {
+	if m := n.manager; m != nil {
+		m.cancel()
+		m.tasks.Wait()
+		m.dropAll()
+		m.tasks.Wait()
+	}
+	n.batcher.close()
+	n.confirms.close()
+}
+
+// report passes on that the node became unavailable, or that it answers again, or both:
+// an answer may have closed the breaker, or a new connection taken the place of a lost
+// one, while the manager was busy.
+func (m *manager) report(err error) {
+	n := m.node
+	opens, lost, out := n.breaker.openings(), m.empties.Load(), n.Unavailable()
+	opened, gone := opens != m.opens, lost != m.lost
+	m.opens, m.lost = opens, lost
+	if m.since == 0 && (out || opened || gone) {
+		m.since = elapsed()
+		_, m.missed = n.outages.counts()
+		m.interruptions.Add(1)
+		why := errGone
+		switch {
+		case opened:
+			why = ErrUnavailable
+		case out && err != nil:
+			why = err
+		}
+		n.config.Changed(Change{Addr: n.addr, Err: Outage(why)})
+	}
+	if m.since != 0 && !out {
+		m.end(Change{Addr: n.addr})
+	}
+}
+
+// end passes on that the time is over in which the node got no calls.
+func (m *manager) end(c Change) {
+	_, missed := m.node.outages.counts()
+	c.Lasted, c.Missed = elapsed()-m.since, missed-m.missed
+	m.since = 0
+	m.node.config.Changed(c)
+}

@@ -1,0 +1,404 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
+)
+
+// The errors of calls that were not sent, or whose answer is worthless.
+var (
+	ErrUnavailable = errors.New("the server has not answered lately")
+	errBusy        = errors.New("too many calls wait for the server")
+	errReplicas    = errors.New("too few replicas have confirmed in time")
+)
+
+// The connections of a node. The library pipelines on the first: the more calls share it
+// the less each of them costs. The second takes over when the first one is lost.
+//
+// A caller who finds no others uses the third by itself, so that it writes and reads in its
+// own goroutine: the library's pipeline passes two others. When that call is late, the
+// library closes the connection, and no other call with it.
+//
+// A server reads nothing on a connection behind a WAIT until it ends, so calls that wait for
+// replicas have connections of their own.
+const (
+	shared      = 2 // conns[:shared]
+	solo        = shared
+	connections = solo + 1
+	confirming  = 4
+)
+
+// Node is one server, or the primary that Sentinels name. It is safe for
+// concurrent use.
+type Node struct {
+	addr     string
+	config   *Config
+	codec    *script.Codec
+	conns    []atomic.Pointer[connection] // for calls, one for calls sent by themselves, those for calls that wait for replicas
+	soloBusy atomic.Bool                  // a call uses conns[solo]
+	manager  *manager                     // nil for the client of a caller
+	breaker  breaker
+	clock    serverClock
+	inFlight atomic.Int64
+	loaded   sync.Map // the programs that the server has
+	outages  tally    // calls without an answer, or not sent
+	batcher  *batcher
+	confirms *batcher      // of calls that wait for replicas
+	turn     atomic.Uint64 // of the connections for them
+	apart    bool          // calls are sent by themselves: the client may send each to another server
+	calls    sync.Pool     // of *pooledCall
+	asked    atomic.Int64  // when a cluster last sent a call here ahead of its slot
+}
+
+// started is what breakers and clocks count time from. It never goes back.
+var started = time.Now()
+
+func elapsed() time.Duration { return time.Since(started) }
+
+// newNode returns a node without connections.
+func newNode(addr string, config *Config, codec *script.Codec) *Node {
+	n := &Node{addr: addr, config: config, codec: codec}
+	n.conns = make([]atomic.Pointer[connection], connections)
+	if config.WaitReplicas > 0 {
+		n.conns = make([]atomic.Pointer[connection], connections+confirming)
+	}
+	n.batcher, n.confirms = newBatcher(n, false), newBatcher(n, true)
+	return n
+}
+
+// Addr returns the server's address, or the primary's name.
+func (n *Node) Addr() string { return n.addr }
+
+// Unavailable reports whether the node gets no calls, because it has not answered
+// lately or there is no connection.
+func (n *Node) Unavailable() bool { return n.breaker.open() || n.client() == nil }
+
+// Trouble returns why there is no connection, or nil when there is one.
+func (n *Node) Trouble() error {
+	if n.client() != nil || n.manager == nil {
+		return nil
+	}
+	return n.manager.unavailable()
+}
+
+// Stats are the numbers of a node. The store documents them.
+type Stats struct {
+	Addr          string
+	Unavailable   bool
+	Interruptions int64
+	InFlight      int64
+	Outages       map[store.Reason]int64
+}
+
+// Stats returns the numbers of the node.
+func (n *Node) Stats() Stats {
+	s := Stats{Addr: n.addr, Unavailable: n.Unavailable(), InFlight: n.inFlight.Load()}
+	s.Outages, _ = n.outages.counts()
+	if n.manager != nil {
+		s.Interruptions = n.manager.interruptions.Load()
+	}
+	return s
+}
+
+// client returns the connection to use, or nil when there is none.
+func (n *Node) client() *connection {
+	for i := range shared {
+		if l := n.conns[i].Load(); l != nil && !l.lost.Load() {
+			return l
+		}
+	}
+	return nil
+}
+
+// confirmer returns the connection for a call that waits for replicas, in turns.
+// When there is none it returns c, on which others then wait, too.
+func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
+	own := n.conns[connections:]
+	for range own {
+		l := own[n.turn.Add(1)%uint64(len(own))].Load()
+		if l != nil && !l.lost.Load() {
+			return l.Client
+		}
+	}
+	return c
+}
+
+// takeSolo returns the connection for calls that are sent by themselves, or nil when it is
+// in use or missing. The caller releases it. client is the one that the call uses
+// otherwise: a node that has just lost it has probably lost this one, too.
+func (n *Node) takeSolo(client rueidis.Client, c *call) *connection {
+	if c.counts && n.config.WaitReplicas > 0 {
+		return nil
+	}
+	if main := n.conns[0].Load(); main == nil || main.lost.Load() || main.Client != client || !n.soloBusy.CompareAndSwap(false, true) {
+		return nil
+	}
+	own := n.conns[solo].Load()
+	if own == nil || own.lost.Load() {
+		n.soloBusy.Store(false)
+		return nil
+	}
+	return own
+}
+
+// run has the node decide a step, and returns the instant at which it did. asking is for a
+// slot that is on its way to the node.
+func (n *Node) run(ctx context.Context, slot int, s script.Step, asking bool) (window.Instant, error) {
+	c := n.newCall()
+	c.Step, c.Slot, c.asking = s, slot, asking
+	n.runAll(ctx, c.own[:])
+	at, err := c.At, c.Err
+	n.free(c)
+	return at, err
+}
+
+// pooledCall is a Call that is used again.
+type pooledCall struct {
+	Call
+	own [1]*Call // itself, as a batch
+}
+
+func (n *Node) newCall() *pooledCall {
+	c, ok := n.calls.Get().(*pooledCall)
+	if !ok {
+		c = &pooledCall{}
+		c.own[0], c.self[0] = &c.Call, &c.call
+		c.done, c.at = make(chan answer, 1), -1
+	}
+	return c
+}
+
+// free keeps c for another step, unless a batcher may still have it.
+func (n *Node) free(c *pooledCall) {
+	if c.abandoned {
+		return
+	}
+	c.Call = Call{call: call{done: c.done, self: c.self, at: -1}}
+	n.calls.Put(c)
+}
+
+// runAll has the node decide calls, and writes their results.
+func (n *Node) runAll(ctx context.Context, calls []*Call) {
+	client, began, err := n.enter(len(calls))
+	if err != nil {
+		for _, c := range calls {
+			c.Err = n.missed(err)
+		}
+		return
+	}
+	n.decide(ctx, client, calls)
+	answered := false
+	for _, c := range calls {
+		answered = answered || answers(c.Err)
+		if c.Err != nil && !errors.Is(c.Err, store.ErrRepeated) {
+			c.Err = n.missed(c.Err)
+		}
+	}
+	n.exit(ctx, len(calls), began, answered)
+}
+
+// decide sends calls, in one round trip where all goes well: one call together with those
+// of other callers, several as they are, in their order. The program may not be able to
+// decide a call, the deadline or the calendar of this machine may be off: the server has
+// counted nothing then, and decide sends the call again.
+func (n *Node) decide(ctx context.Context, client rueidis.Client, calls []*Call) {
+	for len(calls) > 0 {
+		began := elapsed()
+		times, deadline, err := n.aim(ctx, client, calls[0].Step.Times, began)
+		for _, c := range calls {
+			c.ctx, c.began, c.deadline = ctx, began, deadline
+			if c.Err = err; err == nil {
+				c.Err = n.prepare(c, times)
+			}
+		}
+		if one := calls[0]; one.done == nil {
+			calls = n.decideSlice(ctx, client, calls)
+		} else if one.Err != nil || !n.settle(ctx, one, n.ask(ctx, client, &one.call)) {
+			return
+		}
+	}
+}
+
+// decideSlice sends calls that are prepared in one round trip, and returns those that have
+// to be sent again.
+func (n *Node) decideSlice(ctx context.Context, client rueidis.Client, calls []*Call) (again []*Call) {
+	var ready []*call
+	for _, c := range calls {
+		if c.Err == nil {
+			ready = append(ready, &c.call)
+		}
+	}
+	if len(ready) == 0 {
+		return nil
+	}
+	answers := make([]answer, len(ready))
+	n.send(ctx, client, ready, answers)
+	for _, c := range calls {
+		if c.Err == nil {
+			if n.settle(ctx, c, answers[0]) {
+				again = append(again, c)
+			}
+			answers = answers[1:]
+		}
+	}
+	return again
+}
+
+// ask sends one call, together with those of others where callers wait for each other.
+func (n *Node) ask(ctx context.Context, client rueidis.Client, c *call) answer {
+	switch {
+	case c.single:
+		return n.sendOne(ctx, client, c)
+	case c.counts && n.config.WaitReplicas > 0:
+		return n.confirms.do(ctx, client, c)
+	}
+	return n.batcher.do(ctx, client, c)
+}
+
+// settle writes the results or the error in an answer to c, and reports whether c has to be
+// sent again: the server has counted nothing, for a reason that is gone now.
+func (n *Node) settle(ctx context.Context, c *Call, a answer) (again bool) {
+	if a.err != nil {
+		c.Err = script.About(a.err, c.keys...)
+		if text, _ := said(a.err); firstWord(text) == "TRYAGAIN" && !c.single {
+			c.alone = true // some keys of its slot have moved: not all calls of the batch can be decided
+			return true
+		}
+		return false
+	}
+	c.At, c.Err = n.codec.Decode(&c.Step, c.keys, a.reply)
+	if !a.reply.Shares() {
+		n.learnAt(c.At, c.now, elapsed()) // else send has done so
+	}
+	if c.Err == nil {
+		return false
+	}
+	if errors.Is(c.Err, script.ErrStale) && c.stale < maxStale && ctx.Err() == nil {
+		c.stale++ // the server's clock may have been set forward; now it is known
+		return true
+	}
+	if c.again, again = c.again.Again(c.Err, c.At, c.off, len(c.Step.Which)); again {
+		c.off++
+	}
+	return again
+}
+
+// maxStale is how often a call that came too late is sent again, while its caller has
+// time: the second time the deadline is right, unless the clock of the server has changed
+// again.
+const maxStale = 3
+
+// learnAt uses the server's instant in a reply that was read at some time, unless it is
+// 0 or a test has set it.
+func (n *Node) learnAt(at, set window.Instant, read time.Duration) {
+	if at != 0 && set == 0 {
+		n.clock.learn(at, read)
+	}
+}
+
+// guard calls f with the node's client, unless the node is unavailable or busy.
+func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
+	c, began, err := n.enter(1)
+	if err != nil {
+		return 0, n.missed(err)
+	}
+	at, err := f(c)
+	n.exit(ctx, 1, began, answers(err))
+	if err != nil && !errors.Is(err, store.ErrRepeated) {
+		err = n.missed(err)
+	}
+	return at, err
+}
+
+// enter begins some calls, which exit ends. It returns the client to use and the
+// time, or an error when the node is unavailable or busy.
+func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
+	if n.breaker.open() {
+		return nil, 0, ErrUnavailable
+	}
+	l := n.client()
+	switch {
+	case l == nil:
+		return nil, 0, n.manager.unavailable()
+	case n.config.Timeout == 0:
+	case n.inFlight.Add(int64(calls)) > int64(n.config.InFlight):
+		n.inFlight.Add(-int64(calls))
+		return nil, 0, errBusy
+	}
+	return l.Client, elapsed(), nil
+}
+
+// exit ends some calls that were sent together, and passes on to the breaker
+// whether the node has answered.
+func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answered bool) {
+	if n.config.Timeout == 0 {
+		return
+	}
+	n.inFlight.Add(-int64(calls))
+	if answered {
+		n.breaker.answered()
+		return
+	}
+	// Else the connection has broken, the caller had less time than the time-out or has gone,
+	// or it was the rest of the time of a call that another node has used up.
+	now := elapsed()
+	if TimedOut(ctx) && now-began >= n.config.Timeout/2 && n.breaker.timedOut(began, now) {
+		n.manager.wake()
+	}
+}
+
+// missed counts a call that the node did not answer, and adds the node to its
+// error. A node that sends a call on to another one has answered it.
+func (n *Node) missed(err error) error {
+	text, _ := said(err)
+	if word := firstWord(text); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
+		n.outages.add(ReasonOf(err))
+	}
+	return fmt.Errorf("%s: %w", n.addr, err)
+}
+
+// aim returns t with a deadline on the server's clock: the end of ctx, which it also
+// returns as a time since some fixed instant, or 0. It asks the server for its time once.
+// It is now now, or a little later.
+func (n *Node) aim(ctx context.Context, client rueidis.Client, t script.Times, now time.Duration) (script.Times, time.Duration, error) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return t, 0, nil
+	}
+	end := now + time.Until(deadline)
+	if t.Now != 0 {
+		return t, end, nil
+	}
+	if !n.clock.known() {
+		if err := n.askTime(ctx, client); err != nil {
+			return t, end, err
+		}
+	}
+	t.Near = n.clock.at(now)
+	if own := n.clock.at(end); t.Deadline == 0 || own < t.Deadline {
+		t.Deadline = own
+	}
+	return t, end, nil
+}
+
+// askTime asks the server for its time. The first callers know the length of a round
+// trip from it.
+func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
+	began := elapsed()
+	t, err := c.Do(ctx, c.B().Time().Build()).AsIntSlice()
+	if err == nil && len(t) == 2 {
+		n.batcher.learn(began, elapsed())
+		n.clock.learn(window.Instant(t[0]*1e6+t[1]), elapsed())
+	}
+	return err
+}

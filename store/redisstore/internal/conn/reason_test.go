@@ -1,0 +1,84 @@
+package conn_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+)
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err  error
+		want store.Reason
+	}{
+		{conn.ErrUnavailable, "cut-off"},
+		{context.DeadlineExceeded, "late"},
+		{script.ErrStale, "late"},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "late"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, "refused"},
+		{&tls.CertificateVerificationError{Err: errors.New("unknown authority")}, "refused"},
+		{io.EOF, "closed"},
+		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "closed"},
+		{script.ErrForeign, "foreign"},
+		{&script.StateError{Key: "k"}, "foreign"},
+		{&script.ServerError{Text: "READONLY You can't write against a read only replica."}, "read-only"},
+		{errors.New("something else"), "unknown"},
+	} {
+		err := fmt.Errorf("127.0.0.1:6379: %w", test.err)
+		if got := conn.ReasonOf(err); got != test.want {
+			t.Errorf("%v: got %s, want %s", err, got, test.want)
+		}
+	}
+}
+
+// The servers' errors, by their first words.
+func TestReasonsOfServers(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]store.Reason{
+		"BUSY": "busy", "OOM": "full", "WRONGTYPE": "foreign",
+		"LOADING": "loading", "READONLY": "read-only", "NOAUTH": "refused",
+		"ERR":                               "unknown",
+		"ERR max number of clients reached": "refused",
+		"ERR max number of clients + cluster connections reached":                           "refused",
+		"ERR ACL failure in script: User weir has no permissions to run the 'zadd' command": "refused",
+		"ERR The user executing the script can't run this command or subcommand script: …":  "refused",
+	} {
+		if got := conn.ReasonSaid(word); got != want {
+			t.Errorf("%s: got %s, want %s", word, got, want)
+		}
+	}
+}
+
+func TestTally(t *testing.T) {
+	t.Parallel()
+	var all conn.Tally
+	for i, r := range conn.Reasons() {
+		for range i {
+			all.Add(r)
+		}
+	}
+	counts, sum := all.Counts()
+	for i, r := range conn.Reasons() {
+		if counts[r] != int64(i) {
+			t.Errorf("%s: got %d, want %d", r, counts[r], i)
+		}
+	}
+	if n := len(conn.Reasons()); len(counts) != n || sum != int64(n*(n-1)/2) {
+		t.Errorf("got %v, in all %d", counts, sum)
+	}
+	if !slices.Contains(conn.Reasons(), "unknown") {
+		t.Error("got no unknown reason")
+	}
+}

@@ -1,0 +1,575 @@
+package conn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
+)
+
+// Servers are where a store keeps its keys: one node for all of them, or a cluster whose
+// nodes have slots. They are safe for concurrent use.
+//
+// A cluster is asked who serves which slots when a node answers that a slot has moved, when
+// one is out of reach, and every refreshEvery.
+type Servers struct {
+	config    *Config
+	codec     *script.Codec
+	single    *Node      // serves all keys; nil: a cluster
+	sentinels *sentinels // nil without Sentinels
+	sharded   bool
+
+	close context.CancelFunc // of config.life
+	tasks sync.WaitGroup
+
+	// Of a cluster.
+	slots   []atomic.Pointer[Node]
+	changed chan struct{} // has one when the slots may have changed
+	mu      sync.Mutex
+	byAddr  map[string]*Node // guarded by mu
+	seeds   []string         // guarded by mu; addresses of nodes, replicas too
+}
+
+const (
+	// openTime is how long Open waits for the first attempts to connect.
+	openTime = 2 * time.Second
+
+	// refreshEvery is how often the store asks a cluster who serves which slots, even
+	// when nothing seems to have changed.
+	refreshEvery = 5 * time.Second
+
+	// keepAsked is how long the store keeps a node that serves nothing yet, for the
+	// slots that are on their way to it.
+	keepAsked = time.Minute
+
+	// maxRedirects is how often a call is sent on: to where a slot has moved, and
+	// from there on while it is still moving.
+	maxRedirects = 5
+)
+
+var (
+	errNoNode  = errors.New("no node of the cluster serves the slot")
+	errNoSlots = errors.New("no node of the cluster has answered who serves the slots")
+)
+
+// Around returns the servers that the caller's client is connected to. There is
+// no time-out, no breaker, and no bound of calls in flight.
+func Around(client rueidis.Client, codec *script.Codec) *Servers {
+	n := newNode("redis", &Config{}, codec)
+	n.conns[0].Store(&connection{Client: client})
+	n.apart = client.Mode() == rueidis.ClientModeCluster
+	n.batcher.life, n.batcher.stop = context.WithCancel(context.Background())
+	return &Servers{single: n, sharded: n.apart, close: nothing}
+}
+
+// Open connects to servers. It returns when the first attempt to connect to each
+// of them has ended, or after openTime; attempts go on in the background. Servers
+// that are out of reach now are no error; the error is that of a server which
+// refuses.
+func Open(ctx context.Context, config *Config, codec *script.Codec) (*Servers, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	s := &Servers{config: config, codec: codec}
+	config.life, s.close = context.WithCancel(context.Background())
+	if config.Changed == nil {
+		config.Changed = func(Change) {}
+	}
+	if err := s.connect(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect makes the nodes. It returns the error of a server that refuses.
+func (s *Servers) connect(ctx context.Context) error {
+	if s.config.Mode == Cluster {
+		return s.connectCluster(ctx)
+	}
+	n := newNode(s.config.Addrs[0], s.config, s.codec)
+	if s.config.Mode == Sentinel {
+		n.addr = "primary " + s.config.Primary
+		s.sentinels = &sentinels{config: s.config, node: n, addrs: s.config.Addrs}
+		n.keep(s.sentinels.primary)
+	} else {
+		n.keep(nil)
+	}
+	s.single = n
+	n.manager.await(ctx)
+	return n.manager.refused()
+}
+
+// connectCluster connects to the nodes that the configuration names, and then to
+// those that these name.
+func (s *Servers) connectCluster(ctx context.Context) error {
+	s.sharded, s.seeds = true, s.config.Addrs
+	s.slots = make([]atomic.Pointer[Node], slotCount)
+	s.changed, s.byAddr = make(chan struct{}, 1), map[string]*Node{}
+	var named []*Node
+	for _, addr := range s.config.Addrs {
+		named = append(named, s.node(addr))
+	}
+	for _, n := range named {
+		n.manager.await(ctx)
+	}
+	err := refusal(s.refresh(ctx))
+	s.tasks.Go(s.watch)
+	if err != nil || slices.ContainsFunc(named, func(n *Node) bool { return n.client() != nil }) {
+		return err
+	}
+	for _, n := range named {
+		if err := n.manager.refused(); err != nil {
+			return fmt.Errorf("%s: %w", n.addr, err)
+		}
+	}
+	return nil
+}
+
+// Close ends all connections, but for those of a caller's client, and waits for
+// flushes that are in flight.
+func (s *Servers) Close() {
+	// A node that becomes known only now is not connected: life has ended. Closing one
+	// that stands still takes a second, as does asking it for the slots.
+	s.close()
+	var closing sync.WaitGroup
+	closing.Go(s.tasks.Wait)
+	for _, n := range s.Nodes() {
+		closing.Go(n.close)
+	}
+	closing.Wait()
+	if s.sentinels != nil {
+		s.sentinels.close()
+	}
+}
+
+// Sharded reports whether there are slots. Where there are none, one node
+// decides all ops of a call.
+func (s *Servers) Sharded() bool { return s.sharded }
+
+// Nodes returns the nodes in use, by address.
+func (s *Servers) Nodes() []*Node {
+	if s.single != nil {
+		return []*Node{s.single}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.byAddr), func(a, b *Node) int { return strings.Compare(a.addr, b.addr) })
+}
+
+// Primaries returns the nodes that serve keys, by address, and one slot of each.
+func (s *Servers) Primaries() (nodes []*Node, slot map[*Node]int) {
+	slot = map[*Node]int{}
+	for i := range s.slots {
+		slot[s.slots[i].Load()] = i
+	}
+	for _, n := range s.Nodes() {
+		if _, serves := slot[n]; serves || n == s.single {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, slot
+}
+
+// serving returns the node that serves slot, or nil.
+func (s *Servers) serving(slot int) *Node {
+	if s.single != nil {
+		return s.single
+	}
+	return s.slots[slot].Load()
+}
+
+// Ready reports whether the node that serves slot may get a call now.
+func (s *Servers) Ready(slot int) bool {
+	if n := s.serving(slot); n != nil && !n.Unavailable() {
+		return true
+	}
+	s.ask()
+	return false
+}
+
+// Run has the node that serves slot decide a step.
+func (s *Servers) Run(ctx context.Context, slot int, step script.Step) (window.Instant, error) {
+	return s.follow(ctx, slot, func(n *Node, asking bool) (window.Instant, error) {
+		return n.run(ctx, slot, step, asking)
+	})
+}
+
+// Client calls f with the client of the node that serves slot.
+func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
+	return s.follow(ctx, slot, func(n *Node, asking bool) (window.Instant, error) {
+		return n.guard(ctx, func(client rueidis.Client) (window.Instant, error) {
+			if asking {
+				client = askingClient{client}
+			}
+			return f(client)
+		})
+	})
+}
+
+// askingClient is a client for keys of a slot that is on its way to its node.
+type askingClient struct{ rueidis.Client }
+
+// Do implements [rueidis.Client].
+func (c askingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	return c.DoMulti(ctx, c.B().Asking().Build(), cmd)[1]
+}
+
+// follow calls ask with the node that serves slot, and again with each node that
+// the one before sends the call on to. A node that sends a call on has not
+// counted it.
+func (s *Servers) follow(ctx context.Context, slot int, ask func(n *Node, asking bool) (window.Instant, error)) (window.Instant, error) {
+	n, asking := s.serving(slot), false
+	if n == nil {
+		s.ask()
+		return 0, errNoNode
+	}
+	for sent := 0; ; sent++ {
+		at, err := ask(n, asking)
+		next := s.next(ctx, slot, n, err)
+		if next.node == nil || sent == maxRedirects || next.later && !pause(ctx, sent) {
+			return at, err
+		}
+		n, asking = next.node, next.asking
+	}
+}
+
+// RunAll has the nodes that serve the slots of calls decide them, all at the same time, in as
+// few round trips as possible, and writes their errors. A node decides its calls in their
+// order, but for those that have to be sent again.
+func (s *Servers) RunAll(ctx context.Context, calls []Call) {
+	pending := make([]*Call, len(calls))
+	to := make([]*Node, len(calls))
+	for i := range calls {
+		pending[i], to[i] = &calls[i], s.serving(calls[i].Slot)
+	}
+	for sent := 0; ; sent++ {
+		s.runOnNodes(ctx, pending, to)
+		again, wait := 0, false
+		for i, call := range pending {
+			next := s.next(ctx, call.Slot, to[i], call.Err)
+			if next.node == nil {
+				continue
+			}
+			call.asking = next.asking
+			pending[again], to[again] = call, next.node
+			again++
+			wait = wait || next.later
+		}
+		pending, to = pending[:again], to[:again]
+		if again == 0 || sent == maxRedirects || wait && !pause(ctx, sent) {
+			return
+		}
+	}
+}
+
+// runOnNodes has each call decided by its node.
+func (s *Servers) runOnNodes(ctx context.Context, calls []*Call, to []*Node) {
+	var nodes []*Node
+	var parts [][]*Call
+	for i, call := range calls {
+		at := slices.Index(nodes, to[i])
+		switch {
+		case to[i] == nil:
+			call.Err = errNoNode
+			continue
+		case at < 0:
+			at = len(nodes)
+			nodes, parts = append(nodes, to[i]), append(parts, nil)
+		}
+		parts[at] = append(parts[at], call)
+	}
+	var others sync.WaitGroup
+	for i, n := range nodes {
+		if i > 0 {
+			others.Go(func() { n.runAll(ctx, parts[i]) })
+		}
+	}
+	if len(nodes) > 0 {
+		nodes[0].runAll(ctx, parts[0])
+	}
+	others.Wait()
+}
+
+// onward is where a node sends a call on to.
+type onward struct {
+	node   *Node // nil: nowhere
+	asking bool  // the slot is on its way there
+	later  bool  // after a pause
+}
+
+// next returns where n sends a call for slot on to, which ended with err there.
+func (s *Servers) next(ctx context.Context, slot int, n *Node, err error) onward {
+	if err == nil || s.single != nil || errors.Is(err, store.ErrRepeated) {
+		return onward{}
+	}
+	s.ask()
+	text, answered := said(err)
+	if n == nil || !answered {
+		return onward{}
+	}
+	switch verb, addr := redirect(text, n.addr); verb {
+	case "MOVED": // a new node gets the slot's other calls when it has connections
+		to := s.node(addr)
+		if to.manager.await(ctx); !to.Unavailable() {
+			s.slots[slot].Store(to)
+		}
+		return onward{node: to}
+	case "ASK": // the slot is on its way there
+		to := s.node(addr)
+		to.asked.Store(int64(elapsed()))
+		to.manager.await(ctx)
+		return onward{node: to, asking: true}
+	case "TRYAGAIN": // some keys of the call have moved, others not yet
+		return onward{node: n, later: true}
+	}
+	return onward{}
+}
+
+// pause waits before a call is sent again for the time after so many. It returns false when
+// ctx is done.
+func pause(ctx context.Context, sent int) bool {
+	select {
+	case <-time.After(time.Millisecond << sent):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// redirect returns the first word of a node's answer, and the address in it. An
+// address without a host means the node's own.
+func redirect(text, own string) (verb, addr string) {
+	words := strings.Fields(text)
+	if len(words) == 0 || words[0] != "MOVED" && words[0] != "ASK" {
+		return firstWord(text), ""
+	}
+	if len(words) > 2 {
+		if colon := strings.LastIndexByte(words[2], ':'); colon >= 0 {
+			return words[0], join(words[2][:colon], words[2][colon+1:], own)
+		}
+	}
+	return "", ""
+}
+
+// join returns host and port as an address. An empty host is that of own.
+func join(host, port, own string) string {
+	host = strings.Trim(host, "[]")
+	if host == "" || host == "?" {
+		host, _, _ = net.SplitHostPort(own)
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// node returns the node at addr. It makes one if need be, without a wait for its
+// connections.
+func (s *Servers) node(addr string) *Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.byAddr[addr]
+	if n == nil {
+		n = newNode(addr, s.config, s.codec)
+		n.keep(nil)
+		s.byAddr[addr] = n
+	}
+	return n
+}
+
+// ask makes the goroutine in watch ask a cluster for the slots soon.
+func (s *Servers) ask() { signal(s.changed) }
+
+// watch keeps the slots up to date until the cluster is closed.
+func (s *Servers) watch() {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.config.life.Done():
+			return
+		case <-tick.C:
+		case <-s.changed:
+		}
+		_ = s.refresh(s.config.life) // it is called again as long as calls fail
+		// A cluster that is in trouble is not asked without a break.
+		select {
+		case <-s.config.life.Done():
+			return
+		case <-time.After(breakFor):
+		}
+	}
+}
+
+// refresh asks one node after the other who serves which slots, until one
+// answers. It begins with the nodes that are available.
+func (s *Servers) refresh(ctx context.Context) error {
+	all := s.Nodes()
+	err := errNoSlots
+	for _, suspect := range []bool{false, true} {
+		for _, n := range all {
+			client := n.client()
+			if client == nil || n.breaker.open() != suspect {
+				continue
+			}
+			if err = s.learn(ctx, n.addr, client.Client); err == nil {
+				return nil
+			}
+		}
+	}
+	s.mu.Lock()
+	seeds := slices.Clone(s.seeds)
+	s.mu.Unlock()
+	for _, addr := range seeds {
+		if slices.ContainsFunc(all, func(n *Node) bool { return n.addr == addr }) {
+			continue
+		}
+		client, failed := s.config.connection(addr, true, nothing)
+		if failed != nil {
+			err = fmt.Errorf("%s: %w", addr, failed)
+			continue
+		}
+		err = s.learn(ctx, addr, client.Client)
+		client.Close()
+		if err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// learn asks the node at addr who serves which slots. Nodes that are new get
+// their slots when they have connections, or cannot be reached.
+func (s *Servers) learn(ctx context.Context, addr string, client rueidis.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	answer, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
+	if err != nil {
+		return fmt.Errorf("%s: %w", addr, err)
+	}
+	if len(answer) == 0 {
+		return fmt.Errorf("%s: %w", addr, errNoSlots)
+	}
+	owners, seeds := map[*Node]bool{}, slices.Clone(s.config.Addrs)
+	ranges := make([]slotRange, len(answer))
+	for i, r := range answer {
+		var ok bool
+		if ranges[i], ok = readRange(r, addr); !ok {
+			return fmt.Errorf("%s: a range of slots that reads %v", addr, r)
+		}
+		seeds = append(seeds, ranges[i].addrs...)
+	}
+	for _, r := range ranges {
+		owners[s.node(r.addrs[0])] = true
+	}
+	for _, r := range ranges {
+		n := s.node(r.addrs[0])
+		n.manager.await(ctx)
+		for slot := r.from; slot <= r.to; slot++ {
+			s.slots[slot].Store(n)
+		}
+	}
+	s.forget(owners, seeds)
+	return nil
+}
+
+// slotRange is a range of slots, and the nodes that have them, the primary first.
+type slotRange struct {
+	from, to int64
+	addrs    []string
+}
+
+// readRange reads a range in the answer of the node at own.
+func readRange(m rueidis.RedisMessage, own string) (r slotRange, ok bool) {
+	parts, _ := m.ToArray()
+	if len(parts) < 3 {
+		return r, false
+	}
+	var err1, err2 error
+	r.from, err1 = parts[0].AsInt64()
+	r.to, err2 = parts[1].AsInt64()
+	for _, part := range parts[2:] {
+		at, _ := part.ToArray()
+		if len(at) < 2 {
+			return r, false
+		}
+		host, _ := at[0].ToString() // empty means the node's own
+		port, err := at[1].AsInt64()
+		if err != nil {
+			return r, false
+		}
+		r.addrs = append(r.addrs, join(host, fmt.Sprint(port), own))
+	}
+	return r, err1 == nil && err2 == nil && r.from >= 0 && r.to < slotCount
+}
+
+// forget drops the nodes that serve nothing any more.
+func (s *Servers) forget(owners map[*Node]bool, seeds []string) {
+	slices.Sort(seeds)
+	s.mu.Lock()
+	s.seeds = slices.Compact(seeds)
+	var gone []*Node
+	for addr, n := range s.byAddr {
+		if asked := n.asked.Load(); !owners[n] && (asked == 0 || elapsed()-time.Duration(asked) > keepAsked) {
+			gone = append(gone, n)
+			delete(s.byAddr, addr)
+		}
+	}
+	s.mu.Unlock()
+	for _, n := range gone {
+		for i := range s.slots {
+			s.slots[i].CompareAndSwap(n, nil)
+		}
+		s.tasks.Go(n.goes)
+	}
+}
+
+// slotCount is the number of slots that a cluster divides its keys into.
+const slotCount = 16384
+
+// SlotOf returns the cluster slot of a key: a checksum of the text between its
+// first { and the next }, or of the whole key when there is no such text.
+func SlotOf(key []byte) int {
+	if from := bytes.IndexByte(key, '{'); from >= 0 {
+		if n := bytes.IndexByte(key[from+1:], '}'); n > 0 {
+			key = key[from+1 : from+1+n]
+		}
+	}
+	return SlotOfTag(key)
+}
+
+// SlotOfTag returns the slot of the keys with this text between their first { and }.
+func SlotOfTag(tag []byte) int { return int(crc16(tag) % slotCount) }
+
+// crc16 returns the CRC-16/XMODEM of b, which the cluster specification uses.
+func crc16(b []byte) (sum uint16) {
+	for _, c := range b {
+		sum = sum<<8 ^ crcTable[byte(sum>>8)^c]
+	}
+	return sum
+}
+
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		sum := uint16(i) << 8
+		for range 8 {
+			carry := sum&0x8000 != 0
+			sum <<= 1
+			if carry {
+				sum ^= 0x1021
+			}
+		}
+		table[i] = sum
+	}
+	return table
+}()

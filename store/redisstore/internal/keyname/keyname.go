@@ -1,0 +1,205 @@
+// Package keyname makes the names of the keys in Redis, which every release keeps.
+package keyname
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// A key in Redis reads
+//
+//	weir:{ann}:posts-per-hour:6dd2c1b94f10a3e7
+//	prefix, key, rule, hash of the counters' identity and the key
+//
+// The part in braces decides the slot on a cluster. It is the counter's key,
+// its parts joined by commas. Where the rule keeps keys together, it is what it
+// keeps them together by, and the key follows the rule. A rule without a key has
+// its name there.
+//
+//	weir:{acme}:posts-per-hour:ann:6dd2c1b94f10a3e7
+//
+// In a namespace the rule is NAMESPACE/RULE, and the hash covers the namespace.
+//
+// Bytes that are not plain are %XX. Parts longer than 64 bytes are cut there,
+// with "…" as %E2%80%A6 at the end, and the hash then has 32 digits instead of
+// 16: two counters never share a key. Distinct members that are too many for
+// one string are in a sorted set, at the key with ":z" behind it, and a hash,
+// with ":u". This format is stable: changing it would lose all counters.
+const (
+	keySeparator = ':'
+	maxKeyPart   = 64
+	keyCut       = "%E2%80%A6"
+
+	MembersSuffix = ":z" // a sorted set: when a member was used last
+	UsesSuffix    = ":u" // a hash: how often, when more than once
+)
+
+// Names makes the names of keys, which all begin with a prefix.
+type Names struct{ Prefix string }
+
+// Secret returns the name of the key of the secret of receipts:
+//
+//	weir:secret
+//
+// No counter has a key of this name: behind the prefix it would have a brace.
+func (n Names) Secret() string { return n.Prefix + string(keySeparator) + "secret" }
+
+// All returns the names of all keys that op can have.
+func (n Names) All(op *store.Op) []string {
+	key := string(n.Append(nil, op))
+	if op.Limit.Measure == window.Distinct {
+		return Beside(key)
+	}
+	return []string{key}
+}
+
+// Beside returns the keys that a program which reads a state may need: that of
+// the state, of its sorted set, and of its hash.
+func Beside(key string) []string { return []string{key, key + MembersSuffix, key + UsesSuffix} }
+
+// StateOf returns the key of the state that key, which holds members, is beside.
+// It reports whether key has the name of such a key.
+func StateOf(key string) (string, bool) {
+	state, ok := strings.CutSuffix(key, MembersSuffix)
+	if !ok {
+		state, ok = strings.CutSuffix(key, UsesSuffix)
+	}
+	return state, ok
+}
+
+// Append appends the name of op's key to b.
+func (n Names) Append(b []byte, op *store.Op) []byte {
+	sum := Digest(op)
+	b = append(b, n.Prefix...)
+	b = append(b, keySeparator, '{')
+	tag, cut, cutKey, cutNamespace := len(b), false, false, false
+	b, cutKey = appendTag(b, op)
+	if len(b) == tag {
+		b = hex.AppendEncode(b, sum[:8])
+	}
+	b = append(b, '}', keySeparator)
+	if namespace := op.Space.Namespace(); namespace != "" {
+		b, cutNamespace = appendPlain(b, []byte(namespace), false)
+		b = append(b, '/')
+	}
+	b, cut = appendPlain(b, []byte(op.Space.Name()), false)
+	b = append(b, keySeparator)
+	if len(op.Together) > 0 {
+		b, cutKey = appendReadable(b, op.Key)
+		b = append(b, keySeparator)
+	}
+	if cut || cutKey || cutNamespace {
+		return hex.AppendEncode(b, sum[:16])
+	}
+	return hex.AppendEncode(b, sum[:8])
+}
+
+// AppendTag appends the part of the name of op's key that decides the slot.
+func (n Names) AppendTag(b []byte, op *store.Op) []byte {
+	tag := len(b)
+	if b, _ = appendTag(b, op); len(b) == tag {
+		sum := Digest(op)
+		return hex.AppendEncode(b, sum[:8])
+	}
+	return b
+}
+
+// appendTag appends what AppendTag does. It appends nothing where that is a digest. It
+// reports whether the key had to be cut.
+func appendTag(b []byte, op *store.Op) (_ []byte, cut bool) {
+	tag := len(b)
+	if len(op.Together) > 0 {
+		b, _ = appendPlain(b, op.Together, false)
+	} else {
+		b, cut = appendReadable(b, op.Key)
+	}
+	if len(b) == tag {
+		b, _ = appendPlain(b, []byte(op.Space.Name()), false)
+	}
+	return b, cut
+}
+
+// appendReadable appends a key for people: the parts that rules has
+// joined, with commas between them, or the key as it is.
+func appendReadable(b, key []byte) (_ []byte, cut bool) {
+	if !hasParts(key) {
+		return appendPlain(b, key, true)
+	}
+	for first := true; len(key) > 0; first = false {
+		if !first {
+			b = append(b, ',')
+		}
+		size, n := binary.Uvarint(key)
+		var short bool
+		b, short = appendPlain(b, key[n:n+int(size)], true)
+		cut = cut || short
+		key = key[n+int(size):]
+	}
+	return b, cut
+}
+
+// hasParts reports whether key consists of parts, each after its length.
+func hasParts(key []byte) bool {
+	for len(key) > 0 {
+		size, n := binary.Uvarint(key)
+		if n <= 0 || size > uint64(len(key)-n) {
+			return false
+		}
+		key = key[n+int(size):]
+	}
+	return true
+}
+
+// appendPlain appends text with all but plain bytes escaped, and reports whether
+// it had to be cut. Colons are plain inside a key (addresses have them), not in
+// the name of a rule.
+func appendPlain(b, text []byte, colons bool) (_ []byte, cut bool) {
+	if len(text) > maxKeyPart {
+		text, cut = text[:maxKeyPart], true
+	}
+	const digits = "0123456789ABCDEF"
+	for _, c := range text {
+		if plain(c) || colons && c == ':' {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	if cut {
+		b = append(b, keyCut...)
+	}
+	return b, cut
+}
+
+func plain(c byte) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	return strings.IndexByte("-_.~@+/=!*", c) >= 0
+}
+
+// Digest returns a hash of the space and the key of op, the same in every
+// process. The lengths come first, so that no two pairs are hashed as the same
+// bytes. A namespace stands behind a mark that no length can be.
+func Digest(op *store.Op) [sha256.Size]byte {
+	var buf [256]byte
+	b := buf[:0]
+	if namespace := op.Space.Namespace(); namespace != "" {
+		b = append(b, noLength...)
+		b = binary.AppendUvarint(b, uint64(len(namespace)))
+		b = append(b, namespace...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(op.Space.ID())))
+	b = append(b, op.Space.ID()...)
+	b = append(b, op.Key...)
+	return sha256.Sum256(b)
+}
+
+// noLength is longer than any number in [binary.AppendUvarint]'s encoding.
+const noLength = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
