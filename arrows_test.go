@@ -78,10 +78,9 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"internal/redistest":         {}, // tests only, a module of its own
-	"rulefile/files":             {},
-	"rulefile/internal/testfile": {},
+	"rulefile/internal/testfile": {ours: []string{"rule"}},
 	"rulefile": {
-		ours:   []string{"rulefile/files", "rulefile/internal/testfile", "rule", "window"},
+		ours:   []string{"rulefile/internal/testfile", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 	"rulefile/ruletest": {ours: []string{".", "rulefile", "rulefile/internal/testfile", "store", "store/memstore", "window"}},
@@ -101,17 +100,18 @@ var arrows = map[string]arrow{
 
 	// The program: module github.com/weirhq/weir/cmd/weir.
 	"cmd/weir/internal/needtest":       {}, // tests only
+	"cmd/weir/internal/files":          {},
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
-	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/logs/accesslog", "internal/verb", "rule", "rulefile/files", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/files", "cmd/weir/internal/logs/accesslog", "internal/verb", "rule", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/replay", "window"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
 	},
-	"cmd/weir/internal/access":    {ours: []string{".", "internal/clientaddr", "rule", "rulefile/files"}},
+	"cmd/weir/internal/access":    {ours: []string{".", "cmd/weir/internal/files", "internal/clientaddr", "rule"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "rule", "store"}},
-	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/top", "internal/run", "rulefile/files"}},
+	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/top", "internal/run"}},
 	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/jsontext", "internal/run", "receipt", "rule", "store", "window"}},
 	"cmd/weir/internal/apitest": { // tests only
 		ours:   []string{"api"},
@@ -134,7 +134,7 @@ var arrows = map[string]arrow{
 		ours:   []string{"internal/printable", "rule", "rulefile", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"cmd/weir/internal/koalafile": {ours: []string{"cmd/weir/internal/rulewriter", "rule", "rulefile/files", "window"}},
+	"cmd/weir/internal/koalafile": {ours: []string{"cmd/weir/internal/files", "cmd/weir/internal/rulewriter", "rule", "window"}},
 	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile", "internal/ruleset"}, frontEnd...)},
 	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
@@ -146,7 +146,7 @@ var arrows = map[string]arrow{
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/envoyfile": {
-		ours:   []string{"cmd/weir/internal/rulewriter", "rule", "rulefile/files", "window"},
+		ours:   []string{"cmd/weir/internal/files", "cmd/weir/internal/rulewriter", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 	"cmd/weir/internal/envoyrls": {
@@ -158,8 +158,8 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/redisstore"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "rulefile/files", "store", "window",
-			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
+			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "window",
+			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top",
 		},
@@ -167,8 +167,8 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/files", "rulefile/ruletest", "store/memstore", "window",
-			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
+			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
+			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/files", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
 			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},

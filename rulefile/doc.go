@@ -11,20 +11,10 @@
 // source line and what was expected; see [fault.List]. A list file holds the entries
 // of a list that rules test against, one a line.
 //
-// docs/rules.md is the manual of the format. [Schema] describes the format to
-// editors.
+// docs/rules.md is the manual of the format. cmd/weir/weir.schema.json describes it to
+// editors; the command weir schema prints that file.
 package rulefile
 
-import (
-	_ "embed"
-	// The time zone database is compiled in, so that a machine without one reads
-	// the same rules.
-	_ "time/tzdata"
-)
-
-//go:embed weir.schema.json
-var schema []byte
-
-// Schema returns the JSON Schema (draft-07) of rules files. The caller owns the
-// copy.
-func Schema() []byte { return append([]byte(nil), schema...) }
+// The time zone database is compiled in, so that a machine without one reads the
+// same rules.
+import _ "time/tzdata"

@@ -2,11 +2,13 @@ package rulefile
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // File is the content of a rules file that has no faults. The caller must not
@@ -28,13 +30,39 @@ type File struct {
 // Load reads the rules file at path, and the list files that it names, from disk.
 // If the rules file can be read, any error is that of [Parse].
 func Load(path string) (*File, error) {
-	src, err := files.Rules(path)
+	src, err := readFile(path, maxSource)
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}
 	return Parse(path, src, func(list string) ([]byte, error) {
-		return files.List(files.Beside(path, list))
+		return readFile(beside(path, list), maxList)
 	})
+}
+
+// maxList is the maximum size of a list file, in bytes.
+const maxList = 64 << 20
+
+// readFile returns the content of the file at path, at most most bytes.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s: larger than %d MiB", path, most>>20)
+	}
+	return b, err
+}
+
+// beside returns where path, as written in the file name, leads to: a relative
+// path starts in that file's directory.
+func beside(name, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(name), path)
 }
 
 // Parse reads src as a rules file. name is the path of the file: it stands in the

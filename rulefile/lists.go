@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 var listKeys = []string{"file", "values"}
@@ -106,7 +105,7 @@ func (p *pass) listFile(name string, n *node) {
 		p.fault(n, "list %q: file %q: %v; its path is relative to the rules file", name, path, err)
 		return
 	}
-	shown := files.Beside(p.name, path)
+	shown := beside(p.name, path)
 	absolute, err := filepath.Abs(shown)
 	if err != nil {
 		absolute = shown

@@ -70,7 +70,7 @@ func runTests(t *testing.T, b block, rules *rulefile.File) (cases int) {
 	if err != nil {
 		t.Fatalf("line %d: got\n%v\nwant no fault", b.line, err)
 	}
-	if err := validateBy(t, rulefile.TestSchema(), []byte(b.text)); err != nil {
+	if err := validateBy(t, testsSchema, []byte(b.text)); err != nil {
 		t.Errorf("line %d: got %v, want a valid file", b.line, err)
 	}
 	err = ruletest.Test(t.Context(), tests, func(c *ruletest.Case) {

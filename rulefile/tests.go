@@ -1,45 +1,19 @@
 package rulefile
 
 import (
-	_ "embed"
-	"fmt"
 	"strings"
 
-	"github.com/weirhq/weir/rulefile/files"
 	"github.com/weirhq/weir/rulefile/internal/testfile"
 )
 
-//go:embed weir-test.schema.json
-var testSchema []byte
-
-// TestSchema returns the JSON Schema (draft-07) of test files. The caller owns the
-// copy.
-func TestSchema() []byte { return append([]byte(nil), testSchema...) }
-
-// Tests is the content of a test file: requests at stated times, and the expected
-// decisions of a rules file. Package ruletest runs it. docs/rules.md describes the
-// format.
-type Tests struct {
-	Rules *File           // the rules to test
-	Cases []testfile.Case // for package ruletest, which runs them
-}
-
-// LoadTests reads the test file at path, and the rules file that it names. If the
-// test file can be read, any error is that of [ParseTests].
-func LoadTests(path string) (*Tests, error) {
-	src, err := files.Rules(path)
-	if err != nil {
-		return nil, fmt.Errorf("test file: %w", err)
-	}
-	return ParseTests(path, src, Load)
-}
-
-// ParseTests reads src as a test file. name is the path of the file. ParseTests
-// calls load with the path of the rules file.
+// ParseTests reads src as a test file, for package ruletest, which runs it: requests
+// at stated times, and the expected decisions of a rules file. name is the path of the
+// test file. ParseTests calls load, such as [Load], with the path of the rules file.
+// docs/rules.md describes the format.
 //
 // The error is a [fault.List] with the faults of the test file, or the error of
 // load.
-func ParseTests(name string, src []byte, load func(path string) (*File, error)) (*Tests, error) {
+func ParseTests(name string, src []byte, load func(path string) (*File, error)) (*testfile.File, error) {
 	p := pass{name: name, smallest: smallestTest}
 	root := p.source(src)
 	if root == nil {
@@ -55,7 +29,7 @@ func ParseTests(name string, src []byte, load func(path string) (*File, error)) 
 		if err != nil {
 			return nil, err
 		}
-		t.tests.Rules = file
+		t.tests.Rules, t.zone = file.Set, file.Zone
 		t.cases(root, f["cases"])
 	}
 	if len(p.faults) > 0 {
@@ -76,7 +50,7 @@ const testSuffix = "_test.yaml"
 func (t *testPass) rulesPath(root, n *node) string {
 	if n != nil {
 		if path := t.text(n); path != "" {
-			return files.Beside(t.name, path)
+			return beside(t.name, path)
 		}
 		return ""
 	}

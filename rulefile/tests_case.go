@@ -11,7 +11,7 @@ import (
 // testPass is a pass over a test file.
 type testPass struct {
 	*pass
-	tests Tests
+	tests testfile.File
 
 	// The case that is being read.
 	start, now time.Time
@@ -65,7 +65,7 @@ func (t *testPass) readCase(n *node) testfile.Case {
 		t.fault(n, "a case has no name: want one, such as name: five posts an hour")
 	}
 	c.Name = t.text(f["name"])
-	zone := t.tests.Rules.Zone
+	zone := t.zone
 	if z := f["timezone"]; z != nil {
 		zone = t.timezone(z)
 	}
@@ -191,7 +191,7 @@ func (t *testPass) attributes(n *node) (attributes []string) {
 	}
 	for _, e := range t.unique(n) {
 		name := e.key.text
-		known := t.tests.Rules.Set.Attributes()
+		known := t.tests.Rules.Attributes()
 		if !slices.Contains(known, name) && didYouMean(name, known) != "" {
 			t.fault(e.key, "no rule uses the attribute %q%s", name, didYouMean(name, known))
 		}
@@ -206,14 +206,14 @@ func (t *testPass) ruleName(n *node) string {
 	if name == "" {
 		return ""
 	}
-	if _, ok := t.tests.Rules.Set.Find(name); !ok {
+	if _, ok := t.tests.Rules.Find(name); !ok {
 		t.fault(n, "%s", unknown("rule", name, t.ruleNames()))
 	}
 	return name
 }
 
 func (t *testPass) ruleNames() []string {
-	set := t.tests.Rules.Set
+	set := t.tests.Rules
 	names := make([]string, set.Len())
 	for i := range names {
 		names[i] = set.Rule(i).Name

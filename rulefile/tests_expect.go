@@ -115,7 +115,7 @@ func (t *testPass) wait(n *node) string {
 
 func (t *testPass) outcomeName(n *node) string {
 	name := t.text(n)
-	if _, ok := t.tests.Rules.Set.Outcome(name); !ok && name != "" {
+	if _, ok := t.tests.Rules.Outcome(name); !ok && name != "" {
 		t.fault(n, "%s", unknown("outcome", name, t.outcomeNames()))
 	}
 	return name
@@ -124,7 +124,7 @@ func (t *testPass) outcomeName(n *node) string {
 // outcomeNames returns the names of the outcomes that rules give.
 func (t *testPass) outcomeNames() []string {
 	names := map[string]bool{rule.Allow: true, rule.Deny: true}
-	set := t.tests.Rules.Set
+	set := t.tests.Rules
 	for i := range set.Len() {
 		if then := set.Rule(i).Then; then != "" {
 			names[then] = true
@@ -151,8 +151,8 @@ func (t *testPass) ruleList(n *node) string {
 		names = append(names, t.ruleName(item))
 	}
 	slices.SortStableFunc(names, func(a, b string) int {
-		x, _ := t.tests.Rules.Set.Find(a)
-		y, _ := t.tests.Rules.Set.Find(b)
+		x, _ := t.tests.Rules.Find(a)
+		y, _ := t.tests.Rules.Find(b)
 		return x - y
 	})
 	return strings.Join(names, " ")

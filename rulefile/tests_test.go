@@ -26,7 +26,7 @@ func TestTestSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := validateBy(t, rulefile.TestSchema(), src); err != nil {
+		if err := validateBy(t, testsSchema, src); err != nil {
 			t.Errorf("%s: got %v, want a valid file", name, err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestTestSchema(t *testing.T) {
 		if _, err := rulefile.ParseTests("a_test.yaml", []byte(src), rulesForTests(t)); err == nil {
 			t.Errorf("%s: got no fault, want one", src)
 		}
-		if err := validateBy(t, rulefile.TestSchema(), []byte(src)); err == nil {
+		if err := validateBy(t, testsSchema, []byte(src)); err == nil {
 			t.Errorf("%s: got a valid file, want an invalid one", src)
 		}
 	}
@@ -53,7 +53,7 @@ func TestTestSchema(t *testing.T) {
 	if _, err := rulefile.ParseTests("a_test.yaml", []byte(all), rulesForTests(t)); err != nil {
 		t.Errorf("got\n%v\nwant no fault", err)
 	}
-	if err := validateBy(t, rulefile.TestSchema(), []byte(all)); err != nil {
+	if err := validateBy(t, testsSchema, []byte(all)); err != nil {
 		t.Errorf("got %v, want a valid file", err)
 	}
 }

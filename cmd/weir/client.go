@@ -22,7 +22,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/rulefile"
 )
 
 // client calls a running service.
@@ -209,7 +208,7 @@ func (c *client) offlineAnswer(ctx context.Context, method, path string, body io
 	if err != nil {
 		return nil, err
 	}
-	file, err := rulefile.Load(name)
+	file, err := loadRules(name)
 	if err != nil {
 		return nil, err
 	}

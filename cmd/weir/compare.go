@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
-	"github.com/weirhq/weir/rulefile"
 )
 
 func newCompare() *cobra.Command {
@@ -34,11 +33,11 @@ denied.`),
 					return &usageError{"--max-newly-denied: " + err.Error()}
 				}
 			}
-			before, err := rulefile.Load(args[0])
+			before, err := loadRules(args[0])
 			if err != nil {
 				return err
 			}
-			after, err := rulefile.Load(args[1])
+			after, err := loadRules(args[1])
 			if err != nil {
 				return err
 			}

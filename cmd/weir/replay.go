@@ -63,7 +63,7 @@ func requiredRules(name string) (*rulefile.File, error) {
 	if name == "" {
 		return nil, &usageError{"--rules FILE is required"}
 	}
-	return rulefile.Load(name)
+	return loadRules(name)
 }
 
 // result is what a command that reads logs reports.

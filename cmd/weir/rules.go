@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/rulefile"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // source is a file named on the command line.
@@ -41,7 +41,16 @@ func (s source) rules() (*rulefile.File, error) {
 	if s.stdin {
 		return rulefile.Parse(s.name, s.text, os.ReadFile)
 	}
-	return rulefile.Load(s.name)
+	return loadRules(s.name)
+}
+
+// loadRules reads the named rules file, and the list files that it names.
+func loadRules(name string) (*rulefile.File, error) {
+	text, err := files.Rules(name)
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	return rulefile.Parse(name, text, func(list string) ([]byte, error) { return files.List(files.Beside(name, list)) })
 }
 
 func plural(n int, noun string) string {
@@ -53,6 +62,14 @@ func plural(n int, noun string) string {
 
 //go:embed example.yaml
 var example []byte
+
+// JSON Schemas (draft-07) of rules files and of test files.
+var (
+	//go:embed weir.schema.json
+	rulesSchema []byte
+	//go:embed weir-test.schema.json
+	testsSchema []byte
+)
 
 func newInit() *cobra.Command {
 	force := false
@@ -78,7 +95,7 @@ schema for editors, weir.schema.json, is written beside it, if there is none yet
 				return err
 			}
 			schema := filepath.Join(filepath.Dir(name), "weir.schema.json")
-			err := write(schema, os.O_WRONLY|os.O_CREATE|os.O_EXCL, rulefile.Schema())
+			err := write(schema, os.O_WRONLY|os.O_CREATE|os.O_EXCL, rulesSchema)
 			if err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
@@ -113,9 +130,9 @@ func newSchema() *cobra.Command {
   # yaml-language-server: $schema=weir.schema.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			schema := rulefile.Schema()
+			schema := rulesSchema
 			if tests {
-				schema = rulefile.TestSchema()
+				schema = testsSchema
 			}
 			_, err := cmd.OutOrStdout().Write(schema)
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/rulefile/ruletest"
@@ -75,7 +76,7 @@ func (o *testOptions) write(cmd *cobra.Command, args []string) error {
 	if slices.Contains(args, "-") {
 		return &usageError{"--generate reads the logs twice: want files, not -"}
 	}
-	file, err := rulefile.Load(o.rules)
+	file, err := loadRules(o.rules)
 	if err != nil {
 		return err
 	}
@@ -141,11 +142,18 @@ func (s *suite) failed() bool {
 func (o *testOptions) file(cmd *cobra.Command, name string, only *regexp.Regexp) suite {
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	s := suite{name: name}
-	tests, err := rulefile.LoadTests(name)
-	if err != nil {
+	faulty := func(err error) suite {
 		s.err = err
-		fmt.Fprintf(errs, "%v\n", err)
+		fmt.Fprintln(errs, err)
 		return s
+	}
+	text, err := files.Rules(name)
+	if err != nil {
+		return faulty(fmt.Errorf("test file: %w", err))
+	}
+	tests, err := rulefile.ParseTests(name, text, loadRules)
+	if err != nil {
+		return faulty(err)
 	}
 	all := tests.Cases
 	tests.Cases = nil

@@ -12,6 +12,7 @@ package ruletest
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -30,9 +31,9 @@ type Case struct {
 	Covers   time.Duration // virtual time from the start of the case to its last request
 }
 
-// Test runs the cases of tests, each with counters of its own, and calls done after
-// each case. It returns an error if ctx is done.
-func Test(ctx context.Context, tests *rulefile.Tests, done func(*Case)) error {
+// Test runs the cases of tests, which [rulefile.ParseTests] has read, each with counters
+// of its own, and calls done after each case. It returns an error if ctx is done.
+func Test(ctx context.Context, tests *testfile.File, done func(*Case)) error {
 	for i := range tests.Cases {
 		c, err := run(ctx, tests, &tests.Cases[i])
 		if err != nil {
@@ -41,6 +42,15 @@ func Test(ctx context.Context, tests *rulefile.Tests, done func(*Case)) error {
 		done(c)
 	}
 	return nil
+}
+
+// load reads the named test file, and the rules file that it names.
+func load(name string) (*testfile.File, error) {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("test file: %w", err)
+	}
+	return rulefile.ParseTests(name, src, rulefile.Load)
 }
 
 // subtest is the part of [*testing.T] that [Run] uses.
@@ -56,7 +66,7 @@ type subtest[Sub any] interface {
 func Run[Sub subtest[Sub]](t Sub, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		tests, err := rulefile.LoadTests(name)
+		tests, err := load(name)
 		if err != nil {
 			t.Errorf("%v", err)
 			continue
@@ -79,7 +89,7 @@ func Run[Sub subtest[Sub]](t Sub, names ...string) {
 
 // runner is a running case.
 type runner struct {
-	tests  *rulefile.Tests
+	tests  *testfile.File
 	test   *testfile.Case
 	engine *weir.Engine
 	now    time.Time
@@ -89,10 +99,10 @@ type runner struct {
 }
 
 // run runs one case. Its error is that of a done context.
-func run(ctx context.Context, tests *rulefile.Tests, test *testfile.Case) (*Case, error) {
+func run(ctx context.Context, tests *testfile.File, test *testfile.Case) (*Case, error) {
 	r := runner{tests: tests, test: test, result: Case{Name: test.Name}, receipts: map[string]weir.Receipt{}}
 	s := memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(r.now.UnixMicro()) }))
-	engine, err := weir.NewEngine(tests.Rules.Set, weir.WithStore(s))
+	engine, err := weir.NewEngine(tests.Rules, weir.WithStore(s))
 	if err != nil {
 		return nil, err
 	}

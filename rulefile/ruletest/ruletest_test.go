@@ -67,7 +67,7 @@ func outcome(t *testing.T, src string, rules *rulefile.File) string {
 // TestAMonthIsFast runs the 30 days of a calendar case.
 func TestAMonthIsFast(t *testing.T) {
 	t.Parallel()
-	tests, err := rulefile.LoadTests("testdata/calendar_test.yaml")
+	tests, err := ruletest.Load("testdata/calendar_test.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestAMonthIsFast(t *testing.T) {
 
 func TestStopsWhenDone(t *testing.T) {
 	t.Parallel()
-	tests, err := rulefile.LoadTests("testdata/posts_test.yaml")
+	tests, err := ruletest.Load("testdata/posts_test.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

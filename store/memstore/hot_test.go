@@ -59,7 +59,7 @@ func TestHotKeysAgreeWithTheModel(t *testing.T) {
 			t.Cleanup(func() { s.Close() })
 			h := &heated{Store: s}
 			opened := storetest.Opened{Store: h, Set: func(i window.Instant) { now.Store(int64(i)) }}
-			storetest.Compare(t, opened, storetest.NewModel(), seed, 5000)
+			storetest.Compare(t, opened, storetest.NewModel(), seed, 2500)
 			if h.answers == 0 {
 				t.Errorf("seed %d: got no hot answers, want some", seed)
 			}

@@ -43,25 +43,11 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Opened { return open(t, c) })
 }
 
+// WEIR_LONG=1 makes it 100,000 short schedules of holds, and a million steps of the
+// other parts.
 func TestAgreesWithTheModel(t *testing.T) {
 	t.Parallel()
-	c := connect(t, redistest.Server(t).Addr())
-	for seed := range uint64(4) {
-		storetest.Compare(t, open(t, c), storetest.NewModel(), seed, 2500)
-	}
-}
-
-func TestContractOfHolds(t *testing.T) {
-	t.Parallel()
-	c := connect(t, redistest.Server(t).Addr())
-	storetest.RunHolds(t, func(t testing.TB) storetest.Opened { return open(t, c) })
-}
-
-// Four callers run schedules of ten steps, each of one to four calls. WEIR_LONG=1
-// makes it 100,000 schedules.
-func TestSchedulesOfHoldsAgreeWithTheModel(t *testing.T) {
-	t.Parallel()
-	const callers, atOnce = 4, 250
+	const callers = 4
 	rounds := 1
 	if os.Getenv("WEIR_LONG") == "1" {
 		rounds = 100
@@ -71,27 +57,11 @@ func TestSchedulesOfHoldsAgreeWithTheModel(t *testing.T) {
 		var all sync.WaitGroup
 		for caller := range callers {
 			got, seed := open(t, c), uint64(round*callers+caller)
-			all.Go(func() { storetest.CompareSchedules(t, got, storetest.NewModel(), seed, atOnce, 10) })
+			all.Go(func() { storetest.Compare(t, got, storetest.NewModel(), seed, 2500) })
 		}
 		all.Wait()
 		if err := c.Do(t.Context(), c.B().Flushall().Build()).Error(); err != nil { // the memory of the machine is bounded
 			t.Fatal(err)
 		}
 	}
-}
-
-// WEIR_LONG=1 makes it 100,000 steps of one to four calls.
-func TestHoldsAgreeWithTheModel(t *testing.T) {
-	t.Parallel()
-	seeds := uint64(4)
-	if os.Getenv("WEIR_LONG") == "1" {
-		seeds = 40
-	}
-	c := connect(t, redistest.Server(t).Addr())
-	var all sync.WaitGroup
-	for seed := range seeds {
-		got := open(t, c)
-		all.Go(func() { storetest.CompareHolds(t, got, storetest.NewModel(), seed, 2500) })
-	}
-	all.Wait()
 }

@@ -17,7 +17,19 @@ import (
 // measures, with one op or several, in bursts and with pauses. Time only goes
 // forward, because a store may drop an expired key, and with it the latest
 // instant at which it was used.
+//
+// There are three parts of so many steps: limits that neither hold nor ban; limits of
+// all kinds, with takes that hold, and settles, cancels and renewals of theirs, early,
+// late and repeated, and of takes that never were; and the same on new keys every ten
+// steps.
 func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
+	t.Helper()
+	compareHolds(t, a, b, seed, comparePlain(t, a, b, seed, steps), steps)
+}
+
+// comparePlain compares the stores under limits that neither hold nor ban, and returns
+// the instant of the last step.
+func comparePlain(t testing.TB, a, b Opened, seed uint64, steps int) window.Instant {
 	t.Helper()
 	r := newRandom(seed)
 	for step := range steps {
@@ -49,6 +61,7 @@ func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
 			}
 		}
 	}
+	return r.now
 }
 
 // random generates calls.

@@ -13,47 +13,38 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// CompareHolds is [Compare] for limits that hold and ban, in every kind of window,
-// beside limits that do neither: takes that hold, settles, cancels and renewals
-// of theirs, early, late and repeated, and of takes that never were.
-func CompareHolds(t testing.TB, a, b Opened, seed uint64, steps int) {
-	t.Helper()
-	CompareSchedules(t, a, b, seed, 1, steps)
-}
+// perSchedule is the number of steps of a short schedule.
+const perSchedule = 10
 
-// CompareSchedules is [CompareHolds] for some schedules of steps, one after the other.
-// Each has takes and keys of its own, under four of the limits when there are several
-// schedules, so that the calls of a short one meet.
-func CompareSchedules(t testing.TB, a, b Opened, seed uint64, schedules, steps int) {
+// compareHolds compares the stores under limits of all kinds, from now on: in one
+// schedule of steps, and in short ones. Each has takes and keys of its own; a short one
+// has four of the limits, so that its calls meet.
+func compareHolds(t testing.TB, a, b Opened, seed uint64, now window.Instant, steps int) {
 	t.Helper()
-	r := newHolder(seed)
+	r := newHolder(seed, now)
 	names := r.names
-	found, banned := map[store.Verb]int{}, 0
-	for r.schedule = range schedules {
-		if r.takes = r.takes[:0]; schedules > 1 {
-			r.names = nil
+	for step := range 2 * steps {
+		if short := step - steps; short >= 0 && short%perSchedule == 0 {
+			r.schedule, r.takes, r.names = r.schedule+1, r.takes[:0], nil
 			for _, i := range r.Perm(len(names))[:4] {
 				r.names = append(r.names, names[i])
 			}
 		}
-		for step := range steps {
-			r.compare(t, a, b, fmt.Sprintf("seed %d, schedule %d, step %d", seed, r.schedule, step), found, &banned)
-		}
+		r.compare(t, a, b, fmt.Sprintf("seed %d, schedule %d, step %d", seed, r.schedule, step))
 	}
-	few := schedules * steps / 100
+	few := steps / 50
 	for _, verb := range []store.Verb{store.Take, store.Record, store.Settle, store.Cancel, store.Renew} {
-		if found[verb] < few {
-			t.Errorf("seed %d: got %d holds in %vs of %d steps, want a hundredth", seed, found[verb], verb, schedules*steps)
+		if r.found[verb] < few {
+			t.Errorf("seed %d: got %d holds in %vs of %d steps, want a hundredth", seed, r.found[verb], verb, 2*steps)
 		}
 	}
-	if banned < few {
-		t.Errorf("seed %d: got %d bans in %d steps, want a hundredth", seed, banned, schedules*steps)
+	if r.banned < few {
+		t.Errorf("seed %d: got %d bans in %d steps, want a hundredth", seed, r.banned, 2*steps)
 	}
 }
 
-// compare makes the calls of one step in both stores. It adds to the numbers of holds
-// that were found, by verb, and of keys that were banned.
-func (r *holder) compare(t testing.TB, a, b Opened, at string, found map[store.Verb]int, banned *int) {
+// compare makes the calls of one step in both stores.
+func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 	t.Helper()
 	r.pass()
 	a.Set(r.now)
@@ -79,10 +70,10 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string, found map[store.V
 					op.Hold, other.Hold, op.Result, other.Result)
 			}
 			if op.Result.Held {
-				found[calls[n].Verb]++
+				r.found[calls[n].Verb]++
 			}
 			if op.Result.Banned {
-				*banned++
+				r.banned++
 			}
 		}
 		r.note(calls[n])
@@ -107,10 +98,16 @@ type holder struct {
 	schedule int // the keys of each are its own
 	made     uint64
 	takes    []store.Call // which held something, the newest last
+
+	found  map[store.Verb]int // holds, by the verb that found them
+	banned int                // answers for a banned key
 }
 
-func newHolder(seed uint64) *holder {
-	r := &holder{random: random{Rand: rand.New(rand.NewPCG(seed, 1)), now: start, limits: holdLimits()}}
+func newHolder(seed uint64, now window.Instant) *holder {
+	r := &holder{
+		random: random{Rand: rand.New(rand.NewPCG(seed, 1)), now: now, limits: holdLimits()},
+		found:  map[store.Verb]int{},
+	}
 	for name, l := range limits() {
 		if l.After.Count == 0 {
 			r.limits["plain "+name] = l

@@ -3,41 +3,11 @@ package storetest
 import (
 	"fmt"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
-
-// RunHolds is [Run] for the part of the contract that is about holds and bans.
-func RunHolds(t *testing.T, open func(t testing.TB) Opened) {
-	for _, test := range []struct {
-		name string
-		run  func(*stage)
-	}{
-		{"a hold counts until it ends", holdCounts},
-		{"settle and cancel act once", endsOnce},
-		{"a cancel gives back what its take counted", cancelGivesBack},
-		{"a denied take holds nothing", deniedHoldsNothing},
-		{"shadow and always ops hold", rolesHold},
-		{"a renewal moves the end", renewals},
-		{"holds that are recorded", recordedHolds},
-		{"a strike bans, whoever else denies", strikes},
-		{"a ban in a shadow op never decides", shadowBan},
-		{"a denied take moves the end of a ban on demand", countDeniedWhileBanned},
-		{"a strike ends no hold", holdsOutliveBans},
-		{"a rule that loses hold or ban", lostOnReload},
-		{"refund of all", refundAll},
-		{"forget lifts a ban", forgetLifts},
-		{"64 goroutines in flight", inFlightUnderLoad},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			test.run(newStage(t, open))
-		})
-	}
-}
 
 // holding returns a limit of quota hits an hour whose takes hold for ten minutes.
 func holding(quota int64) *window.Compiled {

@@ -29,8 +29,8 @@ type Opened struct {
 	Set func(window.Instant)
 }
 
-// Run tests the contract on a store, in subtests of t. It calls open for each of
-// them.
+// Run tests the contract on a store, holds and bans included, in subtests of t. It
+// calls open for each of them.
 func Run(t *testing.T, open func(t testing.TB) Opened) {
 	for _, test := range []struct {
 		name string
@@ -72,6 +72,22 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 
 		{"64 goroutines, one key", oneKeyUnderLoad},
 		{"64 goroutines, several keys", severalKeysUnderLoad},
+
+		{"a hold counts until it ends", holdCounts},
+		{"settle and cancel act once", endsOnce},
+		{"a cancel gives back what its take counted", cancelGivesBack},
+		{"a denied take holds nothing", deniedHoldsNothing},
+		{"shadow and always ops hold", rolesHold},
+		{"a renewal moves the end", renewals},
+		{"holds that are recorded", recordedHolds},
+		{"a strike bans, whoever else denies", strikes},
+		{"a ban in a shadow op never decides", shadowBan},
+		{"a denied take moves the end of a ban on demand", countDeniedWhileBanned},
+		{"a strike ends no hold", holdsOutliveBans},
+		{"a rule that loses hold or ban", lostOnReload},
+		{"refund of all", refundAll},
+		{"forget lifts a ban", forgetLifts},
+		{"64 goroutines in flight", inFlightUnderLoad},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

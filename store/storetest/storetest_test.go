@@ -9,5 +9,4 @@ import (
 func TestModelKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(testing.TB) storetest.Opened { return storetest.NewModel() })
-	storetest.RunHolds(t, func(testing.TB) storetest.Opened { return storetest.NewModel() })
 }

@@ -1,4 +1,4 @@
-// Package testfile has the cases of a test file as package rulefile reads them and
+// Package testfile has the content of a test file as package rulefile reads them and
 // package ruletest runs them.
 package testfile
 
@@ -6,7 +6,14 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
 )
+
+// File is the content of a test file.
+type File struct {
+	Rules *rule.Set // to test
+	Cases []Case
+}
 
 // Case is a list of steps. Each case starts with empty counters.
 type Case struct {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/rulefile/files"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 )
 
 // Certificates loads what listeners need for TLS, and loads it again on request.

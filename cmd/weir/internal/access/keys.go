@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/internal/clientaddr"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // Keys holds the tokens and the names of certificates that are in force. Make one

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/rulefile/files"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 )
 
 // Load reads the files of a directory whose names end in .yaml, in the order of

@@ -5,9 +5,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // File is a rule file without faults. It must not be changed.

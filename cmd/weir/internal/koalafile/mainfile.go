@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // Main holds the settings of koala's main file, koala.conf, that matter to

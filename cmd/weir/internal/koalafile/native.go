@@ -8,10 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // Native returns a rules file that decides the same as s, with the same

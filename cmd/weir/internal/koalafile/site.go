@@ -5,8 +5,8 @@ import (
 	"os"
 	"regexp"
 
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // sectionLine and ruleFileLine match lines of koala's rule file and main file.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // File is the rules file of a namespace.

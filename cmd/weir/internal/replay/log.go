@@ -13,7 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/weirhq/weir/rulefile/files"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 )
 
 // Log is a log to read. [Run] opens each log in turn, and closes it before it

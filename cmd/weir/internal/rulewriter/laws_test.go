@@ -1,7 +1,6 @@
 package rulewriter_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -25,7 +24,10 @@ func FuzzWrite(f *testing.F) {
 	for seed := range uint64(60) {
 		f.Add(seed, awkward[seed%uint64(len(awkward))])
 	}
-	schema := rulesSchema(f)
+	schema, err := jsonschema.NewCompiler().Compile("../../weir.schema.json")
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, seed uint64, word string) {
 		t.Parallel()
 		g := generator{rand.New(rand.NewPCG(seed, 1)), append(slices.Clone(awkward), word)}
@@ -51,24 +53,6 @@ func FuzzWrite(f *testing.F) {
 			sameAnswers(t, file.Set, set, g.request(set), src)
 		}
 	})
-}
-
-// rulesSchema returns the schema of rules files.
-func rulesSchema(t testing.TB) *jsonschema.Schema {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(rulefile.Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("weir.schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile("weir.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema
 }
 
 // sameSet compares what the rules are, but for their tests.

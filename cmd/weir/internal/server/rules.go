@@ -13,12 +13,12 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
-	"github.com/weirhq/weir/rulefile/files"
 )
 
 // rulesAt is the location of the rules of one namespace: a rules file, one of

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/weirhq/weir/rulefile/files"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 )
 
 func TestBeside(t *testing.T) {

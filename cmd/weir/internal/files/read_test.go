@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/rulefile/files"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 )
 
 func TestRead(t *testing.T) {

@@ -1,0 +1,4 @@
+package ruletest
+
+// Load reads a test file.
+var Load = load
