@@ -24,11 +24,8 @@ func (p *pass) readDict(s piece) {
 		return
 	}
 	p.lists[name.text] = nil
-	if p.read == nil {
-		p.fault(path, "dict %q: dict files cannot be read here", name.text)
-		return
-	}
-	src, found, err := p.read(path.text)
+	found := nearby(p.name, path.text)
+	src, err := p.read(found)
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) {

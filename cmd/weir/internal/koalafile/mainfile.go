@@ -23,8 +23,7 @@ type Main struct {
 	// the file names none.
 	Listen string
 
-	// RuleFile is the path of the rule file. [LoadMain] resolves it;
-	// [ParseMain] leaves it as written.
+	// RuleFile is the path of the rule file.
 	RuleFile string
 
 	// Redis is the address of the Redis server, host:port. It is empty if the
@@ -63,30 +62,24 @@ const (
 const maxIncludes = 8
 
 // LoadMain reads the main file at path, and those that it includes, from disk.
-// It looks for the rule file in the main file's directory, then in the
-// directory above, because koala starts in its home and names
-// conf/koala_rule.conf in conf/koala.conf. Warnings and errors are those of
-// [ParseMain].
+// Warnings and errors are those of [ParseMain].
 func LoadMain(path string) (Main, fault.List, error) {
 	src, err := files.Rules(path)
 	if err != nil {
 		return Main{}, nil, fmt.Errorf("koala main file: %w", err)
 	}
-	m, warnings, err := parseMain(path, src, files.Rules)
-	if err == nil {
-		m.RuleFile = nearby(path, m.RuleFile)
-	}
-	return m, warnings, err
+	return ParseMain(path, src, files.Rules)
 }
 
-// ParseMain reads src as the text of koala's main file. Faults call it name.
-// The warnings are about keys without effect. ParseMain reads no other file: an
-// include is a fault. The error is a [fault.List].
-func ParseMain(name string, src []byte) (Main, fault.List, error) {
-	return parseMain(name, src, nil)
-}
-
-func parseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, fault.List, error) {
+// ParseMain reads src as the text of koala's main file, and those that it includes
+// with read. It looks for the rule file in the main file's directory, then in the
+// directory above, because koala starts in its home and names
+// conf/koala_rule.conf in conf/koala.conf. With a nil read, src comes from no file:
+// an include is a fault, and the path of the rule file stays as written.
+//
+// Faults call the file name. The warnings are about keys without effect. The error
+// is a [fault.List].
+func ParseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, fault.List, error) {
 	f := mainFile{pass: pass{name: name}, read: read, main: Main{Reload: defaultReload}}
 	f.lines(src, 0)
 	for _, faults := range []fault.List{f.faults, f.warnings} {
@@ -105,6 +98,9 @@ func parseMain(name string, src []byte, read func(path string) ([]byte, error)) 
 	}
 	if f.main.Timeout == 0 {
 		f.main.Timeout = defaultTimeout
+	}
+	if read != nil {
+		f.main.RuleFile = nearby(name, f.main.RuleFile)
 	}
 	return f.main, f.warnings, nil
 }
