@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,11 +80,4 @@ func either(names []string) string {
 }
 
 // sorted returns the keys of m in order.
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -163,11 +163,9 @@ func (p *pass) per(n *node) (names []string, networks map[string]rule.Network) {
 	if n == nil {
 		return nil, nil
 	}
-	items := []*node{n}
-	if n.kind == aList {
-		if items = n.items; len(items) == 0 {
-			p.fault(n, "%s is an empty list, want at least one in it", n.label)
-		}
+	items := scalars(n)
+	if len(items) == 0 {
+		p.fault(n, "%s is an empty list, want at least one in it", n.label)
 	}
 	for _, item := range items {
 		if item.kind != aTable || p.lacksQuotes(item) {

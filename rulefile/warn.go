@@ -1,8 +1,10 @@
 package rulefile
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
@@ -23,18 +25,20 @@ type linter struct {
 // lint returns the warnings about rules, which have no faults.
 func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 	l := linter{pass: p, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}}
-	l.empty()
+	if len(rules) == 0 {
+		l.warn(none, "no-rules", file["rules"], "the file has no rules: every request gets the outcome %s", l.unmatched())
+	}
 	l.fileFullWidth()
-	l.unused("lists", "list", l.usedLists())
-	l.unused("outcomes", "outcome", l.usedOutcomes())
+	l.unused()
 	for i := range rules {
 		if rules[i].Mode == rule.Off {
 			continue
 		}
+		when := cmp.Or(l.nodes[i].get("when"), &node{})
 		l.contradiction(i)
-		l.literals(i, l.nodes[i].get("when"))
+		l.literals(i, when)
 		l.fullWidth(i)
-		l.decisions(i, l.nodes[i].get("when"))
+		l.decisions(i, when)
 		l.missingElse(i)
 		l.outage(i)
 		l.silent(i)
@@ -46,7 +50,9 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 	l.dead()
 	l.pointless()
 	l.unneeded()
-	sortWarnings(l.list)
+	slices.SortStableFunc(l.list, func(a, b Warning) int {
+		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
+	})
 	return l.list
 }
 
@@ -80,12 +86,7 @@ func (l *linter) field(i int, key string) *node {
 	return l.nodes[i]
 }
 
-func (l *linter) empty() {
-	if len(l.rules) == 0 {
-		l.warn(none, "no-rules", l.file["rules"], "the file has no rules: every request gets the outcome %s", l.unmatched())
-	}
-}
-
+// unmatched returns the outcome of requests that no rule decides.
 func (l *linter) unmatched() string {
 	if n := l.file["unmatched"]; n != nil {
 		return n.text
@@ -114,43 +115,35 @@ func (l *linter) unneeded() {
 // names them.
 var koalaRow = regexp.MustCompile(`^koala-[0-9]+$`)
 
-// unused warns of the entries of a table at the top that are not in used.
-func (l *linter) unused(table, what string, used map[string]bool) {
-	n := l.file[table]
-	if n == nil {
-		return
-	}
-	for _, e := range n.entries {
-		if !used[e.key.text] && !koalaRow.MatchString(e.key.text) {
-			l.warn(none, "unused", e.key, "no rule uses the %s %q", what, e.key.text)
-		}
-	}
-}
-
-func (l *linter) usedOutcomes() map[string]bool {
-	used := map[string]bool{l.unmatched(): true}
-	for i := range l.rules {
-		used[l.rules[i].Then] = true
-	}
-	return used
-}
-
-func (l *linter) usedLists() map[string]bool {
-	used := map[string]bool{}
+// unused warns of lists and outcomes that no rule uses.
+func (l *linter) unused() {
+	lists, outcomes := map[string]bool{}, map[string]bool{l.unmatched(): true}
 	var note func(t rule.Test)
 	note = func(t rule.Test) {
 		function, arguments, parts := rule.FormOf(t)
 		if function == "In" {
-			used[arguments[0]] = true
+			lists[arguments[0]] = true
 		}
 		for _, part := range parts {
 			note(part)
 		}
 	}
 	for i := range l.rules {
+		outcomes[l.rules[i].Then] = true
 		for _, c := range l.rules[i].When {
 			note(c.Test)
 		}
 	}
-	return used
+	warn := func(what string, n *node, used map[string]bool) {
+		if n == nil {
+			return
+		}
+		for _, e := range n.entries {
+			if !used[e.key.text] && !koalaRow.MatchString(e.key.text) {
+				l.warn(none, "unused", e.key, "no rule uses the %s %q", what, e.key.text)
+			}
+		}
+	}
+	warn("list", l.file["lists"], lists)
+	warn("outcome", l.file["outcomes"], outcomes)
 }

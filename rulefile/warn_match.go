@@ -52,17 +52,14 @@ func (l *linter) contradiction(i int) {
 		if possible {
 			continue
 		}
+		why := ""
+		if needs(r, c.Attribute) {
+			why = ", and the rule needs one for what it counts"
+		}
 		at := l.nodes[i].get("when").entries[n].value
-		l.warn(i, "never-matches", at, "the rule never matches: no value of %s passes all its tests%s", c.Attribute, needed(r, c.Attribute))
+		l.warn(i, "never-matches", at, "the rule never matches: no value of %s passes all its tests%s", c.Attribute, why)
 		return
 	}
-}
-
-func needed(r *rule.Rule, attribute string) string {
-	if needs(r, attribute) {
-		return ", and the rule needs one for what it counts"
-	}
-	return ""
 }
 
 // needs reports whether requests without the attribute cannot match r because
@@ -147,15 +144,8 @@ func same(a, b rule.Test) bool {
 // decisions warns of tests of attributes that are named and valued like parts of a
 // decision, such as outcome: deny. No decision is in a request.
 func (l *linter) decisions(i int, when *node) {
-	if when == nil {
-		return
-	}
 	for _, e := range when.entries {
-		values := []*node{e.value}
-		if e.value.kind == aList {
-			values = e.value.items
-		}
-		for _, v := range values {
+		for _, v := range scalars(e.value) {
 			if v.isScalar() && l.isDecided(e.key.text, v.text) {
 				l.warn(i, "decision-attribute", v, "%s: %s tests an attribute of the request: a rule does not see what other rules decide", e.key.text, v.text)
 			}

@@ -14,10 +14,8 @@ import (
 // literals warns of plain values below n that look like addresses or patterns.
 // Values of equal are meant as they are written.
 func (l *linter) literals(i int, when *node) {
-	if when != nil {
-		for _, e := range when.entries {
-			l.literal(i, e.key.text, e.value)
-		}
+	for _, e := range when.entries {
+		l.literal(i, e.key.text, e.value)
 	}
 }
 

@@ -1,9 +1,7 @@
 package rulefile
 
 import (
-	"cmp"
 	"maps"
-	"slices"
 
 	"github.com/weirhq/weir/fault"
 )
@@ -55,13 +53,6 @@ func scalars(n *node) []*node {
 		return n.items
 	}
 	return []*node{n}
-}
-
-// sortWarnings sorts ws by place.
-func sortWarnings(ws []Warning) {
-	slices.SortStableFunc(ws, func(a, b Warning) int {
-		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
-	})
 }
 
 var warningTexts = map[string]string{

@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -90,7 +91,7 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 		return window.Window{}
 	}
 	if len(found) != 1 {
-		p.fault(n, "%s has %s: want one of %s, such as {sliding: 1h}", n.label, orNone(found), either(kinds))
+		p.fault(n, "%s has %s: want one of %s, such as {sliding: 1h}", n.label, cmp.Or(strings.Join(found, " and "), "no kind"), either(kinds))
 		return window.Window{}
 	}
 	for i, k := range windowKeys {
@@ -102,14 +103,6 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 		}
 	}
 	return windowKeys[at].read(p, f[found[0]], f, zone)
-}
-
-// orNone returns found as a list in words.
-func orNone(found []string) string {
-	if len(found) == 0 {
-		return "no kind"
-	}
-	return strings.Join(found, " and ")
 }
 
 // period reads a period of the calendar.
