@@ -54,10 +54,8 @@ func (p *pass) readDict(s piece) {
 // compared each line as text. weir reads a line that means several addresses as
 // these addresses, and skips a malformed one.
 func (p *pass) items(text, file string) []string {
-	text = strings.TrimPrefix(text, "\ufeff")
 	items := make([]string, 0, strings.Count(text, "\n")+1)
-	blocks := p.oddLines(file, 1)
-	wrong := p.oddLines(file, 10)
+	blocks, wrong := oddLines{pass: p, file: file, most: 1}, oddLines{pass: p, file: file, most: 10}
 	for number, line := range splitLines(text) {
 		item := strings.TrimSpace(line)
 		if item == "" {
@@ -85,10 +83,6 @@ type oddLines struct {
 	most int // the most that are shown
 	seen int
 	last int // the index of the last warning
-}
-
-func (p *pass) oddLines(file string, most int) oddLines {
-	return oddLines{pass: p, file: file, most: most}
 }
 
 func (o *oddLines) add(number int, line, format string, args ...any) {
