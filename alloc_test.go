@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -23,8 +24,8 @@ func TestTakeAllocatesNothing(t *testing.T) {
 // Nor does a take that rules behind a verdict count.
 func TestRestAllocatesNothing(t *testing.T) {
 	set, err := rule.New([]rule.Rule{
-		{Name: "members", When: equals("action", "post"), Then: "member", Rest: rule.RestCount},
-		{Name: "blocked", When: equals("team", "red"), Then: rule.Deny, Rest: rule.RestCount},
+		{Name: "members", When: equals("action", "post"), Then: "member", CountRest: true},
+		{Name: "blocked", When: equals("team", "red"), Then: rule.Deny, CountRest: true},
 		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), Feedback: map[string]int64{"solved": 1}},
 		{Name: "teams", Per: []string{"team"}, Window: window.Sliding(time.Hour)},
 	}, map[string]rule.Outcome{"member": {Allow: true}})
@@ -34,7 +35,7 @@ func TestRestAllocatesNothing(t *testing.T) {
 	takesNothing(t, engineOf(t, set))
 	takesNothing(t, engine(t, []rule.Rule{
 		{Name: "first", Per: []string{"user"}, Quota: &rule.Quota{Value: 500}, Window: window.Sliding(time.Hour)},
-		{Name: "staff", When: equals("action", "post"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "staff", When: equals("action", "post"), Then: rule.Allow, CountRest: true},
 		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
 	}))
 }
@@ -44,7 +45,7 @@ func takesNothing(t *testing.T, e *weir.Engine) {
 	req := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red")}
 	var d weir.Decision
 	got := testing.AllocsPerRun(1000, func() {
-		if err := e.Do(context.Background(), weir.Take, &req, &d); err != nil {
+		if err := e.Do(context.Background(), store.Take, &req, &d); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -78,21 +79,21 @@ func TestHoldsAllocateNothing(t *testing.T) {
 	take := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red")}
 	end := take
 	var d weir.Decision
-	do := func(verb weir.Verb, r *weir.Request) {
-		if err := e.Do(context.Background(), verb, r, &d); err != nil || verb != weir.Take && !d.Usages[0].Held {
+	do := func(verb store.Verb, r *weir.Request) {
+		if err := e.Do(context.Background(), verb, r, &d); err != nil || verb != store.Take && !d.Usages[0].Held {
 			t.Fatalf("%v: got %+v and error %v, want it held", verb, d.Usages, err)
 		}
 	}
-	cycle := func(last weir.Verb) func() {
+	cycle := func(last store.Verb) func() {
 		return func() {
-			do(weir.Take, &take)
+			do(store.Take, &take)
 			end.Receipt = d.Receipt
-			do(weir.Renew, &end)
+			do(store.Renew, &end)
 			do(last, &end)
 		}
 	}
-	do(weir.Take, &take) // so that no key comes and goes
-	for _, last := range []weir.Verb{weir.Settle, weir.Cancel} {
+	do(store.Take, &take) // so that no key comes and goes
+	for _, last := range []store.Verb{store.Settle, store.Cancel} {
 		if got := testing.AllocsPerRun(100, cycle(last)); got != 0 {
 			t.Errorf("got %v allocations a take, renew and %v, want 0", got, last)
 		}

@@ -66,14 +66,15 @@ var arrows = map[string]arrow{
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
 
 	// Modules of their own for users of the library.
-	"store/redisstore/internal/script": {ours: []string{"store", "window"}},
-	"store/redisstore/internal/wire": {
+	"store/redisstore/internal/keyname": {ours: []string{"store", "window"}, pure: true},
+	"store/redisstore/internal/script":  {ours: []string{"store", "store/redisstore/internal/keyname", "window"}},
+	"store/redisstore/internal/conn": {
 		ours:   []string{"store", "store/redisstore/internal/script", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"store/redisstore/internal/doctor": {pure: true},
 	"store/redisstore": {
-		ours:   []string{"fault", "store", "store/redisstore/internal/doctor", "store/redisstore/internal/script", "store/redisstore/internal/wire", "window"},
+		ours:   []string{"fault", "store", "store/redisstore/internal/conn", "store/redisstore/internal/doctor", "store/redisstore/internal/keyname", "store/redisstore/internal/script", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
 	"internal/redistest":         {}, // tests only, a module of its own

@@ -6,13 +6,14 @@ import (
 
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // Item is one request of a batch for [Engine.DoAll], and its answer.
 type Item struct {
-	// Verb is what to do with the request. Its zero value is [Check], which
+	// Verb is what to do with the request. Its zero value is [store.Check], which
 	// counts nothing. Over HTTP a request without a verb is a take.
-	Verb Verb
+	Verb store.Verb
 
 	Request Request
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -38,7 +39,7 @@ func TestDoAllIsDoInOrder(t *testing.T) {
 			for range 3 {
 				items := make([]weir.Item, r.IntN(40))
 				for i := range items {
-					items[i].Verb = []weir.Verb{weir.Take, weir.Take, weir.Check, weir.Record, weir.Refund}[r.IntN(5)]
+					items[i].Verb = []store.Verb{store.Take, store.Take, store.Check, store.Record, store.Refund}[r.IntN(5)]
 					items[i].Request = weir.Request{
 						Attributes: weir.Attributes("user", fmt.Sprint(r.IntN(2)), "a", fmt.Sprint(r.IntN(2)), "b", fmt.Sprint(r.IntN(2))),
 						Hits:       int64(r.IntN(4) - 1),
@@ -72,7 +73,7 @@ func TestDoAllInAnOutage(t *testing.T) {
 	items := make([]weir.Item, 9)
 	for i := range items {
 		action := []string{"post", "pay", "read"}[i%3]
-		items[i] = weir.Item{Verb: weir.Take, Request: weir.Request{Attributes: weir.Attributes("action", action, "user", action)}}
+		items[i] = weir.Item{Verb: store.Take, Request: weir.Request{Attributes: weir.Attributes("action", action, "user", action)}}
 	}
 	e.DoAll(t.Context(), items)
 	for i, want := range []string{
@@ -94,7 +95,7 @@ func TestDoAllErrors(t *testing.T) {
 	t.Parallel()
 	e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)}})
 	user := weir.Request{Attributes: weir.Attributes("user", "ann")}
-	items := []weir.Item{{Verb: weir.Take, Request: user}, {Verb: weir.Take, Request: weir.Request{Hits: -2}}, {Verb: weir.Take, Request: user}}
+	items := []weir.Item{{Verb: store.Take, Request: user}, {Verb: store.Take, Request: weir.Request{Hits: -2}}, {Verb: store.Take, Request: user}}
 	e.DoAll(t.Context(), items)
 	var f *fault.Fault
 	if items[0].Err != nil || !errors.As(items[1].Err, &f) || f.Path != "hits" || items[2].Err != nil {

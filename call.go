@@ -20,14 +20,14 @@ type call struct {
 }
 
 // plan reads r and plans what to ask of the store. values is the vector of r, or nil.
-func (c *call) plan(rules *plan.Rules, seals *seals, verb Verb, r *Request, values []string) error {
+func (c *call) plan(rules *plan.Rules, seals *seals, verb store.Verb, r *Request, values []string) error {
 	p := &c.request
 	p.Rules = rules
 	if err := r.read(verb, rules.Compiled, values, &p.Request); err != nil {
 		return err
 	}
 	switch {
-	case verb == Take && rules.Holds() && !r.Final:
+	case verb == store.Take && rules.Holds() && !r.Final:
 		p.Request.ID = c.ids.next()
 		seals.prepare(&p.Request)
 	case verb.Ends():
@@ -38,9 +38,9 @@ func (c *call) plan(rules *plan.Rules, seals *seals, verb Verb, r *Request, valu
 	c.now.Here = verb.Ends() && p.Request.Receipt.Place == seal.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
-		c.later.Verb, c.later.Policies = Record, rules
+		c.later.Verb, c.later.Policies = store.Record, rules
 		if rules.Holds() { // a record would hold nothing; the ops do not decide
-			c.later.Verb = Take
+			c.later.Verb = store.Take
 		}
 		c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -102,27 +103,27 @@ func (e *Engine) ready() (*plan.Rules, error) {
 // every rule that matches. A denied one is counted in no limit, except in limits
 // with [rule.Rule.CountDenied]. Counters and triggers count it all the same. A
 // rule in shadow mode counts the actions that it admits itself. Rules behind a
-// verdict count only actions that are allowed; see [rule.RestCount].
+// verdict count only actions that are allowed; see [rule.Rule]'s CountRest.
 func (e *Engine) Take(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, Take, &r)
+	return e.decide(ctx, store.Take, &r)
 }
 
 // Check decides whether the action may happen, and counts nothing.
 func (e *Engine) Check(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, Check, &r)
+	return e.decide(ctx, store.Check, &r)
 }
 
 // Record counts the action in every rule that matches, without asking the
 // limits. It is for what has happened already. The decision's Allowed is true.
 func (e *Engine) Record(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, Record, &r)
+	return e.decide(ctx, store.Record, &r)
 }
 
 // Refund gives the hits of an action back to every rule that matches, the newest
 // hits first. If the request has Feedback, each rule gets back the hits that it
 // states for that event instead; see [rule.Rule.Feedback].
 func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, Refund, &r)
+	return e.decide(ctx, store.Refund, &r)
 }
 
 // Settle ends the holds of the take that receipt names, at their real cost. The
@@ -136,17 +137,16 @@ func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
 // not found. Then nothing changes, so that Settle can be repeated.
 func (e *Engine) Settle(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
 	r.Receipt = receipt
-	return e.decide(ctx, Settle, &r)
+	return e.decide(ctx, store.Settle, &r)
 }
 
 // Cancel gives back what the take that receipt names has counted, as if the take
 // had not happened. The request is that of the take. If Cancel finds a hold of the
 // take, rules that do not hold give back their hits, too, as far as these hits are
-// certainly still counted; see [window.Compiled.GiveBack]. Otherwise nothing
-// changes. Held in each [Usage] reports whether Cancel found the hold of the rule.
+// certainly still counted. Otherwise nothing changes. Held in each [Usage] reports whether Cancel found the hold of the rule.
 func (e *Engine) Cancel(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
 	r.Receipt = receipt
-	return e.decide(ctx, Cancel, &r)
+	return e.decide(ctx, store.Cancel, &r)
 }
 
 // Renew moves the end of the holds of the take that receipt names: the length of
@@ -155,10 +155,10 @@ func (e *Engine) Cancel(ctx context.Context, receipt Receipt, r Request) (Decisi
 // renewal came too late.
 func (e *Engine) Renew(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
 	r.Receipt = receipt
-	return e.decide(ctx, Renew, &r)
+	return e.decide(ctx, store.Renew, &r)
 }
 
-func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, error) {
+func (e *Engine) decide(ctx context.Context, verb store.Verb, r *Request) (Decision, error) {
 	var d Decision
 	err := e.Do(ctx, verb, r, &d)
 	return d, err
@@ -168,12 +168,12 @@ func (e *Engine) decide(ctx context.Context, verb Verb, r *Request) (Decision, e
 // the slices of d, so copy what has to outlive the next call. With a Decision
 // that is used again and a store in memory, Do allocates only the Key of rules
 // whose key has several attributes. After an error d holds no answer.
-func (e *Engine) Do(ctx context.Context, verb Verb, r *Request, d *Decision) error {
+func (e *Engine) Do(ctx context.Context, verb store.Verb, r *Request, d *Decision) error {
 	return e.one(ctx, verb, r, d, &run.Options{})
 }
 
 // one decides r by itself.
-func (e *Engine) one(ctx context.Context, verb Verb, r *Request, d *Decision, o *run.Options) error {
+func (e *Engine) one(ctx context.Context, verb store.Verb, r *Request, d *Decision, o *run.Options) error {
 	rules, err := e.ready()
 	if err != nil {
 		return err
@@ -199,14 +199,14 @@ func (e *Engine) one(ctx context.Context, verb Verb, r *Request, d *Decision, o 
 
 // isShort reports whether r, with verb, may have a short form under rules: it is a valid
 // check, take or record.
-func (e *Engine) isShort(rules *plan.Rules, verb Verb, r *Request) bool {
-	return e.memory != nil && rules.Width() <= shortValues && verb <= Record &&
+func (e *Engine) isShort(rules *plan.Rules, verb store.Verb, r *Request) bool {
+	return e.memory != nil && rules.Width() <= shortValues && verb <= store.Record &&
 		r.Hits >= 0 && r.Feedback == "" && r.Receipt.IsZero()
 }
 
 // short decides r, which may have a short form, and has the general way decide it where
 // it has none.
-func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, d *Decision, o *run.Options) (err error) {
+func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb store.Verb, r *Request, d *Decision, o *run.Options) (err error) {
 	s := e.shorts.Get().(*short)
 	values := s.values[:rules.Width()]
 	fill(values, rules.Compiled, r.Attributes)
@@ -240,7 +240,7 @@ func admitted(rules *plan.Rules, matched []int, values []string, o *run.Options)
 
 // general decides any request. values is the request's vector if it is known already, or
 // nil. answer is the store's answer if it has been asked already: an error, or nil.
-func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *Request, values []string, d *Decision, o *run.Options, answer error) error {
+func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb store.Verb, r *Request, values []string, d *Decision, o *run.Options, answer error) error {
 	c := e.calls.Get().(*call)
 	err := c.plan(rules, &e.seals, verb, r, values)
 	if err == nil && o.IsBounded() {
@@ -263,7 +263,7 @@ func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb Verb, r *R
 }
 
 // tell calls the observer, which there is.
-func (e *Engine) tell(ctx context.Context, verb Verb, d *Decision, err error, began time.Time) {
+func (e *Engine) tell(ctx context.Context, verb store.Verb, d *Decision, err error, began time.Time) {
 	if err != nil {
 		e.observer.Failed(ctx, verb, err)
 	} else {
@@ -337,3 +337,7 @@ func (e *Engine) Close() error {
 	}
 	return e.driver.Store.Close()
 }
+
+// ErrClosed is wrapped in the errors of calls whose store is closed. Test for it
+// with [errors.Is].
+var ErrClosed = store.ErrClosed

@@ -66,7 +66,7 @@ func BenchmarkEngine(b *testing.B) {
 			var d weir.Decision
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := e.Do(ctx, weir.Take, &req, &d); err != nil || !d.Allowed {
+				if err := e.Do(ctx, store.Take, &req, &d); err != nil || !d.Allowed {
 					b.Fatal(d, err)
 				}
 			}
@@ -93,9 +93,9 @@ func postRules(n, others int) (rules []rule.Rule) {
 // silent is an observer that does nothing.
 type silent struct{}
 
-func (silent) Decided(context.Context, weir.Verb, *weir.Decision, time.Duration) {}
-func (silent) Failed(context.Context, weir.Verb, error)                          {}
-func (silent) Outage(context.Context, weir.Verb, error)                          {}
+func (silent) Decided(context.Context, store.Verb, *weir.Decision, time.Duration) {}
+func (silent) Failed(context.Context, store.Verb, error)                          {}
+func (silent) Outage(context.Context, store.Verb, error)                          {}
 
 // floor decides by one rule, which is written in the program: it finds the
 // attributes, builds the key, asks the same store and fills in a Decision.

@@ -152,7 +152,7 @@ func TestBadInputCountsNothing(t *testing.T) {
 		}
 	}
 	var bad *fault.Fault
-	if err := e.Do(t.Context(), weir.Renew+1, &weir.Request{}, new(weir.Decision)); !errors.As(err, &bad) || bad.Path != "verb" {
+	if err := e.Do(t.Context(), store.Renew+1, &weir.Request{}, new(weir.Decision)); !errors.As(err, &bad) || bad.Path != "verb" {
 		t.Errorf("unknown verb: got %v, want a fault for verb", err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -85,9 +86,9 @@ func ExampleEngine_DoAll() {
 	})
 	defer e.Close()
 	batch := []weir.Item{
-		{Verb: weir.Take, Request: request("user=ann")},
-		{Verb: weir.Take, Request: request("user=ann")},
-		{Verb: weir.Take, Request: request("user=bob")},
+		{Verb: store.Take, Request: request("user=ann")},
+		{Verb: store.Take, Request: request("user=ann")},
+		{Verb: store.Take, Request: request("user=bob")},
 	}
 	e.DoAll(context.Background(), batch)
 	for _, item := range batch {
@@ -380,7 +381,7 @@ func ExampleEngine_Refund_feedback() {
 // do more than others and still shows up in their numbers.
 func ExampleEngine_Take_rest() {
 	e := newEngine(
-		rule.Rule{Name: "staff", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow, Rest: rule.RestCount},
+		rule.Rule{Name: "staff", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow, CountRest: true},
 		rule.Rule{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Calendar(window.Day, nil)},
 		rule.Rule{Name: "posts-in-all", Window: window.Calendar(window.Day, nil)},
 	)

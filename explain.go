@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 )
 
 // RuleExplanation shows how one rule applies to a request.
@@ -34,7 +35,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 		return Decision{}, nil, err
 	}
 	c := call{}
-	if err := c.plan(rules, &e.seals, Check, &r, nil); err != nil {
+	if err := c.plan(rules, &e.seals, store.Check, &r, nil); err != nil {
 		return Decision{}, nil, err
 	}
 	if err := c.run(ctx, &e.driver, nil); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/window"
+	"github.com/weirhq/weir/store"
 )
 
 // A caller may take and cancel, and knows the layout of a receipt. With a receipt of
@@ -23,12 +23,12 @@ func TestForgedReceipts(t *testing.T) {
 		e := engine(t, []rule.Rule{llmTokens, llmCalls})
 		victim := weir.Attributes("team", "red", "tokens", "400")
 		own := weir.Attributes("team", "red", "tokens", "1")
-		theirs := do(t, e, step{weir.Take, victim, weir.Receipt{}, true, []int64{400, 1}, []bool{true, false}}).Receipt
+		theirs := do(t, e, step{store.Take, victim, weir.Receipt{}, true, []int64{400, 1}, []bool{true, false}}).Receipt
 		time.Sleep(time.Second)
-		mine := do(t, e, step{weir.Take, own, weir.Receipt{}, true, []int64{401, 2}, []bool{true, false}}).Receipt
+		mine := do(t, e, step{store.Take, own, weir.Receipt{}, true, []int64{401, 2}, []bool{true, false}}).Receipt
 
 		other := engine(t, []rule.Rule{llmTokens, llmCalls})
-		foreign := do(t, other, step{weir.Take, own, weir.Receipt{}, true, []int64{1, 1}, []bool{true, false}}).Receipt
+		foreign := do(t, other, step{store.Take, own, weir.Receipt{}, true, []int64{1, 1}, []bool{true, false}}).Receipt
 		forged := map[string]seal.Take{
 			"without a seal":      {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest},
 			"of the zero key":     new(seal.Key).Seal(mine.Take),
@@ -37,10 +37,10 @@ func TestForgedReceipts(t *testing.T) {
 			"of another place":    {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Place: seal.Local, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
 			"with another's seal": {ID: mine.Take.ID, At: theirs.Take.At, Wall: theirs.Take.Wall, Digest: theirs.Take.Digest, Seal: theirs.Take.Seal},
 			"of another engine":   foreign.Take,
-			"of another take":     {ID: window.HoldID{1}, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
+			"of another take":     {ID: [12]byte{1}, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
 		}
 		nothing := func(what string, r weir.Receipt) {
-			for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
+			for _, verb := range []store.Verb{store.Settle, store.Cancel, store.Renew} {
 				for _, attrs := range [][]weir.Attribute{own, victim} {
 					do(t, e, step{verb, attrs, r, true, []int64{401, 2}, []bool{false, false}})
 				}
@@ -72,13 +72,13 @@ func TestForgedReceipts(t *testing.T) {
 			}
 		}
 		// Of a take of more: the digest is that of another request.
-		do(t, e, step{weir.Renew, own, mine, true, []int64{401, 2}, []bool{true, false}})
+		do(t, e, step{store.Renew, own, mine, true, []int64{401, 2}, []bool{true, false}})
 		more := weir.Request{Attributes: own, Hits: 2, Receipt: mine}
 		var d weir.Decision
-		if err := e.Do(t.Context(), weir.Cancel, &more, &d); err != nil || d.Usages[0].Used != 400 || d.Usages[1].Used != 2 {
+		if err := e.Do(t.Context(), store.Cancel, &more, &d); err != nil || d.Usages[0].Used != 400 || d.Usages[1].Used != 2 {
 			t.Errorf("cancel of more hits: got %+v and error %v, want the hold ended and both calls to stay", d.Usages, err)
 		}
-		do(t, e, step{weir.Cancel, victim, theirs, true, []int64{0, 1}, []bool{true, false}})
-		do(t, e, step{weir.Cancel, victim, theirs, true, []int64{0, 1}, []bool{false, false}})
+		do(t, e, step{store.Cancel, victim, theirs, true, []int64{0, 1}, []bool{true, false}})
+		do(t, e, step{store.Cancel, victim, theirs, true, []int64{0, 1}, []bool{false, false}})
 	})
 }

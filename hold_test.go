@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -30,7 +31,7 @@ var (
 
 // step is one call of an engine, and what it has to answer.
 type step struct {
-	verb    weir.Verb
+	verb    store.Verb
 	attrs   []weir.Attribute
 	receipt weir.Receipt
 	allowed bool
@@ -64,22 +65,22 @@ func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, []rule.Rule{llmTokens, llmCalls})
 		estimate, truth := weir.Attributes("team", "red", "tokens", "600"), weir.Attributes("team", "red", "tokens", "140")
-		d := do(t, e, step{weir.Take, estimate, weir.Receipt{}, true, []int64{600, 1}, []bool{true, false}})
+		d := do(t, e, step{store.Take, estimate, weir.Receipt{}, true, []int64{600, 1}, []bool{true, false}})
 		if text := d.Receipt.String(); len(text) == 0 || len(text) > 64 {
 			t.Fatalf("got receipt %q, want up to 64 bytes of text", text)
 		}
-		denied := do(t, e, step{weir.Take, estimate, weir.Receipt{}, false, []int64{600, 1}, []bool{false, false}})
+		denied := do(t, e, step{store.Take, estimate, weir.Receipt{}, false, []int64{600, 1}, []bool{false, false}})
 		if !denied.Receipt.IsZero() || denied.RetryAfter != 5*time.Minute {
 			t.Errorf("over the limit: got receipt %v and retry after %v, want none and 5m", denied.Receipt, denied.RetryAfter)
 		}
 		time.Sleep(10 * time.Second)
-		do(t, e, step{weir.Settle, truth, d.Receipt, true, []int64{140, 1}, []bool{true, false}})
-		do(t, e, step{weir.Settle, truth, d.Receipt, true, []int64{140, 1}, []bool{false, false}})
-		do(t, e, step{weir.Cancel, truth, d.Receipt, true, []int64{140, 1}, []bool{false, false}})
+		do(t, e, step{store.Settle, truth, d.Receipt, true, []int64{140, 1}, []bool{true, false}})
+		do(t, e, step{store.Settle, truth, d.Receipt, true, []int64{140, 1}, []bool{false, false}})
+		do(t, e, step{store.Cancel, truth, d.Receipt, true, []int64{140, 1}, []bool{false, false}})
 		time.Sleep(50*time.Second - time.Microsecond)
-		do(t, e, step{weir.Check, estimate, weir.Receipt{}, true, []int64{140, 1}, []bool{false, false}})
+		do(t, e, step{store.Check, estimate, weir.Receipt{}, true, []int64{140, 1}, []bool{false, false}})
 		time.Sleep(time.Microsecond) // the call has aged from its take on
-		do(t, e, step{weir.Check, estimate, weir.Receipt{}, true, []int64{0, 0}, []bool{false, false}})
+		do(t, e, step{store.Check, estimate, weir.Receipt{}, true, []int64{0, 0}, []bool{false, false}})
 	})
 }
 
@@ -88,14 +89,14 @@ func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, []rule.Rule{llmTokens, llmCalls})
 		attrs := weir.Attributes("team", "red", "tokens", "100")
-		first := do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{100, 1}, []bool{true, false}})
+		first := do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{100, 1}, []bool{true, false}})
 		time.Sleep(time.Second)
-		second := do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{200, 2}, []bool{true, false}})
+		second := do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{200, 2}, []bool{true, false}})
 		time.Sleep(time.Second)
-		do(t, e, step{weir.Cancel, attrs, first.Receipt, true, []int64{100, 1}, []bool{true, false}})
-		do(t, e, step{weir.Cancel, attrs, first.Receipt, true, []int64{100, 1}, []bool{false, false}})
+		do(t, e, step{store.Cancel, attrs, first.Receipt, true, []int64{100, 1}, []bool{true, false}})
+		do(t, e, step{store.Cancel, attrs, first.Receipt, true, []int64{100, 1}, []bool{false, false}})
 		other := weir.Attributes("team", "red") // a cancel needs no amount
-		do(t, e, step{weir.Cancel, other, second.Receipt, true, []int64{0, 0}, []bool{true, false}})
+		do(t, e, step{store.Cancel, other, second.Receipt, true, []int64{0, 0}, []bool{true, false}})
 	})
 }
 
@@ -104,22 +105,22 @@ func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, []rule.Rule{exports})
 		ann := weir.Attributes("user", "ann")
-		first := do(t, e, step{weir.Take, ann, weir.Receipt{}, true, []int64{1}, []bool{true}})
+		first := do(t, e, step{store.Take, ann, weir.Receipt{}, true, []int64{1}, []bool{true}})
 		time.Sleep(time.Second)
-		second := do(t, e, step{weir.Take, ann, weir.Receipt{}, true, []int64{2}, []bool{true}})
-		third := do(t, e, step{weir.Take, ann, weir.Receipt{}, false, []int64{2}, []bool{false}})
+		second := do(t, e, step{store.Take, ann, weir.Receipt{}, true, []int64{2}, []bool{true}})
+		third := do(t, e, step{store.Take, ann, weir.Receipt{}, false, []int64{2}, []bool{false}})
 		if third.RetryAfter != 29*time.Second {
 			t.Errorf("got retry after %v, want 29s", third.RetryAfter)
 		}
 		time.Sleep(28 * time.Second)
-		do(t, e, step{weir.Renew, ann, first.Receipt, true, []int64{2}, []bool{true}})
+		do(t, e, step{store.Renew, ann, first.Receipt, true, []int64{2}, []bool{true}})
 		time.Sleep(2 * time.Second) // too late for the second
-		do(t, e, step{weir.Renew, ann, second.Receipt, true, []int64{1}, []bool{false}})
-		do(t, e, step{weir.Settle, ann, first.Receipt, true, []int64{0}, []bool{true}})
-		do(t, e, step{weir.Settle, ann, first.Receipt, true, []int64{0}, []bool{false}})
+		do(t, e, step{store.Renew, ann, second.Receipt, true, []int64{1}, []bool{false}})
+		do(t, e, step{store.Settle, ann, first.Receipt, true, []int64{0}, []bool{true}})
+		do(t, e, step{store.Settle, ann, first.Receipt, true, []int64{0}, []bool{false}})
 
 		var d weir.Decision // without a receipt there is nothing in flight
-		if err := e.Do(t.Context(), weir.Take, &weir.Request{Attributes: ann, Final: true}, &d); err != nil || !d.Allowed || len(d.Usages) != 0 {
+		if err := e.Do(t.Context(), store.Take, &weir.Request{Attributes: ann, Final: true}, &d); err != nil || !d.Allowed || len(d.Usages) != 0 {
 			t.Errorf("final: got %+v and error %v, want allowed by no rule", d, err)
 		}
 	})
@@ -130,9 +131,9 @@ func TestUnknownReceipt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, []rule.Rule{llmTokens, llmCalls, exports})
 		attrs := weir.Attributes("team", "red", "user", "ann", "tokens", "100")
-		do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{100, 1, 1}, []bool{true, false, true}})
-		unknown := weir.Receipt{Take: seal.Take{ID: window.HoldID{1}, At: window.At(time.Now()), Wall: window.At(time.Now())}}
-		for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
+		do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{100, 1, 1}, []bool{true, false, true}})
+		unknown := weir.Receipt{Take: seal.Take{ID: [12]byte{1}, At: window.At(time.Now()), Wall: window.At(time.Now())}}
+		for _, verb := range []store.Verb{store.Settle, store.Cancel, store.Renew} {
 			do(t, e, step{verb, attrs, unknown, true, []int64{100, 1, 1}, []bool{false, false, false}})
 		}
 	})
@@ -153,7 +154,7 @@ func TestRotateSecret(t *testing.T) {
 		}
 		attrs := weir.Attributes("team", "red", "tokens", "1")
 		take := func(used int64) weir.Receipt {
-			return do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{used}, []bool{true}}).Receipt
+			return do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{used}, []bool{true}}).Receipt
 		}
 		rotate := func(keep time.Duration) {
 			if err := s.RotateSecret(t.Context(), keep); err != nil {
@@ -163,13 +164,13 @@ func TestRotateSecret(t *testing.T) {
 		first, second := take(1), take(2)
 		rotate(time.Minute)
 		third := take(3)
-		do(t, e, step{weir.Cancel, attrs, first, true, []int64{2}, []bool{true}})
+		do(t, e, step{store.Cancel, attrs, first, true, []int64{2}, []bool{true}})
 		time.Sleep(time.Minute)
-		do(t, e, step{weir.Cancel, attrs, second, true, []int64{2}, []bool{false}})
+		do(t, e, step{store.Cancel, attrs, second, true, []int64{2}, []bool{false}})
 		rotate(time.Minute)
 		rotate(time.Minute)
-		do(t, e, step{weir.Cancel, attrs, third, true, []int64{2}, []bool{false}})
-		do(t, e, step{weir.Cancel, attrs, take(3), true, []int64{2}, []bool{true}})
+		do(t, e, step{store.Cancel, attrs, third, true, []int64{2}, []bool{false}})
+		do(t, e, step{store.Cancel, attrs, take(3), true, []int64{2}, []bool{true}})
 	})
 }
 
@@ -178,7 +179,7 @@ func TestOldReceipt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, []rule.Rule{llmTokens})
 		attrs := weir.Attributes("team", "red", "tokens", "1")
-		mine := do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, []int64{1}, []bool{true}}).Receipt
+		mine := do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{1}, []bool{true}}).Receipt
 		raw, err := base64.RawURLEncoding.DecodeString(mine.String())
 		if err != nil {
 			t.Fatal(err)
@@ -188,10 +189,10 @@ func TestOldReceipt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, verb := range []weir.Verb{weir.Settle, weir.Cancel, weir.Renew} {
+		for _, verb := range []store.Verb{store.Settle, store.Cancel, store.Renew} {
 			do(t, e, step{verb, attrs, old, true, []int64{1}, []bool{false}})
 		}
-		do(t, e, step{weir.Cancel, attrs, mine, true, []int64{0}, []bool{true}})
+		do(t, e, step{store.Cancel, attrs, mine, true, []int64{0}, []bool{true}})
 	})
 }
 
@@ -207,10 +208,10 @@ func TestBan(t *testing.T) {
 		attrs := weir.Attributes("account", "ann")
 		fail := func() time.Duration { // until ann is banned
 			for range 4 {
-				do(t, e, step{weir.Take, attrs, weir.Receipt{}, true, nil, nil})
+				do(t, e, step{store.Take, attrs, weir.Receipt{}, true, nil, nil})
 			}
 			began := window.At(time.Now())
-			d := do(t, e, step{weir.Take, attrs, weir.Receipt{}, false, []int64{0}, []bool{false}})
+			d := do(t, e, step{store.Take, attrs, weir.Receipt{}, false, []int64{0}, []bool{false}})
 			if until := d.Usages[0].BannedUntil; !d.Usages[0].Banned || until.Sub(began) != d.RetryAfter {
 				t.Errorf("got %+v, want banned for %v from %v on", d.Usages[0], d.RetryAfter, began)
 			}
@@ -221,7 +222,7 @@ func TestBan(t *testing.T) {
 				t.Errorf("got a ban of %v, want %v", got, want)
 			}
 			time.Sleep(want - time.Microsecond)
-			do(t, e, step{weir.Check, attrs, weir.Receipt{}, false, []int64{0}, []bool{false}})
+			do(t, e, step{store.Check, attrs, weir.Receipt{}, false, []int64{0}, []bool{false}})
 			time.Sleep(time.Microsecond)
 		}
 		time.Sleep(14*24*time.Hour - time.Minute) // three strikes are left
@@ -264,20 +265,20 @@ func TestHoldsInBatches(t *testing.T) {
 		e := engine(t, []rule.Rule{exports})
 		ann := weir.Attributes("user", "ann")
 		items := []weir.Item{
-			{Verb: weir.Take, Request: weir.Request{Attributes: ann}},
-			{Verb: weir.Take, Request: weir.Request{Attributes: ann}},
-			{Verb: weir.Take, Request: weir.Request{Attributes: ann}},
+			{Verb: store.Take, Request: weir.Request{Attributes: ann}},
+			{Verb: store.Take, Request: weir.Request{Attributes: ann}},
+			{Verb: store.Take, Request: weir.Request{Attributes: ann}},
 		}
 		e.DoAll(t.Context(), items)
 		if a, b := items[0].Decision.Receipt, items[1].Decision.Receipt; a.IsZero() || b.IsZero() || a.Take.ID == b.Take.ID || items[2].Decision.Allowed {
 			t.Fatalf("got receipts %v and %v, and the third allowed %v, want two and a denial", a, b, items[2].Decision.Allowed)
 		}
 		items = []weir.Item{
-			{Verb: weir.Settle, Request: weir.Request{Attributes: ann, Receipt: items[0].Decision.Receipt}},
-			{Verb: weir.Cancel, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
-			{Verb: weir.Renew, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
-			{Verb: weir.Settle, Request: weir.Request{Attributes: ann}},
-			{Verb: weir.Take, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
+			{Verb: store.Settle, Request: weir.Request{Attributes: ann, Receipt: items[0].Decision.Receipt}},
+			{Verb: store.Cancel, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
+			{Verb: store.Renew, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
+			{Verb: store.Settle, Request: weir.Request{Attributes: ann}},
+			{Verb: store.Take, Request: weir.Request{Attributes: ann, Receipt: items[1].Decision.Receipt}},
 		}
 		e.DoAll(t.Context(), items)
 		for i, held := range []bool{true, true, false} {
@@ -311,7 +312,7 @@ func TestHoldLength(t *testing.T) {
 		if err != nil || d.Hold != want || d.Receipt.IsZero() != (want == 0) {
 			t.Errorf("%s: got %v, %v, want a hold of %v", attributes, d.Hold, err, want)
 		}
-		items := []weir.Item{{Verb: weir.Take, Request: r}, {Verb: weir.Check, Request: r}}
+		items := []weir.Item{{Verb: store.Take, Request: r}, {Verb: store.Check, Request: r}}
 		if e.DoAll(t.Context(), items); items[0].Decision.Hold != want || items[1].Decision.Hold != 0 {
 			t.Errorf("%s: got %v and %v in a batch, want %v and 0", attributes, items[0].Decision.Hold, items[1].Decision.Hold, want)
 		}

@@ -90,7 +90,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		compile = o.compile
 	}
 	limit, err := compile(l)
-	if err == nil && limit.Holds() {
+	if err == nil && limit.HoldLength() > 0 {
 		faults = append(faults, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine"))
 	}
 	if o.store != nil && o.name == "" {
@@ -102,7 +102,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	m := &Limiter{
 		limit:    limit,
 		space:    store.NewSpace(o.namespace, identity(o.name, &l), o.name, o.maxKeys),
-		distinct: limit.Distinct(),
+		distinct: limit.Measure == window.Distinct,
 		policy:   policy(o.outage),
 		observer: o.observer,
 	}
@@ -140,19 +140,19 @@ func (m *Limiter) Limit() Limit {
 	if m.ready() != nil {
 		return Limit{}
 	}
-	return m.limit.Limit()
+	return *m.limit.Limit
 }
 
 // Allow admits one hit and counts it, or denies it. It is AllowN with n = 1.
 func (m *Limiter) Allow(ctx context.Context, key string) (r Result, err error) {
-	err = m.do(ctx, Take, key, "", 1, &r)
+	err = m.do(ctx, store.Take, key, "", 1, &r)
 	return r, err
 }
 
 // AllowN admits n hits together and counts them, or denies all of them. n must be
 // at least 1. More hits than Result.Quota never fit.
 func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (r Result, err error) {
-	err = m.do(ctx, Take, key, "", n, &r)
+	err = m.do(ctx, store.Take, key, "", n, &r)
 	return r, err
 }
 
@@ -160,42 +160,42 @@ func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (r Result, er
 // limits that count distinct members. A member that is in the window already is
 // always admitted. The empty member is refused.
 func (m *Limiter) AllowMember(ctx context.Context, key, member string) (r Result, err error) {
-	err = m.do(ctx, Take, key, member, 1, &r)
+	err = m.do(ctx, store.Take, key, member, 1, &r)
 	return r, err
 }
 
 // Check reports whether one hit, or one member that is not in the window yet,
 // would be admitted. It counts nothing.
 func (m *Limiter) Check(ctx context.Context, key string) (r Result, err error) {
-	err = m.do(ctx, Check, key, "", 1, &r)
+	err = m.do(ctx, store.Check, key, "", 1, &r)
 	return r, err
 }
 
 // Record counts n hits, at least 1, without asking the limit. The result's
 // Allowed is true.
 func (m *Limiter) Record(ctx context.Context, key string, n int64) (r Result, err error) {
-	err = m.do(ctx, Record, key, "", n, &r)
+	err = m.do(ctx, store.Record, key, "", n, &r)
 	return r, err
 }
 
 // RecordMember counts one use of a member without asking the limit. When there
 // are more members than the quota, it drops those whose last use is the oldest.
 func (m *Limiter) RecordMember(ctx context.Context, key, member string) (r Result, err error) {
-	err = m.do(ctx, Record, key, member, 1, &r)
+	err = m.do(ctx, store.Record, key, member, 1, &r)
 	return r, err
 }
 
 // Refund gives back n hits, at least 1, the newest ones first. It gives back at
 // most the hits that are in the window.
 func (m *Limiter) Refund(ctx context.Context, key string, n int64) (r Result, err error) {
-	err = m.do(ctx, Refund, key, "", n, &r)
+	err = m.do(ctx, store.Refund, key, "", n, &r)
 	return r, err
 }
 
 // RefundMember gives back one use of a member. The member leaves the window when
 // all its uses were given back.
 func (m *Limiter) RefundMember(ctx context.Context, key, member string) (r Result, err error) {
-	err = m.do(ctx, Refund, key, member, 1, &r)
+	err = m.do(ctx, store.Refund, key, member, 1, &r)
 	return r, err
 }
 
@@ -257,8 +257,8 @@ func (m *Limiter) ready() error {
 const limiterKey = 64
 
 // do decides and writes the answer into r, which is empty.
-func (m *Limiter) do(ctx context.Context, verb Verb, key, member string, n int64, r *Result) (err error) {
-	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != Check {
+func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n int64, r *Result) (err error) {
+	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != store.Check {
 		if err = m.refuse(n); m != nil && m.observer != nil {
 			m.observer.Failed(ctx, verb, err)
 		}
@@ -299,7 +299,7 @@ func (m *Limiter) refuse(n int64) error {
 
 // drive asks the store and applies the outage policy where it cannot answer.
 // err is the store's answer, if it has been asked already.
-func (m *Limiter) drive(ctx context.Context, verb Verb, key, member string, n int64, err error) (r Result, _ error) {
+func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string, n int64, err error) (r Result, _ error) {
 	a := m.asks.Get().(*ask)
 	a.bytes = append(append(a.bytes[:0], key...), member...)
 	a.task.Verb, a.task.Policies = verb, &m.policy
@@ -335,7 +335,7 @@ func (m *Limiter) result(t *drive.Task) Result {
 	switch {
 	case len(t.Ops) > 0:
 		r.Result = t.Ops[0].Result
-	case t.Denied >= 0 && (t.Verb == Take || t.Verb == Check):
+	case t.Denied >= 0 && (t.Verb == store.Take || t.Verb == store.Check):
 		r.Quota, r.RetryAfter = m.limit.Capacity(), t.RetryAfter
 	default:
 		r.Quota, r.Allowed = m.limit.Capacity(), true
@@ -344,7 +344,7 @@ func (m *Limiter) result(t *drive.Task) Result {
 }
 
 // observed decides and calls the observer, if there is one.
-func (m *Limiter) observed(ctx context.Context, verb Verb, key, member string, n int64) (Result, error) {
+func (m *Limiter) observed(ctx context.Context, verb store.Verb, key, member string, n int64) (Result, error) {
 	began := time.Now()
 	r, err := m.drive(ctx, verb, key, member, n, nil)
 	if m.observer == nil {

@@ -76,7 +76,7 @@ func Bucket(quota int64, d time.Duration, burst int64) Limit {
 }
 
 // Members returns a limit of quota different members in any window of length d.
-// The quota is at most [window.MaxMembers].
+// The quota is at most [window.MaxEntries].
 func Members(quota int64, d time.Duration) Limit {
 	return Limit{Quota: quota, Measure: window.Distinct, Window: window.Sliding(d)}
 }

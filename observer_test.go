@@ -18,15 +18,15 @@ import (
 // observed keeps what an observer is called with, one line each.
 type observed struct{ lines []string }
 
-func (o *observed) Decided(_ context.Context, verb weir.Verb, d *weir.Decision, _ time.Duration) {
+func (o *observed) Decided(_ context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
 	o.add("%s: allowed %v by %q, degraded %v", verb, d.Allowed, d.Rule, d.Degraded)
 }
 
-func (o *observed) Failed(_ context.Context, verb weir.Verb, err error) {
+func (o *observed) Failed(_ context.Context, verb store.Verb, err error) {
 	o.add("%s failed: %v", verb, err)
 }
 
-func (o *observed) Outage(_ context.Context, verb weir.Verb, err error) {
+func (o *observed) Outage(_ context.Context, verb store.Verb, err error) {
 	o.add("%s outage: %v", verb, err)
 }
 
@@ -72,7 +72,7 @@ func TestObserverOfAnEngine(t *testing.T) {
 		`take: allowed false by "one", degraded true`)
 
 	s.set(false, "one")
-	e.DoAll(t.Context(), []weir.Item{{Verb: weir.Check}, {Verb: weir.Take, Request: weir.Request{Feedback: "solved"}}})
+	e.DoAll(t.Context(), []weir.Item{{Verb: store.Check}, {Verb: store.Take, Request: weir.Request{Feedback: "solved"}}})
 	o.wants(t,
 		`check: allowed true by "", degraded false`,
 		`take failed: weir: feedback: "solved" in a take: want a refund`)
@@ -83,15 +83,15 @@ type contextual struct{ observed }
 
 type traceKey struct{}
 
-func (w *contextual) Decided(ctx context.Context, verb weir.Verb, d *weir.Decision, _ time.Duration) {
+func (w *contextual) Decided(ctx context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
 	w.add("%s in %v: allowed %v", verb, ctx.Value(traceKey{}), d.Allowed)
 }
 
-func (w *contextual) Failed(ctx context.Context, verb weir.Verb, err error) {
+func (w *contextual) Failed(ctx context.Context, verb store.Verb, err error) {
 	w.add("%s in %v failed: %v", verb, ctx.Value(traceKey{}), err)
 }
 
-func (w *contextual) Outage(ctx context.Context, verb weir.Verb, err error) {
+func (w *contextual) Outage(ctx context.Context, verb store.Verb, err error) {
 	w.add("%s in %v outage: %v", verb, ctx.Value(traceKey{}), err)
 }
 
@@ -104,8 +104,8 @@ func TestObserverInContext(t *testing.T) {
 	ctx := context.WithValue(t.Context(), traceKey{}, "trace 7")
 	_, _ = e.Take(ctx, weir.Request{})
 	_, _ = e.Take(ctx, weir.Request{Hits: -7})
-	e.DoAll(ctx, []weir.Item{{Verb: weir.Check}, {Verb: weir.Take, Request: weir.Request{Hits: -1}}})
-	_, _ = e.Run(ctx, []weir.Item{{Verb: weir.Record}}, run.Options{MaxSize: 1})
+	e.DoAll(ctx, []weir.Item{{Verb: store.Check}, {Verb: store.Take, Request: weir.Request{Hits: -1}}})
+	_, _ = e.Run(ctx, []weir.Item{{Verb: store.Record}}, run.Options{MaxSize: 1})
 	o.wants(t,
 		"take in trace 7: allowed true",
 		"take in trace 7 failed: weir: hits: -7: want at least 1, or 0 for 1",

@@ -239,7 +239,7 @@ func TestOutageBehindAVerdict(t *testing.T) {
 		{rule.Deny, rule.OutageDeny, "up 0/5 "},
 	} {
 		e, s := shakyEngine(t, []rule.Rule{
-			{Name: "decides", When: equals("user", "ann"), Then: test.then, Rest: rule.RestCount},
+			{Name: "decides", When: equals("user", "ann"), Then: test.then, CountRest: true},
 			{Name: "out", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), OnOutage: test.policy},
 			{Name: "up", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
 		})
@@ -259,7 +259,7 @@ func TestOutageBeforeAVerdict(t *testing.T) {
 	t.Parallel()
 	e, s := shakyEngine(t, []rule.Rule{
 		{Name: "out", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageDeny},
-		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, CountRest: true},
 		{Name: "up", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
 	})
 	s.set(true, "out")
@@ -370,7 +370,7 @@ func TestOutageEndsWithItsRequest(t *testing.T) {
 	t.Parallel()
 	e, s := shakyEngine(t, []rule.Rule{
 		{Name: "first", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour)},
-		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, CountRest: true},
 		{Name: "behind", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageAllow},
 	})
 	for i := range int64(8) {
@@ -392,7 +392,7 @@ func TestReasonOfAnOutage(t *testing.T) {
 	t.Parallel()
 	e, s := shakyEngine(t, []rule.Rule{
 		{Name: "first", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour)},
-		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "staff", When: equals("user", "ann"), Then: rule.Allow, CountRest: true},
 		{Name: "behind", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour)},
 	})
 	for i, test := range []struct {

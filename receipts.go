@@ -32,7 +32,7 @@ func (d *Decision) hold(p *plan.Plan, t *drive.Task) {
 // receiptOf returns the receipt of a take that was admitted. It is zero if the
 // take holds nothing.
 func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
-	if (p.Request.ID == window.HoldID{}) {
+	if p.Request.ID == [12]byte{} {
 		return Receipt{}
 	}
 	r := seal.Take{ID: p.Request.ID}

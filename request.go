@@ -6,6 +6,7 @@ import (
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -74,11 +75,11 @@ func Attributes(namesAndValues ...string) []Attribute {
 
 // read puts r into to, with its attributes where set looks for them: values, if that is
 // known already, and not nil.
-func (r *Request) read(verb Verb, set *ruleset.Compiled, values []string, to *plan.Request) error {
+func (r *Request) read(verb store.Verb, set *ruleset.Compiled, values []string, to *plan.Request) error {
 	to.Verb, to.Hits, to.Feedback = verb, min(r.Hits, window.MaxHits+1), r.Feedback
 	to.Receipt, to.Exact = r.Receipt.Take, r.Hits > 0
 	switch {
-	case verb > Renew:
+	case verb > store.Renew:
 		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
 	case verb.Ends() && r.Receipt.IsZero():
 		return fault.Newf("receipt", "is missing: a %s needs the receipt of a take", verb)
@@ -89,7 +90,7 @@ func (r *Request) read(verb Verb, set *ruleset.Compiled, values []string, to *pl
 	case r.Hits < 0:
 		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
 	}
-	if r.Feedback != "" && verb != Refund {
+	if r.Feedback != "" && verb != store.Refund {
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
 	}
 	if values == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // DoAll runs each item as [Engine.Do] would, and writes its Decision or its Err.
@@ -11,7 +12,7 @@ import (
 // share a key are decided in their order. A store over the network gets many of
 // them in one round trip, so a batch is several times faster than one call for
 // each item. An item ends a round trip if it has limits before a verdict that
-// allows, and rules behind it ([rule.RestCount]), because these rules wait for
+// allows, and rules behind it ([rule.Rule]'s CountRest), because these rules wait for
 // the outcome of the limits.
 func (e *Engine) DoAll(ctx context.Context, items []Item) {
 	if _, err := e.Run(ctx, items, run.Options{}); err != nil {
@@ -30,14 +31,14 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 // are counted, or none. If one request exceeds a limit, the others are evaluated and
 // count only where a denied take does; see [Engine.Take]. Requests with the same key
 // under the same rule count together there: both fit, or neither. Allowed in each
-// Decision is the answer to this request alone. The items' Verb and Err are ignored.
+// Decision is the answer to this request alone. The items' store.Verb and Err are ignored.
 func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
 	switch {
 	case len(items) == 1:
 		it := &items[0]
 		verb := it.Verb
 		if o.Together {
-			verb = Take
+			verb = store.Take
 		}
 		if err = e.one(ctx, verb, &it.Request, &it.Decision, &o); !o.Refused() {
 			it.Err = err

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -57,14 +58,14 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 	users := []string{"", "ann", "10.0.0.1", "::ffff:10.0.0.1", " ann", strings.Repeat("long", 40), strings.Repeat("x", 62), strings.Repeat("y", 63)}
 	var got, want [1]weir.Item
 	for range 100 {
-		verb := []weir.Verb{weir.Take, weir.Take, weir.Take, weir.Check, weir.Record, weir.Refund}[r.IntN(6)]
+		verb := []store.Verb{store.Take, store.Take, store.Take, store.Check, store.Record, store.Refund}[r.IntN(6)]
 		req := weir.Request{
 			Attributes: weir.Attributes("user", users[r.IntN(len(users))], "a", fmt.Sprint(r.IntN(2)), "other", "x", "team", users[r.IntN(2)],
 				"cost", []string{"2.5", "", "0", "1", "3"}[r.IntN(17)%5], "path", fmt.Sprint(r.IntN(4))),
 			Hits:  []int64{0, 0, 1, 2, 7, -1, window.MaxHits + 5}[r.IntN(7)],
 			Final: r.IntN(2) == 0,
 		}
-		if verb == weir.Refund && r.IntN(2) == 0 || r.IntN(50) == 0 {
+		if verb == store.Refund && r.IntN(2) == 0 || r.IntN(50) == 0 {
 			req.Feedback = "solved"
 		}
 		var admit func(run.Size) error
@@ -99,7 +100,7 @@ func quickLikeGeneral(t *testing.T, r *rand.Rand) {
 // which of several rules has the longest wait.
 func answerOf(d *weir.Decision) string {
 	c := *d
-	c.Receipt.Take.ID, c.Receipt.Take.Digest, c.Rules = window.HoldID{}, 0, nil
+	c.Receipt.Take.ID, c.Receipt.Take.Digest, c.Rules = [12]byte{}, 0, nil
 	if d.Degraded && c.RetryAfter > 0 {
 		c.RetryAfter, c.RetryRule = 1, ""
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -43,16 +44,16 @@ func of(user string) weir.Request {
 func TestMaxSize(t *testing.T) {
 	t.Parallel()
 	e, o := manyRules(t, 10), run.Options{MaxSize: 10_000}
-	if _, err := e.Run(t.Context(), []weir.Item{{Verb: weir.Take, Request: of("42")}}, o); err != nil {
+	if _, err := e.Run(t.Context(), []weir.Item{{Verb: store.Take, Request: of("42")}}, o); err != nil {
 		t.Fatal(err)
 	}
-	long := []weir.Item{{Verb: weir.Take, Request: of(strings.Repeat("x", 1000))}}
+	long := []weir.Item{{Verb: store.Take, Request: of(strings.Repeat("x", 1000))}}
 	if _, err := e.Run(t.Context(), long, o); !errors.Is(err, run.ErrLarge) {
 		t.Errorf("got %v, want that the answer is too large", err)
 	}
 	items := make([]weir.Item, 6)
 	for i := range items {
-		items[i] = weir.Item{Verb: weir.Take, Request: of("42")}
+		items[i] = weir.Item{Verb: store.Take, Request: of("42")}
 	}
 	if _, err := e.Run(t.Context(), items, o); !errors.Is(err, run.ErrLarge) {
 		t.Errorf("got %v, want that the answers are too large together", err)
@@ -67,7 +68,7 @@ func TestMaxSize(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	e := manyRules(t, 10)
-	items := []weir.Item{{Verb: weir.Take, Request: of("42")}, {Verb: weir.Check, Request: of("7")}}
+	items := []weir.Item{{Verb: store.Take, Request: of("42")}, {Verb: store.Check, Request: of("7")}}
 	no := errors.New("no")
 	var size run.Size
 	_, err := e.Run(t.Context(), items, run.Options{Admit: func(s run.Size) error { size = s; return no }})

@@ -37,7 +37,7 @@ func (e *Engine) together(ctx context.Context, items []Item, o *run.Options) (al
 		items[i].Decision.reset()
 		c := e.calls.Get().(*call)
 		j.calls = append(j.calls, c)
-		if err = c.plan(by, &e.seals, Take, &items[i].Request, nil); err != nil {
+		if err = c.plan(by, &e.seals, store.Take, &items[i].Request, nil); err != nil {
 			break
 		}
 		if addPlan(&size, &c.request); o.IsTooLarge(size) {
@@ -58,7 +58,7 @@ func (e *Engine) together(ctx context.Context, items []Item, o *run.Options) (al
 			}
 		}
 		if e.observer != nil {
-			e.tell(ctx, Take, &items[i].Decision, err, began)
+			e.tell(ctx, store.Take, &items[i].Decision, err, began)
 		}
 		c.reset()
 		e.calls.Put(c)
@@ -193,7 +193,7 @@ func keyOf(op *store.Op) opKey {
 // merge adds the hits of op to another op on its key. Of two quotas the smaller
 // one counts.
 func merge(to, op *store.Op) error {
-	if op.Limit.Distinct() {
+	if op.Limit.Measure == window.Distinct {
 		if !bytes.Equal(to.Member, op.Member) {
 			return fault.Newf("requests", "two of them count different members of %s for one key: want them one by one", op.Space.Name())
 		}

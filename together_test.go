@@ -148,7 +148,7 @@ func TestTogetherBehindAVerdict(t *testing.T) {
 	t.Parallel()
 	e := engine(t, []rule.Rule{
 		{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Sliding(time.Hour)},
-		{Name: "friends", When: equals("user", "ann"), Then: rule.Allow, Rest: rule.RestCount},
+		{Name: "friends", When: equals("user", "ann"), Then: rule.Allow, CountRest: true},
 		{Name: "behind", Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)},
 	})
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "ann"})
@@ -271,7 +271,7 @@ func TestRulesOfARequest(t *testing.T) {
 	if d, err := e.Take(t.Context(), r); err != nil || !d.Allowed || d.Usages[0].Used != 7 {
 		t.Errorf("got %+v, %v, want 7 of 7 used", d, err)
 	}
-	items := []weir.Item{{Verb: weir.Take, Request: r}, {Verb: weir.Check, Request: weir.Request{Attributes: r.Attributes}}}
+	items := []weir.Item{{Verb: store.Take, Request: r}, {Verb: store.Check, Request: weir.Request{Attributes: r.Attributes}}}
 	if e.DoAll(t.Context(), items); items[0].Decision.Allowed || items[0].Decision.Usages[0].Quota != 7 || items[1].Decision.Usages[0].Quota != 5 {
 		t.Errorf("got %+v, want quotas 7 and 5", items)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -28,20 +29,20 @@ func TestUnmatched(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		unmatched, action string
-		verb              weir.Verb
+		verb              store.Verb
 		allowed           bool
 		outcome           string
 		none              bool // no rule matched
 	}{
-		{"", "read", weir.Take, true, "allow", true},
-		{"allow", "read", weir.Check, true, "allow", true},
-		{"deny", "read", weir.Take, false, "deny", true},
-		{"closed", "read", weir.Check, false, "closed", true},
-		{"guest", "read", weir.Take, true, "guest", true},
-		{"deny", "read", weir.Record, true, "allow", true},
-		{"deny", "read", weir.Refund, true, "allow", true},
-		{"deny", "post", weir.Take, true, "allow", false},
-		{"deny", "vote", weir.Take, true, "allow", false}, // a rule in shadow mode matches
+		{"", "read", store.Take, true, "allow", true},
+		{"allow", "read", store.Check, true, "allow", true},
+		{"deny", "read", store.Take, false, "deny", true},
+		{"closed", "read", store.Check, false, "closed", true},
+		{"guest", "read", store.Take, true, "guest", true},
+		{"deny", "read", store.Record, true, "allow", true},
+		{"deny", "read", store.Refund, true, "allow", true},
+		{"deny", "post", store.Take, true, "allow", false},
+		{"deny", "vote", store.Take, true, "allow", false}, // a rule in shadow mode matches
 	} {
 		rules, err := set.WithUnmatched(tc.unmatched)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 // planned and what was answered. It is pure.
 type verdict struct {
 	rules   *plan.Rules
-	verb    Verb
+	verb    store.Verb
 	values  []string
 	matched []int // rules, ascending
 
@@ -44,7 +44,7 @@ func (v *verdict) write(d *Decision) {
 	rules := v.rules
 	d.Allowed, d.Outcome, d.Rules = true, rule.Allow, rules.Set
 	d.Degraded, d.DegradedReason = v.outage != nil, v.reason
-	decides := v.verb == Take || v.verb == Check
+	decides := v.verb == store.Take || v.verb == store.Check
 	if len(v.matched) == 0 {
 		v.noMatch(d, decides)
 		return
@@ -69,7 +69,7 @@ func (v *verdict) write(d *Decision) {
 		} else {
 			u.Key = rules.Key(i, v.values)
 		}
-		if v.verb.Ends() || v.verb == Record && p.Held {
+		if v.verb.Ends() || v.verb == store.Record && p.Held {
 			u.Hits = 0 // counted by the take, or not counted: a record holds no place
 		}
 		if op.Result.Banned && op.Hold != nil {

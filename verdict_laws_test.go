@@ -37,7 +37,7 @@ func FuzzVerdicts(f *testing.F) {
 		defer e.Close()
 		m := model{rules: rules, used: make([]int64, len(rules))}
 		for range 60 {
-			verb := []weir.Verb{store.Take, store.Take, store.Check, store.Record, store.Refund}[r.IntN(5)]
+			verb := []store.Verb{store.Take, store.Take, store.Check, store.Record, store.Refund}[r.IntN(5)]
 			req := weir.Request{Attributes: weir.Attributes("user", "ann", "a", fmt.Sprint(r.IntN(2)), "b", fmt.Sprint(r.IntN(2)))}
 			if verb == store.Refund && r.IntN(2) == 0 {
 				req.Feedback = "solved"
@@ -64,7 +64,7 @@ func randomRule(r *rand.Rand, i int) rule.Rule {
 	}
 	if r.IntN(5) < 2 {
 		ru.Then = []string{rule.Allow, rule.Deny, "member", "captcha"}[r.IntN(4)]
-		ru.Mode, ru.Rest = rule.Mode(r.IntN(3)), rule.Rest(min(r.IntN(3), 1))
+		ru.Mode, ru.CountRest = rule.Mode(r.IntN(3)), r.IntN(3) > 0
 		return ru
 	}
 	ru.Per, ru.Window = []string{"user"}, window.Fixed(time.Hour)
@@ -85,7 +85,7 @@ type model struct {
 	used  []int64
 }
 
-func (m *model) do(verb weir.Verb, req *weir.Request) string {
+func (m *model) do(verb store.Verb, req *weir.Request) string {
 	var before, behind, verdicts []int
 	for i := range m.rules {
 		switch r := &m.rules[i]; {
@@ -100,7 +100,7 @@ func (m *model) do(verb weir.Verb, req *weir.Request) string {
 		default:
 			behind = append(behind, i)
 		}
-		if r := &m.rules[i]; r.Kind() == rule.KindVerdict && r.Rest == rule.RestSkip {
+		if r := &m.rules[i]; r.Kind() == rule.KindVerdict && !r.CountRest {
 			break
 		}
 	}
@@ -150,7 +150,7 @@ func (m *model) matches(r *rule.Rule, req *weir.Request) bool {
 }
 
 // count does with rule i what verb does; taken says that a take counts in it.
-func (m *model) count(verb weir.Verb, req *weir.Request, i int, taken bool) {
+func (m *model) count(verb store.Verb, req *weir.Request, i int, taken bool) {
 	switch {
 	case verb == store.Record || verb == store.Take && taken:
 		m.used[i]++

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -28,7 +29,7 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 		e.DoAll(ctx, items)
 		for name, err := range map[string]error{
 			"take": take, "usage": usage, "explain": explain, "batch": items[0].Err, "rules": e.SetRules(set),
-			"do": e.Do(ctx, weir.Check, &weir.Request{}, &d), "forget": e.Forget(ctx, "posts", nil),
+			"do": e.Do(ctx, store.Check, &weir.Request{}, &d), "forget": e.Forget(ctx, "posts", nil),
 		} {
 			names(t, "engine, "+name, err, "weir.NewEngine")
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/store"
 )
 
 // DoAll runs each item as [Client.Do] would, and writes its Decision or its Err. It
@@ -59,7 +60,7 @@ func (b *batch) read(answers []*weirv1.Answer) error {
 }
 
 // readAnswer sets d to a decision, or returns the problem.
-func readAnswer(a *weirv1.Answer, verb weir.Verb, d *weir.Decision) error {
+func readAnswer(a *weirv1.Answer, verb store.Verb, d *weir.Decision) error {
 	if p := a.GetProblem(); p != nil {
 		return told(verb.String(), p, false)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/store"
 )
 
 // answerer is a service that answers messages when it is told to. It implements
@@ -74,7 +75,7 @@ func (a *answerer) call(t *testing.T, n, times int) {
 		a.callers.Go(func() {
 			for range times {
 				var d weir.Decision
-				if err := a.stream.do(context.Background(), weir.Take, &weir.Request{}, &d); err != nil || !d.Allowed {
+				if err := a.stream.do(context.Background(), store.Take, &weir.Request{}, &d); err != nil || !d.Allowed {
 					t.Errorf("got %+v, %v", d, err)
 				}
 			}

@@ -23,13 +23,13 @@ const (
 
 // verbs are the verbs of the API.
 var verbs = [...]weirv1.Verb{
-	weir.Take: weirv1.Verb_VERB_TAKE, weir.Check: weirv1.Verb_VERB_CHECK, weir.Record: weirv1.Verb_VERB_RECORD, weir.Refund: weirv1.Verb_VERB_REFUND,
-	weir.Settle: weirv1.Verb_VERB_SETTLE, weir.Cancel: weirv1.Verb_VERB_CANCEL, weir.Renew: weirv1.Verb_VERB_RENEW,
+	store.Take: weirv1.Verb_VERB_TAKE, store.Check: weirv1.Verb_VERB_CHECK, store.Record: weirv1.Verb_VERB_RECORD, store.Refund: weirv1.Verb_VERB_REFUND,
+	store.Settle: weirv1.Verb_VERB_SETTLE, store.Cancel: weirv1.Verb_VERB_CANCEL, store.Renew: weirv1.Verb_VERB_RENEW,
 }
 
 // setRequest sets all fields of m to those of r. It reuses the map of m. It returns how many
 // bytes m has when it is written, or a few more.
-func setRequest(m *weirv1.Request, verb weir.Verb, r *weir.Request) (size int) {
+func setRequest(m *weirv1.Request, verb store.Verb, r *weir.Request) (size int) {
 	if m.Attributes == nil {
 		m.Attributes = make(map[string]string, len(r.Attributes))
 	}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
 // Explain returns the answer of a check, and for each rule whether it matches the
 // request or why not: see [weir.Engine.Explain]. The token needs the scope read.
 func (c *Client) Explain(ctx context.Context, r weir.Request) (d weir.Decision, why []weir.RuleExplanation, err error) {
-	if err := sendable(weir.Check, &r); err != nil {
+	if err := sendable(store.Check, &r); err != nil {
 		return d, nil, err
 	}
 	in := &weirv1.ExplainRequest{Attributes: attributesOf(r.Attributes)}

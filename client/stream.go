@@ -12,13 +12,14 @@ import (
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/store"
 )
 
 // call is one request on a stream. Its state says who may use it: the goroutine that
 // asks, until it is sent, and then whoever gets the state away from sent.
 type call struct {
 	state    atomic.Uint32
-	verb     weir.Verb
+	verb     store.Verb
 	alone    bool // it is sent in a message of its own
 	again    int  // how often it was sent and certainly not read
 	request  weirv1.Request
@@ -73,7 +74,7 @@ type stream struct {
 }
 
 // do makes a call.
-func (s *stream) do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
+func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
 	c := s.client.calls.Get().(*call)
 	c.bytes = setRequest(&c.request, verb, r)
 	if err := tooLarge(c.bytes); err != nil {

@@ -11,14 +11,15 @@ import (
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store"
 )
 
 // methods are the methods of the service for the verbs.
 var methods = [...]string{
-	weir.Take: weirv1.WeirService_Take_FullMethodName, weir.Check: weirv1.WeirService_Check_FullMethodName,
-	weir.Record: weirv1.WeirService_Record_FullMethodName, weir.Refund: weirv1.WeirService_Refund_FullMethodName,
-	weir.Settle: weirv1.WeirService_Settle_FullMethodName, weir.Cancel: weirv1.WeirService_Cancel_FullMethodName,
-	weir.Renew: weirv1.WeirService_Renew_FullMethodName,
+	store.Take: weirv1.WeirService_Take_FullMethodName, store.Check: weirv1.WeirService_Check_FullMethodName,
+	store.Record: weirv1.WeirService_Record_FullMethodName, store.Refund: weirv1.WeirService_Refund_FullMethodName,
+	store.Settle: weirv1.WeirService_Settle_FullMethodName, store.Cancel: weirv1.WeirService_Cancel_FullMethodName,
+	store.Renew: weirv1.WeirService_Renew_FullMethodName,
 }
 
 // exchange has the messages of a call of gRPC. Later calls use its memory again. The
@@ -30,7 +31,7 @@ type exchange struct {
 }
 
 // one makes a call of gRPC for one request.
-func (c *Client) one(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
+func (c *Client) one(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
 	x := c.unary.Get().(*exchange)
 	n := setRequest(&x.request, verb, r)
 	if n <= mostKept {
@@ -49,7 +50,7 @@ func (c *Client) one(ctx context.Context, verb weir.Verb, r *weir.Request, d *we
 }
 
 // unreadable returns the error of an answer that is not one to the request.
-func unreadable(verb weir.Verb) error {
+func unreadable(verb store.Verb) error {
 	return &Error{call: verb.String(), code: codes.Internal, detail: "the answer cannot be read"}
 }
 

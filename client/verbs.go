@@ -6,51 +6,52 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store"
 )
 
 // Take decides whether the action may happen, and counts it if so: see
 // [weir.Engine.Take].
 func (c *Client) Take(ctx context.Context, r weir.Request) (weir.Decision, error) {
-	return c.decide(ctx, weir.Take, &r)
+	return c.decide(ctx, store.Take, &r)
 }
 
 // Check decides whether the action may happen, and counts nothing.
 func (c *Client) Check(ctx context.Context, r weir.Request) (weir.Decision, error) {
-	return c.decide(ctx, weir.Check, &r)
+	return c.decide(ctx, store.Check, &r)
 }
 
 // Record counts the action without asking the limits: see [weir.Engine.Record].
 func (c *Client) Record(ctx context.Context, r weir.Request) (weir.Decision, error) {
-	return c.decide(ctx, weir.Record, &r)
+	return c.decide(ctx, store.Record, &r)
 }
 
 // Refund gives the hits of an action back: see [weir.Engine.Refund].
 func (c *Client) Refund(ctx context.Context, r weir.Request) (weir.Decision, error) {
-	return c.decide(ctx, weir.Refund, &r)
+	return c.decide(ctx, store.Refund, &r)
 }
 
 // Settle ends the holds of the take that receipt names, at their real cost: see
 // [weir.Engine.Settle].
 func (c *Client) Settle(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error) {
 	r.Receipt = receipt
-	return c.decide(ctx, weir.Settle, &r)
+	return c.decide(ctx, store.Settle, &r)
 }
 
 // Cancel gives back what the take that receipt names has counted: see
 // [weir.Engine.Cancel].
 func (c *Client) Cancel(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error) {
 	r.Receipt = receipt
-	return c.decide(ctx, weir.Cancel, &r)
+	return c.decide(ctx, store.Cancel, &r)
 }
 
 // Renew moves the end of the holds of the take that receipt names: see
 // [weir.Engine.Renew].
 func (c *Client) Renew(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error) {
 	r.Receipt = receipt
-	return c.decide(ctx, weir.Renew, &r)
+	return c.decide(ctx, store.Renew, &r)
 }
 
-func (c *Client) decide(ctx context.Context, verb weir.Verb, r *weir.Request) (weir.Decision, error) {
+func (c *Client) decide(ctx context.Context, verb store.Verb, r *weir.Request) (weir.Decision, error) {
 	if c == nil || c.conn == nil {
 		return weir.Decision{}, notMade()
 	}
@@ -65,7 +66,7 @@ func (c *Client) decide(ctx context.Context, verb weir.Verb, r *weir.Request) (w
 // Do runs verb for r and writes the answer into d. It overwrites d and reuses the
 // slices of d, so copy what has to outlive the next call. After an error d holds no
 // answer. The Rules of d are nil.
-func (c *Client) Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error {
+func (c *Client) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
 	if err := sendable(verb, r); err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (c *Client) Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *wei
 
 // sendable returns the fault of a request that need not be sent, in the words of an
 // engine.
-func sendable(verb weir.Verb, r *weir.Request) error {
+func sendable(verb store.Verb, r *weir.Request) error {
 	switch {
 	case r.Rules != nil:
 		return fault.Newf("rules", "cannot be sent to a service: want them in its rules file")
@@ -92,7 +93,7 @@ func sendable(verb weir.Verb, r *weir.Request) error {
 		return fault.Newf("receipt", "with a %s: want a settle, a cancel or a renew", verb)
 	case r.Hits < 0:
 		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
-	case r.Feedback != "" && verb != weir.Refund:
+	case r.Feedback != "" && verb != store.Refund:
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
 	case !utf8.ValidString(r.Feedback):
 		return fault.Newf("feedback", "text is not valid UTF-8")

@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/grpclimit"
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -256,13 +257,13 @@ func TestInFlight(t *testing.T) {
 // settles gets an element for each settle.
 type settles chan struct{}
 
-func (s settles) Decided(_ context.Context, v weir.Verb, _ *weir.Decision, _ time.Duration) {
-	if v == weir.Settle {
+func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
+	if v == store.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(context.Context, weir.Verb, error) {}
-func (s settles) Outage(context.Context, weir.Verb, error) {}
+func (s settles) Failed(context.Context, store.Verb, error) {}
+func (s settles) Outage(context.Context, store.Verb, error) {}
 
 // A client that limits itself does not send what it denies.
 func TestClient(t *testing.T) {

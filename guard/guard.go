@@ -7,13 +7,14 @@ import (
 	"reflect"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
 )
 
 // Decider is what a guard asks of an engine, or of a client of a service. It must be safe
 // for concurrent use.
 type Decider interface {
 	// Do does what [weir.Engine.Do] does.
-	Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error
+	Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error
 }
 
 // guard decides calls. It is safe for concurrent use.
@@ -99,7 +100,7 @@ func (g *guard) take(ctx context.Context, ask ask, c *Call) error {
 		}
 	}
 	c.request = weir.Request{Attributes: ask.attributes, Hits: ask.hits}
-	if err := g.decider.Do(ctx, weir.Take, &c.request, &c.decision); err != nil {
+	if err := g.decider.Do(ctx, store.Take, &c.request, &c.decision); err != nil {
 		return err
 	}
 	c.Allowed = c.decision.Allowed

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -45,7 +46,7 @@ func (h *held) renew() {
 	if h.timer == nil {
 		return
 	}
-	h.do(weir.Renew)
+	h.do(store.Renew)
 	h.timer.Reset(h.every)
 }
 
@@ -65,11 +66,11 @@ func (h *held) end() {
 	}
 	h.timer.Stop()
 	h.timer = nil
-	h.do(weir.Settle)
+	h.do(store.Settle)
 }
 
 // do renews or settles the holds. The caller has locked mu.
-func (h *held) do(verb weir.Verb) {
+func (h *held) do(verb store.Verb) {
 	ctx, cancel := context.WithTimeout(context.Background(), renewing)
 	defer cancel()
 	var d weir.Decision

@@ -250,11 +250,11 @@ func TestOutage(t *testing.T) {
 // observer keeps the reason of the last decision that was degraded.
 type observer struct{ degraded store.Reason }
 
-func (o *observer) Decided(_ context.Context, _ weir.Verb, d *weir.Decision, _ time.Duration) {
+func (o *observer) Decided(_ context.Context, _ store.Verb, d *weir.Decision, _ time.Duration) {
 	o.degraded = d.DegradedReason
 }
-func (o *observer) Failed(context.Context, weir.Verb, error) {}
-func (o *observer) Outage(context.Context, weir.Verb, error) {}
+func (o *observer) Failed(context.Context, store.Verb, error) {}
+func (o *observer) Outage(context.Context, store.Verb, error) {}
 
 // An error of the limiter is answered with 503, and with what OnError writes.
 func TestError(t *testing.T) {

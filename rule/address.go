@@ -3,7 +3,6 @@ package rule
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/fault"
 	ipaddr "github.com/weirhq/weir/internal/address"
@@ -30,18 +29,6 @@ func (n Network) check() string {
 	return ""
 }
 
-// String returns n as "v4/24 v6/64".
-func (n Network) String() string {
-	var parts []string
-	if n.V4 > 0 {
-		parts = append(parts, fmt.Sprintf("v4/%d", n.V4))
-	}
-	if n.V6 > 0 {
-		parts = append(parts, fmt.Sprintf("v6/%d", n.V6))
-	}
-	return strings.Join(parts, " ")
-}
-
 // WithAddresses returns a copy of s that reads the attributes called names as IP
 // addresses: their values are canonical for tests and keys, and so are the values of
 // [Equal] tests on them. Values that are no addresses stay as they are. In a set that
@@ -65,14 +52,7 @@ func (s *Set) WithAddresses(names ...string) (*Set, error) {
 		return nil, err
 	}
 	c := *s
-	c.addresses = nil
-	for _, name := range names {
-		if _, ok := s.Compiled().Attribute(name); ok {
-			c.addresses = append(c.addresses, name)
-		}
-	}
-	slices.Sort(c.addresses)
-	c.compiled = s.Compiled().WithAddresses(c.addresses, func(w ruleset.Condition) ruleset.Condition {
+	c.compiled = s.Compiled().WithAddresses(names, func(w ruleset.Condition) ruleset.Condition {
 		return conditionOf(w.Attribute, canonicalTest(w.Test), w.Trim)
 	})
 	return &c, nil
@@ -99,7 +79,3 @@ func canonicalTest(t Test) Test {
 	}
 	return t
 }
-
-// Addresses returns the sorted names of the attributes that rules use and that are
-// addresses. The caller must not change the slice.
-func (s *Set) Addresses() []string { return s.addresses }

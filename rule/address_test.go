@@ -41,7 +41,7 @@ func valuesOf(set *rule.Set, address string) []string {
 func TestAddressesAreKeys(t *testing.T) {
 	t.Parallel()
 	set := addressSet(t)
-	if got := set.Addresses(); len(got) != 1 || got[0] != "ip" {
+	if got := set.Compiled().Addresses(); len(got) != 1 || got[0] != "ip" {
 		t.Errorf("got addresses %q, want ip, the one that rules use", got)
 	}
 	plain := valuesOf(set, "2001:db8::1")

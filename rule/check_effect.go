@@ -42,7 +42,9 @@ func (c *checker) checkEffect() {
 		c.fault("once", "is for triggers")
 	}
 	c.checkThen()
-	c.checkRest()
+	if c.CountRest && c.Kind() != KindVerdict {
+		c.fault("rest", "is for rules that decide at once, with then and no limit: others don't end the matching")
+	}
 	c.checkFeedback()
 	c.checkHold()
 	if c.Mode > Off {
@@ -81,16 +83,6 @@ func (c *checker) checkThen() {
 		c.fault("then", "allowing what is over the limit makes no sense, to only watch use mode: shadow")
 	case c.Kind() == KindLimit && c.outcomes[c.Then].Allow:
 		c.fault("then", "outcome %s allows, and allowing what is over the limit makes no sense: want one that denies", ruleset.Quoted(c.Then))
-	}
-}
-
-// checkRest checks what happens to the rules behind a verdict.
-func (c *checker) checkRest() {
-	switch {
-	case c.Rest > RestCount:
-		c.fault("rest", "unknown, want skip or count")
-	case c.Rest != RestSkip && c.Kind() != KindVerdict:
-		c.fault("rest", "is for rules that decide at once, with then and no limit: others don't end the matching")
 	}
 }
 

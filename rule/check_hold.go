@@ -12,7 +12,7 @@ func (c *checker) checkHold() {
 		}
 	}
 	limited("hold", c.Hold != 0)
-	limited("unsettled", c.Unsettled != window.Keep && c.Hold == 0)
+	limited("unsettled", c.Release && c.Hold == 0)
 	limited("max_holds", c.MaxHolds != 0 && c.Hold == 0)
 	limited("ban", c.Ban != window.Ban{})
 	held := c.Window.Kind == window.KindHeld

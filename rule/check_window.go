@@ -25,7 +25,7 @@ func (c *checker) checkWindow() {
 	}
 	switch r.Kind() {
 	case KindTrigger, KindCounter:
-		r.Hold, r.Unsettled, r.MaxHolds, r.Ban = 0, 0, 0, window.Ban{} // reported already
+		r.Hold, r.Release, r.MaxHolds, r.Ban = 0, false, 0, window.Ban{} // reported already
 		if r.Window.Kind == window.KindHeld {
 			return
 		}
@@ -64,8 +64,8 @@ func (c *checker) checkLimit(field string, r *Rule, quota int64) {
 	if quota > window.MaxHits || r.Measure > window.Distinct {
 		return // reported already
 	}
-	l := r.limit(quota)
-	for _, f := range fault.Of(l.Validate()) {
+	_, err := window.Compile(r.limit(quota))
+	for _, f := range fault.Of(err) {
 		c.faultOnce(fileField(f.Path, field), f.Problem)
 	}
 }

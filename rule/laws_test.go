@@ -69,7 +69,7 @@ func matchSlowly(rules []rule.Rule, request map[string]string) (found []int) {
 			continue
 		}
 		found = append(found, i)
-		if r.Kind() == rule.KindVerdict && r.Mode == rule.Enforce && r.Rest == rule.RestSkip {
+		if r.Kind() == rule.KindVerdict && r.Mode == rule.Enforce && !r.CountRest {
 			break
 		}
 	}
@@ -125,7 +125,7 @@ func randomRule(r *rand.Rand, i int) rule.Rule {
 	switch r.IntN(8) {
 	case 0, 1:
 		ru.Then, ru.Window = rule.Deny, window.Window{}
-		ru.Mode, ru.Rest = rule.Mode(r.IntN(3)), rule.Rest(r.IntN(2))
+		ru.Mode, ru.CountRest = rule.Mode(r.IntN(3)), r.IntN(2) > 0
 		return ru
 	case 2:
 		ru.Measure, ru.Of = window.Sum, attribute()

@@ -42,7 +42,7 @@ func (r *Rule) number() int64 {
 func (r *Rule) limit(quota int64) window.Limit {
 	return window.Limit{
 		Quota: quota, Measure: r.Measure, Window: r.window(), After: r.After,
-		Hold: r.Hold, Unsettled: r.Unsettled, MaxHolds: r.MaxHolds, Ban: r.Ban,
+		Hold: r.Hold, Release: r.Release, MaxHolds: r.MaxHolds, Ban: r.Ban,
 	}
 }
 
@@ -62,7 +62,7 @@ func (r *Rule) window() window.Window {
 	case KindCounter:
 		return window.Cells(w.Length, 0)
 	case KindTrigger:
-		if w.Precision == 0 && r.Measure != window.Distinct && r.Trigger <= window.MaxPrecision {
+		if w.Precision == 0 && r.Measure != window.Distinct && r.Trigger <= window.MaxEntries {
 			w.Precision = int(r.Trigger)
 		}
 	}

@@ -65,8 +65,10 @@ type Rule struct {
 	// as koala's; 0 means none. It does not change what the rule counts.
 	Code int64
 
-	// Rest states what happens to the rules after this verdict.
-	Rest Rest
+	// CountRest makes the rules after this verdict match and decide nothing: they count
+	// each record and each take that is allowed, even past their quotas. Otherwise they
+	// do not match. It is for verdicts.
+	CountRest bool
 
 	// Feedback maps the name of an event to the hits that a refund for this
 	// event gives back to the rule, regardless of the cost of the request:
@@ -76,13 +78,13 @@ type Rule struct {
 	Feedback map[string]int64
 
 	// Hold is how long a take holds its hits, unless the hold is settled,
-	// cancelled or renewed before; 0 means that takes do not hold. Unsettled
-	// states what counts after a hold has ended by itself. MaxHolds is the highest
+	// cancelled or renewed before; 0 means that takes do not hold. With Release a
+	// hold that ends by itself counts nothing any more. MaxHolds is the highest
 	// number of holds of a key, also in a held window; 0 means the default. See
 	// [window.Limit].
-	Hold      time.Duration
-	Unsettled window.Unsettled
-	MaxHolds  int
+	Hold     time.Duration
+	Release  bool
+	MaxHolds int
 
 	// Ban states for how long keys that go over the limit are banned. The zero
 	// value means no ban.
@@ -156,22 +158,6 @@ var modeNames = [...]string{"enforce", "shadow", "off"}
 
 // String returns the mode as rules files write it.
 func (m Mode) String() string { return name(modeNames[:], int(m)) }
-
-// Rest states what happens to the rules after a verdict that matches.
-type Rest uint8
-
-const (
-	// RestSkip makes them not match.
-	RestSkip Rest = iota
-	// RestCount makes them match and decide nothing. They count each record and
-	// each take that is allowed, even past their quotas.
-	RestCount
-)
-
-var restNames = [...]string{"skip", "count"}
-
-// String returns the value as rules files write it.
-func (r Rest) String() string { return name(restNames[:], int(r)) }
 
 // Outage states how a rule answers when the store cannot.
 type Outage uint8

@@ -119,7 +119,7 @@ func (s *script) keys(out *strings.Builder, values []string) {
 		r := s.set.Rule(i)
 		fmt.Fprintf(out, "%s: %q, bytes %q", r.Name, s.set.Compiled().Key(i, values), s.set.Compiled().AppendKey(nil, i, values))
 		if compiled := s.set.Compiled().LimitOf(i, values); compiled != nil {
-			l := compiled.Limit()
+			l := *compiled.Limit
 			fmt.Fprintf(out, ", quota %d in %s", l.Quota, l.Window)
 			if l.Window.Precision > 0 {
 				fmt.Fprintf(out, ", precision %d", l.Window.Precision)
@@ -285,7 +285,7 @@ func (s *script) setting(t *testing.T, d *datatest.TestData, r *rule.Rule, setti
 	case "then":
 		r.Then = value
 	case "rest":
-		r.Rest = map[string]rule.Rest{"count": rule.RestCount, "unknown": 9}[value]
+		r.CountRest = value == "count"
 	case "feedback": // solved:2,failed:1
 		r.Feedback = map[string]int64{}
 		for f := range strings.SplitSeq(value, ",") {

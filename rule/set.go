@@ -17,11 +17,10 @@ import (
 //
 // A rule's index is from 0 to Len()-1, in the order of the rules.
 type Set struct {
-	rules     []Rule
-	byName    map[string]int
-	outcomes  map[string]Outcome
-	addresses []string          // sorted
-	compiled  *ruleset.Compiled // nil in the zero Set
+	rules    []Rule
+	byName   map[string]int
+	outcomes map[string]Outcome
+	compiled *ruleset.Compiled // nil in the zero Set
 }
 
 // New compiles rules, in the order in which they apply, and outcomes by name. In
@@ -82,7 +81,7 @@ func (r *Rule) compile() ruleset.Rule {
 		ID:       identity(r),
 		Together: r.Together, Of: r.Of, Sums: r.Measure == window.Sum,
 		Off:  r.Mode == Off,
-		Ends: r.Kind() == KindVerdict && r.Mode == Enforce && r.Rest == RestSkip,
+		Ends: r.Kind() == KindVerdict && r.Mode == Enforce && !r.CountRest,
 	}
 	for _, w := range r.When {
 		c.When = append(c.When, conditionOf(w.Attribute, w.Test, w.Trim))
@@ -104,7 +103,7 @@ func conditionOf(attribute string, t Test, trim bool) ruleset.Condition {
 	}
 }
 
-// Compiled returns the form of s that engines use.
+// Compiled returns the form of s that engines use, whose type is internal.
 func (s *Set) Compiled() *ruleset.Compiled {
 	if s.compiled == nil {
 		return new(ruleset.Compiled)

@@ -3,6 +3,7 @@ package rulefile_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/rule"
@@ -14,7 +15,7 @@ import (
 func dump(f *rulefile.File) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "zone %v\n", f.Zone)
-	if a := f.Set.Addresses(); len(a) > 0 && !slices.Equal(a, []string{"ip"}) {
+	if a := f.Set.Compiled().Addresses(); len(a) > 0 && !slices.Equal(a, []string{"ip"}) {
 		fmt.Fprintf(&b, "addresses %v\n", a)
 	}
 	for i := range f.Set.Len() {
@@ -41,7 +42,7 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 		fmt.Fprintf(b, ", per %s", strings.Join(r.Per, "+"))
 		for _, name := range r.Per {
 			if n, ok := r.Networks[name]; ok {
-				fmt.Fprintf(b, " (%s %v)", name, n)
+				fmt.Fprintf(b, " (%s%s%s)", name, bits(" v4/", n.V4), bits(" v6/", n.V6))
 			}
 		}
 	}
@@ -57,13 +58,13 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 	}{
 		{r.Then != "", "then " + r.Then},
 		{r.Code > 0, fmt.Sprintf("code %d", r.Code)},
-		{r.Rest != rule.RestSkip, "rest " + r.Rest.String()},
+		{r.CountRest, "rest count"},
 		{len(r.Feedback) > 0, fmt.Sprintf("feedback %v", r.Feedback)},
 		{r.Mode != rule.Enforce, "mode " + r.Mode.String()},
 		{r.OnOutage != rule.OutageLocal, "on outage " + r.OnOutage.String()},
 		{r.CountDenied, "counts denied"},
 		{r.Once, "once"},
-		{r.Hold > 0, fmt.Sprintf("holds %v, then %v", r.Hold, r.Unsettled)},
+		{r.Hold > 0, fmt.Sprintf("holds %v, then %s", r.Hold, map[bool]string{false: "keep", true: "release"}[r.Release])},
 		{r.MaxHolds > 0, fmt.Sprintf("at most %d holds", r.MaxHolds)},
 		{r.Ban.For > 0, fmt.Sprintf("bans %v × %d, at most %v, forgets in %v", r.Ban.For, r.Ban.Factor, r.Ban.Most, r.Ban.Forget)},
 		{r.MaxKeys > 0, fmt.Sprintf("at most %d keys", r.MaxKeys)},
@@ -120,4 +121,12 @@ func dumpWindow(w window.Window) string {
 		}
 	}
 	return text
+}
+
+// bits returns the length of a network behind its family, and "" for the whole address.
+func bits(family string, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return family + strconv.Itoa(n)
 }

@@ -16,8 +16,8 @@ var ruleKeys = []string{
 
 var (
 	modes   = []string{rule.Enforce.String(), rule.Shadow.String(), rule.Off.String()}
-	ends    = []string{window.Keep.String(), window.Release.String()}
-	rests   = []string{rule.RestSkip.String(), rule.RestCount.String()}
+	ends    = []string{"keep", "release"}
+	rests   = []string{"skip", "count"}
 	outages = []string{rule.OutageLocal.String(), rule.OutageAllow.String(), rule.OutageDeny.String()}
 )
 
@@ -47,12 +47,12 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
 		Hold:        p.length(f["hold"]),
-		Unsettled:   window.Unsettled(p.choice(f["unsettled"], ends)),
-		MaxHolds:    int(p.whole(f["max_holds"], 1, window.MostHolds)),
+		Release:     p.choice(f["unsettled"], ends) == 1,
+		MaxHolds:    int(p.whole(f["max_holds"], 1, window.MaxEntries)),
 		Ban:         p.ban(f["ban"]),
 		Then:        p.outcome(f["then"]),
 		Code:        p.whole(f["code"], 1, window.MaxHits),
-		Rest:        rule.Rest(p.choice(f["rest"], rests)),
+		CountRest:   p.choice(f["rest"], rests) == 1,
 		Feedback:    p.feedback(f["feedback"]),
 		Mode:        rule.Mode(p.choice(f["mode"], modes)),
 		OnOutage:    rule.Outage(p.choice(f["on_outage"], outages)),
@@ -234,7 +234,7 @@ func (p *pass) ban(n *node) (b window.Ban) {
 		return b
 	}
 	return window.Ban{
-		For: p.length(f["for"]), Factor: p.whole(f["factor"], 1, window.MaxFactor),
+		For: p.length(f["for"]), Factor: p.whole(f["factor"], 1, 1000),
 		Most: p.length(f["most"]), Forget: p.length(f["forget"]),
 	}
 }

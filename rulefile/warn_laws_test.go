@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -64,7 +65,7 @@ func TestSilentTrigger(t *testing.T) {
 		reported := false
 		for _, points := range []string{"1", "4", "1", "1", "1", "100"} {
 			req, d := weir.Request{Attributes: weir.Attributes("user", "ann", "points", points)}, weir.Decision{}
-			if err := e.Do(t.Context(), weir.Take, &req, &d); err != nil {
+			if err := e.Do(t.Context(), store.Take, &req, &d); err != nil {
 				t.Fatal(err)
 			}
 			reported = reported || len(d.Triggered) > 0

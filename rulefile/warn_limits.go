@@ -81,7 +81,7 @@ func (l *linter) groups(i int) {
 		effect = fmt.Sprintf("report up to %s early", count(group-1, "hit"))
 	}
 	advice := ""
-	if most <= window.MaxPrecision {
+	if most <= window.MaxEntries {
 		advice = fmt.Sprintf(": for an exact count write {sliding: %s, precision: %d}", lengthText(r.Window.Length), most)
 	}
 	l.warn(i, "grouped-quota", l.field(i, "window"), "%d is counted in groups of %d, and can %s%s", most, group, effect, advice)
@@ -92,7 +92,7 @@ func (l *linter) groups(i int) {
 func groupOf(r *rule.Rule, quota int64) int64 {
 	precision := precisionOf(r)
 	if r.Window.Precision == 0 && r.Kind() == rule.KindTrigger {
-		precision = window.MaxPrecision
+		precision = window.MaxEntries
 	}
 	return max(1, (quota+precision-1)/precision)
 }
@@ -142,7 +142,7 @@ func stateBytes(r *rule.Rule) int64 {
 	w := r.Window
 	switch {
 	case r.Measure == window.Distinct:
-		return 2 * word * min(most, window.MaxMembers)
+		return 2 * word * min(most, window.MaxEntries)
 	case w.Kind == window.KindSliding && r.Kind() != rule.KindCounter:
 		return word * min(most, precisionOf(r))
 	case w.Kind == window.KindCells:

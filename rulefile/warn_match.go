@@ -22,7 +22,7 @@ func (l *linter) dead() {
 				break
 			}
 		}
-		if r.Kind() != rule.KindVerdict || r.Mode != rule.Enforce || r.Rest != rule.RestSkip {
+		if r.Kind() != rule.KindVerdict || r.Mode != rule.Enforce || r.CountRest {
 			continue
 		}
 		if behind := len(l.rules) - 1 - j; len(r.When) == 0 && behind > 0 {

@@ -22,11 +22,11 @@ var windowKeys = []struct {
 }{
 	{window.KindSliding, []string{"precision"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
 		w := window.Sliding(p.duration(v, nil))
-		w.Precision = int(p.whole(f["precision"], 1, window.MaxPrecision))
+		w.Precision = int(p.whole(f["precision"], 1, window.MaxEntries))
 		return w
 	}},
 	{window.KindCells, []string{"n"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
-		return window.Cells(p.duration(v, nil), int(p.whole(f["n"], 1, window.MaxCells)))
+		return window.Cells(p.duration(v, nil), int(p.whole(f["n"], 1, window.MaxEntries)))
 	}},
 	{window.KindFixed, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
 		return window.Fixed(p.duration(v, nil))

@@ -79,7 +79,7 @@ type Op struct {
 
 	// N is the number of hits. An op with N = 0 is not counted by any verb, and
 	// is always allowed. A negative N means 0. In a settle N is what the hold
-	// really cost, 0 too, and [window.AsHeld] means what was held. A renewal
+	// really cost, 0 too, and a negative N means what was held. A renewal
 	// ignores it.
 	N int64
 
@@ -105,14 +105,14 @@ type Op struct {
 // caller sets, and what the store sets.
 //
 //   - In a take the caller sets ID. Under a limit whose takes hold
-//     ([window.Compiled.Holds]) the hits are held with this ID, if they are
+//     ([window.Limit.HoldLength]) the hits are held with this ID, if they are
 //     counted at all. With a zero ID nothing is held.
 //   - In a record a caller sets all fields to record hits that are held already,
 //     by a store that is out of reach. With a zero ID they are final.
 //   - Settle, cancel and renew are about the hold ID. A cancel also gives back the
 //     N hits of ops under limits whose takes do not hold, which were counted at the
-//     instant At, but only if a hold of the call was found, or if the op is Sure.
-//     See [window.Compiled.GiveBack].
+//     instant At, but only if a hold of the call was found, or if the op is Sure, and
+//     only hits that are certainly still counted.
 //   - Check and refund ignore all of this.
 //
 // With every verb the store sets Decided.

@@ -6,8 +6,8 @@ package window
 // one in two seconds the 30th question is the limit's first hit, and the 31st
 // waits for it.
 //
-// Over a sliding window the count is exact up to MaxPrecision. Above it the
-// base counts in groups of g = ⌈count/MaxPrecision⌉ and reaches the count at
+// Over a sliding window the count is exact up to MaxEntries. Above it the
+// base counts in groups of g = ⌈count/MaxEntries⌉ and reaches the count at
 // most g-1 hits early, never late.
 //
 // State: the number of words of the base's state, that state, the limit's.
@@ -20,12 +20,11 @@ type after struct {
 func waits(l *Limit) bool { return l.After.Count > 0 }
 
 func compileAfter(c *Compiled, below func(Limit) *Compiled) {
-	inner := c.limit
+	inner := *c.Limit
 	inner.After = After{}
-	c.base, c.inner = below(baseOf(&c.limit)), below(inner)
-	c.onCalendar = c.base.onCalendar || c.inner.onCalendar
+	c.base, c.inner = below(baseOf(c.Limit)), below(inner)
 	c.recounts = true
-	c.algorithm = &after{count: c.limit.After.Count, base: c.base.algorithm, inner: c.inner.algorithm}
+	c.algorithm = &after{count: c.After.Count, base: c.base.algorithm, inner: c.inner.algorithm}
 }
 
 // baseOf returns the limit that counts up to the condition of l.
@@ -33,13 +32,13 @@ func compileAfter(c *Compiled, below func(Limit) *Compiled) {
 // A take needs the newest Count hits of the base. A refund needs those that
 // were in both windows, Count plus the quota, to find out how many of the hits
 // that it gives back were the limit's. Over a sliding window these are kept up
-// to MaxPrecision, so that a larger quota does not coarsen the count. A refund
+// to MaxEntries, so that a larger quota does not coarsen the count. A refund
 // that reaches beyond them is given back in part.
 func baseOf(l *Limit) Limit {
-	b := Limit{Quota: addHits(l.After.Count, max(l.capacity(), 0)), Measure: l.Measure, Window: l.After.Window}
+	b := Limit{Quota: addHits(l.After.Count, max(l.Capacity(), 0)), Measure: l.Measure, Window: l.After.Window}
 	if kinds[b.Window.Kind].fields&hasPrecision != 0 && b.Window.Precision == 0 {
-		b.Quota = max(l.After.Count, min(b.Quota, MaxPrecision))
-		b.Window.Precision = int(min(b.Quota, MaxPrecision))
+		b.Quota = max(l.After.Count, min(b.Quota, MaxEntries))
+		b.Window.Precision = int(min(b.Quota, MaxEntries))
 	}
 	return b
 }

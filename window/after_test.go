@@ -52,7 +52,7 @@ func TestAfterIsExact(t *testing.T) {
 
 func afterAgrees(t *testing.T, l *window.Compiled, base, inner twin, calls []call) {
 	t.Helper()
-	quota, count := l.Limit().Quota, l.Limit().After.Count
+	quota, count := l.Quota, l.After.Count
 	var s window.State
 	for i, c := range calls {
 		n := c.hits.N
@@ -80,12 +80,12 @@ func afterAgrees(t *testing.T, l *window.Compiled, base, inner twin, calls []cal
 		got.ResetAfter = 0
 		if got != want {
 			t.Fatalf("%v after %d in %v, quota %d, call %d, %s of %d:\ngot  %+v\nwant %+v",
-				l.Limit().Window, count, l.Limit().After.Window, quota, i, c.verb, n, got, want)
+				l.Window, count, l.After.Window, quota, i, c.verb, n, got, want)
 		}
 	}
 }
 
-// Above MaxPrecision the base counts in groups. It can reach the count early, by
+// Above MaxEntries the base counts in groups. It can reach the count early, by
 // less than a group, and never late.
 func TestAfterLargeCounts(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ func (l *Compiled) isAround(s State) bool {
 
 // below returns the algorithm of the limit below bans for the state in.
 func (l *Compiled) below(in State) algorithm {
-	if l.holding != nil && (l.limit.Hold > 0 || isHeld(in)) {
+	if l.holding != nil && (l.Hold > 0 || isHeld(in)) {
 		return l.holding
 	}
 	return l.algorithm
@@ -50,7 +50,7 @@ func (p *part) banned() bool { return p.ban.strikes > 0 && p.ban.end > p.now }
 
 // answer fills in r, which is empty, where the key is not banned.
 func (l *Compiled) answer(r *Result, p *part, before, used int64, fits Instant) {
-	r.Quota, r.Used, r.Before, r.Remaining = l.capacity, used, before, Unlimited
+	r.Quota, r.Used, r.Before, r.Remaining = l.Capacity(), used, before, Unlimited
 	if r.Quota != Unlimited {
 		r.Remaining = max(0, r.Quota-used)
 	}
@@ -84,7 +84,7 @@ const noQuestion = -1
 // answerBanned fills in r, which is empty, where the key is banned. It uses what is
 // held, and nothing remains. It denies n hits, also 0 of them, but not noQuestion.
 func (l *Compiled) answerBanned(r *Result, p *part, n int64) {
-	r.Quota, r.Banned, r.ResetAfter = l.capacity, true, p.ban.end.Sub(p.now)
+	r.Quota, r.Banned, r.ResetAfter = l.Capacity(), true, p.ban.end.Sub(p.now)
 	fits := p.ban.end
 	if len(p.in) > 0 { // holds, so the limit does not count members
 		r.Used, fits = p.algo.look(p.in, p.now, Hits{N: max(n, 0)})
@@ -120,7 +120,7 @@ func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
 
 // takeAround takes like Take, with holds and bans, under the hold id if that is not
 // nil. It returns the state as it was when the limit denies h and does not ban.
-func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *HoldID) State {
+func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *[12]byte) State {
 	p := l.open(s, now)
 	if p.banned() {
 		l.answerBanned(r, &p, h.N)
@@ -132,15 +132,15 @@ func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *HoldI
 		return s
 	}
 	if fits == never || fits > p.now {
-		if l.Bans() {
+		if l.Ban.For > 0 {
 			return l.strike(r, s, &p, before, h.N)
 		}
 		l.answer(r, &p, before, before, fits)
 		return s
 	}
 	h = h.countable()
-	if id != nil && l.Holds() {
-		hold := Hold{ID: *id, At: p.now, End: min(p.now+l.limit.holdLength(), lastInstant)}
+	if id != nil && l.HoldLength() > 0 {
+		hold := Hold{ID: *id, At: p.now, End: l.holdEnd(p.now)}
 		p.in, r.Held = l.holder(p.in).hold(p.in, p.now, h.N, hold)
 	}
 	if !r.Held {
@@ -170,13 +170,13 @@ func (l *Compiled) done(r *Result, s State, p *part, before int64) State {
 		used, _ := p.algo.look(p.in, p.now, Hits{})
 		l.answer(r, p, before, used, p.now)
 	}
-	return p.ban.join(s, p.in, p.now, &l.limit.Ban)
+	return p.ban.join(s, p.in, p.now, &l.Ban)
 }
 
 // strike bans a key whose window has used so much, because of n hits. Of what the
 // key has counted only the holds that are alive stay: their actions go on.
 func (l *Compiled) strike(r *Result, s State, p *part, before, n int64) State {
-	p.ban = p.ban.strike(p.now, &l.limit.Ban)
+	p.ban = p.ban.strike(p.now, &l.Ban)
 	if w := l.holder(p.in); w != nil {
 		p.in = w.bare(p.in, p.now)
 	} else {
@@ -205,11 +205,11 @@ func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *H
 	if w := l.holder(p.in); w != nil && over { // not because of the number of holds
 		over = w.over(p.in, p.now, h.N, hold != nil)
 	}
-	if over && l.Bans() && !quiet {
+	if over && l.Ban.For > 0 && !quiet {
 		return l.strike(r, s, &p, before, noQuestion)
 	}
 	h = h.countable()
-	if w := l.holder(p.in); hold != nil && l.Holds() && w != nil && hold.End > p.now && !w.has(p.in, hold.ID) {
+	if w := l.holder(p.in); hold != nil && l.HoldLength() > 0 && w != nil && hold.End > p.now && !w.has(p.in, hold.ID) {
 		at := *hold
 		at.At = min(at.At, p.now)
 		p.in, r.Held = w.hold(p.in, p.now, h.N, at)
@@ -252,7 +252,7 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 	}
 	switch {
 	case len(p.in) == 0:
-	case h.N > MaxHits && !l.Distinct() && !isHeld(p.in) && !kinds[l.limit.Window.Kind].holds:
+	case h.N > MaxHits && l.Measure != Distinct && !isHeld(p.in) && !kinds[l.Window.Kind].holds:
 		p.in = p.in[:0]
 	default:
 		p.in = p.algo.sub(p.in, p.now, h.countable())
@@ -292,16 +292,30 @@ func (l *Compiled) expiresAround(s State) (at Instant) {
 	if len(in) > 0 {
 		at = l.below(in).expires(in)
 	}
-	return max(at, b.expires(&l.limit.Ban))
+	return max(at, b.expires(&l.Ban))
 }
 
 func (l *Compiled) roomAround(s State, h Hits) int {
 	_, in := l.splitBan(s)
 	size := len(s) - len(in) + max(l.below(in).room(in, h), banWords)
-	if l.Bans() && l.holder(in) != nil { // a strike keeps the holds
+	if l.Ban.For > 0 && l.holder(in) != nil { // a strike keeps the holds
 		size = max(size, banWords+len(in))
 	}
 	return size
+}
+
+// tally writes into r how many holds are alive, as Used, and whether the key is banned.
+func (l *Compiled) tally(r *Result, s State, now Instant) {
+	p := l.open(s, now)
+	r.Used, r.Banned = int64(l.alive(&p)), p.banned()
+}
+
+// alive returns how many holds of a key are alive.
+func (l *Compiled) alive(p *part) int {
+	if w := l.holder(p.in); w != nil && len(p.in) > 0 {
+		return w.alive(p.in, p.now)
+	}
+	return 0
 }
 
 // readAround reads like Read, with holds and bans.
@@ -312,12 +326,7 @@ func (l *Compiled) readAround(s State, now Instant) (r Reading) {
 	} else {
 		l.checkAround(&r.Result, s, now, Hits{})
 	}
-	r.At, r.Strikes = p.now, p.ban.left(p.now, &l.limit.Ban)
-	if len(p.in) > 0 {
-		if w := l.holder(p.in); w != nil {
-			r.Holds = w.alive(p.in, p.now)
-		}
-	}
+	r.At, r.Strikes, r.Holds = p.now, p.ban.left(p.now, &l.Ban), l.alive(&p)
 	if p.banned() {
 		r.BannedUntil = p.ban.end
 		return r
@@ -327,7 +336,7 @@ func (l *Compiled) readAround(s State, now Instant) (r Reading) {
 	}
 	cut := false
 	if r.History, cut = p.algo.history(p.in, p.now, r.Used); cut {
-		r.length = l.limit.Window.micros()
+		r.length = l.Window.micros()
 	}
 	return r
 }

@@ -27,14 +27,11 @@ const (
 	// defaultMost and defaultForget are the defaults of Ban.Most and Ban.Forget.
 	defaultMost   = 24 * time.Hour
 	defaultForget = 24 * time.Hour
-	// MaxFactor is the largest Ban.Factor.
-	MaxFactor = 1000
+	// maxFactor is the largest Ban.Factor.
+	maxFactor = 1000
 	// maxStrikes is the most strikes that a key remembers.
 	maxStrikes = 100
 )
-
-// Bans reports whether l bans keys that go over it.
-func (l *Compiled) Bans() bool { return l.limit.Ban.For > 0 }
 
 // most and forget return the fields with their defaults.
 func (b *Ban) most() time.Duration {
@@ -88,7 +85,7 @@ func (l *Compiled) splitBan(s State) (b banState, in State) {
 	if !l.isBan(s) {
 		return b, s
 	}
-	if l.Bans() {
+	if l.Ban.For > 0 {
 		b = banState{int64(s[0] &^ banMark), Instant(s[1]), Instant(s[2])}
 	}
 	return b, s[banWords:]
@@ -146,12 +143,10 @@ func (b *banState) join(s, in State, now Instant, ban *Ban) State {
 func bans(l *Limit) bool { return l.Ban != Ban{} }
 
 func compileBan(c *Compiled, below func(Limit) *Compiled) {
-	inner := c.limit
+	limit, inner := c.Limit, *c.Limit
 	inner.Ban = Ban{}
-	in := below(inner)
-	limit := c.limit
-	*c = *in
-	c.limit, c.log, c.around = limit, nil, true
+	*c = *below(inner)
+	c.Limit, c.log, c.around = limit, nil, true
 }
 
 func validateBan(l *Limit, f *faults) {
@@ -167,8 +162,8 @@ func validateBan(l *Limit, f *faults) {
 	whole("for", b.For, time.Microsecond)
 	whole("most", b.Most, 0)
 	whole("forget", b.Forget, 0)
-	if b.Factor < 0 || b.Factor > MaxFactor {
-		f.add("ban.factor", "%d: want a whole number from 1 to %d", b.Factor, MaxFactor)
+	if b.Factor < 0 || b.Factor > maxFactor {
+		f.add("ban.factor", "%d: want a whole number from 1 to %d", b.Factor, maxFactor)
 	}
 	if b.Most > 0 && b.Most < b.For {
 		f.add("ban.most", "%s: want at least the length of the first ban, %s", Length(b.Most), Length(b.For))

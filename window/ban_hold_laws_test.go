@@ -29,7 +29,7 @@ func (tw *banHoldTwin) over(c holdCall) bool {
 		return c.n > window.MustCompile(tw.l).Capacity() || tw.wait(c.now, c.n) != 0
 	case c.verb == "record" && tw.l.Window.Kind != window.KindHeld:
 		all := *tw.holdTwin
-		all.l.MaxHolds = window.MostHolds
+		all.l.MaxHolds = window.MaxEntries
 		return !all.fits(c.now, c.n)
 	}
 	return false

@@ -27,7 +27,7 @@ type bucket struct {
 func newBucket(l *Limit) algorithm {
 	length := l.Window.micros()
 	return &bucket{
-		quota: l.Quota, burst: l.capacity(), length: uint64(length),
+		quota: l.Quota, burst: l.Capacity(), length: uint64(length),
 	}
 }
 
@@ -175,14 +175,14 @@ func validateBucket(l *Limit, f *faults) {
 	}
 	w := l.Window.micros()
 	common := gcd(w, l.Quota)
-	if hi, lo := bits.Mul64(uint64(l.capacity()), uint64(w/common)); hi > 0 || lo > uint64(MaxHits) {
+	if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(w/common)); hi > 0 || lo > uint64(MaxHits) {
 		f.add("window.burst", "%d hits at %d per %s need products above 2^53: want a smaller burst, or a quota and length with a common divisor",
-			l.capacity(), l.Quota, Length(l.Window.Length))
+			l.Capacity(), l.Quota, Length(l.Window.Length))
 		return
 	}
-	if full := l.capacity() * (w / common) / (l.Quota / common); full > int64(MaxLength/time.Microsecond) {
+	if full := l.Capacity() * (w / common) / (l.Quota / common); full > int64(MaxLength/time.Microsecond) {
 		f.add("window.burst", "%d hits at %d per %s take more than 100 years to refill: want a smaller burst",
-			l.capacity(), l.Quota, Length(l.Window.Length))
+			l.Capacity(), l.Quota, Length(l.Window.Length))
 	}
 }
 

@@ -22,8 +22,8 @@ func newMeter(l *window.Compiled) *meter { return &meter{l: l, level: new(big.Ra
 
 // leaked returns how many hits flow out in d.
 func (m *meter) leaked(d int64) *big.Rat {
-	r := big.NewRat(d, m.l.Limit().Window.Length.Microseconds())
-	return r.Mul(r, big.NewRat(m.l.Limit().Quota, 1))
+	r := big.NewRat(d, m.l.Window.Length.Microseconds())
+	return r.Mul(r, big.NewRat(m.l.Quota, 1))
 }
 
 func (m *meter) levelAt(now window.Instant) *big.Rat {
@@ -47,7 +47,7 @@ func (m *meter) wait(level *big.Rat, most int64) time.Duration {
 	if over.Sign() <= 0 {
 		return 0
 	}
-	over.Mul(over, big.NewRat(m.l.Limit().Window.Length.Microseconds(), m.l.Limit().Quota))
+	over.Mul(over, big.NewRat(m.l.Window.Length.Microseconds(), m.l.Quota))
 	return time.Duration(ceil(over)) * time.Microsecond
 }
 
@@ -60,7 +60,7 @@ func ceil(r *big.Rat) int64 {
 }
 
 func (m *meter) answer(c call) window.Result {
-	burst := m.l.Limit().Window.Burst
+	burst := m.l.Window.Burst
 	n := c.hits.N
 	level := m.levelAt(c.now)
 	r := window.Result{Allowed: true, Quota: burst, Before: min(burst, ceil(level))}
@@ -175,12 +175,12 @@ func TestBucketSpans(t *testing.T) {
 // (i+1-j)·W - t·quota ≤ burst·W. One pass keeps the worst j.
 func withinRate(t *testing.T, l *window.Compiled, at []window.Instant) {
 	t.Helper()
-	w, worst := l.Limit().Window.Length.Microseconds(), int64(-1<<62)
+	w, worst := l.Window.Length.Microseconds(), int64(-1<<62)
 	for i, now := range at {
 		since := int64(now - at[0])
-		worst = max(worst, since*l.Limit().Quota-int64(i)*w)
-		if over := int64(i+1)*w - since*l.Limit().Quota + worst; over > l.Limit().Window.Burst*w {
-			t.Fatalf("hit %d at %v: got more than %d + t·%d/%v hits in the span before it", i, now.Time(), l.Limit().Window.Burst, l.Limit().Quota, l.Limit().Window.Length)
+		worst = max(worst, since*l.Quota-int64(i)*w)
+		if over := int64(i+1)*w - since*l.Quota + worst; over > l.Window.Burst*w {
+			t.Fatalf("hit %d at %v: got more than %d + t·%d/%v hits in the span before it", i, now.Time(), l.Window.Burst, l.Quota, l.Window.Length)
 		}
 	}
 }

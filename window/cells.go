@@ -195,7 +195,7 @@ func (w *cells) expires(s State) Instant {
 func (c *cellRow) recut(width int64) State {
 	last := floorDiv((c.newest()+1)*c.width-1, width)
 	first := floorDiv((c.first+1)*c.width-1, width)
-	first = max(first, last-MaxCells)
+	first = max(first, last-MaxEntries)
 	s := make(State, cellsHeader+int(last-first)+1)
 	s[0], s[1] = uint64(width), uint64(last)
 	for i, n := range c.cells {

@@ -124,8 +124,8 @@ func TestCellsBound(t *testing.T) {
 					list = append(list, logged{c.now, c.hits.N})
 				}
 			}
-			if got := list.most(length); got > l.Limit().Quota {
-				t.Errorf("%d cells: got %d hits admitted in a window, want at most %d", n, got, l.Limit().Quota)
+			if got := list.most(length); got > l.Quota {
+				t.Errorf("%d cells: got %d hits admitted in a window, want at most %d", n, got, l.Quota)
 			}
 		}
 	}

@@ -30,8 +30,8 @@ func TestCompiled(t *testing.T) {
 		{window.Limit{Quota: 5, Window: day, After: window.After{Count: 3, Window: window.Fixed(time.Hour)}}, 5, true, "day UTC"},
 	} {
 		l := window.MustCompile(tc.limit)
-		if l.Limit() != tc.limit {
-			t.Errorf("got %+v, want %+v", l.Limit(), tc.limit)
+		if *l.Limit != tc.limit {
+			t.Errorf("got %+v, want %+v", *l.Limit, tc.limit)
 		}
 		if got := l.Capacity(); got != tc.capacity {
 			t.Errorf("%+v: got capacity %d, want %d", tc.limit, got, tc.capacity)
@@ -39,16 +39,13 @@ func TestCompiled(t *testing.T) {
 		if got := l.OnCalendar(); got != tc.onCalendar {
 			t.Errorf("%+v: got on calendar %v, want %v", tc.limit, got, tc.onCalendar)
 		}
-		if got, want := l.Distinct(), tc.limit.Measure == window.Distinct; got != want {
-			t.Errorf("%+v: got distinct %v, want %v", tc.limit, got, want)
-		}
 		if got := tc.limit.Window.String(); got != tc.text {
 			t.Errorf("%+v: got %q, want %q", tc.limit, got, tc.text)
 		}
 		inner := tc.limit
 		inner.After = window.After{}
 		base, rest := l.Parts()
-		if got := rest.Limit(); got != inner {
+		if got := *rest.Limit; got != inner {
 			t.Errorf("%+v: got inner limit %+v, want %+v", tc.limit, got, inner)
 		}
 		if got, want := base != nil, tc.limit.After.Count > 0; got != want {
@@ -128,7 +125,7 @@ func TestShare(t *testing.T) {
 		},
 	} {
 		share := window.MustCompile(tc.limit).Share(3)
-		if got := share.Limit(); got != tc.want {
+		if got := *share.Limit; got != tc.want {
 			t.Errorf("%+v: got share %+v, want %+v", tc.limit, got, tc.want)
 		}
 		fits := max(share.Capacity(), 0)

@@ -24,12 +24,12 @@ type guest struct {
 	uses   int
 }
 
-func (g *guests) sliding() bool { return g.l.Limit().Window.Kind == window.KindSliding }
+func (g *guests) sliding() bool { return g.l.Window.Kind == window.KindSliding }
 
 // leaves returns the instant at which the member's newest use has left.
 func (g *guests) leaves(m *guest) window.Instant {
 	if g.sliding() {
-		return m.newest.Add(g.l.Limit().Window.Length)
+		return m.newest.Add(g.l.Window.Length)
 	}
 	return g.to
 }
@@ -47,7 +47,7 @@ func (g *guests) last() (at window.Instant) {
 
 func (g *guests) answer(c call) window.Result {
 	g.forget(c.now)
-	r := window.Result{Allowed: true, Quota: g.l.Limit().Quota, Before: int64(len(g.inside))}
+	r := window.Result{Allowed: true, Quota: g.l.Quota, Before: int64(len(g.inside))}
 	m := g.inside[c.hits.Member]
 	switch {
 	case c.verb == refund && m != nil:
@@ -55,7 +55,7 @@ func (g *guests) answer(c call) window.Result {
 			delete(g.inside, c.hits.Member)
 		}
 	case c.verb == take || c.verb == check:
-		if m == nil && r.Before >= g.l.Limit().Quota {
+		if m == nil && r.Before >= g.l.Quota {
 			r.Allowed, r.RetryAfter = false, window.Never
 			for _, m := range g.inside {
 				if wait := g.leaves(m).Sub(c.now); r.RetryAfter == window.Never || wait < r.RetryAfter {
@@ -67,16 +67,16 @@ func (g *guests) answer(c call) window.Result {
 		}
 	}
 	r.Used = int64(len(g.inside))
-	r.Remaining = g.l.Limit().Quota - r.Used
+	r.Remaining = g.l.Quota - r.Used
 	r.ResetAfter = max(0, g.last().Sub(c.now))
 	return r
 }
 
 func (g *guests) enter(c call, m *guest) {
 	if len(g.inside) == 0 {
-		g.to = c.now.Add(g.l.Limit().Window.Length)
-		if g.l.Limit().Window.Kind == window.KindCalendar {
-			_, g.to = g.l.Limit().Window.PeriodBounds(c.now)
+		g.to = c.now.Add(g.l.Window.Length)
+		if g.l.Window.Kind == window.KindCalendar {
+			_, g.to = g.l.Window.PeriodBounds(c.now)
 		}
 	}
 	if m == nil {
@@ -120,18 +120,18 @@ func TestDistinctIsExact(t *testing.T) {
 // Ten thousand members are counted one by one.
 func TestDistinctMany(t *testing.T) {
 	t.Parallel()
-	l := window.MustCompile(window.Limit{Quota: window.MaxMembers, Measure: window.Distinct, Window: window.Sliding(time.Hour)})
+	l := window.MustCompile(window.Limit{Quota: window.MaxEntries, Measure: window.Distinct, Window: window.Sliding(time.Hour)})
 	var s window.State
 	var r window.Result
-	for i := range window.MaxMembers {
+	for i := range window.MaxEntries {
 		if s, r = l.Take(s, window.Instant(i), window.Hits{N: 1, Member: uint64(i) * 0x9e3779b97f4a7c15}); !r.Allowed {
 			t.Fatalf("member %d: got %+v, want allowed", i, r)
 		}
 	}
-	if _, r = l.Take(s, window.MaxMembers, window.Hits{N: 1, Member: 1}); r.Allowed || r.Used != window.MaxMembers {
+	if _, r = l.Take(s, window.MaxEntries, window.Hits{N: 1, Member: 1}); r.Allowed || r.Used != window.MaxEntries {
 		t.Errorf("one member more: got %+v, want denied", r)
 	}
-	if len(s) > l.MaxWords() || len(s) > 2*window.MaxMembers {
+	if len(s) > l.MaxWords() || len(s) > 2*window.MaxEntries {
 		t.Errorf("got %d words, want two a member", len(s))
 	}
 }

@@ -118,9 +118,9 @@ func ExampleCompiled_Expires() {
 	// Output: 12:01:00
 }
 
-func ExampleLimit_Validate() {
-	l := window.Limit{Quota: 5, Window: window.Cells(time.Hour, -1)}
-	fmt.Println(l.Validate())
+func ExampleCompile() {
+	_, err := window.Compile(window.Limit{Quota: 5, Window: window.Cells(time.Hour, -1)})
+	fmt.Println(err)
 	// Output: weir: window.n: -1: want 1 to 10000 cells
 }
 

@@ -9,13 +9,16 @@ const (
 	DefaultPrecision = defaultPrecision
 )
 
+// Validate is the error of Compile.
+func (l *Limit) Validate() error { return l.check() }
+
 // MaxWords is the most words that a state of l can have.
 func (l *Compiled) MaxWords() int {
 	n := l.algorithm.words()
-	if l.limit.Hold > 0 {
+	if l.Hold > 0 {
 		n = l.holding.words()
 	}
-	if l.Bans() {
+	if l.Ban.For > 0 {
 		n += banWords
 	}
 	return n
@@ -29,7 +32,7 @@ func (l *Compiled) WithoutLog() *Compiled {
 }
 
 // Group returns the number of hits that share a date in a sliding window.
-func (l *Compiled) Group() int64 { return groupOf(&l.limit) }
+func (l *Compiled) Group() int64 { return groupOf(l.Limit) }
 
 // do is Do that returns the answer.
 func (l *Compiled) do(v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result) {
@@ -38,7 +41,7 @@ func (l *Compiled) do(v verb.Verb, s State, now Instant, h Hits, hold Hold) (Sta
 	return s, r
 }
 
-func (l *Compiled) TakeHold(s State, now Instant, h Hits, id HoldID) (State, Result) {
+func (l *Compiled) TakeHold(s State, now Instant, h Hits, id [12]byte) (State, Result) {
 	return l.do(verb.Take, s, now, h, Hold{ID: id})
 }
 
@@ -54,15 +57,15 @@ func (l *Compiled) RecordDenied(s State, now Instant, h Hits) (State, Result) {
 	return l.do(verb.RecordDenied, s, now, h, Hold{})
 }
 
-func (l *Compiled) Settle(s State, now Instant, id HoldID, n int64) (State, Result) {
+func (l *Compiled) Settle(s State, now Instant, id [12]byte, n int64) (State, Result) {
 	return l.do(verb.Settle, s, now, Hits{N: n}, Hold{ID: id})
 }
 
-func (l *Compiled) Cancel(s State, now Instant, id HoldID) (State, Result) {
+func (l *Compiled) Cancel(s State, now Instant, id [12]byte) (State, Result) {
 	return l.do(verb.Settle, s, now, Hits{}, Hold{ID: id})
 }
 
-func (l *Compiled) Renew(s State, now Instant, id HoldID) (State, Result) {
+func (l *Compiled) Renew(s State, now Instant, id [12]byte) (State, Result) {
 	return l.do(verb.Renew, s, now, Hits{}, Hold{ID: id})
 }
 
@@ -72,6 +75,12 @@ func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (State, Result) {
 
 func (l *Compiled) TakeInPlace(r *Result, s State, now Instant, h Hits) (State, bool) {
 	return l.Do(verb.TakeInPlace, r, s, now, h, nil)
+}
+
+func (l *Compiled) Look(r *Result, s State, now Instant, h Hits) { l.Do(verb.Look, r, s, now, h, nil) }
+
+func (l *Compiled) TakeLooked(r *Result, s State, now Instant, h Hits) (State, bool) {
+	return l.Do(verb.TakeLooked, r, s, now, h, nil)
 }
 
 func (l *Compiled) RecordRoom(s State, h Hits) int { return l.Room(verb.Record, s, h) }

@@ -30,7 +30,7 @@ const (
 )
 
 func newHeld(l *Limit) algorithm {
-	return &held{quota: l.Quota, length: l.holdLength(), most: l.maxHolds()}
+	return &held{quota: l.Quota, length: Instant(l.Window.micros()), most: l.maxHolds()}
 }
 
 // place is one place in flight.
@@ -41,8 +41,8 @@ type place struct {
 }
 
 // placeBits returns 64 bits of id.
-func placeBits(id HoldID) uint64 {
-	high, low := id.words()
+func placeBits(id [12]byte) uint64 {
+	high, low := idWords(id)
 	return high ^ low*0x9e3779b97f4a7c15
 }
 
@@ -100,7 +100,7 @@ func (p *places) used(first int) (n int64) {
 }
 
 // find returns the index of the place of id from first on, or -1.
-func (p *places) find(first int, id HoldID) int {
+func (p *places) find(first int, id [12]byte) int {
 	bits := placeBits(id)
 	for i := first; i < p.len(); i++ {
 		if p.words[i*p.width+1] == bits {
@@ -197,12 +197,12 @@ func (w *held) hold(s State, now Instant, n int64, h Hold) (State, bool) {
 		return s, false
 	}
 	p.drop(first)
-	p.insert(place{h.End, placeBits(h.ID), min(n, MostHeld)})
+	p.insert(place{h.End, placeBits(h.ID), min(n, mostHeld)})
 	return p.words, true
 }
 
 // end releases a place, whatever its hits cost.
-func (w *held) end(s State, now Instant, id HoldID, _ int64) (State, bool) {
+func (w *held) end(s State, now Instant, id [12]byte, _ int64) (State, bool) {
 	p := readPlaces(s)
 	first := p.live(now)
 	i := p.find(first, id)
@@ -213,7 +213,7 @@ func (w *held) end(s State, now Instant, id HoldID, _ int64) (State, bool) {
 	return p.words, true
 }
 
-func (w *held) renew(s State, now Instant, id HoldID, end Instant) (State, bool) {
+func (w *held) renew(s State, now Instant, id [12]byte, end Instant) (State, bool) {
 	p := readPlaces(s)
 	first := p.live(now)
 	i := p.find(first, id)
@@ -239,7 +239,7 @@ func (w *held) bare(s State, now Instant) State {
 	return p.words
 }
 
-func (w *held) has(s State, id HoldID) bool {
+func (w *held) has(s State, id [12]byte) bool {
 	p := readPlaces(s)
 	return p.find(0, id) >= 0
 }

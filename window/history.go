@@ -51,7 +51,7 @@ func (l *Compiled) Read(s State, now Instant) Reading {
 	}
 	cut := false
 	if r.History, cut = l.algorithm.history(s, r.At, r.Used); cut {
-		r.length = l.limit.Window.micros()
+		r.length = l.Window.micros()
 	}
 	return r
 }

@@ -62,7 +62,7 @@ func holdLimit(r *rand.Rand) window.Limit {
 	}
 	if l.Window.Kind != window.KindHeld {
 		l.Hold = []time.Duration{length / 2, length, 3 * length}[r.IntN(3)]
-		l.Unsettled = window.Unsettled(r.IntN(2))
+		l.Release = r.IntN(2) > 0
 		if r.IntN(3) == 0 {
 			l.MaxHolds = 1 + r.IntN(4)
 		}
@@ -118,16 +118,16 @@ func (g *schedule) call() holdCall {
 		old := g.takes[g.IntN(len(g.takes))]
 		c.id, c.at = old.id, old.now
 		if g.IntN(8) == 0 {
-			c.id = window.HoldID{11: 1} // which nobody has
+			c.id = [12]byte{11: 1} // which nobody has
 		}
 		c.verb = []string{"settle", "settle", "cancel", "renew", "record", "refund", "check", "give back", "settle", "cancel"}[k-10]
 		if c.verb == "settle" && g.IntN(4) == 0 {
-			c.n = []int64{0, window.AsHeld, 2 * g.l.Quota}[g.IntN(3)]
+			c.n = []int64{0, -1, 2 * g.l.Quota}[g.IntN(3)]
 		}
 		return c
 	}
 	g.made++
-	c.id = window.HoldID{0: 1, 5: g.made}
+	c.id = [12]byte{0: 1, 5: g.made}
 	if g.takes = append(g.takes, c); len(g.takes) > 6 {
 		g.takes = g.takes[1:]
 	}
@@ -197,12 +197,12 @@ func TestHoldsInGroups(t *testing.T) {
 		l := window.Limit{Quota: 200 + r.Int64N(2000), Measure: window.Sum, Window: window.Sliding(time.Minute), Hold: time.Minute, MaxHolds: 20}
 		l.Window.Precision = []int{3, 10, 40}[r.IntN(3)]
 		l.Hold = []time.Duration{5 * time.Second, time.Minute, 3 * time.Minute}[r.IntN(3)]
-		l.Unsettled = window.Unsettled(r.IntN(2))
+		l.Release = r.IntN(2) > 0
 		compiled := window.MustCompile(l)
 		g := newSchedule(r, l)
 		// What is settled is at most what was held, so that nothing passes the quota.
 		tw := newHoldTwin(l)
-		amounts := map[window.HoldID]int64{}
+		amounts := map[[12]byte]int64{}
 		var s window.State
 		for i := range 600 {
 			c := g.call()
@@ -302,7 +302,7 @@ func TestHoldsLeftBehind(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 16))
 		l := holdLimit(r)
 		plain := l
-		plain.Hold, plain.Unsettled, plain.MaxHolds = 0, 0, 0
+		plain.Hold, plain.Release, plain.MaxHolds = 0, false, 0
 		g := newSchedule(r, l)
 		var s window.State
 		taken := int64(0) // at most what can be used

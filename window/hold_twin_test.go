@@ -20,7 +20,7 @@ type holdTwin struct {
 
 // heldHits is a hold.
 type heldHits struct {
-	id      window.HoldID
+	id      [12]byte
 	at, end window.Instant
 	n       int64
 	keep    bool
@@ -63,7 +63,7 @@ func newHoldTwin(l window.Limit) *holdTwin {
 		tw.final = &dates{quota: math.MaxInt64, length: 0}
 	case window.KindBucket:
 		plain := l
-		plain.Hold, plain.Unsettled, plain.MaxHolds = 0, 0, 0
+		plain.Hold, plain.Release, plain.MaxHolds = 0, false, 0
 		tw.final = &levels{Compiled: window.MustCompile(plain)}
 	case window.KindHeld:
 		tw.final = nothing{}
@@ -230,7 +230,7 @@ type holdCall struct {
 	verb string // of package window
 	now  window.Instant
 	n    int64
-	id   window.HoldID
+	id   [12]byte
 	at   window.Instant // GiveBack
 }
 
@@ -254,7 +254,7 @@ func (tw *holdTwin) do(c holdCall) (r window.Result) {
 		if changed = c.verb == "take" && r.Allowed && c.n > 0; changed {
 			tw.mature(now)
 			tw.final.open(now)
-			tw.insert(heldHits{c.id, now, now.Add(tw.length()), c.n, tw.l.Unsettled == window.Keep})
+			tw.insert(heldHits{c.id, now, now.Add(tw.length()), c.n, !tw.l.Release})
 			r.Held = true
 		}
 	case "record":
@@ -277,7 +277,7 @@ func (tw *holdTwin) do(c holdCall) (r window.Result) {
 			n := c.n
 			if c.verb == "cancel" {
 				n = 0
-			} else if n == window.AsHeld {
+			} else if n == -1 {
 				n = h.n
 			}
 			if n > 0 {

@@ -48,12 +48,12 @@ func newHolding(l *Limit, a algorithm) holder {
 		return nil
 	}
 	w := &holding{
-		algorithm: a, base: base, length: l.holdLength(), most: l.maxHolds(), capacity: l.capacity(),
+		algorithm: a, base: base, length: Instant(l.HoldLength().Microseconds()), most: l.maxHolds(), capacity: l.Capacity(),
 	}
 	w.bucket, _ = a.(*bucket)
 	w.log, _ = base.(*dated)
 	_, w.periods = a.(*period)
-	if l.Unsettled == Keep {
+	if !l.Release {
 		w.keep = keepFlag
 	}
 	return w

@@ -48,7 +48,7 @@ func (w *holding) hold(s State, now Instant, n int64, h Hold) (State, bool) {
 	if w.keep != 0 {
 		s[3] = max(s[3], uint64(h.At)+1)
 	}
-	high, low := h.ID.words()
+	high, low := idWords(h.ID)
 	s = append(s, uint64(h.End), uint64(h.At), uint64(n)|w.keep, high, low)
 	readHolds(s).sink()
 	return w.finish(s, now), true
@@ -67,8 +67,8 @@ func (v holdState) sink() {
 }
 
 // find returns the offset of the hold id, or -1.
-func (v *holdState) find(id HoldID) int {
-	high, low := id.words()
+func (v *holdState) find(id [12]byte) int {
+	high, low := idWords(id)
 	for i := 0; i < len(v.list); i += holdWords {
 		if v.list[i+3] == high && v.list[i+4] == low {
 			return i
@@ -80,7 +80,7 @@ func (v *holdState) find(id HoldID) int {
 // alive reports whether i, which find returned, is a hold that is alive at now.
 func (v *holdState) alive(i int, now Instant) bool { return i >= 0 && Instant(v.list[i]) > now }
 
-func (w *holding) end(s State, now Instant, id HoldID, n int64) (State, bool) {
+func (w *holding) end(s State, now Instant, id [12]byte, n int64) (State, bool) {
 	if v := readHolds(s); !v.alive(v.find(id), now) {
 		return s, false
 	}
@@ -89,7 +89,7 @@ func (w *holding) end(s State, now Instant, id HoldID, n int64) (State, bool) {
 	i := v.find(id)
 	at, amount := Instant(v.list[i+1]), int64(v.list[i+2]&^keepFlag)
 	kept := v.list[i+2]&keepFlag != 0
-	if n == AsHeld {
+	if n < 0 {
 		n = amount
 	}
 	s = s[:len(s)-len(v.list)+len(append(v.list[:i], v.list[i+holdWords:]...))]
@@ -116,7 +116,7 @@ func (v *holdState) newest() (at uint64) {
 	return at
 }
 
-func (w *holding) renew(s State, now Instant, id HoldID, end Instant) (State, bool) {
+func (w *holding) renew(s State, now Instant, id [12]byte, end Instant) (State, bool) {
 	if v := readHolds(s); !v.alive(v.find(id), now) {
 		return s, false
 	}
@@ -257,7 +257,7 @@ func (w *holding) bare(s State, now Instant) State {
 	return w.finish(narrow(s, w.base.empty(v.base), len(v.base)), now)
 }
 
-func (w *holding) has(s State, id HoldID) bool {
+func (w *holding) has(s State, id [12]byte) bool {
 	v := readHolds(s)
 	return v.find(id) >= 0
 }

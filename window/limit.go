@@ -65,7 +65,7 @@ func name(names []string, i int) string {
 // Window describes how long hits count: a kind and its settings. The zero value
 // is invalid. Make one with [Sliding], [Cells], [Fixed], [Calendar], [Bucket],
 // [Held], [Ever] or [Aligned], and then set other fields of its kind. A field that the kind does not have must
-// be zero; see [Limit.Validate]. A Window is comparable.
+// be zero; [Compile] reports it. A Window is comparable.
 type Window struct {
 	Kind Kind
 
@@ -78,11 +78,11 @@ type Window struct {
 	// Precision is the most dates that a sliding window keeps for a key. Up to
 	// a quota of that size each hit has its own date, and the window is exact.
 	// Above it, hits are kept in groups of quota/Precision, rounded up, that
-	// share a date. 0 means 100; the most is [MaxPrecision].
+	// share a date. 0 means 100; the most is [MaxEntries].
 	Precision int
 
 	// N is the number of cells of a cells window. 0 means 60; the
-	// most is [MaxCells].
+	// most is [MaxEntries].
 	N int
 
 	// Burst is the most hits that a bucket admits at once. 0 means the quota.
@@ -102,11 +102,9 @@ const (
 	defaultPrecision = 100
 	// defaultCells is the default of Window.N.
 	defaultCells = 60
-	// MaxPrecision, MaxCells and MaxMembers are the largest Window.Precision,
-	// Window.N, and Quota with measure [Distinct]. They bound the state of a key.
-	MaxPrecision = 10_000
-	MaxCells     = 10_000
-	MaxMembers   = 10_000
+	// MaxEntries bounds the state of a key: it is the largest Window.Precision,
+	// Window.N and Limit.MaxHolds, and the largest Quota with measure [Distinct].
+	MaxEntries = 10_000
 )
 
 // Sliding returns a window of the last d, at any moment. It is a log of the
@@ -166,7 +164,7 @@ type After struct {
 }
 
 // Limit declares a quota in a window. The zero value is invalid. [Compile]
-// makes a Limit ready for use. A Limit is comparable.
+// checks a Limit and makes it ready for use. A Limit is comparable.
 type Limit struct {
 	// Quota is the number of hits or members, or the sum of weights, that the
 	// window admits, at most [MaxHits]. 0 admits nothing except a member that
@@ -188,12 +186,15 @@ type Limit struct {
 	// (see package store). Held hits count in full until the hold is settled or
 	// cancelled, or ends by itself. 0 means that takes do not hold. Hold must be 0
 	// in a limit with a condition, with measure [Distinct] or with a [Held] window.
-	// Unsettled states what counts after a hold has ended by itself.
-	Hold      time.Duration
-	Unsettled Unsettled
+	Hold time.Duration
+
+	// Release makes a hold that ends by itself, without a settle, count nothing any
+	// more. Otherwise its hits go on counting as if it had been settled at what was
+	// held.
+	Release bool
 
 	// MaxHolds is the highest number of holds of a key at the same time, at most
-	// [MostHolds]. Further takes are denied. 0 means 1000; in a held
+	// [MaxEntries]. Further takes are denied. 0 means 1000; in a held
 	// window, 0 means the quota if that is larger. MaxHolds must be 0 in a limit
 	// whose takes do not hold.
 	MaxHolds int
@@ -205,12 +206,28 @@ type Limit struct {
 // micros returns the length in microseconds.
 func (w *Window) micros() int64 { return int64(w.Length / time.Microsecond) }
 
-// capacity returns the most hits that fit at once. Only a bucket has a burst.
-func (l *Limit) capacity() int64 {
+// Capacity returns the most hits that fit at once: the quota, a bucket's burst, or
+// [Unlimited].
+func (l *Limit) Capacity() int64 {
 	if l.Window.Burst > 0 && l.Quota != 0 {
 		return l.Window.Burst
 	}
 	return l.Quota
+}
+
+// OnCalendar reports whether l depends on the wall clock, because its window or the
+// window of its condition is a calendar window or an aligned one.
+func (l *Limit) OnCalendar() bool {
+	return kinds[l.Window.Kind].onWall || l.After.Count > 0 && kinds[l.After.Window.Kind].onWall
+}
+
+// HoldLength returns how long a hold of l lasts without being renewed. It is 0 if takes
+// under l do not hold: l has no Hold, and its window is not a [Held] one.
+func (l *Limit) HoldLength() time.Duration {
+	if l.Window.Kind == KindHeld {
+		return l.Window.Length
+	}
+	return l.Hold
 }
 
 // WithDefaults returns l, which is valid, with the values that count for the settings
@@ -224,7 +241,7 @@ func (l Limit) WithDefaults() Limit {
 	if l.After.Count > 0 {
 		l.After.Window.setDefaults()
 	}
-	if l.Hold > 0 || l.Window.Kind == KindHeld {
+	if l.HoldLength() > 0 {
 		l.MaxHolds = l.maxHolds()
 	}
 	if b := &l.Ban; b.For > 0 {

@@ -17,7 +17,7 @@ func TestRecordQuietlyHolds(t *testing.T) {
 		"hold and bans": {Quota: 1, Window: window.Sliding(time.Minute), Hold: time.Minute, Ban: window.Ban{For: time.Minute}},
 	} {
 		now := window.Instant(1e15)
-		hold := window.Hold{ID: window.HoldID{1}, At: now, End: now.Add(time.Second)}
+		hold := window.Hold{ID: [12]byte{1}, At: now, End: now.Add(time.Second)}
 		_, r := window.MustCompile(l).RecordQuietly(nil, now, window.Hits{N: 3}, hold)
 		if !r.Held || r.Used != 3 || r.Banned {
 			t.Errorf("%s: got %+v, want 3 held and no ban", name, r)

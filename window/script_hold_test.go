@@ -24,13 +24,13 @@ import (
 
 // scriptHold makes the call that words name, if it is about holds.
 func scriptHold(t *testing.T, d *datatest.TestData, l *window.Compiled, s window.State, now window.Instant, words []string) (_ window.State, said string, ok bool) {
-	id := func(name string) (id window.HoldID) {
+	id := func(name string) (id [12]byte) {
 		copy(id[:], name)
 		return id
 	}
 	amount := func(at int) int64 {
 		if at >= len(words) {
-			return window.AsHeld
+			return -1
 		}
 		return scriptNumber(t, d, words[at])
 	}
@@ -87,11 +87,7 @@ func scriptLimitHold(t *testing.T, d *datatest.TestData, l *window.Limit, key st
 	case "hold":
 		l.Hold = length(0)
 	case "unsettled":
-		for u := window.Keep; u <= window.Release; u++ {
-			if u.String() == values[0] {
-				l.Unsettled = u
-			}
-		}
+		l.Release = values[0] == "release"
 	case "max-holds":
 		n, err := strconv.Atoi(values[0])
 		if err != nil {

@@ -80,7 +80,7 @@ func scriptCall(t *testing.T, d *datatest.TestData, l *window.Compiled, s window
 		return s, strings.Join(cells, ", ")
 	}
 	h := window.Hits{N: 1}
-	if l.Distinct() && len(words) > 0 {
+	if l.Measure == window.Distinct && len(words) > 0 {
 		h.Member = member(words[0])
 	} else if len(words) > 0 {
 		n, err := strconv.ParseInt(words[0], 10, 64)

@@ -6,7 +6,7 @@ package window
 // each node because of the rounding. nodes must be at least 1.
 //
 // A share is for counting in memory only. The share of a bucket may need products
-// above 2^53, which [Limit.Validate] refuses in other limits because the script
+// above 2^53, which [Compile] refuses in other limits because the script
 // of a store could not compute them exactly.
 func (l *Compiled) Share(nodes int64) *Compiled {
 	part := func(n int64) int64 {
@@ -15,7 +15,7 @@ func (l *Compiled) Share(nodes int64) *Compiled {
 		}
 		return (n-1)/nodes + 1
 	}
-	share := l.limit
+	share := *l.Limit
 	share.Quota, share.Window.Burst, share.After.Count = part(share.Quota), part(share.Window.Burst), part(share.After.Count)
 	return compile(share, l.holds)
 }

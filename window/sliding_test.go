@@ -125,7 +125,7 @@ func TestSlidingGroups(t *testing.T) {
 func withinGroup(t *testing.T, l *window.Compiled, spare int64, calls []call) {
 	t.Helper()
 	var s window.State
-	exact := &log{length: l.Limit().Window.Length}
+	exact := &log{length: l.Window.Length}
 	all := &log{length: 1 << 50} // what was admitted and not given back
 	for i, c := range calls {
 		want := exact.used(c.now)
@@ -147,8 +147,8 @@ func withinGroup(t *testing.T, l *window.Compiled, spare int64, calls []call) {
 			}
 		}
 	}
-	if got := admitted(all.hits).most(l.Limit().Window.Length); got > l.Limit().Quota {
-		t.Errorf("got %d hits admitted in a window, want at most %d", got, l.Limit().Quota)
+	if got := admitted(all.hits).most(l.Window.Length); got > l.Quota {
+		t.Errorf("got %d hits admitted in a window, want at most %d", got, l.Quota)
 	}
 }
 

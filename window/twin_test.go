@@ -156,11 +156,11 @@ func agree(t *testing.T, l *window.Compiled, w twin, calls []call) {
 	t.Helper()
 	var s window.State
 	for i, c := range calls {
-		want := answer(w, l.Limit().Quota, c)
+		want := answer(w, l.Quota, c)
 		var got window.Result
 		if s, got = c.do(l, s); got != want {
 			t.Fatalf("%v quota %d, call %d, %s of %d at %d:\ngot  %+v\nwant %+v",
-				l.Limit().Window.String(), l.Limit().Quota, i, c.verb, c.hits.N, c.now, got, want)
+				l.Window.String(), l.Quota, i, c.verb, c.hits.N, c.now, got, want)
 		}
 	}
 }

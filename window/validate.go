@@ -7,16 +7,6 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// Validate returns everything that is wrong with l as a [fault.List], or nil. The
-// paths of the faults are "quota", "measure", "window.length", "after.window.n"
-// and so on. It refuses limits that need products above 2^53, because the script
-// of a shared store could not compute those exactly.
-func (l *Limit) Validate() error {
-	f := faults{}
-	l.validate(&f)
-	return f.list.Err()
-}
-
 // faults collects the faults of a limit. Their paths start with path.
 type faults struct {
 	path string
@@ -25,6 +15,13 @@ type faults struct {
 
 func (f *faults) add(field, format string, args ...any) {
 	f.list.Addf(f.path+field, format, args...)
+}
+
+// check returns everything that is wrong with l as a [fault.List], or nil.
+func (l *Limit) check() error {
+	f := faults{}
+	l.validate(&f)
+	return f.list.Err()
 }
 
 func (l *Limit) validate(f *faults) {
@@ -40,8 +37,8 @@ func (l *Limit) validate(f *faults) {
 		f.add("measure", "unknown: want count, sum or distinct")
 	case l.Measure == Distinct && known && kind.members == nil:
 		f.add("measure", "distinct members cannot be counted in %s windows: want %s", kind.name, names(func(k *row) bool { return k.members != nil }))
-	case l.Measure == Distinct && l.Quota > MaxMembers:
-		f.add("quota", "%d: distinct members are counted exactly up to %d", l.Quota, MaxMembers)
+	case l.Measure == Distinct && l.Quota > MaxEntries:
+		f.add("quota", "%d: distinct members are counted exactly up to %d", l.Quota, MaxEntries)
 	}
 	before := len(f.list)
 	l.Window.validate(f)
@@ -80,11 +77,11 @@ func (w *Window) validate(f *faults) {
 	only(hasPeriod, "window.period", w.Period != 0)
 	only(hasPeriod, "window.anchor", w.Anchor != 0)
 	only(hasPeriod, "window.zone", w.Zone != nil)
-	if w.Precision < 0 || w.Precision > MaxPrecision {
-		f.add("window.precision", "%d: want 1 to %d", w.Precision, MaxPrecision)
+	if w.Precision < 0 || w.Precision > MaxEntries {
+		f.add("window.precision", "%d: want 1 to %d", w.Precision, MaxEntries)
 	}
-	if w.N < 0 || w.N > MaxCells {
-		f.add("window.n", "%d: want 1 to %d cells", w.N, MaxCells)
+	if w.N < 0 || w.N > MaxEntries {
+		f.add("window.n", "%d: want 1 to %d cells", w.N, MaxEntries)
 	} else if kind.fields&hasN != 0 && w.micros() > 0 && int64(w.cells()) > w.micros() {
 		f.add("window.n", "%d cells are more than the window has microseconds", w.cells())
 	}

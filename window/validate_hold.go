@@ -4,14 +4,14 @@ import "time"
 
 // validateHeld checks a limit whose window is held.
 func validateHeld(l *Limit, f *faults) {
-	if l.Quota > MostHeld {
-		f.add("quota", "%d: want at most %d at the same time", l.Quota, MostHeld)
+	if l.Quota > mostHeld {
+		f.add("quota", "%d: want at most %d at the same time", l.Quota, mostHeld)
 	}
 	if l.Measure == Count && l.MaxHolds > 0 && int64(l.MaxHolds) < l.Quota {
 		f.add("max_holds", "%d: want at least the limit, %d", l.MaxHolds, l.Quota)
 	}
-	if l.Measure == Count && l.MaxHolds == 0 && l.Quota > MostHolds {
-		f.add("quota", "%d: want at most %d places", l.Quota, MostHolds)
+	if l.Measure == Count && l.MaxHolds == 0 && l.Quota > MaxEntries {
+		f.add("quota", "%d: want at most %d places", l.Quota, MaxEntries)
 	}
 }
 
@@ -38,16 +38,13 @@ func (l *Limit) validateHold(f *faults) {
 		f.add("after", "does not go with a %s window", kind.name)
 	}
 	holds := l.Hold != 0 || kind.holds
-	switch {
-	case l.Unsettled > Release:
-		f.add("unsettled", "unknown: want keep or release")
-	case l.Unsettled != Keep && l.Hold == 0:
+	if l.Release && l.Hold == 0 {
 		f.add("unsettled", "goes with hold")
 	}
 	switch {
 	case l.MaxHolds != 0 && !holds:
 		f.add("max_holds", "goes with hold or a held window")
-	case l.MaxHolds < 0 || l.MaxHolds > MostHolds:
-		f.add("max_holds", "%d: want 1 to %d", l.MaxHolds, MostHolds)
+	case l.MaxHolds < 0 || l.MaxHolds > MaxEntries:
+		f.add("max_holds", "%d: want 1 to %d", l.MaxHolds, MaxEntries)
 	}
 }

@@ -9,8 +9,22 @@ import (
 // Check returns the answer that Take would give for h at now, and counts nothing:
 // it never changes s.
 func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
-	l.Look(&r, s, now, h)
+	l.look(&r, s, now, h)
 	return r
+}
+
+// look is Check that writes the answer into r, which must be the zero Result.
+func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
+	switch h = h.clean(); {
+	case l.isLog(s):
+		l.log.check(r, s, now, h.N)
+	case l.isAround(s):
+		l.checkAround(r, s, now, h)
+	default:
+		now = l.clock(s, now)
+		used, fits := l.algorithm.look(s, now, h)
+		l.result(r, s, now, used, used, fits)
+	}
 }
 
 // Take counts h at now, for a key in state s, if l admits all of h. It returns
@@ -25,15 +39,22 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // hits were held, or whether the hold was found; if not, s stays as it is. ok is false
 // only where a take in place failed.
 func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold *Hold) (next State, ok bool) {
+	switch v {
+	case verb.TakeLooked:
+		return l.takeLooked(r, s, now, h)
+	case verb.TakeInPlace:
+		*r = Result{}
+		return l.takeInPlace(r, s, now, h)
+	}
 	*r = Result{}
 	var named Hold
 	if hold != nil {
 		named = *hold
 	}
-	held := l.Holds() && named.ID != HoldID{}
+	held := named.ID != [12]byte{} && l.HoldLength() > 0
 	switch v {
-	case verb.TakeInPlace:
-		return l.takeInPlace(r, s, now, h)
+	case verb.Look:
+		l.look(r, s, now, h)
 	case verb.Take:
 		if held {
 			s = l.takeAround(r, s, now, h.clean(), &named.ID)
@@ -49,11 +70,12 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		s = l.recordHold(r, s, now, h, hold, held, true)
 	case verb.RecordDenied:
 		s = l.recordDenied(r, s, now, h)
+	case verb.Tally:
+		l.tally(r, s, now)
 	case verb.Refund:
 		s = l.refund(r, s, now, h)
 	default:
-		// Nothing of the caller escapes with the origin, which is not on its stack.
-		s, *r = l.holds.end(l.origin, v, s, now, h, named)
+		s, *r = l.holds.end(*l, v, s, now, h, named)
 	}
 	return s, true
 }
@@ -61,7 +83,10 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 // take is Take that writes the answer into r, which must be the zero Result.
 func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	if l.isLog(s) {
-		return l.log.take(r, s, now, max(h.N, 0))
+		if l.log.check(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
+			s = l.log.count(r, s, now, h.N)
+		}
+		return s
 	}
 	if l.isAround(s) {
 		return l.takeAround(r, s, now, h.clean(), nil)
@@ -84,16 +109,25 @@ func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 // takeInPlace is take where the next state fits in the capacity of s.
 func (l *Compiled) takeInPlace(r *Result, s State, now Instant, h Hits) (next State, ok bool) {
 	if l.isLog(s) {
-		k := l.Look(r, s, now, h)
-		if !r.Allowed || h.N < 1 {
+		if l.log.check(r, s, now, max(h.N, 0)); !r.Allowed || h.N < 1 {
 			return s, true
 		}
-		return l.TakeLooked(r, s, h, k)
+		return l.takeLooked(r, s, now, h)
 	}
 	if l.room(s, h) > cap(s) {
 		return s, false
 	}
 	return l.take(r, s, now, h), true
+}
+
+// takeLooked turns r, which look has answered with the same arguments, into the answer
+// of Take. It reports false, and changes nothing, unless s is a plain log whose next
+// state fits in its capacity.
+func (l *Compiled) takeLooked(r *Result, s State, now Instant, h Hits) (next State, ok bool) {
+	if h.N < 1 || !l.isLog(s) || int(r.Before+h.N) > cap(s) {
+		return s, false
+	}
+	return l.log.count(r, s, now, h.N), true
 }
 
 // Record counts h at now without asking the quota. A sliding window and a limit
@@ -136,7 +170,7 @@ func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
 	before, _ := l.algorithm.look(s, now, Hits{})
 	used := before
 	if h.N > 0 && len(s) > 0 {
-		if h.N > MaxHits && !l.Distinct() && l.limit.Window.Kind != KindHeld {
+		if h.N > MaxHits && l.Measure != Distinct && l.Window.Kind != KindHeld {
 			s = s[:0]
 		} else {
 			s = l.algorithm.sub(s, now, h)
@@ -214,7 +248,7 @@ func (h Hits) countable() Hits {
 // fills in the caller's result because a copy of a Result costs several
 // nanoseconds.
 func (l *Compiled) result(r *Result, s State, now Instant, before, used int64, fits Instant) {
-	r.Quota, r.Used, r.Before, r.Remaining = l.capacity, used, before, Unlimited
+	r.Quota, r.Used, r.Before, r.Remaining = l.Capacity(), used, before, Unlimited
 	if r.Quota != Unlimited {
 		r.Remaining = max(0, r.Quota-used)
 	}

@@ -7,13 +7,13 @@ import "github.com/weirhq/weir/internal/verb"
 type holds struct {
 	held   func(l *Limit) algorithm           // compiles a held window
 	around func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
-	end    func(l *Compiled, v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result)
+	end    func(l Compiled, v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result)
 }
 
-var withHolds = holds{newHeld, newHolding, (*Compiled).end}
+var withHolds = holds{newHeld, newHolding, Compiled.end}
 
 // end does what [Compiled.Do] does for the verbs about an earlier take.
-func (l *Compiled) end(v verb.Verb, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {
+func (l Compiled) end(v verb.Verb, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {
 	switch v {
 	case verb.Settle:
 		s = l.settle(&r, s, now, hold.ID, h.N)
@@ -44,10 +44,7 @@ func (l *Compiled) recordDenied(r *Result, s State, now Instant, h Hits) State {
 	return l.deniedAround(r, s, now, h.clean())
 }
 
-func (l *Compiled) settle(r *Result, s State, now Instant, id HoldID, n int64) State {
-	if n < 0 {
-		n = AsHeld
-	}
+func (l *Compiled) settle(r *Result, s State, now Instant, id [12]byte, n int64) State {
 	return l.change(r, s, now, func(in State, now, _ Instant) (State, bool) {
 		if w := l.holder(in); w != nil {
 			return w.end(in, now, id, n)
@@ -56,13 +53,13 @@ func (l *Compiled) settle(r *Result, s State, now Instant, id HoldID, n int64) S
 	})
 }
 
-func (l *Compiled) renew(r *Result, s State, now Instant, id HoldID) State {
+func (l *Compiled) renew(r *Result, s State, now Instant, id [12]byte) State {
 	return l.change(r, s, now, func(in State, now, _ Instant) (State, bool) {
 		w := l.holder(in)
-		if w == nil || !l.Holds() {
+		if w == nil || l.HoldLength() == 0 {
 			return in, false
 		}
-		return w.renew(in, now, id, min(now+l.limit.holdLength(), lastInstant))
+		return w.renew(in, now, id, l.holdEnd(now))
 	})
 }
 

@@ -116,7 +116,7 @@ func newPair(t *testing.T, got, want *rule.Set) *pair {
 func (p *pair) step(t *testing.T, g koalaGenerator) bool {
 	t.Helper()
 	*p.now = p.now.Add([]time.Duration{0, 0, 100 * time.Millisecond, time.Second, time.Minute, time.Hour}[g.IntN(6)])
-	verb := []weir.Verb{store.Check, store.Record, store.Take, store.Take, store.Refund}[g.IntN(5)]
+	verb := []store.Verb{store.Check, store.Record, store.Take, store.Take, store.Refund}[g.IntN(5)]
 	r := weir.Request{Attributes: g.request()}
 	if verb == store.Refund {
 		r.Feedback = g.pick("", "erase1", "erase2", "erase3")

@@ -111,7 +111,7 @@ func printRule(cmd *cobra.Command, file *rulefile.File, r *rule.Rule, s *replay.
 		}
 		one := *r
 		one.Quota, one.Window = &rule.Quota{Value: w.Candidates[w.Suggested].Quota}, w.Of()
-		d := rulewriter.Draft{Rules: []rule.Rule{one}, Zone: file.Zone, Addresses: file.Set.Addresses(), Outcomes: map[string]rule.Outcome{}}
+		d := rulewriter.Draft{Rules: []rule.Rule{one}, Zone: file.Zone, Addresses: file.Set.Compiled().Addresses(), Outcomes: map[string]rule.Outcome{}}
 		if one.Then != "" && one.Then != rule.Deny {
 			d.Outcomes[one.Then] = rule.Outcome{}
 		}

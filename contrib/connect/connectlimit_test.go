@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir"
 	connectlimit "github.com/weirhq/weir/contrib/connect"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -124,13 +125,13 @@ func TestNoKey(t *testing.T) {
 // settles gets an element for each settle.
 type settles chan struct{}
 
-func (s settles) Decided(_ context.Context, v weir.Verb, _ *weir.Decision, _ time.Duration) {
-	if v == weir.Settle {
+func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
+	if v == store.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(context.Context, weir.Verb, error) {}
-func (s settles) Outage(context.Context, weir.Verb, error) {}
+func (s settles) Failed(context.Context, store.Verb, error) {}
+func (s settles) Outage(context.Context, store.Verb, error) {}
 
 // A stream is in flight until it has ended, on a server and on a client.
 func TestInFlight(t *testing.T) {

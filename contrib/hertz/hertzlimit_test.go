@@ -18,6 +18,7 @@ import (
 	hertzlimit "github.com/weirhq/weir/contrib/hertz"
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -50,13 +51,13 @@ func engine(t *testing.T, r rule.Rule, options ...weir.Option) *weir.Engine {
 // settles gets an element for each settle.
 type settles chan struct{}
 
-func (s settles) Decided(_ context.Context, v weir.Verb, _ *weir.Decision, _ time.Duration) {
-	if v == weir.Settle {
+func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
+	if v == store.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(context.Context, weir.Verb, error) {}
-func (s settles) Outage(context.Context, weir.Verb, error) {}
+func (s settles) Failed(context.Context, store.Verb, error) {}
+func (s settles) Outage(context.Context, store.Verb, error) {}
 
 // serve serves on a free port and returns the URL.
 func serve(t *testing.T, middleware, handler app.HandlerFunc) string {

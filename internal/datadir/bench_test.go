@@ -52,7 +52,7 @@ func BenchmarkEngine(b *testing.B) {
 				req, d := weir.Request{Attributes: weir.Attributes("user", "")}, weir.Decision{}
 				take := func(user string) {
 					req.Attributes[0].Value = user
-					if err := e.Do(b.Context(), weir.Take, &req, &d); err != nil || !d.Allowed {
+					if err := e.Do(b.Context(), store.Take, &req, &d); err != nil || !d.Allowed {
 						b.Fatal(d, err)
 					}
 				}

@@ -212,7 +212,7 @@ func changed(verb store.Verb, ops []store.Op) bool {
 		return verb != store.Check
 	}
 	for i := range ops {
-		if op := &ops[i]; op.Result.Allowed || op.CountDenied || op.Role == store.Always || op.Limit.Bans() {
+		if op := &ops[i]; op.Result.Allowed || op.CountDenied || op.Role == store.Always || op.Limit.Ban.For > 0 {
 			return true
 		}
 	}

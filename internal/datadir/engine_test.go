@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -65,7 +66,7 @@ func engineLikeMemory(t *testing.T, sync datadir.Sync) {
 			t.Fatal(err)
 		}
 		for range 40 {
-			verb := []weir.Verb{weir.Take, weir.Take, weir.Check, weir.Record}[r.IntN(4)]
+			verb := []store.Verb{store.Take, store.Take, store.Check, store.Record}[r.IntN(4)]
 			req := weir.Request{Attributes: weir.Attributes("user", fmt.Sprint(r.IntN(3)), "a", fmt.Sprint(r.IntN(2)), "path", fmt.Sprint(r.IntN(5)))}
 			var g, w weir.Decision
 			if err := got.Do(t.Context(), verb, &req, &g); err != nil {

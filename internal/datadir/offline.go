@@ -68,7 +68,7 @@ func check(d disk) (Report, error) {
 	r.Damaged = s.Stats().Damaged
 	limits := map[string]window.Limit{}
 	_ = s.walk(func(p journal.Part, _ uint64, _ []uint64) error {
-		limits[p.Space.Namespace()+"\x00"+p.Space.ID()] = p.Limit.Limit()
+		limits[p.Space.Namespace()+"\x00"+p.Space.ID()] = *p.Limit.Limit
 		return nil
 	})
 	for _, sp := range s.memory.Stats() {
@@ -145,7 +145,7 @@ func dump(d disk, visit func(Entry) error) error {
 		if p.Limit.OnCalendar() {
 			at = now.Wall
 		}
-		return visit(Entry{p.Space.Namespace(), p.Space.Name(), key, p.Limit.Limit(), p.Limit.Read(state, at)})
+		return visit(Entry{p.Space.Namespace(), p.Space.Name(), key, *p.Limit.Limit, p.Limit.Read(state, at)})
 	})
 }
 

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Keys != 50 || len(r.Spaces) != 1 || r.Spaces[0].Name != "crash" || r.Spaces[0].Limit != ever.Limit() || r.Damaged != 0 || len(r.Damage) != 0 {
+	if r.Keys != 50 || len(r.Spaces) != 1 || r.Spaces[0].Name != "crash" || r.Spaces[0].Limit != *ever.Limit || r.Damaged != 0 || len(r.Damage) != 0 {
 		t.Errorf("got %+v", r)
 	}
 	if len(r.Files) != 1 || !r.Files[0].Whole || r.Files[0].Bytes != r.Bytes || r.Version != 1 {

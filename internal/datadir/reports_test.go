@@ -170,7 +170,7 @@ func TestReportsOfHoldsAreKept(t *testing.T) {
 		s := mustOpen(t, disk)
 		reports := report.New(&link{far: f}, s)
 		op := &store.Op{Space: space, Limit: limit, Key: []byte("team"), Together: []byte("t"), N: 4}
-		op.Hold = &store.Hold{Hold: window.Hold{ID: window.HoldID{7}}}
+		op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{7}}}
 		op.Hold.Decided = window.At(time.Now())
 		reports.Hold(op, limit, 4)
 		reports.Close()

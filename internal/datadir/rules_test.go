@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -69,7 +70,7 @@ func TestRulesChangeAcrossARestart(t *testing.T) {
 			}
 			for range 12 {
 				req := weir.Request{Attributes: weir.Attributes("user", fmt.Sprint(r.IntN(2)))}
-				verb := []weir.Verb{weir.Take, weir.Take, weir.Check, weir.Record}[r.IntN(4)]
+				verb := []store.Verb{store.Take, store.Take, store.Check, store.Record}[r.IntN(4)]
 				var got, want weir.Decision
 				if err := restarted.Do(t.Context(), verb, &req, &got); err != nil {
 					t.Fatal(err)

@@ -268,7 +268,7 @@ func (w *writer) space(p journal.Part) *known {
 	}
 	if k.limit != p.Limit {
 		// An error is impossible: a Limit has nothing that JSON cannot express.
-		text, err := limittext.Append(nil, p.Limit.Limit())
+		text, err := limittext.Append(nil, *p.Limit.Limit)
 		if err != nil {
 			panic("datadir: " + err.Error())
 		}

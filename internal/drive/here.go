@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
 )
 
 // What local memory held in an outage is in two places once it was reported: in
@@ -36,7 +35,7 @@ func (l *Local) endHere(ctx context.Context, t *Task) {
 		case !op.Result.Held:
 			continue
 		case t.Verb == store.Settle:
-			l.Reports.End(op, max(op.N, window.AsHeld))
+			l.Reports.End(op, max(op.N, -1))
 		case t.Verb == store.Cancel:
 			l.Reports.End(op, 0)
 		default:

@@ -172,7 +172,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 // false when the call held nothing, so that they are refunded.
 func cancels(ops []store.Op) bool {
 	for i := range ops {
-		if ops[i].Hold == nil || (ops[i].Hold.ID == window.HoldID{}) {
+		if ops[i].Hold == nil || (ops[i].Hold.ID == [12]byte{}) {
 			return false
 		}
 	}
@@ -213,7 +213,7 @@ func (l *Local) note(ctx context.Context, t *Task) {
 // given returns how many hits memory has given back for op, which is part of a
 // refund.
 func given(op *store.Op) int64 {
-	if op.Limit.Distinct() || op.Limit.Limit().After.Count > 0 { // one use, or hits that Used leaves out
+	if op.Limit.Measure == window.Distinct || op.Limit.After.Count > 0 { // one use, or hits that Used leaves out
 		return op.N
 	}
 	return op.Result.Before - op.Result.Used

@@ -41,7 +41,7 @@ func reportedOnce(t *testing.T) {
 		s.fail = func(int, int) bool { return r.Float64() < chance }
 		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local.Store, Nodes: 1 + r.Int64N(3), Reports: report.New(s, nil)}}
 		limit := window.MustCompile(shapes[seed%uint64(len(shapes))])
-		distinct := limit.Distinct()
+		distinct := limit.Measure == window.Distinct
 		member := func() byte { return 'a' + byte(r.IntN(3)) }
 		if distinct {
 			seen := map[byte]bool{} // a member that both count would be one in the store

@@ -14,7 +14,9 @@ import (
 // and, for zones that are not known by a name, its distance from UTC.
 type limit struct {
 	window.Limit
-	Zones [2]*zone `json:",omitempty"` // of Window and of After.Window
+	Unsettled int      // 1 for Limit.Release, in whose place it is written
+	Release   struct{} `json:",omitzero"`
+	Zones     [2]*zone `json:",omitempty"` // of Window and of After.Window
 }
 
 type zone struct {
@@ -25,6 +27,9 @@ type zone struct {
 // Append appends l to b.
 func Append(b []byte, l window.Limit) ([]byte, error) {
 	out := limit{Limit: l}
+	if l.Release {
+		out.Unsettled = 1
+	}
 	for i, w := range []*window.Window{&out.Window, &out.After.Window} {
 		if w.Zone != nil {
 			_, offset := time.Unix(0, 0).In(w.Zone).Zone()
@@ -43,6 +48,7 @@ func Read(b []byte, load func(name string) (*time.Location, error)) (window.Limi
 	if err := json.Unmarshal(b, &in); err != nil {
 		return window.Limit{}, fmt.Errorf("limit: %w", err)
 	}
+	in.Limit.Release = in.Unsettled == 1
 	for i, w := range []*window.Window{&in.Window, &in.After.Window} {
 		z := in.Zones[i]
 		if z == nil {

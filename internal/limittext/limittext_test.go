@@ -3,6 +3,7 @@ package limittext_test
 import (
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,5 +71,19 @@ func fill(r *rand.Rand, v reflect.Value) {
 	case reflect.Pointer: // a zone
 	default:
 		panic("a field of a kind that this test cannot fill: " + v.Type().String())
+	}
+}
+
+// A limit whose holds end without counting is read from the text of older programs, and
+// written as they read it.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	const text = `{"Quota":5,"Measure":0,"Window":{"Kind":0,"Length":60000000},"Hold":1000000,"Unsettled":1,"MaxHolds":0}`
+	l, err := limittext.Read([]byte(text), time.LoadLocation)
+	if err != nil || !l.Release || l.Hold != time.Millisecond || l.Quota != 5 {
+		t.Fatalf("got %+v, %v", l, err)
+	}
+	if b, _ := limittext.Append(nil, l); !strings.Contains(string(b), `"Unsettled":1`) || strings.Contains(string(b), "Release") {
+		t.Errorf("got %s", b)
 	}
 }

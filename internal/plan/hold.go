@@ -23,7 +23,7 @@ func (p *Plan) hold() {
 	if ends {
 		id = r.Receipt.ID
 	} else if r.Verb != store.Take || !p.holdsAny() {
-		id = window.HoldID{}
+		id = [12]byte{}
 	}
 	// Ops point into the slice, so it must not move.
 	p.holds = p.holds[:0]
@@ -33,7 +33,7 @@ func (p *Plan) hold() {
 	for _, ops := range []*Ops{&p.Now, &p.Later} {
 		for n := range ops.List {
 			op := &ops.List[n]
-			if (id == window.HoldID{}) && !op.Limit.Bans() {
+			if (id == [12]byte{}) && op.Limit.Ban.For == 0 {
 				continue
 			}
 			p.holds = append(p.holds, store.Hold{Hold: window.Hold{ID: id}})
@@ -52,7 +52,7 @@ func (p *Plan) hold() {
 func (p *Plan) holdsAny() bool {
 	for _, ops := range []*Ops{&p.Now, &p.Later} {
 		for n := range ops.List {
-			if op := &ops.List[n]; op.N > 0 && op.Limit.Holds() {
+			if op := &ops.List[n]; op.N > 0 && op.Limit.HoldLength() > 0 {
 				return true
 			}
 		}
@@ -82,7 +82,7 @@ func (p *Plan) giveBack() {
 // digests reports whether the digest of a receipt covers op, of rule i: it is
 // counted in every admitted take, at once, and without a hold.
 func (p *Plan) digests(op *store.Op, i int) bool {
-	return op.N > 0 && !op.Limit.Holds() && p.Rules.Rule(i).Mode != rule.Shadow && (p.Verdict < 0 || i < p.Verdict)
+	return op.N > 0 && op.Limit.HoldLength() == 0 && p.Rules.Rule(i).Mode != rule.Shadow && (p.Verdict < 0 || i < p.Verdict)
 }
 
 // Digest returns the digest, under the request's key, of what a take counts without

@@ -29,7 +29,7 @@ func (p *Plan) Make() error {
 			}
 			continue
 		}
-		if common.Held && p.Request.Verb == store.Take && (p.Request.ID == window.HoldID{}) {
+		if common.Held && p.Request.Verb == store.Take && (p.Request.ID == [12]byte{}) {
 			continue // without a receipt the place could not be released
 		}
 		ops := &p.Now
@@ -70,7 +70,7 @@ func (p *Plan) decide(i int) {
 // verdict have been decided: they may deny a take that the verdict allows.
 func (p *Plan) waits() bool {
 	return p.Verdict >= 0 && p.Request.Verb == store.Take && p.Rules.Allows(p.Verdict) &&
-		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Bans()) })
+		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
 }
 
 // follow makes op, of a rule behind the verdict, one that never decides. It
@@ -106,7 +106,7 @@ func (p *Plan) fill(op *store.Op, i int) error {
 	op.Role, op.CountDenied = p.Rules.prepared[i].Role, r.CountDenied
 	switch {
 	case p.Request.Verb == store.Settle && !p.costs(i):
-		op.N = window.AsHeld
+		op.N = -1 // what the hold has
 	case (p.Request.Verb == store.Cancel || p.Request.Verb == store.Renew) && r.Measure == window.Sum && p.Rules.Member(i, values) == "":
 		op.N = 0 // what is held is known
 	case p.Request.Verb == store.Settle && r.Measure == window.Sum && p.Request.Exact && p.Rules.Member(i, values) == "":

@@ -3,7 +3,6 @@ package plan
 import (
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
 )
 
 // Request is one action, with its attributes where the rules look for them.
@@ -20,7 +19,7 @@ type Request struct {
 
 	// ID is the id of the holds of a take. Zero: the take holds nothing, and does
 	// not match rules whose windows are held.
-	ID window.HoldID
+	ID [12]byte
 
 	// Receipt names the take that a settle, a cancel or a renewal is about. Exact
 	// reports whether Hits is what a settle costs, and not a default.
@@ -89,7 +88,7 @@ func (p *Plan) Reset() {
 		value := &p.Request.Values[i] // as in Ops.Reset
 		*value = ""
 	}
-	p.Request.Feedback, p.Request.ID, p.Request.Receipt = "", window.HoldID{}, seal.Take{}
+	p.Request.Feedback, p.Request.ID, p.Request.Receipt = "", [12]byte{}, seal.Take{}
 	p.Now.Reset()
 	if len(p.Later.List) > 0 {
 		p.Later.Reset()

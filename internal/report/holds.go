@@ -36,7 +36,7 @@ func (r *Reporter) Hold(op *store.Op, limit *window.Compiled, n int64) {
 }
 
 // End notes that local memory has ended the hold of op, of which n hits are final:
-// all of them for [window.AsHeld].
+// all of them for a negative n.
 func (r *Reporter) End(op *store.Op, n int64) {
 	if r == nil {
 		return
@@ -89,7 +89,7 @@ func (t *table) end(op *store.Op, n int64, now window.Instant) {
 			continue
 		}
 		h := &e.holds[i]
-		if h.over, h.final = true, n; n == window.AsHeld {
+		if h.over, h.final = true, n; n < 0 {
 			h.final = h.n
 		}
 		if t.entries[e.id] == e {
@@ -106,7 +106,7 @@ func (e *entry) settle(now window.Instant) (words int) {
 		if !h.over {
 			return false
 		}
-		if words -= heldWords; h.final > 0 && e.limit.Limit().Hold > 0 {
+		if words -= heldWords; h.final > 0 && e.limit.Hold > 0 {
 			words += e.add(h.final, now)
 		}
 		return true
@@ -117,13 +117,13 @@ func (e *entry) settle(now window.Instant) (words int) {
 // mature makes the holds final that have ended at now, and returns by how many
 // words e grows.
 func (e *entry) mature(now window.Instant) (words int) {
-	limit := e.limit.Limit()
+	limit := e.limit.Limit
 	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
 		if h.End > now {
 			return false
 		}
 		words -= heldWords
-		if limit.Hold > 0 && limit.Unsettled == window.Keep {
+		if limit.Hold > 0 && !limit.Release {
 			words += e.add(h.n, now)
 		}
 		return true
@@ -136,7 +136,7 @@ func (e *entry) mature(now window.Instant) (words int) {
 func (e *entry) ops(now window.Instant) (ops []store.Op) {
 	if n := e.amount(now); n > 0 {
 		op := e.op(n)
-		if e.limit.Bans() {
+		if e.limit.Ban.For > 0 {
 			op.Hold = &store.Hold{Quiet: true} // this process has banned already
 		}
 		ops = append(ops, op)
@@ -151,7 +151,7 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 
 // reported drops what op, which ops returned, has reported, or what is lost.
 func (e *entry) reported(op *store.Op) {
-	if op.Hold == nil || (op.Hold.ID == window.HoldID{}) {
+	if op.Hold == nil || (op.Hold.ID == [12]byte{}) {
 		e.hits, e.state = 0, nil
 		return
 	}

@@ -71,7 +71,7 @@ func pendingNotes() [][]byte {
 	}
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
 	op := of(holding, "team", "")
-	op.Hold = &store.Hold{Hold: window.Hold{ID: window.HoldID{3}}}
+	op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{3}}}
 	op.Hold.Decided = window.At(time.Now())
 	r.Hold(op, holding, 7)
 	r.Close()

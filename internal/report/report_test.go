@@ -174,7 +174,7 @@ func TestChangesUnderWay(t *testing.T) {
 		team, other := of(holding, "team", ""), of(holding, "other", "")
 		hold := func(of *store.Op, n byte) *store.Op {
 			op := *of
-			op.Hold = &store.Hold{Hold: window.Hold{ID: window.HoldID{n}}}
+			op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{n}}}
 			op.Hold.Decided = window.At(time.Now())
 			return &op
 		}

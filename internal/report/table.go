@@ -21,7 +21,7 @@ type id struct{ namespace, space, key, member string }
 
 // idOf returns the id of op. It is for looking up, where it allocates nothing.
 func idOf(op *store.Op) id {
-	if op.Limit.Distinct() {
+	if op.Limit.Measure == window.Distinct {
 		return id{op.Space.Namespace(), op.Space.ID(), string(op.Key), string(op.Member)}
 	}
 	return id{op.Space.Namespace(), op.Space.ID(), string(op.Key), ""}
@@ -98,7 +98,7 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) {
 			continue
 		}
 		had := e.amount(now)
-		if e.limit.Distinct() {
+		if e.limit.Measure == window.Distinct {
 			had = e.hits // uses of the member
 		}
 		before := cap(e.state)
@@ -126,7 +126,7 @@ func (e *entry) amount(now window.Instant) int64 {
 	switch {
 	case e.limit.Expires(e.state) <= now:
 		return 0
-	case e.limit.Limit().After.Count > 0: // hits up to the condition are not among those used
+	case e.limit.After.Count > 0: // hits up to the condition are not among those used
 		return e.hits
 	}
 	return min(e.hits, e.limit.Check(e.state, now, window.Hits{}).Used)

@@ -23,7 +23,7 @@ func (b *book) encode(e *entry) []byte {
 		if len(b.limits) >= mostLimits {
 			clear(b.limits)
 		}
-		limit, _ = limittext.Append(nil, e.limit.Limit()) // a Limit has nothing that JSON cannot express
+		limit, _ = limittext.Append(nil, *e.limit.Limit) // a Limit has nothing that JSON cannot express
 		b.limits[e.limit] = limit
 	}
 	out := append(make([]byte, 0, 64+len(limit)+8*len(e.state)), layout)
@@ -63,7 +63,7 @@ func decode(data []byte) *entry {
 	for range r.count(8) {
 		e.state = append(e.state, binary.LittleEndian.Uint64(r.bytes(8)))
 	}
-	for range r.count(len(window.HoldID{}) + 3) {
+	for range r.count(len(window.Hold{}.ID) + 3) {
 		var h held
 		copy(h.ID[:], r.bytes(len(h.ID)))
 		h.At, h.End, h.n = window.Instant(r.varint()), window.Instant(r.varint()), r.varint()

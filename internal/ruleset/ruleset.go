@@ -199,6 +199,7 @@ func (s *Compiled) WithAddresses(names []string, canonical func(Condition) Condi
 			c.addresses = append(c.addresses, at)
 		}
 	}
+	slices.Sort(c.addresses)
 	for i := range c.rules {
 		r := &c.rules[i]
 		r.when = slices.Clone(r.when)
@@ -210,6 +211,15 @@ func (s *Compiled) WithAddresses(names []string, canonical func(Condition) Condi
 	}
 	c.index = newIndex(c.rules)
 	return &c
+}
+
+// Addresses returns the sorted names of the attributes that are addresses.
+func (s *Compiled) Addresses() []string {
+	names := make([]string, len(s.addresses))
+	for i, at := range s.addresses {
+		names[i] = s.names[at]
+	}
+	return names
 }
 
 // WithUnmatched returns a copy of s in which requests that no rule matches get the

@@ -13,7 +13,7 @@ import (
 // Take is the content of a receipt. The zero value names no take. Takes are comparable.
 type Take struct {
 	// ID is the id of the take's holds.
-	ID window.HoldID
+	ID [12]byte
 
 	// At is the instant of the take, and Wall the instant of its ops on calendar
 	// windows. They can differ if a store in memory decided: calendar windows
@@ -56,7 +56,7 @@ const (
 var strict = base64.RawURLEncoding.Strict()
 
 // IsZero reports whether r names no take.
-func (r Take) IsZero() bool { return r.ID == window.HoldID{} }
+func (r Take) IsZero() bool { return r.ID == [12]byte{} }
 
 // String returns r as URL-safe text of at most [MaxLen] bytes, which [Parse]
 // reads. It returns "" for the zero Take.
@@ -105,7 +105,7 @@ func Parse(text string) (r Take, ok bool) {
 	if err != nil || len(raw) < oldSize || Place(raw[0]&15) > Local {
 		return r, false
 	}
-	r.ID = window.HoldID(raw[1:13])
+	r.ID = [12]byte(raw[1:13])
 	switch {
 	case raw[0]>>4 == oldVersion:
 		return r, len(raw) <= oldSize+binary.MaxVarintLen64 && !r.IsZero()

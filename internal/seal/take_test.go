@@ -9,7 +9,7 @@ import (
 )
 
 var some = seal.Take{
-	ID: window.HoldID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, At: 1_774_699_200_000_000, Wall: 1_774_699_200_000_000, Digest: 77, Seal: [16]byte{15: 99},
+	ID: [12]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, At: 1_774_699_200_000_000, Wall: 1_774_699_200_000_000, Digest: 77, Seal: [16]byte{15: 99},
 }
 
 // A receipt is the same after its text was read.

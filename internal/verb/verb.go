@@ -6,14 +6,22 @@ package verb
 type Verb uint8
 
 const (
+	// Look is the method Check.
+	Look Verb = iota
+
 	// Take counts the hits if the limit admits all of them, and leaves the state as
 	// it is if not. The hits are held as the hold, if takes under the limit hold.
-	Take Verb = iota
+	Take
 
 	// TakeInPlace is Take without a hold in the capacity of the state: it never
 	// allocates. It fails, and has not changed the state, when the next one may not
 	// fit. Then the result is not the answer.
 	TakeInPlace
+
+	// TakeLooked is TakeInPlace after a Look with the same arguments has admitted the
+	// hits: it turns the result of the Look, which has to be passed, into that of the
+	// take. It succeeds for plain logs only.
+	TakeLooked
 
 	// Record counts the hits without asking the quota. The hits are held as the hold,
 	// even past the quota. If the hold is over, or if the key has its highest number
@@ -53,11 +61,8 @@ const (
 	//   - in a bucket those that have not drained since
 	//   - a member, if it was not used since
 	GiveBack
-)
 
-// Looked is what a look has found, for the take that follows it.
-type Looked struct {
-	Now   int64 // the instant as the log sees it
-	First int32 // dates that have left
-	Log   bool  // the state is a plain log
-}
+	// Tally writes the number of holds that are alive into Used of the result, and sets
+	// Banned. It writes nothing else.
+	Tally
+)

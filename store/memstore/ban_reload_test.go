@@ -54,7 +54,7 @@ func TestKeptHoldOfASmallQuotaOutlivesSweeps(t *testing.T) {
 		t.Helper()
 		l := window.MustCompile(window.Limit{Quota: quota, Window: window.Bucket(time.Minute, 0), Hold: time.Second})
 		op := hit("", l, key)
-		op.Space, op.Hold = space, &store.Hold{Hold: window.Hold{ID: window.HoldID{id}}}
+		op.Space, op.Hold = space, &store.Hold{Hold: window.Hold{ID: [12]byte{id}}}
 		ops := []store.Op{op}
 		if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ func (s *Store) count(p *place, op *store.Op, v store.Verb) {
 		}
 		return
 	}
-	if l.Bans() || l.Holds() {
+	if l.Ban.For > 0 || l.HoldLength() > 0 {
 		p.keyspace.follow(l)
 	}
 	s.countHits(p, op, v)

@@ -140,7 +140,7 @@ func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
 		} else {
 			p.key = s.hash(op.Key)
 		}
-		if op.Limit.Distinct() {
+		if op.Limit.Measure == window.Distinct {
 			p.hits.Member = s.member(op.Member)
 		}
 		p.shard = ks.shard(s.numberOf(p.key))

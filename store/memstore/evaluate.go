@@ -1,14 +1,15 @@
 package memstore
 
 import (
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
 // evaluate writes the results of all ops. Their shards are locked, and their keys were
 // found and reserved.
-func (s *Store) evaluate(verb store.Verb, ops []store.Op, places []place) {
-	switch verb {
+func (s *Store) evaluate(v store.Verb, ops []store.Op, places []place) {
+	switch v {
 	case store.Take:
 		s.take(ops, places)
 		return
@@ -19,10 +20,10 @@ func (s *Store) evaluate(verb store.Verb, ops []store.Op, places []place) {
 	for i := range places {
 		p := &places[i]
 		op := &ops[p.index]
-		if p.findAgain(); verb == store.Check {
+		if p.findAgain(); v == store.Check {
 			p.look(op, &op.Result)
 		} else {
-			s.count(p, op, verb)
+			s.count(p, op, v)
 		}
 	}
 }
@@ -54,7 +55,7 @@ func (s *Store) take(ops []store.Op, places []place) {
 			continue
 		}
 		denied := op.Role == store.Enforce && !admitted
-		if !denied || !op.Result.Allowed && op.Limit.Bans() { // a strike
+		if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a strike
 			if op.Role != store.Enforce || !several || !s.takeLooked(p, op) {
 				s.count(p, op, store.Take)
 			}
@@ -72,7 +73,7 @@ func (s *Store) take(ops []store.Op, places []place) {
 // takeLooked counts an op that look has admitted in the key's own memory. It reports
 // false, and has changed nothing, where count has to.
 func (s *Store) takeLooked(p *place, op *store.Op) bool {
-	next, ok := op.Limit.TakeLooked(&op.Result, p.at.State(), p.hits, p.looked)
+	next, ok := op.Limit.Do(verb.TakeLooked, &op.Result, p.at.State(), p.now, p.hits, nil)
 	if ok {
 		p.at.Resize(len(next))
 		p.shard.mark(p.key)
@@ -82,7 +83,7 @@ func (s *Store) takeLooked(p *place, op *store.Op) bool {
 
 // lookOnly evaluates op as if it were denied: it is counted with CountDenied only.
 func (s *Store) lookOnly(p *place, op *store.Op) {
-	if p.look(op, &op.Result); !op.Result.Allowed && op.Limit.Bans() {
+	if p.look(op, &op.Result); !op.Result.Allowed && op.Limit.Ban.For > 0 {
 		s.count(p, op, store.Take) // a strike
 	}
 	if op.CountDenied {

@@ -58,7 +58,7 @@ func (s *Store) cancel(ops []store.Op, places []place) {
 	for i := range places {
 		p := &places[i]
 		op := &ops[p.index]
-		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && !op.Limit.Holds() && p.hits.N > 0 {
+		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && p.hits.N > 0 {
 			p.find()
 			s.count(p, op, giveBack)
 		}

@@ -53,7 +53,7 @@ func takeHold(b *testing.B, l window.Limit, others int) {
 		made++
 		for i := range calls {
 			op := &calls[i].Ops[0]
-			if calls[i].Verb = verb; limit.Holds() {
+			if calls[i].Verb = verb; limit.HoldLength() > 0 {
 				binary.BigEndian.PutUint64(op.Hold.ID[:], made)
 				continue
 			}
@@ -78,7 +78,7 @@ func takeHold(b *testing.B, l window.Limit, others int) {
 		prepare(store.Settle)
 		for i := range calls {
 			calls[i].Ops[0].N = 0
-			if !limit.Holds() {
+			if limit.HoldLength() == 0 {
 				calls[i].Ops[0].N = 1
 			}
 		}

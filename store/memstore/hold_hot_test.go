@@ -36,7 +36,7 @@ func TestHotKeysHoldAndBan(t *testing.T) {
 		if r := take(ban); !r.Allowed || r.Used != 1 {
 			t.Errorf("%s: got %+v after the ban, want an empty window", name, r)
 		}
-		hold.Hold = &store.Hold{Hold: window.Hold{ID: window.HoldID{1}}}
+		hold.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{1}}}
 		if r := take(hold); !r.Held {
 			t.Fatalf("%s: got %+v, want held", name, r)
 		}
@@ -46,7 +46,7 @@ func TestHotKeysHoldAndBan(t *testing.T) {
 				t.Fatalf("%s, take %d beside a hold: got %+v, want 999 admitted", name, i, r)
 			}
 		}
-		hold.Hold = &store.Hold{Hold: window.Hold{ID: window.HoldID{1}}}
+		hold.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{1}}}
 		ops := []store.Op{hold}
 		if err := store.Do(t.Context(), o.Store, store.Cancel, ops); err != nil || !ops[0].Result.Held {
 			t.Fatalf("%s: got %+v and error %v, want the hold found", name, ops[0].Result, err)

@@ -18,8 +18,8 @@ import (
 // goroutine that still holds it after it was replaced finds that it has no answer.
 type hot struct {
 	key   table.Hash
-	limit *window.Compiled // as [window.Compiled.Origin] returns it
-	most  int64            // its capacity
+	limit *window.Limit
+	most  int64 // its capacity
 
 	// used is set by takes, and cleared when another key asks for the slot.
 	used atomic.Bool
@@ -81,7 +81,7 @@ func (sh *shard) hotKey(h table.Hash) *hot {
 // reports whether it did.
 func (p *place) takeHot(c *clock, op *store.Op) bool {
 	e := p.shard.hotKey(p.key)
-	if e == nil || e.limit != op.Limit.Origin() || !p.isPlain(op) {
+	if e == nil || e.limit != op.Limit.Limit || !p.isPlain(op) {
 		return false
 	}
 	if !e.used.Load() {
@@ -144,12 +144,12 @@ func (sh *shard) changes(h table.Hash) {
 // it makes the key hot when it is time to, and gives the answer to a hot key.
 func (p *place) promote(op *store.Op) {
 	keys, r := p.shard.hot.Load(), &op.Result
-	if keys == nil || r.RetryAfter < leastDenial || !p.isPlain(op) || !stays(op.Limit, p.at.Head(), r) {
+	if keys == nil || r.RetryAfter < leastDenial || !p.isPlain(op) || !stays(op.Limit.Limit, r) {
 		return
 	}
 	slot := &keys.hot[hotSlotOf(p.key)]
 	e := slot.Load()
-	if e == nil || e.key != p.key || e.limit != op.Limit.Origin() {
+	if e == nil || e.key != p.key || e.limit != op.Limit.Limit {
 		if !keys.votes[hotSlotOf(p.key)].vote(p.key, keys.enough) {
 			return
 		}
@@ -159,7 +159,7 @@ func (p *place) promote(op *store.Op) {
 			}
 			e.drop()
 		}
-		e = &hot{key: p.key, limit: op.Limit.Origin(), most: op.Limit.Capacity()}
+		e = &hot{key: p.key, limit: op.Limit.Limit, most: op.Limit.Capacity()}
 		e.turn.Store(1)
 		slot.Store(e)
 	}
@@ -171,13 +171,10 @@ func (p *place) promote(op *store.Op) {
 
 // stays reports whether r, the answer to a take of one hit, stays the same until the hit
 // fits, but for the waits, which grow shorter. It does when the window is exactly full and
-// counts hits alone: as soon as something leaves, the hit fits. head is the first word
-// of the state.
-func stays(l *window.Compiled, head window.State, r *window.Result) bool {
-	if r.Used != r.Quota || r.ResetAfter <= 0 || r.Allowed || l.Distinct() || l.Holds() || l.Bans() || l.Remembers(head) {
-		return false
-	}
-	return l.Limit().After == window.After{}
+// counts hits alone: as soon as something leaves, the hit fits.
+func stays(l *window.Limit, r *window.Result) bool {
+	return r.Used == r.Quota && r.ResetAfter > 0 && !r.Allowed &&
+		l.Measure != window.Distinct && l.HoldLength() == 0 && l.Ban.For == 0 && l.After.Count == 0
 }
 
 // vote votes for h, and reports whether it is elected.

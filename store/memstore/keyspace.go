@@ -20,7 +20,8 @@ type keyspace struct {
 	shards  []atomic.Pointer[shard]
 	stripes stripes // one for each shard
 
-	// limit is one that the space's keys are under, which says when states expire. It is one under which they last longest; see follow.
+	// limit is a copy of one that the space's keys are under, which says when states
+	// expire. It is one under which they last longest; see follow.
 	limit atomic.Pointer[window.Compiled]
 
 	// A keyspace that stays empty and unused is dropped. Calls set used before
@@ -58,17 +59,23 @@ type keyspace struct {
 // part of a space's identity: the quota can depend on the key, and rules that are
 // loaded later can change all of them.
 func (ks *keyspace) follow(l *window.Compiled) {
-	origin := l.Origin()
-	if known := ks.limit.Load(); known != origin && outlasts(origin.Limit(), known.Limit()) {
-		ks.limit.Store(origin)
+	if known := ks.limit.Load(); known.Limit != l.Limit && outlasts(l.Limit, known.Limit) {
+		ks.keep(l)
 	}
+}
+
+// keep sets the limit to a copy of l, because ops that could be kept from would have to
+// be on the heap.
+func (ks *keyspace) keep(l *window.Compiled) {
+	limit := *l
+	ks.limit.Store(&limit)
 }
 
 // outlasts reports whether states may expire later under a than under b, which has the
 // same identity but for its quota, its holds and its bans. Bans and strikes may be
 // remembered for longer, and a hold that is kept drains more slowly from a bucket with a
 // smaller quota.
-func outlasts(a, b window.Limit) bool {
+func outlasts(a, b *window.Limit) bool {
 	slower := a.Hold > 0 && a.Quota > 0 && (b.Quota == 0 || a.Quota < b.Quota)
 	return slower || a.Ban.For > 0 && a.Ban != b.Ban
 }
@@ -161,12 +168,12 @@ func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled) *keyspace {
 			onWall: l.OnCalendar(), stripes: kss.stripes, journal: kss.journal,
 			shards: make([]atomic.Pointer[shard], len(kss.stripes)),
 		}
-		ks.limit.Store(l.Origin()) // before calls can find ks
+		ks.keep(l) // before calls can find ks
 		kss.order = append(kss.order, ks)
 		kss.index.put(ks, kss.order)
 	}
-	if known := ks.limit.Load(); known == nil || known.Limit() != l.Limit() {
-		ks.limit.Store(l.Origin())
+	if known := ks.limit.Load(); known == nil || *known.Limit != *l.Limit {
+		ks.keep(l)
 	}
 	return ks
 }

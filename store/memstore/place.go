@@ -24,8 +24,6 @@ type place struct {
 	// the shard's table changes.
 	at table.Ref
 
-	looked verb.Looked // what a look at an op of several has found
-
 	// reserved is set when the keyspace has counted the key, which is not in
 	// the table yet. Invariant: false when the shard is unlocked.
 	reserved bool
@@ -71,7 +69,7 @@ func (p *place) reserve(s *Store, v store.Verb, op *store.Op, others numbers) bo
 		if taken < roomForNone || p.fits(v, op) {
 			return true
 		}
-		s.refuse(p.keyspace)
+		s.full.Add(1)
 		return false
 	}
 	ks, most := p.keyspace, op.Space.MaxKeys()
@@ -82,14 +80,9 @@ func (p *place) reserve(s *Store, v store.Verb, op *store.Op, others numbers) bo
 		p.reserved = s.memory.taken() == roomForAll && ks.reserve(most)
 	}
 	if !p.reserved {
-		s.refuse(ks)
+		s.full.Add(1)
 	}
 	return p.reserved
-}
-
-// refuse counts an op for which there is no room.
-func (s *Store) refuse(ks *keyspace) {
-	s.full.Add(1)
 }
 
 // expire drops the key where it has expired, and keeps its room reserved:
@@ -117,8 +110,7 @@ func (p *place) release() {
 
 // look evaluates op without counting. It follows find.
 func (p *place) look(op *store.Op, r *window.Result) {
-	*r = window.Result{}
-	p.looked = op.Limit.Look(r, p.at.State(), p.now, p.hits)
+	_, _ = op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
 }
 
 // room returns how many words the state may need for v.

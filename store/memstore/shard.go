@@ -29,6 +29,8 @@ type shard struct {
 
 	words   uint32     // of 8 bytes, in the table, as the store's memory has counted them
 	sampled table.Hash // the key of a call that swept; see sweepIfDue
+
+	_ [8]byte
 }
 
 // account adds to m what the table of sh, which is locked, has grown or shrunk by.

@@ -1,7 +1,9 @@
 package memstore
 
 import (
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // Tally returns how many holds of all keys of a space are alive, and how many of the keys
@@ -18,12 +20,9 @@ func (s *Store) Tally(space *store.Space) (holds, banned int64) {
 		return holds, banned
 	}
 	look := func(state []uint64) {
-		if !limit.Remembers(state) {
-			return
-		}
-		r := limit.Read(state, now)
-		holds += int64(r.Holds)
-		if r.BannedUntil > now {
+		var r window.Result
+		_, _ = limit.Do(verb.Tally, &r, state, now, window.Hits{}, nil)
+		if holds += r.Used; r.Banned {
 			banned++
 		}
 	}

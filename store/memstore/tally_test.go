@@ -28,7 +28,7 @@ func TestTally(t *testing.T) {
 	for name, l := range limits {
 		space, limit := store.NewSpace("", name, name, 0), window.MustCompile(l)
 		op := func(key, n int) *store.Op {
-			hold := &store.Hold{Hold: window.Hold{ID: window.HoldID{byte(key), byte(key >> 8), byte(n), 1}}}
+			hold := &store.Hold{Hold: window.Hold{ID: [12]byte{byte(key), byte(key >> 8), byte(n), 1}}}
 			return &store.Op{Space: space, Limit: limit, Key: fmt.Append(nil, key), N: 1, Hold: hold}
 		}
 		const keys = 3000
@@ -96,7 +96,7 @@ func TestTallyBesideCalls(t *testing.T) {
 		group.Go(func() {
 			for i := range 4000 {
 				for space, limit := range spaces {
-					hold := &store.Hold{Hold: window.Hold{ID: window.HoldID{byte(g + 1), byte(i), byte(i >> 8)}}}
+					hold := &store.Hold{Hold: window.Hold{ID: [12]byte{byte(g + 1), byte(i), byte(i >> 8)}}}
 					ops := []store.Op{{Space: space, Limit: limit, Key: []byte{byte(i % 8)}, N: 1, Hold: hold}}
 					if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
 						t.Error(err)

@@ -47,7 +47,7 @@ func TestAgreesAtTheBounds(t *testing.T) {
 var bounded = map[string]func(*rand.Rand) window.Window{
 	"sliding": func(r *rand.Rand) window.Window {
 		w := window.Sliding(time.Minute)
-		w.Precision = []int{0, 0, 1, 2, 3, 7, 1000, window.MaxPrecision}[r.IntN(8)]
+		w.Precision = []int{0, 0, 1, 2, 3, 7, 1000, window.MaxEntries}[r.IntN(8)]
 		return w
 	},
 	"cells":    func(r *rand.Rand) window.Window { return window.Cells(time.Minute, []int{1, 7, 60}[r.IntN(3)]) },

@@ -82,7 +82,7 @@ func TestInspectHolds(t *testing.T) {
 	c := connect(t, n.Addr())
 	pages := 0
 	for _, s := range subjects(t) {
-		if !s.holds() && s.compiled[0].Limit().Window.Kind != window.KindEver {
+		if !s.holds() && s.compiled[0].Window.Kind != window.KindEver {
 			continue
 		}
 		o := open(t, c)

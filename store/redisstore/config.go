@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 )
 
 // Config states which servers a store uses, and how. [Parse] makes one from a URL, which
@@ -37,7 +37,7 @@ type Config struct {
 
 	// What only a URL states, without the fields above. With an empty password there is no
 	// login, and the user's name is ignored: the URL may come from a variable that is not set.
-	rest wire.Config
+	rest conn.Config
 }
 
 const (
@@ -56,11 +56,11 @@ func (c Config) withDefaults() Config {
 }
 
 // wire returns what connections and calls need of c.
-func (c *Config) wire() *wire.Config {
+func (c *Config) wire() *conn.Config {
 	w := c.rest
 	w.Addrs, w.TLS, w.Timeout = c.Addrs, c.TLS, c.Timeout
 	if c.Changed != nil {
-		w.Changed = func(change wire.Change) { c.Changed(Change(change)) }
+		w.Changed = func(change conn.Change) { c.Changed(Change(change)) }
 	}
 	return &w
 }
@@ -75,15 +75,15 @@ func (c *Config) validate() (faults fault.List) {
 	w := &c.rest
 	bad(len(c.Addrs) == 0, "store", "no server: want redis://host:port")
 	bad(slices.Contains(c.Addrs, ""), "store", "a server without an address: want host:port")
-	bad(w.Mode == wire.Sentinel && w.Primary == "", "store", "no name of the primary: want redis+sentinel://host:port/name")
-	bad(w.Mode == wire.Cluster && w.DB != 0, "store.db", "%d: a cluster has only database 0", w.DB)
-	bad(w.Mode == wire.Single && len(c.Addrs) > 1, "store", "%d servers: several need redis+sentinel:// or redis+cluster://", len(c.Addrs))
+	bad(w.Mode == conn.Sentinel && w.Primary == "", "store", "no name of the primary: want redis+sentinel://host:port/name")
+	bad(w.Mode == conn.Cluster && w.DB != 0, "store.db", "%d: a cluster has only database 0", w.DB)
+	bad(w.Mode == conn.Single && len(c.Addrs) > 1, "store", "%d servers: several need redis+sentinel:// or redis+cluster://", len(c.Addrs))
 	bad(w.DB < 0, "store.db", "%d: want a number from 0", w.DB)
 	bad(strings.ContainsAny(c.prefix, "{}"), "store.prefix", "%q: { and } are for the part of a key that picks its node", c.prefix)
 	unprintable := strings.ContainsFunc(w.ClientName, func(r rune) bool { return r <= ' ' || r > '~' })
 	bad(unprintable, "store.client_name", "%q: want printable ASCII without spaces", w.ClientName)
 	bad(c.Timeout < time.Millisecond, "store.timeout", "%v: want at least 1ms", c.Timeout)
-	bad(w.InFlight < 1 || w.InFlight > wire.MaxInFlight, "store.in_flight", "%d: want a number from 1 to %d", w.InFlight, wire.MaxInFlight)
+	bad(w.InFlight < 1 || w.InFlight > conn.MaxInFlight, "store.in_flight", "%d: want a number from 1 to %d", w.InFlight, conn.MaxInFlight)
 	bad(w.WaitReplicas < 0, "store.wait_replicas", "%d: want a number from 0", w.WaitReplicas)
 	return faults
 }
@@ -102,9 +102,9 @@ func (c Config) String() string {
 		hosts = url.PathEscape(c.rest.Username) + "@" + hosts
 	}
 	switch c.rest.Mode {
-	case wire.Sentinel:
+	case conn.Sentinel:
 		return scheme + "+sentinel://" + hosts + "/" + url.PathEscape(c.rest.Primary)
-	case wire.Cluster:
+	case conn.Cluster:
 		return scheme + "+cluster://" + hosts
 	}
 	return scheme + "://" + hosts

@@ -53,9 +53,9 @@ type meter struct{ client rueidis.Client }
 func (m meter) hammer(b *testing.B, c rueidis.Client, l *window.Compiled) {
 	s := redisstore.New(c, "")
 	op := store.Op{Space: store.NewSpace("", b.Name(), "rule", 0), Limit: l, Key: []byte("user-42"), N: 1}
-	if l.Limit().Window.Length == year {
+	if l.Window.Length == year {
 		full := op
-		full.N = l.Limit().Quota
+		full.N = l.Quota
 		if err := store.Do(b.Context(), s, store.Record, []store.Op{full}); err != nil {
 			b.Fatal(err)
 		}

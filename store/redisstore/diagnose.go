@@ -15,8 +15,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/doctor"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
@@ -217,7 +217,7 @@ func (e *examination) scratch() string {
 	random := fmt.Sprintf("%016x", rand.Uint64())
 	for i := 0; ; i++ {
 		key := fmt.Sprintf("%s:{doctor-%d}:doctor:%s", e.facts.Use.Prefix, i, random)
-		if !e.cluster || wire.SlotOf([]byte(key)) == e.slot {
+		if !e.cluster || conn.SlotOf([]byte(key)) == e.slot {
 			return key
 		}
 	}

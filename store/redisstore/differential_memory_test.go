@@ -60,7 +60,7 @@ func playInMemory(t *testing.T, s *subject, seed uint64) {
 			op, r := &ops[n], ops[n].Result
 			if r != expected[n].Result {
 				t.Fatalf("seed %d, call %d, %v at %d, op %d of %d: %+v, %d hits on key %s, role %d, count denied %v, hold %+v:\ngot  %+v\nwant %+v",
-					seed, i, verb, p.now, n, len(ops), op.Limit.Limit(), op.N, op.Key, op.Role, op.CountDenied, op.Hold, r, expected[n].Result)
+					seed, i, verb, p.now, n, len(ops), *op.Limit.Limit, op.N, op.Key, op.Role, op.CountDenied, op.Hold, r, expected[n].Result)
 			}
 			if verb == store.Take && op.Role == store.Enforce && r.Held && r.Quota != window.Unlimited && r.Used > r.Quota {
 				t.Fatalf("seed %d, call %d: admitted over the quota: %+v", seed, i, r)

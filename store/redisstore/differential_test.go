@@ -62,8 +62,9 @@ func subjects(t testing.TB) []subject {
 		l.After = window.After{Count: n, Window: w}
 		return l
 	}
-	holds := func(l window.Limit, d time.Duration, unsettled window.Unsettled, most int) window.Limit {
-		l.Hold, l.Unsettled, l.MaxHolds = d, unsettled, most
+	const keep, release = "keep", "release"
+	holds := func(l window.Limit, d time.Duration, end string, most int) window.Limit {
+		l.Hold, l.Release, l.MaxHolds = d, end == release, most
 		return l
 	}
 	bans := func(l window.Limit, b window.Ban) window.Limit {
@@ -91,7 +92,7 @@ func subjects(t testing.TB) []subject {
 		{name: "aligned sum", limits: []window.Limit{sum(1_000_000, window.Aligned(30*day))}},
 		{name: "distinct in an aligned window", limits: []window.Limit{distinct(80, window.Aligned(day)), distinct(5, window.Aligned(day))}, crowd: true},
 		{name: "held in an aligned window", limits: []window.Limit{
-			holds(count(20, window.Aligned(minute)), 30*time.Second, window.Keep, 9), count(20, window.Aligned(minute)),
+			holds(count(20, window.Aligned(minute)), 30*time.Second, keep, 9), count(20, window.Aligned(minute)),
 		}},
 		{name: "calendar sum", limits: []window.Limit{sum(1_000_000, window.Calendar(window.Day, berlin)), sum(-1, window.Calendar(window.Day, berlin))}},
 		{name: "calendar month", limits: []window.Limit{count(100, anchored(window.Month, 31))}},
@@ -124,43 +125,43 @@ func subjects(t testing.TB) []subject {
 		{name: "in flight", limits: []window.Limit{count(10, window.Held(minute)), count(3, window.Held(minute)), count(30, window.Held(minute))}},
 		{name: "in flight, a sum", limits: []window.Limit{{Quota: 1 << 40, Measure: window.Sum, Window: window.Held(minute), MaxHolds: 5}}},
 		{name: "held", limits: []window.Limit{
-			holds(count(10, window.Sliding(minute)), 20*time.Second, window.Keep, 0), count(10, window.Sliding(minute)),
-			holds(count(30, window.Sliding(minute)), 5*minute, window.Release, 3), holds(count(5, precise(minute, 2)), minute, window.Keep, 4),
+			holds(count(10, window.Sliding(minute)), 20*time.Second, keep, 0), count(10, window.Sliding(minute)),
+			holds(count(30, window.Sliding(minute)), 5*minute, release, 3), holds(count(5, precise(minute, 2)), minute, keep, 4),
 		}},
 		{name: "held in groups", limits: []window.Limit{
-			holds(sum(1_000_000, precise(day, 7)), time.Hour, window.Keep, 9), sum(1_000_000, precise(day, 7)),
-			holds(sum(1000, window.Sliding(day)), 30*time.Hour, window.Release, 9),
+			holds(sum(1_000_000, precise(day, 7)), time.Hour, keep, 9), sum(1_000_000, precise(day, 7)),
+			holds(sum(1000, window.Sliding(day)), 30*time.Hour, release, 9),
 		}},
 		{name: "held, the most", limits: []window.Limit{
-			holds(sum(window.MaxHits, window.Sliding(day)), time.Hour, window.Keep, 9), holds(sum(window.MaxHits-4711, precise(day, 3)), 2*day, window.Release, 5),
+			holds(sum(window.MaxHits, window.Sliding(day)), time.Hour, keep, 9), holds(sum(window.MaxHits-4711, precise(day, 3)), 2*day, release, 5),
 		}},
 		{name: "held in cells", limits: []window.Limit{
-			holds(count(100, window.Cells(minute, 7)), 30*time.Second, window.Keep, 9), count(100, window.Cells(minute, 7)), count(-1, window.Cells(minute, 7)),
-			holds(count(100, window.Cells(minute, 60)), 2*minute, window.Release, 9),
+			holds(count(100, window.Cells(minute, 7)), 30*time.Second, keep, 9), count(100, window.Cells(minute, 7)), count(-1, window.Cells(minute, 7)),
+			holds(count(100, window.Cells(minute, 60)), 2*minute, release, 9),
 		}},
-		{name: "held in cells, the most", limits: []window.Limit{holds(sum(window.MaxHits, window.Cells(day, 1440)), day, window.Keep, 9)}},
+		{name: "held in cells, the most", limits: []window.Limit{holds(sum(window.MaxHits, window.Cells(day, 1440)), day, keep, 9)}},
 		{name: "held in a fixed window", limits: []window.Limit{
-			holds(count(20, window.Fixed(minute)), 30*time.Second, window.Keep, 9), count(20, window.Fixed(minute)), count(-1, window.Fixed(minute)),
-			holds(sum(window.MaxHits, window.Fixed(minute)), 3*minute, window.Release, 9),
+			holds(count(20, window.Fixed(minute)), 30*time.Second, keep, 9), count(20, window.Fixed(minute)), count(-1, window.Fixed(minute)),
+			holds(sum(window.MaxHits, window.Fixed(minute)), 3*minute, release, 9),
 		}},
 		{name: "held in a calendar window", limits: []window.Limit{
-			holds(count(20, window.Calendar(window.Minute, howe)), 30*time.Second, window.Keep, 9), count(20, window.Calendar(window.Minute, howe)),
-			holds(count(30, window.Calendar(window.Minute, howe)), 3*minute, window.Release, 9),
+			holds(count(20, window.Calendar(window.Minute, howe)), 30*time.Second, keep, 9), count(20, window.Calendar(window.Minute, howe)),
+			holds(count(30, window.Calendar(window.Minute, howe)), 3*minute, release, 9),
 		}},
 		{name: "held in a bucket", limits: []window.Limit{
-			holds(count(7, window.Bucket(10*time.Second, 0)), 3*time.Second, window.Keep, 9), count(7, window.Bucket(10*time.Second, 0)),
-			holds(count(6, window.Bucket(10*time.Second, 30)), 20*time.Second, window.Release, 9), holds(count(0, window.Bucket(10*time.Second, 0)), minute, window.Keep, 9),
+			holds(count(7, window.Bucket(10*time.Second, 0)), 3*time.Second, keep, 9), count(7, window.Bucket(10*time.Second, 0)),
+			holds(count(6, window.Bucket(10*time.Second, 30)), 20*time.Second, release, 9), holds(count(0, window.Bucket(10*time.Second, 0)), minute, keep, 9),
 		}},
-		{name: "held in a bucket, fast", limits: []window.Limit{holds(sum(1<<50, window.Bucket(time.Second, 1<<33)), minute, window.Keep, 9)}, most: window.MaxHits},
-		{name: "held in a bucket, slow", limits: []window.Limit{holds(sum(3, window.Bucket(10*365*day, 0)), day, window.Keep, 9)}, most: 1 << 40},
+		{name: "held in a bucket, fast", limits: []window.Limit{holds(sum(1<<50, window.Bucket(time.Second, 1<<33)), minute, keep, 9)}, most: window.MaxHits},
+		{name: "held in a bucket, slow", limits: []window.Limit{holds(sum(3, window.Bucket(10*365*day, 0)), day, keep, 9)}, most: 1 << 40},
 		{name: "held ever", limits: []window.Limit{
-			holds(count(50, window.Ever()), minute, window.Keep, 9), count(50, window.Ever()), holds(sum(window.MaxHits, window.Ever()), minute, window.Release, 9),
+			holds(count(50, window.Ever()), minute, keep, 9), count(50, window.Ever()), holds(sum(window.MaxHits, window.Ever()), minute, release, 9),
 		}},
 		{name: "bans", limits: []window.Limit{
 			bans(count(5, window.Sliding(minute)), quick), count(5, window.Sliding(minute)), bans(count(5, window.Sliding(minute)), window.Ban{For: 5 * minute}),
-			holds(bans(count(5, window.Sliding(minute)), quick), 20*time.Second, window.Keep, 3),
+			holds(bans(count(5, window.Sliding(minute)), quick), 20*time.Second, keep, 3),
 		}},
-		{name: "bans with holds in a bucket", limits: []window.Limit{holds(bans(count(6, window.Bucket(10*time.Second, 9)), quick), 5*time.Second, window.Release, 4)}},
+		{name: "bans with holds in a bucket", limits: []window.Limit{holds(bans(count(6, window.Bucket(10*time.Second, 9)), quick), 5*time.Second, release, 4)}},
 		{name: "bans in a calendar window", limits: []window.Limit{bans(count(5, window.Calendar(window.Minute, howe)), quick), bans(count(0, window.Calendar(window.Minute, howe)), quick)}},
 		{name: "bans of what is in flight", limits: []window.Limit{bans(count(5, window.Held(minute)), quick), count(5, window.Held(minute))}},
 		{name: "bans of members", limits: []window.Limit{bans(distinct(70, window.Sliding(day)), quick), bans(distinct(5, window.Sliding(day)), quick), distinct(70, window.Sliding(day))}, crowd: true},
@@ -229,7 +230,7 @@ func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 		for n := range ops {
 			if op := &ops[n]; op.Result != expected[n].Result || op.Hold != nil && *op.Hold != *expected[n].Hold {
 				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %+v, %d hits on key %s, member %s, role %d, count denied %v, hold %+v:\ngot  %+v\nwant %+v",
-					seed, i, verb, p.now, n, len(ops), op.Limit.Limit(), op.N, op.Key, op.Member, op.Role, op.CountDenied, op.Hold,
+					seed, i, verb, p.now, n, len(ops), *op.Limit.Limit, op.N, op.Key, op.Member, op.Role, op.CountDenied, op.Hold,
 					op.Result, expected[n].Result)
 				return
 			}
@@ -304,7 +305,7 @@ func (p *player) pass() {
 
 // holds reports whether limits of the subject hold or ban.
 func (s *subject) holds() bool {
-	return slices.ContainsFunc(s.compiled, func(l *window.Compiled) bool { return l.Holds() || l.Bans() })
+	return slices.ContainsFunc(s.compiled, func(l *window.Compiled) bool { return l.HoldLength() > 0 || l.Ban.For > 0 })
 }
 
 // note remembers a take for later calls about its holds.
@@ -320,14 +321,14 @@ func (p *player) note(verb store.Verb, ops []store.Op) {
 // name gives ops a hold in common.
 func (p *player) name(verb store.Verb, ops []store.Op) {
 	p.made++
-	id := window.HoldID{7}
+	id := [12]byte{7}
 	binary.BigEndian.PutUint64(id[4:], p.made)
 	for i := range ops {
 		h := &store.Hold{Hold: window.Hold{ID: id}, Quiet: p.IntN(2) == 0}
 		if verb == store.Record {
 			h.At, h.End = p.now.Add(-time.Second), p.now.Add(time.Duration(p.IntN(60)-5)*time.Second)
 		}
-		if ops[i].Hold = h; ops[i].Limit.Holds() {
+		if ops[i].Hold = h; ops[i].Limit.HoldLength() > 0 {
 			ops[i].CountDenied = false
 		}
 		if verb == store.Refund && p.IntN(4) == 0 {
@@ -349,7 +350,7 @@ func (p *player) later() (store.Verb, []store.Op) {
 		}
 		switch p.IntN(4) {
 		case 0:
-			op.N = window.AsHeld
+			op.N = -1
 		case 1:
 			op.N = p.Int64N(min(2*op.N+2, window.MaxHits))
 		}
@@ -394,7 +395,7 @@ func (p *player) op(key string) store.Op {
 	}
 	limit := p.compiled[i]
 	op := store.Op{Space: p.space, Limit: limit, Key: []byte(key), N: p.hits(limit)}
-	if limit.Distinct() {
+	if limit.Measure == window.Distinct {
 		op.Member = fmt.Append(nil, "member", p.Int64N(2*limit.Capacity()+3))
 	}
 	if p.IntN(6) == 0 {

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
 // maxSlice is the most calls of a batch that are sent together.
@@ -108,7 +108,7 @@ func (s *Store) step(verb store.Verb, ops []store.Op) (_ script.Step, slot int, 
 // batch decides the calls of one Do, one slice after the other.
 type batch struct {
 	*Store
-	sent []wire.Call
+	sent []conn.Call
 	of   []*store.Call // of each of them
 }
 
@@ -144,7 +144,7 @@ func (b *batch) together(ctx context.Context, calls []*store.Call) context.Conte
 		case err != nil:
 			c.Err = err
 		case one:
-			b.sent, b.of = append(b.sent, wire.Call{Step: step, Slot: slot}), append(b.of, c)
+			b.sent, b.of = append(b.sent, conn.Call{Step: step, Slot: slot}), append(b.of, c)
 		default:
 			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, &step, b.groups(c.Ops))) })
 		}
@@ -154,7 +154,7 @@ func (b *batch) together(ctx context.Context, calls []*store.Call) context.Conte
 		c.Err = b.failed(ctx, b.sent[i].Err)
 	}
 	spread.Wait()
-	if wire.TimedOut(within) && !slices.ContainsFunc(calls, func(c *store.Call) bool { return c.Err == nil }) {
+	if conn.TimedOut(within) && !slices.ContainsFunc(calls, func(c *store.Call) bool { return c.Err == nil }) {
 		return within
 	}
 	return ctx

@@ -10,8 +10,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
@@ -21,21 +22,21 @@ func SetClock(s *Store, now func() window.Instant) { s.clock = now }
 
 // KeyName returns the name of op's key.
 func KeyName(prefix string, op *store.Op) string {
-	return string(script.NewCodec(prefix).Names().Append(nil, op))
+	return string(keyname.Names{Prefix: prefix}.Append(nil, op))
 }
 
 // ErrStale is the error of a call that reached the server after its deadline.
 var ErrStale = script.ErrStale
 
 // SlotOf returns the slot of a key.
-var SlotOf = wire.SlotOf
+var SlotOf = conn.SlotOf
 
 // Call is a call with all that a store adds to its ops.
 type Call struct{ Now, Near, Deadline window.Instant }
 
 // Run runs verb for ops on the server behind c.
 func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb store.Verb, ops []store.Op) (window.Instant, error) {
-	return wire.Around(c, script.NewCodec(prefix)).Run(ctx, 0, script.Step{
+	return conn.Around(c, script.NewCodec(prefix)).Run(ctx, 0, script.Step{
 		Verb: verb, Ops: ops, Which: upTo(len(ops)),
 		Times: script.Times{Now: o.Now, Near: o.Near, Deadline: o.Deadline},
 	})
@@ -57,7 +58,7 @@ func Ready(s *Store) bool {
 // Settled reports whether the first attempt to connect to each known node has ended.
 func Settled(s *Store) bool {
 	for _, n := range s.servers.Nodes() {
-		if errors.Is(n.Trouble(), wire.ErrUnavailable) {
+		if errors.Is(n.Trouble(), conn.ErrUnavailable) {
 			return false
 		}
 	}
@@ -81,7 +82,7 @@ func (s *Store) LearnAgain() {
 func Details(c Config) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "addrs=%v db=%d login=%s:%s", c.Addrs, c.rest.DB, c.rest.Username, c.rest.Password)
-	if c.rest.Mode == wire.Sentinel {
+	if c.rest.Mode == conn.Sentinel {
 		fmt.Fprintf(&b, " primary=%s login=%s:%s", c.rest.Primary, c.rest.SentinelUsername, c.rest.SentinelPassword)
 	}
 	if c.TLS != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
@@ -58,7 +59,7 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 // state; the page of such a key shows the state, too.
 func (s *Store) Inspect(ctx context.Context, key string) (string, error) {
 	page, err := s.inspect(ctx, key)
-	if beside, ok := script.StateOf(key); ok && (errors.Is(err, script.ErrForeign) || errors.Is(err, script.ErrNoKey)) {
+	if beside, ok := keyname.StateOf(key); ok && (errors.Is(err, script.ErrForeign) || errors.Is(err, script.ErrNoKey)) {
 		if kept, _ := s.inspect(ctx, beside); kept != "" {
 			return fmt.Sprintf("key      %s\nkind     beside the state of its members:\n\n%s", key, kept), nil
 		}
@@ -68,7 +69,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (string, error) {
 
 func (s *Store) inspect(ctx context.Context, key string) (string, error) {
 	var kept script.Kept
-	err := s.ask(ctx, wire.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (at window.Instant, err error) {
+	err := s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (at window.Instant, err error) {
 		kept, err = fetch(ctx, c, key)
 		return kept.Now, err
 	})
@@ -95,7 +96,7 @@ var peek = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(scri
 // fetch reads all that Redis keeps for key.
 func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, error) {
 	var k script.Kept
-	all, err := peek().Exec(ctx, c, script.Beside(key), []string{""}).ToArray()
+	all, err := peek().Exec(ctx, c, keyname.Beside(key), []string{""}).ToArray()
 	if said, ok := rueidis.IsRedisErr(err); ok && strings.Contains(said.Error(), "WRONGTYPE") {
 		err = fmt.Errorf("it holds no string: %w", script.ErrForeign)
 	} else if err == nil && len(all) != 5 {

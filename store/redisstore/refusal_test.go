@@ -388,7 +388,7 @@ func TestHalfEviction(t *testing.T) {
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
 	op := hourly(80, "rule", "k")
-	limit := op.Limit.Limit()
+	limit := *op.Limit.Limit
 	limit.Measure = window.Distinct
 	op.Limit = window.MustCompile(limit)
 	for _, suffix := range []string{"", ":z"} {

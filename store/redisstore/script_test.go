@@ -71,13 +71,13 @@ func TestKeysLiveAsLongAsTheirStates(t *testing.T) {
 			key := redisstore.KeyName("weir", &ops[0])
 			got, want := ttls(t, c)[key], ops[0].Result.ResetAfter
 			longest := want
-			if kind := limit.Limit().Window.Kind; (kind == window.KindSliding || kind == window.KindBucket) && !limit.Distinct() && want > 0 {
-				longest += limit.Limit().Window.Length / 8
+			if kind := limit.Window.Kind; (kind == window.KindSliding || kind == window.KindBucket) && limit.Measure != window.Distinct && want > 0 {
+				longest += limit.Window.Length / 8
 			}
 			if want == window.Never {
 				want, longest = 200*365*24*time.Hour, 1<<63-1-time.Hour // until the year 2255
 			}
-			if limit.Bans() {
+			if limit.Ban.For > 0 {
 				longest = 1<<63 - 1 - time.Hour // strikes outlive hits
 			}
 			const late, early = 5 * time.Second, 100 * time.Millisecond // what this machine may be off
@@ -173,7 +173,7 @@ func TestCalendarIsTheServers(t *testing.T) {
 			t.Fatalf("%v off: got error %v", off, err)
 		}
 		r := ops[0].Result
-		if _, end := day.Limit().Window.PeriodBounds(now); r.Used > int64(i)+1 || now.Add(r.ResetAfter) != end {
+		if _, end := day.Window.PeriodBounds(now); r.Used > int64(i)+1 || now.Add(r.ResetAfter) != end {
 			t.Errorf("%v off: got %+v at %v, want the day's end", off, r, now.Time())
 		}
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
@@ -127,7 +127,7 @@ func (s *Store) atSecret(ctx context.Context, do func(ctx context.Context, c rue
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
 	key := s.codec.Names().Secret()
-	return s.ask(ctx, wire.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
+	return s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
 		return 0, do(ctx, c, key)
 	})
 }

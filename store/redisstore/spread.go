@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
@@ -38,7 +38,7 @@ func (s *Store) slot(ops []store.Op) (slot int, all bool) {
 
 func (s *Store) slotOf(op *store.Op) int {
 	var buf [128]byte
-	return wire.SlotOfTag(s.codec.Names().AppendTag(buf[:0], op))
+	return conn.SlotOfTag(s.codec.Names().AppendTag(buf[:0], op))
 }
 
 // groups returns ops in groups by their slots, in the order of the ops.
@@ -69,13 +69,13 @@ func (s *Store) groups(ops []store.Op) []group {
 func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) error {
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
-			groups[i].err = wire.ErrUnavailable
+			groups[i].err = conn.ErrUnavailable
 		}
 	}
 	if err := failed(groups); err != nil {
 		return err // before anything is counted
 	}
-	answer, cancel := wire.WithinPart(ctx, s.config.Timeout, 4, 5)
+	answer, cancel := conn.WithinPart(ctx, s.config.Timeout, 4, 5)
 	defer cancel()
 	each(groups, func(g *group) {
 		part := *r
@@ -153,7 +153,7 @@ func failed(groups []group) error {
 		case g.err == nil:
 			continue
 		}
-		this := wire.Outage(g.err)
+		this := conn.Outage(g.err)
 		if out == nil {
 			out = this
 		}
@@ -189,7 +189,7 @@ func everything(g *group, verb store.Verb, op *store.Op) bool {
 		return g.admitted || op.CountDenied
 	case verb == store.Take && op.Role == store.Shadow:
 		return op.Result.Allowed || op.CountDenied
-	case verb == store.Refund && !op.Limit.Distinct():
+	case verb == store.Refund && op.Limit.Measure != window.Distinct:
 		return op.Result.Used < op.Result.Before
 	case verb == store.Refund:
 		return op.Result.Before > 0
@@ -273,7 +273,7 @@ func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {
 		if r.Verb == store.Refund {
 			op.Hold = nil
 			u.step.Verb = store.Record
-			if !op.Limit.Distinct() {
+			if op.Limit.Measure != window.Distinct {
 				op.N = op.Result.Before - op.Result.Used
 			}
 		}
@@ -290,9 +290,9 @@ func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {
 	return u
 }
 
-func (u *undo) run(on *wire.Servers) {
+func (u *undo) run(on *conn.Servers) {
 	defer close(u.done)
-	ctx, cancel := wire.Within(context.Background(), giveBackTime)
+	ctx, cancel := conn.Within(context.Background(), giveBackTime)
 	defer cancel()
 	_, u.err = on.Run(ctx, u.slot, u.step)
 }

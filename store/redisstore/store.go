@@ -12,8 +12,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
@@ -21,7 +21,7 @@ import (
 // over, or on a cluster. Make one with [Open] or [New].
 type Store struct {
 	codec   *script.Codec
-	servers *wire.Servers
+	servers *conn.Servers
 	config  *Config
 	owned   bool                  // the connections are the store's own
 	clock   func() window.Instant // in tests only
@@ -43,7 +43,7 @@ type Store struct {
 func New(client rueidis.Client, prefix string) *Store {
 	config := &Config{prefix: cmp.Or(prefix, defaultName)}
 	codec := script.NewCodec(config.prefix)
-	return &Store{codec: codec, servers: wire.Around(client, codec), config: config}
+	return &Store{codec: codec, servers: conn.Around(client, codec), config: config}
 }
 
 // Open returns a store on the servers that a URL names; see [Parse]. It returns
@@ -67,7 +67,7 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 		return nil, err
 	}
 	codec := script.NewCodec(c.prefix)
-	servers, err := wire.Open(ctx, c.wire(), codec)
+	servers, err := conn.Open(ctx, c.wire(), codec)
 	if err != nil {
 		return nil, fmt.Errorf("store %v: %w", c, err)
 	}
@@ -77,14 +77,14 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 // WithTimeout returns ctx with a time-out for the decisions in it, in place of
 // [Config].Timeout. It concerns stores that [Open] returns.
 func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
-	return wire.WithTimeout(ctx, timeout)
+	return conn.WithTimeout(ctx, timeout)
 }
 
 // Within returns ctx with the end of a decision that begins now. Calls with that context
 // meet an outage when the time-out is over. The caller calls the function when it is
 // done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return wire.Within(ctx, s.config.Timeout)
+	return conn.Within(ctx, s.config.Timeout)
 }
 
 var firstFew = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
@@ -107,7 +107,7 @@ func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
 		return store.ErrClosed
 	}
-	if err := ctx.Err(); err != nil && !wire.TimedOut(ctx) {
+	if err := ctx.Err(); err != nil && !conn.TimedOut(ctx) {
 		return err
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s *Store) failed(ctx context.Context, err error) error {
 	if errors.As(err, &out) {
 		return out
 	}
-	return wire.Outage(err)
+	return conn.Outage(err)
 }
 
 func (s *Store) now() window.Instant {

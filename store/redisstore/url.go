@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 )
 
 // Parse reads a configuration from a URL:
@@ -84,9 +84,9 @@ func (p *parser) read(rawURL string) {
 	}
 	switch {
 	case strings.HasSuffix(scheme, "+sentinel"):
-		p.config.rest.Mode = wire.Sentinel
+		p.config.rest.Mode = conn.Sentinel
 	case strings.HasSuffix(scheme, "+cluster"):
-		p.config.rest.Mode = wire.Cluster
+		p.config.rest.Mode = conn.Cluster
 	}
 	p.tls.on = strings.HasPrefix(scheme, "rediss")
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
@@ -124,7 +124,7 @@ func (p *parser) socket(authority, path string) {
 
 func (p *parser) hosts(authority string) {
 	port := "6379"
-	if p.config.rest.Mode == wire.Sentinel {
+	if p.config.rest.Mode == conn.Sentinel {
 		port = "26379"
 	}
 	for i, host := range strings.Split(authority, ",") {
@@ -161,7 +161,7 @@ func address(host, port string) (addr string, ok bool) {
 // path reads the name of the primary, or the database.
 func (p *parser) path(path string) {
 	switch {
-	case p.config.rest.Mode == wire.Sentinel:
+	case p.config.rest.Mode == conn.Sentinel:
 		name, err := url.PathUnescape(path)
 		if err != nil || strings.ContainsAny(name, "/ ") {
 			p.fault("", "name of the primary %q: want one word", path)
@@ -217,7 +217,7 @@ func (p *parser) options(query string) {
 			p.fault(name, "given twice")
 		case err != nil:
 			p.fault(name, "a %% that no two hex digits follow: write it as %%25")
-		case c.rest.Mode != wire.Sentinel && strings.HasPrefix(name, "sentinel_"):
+		case c.rest.Mode != conn.Sentinel && strings.HasPrefix(name, "sentinel_"):
 			p.fault(name, "only with redis+sentinel://")
 		}
 		seen[name] = true

@@ -44,7 +44,7 @@ func Compare(t testing.TB, a, b Opened, seed uint64, steps int) {
 					continue
 				}
 				t.Fatalf("seed %d, step %d, %v at %v, op %d of %d: %s, %d hits on key %s of %s (role %d, count denied %v):\ngot  %+v\nand  %+v,\nwant the same",
-					seed, step, verb, r.now.Time(), i, len(ops), op.Limit.Limit().Window, op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
+					seed, step, verb, r.now.Time(), i, len(ops), op.Limit.Window, op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
 					op.Result, other[i].Result)
 			}
 		}
@@ -111,7 +111,7 @@ func (r *random) call() (store.Verb, []store.Op) {
 // another plan.
 func (r *random) op(name string) store.Op {
 	limit := r.limits[name]
-	if other := limit.Limit(); other.Quota > 0 && r.IntN(10) == 0 {
+	if other := *limit.Limit; other.Quota > 0 && r.IntN(10) == 0 {
 		other.Quota += 5
 		limit = window.MustCompile(other)
 	}

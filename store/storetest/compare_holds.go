@@ -75,7 +75,7 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string, found map[store.V
 			op, other := &calls[n].Ops[i], &others[n].Ops[i]
 			if op.Result != other.Result || op.Hold != nil && *op.Hold != *other.Hold {
 				t.Fatalf("%s, %v at %v, op %d of %d: %+v, %d hits on key %s of %s (role %d, count denied %v), hold %+v and %+v:\ngot  %+v\nand  %+v,\nwant the same",
-					at, calls[n].Verb, r.now.Time(), i, len(calls[n].Ops), op.Limit.Limit(), op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
+					at, calls[n].Verb, r.now.Time(), i, len(calls[n].Ops), *op.Limit.Limit, op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
 					op.Hold, other.Hold, op.Result, other.Result)
 			}
 			if op.Result.Held {
@@ -112,7 +112,7 @@ type holder struct {
 func newHolder(seed uint64) *holder {
 	r := &holder{random: random{Rand: rand.New(rand.NewPCG(seed, 1)), now: start, limits: holdLimits()}}
 	for name, l := range limits() {
-		if l.Limit().After.Count == 0 {
+		if l.After.Count == 0 {
 			r.limits["plain "+name] = l
 		}
 	}
@@ -134,7 +134,7 @@ func holdLimits() map[string]*window.Compiled {
 		"ever":     window.Ever(),
 	} {
 		all["hold "+name] = window.Limit{Quota: 12, Window: w, Hold: 10 * time.Minute, MaxHolds: 5}
-		all["hold sum "+name] = window.Limit{Quota: 5000, Measure: window.Sum, Window: w, Hold: 2 * time.Hour, Unsettled: window.Release}
+		all["hold sum "+name] = window.Limit{Quota: 5000, Measure: window.Sum, Window: w, Hold: 2 * time.Hour, Release: true}
 		all["ban "+name] = window.Limit{Quota: 4, Window: w, Ban: window.Ban{For: time.Minute, Factor: 3, Most: time.Hour, Forget: 2 * time.Hour}}
 	}
 	all["held"] = window.Limit{Quota: 4, Window: window.Held(time.Minute)}
@@ -175,12 +175,12 @@ func (r *holder) call() store.Call {
 		c.Verb = store.Take
 	}
 	r.made++
-	id := window.HoldID{11: 7}
+	id := [12]byte{11: 7}
 	binary.BigEndian.PutUint64(id[:], r.made)
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		op.Key = fmt.Append(nil, r.schedule, "key", r.IntN(3)) // few, so that takes meet
-		if op.Limit.Holds() {
+		if op.Limit.HoldLength() > 0 {
 			op.CountDenied = false
 		}
 		if c.Verb == store.Refund && r.IntN(4) == 0 {
@@ -215,7 +215,7 @@ func (r *holder) later() store.Call {
 		op.Hold.At, op.Hold.Decided = op.Hold.Decided, 0
 		switch r.IntN(8) {
 		case 0:
-			op.Hold.ID = window.HoldID{1} // which no take has
+			op.Hold.ID = [12]byte{1} // which no take has
 		case 1:
 			op.Hold.Sure = true
 		}
@@ -224,7 +224,7 @@ func (r *holder) later() store.Call {
 		}
 		switch r.IntN(4) {
 		case 0:
-			op.N = window.AsHeld
+			op.N = -1
 		case 1:
 			op.N = r.Int64N(2*op.N + 2)
 		}

@@ -79,7 +79,7 @@ func holdCounts(s *stage) {
 
 func endsOnce(s *stage) {
 	for name, l := range holdLimits() {
-		if !l.Holds() {
+		if l.HoldLength() == 0 {
 			continue
 		}
 		op := hit(name, l, "k")

@@ -97,7 +97,7 @@ func (m *model) take(op *store.Op, admitted bool) {
 	case own.Allowed && op.Role != store.Look && (admitted || op.Role == store.Shadow):
 		op.Result = m.apply(store.Take, op)
 		return
-	case !own.Allowed && op.Limit.Bans():
+	case !own.Allowed && op.Limit.Ban.For > 0:
 		own = m.apply(store.Take, op) // a strike
 		op.Result = own
 	}
@@ -127,7 +127,7 @@ func (m *model) cancel(ops []store.Op) {
 		found = found || ops[i].Result.Held
 	}
 	for i := range ops {
-		if op := &ops[i]; op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && !op.Limit.Holds() && op.N > 0 {
+		if op := &ops[i]; op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && op.N > 0 {
 			op.Result = m.apply(giveBack, op)
 		}
 	}

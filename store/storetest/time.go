@@ -34,7 +34,7 @@ func limits() map[string]*window.Compiled {
 			if m == window.Sum {
 				l.Quota = 1_000_000
 			}
-			if l.Validate() == nil {
+			if _, err := window.Compile(l); err == nil {
 				all[fmt.Sprint(name, " ", m)] = l
 			}
 		}
@@ -50,7 +50,7 @@ func limits() map[string]*window.Compiled {
 // reports false for counters, which deny nothing.
 func (s *stage) fill(l *window.Compiled, key string) (op store.Op, denied window.Result, ok bool) {
 	op = hit("s", l, key)
-	op.N = max(1, l.Limit().Quota/12)
+	op.N = max(1, l.Quota/12)
 	for i := range 100 {
 		op.Member = fmt.Append(nil, "member", i)
 		if r := s.one(store.Take, op); !r.Allowed {
@@ -123,7 +123,7 @@ func timeGoesBack(s *stage) {
 // A key keeps its count when the quota of its space changes.
 func quotaChanges(s *stage) {
 	s.each(func(s *stage, l *window.Compiled) {
-		more := l.Limit()
+		more := *l.Limit
 		if more.Quota == window.Unlimited || more.After.Count > 0 {
 			return
 		}

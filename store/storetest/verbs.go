@@ -84,7 +84,7 @@ func noHitsOnlyLook(s *stage) {
 // it was.
 func neverFits(s *stage) {
 	s.each(func(s *stage, l *window.Compiled) {
-		if l.Distinct() || l.Capacity() == window.Unlimited || l.Limit().After.Count > 0 {
+		if l.Measure == window.Distinct || l.Capacity() == window.Unlimited || l.After.Count > 0 {
 			return // always one member; no limit; free up to the count
 		}
 		op := hit("s", l, "k")

@@ -206,7 +206,7 @@ func engineOf(name string, rules func(Config) []rule.Rule) Peer {
 		e, ctx, d := engine(rules(c)), context.Background(), weir.Decision{}
 		req := weir.Request{Attributes: weir.Attributes("action", "post", "user", "42")}
 		return Limiter{
-			Allow: func(string) bool { return e.Do(ctx, weir.Take, &req, &d) == nil && d.Allowed },
+			Allow: func(string) bool { return e.Do(ctx, store.Take, &req, &d) == nil && d.Allowed },
 			Close: func() { _ = e.Close() }, // a store in memory closes without error
 		}
 	}}

@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -174,7 +175,7 @@ func TestContract(t *testing.T) {
 				if r.IntN(3) == 0 {
 					q.Hits = int64(r.IntN(8)) - 1
 				}
-				verb := weir.Verb(r.IntN(7)) //nolint:gosec // small
+				verb := store.Verb(r.IntN(7)) //nolint:gosec // small
 				if r.IntN(20) == 0 {
 					q.Feedback = one("oops", "nope")
 				}
@@ -214,8 +215,8 @@ func TestContract(t *testing.T) {
 					rule := one("posts", "visitors", "views", "tokens", "logins", "nope")
 					sameError(t, text, a.Forget(t.Context(), rule, q.Attributes), b.Forget(t.Context(), rule, q.Attributes))
 				case 3:
-					ia := []weir.Item{{Verb: weir.Take, Request: q}, {Verb: verb, Request: q}, {Verb: weir.Check, Request: q}}
-					ib := []weir.Item{{Verb: weir.Take, Request: qb}, {Verb: verb, Request: qb}, {Verb: weir.Check, Request: qb}}
+					ia := []weir.Item{{Verb: store.Take, Request: q}, {Verb: verb, Request: q}, {Verb: store.Check, Request: q}}
+					ib := []weir.Item{{Verb: store.Take, Request: qb}, {Verb: verb, Request: qb}, {Verb: store.Check, Request: qb}}
 					a.DoAll(t.Context(), ia)
 					b.DoAll(t.Context(), ib)
 					for k := range ia {

@@ -114,7 +114,7 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("%s: got %v, want Unavailable, and that nothing was counted", mode, err)
 			}
 		}
-		items := []weir.Item{{Verb: weir.Take, Request: post}}
+		items := []weir.Item{{Verb: store.Take, Request: post}}
 		if c.DoAll(t.Context(), items); status.Code(items[0].Err) != codes.Unavailable || !client.Uncounted(items[0].Err) {
 			t.Errorf("%s: got %v, want Unavailable, and that nothing was counted", mode, items[0].Err)
 		}
@@ -257,11 +257,11 @@ func TestNotText(t *testing.T) {
 		c := open(t, target, option)
 		items := make([]weir.Item, 5)
 		for i := range items {
-			items[i] = weir.Item{Verb: weir.Record, Request: post}
+			items[i] = weir.Item{Verb: store.Record, Request: post}
 		}
 		items[1].Request.Attributes = weir.Attributes("action", "post", "user", "\xff", "page", "/a")
 		items[2].Request.Attributes = weir.Attributes("action", "post", "\xff", "ann", "page", "/a")
-		items[3] = weir.Item{Verb: weir.Refund, Request: weir.Request{Attributes: post.Attributes, Feedback: "\xff"}}
+		items[3] = weir.Item{Verb: store.Refund, Request: weir.Request{Attributes: post.Attributes, Feedback: "\xff"}}
 		c.DoAll(t.Context(), items)
 		for i := range items {
 			if bad := i%4 != 0; bad != (items[i].Err != nil) || bad && !client.Uncounted(items[i].Err) {
@@ -283,7 +283,7 @@ func TestTooLarge(t *testing.T) {
 		c := open(t, target, option)
 		items := make([]weir.Item, 20)
 		for i := range items {
-			items[i] = weir.Item{Verb: weir.Record, Request: post}
+			items[i] = weir.Item{Verb: store.Record, Request: post}
 		}
 		c.DoAll(t.Context(), items)
 		for i := range items {

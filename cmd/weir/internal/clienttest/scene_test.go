@@ -29,7 +29,7 @@ type decider interface {
 	Cancel(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
 	Renew(ctx context.Context, receipt weir.Receipt, r weir.Request) (weir.Decision, error)
 
-	Do(ctx context.Context, verb weir.Verb, r *weir.Request, d *weir.Decision) error
+	Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error
 	DoAll(ctx context.Context, items []weir.Item)
 
 	Explain(ctx context.Context, r weir.Request) (weir.Decision, []weir.RuleExplanation, error)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // decide decides a call by weir's rules. Descriptors that take are one decision.
@@ -32,7 +33,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 	if len(x.takes) > 0 {
 		if !allowed { // takes are not counted, but their statuses are told
 			for i := range x.takes {
-				x.takes[i].Verb = weir.Check
+				x.takes[i].Verb = store.Check
 			}
 			if _, err := x.run(ctx, x.takes, false); err != nil {
 				return err
@@ -70,9 +71,9 @@ func (a *API) plan(x *exchange, i int, d *descriptor) error {
 	case check, d.negative:
 		x.others, it = item(x.others)
 		x.otherOf = append(x.otherOf, i)
-		it.Verb = weir.Refund
+		it.Verb = store.Refund
 		if check {
-			it.Verb = weir.Check
+			it.Verb = store.Check
 		}
 	default:
 		x.takes, it = item(x.takes)

@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // An exchange is the memory of one call. Later calls use it again.
@@ -115,6 +116,6 @@ func item(items []weir.Item) ([]weir.Item, *weir.Item) {
 		items = append(items, weir.Item{})
 	}
 	it := &items[n]
-	it.Request, it.Verb, it.Err = weir.Request{}, weir.Take, nil
+	it.Request, it.Verb, it.Err = weir.Request{}, store.Take, nil
 	return items, it
 }

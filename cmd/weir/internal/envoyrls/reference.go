@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -161,9 +162,9 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		hits, check := hitsOf(&x.in, d)
 		switch {
 		case check:
-			it.Verb = weir.Check
+			it.Verb = store.Check
 		case d.negative:
-			it.Verb = weir.Refund
+			it.Verb = store.Refund
 		}
 		from := len(x.attributes)
 		x.attributes = append(x.attributes,
@@ -181,7 +182,7 @@ func (a *API) runByFiles(ctx context.Context, x *exchange) error {
 	}
 	together := a.config.Reference.Together
 	for i := range x.takes {
-		together = together && x.takes[i].Verb == weir.Take
+		together = together && x.takes[i].Verb == store.Take
 	}
 	_, err := x.run(ctx, x.takes, together)
 	return err
@@ -206,7 +207,7 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 		u := &d.Usages[0]
 		used, reset = u.Used, u.ResetAfter
 		// A check asks whether the hits so far are within the limit.
-		if f.over = !u.Allowed; it.Verb != weir.Take {
+		if f.over = !u.Allowed; it.Verb != store.Take {
 			f.over = used > quota
 		}
 	}
@@ -241,7 +242,7 @@ func (a *API) observe(x *exchange, i int, f *found, it *weir.Item, used int64) {
 		}
 	}
 	hits := it.Request.Hits
-	if it.Verb != weir.Take {
+	if it.Verb != store.Take {
 		hits = 0
 	}
 	a.config.Reference.Observe(Observed{f.limit, values, hits, f.over, used})

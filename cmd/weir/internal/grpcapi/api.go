@@ -4,10 +4,10 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/store"
 )
 
 // Service and File are the name of the service and of the file that defines it.
@@ -39,13 +39,13 @@ func New(spaces *namespace.Set, shared bool) *API {
 // Methods returns the methods of the service.
 func (a *API) Methods() []grpcserver.Method {
 	return []grpcserver.Method{
-		{Name: "Take", Need: access.Decide, Serve: a.decide(weir.Take)},
-		{Name: "Check", Need: access.Decide, Serve: a.decide(weir.Check)},
-		{Name: "Record", Need: access.Record, Serve: a.decide(weir.Record)},
-		{Name: "Refund", Need: access.Record, Serve: a.decide(weir.Refund)},
-		{Name: "Settle", Need: access.Decide, Serve: a.decide(weir.Settle)},
-		{Name: "Cancel", Need: access.Decide, Serve: a.decide(weir.Cancel)},
-		{Name: "Renew", Need: access.Decide, Serve: a.decide(weir.Renew)},
+		{Name: "Take", Need: access.Decide, Serve: a.decide(store.Take)},
+		{Name: "Check", Need: access.Decide, Serve: a.decide(store.Check)},
+		{Name: "Record", Need: access.Record, Serve: a.decide(store.Record)},
+		{Name: "Refund", Need: access.Record, Serve: a.decide(store.Refund)},
+		{Name: "Settle", Need: access.Decide, Serve: a.decide(store.Settle)},
+		{Name: "Cancel", Need: access.Decide, Serve: a.decide(store.Cancel)},
+		{Name: "Renew", Need: access.Decide, Serve: a.decide(store.Renew)},
 		{Name: "Batch", Need: access.None, Serve: a.batch}, // each request needs the scope of its verb
 		{Name: "Decide", Need: access.None, Serve: a.stream, ClientStreams: true, ServerStreams: true},
 		{Name: "Explain", Need: access.Read, Serve: grpcserver.Unary(a.explain)},
@@ -58,8 +58,8 @@ func (a *API) Methods() []grpcserver.Method {
 }
 
 // need returns the scope that a caller needs for a verb.
-func need(verb weir.Verb) access.Scope {
-	if verb == weir.Record || verb == weir.Refund {
+func need(verb store.Verb) access.Scope {
+	if verb == store.Record || verb == store.Refund {
 		return access.Record
 	}
 	return access.Decide

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // exchange is the memory of one call about one request. Later calls use it again.
@@ -50,7 +51,7 @@ func tooManyAttributes(path string) error {
 }
 
 // decide returns what serves the method for a verb.
-func (a *API) decide(verb weir.Verb) func(*grpcserver.Call) error {
+func (a *API) decide(verb store.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
 		x := a.exchanges.Get().(*exchange)
 		defer a.free(x)

@@ -228,7 +228,7 @@ func ruleOf(r *rule.Rule) *weirv1.Rule {
 		if out.Networks == nil {
 			out.Networks = map[string]string{}
 		}
-		out.Networks[name] = n.String()
+		out.Networks[name] = answer.Network(n)
 	}
 	switch r.Measure {
 	case window.Sum:
@@ -245,14 +245,14 @@ func ruleOf(r *rule.Rule) *weirv1.Rule {
 	if r.Kind() != rule.KindVerdict {
 		out.Window = r.Window.String()
 	}
-	if r.Unsettled != window.Keep {
-		out.Unsettled = r.Unsettled.String()
+	if r.Release {
+		out.Unsettled = "release"
 	}
 	if b := r.Ban; b.For != 0 {
 		out.Ban = &weirv1.Ban{For: durationOf(b.For), Factor: b.Factor, Most: durationOf(b.Most), Forget: durationOf(b.Forget)}
 	}
-	if r.Rest != rule.RestSkip {
-		out.Rest = r.Rest.String()
+	if r.CountRest {
+		out.Rest = "count"
 	}
 	for name, n := range r.Feedback {
 		if out.Feedback == nil {

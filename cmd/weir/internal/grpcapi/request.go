@@ -6,18 +6,19 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/store"
 )
 
 // verbs lists the verbs by their numbers in messages; 0 is a take, too.
-var verbs = [...]weir.Verb{weir.Take, weir.Take, weir.Check, weir.Record, weir.Refund, weir.Settle, weir.Cancel, weir.Renew}
+var verbs = [...]store.Verb{store.Take, store.Take, store.Check, store.Record, store.Refund, store.Settle, store.Cancel, store.Renew}
 
 // ask is a request of the engine.
 type ask struct {
 	// verb is what to do: that of the request, or a check for a request of 0 hits.
-	verb weir.Verb
+	verb store.Verb
 
 	// sent is the verb before that, which says what the caller must be allowed to do.
-	sent weir.Verb
+	sent store.Verb
 
 	request weir.Request
 
@@ -27,7 +28,7 @@ type ask struct {
 
 // read reads a request, which a method for one verb may receive in place of its own
 // message: their fields have the same numbers. It appends the attributes to attrs.
-func (a *ask) read(in *weirv1.Request, verb weir.Verb, attrs []weir.Attribute) []weir.Attribute {
+func (a *ask) read(in *weirv1.Request, verb store.Verb, attrs []weir.Attribute) []weir.Attribute {
 	*a = ask{verb: verb, sent: verb}
 	r := &a.request
 	r.Hits, r.Feedback, r.Final = in.GetHits(), in.Feedback, in.Final
@@ -50,7 +51,7 @@ func (a *ask) read(in *weirv1.Request, verb weir.Verb, attrs []weir.Attribute) [
 // readAny is read for a request that names its verb.
 func (a *ask) readAny(in *weirv1.Request, attrs []weir.Attribute) []weir.Attribute {
 	if in.Verb < 0 || int(in.Verb) >= len(verbs) {
-		attrs = a.read(in, weir.Take, attrs)
+		attrs = a.read(in, store.Take, attrs)
 		a.fault = fault.Newf("verb", "%d: want one of weir.v1.Verb", in.Verb)
 		return attrs
 	}
@@ -100,7 +101,7 @@ func (a *ask) complete(given bool) {
 	case r.Feedback != "":
 		a.wrong("hits", "is 0, which counts nothing; leave it out with feedback")
 	default:
-		a.verb = weir.Check
+		a.verb = store.Check
 	}
 }
 

@@ -5,14 +5,15 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/store"
 )
 
 // Decode reads body as one request for a take. Its error is line:column: field:
 // problem.
-func Decode(body []byte) (weir.Request, error) { return DecodeFor(weir.Take, body) }
+func Decode(body []byte) (weir.Request, error) { return DecodeFor(store.Take, body) }
 
 // DecodeFor is Decode for another verb.
-func DecodeFor(verb weir.Verb, body []byte) (weir.Request, error) {
+func DecodeFor(verb store.Verb, body []byte) (weir.Request, error) {
 	var s scanner
 	var req weir.Request
 	if _, f := s.decode(body, verb, &req); f != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/receipt"
+	"github.com/weirhq/weir/store"
 )
 
 var (
@@ -46,9 +47,9 @@ func FuzzDecode(f *testing.F) {
 		if hugeExponent.Match(body) || halfPair.Match(body) {
 			return
 		}
-		verb := weir.Take
+		verb := store.Take
 		if ends {
-			verb = weir.Settle
+			verb = store.Settle
 		}
 		want, refused := reference(verb, body)
 		got, err := httpapi.DecodeFor(verb, body)
@@ -69,7 +70,7 @@ func shown(r weir.Request) string {
 
 // reference reads body, for verb, with encoding/json, and checks by hand what that
 // package does not.
-func reference(verb weir.Verb, body []byte) (weir.Request, error) {
+func reference(verb store.Verb, body []byte) (weir.Request, error) {
 	req := weir.Request{Hits: 1}
 	if verb.Ends() {
 		req.Hits = 0

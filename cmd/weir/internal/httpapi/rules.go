@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -54,7 +55,7 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 			} else {
 				b = append(b, ',')
 			}
-			b = jsontext.AppendText(append(jsontext.AppendText(b, name), ':'), r.Networks[name].String())
+			b = jsontext.AppendText(append(jsontext.AppendText(b, name), ':'), answer.Network(r.Networks[name]))
 		}
 		if len(r.Networks) > 0 {
 			b = append(b, '}')
@@ -77,8 +78,8 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	if r.Then != "" {
 		b = jsontext.AppendText(append(b, `,"then":`...), r.Then)
 	}
-	if r.Rest != rule.RestSkip {
-		b = jsontext.AppendText(append(b, `,"rest":`...), r.Rest.String())
+	if r.CountRest {
+		b = append(b, `,"rest":"count"`...)
 	}
 	if len(r.Feedback) > 0 {
 		b = append(appendNumbers(append(b, `,"feedback":{`...), r.Feedback), '}')
@@ -94,8 +95,8 @@ func appendHolding(b []byte, r *rule.Rule) []byte {
 	if r.Hold > 0 {
 		b = jsontext.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))
 	}
-	if r.Unsettled != window.Keep {
-		b = jsontext.AppendText(append(b, `,"unsettled":`...), r.Unsettled.String())
+	if r.Release {
+		b = append(b, `,"unsettled":"release"`...)
 	}
 	if r.MaxHolds > 0 {
 		b = appendInt(append(b, `,"max_holds":`...), int64(r.MaxHolds))

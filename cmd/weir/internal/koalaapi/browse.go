@@ -4,8 +4,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store"
 )
 
 // browse decides whether an action may happen. With `_writeThrough=yes` it also
@@ -20,11 +20,11 @@ func (a *API) browse(x *exchange, _ *http.Request) reply {
 	return reply{body: t.answer(d, t.rows)}
 }
 
-func verbOf(x *exchange) weir.Verb {
+func verbOf(x *exchange) store.Verb {
 	if x.parameter("_writeThrough") == "yes" {
-		return weir.Take
+		return store.Take
 	}
-	return weir.Check
+	return store.Check
 }
 
 // complete answers with the row of every rule that is over its limit, not only
@@ -58,7 +58,7 @@ func (a *API) complete(x *exchange, _ *http.Request) reply {
 
 // update counts an action that has happened.
 func (a *API) update(x *exchange, _ *http.Request) reply {
-	return a.write(x, weir.Record)
+	return a.write(x, store.Record)
 }
 
 // feedback gives back the hits that rules state for `erase1` or `erase2`. As in
@@ -69,14 +69,14 @@ func (a *API) feedback(x *exchange, _ *http.Request) reply {
 	if x.parameter("_feedbackType") == "erase2" {
 		x.item[0].Request.Feedback = "erase2"
 	}
-	r := a.write(x, weir.Refund)
+	r := a.write(x, store.Refund)
 	if x.item[0].Decision.Degraded {
 		return reply{http.StatusInternalServerError, problem(x.out, `{"err_no":-1, "err_msg":`, "the store is out of reach: nothing was given back")}
 	}
 	return r
 }
 
-func (a *API) write(x *exchange, verb weir.Verb) reply {
+func (a *API) write(x *exchange, verb store.Verb) reply {
 	if err := a.ask(x, verb); err != nil {
 		return reply{statusOf(err), problem(x.out, `{"err_no":-1, "err_msg":`, err.Error())}
 	}

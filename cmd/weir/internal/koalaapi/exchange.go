@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
 )
 
 // An exchange holds the memory of one call. Later calls reuse it.
@@ -45,7 +46,7 @@ func (x *exchange) read(query string) {
 
 // ask lets the engine decide the request. It holds nothing: koala's clients keep no
 // receipt.
-func (a *API) ask(x *exchange, verb weir.Verb) error {
+func (a *API) ask(x *exchange, verb store.Verb) error {
 	x.item[0].Request.Final = true
 	x.item[0].Verb = verb
 	_, err := x.space.Run(a.config.Context, x.item[:], run.Options{})

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
 )
 
 // job is one of the requests of a multi/browse.
@@ -35,7 +35,7 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 		out = appendText(append(out, `{"Id":`...), jobs[i].ID)
 		out = append(out, `,"Result":`...)
 		x.read(jobs[i].query())
-		if err := a.ask(x, weir.Check); err != nil {
+		if err := a.ask(x, store.Check); err != nil {
 			out = failed(err).appendTo(out)
 		} else {
 			t := a.tables.of(x.space, x.item[0].Decision.Rules)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
 )
 
 // direct decides at once; the rules behind it go on counting.
@@ -14,17 +15,17 @@ func TestDirect(t *testing.T) {
 rule : [direct] [uid @ white] [time=1; count=0;] [result=1; return=101]
 rule : [direct] [uid @ black] [time=1; count=0;] [result=2; return=103]
 rule : [count] [uid=+] [time=5; count=1;] [result=2; return=501]`)
-	s.want("koala-1 by koala-101", weir.Take, "uid", "1")
-	s.want("koala-1 by koala-101", weir.Take, "uid", "1")
-	if _, d := s.ask(weir.Check, "uid", "1"); len(d.Usages) != 1 || d.Usages[0].Used != 2 {
+	s.want("koala-1 by koala-101", store.Take, "uid", "1")
+	s.want("koala-1 by koala-101", store.Take, "uid", "1")
+	if _, d := s.ask(store.Check, "uid", "1"); len(d.Usages) != 1 || d.Usages[0].Used != 2 {
 		t.Errorf("count behind a white list: got %+v, want 2 used", d.Usages)
 	}
-	s.want("koala-2 by koala-103", weir.Take, "uid", "9")
-	s.ask(weir.Record, "uid", "9")
-	if _, d := s.ask(weir.Check, "uid", "9"); len(d.Usages) != 1 || d.Usages[0].Used != 1 {
+	s.want("koala-2 by koala-103", store.Take, "uid", "9")
+	s.ask(store.Record, "uid", "9")
+	if _, d := s.ask(store.Check, "uid", "9"); len(d.Usages) != 1 || d.Usages[0].Used != 1 {
 		t.Errorf("count behind a black list, of an update and a denied take: got %+v, want 1 used", d.Usages)
 	}
-	s.want("allow", weir.Take, "uid", "7")
+	s.want("allow", store.Take, "uid", "7")
 }
 
 // count begins with the first hit and lasts its time.
@@ -33,19 +34,19 @@ func TestCount(t *testing.T) {
 	s := open(t, `
 rule : [count] [act=mall;uid=+] [time=5; count=1;] [result=2; return=501]
 rule : [count] [act=mall;uid=+] [time=60; count=3;] [result=3; return=502]`)
-	s.want("allow", weir.Check, "act", "mall", "uid", "7")
-	s.want("allow", weir.Record, "act", "mall", "uid", "7")
-	s.want("koala-2 by koala-501", weir.Take, "act", "mall", "uid", "7")
-	s.want("allow", weir.Take, "act", "mall", "uid", "8")
-	s.want("allow", weir.Take, "act", "other", "uid", "7")
+	s.want("allow", store.Check, "act", "mall", "uid", "7")
+	s.want("allow", store.Record, "act", "mall", "uid", "7")
+	s.want("koala-2 by koala-501", store.Take, "act", "mall", "uid", "7")
+	s.want("allow", store.Take, "act", "mall", "uid", "8")
+	s.want("allow", store.Take, "act", "other", "uid", "7")
 	s.pass(5*time.Second - time.Microsecond)
-	s.want("koala-2 by koala-501", weir.Take, "act", "mall", "uid", "7")
+	s.want("koala-2 by koala-501", store.Take, "act", "mall", "uid", "7")
 	s.pass(time.Microsecond)
-	s.want("allow", weir.Take, "act", "mall", "uid", "7")
+	s.want("allow", store.Take, "act", "mall", "uid", "7")
 	s.pass(5 * time.Second)
-	s.want("allow", weir.Take, "act", "mall", "uid", "7")
+	s.want("allow", store.Take, "act", "mall", "uid", "7")
 	s.pass(5 * time.Second)
-	s.want("koala-3 by koala-502", weir.Take, "act", "mall", "uid", "7")
+	s.want("koala-3 by koala-502", store.Take, "act", "mall", "uid", "7")
 }
 
 // {~} has the listed values share a counter.
@@ -54,10 +55,10 @@ func TestCombined(t *testing.T) {
 	s := open(t, `
 rule : [count] [act=ask,answer{~};uid=+] [time=60; count=2] [result=2; return=1]
 rule : [count] [act=ask,answer;uid=+] [time=60; count=2] [result=3; return=2]`)
-	s.want("allow", weir.Take, "act", "ask", "uid", "7")
-	s.want("allow", weir.Take, "act", "answer", "uid", "7")
-	s.want("koala-2 by koala-1", weir.Take, "act", "ask", "uid", "7")
-	if _, d := s.ask(weir.Check, "act", "ask", "uid", "7"); d.Usages[1].Used != 1 {
+	s.want("allow", store.Take, "act", "ask", "uid", "7")
+	s.want("allow", store.Take, "act", "answer", "uid", "7")
+	s.want("koala-2 by koala-1", store.Take, "act", "ask", "uid", "7")
+	if _, d := s.ask(store.Check, "act", "ask", "uid", "7"); d.Usages[1].Used != 1 {
 		t.Errorf("its own counter: got %d used, want 1", d.Usages[1].Used)
 	}
 }
@@ -67,17 +68,17 @@ func TestBase(t *testing.T) {
 	t.Parallel()
 	s := open(t, `rule : [base] [act=ask;ip=+] [base=30; time=2; count=1;] [result=2; return=204]`)
 	for range 30 {
-		s.want("allow", weir.Take, "act", "ask", "ip", "192.0.2.1")
+		s.want("allow", store.Take, "act", "ask", "ip", "192.0.2.1")
 	}
-	s.want("koala-2 by koala-204", weir.Take, "act", "ask", "ip", "192.0.2.1")
+	s.want("koala-2 by koala-204", store.Take, "act", "ask", "ip", "192.0.2.1")
 	s.pass(2 * time.Second)
-	s.want("allow", weir.Take, "act", "ask", "ip", "192.0.2.1")
-	s.want("koala-2 by koala-204", weir.Take, "act", "ask", "ip", "192.0.2.1")
+	s.want("allow", store.Take, "act", "ask", "ip", "192.0.2.1")
+	s.want("koala-2 by koala-204", store.Take, "act", "ask", "ip", "192.0.2.1")
 	s.at("2026-11-21 00:00:00")
 	for range 30 {
-		s.want("allow", weir.Take, "act", "ask", "ip", "192.0.2.1")
+		s.want("allow", store.Take, "act", "ask", "ip", "192.0.2.1")
 	}
-	s.want("koala-2 by koala-204", weir.Take, "act", "ask", "ip", "192.0.2.1")
+	s.want("koala-2 by koala-204", store.Take, "act", "ask", "ip", "192.0.2.1")
 }
 
 // leak takes back what a feedback says.
@@ -87,11 +88,11 @@ func TestLeakFeedback(t *testing.T) {
 rule : [leak] [act=index;ip=+] [time=100; count=10; erase1=2; erase2=4] [result=2; return=1201]
 rule : [count] [act=index;ip=+] [time=100; count=20] [result=2; return=1202]`)
 	for range 10 {
-		s.want("allow", weir.Take, "act", "index", "ip", "192.0.2.1")
+		s.want("allow", store.Take, "act", "index", "ip", "192.0.2.1")
 	}
-	s.want("koala-2 by koala-1201", weir.Take, "act", "index", "ip", "192.0.2.1")
+	s.want("koala-2 by koala-1201", store.Take, "act", "index", "ip", "192.0.2.1")
 	used := func() [2]int64 {
-		_, d := s.ask(weir.Check, "act", "index", "ip", "192.0.2.1")
+		_, d := s.ask(store.Check, "act", "index", "ip", "192.0.2.1")
 		return [2]int64{d.Usages[0].Used, d.Usages[1].Used}
 	}
 	for _, tt := range []struct {
@@ -113,9 +114,9 @@ rule : [count] [act=index;ip=+] [time=100; count=20] [result=2; return=1202]`)
 func TestRowThatLetsPass(t *testing.T) {
 	t.Parallel()
 	s := open(t, `rule : [count] [uid=+] [time=5; count=1;] [result=1; return=7]`)
-	s.want("allow", weir.Take, "uid", "7")
-	s.want("koala-1-over by koala-7", weir.Take, "uid", "7")
-	if _, d := s.ask(weir.Take, "uid", "7"); d.Allowed {
+	s.want("allow", store.Take, "uid", "7")
+	s.want("koala-1-over by koala-7", store.Take, "uid", "7")
+	if _, d := s.ask(store.Take, "uid", "7"); d.Allowed {
 		t.Error("got allowed, want denied")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 )
 
 // The tests in this file are named for the faults of koala that they show to
@@ -57,13 +58,13 @@ func TestFault02EveryKeyCountsAllAndEnds(t *testing.T) {
 	}
 	callers.Wait()
 	for i := range keys {
-		if _, d := s.ask(weir.Check, "uid", fmt.Sprint(i)); d.Usages[0].Used != hits {
+		if _, d := s.ask(store.Check, "uid", fmt.Sprint(i)); d.Usages[0].Used != hits {
 			t.Errorf("key %d: got %d used, want %d", i, d.Usages[0].Used, hits)
 		}
 	}
 	s.pass(5 * time.Second)
 	for i := range keys {
-		s.want("allow", weir.Check, "uid", fmt.Sprint(i))
+		s.want("allow", store.Check, "uid", fmt.Sprint(i))
 	}
 }
 
@@ -74,7 +75,7 @@ func TestFault03LeakAdmitsExactlyCount(t *testing.T) {
 	s := open(t, `rule : [leak] [act=index;ip=+] [time=100; count=10] [result=2; return=1201]`)
 	take := func(want string) {
 		t.Helper()
-		s.want(want, weir.Take, "act", "index", "ip", "192.0.2.1")
+		s.want(want, store.Take, "act", "index", "ip", "192.0.2.1")
 	}
 	for range 10 {
 		take("allow")
@@ -102,16 +103,16 @@ func TestFault04NaturalDayIsShanghai(t *testing.T) {
 		s := open(t, rules)
 		for _, begin := range []string{"2026-11-20 00:00:00", "2026-11-21 00:00:00", "2026-11-22 07:59:59"} {
 			s.at(begin)
-			s.want("allow", weir.Take, "uid", "7")
-			s.want("allow", weir.Take, "uid", "7")
-			s.want("koala-2 by koala-111", weir.Take, "uid", "7")
+			s.want("allow", store.Take, "uid", "7")
+			s.want("allow", store.Take, "uid", "7")
+			s.want("koala-2 by koala-111", store.Take, "uid", "7")
 			s.pass(16 * time.Hour)
-			s.want("koala-2 by koala-111", weir.Take, "uid", "7")
+			s.want("koala-2 by koala-111", store.Take, "uid", "7")
 		}
 		s.at("2026-11-22 23:59:59")
-		s.want("koala-2 by koala-111", weir.Take, "uid", "7")
+		s.want("koala-2 by koala-111", store.Take, "uid", "7")
 		s.pass(time.Second)
-		s.want("allow", weir.Take, "uid", "7")
+		s.want("allow", store.Take, "uid", "7")
 	}
 }
 
@@ -154,20 +155,20 @@ func TestFault07BlanksCountTogether(t *testing.T) {
 	s := open(t, `
 rule : [direct] [uid @ black] [time=1; count=0;] [result=2; return=103]
 rule : [count] [act=mall;uid=+] [time=5; count=3] [result=2; return=501]`)
-	s.want("allow", weir.Take, "act", "mall", "uid", "7")
-	s.want("allow", weir.Take, "act", "mall ", "uid", " 7\t")
-	s.want("allow", weir.Take, "act", "\vmall\r", "uid", "7 ")
-	s.want("koala-2 by koala-501", weir.Take, "act", " mall", "uid", "7\n")
-	s.want("koala-2 by koala-103", weir.Take, "uid", " mallory  ")
+	s.want("allow", store.Take, "act", "mall", "uid", "7")
+	s.want("allow", store.Take, "act", "mall ", "uid", " 7\t")
+	s.want("allow", store.Take, "act", "\vmall\r", "uid", "7 ")
+	s.want("koala-2 by koala-501", store.Take, "act", " mall", "uid", "7\n")
+	s.want("koala-2 by koala-103", store.Take, "uid", " mallory  ")
 }
 
 // Koala joined the values of a key with |.
 func TestFault08ValuesDoNotCollide(t *testing.T) {
 	t.Parallel()
 	s := open(t, `rule : [count] [a=+;b=+] [time=5; count=1] [result=2; return=501]`)
-	s.want("allow", weir.Take, "a", "1|2", "b", "3")
-	s.want("allow", weir.Take, "a", "1", "b", "2|3")
-	s.want("koala-2 by koala-501", weir.Take, "a", "1|2", "b", "3")
+	s.want("allow", store.Take, "a", "1|2", "b", "3")
+	s.want("allow", store.Take, "a", "1", "b", "2|3")
+	s.want("koala-2 by koala-501", store.Take, "a", "1|2", "b", "3")
 }
 
 // Koala's multi/browse skipped direct, base and leak rules, and
@@ -179,8 +180,8 @@ rule : [leak] [uid=+] [time=100; count=1] [result=2; return=1]
 rule : [direct] [uid @ black] [time=1; count=0;] [result=2; return=2]
 rule : [base] [uid=+] [base=1; time=100; count=1] [result=2; return=3]
 rule : [count] [uid=+] [time=100; count=1] [result=2; return=4]`)
-	s.ask(weir.Record, "uid", "9")
-	_, d := s.ask(weir.Check, "uid", "9")
+	s.ask(store.Record, "uid", "9")
+	_, d := s.ask(store.Check, "uid", "9")
 	var out []string
 	for _, u := range d.Usages {
 		if !u.Allowed {
@@ -223,8 +224,8 @@ func TestFault10ConditionsMeanWhatTheySay(t *testing.T) {
 func TestFault11ChangedMethodCounts(t *testing.T) {
 	t.Parallel()
 	s := open(t, `rule : [count] [uid=+] [time=100; count=1] [result=2; return=501]`)
-	s.want("allow", weir.Take, "uid", "7")
-	s.want("koala-2 by koala-501", weir.Take, "uid", "7")
+	s.want("allow", store.Take, "uid", "7")
+	s.want("koala-2 by koala-501", store.Take, "uid", "7")
 	for _, rules := range []string{
 		`rule : [leak] [uid=+] [time=100; count=1] [result=2; return=501]`,
 		`rule : [base] [uid=+] [base=1; time=100; count=1] [result=2; return=501]`,
@@ -232,8 +233,8 @@ func TestFault11ChangedMethodCounts(t *testing.T) {
 		if err := s.engine.SetRules(parse(t, rules).Set); err != nil {
 			t.Fatal(err)
 		}
-		s.want("allow", weir.Take, "uid", "7")
-		s.want("koala-2 by koala-501", weir.Take, "uid", "7")
+		s.want("allow", store.Take, "uid", "7")
+		s.want("koala-2 by koala-501", store.Take, "uid", "7")
 	}
 }
 
@@ -244,14 +245,14 @@ func TestFault12OutageIsSaid(t *testing.T) {
 	s := open(t, `
 rule : [direct] [uid @ black] [time=1; count=0;] [result=2; return=103]
 rule : [count] [uid=+] [time=5; count=1] [result=2; return=501]`)
-	s.want("allow", weir.Take, "uid", "7")
+	s.want("allow", store.Take, "uid", "7")
 	s.store.out = true
-	if got, d := s.ask(weir.Take, "uid", "7"); got != "allow" || !d.Degraded {
+	if got, d := s.ask(store.Take, "uid", "7"); got != "allow" || !d.Degraded {
 		t.Errorf("without the store: got %q, degraded %t, want allow, degraded", got, d.Degraded)
 	}
-	s.want("koala-2 by koala-103", weir.Take, "uid", "9")
+	s.want("koala-2 by koala-103", store.Take, "uid", "9")
 	s.store.out = false
-	s.want("koala-2 by koala-501", weir.Take, "uid", "7")
+	s.want("koala-2 by koala-501", store.Take, "uid", "7")
 	for _, r := range parse(t, `rule : [leak] [uid=+] [time=5; count=1] [result=2; return=1]`).Rules {
 		if r.OnOutage != rule.OutageAllow {
 			t.Errorf("%s: got on_outage %s, want allow", r.Name, r.OnOutage)

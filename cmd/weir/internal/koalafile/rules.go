@@ -40,7 +40,7 @@ func (p *pass) readRule(s piece) {
 	v := p.settings(values, "time", "count", "base", "erase1", "erase2")
 	switch method.text {
 	case "direct":
-		r.Then, r.Rest = OutcomeName(row), rule.RestCount
+		r.Then, r.CountRest = OutcomeName(row), true
 		p.warn(method, "koala skipped direct rules in multi/browse; weir does not")
 	case "count", "base", "leak":
 		r.Per, r.Then = per, p.over(ret, row)

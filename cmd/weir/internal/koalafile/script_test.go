@@ -117,7 +117,7 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 	if len(r.Per) > 0 {
 		fmt.Fprintf(b, " per %s", strings.Join(r.Per, ", "))
 	}
-	fmt.Fprintf(b, " then %s, rest %s, outage %s\n", r.Then, r.Rest, r.OnOutage)
+	fmt.Fprintf(b, " then %s, rest %s, outage %s\n", r.Then, map[bool]string{false: "skip", true: "count"}[r.CountRest], r.OnOutage)
 	for _, name := range slices.Sorted(maps.Keys(r.Feedback)) {
 		fmt.Fprintf(b, "  feedback %s: %d\n", name, r.Feedback[name])
 	}

@@ -85,7 +85,7 @@ func (s *site) pass(d time.Duration) { s.now.Add(d.Microseconds()) }
 
 // ask is what the engine says, as outcome and the rule that gave it:
 // "koala-2 by koala-501", or "allow".
-func (s *site) ask(verb weir.Verb, attributes ...string) (answer string, d weir.Decision) {
+func (s *site) ask(verb store.Verb, attributes ...string) (answer string, d weir.Decision) {
 	s.t.Helper()
 	r := weir.Request{Attributes: weir.Attributes(attributes...)}
 	if err := s.engine.Do(s.t.Context(), verb, &r, &d); err != nil {
@@ -98,7 +98,7 @@ func (s *site) ask(verb weir.Verb, attributes ...string) (answer string, d weir.
 }
 
 // want asks and compares the answer.
-func (s *site) want(want string, verb weir.Verb, attributes ...string) {
+func (s *site) want(want string, verb store.Verb, attributes ...string) {
 	s.t.Helper()
 	if got, _ := s.ask(verb, attributes...); got != want {
 		s.t.Errorf("%v %s: got %q, want %q", verb, strings.Join(attributes, " "), got, want)

@@ -106,27 +106,27 @@ func loosen(r *rule.Rule, base int64) (factor int64) {
 	most := window.MaxHits
 	switch {
 	case r.Measure == window.Distinct:
-		most = window.MaxMembers
+		most = window.MaxEntries
 	case r.Window.Kind == window.KindHeld && r.Measure == window.Count:
-		most = window.MostHolds
+		most = window.MaxEntries
 	case r.Window.Kind == window.KindHeld:
-		most = window.MostHeld
+		most = 1 << 40 // the largest quota of such a window
 	}
 	factor = max(1, min(beyond, most/base))
 	r.Mode, r.After, r.Ban, r.CountDenied = rule.Shadow, window.After{}, window.Ban{}, false
-	if r.Hold > 0 && r.Unsettled == window.Keep { // counts like a hit without a hold
+	if r.Hold > 0 && !r.Release { // counts like a hit without a hold
 		r.Hold = 0
 	}
 	r.MaxHolds = 0
 	if r.Hold > 0 || r.Window.Kind == window.KindHeld {
-		r.MaxHolds = window.MostHolds
+		r.MaxHolds = window.MaxEntries
 	}
 	if r.Window.Kind == window.KindBucket {
 		r.Window = window.Sliding(r.Window.Length)
 	}
 	if r.Window.Kind == window.KindSliding && r.Measure != window.Distinct {
 		precision := int64(window.Limit{Window: r.Window}.WithDefaults().Window.Precision)
-		r.Window.Precision = int(min(precision*factor, window.MaxPrecision)) // groups stay as large as they are
+		r.Window.Precision = int(min(precision*factor, window.MaxEntries)) // groups stay as large as they are
 	}
 	loose := rule.Quota{By: r.Quota.By, Value: r.Quota.Value, Cases: map[string]int64{}}
 	for value, q := range r.Quota.Cases {

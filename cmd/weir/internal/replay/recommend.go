@@ -137,12 +137,7 @@ func describe(w window.Window) string {
 	if w.Kind == window.KindCalendar {
 		return "a " + w.Period.String()
 	}
-	text := w.Length.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if n := len(text) - len(zero) + 1; n > 0 && len(text) >= len(zero) && text[len(text)-len(zero):] == zero {
-			text = text[:n]
-		}
-	}
+	text := window.Length(w.Length)
 	if w.Kind != window.KindSliding {
 		text = w.Kind.String() + " " + text
 	}

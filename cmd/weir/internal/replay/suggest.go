@@ -272,7 +272,7 @@ func (s *sweeping) add(w window.Window) error {
 	}
 	limit := window.Limit{
 		Measure: s.rule.Measure, Window: w, After: s.rule.After,
-		Hold: s.rule.Hold, Unsettled: s.rule.Unsettled, MaxHolds: s.rule.MaxHolds, Ban: s.rule.Ban,
+		Hold: s.rule.Hold, Release: s.rule.Release, MaxHolds: s.rule.MaxHolds, Ban: s.rule.Ban,
 	}
 	if s.rule.Hold == 0 {
 		limit.MaxHolds = 0 // of a held window

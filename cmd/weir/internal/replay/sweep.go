@@ -96,8 +96,8 @@ func (w *sweptWindow) decide(l *window.Compiled, s window.State, now window.Inst
 		return next, r.Allowed
 	}
 	var r window.Result
-	if l.Holds() {
-		var id window.HoldID
+	if l.HoldLength() > 0 {
+		var id [12]byte
 		w.holds++
 		binary.BigEndian.PutUint64(id[:], w.holds)
 		s, _ = l.Do(verb.Take, &r, s, now, h, &window.Hold{ID: id})
@@ -161,7 +161,7 @@ func newUsage(measure window.Measure, of window.Window) (u usageOf, err error) {
 	}
 	switch {
 	case measure == window.Distinct:
-		quota = window.MaxMembers
+		quota = window.MaxEntries
 	case of.Kind == window.KindSliding || of.Kind == window.KindBucket:
 		// The use of a bucket is that of a sliding window of its length.
 		u.length = length

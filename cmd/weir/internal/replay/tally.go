@@ -253,7 +253,7 @@ func like(rules *rule.Set, list []rule.Rule, outcomes map[string]rule.Outcome) (
 	if err != nil {
 		return nil, err
 	}
-	return set.WithAddresses(rules.Addresses()...)
+	return set.WithAddresses(rules.Compiled().Addresses()...)
 }
 
 // addAlone counts what each limit decides alone about a request that was decided

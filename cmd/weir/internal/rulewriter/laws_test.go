@@ -245,7 +245,7 @@ func (g generator) rule(list rule.Test) rule.Rule {
 	}
 	switch g.IntN(5) {
 	case 0:
-		r.Then, r.Rest, r.MaxKeys = g.pick("allow", "deny", "captcha", "member"), rule.Rest(g.IntN(2)), 0
+		r.Then, r.CountRest, r.MaxKeys = g.pick("allow", "deny", "captcha", "member"), g.IntN(2) > 0, 0
 		return r
 	case 1:
 		r.Trigger, r.Once = 1+g.Int64N(9), g.IntN(2) == 0
@@ -267,7 +267,7 @@ func (g generator) rule(list rule.Test) rule.Rule {
 		}
 		if g.IntN(3) == 0 {
 			r.CountDenied = false
-			r.Hold, r.Unsettled, r.MaxHolds = time.Duration(1+g.IntN(9))*time.Second, window.Unsettled(g.IntN(2)), g.IntN(3)
+			r.Hold, r.Release, r.MaxHolds = time.Duration(1+g.IntN(9))*time.Second, g.IntN(2) > 0, g.IntN(3)
 		}
 	}
 	for _, name := range g.some(g.IntN(3)) {

@@ -32,14 +32,14 @@ func (w *writer) ruleTable(r *rule.Rule) (t table) {
 	}
 	t.add(zone != w.zone, "timezone", text(zone.String()))
 	t.add(r.Hold != 0, "hold", length(r.Hold))
-	t.add(r.Unsettled != window.Keep, "unsettled", text(r.Unsettled.String()))
+	t.add(r.Release, "unsettled", text("release"))
 	t.count("max_holds", int64(r.MaxHolds))
 	if r.Ban != (window.Ban{}) {
 		t.add(true, "ban", banOf(&r.Ban))
 	}
 	t.add(r.Then != "", "then", text(r.Then))
 	t.count("code", r.Code)
-	t.add(r.Rest != rule.RestSkip, "rest", text(r.Rest.String()))
+	t.add(r.CountRest, "rest", text("count"))
 	t.add(len(r.Feedback) > 0, "feedback", numbers(r.Feedback))
 	t.add(r.Mode != rule.Enforce, "mode", text(r.Mode.String()))
 	t.add(r.OnOutage != rule.OutageLocal, "on_outage", text(r.OnOutage.String()))

@@ -157,7 +157,7 @@ func writeBack(src string) string {
 	if err != nil {
 		return err.Error()
 	}
-	d := rulewriter.Draft{Zone: f.Zone, Addresses: f.Set.Addresses(), Outcomes: map[string]rule.Outcome{}}
+	d := rulewriter.Draft{Zone: f.Zone, Addresses: f.Set.Compiled().Addresses(), Outcomes: map[string]rule.Outcome{}}
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		d.Lists = append(d.Lists, rulewriter.List{Name: name, File: lists[name]})
 	}

@@ -115,8 +115,8 @@ func TestEpisodes(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { run(ctx, log); close(ended) }()
 		meet := func(reason store.Reason) {
-			o.Outage(t.Context(), weir.Take, &store.OutageError{Reason: reason, Err: errors.New("why")})
-			o.Decided(t.Context(), weir.Take, &weir.Decision{Degraded: true}, 0)
+			o.Outage(t.Context(), store.Take, &store.OutageError{Reason: reason, Err: errors.New("why")})
+			o.Decided(t.Context(), store.Take, &weir.Decision{Degraded: true}, 0)
 		}
 		wants := func(what, want string) {
 			t.Helper()
@@ -129,8 +129,8 @@ func TestEpisodes(t *testing.T) {
 				t.Errorf("%s: got\n%swant\n%s", what, got, want)
 			}
 		}
-		o.Outage(t.Context(), weir.Refund, errors.New("give back"))
-		o.Decided(t.Context(), weir.Take, &weir.Decision{}, 0)
+		o.Outage(t.Context(), store.Refund, errors.New("give back"))
+		o.Decided(t.Context(), store.Take, &weir.Decision{}, 0)
 		time.Sleep(time.Minute)
 		wants("no outage", "")
 		const begins = `WARN msg="decisions without the store, rules follow their on_outage" reason=`

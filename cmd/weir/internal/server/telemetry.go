@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -80,19 +81,19 @@ type observer struct {
 }
 
 // Decided implements [weir.Observer].
-func (o *observer) Decided(ctx context.Context, verb weir.Verb, d *weir.Decision, took time.Duration) {
+func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decision, took time.Duration) {
 	o.Namespace.Decided(ctx, verb, d, took)
 	o.tops.Decided(ctx, verb, d, took)
 	if d.Degraded {
 		o.episodes.degraded()
 	}
-	if o.denials != nil && verb == weir.Take && !d.Allowed {
+	if o.denials != nil && verb == store.Take && !d.Allowed {
 		o.deny(d)
 	}
 }
 
 // Outage implements [weir.Observer].
-func (o *observer) Outage(_ context.Context, _ weir.Verb, err error) { o.episodes.outage(err) }
+func (o *observer) Outage(_ context.Context, _ store.Verb, err error) { o.episodes.outage(err) }
 
 // deny logs a denial.
 func (o *observer) deny(d *weir.Decision) {
@@ -119,13 +120,13 @@ type traced struct {
 }
 
 // Decided implements [weir.Observer].
-func (t *traced) Decided(ctx context.Context, verb weir.Verb, d *weir.Decision, took time.Duration) {
+func (t *traced) Decided(ctx context.Context, verb store.Verb, d *weir.Decision, took time.Duration) {
 	t.observer.Decided(ctx, verb, d, took)
 	t.telemetry.Decided(ctx, t.name, verb, d, took)
 }
 
 // Failed implements [weir.Observer].
-func (t *traced) Failed(ctx context.Context, verb weir.Verb, err error) {
+func (t *traced) Failed(ctx context.Context, verb store.Verb, err error) {
 	t.observer.Failed(ctx, verb, err)
 	t.telemetry.Failed(ctx, t.name, verb, err)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store"
 )
 
 // BenchmarkObserved measures a take with the observer of a service: without a
@@ -36,7 +37,7 @@ func BenchmarkObserved(b *testing.B) {
 			var d weir.Decision
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := e.Do(context.Background(), weir.Take, &r, &d); err != nil {
+				if err := e.Do(context.Background(), store.Take, &r, &d); err != nil {
 					b.Fatal(err)
 				}
 			}

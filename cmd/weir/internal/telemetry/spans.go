@@ -29,7 +29,7 @@ const (
 
 // Decided sends the span of a decision in a namespace, which ended now and took some
 // time.
-func (t *Telemetry) Decided(ctx context.Context, namespace string, verb weir.Verb, d *weir.Decision, took time.Duration) {
+func (t *Telemetry) Decided(ctx context.Context, namespace string, verb store.Verb, d *weir.Decision, took time.Duration) {
 	span := t.begin(ctx, verb, took)
 	defer span.End()
 	if !span.IsRecording() {
@@ -57,7 +57,7 @@ func (t *Telemetry) Decided(ctx context.Context, namespace string, verb weir.Ver
 
 // Failed sends the span of a request that was not decided. It says of which kind the
 // error is. The text of the error can contain keys.
-func (t *Telemetry) Failed(ctx context.Context, namespace string, verb weir.Verb, err error) {
+func (t *Telemetry) Failed(ctx context.Context, namespace string, verb store.Verb, err error) {
 	span := t.begin(ctx, verb, 0)
 	defer span.End()
 	span.SetAttributes(attrNamespace.String(namespace), attrVerb.String(verb.String()))
@@ -65,7 +65,7 @@ func (t *Telemetry) Failed(ctx context.Context, namespace string, verb weir.Verb
 }
 
 // begin returns the span of a call that took some time.
-func (t *Telemetry) begin(ctx context.Context, verb weir.Verb, took time.Duration) trace.Span {
+func (t *Telemetry) begin(ctx context.Context, verb store.Verb, took time.Duration) trace.Span {
 	_, span := t.tracer.Start(ctx, "weir "+verb.String(),
 		trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(time.Now().Add(-took)))
 	return span

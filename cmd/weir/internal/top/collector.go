@@ -145,7 +145,7 @@ func (c *Collector) Drop() {
 
 // Decided implements [weir.Observer]. It keeps nothing of d, and never waits for
 // a reader.
-func (c *Collector) Decided(_ context.Context, verb weir.Verb, d *weir.Decision, _ time.Duration) {
+func (c *Collector) Decided(_ context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
 	if c == nil || verb != store.Take && verb != store.Record {
 		return
 	}
@@ -169,11 +169,11 @@ func (c *Collector) Decided(_ context.Context, verb weir.Verb, d *weir.Decision,
 }
 
 // Failed implements [weir.Observer]. It does nothing.
-func (c *Collector) Failed(context.Context, weir.Verb, error) {}
+func (c *Collector) Failed(context.Context, store.Verb, error) {}
 
 // Outage implements [weir.Observer]. It does nothing: the decisions say what
 // came of it.
-func (c *Collector) Outage(context.Context, weir.Verb, error) {}
+func (c *Collector) Outage(context.Context, store.Verb, error) {}
 
 // denies reports whether some rule of d denies, be it in shadow mode.
 func denies(d *weir.Decision) bool {

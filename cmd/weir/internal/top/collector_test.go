@@ -53,7 +53,7 @@ func set(t testing.TB, rules string) *rule.Set {
 	return file.Set
 }
 
-func do(t testing.TB, e *weir.Engine, verb weir.Verb, hits int64, attributes ...string) {
+func do(t testing.TB, e *weir.Engine, verb store.Verb, hits int64, attributes ...string) {
 	t.Helper()
 	var d weir.Decision
 	err := e.Do(t.Context(), verb, &weir.Request{Attributes: weir.Attributes(attributes...), Hits: hits}, &d)

@@ -55,7 +55,7 @@ type batch struct {
 
 // read adds the rows of d, a decision for c. It reports whether the lane fills up
 // and has to be emptied soon.
-func (l *lane) read(c *Collector, verb weir.Verb, d *weir.Decision, sample int64) (hurry bool) {
+func (l *lane) read(c *Collector, verb store.Verb, d *weir.Decision, sample int64) (hurry bool) {
 	var at time.Time
 	if l.mu.Lock(); len(l.rows) >= maxRows || len(l.text) >= maxText {
 		l.dropped++
@@ -147,7 +147,7 @@ func reason(rules *rule.Set, u *weir.Usage) Reason {
 }
 
 // counted returns the hits that a call has counted in u.
-func counted(verb weir.Verb, d *weir.Decision, u *weir.Usage) int64 {
+func counted(verb store.Verb, d *weir.Decision, u *weir.Usage) int64 {
 	switch {
 	case u.Banned || u.ResetAfter == 0: // nothing remains
 		return 0

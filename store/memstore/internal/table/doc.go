@@ -8,11 +8,7 @@
 // A table is a directory of segments. The first bits of a hash select an entry of
 // the directory, and so a segment, which is a small hash table with linear probing.
 // A slot of 32 bytes holds a key and up to three words of state, so both are found
-// with one cache miss. A larger state is in a block of its segment's arena. Its slot
-// then has the first and the last word of the state, which are often enough to decide.
-// A word that is appended to such a state is written to the block later, together with
-// others (see lateWords).
-// Neither slots nor blocks hold pointers, so the garbage collector does not scan them.
+// with one cache miss. A larger state is in a block of its segment's arena. Neither slots nor blocks hold pointers, so the garbage collector does not scan them.
 //
 // # Growth
 //
@@ -35,12 +31,8 @@
 //   - A segment that has slots has a free one, so every search ends.
 //   - Every key can be reached by probing from its own slot without meeting a
 //     free one. Removing a key moves others back to keep this true.
-//   - The ends in the slot of a state that is in a block are those of the block:
-//     whoever changes the state calls [Ref.Resize], also when its length stays.
-//   - The table has noted late words of a state exactly when the tag of its slot is
-//     late. Whoever reads a block, moves a slot or replaces slots writes them first.
 //   - A [Ref] is good until the table changes: Put, Remove, Reclaim and Sweep
-//     may move any slot or block. [Table.Append], [Ref.Resize] and writes to the words that
+//     may move any slot or block. [Ref.Resize] and writes to the words that
 //     [Ref.State] returned move nothing.
 //   - No key expires before the earliest instant of its segment's round, and
 //     none in the table before that of the table's round; see round.

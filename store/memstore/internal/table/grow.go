@@ -2,8 +2,8 @@ package table
 
 // begin gives an empty table its first segment.
 func (t *Table) begin() {
-	*t = Table{dir: make([]entry, 1), bytes: entryBytes + lateBytes, round: newRound(forever), late: new(lateWords)}
-	g := newSegment(0, 0, 0, t.late)
+	*t = Table{dir: make([]entry, 1), bytes: entryBytes, round: newRound(forever)}
+	g := newSegment(0, 0, 0)
 	t.bytes += g.bytes()
 	t.enter(g, 0, 1)
 }
@@ -80,7 +80,6 @@ func (t *Table) refill(g *segment, h Hash, n need, earliest int64) {
 
 // refillAt does so for g in span entries of the directory.
 func (t *Table) refillAt(g *segment, first, span int, n need, earliest int64) {
-	g.late.write()
 	old := *g
 	g.allocate(n.keys, n.words, earliest)
 	t.bytes += g.bytes() - old.bytes()
@@ -102,7 +101,7 @@ func (t *Table) split(g *segment, h Hash, e Expiry) {
 	}
 	var to [2]*segment
 	for k := range to {
-		to[k] = newSegment(g.depth+1, n[k].keys+n[k].keys/8+1, n[k].words+n[k].words/8+1, t.late)
+		to[k] = newSegment(g.depth+1, n[k].keys+n[k].keys/8+1, n[k].words+n[k].words/8+1)
 		t.bytes += to[k].bytes()
 	}
 	t.bytes -= g.bytes()

@@ -22,8 +22,6 @@ type segment struct {
 	keys  int   // Invariant: the number of slots that are not free, at most room()
 	depth uint8 // bits of the hash that all keys here share
 	round round // over the slots
-
-	late *lateWords // of the table
 }
 
 // What the parts of a table take, in bytes.
@@ -35,8 +33,8 @@ const (
 
 // newSegment returns an empty segment with room for keys and for words in
 // blocks.
-func newSegment(depth uint8, keys, words int, late *lateWords) *segment {
-	g := &segment{depth: depth, late: late}
+func newSegment(depth uint8, keys, words int) *segment {
+	g := &segment{depth: depth}
 	g.allocate(keys, words, forever)
 	return g
 }
@@ -80,15 +78,11 @@ func (g *segment) distance(i, j int) int {
 
 // state returns the state in s, with the capacity that it has there. It returns
 func (g *segment) state(s *slot) []uint64 {
-	switch n := s.tag.words(); n {
-	case away:
+	n := s.tag.words()
+	if n == away {
 		return g.arena.state(s.block())
-	case late:
-		g.late.write()
-		return g.arena.state(s.block())
-	default:
-		return s.words[:n:inline]
 	}
+	return s.words[:n:inline]
 }
 
 // put makes words the state of h in at, which find returned; nil where there
@@ -100,9 +94,6 @@ func (g *segment) put(at *slot, h Hash, words []uint64) bool {
 	known := at.tag != free
 	if !known && g.keys >= g.room() {
 		return false
-	}
-	if at.tag.words() == late {
-		g.late.write()
 	}
 	if len(words) <= inline {
 		g.leave(at)
@@ -135,7 +126,7 @@ func (g *segment) putAway(at *slot, h Hash, words []uint64) bool {
 	b.len = len(words)
 	copy(g.arena.words[b.off:], words)
 	at.tag = tagOf(h, away)
-	at.point(b, words)
+	at.point(b)
 	return true
 }
 
@@ -149,7 +140,6 @@ func (g *segment) leave(s *slot) {
 // remove frees slot i, and moves back the keys behind it that would not be
 // found past a free slot.
 func (g *segment) remove(i int) {
-	g.late.write()
 	g.keys--
 	g.leave(&g.slots[i])
 	for j := g.next(i); g.slots[j].tag != free; j = g.next(j) {
@@ -195,12 +185,12 @@ func (g *segment) extend(words int) {
 	}
 	g.arena.left = freeLists{}
 	for i := range g.slots {
-		if s := &g.slots[i]; s.tag.isAway() {
+		if s := &g.slots[i]; s.tag.words() == away {
 			b := s.block()
 			from := old[b.off : b.off+b.cap]
 			b.off = len(g.arena.words)
 			g.arena.words = append(g.arena.words, from...)
-			s.move(b)
+			s.point(b)
 		}
 	}
 }

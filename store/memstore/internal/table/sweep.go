@@ -98,7 +98,7 @@ func (t *Table) merge(first, span int) bool {
 		return false
 	}
 	n, m := g.need(), other.need()
-	to := newSegment(g.depth-1, n.keys+m.keys, n.words+m.words, t.late)
+	to := newSegment(g.depth-1, n.keys+m.keys, n.words+m.words)
 	to.round = newRound(min(g.round.earliest, other.round.earliest))
 	to.adoptAll(g)
 	to.adoptAll(other)

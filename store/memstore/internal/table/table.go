@@ -7,8 +7,7 @@ type Table struct {
 	depth uint8
 	bytes int64
 	keys  int
-	round round      // over the directory; a segment is passed as a whole
-	late  *lateWords // nil in an empty table
+	round round // over the directory; a segment is passed as a whole
 }
 
 // entry is a segment with its slots: a search that needs only those saves a
@@ -146,34 +145,7 @@ func (r Ref) State() []uint64 {
 }
 
 // Resize sets the number of words of the key's state, at least one and at most
-// the capacity of [Ref.State], after it was changed in place. It must be called after
-// every such change.
+// the capacity of [Ref.State], after it was changed in place.
 func (r Ref) Resize(n int) {
-	if !r.slot.tag.isAway() {
-		r.slot.tag = r.slot.tag.with(n)
-		return
-	}
-	r.slot.resize(n, r.segment.arena.words)
-}
-
-// Head returns the first word of the key's state, as a state of one word that must not
-// be changed. It is nil where State is nil. Unlike State it never leads to a cache miss.
-func (r Ref) Head() []uint64 {
-	if !r.known {
-		return nil
-	}
-	switch r.slot.tag.words() {
-	case away, late:
-		return r.slot.words[firstWord : firstWord+1 : firstWord+1]
-	}
-	return r.slot.words[:1:1]
-}
-
-// Ends returns the first and the last word of a state that is in a block, and its
-// number of words, without a cache miss. It reports false for other states.
-func (r Ref) Ends() (first, last uint64, words int, ok bool) {
-	if !r.known || !r.slot.tag.isAway() {
-		return 0, 0, 0, false
-	}
-	return r.slot.words[firstWord], r.slot.words[lastWord], r.slot.block().len, true
+	r.slot.resize(n)
 }

@@ -81,7 +81,6 @@ func (p *pair) check() (expired int) {
 			delete(p.model, h)
 			continue
 		}
-		p.ends(h, got)
 		kept++
 		if at(p.now).Over(want) {
 			expired++
@@ -91,43 +90,6 @@ func (p *pair) check() (expired int) {
 		p.Fatalf("got %d keys, want %d", got, kept)
 	}
 	return expired
-}
-
-// ends wants the ends of a state to be those of its words.
-func (p *pair) ends(h table.Hash, state []uint64) {
-	p.Helper()
-	r := p.table.Find(h)
-	if head := r.Head(); len(head) != 1 || head[0] != state[0] {
-		p.Fatalf("key %x: got head %v of %v", h, head, state)
-	}
-	first, last, words, ok := r.Ends()
-	if ok && (first != state[0] || last != state[len(state)-1] || words != len(state)) {
-		p.Fatalf("key %x: got ends %d and %d of %d words, want those of %v", h, first, last, words, state)
-	}
-	if !ok && len(state) > 3 {
-		p.Fatalf("key %x: got no ends of %d words", h, len(state))
-	}
-}
-
-// append adds n words to a state in a block, as far as it has room for them. The table
-// writes them to the block later.
-func (p *pair) append(h table.Hash, n int) {
-	r := p.table.Find(h)
-	_, last, words, ok := r.Ends()
-	if !ok {
-		return
-	}
-	room := cap(r.State()) - words
-	for i := range n {
-		last++
-		if p.table.Append(r, last) != (i < room) {
-			p.Fatalf("key %x: got room for word %d more: %v, want %v", h, i, i >= room, i < room)
-		}
-		if i < room {
-			p.model[h] = append(p.model[h], last)
-		}
-		p.ends(h, p.model[h])
-	}
 }
 
 // round sweeps until the hand has been around from wherever it stood.
@@ -168,8 +130,6 @@ func (p *pair) random(rng *rand.Rand, steps int) {
 			p.table.Reclaim(p.table.Find(h), h, at(p.now))
 		case 7:
 			p.now += rng.Int64N(8)
-		case 8, 9:
-			p.append(h, 1+rng.IntN(3))
 		}
 	}
 	p.check()

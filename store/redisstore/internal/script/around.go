@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/window"
 )
 
@@ -56,9 +57,9 @@ func (c *Codec) isAround(s *Step) bool {
 	for _, i := range s.Which {
 		op := &s.Ops[i]
 		switch l := op.Limit; {
-		case l.Holds() || l.Bans():
+		case l.HoldLength() > 0 || l.Ban.For > 0:
 			around = true
-		case s.Verb == store.Cancel && l.Limit().Window.Kind == window.KindSliding:
+		case s.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
 			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
 		case known && !around:
 			around = c.leftBehind.has(op)
@@ -69,7 +70,7 @@ func (c *Codec) isAround(s *Step) bool {
 
 // hasEver reports whether l counts in a window without an end.
 func hasEver(l *window.Compiled) bool {
-	if l.Limit().Window.Kind == window.KindEver {
+	if l.Window.Kind == window.KindEver {
 		return true
 	}
 	base, inner := l.Parts()
@@ -117,14 +118,14 @@ func (c *Codec) appendOpsAround(b []byte, s *Step, t Times) []byte {
 }
 
 func (c *Codec) appendOpAround(b []byte, verb store.Verb, op *store.Op, near window.Instant) []byte {
-	k, l := kindFor(op.Limit), op.Limit.Limit().WithDefaults()
+	k, l := kindFor(op.Limit), op.Limit.WithDefaults()
 	b = append(b, k.code, askAround(verb, op), flags(verb, op))
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
 	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
 	if ban := &l.Ban; ban.For > 0 {
 		b = put7(b, micros(ban.For), ban.Factor, micros(ban.Most), micros(ban.Forget))
 	}
-	if op.Limit.Holds() {
+	if op.Limit.HoldLength() > 0 {
 		b = put7(b, micros(op.Limit.HoldLength()))
 		b = binary.LittleEndian.AppendUint16(b, uint16(l.MaxHolds))
 	}
@@ -154,9 +155,9 @@ func flags(verb store.Verb, op *store.Op) (f byte) {
 	set(flagNamed, op.Hold != nil)
 	set(flagQuiet, op.Hold != nil && op.Hold.Quiet)
 	set(flagSure, op.Hold != nil && op.Hold.Sure)
-	set(flagBans, op.Limit.Bans())
-	set(flagHolds, op.Limit.Holds())
-	set(flagKeeps, op.Limit.Limit().Unsettled == window.Keep)
+	set(flagBans, op.Limit.Ban.For > 0)
+	set(flagHolds, op.Limit.HoldLength() > 0)
+	set(flagKeeps, !op.Limit.Release)
 	set(flagAll, verb == store.Refund && op.N == window.All || verb == store.Settle && op.N < 0)
 	return f
 }
@@ -180,7 +181,7 @@ func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
 		if op.Hold != nil {
 			op.Hold.Decided = now
 		}
-		if !op.Limit.Holds() && !op.Limit.Bans() {
+		if op.Limit.HoldLength() == 0 && op.Limit.Ban.For == 0 {
 			c.leftBehind.set(op, r[replyOp]&answerAround != 0)
 		}
 	}
@@ -206,7 +207,7 @@ const mostLeftBehind = 1 << 14
 func (l *leftBehind) any() bool { return l.n.Load() > 0 }
 
 func (l *leftBehind) has(op *store.Op) bool {
-	h := digest(op)
+	h := keyname.Digest(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.keys[h]
@@ -218,7 +219,7 @@ func (l *leftBehind) set(op *store.Op, is bool) {
 	if !is && !l.any() {
 		return
 	}
-	h := digest(op)
+	h := keyname.Digest(op)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/window"
 )
 
@@ -158,10 +159,10 @@ func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error)
 			return b, ends, store.ErrRepeated
 		}
 		ends = append(ends, to)
-		if op.Limit.Distinct() {
-			b = append(append(b, name...), membersSuffix...)
+		if op.Limit.Measure == window.Distinct {
+			b = append(append(b, name...), keyname.MembersSuffix...)
 			ends = append(ends, len(b))
-			b = append(append(b, name...), usesSuffix...)
+			b = append(append(b, name...), keyname.UsesSuffix...)
 			ends = append(ends, len(b))
 		}
 	}
@@ -182,7 +183,7 @@ func divide(parts []string, text string, ends []int) []string {
 func countKeys(s *Step) int {
 	n := len(s.Which)
 	for _, i := range s.Which {
-		if s.Ops[i].Limit.Distinct() {
+		if s.Ops[i].Limit.Measure == window.Distinct {
 			n += 2
 		}
 	}

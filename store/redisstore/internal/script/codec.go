@@ -1,6 +1,7 @@
 package script
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -11,13 +12,14 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/window"
 )
 
 // Codec turns steps into what a program reads, and replies into results. It is
 // safe for concurrent use.
 type Codec struct {
-	names     Names
+	names     keyname.Names
 	programs  programs
 	calendars calendars
 	buffers   sync.Pool // of *[]byte
@@ -27,13 +29,13 @@ type Codec struct {
 
 // NewCodec returns a codec for keys that begin with prefix.
 func NewCodec(prefix string) *Codec {
-	c := &Codec{names: Names{prefix}}
+	c := &Codec{names: keyname.Names{Prefix: prefix}}
 	c.buffers.New = func() any { return new([]byte) }
 	return c
 }
 
 // Names returns the names of keys.
-func (c *Codec) Names() Names { return c.names }
+func (c *Codec) Names() keyname.Names { return c.names }
 
 // What a call asks for an op: the constants of lua/head.lua.
 const (
@@ -124,14 +126,14 @@ func (c *Codec) appendLimit(b []byte, k *kind, l *window.Compiled, near window.I
 
 // quota returns a limit's quota as a program reads it.
 func quota(l *window.Compiled) int64 {
-	if q := l.Limit().Quota; q != window.Unlimited {
+	if q := l.Quota; q != window.Unlimited {
 		return q
 	}
 	return unlimited
 }
 
 // length returns the length of a limit's window in microseconds.
-func length(l *window.Compiled) int64 { return micros(l.Limit().Window.Length) }
+func length(l *window.Compiled) int64 { return micros(l.Window.Length) }
 
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 
@@ -152,36 +154,35 @@ func quotaNumber(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byt
 }
 
 func calendarNumbers(c *Codec, b []byte, l *window.Compiled, near window.Instant) []byte {
-	around := c.calendars.around(l.Limit().Window, near)
+	around := c.calendars.around(l.Window, near)
 	return put7(put7(b, quota(l)), around[:]...)
 }
 
 func bucketNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	limit := l.Limit()
-	hits, per, divisor := rate(&limit)
+	hits, per, divisor := rate(l.Limit)
 	return put7(b, l.Capacity(), hits, per, divisor)
 }
 
 func afterNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, l.Limit().After.Count)
+	return put7(b, l.After.Count)
 }
 
 // group returns the number of hits that share a date in a sliding window.
 func group(l *window.Compiled) int64 {
-	limit := l.Limit().WithDefaults()
+	limit := l.WithDefaults()
 	return max(1, divideUp(limit.Quota, int64(limit.Window.Precision)))
 }
 
 // InGroups reports whether hits under l share their dates, or may.
 func InGroups(l *window.Compiled) bool {
 	base, inner := l.Parts()
-	grouped := !inner.Distinct() && inner.Limit().Window.Kind == window.KindSliding && group(inner) > 1
+	grouped := inner.Measure != window.Distinct && inner.Window.Kind == window.KindSliding && group(inner) > 1
 	return grouped || base != nil && InGroups(base)
 }
 
 // cellWidth returns the length of a cell in microseconds.
 func cellWidth(l *window.Compiled) int64 {
-	w := l.Limit().WithDefaults().Window
+	w := l.WithDefaults().Window
 	return divideUp(micros(w.Length), int64(w.N))
 }
 
@@ -255,18 +256,25 @@ func Fits(op *store.Op) error {
 }
 
 func fits(op *store.Op, l *window.Compiled) error {
-	limit := l.Limit()
+	limit := l.Limit
 	switch {
-	case limit.Window.Length == 0 && limit.Window.Period == 0 && limit.Window.Kind != window.KindEver:
+	case limit == nil:
 		return fmt.Errorf("rule %q: the limit was not made by window.Compile", op.Space.Name())
 	case limit.Window.Kind == window.KindSliding && limit.Quota == window.Unlimited:
 		return fmt.Errorf("rule %q: a sliding window without a quota", op.Space.Name())
 	case limit.Window.Kind == window.KindBucket:
-		_, micros, _ := rate(&limit)
+		_, micros, _ := rate(limit)
 		if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(micros)); hi > 0 || lo > uint64(window.MaxHits) {
 			return fmt.Errorf("rule %q: a bucket of %d hits at %d per %v has products above 2^53: only a store in memory counts it",
 				op.Space.Name(), l.Capacity(), limit.Quota, limit.Window.Length)
 		}
 	}
 	return nil
+}
+
+// fingerprint returns what a state keeps of a member: 64 bits of its SHA-256, the
+// same in every process.
+func fingerprint(member []byte) uint64 {
+	sum := sha256.Sum256(member)
+	return binary.LittleEndian.Uint64(sum[:])
 }

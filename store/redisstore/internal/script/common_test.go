@@ -168,7 +168,7 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 	if decided < calls/40 {
 		t.Errorf("got %d of %d runs that are decided as common ones, want a twentieth", decided, calls/2)
 	}
-	if limit := limits[0]; limit.Limit().Window.Kind == window.KindSliding && limit.Capacity() == 40 && exact < calls/100 {
+	if limit := limits[0]; limit.Window.Kind == window.KindSliding && limit.Capacity() == 40 && exact < calls/100 {
 		t.Errorf("got %d of %d calls that add a hit to a log of hits, want a fiftieth", exact, calls/2)
 	}
 }

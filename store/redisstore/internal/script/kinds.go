@@ -139,10 +139,10 @@ func kindOf(code byte) *kind {
 
 // kindFor returns the row for a limit.
 func kindFor(l *window.Compiled) *kind {
-	if l.Limit().After.Count > 0 {
+	if l.After.Count > 0 {
 		return &kinds[codeAfter-1]
 	}
-	w, distinct := l.Limit().Window.Kind, l.Distinct()
+	w, distinct := l.Window.Kind, l.Measure == window.Distinct
 	if w == window.KindAligned { // their periods come with the call, too
 		w = window.KindCalendar
 	}
@@ -166,17 +166,17 @@ func Inside(op *store.Op, at window.Instant) time.Duration {
 }
 
 func staysItsLength(l *window.Compiled, _ window.Instant) time.Duration {
-	return l.Limit().Window.Length
+	return l.Window.Length
 }
 
 func staysItsPeriod(l *window.Compiled, at window.Instant) time.Duration {
-	_, end := l.Limit().Window.PeriodBounds(at)
+	_, end := l.Window.PeriodBounds(at)
 	return end.Sub(at)
 }
 
 // staysUntilDrained returns the time in which a bucket drains by one hit.
 func staysUntilDrained(l *window.Compiled, _ window.Instant) time.Duration {
-	return l.Limit().Window.Length / time.Duration(max(l.Limit().Quota, 1))
+	return l.Window.Length / time.Duration(max(l.Quota, 1))
 }
 
 func staysForEver(*window.Compiled, window.Instant) time.Duration { return window.Never }

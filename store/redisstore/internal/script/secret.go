@@ -8,16 +8,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The secret under which the stores on one prefix seal receipts is at a key of its
-// own, which never expires:
-//
-//	weir:secret
-//
-// Its value is a version, the code of a secret, and 16 random bytes. If the secret was
-// rotated, the 16 bytes of the one before and the instant until which that is valid
-// follow. No counter has a key of this name: behind the prefix it would have a brace.
-const secretName = "secret"
-
+// The secret under which the stores on one prefix seal receipts is at a key of its own
+// ([keyname.Names.Secret]), which never expires. Its value is a version, the code of a
+// secret, and 16 random bytes. If the secret was rotated, the 16 bytes of the one before
+// and the instant until which that is valid follow.
 const codeSecret byte = 14 // behind the codes of states
 
 // Secrets are the secret of receipts, and the one before it.
@@ -25,9 +19,6 @@ type Secrets struct {
 	List  [2][16]byte
 	Until window.Instant // of the second one; 0: there is none
 }
-
-// Secret returns the name of the key of the secret.
-func (n Names) Secret() string { return n.prefix + string(keySeparator) + secretName }
 
 // EncodeSecret returns the value of the key of a secret.
 func EncodeSecret(s *Secrets) string {

@@ -1,4 +1,4 @@
-package script_test
+package keyname_test
 
 import (
 	"encoding/binary"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 )
 
 // key is the key of an op with these attributes in `per`.
@@ -35,11 +35,11 @@ func TestKeyNames(t *testing.T) {
 		{"long", key(long), "", "weir:{" + long[:64] + "%E2%80%A6}:long:"},
 	} {
 		op := store.Op{Space: store.NewSpace("", test.rule, test.rule, 0), Key: []byte(test.key), Together: []byte(test.together)}
-		got := string(script.NewCodec("weir").Names().Append(nil, &op))
+		got := string(keyname.Names{Prefix: "weir"}.Append(nil, &op))
 		if !strings.HasPrefix(got, test.want) {
 			t.Errorf("key %q of rule %q: got %s, want %s", test.key, test.rule, got, test.want)
 		}
-		if tag := string(script.NewCodec("weir").Names().AppendTag(nil, &op)); !strings.HasPrefix(got, "weir:{"+tag+"}:") {
+		if tag := string(keyname.Names{Prefix: "weir"}.AppendTag(nil, &op)); !strings.HasPrefix(got, "weir:{"+tag+"}:") {
 			t.Errorf("key %q of rule %q: got the tag %s of %s", test.key, test.rule, tag, got)
 		}
 	}
@@ -54,7 +54,7 @@ func TestKeyNamesInNamespaces(t *testing.T) {
 		{"a/b:c", "weir:{ann}:a/b%3Ac/posts:"},
 	} {
 		op := store.Op{Space: store.NewSpace(test.namespace, "posts", "posts", 0), Key: []byte(key("ann"))}
-		if got := string(script.NewCodec("weir").Names().Append(nil, &op)); !strings.HasPrefix(got, test.want) {
+		if got := string(keyname.Names{Prefix: "weir"}.Append(nil, &op)); !strings.HasPrefix(got, test.want) {
 			t.Errorf("namespace %q: got %s, want %s", test.namespace, got, test.want)
 		}
 	}
@@ -71,7 +71,7 @@ func FuzzKeyNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id1, key1, id2, key2, together string) {
 		name := func(id, key string) string {
 			op := store.Op{Space: store.NewSpace("", id, id, 0), Key: []byte(key), Together: []byte(together)}
-			return string(script.NewCodec("p").Names().Append(nil, &op))
+			return string(keyname.Names{Prefix: "p"}.Append(nil, &op))
 		}
 		a, b := name(id1, key1), name(id2, key2)
 		if same := id1 == id2 && key1 == key2; (a == b) != same {

@@ -1,4 +1,4 @@
-package wire_test
+package conn_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 )
 
 func TestReasons(t *testing.T) {
@@ -23,7 +23,7 @@ func TestReasons(t *testing.T) {
 		err  error
 		want store.Reason
 	}{
-		{wire.ErrUnavailable, "cut-off"},
+		{conn.ErrUnavailable, "cut-off"},
 		{context.DeadlineExceeded, "late"},
 		{script.ErrStale, "late"},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "late"},
@@ -37,7 +37,7 @@ func TestReasons(t *testing.T) {
 		{errors.New("something else"), "unknown"},
 	} {
 		err := fmt.Errorf("127.0.0.1:6379: %w", test.err)
-		if got := wire.ReasonOf(err); got != test.want {
+		if got := conn.ReasonOf(err); got != test.want {
 			t.Errorf("%v: got %s, want %s", err, got, test.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestReasonsOfServers(t *testing.T) {
 		"ERR ACL failure in script: User weir has no permissions to run the 'zadd' command": "refused",
 		"ERR The user executing the script can't run this command or subcommand script: …":  "refused",
 	} {
-		if got := wire.ReasonSaid(word); got != want {
+		if got := conn.ReasonSaid(word); got != want {
 			t.Errorf("%s: got %s, want %s", word, got, want)
 		}
 	}
@@ -63,22 +63,22 @@ func TestReasonsOfServers(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	t.Parallel()
-	var all wire.Tally
-	for i, r := range wire.Reasons() {
+	var all conn.Tally
+	for i, r := range conn.Reasons() {
 		for range i {
 			all.Add(r)
 		}
 	}
 	counts, sum := all.Counts()
-	for i, r := range wire.Reasons() {
+	for i, r := range conn.Reasons() {
 		if counts[r] != int64(i) {
 			t.Errorf("%s: got %d, want %d", r, counts[r], i)
 		}
 	}
-	if n := len(wire.Reasons()); len(counts) != n || sum != int64(n*(n-1)/2) {
+	if n := len(conn.Reasons()); len(counts) != n || sum != int64(n*(n-1)/2) {
 		t.Errorf("got %v, in all %d", counts, sum)
 	}
-	if !slices.Contains(wire.Reasons(), "unknown") {
+	if !slices.Contains(conn.Reasons(), "unknown") {
 		t.Error("got no unknown reason")
 	}
 }

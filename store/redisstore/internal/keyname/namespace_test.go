@@ -1,10 +1,10 @@
-package script_test
+package keyname_test
 
 import (
 	"testing"
 
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 )
 
 // Two counters have the same keys exactly when namespace, rule and key are the same.
@@ -17,7 +17,7 @@ func FuzzNamespaceNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, namespace1, id1, key1, namespace2, id2, key2 string) {
 		name := func(namespace, id, key string) string {
 			op := store.Op{Space: store.NewSpace(namespace, id, id, 0), Key: []byte(key)}
-			return string(script.NewCodec("weir").Names().Append(nil, &op))
+			return string(keyname.Names{Prefix: "weir"}.Append(nil, &op))
 		}
 		a, b := name(namespace1, id1, key1), name(namespace2, id2, key2)
 		if same := namespace1 == namespace2 && id1 == id2 && key1 == key2; (a == b) != same {

@@ -1,9 +1,9 @@
-package wire_test
+package conn_test
 
 import (
 	"testing"
 
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 )
 
 // Each time in which a node is unavailable is passed on with its start and its end, also
@@ -13,7 +13,7 @@ func TestReportsShortOutages(t *testing.T) {
 	t.Parallel()
 	var got []bool
 	var reason error
-	m := wire.NewManager(func(c wire.Change) {
+	m := conn.NewManager(func(c conn.Change) {
 		if got = append(got, c.Err != nil); c.Err != nil {
 			reason = c.Err.Err
 		}

@@ -1,4 +1,5 @@
-package script
+// Package keyname makes the names of the keys in Redis, which every release keeps.
+package keyname
 
 import (
 	"crypto/sha256"
@@ -7,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // A key in Redis reads
@@ -33,17 +35,24 @@ const (
 	maxKeyPart   = 64
 	keyCut       = "%E2%80%A6"
 
-	membersSuffix = ":z" // a sorted set: when a member was used last
-	usesSuffix    = ":u" // a hash: how often, when more than once
+	MembersSuffix = ":z" // a sorted set: when a member was used last
+	UsesSuffix    = ":u" // a hash: how often, when more than once
 )
 
 // Names makes the names of keys, which all begin with a prefix.
-type Names struct{ prefix string }
+type Names struct{ Prefix string }
+
+// Secret returns the name of the key of the secret of receipts:
+//
+//	weir:secret
+//
+// No counter has a key of this name: behind the prefix it would have a brace.
+func (n Names) Secret() string { return n.Prefix + string(keySeparator) + "secret" }
 
 // All returns the names of all keys that op can have.
 func (n Names) All(op *store.Op) []string {
 	key := string(n.Append(nil, op))
-	if op.Limit.Distinct() {
+	if op.Limit.Measure == window.Distinct {
 		return Beside(key)
 	}
 	return []string{key}
@@ -51,22 +60,22 @@ func (n Names) All(op *store.Op) []string {
 
 // Beside returns the keys that a program which reads a state may need: that of
 // the state, of its sorted set, and of its hash.
-func Beside(key string) []string { return []string{key, key + membersSuffix, key + usesSuffix} }
+func Beside(key string) []string { return []string{key, key + MembersSuffix, key + UsesSuffix} }
 
 // StateOf returns the key of the state that key, which holds members, is beside.
 // It reports whether key has the name of such a key.
 func StateOf(key string) (string, bool) {
-	state, ok := strings.CutSuffix(key, membersSuffix)
+	state, ok := strings.CutSuffix(key, MembersSuffix)
 	if !ok {
-		state, ok = strings.CutSuffix(key, usesSuffix)
+		state, ok = strings.CutSuffix(key, UsesSuffix)
 	}
 	return state, ok
 }
 
 // Append appends the name of op's key to b.
 func (n Names) Append(b []byte, op *store.Op) []byte {
-	sum := digest(op)
-	b = append(b, n.prefix...)
+	sum := Digest(op)
+	b = append(b, n.Prefix...)
 	b = append(b, keySeparator, '{')
 	tag, cut, cutKey, cutNamespace := len(b), false, false, false
 	b, cutKey = appendTag(b, op)
@@ -94,7 +103,7 @@ func (n Names) Append(b []byte, op *store.Op) []byte {
 func (n Names) AppendTag(b []byte, op *store.Op) []byte {
 	tag := len(b)
 	if b, _ = appendTag(b, op); len(b) == tag {
-		sum := digest(op)
+		sum := Digest(op)
 		return hex.AppendEncode(b, sum[:8])
 	}
 	return b
@@ -175,10 +184,10 @@ func plain(c byte) bool {
 	return strings.IndexByte("-_.~@+/=!*", c) >= 0
 }
 
-// digest returns a hash of the space and the key of op, the same in every
+// Digest returns a hash of the space and the key of op, the same in every
 // process. The lengths come first, so that no two pairs are hashed as the same
 // bytes. A namespace stands behind a mark that no length can be.
-func digest(op *store.Op) [sha256.Size]byte {
+func Digest(op *store.Op) [sha256.Size]byte {
 	var buf [256]byte
 	b := buf[:0]
 	if namespace := op.Space.Namespace(); namespace != "" {
@@ -194,10 +203,3 @@ func digest(op *store.Op) [sha256.Size]byte {
 
 // noLength is longer than any number in [binary.AppendUvarint]'s encoding.
 const noLength = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
-
-// fingerprint returns what a state keeps of a member: 64 bits of its SHA-256, the
-// same in every process.
-func fingerprint(member []byte) uint64 {
-	sum := sha256.Sum256(member)
-	return binary.LittleEndian.Uint64(sum[:])
-}

@@ -1,4 +1,4 @@
-package wire_test
+package conn_test
 
 import (
 	"bufio"
@@ -18,15 +18,15 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
 	"github.com/weirhq/weir/window"
 )
 
 // callers are callers of a node with one connection, whose other end the test has.
 type callers struct {
 	t     *testing.T
-	node  *wire.Node
+	node  *conn.Node
 	conn  net.Conn
 	in    *bufio.Reader
 	limit *window.Compiled
@@ -55,7 +55,7 @@ func newCallers(t *testing.T) *callers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.node = wire.NewNode(client)
+	c.node = conn.NewNode(client)
 	t.Cleanup(func() {
 		_ = here.Close()
 		client.Close()
@@ -172,7 +172,7 @@ func TestCancelledCallerLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(t)
 		within := func(ctx context.Context) context.Context {
-			ctx, cancel := wire.Within(ctx, time.Minute)
+			ctx, cancel := conn.Within(ctx, time.Minute)
 			t.Cleanup(cancel)
 			return ctx
 		}
@@ -209,9 +209,9 @@ func TestLateCallersLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(t)
-		long, stop := wire.Within(t.Context(), time.Minute)
+		long, stop := conn.Within(t.Context(), time.Minute)
 		defer stop()
-		short, end := wire.Within(context.Background(), 10*time.Millisecond)
+		short, end := conn.Within(context.Background(), 10*time.Millisecond)
 		defer end()
 		c.call(long, 1, nil)
 		c.call(long, 1, nil)
@@ -251,7 +251,7 @@ func TestLateCallersLeave(t *testing.T) {
 func TestQuickest(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	var q wire.Quickest
+	var q conn.Quickest
 	for _, step := range []struct{ now, trip, want time.Duration }{
 		{0, 9 * ms, 9 * ms},
 		{10 * ms, 3 * ms, 3 * ms},

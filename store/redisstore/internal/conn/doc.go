@@ -1,4 +1,4 @@
-// Package wire sends calls to servers: connections, batching, deadlines, the circuit
+// Package conn sends calls to servers: connections, batching, deadlines, the circuit
 // breaker, the topology of a cluster. Package script makes what is sent, and reads the
 // answers. The Redis library reads and writes all connections.
 //
@@ -75,4 +75,4 @@
 // their window. The caller waits for this up to the end of its decision; a fifth
 // of the time is kept for it. It goes on for up to a second in the background.
 // Package redisstore does it.
-package wire
+package conn

@@ -1,4 +1,4 @@
-package wire_test
+package conn_test
 
 import (
 	"sync"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/window"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	var b wire.Breaker
+	var b conn.Breaker
 	timeOut := func(began, now time.Duration) {
 		for range 64 {
 			b.TimedOut(began, now)
@@ -58,7 +58,7 @@ func TestBreaker(t *testing.T) {
 // One of many callers opens the breaker.
 func TestBreakerOpensOnce(t *testing.T) {
 	t.Parallel()
-	var b wire.Breaker
+	var b conn.Breaker
 	var opened atomic.Int64
 	for i := range time.Duration(6) {
 		var callers sync.WaitGroup
@@ -79,7 +79,7 @@ func TestBreakerOpensOnce(t *testing.T) {
 func TestServerClock(t *testing.T) {
 	t.Parallel()
 	const ms = window.Instant(1000)
-	var c wire.ServerClock
+	var c conn.ServerClock
 	for _, step := range []struct {
 		server window.Instant
 		now    time.Duration
@@ -105,9 +105,9 @@ func TestSlots(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]int{
 		"123456789": 0x31c3, "foo": 12182, "{foo}bar": 12182, "x{foo}{bar}": 12182, "": 0,
-		"{}foo": 9500, "foo{": wire.SlotOf([]byte("foo{")), "{{foo}}": wire.SlotOf([]byte("{foo")),
+		"{}foo": 9500, "foo{": conn.SlotOf([]byte("foo{")), "{{foo}}": conn.SlotOf([]byte("{foo")),
 	} {
-		if got := wire.SlotOf([]byte(key)); got != want {
+		if got := conn.SlotOf([]byte(key)); got != want {
 			t.Errorf("slot of %q: got %d, want %d", key, got, want)
 		}
 	}

@@ -1,9 +1,9 @@
-package wire_test
+package conn_test
 
 import (
 	"testing"
 
-	"github.com/weirhq/weir/store/redisstore/internal/wire"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 )
 
 // Messages as Sentinels of Redis 7 publish them.
@@ -20,7 +20,7 @@ func TestSuccessorIn(t *testing.T) {
 		{"+failover-state-wait-promotion", "", ""},
 		{"+sdown", "slave 127.0.0.1:6380 127.0.0.1 6380 @ weir 127.0.0.1 6379", ""},
 	} {
-		got, ok := wire.SuccessorIn(test.channel, test.message, "weir")
+		got, ok := conn.SuccessorIn(test.channel, test.message, "weir")
 		if got != test.want || ok != (test.want != "") {
 			t.Errorf("%s %q: got %q and %v, want %q", test.channel, test.message, got, ok, test.want)
 		}
