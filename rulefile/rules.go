@@ -46,7 +46,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Once:        p.yes(f["once"]),
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
-		Hold:        p.length(f["hold"]),
+		Hold:        p.duration(f["hold"], nil),
 		Release:     p.choice(f["unsettled"], ends) == 1,
 		MaxHolds:    int(p.whole(f["max_holds"], 1, window.MaxEntries)),
 		Ban:         p.ban(f["ban"]),
@@ -234,15 +234,7 @@ func (p *pass) ban(n *node) (b window.Ban) {
 		return b
 	}
 	return window.Ban{
-		For: p.length(f["for"]), Factor: p.whole(f["factor"], 1, 1000),
-		Most: p.length(f["most"]), Forget: p.length(f["forget"]),
+		For: p.duration(f["for"], nil), Factor: p.whole(f["factor"], 1, 1000),
+		Most: p.duration(f["most"], nil), Forget: p.duration(f["forget"], nil),
 	}
-}
-
-// length returns a length of time, and 0 where there is none.
-func (p *pass) length(n *node) time.Duration {
-	if n == nil {
-		return 0
-	}
-	return p.duration(n, nil)
 }

@@ -28,23 +28,24 @@ var windowKeys = []struct {
 	{window.KindCells, []string{"n"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
 		return window.Cells(p.duration(v, nil), int(p.whole(f["n"], 1, window.MaxEntries)))
 	}},
-	{window.KindFixed, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
-		return window.Fixed(p.duration(v, nil))
-	}},
+	{window.KindFixed, nil, lengthOnly(window.Fixed)},
 	{window.KindCalendar, []string{"starts"}, func(p *pass, v *node, f map[string]*node, zone *time.Location) window.Window {
 		w := window.Calendar(p.period(v), zone)
 		w.Anchor = p.anchor(f["starts"], w.Period)
 		return w
 	}},
-	{window.KindAligned, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
-		return window.Aligned(p.duration(v, nil))
-	}},
+	{window.KindAligned, nil, lengthOnly(window.Aligned)},
 	{window.KindBucket, []string{"burst"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
 		return window.Bucket(p.duration(v, nil), p.whole(f["burst"], 1, window.MaxHits))
 	}},
-	{window.KindHeld, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
-		return window.Held(p.duration(v, nil))
-	}},
+	{window.KindHeld, nil, lengthOnly(window.Held)},
+}
+
+// lengthOnly returns a reader of windows that have a length and nothing else.
+func lengthOnly(of func(time.Duration) window.Window) func(*pass, *node, map[string]*node, *time.Location) window.Window {
+	return func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
+		return of(p.duration(v, nil))
+	}
 }
 
 var (
@@ -131,7 +132,10 @@ var spelled = regexp.MustCompile(`^([0-9]+) *(s|m|h|d|w)(ec|econd|in|inute|r|our
 // place.
 func (p *pass) duration(n *node, words []string) time.Duration {
 	const harmless = time.Hour
-	if n.kind == aNumber {
+	switch {
+	case n == nil:
+		return 0
+	case n.kind == aNumber:
 		p.fault(n, "%s is %s without a unit: write %ss for seconds, or %sm, %sh, %sd", n.label, n.raw, n.raw, n.raw, n.raw, n.raw)
 		return harmless
 	}

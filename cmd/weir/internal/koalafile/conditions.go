@@ -77,7 +77,6 @@ func (p *pass) condition(s piece) (c condition, ok bool) {
 func (p *pass) spelledOut(s piece) (c condition, ok bool) {
 	for _, word := range []string{"-NOTIN-", "-IN-"} {
 		if c.name, c.value, ok = s.cut(word); ok {
-			c.name, c.value = c.name.trim(), c.value.trim()
 			c.op, c.not = "@", word == "-NOTIN-"
 			break
 		}
@@ -229,7 +228,7 @@ func (p *pass) addresses(c condition, elements []piece) rule.Test {
 	for _, e := range elements {
 		pattern := e.text
 		if from, to, ok := e.cut("-"); ok {
-			pattern = from.trim().text + "-" + to.trim().text
+			pattern = from.text + "-" + to.text
 		}
 		if !isAddress(pattern) && !severalAddresses(pattern) {
 			p.fault(e, "%q is not an address, unlike the others: want separate rules for addresses and for other values", e.text)
@@ -287,8 +286,8 @@ const (
 // the first must not be negative.
 func isRange(s piece) bool {
 	from, to, ok := s.cut("-")
-	_, wrongFrom := strconv.ParseInt(from.trim().text, 10, 64)
-	_, wrongTo := strconv.ParseUint(to.trim().text, 10, 63)
+	_, wrongFrom := strconv.ParseInt(from.text, 10, 64)
+	_, wrongTo := strconv.ParseUint(to.text, 10, 63)
 	return ok && wrongFrom == nil && wrongTo == nil
 }
 
@@ -302,8 +301,8 @@ func (p *pass) ranges(c condition, elements []piece) rule.Test {
 		if !ok {
 			to = from
 		}
-		x, wrongFrom := strconv.ParseInt(from.trim().text, 10, 64)
-		y, wrongTo := strconv.ParseInt(to.trim().text, 10, 64)
+		x, wrongFrom := strconv.ParseInt(from.text, 10, 64)
+		y, wrongTo := strconv.ParseInt(to.text, 10, 64)
 		switch {
 		case wrongFrom != nil || wrongTo != nil:
 			p.fault(e, "%q is not a whole number, unlike the others: want separate rules for text and for numbers", e.text)

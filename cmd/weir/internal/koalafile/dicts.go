@@ -14,7 +14,6 @@ import (
 // readDict reads one line of [dicts], `name : path`, and the dict.
 func (p *pass) readDict(s piece) {
 	name, path, ok := s.cut(":")
-	name, path = name.trim(), path.trim()
 	if !ok || name.text == "" || path.text == "" {
 		p.fault(s, "want a dict as name : path, such as blacklist : conf/blacklist.dat")
 		return

@@ -129,7 +129,7 @@ func (f *mainFile) lines(src []byte, depth int) {
 		switch {
 		case s.text == "" || s.text[0] == '#':
 		case ok:
-			f.set(key.trim(), value.trim())
+			f.set(key, value)
 		case strings.EqualFold(word, "include") && strings.TrimSpace(rest) != "":
 			f.include(s, strings.TrimSpace(rest), depth)
 		default:

@@ -18,7 +18,7 @@ var methods = []string{"direct", "count", "base", "leak"}
 //	rule : [method] [conditions] [time=…; count=…] [result=…; return=…]
 func (p *pass) readRule(s piece) {
 	head, rest, ok := s.cut(":")
-	if !ok || !strings.EqualFold(head.trim().text, "rule") {
+	if !ok || !strings.EqualFold(head.text, "rule") {
 		p.fault(s, "want a rule as rule : [method] [keys] [time=…; count=…] [result=…; return=…]")
 		return
 	}
@@ -161,7 +161,6 @@ func (p *pass) settings(s piece, known ...string) map[string]setting {
 	found := map[string]setting{}
 	for _, part := range s.split(";") {
 		name, number, ok := part.cut("=")
-		name, number = name.trim(), number.trim()
 		if !ok || !slices.Contains(known, name.text) {
 			p.fault(part, "%q is unknown here: want %s=NUMBER", part.text, strings.Join(known, "=NUMBER, "))
 			continue

@@ -110,13 +110,13 @@ func (s piece) without(cutset string) piece {
 	return piece{strings.TrimRight(left, cutset), s.at + len(s.text) - len(left)}.trim()
 }
 
-// cut returns the parts of s before and behind the first sep.
+// cut returns the parts of s before and behind the first sep, trimmed.
 func (s piece) cut(sep string) (before, after piece, found bool) {
 	i := strings.Index(s.text, sep)
 	if i < 0 {
-		return s, s.from(len(s.text)), false
+		return s.trim(), s.from(len(s.text)), false
 	}
-	return s.to(i), s.from(i + len(sep)), true
+	return s.to(i).trim(), s.from(i + len(sep)).trim(), true
 }
 
 // split returns the parts of s between seps, trimmed, without empty ones.
@@ -125,7 +125,7 @@ func (s piece) split(sep string) []piece {
 	for more := true; more; {
 		var part piece
 		part, s, more = s.cut(sep)
-		if part = part.trim(); part.text != "" {
+		if part.text != "" {
 			parts = append(parts, part)
 		}
 	}
