@@ -84,11 +84,13 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		if rules[i].Mode == rule.Off {
 			continue
 		}
-		when := cmp.Or(l.nodes[i].get("when"), &node{})
 		l.contradiction(i)
-		l.literals(i, when)
 		l.fullWidth(i)
-		l.decisions(i, when)
+		for _, e := range cmp.Or(l.nodes[i].get("when"), &node{}).entries {
+			l.wideText(i, e.key)
+			l.value(i, e.key.text, e.value)
+			l.decisions(i, e)
+		}
 		l.missingElse(i)
 		l.outage(i)
 		l.silent(i)

@@ -141,14 +141,12 @@ func same(a, b rule.Test) bool {
 	return fa != "" && fa == fb && slices.Equal(argumentsA, argumentsB) && slices.EqualFunc(partsA, partsB, same)
 }
 
-// decisions warns of tests of attributes that are named and valued like parts of a
-// decision, such as outcome: deny. No decision is in a request.
-func (l *linter) decisions(i int, when *node) {
-	for _, e := range when.entries {
-		for _, v := range scalars(e.value) {
-			if v.isScalar() && l.isDecided(e.key.text, v.text) {
-				l.warn(i, "decision-attribute", v, "%s: %s tests an attribute of the request: a rule does not see what other rules decide", e.key.text, v.text)
-			}
+// decisions warns of a test of an attribute that is named and valued like a part of
+// a decision, such as outcome: deny. No decision is in a request.
+func (l *linter) decisions(i int, e entry) {
+	for _, v := range scalars(e.value) {
+		if v.isScalar() && l.isDecided(e.key.text, v.text) {
+			l.warn(i, "decision-attribute", v, "%s: %s tests an attribute of the request: a rule does not see what other rules decide", e.key.text, v.text)
 		}
 	}
 }
