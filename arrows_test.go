@@ -62,7 +62,7 @@ var arrows = map[string]arrow{
 	"internal/jsontext":   {pure: true},
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 	"internal/clientaddr": {ours: []string{"internal/address"}},
-	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "window"}},
+	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "store", "window"}},
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
 
 	// Modules of their own for users of the library.
