@@ -81,11 +81,14 @@ func given(call string, err error, unsent bool) error {
 // errLarge stands for the error of a service whose answer would be too large.
 var errLarge = errors.New("the answer would be too large")
 
+// errorDomain is the domain of the reasons of a service, in the detail ErrorInfo of a status.
+const errorDomain = "weir"
+
 // sentinels lists what errors of engines the reasons of a service stand for.
 var sentinels = map[string]error{
-	weirv1.ReasonRule:   weir.ErrUnknownRule,
-	weirv1.ReasonLarge:  errLarge,
-	weirv1.ReasonClosed: weir.ErrClosed,
+	weirv1.ErrorReason_UNKNOWN_RULE.String(): weir.ErrUnknownRule,
+	weirv1.ErrorReason_TOO_LARGE.String():    errLarge,
+	weirv1.ErrorReason_CLOSED.String():       weir.ErrClosed,
 }
 
 // errorOf returns err, that of a call of gRPC. unsent reports whether nothing was sent.
@@ -95,7 +98,7 @@ func errorOf(call string, err error, unsent bool) error {
 	for _, detail := range s.Details() {
 		switch d := detail.(type) {
 		case *errdetails.ErrorInfo:
-			if d.GetDomain() == weirv1.ErrorDomain {
+			if d.GetDomain() == errorDomain {
 				p.Reason = d.GetReason()
 			}
 		case *errdetails.BadRequest:
@@ -112,16 +115,16 @@ func errorOf(call string, err error, unsent bool) error {
 // told returns what a service has told, in a status or beside other answers. What has
 // a reason was refused by the service itself, which counts nothing then.
 func told(call string, p *weirv1.Problem, unsent bool) error {
-	if p.Reason == weirv1.ReasonInvalid {
+	if p.Reason == weirv1.ErrorReason_INVALID.String() {
 		return &fault.Fault{Path: p.Field, Problem: p.Detail}
 	}
 	e := &Error{
 		call: call, code: codes.Code(p.Code), detail: p.Detail, Reason: p.Reason, RetryAfter: durationOf(p.RetryAfter), //nolint:gosec // codes are small
-		uncounted: unsent || p.Reason != "" && p.Reason != weirv1.ReasonOutage,
+		uncounted: unsent || p.Reason != "" && p.Reason != weirv1.ErrorReason_OUTAGE.String(),
 		err:       sentinels[p.Reason],
 	}
 	switch {
-	case p.Reason == weirv1.ReasonOutage:
+	case p.Reason == weirv1.ErrorReason_OUTAGE.String():
 		e.err = &store.OutageError{Err: errors.New(p.Detail), RetryAfter: e.RetryAfter, Uncounted: e.uncounted}
 	case e.err != nil:
 	case e.code == codes.Canceled:

@@ -150,7 +150,7 @@ func (l *link) read(in *weirv1.DecideResponse) error {
 // others stay in g.calls.
 func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
 	p := in.Problem
-	if p != nil && p.Reason == weirv1.ReasonLarge && len(g.calls) > 1 {
+	if p != nil && p.Reason == weirv1.ErrorReason_TOO_LARGE.String() && len(g.calls) > 1 {
 		for _, c := range g.calls {
 			c.alone = true
 		}
@@ -203,7 +203,7 @@ func (l *link) end(err error) {
 	groups, late := l.groups, l.late
 	l.groups = nil
 	l.timer.Stop()
-	unread := reasonOf(err) == weirv1.ReasonStopping
+	unread := reasonOf(err) == weirv1.ErrorReason_STOPPING.String()
 	var again []*call
 	for _, g := range groups {
 		for _, c := range g.calls {

@@ -26,15 +26,13 @@
 //
 // # Hot keys
 //
-// A take of a key that is called often is decided without a lock; see
-// hot.go. In a fixed or calendar window and in a bucket the state of such a key is
-// one word, which takes change by compare-and-swap. In the other windows only
-// denials need no lock: while the window is exactly full, the answer stays the
-// same but for the waits. Other calls, and calls with several ops, lock the shard.
-// So does every call on a store with a clock that the caller gives.
+// The denial of a take of a key that is called often needs no lock: while the window
+// is exactly full, the answer stays the same but for the waits; see hot.go. Other
+// calls, and calls with several ops, lock the shard. So does every call on a store
+// with a clock that the caller gives.
 //
 // A shard gets places for 32 hot keys when two of the calls that sweep it have the same
-// key, one after the other and within a millisecond. The places take 776 bytes, and a hot key 128.
+// key, one after the other and within a millisecond. The places take 776 bytes, and a hot key 64.
 //
 // # Journal
 //

@@ -8,8 +8,7 @@ import (
 )
 
 // place is where the key of one op is, and what the op wants there. Its methods
-// need the lock of its shard. The package comment describes their order: find,
-// reserve, evaluate, release. It points to nothing of the op, so that a place on the
+// need the lock of its shard. The package comment describes their order. It points to nothing of the op, so that a place on the
 // heap keeps no op alive and ops can be on the stack.
 type place struct {
 	keyspace *keyspace

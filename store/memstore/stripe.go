@@ -21,9 +21,9 @@ type stripe struct {
 
 	// All below is guarded by mu, and so are the stripe's shards.
 
-	// latest is the latest reading of the steady clock by which a call here
-	// was dated, Invariant on the machine's clock: no hit here is
-	// dated after both it and the clock's floor.
+	// latest is the latest reading of the steady clock by which a call here was
+	// dated. Invariant on the machine's clock: no hit here is dated after both it
+	// and the clock's floor.
 	latest window.Instant
 
 	calls uint64 // that have locked the stripe

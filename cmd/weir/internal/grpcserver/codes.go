@@ -23,6 +23,9 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
+// errorDomain is the domain of the reasons, in the detail ErrorInfo of a status.
+const errorDomain = "weir"
+
 // code is the table of codes: the one of each HTTP status that
 // [answer.ProblemOf] gives an error. Any other is Internal.
 var code = map[int]codes.Code{
@@ -46,12 +49,12 @@ var reasons = []struct {
 	err    error
 	reason string
 }{
-	{weir.ErrUnknownRule, weirv1.ReasonRule},
-	{run.ErrLarge, weirv1.ReasonLarge},
-	{namespace.ErrUnknown, weirv1.ReasonNamespace},
-	{namespace.ErrNoRules, weirv1.ReasonNoRules},
-	{store.ErrClosed, weirv1.ReasonClosed},
-	{ErrStopping, weirv1.ReasonStopping},
+	{weir.ErrUnknownRule, weirv1.ErrorReason_UNKNOWN_RULE.String()},
+	{run.ErrLarge, weirv1.ErrorReason_TOO_LARGE.String()},
+	{namespace.ErrUnknown, weirv1.ErrorReason_UNKNOWN_NAMESPACE.String()},
+	{namespace.ErrNoRules, weirv1.ErrorReason_NO_RULES.String()},
+	{store.ErrClosed, weirv1.ErrorReason_CLOSED.String()},
+	{ErrStopping, weirv1.ErrorReason_STOPPING.String()},
 }
 
 // Failure is an error as gRPC reports it.
@@ -84,7 +87,7 @@ func FailureOf(err error) Failure {
 	case errors.Is(err, context.DeadlineExceeded):
 		return Failure{Code: codes.DeadlineExceeded, Detail: err.Error()}
 	case errors.Is(err, ErrStopping):
-		return Failure{Code: codes.Unavailable, Detail: err.Error(), Reason: weirv1.ReasonStopping}
+		return Failure{Code: codes.Unavailable, Detail: err.Error(), Reason: weirv1.ErrorReason_STOPPING.String()}
 	}
 	p := answer.ProblemOf(err)
 	f := Failure{Code: codes.Internal, Detail: p.Detail, Field: p.Field, RetryAfter: p.RetryAfter}
@@ -102,18 +105,18 @@ func FailureOf(err error) Failure {
 	var bad *fault.Fault
 	switch {
 	case errors.As(err, &busy):
-		f.Reason, f.Quota = weirv1.ReasonOverload, "service"
+		f.Reason, f.Quota = weirv1.ErrorReason_OVERLOAD.String(), "service"
 	case errors.As(err, &no):
 		f.Reason = "ACCESS_" + strings.ToUpper(string(no.Reason))
 		if no.Reason == access.Slowed {
 			f.Quota = "tokens"
 		}
 	case errors.As(err, &bad):
-		f.Reason = weirv1.ReasonInvalid
+		f.Reason = weirv1.ErrorReason_INVALID.String()
 	case errors.As(err, &out) && f.Reason == "":
-		f.Reason, f.RetryAfter = weirv1.ReasonOutage, out.RetryAfter
+		f.Reason, f.RetryAfter = weirv1.ErrorReason_OUTAGE.String(), out.RetryAfter
 	}
-	if f.Reason == weirv1.ReasonLarge {
+	if f.Reason == weirv1.ErrorReason_TOO_LARGE.String() {
 		f.Quota = "answer"
 	}
 	return f
@@ -129,9 +132,9 @@ func (f *Failure) Status() *status.Status {
 	}
 	var details []protoadapt.MessageV1
 	if f.Reason != "" {
-		details = append(details, &errdetails.ErrorInfo{Reason: f.Reason, Domain: weirv1.ErrorDomain})
+		details = append(details, &errdetails.ErrorInfo{Reason: f.Reason, Domain: errorDomain})
 	}
-	if f.Reason == weirv1.ReasonInvalid {
+	if f.Reason == weirv1.ErrorReason_INVALID.String() {
 		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: f.Field, Description: f.Detail}}})
 	}
 	if f.Quota != "" {

@@ -76,7 +76,7 @@ func (g *segment) distance(i, j int) int {
 	return j - i
 }
 
-// state returns the state in s, with the capacity that it has there. It returns
+// state returns the state in s, with the capacity that it has there.
 func (g *segment) state(s *slot) []uint64 {
 	n := s.tag.words()
 	if n == away {

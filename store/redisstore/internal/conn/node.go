@@ -369,7 +369,7 @@ func (n *Node) missed(err error) error {
 
 // aim returns t with a deadline on the server's clock: the end of ctx, which it also
 // returns as a time since some fixed instant, or 0. It asks the server for its time once.
-// It is now now, or a little later.
+// It is now, or a little later.
 func (n *Node) aim(ctx context.Context, client rueidis.Client, t script.Times, now time.Duration) (script.Times, time.Duration, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
