@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/rule"
@@ -45,7 +46,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Once:        p.yes(f["once"]),
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
-		Hold:        p.length(f["hold"]),
+		Hold:        p.duration(f["hold"], nil),
 		Release:     p.choice(f["unsettled"], ends) == 1,
 		MaxHolds:    int(p.whole(f["max_holds"], 1, window.MaxEntries)),
 		Ban:         p.ban(f["ban"]),
@@ -154,4 +155,86 @@ func (p *pass) quota(n *node) *rule.Quota {
 		p.fault(n, "limit has no by: want a number, or {by: plan, free: 10, pro: 1000, else: 5}")
 	}
 	return q
+}
+
+// per reads the attributes of the key: names, or tables of one name with the bits of
+// the networks that count together, {ip: {v6: 64}}.
+func (p *pass) per(n *node) (names []string, networks map[string]rule.Network) {
+	if n == nil {
+		return nil, nil
+	}
+	items := scalars(n)
+	if len(items) == 0 {
+		p.fault(n, "%s is an empty list, want at least one in it", n.label)
+	}
+	for _, item := range items {
+		if item.kind != aTable || p.lacksQuotes(item) {
+			if name := p.text(item); name != "" {
+				names = append(names, name)
+			}
+			continue
+		}
+		for _, e := range p.unique(item) {
+			names = append(names, e.key.text)
+			if networks == nil {
+				networks = map[string]rule.Network{}
+			}
+			networks[e.key.text] = p.network(e.value)
+		}
+	}
+	return names, networks
+}
+
+var networkKeys = []string{"v4", "v6"}
+
+// network reads the bits of networks.
+func (p *pass) network(n *node) rule.Network {
+	f := p.fields(n, networkKeys)
+	if f == nil {
+		return rule.Network{V6: 128} // harmless: the fault is noted
+	}
+	if len(n.entries) == 0 {
+		p.fault(n, "names no bits, want v4, v6 or both, such as {v6: 64}")
+		return rule.Network{V6: 128}
+	}
+	return rule.Network{V4: int(p.whole(f["v4"], 1, 32)), V6: int(p.whole(f["v6"], 1, 128))}
+}
+
+// defaultAddresses are the attributes that a file without the key addresses reads
+// as IP addresses.
+var defaultAddresses = []string{"ip"}
+
+// asAddresses reads the names of the attributes that are IP addresses.
+func (p *pass) asAddresses(n *node) []string {
+	if n == nil {
+		return defaultAddresses
+	}
+	if n.kind == aList && len(n.items) == 0 {
+		return nil
+	}
+	names := p.texts(n)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+var banKeys = []string{"for", "factor", "most", "forget"}
+
+// ban reads how long keys are banned: a length of time, or a table.
+func (p *pass) ban(n *node) (b window.Ban) {
+	switch {
+	case n == nil:
+		return b
+	case n.kind != aTable:
+		b.For = p.duration(n, nil)
+		return b
+	}
+	f := p.fields(n, banKeys)
+	if f["for"] == nil {
+		p.fault(n, "ban has no for: want {for: 15m, factor: 2, most: 1d, forget: 7d}, or a length of time such as 15m")
+		return b
+	}
+	return window.Ban{
+		For: p.duration(f["for"], nil), Factor: p.whole(f["factor"], 1, 1000),
+		Most: p.duration(f["most"], nil), Forget: p.duration(f["forget"], nil),
+	}
 }

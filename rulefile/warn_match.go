@@ -52,17 +52,14 @@ func (l *linter) contradiction(i int) {
 		if possible {
 			continue
 		}
+		why := ""
+		if needs(r, c.Attribute) {
+			why = ", and the rule needs one for what it counts"
+		}
 		at := l.nodes[i].get("when").entries[n].value
-		l.warn(i, "never-matches", at, "the rule never matches: no value of %s passes all its tests%s", c.Attribute, needed(r, c.Attribute))
+		l.warn(i, "never-matches", at, "the rule never matches: no value of %s passes all its tests%s", c.Attribute, why)
 		return
 	}
-}
-
-func needed(r *rule.Rule, attribute string) string {
-	if needs(r, attribute) {
-		return ", and the rule needs one for what it counts"
-	}
-	return ""
 }
 
 // needs reports whether requests without the attribute cannot match r because
@@ -142,4 +139,28 @@ func same(a, b rule.Test) bool {
 	fa, argumentsA, partsA := rule.FormOf(a)
 	fb, argumentsB, partsB := rule.FormOf(b)
 	return fa != "" && fa == fb && slices.Equal(argumentsA, argumentsB) && slices.EqualFunc(partsA, partsB, same)
+}
+
+// decisions warns of a test of an attribute that is named and valued like a part of
+// a decision, such as outcome: deny. No decision is in a request.
+func (l *linter) decisions(i int, e entry) {
+	for _, v := range scalars(e.value) {
+		if v.isScalar() && l.isDecided(e.key.text, v.text) {
+			l.warn(i, "decision-attribute", v, "%s: %s tests an attribute of the request: a rule does not see what other rules decide", e.key.text, v.text)
+		}
+	}
+}
+
+// isDecided reports whether a decision has value under name.
+func (l *linter) isDecided(name, value string) bool {
+	switch name {
+	case "allowed":
+		return value == "true" || value == "false"
+	case "outcome":
+		_, defined := l.pass.outcomes[value]
+		return defined || value == rule.Allow || value == rule.Deny
+	case "rule":
+		return slices.ContainsFunc(l.rules, func(r rule.Rule) bool { return r.Name == value })
+	}
+	return false
 }

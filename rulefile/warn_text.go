@@ -11,30 +11,27 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// literals warns of plain values below n that look like addresses or patterns.
-// Values of equal are meant as they are written.
-func (l *linter) literals(i int, when *node) {
-	if when != nil {
-		for _, e := range when.entries {
-			l.literal(i, e.key.text, e.value)
-		}
-	}
-}
-
-func (l *linter) literal(i int, attribute string, n *node) {
+// value warns of plain values in a condition that look like addresses or patterns,
+// or have full-width punctuation. Values of equal are meant as they are written,
+// unless they have such punctuation: there, and in the other tests that say how text
+// is compared, quotes show that it is meant.
+func (l *linter) value(i int, attribute string, n *node) {
 	switch n.kind {
 	case aList:
 		for _, item := range n.items {
-			l.literal(i, attribute, item)
+			l.value(i, attribute, item)
 		}
 	case aTable:
 		for _, e := range n.entries {
-			if e.key.text == "not" || e.key.text == "all" {
-				l.literal(i, attribute, e.value)
+			switch e.key.text {
+			case "not", "all":
+				l.value(i, attribute, e.value)
+			case "equal", "prefix", "suffix", "match":
+				l.wideUnquoted(i, e.value)
 			}
 		}
 	case aText:
-		if n.text == "*" || firstWide(n.text) != "" { // another warning tells about those
+		if n.text == "*" || l.wideText(i, n) {
 			return
 		}
 		if instead := addressTest(n.text); instead != "" {

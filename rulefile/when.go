@@ -51,10 +51,10 @@ func (p *pass) test(n *node, outermost bool) rule.Test {
 		return rule.Present()
 	}
 	switch n.text {
-	case "*":
-		return rule.Present()
 	case "":
 		p.fault(n, `%s is "": a missing attribute is the same as an empty one, write {absent: true}`, n.label)
+		fallthrough
+	case "*":
 		return rule.Present()
 	}
 	return rule.Equal(p.texts(n)...)
@@ -120,7 +120,15 @@ func (p *pass) one(key string, n *node) rule.Test {
 	case "suffix":
 		return rule.Suffix(p.text(n))
 	case "match":
-		return p.pattern(n)
+		re := p.text(n)
+		test, err := rule.Pattern(re)
+		if err == nil {
+			return test
+		}
+		if re != "" {
+			p.fault(n, "%v", err)
+		}
+		return rule.Present()
 	case "absent":
 		if !p.yes(n) && n.kind == aBoolean {
 			p.fault(n, `absent is false: for any value write "*"`)
@@ -151,13 +159,10 @@ func (p *pass) in(n *node) rule.Test {
 	}
 	name := p.text(n)
 	list, ok := p.lists[name]
-	if !ok {
-		if name != "" {
-			p.fault(n, "%s", unknown("list", name, sorted(p.lists)))
-		}
-		return rule.Present()
+	if !ok && name != "" {
+		p.fault(n, "%s", unknown("list", name, sorted(p.lists)))
 	}
-	if list == nil { // the list has faults of its own
+	if list == nil { // there is none, or it has faults of its own
 		return rule.Present()
 	}
 	return list
@@ -170,27 +175,10 @@ func (p *pass) addresses(n *node, of func(patterns ...string) (rule.Test, error)
 	if err == nil {
 		return test
 	}
-	items := n.items
-	if n.kind != aList {
-		items = []*node{n}
-	}
-	for _, item := range items {
+	for _, item := range scalars(n) {
 		if _, err := rule.Address(item.text); err != nil && item.text != "" {
 			p.fault(item, "%v", err)
 		}
-	}
-	return rule.Present()
-}
-
-// pattern reads a regular expression.
-func (p *pass) pattern(n *node) rule.Test {
-	re := p.text(n)
-	test, err := rule.Pattern(re)
-	if err == nil {
-		return test
-	}
-	if re != "" {
-		p.fault(n, "%v", err)
 	}
 	return rule.Present()
 }

@@ -62,8 +62,8 @@ func (p *pass) wideColonNear(line int) (int, int, bool) {
 	return 0, 0, false
 }
 
-// fullWidth warns of punctuation from [wide] in the names of attributes and in
-// plain values of rule i.
+// fullWidth warns of punctuation from [wide] in the names of attributes that rule i
+// counts by.
 func (l *linter) fullWidth(i int) {
 	n := l.nodes[i]
 	for _, key := range []string{"per", "sum", "distinct", "together"} {
@@ -71,12 +71,6 @@ func (l *linter) fullWidth(i int) {
 	}
 	if limit := n.get("limit"); limit != nil {
 		l.wideNames(i, limit.get("by"))
-	}
-	if when := n.get("when"); when != nil {
-		for _, e := range when.entries {
-			l.wideText(i, e.key)
-			l.wideValues(i, e.value)
-		}
 	}
 }
 
@@ -93,37 +87,22 @@ func (l *linter) wideNames(i int, n *node) {
 	}
 }
 
-// wideValues warns of punctuation in the values of a condition. In the tests that
-// say how text is compared, quotes show that the text is meant.
-func (l *linter) wideValues(i int, n *node) {
-	switch n.kind {
-	case aText:
-		l.wideText(i, n)
-	case aList:
-		for _, item := range n.items {
-			l.wideValues(i, item)
-		}
-	case aTable:
-		for _, e := range n.entries {
-			switch e.key.text {
-			case "not", "all":
-				l.wideValues(i, e.value)
-			case "equal", "prefix", "suffix", "match":
-				for _, item := range scalars(e.value) {
-					if !item.quoted {
-						l.wideText(i, item)
-					}
-				}
-			}
+// wideUnquoted warns of punctuation in the values of n without quotes.
+func (l *linter) wideUnquoted(i int, n *node) {
+	for _, item := range scalars(n) {
+		if !item.quoted {
+			l.wideText(i, item)
 		}
 	}
 }
 
-// wideText warns of punctuation in one text.
-func (l *linter) wideText(i int, n *node) {
-	if why := firstWide(n.text); why != "" {
+// wideText reports whether a text contains such punctuation, and warns of it.
+func (l *linter) wideText(i int, n *node) bool {
+	why := firstWide(n.text)
+	if why != "" {
 		l.warn(i, "full-width", n, "%q contains %s", n.text, why)
 	}
+	return why != ""
 }
 
 // fileFullWidth warns of punctuation in what the file defines for all rules.
@@ -131,11 +110,7 @@ func (l *linter) fileFullWidth() {
 	l.wideNames(none, l.file["addresses"])
 	if lists := l.file["lists"]; lists != nil {
 		for _, e := range lists.entries {
-			for _, item := range scalars(e.value.get("values")) {
-				if !item.quoted {
-					l.wideText(none, item)
-				}
-			}
+			l.wideUnquoted(none, e.value.get("values"))
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package rulefile
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,23 +28,24 @@ var windowKeys = []struct {
 	{window.KindCells, []string{"n"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
 		return window.Cells(p.duration(v, nil), int(p.whole(f["n"], 1, window.MaxEntries)))
 	}},
-	{window.KindFixed, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
-		return window.Fixed(p.duration(v, nil))
-	}},
+	{window.KindFixed, nil, lengthOnly(window.Fixed)},
 	{window.KindCalendar, []string{"starts"}, func(p *pass, v *node, f map[string]*node, zone *time.Location) window.Window {
 		w := window.Calendar(p.period(v), zone)
 		w.Anchor = p.anchor(f["starts"], w.Period)
 		return w
 	}},
-	{window.KindAligned, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
-		return window.Aligned(p.duration(v, nil))
-	}},
+	{window.KindAligned, nil, lengthOnly(window.Aligned)},
 	{window.KindBucket, []string{"burst"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
 		return window.Bucket(p.duration(v, nil), p.whole(f["burst"], 1, window.MaxHits))
 	}},
-	{window.KindHeld, nil, func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
-		return window.Held(p.duration(v, nil))
-	}},
+	{window.KindHeld, nil, lengthOnly(window.Held)},
+}
+
+// lengthOnly returns a reader of windows that have a length and nothing else.
+func lengthOnly(of func(time.Duration) window.Window) func(*pass, *node, map[string]*node, *time.Location) window.Window {
+	return func(p *pass, v *node, _ map[string]*node, _ *time.Location) window.Window {
+		return of(p.duration(v, nil))
+	}
 }
 
 var (
@@ -88,7 +92,7 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 		return window.Window{}
 	}
 	if len(found) != 1 {
-		p.fault(n, "%s has %s: want one of %s, such as {sliding: 1h}", n.label, orNone(found), either(kinds))
+		p.fault(n, "%s has %s: want one of %s, such as {sliding: 1h}", n.label, cmp.Or(strings.Join(found, " and "), "no kind"), either(kinds))
 		return window.Window{}
 	}
 	for i, k := range windowKeys {
@@ -100,14 +104,6 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 		}
 	}
 	return windowKeys[at].read(p, f[found[0]], f, zone)
-}
-
-// orNone returns found as a list in words.
-func orNone(found []string) string {
-	if len(found) == 0 {
-		return "no kind"
-	}
-	return strings.Join(found, " and ")
 }
 
 // period reads a period of the calendar.
@@ -136,7 +132,10 @@ var spelled = regexp.MustCompile(`^([0-9]+) *(s|m|h|d|w)(ec|econd|in|inute|r|our
 // place.
 func (p *pass) duration(n *node, words []string) time.Duration {
 	const harmless = time.Hour
-	if n.kind == aNumber {
+	switch {
+	case n == nil:
+		return 0
+	case n.kind == aNumber:
 		p.fault(n, "%s is %s without a unit: write %ss for seconds, or %sm, %sh, %sd", n.label, n.raw, n.raw, n.raw, n.raw, n.raw)
 		return harmless
 	}
@@ -157,4 +156,45 @@ func (p *pass) duration(n *node, words []string) time.Duration {
 		p.fault(n, "%s: %v", n.label, err)
 	}
 	return harmless
+}
+
+// durationPart matches a number and its unit.
+var durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)`)
+
+// lengthOf has the lengths of the calendar's windows that always have the same one.
+var lengthOf = map[string]string{"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
+
+// ParseDuration returns the duration that text states in the syntax of rules
+// files: one or more numbers with units, such as 90s, 1h30m, 1.5d or 2w. The units
+// are us (or µs), ms, s, m, h, d (24 hours) and w (7 days). The duration must be a
+// whole number of microseconds, at least one, and at most [window.MaxLength].
+func ParseDuration(text string) (time.Duration, error) {
+	var sum time.Duration
+	for rest := text; rest != "" || text == ""; {
+		part := durationPart.FindStringSubmatch(rest)
+		if part == nil {
+			problem := fmt.Sprintf("%q is no length of time: want numbers with units, such as 90s, 1h30m, 7d or 2w", text)
+			if same := lengthOf[text]; same != "" {
+				problem += "; write " + same
+			}
+			return 0, errors.New(problem)
+		}
+		rest = rest[len(part[0]):]
+		unit, times := part[2], time.Duration(1)
+		switch unit {
+		case "d":
+			unit, times = "h", 24
+		case "w":
+			unit, times = "h", 7*24
+		}
+		d, err := time.ParseDuration(part[1] + unit)
+		if err != nil || d > window.MaxLength/times || sum+d*times > window.MaxLength {
+			return 0, fmt.Errorf("%q is too long: want at most 36500d, a hundred years", text)
+		}
+		sum += d * times
+	}
+	if sum < time.Microsecond || sum%time.Microsecond != 0 {
+		return 0, fmt.Errorf("%q is too fine: want whole microseconds, at least 1us", text)
+	}
+	return sum, nil
 }

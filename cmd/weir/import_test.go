@@ -37,7 +37,7 @@ func FuzzImportKoala(f *testing.F) {
 		src := g.file()
 		conf, rules := filepath.Join(dir, "koala_rule.conf"), filepath.Join(dir, "rules.yaml")
 		put(t, conf, src)
-		want, err := koalafile.Load(conf)
+		want, err := koalafile.Parse(conf, []byte(src), os.ReadFile)
 		if err != nil {
 			t.Fatalf("got\n%v\nfor\n%s", err, src)
 		}

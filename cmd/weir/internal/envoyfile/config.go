@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -82,17 +81,11 @@ type Limit struct {
 
 // level is the descriptors below a domain or a descriptor.
 type level struct {
-	exact map[[2]string]*branch // by key and value
-	bare  map[string]*branch    // by key
-	wild  []*branch             // with *, in the order of the files
+	exact map[[2]string]*descriptor // by key and value, which is "" for any
+	wild  []*descriptor             // with *, in the order of the files
 }
 
-// branch is a descriptor and what is below it.
-type branch struct {
-	*descriptor
-	limit *Limit // nil: it has children only, or nothing
-	below *level // nil: nothing
-}
+func newLevel() *level { return &level{exact: map[[2]string]*descriptor{}} }
 
 // Source is the text of one file.
 type Source struct {
@@ -114,7 +107,7 @@ func New(sources []Source, o Options) (*Config, error) {
 		}
 		if other, taken := from[f.domain]; taken && !o.MergeDomains {
 			faults = append(faults, &fault.Fault{
-				Place:   fault.Place{File: s.Name, Line: f.line, Column: 1, Source: firstLine(s.Text, f.line)},
+				Place:   f.place,
 				Problem: fmt.Sprintf("domain %q is in %s, too: want one file for each domain, or MERGE_DOMAIN_CONFIG=true", f.domain, other),
 			})
 			continue
@@ -129,83 +122,51 @@ func New(sources []Source, o Options) (*Config, error) {
 			l = newLevel()
 			c.domains[f.domain] = l
 		}
-		faults = append(faults, c.add(l, f, f.descriptors, &Limit{Path: []string{f.domain}, ValueMetric: []bool{false}})...)
+		faults = append(faults, c.add(l, f, f.descriptors, Limit{Path: []string{f.domain}, ValueMetric: []bool{false}})...)
 	}
 	if len(faults) > 0 {
 		return nil, faults.Err()
 	}
-	if err := c.compile(); err != nil {
+	names(c.limits)
+	rules := make([]rule.Rule, len(c.limits))
+	for i, l := range c.limits {
+		rules[i] = l.rule(o)
+	}
+	var err error
+	if c.Set, err = rule.New(rules, nil); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// firstLine returns a line of text.
-func firstLine(text []byte, line int) string {
-	lines := strings.Split(string(text), "\n")
-	if line < 1 || line > len(lines) {
-		return ""
-	}
-	return strings.ToValidUTF8(strings.TrimRight(lines[line-1], "\r"), "\uFFFD")
-}
-
-func newLevel() *level { return &level{exact: map[[2]string]*branch{}, bare: map[string]*branch{}} }
-
-// add adds descriptors to l, which above leads to.
-func (c *Config) add(l *level, f *file, descriptors []*descriptor, above *Limit) (faults fault.List) {
+// add adds descriptors to l. above has the path that leads there.
+func (c *Config) add(l *level, f *file, descriptors []*descriptor, above Limit) (faults fault.List) {
 	for _, d := range descriptors {
-		b := &branch{descriptor: d}
-		way := &Limit{
-			Path: append(slices.Clip(above.Path), d.joined()), ValueMetric: append(slices.Clip(above.ValueMetric), d.valueMetric),
-			keys: append(slices.Clip(above.keys), d.key), Shadow: d.shadow, Quota: d.quota, Metadata: d.metadata, Detailed: d.detailed,
-		}
-		if d.limit != nil {
-			b.limit = way
-			way.Unit, way.Requests, way.Unlimited = d.limit.unit, d.limit.requests, d.limit.unlimited
-			way.Name, way.Replaces = d.limit.name, d.limit.replaces
-			c.stated = append(c.stated, way)
-			if !way.Unlimited {
-				c.limits = append(c.limits, way)
+		d.Path = append(slices.Clip(above.Path), d.joined())
+		d.ValueMetric = append(slices.Clip(above.ValueMetric), d.valueMetric)
+		d.keys = append(slices.Clip(above.keys), d.key)
+		if d.limited {
+			c.stated = append(c.stated, &d.Limit)
+			if !d.Unlimited {
+				c.limits = append(c.limits, &d.Limit)
 			}
 		}
 		if len(d.children) > 0 {
-			b.below = newLevel()
-			faults = append(faults, c.add(b.below, f, d.children, way)...)
+			d.below = newLevel()
+			faults = append(faults, c.add(d.below, f, d.children, d.Limit)...)
 		}
-		if l.has(d) { // of another file
+		if l.exact[d.id()] != nil { // of another file
 			faults = append(faults, &fault.Fault{
 				Place:   fault.Place{File: f.name, Line: d.line, Column: 1},
 				Problem: fmt.Sprintf("%q is the key of a descriptor already, in another file of the domain", d.joined()),
 			})
 		}
 		if strings.Contains(d.joined(), "*") {
-			l.wild = append(l.wild, b)
+			l.wild = append(l.wild, d)
 		}
-		if d.value == "" {
-			l.bare[d.key] = b
-		} else {
-			l.exact[[2]string{d.key, d.value}] = b
-		}
+		l.exact[d.id()] = d
 	}
 	return faults
-}
-
-func (l *level) has(d *descriptor) bool {
-	if d.value == "" {
-		return l.bare[d.key] != nil
-	}
-	return l.exact[[2]string{d.key, d.value}] != nil
-}
-
-// compile makes the rules of the limits.
-func (c *Config) compile() (err error) {
-	names(c.limits)
-	rules := make([]rule.Rule, len(c.limits))
-	for i, l := range c.limits {
-		rules[i] = l.rule(c.options)
-	}
-	c.Set, err = rule.New(rules, nil)
-	return err
 }
 
 // rule returns the rule of l.
@@ -227,7 +188,7 @@ func (c *Config) OverrideRule(domain string, l *Limit, w window.Window) string {
 	if l != nil && l.Rule != "" && l.Unit.Length() == w.Length {
 		return l.Rule
 	}
-	return overrideName(domain, w)
+	return nameOf([]string{domain, "override", w.Length.String()}, true)
 }
 
 // OverrideSet returns a rule as those of the files, with a name of
@@ -237,10 +198,6 @@ func (c *Config) OverrideSet(name string, quota uint32, w window.Window) (*rule.
 	r := own.rule(c.options)
 	r.Window = w
 	return rule.New([]rule.Rule{r}, nil)
-}
-
-func overrideName(domain string, w window.Window) string {
-	return nameOf([]string{domain, "override", w.Length.String()}, true)
 }
 
 // names gives each limit the name of its rule: its path, in characters that names
@@ -285,13 +242,6 @@ func nameOf(path []string, hashed bool) string {
 	return name + "-" + hex.EncodeToString(h.Sum(nil)[:4])
 }
 
-// Len returns the number of limits that count.
-func (c *Config) Len() int { return len(c.limits) }
-
-// Limits returns the limits that count, in the order of the files. They must not
-// be changed.
-func (c *Config) Limits() []*Limit { return c.limits }
-
 // Dump returns the limits in the form of that service's debug endpoint, a line each:
 // DOMAIN.KEYS: unit=HOUR requests_per_unit=5, shadow_mode: false.
 func (c *Config) Dump() string {
@@ -312,14 +262,6 @@ func (c *Config) Dump() string {
 
 // HasValues reports whether [Limit.MetricKeys] depends on the values of entries.
 func (l *Limit) HasValues() bool { return l.Detailed || slices.Contains(l.ValueMetric, true) }
-
-// Files returns the names of the files.
-func (c *Config) Files() (names []string) {
-	for _, f := range c.files {
-		names = append(names, filepath.Base(f.name))
-	}
-	return names
-}
 
 // MetricKeys returns the domain, and the keys by which metrics count a call under l.
 // values are those of the entries. With value_to_metric the value of an entry is

@@ -41,30 +41,24 @@ func (u Unit) Length() time.Duration { return unitLengths[u] }
 
 // descriptor is a descriptor of a file.
 type descriptor struct {
+	Limit      // without a rate_limit it only has the path of those below
+	limited    bool
 	key, value string
 	line       int
-	limit      *limit
 	children   []*descriptor
+	below      *level // the children; nil: none
 
-	shadow, quota, detailed, valueMetric, share bool
-
-	metadata map[string]any
+	valueMetric, share bool
 }
 
-// limit is the rate_limit of a descriptor.
-type limit struct {
-	unit      Unit
-	requests  uint32
-	unlimited bool
-	name      string
-	replaces  []string
-}
+// id returns what no other descriptor of the same level has.
+func (d *descriptor) id() [2]string { return [2]string{d.key, d.value} }
 
 // file is one file without faults.
 type file struct {
 	name        string
 	domain      string
-	line        int // of the domain
+	place       fault.Place // of the domain
 	descriptors []*descriptor
 	warnings    fault.List
 }
@@ -177,9 +171,9 @@ func (p *pass) only(n *node, of string, allowed ...string) {
 func (p *pass) file(f *file, root *node) {
 	p.only(root, "a file", "domain", "descriptors")
 	f.domain = p.text(root, "domain")
-	f.line = root.line
+	f.place = p.place(root.line, 1)
 	if d := root.get("domain"); d != nil {
-		f.line = d.line
+		f.place = p.place(d.line, 1)
 	}
 	if f.domain == "" && len(p.faults) == 0 {
 		p.fault(root, "domain is missing: each file is for one")
@@ -189,12 +183,8 @@ func (p *pass) file(f *file, root *node) {
 
 // descriptors reads the list of descriptors in n.
 func (p *pass) descriptors(n *node) (all []*descriptor) {
-	list := n.get("descriptors")
-	if list == nil || list.kind == nothing {
-		return nil
-	}
-	if list.kind != aList {
-		p.fault(list, "descriptors is %s: want a list", list)
+	list := p.get(n, "descriptors", aList, "a list")
+	if list == nil {
 		return nil
 	}
 	first := map[string]int{}
@@ -229,8 +219,8 @@ func (p *pass) descriptor(n *node) *descriptor {
 	before := len(p.faults)
 	d := &descriptor{
 		line: n.line, key: p.text(n, "key"), value: p.text(n, "value"),
-		shadow: p.truth(n, "shadow_mode"), quota: p.truth(n, "quota_mode"), detailed: p.truth(n, "detailed_metric"),
 		valueMetric: p.truth(n, "value_to_metric"), share: p.truth(n, "share_threshold"),
+		Limit: Limit{Shadow: p.truth(n, "shadow_mode"), Quota: p.truth(n, "quota_mode"), Detailed: p.truth(n, "detailed_metric")},
 	}
 	if d.key == "" && len(p.faults) == before {
 		p.fault(n, "the descriptor has no key")
@@ -239,58 +229,47 @@ func (p *pass) descriptor(n *node) *descriptor {
 		p.warn(n.get("share_threshold"), "share_threshold has no effect without * in value")
 		d.share = false
 	}
-	if m := n.get("metadata"); m != nil && m.kind != nothing {
-		if m.kind != aTable {
-			p.fault(m, "metadata is %s: want a table", m)
-		} else {
-			d.metadata, _ = m.value().(map[string]any)
-		}
+	if m := p.get(n, "metadata", aTable, "a table"); m != nil {
+		d.Metadata, _ = m.value().(map[string]any)
 	}
-	if l := n.get("rate_limit"); l != nil && l.kind != nothing {
-		if l.kind != aTable {
-			p.fault(l, "rate_limit is %s: want a table, such as {unit: hour, requests_per_unit: 10}", l)
-		} else {
-			d.limit = p.limit(l)
-		}
+	if l := p.get(n, "rate_limit", aTable, "a table, such as {unit: hour, requests_per_unit: 10}"); l != nil {
+		d.limited = true
+		p.limit(&d.Limit, l)
 	}
 	d.children = p.descriptors(n)
 	return d
 }
 
-func (p *pass) limit(n *node) *limit {
+// limit reads a rate_limit into l.
+func (p *pass) limit(l *Limit, n *node) {
 	p.only(n, "rate_limit", "unit", "requests_per_unit", "unlimited", "name", "replaces")
-	l := &limit{name: p.text(n, "name"), unlimited: p.truth(n, "unlimited")}
+	l.Name, l.Unlimited = p.text(n, "name"), p.truth(n, "unlimited")
 	unit := p.text(n, "unit")
 	switch at := slices.Index(unitNames[1:], strings.ToLower(unit)); {
-	case l.unlimited && unit != "":
+	case l.Unlimited && unit != "":
 		p.fault(n.get("unit"), "unit goes not with unlimited: leave one of them out")
-	case l.unlimited:
+	case l.Unlimited:
 	case unit == "":
 		p.fault(n, "rate_limit has no unit: want %s", strings.Join(unitNames[1:], ", "))
 	case at < 0:
 		p.fault(n.get("unit"), "unit %q: want %s", unit, strings.Join(unitNames[1:], ", "))
 	default:
-		l.unit = Unit(at + 1)
+		l.Unit = Unit(at + 1)
 	}
 	if r := n.get("requests_per_unit"); r != nil && r.kind != nothing {
 		v, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimPrefix(r.text, "+"), "_", ""), 0, 64)
 		if r.kind != aNumber || err != nil || v > math.MaxUint32 {
 			p.fault(r, "requests_per_unit is %s: want a whole number from 0 to %d", r, uint32(math.MaxUint32))
 		}
-		l.requests = uint32(min(v, math.MaxUint32))
+		l.Requests = uint32(min(v, math.MaxUint32))
 	}
-	l.replaces = p.replaces(n, l.name)
-	return l
+	l.Replaces = p.replaces(n, l.Name)
 }
 
 // replaces reads the names of the limits that a limit called own replaces.
 func (p *pass) replaces(n *node, own string) (names []string) {
-	list := n.get("replaces")
-	if list == nil || list.kind == nothing {
-		return nil
-	}
-	if list.kind != aList {
-		p.fault(list, "replaces is %s: want a list, such as [{name: other}]", list)
+	list := p.get(n, "replaces", aList, "a list, such as [{name: other}]")
+	if list == nil {
 		return nil
 	}
 	for _, item := range list.items {
@@ -309,6 +288,19 @@ func (p *pass) replaces(n *node, own string) (names []string) {
 	return names
 }
 
+// get returns the value of a key, which must be of a kind, or nil if there is none.
+func (p *pass) get(n *node, key string, of kind, want string) *node {
+	v := n.get(key)
+	switch {
+	case v == nil || v.kind == nothing:
+		return nil
+	case v.kind != of:
+		p.fault(v, "%s is %s: want %s", key, v, want)
+		return nil
+	}
+	return v
+}
+
 // text returns the text of a key, "" if there is none. Numbers and truths are
 // texts, too.
 func (p *pass) text(n *node, key string) string {
@@ -325,14 +317,8 @@ func (p *pass) text(n *node, key string) string {
 
 // truth returns the value of a key that is true or false.
 func (p *pass) truth(n *node, key string) bool {
-	v := n.get(key)
-	if v == nil || v.kind == nothing {
-		return false
-	}
-	if v.kind != aBoolean {
-		p.fault(v, "%s is %s: want true or false", key, v)
-	}
-	return v.truth()
+	v := p.get(n, key, aBoolean, "true or false")
+	return v != nil && v.truth()
 }
 
 // value returns n as JSON has it: maps, lists, text, numbers and truths.

@@ -1,5 +1,7 @@
 package envoyfile
 
+import "strings"
+
 // Found is the limit of a descriptor.
 type Found struct {
 	// Domain reports whether the domain is in the files.
@@ -23,39 +25,37 @@ func (c *Config) Match(domain string, n int, entry func(i int) (key, value strin
 	f.Domain = l != nil
 	for i := 0; i < n && l != nil; i++ {
 		key, value := entry(i)
-		b := l.find(key, value)
-		if b == nil {
+		d := l.find(key, value)
+		if d == nil {
 			return f
 		}
-		if b.share {
+		if d.share {
 			if f.Patterns == nil {
 				f.Patterns = make([]string, n)
 			}
-			if f.Patterns[i] = b.value; b.value == "" {
-				f.Patterns[i] = b.key
+			if f.Patterns[i] = d.value; d.value == "" {
+				f.Patterns[i] = d.key
 			}
 		}
-		if i == n-1 {
-			f.Limit = b.limit
+		if i == n-1 && d.limited {
+			f.Limit = &d.Limit
 		}
-		l = b.below
+		l = d.below
 	}
 	return f
 }
 
 // find returns the descriptor for an entry, or nil.
-func (l *level) find(key, value string) *branch {
-	if value != "" {
-		if b := l.exact[[2]string{key, value}]; b != nil {
-			return b
+func (l *level) find(key, value string) *descriptor {
+	if d := l.exact[[2]string{key, value}]; d != nil && value != "" {
+		return d
+	}
+	for _, d := range l.wild {
+		if d.matches(key, value) {
+			return d
 		}
 	}
-	for _, b := range l.wild {
-		if b.matches(key, value) {
-			return b
-		}
-	}
-	return l.bare[key]
+	return l.exact[[2]string{key, ""}]
 }
 
 // matches reports whether a descriptor with * matches an entry.
@@ -64,4 +64,28 @@ func (d *descriptor) matches(key, value string) bool {
 		return d.key == key && glob(d.value, value)
 	}
 	return glob(d.key, key) || glob(d.key, key+"_"+value)
+}
+
+// glob reports whether text matches pattern, in which * stands for any
+// characters. It takes time in proportion to the product of the lengths at most.
+func glob(pattern, text string) bool {
+	first, rest, any := strings.Cut(pattern, "*")
+	if !any {
+		return pattern == text
+	}
+	if !strings.HasPrefix(text, first) {
+		return false
+	}
+	text = text[len(first):]
+	for {
+		part, more, any := strings.Cut(rest, "*")
+		if !any {
+			return strings.HasSuffix(text, part)
+		}
+		at := strings.Index(text, part)
+		if at < 0 {
+			return false
+		}
+		text, rest = text[at+len(part):], more
+	}
 }

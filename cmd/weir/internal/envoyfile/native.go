@@ -2,6 +2,7 @@ package envoyfile
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func (c *Config) Native(from string) (text []byte, differs fault.List, err error
 	}}
 	for _, f := range c.files {
 		n.file = f
-		n.ways = ways(c.domains[f.domain], nil, nil)
+		n.ways = ways(c.domains[f.domain], nil)
 		start := []rule.Condition{{Attribute: domainKey, Test: rule.Equal(f.domain)}}
 		n.level(c.domains[f.domain], f.descriptors, way{conditions: start})
 	}
@@ -69,26 +70,13 @@ type way struct {
 }
 
 // ways returns the keys on the way to each descriptor below l.
-func ways(l *level, above []string, all [][]string) [][]string {
-	for _, b := range l.branches() {
-		keys := append(slices.Clip(above), b.key)
-		all = append(all, keys)
-		if b.below != nil {
-			all = ways(b.below, keys, all)
+func ways(l *level, all [][]string) [][]string {
+	for _, d := range l.exact {
+		all = append(all, d.keys)
+		if d.below != nil {
+			all = ways(d.below, all)
 		}
 	}
-	return all
-}
-
-// branches returns the descriptors of l, each once.
-func (l *level) branches() (all []*branch) {
-	for _, b := range l.exact {
-		all = append(all, b)
-	}
-	for _, b := range l.bare {
-		all = append(all, b)
-	}
-	slices.SortFunc(all, func(a, b *branch) int { return a.line - b.line })
 	return all
 }
 
@@ -101,7 +89,6 @@ func (n *native) differ(d *descriptor, format string, args ...any) {
 // level adds the rules of descriptors, to which a way leads.
 func (n *native) level(l *level, all []*descriptor, to way) {
 	for _, d := range all {
-		b := l.branchOf(d)
 		next := way{slices.Clone(to.conditions), append(slices.Clone(to.keys), d.key), slices.Clone(to.per)}
 		switch {
 		case d.key == domainKey:
@@ -120,20 +107,13 @@ func (n *native) level(l *level, all []*descriptor, to way) {
 		if d.value == "" || strings.Contains(d.value, "*") && !d.share {
 			next.per = append(next.per, d.key)
 		}
-		if b.limit != nil {
-			n.rule(b, next)
+		if d.limited && !d.Unlimited {
+			n.rule(d, next)
 		}
-		if b.below != nil {
-			n.level(b.below, d.children, next)
+		if d.below != nil {
+			n.level(d.below, d.children, next)
 		}
 	}
-}
-
-func (l *level) branchOf(d *descriptor) *branch {
-	if d.value == "" {
-		return l.bare[d.key]
-	}
-	return l.exact[[2]string{d.key, d.value}]
 }
 
 // tests returns the tests for the value of d. A descriptor with another value of
@@ -148,16 +128,16 @@ func (n *native) tests(l *level, d *descriptor) (tests []rule.Test) {
 	}
 	var values []string
 	var patterns []rule.Test
-	for _, other := range l.branches() {
+	for _, other := range slices.SortedFunc(maps.Values(l.exact), func(a, b *descriptor) int { return a.line - b.line }) {
 		switch {
-		case other.key != d.key || other.value == "" || other.descriptor == d:
+		case other.key != d.key || other.value == "" || other == d:
 		case !strings.Contains(other.value, "*"):
 			if !wild || glob(d.value, other.value) {
 				values = append(values, other.value)
 			}
 		case !wild:
 			patterns = append(patterns, rule.Not(globTest(other.value)))
-		case moreSpecific(other.descriptor, d) && overlap(other.value, d.value):
+		case moreSpecific(other, d) && overlap(other.value, d.value):
 			patterns = append(patterns, rule.Not(globTest(other.value)))
 			if other.line > d.line {
 				n.differ(d, "a value that %s matches, too, now counts there: the most specific pattern wins, before it was the first one", printable(other.value))
@@ -206,40 +186,36 @@ func globTest(pattern string) rule.Test {
 	}
 }
 
-// rule adds the rule of b.
-func (n *native) rule(b *branch, to way) {
-	l := b.limit
-	switch {
-	case l.Rule == "":
-		return // it allows
-	case l.Quota:
-		n.differ(b.descriptor, "quota_mode has no counterpart: the limit denies on its own")
+// rule adds the rule of d.
+func (n *native) rule(d *descriptor, to way) {
+	if d.Quota {
+		n.differ(d, "quota_mode has no counterpart: the limit denies on its own")
 	}
-	if len(l.Replaces) > 0 {
-		n.differ(b.descriptor, "replaces has no counterpart: the limits called %s count, too", printable(strings.Join(l.Replaces, ", ")))
+	if len(d.Replaces) > 0 {
+		n.differ(d, "replaces has no counterpart: the limits called %s count, too", printable(strings.Join(d.Replaces, ", ")))
 	}
-	if l.Metadata != nil {
-		n.differ(b.descriptor, "metadata is not passed on")
+	if d.Metadata != nil {
+		n.differ(d, "metadata is not passed on")
 	}
-	if slices.Contains(l.ValueMetric, true) || l.Detailed {
-		n.differ(b.descriptor, "values are not in metrics: weir top shows keys")
+	if slices.Contains(d.ValueMetric, true) || d.Detailed {
+		n.differ(d, "values are not in metrics: weir top shows keys")
 	}
 	r := rule.Rule{
-		Name: l.Rule, When: to.conditions, Per: to.per, Quota: &rule.Quota{Value: int64(l.Requests)}, Window: n.window(b),
+		Name: d.Rule, When: to.conditions, Per: to.per, Quota: &rule.Quota{Value: int64(d.Requests)}, Window: n.window(d),
 	}
-	if l.Shadow {
+	if d.Shadow {
 		r.Mode = rule.Shadow
 	}
 	if n.otherOrder(to.keys) {
-		n.differ(b.descriptor, "another descriptor has the same keys in another order, and attributes have no order: both limits count")
+		n.differ(d, "another descriptor has the same keys in another order, and attributes have no order: both limits count")
 	}
 	for _, key := range n.absent(to.keys) {
 		r.When = append(r.When, rule.Condition{Attribute: key, Test: rule.Absent()})
 	}
 	n.draft.Rules = append(n.draft.Rules, r)
-	comment := printable(strings.Join(l.Path[1:], " / "))
-	if l.Name != "" {
-		comment += " (" + printable(l.Name) + ")"
+	comment := printable(strings.Join(d.Path[1:], " / "))
+	if d.Name != "" {
+		comment += " (" + printable(d.Name) + ")"
 	}
 	n.draft.Comments[r.Name] = comment
 }
@@ -269,25 +245,27 @@ func (n *native) absent(keys []string) (more []string) {
 	return more
 }
 
-// window returns the calendar window of a limit. It differs from the one of the
-// files for weeks, months and years.
-func (n *native) window(b *branch) window.Window {
-	switch b.limit.Unit {
-	case Second:
-		return window.Aligned(Second.Length())
-	case Minute:
-		return window.Calendar(window.Minute, nil)
-	case Hour:
-		return window.Calendar(window.Hour, nil)
-	case Day:
-		return window.Calendar(window.Day, nil)
-	case Week:
-		n.differ(b.descriptor, "weeks start on Monday, before on Thursday (window: {aligned: 7d} keeps that)")
-		return window.Calendar(window.Week, nil)
-	case Month:
-		n.differ(b.descriptor, "months are those of the calendar, before 30 days each (window: {aligned: 30d} keeps that)")
-		return window.Calendar(window.Month, nil)
+// calendar has the periods that stand for units, and how they differ.
+var calendar = map[Unit]struct {
+	period  window.Period
+	differs string
+}{
+	Minute: {period: window.Minute},
+	Hour:   {period: window.Hour},
+	Day:    {period: window.Day},
+	Week:   {window.Week, "weeks start on Monday, before on Thursday (window: {aligned: 7d} keeps that)"},
+	Month:  {window.Month, "months are those of the calendar, before 30 days each (window: {aligned: 30d} keeps that)"},
+	Year:   {window.Year, "years are those of the calendar, before 365 days each (window: {aligned: 365d} keeps that)"},
+}
+
+// window returns the window of a limit, one of the calendar if there is one.
+func (n *native) window(d *descriptor) window.Window {
+	c, ok := calendar[d.Unit]
+	if !ok {
+		return window.Aligned(d.Unit.Length())
 	}
-	n.differ(b.descriptor, "years are those of the calendar, before 365 days each (window: {aligned: 365d} keeps that)")
-	return window.Calendar(window.Year, nil)
+	if c.differs != "" {
+		n.differ(d, "%s", c.differs)
+	}
+	return window.Calendar(c.period, nil)
 }

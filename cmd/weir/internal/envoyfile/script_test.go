@@ -74,7 +74,7 @@ func describe(c *envoyfile.Config) string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%d limits\n", c.Len())
+	fmt.Fprintf(&b, "%d limits\n", len(c.Limits()))
 	return b.String() + list(c.Warnings)
 }
 

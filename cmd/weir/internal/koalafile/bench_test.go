@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 )
 
 // BenchmarkLoad reads a rule file of 2,000 rules and two dicts of 1,000,000
@@ -16,7 +14,7 @@ func BenchmarkLoad(b *testing.B) {
 	path := large(b, b.TempDir(), 2000, 1_000_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		f, err := koalafile.Load(path)
+		f, err := load(path)
 		if err != nil {
 			b.Fatal(err)
 		}

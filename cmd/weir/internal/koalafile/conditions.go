@@ -1,7 +1,9 @@
 package koalafile
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +77,6 @@ func (p *pass) condition(s piece) (c condition, ok bool) {
 func (p *pass) spelledOut(s piece) (c condition, ok bool) {
 	for _, word := range []string{"-NOTIN-", "-IN-"} {
 		if c.name, c.value, ok = s.cut(word); ok {
-			c.name, c.value = c.name.trim(), c.value.trim()
 			c.op, c.not = "@", word == "-NOTIN-"
 			break
 		}
@@ -139,20 +140,16 @@ func (p *pass) inDict(c condition) rule.Test {
 	list, known := p.lists[c.value.text]
 	switch {
 	case !known:
-		p.fault(c.value, "unknown dict %q: want one of [dicts]%s", c.value.text, p.dictNames())
+		names := ", which is empty"
+		if len(p.lists) > 0 {
+			names = ": " + strings.Join(slices.Sorted(maps.Keys(p.lists)), ", ")
+		}
+		p.fault(c.value, "unknown dict %q: want one of [dicts]%s", c.value.text, names)
 		return nil
 	case list == nil: // it has a fault of its own
 		return nil
 	}
 	return negate(list, c.not)
-}
-
-// dictNames returns the names of the dicts, for a message.
-func (p *pass) dictNames() string {
-	if len(p.lists) == 0 {
-		return ", which is empty"
-	}
-	return ": " + strings.Join(slices.Sorted(maps.Keys(p.lists)), ", ")
 }
 
 // negate returns t. With not it returns a test for values that are present and
@@ -162,4 +159,240 @@ func negate(t rule.Test, not bool) rule.Test {
 		return rule.All(rule.Present(), rule.Not(t))
 	}
 	return t
+}
+
+// values returns the test of `key=a,b,c`: any value, one of some texts, a
+// number in ranges, or an address.
+func (p *pass) values(c condition) rule.Test {
+	if c.value.text == "+" {
+		if c.not {
+			p.fault(c.value, "!=+ never matches, since a key must be present; koala read it as =+: want that")
+			return nil
+		}
+		return rule.Present()
+	}
+	var texts []string
+	var plain, six, several, spans int // how many elements are of which kind
+	sound := len(p.faults)
+	elements := c.value.split(",")
+	for _, e := range elements {
+		texts = append(texts, e.text)
+		switch {
+		case severalAddresses(e.text):
+			several++
+		case isRange(e):
+			spans++
+		case strings.ContainsAny(e.text, "+*-"):
+			p.fault(e, "%s", strange(e.text))
+		case isAddress(e.text):
+			plain++
+			if strings.Contains(e.text, ":") {
+				six++
+			}
+		}
+	}
+	switch {
+	case len(elements) == 0:
+		p.fault(c.value, "key %q has no value, so that the rule never matches", c.name.text)
+		return nil
+	case sound != len(p.faults):
+		return nil
+	case several > 0 || six > 0 && plain == len(elements): // IPv6 has several spellings
+		return p.addresses(c, elements)
+	case spans > 0:
+		return p.ranges(c, elements)
+	}
+	return negate(rule.Equal(texts...), c.not)
+}
+
+// strange explains a value that koala refused, too.
+func strange(text string) string {
+	switch {
+	case text == "*":
+		return "* stands for a number in an IPv4 address: want + for any value"
+	case strings.Contains(text, "=") && strings.ContainsAny(text, " \t"):
+		return "a ; is missing before the next key"
+	case strings.Contains(text, "*"):
+		return "a * stands for one of the four numbers of an IPv4 address, as in 10.0.*.*"
+	case strings.Contains(text, "+"):
+		return "a + stands for any value and must stand alone"
+	}
+	return "- is for ranges of whole numbers from 0 on, or of addresses: put text with - into a dict, key @ dict"
+}
+
+// addresses returns a test for IP addresses among elements.
+func (p *pass) addresses(c condition, elements []piece) rule.Test {
+	var patterns []string
+	sound := len(p.faults)
+	asText := !strings.ContainsAny(c.value.text, "+-*") // koala compared it as text
+	for _, e := range elements {
+		pattern := e.text
+		if from, to, ok := e.cut("-"); ok {
+			pattern = from.text + "-" + to.text
+		}
+		if !isAddress(pattern) && !severalAddresses(pattern) {
+			p.fault(e, "%q is not an address, unlike the others: want separate rules for addresses and for other values", e.text)
+			continue
+		}
+		if _, err := rule.Address(pattern); err != nil {
+			p.fault(e, "%v", err)
+			continue
+		}
+		patterns = append(patterns, pattern)
+		switch {
+		case asText && strings.Contains(pattern, "/"):
+			p.warn(e, "koala compared %q as text, which no address matched; weir reads it as the block", pattern)
+		case starInside(pattern):
+			first, last := strings.ReplaceAll(pattern, "*", "0"), strings.ReplaceAll(pattern, "*", "255")
+			p.warn(e, "koala read %q as everything from %s to %s; weir reads each * as one number", pattern, first, last)
+		}
+	}
+	test, err := rule.LooseAddress(patterns...)
+	if err != nil || sound != len(p.faults) {
+		return nil
+	}
+	if !c.not {
+		return test
+	}
+	p.warn(c.value, "koala matched no IPv6 address as outside the range; weir does")
+	return rule.All(rule.Not(rule.All(rule.Not(anyAddress), rule.Not(integer))), rule.Not(test))
+}
+
+// anyAddress holds for every address. koala reads addresses as numbers: a value
+// outside a range is an address or a whole number.
+var anyAddress = must(rule.LooseAddress("0.0.0.0/0", "::/0"))
+
+// starInside reports whether a * in pattern stands before a number.
+func starInside(pattern string) bool {
+	_, behind, found := strings.Cut(pattern, "*")
+	return found && strings.ContainsAny(behind, "0123456789")
+}
+
+// span is a range of whole numbers. Both ends are part of it.
+type span struct{ from, to int64 }
+
+const (
+	lowest, highest = math.MinInt64, math.MaxInt64
+
+	// exactly is the limit of bounds: values are compared as 64-bit floats,
+	// which is exact for a bound below it.
+	exactly = 1 << 53
+
+	// maxSpans is the most separate ranges in one condition.
+	maxSpans = 100
+)
+
+// isRange reports whether s is two whole numbers with - between. As in koala,
+// the first must not be negative.
+func isRange(s piece) bool {
+	from, to, ok := s.cut("-")
+	_, wrongFrom := strconv.ParseInt(from.text, 10, 64)
+	_, wrongTo := strconv.ParseUint(to.text, 10, 63)
+	return ok && wrongFrom == nil && wrongTo == nil
+}
+
+// ranges returns a test for whole numbers among elements, which are numbers and
+// ranges.
+func (p *pass) ranges(c condition, elements []piece) rule.Test {
+	var spans []span
+	sound := len(p.faults)
+	for _, e := range elements {
+		from, to, ok := e.cut("-")
+		if !ok {
+			to = from
+		}
+		x, wrongFrom := strconv.ParseInt(from.text, 10, 64)
+		y, wrongTo := strconv.ParseInt(to.text, 10, 64)
+		switch {
+		case wrongFrom != nil || wrongTo != nil:
+			p.fault(e, "%q is not a whole number, unlike the others: want separate rules for text and for numbers", e.text)
+		case x > y:
+			p.fault(e, "the range is reversed: want %d-%d", y, x)
+		case x >= exactly || y >= exactly && y != highest:
+			p.fault(e, "%s is too large: want numbers below 2^53 = %d, up to which weir compares exactly, or %d for no upper end",
+				e.text, exactly, highest)
+		default:
+			spans = append(spans, span{x, y})
+		}
+	}
+	if sound != len(p.faults) {
+		return nil
+	}
+	return p.numbers(c, spans)
+}
+
+// integer holds for whole numbers of any length.
+var integer = must(rule.Pattern(`^[+-]?[0-9]+$`))
+
+func must(t rule.Test, err error) rule.Test {
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// numbers returns a test for 64-bit whole numbers inside spans or, with not,
+// outside them.
+func (p *pass) numbers(c condition, spans []span) rule.Test {
+	if spans = merged(spans); len(spans) > maxSpans {
+		p.fault(c.value, "%d separate ranges: want at most %d in a condition; put many single values into a dict, key @ dict", len(spans), maxSpans)
+		return nil
+	}
+	if c.not { // never empty: a condition cannot name all numbers
+		spans = between(span{lowest, highest}, spans)
+	}
+	return rule.All(append([]rule.Test{integer}, inside(spans)...)...)
+}
+
+// inside returns the tests that together hold for the numbers in spans: from
+// the first to the last, except those between. The ends of the 64-bit range are
+// rounded: a number up to 1024 beyond them passes too.
+func inside(spans []span) []rule.Test {
+	hull := span{spans[0].from, spans[len(spans)-1].to}
+	from, to := float64(hull.from), float64(hull.to)
+	tests := []rule.Test{rule.Within(rule.Range{From: &from, To: &to})}
+	if gaps := spans[1:]; len(gaps) > 0 {
+		tests = append(tests, rule.Not(all(inside(between(hull, spans)))))
+	}
+	return tests
+}
+
+// all returns a test that holds if every one of tests does.
+func all(tests []rule.Test) rule.Test {
+	if len(tests) == 1 {
+		return tests[0]
+	}
+	return rule.All(tests...)
+}
+
+// merged returns spans sorted, with overlapping and adjacent ones joined.
+func merged(spans []span) []span {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	joined := spans[:1]
+	for _, s := range spans[1:] {
+		last := &joined[len(joined)-1]
+		if last.to == highest || s.from <= last.to+1 {
+			last.to = max(last.to, s.to)
+			continue
+		}
+		joined = append(joined, s)
+	}
+	return joined
+}
+
+// between returns the parts of hull outside spans, which are merged and inside
+// hull.
+func between(hull span, spans []span) []span {
+	var gaps []span
+	next := hull.from
+	for _, s := range spans {
+		if s.from > next {
+			gaps = append(gaps, span{next, s.from - 1})
+		}
+		if s.to == hull.to {
+			return gaps
+		}
+		next = s.to + 1
+	}
+	return append(gaps, span{next, hull.to})
 }

@@ -14,7 +14,6 @@ import (
 // readDict reads one line of [dicts], `name : path`, and the dict.
 func (p *pass) readDict(s piece) {
 	name, path, ok := s.cut(":")
-	name, path = name.trim(), path.trim()
 	if !ok || name.text == "" || path.text == "" {
 		p.fault(s, "want a dict as name : path, such as blacklist : conf/blacklist.dat")
 		return
@@ -24,11 +23,8 @@ func (p *pass) readDict(s piece) {
 		return
 	}
 	p.lists[name.text] = nil
-	if p.read == nil {
-		p.fault(path, "dict %q: dict files cannot be read here", name.text)
-		return
-	}
-	src, found, err := p.read(path.text)
+	found := nearby(p.name, path.text)
+	src, err := p.read(found)
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) {
@@ -57,10 +53,8 @@ func (p *pass) readDict(s piece) {
 // compared each line as text. weir reads a line that means several addresses as
 // these addresses, and skips a malformed one.
 func (p *pass) items(text, file string) []string {
-	text = strings.TrimPrefix(text, "\ufeff")
 	items := make([]string, 0, strings.Count(text, "\n")+1)
-	blocks := p.oddLines(file, 1)
-	wrong := p.oddLines(file, 10)
+	blocks, wrong := oddLines{pass: p, file: file, most: 1}, oddLines{pass: p, file: file, most: 10}
 	for number, line := range splitLines(text) {
 		item := strings.TrimSpace(line)
 		if item == "" {
@@ -88,10 +82,6 @@ type oddLines struct {
 	most int // the most that are shown
 	seen int
 	last int // the index of the last warning
-}
-
-func (p *pass) oddLines(file string, most int) oddLines {
-	return oddLines{pass: p, file: file, most: most}
 }
 
 func (o *oddLines) add(number int, line, format string, args ...any) {

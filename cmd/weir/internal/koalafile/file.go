@@ -5,7 +5,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 )
@@ -45,59 +44,24 @@ type List struct {
 	Comment string // the comment lines directly above, without the #
 }
 
-// Load reads the rule file at path, and its dict files, from disk. It looks for
-// a dict with a relative path in the rule file's directory, then in the
-// directory above, because koala starts in its home and names conf/x.dat in
-// conf/koala_rule.conf. The error is a [fault.List] if the file could be read.
-func Load(path string) (*File, error) {
-	src, err := files.Rules(path)
-	if err != nil {
-		return nil, fmt.Errorf("koala rule file: %w", err)
-	}
-	return ParseAt(path, src, files.List)
-}
-
-// ParseAt reads src as the text of the rule file at path. It looks for dict
-// files as [Load] does, and calls read with the paths at which they are. Any
-// error is a [fault.List].
-func ParseAt(path string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
-	return parse(path, src, func(dict string) ([]byte, string, error) {
-		found := nearby(path, dict)
-		src, err := read(found)
-		return src, found, err
-	})
-}
-
-// Parse reads src as the text of a rule file. Faults call it name. Parse calls
-// read with the path of a dict as written in the rule file; a nil read makes
-// every dict a fault. Any error is a [fault.List].
-func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
-	if read == nil {
-		return parse(name, src, nil)
-	}
-	return parse(name, src, func(dict string) ([]byte, string, error) {
-		src, err := read(dict)
-		return src, files.Beside(name, dict), err
-	})
-}
-
-// reader reads a dict file and returns where it was found.
-type reader func(path string) (src []byte, found string, err error)
-
-func parse(name string, src []byte, read reader) (*File, error) {
+// Parse reads src as the text of the rule file at path, and its dict files with
+// read. It looks for a dict with a relative path in the rule file's directory, then
+// in the directory above, because koala starts in its home and names conf/x.dat in
+// conf/koala_rule.conf. Any error is a [fault.List].
+func Parse(path string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	p := pass{
-		name: name, read: read,
+		name: path, read: read,
 		file: &File{
 			Zone: Zone(), Comments: map[string]string{}, RowComments: map[string]string{}, Outcomes: map[string]rule.Outcome{},
 		},
 		lists: map[string]rule.Test{}, returns: map[int64]int{},
 	}
 	p.readFile(src)
-	p.faults.Sort(name)
+	p.faults.Sort(path)
 	if len(p.faults) > 0 {
 		return nil, p.faults.Err()
 	}
-	p.warnings.Sort(name)
+	p.warnings.Sort(path)
 	p.file.Warnings = p.warnings
 	return p.file, nil
 }
@@ -118,7 +82,7 @@ func zone(load func(name string) (*time.Location, error)) *time.Location {
 // one run finds all.
 type pass struct {
 	name string
-	read reader
+	read func(path string) ([]byte, error)
 	file *File
 
 	here     entry  // the current line
@@ -148,17 +112,11 @@ func (p *pass) readFile(src []byte) {
 		p.readRule(e.piece())
 		p.rule = ""
 	}
-	if len(p.faults) == 0 {
-		p.compile()
+	if len(p.faults) > 0 {
+		return
 	}
-}
-
-// compile makes the set. It reports an error, which should not happen, as a
-// fault of the whole file.
-func (p *pass) compile() {
-	set, err := rule.New(p.file.Rules, p.file.Outcomes)
-	p.file.Set = set
-	if err != nil {
+	var err error
+	if p.file.Set, err = rule.New(p.file.Rules, p.file.Outcomes); err != nil { // should not happen
 		p.here = entry{number: 1}
 		p.fault(piece{}, "%v", err)
 	}

@@ -48,7 +48,7 @@ func FuzzParseMain(f *testing.F) {
 	f.Add([]byte("listen = :9981\nrule_file = conf/a.conf\nredis_server = 127.0.0.1:6379\nredis_auth = x\npolicy_loader_frequency = 30\nlog_level = 7\n"))
 	f.Add([]byte("\ufeff#\r\ninclude b.conf\nlisten=[::1]:0\nredis_server=a%zz:1\nrule_file==\n\xff"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		m, warnings, err := koalafile.ParseMain("koala.conf", src)
+		m, warnings, err := koalafile.ParseMain("koala.conf", src, nil)
 		if err != nil {
 			sound(t, err, src)
 			return

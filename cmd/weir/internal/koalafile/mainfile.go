@@ -1,6 +1,7 @@
 package koalafile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,8 +24,7 @@ type Main struct {
 	// the file names none.
 	Listen string
 
-	// RuleFile is the path of the rule file. [LoadMain] resolves it;
-	// [ParseMain] leaves it as written.
+	// RuleFile is the path of the rule file.
 	RuleFile string
 
 	// Redis is the address of the Redis server, host:port. It is empty if the
@@ -63,31 +63,25 @@ const (
 const maxIncludes = 8
 
 // LoadMain reads the main file at path, and those that it includes, from disk.
-// It looks for the rule file in the main file's directory, then in the
-// directory above, because koala starts in its home and names
-// conf/koala_rule.conf in conf/koala.conf. Warnings and errors are those of
-// [ParseMain].
+// Warnings and errors are those of [ParseMain].
 func LoadMain(path string) (Main, fault.List, error) {
 	src, err := files.Rules(path)
 	if err != nil {
 		return Main{}, nil, fmt.Errorf("koala main file: %w", err)
 	}
-	m, warnings, err := parseMain(path, src, files.Rules)
-	if err == nil {
-		m.RuleFile = nearby(path, m.RuleFile)
-	}
-	return m, warnings, err
+	return ParseMain(path, src, files.Rules)
 }
 
-// ParseMain reads src as the text of koala's main file. Faults call it name.
-// The warnings are about keys without effect. ParseMain reads no other file: an
-// include is a fault. The error is a [fault.List].
-func ParseMain(name string, src []byte) (Main, fault.List, error) {
-	return parseMain(name, src, nil)
-}
-
-func parseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, fault.List, error) {
-	f := mainFile{pass: pass{name: name}, read: read, main: Main{Reload: defaultReload}}
+// ParseMain reads src as the text of koala's main file, and those that it includes
+// with read. It looks for the rule file in the main file's directory, then in the
+// directory above, because koala starts in its home and names
+// conf/koala_rule.conf in conf/koala.conf. With a nil read, src comes from no file:
+// an include is a fault, and the path of the rule file stays as written.
+//
+// Faults call the file name. The warnings are about keys without effect. The error
+// is a [fault.List].
+func ParseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, fault.List, error) {
+	f := mainFile{pass: pass{name: name}, read: read}
 	f.lines(src, 0)
 	for _, faults := range []fault.List{f.faults, f.warnings} {
 		for _, one := range faults {
@@ -103,8 +97,10 @@ func parseMain(name string, src []byte, read func(path string) ([]byte, error)) 
 	if len(f.faults) > 0 {
 		return Main{}, f.warnings, f.faults.Err()
 	}
-	if f.main.Timeout == 0 {
-		f.main.Timeout = defaultTimeout
+	f.main.Timeout = cmp.Or(f.main.Timeout, defaultTimeout)
+	f.main.Reload = cmp.Or(f.main.Reload, defaultReload)
+	if read != nil {
+		f.main.RuleFile = nearby(name, f.main.RuleFile)
 	}
 	return f.main, f.warnings, nil
 }
@@ -125,7 +121,7 @@ type mainFile struct {
 
 // lines reads a file of `key = value`, depth files below the first.
 func (f *mainFile) lines(src []byte, depth int) {
-	for number, line := range splitLines(strings.TrimPrefix(string(src), "\ufeff")) {
+	for number, line := range splitLines(string(src)) {
 		f.here = entry{number: number, text: line}
 		s := f.here.piece()
 		key, value, ok := s.cut("=")
@@ -133,7 +129,7 @@ func (f *mainFile) lines(src []byte, depth int) {
 		switch {
 		case s.text == "" || s.text[0] == '#':
 		case ok:
-			f.set(key.trim(), value.trim())
+			f.set(key, value)
 		case strings.EqualFold(word, "include") && strings.TrimSpace(rest) != "":
 			f.include(s, strings.TrimSpace(rest), depth)
 		default:
@@ -173,9 +169,9 @@ func (f *mainFile) set(key, value piece) {
 	case "redis_auth":
 		f.main.Password = value.text
 	case "externalReadTimeout", "externalWriteTimeout":
-		f.main.Timeout = max(f.main.Timeout, f.milliseconds(value))
+		f.main.Timeout = max(f.main.Timeout, f.length(value, time.Millisecond, "milliseconds", 60_000))
 	case "policy_loader_frequency":
-		f.main.Reload = f.seconds(value)
+		f.main.Reload = f.length(value, time.Second, "seconds", 365*24*60*60)
 	default:
 		f.meaningless(key)
 	}
@@ -197,29 +193,14 @@ func (f *mainFile) address(s piece) string {
 	return s.text
 }
 
-// seconds returns a length of time. An empty value and 0 stand for koala's
-// default.
-func (f *mainFile) seconds(s piece) time.Duration {
-	const most = 365 * 24 * 60 * 60
-	n, err := strconv.ParseInt(s.text, 10, 64)
-	switch {
-	case s.text == "" || err == nil && n == 0:
-		return defaultReload
-	case err != nil || n < 0 || n > most:
-		f.fault(s, "%q is not a number of seconds, want 1 to %d", s.text, most)
-	}
-	return time.Duration(n) * time.Second
-}
-
-// milliseconds returns a length of time. An empty value and 0 stand for koala's
-// default.
-func (f *mainFile) milliseconds(s piece) time.Duration {
-	const most = 60_000
+// length returns a number of units as a length of time. An empty value and 0 stand
+// for koala's default.
+func (f *mainFile) length(s piece, unit time.Duration, units string, most int64) time.Duration {
 	n, err := strconv.ParseInt(s.text, 10, 64)
 	if s.text != "" && (err != nil || n < 0 || n > most) {
-		f.fault(s, "%q is not a number of milliseconds, want 1 to %d", s.text, most)
+		f.fault(s, "%q is not a number of %s, want 1 to %d", s.text, units, most)
 	}
-	return time.Duration(n) * time.Millisecond
+	return time.Duration(n) * unit
 }
 
 // meaningless warns of a key that has no effect in weir.

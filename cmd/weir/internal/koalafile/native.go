@@ -74,10 +74,8 @@ func notUTF8(name string, text []byte) fault.List {
 // if weir reads a line of the file differently.
 func listSource(name, path string, text []byte) (list rulewriter.List, warning fault.List) {
 	list.Name = name
-	number := 0
-	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\ufeff"))) {
-		number++
-		item := string(bytes.TrimSpace(line))
+	for number, line := range splitLines(string(text)) {
+		item := strings.TrimSpace(line)
 		if item == "" {
 			continue
 		}

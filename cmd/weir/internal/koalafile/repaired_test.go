@@ -140,7 +140,7 @@ func TestFault05NothingEndsTheProcess(t *testing.T) {
 // Koala sent an empty password, Redis refused it, and everything was let pass.
 func TestFault06EmptyPasswordIsNone(t *testing.T) {
 	t.Parallel()
-	m, _, err := koalafile.ParseMain("koala.conf", []byte("rule_file = a\nredis_server = redis:6379\nredis_auth =\n"))
+	m, _, err := koalafile.ParseMain("koala.conf", []byte("rule_file = a\nredis_server = redis:6379\nredis_auth =\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

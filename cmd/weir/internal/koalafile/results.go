@@ -64,7 +64,6 @@ func (p *pass) defaultRows() {
 // readRow reads one line of [result], `number : {…}`.
 func (p *pass) readRow(s piece) {
 	number, text, ok := s.cut(":")
-	number, text = number.trim(), text.trim()
 	n, err := strconv.ParseInt(number.text, 10, 64)
 	if !ok || err != nil || n < 0 || n > math.MaxInt32 {
 		p.fault(s, `want a result row as number : {…}, such as 2 : {"Ret_type":2, "Err_no":10, "Str_reason":"Deny"}`)
@@ -103,7 +102,11 @@ func (p *pass) row(s piece) (r row) {
 			continue
 		}
 		if err := json.Unmarshal(raw[key], field); err != nil {
-			p.fault(s.find(key), "%s is %s, want %s", key, raw[key], wanted(field))
+			want := "text in quotes"
+			if _, ok := field.(*int32); ok {
+				want = fmt.Sprintf("a whole number up to %d", math.MaxInt32)
+			}
+			p.fault(s.find(key), "%s is %s, want %s", key, raw[key], want)
 		}
 	}
 	return r
@@ -112,12 +115,4 @@ func (p *pass) row(s piece) (r row) {
 // find returns the part of s that starts at key.
 func (s piece) find(key string) piece {
 	return s.from(max(strings.Index(s.text, `"`+key+`"`), 0))
-}
-
-// wanted describes what field accepts.
-func wanted(field any) string {
-	if _, ok := field.(*string); ok {
-		return "text in quotes"
-	}
-	return fmt.Sprintf("a whole number up to %d", math.MaxInt32)
 }

@@ -32,7 +32,7 @@ func TestScripts(t *testing.T) {
 			case "load":
 				var name string
 				d.ScanArgs(t, "file", &name)
-				f, err := koalafile.Load("testdata/" + name)
+				f, err := load("testdata/" + name)
 				if err != nil {
 					return err.Error() + "\n"
 				}
@@ -141,7 +141,7 @@ func windowText(w window.Window) string {
 }
 
 func readMain(src string) string {
-	m, warnings, err := koalafile.ParseMain("koala.conf", []byte(src))
+	m, warnings, err := koalafile.ParseMain("koala.conf", []byte(src), nil)
 	var b strings.Builder
 	if err == nil {
 		fmt.Fprintf(&b, "listen %q, rules %q, store %q, reload %s\n", m.Listen, m.RuleFile, m.StoreURL(), m.Reload)

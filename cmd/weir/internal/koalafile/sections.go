@@ -1,7 +1,9 @@
 package koalafile
 
 import (
+	"iter"
 	"strings"
+	"unicode"
 )
 
 // section identifies one of the three parts of a rule file.
@@ -32,8 +34,7 @@ func (p *pass) sections(src []byte) map[section][]entry {
 	var comment []string
 	in, last := none, none
 	seen := map[section]int{}
-	text := strings.TrimPrefix(string(src), "\ufeff")
-	for number, line := range splitLines(text) {
+	for number, line := range splitLines(string(src)) {
 		p.here = entry{number: number, text: line, comment: strings.Join(comment, "\n")}
 		s := p.here.piece()
 		head, known := sectionNames[strings.ToLower(s.text)]
@@ -69,17 +70,64 @@ func (p *pass) sections(src []byte) map[section][]entry {
 	return found
 }
 
-// splitLines iterates over the lines of text, numbered from 1.
-func splitLines(text string) func(yield func(int, string) bool) {
+// splitLines iterates over the lines of text, numbered from 1, without a byte order
+// mark before the first one.
+func splitLines(text string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
-		number, more := 0, true
-		for more {
-			var line string
-			line, text, more = strings.Cut(text, "\n")
-			number++
-			if !yield(number, strings.TrimSuffix(line, "\r")) {
+		number := 0
+		for line := range strings.SplitSeq(strings.TrimPrefix(text, "\ufeff"), "\n") {
+			if number++; !yield(number, strings.TrimSuffix(line, "\r")) {
 				return
 			}
 		}
 	}
+}
+
+// piece is a part of a line, with its position for faults.
+type piece struct {
+	text string
+	at   int // in the line, in bytes
+}
+
+// from and to return the parts of s behind and before byte i.
+func (s piece) from(i int) piece { return piece{s.text[i:], s.at + i} }
+func (s piece) to(i int) piece   { return piece{s.text[:i], s.at} }
+
+// trim returns s without blanks at its ends.
+func (s piece) trim() piece {
+	right := strings.TrimRightFunc(s.text, isBlank)
+	left := strings.TrimLeftFunc(right, isBlank)
+	return piece{left, s.at + len(right) - len(left)}
+}
+
+// isBlank reports whether a condition's Trim cuts r.
+func isBlank(r rune) bool { return unicode.IsSpace(r) }
+
+// without returns s without the characters of cutset, and then blanks, at its
+// ends.
+func (s piece) without(cutset string) piece {
+	left := strings.TrimLeft(s.text, cutset)
+	return piece{strings.TrimRight(left, cutset), s.at + len(s.text) - len(left)}.trim()
+}
+
+// cut returns the parts of s before and behind the first sep, trimmed.
+func (s piece) cut(sep string) (before, after piece, found bool) {
+	i := strings.Index(s.text, sep)
+	if i < 0 {
+		return s.trim(), s.from(len(s.text)), false
+	}
+	return s.to(i).trim(), s.from(i + len(sep)).trim(), true
+}
+
+// split returns the parts of s between seps, trimmed, without empty ones.
+func (s piece) split(sep string) []piece {
+	var parts []piece
+	for more := true; more; {
+		var part piece
+		part, s, more = s.cut(sep)
+		if part.text != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }

@@ -39,33 +39,23 @@ type Site struct {
 func Read(name string, text []byte, loose bool) (s Site, err error) {
 	s = Site{Name: name, Text: text}
 	if isMain(text) {
-		if err := s.followMain(loose); err != nil {
+		read := files.Rules
+		if loose {
+			read = nil
+		}
+		var main Main
+		if main, s.Warnings, err = ParseMain(name, text, read); err != nil {
 			return s, err
 		}
+		s.Name = main.RuleFile
+		if s.Text, err = files.Rules(s.Name); err != nil {
+			return s, noRuleFile(name, err)
+		}
 	}
-	if s.File, err = ParseAt(s.Name, s.Text, files.List); err == nil {
+	if s.File, err = Parse(s.Name, s.Text, files.List); err == nil {
 		s.Warnings = append(s.Warnings, s.File.Warnings...)
 	}
 	return s, err
-}
-
-// followMain replaces a main file by the rule file that it names.
-func (s *Site) followMain(loose bool) (err error) {
-	var m Main
-	if loose {
-		m, s.Warnings, err = ParseMain(s.Name, s.Text)
-	} else {
-		m, s.Warnings, err = LoadMain(s.Name)
-	}
-	if err != nil {
-		return err
-	}
-	main := s.Name
-	s.Name = m.RuleFile
-	if s.Text, err = files.Rules(s.Name); err != nil {
-		return noRuleFile(main, err)
-	}
-	return nil
 }
 
 // CheckRuleFile returns an error if the rule file of m, which was read from the

@@ -119,7 +119,7 @@ func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (
 		return sum.read(readList, list)
 	}
 	if r.koala {
-		file, faults := koalafile.ParseAt(r.path, src, read)
+		file, faults := koalafile.Parse(r.path, src, read)
 		if err = faults; err == nil {
 			l.set, l.warnings = file.Set, file.Warnings
 		}
