@@ -50,23 +50,19 @@ func (c *Call) Rule() string {
 // status returns the HTTP status of a denial; see [Call.Answer].
 func (c *Call) status() int {
 	if d := c.Decision(); d != nil {
-		if o, ok := outcome(d); ok && (d.Outcome != rule.Deny || c.outage() == "") {
+		if o, ok := outcome(d); ok && (d.Outcome != rule.Deny || !c.outage()) {
 			return o.Status
 		}
 	}
-	if c.outage() != "" {
+	if c.outage() {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusTooManyRequests
 }
 
-// outage returns the problem type of a denial without numbers, by an outage policy,
-// or an empty string for another.
-func (c *Call) outage() string {
-	if !c.Allowed && c.Limits.Degraded != "" && len(c.Limits.Policies) == 0 {
-		return headers.ReducedCapacity
-	}
-	return ""
+// outage reports whether an outage policy denied, so that there are no numbers.
+func (c *Call) outage() bool {
+	return !c.Allowed && c.Limits.Degraded != "" && len(c.Limits.Policies) == 0
 }
 
 // body returns the body of the outcome that the rules define, which is JSON, or nil. It
@@ -94,11 +90,7 @@ func (c *Call) Problem() *headers.Problem {
 	if d := c.Decision(); d != nil {
 		return headers.Denial(d, c.status())
 	}
-	p := &headers.Problem{Type: c.outage(), Status: c.status(), Detail: "denied by limit " + c.guard.name, Policies: []string{c.guard.name}}
-	if p.Type == "" {
-		p.Type = headers.QuotaExceeded
-	}
-	return p
+	return headers.DenialBy(c.guard.name, c.outage())
 }
 
 // Answer returns the HTTP status of a denial, and the media type and the text of its body.

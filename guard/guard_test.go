@@ -9,7 +9,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/guard"
-	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -169,11 +168,11 @@ func TestAnswers(t *testing.T) {
 		mediaType     string
 		body, problem string
 	}{
-		{"a limiter", keys, "", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, headers.QuotaExceeded},
-		{"a rule", rules, "post", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, headers.QuotaExceeded},
+		{"a limiter", keys, "", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, "https://iana.org/assignments/http-problem-types#quota-exceeded"},
+		{"a rule", rules, "post", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, "https://iana.org/assignments/http-problem-types#quota-exceeded"},
 		{"an outcome with a body", rules, "login", "captcha", "logins", 403, "application/json", `{"need_captcha":true}`, ""},
 		{"an outcome without one", rules, "export", "closed", "night", 503, "application/problem+json", `"status":503`, ""},
-		{"an outage", full, "", "deny", "posts", 503, "application/problem+json", `temporary-reduced-capacity`, headers.ReducedCapacity},
+		{"an outage", full, "", "deny", "posts", 503, "application/problem+json", `temporary-reduced-capacity`, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -26,8 +26,7 @@ func ExampleFormat_Set() {
 		l.SetResult("posts", &limit, &result)
 		format.Set(w.Header(), &l)
 		if !result.Allowed {
-			p := headers.Problem{Type: headers.QuotaExceeded, Detail: "one post an hour", Policies: []string{"posts"}}
-			p.Write(w)
+			headers.DenialBy("posts", false).Write(w)
 		}
 	}
 	for range 2 {

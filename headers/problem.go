@@ -10,11 +10,11 @@ import (
 
 // Problem types of draft-ietf-httpapi-ratelimit-headers-10.
 const (
-	// QuotaExceeded is the type of a denial by a limit.
-	QuotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	// quotaExceeded is the type of a denial by a limit.
+	quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-	// ReducedCapacity is the type of a denial by an outage policy.
-	ReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+	// reducedCapacity is the type of a denial by an outage policy.
+	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 
 	// abnormalUsage is the type of a denial by a ban.
 	abnormalUsage = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
@@ -23,7 +23,8 @@ const (
 // Problem is the body of a denial, as RFC 9457 defines it. The zero value is a
 // problem of the type about:blank with the status 429.
 type Problem struct {
-	// Type is one of the problem types above; empty means about:blank.
+	// Type is a URI; empty means about:blank. [Denial] and [DenialBy] give the types of
+	// draft-ietf-httpapi-ratelimit-headers-10.
 	Type string
 
 	// Status is the HTTP status; 0 means 429.
@@ -57,9 +58,19 @@ func Denial(d *weir.Decision, status int) *Problem {
 	switch {
 	case found:
 	case d.Degraded && len(d.Verdicts) == 0:
-		p.Type, p.Policies = ReducedCapacity, []string{d.Rule}
+		p.Type, p.Policies = reducedCapacity, []string{d.Rule}
 	default:
 		p.Policies = nil
+	}
+	return p
+}
+
+// DenialBy returns the problem of a denial by the named limit, with the status 429, or by
+// its outage policy, with the status 503.
+func DenialBy(limit string, outage bool) *Problem {
+	p := &Problem{Type: quotaExceeded, Status: http.StatusTooManyRequests, Detail: "denied by limit " + limit, Policies: []string{limit}}
+	if outage {
+		p.Type, p.Status = reducedCapacity, http.StatusServiceUnavailable
 	}
 	return p
 }
@@ -68,7 +79,7 @@ func typeOf(banned bool) string {
 	if banned {
 		return abnormalUsage
 	}
-	return QuotaExceeded
+	return quotaExceeded
 }
 
 // Append appends p as a JSON object.
