@@ -82,8 +82,9 @@ format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
 	if [ -n "$$files" ]; then echo "gofmt would change (make fmt):"; echo "$$files"; exit 1; fi
 
-vet:
+vet: # and fail if the library exports more than it should
 	$(GO) vet $(PACKAGES)
+	@$(GO) run ./scripts/surface -most 700 >/dev/null
 
 # The code has files for single systems, and tests too. The systems that nobody runs the
 # tests on are at least compiled.

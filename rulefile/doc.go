@@ -17,4 +17,4 @@ package rulefile
 
 // The time zone database is compiled in, so that a machine without one reads the
 // same rules.
-import _ "time/tzdata"
+import _ "time/tzdata" // zones

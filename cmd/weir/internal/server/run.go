@@ -120,7 +120,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer main.Close()
+	fronts := []front{main}
+	defer func() {
+		for _, f := range fronts {
+			_ = f.Close()
+		}
+	}()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
 	auth = doors.auth(at[1], where.whole())
 	admin, err := listen(at[1], doors.certs, adminConnections, resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
@@ -128,7 +133,6 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer admin.Close()
-	fronts := []front{main}
 	var others []named
 	var remote *grpcserver.Server // nil: no gRPC
 	for _, l := range at[2:] {
@@ -144,7 +148,6 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close()
 		fronts, others = append(fronts, f), append(others, named{l, f})
 	}
 

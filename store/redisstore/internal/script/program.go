@@ -70,7 +70,7 @@ func variants() []variant {
 	for i := range kinds {
 		if k := &kinds[i]; !k.wraps && !k.around { // else always mixed, or around
 			of := perKind * variant(k.code)
-			all = append(all, of|one, of|one|refund, of|many, of|many|refund)
+			all = append(all, of, of|refund, of|many, of|many|refund) // one is 0
 		}
 	}
 	for _, v := range all {
