@@ -73,10 +73,6 @@ func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (State, Result) {
 	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
 }
 
-func (l *Compiled) TakeInPlace(r *Result, s State, now Instant, h Hits) (State, bool) {
-	return l.Do(verb.TakeInPlace, r, s, now, h, nil)
-}
-
 func (l *Compiled) Look(r *Result, s State, now Instant, h Hits) { l.Do(verb.Look, r, s, now, h, nil) }
 
 func (l *Compiled) TakeLooked(r *Result, s State, now Instant, h Hits) (State, bool) {

@@ -37,14 +37,10 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // Do runs a verb of package verb on a key in state s, and writes the answer into r.
 // It is for weir's own stores. hold can be nil. Held in the answer reports whether the
 // hits were held, or whether the hold was found; if not, s stays as it is. ok is false
-// only where a take in place failed.
+// only where a TakeLooked failed.
 func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold *Hold) (next State, ok bool) {
-	switch v {
-	case verb.TakeLooked:
+	if v == verb.TakeLooked {
 		return l.takeLooked(r, s, now, h)
-	case verb.TakeInPlace:
-		*r = Result{}
-		return l.takeInPlace(r, s, now, h)
 	}
 	*r = Result{}
 	var named Hold
@@ -104,20 +100,6 @@ func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	}
 	l.result(r, s, now, before, used, now)
 	return s
-}
-
-// takeInPlace is take where the next state fits in the capacity of s.
-func (l *Compiled) takeInPlace(r *Result, s State, now Instant, h Hits) (next State, ok bool) {
-	if l.isLog(s) {
-		if l.log.check(r, s, now, max(h.N, 0)); !r.Allowed || h.N < 1 {
-			return s, true
-		}
-		return l.takeLooked(r, s, now, h)
-	}
-	if l.room(s, h) > cap(s) {
-		return s, false
-	}
-	return l.take(r, s, now, h), true
 }
 
 // takeLooked turns r, which look has answered with the same arguments, into the answer

@@ -13,14 +13,10 @@ const (
 	// it is if not. The hits are held as the hold, if takes under the limit hold.
 	Take
 
-	// TakeInPlace is Take without a hold in the capacity of the state: it never
-	// allocates. It fails, and has not changed the state, when the next one may not
-	// fit. Then the result is not the answer.
-	TakeInPlace
-
-	// TakeLooked is TakeInPlace after a Look with the same arguments has admitted the
-	// hits: it turns the result of the Look, which has to be passed, into that of the
-	// take. It succeeds for plain logs only.
+	// TakeLooked is Take without a hold after a Look with the same arguments has admitted
+	// the hits: it turns the result of the Look, which has to be passed, into that of the
+	// take. It succeeds for plain logs only whose next state fits in the capacity of the
+	// state, and changes nothing otherwise.
 	TakeLooked
 
 	// Record counts the hits without asking the quota. The hits are held as the hold,

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -29,12 +28,6 @@ func (s *Store) count(p *place, op *store.Op, v store.Verb) {
 // countHits does so where the state may change.
 func (s *Store) countHits(p *place, op *store.Op, v store.Verb) {
 	r, state := &op.Result, window.State(p.at.State())
-	if v == store.Take && op.Hold == nil && len(state) > 0 {
-		if next, ok := op.Limit.Do(verb.TakeInPlace, r, state, p.now, p.hits, nil); ok {
-			s.replace(p, v, state, next, r)
-			return
-		}
-	}
 	room, st := p.room(v, op, state), p.shard.stripe
 	switch {
 	case room <= cap(state):
