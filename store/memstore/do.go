@@ -3,6 +3,7 @@ package memstore
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
@@ -186,14 +187,7 @@ func sortPlaces(places []place) {
 		p := &places[i]
 		keys = append(keys, sortKey{p.keyspace.number, p.key, i})
 	}
-	// A shell sort: slices.SortFunc would be 7 KB of code in every program with a limiter.
-	for gap := len(keys) / 2; gap > 0; gap /= 2 {
-		for i := gap; i < len(keys); i++ {
-			for j := i; j >= gap && keys[j].compare(keys[j-gap]) < 0; j -= gap {
-				keys[j], keys[j-gap] = keys[j-gap], keys[j]
-			}
-		}
-	}
+	slices.SortFunc(keys, sortKey.compare)
 	for i := range keys {
 		if keys[i].from == i {
 			continue
