@@ -259,7 +259,8 @@ func TestCompressedMessages(t *testing.T) {
 		}
 		answered = h[3] == 1 && h[8] == 3
 	}
-	if n := s.Arriving(); n < 50_000 {
+	const part, headers = 50_000, 512 // a call that has ended takes off as much for its headers
+	if n := s.Arriving(); n < part-headers {
 		t.Errorf("got %d bytes counted, want those of the part", n)
 	}
 	_ = c.Close()
