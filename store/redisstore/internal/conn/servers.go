@@ -200,8 +200,11 @@ func (s *Servers) Ready(slot int) bool {
 	return false
 }
 
-// Run has the node that serves slot decide a step.
+// Run has the node that serves slot decide a call.
 func (s *Servers) Run(ctx context.Context, slot int, step script.Step) (window.Instant, error) {
+	if s.single != nil {
+		return s.single.run(ctx, slot, step, false)
+	}
 	return s.follow(ctx, slot, func(n *Node, asking bool) (window.Instant, error) {
 		return n.run(ctx, slot, step, asking)
 	})

@@ -42,6 +42,9 @@ func (c *Codec) EncodeCommon(s *Step, t Times) (program, general *Program, args 
 	return c.programs.of(v), c.programs.of(many), string(b), v == common
 }
 
+// Shares reports whether the reply is a part of one that has the instant of all steps.
+func (r Reply) Shares() bool { return r.now != 0 }
+
 // Whole returns the reply as a program for one step writes it.
 func (r Reply) Whole() string {
 	if !r.Shares() {

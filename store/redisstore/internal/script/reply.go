@@ -39,25 +39,23 @@ type Reply struct {
 	now window.Instant
 }
 
-// Shares reports whether the reply is a part of one that has the instant of all steps.
-func (r Reply) Shares() bool { return r.now != 0 }
-
 // Replies are the replies to the steps of a batch, in their order.
 type Replies struct {
+	At   window.Instant // the server's; 0: the reply has none
 	rest string
-	now  window.Instant
+	now  window.Instant // At, if the steps have no head of their own; else 0
 }
 
-// RepliesIn returns the replies to the steps of a batch that are in reply.
-func RepliesIn(reply string) Replies {
-	if len(reply) >= replyHead && reply[0] == statusTogether {
-		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:]))}
+// RepliesIn returns the replies to the steps of a batch that are in reply, or to one step.
+func RepliesIn(reply string) (r Replies) {
+	if r.rest = reply; len(reply) < replyHead {
+		return r
 	}
-	return Replies{rest: reply}
+	if r.At = window.Instant(get7(reply[1:])); reply[0] == statusTogether {
+		r.rest, r.now = reply[replyHead:], r.At
+	}
+	return r
 }
-
-// Now returns the instant of all steps, or 0 when each reply has its own.
-func (r Replies) Now() window.Instant { return r.now }
 
 // Next returns the reply to the next step, which has so many ops.
 func (r *Replies) Next(ops int) (Reply, error) {
@@ -90,7 +88,7 @@ func (r *Replies) Next(ops int) (Reply, error) {
 // instant. Where it returns an error, nothing was counted and no result is
 // written. The instant is 0 when the reply has none.
 func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) {
-	if r.Shares() {
+	if r.now != 0 {
 		return r.now, results(r.Text, s, r.now, replyWide, getDouble)
 	}
 	reply := r.Text
