@@ -188,6 +188,10 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 			}
 		}
 	}
+	if first := s.left[0]; len(s.left) == 1 && replicas == 0 && !first.calls[0].asking {
+		first.text, first.err = client.Do(ctx, n.command(client, s, first, texts)).ToString()
+		return
+	}
 	if replicas > 0 {
 		client = n.confirmer(client)
 	}
@@ -197,10 +201,6 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 			commands = append(commands, client.B().Asking().Build())
 		}
 		commands = append(commands, n.command(client, s, r, texts))
-	}
-	if len(commands) == 1 && replicas == 0 {
-		s.left[0].text, s.left[0].err = client.Do(ctx, commands[0]).ToString()
-		return
 	}
 	if replicas > 0 {
 		commands = append(commands, n.wait(client, latest))
@@ -225,23 +225,19 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 // command returns r for the client, with the text of its program if the server may not have
 // that.
 func (n *Node) command(client rueidis.Client, s *sending, r *command, withText bool) rueidis.Completed {
-	program, keys := r.calls[0].program, r.calls[0].keys
-	s.args = s.args[:0]
+	s.keys, s.args = s.keys[:0], s.args[:0]
 	for _, c := range r.calls {
-		s.args = append(s.args, c.args)
+		s.keys, s.args = append(s.keys, c.keys...), append(s.args, c.args)
 	}
+	program, args := r.calls[0].program, s.args
 	if len(r.calls) > 1 {
-		s.keys = s.keys[:0]
-		for _, c := range r.calls {
-			s.keys = append(s.keys, c.keys...)
-		}
-		program, keys, s.args = program.Batch, s.keys, script.BatchArgs(s.args, s.keys)
+		program, args = program.Batch, script.BatchArgs(s.args, s.keys)
 	}
 	if !n.apart {
 		_, has := n.loaded.LoadOrStore(program, true)
 		withText = withText || !has
 	}
-	return evaluate(client, program, keys, s.args, withText)
+	return evaluate(client, program, s.keys, args, withText)
 }
 
 // evaluate returns the command that runs a program: by its hash, or with its text.
