@@ -105,21 +105,11 @@ func askAround(verb store.Verb, op *store.Op) byte {
 	return askLook
 }
 
-// appendOpsAround appends what the program around reads of the ops of s.
-func (c *Codec) appendOpsAround(b []byte, s *Step, t Times) []byte {
-	for n, i := range s.Which {
-		near := t.Near
-		if own, ok := t.Nears[n]; ok {
-			near = own
-		}
-		b = c.appendOpAround(b, s.Verb, &s.Ops[i], near)
-	}
-	return b
-}
-
-func (c *Codec) appendOpAround(b []byte, verb store.Verb, op *store.Op, near window.Instant) []byte {
-	k, l := kindFor(op.Limit), op.Limit.WithDefaults()
-	b = append(b, k.code, askAround(verb, op), flags(verb, op))
+// appendAround appends what the program around reads of op between the codes of its kind and
+// the numbers of its limit.
+func appendAround(b []byte, verb store.Verb, op *store.Op) []byte {
+	l := op.Limit.WithDefaults()
+	b = append(b, askAround(verb, op), flags(verb, op))
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
 	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
 	if ban := &l.Ban; ban.For > 0 {
@@ -132,10 +122,6 @@ func (c *Codec) appendOpAround(b []byte, verb store.Verb, op *store.Op, near win
 	if op.Hold != nil {
 		b = append(b, op.Hold.ID[:]...)
 		b = put7(b, countable(op.Hold.At), countable(op.Hold.End))
-	}
-	b = c.appendLimit(b, k, op.Limit, near)
-	if k.distinct {
-		b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
 	}
 	return b
 }

@@ -140,25 +140,24 @@ func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error)
 	if len(s.Which) > few {
 		seen = make(map[string]struct{}, len(s.Which))
 	}
-	var firsts [few]struct{ from, to int } // of the first key of each op
-	for n, i := range s.Which {
+	for _, i := range s.Which {
 		op, from := &s.Ops[i], len(b)
 		b = c.names.Append(b, op)
-		to := len(b)
-		name, repeated := b[from:to], false
+		name, repeated := b[from:], false
 		if seen != nil {
 			_, repeated = seen[string(name)]
 			seen[string(name)] = struct{}{}
 		} else {
-			for _, other := range firsts[:n] {
-				repeated = repeated || string(b[other.from:other.to]) == string(name)
+			before := 0
+			for _, end := range ends {
+				repeated = repeated || string(b[before:end]) == string(name)
+				before = end
 			}
-			firsts[n].from, firsts[n].to = from, to
 		}
 		if repeated {
 			return b, ends, store.ErrRepeated
 		}
-		ends = append(ends, to)
+		ends = append(ends, len(b))
 		if op.Limit.Measure == window.Distinct {
 			b = append(append(b, name...), keyname.MembersSuffix...)
 			ends = append(ends, len(b))
@@ -169,88 +168,73 @@ func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error)
 	return b, ends, nil
 }
 
-// divide appends the parts of text that end at ends to parts.
-func divide(parts []string, text string, ends []int) []string {
-	from := 0
-	for _, end := range ends {
-		parts = append(parts, text[from:end])
-		from = end
-	}
-	return parts
-}
-
-// countKeys returns the number of keys of a step.
-func countKeys(s *Step) int {
-	n := len(s.Which)
-	for _, i := range s.Which {
-		if s.Ops[i].Limit.Measure == window.Distinct {
-			n += 2
-		}
-	}
-	return n
-}
-
 // few is how many keys are compared with each other. More of them go into a map.
 const few = 8
 
 // Command returns the program for a step, its keys, which it appends to keys, and its
 // argument. The keys and the argument share their memory.
 func (c *Codec) Command(s *Step, t Times, keys []string) (*Program, []string, string, error) {
-	buf := c.buffers.Get().(*[]byte)
-	defer c.buffers.Put(buf)
-	var room [few]int
-	b, ends, err := c.appendKeys((*buf)[:0], room[:0], s)
-	if err != nil {
-		*buf = b
-		return nil, nil, "", err
-	}
-	at := len(b)
-	b, program := c.appendStep(b, s, t.near())
-	*buf = b
-	text := string(b)
-	return c.programs.of(program), divide(keys, text, ends), text[at:], nil
-}
-
-// near returns t with the instant that calendar periods are around.
-func (t Times) near() Times {
 	switch {
 	case t.Now != 0:
 		t.Near = t.Now
 	case t.Near == 0:
 		t.Near = window.At(time.Now())
 	}
-	return t
+	buf := c.buffers.Get().(*[]byte)
+	defer c.buffers.Put(buf)
+	var room [few]int
+	b, ends, err := c.appendKeys((*buf)[:0], room[:0], s)
+	*buf = b
+	if err != nil {
+		return nil, nil, "", err
+	}
+	b, program := c.appendStep(b, s, len(ends), t)
+	*buf = b
+	text, from := string(b), 0
+	for _, end := range ends {
+		keys = append(keys, text[from:end])
+		from = end
+	}
+	return c.programs.of(program), keys, text[from:], nil
 }
 
-// appendStep appends the argument for a step, and returns the variant of the program
-// that reads it.
-func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, variant) {
+// appendStep appends the argument for a step with so many keys, and returns the variant of
+// the program that reads it.
+func (c *Codec) appendStep(b []byte, s *Step, keys int, t Times) ([]byte, variant) {
 	b = put7(b, t.Now, t.Deadline)
-	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that batches have
+	b = binary.LittleEndian.AppendUint16(b, uint16(keys)) // exact for steps that batches have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
-	if t.Around || c.isAround(s) {
-		return c.appendOpsAround(b, s, t), around
-	}
+	isAround := t.Around || c.isAround(s)
 	first := kindFor(s.Ops[s.Which[0]].Limit)
 	mixed, plain, v := first.wraps, true, one
 	if len(s.Which) > 1 {
 		v = many
 	}
 	for n, i := range s.Which {
-		op := &s.Ops[i]
-		k, asked := kindFor(op.Limit), ask(s.Verb, op)
-		near := t.Near
+		op, near := &s.Ops[i], t.Near
 		if own, ok := t.Nears[n]; ok {
 			near = own
 		}
-		b = c.appendOp(b, k, asked, op, near)
-		mixed = mixed || k != first
-		if asked == askRefund {
-			v |= refund
+		k := kindFor(op.Limit)
+		if isAround {
+			b = appendAround(append(b, k.code), s.Verb, op)
+		} else {
+			asked := ask(s.Verb, op)
+			b = put7(append(b, k.code, asked), min(max(op.N, 0), window.MaxHits+1))
+			mixed = mixed || k != first
+			plain = plain && k.common && asked <= askEnforce
+			if asked == askRefund {
+				v |= refund
+			}
 		}
-		plain = plain && k.common && asked <= askEnforce
+		b = c.appendLimit(b, k, op.Limit, near)
+		if k.distinct {
+			b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
+		}
 	}
 	switch {
+	case isAround:
+		return b, around
 	case plain:
 		return b, common
 	case mixed:

@@ -38,7 +38,7 @@ func name(v variant) string {
 // EncodeCommon returns what Encode does, and the general program that decides the same
 // calls; ok reports whether Encode names the program for common calls.
 func (c *Codec) EncodeCommon(s *Step, t Times) (program, general *Program, args string, ok bool) {
-	b, v := c.appendStep(nil, s, t)
+	b, v := c.appendStep(nil, s, len(s.Which), t)
 	return c.programs.of(v), c.programs.of(many), string(b), v == common
 }
 
