@@ -69,9 +69,9 @@
 //
 // # Giving back
 //
-// A call whose keys are in several slots is one step for each slot. When one slot
+// A call whose keys are in several slots is one for each slot. When one slot
 // denies, or does not answer, the store gives back what the others have counted,
-// as steps with a deadline of their own: the instant at which the hits leave
+// as calls with a deadline of their own: the instant at which the hits leave
 // their window. The caller waits for this up to the end of its decision; a fifth
 // of the time is kept for it. It goes on for up to a second in the background.
 // Package redisstore does it.

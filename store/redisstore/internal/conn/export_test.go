@@ -79,7 +79,7 @@ func NewNode(client rueidis.Client) *Node {
 }
 
 // Run has the node decide a step.
-func (n *Node) Run(ctx context.Context, s script.Step) error {
+func (n *Node) Run(ctx context.Context, s script.Call) error {
 	_, err := n.run(ctx, 0, s, false)
 	return err
 }

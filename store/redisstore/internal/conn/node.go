@@ -136,9 +136,9 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 
 // run has the node decide a call, and returns the instant at which it did. asking is for a
 // slot that is on its way to the node.
-func (n *Node) run(ctx context.Context, slot int, s script.Step, asking bool) (window.Instant, error) {
+func (n *Node) run(ctx context.Context, slot int, call script.Call, asking bool) (window.Instant, error) {
 	c := n.calls.Get().(*Call)
-	c.Step, c.Slot, c.asking = s, slot, asking
+	c.Call, c.Slot, c.asking = call, slot, asking
 	n.runAll(ctx, c.self[:])
 	at, err := c.At, c.Err
 	if !c.abandoned {
@@ -177,7 +177,7 @@ func (n *Node) runAll(ctx context.Context, calls []*Call) {
 // or the calendar of this machine was off, and the server has counted nothing then.
 func (n *Node) decide(ctx context.Context, client rueidis.Client, calls []*Call) (again []*Call) {
 	began := elapsed()
-	times, deadline, err := n.aim(ctx, client, calls[0].Step.Times, began)
+	times, deadline, err := n.aim(ctx, client, calls[0].Times, began)
 	ready := 0
 	for i, c := range calls {
 		c.ctx, c.began, c.deadline = ctx, began, deadline
@@ -224,14 +224,14 @@ func (n *Node) settle(ctx context.Context, c *Call) (again bool) {
 		}
 		return false
 	}
-	if c.At, c.Err = n.codec.Decode(&c.Step, c.keys, c.answer.reply); c.Err == nil {
+	if c.At, c.Err = n.codec.Decode(&c.Call, c.keys, c.answer.reply); c.Err == nil {
 		return false
 	}
 	if errors.Is(c.Err, script.ErrStale) && c.stale < maxStale && ctx.Err() == nil {
 		c.stale++ // the server's clock may have been set forward; now it is known
 		return true
 	}
-	if c.again, again = c.again.Again(c.Err, c.At, c.off, len(c.Step.Which)); again {
+	if c.again, again = c.again.Again(c.Err, c.At, c.off, len(c.Which)); again {
 		c.off++
 	}
 	return again

@@ -176,7 +176,7 @@ func refusal(err error) error {
 }
 
 // said returns the text of the error that a server has answered, and reports
-// whether err is one: of the client's library, or of a step in a batch.
+// whether err is one: of the client's library, or of a call in a batch.
 func said(err error) (text string, ok bool) {
 	if err == nil {
 		return "", false

@@ -18,11 +18,11 @@ import (
 // maxBatchKeys is the most keys of a call that shares a command with others.
 const maxBatchKeys = 24
 
-// Call is a call that a node decides. The goroutine that it belongs to fills in Step and
-// Slot, and reads the results when it has been decided. A batcher may still read it when
+// Call is a call that a node decides. The goroutine that it belongs to fills in the first
+// fields, and reads the results when it has been decided. A batcher may still read it when
 // the caller has left.
 type Call struct {
-	Step script.Step
+	script.Call
 	Slot int            // on a cluster
 	At   window.Instant // the server's, set when the call was decided
 	Err  error          // nil when the call was decided
@@ -67,7 +67,7 @@ func newCall() any {
 
 // shares reports whether a command can decide c and other, which stands behind it.
 func (c *Call) shares(other *Call) bool {
-	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Step.Times.Now == other.Step.Times.Now && !c.single && !other.single
+	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Times.Now == other.Times.Now && !c.single && !other.single
 }
 
 // group puts calls that can share a command beside each other.
@@ -128,13 +128,13 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 	for i := range s.commands {
 		r := &s.commands[i]
 		replies := script.RepliesIn(r.text)
-		if replies.At != 0 && r.calls[0].Step.Times.Now == 0 {
+		if replies.At != 0 && r.calls[0].Times.Now == 0 {
 			n.clock.learn(replies.At, read)
 		}
 		for _, c := range r.calls {
 			c.answer = answer{script.Reply{Text: r.text}, r.err}
 			if r.err == nil && len(r.calls) > 1 {
-				c.answer.reply, c.answer.err = replies.Next(len(c.Step.Which))
+				c.answer.reply, c.answer.err = replies.Next(len(c.Which))
 			}
 			if c.answer.err == nil && c.counts {
 				c.answer.err = r.unconfirmed
@@ -274,8 +274,8 @@ func (n *Node) prepare(c *Call, aimed script.Times) error {
 	}
 	aimed.Nears, aimed.Around = c.again.Nears, c.again.Around
 	var err error
-	c.program, c.keys, c.args, err = n.codec.Command(&c.Step, aimed, c.room[:0])
-	c.counts = c.Step.Verb != store.Check
+	c.program, c.keys, c.args, err = n.codec.Command(&c.Call, aimed, c.room[:0])
+	c.counts = c.Verb != store.Check
 	c.single = c.alone || c.asking || n.apart || len(c.keys) > maxBatchKeys
 	return err
 }

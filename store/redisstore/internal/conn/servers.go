@@ -201,12 +201,12 @@ func (s *Servers) Ready(slot int) bool {
 }
 
 // Run has the node that serves slot decide a call.
-func (s *Servers) Run(ctx context.Context, slot int, step script.Step) (window.Instant, error) {
+func (s *Servers) Run(ctx context.Context, slot int, call script.Call) (window.Instant, error) {
 	if s.single != nil {
-		return s.single.run(ctx, slot, step, false)
+		return s.single.run(ctx, slot, call, false)
 	}
 	return s.follow(ctx, slot, func(n *Node, asking bool) (window.Instant, error) {
-		return n.run(ctx, slot, step, asking)
+		return n.run(ctx, slot, call, asking)
 	})
 }
 

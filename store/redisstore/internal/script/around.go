@@ -51,15 +51,15 @@ const (
 const longest = int64(window.MaxLength / time.Microsecond)
 
 // isAround reports whether an op of s is about holds or bans.
-func (c *Codec) isAround(s *Step) bool {
-	around := s.Verb.Ends()
+func (c *Codec) isAround(call *Call) bool {
+	around := call.Verb.Ends()
 	known := c.leftBehind.any()
-	for _, i := range s.Which {
-		op := &s.Ops[i]
+	for _, i := range call.Which {
+		op := &call.Ops[i]
 		switch l := op.Limit; {
 		case l.HoldLength() > 0 || l.Ban.For > 0:
 			around = true
-		case s.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
+		case call.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
 			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
 		case known && !around:
 			around = c.leftBehind.has(op)
@@ -149,12 +149,12 @@ func flags(verb store.Verb, op *store.Op) (f byte) {
 }
 
 // resultsAround writes the results of a reply of the program around.
-func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
-	if len(reply) != replyAround*len(s.Which) {
-		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
+func (c *Codec) resultsAround(reply string, call *Call, now window.Instant) error {
+	if len(reply) != replyAround*len(call.Which) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Which))
 	}
-	for n, i := range s.Which {
-		r, op := reply[n*replyAround:], &s.Ops[i]
+	for n, i := range call.Which {
+		r, op := reply[n*replyAround:], &call.Ops[i]
 		reset := get7(r[21:])
 		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), reset)
 		op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
@@ -176,8 +176,8 @@ func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
 
 // leftBehind are keys of limits that neither hold nor ban, whose states have holds
 // or a ban all the same: an earlier limit left them, or hits in the middle of a log
-// were given back. Only the program for holds and bans reads these states. A step
-// that meets one with another program is sent again; a step whose key is known runs
+// were given back. Only the program for holds and bans reads these states. A call
+// that meets one with another program is sent again; a call whose key is known runs
 // the right program at once. The zero value is ready; it is safe for concurrent
 // use.
 type leftBehind struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Codec turns steps into what a program reads, and replies into results. It is
+// Codec turns calls into what a program reads, and replies into results. It is
 // safe for concurrent use.
 type Codec struct {
 	names     keyname.Names
