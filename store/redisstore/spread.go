@@ -85,7 +85,7 @@ func (s *Store) spread(ctx context.Context, r *script.Call, groups []group) erro
 	err := failed(groups)
 	switch {
 	case r.Verb == store.Cancel:
-		s.follow(answer, r, groups)
+		s.cancelRest(answer, r, groups)
 	case err != nil:
 		s.giveBack(ctx, r, groups, everything)
 	case r.Verb == store.Take && slices.ContainsFunc(r.Which, func(i int) bool { return denies(&r.Ops[i]) }):
@@ -94,10 +94,10 @@ func (s *Store) spread(ctx context.Context, r *script.Call, groups []group) erro
 	return err
 }
 
-// follow has the groups that found no hold give back what the take counted there,
+// cancelRest has the groups that found no hold give back what the take counted there,
 // when another group has found its hold. It sends this call once: a group that gives
 // no answer keeps the hits until they age.
-func (s *Store) follow(ctx context.Context, r *script.Call, groups []group) {
+func (s *Store) cancelRest(ctx context.Context, r *script.Call, groups []group) {
 	held := func(i int) bool { return r.Ops[i].Result.Held }
 	if !slices.ContainsFunc(groups, func(g group) bool { return g.err == nil && slices.ContainsFunc(g.which, held) }) {
 		return

@@ -63,6 +63,7 @@ type batcher struct {
 	queue    []*Call       // guarded by mu; in order. Callers that have left are in it, too
 	live     []*Call       // guarded by mu; queued or in a flush, and the caller waits for it
 	trip     quickest      // guarded by mu
+	most     int           // guarded by mu; flushes that may be in flight
 	expiry   *time.Timer   // guarded by mu; calls expire
 	expires  time.Duration // guarded by mu; when it does so; 0: it does not
 
@@ -71,13 +72,13 @@ type batcher struct {
 
 func newBatcher(n *Node, adaptive bool) *batcher {
 	// Connections that the store has made end flushes when they are closed.
-	return &batcher{node: n, adaptive: adaptive, life: context.Background(), stop: nothing}
+	return &batcher{node: n, adaptive: adaptive, most: maxFlushes, life: context.Background(), stop: nothing}
 }
 
 // do has the node decide c, by itself on client or in a flush with other calls.
 func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 	b.mu.Lock()
-	if b.inFlight < b.most() || b.closed {
+	if b.inFlight < b.most || b.closed {
 		b.inFlight++
 		b.mu.Unlock()
 		began := elapsed()
@@ -106,7 +107,7 @@ func (b *batcher) flush(calls []*Call) {
 	for len(calls) > 0 {
 		began := elapsed()
 		if l := b.node.client(); l != nil {
-			group(calls)
+			sortByCommand(calls)
 			b.node.send(b.life, l.Client, calls)
 		} else {
 			for _, c := range calls {
@@ -149,14 +150,14 @@ func (b *batcher) next(calls []*Call, began time.Duration, err error) []*Call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, refused := said(err); err == nil || refused { // else it may have made no round trip
-		b.trip.learn(ended-began, ended)
+		b.learn(ended-began, ended)
 	}
-	most, share, taken := b.most(), maxBatch, 0
-	if b.inFlight > most || b.closed {
+	if b.inFlight > b.most || b.closed {
 		b.inFlight-- // round trips are shorter now, and the other flushes take the calls; or close ends them
 		return nil
 	}
-	if most == maxFlushes {
+	share, taken := maxBatch, 0
+	if b.most == maxFlushes {
 		share = min(max(minShare, (len(b.live)+1)/maxFlushes), maxBatch)
 	}
 	for ; taken < len(b.queue) && len(calls) < share; taken++ {
@@ -173,19 +174,11 @@ func (b *batcher) next(calls []*Call, began time.Duration, err error) []*Call {
 	return calls
 }
 
-// most returns how many flushes may be in flight. It needs the lock.
-func (b *batcher) most() int {
-	if b.adaptive {
-		return max(maxFlushes, int(b.trip.get()/flushEvery))
+// learn uses a round trip that ended at now. It needs the lock.
+func (b *batcher) learn(trip, now time.Duration) {
+	if shortest := b.trip.learn(trip, now); b.adaptive {
+		b.most = max(maxFlushes, int(shortest/flushEvery))
 	}
-	return maxFlushes
-}
-
-// learn uses the round trip of a command that was not sent by b.
-func (b *batcher) learn(began, ended time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.trip.learn(ended-began, ended)
 }
 
 // remove takes c, whose caller waits, out of live. It needs the lock.
@@ -274,17 +267,12 @@ type quickest struct {
 // begins.
 const quickestFor = time.Second
 
-// learn uses a round trip that ended at now.
-func (q *quickest) learn(trip, now time.Duration) {
+// learn uses a round trip that ended at now, and returns the shortest one.
+func (q *quickest) learn(trip, now time.Duration) (shortest time.Duration) {
 	if q.best == 0 || now-q.since > quickestFor {
 		q.before, q.best, q.since = q.best, trip, now
 	}
-	q.best = min(q.best, trip)
-}
-
-// get returns the shortest round trip, or 0.
-func (q *quickest) get() time.Duration {
-	if q.before == 0 {
+	if q.best = min(q.best, trip); q.before == 0 {
 		return q.best
 	}
 	return min(q.best, q.before)

@@ -262,8 +262,7 @@ func TestQuickest(t *testing.T) {
 		{3003 * ms, 40 * ms, 40 * ms},
 		{3004 * ms, ms, ms},
 	} {
-		q.Learn(step.trip, step.now)
-		if got := q.Get(); got != step.want {
+		if got := q.Learn(step.trip, step.now); got != step.want {
 			t.Errorf("at %v, after a trip of %v: got %v, want %v", step.now, step.trip, got, step.want)
 		}
 	}

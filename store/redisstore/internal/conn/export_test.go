@@ -40,8 +40,7 @@ var SuccessorIn = successorIn
 // Quickest is a quickest.
 type Quickest struct{ q quickest }
 
-func (q *Quickest) Learn(trip, now time.Duration) { q.q.learn(trip, now) }
-func (q *Quickest) Get() time.Duration            { return q.q.get() }
+func (q *Quickest) Learn(trip, now time.Duration) time.Duration { return q.q.learn(trip, now) }
 
 // unused is a client that is only closed.
 type unused struct{ rueidis.Client }

@@ -310,7 +310,7 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	for i, reply := range within(ctx, c, commands) {
 		err := reply.Error()
 		n.loaded.Store(programs[i], true) // or below
-		if noScript(err) {
+		if wordOf(err) == "NOSCRIPT" {
 			missing = append(missing, evaluate(c, programs[i], nil, late, true))
 		} else if err := unready(err); err != nil {
 			return err

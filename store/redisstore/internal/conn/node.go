@@ -218,7 +218,7 @@ func (n *Node) settle(ctx context.Context, c *Call) (again bool) {
 	}
 	if err := c.answer.err; err != nil {
 		c.Err = script.About(err, c.keys...)
-		if text, _ := said(err); firstWord(text) == "TRYAGAIN" && !c.single {
+		if wordOf(err) == "TRYAGAIN" && !c.single {
 			c.alone = true // some keys of its slot have moved: not all calls of the batch can be decided
 			return true
 		}
@@ -241,20 +241,6 @@ func (n *Node) settle(ctx context.Context, c *Call) (again bool) {
 // time: the second time the deadline is right, unless the clock of the server has changed
 // again.
 const maxStale = 3
-
-// guard calls f with the node's client, unless the node is unavailable or busy.
-func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
-	c, began, err := n.enter(1)
-	if err != nil {
-		return 0, n.missed(err)
-	}
-	at, err := f(c)
-	n.exit(ctx, 1, began, answers(err))
-	if err != nil && !errors.Is(err, store.ErrRepeated) {
-		err = n.missed(err)
-	}
-	return at, err
-}
 
 // enter begins some calls, which exit ends. It returns the client to use and the
 // time, or an error when the node is unavailable or busy.
@@ -296,8 +282,7 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 // missed counts a call that the node did not answer, and adds the node to its
 // error. A node that sends a call on to another one has answered it.
 func (n *Node) missed(err error) error {
-	text, _ := said(err)
-	if word := firstWord(text); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
+	if word := wordOf(err); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
 		n.outages.add(ReasonOf(err))
 	}
 	return fmt.Errorf("%s: %w", n.addr, err)
@@ -333,8 +318,11 @@ func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
 	began := elapsed()
 	t, err := c.Do(ctx, c.B().Time().Build()).AsIntSlice()
 	if err == nil && len(t) == 2 {
-		n.batcher.learn(began, elapsed())
-		n.clock.learn(window.Instant(t[0]*1e6+t[1]), elapsed())
+		now := elapsed()
+		n.clock.learn(window.Instant(t[0]*1e6+t[1]), now)
+		n.batcher.mu.Lock()
+		n.batcher.learn(now-began, now)
+		n.batcher.mu.Unlock()
 	}
 	return err
 }

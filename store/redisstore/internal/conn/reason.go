@@ -192,6 +192,12 @@ func said(err error) (text string, ok bool) {
 	return "", false
 }
 
+// wordOf returns the first word of the error that a server has answered, or nothing.
+func wordOf(err error) string {
+	text, _ := said(err)
+	return firstWord(text)
+}
+
 func firstWord(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	return word

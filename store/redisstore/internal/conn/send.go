@@ -70,8 +70,8 @@ func (c *Call) shares(other *Call) bool {
 	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Times.Now == other.Times.Now && !c.single && !other.single
 }
 
-// group puts calls that can share a command beside each other.
-func group(calls []*Call) {
+// sortByCommand puts calls that can share a command beside each other.
+func sortByCommand(calls []*Call) {
 	for rest := calls; len(rest) > 0; {
 		next := 1
 		for i := 1; i < len(rest); i++ {
@@ -119,7 +119,7 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 		s.left = append(s.left, &s.commands[i])
 	}
 	n.roundTrip(ctx, client, s, false)
-	s.left = slices.DeleteFunc(s.left, func(r *command) bool { return !noScript(r.err) })
+	s.left = slices.DeleteFunc(s.left, func(r *command) bool { return wordOf(r.err) != "NOSCRIPT" })
 	if len(s.left) > 0 {
 		n.loaded.Clear()
 		n.roundTrip(ctx, client, s, true)
@@ -246,12 +246,6 @@ func evaluate(client rueidis.Client, p *script.Program, keys, args []string, wit
 		return client.B().Eval().Script(p.Text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 	}
 	return client.B().Evalsha().Sha1(p.SHA).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
-}
-
-// noScript reports whether a server does not have the text of a program.
-func noScript(err error) bool {
-	text, _ := said(err)
-	return firstWord(text) == "NOSCRIPT"
 }
 
 // wait returns the command that waits for replicas to confirm all that was written before
