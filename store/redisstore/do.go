@@ -38,7 +38,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		return err
 	}
 	if len(calls) == 1 {
-		calls[0].Err = s.one(ctx, calls[0].Verb, calls[0].Ops)
+		calls[0].Err = s.doOne(ctx, calls[0].Verb, calls[0].Ops)
 		return nil
 	}
 	b := batch{Store: s}
@@ -67,8 +67,8 @@ func (s *Store) reserve(most int) int {
 	}
 }
 
-// one decides a call.
-func (s *Store) one(ctx context.Context, verb store.Verb, ops []store.Op) error {
+// doOne decides a call by itself.
+func (s *Store) doOne(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	if len(ops) == 0 {
 		return nil
 	}

@@ -159,7 +159,7 @@ func (n *Node) runAll(ctx context.Context, calls []*Call) {
 		return
 	}
 	for left := calls; len(left) > 0; {
-		left = n.decide(ctx, client, left)
+		left = n.attempt(ctx, client, left)
 	}
 	answered := false
 	for _, c := range calls {
@@ -171,11 +171,11 @@ func (n *Node) runAll(ctx context.Context, calls []*Call) {
 	n.exit(ctx, len(calls), began, answered)
 }
 
-// decide sends calls, in one round trip where all goes well: one call together with those
+// attempt sends calls, in one round trip where all goes well: one call together with those
 // of other callers, several as they are, in their order. It puts those that have to be sent
 // again first, and returns them: the program was not able to decide a call, or the deadline
 // or the calendar of this machine was off, and the server has counted nothing then.
-func (n *Node) decide(ctx context.Context, client rueidis.Client, calls []*Call) (again []*Call) {
+func (n *Node) attempt(ctx context.Context, client rueidis.Client, calls []*Call) (again []*Call) {
 	began := elapsed()
 	times, deadline, err := n.aim(ctx, client, calls[0].Times, began)
 	ready := 0
@@ -202,7 +202,7 @@ func (n *Node) decide(ctx context.Context, client rueidis.Client, calls []*Call)
 	}
 	left := 0
 	for i, c := range calls {
-		if n.settle(ctx, c) {
+		if n.resolve(ctx, c) {
 			calls[i], calls[left] = calls[left], c
 			left++
 		}
@@ -210,9 +210,9 @@ func (n *Node) decide(ctx context.Context, client rueidis.Client, calls []*Call)
 	return calls[:left]
 }
 
-// settle writes the results or the error in the answer to c, and reports whether c has to be
+// resolve writes the results or the error in the answer to c, and reports whether c has to be
 // sent again: the server has counted nothing, for a reason that is gone now.
-func (n *Node) settle(ctx context.Context, c *Call) (again bool) {
+func (n *Node) resolve(ctx context.Context, c *Call) (again bool) {
 	if c.abandoned {
 		return false
 	}

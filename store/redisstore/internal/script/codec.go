@@ -123,7 +123,7 @@ func quota(l *window.Compiled) int64 {
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 
 func slidingNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, quota(l), micros(l.Window.Length), group(l))
+	return put7(b, quota(l), micros(l.Window.Length), groupSize(l))
 }
 
 func cellsNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
@@ -152,8 +152,8 @@ func afterNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []by
 	return put7(b, l.After.Count)
 }
 
-// group returns the number of hits that share a date in a sliding window.
-func group(l *window.Compiled) int64 {
+// groupSize returns the number of hits that share a date in a sliding window.
+func groupSize(l *window.Compiled) int64 {
 	limit := l.WithDefaults()
 	return max(1, divideUp(limit.Quota, int64(limit.Window.Precision)))
 }
@@ -161,7 +161,7 @@ func group(l *window.Compiled) int64 {
 // InGroups reports whether hits under l share their dates, or may.
 func InGroups(l *window.Compiled) bool {
 	base, inner := l.Parts()
-	grouped := inner.Measure != window.Distinct && inner.Window.Kind == window.KindSliding && group(inner) > 1
+	grouped := inner.Measure != window.Distinct && inner.Window.Kind == window.KindSliding && groupSize(inner) > 1
 	return grouped || base != nil && InGroups(base)
 }
 
