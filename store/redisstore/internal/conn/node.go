@@ -181,10 +181,17 @@ func (n *Node) attempt(ctx context.Context, client rueidis.Client, calls []*Call
 	ready := 0
 	for i, c := range calls {
 		c.ctx, c.began, c.deadline = ctx, began, deadline
-		if c.Err = err; err == nil {
-			c.Err = n.prepare(c, times)
+		if c.Err = err; err != nil {
+			continue
 		}
-		if c.Err == nil {
+		aimed := times
+		if c.again.Near != 0 {
+			aimed.Near = c.again.Near
+		}
+		aimed.Nears, aimed.Around = c.again.Nears, c.again.Around
+		c.program, c.keys, c.args, c.Err = n.codec.Command(&c.Call, aimed, c.room[:0])
+		c.single = c.alone || c.asking || n.apart || len(c.keys) > maxBatchKeys
+		if c.counts = c.Verb != store.Check; c.Err == nil {
 			calls[i], calls[ready] = calls[ready], c
 			ready++
 		}
@@ -300,7 +307,7 @@ func (n *Node) aim(ctx context.Context, client rueidis.Client, t script.Times, n
 	if t.Now != 0 {
 		return t, end, nil
 	}
-	if !n.clock.known() {
+	if n.clock.best.Load() == nil {
 		if err := n.askTime(ctx, client); err != nil {
 			return t, end, err
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/window"
 )
@@ -259,17 +258,4 @@ func (n *Node) wait(client rueidis.Client, latest time.Duration) rueidis.Complet
 	}
 	ms := max(1, within.Milliseconds())
 	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()
-}
-
-// prepare sets what is sent for c, with a deadline on the server's clock.
-func (n *Node) prepare(c *Call, aimed script.Times) error {
-	if c.again.Near != 0 {
-		aimed.Near = c.again.Near
-	}
-	aimed.Nears, aimed.Around = c.again.Nears, c.again.Around
-	var err error
-	c.program, c.keys, c.args, err = n.codec.Command(&c.Call, aimed, c.room[:0])
-	c.counts = c.Verb != store.Check
-	c.single = c.alone || c.asking || n.apart || len(c.keys) > maxBatchKeys
-	return err
 }
