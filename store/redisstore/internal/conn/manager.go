@@ -382,7 +382,8 @@ func (m *manager) makeDedicated(addr string) {
 		return
 	}
 	m.tasks.Go(func() {
-		if m.make(addr, dedicated, false) != nil {
+		made := m.node.conns[dedicated].Load() != nil // since it was found missing
+		if !made && m.make(addr, dedicated, false) != nil {
 			m.sleep(breakFor)
 			defer m.wake()
 		}
