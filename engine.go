@@ -62,7 +62,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
-	e.owned = o.drive(&e.driver)
+	e.owned = o.openStore(&e.driver)
 	hooks := hook.Of(e.driver.Store)
 	e.memory, e.seals = hooks.Memory, newSeals(hooks.Keyed)
 	e.calls.New = func() any { return new(call) }
@@ -71,21 +71,6 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
-}
-
-// drive fills in d, and reports whether d has a store of its own.
-func (o *options) drive(d *drive.Driver) (owned bool) {
-	if o.observer != nil {
-		d.Told = o.observer.Outage
-	}
-	if d.Store = o.store; d.Store == nil {
-		d.Store, owned = memstore.New(), true
-	}
-	if o.local != nil {
-		d.Local = o.fallback(o)
-	}
-	d.Timed = hook.Of(d.Store).Timed
-	return owned
 }
 
 // ready returns the rules in force. The error says what to do about an engine
@@ -213,13 +198,13 @@ func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb store.Verb, 
 	matched := rules.Match(values, s.matched[:0])
 	if !s.plan(rules, matched, values, min(max(r.Hits, 1), window.MaxHits+1)) {
 		err = e.general(ctx, rules, verb, r, values, d, o, nil)
-	} else if err = admitted(rules, matched, values, o); err == nil {
+	} else if err = checkSize(rules, matched, values, o); err == nil {
 		ops := s.ops[:len(matched)]
 		if err = e.memory.Call(ctx, verb, ops); err == nil {
 			v := verdict{rules: rules, verb: verb, values: values, matched: matched, ops: ops, of: matched, first: -1, denied: -1}
 			v.write(d)
 		} else {
-			err = e.general(ctx, rules, verb, r, values, d, &run.Options{}, err)
+			err = e.general(ctx, rules, verb, r, values, d, &run.Options{}, err) // o has checked the size, and reserved it once
 		}
 	}
 	clear(values)
@@ -227,9 +212,9 @@ func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb store.Verb, 
 	return err
 }
 
-// admitted returns the error of a decision by rules that match values which o does not
-// allow.
-func admitted(rules *plan.Rules, matched []int, values []string, o *run.Options) error {
+// checkSize returns the error of o if it does not allow the size of a decision by the rules
+// that match values.
+func checkSize(rules *plan.Rules, matched []int, values []string, o *run.Options) error {
 	if !o.IsBounded() {
 		return nil
 	}

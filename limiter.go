@@ -106,7 +106,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		policy:   policy(o.outage),
 		observer: o.observer,
 	}
-	m.owned = o.drive(&m.driver)
+	m.owned = o.openStore(&m.driver)
 	if m.observer == nil {
 		m.memory = hook.Of(m.driver.Store).Memory
 	}

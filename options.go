@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -175,6 +176,21 @@ func applyLimiter(list []LimiterOption) (o options, faults fault.List) {
 		}
 	}
 	return o, append(faults, o.check()...)
+}
+
+// openStore sets the fields of d, and reports whether it has made the store.
+func (o *options) openStore(d *drive.Driver) (owned bool) {
+	if o.observer != nil {
+		d.Told = o.observer.Outage
+	}
+	if d.Store = o.store; d.Store == nil {
+		d.Store, owned = memstore.New(), true
+	}
+	if o.local != nil {
+		d.Local = o.fallback(o)
+	}
+	d.Timed = hook.Of(d.Store).Timed
+	return owned
 }
 
 // check returns the faults of options that do not go together.

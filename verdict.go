@@ -11,7 +11,8 @@ import (
 )
 
 // verdict is the last of the engine's three parts: it makes a Decision of what was
-// planned and what was answered. It is pure.
+// planned and what was answered. It is pure. A verdict rule ([rule.KindVerdict]) is something
+// else: a rule that sets the outcome and counts nothing.
 type verdict struct {
 	rules   *plan.Rules
 	verb    store.Verb
@@ -21,7 +22,7 @@ type verdict struct {
 	ops []store.Op // with their answers
 	of  []int      // ops[i] belongs to rule of[i]; ascending
 
-	first  int // the first verdict that is enforced, or -1
+	first  int // the first verdict rule that is enforced, or -1
 	denied int // the first rule whose outage policy denies, or -1
 
 	outage     error // why the store could not answer some op, or nil
@@ -54,7 +55,7 @@ func (v *verdict) write(d *Decision) {
 		if denial < 0 || i < denial {
 			denial = i
 		}
-		d.waits(wait, rules.Prepared(i).Name)
+		d.noteWait(wait, rules.Prepared(i).Name)
 	}
 	if cap(d.Usages) < len(v.ops) {
 		d.Usages = make([]Usage, len(v.ops))
@@ -116,8 +117,8 @@ func (v *verdict) noMatch(d *Decision, decides bool) {
 	}
 }
 
-// waits notes that the rule called name denies and asks to wait. The longest wait stays.
-func (d *Decision) waits(wait time.Duration, name string) {
+// noteWait notes that the rule called name denies and asks to wait. The longest wait stays.
+func (d *Decision) noteWait(wait time.Duration, name string) {
 	if d.RetryAfter == window.Never {
 		return
 	}

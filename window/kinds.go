@@ -3,8 +3,8 @@ package window
 import "time"
 
 // This file is the table of kinds: the only place that tells them apart. A kind
-// is a row here, a constant in limit.go and a file of its own with two things:
-// the functions that its row names, and a type that implements algorithm.
+// is a row here, a constant in limit.go, the functions that its row names, and a
+// type that implements algorithm, which kinds may share.
 // docs/architecture.md lists what else to extend outside this package.
 
 // kinds has a row for each [Kind].

@@ -26,8 +26,8 @@ func (w *sliding) clock(s State, now Instant) Instant {
 	return now
 }
 
-// check fills in r, the answer for n hits at now.
-func (w *sliding) check(r *Result, s State, now Instant, n int64) {
+// checkPlain fills in r, the answer for n hits at now.
+func (w *sliding) checkPlain(r *Result, s State, now Instant, n int64) {
 	now = w.clock(s, now)
 	length, out := Instant(w.length), 0
 	if k := len(s); k > 0 {
@@ -46,9 +46,9 @@ func (w *sliding) check(r *Result, s State, now Instant, n int64) {
 	}
 }
 
-// count counts n hits, at least one, that check has admitted with the answer r, and
+// countPlain counts n hits, at least one, that checkPlain has admitted with the answer r, and
 // turns r into the answer of the take.
-func (w *sliding) count(r *Result, s State, now Instant, n int64) State {
+func (w *sliding) countPlain(r *Result, s State, now Instant, n int64) State {
 	now = w.clock(s, now)
 	r.Used += n
 	r.Remaining -= n
@@ -73,7 +73,7 @@ func left(dates []uint64, edge Instant) int {
 		lo += step
 		step *= 2
 	}
-	if step <= 2 { // none or one
+	if step <= 2 { // no step was taken, or the first one
 		return lo
 	}
 	// The one at hi, if there is one, has not left; the one at lo has.

@@ -1,4 +1,4 @@
-// Package window holds the algorithms that weir counts with, one file each.
+// Package window holds the algorithms that weir counts with.
 // They decide when a hit leaves a window, how many hits the window holds, and
 // when the next ones fit.
 //

@@ -39,11 +39,11 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 			d.Local.endHere(ctx, t)
 		}
 		if d.Timed == nil {
-			d.one(ctx, ctx, t)
+			d.resume(ctx, ctx, t, d.ask(ctx, t))
 			return
 		}
 		within, cancel := d.Timed.Within(ctx)
-		d.one(ctx, within, t)
+		d.resume(ctx, within, t, d.ask(within, t))
 		cancel()
 		return
 	}
@@ -58,7 +58,7 @@ func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
 		open = d.round(ctx, open, again)
 	}
 	for _, t := range tasks {
-		d.settle(ctx, t)
+		d.end(ctx, t)
 	}
 }
 
@@ -75,23 +75,17 @@ func (d *Driver) Recover(ctx context.Context, t *Task, err error) {
 	cancel()
 }
 
-// resume asks the store for the rest of t, in what is left of its time.
+// resume goes on with t, to which the store has answered err: it asks the store for the rest,
+// in what is left of its time. within is ctx with the end of the decision. It is for the
+// store: local memory may answer later.
 func (d *Driver) resume(ctx, within context.Context, t *Task, err error) {
+	if err == nil {
+		d.answered()
+	}
 	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
 		err = d.ask(within, t)
 	}
-	d.settle(ctx, t)
-}
-
-// one decides t. within is ctx with the end of the decision. It is for the
-// store: local memory may answer later.
-func (d *Driver) one(ctx, within context.Context, t *Task) {
-	if err := d.ask(within, t); err != nil {
-		d.resume(ctx, within, t, err)
-	} else {
-		d.answered()
-		t.foundHere()
-	}
+	d.end(ctx, t)
 }
 
 // ask asks the store for t alone.
@@ -157,7 +151,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 	t.wait(out)
 	d.tell(ctx, t.Verb, out)
 	full := errors.Is(out, store.ErrFull)
-	left, from := 0, len(t.local.ops)
+	left, from := 0, len(t.inLocal.ops)
 	for i := range t.Ops {
 		dropped := out.Ops == nil || again && !full || slices.Contains(out.Ops, i)
 		switch {
@@ -165,17 +159,17 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]
 			left++
 		case t.Policies.OnOutage(t.Of[i]) == rule.OutageLocal && d.Local != nil && !full:
-			t.local.add(t.Ops[i], t.Of[i], d.Local.share(t.Ops[i].Limit))
+			t.inLocal.add(t.Ops[i], t.Of[i], d.Local.share(t.Ops[i].Limit))
 		default:
 			t.decideAlone(&t.Ops[i], t.Of[i])
 		}
 	}
 	clear(t.Ops[left:])
 	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
-	if err = nil; from < len(t.local.ops) {
+	if err = nil; from < len(t.inLocal.ops) {
 		err = d.Local.ask(ctx, t, from)
 	}
-	if t.refused() {
+	if t.deniedAlready() {
 		readOnly(t.Ops)
 	}
 	return err

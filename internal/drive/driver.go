@@ -32,8 +32,8 @@ type Fallback interface {
 	share(limit *window.Compiled) *window.Compiled
 	// ask answers the local ops of t, from the one numbered from on.
 	ask(ctx context.Context, t *Task, from int) error
-	// settle ends a task that met an outage.
-	settle(ctx context.Context, t *Task)
+	// end ends a task that met an outage.
+	end(ctx context.Context, t *Task)
 	// giveBack takes back what the local ops that pick picks have counted.
 	giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool)
 	// endHere ends or renews the holds of t in local memory, if it was decided there.
@@ -87,10 +87,10 @@ func (d *Driver) answered() {
 	}
 }
 
-// settle ends a task.
-func (d *Driver) settle(ctx context.Context, t *Task) {
+// end ends a task.
+func (d *Driver) end(ctx context.Context, t *Task) {
 	if t.Outage != nil && t.Err == nil && d.Local != nil {
-		d.Local.settle(ctx, t)
+		d.Local.end(ctx, t)
 	}
 	t.foundHere()
 }

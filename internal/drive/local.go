@@ -72,7 +72,7 @@ func (l *Local) tell(ctx context.Context, verb store.Verb, err error) {
 }
 
 // do runs verb for ops in memory.
-func (l *Local) do(ctx context.Context, part *local, verb store.Verb, ops []store.Op) error {
+func (l *Local) do(ctx context.Context, part *localOps, verb store.Verb, ops []store.Op) error {
 	part.call[0] = store.Call{Verb: verb, Ops: ops}
 	if err := l.Store.Do(ctx, part.call[:]); err != nil {
 		return err
@@ -83,9 +83,9 @@ func (l *Local) do(ctx context.Context, part *local, verb store.Verb, ops []stor
 // ask answers the local ops, from the one numbered from on, from memory.
 // Ops for which memory has no room are answered by their policies alone.
 func (l *Local) ask(ctx context.Context, t *Task, from int) error {
-	part := &t.local
+	part := &t.inLocal
 	for from < len(part.ops) {
-		if t.refused() {
+		if t.deniedAlready() {
 			readOnly(part.ops[from:])
 		}
 		err := l.do(ctx, part, t.Verb, part.ops[from:])
@@ -121,19 +121,19 @@ func (l *Local) ask(ctx context.Context, t *Task, from int) error {
 	return nil
 }
 
-// settle ends a task that met an outage: it merges the local ops into the
+// end ends a task that met an outage: it merges the local ops into the
 // others, after giving back what they counted when another op has denied the
 // take since.
-func (l *Local) settle(ctx context.Context, t *Task) {
+func (l *Local) end(ctx context.Context, t *Task) {
 	if t.Verb == store.Take && t.IsDenied() {
 		l.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
 	l.note(ctx, t)
-	for n, of := range t.local.of {
-		t.Local = t.Local || t.local.ops[n].Result.Held
+	for n, of := range t.inLocal.of {
+		t.Local = t.Local || t.inLocal.ops[n].Result.Held
 		at, _ := slices.BinarySearch(t.Of, of)
 		t.Of = slices.Insert(t.Of, at, of)
-		t.Ops = slices.Insert(t.Ops, at, t.local.ops[n])
+		t.Ops = slices.Insert(t.Ops, at, t.inLocal.ops[n])
 	}
 }
 
@@ -145,8 +145,8 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	}
 	var ops []store.Op
 	var of []int
-	for i := range t.local.ops {
-		if op := &t.local.ops[i]; op.N > 0 && op.Result.Allowed && pick(op) {
+	for i := range t.inLocal.ops {
+		if op := &t.inLocal.ops[i]; op.N > 0 && op.Result.Allowed && pick(op) {
 			ops, of = append(ops, *op), append(of, i)
 		}
 	}
@@ -157,14 +157,14 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	if cancels(ops) {
 		verb = store.Cancel
 	}
-	if err := l.do(context.WithoutCancel(ctx), &t.local, verb, ops); err != nil {
+	if err := l.do(context.WithoutCancel(ctx), &t.inLocal, verb, ops); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
 		return
 	}
 	for n, i := range of {
 		r := ops[n].Result
 		r.Before, r.Held = r.Used, false
-		t.local.ops[i].Result = r
+		t.inLocal.ops[i].Result = r
 	}
 }
 
@@ -192,20 +192,20 @@ func (l *Local) note(ctx context.Context, t *Task) {
 		return
 	}
 	denied := t.Verb == store.Take && t.IsDenied()
-	for i := range t.local.ops {
-		op := &t.local.ops[i]
+	for i := range t.inLocal.ops {
+		op := &t.inLocal.ops[i]
 		if t.Verb == store.Refund {
 			l.Reports.Sub(op, given(op))
 			continue
 		}
 		switch {
 		case op.Result.Held:
-			l.Reports.Hold(op, t.local.limits[i], op.N)
+			l.Reports.Hold(op, t.inLocal.limits[i], op.N)
 		case t.Verb == store.Record || counts(op, denied):
-			l.Reports.Add(op, t.local.limits[i], op.N)
+			l.Reports.Add(op, t.inLocal.limits[i], op.N)
 		}
 	}
-	if len(t.local.ops) > 0 {
+	if len(t.inLocal.ops) > 0 {
 		l.Reports.Wait(ctx)
 	}
 }

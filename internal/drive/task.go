@@ -59,16 +59,16 @@ type Task struct {
 	// Err is set by Run when the task was not decided. Nothing was counted.
 	Err error
 
-	call  [1]store.Call
-	local local
-	found []int // of Of: holds that endHere found
+	call    [1]store.Call
+	inLocal localOps
+	found   []int // of Of: holds that endHere found
 }
 
 // Reset drops what t refers to, but for Ops and Of, which are the caller's.
 func (t *Task) Reset() {
 	t.Policies, t.Here, t.found = nil, false, t.found[:0]
 	if t.Outage != nil || t.Err != nil {
-		t.local.reset()
+		t.inLocal.reset()
 		t.Outage, t.Reason, t.RetryAfter, t.Err, t.Local = nil, "", 0, nil, false
 	}
 }
@@ -92,11 +92,11 @@ func (t *Task) decideAlone(op *store.Op, of int) {
 	}
 }
 
-// refused reports whether the request is denied already, whatever the store
+// deniedAlready reports whether the request is denied already, whatever the store
 // answers.
-func (t *Task) refused() bool {
+func (t *Task) deniedAlready() bool {
 	decides := t.Verb == store.Take || t.Verb == store.Check
-	return t.Refused || decides && (t.Denied >= 0 || t.local.denied)
+	return t.Refused || decides && (t.Denied >= 0 || t.inLocal.denied)
 }
 
 // readOnly turns the enforcing ops of a denied request into reads. Those that
@@ -129,10 +129,10 @@ func anyDenies(ops []store.Op) bool {
 }
 
 // IsDenied reports whether the request of t, which was decided, is denied.
-func (t *Task) IsDenied() bool { return t.refused() || anyDenies(t.Ops) }
+func (t *Task) IsDenied() bool { return t.deniedAlready() || anyDenies(t.Ops) }
 
-// local is the part of a task that this process's memory answers.
-type local struct {
+// localOps is the part of a task that local memory answers.
+type localOps struct {
 	ops    []store.Op
 	of     []int              // ops[i] belongs to of[i]
 	limits []*window.Compiled // of the store; ops have shares of them
@@ -140,7 +140,7 @@ type local struct {
 	call   [1]store.Call
 }
 
-func (l *local) reset() {
+func (l *localOps) reset() {
 	clear(l.ops)
 	clear(l.limits)
 	l.ops, l.of, l.limits, l.denied = l.ops[:0], l.of[:0], l.limits[:0], false
@@ -148,11 +148,11 @@ func (l *local) reset() {
 }
 
 // add adds op, which belongs to of, with its share of the limit.
-func (l *local) add(op store.Op, of int, share *window.Compiled) {
+func (l *localOps) add(op store.Op, of int, share *window.Compiled) {
 	l.limits = append(l.limits, op.Limit)
 	op.Limit = share
 	l.ops, l.of = append(l.ops, op), append(l.of, of)
 }
 
 // cut drops the ops from the one numbered n on.
-func (l *local) cut(n int) { l.ops, l.of, l.limits = l.ops[:n], l.of[:n], l.limits[:n] }
+func (l *localOps) cut(n int) { l.ops, l.of, l.limits = l.ops[:n], l.of[:n], l.limits[:n] }

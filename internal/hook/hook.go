@@ -12,8 +12,8 @@ import (
 
 // Hooks are what a store offers. Fields are nil where it has no such thing.
 type Hooks struct {
-	// Memory is the store in memory whose calls have the effect of those of the store,
-	// which the engine then calls itself.
+	// Memory is a store in memory that the engine calls in place of the store, to the
+	// same effect.
 	Memory *memstore.Store
 
 	Keyed    Keyed

@@ -25,7 +25,7 @@ func (p *Plan) Make() error {
 		common := &p.Rules.prepared[i]
 		if common.Kind == rule.KindVerdict {
 			if p.Rules.Rule(i).Mode != rule.Shadow && p.Verdict < 0 {
-				p.decide(i)
+				p.setVerdict(i)
 			}
 			continue
 		}
@@ -52,9 +52,9 @@ func (p *Plan) Make() error {
 	return nil
 }
 
-// decide makes rule i the verdict. Where it denies a take, the limits before
+// setVerdict makes rule i the verdict. Where it denies a take, the limits before
 // it are evaluated and not charged.
-func (p *Plan) decide(i int) {
+func (p *Plan) setVerdict(i int) {
 	p.Verdict = i
 	if p.Request.Verb != store.Take || p.Rules.Allows(i) {
 		return

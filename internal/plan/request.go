@@ -14,7 +14,7 @@ type Request struct {
 	// Empty: Hits.
 	Feedback string
 
-	// Values are the attributes, indexed as [rule.Set.Attributes].
+	// Values are the attributes, indexed as [ruleset.Compiled] describes.
 	Values []string
 
 	// ID is the id of the holds of a take. Zero: the take holds nothing, and does

@@ -62,7 +62,8 @@ type Test interface {
 //
 // Its methods take a request as a vector of values, and a rule as its index.
 // values[i] is the value of the attribute Names()[i], or "" if the request does not
-// have it. The vector has the length [Compiled.Width].
+// have it. Behind them are the networks of addresses that keys count by. The vector has
+// the length [Compiled.Width].
 type Compiled struct {
 	rules     []compiled
 	names     []string

@@ -1,5 +1,8 @@
 // Package verb lists what weir's own packages do to the state of a key by
 // [window.Compiled.Do]. Programs use the methods of package window.
+//
+// A store.Verb is what a whole call does, and a store makes these verbs of it for each op:
+// a take of several ops is a Look and then a Take.
 package verb
 
 // Verb is what [window.Compiled.Do] does.

@@ -77,7 +77,7 @@ func (s *Store) decide(v store.Verb, ops []store.Op, places []place) error {
 			if order(places) && overlap(places) {
 				return store.ErrRepeated
 			}
-		} else if v <= store.Take && s.takeHot(&places[0], &ops[0]) {
+		} else if v <= store.Take && s.takeHot(&places[0], &ops[0]) { // a check or a take
 			return nil
 		}
 		m := s.clock.now(onWall)
@@ -202,8 +202,8 @@ func overlap(places []place) (repeated bool) {
 
 // findAll dates the ops, whose stripes are locked, with m, finds their keys, and drops
 // the answers of hot keys that v may change: a take of a hot key must not see a part
-// of the call. It reports whether keys have to be reserved. A check adds none, but answers
-// as the take would, which is refused where there is no room for its key.
+// of the call. It reports whether keys have to be reserved. A check adds no key, but
+// is refused for want of room as the take would be.
 func (s *Store) findAll(v store.Verb, ops []store.Op, places []place, m moment) (needs bool) {
 	read, roomy := s.clock.floored(m), s.memory.taken() == roomForAll
 	for i := range places {

@@ -68,7 +68,7 @@ func (s *Store) take(ops []store.Op, places []place) {
 			p.look(op, &op.Result)
 			denied = true
 		}
-		if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // otherwise a strike
+		if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a denial of its own under a limit that bans is a strike
 			s.count(p, op, verb.Take, p.hits)
 			denied = denied || !op.Result.Allowed
 		}

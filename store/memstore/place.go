@@ -8,8 +8,9 @@ import (
 )
 
 // place is where the key of one op is, and what the op wants there. Its methods
-// need the lock of its shard. The package comment describes their order. It points to nothing of the op, so that a place on the
-// heap keeps no op alive and ops can be on the stack.
+// need the lock of its shard. The package comment describes their order. It points to
+// nothing of the op, so that a place on the heap keeps no op alive and ops can be on the
+// stack.
 type place struct {
 	keyspace *keyspace
 	shard    *shard

@@ -19,7 +19,7 @@ const maxSlice = 128
 // keys of its calls, with a time-out of its own, because a batch can have any
 // number of slices. The first slice that ends with its time-out, and has no call
 // that was decided, ends the batch: those behind it meet outages at once. The slices of all batches have at
-// most a quarter of [Config.inFlight] calls, and a new slice takes at most half of
+// most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
 // what is free of this quarter. So slices get smaller when there are many batches,
 // and a server can answer them in time.
 //
@@ -72,7 +72,7 @@ func (s *Store) doOne(ctx context.Context, verb store.Verb, ops []store.Op) erro
 	if len(ops) == 0 {
 		return nil
 	}
-	within, cancel := s.Within(ctx) // ctx, inside a decision of an engine
+	within, cancel := s.Within(ctx) // returns ctx as it is if the engine has set the end
 	defer cancel()
 	call, slot, oneSlot, err := s.call(verb, ops)
 	switch {

@@ -54,48 +54,48 @@ var (
 
 // Begin begins a request, which [ResourceLimits.End] must end. It returns an [*Overload]
 // if there are too many, or while the counters are loaded.
-func (b *ResourceLimits) Begin() error {
+func (l *ResourceLimits) Begin() error {
 	switch {
-	case b == nil:
+	case l == nil:
 		return nil
-	case b.Loading != nil && b.Loading():
+	case l.Loading != nil && l.Loading():
 		return stillLoading
-	case b.Requests == 0:
+	case l.Requests == 0:
 		return nil
 	}
-	if b.requests.Add(1) > b.Requests {
-		b.requests.Add(-1)
-		b.shed(BoundRequests)
+	if l.requests.Add(1) > l.Requests {
+		l.requests.Add(-1)
+		l.shed(BoundRequests)
 		return tooManyRequests
 	}
 	return nil
 }
 
 // End ends a request that began.
-func (b *ResourceLimits) End() {
-	if b != nil && b.Requests > 0 {
-		b.requests.Add(-1)
+func (l *ResourceLimits) End() {
+	if l != nil && l.Requests > 0 {
+		l.requests.Add(-1)
 	}
 }
 
 // Reserve reserves n bytes, which [ResourceLimits.Release] must give back. It returns an
 // [*Overload] if there are not as many.
-func (b *ResourceLimits) Reserve(n int64) error {
-	if b == nil || b.Memory == 0 {
+func (l *ResourceLimits) Reserve(n int64) error {
+	if l == nil || l.Memory == 0 {
 		return nil
 	}
-	if b.memory.Add(n) > b.Memory {
-		b.memory.Add(-n)
-		b.shed(BoundMemory)
+	if l.memory.Add(n) > l.Memory {
+		l.memory.Add(-n)
+		l.shed(BoundMemory)
 		return tooMuchMemory
 	}
 	return nil
 }
 
 // Release gives back n bytes.
-func (b *ResourceLimits) Release(n int64) {
-	if b != nil && b.Memory > 0 {
-		b.memory.Add(-n)
+func (l *ResourceLimits) Release(n int64) {
+	if l != nil && l.Memory > 0 {
+		l.memory.Add(-n)
 	}
 }
 
@@ -124,13 +124,13 @@ func (r *Reservation) Free() {
 }
 
 // Now returns the requests that are decided, and the bytes that are reserved.
-func (b *ResourceLimits) Now() (requests, memory int64) { return b.requests.Load(), b.memory.Load() }
+func (l *ResourceLimits) Now() (requests, memory int64) { return l.requests.Load(), l.memory.Load() }
 
 // ShedConnection counts a connection that is closed because of what it sends.
-func (b *ResourceLimits) ShedConnection() { b.shed(BoundConnections) }
+func (l *ResourceLimits) ShedConnection() { l.shed(BoundConnections) }
 
-func (b *ResourceLimits) shed(bound string) {
-	if b.Shed != nil {
-		b.Shed(bound)
+func (l *ResourceLimits) shed(bound string) {
+	if l.Shed != nil {
+		l.Shed(bound)
 	}
 }

@@ -136,10 +136,8 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			Allow:  allow,
 		}
 	}
-	if auth != nil {
-		if x.caller, err = auth.Enter(r, to.need); err != nil {
-			return err
-		}
+	if x.caller, err = auth.Enter(r, to.need); err != nil {
+		return err
 	}
 	if x.space, err = a.spaces.Choose(auth, x.caller, asked); err != nil {
 		return err

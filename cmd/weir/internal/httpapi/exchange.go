@@ -18,7 +18,7 @@ import (
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept.
 type exchange struct {
-	caller *access.Holder // nil: everyone, with all scopes
+	caller *access.Holder
 	space  *namespace.Namespace
 	access.Reservation
 	begun  bool                 // end must be called

@@ -31,39 +31,39 @@ type resources struct {
 }
 
 func newResources(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) *resources {
-	b := &resources{cfg: cfg.Resources, connections: cfg.Resources.Connections, numbers: numbers}
+	r := &resources{cfg: cfg.Resources, connections: cfg.Resources.Connections, numbers: numbers}
 	listeners := len(cfg.Listeners()) - 1
-	if files := descriptors(); files > 0 && b.connections > 0 {
-		if fit := max((files-spareDescriptors-adminConnections)/listeners, 8); fit < b.connections {
+	if files := descriptors(); files > 0 && r.connections > 0 {
+		if fit := max((files-spareDescriptors-adminConnections)/listeners, 8); fit < r.connections {
 			log.Warn("fewer connections than --max-connections: the process may open too few files",
-				"connections", fit, "max_connections", b.connections, "files", files)
-			b.connections = fit
+				"connections", fit, "max_connections", r.connections, "files", files)
+			r.connections = fit
 		}
 	}
-	return b
+	return r
 }
 
 // socket opens the address of a listener without HTTP.
-func (b *resources) socket(l config.Listener) (net.Listener, error) {
+func (r *resources) socket(l config.Listener) (net.Listener, error) {
 	socket, err := open(l)
-	if err == nil && b.connections > 0 {
-		socket = newConnLimiter(socket, b.connections, false, b.shedding(l.Name))
+	if err == nil && r.connections > 0 {
+		socket = newConnLimiter(socket, r.connections, false, r.shedding(l.Name))
 	}
 	return socket, err
 }
 
 // shedding returns what counts the connections that a listener refuses or closes.
-func (b *resources) shedding(listener string) func() {
-	return func() { b.numbers.Shed(listener, access.BoundConnections) }
+func (r *resources) shedding(listener string) func() {
+	return func() { r.numbers.Shed(listener, access.BoundConnections) }
 }
 
 // requests returns the resource limits of the requests of a listener.
-func (b *resources) requests(listener string) *access.ResourceLimits {
+func (r *resources) requests(listener string) *access.ResourceLimits {
 	return &access.ResourceLimits{
-		Requests: b.cfg.Requests,
-		Memory:   int64(b.cfg.RequestMemory),
-		Loading:  b.loading,
-		Shed:     func(bound string) { b.numbers.Shed(listener, bound) },
+		Requests: r.cfg.Requests,
+		Memory:   int64(r.cfg.RequestMemory),
+		Loading:  r.loading,
+		Shed:     func(bound string) { r.numbers.Shed(listener, bound) },
 	}
 }
 

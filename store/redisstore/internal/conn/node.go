@@ -56,7 +56,7 @@ type Node struct {
 	confirms      *batcher      // of calls that wait for replicas
 	turn          atomic.Uint64 // of the connections for them
 	calls         sync.Pool     // of *Call
-	apart         bool          // calls are sent by themselves: the client may send each to another server
+	clustered     bool          // calls share no command: the caller's client may send each to another server
 	asked         atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
 
@@ -185,13 +185,14 @@ func (n *Node) attempt(ctx context.Context, client rueidis.Client, calls []*Call
 			continue
 		}
 		aimed := times
-		if c.again.Near != 0 {
-			aimed.Near = c.again.Near
+		if c.retry.Near != 0 {
+			aimed.Near = c.retry.Near
 		}
-		aimed.Nears, aimed.Around = c.again.Nears, c.again.Around
+		aimed.Nears, aimed.Around = c.retry.Nears, c.retry.Around
 		c.program, c.keys, c.args, c.Err = n.codec.Command(&c.Call, aimed, c.room[:0])
-		c.single = c.alone || c.asking || n.apart || len(c.keys) > maxBatchKeys
-		if c.counts = c.Verb != store.Check; c.Err == nil {
+		c.ownCommand = c.keysMoved || c.asking || n.clustered || len(c.keys) > maxBatchKeys
+		c.counts = c.Verb != store.Check
+		if c.Err == nil {
 			calls[i], calls[ready] = calls[ready], c
 			ready++
 		}
@@ -200,7 +201,7 @@ func (n *Node) attempt(ctx context.Context, client rueidis.Client, calls []*Call
 		return nil
 	}
 	switch c := calls[0]; {
-	case c.done == nil || c.single:
+	case c.inSlice() || c.ownCommand:
 		n.send(ctx, client, calls)
 	case c.counts && n.config.WaitReplicas > 0:
 		n.confirms.do(ctx, client, c)
@@ -225,8 +226,8 @@ func (n *Node) resolve(ctx context.Context, c *Call) (again bool) {
 	}
 	if err := c.answer.err; err != nil {
 		c.Err = script.About(err, c.keys...)
-		if wordOf(err) == "TRYAGAIN" && !c.single {
-			c.alone = true // some keys of its slot have moved: not all calls of the batch can be decided
+		if wordOf(err) == "TRYAGAIN" && !c.ownCommand {
+			c.keysMoved = true // not all calls of the batch can be decided
 			return true
 		}
 		return false
@@ -238,7 +239,7 @@ func (n *Node) resolve(ctx context.Context, c *Call) (again bool) {
 		c.stale++ // the server's clock may have been set forward; now it is known
 		return true
 	}
-	if c.again, again = c.again.Again(c.Err, c.At, c.off, len(c.Which)); again {
+	if c.retry, again = c.retry.Again(c.Err, c.At, c.off, len(c.Which)); again {
 		c.off++
 	}
 	return again
@@ -296,8 +297,8 @@ func (n *Node) missed(err error) error {
 }
 
 // aim returns t with a deadline on the server's clock: the end of ctx, which it also
-// returns as a time since some fixed instant, or 0. It asks the server for its time once.
-// It is now, or a little later.
+// returns as a time since some fixed instant, or 0. It asks the server for its
+// time if that is not known yet. The call begins at now, or a little later.
 func (n *Node) aim(ctx context.Context, client rueidis.Client, t script.Times, now time.Duration) (script.Times, time.Duration, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

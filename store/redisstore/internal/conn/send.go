@@ -27,26 +27,26 @@ type Call struct {
 	Err  error          // nil when the call was decided
 
 	// What the answers so far have asked for.
-	asking bool         // ASKING goes before it: its slot is on its way to the node
-	alone  bool         // some keys of its slot have moved
-	again  script.Times // calendar periods, or the program for holds and bans
-	off    int          // how often
-	stale  int          // how often it came too late
+	asking    bool         // ASKING goes before it: its slot is on its way to the node
+	keysMoved bool         // some keys of its slot have
+	retry     script.Times // calendar periods, or the program for holds and bans
+	off       int          // how often
+	stale     int          // how often it came too late
 
 	// What is sent, and its answer.
-	program *script.Program
-	keys    []string
-	room    [4]string // for keys
-	args    string
-	single  bool // it shares no command
-	counts  bool
-	answer  answer
+	program    *script.Program
+	keys       []string
+	room       [4]string // for keys
+	args       string
+	ownCommand bool // it shares no command
+	counts     bool // it is not a check
+	answer     answer
 
 	// Of the batcher.
 	ctx       context.Context
 	began     time.Duration
 	deadline  time.Duration // 0: none
-	done      chan error    // nil: answer is set; else the caller leaves. Without done the batcher does not send it
+	done      chan error    // gets nil when answer is set, or why the caller leaves; nil in a slice
 	self      [1]*Call      // itself, as a batch
 	at        int           // the index in batcher.live, or -1; guarded by its mu
 	abandoned bool          // the batcher may still have it
@@ -64,9 +64,12 @@ func newCall() any {
 	return c
 }
 
+// inSlice reports whether c is of a slice of a batch, which the batcher does not send.
+func (c *Call) inSlice() bool { return c.done == nil }
+
 // shares reports whether a command can decide c and other, which stands behind it.
 func (c *Call) shares(other *Call) bool {
-	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Times.Now == other.Times.Now && !c.single && !other.single
+	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Times.Now == other.Times.Now && !c.ownCommand && !other.ownCommand
 }
 
 // sortByCommand puts calls that can share a command beside each other.
@@ -232,7 +235,7 @@ func (n *Node) command(client rueidis.Client, s *sending, r *command, withText b
 	if len(r.calls) > 1 {
 		program, args = program.Batch, script.BatchArgs(s.args, s.keys)
 	}
-	if !n.apart {
+	if !n.clustered {
 		_, has := n.loaded.LoadOrStore(program, true)
 		withText = withText || !has
 	}

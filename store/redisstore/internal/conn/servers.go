@@ -70,9 +70,9 @@ var (
 func Around(client rueidis.Client, codec *script.Codec) *Servers {
 	n := newNode("redis", &Config{}, codec)
 	n.conns[0].Store(&connection{Client: client})
-	n.apart = client.Mode() == rueidis.ClientModeCluster
+	n.clustered = client.Mode() == rueidis.ClientModeCluster
 	n.batcher.life, n.batcher.stop = context.WithCancel(context.Background())
-	return &Servers{single: n, sharded: n.apart, close: nothing}
+	return &Servers{single: n, sharded: n.clustered, close: nothing}
 }
 
 // Open connects to servers. It returns when the first attempt to connect to each

@@ -124,8 +124,8 @@ func appendTag(b []byte, op *store.Op) (_ []byte, cut bool) {
 	return b, cut
 }
 
-// appendReadable appends a key for people: the parts that rules has
-// joined, with commas between them, or the key as it is.
+// appendReadable appends a key for people: the parts that
+// ruleset.AppendKey has joined, with commas between them, or the key as it is.
 func appendReadable(b, key []byte) (_ []byte, cut bool) {
 	start := len(b)
 	for rest := key; len(rest) > 0; {

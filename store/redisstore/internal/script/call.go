@@ -206,7 +206,7 @@ func (c *Codec) appendCall(b []byte, call *Call, keys int, t Times) ([]byte, var
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(call.Which)))
 	isAround := t.Around || c.isAround(call)
 	first := kindFor(call.Ops[call.Which[0]].Limit)
-	mixed, plain, v := first.wraps, true, one
+	mixed, allCommon, v := first.wraps, true, one
 	if len(call.Which) > 1 {
 		v = many
 	}
@@ -222,7 +222,7 @@ func (c *Codec) appendCall(b []byte, call *Call, keys int, t Times) ([]byte, var
 			asked := ask(call.Verb, op)
 			b = put7(append(b, k.code, asked), min(max(op.N, 0), window.MaxHits+1))
 			mixed = mixed || k != first
-			plain = plain && k.common && asked <= askEnforce
+			allCommon = allCommon && k.common && asked <= askEnforce
 			if asked == askRefund {
 				v |= refund
 			}
@@ -235,7 +235,7 @@ func (c *Codec) appendCall(b []byte, call *Call, keys int, t Times) ([]byte, var
 	switch {
 	case isAround:
 		return b, around
-	case plain:
+	case allCommon:
 		return b, common
 	case mixed:
 		return b, v

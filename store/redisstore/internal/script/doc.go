@@ -9,15 +9,20 @@
 // writes the programs as they run to a folder. The table of kinds has a row per kind of
 // window, which names its Lua file and holds its half of the codec.
 //
-// Each program without refunds has a second form for a batch of independent calls.
-// Its arguments come from [BatchArgs], and its reply is the replies of the calls, which
+// Each program without refunds has a second form for a batch of independent calls, which
+// the files in lua/ call a run. Its arguments come from [BatchArgs], and its reply is the replies of the calls, which
 // [RepliesIn] divides.
 //
 // There is one fast path, the program common: takes and checks whose ops are all sliding
 // or fixed windows or buckets are decided by a few bytes of their states, with a function
-// for each kind, before a server makes the names and functions that only others need. A
-// run of it reads the states of all its keys at once, and if it decides all of its calls
-// so, its reply is one status, one instant, and four doubles for each op.
+// for each kind (common_KIND.lua), before a server makes the names and functions that only
+// others need. The function gets what is kept for the op's key, or false, the hits, and the
+// limit's numbers. It returns the hits used, the wait, and the time until the key is unused;
+// and if the hits can be counted, what to write, from which byte on (nil: all), the
+// milliseconds after which the key expires (nil: as before), and the time until it is
+// unused then. It returns nothing where only the rest of the program can decide. A run of
+// the program reads the states of all its keys at once, and if it decides all of its calls so,
+// its reply is one status, one instant, and four doubles for each op.
 //
 // Calls with ops that are about holds or bans run one program for all kinds,
 // around: lua/call_around.lua does with a state what package window does in

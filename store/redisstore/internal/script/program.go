@@ -52,10 +52,12 @@ const (
 	refund          // added to one or many
 	batch   variant = 8
 	perKind         = 16
+
+	bases = one | many | around | common
 )
 
 // base returns v as one, many, around or common.
-func (v variant) base() variant { return v & common }
+func (v variant) base() variant { return v & bases }
 
 func (v variant) refunds() bool { return v&refund != 0 }
 

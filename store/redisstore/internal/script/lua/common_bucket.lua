@@ -1,6 +1,5 @@
--- See common_sliding.lua. A bucket's key lives up to an eighth of its window longer, too.
--- What is booked, f of it, is in parts of a
--- microsecond: quota of them.
+-- See package script. A bucket's key, too, lives up to an eighth of its window longer than
+-- its state. What is booked, f of it, is in parts of a microsecond: quota of them.
 local function common_bucket(state, n, cap, quota, length, common)
   if n == 0 or n > cap then return end
   local whole, cost, step = quota * common, n * length, length * common

@@ -1,4 +1,4 @@
--- See common_sliding.lua.
+-- See package script.
 local function common_fixed(state, n, quota, w)
   if state == false then
     if n > quota or n > MAX then return end

@@ -1,10 +1,4 @@
--- These files decide most calls whose ops are sliding or fixed windows or buckets, before
--- all that others need. For each of these kinds there is a function. It gets what is kept
--- for the op's key, or false, the hits, and the limit's numbers. It returns the hits used,
--- the wait, and the time until the key is unused; and if the hits can be counted what to
--- write, from which byte on (nil: all), the milliseconds after which the key expires (nil:
--- as before), and the time until it is unused then. It returns nothing where only the rest
--- of the program can decide. The bytes of states are in the files of the kinds.
+-- Package script says what this function and those of the other kinds get and return.
 
 -- What is to be written for the ops that count hits, six values for each: the index of its
 -- key, and what its function returns to be written, with the hits used then.

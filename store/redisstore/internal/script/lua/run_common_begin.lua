@@ -1,3 +1,5 @@
+-- Ends the function decide, which run_decide.lua begins. The else at the end of this file
+-- goes on in common_call.lua, and run_common_end.lua ends it.
 end
 
 -- An error of the server ends the call that met it, and no other. Calls that

@@ -1,3 +1,4 @@
+-- Ends the function decide, which run_decide.lua begins.
 end
 
 -- An error of the server ends the call that met it, and no other.
