@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -27,8 +28,9 @@ while a service uses it. compact needs it for itself.`,
 }
 
 // onData calls work with a directory, which must exist: a command that only reads must not
-// make it. Errors get the directory's name.
-func onData(dir string, work func() error) error {
+// make it. Errors get the directory's name. What work tells is printed as it comes, and
+// damage becomes an error when work is done.
+func onData(cmd *cobra.Command, dir string, work func(told func(datadir.Event)) error) error {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
@@ -36,11 +38,26 @@ func onData(dir string, work func() error) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory", dir)
 	}
-	if err = work(); err == nil || errors.Is(err, datadir.ErrLocked) { // the latter has the name
+	places := 0
+	err = work(func(e datadir.Event) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "weir: %s: %s\n", dir, e)
+		if e.Level() >= slog.LevelWarn {
+			places++
+		}
+	})
+	switch {
+	case errors.Is(err, datadir.ErrLocked): // which has the name
 		return err
+	case err != nil:
+		return fmt.Errorf("%s: %w", dir, err)
+	case places > 0:
+		return fmt.Errorf("%s: damaged in %s; the command was carried out with all that can be read", dir, plural(places, "place"))
 	}
-	return fmt.Errorf("%s: %w", dir, err)
+	return nil
 }
+
+// damageStatus is a part of the help of commands that work on damaged directories.
+const damageStatus = "\n\nExit status: 0 nothing is damaged, 1 something is: it is printed to standard error, with\nits file, offset and length."
 
 func newDataCheck() *cobra.Command {
 	var asJSON bool
@@ -56,7 +73,7 @@ Exit status: 0 nothing is damaged, 1 something is.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var r datadir.Report
-			err := onData(args[0], func() (err error) { r, err = datadir.Check(args[0]); return err })
+			err := onData(cmd, args[0], func(func(datadir.Event)) (err error) { r, err = datadir.Check(args[0]); return err })
 			if err != nil {
 				return err
 			}
@@ -149,19 +166,20 @@ func newDataDump() *cobra.Command {
 		Short: "Print the keys of a data directory as JSON lines",
 		Long: `Print each key that has not expired, as a line of JSON: its rule, what it has used
 under the limit with which it was last written, and when it is unused again, in
-seconds. Keys have no name in the directory: fingerprint is what identifies one.`,
+seconds. Keys have no name in the directory: fingerprint is what identifies one. Keys
+whose last state is damaged are missing, or have an older one.` + damageStatus,
 		Example: `  weir data dump /var/lib/weir
   weir data dump --rule posts-per-hour /var/lib/weir`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := json.NewEncoder(cmd.OutOrStdout())
-			return onData(args[0], func() error {
+			return onData(cmd, args[0], func(told func(datadir.Event)) error {
 				return datadir.Dump(args[0], func(e datadir.Entry) error {
 					if rule != "" && e.Space != rule {
 						return nil
 					}
 					return out.Encode(keyJSON(&e))
-				})
+				}, told)
 			})
 		},
 	}
@@ -202,17 +220,17 @@ func newDataCompact() *cobra.Command {
 		Short: "Write a data directory as one file of live keys",
 		Long: `Write the keys that have not expired to one file, and remove the others. weir serve
 does so by itself; compact is for a copy, or before a disk is replaced. No service may
-use the directory. Damaged files are kept under their names with ".damaged".`,
+use the directory. Damaged files are kept under their names with ".damaged".` + damageStatus,
 		Example: `  weir data compact /var/lib/weir`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var before, after int64
-			err := onData(args[0], func() (err error) { before, after, err = datadir.Compact(args[0]); return err })
-			if err != nil {
+			return onData(cmd, args[0], func(told func(datadir.Event)) error {
+				before, after, err := datadir.Compact(args[0], told)
+				if err == nil {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes before, %d bytes now\n", before, after)
+				}
 				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes before, %d bytes now\n", before, after)
-			return err
+			})
 		},
 	}
 }
@@ -224,17 +242,17 @@ func newDataBackup() *cobra.Command {
 		Long: `Copy a data directory to TO, which must not exist or be empty. A service may use the
 directory: the copy has all that the service had written at one instant. To restore it, start
 weir serve --data on the copy. The copy has the same secret, so keep it as private as
-the directory.`,
+the directory. What is damaged is copied as it is: the copy is as good as the directory.` + damageStatus,
 		Example: `  weir data backup /var/lib/weir /backup/weir-$(date +%F)`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var bytes int64
-			err := onData(args[0], func() (err error) { bytes, err = datadir.Backup(args[0], args[1]); return err })
-			if err != nil {
+			return onData(cmd, args[0], func(told func(datadir.Event)) error {
+				bytes, err := datadir.Backup(args[0], args[1], told)
+				if err == nil {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes copied to %s\n", bytes, args[1])
+				}
 				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes copied to %s\n", bytes, args[1])
-			return err
+			})
 		},
 	}
 }

@@ -86,7 +86,7 @@ const lockName = "lock"
 
 // lockFolder makes and locks dir.
 func lockFolder(dir string) (*os.File, error) {
-	if err := makeFolder(dir); err != nil {
+	if err := makeFolder(dir, syncFolder); err != nil {
 		return nil, err
 	}
 	held, ok, err := lock(filepath.Join(dir, lockName))

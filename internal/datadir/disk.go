@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -109,8 +110,10 @@ func (d folder) remove(name string) error { return os.Remove(d.path(name)) }
 
 func (d folder) rename(name, to string) error { return os.Rename(d.path(name), d.path(to)) }
 
-func (d folder) sync() error {
-	f, err := os.Open(string(d))
+func (d folder) sync() error { return syncFolder(string(d)) }
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -122,8 +125,16 @@ func (d folder) sync() error {
 }
 
 // makeFolder makes the directory dir, which only this user can read: its files have
-// the secret of the fingerprints.
-func makeFolder(dir string) error {
+// the secret of the fingerprints. It calls sync for the parent of each directory that it
+// has made: else a loss of power can take the directory with all that was synced in it.
+func makeFolder(dir string, sync func(dir string) error) error {
+	var parents []string
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		parents = append(parents, filepath.Dir(at))
+	}
 	err := os.MkdirAll(dir, 0o700)
 	if err != nil {
 		if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
@@ -132,6 +143,13 @@ func makeFolder(dir string) error {
 		if errors.Is(err, syscall.ENOTDIR) {
 			return fmt.Errorf("%s is not a directory", dir)
 		}
+		return err
 	}
-	return err
+	for _, parent := range parents {
+		// A directory may be made where its parent cannot be read, or synced.
+		if err := sync(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
 }

@@ -127,6 +127,13 @@ func (d *Disk) Put(name string, data []byte) {
 	d.files[name], d.synced[name] = f, f
 }
 
+// Drop removes a file.
+func (d *Disk) Drop(name string) {
+	if err := d.remove(name); err != nil {
+		panic(err)
+	}
+}
+
 // Size returns the bytes of all files.
 func (d *Disk) Size() (n int64) {
 	d.mu.Lock()

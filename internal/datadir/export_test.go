@@ -56,3 +56,17 @@ func LaterVersion(file []byte) []byte {
 	}
 	return out
 }
+
+// DumpOf is Dump of a disk, and CompactOf Compact.
+func DumpOf(d *Disk, visit func(Entry) error, told func(Event)) error { return dump(d, visit, told) }
+
+func CompactOf(d *Disk) error {
+	_, _, err := compact(d, func(Event) {})
+	return err
+}
+
+// MakeFolder is makeFolder.
+func MakeFolder(dir string, sync func(dir string) error) error { return makeFolder(dir, sync) }
+
+// FrameTarget is frameTarget.
+const FrameTarget = frameTarget

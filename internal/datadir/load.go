@@ -93,28 +93,35 @@ func (s *Store) resume(pieces []*piece) {
 	})
 }
 
-// report tells what was found in the files, and returns how much of it is damage.
-func (s *Store) report(needed []*piece, l *loader) (damage int64) {
+// damageOf returns what scans found in the files.
+func damageOf(needed []*piece) (found []Event) {
 	if len(needed) > 0 && needed[0].valid && needed[0].whole == 0 && needed[0].number > 1 {
-		damage++
-		s.told(Event{Kind: Missing, File: needed[0].name})
+		found = append(found, Event{Kind: Missing, File: needed[0].name})
 	}
 	for _, p := range needed {
 		switch {
 		case p.trouble != nil:
-			damage++
-			s.told(Event{Kind: Damaged, File: p.name, Err: p.trouble})
+			found = append(found, Event{Kind: Damaged, File: p.name, Err: p.trouble})
 		case !p.valid && p.damaged():
-			damage++
-			s.told(Event{Kind: Damaged, File: p.name, Err: format.ErrHeader})
+			found = append(found, Event{Kind: Damaged, File: p.name, Err: format.ErrHeader})
 		}
 		for _, h := range p.holes {
-			damage++
-			s.told(Event{Kind: Damaged, File: p.name, Offset: h.from, Bytes: h.to - h.from, Lost: p.lost})
+			found = append(found, Event{Kind: Damaged, File: p.name, Offset: h.from, Bytes: h.to - h.from, Lost: h.lost})
 		}
 		if torn := p.torn(); torn > 0 && p.valid && p.trouble == nil {
-			s.told(Event{Kind: Torn, File: p.name, Offset: p.size - torn, Bytes: torn})
+			found = append(found, Event{Kind: Torn, File: p.name, Offset: p.size - torn, Bytes: torn})
 		}
+	}
+	return found
+}
+
+// report tells what was found in the files, and returns how much of it is damage.
+func (s *Store) report(needed []*piece, l *loader) (damage int64) {
+	for _, e := range damageOf(needed) {
+		if e.Kind != Torn {
+			damage++
+		}
+		s.told(e)
 	}
 	if n := l.malformed.Load(); n > 0 {
 		damage += n

@@ -51,11 +51,7 @@ func Check(dir string) (Report, error) { return check(folder(dir)) }
 
 func check(d disk) (Report, error) {
 	var r Report
-	s, pieces, err := look(d, func(e Event) {
-		if e.Kind != Loaded {
-			r.Damage = append(r.Damage, e)
-		}
-	})
+	s, pieces, err := look(d, func(e Event) { r.Damage = append(r.Damage, e) })
 	if err != nil {
 		return r, err
 	}
@@ -88,36 +84,52 @@ func check(d disk) (Report, error) {
 
 // look loads a directory and writes nothing. The caller closes the memory.
 func look(d disk, told func(Event)) (*Store, []*piece, error) {
-	pieces, err := list(d)
-	if err != nil {
-		return nil, nil, err
+	for try := 1; ; try++ {
+		pieces, err := list(d)
+		if err != nil {
+			return nil, nil, err
+		}
+		var found []Event
+		c := defaults()
+		c.disk, c.readOnly = d, true
+		c.told = func(e Event) {
+			if e.Kind != Loaded {
+				found = append(found, e)
+			}
+		}
+		s := newStore("", c, nil, pieces)
+		s.load(pieces)
+		gone := slices.ContainsFunc(pieces, func(p *piece) bool { return errors.Is(p.trouble, fs.ErrNotExist) })
+		if gone && try < removedTries { // by the process that uses the directory
+			s.memory.Close()
+			continue
+		}
+		for _, e := range found {
+			told(e)
+		}
+		return s, pieces, nil
 	}
-	c := defaults()
-	c.disk, c.told, c.readOnly = d, told, true
-	s := newStore("", c, nil, pieces)
-	s.load(pieces)
-	return s, pieces, nil
 }
 
 // walk calls visit for each key in memory, until it returns an error. It needs a store
 // that nobody else uses.
 func (s *Store) walk(visit func(p journal.Part, key uint64, state []uint64) error) error {
 	type entry struct {
+		part  journal.Part
 		key   uint64
 		state []uint64
 	}
-	for w := s.memory.Journal().Walk(); ; {
-		var entries []entry
-		p, ok := w.Next(func(key uint64, state []uint64) { entries = append(entries, entry{key, slices.Clone(state)}) })
-		if !ok {
-			return nil
-		}
+	var entries []entry
+	for w := s.memory.Journal().Walk(); w.Next(func(p journal.Part, key uint64, state []uint64) {
+		entries = append(entries, entry{p, key, slices.Clone(state)})
+	}); entries = entries[:0] {
 		for _, e := range entries {
-			if err := visit(p, e.key, e.state); err != nil {
+			if err := visit(e.part, e.key, e.state); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
 }
 
 // Entry is a key of a directory. Its name is not there: Key is its fingerprint.
@@ -130,11 +142,14 @@ type Entry struct {
 
 // Dump calls visit for each key in a directory, in no particular order, with what it
 // has used now under the limit with which it was last written. It changes nothing,
-// needs no lock, and stops at the first error of visit, which it returns.
-func Dump(dir string, visit func(Entry) error) error { return dump(folder(dir), visit) }
+// needs no lock, and stops at the first error of visit, which it returns. It calls told
+// for what is damaged, whose keys it lacks or has in an older state.
+func Dump(dir string, visit func(Entry) error, told func(Event)) error {
+	return dump(folder(dir), visit, told)
+}
 
-func dump(d disk, visit func(Entry) error) error {
-	s, _, err := look(d, func(Event) {})
+func dump(d disk, visit func(Entry) error, told func(Event)) error {
+	s, _, err := look(d, told)
 	if err != nil {
 		return err
 	}
@@ -151,18 +166,19 @@ func dump(d disk, visit func(Entry) error) error {
 
 // Compact writes the keys of a directory that have not expired to one file, and
 // removes the others. Damaged files are kept under another name. It returns how many
-// bytes the files had before and have now. No process may use the directory.
-func Compact(dir string) (before, after int64, err error) {
+// bytes the files had before and have now, and calls told for what was damaged. No
+// process may use the directory.
+func Compact(dir string, told func(Event)) (before, after int64, err error) {
 	held, err := lockFolder(dir)
 	if err != nil {
 		return 0, 0, err
 	}
-	before, after, err = compact(folder(dir))
+	before, after, err = compact(folder(dir), told)
 	return before, after, errors.Join(err, held.Close())
 }
 
-func compact(d disk) (before, after int64, err error) {
-	s, pieces, err := look(d, func(Event) {})
+func compact(d disk, told func(Event)) (before, after int64, err error) {
+	s, pieces, err := look(d, told)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -188,22 +204,25 @@ func compact(d disk) (before, after int64, err error) {
 // syncs it. A process may use the directory meanwhile: the copy has all that it had
 // written at some instant during the call. To restore it, [Open] the copy. Backup
 // returns how many bytes it has copied.
-func Backup(dir, to string) (bytes int64, err error) {
-	if err := makeFolder(to); err != nil {
+//
+// What is damaged is copied as it is, and told is called for it: a backup of all that
+// can be read is worth most when a disk fails, and the copy is loaded like the original.
+func Backup(dir, to string, told func(Event)) (bytes int64, err error) {
+	if err := makeFolder(to, syncFolder); err != nil {
 		return 0, err
 	}
 	target := folder(to)
 	if names, err := target.names(); err != nil || len(names) > 0 {
 		return 0, errors.Join(err, fmt.Errorf("%s is not empty", to))
 	}
-	return backup(folder(dir), target)
+	return backup(folder(dir), target, told)
 }
 
-// backupTries is how often files may be removed while they are opened.
-const backupTries = 100
+// removedTries is how often files may be removed while they are opened.
+const removedTries = 100
 
-func backup(d, to disk) (bytes int64, err error) {
-	for range backupTries {
+func backup(d, to disk, told func(Event)) (bytes int64, err error) {
+	for range removedTries {
 		pieces, err := list(d)
 		if err != nil {
 			return 0, err
@@ -224,6 +243,12 @@ func backup(d, to disk) (bytes int64, err error) {
 			n, err := copyPiece(p, sources[i], to)
 			if bytes += n; err != nil {
 				return bytes, errors.Join(err, closeAll(sources))
+			}
+		}
+		needed, _ := split(pieces)
+		for _, e := range damageOf(needed) {
+			if e.Kind != Torn { // a batch that a process is writing
+				told(e)
 			}
 		}
 		return bytes, errors.Join(closeAll(sources), to.sync())

@@ -47,6 +47,11 @@ func flip(t testing.TB, dir string) {
 	}
 }
 
+// noDamage is for a directory without damage.
+func noDamage(t testing.TB) func(datadir.Event) {
+	return func(e datadir.Event) { t.Errorf("got %v, want no damage", e) }
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	dir := filled(t, 50, 3)
@@ -84,11 +89,11 @@ func TestDump(t *testing.T) {
 			t.Errorf("got %+v, want 3 used", e)
 		}
 		return nil
-	}); err != nil || len(keys) != 50 {
+	}, noDamage(t)); err != nil || len(keys) != 50 {
 		t.Errorf("got %d keys, %v, want 50", len(keys), err)
 	}
 	stop := errors.New("stop")
-	if err := datadir.Dump(dir, func(datadir.Entry) error { return stop }); !errors.Is(err, stop) {
+	if err := datadir.Dump(dir, func(datadir.Entry) error { return stop }, noDamage(t)); !errors.Is(err, stop) {
 		t.Errorf("got %v, want the error of visit", err)
 	}
 }
@@ -96,7 +101,7 @@ func TestDump(t *testing.T) {
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	dir := filled(t, 200, 20)
-	before, after, err := datadir.Compact(dir)
+	before, after, err := datadir.Compact(dir, noDamage(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +109,12 @@ func TestCompact(t *testing.T) {
 		t.Errorf("got %d bytes of %d, want fewer", after, before)
 	}
 	flip(t, dir)
-	if _, _, err = datadir.Compact(dir); err != nil {
+	var found []datadir.Event
+	if _, _, err = datadir.Compact(dir, func(e datadir.Event) { found = append(found, e) }); err != nil {
 		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Error("a damaged directory: got no event")
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, "*.damaged")); len(names) != 1 {
 		t.Errorf("got damaged files %v, want one", names)
@@ -115,7 +124,7 @@ func TestCompact(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, _, err = datadir.Compact(dir); !errors.Is(err, datadir.ErrLocked) {
+	if _, _, err = datadir.Compact(dir, noDamage(t)); !errors.Is(err, datadir.ErrLocked) {
 		t.Errorf("in use: got %v, want ErrLocked", err)
 	}
 }
@@ -124,7 +133,7 @@ func TestCompact(t *testing.T) {
 func TestCompactKeepsCounts(t *testing.T) {
 	t.Parallel()
 	dir := filled(t, 200, 5)
-	if _, _, err := datadir.Compact(dir); err != nil {
+	if _, _, err := datadir.Compact(dir, noDamage(t)); err != nil {
 		t.Fatal(err)
 	}
 	s, err := datadir.Open(dir)
@@ -158,7 +167,7 @@ func TestBackup(t *testing.T) {
 	for round := range 20 {
 		before := time.Now().Add(-s.Stats().Lag)
 		to := filepath.Join(t.TempDir(), fmt.Sprint(round))
-		if _, err := datadir.Backup(dir, to); err != nil {
+		if _, err := datadir.Backup(dir, to, noDamage(t)); err != nil {
 			t.Fatal(err)
 		}
 		var most [keysUsed]int64
@@ -179,7 +188,7 @@ func TestBackup(t *testing.T) {
 			t.Errorf("got events %v, want none", kinds)
 		}
 		restored.Close()
-		if _, err := datadir.Backup(dir, to); err == nil || !strings.Contains(err.Error(), to+" is not empty") {
+		if _, err := datadir.Backup(dir, to, noDamage(t)); err == nil || !strings.Contains(err.Error(), to+" is not empty") {
 			t.Errorf("to a directory with files: got %v", err)
 		}
 	}
@@ -188,7 +197,7 @@ func TestBackup(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := datadir.Backup(t.TempDir(), filepath.Join(t.TempDir(), "to")); err == nil {
+	if _, err := datadir.Backup(t.TempDir(), filepath.Join(t.TempDir(), "to"), noDamage(t)); err == nil {
 		t.Error("a directory without counters: got no error")
 	}
 }

@@ -45,19 +45,19 @@ type piece struct {
 	whole   int64  // the end of the last frame that is marked so; 0: none
 	ended   bool   // the last frame is the end of an orderly program
 	frames  int64  // read
-	lost    int64  // frames that are missing between others
 	holes   []hole // what is no frame, between frames
 	trouble error  // that ended the scan early
 }
 
-// hole is a part of a file that is no frame of it.
-type hole struct{ from, to int64 }
+// hole is a part of a file that is no frame of it, and the number of frames that are
+// missing there. A part that was cut out whole has a hole without bytes.
+type hole struct{ from, to, lost int64 }
 
 // damaged reports whether a part of p that other frames follow could not be read, or
 // the system failed to read p. A file that ends with its header is not damaged: the
 // header is synced before a frame is written.
 func (p *piece) damaged() bool {
-	return len(p.holes) > 0 || p.lost > 0 || p.trouble != nil || !p.valid && p.size > format.HeaderSize
+	return len(p.holes) > 0 || p.trouble != nil || !p.valid && p.size > format.HeaderSize
 }
 
 // torn returns how many bytes at the end of p are no frame.
@@ -112,7 +112,7 @@ func (p *piece) readHeader(d disk) error {
 // scan calls f for each frame of p, in order, with its payload, which f must not keep.
 func (p *piece) scan(d disk, f func(fr *format.Frame, payload []byte)) {
 	p.first, p.last, p.good, p.whole, p.ended = format.Frame{}, format.Frame{}, 0, 0, false
-	p.frames, p.lost, p.holes = 0, 0, nil
+	p.frames, p.holes = 0, nil
 	if !p.valid || p.trouble != nil {
 		return
 	}
@@ -130,16 +130,15 @@ func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte))
 	p.size = src.Size()
 	r := reader{src: src, size: p.size}
 	for at := int64(format.HeaderSize); at < p.size; {
+		from := at
 		fr, payload, ok := p.frameAt(&r, at)
 		if !ok {
-			from := at
 			if at, fr, payload, ok = p.search(&r, at); !ok {
 				break
 			}
-			p.holes = append(p.holes, hole{from, at})
 		}
-		if gap := int64(fr.Seq - p.last.Seq - 1); gap > 0 {
-			p.lost += gap
+		if gap := int64(fr.Seq - p.last.Seq - 1); gap > 0 || at > from {
+			p.holes = append(p.holes, hole{from, at, gap})
 		}
 		at += int64(format.FrameSize + fr.Length)
 		if p.frames++; p.first.Seq == 0 {
@@ -164,7 +163,11 @@ func (p *piece) frameAt(r *reader, at int64) (fr format.Frame, payload []byte, o
 	if fr, ok = format.ReadFrame(b); !ok || fr.File != p.number || fr.Seq <= p.last.Seq {
 		return fr, nil, false
 	}
-	if b = r.bytes(at, format.FrameSize+fr.Length); len(b) < format.FrameSize+fr.Length {
+	size := format.FrameSize + fr.Length
+	if int64(size) > r.size-at { // before there is memory for it
+		return fr, nil, false
+	}
+	if b = r.bytes(at, size); len(b) < size {
 		return fr, nil, false
 	}
 	payload = b[format.FrameSize:]

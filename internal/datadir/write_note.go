@@ -1,6 +1,8 @@
 package datadir
 
 import (
+	"fmt"
+
 	"github.com/weirhq/weir/internal/datadir/internal/format"
 )
 
@@ -11,7 +13,13 @@ type note struct {
 	written bool
 }
 
+// mostNote is the most bytes of a note and its name: a section has a little more.
+const mostNote = format.MaxPayload - 64
+
+// writeNotes writes the notes that have changed. One that is too large is refused: flush
+// returns the error when all else is written.
 func (w *writer) writeNotes() error {
+	w.refused = nil
 	from := w.written()
 	defer func() { w.grown += w.written() - from }()
 	w.store.takeNotes(w.notes)
@@ -21,6 +29,13 @@ func (w *writer) writeNotes() error {
 		for name, n := range w.notes {
 			if n.written || dropped != (len(n.data) == 0) {
 				continue
+			}
+			if len(name)+len(n.data) > mostNote {
+				w.refused = fmt.Errorf("note %q has %d bytes: a batch has at most %d", name, len(n.data), mostNote)
+				continue
+			}
+			if p := w.payload(); p > 0 && p+len(n.data) > frameTarget {
+				w.next()
 			}
 			w.buf = format.AppendNote(w.buf, name, n.data)
 			n.written = true

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// frameTarget is how large a payload becomes before it is written.
+	// frameTarget is how large the payload of a frame becomes before the next frame
+	// begins. A frame exceeds it by one key or note at most, and its spaces.
 	frameTarget = 128 << 10
 
 	// leastGrowth is how much a file grows at least before a round begins.
@@ -26,10 +27,6 @@ const (
 	roundShare = 4
 	roundLeast = 1 << 20
 	roundMost  = 32 << 20
-
-	// defineEvery is after how many frames a space is written again, so that a
-	// damaged frame costs no later keys.
-	defineEvery = 64
 )
 
 // writer appends to the files. It belongs to the goroutine of its store.
@@ -55,13 +52,15 @@ type writer struct {
 
 	postponed time.Time // a round that is due waits until then
 
-	buf     []byte // the frame that is being made, from FrameSize on its payload
-	base    int64  // of that frame
+	buf     []byte // the frames that are being made, each with room for its header
+	starts  []int  // where in buf they begin
+	base    int64  // of these frames
 	pending bool   // buf is sealed and not written yet
 
 	changes journal.Reader
 	spaces  map[*store.Space]*known
 	notes   map[string]*note
+	refused error // of a note that is too large
 
 	walk   journal.Reader // of the round; nil: none
 	hurry  bool           // the round writes roundMost in each flush
@@ -77,8 +76,7 @@ type known struct {
 	id    format.SpaceID
 	limit *window.Compiled
 	text  []byte
-	name  string // of the file
-	seq   uint64 // of the frame
+	seq   uint64 // of the frame; 0: not in this file
 }
 
 func newWriter(s *Store, h format.Header) *writer {
@@ -134,7 +132,7 @@ func (w *writer) flush(ended bool) error {
 	if whole {
 		w.endRound()
 	}
-	return nil
+	return w.refused
 }
 
 // begin makes sure that there is a file to append to, and begins a round when it is
@@ -209,13 +207,23 @@ func (w *writer) retire() {
 	w.old = append(w.old, &piece{name: w.name, valid: true, number: w.header.File})
 }
 
-// reset begins an empty frame. What was in it is lost to the file.
+// reset begins an empty frame. What was in buf is lost to the file.
 func (w *writer) reset() {
-	w.buf = append(w.buf[:0], make([]byte, format.FrameSize)...)
+	w.buf, w.starts = w.buf[:0], w.starts[:0]
 	w.base, w.pending = int64(w.store.memory.Journal().Times().Steady), false
+	w.next()
 }
 
-// written returns how much was written to the file, with the frame that is being
+// next begins the next frame in buf.
+func (w *writer) next() {
+	w.starts = append(w.starts, len(w.buf))
+	w.buf = append(w.buf, make([]byte, format.FrameSize)...)
+}
+
+// payload returns the size of the payload of the last frame in buf.
+func (w *writer) payload() int { return len(w.buf) - w.starts[len(w.starts)-1] - format.FrameSize }
+
+// written returns how much was written to the file, with the frames that are being
 // made.
 func (w *writer) written() int64 { return w.size + int64(len(w.buf)) }
 
@@ -232,31 +240,44 @@ func (w *writer) writeChanges() error {
 	}
 }
 
-// section adds keys that next visits to the frame, and writes the frame when it is
-// large. It reports what next does.
-func (w *writer) section(next func(visit func(uint64, []uint64)) (journal.Part, bool)) (more bool, err error) {
-	keys := 0
+// section adds keys that next visits to the frame, and to more frames if that becomes
+// large. It writes large frames, and reports what next does.
+func (w *writer) section(next func(visit func(journal.Part, uint64, []uint64)) bool) (more bool, err error) {
+	var part journal.Part
 	at := 0
 	w.buf, at = format.BeginKeys(w.buf)
-	part, more := next(func(key uint64, state []uint64) {
+	more = next(func(p journal.Part, key uint64, state []uint64) {
+		if w.payload() >= frameTarget && part.Space != nil {
+			w.endKeys(at, part)
+			w.next()
+			w.buf, at = format.BeginKeys(w.buf)
+		}
 		w.buf = format.AppendKey(w.buf, w.base, key, state)
-		keys++
+		w.stats.keys.Add(1)
+		part = p
 	})
-	id := format.SpaceID(0)
-	var k *known
-	if keys > 0 {
-		k = w.space(part)
-		id = k.id
-	}
-	w.buf = format.EndKeys(w.buf, at, id)
-	w.stats.keys.Add(int64(keys))
-	if k != nil && (k.name != w.name || w.seq+1-k.seq >= defineEvery) {
-		w.define(part, k)
-	}
+	w.endKeys(at, part)
 	if len(w.buf) < frameTarget {
 		return more, nil
 	}
 	return more, w.seal(0)
+}
+
+// endKeys ends the section of keys of p that began at at. Each frame has the spaces of
+// its keys, so a damaged frame costs no keys in others.
+func (w *writer) endKeys(at int, p journal.Part) {
+	if p.Space == nil { // no keys
+		w.buf = format.EndKeys(w.buf, at, 0)
+		return
+	}
+	k := w.space(p)
+	w.buf = format.EndKeys(w.buf, at, k.id)
+	if seq := w.seq + uint64(len(w.starts)); k.seq != seq {
+		k.seq = seq
+		w.buf = format.AppendSpace(w.buf, &format.Space{
+			Namespace: p.Space.Namespace(), ID: p.Space.ID(), Name: p.Space.Name(), MaxKeys: p.Space.MaxKeys(), Limit: k.text,
+		})
+	}
 }
 
 // space returns what is known about the space of p.
@@ -272,34 +293,36 @@ func (w *writer) space(p journal.Part) *known {
 		if err != nil {
 			panic("datadir: " + err.Error())
 		}
-		k.limit, k.text, k.name = p.Limit, text, ""
+		k.limit, k.text, k.seq = p.Limit, text, 0
 	}
 	return k
 }
 
-// define adds a space to the frame.
-func (w *writer) define(p journal.Part, k *known) {
-	k.name, k.seq = w.name, w.seq+1
-	w.buf = format.AppendSpace(w.buf, &format.Space{
-		Namespace: p.Space.Namespace(), ID: p.Space.ID(), Name: p.Space.Name(), MaxKeys: p.Space.MaxKeys(), Limit: k.text,
-	})
-}
-
-// seal ends the frame that is being made, and writes it.
+// seal ends the frames that are being made, of which the last one gets flags, and writes
+// them.
 func (w *writer) seal(flags uint32) error {
 	t := w.store.memory.Journal().Times()
 	fr := format.Frame{
-		Flags: flags, File: w.header.File, Seq: w.seq + 1,
+		File: w.header.File, Seq: w.seq,
 		Steady: int64(t.Steady), Wall: int64(t.Wall), SteadyFloor: int64(t.SteadyFloor), WallFloor: int64(t.WallFloor), Base: w.base,
 	}
 	fr.Uptime, fr.Boot = w.store.uptime(), w.boot
-	format.Seal(w.buf, &fr)
+	for i, start := range w.starts {
+		end := len(w.buf)
+		if i+1 < len(w.starts) {
+			end = w.starts[i+1]
+		} else {
+			fr.Flags = flags
+		}
+		fr.Seq++
+		format.Seal(w.buf[start:end], &fr)
+	}
 	w.pending = true
 	return w.write()
 }
 
-// write writes the frame that is sealed. After an error the frame stays pending, and
-// the file ends where it did before.
+// write writes the frames that are sealed. After an error they stay pending, and the file
+// ends where it did before.
 func (w *writer) write() error {
 	_, err := w.file.Write(w.buf)
 	if err != nil {
@@ -308,7 +331,7 @@ func (w *writer) write() error {
 		}
 		return fmt.Errorf("write: %w", err)
 	}
-	w.seq++
+	w.seq += uint64(len(w.starts))
 	w.size += int64(len(w.buf))
 	w.stats.wrote(w.name, w.size, len(w.buf))
 	w.synced = false

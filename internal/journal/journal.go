@@ -29,10 +29,10 @@ type Times struct {
 
 // Reader reads keys with their states. It is not safe for concurrent use.
 type Reader interface {
-	// Next calls visit for some keys of one space with their states, and returns that
-	// space. visit is called under a lock, must not keep or change the state, and must
-	// not call the store. Next reports false at the end.
-	Next(visit func(key uint64, state []uint64)) (p Part, ok bool)
+	// Next calls visit for some keys of one space p with their states. visit is called
+	// under a lock, must not keep or change the state, and must not call the store.
+	// Next reports false at the end.
+	Next(visit func(p Part, key uint64, state []uint64)) (ok bool)
 }
 
 // Writer puts keys that a journal has visited into a space. It is safe for concurrent use.

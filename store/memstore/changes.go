@@ -40,9 +40,9 @@ func (s journaled) Changes() journal.Reader {
 }
 
 // Next implements [journal.Reader].
-func (c *changeReader) Next(visit func(key uint64, state []uint64)) (p journal.Part, ok bool) {
+func (c *changeReader) Next(visit func(p journal.Part, key uint64, state []uint64)) (ok bool) {
 	if len(c.taken) == 0 && !c.find() {
-		return journal.Part{}, false
+		return false
 	}
 	ks := c.keyspaces[0]
 	for range atOnceShards {
@@ -54,7 +54,7 @@ func (c *changeReader) Next(visit func(key uint64, state []uint64)) (p journal.P
 			c.next(t, ks)
 		}
 	}
-	return ks.part(), true
+	return true
 }
 
 // next replaces t, of which all keys were visited, by the next shard of ks.
@@ -70,7 +70,7 @@ func (c *changeReader) next(t *taken, ks *keyspace) {
 }
 
 // visit calls f for some keys of t with their states. It reports whether there are more.
-func (t *taken) visit(f func(key uint64, state []uint64)) (more bool) {
+func (t *taken) visit(f func(p journal.Part, key uint64, state []uint64)) (more bool) {
 	var room [atOnceKeys]table.Hash
 	keys := t.cut(room[:0])
 	sh := t.shard
@@ -79,8 +79,9 @@ func (t *taken) visit(f func(key uint64, state []uint64)) (more bool) {
 	for i, h := range keys { // first, so that the processor waits for several keys at a time
 		at[i] = sh.table.Find(h)
 	}
+	p := sh.dirty.keyspace.part() // under the lock: states are counted under this limit or an earlier one
 	for i, h := range keys {
-		f(uint64(h), at[i].State())
+		f(p, uint64(h), at[i].State())
 	}
 	if more = len(keys) == cap(keys); !more {
 		sh.dirty.taken = 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/journal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -32,7 +33,7 @@ func BenchmarkChanges(b *testing.B) {
 	keys, sum := 0, uint64(0)
 	read := func() {
 		for more := true; more; {
-			_, more = changes.Next(func(key uint64, state []uint64) { keys, sum = keys+1, sum+key+state[0] })
+			more = changes.Next(func(_ journal.Part, key uint64, state []uint64) { keys, sum = keys+1, sum+key+state[0] })
 		}
 	}
 	read()

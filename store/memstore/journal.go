@@ -99,7 +99,7 @@ func (s journaled) Walk() journal.Reader {
 }
 
 // Next implements [journal.Reader].
-func (w *walkReader) Next(visit func(key uint64, state []uint64)) (p journal.Part, ok bool) {
+func (w *walkReader) Next(visit func(p journal.Part, key uint64, state []uint64)) (ok bool) {
 	for ; len(w.keyspaces) > 0; w.keyspaces, w.positions = w.keyspaces[1:], nil {
 		ks := w.keyspaces[0]
 		if w.positions == nil {
@@ -110,24 +110,25 @@ func (w *walkReader) Next(visit func(key uint64, state []uint64)) (p journal.Par
 			w.shard = (i + 1) % len(ks.shards)
 			if sh := ks.shards[i].Load(); sh != nil && w.positions[i] < table.End {
 				w.read(ks, sh, i, visit)
-				return ks.part(), true
+				return true
 			}
 		}
 	}
-	return journal.Part{}, false
+	return false
 }
 
 // read visits the keys of one segment of sh, the shard i.
-func (w *walkReader) read(ks *keyspace, sh *shard, i int, visit func(key uint64, state []uint64)) {
+func (w *walkReader) read(ks *keyspace, sh *shard, i int, visit func(p journal.Part, key uint64, state []uint64)) {
 	m := w.store.clock.read()
 	e := w.store.clock.expiry(m, ks)
 	high := uint64(i) << (64 - bits.TrailingZeros(uint(len(ks.shards))))
 	sh.stripe.mu.Lock()
 	defer sh.stripe.mu.Unlock()
+	p := ks.part() // under the lock: states are counted under this limit or an earlier one
 	w.positions[i] = sh.table.Walk(w.positions[i], func(h table.Hash, state []uint64) {
 		h |= table.Hash(high)
 		if !e.Over(state) {
-			visit(uint64(h), state)
+			visit(p, uint64(h), state)
 		}
 	})
 }

@@ -26,27 +26,17 @@ func newCopy() *copyOf {
 }
 
 // read adds all that next visits.
-func (c *copyOf) read(next func(func(uint64, []uint64)) (journal.Part, bool)) {
-	for {
-		type entry struct {
-			key   uint64
-			state []uint64
-		}
-		var entries []entry
-		p, ok := next(func(key uint64, state []uint64) { entries = append(entries, entry{key, slices.Clone(state)}) })
-		if !ok {
-			return
-		}
+func (c *copyOf) read(next func(func(journal.Part, uint64, []uint64)) bool) {
+	for next(func(p journal.Part, key uint64, state []uint64) {
 		id := p.Space.ID()
 		c.parts[id] = p
 		if c.states[id] == nil {
 			c.states[id] = make(map[uint64][]uint64)
 		}
-		for _, e := range entries {
-			if c.states[id][e.key] = e.state; len(e.state) == 0 {
-				delete(c.states[id], e.key)
-			}
+		if c.states[id][key] = slices.Clone(state); len(state) == 0 {
+			delete(c.states[id], key)
 		}
+	}) {
 	}
 }
 
@@ -217,7 +207,7 @@ func TestOverflowWhileReading(t *testing.T) {
 	if s.Journal().Overflowed() {
 		t.Fatal("got an overflow after each key has changed once, want none")
 	}
-	s.Journal().Changes().Next(func(uint64, []uint64) {})
+	s.Journal().Changes().Next(func(journal.Part, uint64, []uint64) {})
 	takeAll()
 	if !s.Journal().Overflowed() {
 		t.Error("got no overflow, want one")

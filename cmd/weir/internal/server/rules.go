@@ -27,6 +27,7 @@ type rulesAt struct {
 	path  string
 	koala bool
 	envoy *envoyRules // nil: the path is no such directory
+	kept  bool        // counters outlive the process: in a store or a data directory
 }
 
 // rulesOf returns the location of the rules that cfg names.
@@ -37,7 +38,7 @@ func rulesOf(cfg config.Config) rulesAt {
 	if e := cfg.Envoy; e.Dir != "" {
 		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together}}}
 	}
-	return rulesAt{path: cfg.Rules}
+	return rulesAt{path: cfg.Rules, kept: cfg.Store != "" || cfg.Data != ""}
 }
 
 // loaded is the result of reading the rules.
@@ -127,7 +128,7 @@ func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (
 		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.Beside(r.path, list)) })
 		if err = faults; err == nil {
 			l.set, l.lists = file.Set, file.Lists
-			l.warnings = lint(file)
+			l.warnings = r.lint(file)
 		}
 	}
 	l.hash = sum.text()
@@ -178,12 +179,16 @@ func isBelow(dir, path string) bool {
 // time that grows with the square of this number: here a few milliseconds.
 const mostLinted = 1000
 
-// lint returns the warnings about a rules file, which weir check prints.
-func lint(file *rulefile.File) (list fault.List) {
+// lint returns the warnings about a rules file that weir check prints and that concern
+// this service.
+func (r rulesAt) lint(file *rulefile.File) (list fault.List) {
 	if file.Set.Len() > mostLinted {
 		return nil
 	}
 	for _, w := range file.Warnings() {
+		if r.kept && w.Name == "restart-forgets" {
+			continue
+		}
 		f := *w.Fault
 		f.Problem += " (" + w.Name + ")"
 		list = append(list, &f)
@@ -221,7 +226,7 @@ func (r rulesAt) replace(text []byte) error {
 // file for each.
 type place struct {
 	dir  string  // empty: one file
-	file rulesAt // of the namespace default
+	file rulesAt // of the namespace default; with dir, of every namespace but for the path
 }
 
 // placeOf returns the place that cfg names.
@@ -234,7 +239,7 @@ func placeOf(cfg config.Config) (place, error) {
 	case errors.Is(err, files.ErrSlow):
 		return place{}, err
 	case err == nil && info.IsDir():
-		return place{dir: cfg.Rules}, nil
+		return place{dir: cfg.Rules, file: rulesOf(cfg)}, nil
 	}
 	return place{file: rulesOf(cfg)}, nil
 }
@@ -278,7 +283,7 @@ func (p place) list() (all []attempt, bad fault.List, err error) {
 		return nil, bad, errors.Join(fmt.Errorf("%s: holds no rules file: want one NAME.yaml for each namespace, such as default.yaml", p.dir), bad.Err())
 	}
 	for _, f := range found {
-		all = append(all, attempt{name: f.Name, at: rulesAt{path: f.Path}})
+		all = append(all, attempt{name: f.Name, at: rulesAt{path: f.Path, kept: p.file.kept}})
 	}
 	return all, bad, nil
 }

@@ -1,6 +1,12 @@
 package server_test
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+)
 
 // TestWarningsAreLogged serves rules that probably do not mean what they say.
 func TestWarningsAreLogged(t *testing.T) {
@@ -9,4 +15,22 @@ func TestWarningsAreLogged(t *testing.T) {
 	s := start(t, withRules(path, false))
 	s.logs.await(t, 1, "some rules may not mean what they say: run weir check")
 	s.logs.await(t, 1, `the rule matches every request: the rules behind it (1) never apply (dead-rule)`)
+}
+
+// A service whose counters outlive it does not warn that a restart forgets them.
+func TestNoWarningOfRestartsWithData(t *testing.T) {
+	t.Parallel()
+	const rules = "rules:\n  - {name: posts, per: [user], limit: 5, window: ever}\n  - {name: open, then: allow}\n  - {name: never, then: deny}\n"
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "default.yaml"), []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{rulesFile(t, rules), dir} {
+		without := start(t, withRules(path, false))
+		without.logs.await(t, 1, "(restart-forgets)")
+		without.logs.await(t, 1, "warnings=2")
+		with := start(t, func(c *config.Config) { c.Rules, c.Data = path, t.TempDir() })
+		with.logs.await(t, 1, "(dead-rule)")
+		with.logs.await(t, 1, "warnings=1")
+	}
 }

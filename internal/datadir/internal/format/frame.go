@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 )
 
-// FrameSize is the size of a frame's header. MaxPayload is the most that its payload
-// may have: a state has at most some 100,000 words.
+// FrameSize is the size of a frame's header. MaxPayload is more than a payload has that
+// is written: a state has at most some 100,000 words. Earlier programs put up to 256
+// keys of any size into a frame, so a reader accepts larger ones.
 const (
 	FrameSize  = 92
 	MaxPayload = 16 << 20
@@ -76,7 +78,7 @@ func ReadFrame(b []byte) (f Frame, ok bool) {
 	f.Uptime, f.Boot, f.Base = int64(word(6)), word(7), int64(word(8))
 	length := binary.LittleEndian.Uint32(b[80:])
 	f.checksum = binary.LittleEndian.Uint32(b[84:])
-	if length > MaxPayload {
+	if length > math.MaxInt32-FrameSize {
 		return f, false
 	}
 	f.Length = int(length)
