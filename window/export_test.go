@@ -73,6 +73,13 @@ func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (State, Result) {
 	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
 }
 
+// GiveBackAny is GiveBack of hits that nothing has dropped.
+func (l *Compiled) GiveBackAny(s State, now, at Instant, h Hits) (State, Result) {
+	dated := *l
+	dated.undated = false
+	return dated.GiveBack(s, now, at, h)
+}
+
 func (l *Compiled) RecordRoom(s State, h Hits) int { return l.Room(verb.Record, s, h) }
 
 func (l *Compiled) TakeRoom(s State, h Hits) int { return l.Room(verb.Take, s, h) }

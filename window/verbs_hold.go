@@ -65,8 +65,8 @@ func (l *Compiled) renew(r *Result, s State, now Instant, id [12]byte) State {
 
 func (l *Compiled) giveBack(r *Result, s State, now, at Instant, h Hits) State {
 	h = h.clean().countable()
-	s = l.change(r, s, now, func(in State, now, since Instant) (State, bool) {
-		if h.N == 0 || at <= since { // the strike has dropped the hits
+	s = l.change(r, s, now, func(in State, now, from Instant) (State, bool) {
+		if h.N == 0 || at < from {
 			return in, false
 		}
 		if log, ok := l.algorithm.(*sliding); ok && (isHeld(in) || log.group > 1 || in[0]&logMark != 0) {

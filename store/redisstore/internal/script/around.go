@@ -42,7 +42,7 @@ const (
 const (
 	answerHeld   = 1
 	answerBanned = 2
-	answerAround = 4 // the state has holds or a ban around it
+	answerAround = 4 // the state has holds or what is noted of bans around it
 	answerStruck = 8
 )
 
@@ -57,7 +57,7 @@ func (c *Codec) isAround(s *Step) bool {
 	for _, i := range s.Which {
 		op := &s.Ops[i]
 		switch l := op.Limit; {
-		case l.HoldLength() > 0 || l.Ban.For > 0:
+		case l.HoldLength() > 0 || l.Ban.For > 0 || s.Verb == store.Take && op.Hold != nil && op.Hold.ID != [12]byte{}:
 			around = true
 		case s.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
 			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
