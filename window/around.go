@@ -272,20 +272,20 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 	default:
 		p.in = p.algo.sub(p.in, p.now, h.countable())
 	}
-	if noted && l.undated && p.ban.strikes == 0 && (h.N == All || len(p.in) == 0) {
-		p.ban = notedAt(p.now + 1) // also of a take at this instant nothing can be told
+	if noted && l.undated && p.ban.strikes == 0 {
+		p.ban = notedAt(p.now + 1) // whose hits were refunded cannot be told
 	}
 	return l.done(r, s, &p, before)
 }
 
 // change runs f, which ends or renews a hold, or gives hits back, on the state
-// below bans, and fills in r, which is empty. It changes nothing when f reports false. from is
-// the first instant whose hits cannot have been dropped since.
-func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now, from Instant) (State, bool)) State {
+// below bans, and fills in r, which is empty. It changes nothing when f reports false. ban is
+// what the state remembers of bans.
+func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now Instant, ban banState) (State, bool)) State {
 	p := l.open(s, now)
 	before, _ := p.algo.look(p.in, p.now, Hits{})
 	if len(p.in) > 0 {
-		p.in, r.Held = f(p.in, p.now, l.from(&p))
+		p.in, r.Held = f(p.in, p.now, p.ban)
 	}
 	switch {
 	case r.Held:

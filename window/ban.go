@@ -67,10 +67,8 @@ func (b *Ban) length(n int64) Instant {
 //
 // A state without strikes can have these words, too, if its window is undated: end is then
 // an instant from which on no hits were dropped, and length is 1. The first take with a
-// receipt notes it.
-// Otherwise a cancel could give back the hits of other takes, which were counted after
-// those of its own take were dropped: by a strike, by a refund of all hits, because the key
-// was forgotten, or because the store needed room.
+// receipt notes it. Otherwise a cancel could give back the hits of other takes after those of
+// its own were dropped: by a strike, by a refund, or because the key was forgotten.
 type banState struct {
 	strikes int64 // 0: there are none
 	end     Instant
@@ -150,15 +148,17 @@ func (b *banState) forgotten() banState {
 // notedAt returns the note that no hits were dropped from an instant on.
 func notedAt(at Instant) banState { return banState{end: at, length: 1} }
 
-// from returns the first instant whose hits cannot have been dropped since.
-func (l *Compiled) from(p *part) Instant {
+// from returns the first instant whose hits cannot have been dropped by now. named
+// reports whether a take with a receipt has counted them.
+func (l *Compiled) from(b *banState, now Instant, named bool) Instant {
+	noted := l.undated && named
 	switch {
-	case p.banned(), l.undated && p.ban == banState{}:
+	case b.strikes > 0 && b.end > now, noted && *b == banState{}:
 		return forever
-	case p.ban.strikes > 0:
-		return p.ban.since() + 1
-	case l.undated:
-		return p.ban.end
+	case b.strikes > 0:
+		return b.since() + 1
+	case noted:
+		return b.end
 	}
 	return 0
 }

@@ -98,7 +98,7 @@ func compile(l Limit, holds *holds) *Compiled {
 	}
 	c.around = l.Hold > 0
 	c.recounts = c.recounts || kind.holds
-	c.undated = kind.undated && !c.around
+	c.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&l) > 1) && !c.around
 	if !c.around {
 		c.log = plainLog(c.algorithm)
 	}

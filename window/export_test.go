@@ -70,14 +70,12 @@ func (l *Compiled) Renew(s State, now Instant, id [12]byte) (State, Result) {
 }
 
 func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (State, Result) {
-	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
+	return l.do(verb.GiveBack, s, now, h, Hold{ID: [12]byte{11: 255}, At: at})
 }
 
-// GiveBackAny is GiveBack of hits that nothing has dropped.
-func (l *Compiled) GiveBackAny(s State, now, at Instant, h Hits) (State, Result) {
-	dated := *l
-	dated.undated = false
-	return dated.GiveBack(s, now, at, h)
+// GiveBackNow is GiveBack of hits that a store has just counted.
+func (l *Compiled) GiveBackNow(s State, now, at Instant, h Hits) (State, Result) {
+	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
 }
 
 func (l *Compiled) RecordRoom(s State, h Hits) int { return l.Room(verb.Record, s, h) }

@@ -539,7 +539,7 @@ func (b *levels) close()                                    {}
 func (b *levels) add(_, _, settled window.Instant, n int64) { b.change(b.Record, settled, n) }
 func (b *levels) refund(now window.Instant, n int64)        { b.change(b.Refund, now, n) }
 func (b *levels) giveBack(now, at window.Instant, n int64) {
-	b.s, _ = b.GiveBackAny(slices.Clone(b.s), now, at, window.Hits{N: n})
+	b.s, _ = b.GiveBackNow(slices.Clone(b.s), now, at, window.Hits{N: n})
 }
 func (b *levels) change(f func(window.State, window.Instant, window.Hits) (window.State, window.Result), at window.Instant, n int64) {
 	b.s, _ = f(slices.Clone(b.s), at, window.Hits{N: n})

@@ -18,7 +18,7 @@ var kinds = [...]row{
 		compile: newCells,
 	},
 	KindFixed: {
-		name: "fixed", fields: hasLength, unlimited: true, describe: describeLength,
+		name: "fixed", fields: hasLength, unlimited: true, undated: true, describe: describeLength,
 		compile: newFixed, members: membersOfFixed,
 	},
 	KindCalendar: {
@@ -54,8 +54,9 @@ type row struct {
 	// unlimited reports whether the kind counts without a quota ([Unlimited]).
 	unlimited bool
 
-	// undated reports whether a state does not tell if the hits of a take are still in
-	// it, so that it notes from when on no hits were dropped ([banState]).
+	// undated reports whether a state does not tell if the hits of a take are still in it,
+	// so that it notes from when on no hits were dropped or refunded ([banState]). So does
+	// a sliding window with groups of hits.
 	undated bool
 
 	// onWall reports whether the kind follows the wall clock, so that machines that

@@ -57,8 +57,11 @@ func (c *Codec) isAround(s *Step) bool {
 	for _, i := range s.Which {
 		op := &s.Ops[i]
 		switch l := op.Limit; {
-		case l.HoldLength() > 0 || l.Ban.For > 0 || s.Verb == store.Take && op.Hold != nil && op.Hold.ID != [12]byte{}:
+		case l.HoldLength() > 0 || l.Ban.For > 0:
 			around = true
+		case s.Verb == store.Take && op.Hold != nil && op.Hold.ID != [12]byte{} && isUndated(l):
+			around = true
+			c.leftBehind.set(op, true) // the state notes from when on no hits were dropped
 		case s.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
 			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
 		case known && !around:
@@ -66,6 +69,16 @@ func (c *Codec) isAround(s *Step) bool {
 		}
 	}
 	return around
+}
+
+// isUndated reports whether states under l do not tell if the hits of a take are still in
+// them.
+func isUndated(l *window.Compiled) bool {
+	base, inner := l.Parts()
+	if base != nil && isUndated(base) {
+		return true
+	}
+	return inner.Measure != window.Distinct && (inner.Window.Kind != window.KindSliding || group(inner) > 1)
 }
 
 // hasEver reports whether l counts in a window without an end.

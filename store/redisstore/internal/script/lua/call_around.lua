@@ -21,16 +21,14 @@ local function has_flag(flags, flag)
   return floor(flags / flag) % 2 == 1
 end
 
--- The kinds whose states do not tell if the hits of a take are still in them.
-for _, number in ipairs({2, 4, 5, 10}) do
-  local row = rawget(kinds, number)
-  if row then row.undated = true end
-end
-
--- is_undated reports whether o's states note from when on no hits were dropped.
+-- is_undated reports whether o's states note from when on no hits were dropped or
+-- refunded: they do not tell if the hits of a take are still in them. Only members, and
+-- the hits of sliding windows without groups, have dates of their own.
 local function is_undated(o)
+  local plain, dated = o.plain, function(part) return part.size == 1 end
   if o.most then return false end
-  return o.row.undated or o.kind == 6 and (o.plain.base_row.undated or o.plain.inner_row.undated)
+  if o.kind == 6 then return not (dated(plain.base) and dated(plain.inner)) end
+  return o.kind < 7 and not dated(plain or o.base) or o.kind == 10
 end
 
 -- note notes that no hits are dropped from now on, for a take with a receipt.
@@ -193,7 +191,7 @@ local function refund(o)
   if n == 0 then return answer(o, before, before, 0) end
   sub(o, o.held and math.min(n, MAX) or n)
   done(o, before, false)
-  if noted and o.strikes == 0 and (o.all or not o.s) then o.noted = o.now + 1 end
+  if noted and o.strikes == 0 then o.noted = o.now + 1 end
 end
 
 -- finish settles, cancels or renews.
@@ -212,7 +210,7 @@ local function give_back(o)
   if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
   if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length or
-    o.strikes == 0 and is_undated(o) and (not o.noted or o.from < o.noted) then
+    o.strikes == 0 and o.id and is_undated(o) and (not o.noted or o.from < o.noted) then
     return answer(o, before, before, 0)
   end
   sub_at(o, o.from, math.min(o.n, MAX))
@@ -347,7 +345,7 @@ for i = 1, total do
   if o.ask == CANCEL and o.named and (found or o.sure) and o.held_now == 0 and not o.most and o.n > 0 then
     give_back(o)
   end
-  local noted = o.noted and is_undated(o) and (o.s or o.noted > o.now)
+  local noted = o.noted and is_undated(o) and (not o.changed or o.s or o.noted > o.now)
   if o.changed then
     local s, till = o.s or '', o.till or 0
     if o.strikes > 0 then
