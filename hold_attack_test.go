@@ -30,14 +30,14 @@ func TestForgedReceipts(t *testing.T) {
 		other := engine(t, []rule.Rule{llmTokens, llmCalls})
 		foreign := do(t, other, step{store.Take, own, weir.Receipt{}, true, []int64{1, 1}, []bool{true, false}}).Receipt
 		forged := map[string]seal.Take{
-			"without a seal":      {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest},
+			"without a seal":      {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Counted: mine.Take.Counted},
 			"of the zero key":     new(seal.Key).Seal(mine.Take),
-			"of another instant":  {ID: mine.Take.ID, At: theirs.Take.At, Wall: theirs.Take.Wall, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
-			"of another digest":   {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Digest: theirs.Take.Digest + 1, Seal: mine.Take.Seal},
-			"of another place":    {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Place: seal.Local, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
-			"with another's seal": {ID: mine.Take.ID, At: theirs.Take.At, Wall: theirs.Take.Wall, Digest: theirs.Take.Digest, Seal: theirs.Take.Seal},
+			"of another instant":  {ID: mine.Take.ID, At: theirs.Take.At, Wall: theirs.Take.Wall, Counted: mine.Take.Counted, Seal: mine.Take.Seal},
+			"of another digest":   {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Counted: theirs.Take.Counted, Seal: mine.Take.Seal},
+			"of another place":    {ID: mine.Take.ID, At: mine.Take.At, Wall: mine.Take.Wall, Place: seal.Local, Counted: mine.Take.Counted, Seal: mine.Take.Seal},
+			"with another's seal": {ID: mine.Take.ID, At: theirs.Take.At, Wall: theirs.Take.Wall, Counted: theirs.Take.Counted, Seal: theirs.Take.Seal},
 			"of another engine":   foreign.Take,
-			"of another take":     {ID: [12]byte{1}, At: mine.Take.At, Wall: mine.Take.Wall, Digest: mine.Take.Digest, Seal: mine.Take.Seal},
+			"of another take":     {ID: [12]byte{1}, At: mine.Take.At, Wall: mine.Take.Wall, Counted: mine.Take.Counted, Seal: mine.Take.Seal},
 		}
 		nothing := func(what string, r weir.Receipt) {
 			for _, verb := range []store.Verb{store.Settle, store.Cancel, store.Renew} {

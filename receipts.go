@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"slices"
+
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/seal"
@@ -35,46 +37,13 @@ func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
 	if p.Request.ID == [12]byte{} {
 		return Receipt{}
 	}
-	r := seal.Take{ID: p.Request.ID}
-	held, wall := false, false
-	for i := range t.Ops {
-		op := &t.Ops[i]
-		switch {
-		case !op.Result.Held:
-		case op.Limit.OnCalendar():
-			held, wall, r.Wall = true, true, op.Hold.Decided
-		default:
-			held, r.At = true, op.Hold.Decided
-		}
-	}
-	if !held {
+	if !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Result.Held }) {
 		return Receipt{}
 	}
-	// Ops without a hold may have decided by the other clock.
-	for i := range t.Ops {
-		op := &t.Ops[i]
-		switch {
-		case op.Hold == nil:
-		case op.Limit.OnCalendar() && !wall:
-			wall, r.Wall = true, op.Hold.Decided
-		case !op.Limit.OnCalendar() && r.At == 0:
-			r.At = op.Hold.Decided
-		}
-	}
-	if !wall {
-		r.Wall = r.At
-	} else if r.At == 0 {
-		r.At = r.Wall
-	}
+	r := seal.Take{ID: p.Request.ID}
 	if t.Local {
 		r.Place = seal.Local
 	}
-	r.Digest = p.Digest(t.Ops, t.Of, func(op *store.Op) bool {
-		at := r.At
-		if op.Limit.OnCalendar() {
-			at = r.Wall
-		}
-		return op.Hold != nil && op.Hold.Decided == at
-	})
+	p.Receipt(&r, t.Ops)
 	return Receipt{Take: p.Request.Key.Seal(r)}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -100,7 +101,7 @@ func shortLikeGeneral(t *testing.T, r *rand.Rand) {
 // which of several rules has the longest wait.
 func answerOf(d *weir.Decision) string {
 	c := *d
-	c.Receipt.Take.ID, c.Receipt.Take.Digest, c.Rules = [12]byte{}, 0, nil
+	c.Receipt.Take.ID, c.Receipt.Take.Counted, c.Rules = [12]byte{}, [seal.MostCounted]uint32{}, nil
 	if d.Degraded && c.RetryAfter > 0 {
 		c.RetryAfter, c.RetryRule = 1, ""
 	}

@@ -133,24 +133,34 @@ func keyOf(op *store.Op) opKey {
 	return opKey{op.Space.Namespace(), op.Space.ID(), string(op.Key)}
 }
 
-// merge adds the hits of op to another op on its key. Of two quotas the smaller
-// one counts.
+// merge adds the hits of op to another op on its key, and makes that one as strict as
+// both: of two quotas the smaller one counts, and of two roles the stricter one. An op
+// that only looks brings no hits, unless it counts when it is denied.
 func merge(to, op *store.Op) error {
-	if op.Limit.Measure == window.Distinct {
-		if !bytes.Equal(to.Member, op.Member) {
-			return fault.Newf("requests", "two of them count different members of %s for one key: want them one by one", op.Space.Name())
-		}
-	} else {
-		to.N = min(to.N+op.N, window.MaxHits+1)
+	distinct := op.Limit.Measure == window.Distinct
+	if distinct && !bytes.Equal(to.Member, op.Member) {
+		return fault.Newf("requests", "two of them count different members of %s for one key: want them one by one", op.Space.Name())
 	}
+	n := to.N + op.N
+	switch looks := func(op *store.Op) bool { return op.Role == store.Look && !op.CountDenied }; {
+	case distinct, looks(op) && !looks(to):
+		n = to.N
+	case looks(to) && !looks(op):
+		n = op.N
+	}
+	to.N = min(n, window.MaxHits+1)
 	if q := op.Limit.Capacity(); q >= 0 && q < to.Limit.Capacity() {
 		to.Limit = op.Limit
 	}
-	if to.Role == store.Look {
+	if strictness[op.Role] > strictness[to.Role] {
 		to.Role = op.Role
 	}
+	to.CountDenied = to.CountDenied || op.CountDenied
 	return nil
 }
+
+// strictness orders roles by what they do to other ops and to their own counter.
+var strictness = [...]int{store.Look: 0, store.Shadow: 1, store.Always: 2, store.Enforce: 3}
 
 // spread gives the answers of the task to the calls.
 func (g *grouped) spread() {

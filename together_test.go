@@ -374,3 +374,61 @@ func TestTogetherUnmatched(t *testing.T) {
 		}
 	}
 }
+
+// Requests on one key are admitted only if all their hits fit, whatever each of them is
+// to the rule: the strictest role and the smallest quota decide, in any order.
+func TestTogetherIsAsStrictAsTheStrictest(t *testing.T) {
+	t.Parallel()
+	vip := rule.Rule{Name: "vip", When: equals("plan", "vip"), Then: rule.Allow, CountRest: true}
+	limit := func(quota int64) rule.Rule {
+		return rule.Rule{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: quota}, Window: window.Sliding(time.Hour)}
+	}
+	shadow, denied := limit(1), limit(1)
+	shadow.Mode, denied.CountDenied = rule.Shadow, true
+	ann := weir.Attributes("user", "ann")
+	for name, tc := range map[string]struct {
+		engine, other rule.Rule
+		attributes    []weir.Attribute // of the other request
+		want          int64            // used after a call that is denied
+	}{
+		"behind a verdict": {limit(1), limit(1), weir.Attributes("user", "ann", "plan", "vip"), 0},
+		"a larger quota":   {limit(1), limit(5), ann, 0},
+		"a shadow rule":    {limit(1), shadow, ann, 0},
+		"count denied":     {limit(1), denied, ann, 1},
+	} {
+		other := compile(t, []rule.Rule{vip, tc.other})
+		for turn := range 2 {
+			e := engine(t, []rule.Rule{vip, tc.engine})
+			items := []weir.Item{{Request: weir.Request{Attributes: tc.attributes, Rules: other}}, {Request: weir.Request{Attributes: ann}}}
+			if turn > 0 {
+				items[0], items[1] = items[1], items[0]
+			}
+			if together(t, e, items) {
+				t.Errorf("%s, turn %d: got 2 hits admitted, want 1 at most", name, turn)
+			}
+			if got := usedBy(t, e, "per-user", "ann"); got != tc.want {
+				t.Errorf("%s, turn %d: got %d used, want %d", name, turn, got, tc.want)
+			}
+		}
+	}
+}
+
+// In a call that a verdict denies, a request that only looks adds nothing to what another
+// one counts for the same key.
+func TestTogetherLooksWithoutHits(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []rule.Rule{
+		{Name: "blocked", When: equals("user", "eve"), Then: rule.Deny},
+		{Name: "vip", When: equals("plan", "vip"), Then: rule.Allow, CountRest: true},
+		{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+	})
+	vip, ann := []string{"user", "ann", "plan", "vip"}, []string{"user", "ann"}
+	for i, items := range [][]weir.Item{itemsOf(vip, ann, []string{"user", "eve"}), itemsOf(ann, vip, []string{"user", "eve"})} {
+		if together(t, e, items) {
+			t.Error("got allowed, want denied")
+		}
+		if got := usedBy(t, e, "per-user", "ann"); got != int64(i+1) {
+			t.Errorf("got %d used, want only the hit behind the verdict", got)
+		}
+	}
+}

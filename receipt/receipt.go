@@ -20,7 +20,7 @@ type Receipt struct {
 // IsZero reports whether r names no take.
 func (r Receipt) IsZero() bool { return r.Take.IsZero() }
 
-// String returns the text of r: at most 72 characters that are safe in a URL. It is
+// String returns the text of r: at most 162 characters that are safe in a URL. It is
 // empty for the zero value.
 func (r Receipt) String() string { return r.Take.String() }
 

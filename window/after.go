@@ -24,6 +24,7 @@ func compileAfter(c *Compiled, below func(Limit) *Compiled) {
 	inner.After = After{}
 	c.base, c.inner = below(baseOf(c.Limit)), below(inner)
 	c.recounts = true
+	c.undated = c.base.undated || c.inner.undated
 	c.algorithm = &after{count: c.After.Count, base: c.base.algorithm, inner: c.inner.algorithm}
 }
 

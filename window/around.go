@@ -42,7 +42,17 @@ func (l *Compiled) open(s State, now Instant) (p part) {
 			p.algo = l.below(p.in)
 		}
 	}
+	if len(p.in) == 0 && p.ban.left(p.now, &l.Ban) == 0 && p.ban.end <= p.now {
+		p.ban = banState{}
+	}
 	return p
+}
+
+// note notes that no hits are dropped from now on, for a take with a receipt.
+func (l *Compiled) note(p *part, id [12]byte) {
+	if l.undated && id != [12]byte{} && p.ban == (banState{}) {
+		p.ban = notedAt(p.now)
+	}
 }
 
 // banned reports whether the key is banned.
@@ -144,7 +154,9 @@ func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *[12]b
 		p.in, r.Held = l.holder(p.in).hold(p.in, p.now, h.N, hold)
 	}
 	if !r.Held {
-		p.in = p.algo.add(p.in, p.now, h)
+		if p.in = p.algo.add(p.in, p.now, h); id != nil {
+			l.note(&p, *id)
+		}
 	}
 	return l.done(r, s, &p, before)
 }
@@ -170,7 +182,7 @@ func (l *Compiled) done(r *Result, s State, p *part, before int64) State {
 		used, _ := p.algo.look(p.in, p.now, Hits{})
 		l.answer(r, p, before, used, p.now)
 	}
-	return p.ban.join(s, p.in, p.now, &l.Ban)
+	return l.join(s, p)
 }
 
 // strike bans a key whose window has used so much, because of n hits. Of what the
@@ -215,7 +227,9 @@ func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *H
 		p.in, r.Held = w.hold(p.in, p.now, h.N, at)
 	}
 	if !r.Held {
-		p.in = p.algo.add(p.in, p.now, h)
+		if p.in = p.algo.add(p.in, p.now, h); hold != nil {
+			l.note(&p, hold.ID)
+		}
 	}
 	return l.done(r, s, &p, before)
 }
@@ -238,6 +252,7 @@ func (l *Compiled) deniedAround(r *Result, s State, now Instant, h Hits) State {
 // refundAround refunds like Refund, with holds and bans.
 func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 	p := l.open(s, now)
+	noted := p.ban != banState{}
 	if h.N == All {
 		p.ban = banState{}
 	}
@@ -257,23 +272,20 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 	default:
 		p.in = p.algo.sub(p.in, p.now, h.countable())
 	}
+	if noted && l.undated && p.ban.strikes == 0 {
+		p.ban = notedAt(p.now + 1) // whose hits were refunded cannot be told
+	}
 	return l.done(r, s, &p, before)
 }
 
 // change runs f, which ends or renews a hold, or gives hits back, on the state
-// below bans, and fills in r, which is empty. It changes nothing when f reports false. since is the instant of the
-// last strike that is remembered, and forever during a ban.
-func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now, since Instant) (State, bool)) State {
+// below bans, and fills in r, which is empty. It changes nothing when f reports false. ban is
+// what the state remembers of bans.
+func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now Instant, ban banState) (State, bool)) State {
 	p := l.open(s, now)
 	before, _ := p.algo.look(p.in, p.now, Hits{})
 	if len(p.in) > 0 {
-		since := Instant(-1)
-		if p.banned() {
-			since = forever
-		} else if p.ban.strikes > 0 {
-			since = p.ban.since()
-		}
-		p.in, r.Held = f(p.in, p.now, since)
+		p.in, r.Held = f(p.in, p.now, p.ban)
 	}
 	switch {
 	case r.Held:
@@ -291,6 +303,8 @@ func (l *Compiled) expiresAround(s State) (at Instant) {
 	b, in := l.splitBan(s)
 	if len(in) > 0 {
 		at = l.below(in).expires(in)
+	} else if b.strikes == 0 {
+		at = b.end
 	}
 	return max(at, b.expires(&l.Ban))
 }

@@ -64,8 +64,13 @@ func (b *Ban) length(n int64) Instant {
 // banState is what a state remembers of bans: three words before the state of the
 // limit that is around. They are the strikes with a mark, the end of the last
 // ban, and its length.
+//
+// A state without strikes can have these words, too, if its window is undated: end is then
+// an instant from which on no hits were dropped, and length is 1. The first take with a
+// receipt notes it. Otherwise a cancel could give back the hits of other takes after those of
+// its own were dropped: by a strike, by a refund, or because the key was forgotten.
 type banState struct {
-	strikes int64 // 0: there are none, and no words
+	strikes int64 // 0: there are none
 	end     Instant
 	length  Instant
 }
@@ -80,13 +85,14 @@ func (l *Compiled) isBan(s State) bool {
 }
 
 // splitBan returns what s remembers of bans, and the rest of it. Under a limit
-// without bans nothing is remembered.
+// without bans no strikes are remembered.
 func (l *Compiled) splitBan(s State) (b banState, in State) {
 	if !l.isBan(s) {
 		return b, s
 	}
-	if l.Ban.For > 0 {
-		b = banState{int64(s[0] &^ banMark), Instant(s[1]), Instant(s[2])}
+	b = banState{int64(s[0] &^ banMark), Instant(s[1]), Instant(s[2])}
+	if l.Ban.For == 0 {
+		b = b.forgotten()
 	}
 	return b, s[banWords:]
 }
@@ -131,13 +137,46 @@ func (b *banState) write(s, in State) State {
 // since returns the instant of the last strike, or a later one.
 func (b *banState) since() Instant { return b.end - b.length }
 
-// join returns the state of b and of in, which is the rest of s or another state.
-// Strikes that are forgotten at now leave it.
-func (b *banState) join(s, in State, now Instant, ban *Ban) State {
-	if b.strikes == 0 || len(s) < banWords || b.left(now, ban) == 0 {
-		return append(s[:0], in...)
+// forgotten returns what is left of b without strikes.
+func (b *banState) forgotten() banState {
+	if b.strikes == 0 {
+		return *b
 	}
-	return append(s[:banWords], in...)
+	return notedAt(b.since() + 1)
+}
+
+// notedAt returns the note that no hits were dropped from an instant on.
+func notedAt(at Instant) banState { return banState{end: at, length: 1} }
+
+// from returns the first instant whose hits cannot have been dropped by now. named
+// reports whether a take with a receipt has counted them.
+func (l *Compiled) from(b *banState, now Instant, named bool) Instant {
+	noted := l.undated && named
+	switch {
+	case b.strikes > 0 && b.end > now, noted && *b == banState{}:
+		return forever
+	case b.strikes > 0:
+		return b.since() + 1
+	case noted:
+		return b.end
+	}
+	return 0
+}
+
+// join returns the state of the parts of p, which can be parts of s. Strikes that are
+// forgotten leave it, and so does a note that no take with a receipt needs.
+func (l *Compiled) join(s State, p *part) State {
+	b := p.ban
+	if b.strikes > 0 && b.left(p.now, &l.Ban) == 0 {
+		b = b.forgotten()
+	}
+	if b.strikes == 0 && (!l.undated || len(p.in) == 0 && b.end <= p.now) {
+		b = banState{}
+	}
+	if b == (banState{}) {
+		return append(s[:0], p.in...)
+	}
+	return b.write(s, p.in)
 }
 
 func bans(l *Limit) bool { return l.Ban != Ban{} }

@@ -32,6 +32,10 @@ type Compiled struct {
 	holding holder
 	anyWord bool
 
+	// undated reports whether states have to note from when on no hits were dropped, see
+	// ban.go.
+	undated bool
+
 	holds *holds // nil: of CompileFinal
 }
 
@@ -94,6 +98,7 @@ func compile(l Limit, holds *holds) *Compiled {
 	}
 	c.around = l.Hold > 0
 	c.recounts = c.recounts || kind.holds
+	c.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&l) > 1) && !c.around
 	if !c.around {
 		c.log = plainLog(c.algorithm)
 	}

@@ -158,7 +158,8 @@ func (w *dated) sub(s State, now Instant, h Hits) State {
 	return w.orEmpty(s)
 }
 
-// subAt gives back hits that are dated at: none that were joined to newer ones.
+// subAt gives back hits that are dated at: none that were joined to newer ones. As many
+// of the excess count again, under the oldest date, because all of it is older.
 func (w *dated) subAt(s State, now, at Instant, h Hits) State {
 	s = w.expire(s, now)
 	for i := datedHeader; i < len(s); i += pairWords {
@@ -166,8 +167,11 @@ func (w *dated) subAt(s State, now, at Instant, h Hits) State {
 			continue
 		}
 		part := uint64(min(h.N, int64(s[i+1])))
-		s[0] -= part
-		if s[i+1] -= part; s[i+1] == 0 {
+		again := min(part, s[1])
+		s[i+1] -= part
+		s[datedHeader+1] += again
+		s[0], s[1] = s[0]-part+again, s[1]-again
+		if s[i+1] == 0 {
 			s = append(s[:i], s[i+pairWords:]...)
 		}
 		break

@@ -70,6 +70,11 @@ func (l *Compiled) Renew(s State, now Instant, id [12]byte) (State, Result) {
 }
 
 func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (State, Result) {
+	return l.do(verb.GiveBack, s, now, h, Hold{ID: [12]byte{11: 255}, At: at})
+}
+
+// GiveBackNow is GiveBack of hits that a store has just counted.
+func (l *Compiled) GiveBackNow(s State, now, at Instant, h Hits) (State, Result) {
 	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
 }
 

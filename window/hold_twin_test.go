@@ -443,9 +443,15 @@ func (d *dates) drop() {
 func (d *dates) giveBack(now, at window.Instant, n int64) {
 	d.expire(now)
 	for i := range d.hits {
-		if d.hits[i].at == d.date(at) {
-			d.hits[i].n -= min(n, d.hits[i].n)
+		if d.hits[i].at != d.date(at) {
+			continue
 		}
+		// As many of the excess, which is older than all others, stand in for them.
+		part := min(n, d.hits[i].n)
+		d.hits[i].n -= part
+		part = min(part, d.excess)
+		d.hits[0].n += part
+		d.excess -= part
 	}
 	d.drop()
 }
@@ -533,7 +539,7 @@ func (b *levels) close()                                    {}
 func (b *levels) add(_, _, settled window.Instant, n int64) { b.change(b.Record, settled, n) }
 func (b *levels) refund(now window.Instant, n int64)        { b.change(b.Refund, now, n) }
 func (b *levels) giveBack(now, at window.Instant, n int64) {
-	b.s, _ = b.GiveBack(slices.Clone(b.s), now, at, window.Hits{N: n})
+	b.s, _ = b.GiveBackNow(slices.Clone(b.s), now, at, window.Hits{N: n})
 }
 func (b *levels) change(f func(window.State, window.Instant, window.Hits) (window.State, window.Result), at window.Instant, n int64) {
 	b.s, _ = f(slices.Clone(b.s), at, window.Hits{N: n})

@@ -14,30 +14,30 @@ var kinds = [...]row{
 		compile: newSliding, members: membersOfSliding,
 	},
 	KindCells: {
-		name: "cells", fields: hasLength | hasN, unlimited: true, describe: describeCells,
+		name: "cells", fields: hasLength | hasN, unlimited: true, undated: true, describe: describeCells,
 		compile: newCells,
 	},
 	KindFixed: {
-		name: "fixed", fields: hasLength, unlimited: true, describe: describeLength,
+		name: "fixed", fields: hasLength, unlimited: true, undated: true, describe: describeLength,
 		compile: newFixed, members: membersOfFixed,
 	},
 	KindCalendar: {
-		name: "calendar", fields: hasPeriod, unlimited: true, onWall: true, id: idOfPeriod, describe: describePeriod,
+		name: "calendar", fields: hasPeriod, unlimited: true, undated: true, onWall: true, id: idOfPeriod, describe: describePeriod,
 		compile: newCalendar, members: membersOfCalendar,
 	},
 	KindBucket: {
-		name: "bucket", fields: hasLength | hasBurst, drains: true, validate: validateBucket, describe: describeBucket,
+		name: "bucket", fields: hasLength | hasBurst, drains: true, undated: true, validate: validateBucket, describe: describeBucket,
 		compile: newBucket,
 	},
 	KindHeld: {
 		name: "held", fields: hasLength, holds: true, validate: validateHeld, describe: describeLength, // compiled by holds
 	},
 	KindEver: {
-		name: "ever", unlimited: true, id: idOfEver, describe: describeName,
+		name: "ever", unlimited: true, undated: true, id: idOfEver, describe: describeName,
 		compile: newEver,
 	},
 	KindAligned: {
-		name: "aligned", fields: hasLength, unlimited: true, onWall: true, least: leastAligned, describe: describeLength,
+		name: "aligned", fields: hasLength, unlimited: true, undated: true, onWall: true, least: leastAligned, describe: describeLength,
 		compile: newCalendar, members: membersOfCalendar,
 	},
 }
@@ -53,6 +53,11 @@ type row struct {
 
 	// unlimited reports whether the kind counts without a quota ([Unlimited]).
 	unlimited bool
+
+	// undated reports whether a state does not tell if the hits of a take are still in it,
+	// so that it notes from when on no hits were dropped or refunded ([banState]). So does
+	// a sliding window with groups of hits.
+	undated bool
 
 	// onWall reports whether the kind follows the wall clock, so that machines that
 	// count together have the same periods.

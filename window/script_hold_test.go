@@ -42,7 +42,11 @@ func scriptHold(t *testing.T, d *datatest.TestData, l *window.Compiled, s window
 			n = scriptNumber(t, d, words[0])
 		}
 		s, r = l.TakeHold(s, now, window.Hits{N: n}, id(words[len(words)-1]))
-		return s, verdict(r, "held", "denied"), true
+		word := "held"
+		if !r.Held {
+			word = "allowed"
+		}
+		return s, verdict(r, word, "denied"), true
 	case len(words) == 0:
 		return s, "", false
 	case words[0] == "settle":

@@ -45,7 +45,7 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		l.look(r, s, now, h)
 		return s
 	case verb.Take:
-		if held {
+		if held || l.undated && hold != nil && hold.ID != [12]byte{} {
 			return l.takeAround(r, s, now, h.clean(), &hold.ID)
 		}
 		return l.take(r, s, now, h)
@@ -53,8 +53,8 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		return l.recordHold(r, s, now, h, hold, held, false)
 	case verb.RecordNow:
 		var begun Hold
-		if held {
-			begun = Hold{ID: hold.ID, At: now, End: now.Add(l.HoldLength())}
+		if held || l.undated && hold != nil && hold.ID != [12]byte{} {
+			begun, held = Hold{ID: hold.ID, At: now, End: now.Add(l.HoldLength())}, true
 		}
 		return l.recordHold(r, s, now, h, &begun, held, false)
 	case verb.RecordQuietly:

@@ -20,7 +20,7 @@ func (l Compiled) end(v verb.Verb, s State, now Instant, h Hits, hold Hold) (_ S
 	case verb.Renew:
 		s = l.renew(&r, s, now, hold.ID)
 	case verb.GiveBack:
-		s = l.giveBack(&r, s, now, hold.At, h)
+		s = l.giveBack(&r, s, now, hold, h)
 	}
 	return s, r
 }
@@ -45,7 +45,7 @@ func (l *Compiled) recordDenied(r *Result, s State, now Instant, h Hits) State {
 }
 
 func (l *Compiled) settle(r *Result, s State, now Instant, id [12]byte, n int64) State {
-	return l.change(r, s, now, func(in State, now, _ Instant) (State, bool) {
+	return l.change(r, s, now, func(in State, now Instant, _ banState) (State, bool) {
 		if w := l.holder(in); w != nil {
 			return w.end(in, now, id, n)
 		}
@@ -54,7 +54,7 @@ func (l *Compiled) settle(r *Result, s State, now Instant, id [12]byte, n int64)
 }
 
 func (l *Compiled) renew(r *Result, s State, now Instant, id [12]byte) State {
-	return l.change(r, s, now, func(in State, now, _ Instant) (State, bool) {
+	return l.change(r, s, now, func(in State, now Instant, _ banState) (State, bool) {
 		w := l.holder(in)
 		if w == nil || l.HoldLength() == 0 {
 			return in, false
@@ -63,10 +63,13 @@ func (l *Compiled) renew(r *Result, s State, now Instant, id [12]byte) State {
 	})
 }
 
-func (l *Compiled) giveBack(r *Result, s State, now, at Instant, h Hits) State {
+// giveBack gives h back. A hold without an id is that of a store which has just counted h
+// itself: then no take with a receipt has noted that no hits were dropped since.
+func (l *Compiled) giveBack(r *Result, s State, now Instant, hold Hold, h Hits) State {
 	h = h.clean().countable()
-	s = l.change(r, s, now, func(in State, now, since Instant) (State, bool) {
-		if h.N == 0 || at <= since { // the strike has dropped the hits
+	at, named := hold.At, hold.ID != [12]byte{}
+	s = l.change(r, s, now, func(in State, now Instant, ban banState) (State, bool) {
+		if h.N == 0 || at < l.from(&ban, now, named) {
 			return in, false
 		}
 		if log, ok := l.algorithm.(*sliding); ok && (isHeld(in) || log.group > 1 || in[0]&logMark != 0) {

@@ -28,6 +28,9 @@ func (l *Local) endHere(ctx context.Context, t *Task) {
 	}
 	for i := range ops {
 		op := &ops[i]
+		if t.Verb == store.Cancel && op.Limit.HoldLength() == 0 {
+			t.Ops[i].N = 0 // what the store has of it was reported, and stays
+		}
 		switch {
 		case !op.Result.Held && t.Verb == store.Cancel:
 			l.Reports.Sub(op, op.Result.Before-op.Result.Used)

@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -38,13 +38,13 @@ func (p *Plan) hold() {
 			}
 			p.holds = append(p.holds, store.Hold{Hold: window.Hold{ID: id}})
 			op.Hold = &p.holds[len(p.holds)-1]
-			if ends {
-				op.Hold.At = p.at(op)
+			switch {
+			case r.Verb == store.Cancel:
+				p.giveBack(op)
+			case ends:
+				op.Hold.At = p.at(op, &r.Receipt)
 			}
 		}
-	}
-	if r.Verb == store.Cancel {
-		p.giveBack()
 	}
 }
 
@@ -60,53 +60,83 @@ func (p *Plan) holdsAny() bool {
 	return false
 }
 
-// at returns the instant of the take of the receipt, by the clock of op.
-func (p *Plan) at(op *store.Op) window.Instant {
+// at returns the instant of the take of r, by the clock of op.
+func (p *Plan) at(op *store.Op, r *seal.Take) window.Instant {
 	if op.Limit.OnCalendar() {
-		return p.Request.Receipt.Wall
+		return r.Wall
 	}
-	return p.Request.Receipt.At
+	return r.At
 }
 
-// giveBack leaves the hits to give back to those ops of a cancel that the take
-// counted without a hold, and none to the others.
-func (p *Plan) giveBack() {
-	same := p.Digest(p.Now.List, p.Now.Of, func(*store.Op) bool { return true }) == p.Request.Receipt.Digest
-	for n := range p.Now.List {
-		if op := &p.Now.List[n]; !same || !p.digests(op, p.Now.Of[n]) {
-			op.N = 0
+// giveBack leaves op, of a cancel, its hits only if the take has counted them without a
+// hold, and sets the instant at which it did.
+func (p *Plan) giveBack(op *store.Op) {
+	r := &p.Request.Receipt
+	op.Hold.At = p.at(op, r)
+	switch {
+	case op.N <= 0 || op.Limit.HoldLength() > 0:
+	case r.Has(p.digest(op, op.Hold.At)):
+		return
+	case r.Later > 0 && r.Has(p.digest(op, op.Hold.At+r.Later)):
+		op.Hold.At += r.Later
+		return
+	}
+	op.N = 0
+}
+
+// Receipt fills in r, the receipt of the request, which was admitted, after ops were
+// decided: the instants, and a digest for each op that was counted without a hold.
+func (p *Plan) Receipt(r *seal.Take, ops []store.Op) {
+	for i := range ops {
+		if op := &ops[i]; op.Hold != nil {
+			first := &r.At
+			if op.Limit.OnCalendar() {
+				first = &r.Wall
+			}
+			if *first == 0 {
+				*first = op.Hold.Decided
+			}
+			if r.Later == 0 {
+				r.Later = max(0, op.Hold.Decided-*first)
+			}
 		}
 	}
-}
-
-// digests reports whether the digest of a receipt covers op, of rule i: it is
-// counted in every admitted take, at once, and without a hold.
-func (p *Plan) digests(op *store.Op, i int) bool {
-	return op.N > 0 && op.Limit.HoldLength() == 0 && p.Rules.Rule(i).Mode != rule.Shadow && (p.Verdict < 0 || i < p.Verdict)
-}
-
-// Digest returns the digest, under the request's key, of what a take counts without
-// a hold, and 0 when that is nothing. It is also 0 when sound reports false for one of those ops, so that
-// no cancel gives them back.
-func (p *Plan) Digest(ops []store.Op, of []int, sound func(*store.Op) bool) uint64 {
-	h, found := p.Request.Key.Digest(), false
-	for n := range ops {
-		op := &ops[n]
-		if !p.digests(op, of[n]) {
+	if r.Wall == 0 {
+		r.Wall = r.At
+	} else if r.At == 0 {
+		r.At = r.Wall
+	}
+	n := 0
+	for i := range ops {
+		op := &ops[i]
+		if op.Hold == nil || n == seal.MostCounted || !counted(op) {
 			continue
 		}
-		if !sound(op) {
-			return 0
+		if at := p.at(op, r); op.Hold.Decided == at || op.Hold.Decided == at+r.Later {
+			r.Counted[n] = p.digest(op, op.Hold.Decided)
+			n++
 		}
-		found = true
-		h.Text(op.Space.Namespace())
-		h.Text(op.Space.ID())
-		h.Bytes(op.Key)
-		h.Bytes(op.Member)
-		h.Number(uint64(op.N))
 	}
-	if !found {
-		return 0
+}
+
+// counted reports whether an admitted take has counted op, without a hold.
+func counted(op *store.Op) bool {
+	if op.N <= 0 || op.Limit.HoldLength() > 0 || op.Result.Banned {
+		return false
 	}
+	return op.Role != store.Shadow || op.Result.Allowed || op.CountDenied
+}
+
+// digest returns the digest, under the request's key, of what the request counts for op at
+// an instant.
+func (p *Plan) digest(op *store.Op, at window.Instant) uint32 {
+	h := p.Request.Key.Digest()
+	h.Bytes(op.Hold.ID[:])
+	h.Text(op.Space.Namespace())
+	h.Text(op.Space.ID())
+	h.Bytes(op.Key)
+	h.Bytes(op.Member)
+	h.Number(uint64(op.N))
+	h.Number(uint64(at))
 	return h.Sum()
 }

@@ -86,4 +86,4 @@ func (d Digest) Bytes(b []byte) {
 }
 
 // Sum returns the digest of all that was added. It is never 0.
-func (d Digest) Sum() uint64 { return max(binary.LittleEndian.Uint64(d.key.authenticate()), 1) }
+func (d Digest) Sum() uint32 { return max(binary.LittleEndian.Uint32(d.key.authenticate()), 1) }

@@ -6,6 +6,7 @@ package seal
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 
 	"github.com/weirhq/weir/window"
 )
@@ -17,19 +18,26 @@ type Take struct {
 
 	// At is the instant of the take, and Wall the instant of its ops on calendar
 	// windows. They can differ if a store in memory decided: calendar windows
-	// follow the wall clock of the machine, which can be set.
-	At, Wall window.Instant
+	// follow the wall clock of the machine, which can be set. Later is how much later
+	// the rules behind a verdict were counted, if they had to wait for the others.
+	At, Wall, Later window.Instant
 
 	// Place is where the take was decided.
 	Place Place
 
-	// Digest identifies what the take counted without a hold, so that a cancel
-	// can give it back. See [Key.Digest]. 0 means that there is nothing to give back.
-	Digest uint64
+	// Counted has a digest for each rule in which the take was counted without a hold,
+	// so that a cancel can give it back, and is 0 behind them. See [Key.Digest]. If a
+	// take is counted in more rules than fit, a cancel gives nothing back in the rest.
+	Counted [MostCounted]uint32
 
 	// Seal is the seal of the other fields. See [Key.Seal].
 	Seal [sealSize]byte
+
+	old bool // of the version before
 }
+
+// MostCounted is the most rules without a hold that a receipt can name.
+const MostCounted = 16
 
 // Place is where a take was decided.
 type Place uint8
@@ -40,16 +48,21 @@ const (
 )
 
 // MaxLen is the most bytes of a receipt's text.
-const MaxLen = 72
+const MaxLen = 162
 
 const (
-	version  = 3 // in the high bits of the first byte; the place is in the low ones
+	version  = 4 // in the high bits of the first byte; the place is in the low ones
 	sealSize = 16
-	size     = 1 + 12 + 7 + 8 + sealSize
+	size     = 2 + 12 + 7 + sealSize // and 4 bytes for each digest
+	most     = size + 4*MostCounted + 2*binary.MaxVarintLen64
 
-	// Receipts of the version before had a seal of 64 bits that is no more valid.
-	oldVersion = 2
-	oldSize    = size - 8
+	// The second byte has the number of digests, and these flags.
+	hasWall, hasLater = 1 << 6, 1 << 7
+
+	// Receipts of the version before have no second byte and no Later, and one digest of
+	// 64 bits of all rules, which gives nothing back. Their holds can be ended.
+	oldVersion = 3
+	oldSize    = size - 1 + 8
 )
 
 // strict refuses text that another text stands for.
@@ -72,28 +85,49 @@ func (r Take) Append(b []byte) []byte {
 	if r.IsZero() {
 		return b
 	}
-	var room [size + binary.MaxVarintLen64]byte
+	var room [most]byte
 	raw := append(r.appendFields(room[:0]), r.Seal[:]...)
 	return base64.RawURLEncoding.AppendEncode(b, raw)
 }
 
 // appendFields appends all that the seal covers.
 func (r *Take) appendFields(b []byte) []byte {
-	b = append(b, version<<4|byte(r.Place))
+	n, v := 0, byte(version)
+	for n < MostCounted && r.Counted[n] != 0 {
+		n++
+	}
+	if r.old {
+		n, v = 2, oldVersion
+	}
+	b = append(b, v<<4|byte(r.Place))
+	if !r.old {
+		flags := byte(n)
+		if r.Wall != r.At {
+			flags |= hasWall
+		}
+		if r.Later != 0 {
+			flags |= hasLater
+		}
+		b = append(b, flags)
+	}
 	b = append(b, r.ID[:]...)
 	var at [8]byte
 	binary.BigEndian.PutUint64(at[:], uint64(r.At))
 	b = append(b, at[1:]...)
-	b = binary.BigEndian.AppendUint64(b, r.Digest)
+	for _, digest := range r.Counted[:n] {
+		b = binary.BigEndian.AppendUint32(b, digest)
+	}
 	if r.Wall != r.At {
 		b = binary.AppendVarint(b, int64(r.Wall-r.At))
+	}
+	if r.Later != 0 {
+		b = binary.AppendVarint(b, int64(r.Later))
 	}
 	return b
 }
 
 // Parse reports whether text is that of a receipt, and returns its take. It checks only
-// the format: it does not know the key of the seal. A receipt of the version before is
-// returned without a seal: it is a receipt, but no key has sealed it.
+// the format: it does not know the key of the seal.
 func Parse(text string) (r Take, ok bool) {
 	var in, again [MaxLen]byte
 	var room [MaxLen * 3 / 4]byte
@@ -102,33 +136,60 @@ func Parse(text string) (r Take, ok bool) {
 	}
 	n, err := strict.Decode(room[:], in[:copy(in[:], text)])
 	raw := room[:n]
-	if err != nil || len(raw) < oldSize || Place(raw[0]&15) > Local {
-		return r, false
-	}
-	r.ID = [12]byte(raw[1:13])
-	switch {
-	case raw[0]>>4 == oldVersion:
-		return r, len(raw) <= oldSize+binary.MaxVarintLen64 && !r.IsZero()
-	case raw[0]>>4 != version || len(raw) < size:
+	if err != nil || len(raw) < size || Place(raw[0]&15) > Local {
 		return r, false
 	}
 	r.Place = Place(raw[0] & 15)
+	digests, flags := 2, byte(0)
+	switch raw[0] >> 4 {
+	case version:
+		flags = raw[1]
+		digests = int(flags &^ (hasWall | hasLater))
+		raw = raw[2:]
+	case oldVersion:
+		raw, r.old = raw[1:], true
+	default:
+		return r, false
+	}
+	if digests > MostCounted || len(raw) < 12+7+4*digests+sealSize {
+		return r, false
+	}
+	r.ID = [12]byte(raw)
 	at := [8]byte{}
-	copy(at[1:], raw[13:20])
+	copy(at[1:], raw[12:19])
 	r.At = window.Instant(binary.BigEndian.Uint64(at[:]))
-	r.Digest = binary.BigEndian.Uint64(raw[20:28])
+	raw = raw[19:]
+	for i := range digests {
+		r.Counted[i] = binary.BigEndian.Uint32(raw[4*i:])
+	}
+	raw = raw[4*digests:]
 	r.Wall = r.At
-	if wall := raw[28 : len(raw)-sealSize]; len(wall) > 0 {
-		d, n := binary.Varint(wall)
-		if n != len(wall) || d == 0 {
+	if deltas := raw[:len(raw)-sealSize]; flags&hasWall > 0 || r.old && len(deltas) > 0 {
+		d, n := binary.Varint(deltas)
+		if n <= 0 {
 			return r, false
 		}
 		r.Wall += window.Instant(d)
+		raw = raw[n:]
 	}
-	r.Seal = [sealSize]byte(raw[len(raw)-sealSize:])
-	const most = window.Instant(window.MaxHits)
-	if r.IsZero() || r.At > most || r.Wall < 0 || r.Wall > most {
+	if flags&hasLater > 0 {
+		d, n := binary.Varint(raw[:max(0, len(raw)-sealSize)])
+		if n <= 0 {
+			return r, false
+		}
+		r.Later = window.Instant(d)
+		raw = raw[n:]
+	}
+	if len(raw) != sealSize {
+		return r, false
+	}
+	r.Seal = [sealSize]byte(raw)
+	const latest = window.Instant(window.MaxHits)
+	if r.IsZero() || r.At > latest || min(r.Wall, r.Later) < 0 || max(r.Wall, r.Later) > latest {
 		return r, false
 	}
 	return r, string(r.Append(again[:0])) == text
 }
+
+// Has reports whether digest, which is not 0, is one of those that r has of rules.
+func (r *Take) Has(digest uint32) bool { return !r.old && slices.Contains(r.Counted[:], digest) }

@@ -9,7 +9,7 @@ import (
 )
 
 var some = seal.Take{
-	ID: [12]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, At: 1_774_699_200_000_000, Wall: 1_774_699_200_000_000, Digest: 77, Seal: [16]byte{15: 99},
+	ID: [12]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, At: 1_774_699_200_000_000, Wall: 1_774_699_200_000_000, Counted: [seal.MostCounted]uint32{77}, Seal: [16]byte{15: 99},
 }
 
 // A receipt is the same after its text was read.
@@ -18,11 +18,16 @@ func TestText(t *testing.T) {
 	far, local := some, some
 	far.Wall = 0
 	far.At = window.Instant(window.MaxHits)
-	local.Place, local.Digest, local.Seal = seal.Local, 1<<64-1, [16]byte{0: 255, 15: 255}
-	for _, want := range []seal.Take{some, far, local} {
+	local.Place, local.Seal, local.Later = seal.Local, [16]byte{0: 255, 15: 255}, 1
+	for i := range local.Counted {
+		local.Counted[i] = 1<<32 - 1
+	}
+	none := some
+	none.Counted = [seal.MostCounted]uint32{}
+	for _, want := range []seal.Take{some, far, local, none} {
 		text := want.String()
 		if len(text) > seal.MaxLen || strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
-			t.Errorf("got %q, want at most 72 bytes of URL-safe text", text)
+			t.Errorf("got %q, want at most 162 bytes of URL-safe text", text)
 		}
 		if got, ok := seal.Parse(text); got != want || !ok {
 			t.Errorf("read %q: got %+v, %v, want %+v", text, got, ok, want)
@@ -33,22 +38,42 @@ func TestText(t *testing.T) {
 	}
 }
 
-// old is a receipt of the version before.
-const old = "IImTgqQ8GM7vSWmDQAZg2bO_xkAAAAAAAAAAAKd0t6r9-ZjY"
+// old is a receipt of the version before, under the secret {1, 2, 3}.
+const old = "MQECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATZkBzaxXhpLgfdni47l_xZpYKg"
 
-// A receipt of the version before is a receipt that no key has sealed, also when a
-// client has read it and passes it on.
+// A receipt of the version before is valid, and names no rule that gives hits back.
 func TestOldReceipt(t *testing.T) {
 	t.Parallel()
 	got, ok := seal.Parse(old)
-	again, okAgain := seal.Parse(got.String())
-	if !ok || !okAgain || again != got || got.IsZero() || got.Seal != [16]byte{} || new(seal.Key).Sealed(&got) {
-		t.Errorf("got %+v, %v, and then %+v, %v; want a take without a seal", got, ok, again, okAgain)
+	if !ok || got.String() != old || !keyOf(seal.Secret{1, 2, 3}).Sealed(&got) || new(seal.Key).Sealed(&got) {
+		t.Errorf("got %+v, %v, want a receipt with its seal", got, ok)
 	}
-	for _, text := range []string{old[:47], strings.Repeat(old, 2), "I" + strings.Repeat("A", 47), "E" + old[1:]} {
+	if got.ID != some.ID || got.At != some.At || got.Wall != some.Wall-77 || got.Place != seal.Local || got.Has(77) {
+		t.Errorf("got %+v, want the take without digests", got)
+	}
+	for _, text := range []string{old[:40], strings.Repeat(old, 2), "I" + old[1:], "E" + old[1:]} {
 		if got, ok := seal.Parse(text); ok {
 			t.Errorf("%q: got %+v, want no receipt", text, got)
 		}
+	}
+}
+
+// Receipts are as long as what they say.
+func TestLength(t *testing.T) {
+	t.Parallel()
+	r := some
+	for n, want := range map[int]int{0: 50, 1: 55, 2: 60, 3: 66, seal.MostCounted: 135} {
+		r.Counted = [seal.MostCounted]uint32{}
+		for i := range n {
+			r.Counted[i] = uint32(i + 1)
+		}
+		if got := len(r.String()); got != want {
+			t.Errorf("%d rules: got %d bytes, want %d", n, got, want)
+		}
+	}
+	r.At, r.Wall, r.Later = 0, window.Instant(window.MaxHits), window.Instant(window.MaxHits)
+	if got := len(r.String()); got > seal.MaxLen {
+		t.Errorf("got %d bytes, want at most %d", got, seal.MaxLen)
 	}
 }
 
@@ -63,7 +88,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, ok := seal.Parse(r.String())
-		if r.IsZero() || again != r || !ok || text[0] != 'I' && r.String() != text || new(seal.Key).Sealed(&r) {
+		if r.IsZero() || again != r || !ok || r.String() != text || new(seal.Key).Sealed(&r) {
 			t.Errorf("read %q: got %+v, whose text is %q", text, r, r.String())
 		}
 	})

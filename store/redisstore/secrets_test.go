@@ -80,8 +80,8 @@ func TestReceiptsOfOtherInstances(t *testing.T) {
 		return d.Receipt
 	}
 	first, second := take(), take()
-	forged := changed(t, second, func(b []byte) { copy(b[13:20], bytesOf(t, first)[13:20]) }) // the instant
-	unsealed := changed(t, second, func(b []byte) { clear(b[28:44]) })
+	forged := changed(t, second, func(b []byte) { copy(b[14:21], bytesOf(t, first)[14:21]) }) // the instant
+	unsealed := changed(t, second, func(b []byte) { clear(b[len(b)-16:]) })
 	for what, try := range map[string]func() (weir.Decision, error){
 		"a receipt that was changed": func() (weir.Decision, error) { return there.Cancel(t.Context(), forged, r) },
 		"a receipt without a seal":   func() (weir.Decision, error) { return there.Settle(t.Context(), unsealed, r) },

@@ -34,6 +34,17 @@ descriptors:
 // asks it once.
 func TestFilesOnRedis(t *testing.T) {
 	t.Parallel()
+	for modes := range 8 {
+		t.Run(fmt.Sprintf("%03b", modes), func(t *testing.T) {
+			t.Parallel()
+			filesOnRedis(t, modes&1 > 0, modes&2 > 0, modes&4 > 0)
+		})
+	}
+}
+
+// filesOnRedis compares both with QUOTA_MODE, SHADOW_MODE and
+// STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, or without them.
+func filesOnRedis(t *testing.T, quota, shadow, together bool) {
 	n := redistest.Server(t)
 	shared, err := redisstore.Open(t.Context(), "redis://"+n.Addr()+"?timeout=5s")
 	if err != nil {
@@ -49,7 +60,7 @@ func TestFilesOnRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &envoyrls.Reference{Files: func() *envoyfile.Config { return files }, Now: func() window.Instant { return window.At(time.Now()) }}
+		r := &envoyrls.Reference{Files: func() *envoyfile.Config { return files }, Now: func() window.Instant { return window.At(time.Now()) }, Quota: quota, Shadow: shadow, Together: together}
 		return envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: headers.Format{Dialect: headers.None}, Reference: r}), engine
 	}
 	memory := memstore.New()

@@ -27,7 +27,8 @@ type Reference struct {
 	// Now returns the time, for the reset of limits that have counted nothing.
 	Now func() window.Instant
 
-	// Shadow makes every call OK. Quota makes every limit one with quota_mode.
+	// Shadow makes every call OK. Quota treats every descriptor as one with quota_mode,
+	// also those without a limit that counts, which are never over one.
 	Shadow, Quota bool
 
 	// Together counts a call under all its limits or under none. Otherwise each
@@ -84,8 +85,7 @@ func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
 		f := &limits[i]
 		a.statusByFiles(x, i, f)
 		switch {
-		case f.limit == nil && !f.override, f.item < 0:
-		case !f.override && (f.limit.Quota || a.config.Reference.Quota):
+		case a.config.Reference.Quota, f.item >= 0 && !f.override && f.limit.Quota:
 			quotas++
 			if !f.over {
 				left++
@@ -145,6 +145,7 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		}
 		set, name := files.Set, ""
 		if f.override {
+			patterns[i] = nil // a limit of its own is not shared by share_threshold
 			w := window.Aligned(f.length)
 			o := override{files.OverrideRule(x.in.domain, f.limit, w), f.requests, f.length}
 			var err error

@@ -42,7 +42,7 @@ const (
 const (
 	answerHeld   = 1
 	answerBanned = 2
-	answerAround = 4 // the state has holds or a ban around it
+	answerAround = 4 // the state has holds or what is noted of bans around it
 	answerStruck = 8
 )
 
@@ -59,6 +59,9 @@ func (c *Codec) isAround(call *Call) bool {
 		switch l := op.Limit; {
 		case l.HoldLength() > 0 || l.Ban.For > 0:
 			around = true
+		case call.Verb == store.Take && op.Hold != nil && op.Hold.ID != [12]byte{} && isUndated(l):
+			around = true
+			c.leftBehind.set(op, true) // the state notes from when on no hits were dropped
 		case call.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
 			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
 		case known && !around:
@@ -66,6 +69,16 @@ func (c *Codec) isAround(call *Call) bool {
 		}
 	}
 	return around
+}
+
+// isUndated reports whether states under l do not tell if the hits of a take are still in
+// them.
+func isUndated(l *window.Compiled) bool {
+	base, inner := l.Parts()
+	if base != nil && isUndated(base) {
+		return true
+	}
+	return inner.Measure != window.Distinct && (inner.Window.Kind != window.KindSliding || groupSize(inner) > 1)
 }
 
 // hasEver reports whether l counts in a window without an end.

@@ -304,8 +304,12 @@ func (k *Kept) describeBan(p *page, body string) bool {
 	if !ok {
 		return false
 	}
-	p.line("strikes  %d", s[0]&^banMark)
-	p.line("banned   until %s", p.ago(window.Instant(s[1])))
+	if strikes := s[0] &^ banMark; strikes > 0 {
+		p.line("strikes  %d", strikes)
+		p.line("banned   until %s", p.ago(window.Instant(s[1])))
+	} else {
+		p.line("complete since %s", p.ago(window.Instant(s[1])))
+	}
 	return len(body) == banHead || k.describe(p, body[banHead:])
 }
 

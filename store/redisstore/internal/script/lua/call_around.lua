@@ -3,7 +3,8 @@
 --
 -- A key that is banned, or remembers strikes, has a state of its own around that
 -- of the window: version, kind 13, strikes, the end of the last ban, its length; then
--- the window's state, if it has one.
+-- the window's state, if it has one. Without strikes the end is an instant from which on
+-- no hits were dropped, and the length is 1: see window/ban.go. An op has it in noted.
 local AROUND = 6 -- the status of a reply with holds and bans
 local LAST = MAX - 3153600000000000 -- the latest instant that counts as itself
 
@@ -18,6 +19,21 @@ local COUNT_DENIED, NAMED, QUIET, SURE, BANS, HOLDS, KEEPS, ALL = 1, 2, 4, 8, 16
 
 local function has_flag(flags, flag)
   return floor(flags / flag) % 2 == 1
+end
+
+-- is_undated reports whether o's states note from when on no hits were dropped or
+-- refunded: they do not tell if the hits of a take are still in them. Only members, and
+-- the hits of sliding windows without groups, have dates of their own.
+local function is_undated(o)
+  local plain, dated = o.plain, function(part) return part.size == 1 end
+  if o.most then return false end
+  if o.kind == 6 then return not (dated(plain.base) and dated(plain.inner)) end
+  return o.kind < 7 and not dated(plain or o.base) or o.kind == 10
+end
+
+-- note notes that no hits are dropped from now on, for a take with a receipt.
+local function note(o)
+  if o.id and o.strikes == 0 and not o.noted and is_undated(o) then o.noted = o.now end
 end
 
 local function banned(o)
@@ -47,7 +63,9 @@ end
 
 -- done answers after the state was changed.
 local function done(o, before, held)
-  if o.strikes > 0 and left(o) == 0 then o.strikes = 0 end
+  if o.strikes > 0 and left(o) == 0 then
+    o.strikes, o.noted = 0, o.ban_end - o.ban_length + 1
+  end
   if banned(o) then
     answer_banned(o)
     o.before = before
@@ -111,7 +129,10 @@ local function take(o)
   n = math.min(n, MAX)
   local held = o.id and o.most and hold(o, n, o.id, o.now, math.min(o.now + o.length, LAST))
   if o.id and o.most then drop_ended(o) end
-  if not held then add(o, n) end
+  if not held then
+    add(o, n)
+    note(o)
+  end
   done(o, before, held)
 end
 
@@ -123,7 +144,8 @@ local function over(o, n, fits, from)
   return not o.held or not fits_holding(o, o.now, n)
 end
 
-local function record(o, from, till, quiet)
+-- record counts hits: of a take if takes is set.
+local function record(o, from, till, quiet, takes)
   local n = o.n
   if banned(o) then return answer_banned(o) end
   local before, fits = look(o, n)
@@ -131,7 +153,10 @@ local function record(o, from, till, quiet)
   if o.bans and not quiet and over(o, n, fits, from and o.id) then return strike(o, before) end
   n = math.min(n, MAX)
   local held = from and o.id and o.most and till > o.now and hold(o, n, o.id, math.min(from, o.now), till)
-  if not held then add(o, n) end
+  if not held then
+    add(o, n)
+    if takes then note(o) end
+  end
   done(o, before, held)
 end
 
@@ -159,13 +184,14 @@ local function count_denied(o)
 end
 
 local function refund(o)
-  local n = o.n
-  if o.all then o.strikes = 0 end
+  local n, noted = o.n, o.strikes > 0 or o.noted
+  if o.all then o.strikes, o.noted = 0, false end
   if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
   if n == 0 then return answer(o, before, before, 0) end
   sub(o, o.held and math.min(n, MAX) or n)
   done(o, before, false)
+  if noted and o.strikes == 0 then o.noted = o.now + 1 end
 end
 
 -- finish settles, cancels or renews.
@@ -183,17 +209,24 @@ end
 local function give_back(o)
   if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
-  if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length then
+  if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length or
+    o.strikes == 0 and o.id and is_undated(o) and (not o.noted or o.from < o.noted) then
     return answer(o, before, before, 0)
   end
   sub_at(o, o.from, math.min(o.n, MAX))
   done(o, before, false)
 end
 
+-- drop_note drops what is noted of a state without hits.
+local function drop_note(o)
+  if o.strikes > 0 and left(o) == 0 then o.strikes = 0 end
+  if o.noted and o.noted <= o.now then o.noted = false end
+end
+
 -- open reads an op and its state v, which stands at the k-th key. It returns nil
 -- if the state is not of the op's kind.
 local function open(v, k)
-  local o, flags = {strikes = 0, ban_end = 0, ban_length = 0, now = math.min(now, LAST), held = false}
+  local o, flags = {strikes = 0, ban_end = 0, ban_length = 0, noted = false, now = math.min(now, LAST), held = false}
   o.kind, o.ask, flags, o.n, o.precision, p = up('<BBBI7I2', args, p)
   o.row, o.k = kinds[o.kind], k + 1
   o.denied, o.quiet, o.sure = has_flag(flags, COUNT_DENIED), has_flag(flags, QUIET), has_flag(flags, SURE)
@@ -215,9 +248,14 @@ local function open(v, k)
   if v then version, kind = string.byte(v, 1, 2) end
   if version == 1 and kind == 13 then
     o.around = true
-    if o.bans then
-      o.strikes, o.ban_end, o.ban_length = up('<BI7I7', v, 3)
-      o.now = math.max(o.now, o.ban_end - o.ban_length)
+    local strikes, till, length = up('<BI7I7', v, 3)
+    if strikes == 0 then
+      o.noted = till
+    elseif o.bans then
+      o.strikes, o.ban_end, o.ban_length = strikes, till, length
+      o.now = math.max(o.now, till - length)
+    else
+      o.noted = till - length + 1
     end
     v = #v > 17 and cut(v, 18)
     version, kind = 1, o.kind
@@ -229,6 +267,7 @@ local function open(v, k)
     o.plain.most = o.most
     o.now = o.plain.now
     if o.around and o.row.expires(o.plain) <= o.now then o.plain.raw = nil end
+    if o.row.expires(o.plain) <= o.now then drop_note(o) end
     return o
   end
   if kind ~= 12 or string.byte(v, 3) ~= o.kind or not o.row.aged then return nil end
@@ -240,7 +279,10 @@ local function open(v, k)
   o.list = cut(v, s, base - 1)
   o.base = o.row.aged.open(base <= #v and cut(v, base), o.now, o.seen)
   local alive = o.count > 0 and hold_at(o, #o.list - HOLD_SIZE + 1) > o.now
-  if not alive and expires_holding(o) <= o.now then anew(o) end
+  if not alive and expires_holding(o) <= o.now then
+    anew(o)
+    drop_note(o)
+  end
   return o
 end
 
@@ -285,7 +327,7 @@ for i = 1, total do
     found = found or ask == CANCEL and o.held_now == 1
   elseif ask == ALWAYS then
     if o.id and o.most then drop_ended(o) end
-    record(o, now, o.most and now + o.length, false)
+    record(o, now, o.most and now + o.length, false, true)
   elseif ask == ENFORCE and total == 1 then
     take(o)
     if o.denied and o.wait ~= 0 then count_denied(o) end
@@ -303,11 +345,14 @@ for i = 1, total do
   if o.ask == CANCEL and o.named and (found or o.sure) and o.held_now == 0 and not o.most and o.n > 0 then
     give_back(o)
   end
+  local noted = o.noted and is_undated(o) and (not o.changed or o.s or o.noted > o.now)
   if o.changed then
     local s, till = o.s or '', o.till or 0
     if o.strikes > 0 then
       s = pk('<BBBI7I7', 1, 13, o.strikes, o.ban_end, o.ban_length) .. s
       till = math.max(till, math.min(o.ban_end + o.strikes * o.forget, MAX))
+    elseif noted then
+      s, till = pk('<BBBI7I7', 1, 13, 0, o.noted, 1) .. s, math.max(till, o.noted)
     end
     if s == '' then
       call('DEL', o.key)
@@ -320,7 +365,7 @@ for i = 1, total do
       end
     end
   end
-  local flags = o.held_now + 2 * o.banned + ((o.held or o.strikes > 0) and 4 or 0) + (o.struck and 8 or 0)
+  local flags = o.held_now + 2 * o.banned + ((o.held or o.strikes > 0 or noted) and 4 or 0) + (o.struck and 8 or 0)
   reply[i + 1] = pk('<I7I7I7I7B', o.used, o.before, o.wait, o.reset, flags)
 end
 return table.concat(reply)
