@@ -421,6 +421,30 @@ func BenchmarkDecided(b *testing.B) {
 	}
 }
 
+// BenchmarkDenial measures all that a denial costs: telling the collector, and counting and
+// keeping it later. The keys are many, so that none is denied too often to be kept.
+func BenchmarkDenial(b *testing.B) {
+	now := time.Unix(1_000_020, 0)
+	c := top.New(top.Config{Keys: top.DefaultKeys, Now: func() time.Time { return now }}, "default")
+	rules := set(b, someRules)
+	var denied [1000]*weir.Decision
+	for i := range denied {
+		denied[i] = decision(rules, false)
+		denied[i].Usages[0].Key = fmt.Sprint("user-", i)
+	}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		c.Decided(b.Context(), store.Take, denied[n%len(denied)], 0)
+		if n%len(denied) == 0 {
+			c.Missed() // counts
+			now = now.Add(time.Minute)
+		}
+	}
+	if n := c.Dropped(); n > 0 {
+		b.Errorf("%d were dropped", n)
+	}
+}
+
 // BenchmarkTake compares takes that a collector counts with takes that it does
 // not.
 func BenchmarkTake(b *testing.B) {
