@@ -40,8 +40,7 @@ var SuccessorIn = successorIn
 // Quickest is a quickest.
 type Quickest struct{ q quickest }
 
-func (q *Quickest) Learn(trip, now time.Duration) { q.q.learn(trip, now) }
-func (q *Quickest) Get() time.Duration            { return q.q.get() }
+func (q *Quickest) Learn(trip, now time.Duration) time.Duration { return q.q.learn(trip, now) }
 
 // unused is a client that is only closed.
 type unused struct{ rueidis.Client }
@@ -79,7 +78,7 @@ func NewNode(client rueidis.Client) *Node {
 }
 
 // Run has the node decide a step.
-func (n *Node) Run(ctx context.Context, s script.Step) error {
+func (n *Node) Run(ctx context.Context, s script.Call) error {
 	_, err := n.run(ctx, 0, s, false)
 	return err
 }
