@@ -32,7 +32,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("WEIR_ADDR", "127.0.0.1:1")    // no service listens there
+			e.Setenv("WEIR_ADDR", "127.0.0.1:1") // no service listens there
 			e.Values[running{}] = new(func())
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // without it each process takes a second to end
 			return nil

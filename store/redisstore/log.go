@@ -21,35 +21,31 @@ const (
 
 var addLog = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.AddLog) })
 
-// Log adds entries to a log that is kept beside the counters, for all stores on the prefix.
-// A log has the newest 10,000 entries of the last 24 hours. at has the instant of each entry.
-// An entry that is in the log already is not added again, so that a call that failed can be
-// repeated. A call should have at most some hundred entries.
-func (s *Store) Log(ctx context.Context, name string, at []window.Instant, entries []string) error {
-	if len(entries) == 0 {
-		return nil
-	}
+// Log adds entries, some hundred at most, to a log that is kept beside the counters for all
+// stores on the prefix. It returns the newest n of the log, the oldest one first. A log has the
+// newest 10,000 entries of the last 24 hours. at has the instant of each entry. An entry that
+// is in the log already is not added again, so that a call that failed can be repeated.
+func (s *Store) Log(ctx context.Context, name string, at []window.Instant, entries []string, n int) (newest []string, err error) {
+	key := s.codec.Names().Log(name)
 	args := make([]string, 3, 3+2*len(entries))
-	newest := at[0]
+	var last window.Instant
 	for i, entry := range entries {
-		newest = max(newest, at[i])
+		last = max(last, at[i])
 		args = append(args, strconv.FormatInt(int64(at[i]), 10), entry)
 	}
-	args[0] = strconv.FormatInt(int64(newest.Add(-logAge)), 10)
+	args[0] = strconv.FormatInt(int64(last.Add(-logAge)), 10)
 	args[1] = strconv.Itoa(logSize)
 	args[2] = strconv.FormatInt(logAge.Milliseconds(), 10)
-	key := s.codec.Names().Log(name)
-	return s.failed(ctx, s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
-		return 0, addLog().Exec(ctx, c, []string{key}, args).Error()
-	}))
-}
-
-// ReadLog returns the newest entries of a log, at most n, the oldest one first.
-func (s *Store) ReadLog(ctx context.Context, name string, n int) (entries []string, err error) {
-	key := s.codec.Names().Log(name)
-	err = s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
-		entries, err = c.Do(ctx, c.B().Zrange().Key(key).Min(strconv.Itoa(-n)).Max("-1").Build()).AsStrSlice()
-		return 0, err
+	err = s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (err error) {
+		if len(entries) > 0 {
+			if err := addLog().Exec(ctx, c, []string{key}, args).Error(); err != nil {
+				return err
+			}
+		}
+		if n > 0 {
+			newest, err = c.Do(ctx, c.B().Zrange().Key(key).Min(strconv.Itoa(-n)).Max("-1").Build()).AsStrSlice()
+		}
+		return err
 	})
-	return entries, s.failed(ctx, err)
+	return newest, s.failed(ctx, err)
 }

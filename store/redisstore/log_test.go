@@ -22,12 +22,12 @@ func TestLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		t.Cleanup(func() { _ = s.Close() })
 		stores[i] = s
 	}
 	read := func(name string, most int) []string {
 		t.Helper()
-		got, err := stores[0].ReadLog(t.Context(), name, most)
+		got, err := stores[0].Log(t.Context(), name, nil, nil, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestLog(t *testing.T) {
 	}
 	add := func(i int, name string, at []window.Instant, entries ...string) {
 		t.Helper()
-		if err := stores[i].Log(t.Context(), name, at, entries); err != nil {
+		if _, err := stores[i].Log(t.Context(), name, at, entries, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -93,7 +93,7 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if !d.Oldest.IsZero() {
 		b = appendTime(append(b, `,"oldest":`...), d.Oldest)
 	}
-	b = appendInt(append(b, `,"dropped":`...), d.Dropped)
+	b = strconv.AppendInt(append(b, `,"dropped":`...), d.Dropped, 10)
 	if d.Degraded {
 		b = append(b, `,"degraded":true`...)
 	}

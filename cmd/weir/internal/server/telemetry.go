@@ -9,7 +9,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
-	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/store"
@@ -78,22 +77,11 @@ func newTops(cfg config.Config, counts *counts, keys top.KeyText) *top.Collector
 	c := top.Config{Keys: cfg.TopKeys, Text: keys}
 	switch {
 	case counts.shared != nil && counts.shared.Log != nil:
-		c.Remote = sharedLog{counts.shared}
+		c.Remote = counts.shared.Log
 	case counts.shared == nil && counts.local.Kept != nil:
 		c.Notes = counts.local.Kept
 	}
 	return top.New(c, "")
-}
-
-// sharedLog implements [top.Remote].
-type sharedLog struct{ store *stores.Shared }
-
-func (s sharedLog) Log(ctx context.Context, name string, at []window.Instant, entries []string) error {
-	return s.store.Log(ctx, name, at, entries)
-}
-
-func (s sharedLog) ReadLog(ctx context.Context, name string, n int) ([]string, error) {
-	return s.store.ReadLog(ctx, name, n)
 }
 
 // observer passes what the engine of a namespace tells to all who want to know.

@@ -77,10 +77,9 @@ type Shared struct {
 	// findings are those on the servers that were reached.
 	Diagnose func(context.Context) ([]Finding, error)
 
-	// Log adds entries to a log that instances share, and ReadLog returns its newest
-	// ones; see package redisstore.
-	Log     func(ctx context.Context, name string, at []window.Instant, entries []string) error
-	ReadLog func(ctx context.Context, name string, n int) ([]string, error)
+	// Log adds entries to a log that instances share, and returns its newest ones; see
+	// package redisstore.
+	Log func(ctx context.Context, name string, at []window.Instant, entries []string, n int) ([]string, error)
 
 	// Inspect returns what the store holds under the name of a key, in words.
 	Inspect func(ctx context.Context, key string) (string, error)

@@ -73,6 +73,7 @@ func (c *Collector) Select(set *rule.Set, rules []int, attributes []weir.Attribu
 		at, _ := compiled.Attribute(a.Name)
 		values[at] = a.Value
 	}
+	compiled.Complete(values)
 	for _, i := range rules {
 		r := set.Rule(i)
 		s := Selected{Rule: r.Name}
@@ -182,7 +183,7 @@ func (c *Collector) read(ctx context.Context, q *Query, s Selected, since window
 		if s.Key != nil || !q.Since.IsZero() {
 			most = journalSize
 		}
-		texts, err := c.remote.ReadLog(ctx, name.remote(), most)
+		texts, err := c.remote(ctx, name.remote(), nil, nil, most)
 		if d.Degraded = err != nil; err == nil {
 			chunks = []chunk{joined(texts)}
 			whole = len(texts) < most || most == journalSize

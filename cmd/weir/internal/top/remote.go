@@ -10,16 +10,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Remote keeps logs where other instances find them. A log has the newest entries: as many
-// as a journal has, and as old as those in it.
-type Remote interface {
-	// Log adds entries to the log called name. at has the instant of each. Entries that
-	// are there already are not added again, so that a call that failed can be repeated.
-	Log(ctx context.Context, name string, at []window.Instant, entries []string) error
-
-	// ReadLog returns the newest entries of a log, at most n, the oldest one first.
-	ReadLog(ctx context.Context, name string, n int) ([]string, error)
-}
+// Remote is a function that adds entries to a log which other instances find, too, and
+// returns its newest n, the oldest one first. A log has as many entries as a journal has, and
+// as old as those in it. at has the instant of each entry. Entries that are there already are
+// not added again, so that a call that failed can be repeated.
+type Remote func(ctx context.Context, name string, at []window.Instant, entries []string, n int) ([]string, error)
 
 const (
 	sendPace = time.Second     // the time between two times that denials are sent
@@ -68,7 +63,7 @@ func (s *shared) send(ctx context.Context) error {
 			for i, u := range all[:n] {
 				at[i], texts[i] = u.at, u.text
 			}
-			if err := s.remote.Log(ctx, l.name.remote(), at, texts); err != nil {
+			if _, err := s.remote(ctx, l.name.remote(), at, texts, 0); err != nil {
 				failed = errors.Join(failed, err)
 				break
 			}
