@@ -113,6 +113,9 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(self.client.explain({"page": "/x"})["decision"]["outcome"], "allow")
         self.client.take({"action": "post", "user": "python-denied"}, hits=6)
         self.assertEqual(self.client.denials("posts-per-hour", n=1)[0]["key"], "python-denied")
+        found = self.client.denials("posts-per-hour", attributes={"user": "python-denied"}, since="1h")
+        self.assertEqual({d["key"] for d in found}, {"python-denied"})
+        self.assertEqual(self.client.denials("posts-per-hour", attributes={"user": "nobody"}), [])
         self.assertEqual(len(self.client.top("posts-per-hour", n=1)["rules"]), 1)
 
     def test_mistakes(self):

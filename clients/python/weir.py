@@ -236,13 +236,13 @@ class Client:
 
     def usage(self, rule: str, attributes: Optional[Attributes] = None) -> KeyUsage:
         """Returns what a rule has counted for the key that the attributes make."""
-        answer = self._call("GET", "/v1/usage?" + _query(rule, attributes))
+        answer = self._call("GET", "/v1/usage?" + _query({"rule": rule}, attributes))
         answer["series"] = [_read(Cell, cell) for cell in answer.get("series", [])]
         return _read(KeyUsage, answer)
 
     def forget(self, rule: str, attributes: Optional[Attributes] = None) -> None:
         """Drops what a rule has counted for the key that the attributes make."""
-        self._call("DELETE", "/v1/usage?" + _query(rule, attributes))
+        self._call("DELETE", "/v1/usage?" + _query({"rule": rule}, attributes))
 
     def rules(self) -> Dict[str, Any]:
         """Returns the rules in force, as in the schema Rules."""
@@ -252,9 +252,23 @@ class Client:
         """Returns the keys that use rules most and those that are denied most, as in the schema Top."""
         return self._call("GET", "/v1/top?" + _listing(rule, n))
 
-    def denials(self, rule: Optional[str] = None, n: int = 50) -> List[Dict[str, Any]]:
-        """Returns recent denials, the newest one first, as in the schema Denial."""
-        return self._call("GET", "/v1/denials?" + _listing(rule, n))["denials"]
+    def denials(
+        self,
+        rule: Optional[str] = None,
+        n: int = 50,
+        attributes: Optional[Attributes] = None,
+        since: Optional[str] = None,
+    ) -> List[Dict[str, Any]]:
+        """Returns the denials of the last 24 hours, the newest one first, as in the schema Denial.
+
+        attributes selects a key. since is the earliest, such as "90m" or "2026-11-20T12:00:00Z".
+        """
+        pairs = {"n": str(n)}
+        if rule is not None:
+            pairs["rule"] = rule
+        if since is not None:
+            pairs["since"] = since
+        return self._call("GET", "/v1/denials?" + _query(pairs, attributes))["denials"]
 
     def close(self) -> None:
         """Closes the connection of this thread. The client can still be used."""
@@ -355,11 +369,10 @@ def _body(attributes: Attributes, **members: Any) -> Dict[str, Any]:
     return body
 
 
-def _query(rule: str, attributes: Optional[Attributes]) -> str:
-    pairs = {"rule": rule}
+def _query(pairs: Dict[str, str], attributes: Optional[Attributes]) -> str:
     for name, value in (attributes or {}).items():
-        if name == "rule":
-            raise ValueError("the attribute rule cannot be in a query")
+        if name == "rule" or name in pairs:
+            raise ValueError(f"the attribute {name} cannot be in a query")
         pairs[name] = json.dumps(value) if not isinstance(value, str) else value
     return urllib.parse.urlencode(pairs)
 

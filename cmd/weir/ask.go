@@ -145,7 +145,7 @@ key: the rule's per. A counter also prints its history.`,
 			if err != nil {
 				return err
 			}
-			return c.ask(cmd, http.MethodGet, "/v1/usage"+query, nil, new(usage))
+			return c.ask(cmd, http.MethodGet, "/v1/usage?"+query.Encode(), nil, new(usage))
 		},
 	}
 	c.flags(cmd)
@@ -166,7 +166,7 @@ func newForget() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err = c.call(cmd.Context(), http.MethodDelete, "/v1/usage"+query, nil); err == nil && c.json {
+			if _, err = c.call(cmd.Context(), http.MethodDelete, "/v1/usage?"+query.Encode(), nil); err == nil && c.json {
 				_, err = io.WriteString(cmd.OutOrStdout(), "{\"forgotten\":true}\n") // the service's answer is empty
 			}
 			return err

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,20 +187,27 @@ func attributes(args []string) (map[string]string, error) {
 	return attrs, nil
 }
 
-// keyQuery returns the URL query for one key of a rule.
-func keyQuery(rule string, args []string) (string, error) {
+// keyQuery returns the URL query for one key of a rule, or of all rules if rule is empty.
+// reserved are the names of other parameters.
+func keyQuery(rule string, args []string, reserved ...string) (url.Values, error) {
 	attrs, err := attributes(args)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if _, ok := attrs["rule"]; ok {
-		return "", &usageError{"attribute rule: the name is reserved here for the rule itself"}
+		return nil, &usageError{"attribute rule: the name is reserved here for the rule itself"}
 	}
-	q := url.Values{"rule": {rule}}
+	q := url.Values{}
+	if rule != "" {
+		q.Set("rule", rule)
+	}
 	for name, value := range attrs {
+		if slices.Contains(reserved, name) {
+			return nil, &usageError{"attribute " + name + ": the name is reserved here"}
+		}
 		q.Set(name, value)
 	}
-	return "?" + q.Encode(), nil
+	return q, nil
 }
 
 // offlineAnswer answers a call by the rules file, as a service with empty counters does.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,12 +32,14 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("WEIR_ADDR", "127.0.0.1:1")    // no service listens there
+			e.Setenv("WEIR_ADDR", "127.0.0.1:1") // no service listens there
+			e.Values[running{}] = new(func())
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // without it each process takes a second to end
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":   serve,
+			"stop":    stop,
 			"status":  status,
 			"receipt": keepReceipt,
 			// token FILE sets WEIR_TOKEN to the text of a file.
@@ -55,6 +58,7 @@ func TestRedisScripts(t *testing.T) {
 		Dir:                 "testdata/redis",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
+			e.Values[running{}] = new(func())
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			e.Setenv("ADDR", n.Addr())
 			e.Setenv("STORE", "redis://"+n.Addr()+"?timeout=10s")
@@ -62,6 +66,7 @@ func TestRedisScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":  serve,
+			"stop":   stop,
 			"status": status,
 			// restrict USER RIGHT makes a user that lacks a right.
 			"restrict": func(_ *testscript.TestScript, _ bool, args []string) {
@@ -81,8 +86,9 @@ func TestRedisScripts(t *testing.T) {
 
 var addresses = regexp.MustCompile(`weir listens on (\S+), its admin on (\S+)`)
 
-// serve [--tokens FILE] [--listen ADDRESS] [RULES [STORE]] runs a service on free
-// ports until the script ends, and points WEIR_ADDR at it.
+// serve [--tokens FILE] [--listen ADDRESS] [--data DIRECTORY] [--log-keys FORM] [RULES
+// [STORE]] runs a service on free ports until the script ends, or until the command
+// stop, and points WEIR_ADDR at it.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
@@ -92,6 +98,10 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 			cfg.Access.Tokens = ts.MkAbs(args[1])
 		case "--listen":
 			cfg.Listen = args[1]
+		case "--data":
+			cfg.Data = ts.MkAbs(args[1])
+		case "--log-keys":
+			cfg.LogKeys, cfg.LogKeysSecret = args[1], "secret"
 		}
 		args = args[2:]
 	}
@@ -118,13 +128,21 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	go func() { _, _ = io.Copy(io.Discard, r) }()
 	ts.Setenv("WEIR_ADDR", m[1])
 	ts.Setenv("WEIR_ADMIN", m[2])
-	ts.Defer(func() {
+	end := sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			ts.Logf("the service ends with %v", err)
 		}
 	})
+	*ts.Value(running{}).(*func()) = end
+	ts.Defer(end)
 }
+
+// running is the key of what ends the service that was started last.
+type running struct{}
+
+// stop ends the service that was started last, in order.
+func stop(ts *testscript.TestScript, _ bool, _ []string) { (*ts.Value(running{}).(*func()))() }
 
 var receipts = regexp.MustCompile(`(?m)^receipt: (\S+)$`)
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -39,7 +40,10 @@ type (
 		Takes int64 `json:"takes"`
 	}
 	denialsAnswer struct {
-		Denials []denial `json:"denials"`
+		Denials  []denial  `json:"denials"`
+		Oldest   time.Time `json:"oldest"`
+		Dropped  int64     `json:"dropped"`
+		Degraded bool      `json:"degraded"`
 	}
 	denial struct {
 		Time       time.Time `json:"time"`
@@ -67,11 +71,14 @@ type topView struct {
 	before  topAnswer
 	elapsed time.Duration // since before; 0: there is none
 
-	zone *time.Location
+	zone   *time.Location
+	layout string // of times; empty: the time of day
 }
 
-// clock returns the time of day in v's zone.
-func (v *topView) clock(t time.Time) string { return t.In(v.zone).Format(time.TimeOnly) }
+// clock returns t in v's zone.
+func (v *topView) clock(t time.Time) string {
+	return t.In(v.zone).Format(cmp.Or(v.layout, time.TimeOnly))
+}
 
 // size is the size of a terminal in characters. 0 means that there is no bound.
 type size struct{ width, height int }

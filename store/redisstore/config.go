@@ -58,10 +58,7 @@ func (c Config) withDefaults() Config {
 // wire returns what connections and calls need of c.
 func (c *Config) wire() *conn.Config {
 	w := c.rest
-	w.Addrs, w.TLS, w.Timeout = c.Addrs, c.TLS, c.Timeout
-	if c.Changed != nil {
-		w.Changed = func(change conn.Change) { c.Changed(Change(change)) }
-	}
+	w.Addrs, w.TLS, w.Timeout, w.Changed = c.Addrs, c.TLS, c.Timeout, c.Changed
 	return &w
 }
 

@@ -1,9 +1,8 @@
 package redisstore
 
 import (
-	"time"
-
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
 )
 
 // Node holds the numbers of one server. The primary behind Sentinels is one Node,
@@ -26,17 +25,10 @@ type Node struct {
 	Outages map[store.Reason]int64
 }
 
-// Change is the start or the end of a time in which a node gets no calls.
-type Change struct {
-	Addr string
-	Err  *store.OutageError // at the start: why; nil at the end
-	Gone bool               // the end, because the node has left its cluster
-
-	// Lasted is the time since the start, and Missed the number of outages since
-	// then. Both are set at the end.
-	Lasted time.Duration
-	Missed int64
-}
+// Change is the start or the end of a time in which a node gets no calls: at the start Err
+// says why, and at the end Err is nil. Gone says that it ended because the node has left its
+// cluster, Lasted how long it took, and Missed how many outages there were.
+type Change = conn.Change
 
 // Nodes returns the numbers of the nodes in use, by address. On a cluster there
 // are none until one of its nodes was reached.

@@ -2592,7 +2592,12 @@ type DenialsRequest struct {
 	// The name of a rule. Empty: all rules.
 	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
 	// How many, at most 1000. Default: 50.
-	N             int32 `protobuf:"varint,2,opt,name=n,proto3" json:"n,omitempty"`
+	N int32 `protobuf:"varint,2,opt,name=n,proto3" json:"n,omitempty"`
+	// The attributes of a key: only its denials. Without a rule: those of each rule whose key
+	// they make.
+	Attributes map[string]string `protobuf:"bytes,3,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The earliest.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2641,11 +2646,31 @@ func (x *DenialsRequest) GetN() int32 {
 	return 0
 }
 
-// DenialsResponse shows what this instance has denied.
+func (x *DenialsRequest) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *DenialsRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// DenialsResponse shows what was denied in the last 24 hours.
 type DenialsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The newest one first.
-	Denials       []*Denial `protobuf:"bytes,1,rep,name=denials,proto3" json:"denials,omitempty"`
+	Denials []*Denial `protobuf:"bytes,1,rep,name=denials,proto3" json:"denials,omitempty"`
+	// With a rule: when the oldest denial was that is kept of it, if that is known.
+	Oldest *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	// How many denials of these rules this instance has not kept since it started, at most.
+	Dropped int64 `protobuf:"varint,3,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Whether the store did not answer, so that the denials are those of this instance.
+	Degraded      bool `protobuf:"varint,4,opt,name=degraded,proto3" json:"degraded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2685,6 +2710,27 @@ func (x *DenialsResponse) GetDenials() []*Denial {
 		return x.Denials
 	}
 	return nil
+}
+
+func (x *DenialsResponse) GetOldest() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Oldest
+	}
+	return nil
+}
+
+func (x *DenialsResponse) GetDropped() int64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *DenialsResponse) GetDegraded() bool {
+	if x != nil {
+		return x.Degraded
+	}
+	return false
 }
 
 // Denial is one take that one rule denied.
@@ -3520,12 +3566,22 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06TopKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\x03R\x05error\"2\n" +
+	"\x05error\x18\x03 \x01(\x03R\x05error\"\xec\x01\n" +
 	"\x0eDenialsRequest\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\f\n" +
-	"\x01n\x18\x02 \x01(\x05R\x01n\"<\n" +
+	"\x01n\x18\x02 \x01(\x05R\x01n\x12G\n" +
+	"\n" +
+	"attributes\x18\x03 \x03(\v2'.weir.v1.DenialsRequest.AttributesEntryR\n" +
+	"attributes\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa6\x01\n" +
 	"\x0fDenialsResponse\x12)\n" +
-	"\adenials\x18\x01 \x03(\v2\x0f.weir.v1.DenialR\adenials\"\x8a\x03\n" +
+	"\adenials\x18\x01 \x03(\v2\x0f.weir.v1.DenialR\adenials\x122\n" +
+	"\x06oldest\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06oldest\x12\x18\n" +
+	"\adropped\x18\x03 \x01(\x03R\adropped\x12\x1a\n" +
+	"\bdegraded\x18\x04 \x01(\bR\bdegraded\"\x8a\x03\n" +
 	"\x06Denial\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x10\n" +
@@ -3636,7 +3692,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Verb)(0),                     // 0: weir.v1.Verb
 	(RuleKind)(0),                 // 1: weir.v1.RuleKind
@@ -3695,11 +3751,12 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	nil,                           // 54: weir.v1.ExplainRequest.AttributesEntry
 	nil,                           // 55: weir.v1.UsageRequest.AttributesEntry
 	nil,                           // 56: weir.v1.ForgetRequest.AttributesEntry
-	nil,                           // 57: weir.v1.Rule.NetworksEntry
-	nil,                           // 58: weir.v1.Rule.FeedbackEntry
-	nil,                           // 59: weir.v1.Quota.CasesEntry
-	(*durationpb.Duration)(nil),   // 60: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 61: google.protobuf.Timestamp
+	nil,                           // 57: weir.v1.DenialsRequest.AttributesEntry
+	nil,                           // 58: weir.v1.Rule.NetworksEntry
+	nil,                           // 59: weir.v1.Rule.FeedbackEntry
+	nil,                           // 60: weir.v1.Quota.CasesEntry
+	(*durationpb.Duration)(nil),   // 61: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 62: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
 	46, // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
@@ -3718,20 +3775,20 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	17, // 13: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
 	17, // 14: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
 	17, // 15: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
-	60, // 16: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
+	61, // 16: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
 	18, // 17: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
-	60, // 18: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
+	61, // 18: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
 	1,  // 19: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
-	60, // 20: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
-	60, // 21: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
-	61, // 22: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
+	61, // 20: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
+	61, // 21: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
+	62, // 22: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
 	9,  // 23: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
 	21, // 24: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
 	17, // 25: weir.v1.Answer.decision:type_name -> weir.v1.Decision
 	22, // 26: weir.v1.Answer.problem:type_name -> weir.v1.Problem
-	60, // 27: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	61, // 27: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
 	9,  // 28: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
-	60, // 29: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
+	61, // 29: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
 	21, // 30: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
 	22, // 31: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
 	54, // 32: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
@@ -3742,66 +3799,69 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	55, // 37: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
 	18, // 38: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
 	30, // 39: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
-	61, // 40: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
-	60, // 41: weir.v1.Cell.length:type_name -> google.protobuf.Duration
+	62, // 40: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
+	61, // 41: weir.v1.Cell.length:type_name -> google.protobuf.Duration
 	56, // 42: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
 	35, // 43: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
 	1,  // 44: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
-	61, // 45: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
+	62, // 45: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
 	36, // 46: weir.v1.TopRule.used:type_name -> weir.v1.TopList
 	36, // 47: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
 	37, // 48: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
-	40, // 49: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
-	61, // 50: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
-	61, // 51: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
-	60, // 52: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
-	61, // 53: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
-	43, // 54: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
-	1,  // 55: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
-	57, // 56: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
-	44, // 57: weir.v1.Rule.limit:type_name -> weir.v1.Quota
-	60, // 58: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
-	45, // 59: weir.v1.Rule.ban:type_name -> weir.v1.Ban
-	58, // 60: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
-	59, // 61: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
-	60, // 62: weir.v1.Ban.for:type_name -> google.protobuf.Duration
-	60, // 63: weir.v1.Ban.most:type_name -> google.protobuf.Duration
-	60, // 64: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
-	2,  // 65: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
-	3,  // 66: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
-	4,  // 67: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
-	5,  // 68: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
-	6,  // 69: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
-	7,  // 70: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
-	8,  // 71: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
-	19, // 72: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
-	23, // 73: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
-	25, // 74: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
-	28, // 75: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
-	31, // 76: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
-	33, // 77: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
-	38, // 78: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
-	41, // 79: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
-	10, // 80: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
-	11, // 81: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
-	12, // 82: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
-	13, // 83: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
-	14, // 84: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
-	15, // 85: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
-	16, // 86: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
-	20, // 87: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
-	24, // 88: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
-	26, // 89: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
-	29, // 90: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
-	32, // 91: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
-	34, // 92: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
-	39, // 93: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
-	42, // 94: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
-	80, // [80:95] is the sub-list for method output_type
-	65, // [65:80] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	57, // 49: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
+	62, // 50: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
+	40, // 51: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
+	62, // 52: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
+	62, // 53: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
+	62, // 54: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
+	61, // 55: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
+	62, // 56: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
+	43, // 57: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
+	1,  // 58: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
+	58, // 59: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
+	44, // 60: weir.v1.Rule.limit:type_name -> weir.v1.Quota
+	61, // 61: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
+	45, // 62: weir.v1.Rule.ban:type_name -> weir.v1.Ban
+	59, // 63: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
+	60, // 64: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
+	61, // 65: weir.v1.Ban.for:type_name -> google.protobuf.Duration
+	61, // 66: weir.v1.Ban.most:type_name -> google.protobuf.Duration
+	61, // 67: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
+	2,  // 68: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
+	3,  // 69: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
+	4,  // 70: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
+	5,  // 71: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
+	6,  // 72: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
+	7,  // 73: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
+	8,  // 74: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
+	19, // 75: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
+	23, // 76: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
+	25, // 77: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
+	28, // 78: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
+	31, // 79: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
+	33, // 80: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
+	38, // 81: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
+	41, // 82: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
+	10, // 83: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
+	11, // 84: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
+	12, // 85: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
+	13, // 86: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
+	14, // 87: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
+	15, // 88: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
+	16, // 89: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
+	20, // 90: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
+	24, // 91: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
+	26, // 92: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
+	29, // 93: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
+	32, // 94: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
+	34, // 95: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
+	39, // 96: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
+	42, // 97: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
+	83, // [83:98] is the sub-list for method output_type
+	68, // [68:83] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -3830,7 +3890,7 @@ func file_weir_v1_weir_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   58,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

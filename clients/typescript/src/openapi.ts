@@ -253,9 +253,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show recent denials and their reasons, the newest one first
-         * @description Shows what this instance has decided, also what rules in shadow mode would have denied. With `--top-keys 0` the
-         *     answer is 404.
+         * Show the denials of the last 24 hours and their reasons, the newest one first
+         * @description Shows also what rules in shadow mode would have denied. The service keeps at most 10,000 denials of each rule, and of
+         *     one key at most 10 in a minute. Instances that share a store have one journal; with a data directory it survives a
+         *     restart. With `--top-keys 0` the answer is 404.
          */
         get: operations["denials"];
         put?: never;
@@ -770,9 +771,22 @@ export interface components {
         ListError: number;
         /** @description The real number is at most this much lower; missing if the number is exact */
         KeyError: number;
-        /** @description Recent denials, the newest one first */
+        /** @description Denials of the last 24 hours, the newest one first */
         Denials: {
             denials: components["schemas"]["Denial"][];
+            /**
+             * Format: date-time
+             * @description When the oldest denial was that is kept of the rule. Missing without `rule` or denials, or if not all of them
+             *     were read
+             */
+            oldest?: string;
+            /** @description How many denials of these rules this instance has not kept, since it started, at most */
+            dropped: number;
+            /**
+             * @description True if the store did not answer, so that the denials are those of this instance alone; otherwise missing
+             * @constant
+             */
+            degraded?: true;
         };
         /** @description One denial */
         Denial: {
@@ -1591,6 +1605,13 @@ export interface operations {
             query?: {
                 /** @description The name of one rule; without it, all rules */
                 rule?: components["parameters"]["OneRule"];
+                /**
+                 * @description Each further parameter is an attribute, `NAME=VALUE`: only denials of the key that the attributes make, and those
+                 *     in an outage, which have no key. Without `rule`: of each rule whose whole key they make.
+                 */
+                attributes?: components["schemas"]["QueryAttributes"];
+                /** @description The earliest, as RFC 3339 states an instant, or as a length of time before now, such as `90m` */
+                since?: string;
                 /** @description How many denials */
                 n?: number;
             };

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/grpcapi"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -408,4 +410,41 @@ func locked(t *testing.T) grpcserver.Config {
 func as(t *testing.T, token string) context.Context {
 	t.Helper()
 	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+}
+
+// Denials are selected by attributes and since.
+func TestDenials(t *testing.T) {
+	t.Parallel()
+	tops := top.New(top.Config{Keys: 10}, namespace.Default)
+	engine := engineOf(t, rules, memstore.New(), weir.WithObserver(tops))
+	t.Cleanup(func() { _ = engine.Close() })
+	_, c := serve(t, grpcserver.Config{}, namespace.NewSet(namespace.New(namespace.Default, engine, 0, tops)))
+	for _, user := range []string{"ann", "bob"} {
+		_, err := engine.Take(t.Context(), weir.Request{Attributes: weir.Attributes("action", "post", "user", user), Hits: 6})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, row := range []struct {
+		in   *weirv1.DenialsRequest
+		want string
+	}{
+		{&weirv1.DenialsRequest{}, "bob ann"},
+		{&weirv1.DenialsRequest{Rule: "posts", Attributes: map[string]string{"user": "ann"}}, "ann"},
+		{&weirv1.DenialsRequest{Attributes: map[string]string{"user": "ann"}, Since: timestamppb.New(time.Now().Add(-time.Hour))}, "ann"},
+		{&weirv1.DenialsRequest{Since: timestamppb.New(time.Now().Add(time.Hour))}, ""},
+	} {
+		out, err := c.Denials(t.Context(), row.in)
+		var got []string
+		for _, d := range out.GetDenials() {
+			got = append(got, d.GetKey())
+		}
+		if err != nil || strings.Join(got, " ") != row.want || out.GetDropped() != 0 || out.GetDegraded() || (out.GetOldest() != nil) != (row.in.GetRule() != "") {
+			t.Errorf("%v: got %v, %v, want %s", row.in, out, err, row.want)
+		}
+	}
+	_, err := c.Denials(t.Context(), &weirv1.DenialsRequest{Rule: "posts", Attributes: map[string]string{"usr": "ann"}})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "attributes.usr: is in no key of the rules asked for") {
+		t.Errorf("got %v, want the attribute that is wrong", err)
+	}
 }

@@ -171,19 +171,33 @@ func listOf(l *top.List) *weirv1.TopList {
 }
 
 // denials serves the method Denials.
-func (a *API) denials(_ context.Context, c *grpcserver.Call, in *weirv1.DenialsRequest) (*weirv1.DenialsResponse, error) {
+func (a *API) denials(ctx context.Context, c *grpcserver.Call, in *weirv1.DenialsRequest) (*weirv1.DenialsResponse, error) {
 	s, err := a.some(c, in.GetRule(), in.GetN(), 50)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(s.rules))
-	for i, at := range s.rules {
-		names[i] = s.set.Rule(at).Name
+	attrs, err := attributesOf(in.GetAttributes())
+	if err != nil {
+		return nil, err
 	}
-	out := &weirv1.DenialsResponse{}
-	all := s.space.Tops().Denials(names, s.n)
-	for i := range all {
-		d := &all[i]
+	rules, bad := s.space.Tops().Select(s.set, s.rules, attrs)
+	if bad != nil {
+		return nil, bad.In("attributes")
+	}
+	q := top.Query{Rules: rules, N: s.n}
+	if in.GetSince() != nil {
+		q.Since = in.GetSince().AsTime()
+	}
+	found, err := s.space.Tops().Denials(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := &weirv1.DenialsResponse{Dropped: found.Dropped, Degraded: found.Degraded}
+	if !found.Oldest.IsZero() {
+		out.Oldest = timestamppb.New(found.Oldest)
+	}
+	for i := range found.List {
+		d := &found.List[i]
 		x := &weirv1.Denial{
 			Time: timestamppb.New(d.Time), Rule: d.Rule, Key: d.Key, Reason: string(d.Reason), Outcome: d.Outcome, Shadow: d.Shadow,
 			Hits: d.Hits, Used: d.Used, Quota: d.Quota, RetryAfter: durationOf(d.RetryAfter), DegradedReason: string(d.Cause),

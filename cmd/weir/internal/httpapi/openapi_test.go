@@ -56,7 +56,7 @@ func described(t *testing.T, d *apitest.Description, c httpapi.Config, options .
 func describedUpTo(t *testing.T, d *apitest.Description, maxAnswer int64, c httpapi.Config, options ...weir.Option) *httpapi.API {
 	t.Helper()
 	now := func() time.Time { return scripttest.Start }
-	tops := top.New(top.Config{Keys: 10, Now: now})
+	tops := top.New(top.Config{Keys: 10, Now: now}, namespace.Default)
 	engine, _ := scripttest.NewEngine(t, d.Rules(), func() window.Instant { return window.At(now()) }, append(options, weir.WithObserver(tops))...)
 	space := namespace.New(namespace.Default, engine, maxAnswer, tops)
 	space.SetSource(namespace.Source{File: "rules.yaml", Hash: "5f1f3b0c1c0c8f7a6d0d3b4d9f7d9b1c2f3e4a5b6c7d8e9f0a1b2c3d4e5f6a7b", Loaded: scripttest.Start})

@@ -37,7 +37,7 @@ type bench struct {
 func newBench(t testing.TB, rules string) *bench {
 	t.Helper()
 	b := &bench{now: scripttest.Start}
-	tops := top.New(top.Config{Keys: 3, Now: func() time.Time { return b.now }})
+	tops := top.New(top.Config{Keys: 3, Now: func() time.Time { return b.now }}, namespace.Default)
 	engine, counts := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(b.now) }, weir.WithObserver(tops))
 	b.counts = counts
 	space := namespace.New(namespace.Default, engine, 0, tops)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
@@ -14,16 +16,16 @@ import (
 
 // top shows the keys that use each rule most, and those that it denies most.
 func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	set, asked, one, n, err := some(x.space, r, 10)
+	s, err := some(x.space, r, 10, false)
 	if err != nil {
 		return err
 	}
-	n = top.PerRule(n, len(asked))
+	n := top.PerRule(s.n, len(s.rules))
 	b := append(x.out[:0], `{"rules":[`...)
-	for _, i := range asked {
-		ru := set.Rule(i)
+	for _, i := range s.rules {
+		ru := s.set.Rule(i)
 		t := x.space.Tops().Top(ru.Name, n)
-		if !one && t.Used.Total == 0 && t.Denied.Total == 0 {
+		if !s.one && t.Used.Total == 0 && t.Denied.Total == 0 {
 			continue
 		}
 		if b[len(b)-1] != '[' {
@@ -68,23 +70,34 @@ func appendTop(b []byte, counts string, l *top.List) []byte {
 
 // denials shows recent denials, the newest one first.
 func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	set, asked, _, n, err := some(x.space, r, 50)
+	s, err := some(x.space, r, 50, true)
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(asked))
-	for i, at := range asked {
-		names[i] = set.Rule(at).Name
+	rules, bad := x.space.Tops().Select(s.set, s.rules, s.attrs)
+	if bad != nil {
+		return badParameter(bad.Path, bad.Problem)
+	}
+	d, err := x.space.Tops().Denials(r.Context(), top.Query{Rules: rules, Since: s.since, N: s.n})
+	if err != nil {
+		return err
 	}
 	b := append(x.out[:0], `{"denials":[`...)
-	all := x.space.Tops().Denials(names, n)
-	for i := range all {
+	for i := range d.List {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendDenial(b, &all[i])
+		b = appendDenial(b, &d.List[i])
 	}
-	x.out = append(b, ']', '}')
+	b = append(b, ']')
+	if !d.Oldest.IsZero() {
+		b = appendTime(append(b, `,"oldest":`...), d.Oldest)
+	}
+	b = strconv.AppendInt(append(b, `,"dropped":`...), d.Dropped, 10)
+	if d.Degraded {
+		b = append(b, `,"degraded":true`...)
+	}
+	x.out = append(b, '}')
 	return respond(w, x.out)
 }
 
@@ -114,49 +127,66 @@ func appendDenial(b []byte, d *top.Denial) []byte {
 	return append(jsontext.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter), '}')
 }
 
-// some reads ?rule=NAME&n=10, where both may be missing. It returns the indexes
-// of the rules that are asked for, all without a name, and whether there is one.
-func some(space *namespace.Namespace, r *http.Request, fallback int) (set *rule.Set, asked []int, one bool, n int, err error) {
+// asked is what a call about top keys or denials asks for.
+type asked struct {
+	set   *rule.Set
+	rules []int // indexes of the rules that are asked for
+	one   bool  // because it was named
+	n     int
+	since time.Time        // zero: no bound
+	attrs []weir.Attribute // of the key
+}
+
+// some reads ?rule=NAME&n=10, where both may be missing, and with filters also
+// &since=1h&attribute=value….
+func some(space *namespace.Namespace, r *http.Request, fallback int, filters bool) (s asked, err error) {
 	if space.Tops() == nil {
-		return nil, nil, false, 0, &answer.Problem{
+		return s, &answer.Problem{
 			Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0",
 		}
 	}
-	set = space.Engine().Rules()
+	s.set, s.n = space.Engine().Rules(), fallback
 	name, given := "", map[string]bool{}
-	n = fallback
 	err = parameters(r.URL.RawQuery, func(param, value string) (err error) {
 		if given[param] {
 			return badParameter(param, "is there twice")
 		}
 		given[param] = true
-		switch param {
-		case "rule":
+		switch {
+		case param == "rule":
 			name = value
-		case "n":
-			if n, err = strconv.Atoi(value); err != nil || n < 1 || n > top.MaxAsked {
+		case param == "n":
+			if s.n, err = strconv.Atoi(value); err != nil || s.n < 1 || s.n > top.MaxAsked {
 				return badParameter(param, fmt.Sprintf("%q: want a number from 1 to %d", value, top.MaxAsked))
 			}
-		default:
+		case !filters:
 			return badParameter(param, "is unknown; want rule and n")
+		case param == "since":
+			if s.since, err = space.Tops().ParseSince(value); err != nil {
+				return badParameter(param, err.Error())
+			}
+		default:
+			s.attrs, err = withParameter(s.attrs, param, value)
+			return err
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, nil, false, 0, err
+		return s, err
 	}
-	if !given["rule"] {
-		asked = make([]int, set.Len())
-		for i := range asked {
-			asked[i] = i
+	if s.one = given["rule"]; !s.one {
+		s.rules = make([]int, s.set.Len())
+		for i := range s.rules {
+			s.rules[i] = i
 		}
-		return set, asked, false, n, nil
+		return s, nil
 	}
-	i, ok := set.Find(name)
+	i, ok := s.set.Find(name)
 	if !ok {
-		return nil, nil, false, 0, &answer.Problem{
+		return s, &answer.Problem{
 			Status: http.StatusNotFound, Field: "rule", Detail: fmt.Sprintf("%q: not found; /v1/rules lists the rules", name),
 		}
 	}
-	return set, []int{i}, true, n, nil
+	s.rules = []int{i}
+	return s, nil
 }

@@ -57,6 +57,13 @@ func (m *Metrics) Watch(stats func() StoreStats) {
 	)
 }
 
+// WatchDenials exports the number of denials that are in no journal.
+func (m *Metrics) WatchDenials(dropped func() int64) {
+	watch(m, dropped, number("weir_denials_dropped_total",
+		"Denials that are not in the journal of weir denials: too many of one key in a minute, or too many at a time.",
+		func(n int64) float64 { return float64(n) }))
+}
+
 // ofRule is the labels of a rule.
 type ofRule struct{ namespace, rule string }
 

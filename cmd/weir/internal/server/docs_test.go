@@ -200,7 +200,7 @@ func lasting(v any) any {
 		for name, value := range v {
 			n, isNumber := value.(float64)
 			switch {
-			case name == "hash" || name == "file" || name == "loaded" || name == "start" || name == "since" || name == "time" || name == "receipt" || name == "banned_until":
+			case name == "hash" || name == "file" || name == "loaded" || name == "start" || name == "since" || name == "oldest" || name == "time" || name == "receipt" || name == "banned_until":
 				v[name] = "some"
 			case (name == "retry_after" || name == "reset_after") && isNumber && n > 0:
 				v[name] = "some"

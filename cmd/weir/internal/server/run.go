@@ -74,7 +74,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer endTelemetry(telemetry, log)
-	tops := top.New(top.Config{Keys: cfg.TopKeys, Text: lists})
+	tops := newTops(cfg, counts, lists)
+	defer tops.Close()
+	numbers.WatchDenials(tops.Dropped)
 	episodes := newEpisodes()
 	rules, err := newSpaces(parts{cfg, counts, numbers, tops, episodes, doors, log, telemetry, outside}, where, first, bad)
 	if err != nil {

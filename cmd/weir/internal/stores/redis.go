@@ -35,6 +35,7 @@ func openRedis(ctx context.Context, cfg redisstore.Config, o Options) (*Shared, 
 	}
 	return &Shared{
 		Store: s, Location: cfg.String(), WithTimeout: redisstore.WithTimeout, Inspect: s.Inspect,
+		Log: s.Log,
 		Nodes: func() []Node {
 			nodes := s.Nodes()
 			all := make([]Node, len(nodes))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // Row is a kind of store that instances share.
@@ -75,6 +76,10 @@ type Shared struct {
 	// Diagnose checks whether the servers fit, for weir doctor and at the start. The
 	// findings are those on the servers that were reached.
 	Diagnose func(context.Context) ([]Finding, error)
+
+	// Log adds entries to a log that instances share, and returns its newest ones; see
+	// package redisstore.
+	Log func(ctx context.Context, name string, at []window.Instant, entries []string, n int) ([]string, error)
 
 	// Inspect returns what the store holds under the name of a key, in words.
 	Inspect func(ctx context.Context, key string) (string, error)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
@@ -27,13 +27,10 @@ const (
 	// period is how long counts are current.
 	period = 5 * time.Minute
 
-	// ruleDenials is how many denials of a rule are kept.
-	ruleDenials = 256
-
 	// allKeys is how many keys all rules of all engines together keep in one kind of list and
-	// one period, and allDenials how many denials. With more rules than have room
-	// there, each keeps less, but least at least.
-	allKeys, allDenials, least = 50_000, 50_000, 16
+	// one period. With more rules than have room there, each keeps less, but leastKeys at
+	// least.
+	allKeys, leastKeys = 50_000, 16
 
 	// tick is how long a lane may take to fill up before its sample is made
 	// smaller, and idle the time between two looks at lanes that are exact.
@@ -54,6 +51,12 @@ type Config struct {
 	// kept.
 	Text KeyText
 
+	// Notes keeps the denials for the next process, and Remote keeps them where other
+	// instances find them. At most one of them is set. With neither the denials end with
+	// the process.
+	Notes  hook.Notebook
+	Remote Remote
+
 	// Now returns the time. Nil: time.Now.
 	Now func() time.Time
 }
@@ -63,6 +66,7 @@ type Config struct {
 // return nothing.
 type Collector struct {
 	*shared
+	space  string                   // the name of its namespace
 	latest atomic.Pointer[rule.Set] // of a recent decision
 	rules  map[string]*ruleStats    // guarded by mu; nil: dropped
 	set    *rule.Set                // guarded by mu; rules has no other rules
@@ -76,10 +80,19 @@ type shared struct {
 	lanes [2]lane // of decisions without and with a denial
 	wake  chan struct{}
 
+	notes    hook.Notebook // or nil
+	unfollow func()        // ends what notes calls; nil: nothing yet
+	remote   Remote        // or nil
+	sending  sync.Mutex    // held while denials are sent to remote
+
 	mu      sync.Mutex
+	journal journal                 // guarded by mu
+	kept    time.Time               // when changes went to notes; guarded by mu
+	ended   bool                    // guarded by mu
 	shown   []byte                  // guarded by mu; the text of a key, for a moment
+	encoded []byte                  // guarded by mu; that of a denial
 	members map[*Collector]struct{} // guarded by mu
-	room    room                    // guarded by mu; a smaller one holds from the next period on
+	room    int                     // guarded by mu; the keys of one list; a smaller one holds from the next period on
 	began   time.Time               // guarded by mu; of the current period
 	since   time.Time               // guarded by mu; of the period before
 	dropped int64                   // guarded by mu
@@ -87,18 +100,15 @@ type shared struct {
 
 var _ weir.Observer = (*Collector)(nil)
 
-// room is what one rule may keep.
-type room struct{ keys, denials int }
-
 // ruleStats is what is kept of one rule.
 type ruleStats struct {
 	used, denied recent
-	ring         ring
 }
 
-// New returns a collector, or nil if c counts nothing. A collector counts only
-// while [Collector.Run] runs, except that each reading counts what waits.
-func New(c Config) *Collector {
+// New returns a collector for the engine of the namespace called space, or nil if c counts
+// nothing. A collector counts only while [Collector.Run] runs, except that each reading
+// counts what waits.
+func New(c Config, space string) *Collector {
 	if c.Keys <= 0 {
 		return nil
 	}
@@ -108,30 +118,31 @@ func New(c Config) *Collector {
 	now := c.Now()
 	s := &shared{
 		now: c.Now, keys: c.Keys, text: c.Text, wake: make(chan struct{}, 1),
-		members: map[*Collector]struct{}{}, room: room{keys: c.Keys, denials: ruleDenials},
-		began: now, since: now,
+		notes: c.Notes, remote: c.Remote, journal: newJournal(),
+		members: map[*Collector]struct{}{}, room: c.Keys, began: now, since: now,
 	}
-	return s.join()
+	return s.join(space)
 }
 
-// Beside returns a collector for another engine, which shares the memory and the
-// goroutine of c.
-func (c *Collector) Beside() *Collector {
+// Beside returns a collector for the engine of another namespace, which shares the memory
+// and the goroutine of c.
+func (c *Collector) Beside(space string) *Collector {
 	if c == nil {
 		return nil
 	}
-	return c.join()
+	return c.join(space)
 }
 
-func (s *shared) join() *Collector {
+func (s *shared) join(space string) *Collector {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := &Collector{shared: s, rules: map[string]*ruleStats{}}
+	c := &Collector{shared: s, space: space, rules: map[string]*ruleStats{}}
 	s.members[c] = struct{}{}
 	return c
 }
 
-// Drop frees the memory of what c has counted. From then on c counts nothing.
+// Drop frees the memory of what c has counted, and of its denials. From then on c counts
+// nothing.
 func (c *Collector) Drop() {
 	if c == nil {
 		return
@@ -140,6 +151,7 @@ func (c *Collector) Drop() {
 	defer c.mu.Unlock()
 	delete(c.members, c)
 	c.rules, c.set = nil, nil
+	c.journal.forget(c.space)
 	c.share()
 }
 
@@ -193,12 +205,25 @@ func (c *Collector) Run(ctx context.Context) {
 	if c == nil {
 		return
 	}
+	var loaded <-chan struct{}
+	if c.notes != nil {
+		loaded = c.notes.Loaded()
+	}
+	if c.remote != nil {
+		var sender sync.WaitGroup
+		defer sender.Wait()
+		sender.Go(func() { c.sendAll(ctx) })
+	}
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-loaded:
+			loaded = nil
+			c.load()
+			continue
 		case <-c.wake:
 			c.count()
 			timer.Reset(min(tick, c.pace())) // the sample has just changed
@@ -210,6 +235,23 @@ func (c *Collector) Run(ctx context.Context) {
 			c.lanes[i].relax()
 		}
 		timer.Reset(c.pace())
+	}
+}
+
+// Close keeps, or sends, the denials that wait. It must be called when Run has returned and
+// before the notebook or the remote log is closed.
+func (c *Collector) Close() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	if c.unfollow != nil {
+		c.unfollow()
+	}
+	if c.remote != nil {
+		_ = c.send(context.Background()) // what fails is lost with this process
 	}
 }
 
@@ -239,6 +281,10 @@ func (s *shared) countLocked() {
 		l := &s.lanes[i]
 		b, dropped := l.take()
 		s.dropped += dropped
+		if l == &s.lanes[1] {
+			s.journal.dropped += dropped
+			s.journal.missed += dropped
+		}
 		for i := range b.rows {
 			r := &b.rows[i]
 			s.shown = s.text.append(s.shown[:0], b.text[r.from:r.to])
@@ -260,13 +306,13 @@ func (c *Collector) add(r *row, key []byte) {
 		c.rules[r.rule] = s
 	}
 	if r.counted > 0 {
-		s.used.add(key, r.counted, r.sample, c.room.keys)
+		s.used.add(key, r.counted, r.sample, c.room)
 	}
-	if !r.denial {
-		return
+	if r.denial {
+		r.what.Rule = r.rule
+		s.denied.add(key, 1, r.sample, c.room)
+		c.addDenial(c.space, &r.what, key, r.sample)
 	}
-	r.what.Rule, r.what.Key = r.rule, s.denied.add(key, 1, r.sample, c.room.keys)
-	s.ring.add(r.what, c.room.denials)
 }
 
 // turn ends the periods that are over.
@@ -280,11 +326,12 @@ func (s *shared) turn() {
 	default:
 		turns, s.since, s.began = 2, now, now
 	}
+	s.journal.expire(now)
 	for m := range s.members {
 		for _, r := range m.rules {
 			for range turns {
-				r.used.turn(s.room.keys)
-				r.denied.turn(s.room.keys)
+				r.used.turn(s.room)
+				r.denied.turn(s.room)
 			}
 		}
 	}
@@ -308,11 +355,7 @@ func (s *shared) share() {
 			n += m.set.Len()
 		}
 	}
-	n = max(n, 1)
-	s.room = room{
-		keys:    min(s.keys, max(allKeys/n, least)),
-		denials: min(ruleDenials, max(allDenials/n, least)),
-	}
+	s.room = min(s.keys, max(allKeys/max(n, 1), leastKeys))
 }
 
 // Rule is what was counted of one rule.
@@ -344,31 +387,6 @@ func (c *Collector) Top(name string, n int) Rule {
 	return r
 }
 
-// Denials returns the n newest denials of the rules called names, the newest one
-// first.
-func (c *Collector) Denials(names []string, n int) []Denial {
-	if c == nil {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.countLocked()
-	var all []Denial
-	for _, name := range names {
-		s, taken := c.rules[name], 0
-		if s == nil {
-			continue
-		}
-		s.ring.newest(func(d *Denial) bool {
-			all = append(all, *d)
-			taken++
-			return taken < n
-		})
-	}
-	slices.SortStableFunc(all, func(a, b Denial) int { return b.Time.Compare(a.Time) })
-	return all[:min(n, len(all))]
-}
-
 // Missed returns the number of decisions that were not counted, because rows
 // were full.
 func (c *Collector) Missed() int64 {
@@ -379,4 +397,16 @@ func (c *Collector) Missed() int64 {
 	defer c.mu.Unlock()
 	c.countLocked()
 	return c.dropped
+}
+
+// Dropped returns the number of denials that were left out of the journals: too many of a
+// key in a minute, or too many at a time, or a shared store did not take them.
+func (c *Collector) Dropped() int64 {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countLocked()
+	return c.journal.dropped
 }

@@ -81,6 +81,20 @@ func text(l top.List) string {
 	return b.String()
 }
 
+// denials returns the n newest denials of rules.
+func denials(t testing.TB, c *top.Collector, n int, rules ...string) []top.Denial {
+	t.Helper()
+	q := top.Query{N: n}
+	for _, rule := range rules {
+		q.Rules = append(q.Rules, top.Selected{Rule: rule})
+	}
+	d, err := c.Denials(t.Context(), q)
+	if err != nil {
+		t.Error(err)
+	}
+	return d.List
+}
+
 func wants(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if got != want {
@@ -90,7 +104,7 @@ func wants(t *testing.T, what string, got, want any) {
 
 func TestWhatIsCounted(t *testing.T) {
 	t.Parallel()
-	c := top.New(top.Config{Keys: 10})
+	c := top.New(top.Config{Keys: 10}, "default")
 	e := engine(t, someRules, c)
 	do(t, e, store.Take, 1, "user", "ann")                               // trial is full then
 	do(t, e, store.Take, 2, "user", "ann")                               // trial would deny
@@ -128,14 +142,14 @@ func TestWhatIsCounted(t *testing.T) {
 		"posts ann limit deny false hits 1, used 3 of 3, never false",
 	}
 	var got []string
-	for _, d := range c.Denials([]string{"bad", "posts", "bytes", "gone"}, 9) {
+	for _, d := range denials(t, c, 9, "bad", "posts", "bytes", "gone") {
 		got = append(got, fmt.Sprintf("%s %s %s %s %v hits %d, used %d of %d, never %v",
 			d.Rule, d.Key, d.Reason, d.Outcome, d.Shadow, d.Hits, d.Used, d.Quota, d.RetryAfter == window.Never))
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("denials: got\n%s\nwant\n%s", g, w)
 	}
-	shadow := c.Denials([]string{"trial"}, 1)
+	shadow := denials(t, c, 1, "trial")
 	if len(shadow) != 1 || !shadow[0].Shadow || shadow[0].Key != "ann" {
 		t.Errorf("got %+v, want the newest denial in shadow mode", shadow)
 	}
@@ -143,7 +157,7 @@ func TestWhatIsCounted(t *testing.T) {
 
 func TestBansAndHolds(t *testing.T) {
 	t.Parallel()
-	c := top.New(top.Config{Keys: 10})
+	c := top.New(top.Config{Keys: 10}, "default")
 	e := engine(t, `
 rules:
   - {name: logins, when: {action: login}, per: [user], limit: 2, window: 1h, ban: 1h}
@@ -159,7 +173,7 @@ rules:
 	do(t, e, store.Record, 1, "user", "bob", "action", "fly")
 	do(t, e, store.Take, 2, "user", "bob", "action", "fly")
 	var got []string
-	for _, d := range c.Denials([]string{"logins", "slots", "flights"}, 9) {
+	for _, d := range denials(t, c, 9, "logins", "slots", "flights") {
 		got = append(got, fmt.Sprintf("%s %s %s used %d, banned %v", d.Rule, d.Key, d.Reason, d.Used, !d.BannedUntil.IsZero()))
 	}
 	slices.Sort(got)
@@ -180,14 +194,14 @@ rules:
 
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	c := top.New(top.Config{Keys: 10})
+	c := top.New(top.Config{Keys: 10}, "default")
 	rules := set(t, someRules)
 	c.Decided(t.Context(), store.Take, &weir.Decision{
 		Outcome: "deny", Rule: "posts", RetryRule: "posts", RetryAfter: time.Second,
 		Degraded: true, DegradedReason: "late", Rules: rules,
 	}, 0)
 	c.Decided(t.Context(), store.Take, &weir.Decision{Outcome: "deny", Unmatched: true, Rules: rules}, 0) // by no rule
-	got := c.Denials([]string{"posts", ""}, 5)
+	got := denials(t, c, 5, "posts", "")
 	if len(got) != 1 || got[0].Reason != top.ReasonOutage || got[0].Cause != "late" || got[0].RetryAfter != time.Second {
 		t.Errorf("got %+v, want a denial by the outage policy", got)
 	}
@@ -198,7 +212,7 @@ func TestPeriods(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	start := now
-	c := top.New(top.Config{Keys: 2, Now: func() time.Time { return now }})
+	c := top.New(top.Config{Keys: 2, Now: func() time.Time { return now }}, "default")
 	e := engine(t, someRules, c)
 	used := func(want string, since time.Duration) {
 		t.Helper()
@@ -221,7 +235,7 @@ func TestPeriods(t *testing.T) {
 	used("2 ann:1 cid:1, others at most 1", 5*time.Minute)
 	now = start.Add(time.Hour)
 	used("0", time.Hour)
-	if got := c.Denials([]string{"posts"}, 9); len(got) != 1 || !got[0].Time.Equal(start) {
+	if got := denials(t, c, 9, "posts"); len(got) != 1 || !got[0].Time.Equal(start) {
 		t.Errorf("got %+v, want the denial of an hour ago", got)
 	}
 }
@@ -229,14 +243,18 @@ func TestPeriods(t *testing.T) {
 // A rule that a reload removed is dropped. With very many rules each keeps less.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	c := top.New(top.Config{Keys: 1000})
+	now := time.Unix(1_000_020, 0)
+	c := top.New(top.Config{Keys: 1000, Now: func() time.Time { return now }}, "default")
 	e := engine(t, "rules: [{name: a, per: [user], limit: 1, window: 1h}, {name: b, per: [user], limit: 1, window: 1h}]", c)
 	for i := range 1000 {
-		do(t, e, store.Take, 1, "user", "ann")
+		do(t, e, store.Take, 2, "user", "ann")
 		do(t, e, store.Take, 1, "user", fmt.Sprint(i))
+		do(t, e, store.Take, 1, "user", fmt.Sprint(i))
+		c.Missed() // counts
 	}
 	wants(t, "keys", len(c.Top("b", 2000).Used.Entries), 1000)
-	wants(t, "denials", len(c.Denials([]string{"b"}, 1000)), 256)
+	wants(t, "denials", len(denials(t, c, 5000, "b")), 1010)
+	wants(t, "dropped", c.Dropped(), int64(2*990)) // of ann, who is denied all the time
 
 	many := "rules: [{name: a, per: [user], limit: 1, window: 1h}"
 	for i := range 249 {
@@ -250,8 +268,10 @@ func TestReload(t *testing.T) {
 		wants(t, "keys of a rule that is gone", len(c.Top("b", 1000).Used.Entries), 0)
 	}
 	wants(t, "keys of one that stays", len(c.Top("a", 2000).Used.Entries), 1000)
-	wants(t, "its denials", len(c.Denials([]string{"a"}, 1000)), 200)
-	newest := c.Denials([]string{"a"}, 1)
+	if n := len(denials(t, c, 5000, "a")); n > 400 || n < 350 { // of 100,000 for 251 rules
+		t.Errorf("got %d denials of a rule, want up to 398", n)
+	}
+	newest := denials(t, c, 1, "a")
 	wants(t, "its newest denial", newest[0].Key, "new")
 	for i := range 210 {
 		do(t, e, store.Record, 1, "user", fmt.Sprint("x", i))
@@ -262,7 +282,7 @@ func TestReload(t *testing.T) {
 
 func TestLongKeys(t *testing.T) {
 	t.Parallel()
-	c := top.New(top.Config{Keys: 10})
+	c := top.New(top.Config{Keys: 10}, "default")
 	e := engine(t, someRules, c)
 	for _, end := range []string{"a", "b", "b"} {
 		do(t, e, store.Record, 1, "user", strings.Repeat("é", 400)+end)
@@ -275,10 +295,10 @@ func TestLongKeys(t *testing.T) {
 
 func TestNothing(t *testing.T) {
 	t.Parallel()
-	c := top.New(top.Config{})
+	c := top.New(top.Config{}, "default")
 	c.Decided(t.Context(), store.Take, &weir.Decision{}, 0)
 	c.Run(t.Context())
-	if c != nil || c.Missed() != 0 || c.Denials([]string{"a"}, 1) != nil || c.Top("a", 1).Used.Entries != nil {
+	if c != nil || c.Missed() != 0 || denials(t, c, 1, "a") != nil || c.Top("a", 1).Used.Entries != nil {
 		t.Errorf("got %v, want a collector that counts nothing", c)
 	}
 }
@@ -288,7 +308,7 @@ func TestNothing(t *testing.T) {
 func TestSample(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := top.New(top.Config{Keys: 10})
+		c := top.New(top.Config{Keys: 10}, "default")
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() { c.Run(ctx) })
@@ -338,7 +358,7 @@ func decision(rules *rule.Set, allowed bool) *weir.Decision {
 // Decisions, readers and the goroutine that counts run at the same time.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
-	c := top.New(top.Config{Keys: 10})
+	c := top.New(top.Config{Keys: 10}, "default")
 	e := engine(t, someRules, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -351,7 +371,7 @@ func TestConcurrent(t *testing.T) {
 				do(t, e, store.Take, 1, "user", fmt.Sprint(r.IntN(30)), "page", "/a")
 				if i%100 == 0 {
 					c.Top("posts", 5)
-					c.Denials([]string{"posts", "views"}, 5)
+					denials(t, c, 5, "posts", "views")
 				}
 			}
 		})
@@ -365,7 +385,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 func TestDecidedAllocatesNothing(t *testing.T) {
-	c := top.New(top.Config{Keys: 10})
+	c := top.New(top.Config{Keys: 10}, "default")
 	d := decision(set(t, someRules), false)
 	for range 5000 {
 		c.Decided(t.Context(), store.Take, d, 0) // fills the rows
@@ -384,7 +404,7 @@ func BenchmarkDecided(b *testing.B) {
 	rules := set(b, someRules)
 	for _, allowed := range []bool{true, false} {
 		b.Run(fmt.Sprintf("allowed=%v", allowed), func(b *testing.B) {
-			c := top.New(top.Config{Keys: top.DefaultKeys})
+			c := top.New(top.Config{Keys: top.DefaultKeys}, "default")
 			ctx, cancel := context.WithCancel(b.Context())
 			var group sync.WaitGroup
 			group.Go(func() { c.Run(ctx) })
@@ -401,12 +421,36 @@ func BenchmarkDecided(b *testing.B) {
 	}
 }
 
+// BenchmarkDenial measures all that a denial costs: telling the collector, and counting and
+// keeping it later. The keys are many, so that none is denied too often to be kept.
+func BenchmarkDenial(b *testing.B) {
+	now := time.Unix(1_000_020, 0)
+	c := top.New(top.Config{Keys: top.DefaultKeys, Now: func() time.Time { return now }}, "default")
+	rules := set(b, someRules)
+	var denied [1000]*weir.Decision
+	for i := range denied {
+		denied[i] = decision(rules, false)
+		denied[i].Usages[0].Key = fmt.Sprint("user-", i)
+	}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		c.Decided(b.Context(), store.Take, denied[n%len(denied)], 0)
+		if n%len(denied) == 0 {
+			c.Missed() // counts
+			now = now.Add(time.Minute)
+		}
+	}
+	if n := c.Dropped(); n > 0 {
+		b.Errorf("%d were dropped", n)
+	}
+}
+
 // BenchmarkTake compares takes that a collector counts with takes that it does
 // not.
 func BenchmarkTake(b *testing.B) {
 	for _, keys := range []int{0, top.DefaultKeys} {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
-			c := top.New(top.Config{Keys: keys})
+			c := top.New(top.Config{Keys: keys}, "default")
 			e := engine(b, "rules: [{name: posts, per: [user], limit: 1000000, window: {fixed: 1h}}]", c)
 			ctx, cancel := context.WithCancel(b.Context())
 			var group sync.WaitGroup
@@ -442,8 +486,8 @@ func TestBeside(t *testing.T) {
 		return text + "]"
 	}
 	now := time.Unix(1_000_000, 0)
-	a := top.New(top.Config{Keys: 1000, Now: func() time.Time { return now }})
-	b := a.Beside()
+	a := top.New(top.Config{Keys: 1000, Now: func() time.Time { return now }}, "default")
+	b := a.Beside("other")
 	ofA, ofB := engine(t, rules(1), a), engine(t, rules(249), b)
 	do(t, ofA, store.Take, 1, "user", "ann")
 	do(t, ofA, store.Take, 1, "user", "ann") // is denied
@@ -456,7 +500,7 @@ func TestBeside(t *testing.T) {
 		r := row.c.Top("rule-0", 10)
 		wants(t, "used", text(r.Used), row.used)
 		wants(t, "denied", text(r.Denied), row.denied)
-		wants(t, "denials", len(row.c.Denials([]string{"rule-0"}, 9)), row.denials)
+		wants(t, "denials", len(denials(t, row.c, 9, "rule-0")), row.denials)
 	}
 	for i := range 300 {
 		do(t, ofB, store.Record, 1, "user", fmt.Sprint("x", i))
@@ -489,7 +533,7 @@ func TestKeyText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := top.New(top.Config{Keys: 10, Text: keys})
+		c := top.New(top.Config{Keys: 10, Text: keys}, "default")
 		e := engine(t, someRules, c)
 		for range 4 {
 			do(t, e, store.Take, 1, "user", "ann")
@@ -498,7 +542,7 @@ func TestKeyText(t *testing.T) {
 		r := c.Top("posts", 10)
 		wants(t, "used", text(r.Used), row.used)
 		wants(t, "denied", text(r.Denied), row.denied)
-		wants(t, "newest", c.Denials([]string{"posts"}, 1)[0].Key, row.newest)
+		wants(t, "newest", denials(t, c, 1, "posts")[0].Key, row.newest)
 		got, shown := keys.Of("ann")
 		wants(t, "text", got, row.newest)
 		wants(t, "shown", shown, row.form != top.KeyNone)

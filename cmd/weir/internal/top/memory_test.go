@@ -25,7 +25,7 @@ func TestMemory(t *testing.T) {
 		}
 		rules := set(t, text+"]")
 		now := time.Unix(0, 0)
-		c := top.New(top.Config{Keys: top.DefaultKeys, Now: func() time.Time { return now }})
+		c := top.New(top.Config{Keys: top.DefaultKeys, Now: func() time.Time { return now }}, "default")
 		before := heap()
 		for range 2 { // periods
 			now = now.Add(5 * time.Minute)

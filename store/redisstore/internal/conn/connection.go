@@ -49,11 +49,14 @@ type Config struct {
 
 // Change is the start or the end of a time in which a node gets no calls.
 type Change struct {
-	Addr   string
-	Err    *store.OutageError // at the start: why; nil at the end
-	Gone   bool               // the end: the node has left the cluster
-	Lasted time.Duration      // at the end: since the start
-	Missed int64              // at the end: outages since the start
+	Addr string
+	Err  *store.OutageError // at the start: why; nil at the end
+	Gone bool               // the end, because the node has left its cluster
+
+	// Lasted is the time since the start, and Missed the number of outages since
+	// then. Both are set at the end.
+	Lasted time.Duration
+	Missed int64
 }
 
 // MaxInFlight is the most calls that may wait for one node: a connection's queue

@@ -49,6 +49,15 @@ type Names struct{ Prefix string }
 // No counter has a key of this name: behind the prefix it would have a brace.
 func (n Names) Secret() string { return n.Prefix + string(keySeparator) + "secret" }
 
+// Log returns the name of the key of a log beside the counters, such as
+//
+//	weir:log:denials/default/posts-per-hour
+//
+// No counter has a key of this name, as for Secret.
+func (n Names) Log(name string) string {
+	return n.Prefix + string(keySeparator) + "log" + string(keySeparator) + name
+}
+
 // All returns the names of all keys that op can have.
 func (n Names) All(op *store.Op) []string {
 	key := string(n.Append(nil, op))

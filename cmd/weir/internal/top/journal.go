@@ -1,0 +1,296 @@
+package top
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+const (
+	// journalSize and journalAge bound the denials of one rule in a journal.
+	journalSize, journalAge = 10_000, 24 * time.Hour
+
+	// allDenials bounds the denials of all rules in memory. With more rules than have
+	// room there, each keeps less, but leastDenials at least.
+	allDenials, leastDenials = 100_000, 16
+
+	// keyDenials is how many denials of one key of a rule are kept in each minute, so
+	// that a key which is denied all the time leaves room for others.
+	keyDenials = 10
+
+	// maxChunk is the most denials of a chunk.
+	maxChunk = 32
+
+	// maxUnsent and allUnsent bound what waits to be sent to a shared store, of one
+	// rule and of all.
+	maxUnsent, allUnsent = 1000, 20_000
+
+	// keepPace is the least time between two times that changes are handed to the
+	// notebook. The last chunk of a rule is written again each time.
+	keepPace = time.Second
+)
+
+// journal has the denials of this process, and those that a notebook kept for it.
+type journal struct {
+	logs    map[logName]*denialLog
+	seed    maphash.Seed
+	denials int   // in all logs
+	dropped int64 // denials that were not kept, or not sent, in all
+	missed  int64 // those among them whose rule is not known
+
+	// With a notebook: the last number of a chunk, the chunks that have changed, and
+	// the notes that are to be dropped.
+	numbered uint64
+	changed  []*chunk
+	gone     []string
+
+	unsent int // in all logs
+}
+
+// logName is a rule of a namespace.
+type logName struct{ space, rule string }
+
+// denialLog is the journal of one rule.
+type denialLog struct {
+	name    logName
+	chunks  []*chunk // the oldest first
+	denials int
+	dropped int64
+
+	minute int64            // since the Unix epoch, of the newest denial
+	often  map[uint64]uint8 // how many denials each key has had in that minute, by hash
+
+	unsent []unsent // to the shared store
+}
+
+// chunk is some denials of a rule, one after another: the length of a text, and the
+// text. It is what the notebook keeps in one note.
+type chunk struct {
+	of      *denialLog
+	number  uint64 // 0: the notebook does not have it
+	text    []byte // is appended to; nil: dropped
+	denials int
+	newest  window.Instant
+	changed bool
+}
+
+// unsent is a denial that the shared store does not have yet.
+type unsent struct {
+	at   window.Instant
+	text string
+}
+
+func newJournal() journal {
+	return journal{logs: map[logName]*denialLog{}, seed: maphash.MakeSeed()}
+}
+
+func (j *journal) log(name logName) *denialLog {
+	l := j.logs[name]
+	if l == nil {
+		l = &denialLog{name: name, often: map[uint64]uint8{}}
+		j.logs[name] = l
+	}
+	return l
+}
+
+// room returns how many denials one log may have.
+func (j *journal) room() int {
+	return min(journalSize, max(allDenials/max(len(j.logs), 1), leastDenials))
+}
+
+// addDenial adds d, whose key has a text, to the journal of its rule. d stands for as
+// many decisions as the sample has.
+func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
+	j := &s.journal
+	l := j.log(logName{space, d.Rule})
+	j.drop(l, sample-1)
+	at := window.At(d.Time)
+	if minute := int64(at) / time.Minute.Microseconds(); minute != l.minute {
+		l.minute = minute
+		clear(l.often)
+	}
+	hash := maphash.Bytes(j.seed, key)
+	switch n := l.often[hash]; {
+	case n >= keyDenials:
+		j.drop(l, 1)
+		return
+	case n > 0 || len(l.often) < journalSize:
+		l.often[hash] = n + 1
+	}
+
+	room := j.room()
+	var last *chunk
+	if n := len(l.chunks); n > 0 {
+		last = l.chunks[n-1]
+	}
+	if last == nil || last.denials >= min(maxChunk, room/8) {
+		last = &chunk{of: l}
+		l.chunks = append(l.chunks, last)
+	}
+	s.encoded = appendDenial(s.encoded[:0], d, key)
+	last.text = append(binary.AppendUvarint(last.text, uint64(len(s.encoded))), s.encoded...)
+	last.denials++
+	last.newest = max(last.newest, at)
+	l.denials++
+	j.denials++
+	if s.notes != nil && !last.changed {
+		last.changed = true
+		j.changed = append(j.changed, last)
+	}
+	j.trim(l, room)
+	if j.denials > max(allDenials, leastDenials*len(j.logs)) { // there are more logs than before
+		for _, l := range j.logs {
+			j.trim(l, room)
+		}
+	}
+	switch {
+	case s.remote == nil:
+	case len(l.unsent) >= maxUnsent || j.unsent >= allUnsent:
+		j.drop(l, 1)
+	default:
+		l.unsent = append(l.unsent, unsent{at, string(s.encoded)})
+		j.unsent++
+	}
+}
+
+// drop counts n denials of l that the journal does not have.
+func (j *journal) drop(l *denialLog, n int64) {
+	l.dropped += n
+	j.dropped += n
+}
+
+// trim drops the oldest denials of l until there are at most room.
+func (j *journal) trim(l *denialLog, room int) {
+	for l.denials > room {
+		j.dropOldest(l)
+	}
+}
+
+func (j *journal) dropOldest(l *denialLog) {
+	c := l.chunks[0]
+	l.chunks[0] = nil
+	l.chunks = l.chunks[1:]
+	l.denials -= c.denials
+	j.denials -= c.denials
+	if c.number != 0 {
+		j.gone = append(j.gone, c.note())
+	}
+	c.text = nil
+}
+
+// expire drops what is older than a journal has it.
+func (j *journal) expire(now time.Time) {
+	oldest := window.At(now.Add(-journalAge))
+	for name, l := range j.logs {
+		for len(l.chunks) > 0 && l.chunks[0].newest < oldest {
+			j.dropOldest(l)
+		}
+		if len(l.chunks) == 0 && len(l.unsent) == 0 {
+			delete(j.logs, name)
+		}
+	}
+}
+
+// forget drops the journals of a namespace.
+func (j *journal) forget(space string) {
+	maps.DeleteFunc(j.logs, func(name logName, l *denialLog) bool {
+		if name.space != space {
+			return false
+		}
+		for len(l.chunks) > 0 {
+			j.dropOldest(l)
+		}
+		j.unsent -= len(l.unsent)
+		return true
+	})
+}
+
+// notePrefix begins the names of the notes of journals. The number of the chunk, the
+// namespace and the rule follow, with slashes between them.
+const notePrefix = "denials/"
+
+func (c *chunk) note() string {
+	return fmt.Sprintf("%s%016x/%s/%s", notePrefix, c.number, c.of.name.space, c.of.name.rule)
+}
+
+// load reads the notes of the last process, and follows the notebook from then on.
+func (s *shared) load() {
+	s.mu.Lock()
+	j := &s.journal
+	s.notes.Claim(notePrefix, func(name string, text []byte) {
+		parts := strings.SplitN(name, "/", 4)
+		if len(parts) < 4 {
+			return
+		}
+		number, err := strconv.ParseUint(parts[1], 16, 64)
+		if err != nil || number == 0 {
+			return
+		}
+		l := j.log(logName{parts[2], parts[3]})
+		c := &chunk{of: l, number: number, text: text}
+		for _, text := range c.all() {
+			c.denials++
+			c.newest = max(c.newest, instantOf(text))
+		}
+		l.chunks = append(l.chunks, c)
+		l.denials += c.denials
+		j.denials += c.denials
+		j.numbered = max(j.numbered, number)
+	})
+	for _, l := range j.logs {
+		slices.SortStableFunc(l.chunks, func(c, d *chunk) int {
+			return cmp.Compare(c.number-1, d.number-1) // those of this process have no number yet, and come last
+		})
+		j.trim(l, j.room())
+	}
+	j.expire(s.now())
+	s.mu.Unlock()
+	s.unfollow = s.notes.Follow(s.keep)
+}
+
+// keep hands what has changed to the notebook.
+func (s *shared) keep(put func(name string, data []byte)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if !s.ended && now.Sub(s.kept) < keepPace {
+		return
+	}
+	s.kept = now
+	s.countLocked()
+	j := &s.journal
+	for _, c := range j.changed {
+		if c.changed = false; c.text == nil {
+			continue
+		}
+		if c.number == 0 {
+			j.numbered++
+			c.number = j.numbered
+		}
+		put(c.note(), c.text)
+	}
+	for _, name := range j.gone {
+		put(name, nil)
+	}
+	j.changed, j.gone = j.changed[:0], nil
+}
+
+// all returns the texts of the denials in c, without those behind damage.
+func (c *chunk) all() (texts [][]byte) {
+	for rest := c.text; len(rest) > 0; {
+		var text []byte
+		if text, rest = cutText(rest); text == nil {
+			break
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}

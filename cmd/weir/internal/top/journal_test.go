@@ -1,0 +1,368 @@
+package top_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+const twoRules = `
+rules:
+  - {name: posts, per: [user], limit: 1, window: 1h}
+  - {name: pairs, per: [user, ip], limit: 1, window: 1h}
+  - {name: bad, when: {ip: 192.0.2.9}, then: deny}
+`
+
+// notebook is a notebook in memory, which writes when a test asks it to.
+type notebook struct {
+	loaded  chan struct{}
+	follows chan struct{} // closed by Follow
+	notes   map[string]string
+	changed func(func(string, []byte))
+	written int // bytes
+}
+
+func newNotebook() *notebook {
+	n := &notebook{loaded: make(chan struct{}), notes: map[string]string{}}
+	close(n.loaded)
+	return n
+}
+
+func (n *notebook) Loaded() <-chan struct{} { return n.loaded }
+
+func (n *notebook) Claim(prefix string, found func(string, []byte)) bool {
+	for name, data := range n.notes {
+		if strings.HasPrefix(name, prefix) {
+			found(name, []byte(data))
+		}
+	}
+	return true
+}
+
+func (n *notebook) Follow(changed func(func(string, []byte))) (end func()) {
+	n.changed = changed
+	close(n.follows)
+	return n.write
+}
+
+func (n *notebook) write() { n.changed(n.put) }
+
+func (n *notebook) put(name string, data []byte) {
+	n.written += len(name) + len(data)
+	if n.notes[name] = string(data); len(data) == 0 {
+		delete(n.notes, name)
+	}
+}
+
+func (n *notebook) Flush(context.Context) error { return nil }
+func (n *notebook) Waits() bool                 { return false }
+
+// opened returns a collector that has loaded its notebook, and that no goroutine runs.
+func opened(t *testing.T, c top.Config) *top.Collector {
+	t.Helper()
+	n, _ := c.Notes.(*notebook)
+	n.follows = make(chan struct{})
+	tops := top.New(c, "default")
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { tops.Run(ctx) })
+	<-n.follows
+	cancel()
+	group.Wait()
+	return tops
+}
+
+// deny makes a rule deny keys, one after another, a second apart.
+func deny(t *testing.T, c *top.Collector, now *time.Time, rule string, keys ...string) {
+	t.Helper()
+	rules := set(t, twoRules)
+	for _, key := range keys {
+		d := decision(rules, false)
+		d.Rule, d.Usages[0].Rule, d.Usages[0].Key = rule, rule, key
+		c.Decided(t.Context(), store.Take, d, 0)
+		c.Missed() // counts
+		*now = now.Add(time.Second)
+	}
+}
+
+// keysOf returns the keys of denials, the oldest one first.
+func keysOf(all []top.Denial) string {
+	var keys []string
+	for _, d := range slices.Backward(all) {
+		keys = append(keys, d.Key)
+	}
+	return strings.Join(keys, " ")
+}
+
+// numbered returns keys.
+func numbered(from, n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint(from+i))
+	}
+	return keys
+}
+
+// The next process has the denials of this one, in order, as many and as old as a journal
+// keeps. Damaged notes cost what is in them.
+func TestNextProcess(t *testing.T) {
+	t.Parallel()
+	now, notes := time.Unix(1_000_020, 0), newNotebook()
+	config := top.Config{Keys: 10, Notes: notes, Now: func() time.Time { return now }}
+	c := opened(t, config)
+	deny(t, c, &now, "posts", numbered(0, 100)...)
+	deny(t, c, &now, "pairs", "user=a ip=b")
+	c.Beside("tenant/").Close() // of the shared goroutine
+	if len(notes.notes) != 5 {
+		t.Errorf("got notes %q, want four of a rule and one of another", slices.Sorted(maps.Keys(notes.notes)))
+	}
+
+	c = opened(t, config)
+	wants(t, "kept", keysOf(denials(t, c, 1000, "posts")), strings.Join(numbered(0, 100), " "))
+	wants(t, "of the other rule", keysOf(denials(t, c, 1000, "pairs")), "user=a ip=b")
+	deny(t, c, &now, "posts", numbered(100, 50)...)
+	c.Close()
+
+	notes.notes["denials/0000000000000002/default/posts"] = "\x05dama"
+	notes.notes["denials/x/default/posts"], notes.notes["denials/9"] = "x", "y"
+	notes.notes["denials/0000000000000003/default/posts"] += "\xff"
+	c = opened(t, config)
+	got := denials(t, c, 1000, "posts")
+	wants(t, "after damage", keysOf(got), strings.Join(append(numbered(0, 32), numbered(64, 86)...), " "))
+	wants(t, "the newest", got[0].Time, now.Add(-time.Second).UTC())
+
+	now = now.Add(24*time.Hour - 60*time.Second)
+	wants(t, "a day later", keysOf(denials(t, c, 1000, "posts")), strings.Join(numbered(91, 59), " "))
+	now = now.Add(time.Hour)
+	c.Missed()
+	c.Close()
+	delete(notes.notes, "denials/x/default/posts")
+	delete(notes.notes, "denials/9")
+	if len(notes.notes) != 0 {
+		t.Errorf("got notes %q, want none of denials that are too old", notes.notes)
+	}
+}
+
+// A journal has at most 10,000 denials of a rule, also in the notebook, and costs little to
+// write. A rule with many takes nothing from others.
+func TestJournalIsBounded(t *testing.T) {
+	t.Parallel()
+	now, notes := time.Unix(1_000_020, 0), newNotebook()
+	c := opened(t, top.Config{Keys: 10, Notes: notes, Now: func() time.Time { return now }})
+	deny(t, c, &now, "pairs", "user=a ip=b")
+	for i := range 120 {
+		deny(t, c, &now, "posts", numbered(100*i, 100)...)
+		notes.write()
+	}
+	got := denials(t, c, 20_000, "posts")
+	if len(got) > 10_000 || len(got) < 10_000-32 || got[0].Key != "11999" {
+		t.Errorf("got %d denials from %s on, want the newest 10,000", len(got), got[0].Key)
+	}
+	wants(t, "of the other rule", keysOf(denials(t, c, 9, "pairs")), "user=a ip=b")
+	wants(t, "dropped", c.Dropped(), int64(0))
+	size := 0
+	for _, data := range notes.notes {
+		size += len(data)
+	}
+	if len(notes.notes) > 10_000/32+2 {
+		t.Errorf("got %d notes", len(notes.notes))
+	}
+	t.Logf("%d bytes a denial, %d written, with keys of 5 bytes", size/len(got), notes.written/12_000)
+
+	c.Drop()
+	now = now.Add(time.Second)
+	notes.write()
+	if len(notes.notes) != 0 {
+		t.Errorf("got %d notes of a namespace that is gone, want none", len(notes.notes))
+	}
+}
+
+// A key that is denied all the time leaves room for others. What is left out is counted.
+func TestOneKeyAllTheTime(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_020, 0)
+	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
+	for range 3 * 60 {
+		deny(t, c, &now, "posts", "loud")
+	}
+	deny(t, c, &now, "posts", "quiet")
+	wants(t, "kept", len(denials(t, c, 1000, "posts")), 31)
+	d, err := c.Denials(t.Context(), top.Query{Rules: []top.Selected{{Rule: "posts"}}, N: 1})
+	if err != nil || d.Dropped != 150 || !d.Oldest.Equal(time.Unix(1_000_020, 0)) {
+		t.Errorf("got %+v, %v, want 150 dropped since the first one", d, err)
+	}
+	wants(t, "dropped", c.Dropped(), int64(150))
+}
+
+// Denials are as they were after their time in a journal.
+func TestDenialsAreKeptWhole(t *testing.T) {
+	t.Parallel()
+	now, notes := time.Unix(1_000_020, 123_456_000).UTC(), newNotebook()
+	config := top.Config{Keys: 10, Notes: notes, Now: func() time.Time { return now }}
+	c := opened(t, config)
+	rules := set(t, twoRules)
+	until := window.At(now.Add(time.Hour))
+	for _, d := range []weir.Decision{
+		{Outcome: "captcha", Rule: "posts", Usages: []weir.Usage{{
+			Rule: "posts", Key: "a\x00é", Hits: 1 << 60, Shadow: true, BannedUntil: until,
+			Result: window.Result{Quota: 5, Banned: true, Before: 1 << 50, RetryAfter: window.Never},
+		}}},
+		{Outcome: "deny", Rule: "posts", RetryAfter: time.Second + time.Microsecond, DegradedReason: "late"},
+		{Outcome: "deny", Rule: "bad", RetryAfter: window.Never},
+	} {
+		d.Rules = rules
+		c.Decided(t.Context(), store.Take, &d, 0)
+	}
+	c.Close()
+	want := []top.Denial{
+		{Time: now, Rule: "posts", Key: "a\x00é", Reason: top.ReasonBan, Outcome: "captcha", Shadow: true, Hits: 1 << 60, Used: 1 << 50, Quota: 5, BannedUntil: until.Time(), RetryAfter: window.Never},
+		{Time: now, Rule: "posts", Reason: top.ReasonOutage, Outcome: "deny", RetryAfter: time.Second + time.Microsecond, Cause: "late"},
+		{Time: now, Rule: "bad", Reason: top.ReasonVerdict, Outcome: "deny", RetryAfter: window.Never},
+	}
+	c = opened(t, config)
+	got := append(denials(t, c, 9, "posts"), denials(t, c, 9, "bad")...)
+	slices.Reverse(got[:2])
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// Attributes select the key of a rule, as it is shown.
+func TestSelect(t *testing.T) {
+	t.Parallel()
+	rules := set(t, twoRules)
+	form := func(f top.KeyForm) *top.Collector {
+		text, err := top.NewKeyText(f, "secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return top.New(top.Config{Keys: 1, Text: text}, "default")
+	}
+	plain := form(top.KeyPlain)
+	for _, row := range []struct {
+		c          *top.Collector
+		rules      []int
+		attributes []string
+		want       string
+	}{
+		{plain, []int{0, 1, 2}, nil, "posts, pairs, bad"},
+		{plain, []int{0}, []string{"user", "42"}, "posts 42"},
+		{plain, []int{0, 1, 2}, []string{"user", "42"}, "posts 42"},
+		{plain, []int{0, 1, 2}, []string{"ip", "192.0.2.1", "user", "42"}, "posts 42, pairs user=42 ip=192.0.2.1"},
+		{plain, []int{1}, []string{"ip", "2001:db8::1", "user", "42"}, "pairs user=42 ip=2001:db8::/64"},
+		{form(top.KeyHashed), []int{0}, []string{"user", "ann"}, "posts " + hashed("ann")},
+		{form(top.KeyNone), []int{0}, []string{"user", "ann"}, "user: denials have no keys, because the service runs with --log-keys none"},
+		{plain, []int{1}, []string{"user", "42"}, "ip: is missing: rule pairs counts per ip"},
+		{plain, []int{0}, []string{"user", ""}, "user: is missing: rule posts counts per user"},
+		{plain, []int{0, 1, 2}, []string{"ip", "192.0.2.1"}, "ip: is not the whole key of a rule; name a rule to see what its key needs"},
+		{plain, []int{0, 1, 2}, []string{"usr", "42"}, `usr: is in no key of the rules asked for: did you mean "user"?`},
+		{plain, []int{2}, []string{"ip", "192.0.2.9"}, "ip: is in no key of the rules asked for"},
+	} {
+		all, bad := row.c.Select(rules, row.rules, weir.Attributes(row.attributes...))
+		var got []string
+		for _, s := range all {
+			if got = append(got, s.Rule); s.Key != nil {
+				got[len(got)-1] += " " + *s.Key
+			}
+		}
+		if bad != nil {
+			got = append(got, bad.Path+": "+bad.Problem)
+		}
+		wants(t, fmt.Sprint(row.rules, row.attributes), strings.Join(got, ", "), row.want)
+	}
+}
+
+// A key is found, with the outages that may have concerned it, since an instant.
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_020, 0)
+	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
+	deny(t, c, &now, "posts", "ann", "bob")
+	c.Decided(t.Context(), store.Take, &weir.Decision{Outcome: "deny", Rule: "posts", DegradedReason: "late", Rules: set(t, twoRules)}, 0)
+	deny(t, c, &now, "posts", "ann", "bob")
+	ann := "ann"
+	for _, row := range []struct {
+		q    top.Query
+		want string
+	}{
+		{top.Query{N: 9}, "ann  ann"},
+		{top.Query{N: 2}, " ann"},
+		{top.Query{N: 9, Since: time.Unix(1_000_022, 0)}, " ann"},
+		{top.Query{N: 9, Since: time.Unix(1_000_023, 0)}, ""},
+	} {
+		row.q.Rules = []top.Selected{{Rule: "posts", Key: &ann}}
+		d, err := c.Denials(t.Context(), row.q)
+		if got := keysOf(d.List); got != row.want || err != nil || d.Oldest.IsZero() {
+			t.Errorf("%+v: got %q, %v, want %q", row.q, got, err, row.want)
+		}
+	}
+	for text, want := range map[string]int64{"90s": 1_000_024 - 90, "1970-01-01T00:00:05Z": 5, "": 0, "1 hour": 0, "-1h": 0, "yesterday": 0} {
+		got, err := c.ParseSince(text)
+		if (err == nil) != (want != 0) || want != 0 && got.Unix() != want {
+			t.Errorf("%q: got %v, %v, want %d", text, got, err, want)
+		}
+	}
+}
+
+// remote is a log that collectors share. It answers with err, if that is set.
+type remote struct {
+	mu    sync.Mutex
+	err   error
+	added map[string][]string
+}
+
+func (r *remote) log(_ context.Context, name string, _ []window.Instant, entries []string, n int) ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return nil, r.err
+	}
+	r.added[name] = slices.Sorted(slices.Values(append(r.added[name], entries...)))
+	return r.added[name][max(len(r.added[name])-n, 0):], nil
+}
+
+// Instances that share a store have one journal. While it is out of reach, each has its own,
+// and sends what it can keep later.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	now, shared := time.Unix(1_000_020, 0), &remote{added: map[string][]string{}}
+	config := top.Config{Keys: 10, Remote: shared.log, Now: func() time.Time { return now }}
+	a, b := top.New(config, "default"), top.New(config, "default")
+	other := a.Beside("other")
+	deny(t, a, &now, "posts", "one")
+	deny(t, b, &now, "posts", "two")
+	deny(t, other, &now, "posts", "secret")
+	ask := func(c *top.Collector, want string, degraded bool, dropped int64) {
+		t.Helper()
+		d, err := c.Denials(t.Context(), top.Query{Rules: []top.Selected{{Rule: "posts"}}, N: 5})
+		if got := keysOf(d.List); err != nil || got != want || d.Degraded != degraded || d.Dropped != dropped {
+			t.Errorf("got %q and %+v, %v, want %q, %v, %d dropped", got, d, err, want, degraded, dropped)
+		}
+	}
+	ask(a, "one", false, 0)
+	ask(b, "one two", false, 0)
+	ask(a, "one two", false, 0)
+	ask(other, "secret", false, 0)
+
+	shared.err = errors.New("out of reach")
+	deny(t, a, &now, "posts", "three")
+	ask(a, "one three", true, 0)
+	deny(t, a, &now, "posts", numbered(0, 1010)...)
+	ask(a, "1005 1006 1007 1008 1009", true, 11)
+	shared.err = nil
+	ask(a, "994 995 996 997 998", false, 11) // the first 1,000 waited
+	deny(t, b, &now, "posts", "last")
+	b.Close()
+	ask(a, "995 996 997 998 last", false, 11)
+}

@@ -1,0 +1,228 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+// Query selects denials.
+type Query struct {
+	Rules []Selected
+	Since time.Time // the earliest; zero: no bound
+	N     int       // the most, of those that are the newest
+}
+
+// Selected is the denials of one rule.
+type Selected struct {
+	Rule string
+
+	// Key, if not nil, is the text of the key that they have. Those after an outage,
+	// which have no key, may have concerned it, and are selected, too.
+	Key *string
+}
+
+// ParseSince returns the instant that text states: RFC 3339, or a length of time such as
+// 90m, before now.
+func (c *Collector) ParseSince(text string) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return c.now().Add(-d), nil
+	}
+	return time.Time{}, fmt.Errorf("%q: want a length of time such as 90m or 24h, or an instant such as 2026-11-20T12:00:00Z", text)
+}
+
+// Denials is the answer to a [Query].
+type Denials struct {
+	List []Denial // the newest one first
+
+	// Oldest is when the oldest denial was that is kept of the rule, if there is one
+	// rule, which has denials. It is zero if not all of them were read.
+	Oldest time.Time
+
+	// Dropped is how many denials of the rules this instance has not kept, at most.
+	Dropped int64
+
+	// Degraded reports whether the log that instances share did not answer. The denials
+	// are those of this instance since it started.
+	Degraded bool
+}
+
+// Select returns the rules of set with these indexes, and the key of each that the
+// attributes state. Rules whose keys need others are left out, unless there is only one.
+// The path of a fault is an attribute.
+func (c *Collector) Select(set *rule.Set, rules []int, attributes []weir.Attribute) (all []Selected, bad *fault.Fault) {
+	if len(attributes) > 0 && c.text.form == KeyNone {
+		return nil, fault.Newf(attributes[0].Name, "denials have no keys, because the service runs with --log-keys none")
+	}
+	compiled := set.Compiled()
+	values := make([]string, compiled.Width())
+	for _, a := range attributes {
+		if !slices.ContainsFunc(rules, func(i int) bool { return slices.Contains(set.Rule(i).Per, a.Name) }) {
+			return nil, fault.Newf(a.Name, "is in no key of the rules asked for%s", fault.DidYouMean(a.Name, keyAttributes(set, rules)))
+		}
+		at, _ := compiled.Attribute(a.Name)
+		values[at] = a.Value
+	}
+	compiled.Complete(values)
+	for _, i := range rules {
+		r := set.Rule(i)
+		s := Selected{Rule: r.Name}
+		if len(attributes) > 0 {
+			if missing := missing(set, i, values); missing != "" && len(rules) == 1 {
+				return nil, fault.Newf(missing, "is missing: rule %s counts per %s", r.Name, missing)
+			} else if missing != "" || len(r.Per) == 0 {
+				continue
+			}
+			key, _ := c.text.Of(compiled.Key(i, values))
+			s.Key = &key
+		}
+		all = append(all, s)
+	}
+	if len(all) == 0 && len(attributes) > 0 {
+		return nil, fault.Newf(attributes[0].Name, "is not the whole key of a rule; name a rule to see what its key needs")
+	}
+	return all, nil
+}
+
+// keyAttributes returns the attributes of the keys of rules.
+func keyAttributes(set *rule.Set, rules []int) (all []string) {
+	for _, i := range rules {
+		all = append(all, set.Rule(i).Per...)
+	}
+	return all
+}
+
+// missing returns the attribute that a key of rule i needs, and that has no value.
+func missing(set *rule.Set, i int, values []string) string {
+	for _, name := range set.Rule(i).Per {
+		if at, _ := set.Compiled().Attribute(name); values[at] == "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// readers is how many rules are read from a remote log at the same time.
+const readers = 16
+
+// Denials returns what q selects. The error is that of ctx.
+func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
+	if c == nil {
+		return Denials{}, nil
+	}
+	if c.remote != nil {
+		_ = c.send(ctx) // what fails is still here
+	}
+	c.count()
+	since := window.At(c.now().Add(-journalAge))
+	if !q.Since.IsZero() {
+		since = max(since, window.At(q.Since))
+	}
+	found := make([]Denials, len(q.Rules))
+	var group sync.WaitGroup
+	next := make(chan int)
+	workers := 1
+	if c.remote != nil {
+		workers = readers
+	}
+	for range workers {
+		group.Go(func() {
+			for i := range next {
+				found[i] = c.read(ctx, &q, q.Rules[i], since)
+			}
+		})
+	}
+	for i := range q.Rules {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	var all Denials
+	for i := range found {
+		f := &found[i]
+		all.List = append(all.List, f.List...)
+		all.Dropped += f.Dropped
+		all.Degraded = all.Degraded || f.Degraded
+	}
+	if len(found) == 1 {
+		all.Oldest = found[0].Oldest
+	}
+	slices.SortStableFunc(all.List, func(a, b Denial) int { return b.Time.Compare(a.Time) })
+	all.List = all.List[:min(q.N, len(all.List))]
+	c.mu.Lock()
+	all.Dropped += c.journal.missed
+	c.mu.Unlock()
+	return all, ctx.Err()
+}
+
+// read returns what q selects of one rule.
+func (c *Collector) read(ctx context.Context, q *Query, s Selected, since window.Instant) (d Denials) {
+	name := logName{c.space, s.Rule}
+	c.mu.Lock()
+	var chunks []chunk
+	if l := c.journal.logs[name]; l != nil {
+		d.Dropped = l.dropped
+		for _, k := range l.chunks {
+			chunks = append(chunks, chunk{text: k.text, newest: k.newest})
+		}
+	}
+	c.mu.Unlock()
+	whole := true
+	if c.remote != nil {
+		most := q.N
+		if s.Key != nil || !q.Since.IsZero() {
+			most = journalSize
+		}
+		texts, err := c.remote(ctx, name.remote(), nil, nil, most)
+		if d.Degraded = err != nil; err == nil {
+			chunks = []chunk{joined(texts)}
+			whole = len(texts) < most || most == journalSize
+		}
+	}
+	for _, k := range slices.Backward(chunks) {
+		if len(d.List) >= q.N {
+			break
+		}
+		if k.newest < since {
+			continue
+		}
+		for _, text := range slices.Backward(k.all()) {
+			if instantOf(text) < since || len(d.List) >= q.N {
+				continue
+			}
+			one, ok := readDenial(s.Rule, text)
+			if ok && (s.Key == nil || *s.Key == one.Key || one.Reason == ReasonOutage) {
+				d.List = append(d.List, one)
+			}
+		}
+	}
+	if whole {
+		d.Oldest = oldest(chunks, window.At(c.now().Add(-journalAge)))
+	}
+	return d
+}
+
+// oldest returns when the oldest denial of chunks was that is not before from.
+func oldest(chunks []chunk, from window.Instant) time.Time {
+	for _, k := range chunks {
+		if k.newest < from {
+			continue
+		}
+		for _, text := range k.all() {
+			if at := instantOf(text); at >= from {
+				return at.Time()
+			}
+		}
+	}
+	return time.Time{}
+}

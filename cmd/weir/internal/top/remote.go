@@ -1,0 +1,95 @@
+package top
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// Remote is a function that adds entries to a log which other instances find, too, and
+// returns its newest n, the oldest one first. A log has as many entries as a journal has, and
+// as old as those in it. at has the instant of each entry. Entries that are there already are
+// not added again, so that a call that failed can be repeated.
+type Remote func(ctx context.Context, name string, at []window.Instant, entries []string, n int) ([]string, error)
+
+const (
+	sendPace = time.Second     // the time between two times that denials are sent
+	sendTime = 2 * time.Second // what one time may take
+	sendMost = 128             // denials of one call
+)
+
+// remote returns the name of a journal in the log that instances share.
+func (n logName) remote() string { return notePrefix + n.space + "/" + n.rule }
+
+// sendAll sends denials until ctx is done.
+func (s *shared) sendAll(ctx context.Context) {
+	tick := time.NewTicker(sendPace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = s.send(ctx) // is tried again, and counted if it is too much
+		}
+	}
+}
+
+// send sends the denials that wait. Those of rules for which it fails wait on.
+func (s *shared) send(ctx context.Context) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	s.mu.Lock()
+	s.countLocked()
+	waiting := map[*denialLog][]unsent{}
+	for _, l := range s.journal.logs {
+		if len(l.unsent) > 0 {
+			waiting[l], l.unsent = l.unsent, nil
+			s.journal.unsent -= len(waiting[l])
+		}
+	}
+	s.mu.Unlock()
+	var failed error
+	for l, all := range waiting {
+		for len(all) > 0 {
+			n := min(sendMost, len(all))
+			at, texts := make([]window.Instant, n), make([]string, n)
+			for i, u := range all[:n] {
+				at[i], texts[i] = u.at, u.text
+			}
+			if _, err := s.remote(ctx, l.name.remote(), at, texts, 0); err != nil {
+				failed = errors.Join(failed, err)
+				break
+			}
+			all = all[n:]
+		}
+		s.mu.Lock()
+		j := &s.journal
+		if j.logs[l.name] == l {
+			l.unsent = slices.Concat(all, l.unsent)
+			if over := len(l.unsent) - maxUnsent; over > 0 {
+				l.unsent = l.unsent[:maxUnsent]
+				j.drop(l, int64(over))
+				j.unsent -= over
+			}
+			j.unsent += len(all)
+		}
+		s.mu.Unlock()
+	}
+	return failed
+}
+
+// joined returns entries of a log as one chunk.
+func joined(texts []string) (c chunk) {
+	for _, text := range texts {
+		c.text = append(binary.AppendUvarint(c.text, uint64(len(text))), text...)
+		c.newest = max(c.newest, instantOf([]byte(text)))
+	}
+	return c
+}

@@ -1,0 +1,82 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/window"
+)
+
+// A log has the newest entries of all stores on a prefix, each once, as many and as old as
+// it may.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	var stores [2]*redisstore.Store
+	for i := range stores {
+		s, err := redisstore.Open(t.Context(), "redis://"+n.Addr()+"?timeout=10s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		stores[i] = s
+	}
+	read := func(name string, most int) []string {
+		t.Helper()
+		got, err := stores[0].Log(t.Context(), name, nil, nil, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	add := func(i int, name string, at []window.Instant, entries ...string) {
+		t.Helper()
+		if _, err := stores[i].Log(t.Context(), name, at, entries, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := window.At(time.Now())
+	if got := read("a", 10); len(got) != 0 {
+		t.Errorf("got %q of a log that is not there", got)
+	}
+	add(0, "a", nil)
+	add(0, "a", []window.Instant{now + 2, now + 1}, "two", "one")
+	add(1, "a", []window.Instant{now + 3, now + 2}, "three\x00\xff", "two")
+	add(1, "b {x}", []window.Instant{now}, "other")
+	if got, want := read("a", 10), []string{"one", "two", "three\x00\xff"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := read("a", 1), []string{"three\x00\xff"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := read("b {x}", 10); !slices.Equal(got, []string{"other"}) {
+		t.Errorf("got %q of the other log", got)
+	}
+
+	// A day later the old entries go.
+	later := now.Add(24 * time.Hour)
+	add(0, "a", []window.Instant{later + 2}, "later")
+	if got, want := read("a", 10), []string{"three\x00\xff", "later"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for i := 0; i < 10_300; i += 100 {
+		var at []window.Instant
+		var entries []string
+		for k := range 100 {
+			at, entries = append(at, later+window.Instant(10+i+k)), append(entries, fmt.Sprint(i+k))
+		}
+		add(i/100%2, "a", at, entries...)
+	}
+	got := read("a", 20_000)
+	if len(got) != 10_000 || got[0] != "300" || got[9999] != "10299" {
+		t.Errorf("got %d entries from %q on, want the newest 10000", len(got), got[0])
+	}
+	if ttl := n.Must("PTTL", "weir:log:a").(int64); ttl < 86_000_000 || ttl > 86_400_000 {
+		t.Errorf("got a time to live of %d ms, want a day", ttl)
+	}
+	t.Logf("%v bytes an entry of 5 bytes", n.Must("MEMORY", "USAGE", "weir:log:a", "SAMPLES", "0").(int64)/10_000)
+}
