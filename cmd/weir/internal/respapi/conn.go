@@ -37,6 +37,8 @@ type conn struct {
 	batch batch
 
 	attributes []weir.Attribute // of all items of a batch
+	began      time.Time        // when the batch began
+	throttles  *throttles       // of space
 	last       lastThrottle
 }
 
@@ -190,6 +192,7 @@ func (c *conn) decide(now time.Time) (used int) {
 		c.work(1)
 		defer c.work(-1)
 	}
+	c.began = now
 	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
 		c.checked = time.Time{} // a token may be in force no more
 	}

@@ -187,7 +187,7 @@ func (c *conn) decideBatch() error {
 		err = nil // it is in the item
 	}
 	if err == nil {
-		c.server.throttles.run(b.throttles, c.server.c.Shared)
+		runThrottles(b.throttles, c.server.c.Shared)
 	}
 	return err
 }

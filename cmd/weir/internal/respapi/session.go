@@ -25,6 +25,9 @@ func (c *conn) admit(need access.Scope) error {
 		if err != nil {
 			return err
 		}
+		if space != c.space {
+			c.throttles, c.last = c.server.throttlesOf(space), lastThrottle{}
+		}
 		c.caller, c.space, c.checked, c.known = caller, space, time.Now(), true
 	}
 	return c.caller.May(need)
