@@ -30,8 +30,9 @@ type conn struct {
 	checked     time.Time // when caller and space were found; zero: not found
 	known       bool      // they were found once since the last AUTH
 
-	in    []byte // bytes that were read and not decided yet
-	spans []span // of the arguments of one command
+	in    []byte    // bytes that were read and not decided yet
+	due   time.Time // when the rest of a command, or a stranger's token, has to be there; zero: not set
+	spans []span    // of the arguments of one command
 	args  []string
 	out   replies
 	batch batch
@@ -76,6 +77,9 @@ func (c *conn) serve() {
 		}
 		if used > 0 {
 			c.in = c.in[:copy(c.in, c.in[used:])]
+			if !c.isStranger() {
+				c.due = time.Time{}
+			}
 			if len(c.in) > 0 {
 				continue // there can be another batch
 			}
@@ -115,9 +119,13 @@ func (c *conn) read() bool {
 		return false
 	}
 	// A client that has sent half a command has some time for the rest, and a stranger
-	// for its token. Otherwise a client has all the time: clients keep connections.
+	// for its token, however often they send a little. Otherwise a client has all the time:
+	// clients keep connections.
 	if len(c.in) > 0 || c.isStranger() {
-		c.readUntil(time.Now().Add(c.server.c.Patience))
+		if c.due.IsZero() {
+			c.due = time.Now().Add(c.server.c.Patience)
+		}
+		c.readUntil(c.due)
 		defer c.readUntil(time.Time{})
 	}
 	n, err := c.socket.Read(c.in[len(c.in):cap(c.in)])
@@ -227,7 +235,7 @@ func (c *conn) decide(now time.Time) (used int) {
 		}
 	}
 	c.settle()
-	clear(c.args) // otherwise they would keep the text
+	clear(c.args[:cap(c.args)]) // otherwise they would keep the text
 	return used
 }
 

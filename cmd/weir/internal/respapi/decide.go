@@ -84,6 +84,7 @@ func (c *conn) add(command int, args []string) error {
 	}
 	from := len(c.attributes)
 	if err := c.pairs(args); err != nil {
+		clear(c.attributes[from:]) // otherwise they would keep the text
 		c.attributes = c.attributes[:from]
 		return err
 	}
@@ -246,7 +247,10 @@ func (c *conn) receipt(d *weir.Decision) {
 
 // usage answers WEIR.USAGE rule [attribute value …].
 func (c *conn) usage(args []string) error {
-	defer func() { c.attributes = c.attributes[:0] }()
+	defer func() {
+		clear(c.attributes)
+		c.attributes = c.attributes[:0]
+	}()
 	if err := c.pairs(args[1:]); err != nil {
 		return err
 	}

@@ -35,8 +35,8 @@ type Config struct {
 	// Version is the version of the service.
 	Version string
 
-	// Patience is how long a client may take for the rest of a command, for reading
-	// replies and, if callers need a token, for sending one. 0 means 10 seconds.
+	// Patience is how long a client may take for one command, for reading replies and, if
+	// callers need a token, for sending one. 0 means 10 seconds.
 	Patience time.Duration
 }
 
