@@ -37,6 +37,8 @@ type conn struct {
 	out   replies
 	batch batch
 
+	transaction transaction
+
 	attributes []weir.Attribute // of all items of a batch
 	began      time.Time        // when the batch began
 	throttles  *throttles       // of space
@@ -67,6 +69,7 @@ func (s *Server) newConn(socket net.Conn) *conn {
 func (c *conn) serve() {
 	defer c.server.remove(c)
 	defer c.socket.Close()
+	defer c.endTransaction()
 	if t, ok := c.socket.(*tls.Conn); ok && !c.handshake(t) {
 		return
 	}
@@ -77,7 +80,7 @@ func (c *conn) serve() {
 		}
 		if used > 0 {
 			c.in = c.in[:copy(c.in, c.in[used:])]
-			if !c.isStranger() {
+			if !c.isStranger() && !c.transaction.open {
 				c.due = time.Time{}
 			}
 			if len(c.in) > 0 {
@@ -118,10 +121,10 @@ func (c *conn) read() bool {
 	if !c.room() {
 		return false
 	}
-	// A client that has sent half a command has some time for the rest, and a stranger
-	// for its token, however often they send a little. Otherwise a client has all the time:
-	// clients keep connections.
-	if len(c.in) > 0 || c.isStranger() {
+	// A client that has sent half a command, or half a transaction, has some time for the
+	// rest, and a stranger for its token, however often they send a little. Otherwise a
+	// client has all the time: clients keep connections.
+	if len(c.in) > 0 || c.transaction.open || c.isStranger() {
 		if c.due.IsZero() {
 			c.due = time.Now().Add(c.server.c.Patience)
 		}
@@ -133,8 +136,13 @@ func (c *conn) read() bool {
 	if n > 0 {
 		return true
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && len(c.in) > 0 && !c.server.leaving.Load() {
-		c.end("ERR Protocol error: timeout while reading the rest of a command")
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.server.leaving.Load() {
+		switch {
+		case len(c.in) > 0:
+			c.end("ERR Protocol error: timeout while reading the rest of a command")
+		case c.transaction.open:
+			c.end("ERR Protocol error: timeout while waiting for EXEC or DISCARD")
+		}
 	}
 	return err == nil
 }

@@ -5,13 +5,14 @@
 // batch ([weir.Engine.DoAll]), and writes the replies. Each connection has a goroutine. The
 // pieces are
 //
-//	scan.go      bytes → commands
-//	reply.go     replies → bytes, in RESP2 or RESP3
-//	conn.go      a connection and its goroutine: reads, batches, deadlines, the end
-//	commands.go  the table of commands, and COMMAND and INFO
-//	session.go   the commands about the connection: HELLO, AUTH, CLIENT
-//	decide.go    WEIR.TAKE and the other verbs, WEIR.USAGE
-//	throttle.go  CL.THROTTLE
+//	scan.go         bytes → commands
+//	reply.go        replies → bytes, in RESP2 or RESP3
+//	conn.go         a connection and its goroutine: reads, batches, deadlines, the end
+//	commands.go     the table of commands, and COMMAND and INFO
+//	session.go      the commands about the connection: HELLO, AUTH, CLIENT
+//	decide.go       WEIR.TAKE and the other verbs, WEIR.USAGE
+//	throttle.go     CL.THROTTLE
+//	transaction.go  MULTI, EXEC and DISCARD
 //
 // # Bounds
 //

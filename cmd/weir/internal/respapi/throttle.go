@@ -199,52 +199,64 @@ func (c *throttleCall) run() {
 	c.result, c.err = c.limiter.AllowN(context.Background(), c.key, c.n)
 }
 
-// throttle answers CL.THROTTLE key max_burst count period [quantity]. It decides at once
-// if no batch is open, which saves some copies.
+// throttle answers CL.THROTTLE. It decides at once if no batch is open, which saves some
+// copies.
 func (c *conn) throttle(args []string) error {
+	call, err := c.parseThrottle(args)
+	switch {
+	case err != nil:
+		return err
+	case len(c.batch.pending) > 0 || c.server.c.Shared:
+		c.batch.throttle(call)
+	default:
+		call.run()
+		c.replyThrottle(&call)
+	}
+	return nil
+}
+
+// throttle adds a call to the batch.
+func (b *batch) throttle(call throttleCall) {
+	b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
+	b.throttles = append(b.throttles, call)
+}
+
+// parseThrottle reads the arguments of CL.THROTTLE key max_burst count period [quantity].
+func (c *conn) parseThrottle(args []string) (call throttleCall, err error) {
 	if len(args) > 5 {
-		return errors.New("wrong number of arguments for 'cl.throttle' command")
+		return call, errors.New("wrong number of arguments for 'cl.throttle' command")
 	}
 	var numbers [4]int64
 	numbers[3] = 1
 	for i, arg := range args[1:] {
 		n, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%s: %.32q: want a whole number", throttleNames[i], arg)
+			return call, fmt.Errorf("%s: %.32q: want a whole number", throttleNames[i], arg)
 		}
 		if n < 0 || n > maxThrottle {
-			return fmt.Errorf("%s: %d: want 0 to %d", throttleNames[i], n, int64(maxThrottle))
+			return call, fmt.Errorf("%s: %d: want 0 to %d", throttleNames[i], n, int64(maxThrottle))
 		}
 		numbers[i] = n
 	}
 	if len(args[0]) > sizes.Text {
-		return fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
+		return call, fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
 	}
 	l := throttle{numbers[0] + 1, numbers[1], numbers[2]}
 	now := c.began.Unix()
 	if c.last.limiter == nil || c.last.throttle != l || !c.last.limiter.use(now) {
 		switch {
 		case l.count == 0 || l.period == 0:
-			return errors.New("zero rates are not supported")
+			return call, errors.New("zero rates are not supported")
 		case l.period > int64(window.MaxLength/time.Second):
-			return fmt.Errorf("period: %d: more than %d seconds", l.period, int64(window.MaxLength/time.Second))
+			return call, fmt.Errorf("period: %d: more than %d seconds", l.period, int64(window.MaxLength/time.Second))
 		}
 		m, err := c.throttles.get(l, now)
 		if err != nil {
-			return err
+			return call, err
 		}
 		c.last = lastThrottle{l, m}
 	}
-	b := &c.batch
-	if len(b.pending) > 0 || c.server.c.Shared {
-		b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
-		b.throttles = append(b.throttles, throttleCall{limiter: c.last.limiter.Limiter, key: args[0], n: numbers[3]})
-		return nil
-	}
-	call := throttleCall{limiter: c.last.limiter.Limiter, key: args[0], n: numbers[3]}
-	call.run()
-	c.replyThrottle(&call)
-	return nil
+	return throttleCall{limiter: c.last.limiter.Limiter, key: args[0], n: numbers[3]}, nil
 }
 
 var throttleNames = [...]string{"max_burst", "count", "period", "quantity"}
