@@ -23,7 +23,8 @@ type throttle struct{ burst, count, period int64 }
 type throttleCall struct {
 	limiter *weir.Limiter
 	key     string
-	n       int64 // 0: look only
+	n       int64   // 0: look only
+	whole   float64 // nanoseconds in which the whole burst drains
 
 	result weir.Result
 	err    error
@@ -193,7 +194,9 @@ func runThrottles(calls []throttleCall, shared bool) {
 func (c *throttleCall) run() {
 	if c.n == 0 {
 		c.result, c.err = c.limiter.Check(context.Background(), c.key)
-		c.result.Allowed, c.result.RetryAfter = true, 0
+		// Nothing fits where more than the burst was admitted, by a limit that was higher.
+		over := time.Duration(float64(c.result.ResetAfter) - c.whole)
+		c.result.Allowed, c.result.RetryAfter = over < time.Microsecond, max(over, 0)
 		return
 	}
 	c.result, c.err = c.limiter.AllowN(context.Background(), c.key, c.n)
@@ -256,7 +259,8 @@ func (c *conn) parseThrottle(args []string) (call throttleCall, err error) {
 		}
 		c.last = lastThrottle{l, m}
 	}
-	return throttleCall{limiter: c.last.limiter.Limiter, key: args[0], n: numbers[3]}, nil
+	whole := float64(l.burst) * float64(l.period) / float64(l.count) * 1e9
+	return throttleCall{limiter: c.last.limiter.Limiter, key: args[0], n: numbers[3], whole: whole}, nil
 }
 
 var throttleNames = [...]string{"max_burst", "count", "period", "quantity"}
