@@ -117,6 +117,22 @@ var attacks = append([]attackRow{
 			}
 		}
 	}},
+	{"Redis commands of 256 KiB without a token", 20, setting{token: true, redis: true, most: 100 << 20}, func(a *target) {
+		text := "*16\r\n$4\r\nPING\r\n" + strings.Repeat("$16000\r\n"+strings.Repeat("x", 16000)+"\r\n", 15)
+		var open []net.Conn
+		for a.on() && len(open) < 50 {
+			if c, err := net.Dial("tcp", a.addr); err == nil {
+				_ = c.SetWriteDeadline(a.until)
+				_, _ = io.WriteString(c, text) // the service may have ended it
+				open = append(open, c)
+				a.made.Add(1)
+			}
+		}
+		time.Sleep(time.Until(a.until))
+		for _, c := range open {
+			c.Close()
+		}
+	}},
 	{"idle connections with 128 descriptors", 10, setting{shell: "ulimit -n 128;", closes: true}, func(a *target) {
 		var open []net.Conn
 		for a.on() && len(open) < 200 {
@@ -201,6 +217,7 @@ type setting struct {
 	token       bool          // the service has a token
 	koala       bool          // it serves koala's calls, which are attacked
 	grpc        bool          // it serves gRPC, which is attacked
+	redis       bool          // it serves Redis clients, and that listener is attacked
 	envoy       bool          // its other client makes Envoy's calls
 	files       bool          // it has files of envoyproxy/ratelimit
 	closes      bool          // connections may be closed to make room
@@ -243,12 +260,18 @@ func (how setting) attacked(t *testing.T, token string) *target {
 	if how.grpc {
 		args = append(args, "--grpc-listen 127.0.0.1:0")
 	}
+	if how.redis {
+		args = append(args, "--resp-listen 127.0.0.1:0")
+	}
 	a.process = startProcess(t, shell, rules, args...)
 	a.addr = strings.TrimPrefix(a.api, "http://")
-	if how.koala || how.grpc {
+	if how.koala || how.grpc || how.redis {
 		pattern := regexp.MustCompile(`koala's calls: http://(\S+)`)
-		if how.grpc {
+		switch {
+		case how.grpc:
 			pattern = regexp.MustCompile(`gRPC.*: http://(\S+)`)
+		case how.redis:
+			pattern = regexp.MustCompile(`Redis protocol: redis://(\S+)`)
 		}
 		for !pattern.MatchString(a.out.String()) {
 			time.Sleep(time.Millisecond)

@@ -18,6 +18,7 @@ type Certificates struct {
 	current            atomic.Pointer[tls.Config]
 	until              atomic.Int64 // Unix seconds
 	tried              attempt
+	fault              error // of that attempt
 }
 
 // maxPEM is the largest file of certificates or keys, in bytes.
@@ -46,24 +47,25 @@ func (c *Certificates) Paths() []string {
 func (c *Certificates) Until() time.Time { return time.Unix(c.until.Load(), 0) }
 
 // Reload reads the files again, and reports whether they differ from what was
-// read last. If one has a fault, what is in force stays; a fault is returned
-// once. New connections use what was read last. Reload must not be called
-// concurrently.
+// read last. If one has a fault, what is in force stays, and the fault is returned as
+// long as the files have it. New connections use what was read last. Reload must not be
+// called concurrently.
 func (c *Certificates) Reload() (changed bool, err error) {
+	defer func() { c.fault = err }()
 	var contents [][]byte
 	for _, path := range c.Paths() {
 		b, readErr := files.Read(path, maxPEM)
 		contents, err = append(contents, b), errors.Join(err, readErr)
 	}
 	if c.tried.same(err, contents...) {
-		return false, nil
+		return false, c.fault
 	}
 	if err != nil {
 		return true, err
 	}
 	pair, err := tls.X509KeyPair(contents[0], contents[1])
 	if err != nil {
-		return true, fmt.Errorf("%s, %s: %w", c.cert, c.key, err)
+		return true, fmt.Errorf("%s, %s: %w; want a chain of certificates and the private key of the first one, in PEM", c.cert, c.key, err)
 	}
 	next := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	if c.clients != "" {

@@ -25,6 +25,7 @@ type Keys struct {
 	seed  maphash.Seed
 	ring  atomic.Pointer[ring]
 	tried attempt       // of the file
+	fault error         // of that attempt
 	wrong *weir.Limiter // wrong tokens, by address
 
 	// Slow is called when an address has shown so many wrong tokens that its
@@ -83,14 +84,15 @@ func (k *Keys) Path() string { return k.path }
 func (k *Keys) Len() int { return k.ring.Load().size }
 
 // Reload reads the tokens file again, and reports whether it differs from what
-// was read last. If the file has a fault, the tokens in force stay; a fault is
-// returned once. Reload must not be called concurrently.
+// was read last. If the file has a fault, the tokens in force stay, and the fault is
+// returned as long as the file has it. Reload must not be called concurrently.
 func (k *Keys) Reload() (changed bool, err error) {
+	defer func() { k.fault = err }()
 	entries := k.own
 	if k.path != "" {
 		src, err := files.Read(k.path, MaxFile)
 		if k.tried.same(err, src) {
-			return false, nil
+			return false, k.fault
 		}
 		if err != nil {
 			return true, err

@@ -87,8 +87,8 @@ func TestReload(t *testing.T) {
 	}
 	reload(false, false)
 	write(t, path, "a "+hashA+" scopes=reed\n")
-	reload(true, true) // a fault is returned once, and changes nothing
-	reload(false, false)
+	reload(true, true) // a fault changes nothing, and is returned as long as it is there
+	reload(false, true)
 	has("a", true)
 	write(t, path, "")
 	reload(true, true)

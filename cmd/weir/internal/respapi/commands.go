@@ -39,7 +39,7 @@ const (
 	cmdUsage
 	cmdThrottle
 	cmdPing
-	cmdEcho
+	cmdEcho // the last one that a transaction can have
 	cmdHello
 	cmdAuth
 	cmdSelect
@@ -49,6 +49,10 @@ const (
 	cmdConfig
 	cmdReset
 	cmdQuit
+	cmdMulti
+	cmdExec
+	cmdDiscard
+	cmdWatch
 )
 
 var specs = [...]spec{
@@ -72,6 +76,10 @@ var specs = [...]spec{
 	cmdConfig:   {"CONFIG", -2, true, access.None, "admin loading stale", 0},
 	cmdReset:    {"RESET", 1, false, access.None, "noscript loading stale fast no_auth", 0},
 	cmdQuit:     {"QUIT", -1, false, access.None, "noscript loading stale fast no_auth", 0},
+	cmdMulti:    {"MULTI", 1, true, access.None, "noscript loading stale fast", 0},
+	cmdExec:     {"EXEC", 1, true, access.None, "noscript loading stale", 0},
+	cmdDiscard:  {"DISCARD", 1, true, access.None, "noscript loading stale fast", 0},
+	cmdWatch:    {"WATCH", -2, true, access.None, "noscript loading stale fast", 0},
 }
 
 // positions maps names in upper case to positions in specs.
@@ -99,39 +107,44 @@ func position(name string) (int, bool) {
 	return i, ok
 }
 
-// command runs one command, or adds it to the batch.
+// command runs one command, or adds it to the batch or to the transaction.
 func (c *conn) command(args []string) {
 	i, ok := position(args[0])
 	if !ok {
 		c.settle()
+		c.transaction.refuse()
 		c.out.fail(fmt.Sprintf("ERR unknown command '%.16s': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE and CL.THROTTLE", args[0]))
 		return
 	}
-	s, count := &specs[i], &c.server.commands[i]
-	count.calls.Add(1)
+	c.server.commands[i].calls.Add(1)
+	if err := c.run(i, args); err != nil {
+		c.fail(i, err)
+		c.transaction.refuse()
+	}
+}
+
+// run runs the command numbered i, whose name is args[0].
+func (c *conn) run(i int, args []string) error {
+	s := &specs[i]
 	if s.arity > 0 && len(args) != s.arity || len(args) < -s.arity {
-		c.fail(i, fmt.Errorf("wrong number of arguments for '%s' command", strings.ToLower(s.name)))
-		return
+		return fmt.Errorf("wrong number of arguments for '%s' command", strings.ToLower(s.name))
 	}
 	if s.locked {
 		if err := c.admit(s.need); err != nil {
-			c.fail(i, err)
-			return
+			return err
 		}
 	}
-	var err error
-	switch i {
-	case cmdTake, cmdCheck, cmdRecord, cmdRefund, cmdSettle, cmdCancel, cmdRenew:
-		err = c.add(i, args[1:])
-	case cmdThrottle:
-		err = c.throttle(args[1:])
-	default:
-		c.settle() // replies come in order
-		err = c.now(i, args[1:])
+	args = args[1:]
+	switch {
+	case c.transaction.open && !isOfTransactions(i):
+		return c.enqueue(i, args)
+	case i < cmdUsage:
+		return c.add(i, args)
+	case i == cmdThrottle:
+		return c.throttle(args)
 	}
-	if err != nil {
-		c.fail(i, err)
-	}
+	c.settle() // replies come in order
+	return c.now(i, args)
 }
 
 // now runs a command that is not part of a batch.
@@ -170,7 +183,16 @@ func (c *conn) now(i int, args []string) error {
 			return errors.New("weir is configured by flags: see weir serve --help")
 		}
 		c.out.fields(0)
+	case cmdMulti:
+		c.multi()
+	case cmdExec:
+		return c.exec()
+	case cmdDiscard:
+		return c.discard()
+	case cmdWatch:
+		return errors.New("WATCH is not supported: each command of weir decides and counts in one step, so that there is nothing to watch")
 	case cmdReset:
+		c.endTransaction()
 		c.forget()
 		c.out.three = false
 		c.out.simple("RESET")

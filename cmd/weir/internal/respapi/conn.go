@@ -30,13 +30,18 @@ type conn struct {
 	checked     time.Time // when caller and space were found; zero: not found
 	known       bool      // they were found once since the last AUTH
 
-	in    []byte // bytes that were read and not decided yet
-	spans []span // of the arguments of one command
+	in    []byte    // bytes that were read and not decided yet
+	due   time.Time // when the rest of a command, or a stranger's token, has to be there; zero: not set
+	spans []span    // of the arguments of one command
 	args  []string
 	out   replies
 	batch batch
 
+	transaction transaction
+
 	attributes []weir.Attribute // of all items of a batch
+	began      time.Time        // when the batch began
+	throttles  *throttles       // of space
 	last       lastThrottle
 }
 
@@ -64,6 +69,7 @@ func (s *Server) newConn(socket net.Conn) *conn {
 func (c *conn) serve() {
 	defer c.server.remove(c)
 	defer c.socket.Close()
+	defer c.endTransaction()
 	if t, ok := c.socket.(*tls.Conn); ok && !c.handshake(t) {
 		return
 	}
@@ -74,6 +80,9 @@ func (c *conn) serve() {
 		}
 		if used > 0 {
 			c.in = c.in[:copy(c.in, c.in[used:])]
+			if !c.isStranger() && !c.transaction.open {
+				c.due = time.Time{}
+			}
 			if len(c.in) > 0 {
 				continue // there can be another batch
 			}
@@ -112,10 +121,14 @@ func (c *conn) read() bool {
 	if !c.room() {
 		return false
 	}
-	// A client that has sent half a command has some time for the rest, and a stranger
-	// for its token. Otherwise a client has all the time: clients keep connections.
-	if len(c.in) > 0 || c.isStranger() {
-		c.readUntil(time.Now().Add(c.server.c.Patience))
+	// A client that has sent half a command, or half a transaction, has some time for the
+	// rest, and a stranger for its token, however often they send a little. Otherwise a
+	// client has all the time: clients keep connections.
+	if len(c.in) > 0 || c.transaction.open || c.isStranger() {
+		if c.due.IsZero() {
+			c.due = time.Now().Add(c.server.c.Patience)
+		}
+		c.readUntil(c.due)
 		defer c.readUntil(time.Time{})
 	}
 	n, err := c.socket.Read(c.in[len(c.in):cap(c.in)])
@@ -123,8 +136,13 @@ func (c *conn) read() bool {
 	if n > 0 {
 		return true
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && len(c.in) > 0 && !c.server.leaving.Load() {
-		c.end("ERR Protocol error: timeout while reading the rest of a command")
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.server.leaving.Load() {
+		switch {
+		case len(c.in) > 0:
+			c.end("ERR Protocol error: timeout while reading the rest of a command")
+		case c.transaction.open:
+			c.end("ERR Protocol error: timeout while waiting for EXEC or DISCARD")
+		}
 	}
 	return err == nil
 }
@@ -190,6 +208,7 @@ func (c *conn) decide(now time.Time) (used int) {
 		c.work(1)
 		defer c.work(-1)
 	}
+	c.began = now
 	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
 		c.checked = time.Time{} // a token may be in force no more
 	}
@@ -224,7 +243,7 @@ func (c *conn) decide(now time.Time) (used int) {
 		}
 	}
 	c.settle()
-	clear(c.args) // otherwise they would keep the text
+	clear(c.args[:cap(c.args)]) // otherwise they would keep the text
 	return used
 }
 

@@ -84,6 +84,7 @@ func (c *conn) add(command int, args []string) error {
 	}
 	from := len(c.attributes)
 	if err := c.pairs(args); err != nil {
+		clear(c.attributes[from:]) // otherwise they would keep the text
 		c.attributes = c.attributes[:from]
 		return err
 	}
@@ -139,17 +140,29 @@ func (c *conn) settle() {
 	if len(b.pending) == 0 {
 		return
 	}
-	err := c.decideBatch()
+	err := c.decideBatch(false)
 	for _, p := range b.pending {
-		switch {
-		case err != nil:
+		if err != nil {
 			c.failed(p.command, err)
-		case p.command == cmdThrottle:
-			c.replyThrottle(&b.throttles[p.at])
-		default:
-			c.reply(p.command, &b.items[p.at])
+		} else {
+			c.replyTo(p)
 		}
 	}
+	c.drop()
+}
+
+// replyTo replies to a command of the batch that was decided.
+func (c *conn) replyTo(p pending) {
+	if p.command == cmdThrottle {
+		c.replyThrottle(&c.batch.throttles[p.at])
+	} else {
+		c.reply(p.command, &c.batch.items[p.at])
+	}
+}
+
+// drop empties the batch. It keeps little memory.
+func (c *conn) drop() {
+	b := &c.batch
 	clear(c.attributes)
 	for i := range b.items {
 		b.items[i].Request, b.items[i].Err = weir.Request{}, nil
@@ -161,9 +174,10 @@ func (c *conn) settle() {
 	}
 }
 
-// decideBatch decides the batch. An error is the reply to all of its commands. The
+// decideBatch decides the batch. An error is the reply to all of its commands. With
+// together the error of one command is that of all, and then nothing is counted. The
 // commands of a batch are few, or their memory is reserved.
-func (c *conn) decideBatch() error {
+func (c *conn) decideBatch(together bool) error {
 	b, resources := &c.batch, c.server.c.Resources
 	if err := resources.Begin(); err != nil {
 		return err
@@ -181,13 +195,20 @@ func (c *conn) decideBatch() error {
 		return err
 	}
 	_, err := c.space.Run(context.Background(), b.items, run.Options{Admit: func(s run.Size) error {
+		if together {
+			for i := range b.items {
+				if err := b.items[i].Err; err != nil {
+					return err
+				}
+			}
+		}
 		return reserve(int64(s.Usages)*usageBytes + s.Text)
 	}})
-	if len(b.items) == 1 && b.items[0].Err != nil {
+	if len(b.items) == 1 && b.items[0].Err != nil && !together {
 		err = nil // it is in the item
 	}
 	if err == nil {
-		c.server.throttles.run(b.throttles, c.server.c.Shared)
+		runThrottles(b.throttles, c.server.c.Shared)
 	}
 	return err
 }
@@ -246,7 +267,11 @@ func (c *conn) receipt(d *weir.Decision) {
 
 // usage answers WEIR.USAGE rule [attribute value …].
 func (c *conn) usage(args []string) error {
-	defer func() { c.attributes = c.attributes[:0] }()
+	from := len(c.attributes)
+	defer func() {
+		clear(c.attributes[from:])
+		c.attributes = c.attributes[:from]
+	}()
 	if err := c.pairs(args[1:]); err != nil {
 		return err
 	}
@@ -254,7 +279,7 @@ func (c *conn) usage(args []string) error {
 		return err
 	}
 	defer c.server.c.Resources.End()
-	u, err := c.space.Engine().Usage(context.Background(), args[0], c.attributes)
+	u, err := c.space.Engine().Usage(context.Background(), args[0], c.attributes[from:])
 	if err != nil {
 		return err
 	}

@@ -5,22 +5,23 @@
 // batch ([weir.Engine.DoAll]), and writes the replies. Each connection has a goroutine. The
 // pieces are
 //
-//	scan.go      bytes → commands
-//	reply.go     replies → bytes, in RESP2 or RESP3
-//	conn.go      a connection and its goroutine: reads, batches, deadlines, the end
-//	commands.go  the table of commands, and COMMAND and INFO
-//	session.go   the commands about the connection: HELLO, AUTH, CLIENT
-//	decide.go    WEIR.TAKE and the other verbs, WEIR.USAGE
-//	throttle.go  CL.THROTTLE
+//	scan.go         bytes → commands
+//	reply.go        replies → bytes, in RESP2 or RESP3
+//	conn.go         a connection and its goroutine: reads, batches, deadlines, the end
+//	commands.go     the table of commands, and COMMAND and INFO
+//	session.go      the commands about the connection: HELLO, AUTH, CLIENT
+//	decide.go       WEIR.TAKE and the other verbs, WEIR.USAGE
+//	throttle.go     CL.THROTTLE
+//	transaction.go  MULTI, EXEC and DISCARD
 //
 // # Bounds
 //
 // A command has at most 256 arguments of 16 KiB, and 256 KiB in all. A batch has at most
 // 1000 commands. A command that exceeds its bounds ends the connection with an error.
 // Further commands wait for the next batch. A client that sends half a command has some
-// seconds for the rest. The memory of a connection is at most a few times the bytes of
+// seconds for the rest, in all. The memory of a connection is at most a few times the bytes of
 // the largest command, and between commands at most 16 KiB of each buffer.
 //
 // Where callers need a token, one that has shown none may send 4 KiB without a complete
-// command, and nothing for some seconds: then the connection ends.
+// command, and has some seconds for the token, in all: then the connection ends.
 package respapi

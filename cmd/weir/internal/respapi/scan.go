@@ -24,6 +24,7 @@ var (
 	errDollar    = errors.New("ERR Protocol error: expected '$' and the length of an argument")
 	errNumber    = errors.New("ERR Protocol error: invalid length")
 	errLine      = errors.New("ERR Protocol error: expected \\r\\n after an argument")
+	errQuotes    = errors.New("ERR Protocol error: unbalanced quotes in request: want quotes around whole words, without escapes")
 	errHTTP      = errors.New("ERR Protocol error: this port speaks the Redis protocol, not HTTP")
 )
 
@@ -119,8 +120,8 @@ func scanLength(b []byte, most int, beyond error) (value, n int, err error) {
 	return value, i + 2, nil
 }
 
-// scanInline reads a command as people type it: words between blanks, up to the end of
-// the line.
+// scanInline reads a command as people type it: words between blanks, which can be in
+// quotes, up to the end of the line.
 func scanInline(b []byte, args []span) (_ []span, n int, err error) {
 	end := bytes.IndexByte(b[:min(len(b), maxInline)], '\n')
 	if end < 0 {
@@ -136,14 +137,31 @@ func scanInline(b []byte, args []span) (_ []span, n int, err error) {
 			i++
 			continue
 		}
-		from := i
-		for i < len(line) && !isBlank(line[i]) {
-			i++
+		from, end := i, 0
+		if quote := line[i]; quote == '"' || quote == '\'' {
+			from++
+			length := bytes.IndexByte(line[from:], quote)
+			if length < 0 {
+				return args, 0, errQuotes
+			}
+			end = from + length
+			i = end + 1
+			if i < len(line) && !isBlank(line[i]) || bytes.IndexByte(line[from:end], '\\') >= 0 {
+				return args, 0, errQuotes
+			}
+		} else {
+			for i < len(line) && !isBlank(line[i]) {
+				if line[i] == '"' || line[i] == '\'' {
+					return args, 0, errQuotes
+				}
+				i++
+			}
+			end = i
 		}
 		if len(args)-before == maxArguments {
 			return args, 0, errArguments
 		}
-		args = append(args, span{from, i})
+		args = append(args, span{from, end})
 	}
 	// A web page can make a browser send a request to this port. What the browser sends
 	// starts with a line of HTTP, and may have commands in its body.

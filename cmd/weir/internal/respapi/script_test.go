@@ -18,6 +18,7 @@ import (
 //	rules [locked]   starts a service with the rules; locked: with two tokens
 //	client           opens another connection, and closes the one before
 //	send             sends commands, one a line, each after the reply to the one before
+//	type             sends commands as people type them
 //	pipeline         sends commands, one a line, all at once
 //	wait DURATION    lets time pass
 //
@@ -62,6 +63,10 @@ func TestScripts(t *testing.T) {
 				case "send":
 					for line := range strings.Lines(d.Input) {
 						note(c.do(words(strings.ReplaceAll(line, "RECEIPT", receipt))...))
+					}
+				case "type":
+					for line := range strings.Lines(d.Input) {
+						note(c.send(strings.TrimSuffix(line, "\n")+"\r\n", 1)[0])
 					}
 				case "pipeline":
 					all, n := "", 0

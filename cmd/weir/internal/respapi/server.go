@@ -18,9 +18,9 @@ type Config struct {
 	// Spaces are the namespaces that the service serves.
 	Spaces *namespace.Set
 
-	// Throttle returns a limiter for CL.THROTTLE, which counts in the store of the
-	// service. Shared says that a decision can wait, for a network or a disk.
-	Throttle func(weir.Limit) (*weir.Limiter, error)
+	// Throttle returns a limiter for CL.THROTTLE in a namespace, which counts in the
+	// store of the service. Shared says that a decision can wait, for a network or a disk.
+	Throttle func(namespace string, l weir.Limit) (*weir.Limiter, error)
 	Shared   bool
 
 	// Auth says who may call. Nil admits everyone. Resources limits what is done at the
@@ -35,24 +35,24 @@ type Config struct {
 	// Version is the version of the service.
 	Version string
 
-	// Patience is how long a client may take for the rest of a command, for reading
-	// replies and, if callers need a token, for sending one. 0 means 10 seconds.
+	// Patience is how long a client may take for one command, for reading replies and, if
+	// callers need a token, for sending one. 0 means 10 seconds.
 	Patience time.Duration
 }
 
 // Server serves connections. Make one with [New]. It is safe for concurrent use.
 type Server struct {
-	c         Config
-	throttles throttles
-	commands  [len(specs)]commandCount
-	protocol  atomic.Int64 // errors that ended a connection
-	ids       atomic.Int64 // of connections
+	c        Config
+	commands [len(specs)]commandCount
+	protocol atomic.Int64 // errors that ended a connection
+	ids      atomic.Int64 // of connections
 
-	leaving atomic.Bool
-	mu      sync.Mutex
-	sockets map[net.Listener]struct{} // guarded by mu
-	open    map[*conn]struct{}        // guarded by mu
-	group   sync.WaitGroup
+	leaving   atomic.Bool
+	mu        sync.Mutex
+	sockets   map[net.Listener]struct{}           // guarded by mu
+	open      map[*conn]struct{}                  // guarded by mu
+	throttles map[*namespace.Namespace]*throttles // guarded by mu
+	group     sync.WaitGroup
 }
 
 // commandCount counts the calls of one command.
@@ -64,8 +64,7 @@ func New(c Config) *Server {
 		c.Patience = 10 * time.Second
 	}
 	return &Server{
-		c: c, throttles: throttles{open: c.Throttle, limiters: map[throttle]*weir.Limiter{}, periods: map[int64]int{}},
-		sockets: map[net.Listener]struct{}{}, open: map[*conn]struct{}{},
+		c: c, sockets: map[net.Listener]struct{}{}, open: map[*conn]struct{}{}, throttles: map[*namespace.Namespace]*throttles{},
 	}
 }
 
@@ -131,7 +130,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Close() error {
 	err := s.leave(func(c *conn) { _ = c.socket.Close() })
 	s.group.Wait()
-	s.throttles.close()
+	var all sync.WaitGroup
+	for _, t := range s.throttles { // no connection is left that uses them
+		all.Go(t.close)
+	}
+	all.Wait()
 	return err
 }
 

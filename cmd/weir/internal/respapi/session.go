@@ -25,6 +25,9 @@ func (c *conn) admit(need access.Scope) error {
 		if err != nil {
 			return err
 		}
+		if space != c.space {
+			c.throttles, c.last = c.server.throttlesOf(space), lastThrottle{}
+		}
 		c.caller, c.space, c.checked, c.known = caller, space, time.Now(), true
 	}
 	return c.caller.May(need)
@@ -50,7 +53,7 @@ func (c *conn) auth(args []string) error {
 // identify sets who the caller is, and returns an error if the token is not in force.
 func (c *conn) identify(user, token string) error {
 	c.forget()
-	c.user, c.credentials.Token, c.credentials.Shown = user, token, true
+	c.user, c.credentials.Token, c.credentials.Shown = strings.Clone(user), strings.Clone(token), true // not the text of a batch
 	if err := c.admit(access.None); err != nil {
 		c.forget()
 		return err
@@ -93,7 +96,7 @@ func (c *conn) hello(args []string) error {
 	if err := c.admit(access.None); err != nil {
 		return err
 	}
-	c.out.three, c.name = three, name
+	c.out.three, c.name = three, strings.Clone(name)
 	version := int64(2)
 	if three {
 		version = 3
@@ -123,7 +126,7 @@ func (c *conn) client(args []string) error {
 		if len(args) != 2 {
 			return errors.New("wrong number of arguments for 'client|setname' command")
 		}
-		c.name = args[1]
+		c.name = strings.Clone(args[1])
 		c.out.simple("OK")
 	case "GETNAME":
 		if c.name == "" {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,126 @@ func TestLargeCommandsAreGivenBack(t *testing.T) {
 		t.Errorf("got %d bytes more for each connection, want at most 40 KiB", grown)
 	}
 	runtime.KeepAlive(clients)
+}
+
+// What a connection keeps of the commands that it has read is not the text of all that came
+// with them: neither its name and its token, nor the arguments of a command before the
+// last one, nor attributes that were refused.
+func TestBatchesAreGivenBack(t *testing.T) {
+	dial := local(t, lockedServer(t))
+	padding := strings.Repeat("x", 15000)
+	for name, tc := range map[string]struct {
+		text    string
+		replies int
+	}{
+		"a token":              {large + command("AUTH", "default", "all"), 2},
+		"a name":               {large + command("CLIENT", "SETNAME", "worker"), 2},
+		"a name in HELLO":      {large + command("HELLO", "2", "SETNAME", "worker"), 2},
+		"arguments":            {large + command("PING"), 2},
+		"refused attributes":   {large + command("WEIR.TAKE", "a", "1", "b", "2", "c", "3", "a", "4"), 2},
+		"a usage":              {large + command("WEIR.USAGE", "posts", "user", "42"), 2},
+		"a limit and its keys": {command("CL.THROTTLE", "a", "1", "2", "3") + large + command("CL.THROTTLE", "a", "1", "2", "3"), 3},
+		"a large echo":         {command("ECHO", padding) + command("ECHO", padding) + large, 3},
+	} {
+		const n = 50
+		clients := make([]*client, n)
+		for i := range clients {
+			clients[i] = dial()
+			if got := clients[i].do("AUTH", "all"); got != "+OK" {
+				t.Fatalf("%s: got %s", name, got)
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for _, c := range clients {
+			got := c.send(tc.text, tc.replies)
+			for _, r := range got {
+				if strings.HasPrefix(r, "-NO") {
+					t.Fatalf("%s: got %s", name, r)
+				}
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+			t.Errorf("%s: got %d bytes more for each connection, want at most 40 KiB", name, grown)
+		}
+		for _, c := range clients {
+			c.Close()
+		}
+	}
+}
+
+// A stranger has ten seconds for its token, and a client ten for a command, however often
+// they send a little.
+func TestSlowSenders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		serve(t, lockedServer(t), l)
+		stranger, known, busy := newClient(t, l.dial()), newClient(t, l.dial()), newClient(t, l.dial())
+		for _, c := range []*client{known, busy} {
+			if got := c.do("AUTH", "all"); got != "+OK" {
+				t.Fatalf("got %s", got)
+			}
+		}
+		begun := time.Now()
+		for time.Since(begun) < time.Minute {
+			time.Sleep(3 * time.Second)
+			if _, err := io.WriteString(stranger.Conn, command("PING")); err != nil {
+				break
+			}
+			if got, err := stranger.reply(); err != nil {
+				break
+			} else if !strings.HasPrefix(got, "-NOAUTH") {
+				t.Fatalf("got %s", got)
+			}
+		}
+		if took := time.Since(begun); took > 15*time.Second {
+			t.Errorf("a stranger that keeps asking was served for %v, want about 10 s", took)
+		}
+		stranger.Close()
+
+		begun = time.Now()
+		var writers sync.WaitGroup
+		writers.Go(func() {
+			for range 1000 {
+				time.Sleep(3 * time.Second)
+				if _, err := io.WriteString(known.Conn, " "); err != nil {
+					return
+				}
+			}
+		})
+		if got, err := known.reply(); got != "-ERR Protocol error: timeout while reading the rest of a command" {
+			t.Errorf("got %s %v from half a command", got, err)
+		}
+		if took := time.Since(begun); took > 15*time.Second {
+			t.Errorf("a command without end was read for %v, want about 10 s", took)
+		}
+		known.Close()
+
+		// Many commands whose ends come with the beginnings of the next are not slow.
+		writers.Go(func() {
+			text := strings.Repeat(command("PING"), 20)
+			for len(text) > 0 {
+				time.Sleep(3 * time.Second)
+				n := min(len(text), 13)
+				if _, err := io.WriteString(busy.Conn, text[:n]); err != nil {
+					return
+				}
+				text = text[n:]
+			}
+		})
+		for range 20 {
+			if got, err := busy.reply(); got != "+PONG" {
+				t.Errorf("got %s %v", got, err)
+				break
+			}
+		}
+		busy.Close()
+		writers.Wait()
+	})
 }
 
 // A connection that shows no token ends; one that has shown one may be silent.

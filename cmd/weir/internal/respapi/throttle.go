@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/window"
 )
@@ -21,7 +23,8 @@ type throttle struct{ burst, count, period int64 }
 type throttleCall struct {
 	limiter *weir.Limiter
 	key     string
-	n       int64 // 0: look only
+	n       int64   // 0: look only
+	whole   float64 // nanoseconds in which the whole burst drains
 
 	result weir.Result
 	err    error
@@ -31,21 +34,40 @@ type throttleCall struct {
 // same limit again and again.
 type lastThrottle struct {
 	throttle throttle
-	limiter  *weir.Limiter
+	limiter  *throttleLimiter
 }
 
-// throttles are the limiters of CL.THROTTLE by their limits. All count in one store, and
-// keys of limits with the same period share their counters. It is safe for concurrent
-// use.
+// throttles are the limiters of CL.THROTTLE in one namespace, by their limits. All count
+// in one store, and keys of limits with the same period share their counters. It is safe
+// for concurrent use.
 type throttles struct {
 	open func(weir.Limit) (*weir.Limiter, error)
 
 	mu       sync.RWMutex
-	limiters map[throttle]*weir.Limiter // guarded by mu
-	periods  map[int64]int              // limiters by period; guarded by mu
+	limiters map[throttle]*throttleLimiter // nil: closed; guarded by mu
+	periods  map[int64]int                 // limiters by period; guarded by mu
+	swept    int64                         // when sweep ran last; guarded by mu
+	closing  sync.WaitGroup
 }
 
-// Bounds of what is kept for limits. Each period has a table of keys of its own.
+// throttleLimiter is the limiter of one limit.
+type throttleLimiter struct {
+	*weir.Limiter
+	used atomic.Int64 // when a call used it last, in seconds since 1970; dropped: never again
+	idle int64        // seconds without a call after which its counters are empty
+}
+
+// dropped is the time of a limiter that calls must not use any more.
+const dropped = -1
+
+// use notes that a call uses m, and reports whether it may.
+func (m *throttleLimiter) use(now int64) bool {
+	before := m.used.Load()
+	return before != dropped && (before >= now || m.used.CompareAndSwap(before, now) || m.used.Load() != dropped)
+}
+
+// Bounds of what is kept for the limits of one namespace. Each period has a table of keys
+// of its own.
 const (
 	maxThrottles = 10_000
 	maxPeriods   = 256
@@ -54,45 +76,100 @@ const (
 // maxThrottle is the largest argument of CL.THROTTLE.
 const maxThrottle = 1 << 40
 
-// get returns the limiter of a limit.
-func (t *throttles) get(l throttle) (*weir.Limiter, error) {
+// throttlesOf returns the limiters of a namespace. It drops those of namespaces that are
+// gone.
+func (s *Server) throttlesOf(n *namespace.Namespace) *throttles {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.throttles[n]
+	if t == nil {
+		for other, of := range s.throttles {
+			if other.Gone() {
+				delete(s.throttles, other)
+				s.group.Go(of.close)
+			}
+		}
+		open := func(l weir.Limit) (*weir.Limiter, error) { return s.c.Throttle(n.Name(), l) }
+		t = &throttles{open: open, limiters: map[throttle]*throttleLimiter{}, periods: map[int64]int{}}
+		s.throttles[n] = t
+	}
+	return t
+}
+
+// get returns the limiter of a limit for a call at now, in seconds since 1970.
+func (t *throttles) get(l throttle, now int64) (*throttleLimiter, error) {
 	t.mu.RLock()
 	m := t.limiters[l]
 	t.mu.RUnlock()
-	if m != nil {
+	if m != nil && m.use(now) {
 		return m, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if m := t.limiters[l]; m != nil {
+	if m := t.limiters[l]; m != nil && m.use(now) {
 		return m, nil
 	}
-	if _, known := t.periods[l.period]; !known && len(t.periods) >= maxPeriods {
-		return nil, fmt.Errorf("more than %d different periods", maxPeriods)
+	if t.limiters == nil {
+		return nil, errors.New("the namespace is gone")
 	}
-	if len(t.limiters) >= maxThrottles {
-		return nil, fmt.Errorf("more than %d different limits", maxThrottles)
+	isNew := t.periods[l.period] == 0
+	if len(t.limiters) >= maxThrottles || isNew && len(t.periods) >= maxPeriods {
+		t.sweep(now)
 	}
-	m, err := t.open(weir.Bucket(l.count, time.Duration(l.period)*time.Second, l.burst))
+	switch {
+	case isNew && len(t.periods) >= maxPeriods:
+		return nil, fmt.Errorf("more than %d different periods are in use", maxPeriods)
+	case len(t.limiters) >= maxThrottles:
+		return nil, fmt.Errorf("more than %d different limits are in use", maxThrottles)
+	}
+	limiter, err := t.open(weir.Bucket(l.count, time.Duration(l.period)*time.Second, l.burst))
 	if err != nil {
 		return nil, err
 	}
+	m = &throttleLimiter{Limiter: limiter, idle: int64(float64(l.burst)*float64(l.period)/float64(l.count)) + 2}
+	m.used.Store(now)
 	t.limiters[l] = m
 	t.periods[l.period]++
 	return m, nil
 }
 
-func (t *throttles) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, m := range t.limiters {
-		_ = m.Close() // its store stays open
+// sweep drops, at most once a second, the limiters whose counters are empty again. It
+// needs mu.
+func (t *throttles) sweep(now int64) {
+	if now == t.swept {
+		return
 	}
-	clear(t.limiters)
+	t.swept = now
+	for l, m := range t.limiters {
+		used := m.used.Load()
+		if now-used < m.idle || !m.used.CompareAndSwap(used, dropped) {
+			continue
+		}
+		delete(t.limiters, l)
+		if t.periods[l.period]--; t.periods[l.period] == 0 {
+			delete(t.periods, l.period)
+		}
+		t.closing.Go(func() { _ = m.Close() }) // its store stays open
+	}
 }
 
-// run decides calls. Over a network, calls with different keys travel together.
-func (t *throttles) run(calls []throttleCall, shared bool) {
+// close closes all limiters. Later calls get none.
+func (t *throttles) close() {
+	t.mu.Lock()
+	all := t.limiters
+	t.limiters = nil
+	t.mu.Unlock()
+	for _, m := range all {
+		t.closing.Go(func() {
+			m.used.Store(dropped)
+			_ = m.Close() // its store stays open
+		})
+	}
+	t.closing.Wait()
+}
+
+// runThrottles decides calls. Over a network, calls with different keys travel together.
+func runThrottles(calls []throttleCall, shared bool) {
 	if !shared || len(calls) == 1 {
 		for i := range calls {
 			calls[i].run()
@@ -117,57 +194,73 @@ func (t *throttles) run(calls []throttleCall, shared bool) {
 func (c *throttleCall) run() {
 	if c.n == 0 {
 		c.result, c.err = c.limiter.Check(context.Background(), c.key)
-		c.result.Allowed, c.result.RetryAfter = true, 0
+		// Nothing fits where more than the burst was admitted, by a limit that was higher.
+		over := time.Duration(float64(c.result.ResetAfter) - c.whole)
+		c.result.Allowed, c.result.RetryAfter = over < time.Microsecond, max(over, 0)
 		return
 	}
 	c.result, c.err = c.limiter.AllowN(context.Background(), c.key, c.n)
 }
 
-// throttle answers CL.THROTTLE key max_burst count period [quantity]. It decides at once
-// if no batch is open, which saves some copies.
+// throttle answers CL.THROTTLE. It decides at once if no batch is open, which saves some
+// copies.
 func (c *conn) throttle(args []string) error {
+	call, err := c.parseThrottle(args)
+	switch {
+	case err != nil:
+		return err
+	case len(c.batch.pending) > 0 || c.server.c.Shared:
+		c.batch.throttle(call)
+	default:
+		call.run()
+		c.replyThrottle(&call)
+	}
+	return nil
+}
+
+// throttle adds a call to the batch.
+func (b *batch) throttle(call throttleCall) {
+	b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
+	b.throttles = append(b.throttles, call)
+}
+
+// parseThrottle reads the arguments of CL.THROTTLE key max_burst count period [quantity].
+func (c *conn) parseThrottle(args []string) (call throttleCall, err error) {
 	if len(args) > 5 {
-		return errors.New("wrong number of arguments for 'cl.throttle' command")
+		return call, errors.New("wrong number of arguments for 'cl.throttle' command")
 	}
 	var numbers [4]int64
 	numbers[3] = 1
 	for i, arg := range args[1:] {
 		n, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%s: %.32q: want a whole number", throttleNames[i], arg)
+			return call, fmt.Errorf("%s: %.32q: want a whole number", throttleNames[i], arg)
 		}
 		if n < 0 || n > maxThrottle {
-			return fmt.Errorf("%s: %d: want 0 to %d", throttleNames[i], n, int64(maxThrottle))
+			return call, fmt.Errorf("%s: %d: want 0 to %d", throttleNames[i], n, int64(maxThrottle))
 		}
 		numbers[i] = n
 	}
 	if len(args[0]) > sizes.Text {
-		return fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
+		return call, fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
 	}
 	l := throttle{numbers[0] + 1, numbers[1], numbers[2]}
-	if c.last.limiter == nil || c.last.throttle != l {
+	now := c.began.Unix()
+	if c.last.limiter == nil || c.last.throttle != l || !c.last.limiter.use(now) {
 		switch {
 		case l.count == 0 || l.period == 0:
-			return errors.New("zero rates are not supported")
+			return call, errors.New("zero rates are not supported")
 		case l.period > int64(window.MaxLength/time.Second):
-			return fmt.Errorf("period: %d: more than %d seconds", l.period, int64(window.MaxLength/time.Second))
+			return call, fmt.Errorf("period: %d: more than %d seconds", l.period, int64(window.MaxLength/time.Second))
 		}
-		m, err := c.server.throttles.get(l)
+		m, err := c.throttles.get(l, now)
 		if err != nil {
-			return err
+			return call, err
 		}
 		c.last = lastThrottle{l, m}
 	}
-	b := &c.batch
-	if len(b.pending) > 0 || c.server.c.Shared {
-		b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
-		b.throttles = append(b.throttles, throttleCall{limiter: c.last.limiter, key: args[0], n: numbers[3]})
-		return nil
-	}
-	call := throttleCall{limiter: c.last.limiter, key: args[0], n: numbers[3]}
-	call.run()
-	c.replyThrottle(&call)
-	return nil
+	whole := float64(l.burst) * float64(l.period) / float64(l.count) * 1e9
+	return throttleCall{limiter: c.last.limiter.Limiter, key: args[0], n: numbers[3], whole: whole}, nil
 }
 
 var throttleNames = [...]string{"max_burst", "count", "period", "quantity"}

@@ -122,33 +122,47 @@ func (d *doors) watch(ctx context.Context) {
 	watch(ctx, d.cfg.WatchEvery, &doorFiles{d, paths}, d.log)
 }
 
-// reload reads tokens and certificates again. What has a fault stays as it is.
-func (d *doors) reload() {
+// reload reads tokens and certificates again. What has a fault stays as it is. asked says
+// that somebody asked for it, so that the log has a fault that it has already.
+func (d *doors) reload(asked bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	var errs []error
+	reloaded := func(what string, changed bool, err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+		switch {
+		case err != nil && (changed || asked):
+			d.numbers.AccessReloaded(what, false)
+			d.log.Error(what+" refused; what was in force stays", "error", err)
+		case err == nil && changed:
+			d.numbers.AccessReloaded(what, true)
+			d.log.Info(what + " loaded")
+		}
+	}
 	if d.cfg.Access.Tokens != "" && d.keys != nil {
 		changed, err := d.keys.Reload()
 		if err == nil && d.rewrite != d.keys && d.rewrite != nil {
 			_, err = d.rewrite.Reload()
 		}
-		d.reloaded("tokens", changed, err)
+		reloaded("tokens", changed, err)
 	}
 	if d.certs != nil {
 		changed, err := d.certs.Reload()
-		d.reloaded("certificate", changed, err)
+		reloaded("certificate", changed, err)
 	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return &accessError{errs}
 }
 
-func (d *doors) reloaded(what string, changed bool, err error) {
-	switch {
-	case err != nil:
-		d.numbers.AccessReloaded(what, false)
-		d.log.Error(what+" refused; what was in force stays", "error", err)
-	case changed:
-		d.numbers.AccessReloaded(what, true)
-		d.log.Info(what + " loaded")
-	}
-}
+// accessError is the error of a reload that refused tokens or certificates.
+type accessError struct{ errs []error }
+
+func (e *accessError) Error() string   { return errors.Join(e.errs...).Error() }
+func (e *accessError) Unwrap() []error { return e.errs }
 
 // doorFiles reloads doors for watch.
 type doorFiles struct {
@@ -157,7 +171,7 @@ type doorFiles struct {
 }
 
 func (f *doorFiles) files() []string { return f.paths }
-func (f *doorFiles) changed()        { f.reload() }
+func (f *doorFiles) changed()        { _ = f.reload(false) } // the log has the error
 
 // redacted returns the arguments of this process without secrets.
 func redacted() []string { return access.Redact(os.Args) }

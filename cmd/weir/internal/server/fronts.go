@@ -124,12 +124,14 @@ func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, count
 
 // throttle returns what opens the limiters of CL.THROTTLE. They count where the rules
 // do, under a name that no rule has.
-func (c *counts) throttle(cfg config.Config) func(weir.Limit) (*weir.Limiter, error) {
+func (c *counts) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
 	for _, o := range c.options(cfg) {
 		options = append(options, o)
 	}
-	return func(l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, options...) }
+	return func(namespace string, l weir.Limit) (*weir.Limiter, error) {
+		return weir.NewLimiter(l, append(options[:len(options):len(options)], weir.WithNamespace(counted(namespace)))...)
+	}
 }
 
 // koalaFront serves koala's calls.

@@ -6,12 +6,14 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/needtest"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
@@ -195,6 +197,40 @@ func TestDirectoryLink(t *testing.T) {
 	s.logs.await(t, 1, `msg="rules loaded" namespace=b`)
 	if got := s.postsIn(t, "a", "ann"); got != 2 {
 		t.Errorf("got %d posts, want the 2 of the new file", got)
+	}
+}
+
+// Tenants share no counter of any front end, though they use the same names: those of
+// CL.THROTTLE, whose limits are in the calls, included.
+func TestTenantsShareNothing(t *testing.T) {
+	t.Parallel()
+	dir := rulesDir(t, map[string]string{"eu.yaml": posts(1), "shop.yaml": posts(1)})
+	for name, change := range map[string]func(*config.Config){
+		"memory": func(*config.Config) {},
+		"disk":   func(c *config.Config) { c.Data = t.TempDir() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, func(c *config.Config) {
+				c.Rules, c.RESPListen = dir, "127.0.0.1:0"
+				change(c)
+			})
+			port := redisPort(t, s.resp(t))
+			for _, tenant := range []string{"eu", "shop"} {
+				for _, tc := range []struct{ command, first, second string }{
+					{"CL.THROTTLE user123 0 1 60", "0", "1"},
+					{"WEIR.TAKE action post user 7", "1", "0"},
+				} {
+					args := append([]string{"-p", port, "--user", tenant, "--pass", "any", "--no-auth-warning"}, strings.Fields(tc.command)...)
+					for _, want := range []string{tc.first, tc.second} {
+						out, err := exec.CommandContext(t.Context(), needtest.Program(t, "redis-cli"), args...).CombinedOutput()
+						if got, _, _ := strings.Cut(string(out), "\n"); err != nil || got != want {
+							t.Errorf("%s: %s: got %q %v, want %s", tenant, tc.command, out, err, want)
+						}
+					}
+				}
+			}
+		})
 	}
 }
 

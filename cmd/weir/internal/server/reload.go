@@ -112,18 +112,32 @@ var errNoFile = errors.New("no rules file to reload; start weir with --rules FIL
 
 // refusal returns the answer to a reload that failed, with every fault.
 func refusal(err error) *answer.Problem {
+	var access *accessError
 	faults := summaries(err)
+	p := &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: "the rules file has faults; the old rules stay in force", Faults: faults}
 	switch {
+	case errors.As(err, &access):
+		p.Detail, p.Faults = "tokens or certificates have faults; the old ones stay in force, and so do rules that have faults", allFaults(err)
 	case errors.Is(err, errNoFile):
 		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
 	case len(faults) == 0:
-		return &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: err.Error() + "; the old rules stay in force"}
+		p.Detail = err.Error() + "; the old rules stay in force"
 	}
-	return &answer.Problem{
-		Status: http.StatusUnprocessableEntity,
-		Detail: "the rules file has faults; the old rules stay in force",
-		Faults: faults,
+	return p
+}
+
+// allFaults returns every fault in err, and every error that holds none, one line each.
+func allFaults(err error) (lines []string) {
+	if of, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, part := range of.Unwrap() {
+			lines = append(lines, allFaults(part)...)
+		}
+		return lines
 	}
+	if lines = summaries(err); lines == nil {
+		lines = []string{err.Error()}
+	}
+	return lines
 }
 
 // summaries returns the faults in err, one line each.

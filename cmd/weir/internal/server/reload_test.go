@@ -3,11 +3,13 @@ package server_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 )
 
@@ -273,4 +275,108 @@ func TestWatchLinksInACircle(t *testing.T) {
 	write(t, path, posts(3))
 	s.logs.await(t, 1, `msg="rules loaded" asked=file`)
 	wantPosts(t, s, "ann", 3)
+}
+
+// A reload answers 422 to a fault in whatever it reads again, with its place, as often as
+// it is asked, and what was in force stays.
+func TestReloadRefuses(t *testing.T) {
+	t.Parallel()
+	ops := access.NewToken()
+	a := newAuthority(t)
+	a.server(t)
+	other := newAuthority(t)
+	other.server(t)
+	text := func(path string) string {
+		t.Helper()
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	line := access.Line("ops", ops, access.All, "") + "\n"
+	list := "lists:\n  staff: {file: staff.txt}\nrules:\n  - {name: posts, when: {user: {in: staff}}, limit: 5, window: 1h}\n"
+	koala := "[rules]\nrule : [count] [user=+] [time=3600; count=5;] [result=2; return=501]\n" +
+		"\n[result]\n2 : { \"Ret_type\":2, \"Ret_code\":0, \"Err_no\":10, \"Err_msg\":\"\", \"Str_reason\":\"Deny\", \"Need_vcode\":0, \"Vcode_len\":0, \"Vcode_type\":0, \"Other\":\"\", \"Version\":0 }\n"
+	envoy := "domain: edge\ndescriptors:\n  - key: user\n    rate_limit: {unit: hour, requests_per_unit: 5}\n"
+	tokens := func(dir string, c *config.Config) { c.Access.Tokens = filepath.Join(dir, "tokens") }
+	for name, tc := range map[string]struct {
+		files, then map[string]string
+		config      func(dir string, c *config.Config)
+		want        []string
+	}{
+		"rules":            {map[string]string{"r.yaml": posts(5)}, map[string]string{"r.yaml": broken}, nil, []string{"r.yaml:2:19: "}},
+		"a list":           {map[string]string{"r.yaml": list, "staff.txt": "ann\n"}, map[string]string{"staff.txt": "-"}, nil, []string{"r.yaml:2:", "staff.txt"}},
+		"a token":          {map[string]string{"r.yaml": posts(5), "tokens": line}, map[string]string{"tokens": line + "shop x\n"}, tokens, []string{"tokens:2:6: ", "want sha256:"}},
+		"no token":         {map[string]string{"r.yaml": posts(5), "tokens": line}, map[string]string{"tokens": "# none\n"}, tokens, []string{"tokens: holds no token; weir token new adds one"}},
+		"no tokens file":   {map[string]string{"r.yaml": posts(5), "tokens": line}, map[string]string{"tokens": "-"}, tokens, []string{"tokens: no such file"}},
+		"tokens, no rules": {map[string]string{"tokens": line}, map[string]string{"tokens": "shop x\n"}, tokens, []string{"tokens:1:6: "}},
+		"tokens and rules": {map[string]string{"r.yaml": posts(5), "tokens": line}, map[string]string{"tokens": "shop x\n", "r.yaml": broken}, tokens, []string{"tokens:1:6: ", "r.yaml:2:19: "}},
+		"tokens and no file of rules": {map[string]string{"r.yaml": posts(5), "tokens": line}, map[string]string{"tokens": "shop x\n", "r.yaml": "-"}, tokens,
+			[]string{"tokens:1:6: ", "r.yaml: no such file"}},
+		"a certificate": {map[string]string{"r.yaml": posts(5), "c.pem": text(a.path("server.pem")), "c.key": text(a.path("server.key"))}, map[string]string{"c.key": text(other.path("server.key"))},
+			func(dir string, c *config.Config) {
+				c.RESPListen = "rediss://127.0.0.1:0"
+				c.Access.TLSCert, c.Access.TLSKey = filepath.Join(dir, "c.pem"), filepath.Join(dir, "c.key")
+			}, []string{"c.pem, ", "c.key: tls: private key does not match", "want a chain of certificates"}},
+		"koala's rules": {map[string]string{"koala.conf": koala}, map[string]string{"koala.conf": strings.Replace(koala, "[count]", "[cuont]", 1)},
+			func(dir string, c *config.Config) { c.Rules, c.Koala = "", filepath.Join(dir, "koala.conf") }, []string{"koala.conf:2:"}},
+		"Envoy's rules": {map[string]string{"envoy/edge.yaml": envoy}, map[string]string{"envoy/edge.yaml": strings.Replace(envoy, "hour", "huor", 1)},
+			func(dir string, c *config.Config) { c.Rules, c.Envoy.Dir = "", filepath.Join(dir, "envoy") }, []string{"edge.yaml:4:"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			put := func(files map[string]string) {
+				for name, text := range files {
+					path := filepath.Join(dir, name)
+					if text == "-" {
+						if err := os.Remove(path); err != nil {
+							t.Fatal(err)
+						}
+						continue
+					}
+					if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+						t.Fatal(err)
+					}
+					write(t, path, text)
+				}
+			}
+			put(tc.files)
+			s := start(t, func(c *config.Config) {
+				c.Watch = false
+				if _, ok := tc.files["r.yaml"]; ok {
+					c.Rules = filepath.Join(dir, "r.yaml")
+				}
+				if tc.config != nil {
+					tc.config(dir, c)
+				}
+			})
+			reload := func() answer { return ask(t, http.DefaultTransport, "POST", s.admin+"/-/reload", ops, "") }
+			fine := 200
+			if name == "tokens, no rules" {
+				fine = 409
+			}
+			if got := reload(); got.status != fine {
+				t.Fatalf("got %d %s before the fault, want %d", got.status, got.text, fine)
+			}
+			put(tc.then)
+			for range 2 {
+				got := reload()
+				if got.status != 422 {
+					t.Errorf("got %d %s, want 422", got.status, got.text)
+				}
+				text := got.text
+				for _, want := range tc.want {
+					if !strings.Contains(text, want) {
+						t.Errorf("got %s, want %s", text, want)
+					}
+				}
+			}
+			put(tc.files) // mended
+			if got := reload(); got.status != fine {
+				t.Errorf("got %d %s after the fault, want %d", got.status, got.text, fine)
+			}
+		})
+	}
 }

@@ -138,6 +138,64 @@ func runProgram(t *testing.T, b fence, port string) {
 	t.Errorf("a program in %s uses none of the clients that the test knows:\n%s", b.language, b.text)
 }
 
+// The default pipelines of redis-py, node-redis and ioredis, which are transactions, are
+// decided as one batch. With a wrong command nothing of them is counted.
+func TestRESPTransactions(t *testing.T) {
+	t.Parallel()
+	s := startRESP(t, "rules: [{name: posts, when: {action: post}, per: [user], limit: 5, window: 1h}]")
+	port := redisPort(t, s.resp(t))
+	for _, b := range []fence{
+		{language: "python", text: `import redis
+
+r = redis.Redis(port=6380, retry=None)
+wrong = r.pipeline()
+wrong.execute_command("WEIR.TAKE", "action", "post", "user", "py")
+wrong.execute_command("WEIR.TAKE", "action")
+try:
+    wrong.execute()
+    print("counted")
+except redis.ResponseError:
+    pass
+pipe = r.pipeline()
+for _ in range(2):
+    pipe.execute_command("WEIR.TAKE", "HITS", 3, "action", "post", "user", "py")
+pipe.execute_command("WEIR.USAGE", "posts", "user", "py")
+first, second, usage = pipe.execute()
+assert usage[5] == 3, usage
+print(first[0])
+print(second[0])
+`},
+		{language: "js", text: `const { createClient } = require('redis');
+
+async function main() {
+  const r = await createClient({ url: 'redis://localhost:6380', disableOfflineQueue: true }).connect();
+  const take = ['WEIR.TAKE', 'HITS', '3', 'action', 'post', 'user', 'node'];
+  await r.multi().addCommand(take).addCommand(['WEIR.TAKE', 'action']).exec().then(() => console.log('counted'), () => {});
+  for (const d of await r.multi().addCommand(take).addCommand(take).exec()) {
+    console.log(Number(d.allowed ?? d[0]));
+  }
+  r.destroy();
+}
+main();
+`},
+		{language: "js", text: `const Redis = require('ioredis');
+
+async function main() {
+  const r = new Redis(6380, { protocol: 2, maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false });
+  const take = ['WEIR.TAKE', 'HITS', 3, 'action', 'post', 'user', 'ioredis'];
+  await r.multi().call(...take).call('WEIR.TAKE', 'action').exec().then(() => console.log('counted'), () => {});
+  for (const [err, d] of await r.multi().call(...take).call(...take).exec()) {
+    console.log(d[0]);
+  }
+  r.disconnect();
+}
+main();
+`},
+	} {
+		runProgram(t, b, port)
+	}
+}
+
 // rawPing sends PING over c and returns the reply.
 func rawPing(t *testing.T, c net.Conn) string {
 	t.Helper()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -142,15 +143,16 @@ func (s *spaces) publish() {
 }
 
 // reload reads the rules, the tokens and the certificates again on request. asked
-// names the source of the request in the log.
+// names the source of the request in the log. The error joins that of the access and that
+// of the rules.
 func (s *spaces) reload(asked string) error {
-	s.doors.reload()
+	access := s.doors.reload(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.place.path() == "" {
-		return errNoFile
+		return cmp.Or(access, errNoFile)
 	}
-	return s.scan(asked, true)
+	return errors.Join(access, s.scan(asked, true))
 }
 
 // changed implements watched. It reads files again that differ from what the last
