@@ -153,15 +153,24 @@ func stateBytes(r *rule.Rule) int64 {
 
 // pointless warns of limits that another limit makes pointless.
 func (l *linter) pointless() {
-	var limits []int
-	for i := range l.rules {
-		if r := &l.rules[i]; r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.After == (window.After{}) && !l.never[i] {
-			limits = append(limits, i)
+	limits := index{rules: l.rules, by: map[anchor][]int{}}
+	verdicts := make([]int, len(l.rules)) // how many are before each rule
+	var all []int
+	for i, n := 0, 0; i < len(l.rules); i++ {
+		r := &l.rules[i]
+		if r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.After == (window.After{}) && !l.never[i] {
+			limits.add(i)
+			all = append(all, i)
+		}
+		verdicts[i] = n
+		if r.Kind() == rule.KindVerdict && r.Mode != rule.Off {
+			n++
 		}
 	}
-	for n, i := range limits {
-		for m, j := range limits {
-			if n == m || !l.covers(j, i) || n < m && l.covers(i, j) {
+	for _, i := range all {
+		for _, j := range limits.find(&l.rules[i]) {
+			// A verdict between them can end the evaluation before the second one.
+			if i == j || verdicts[i] != verdicts[j] || !l.covers(j, i) || i < j && l.covers(i, j) {
 				continue
 			}
 			by := &l.rules[j]
@@ -187,15 +196,7 @@ func (l *linter) covers(j, i int) bool {
 	if a.Window.Kind == window.KindSliding && a.Measure != window.Distinct {
 		most -= groupOf(a, most) - 1 // a can deny early by a group
 	}
-	return b.Quota.Value <= most && longer(b.Window, a.Window) && implies(a, b.When) && !l.verdictBetween(i, j)
-}
-
-// verdictBetween reports whether a verdict between two rules can end the
-// evaluation before the second one.
-func (l *linter) verdictBetween(i, j int) bool {
-	return slices.ContainsFunc(l.rules[min(i, j):max(i, j)], func(r rule.Rule) bool {
-		return r.Kind() == rule.KindVerdict && r.Mode != rule.Off
-	})
+	return b.Quota.Value <= most && longer(b.Window, a.Window) && implies(a, b.When)
 }
 
 // longestPeriod holds the greatest length of each calendar period, with changes of
@@ -247,11 +248,8 @@ func (l *linter) estimates(i int) {
 	if r.Measure != window.Sum || r.Holds() || r.Kind() == rule.KindVerdict {
 		return
 	}
-	for j := range l.rules {
-		if o := &l.rules[j]; o.Mode != rule.Off && o.Hold > 0 && o.Measure == window.Sum && o.Of == r.Of {
-			l.warn(i, "sum-of-estimates", l.field(i, "sum"), "counts the %s of the take: a settle corrects %q, which holds them, and not this rule", r.Of, o.Name)
-			return
-		}
+	if j, ok := l.held[r.Of]; ok {
+		l.warn(i, "sum-of-estimates", l.field(i, "sum"), "counts the %s of the take: a settle corrects %q, which holds them, and not this rule", r.Of, l.rules[j].Name)
 	}
 }
 
