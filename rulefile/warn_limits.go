@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -23,7 +24,13 @@ func (l *linter) missingElse(i int) {
 			return // the rule does not match other values anyway
 		}
 	}
-	l.warn(i, "missing-else", l.field(i, "limit"), "limit has no else: requests with another %s, or without one, are not limited", r.Quota.By)
+	hint := ""
+	for _, v := range slices.Sorted(maps.Keys(r.Quota.Cases)) {
+		if fault.DidYouMean(v, []string{"else"}) != "" {
+			hint = fmt.Sprintf(" (%q is a value of %s: did you mean \"else\"?)", v, r.Quota.By)
+		}
+	}
+	l.warn(i, "missing-else", l.field(i, "limit"), "limit has no else: requests with another %s, or without one, are not limited%s", r.Quota.By, hint)
 }
 
 // outage warns of on_outage in a rule that does not decide.
@@ -196,7 +203,8 @@ func (l *linter) covers(j, i int) bool {
 	if a.Window.Kind == window.KindSliding && a.Measure != window.Distinct {
 		most -= groupOf(a, most) - 1 // a can deny early by a group
 	}
-	return b.Quota.Value <= most && longer(b.Window, a.Window) && implies(a, b.When)
+	times := windowsIn(b.Window, a.Window)
+	return times > 0 && b.Quota.Value <= most/times && implies(a, b.When)
 }
 
 // longestPeriod holds the greatest length of each calendar period, with changes of
@@ -206,21 +214,25 @@ var longestPeriod = map[window.Period]time.Duration{
 	window.Week: (7*24 + 1) * time.Hour, window.Month: (31*24 + 1) * time.Hour, window.Year: (366*24 + 1) * time.Hour,
 }
 
-// longer reports whether hits in any window a are also in one window b, which
-// never admits more than its quota.
-func longer(b, a window.Window) bool {
-	if b.Kind != window.KindSliding && b.Kind != window.KindCells {
-		return b.Kind == a.Kind && b == a
+// windowsIn returns how many windows b contain the hits in any one window a, or 0 if that
+// is not known. No window b admits more than its quota.
+func windowsIn(b, a window.Window) int64 {
+	length := a.Length
+	switch {
+	case b.Kind != window.KindSliding && b.Kind != window.KindCells:
+		if b.Kind == a.Kind && b == a {
+			return 1
+		}
+		return 0
+	case a.Kind == window.KindSliding || a.Kind == window.KindFixed || a.Kind == window.KindAligned:
+	case a.Kind == window.KindCells: // the oldest cell counts as a whole
+		length += a.Length / time.Duration(max(a.N, 1))
+	case a.Kind == window.KindCalendar:
+		length = longestPeriod[a.Period]
+	default:
+		return 0
 	}
-	switch a.Kind {
-	case window.KindSliding, window.KindFixed, window.KindAligned:
-		return b.Length >= a.Length
-	case window.KindCells: // the oldest cell counts as a whole
-		return b.Length >= a.Length+a.Length/time.Duration(max(a.N, 1))
-	case window.KindCalendar:
-		return b.Length >= longestPeriod[a.Period]
-	}
-	return false
+	return int64((length + b.Length - 1) / b.Length)
 }
 
 // limitOf returns a limit in words, such as "5 in 1h".
