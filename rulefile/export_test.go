@@ -1,5 +1,11 @@
 package rulefile
 
+import (
+	"slices"
+
+	"github.com/weirhq/weir/rule"
+)
+
 // Keys returns the keys that the parser accepts, by where the schema has them.
 func Keys() map[string][]string {
 	var windows []string
@@ -17,4 +23,26 @@ func Keys() map[string][]string {
 		"definitions/window":                windows,
 		"definitions/quotas":                {"by", "else"},
 	}
+}
+
+// NotFound returns a pair of rules of which the first implies the conditions of the second,
+// although the index of the linter does not find that, or false.
+func NotFound(set *rule.Set) (pair [2]int, missed bool) {
+	var rules []rule.Rule
+	for i := range set.Len() {
+		rules = append(rules, *set.Rule(i))
+	}
+	x := index{rules: rules, by: map[anchor][]int{}}
+	for i := range rules {
+		x.add(i)
+	}
+	for i := range rules {
+		found := x.find(&rules[i])
+		for j := range rules {
+			if implies(&rules[i], rules[j].When) && !slices.Contains(found, j) {
+				return [2]int{i, j}, true
+			}
+		}
+	}
+	return pair, false
 }

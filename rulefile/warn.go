@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 // Warning describes a part of a rules file that is valid and probably not what
@@ -27,8 +28,7 @@ type Warning struct {
 func WarningTexts() map[string]string { return maps.Clone(warningTexts) }
 
 // Warnings returns the warnings about the file, in the order of the file. It
-// leaves out those that a key ignore silences. Its time grows with the square of
-// the number of rules: with ten thousand verdicts it is about a second.
+// leaves out those that a key ignore silences.
 func (f *File) Warnings() []Warning {
 	if f.warnings == nil {
 		return nil
@@ -70,16 +70,26 @@ type linter struct {
 	list     []Warning
 	silenced map[*node]bool // the entries of keys ignore that silenced a warning
 	never    map[int]bool   // rules that never apply
+	held     map[string]int // by attribute: the first rule that sums and holds it
 }
 
 // lint returns the warnings about rules, which have no faults.
 func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
-	l := linter{pass: p, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}}
+	l := linter{pass: p, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}}
 	if len(rules) == 0 {
 		l.warn(none, "no-rules", file["rules"], "the file has no rules: every request gets the outcome %s", l.unmatched())
 	}
+	for i := range rules {
+		if r := &rules[i]; r.Mode != rule.Off && r.Hold > 0 && r.Measure == window.Sum {
+			if _, has := l.held[r.Of]; !has {
+				l.held[r.Of] = i
+			}
+		}
+	}
 	l.fileFullWidth()
 	l.unused()
+	l.whole()
+	l.names()
 	for i := range rules {
 		if rules[i].Mode == rule.Off {
 			continue
@@ -89,6 +99,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		for _, e := range cmp.Or(l.nodes[i].get("when"), &node{}).entries {
 			l.wideText(i, e.key)
 			l.value(i, e.key.text, e.value)
+			l.repeated(i, e.value)
 			l.decisions(i, e)
 		}
 		l.missingElse(i)
@@ -201,6 +212,11 @@ func (l *linter) unused() {
 }
 
 var warningTexts = map[string]string{
+	"all-shadow": `All limits and verdicts of the file are in shadow mode: they are counted and reported,
+and no request is denied.
+
+Remove "mode: shadow" from the rules that have been tried. While all are on trial,
+silence the warning.`,
 	"dead-rule": `A verdict earlier in the file matches every request that this rule matches, and
 ends the evaluation. The rule never counts and never decides.
 
@@ -212,6 +228,12 @@ that the rule does not see what other rules decide.
 
 To ban a key that goes over a limit, use ban. To count denied requests, use
 count_denied. If the caller sends such an attribute, silence the warning.`,
+	"duplicate-value": `A value is in a list twice, which is the same as once. Another value may have been
+meant.`,
+	"empty-list": `A list without values contains no request, so that a rule that tests for it never
+matches, and one that tests for its contrary always does.
+
+Add the values, or remove the list and its rules.`,
 	"full-width": `The name of an attribute or a plain value contains punctuation that an input
 method for Chinese or Japanese writes in place of ASCII. To YAML it is text:
 [user，ip] is one attribute with a comma in its name, and “post” is a value with
@@ -227,13 +249,18 @@ with a quota of 300, by 2 hits.
 If the quota must be exact, write {sliding: 1h, precision: 300}, with a precision
 of at least the quota. A key then takes 8 bytes a hit. If a group does not matter,
 silence the warning.`,
+	"host-bits": `A block of addresses is written with an address in it: 10.0.0.1/8 is the whole block
+10.0.0.0/8, with 16 million addresses. The address may have been meant, or a longer
+prefix.
+
+Write the block with zeros behind its prefix, 10.0.0.0/8, or the address alone.`,
 	"literal-address": `A plain value is compared as text. "10.0.0.0/8" matches only a request in which
 the attribute is this text, and "2001:db8::1" does not match "2001:DB8::1".
 
 Write {ip: 10.0.0.0/8} for addresses. If the text is no address, such as a version
 number, write {equal: 1.2.3.4}.`,
 	"literal-pattern": `A plain value is compared as text, so that * and the characters of regular
-expressions stand for themselves. "/api/*" does not match /api/users.
+expressions stand for themselves. "/api/*" does not match /api/users, nor 4xx 404.
 
 Write {prefix: /api/}, {suffix: .php} or {match: "^/v[12]/"}. If the text itself
 is meant, write {equal: "/api/*"}.`,
@@ -259,13 +286,19 @@ on_outage changes nothing for them.
 Remove the key.`,
 	"pointless-limit": `Another limit that counts the same requests is always exceeded first, or at the
 same time. An example is a limit of 100 a minute beside a limit of 5 an hour for
-the same key: the sixth request is denied by the second one.
+the same key: the sixth request is denied by the second one. Another is a limit of
+20,000 a day beside one of 10 a minute, which admits 14,400 a day.
 
 Remove one of them, or correct its numbers.`,
 	"restart-forgets": `The window never ends. A service that counts in memory forgets its hits when it
 stops, and then a trial or a voucher can be used again.
 
 Run the service with --data or --store, and silence the warning.`,
+	"similar-attribute": `The attribute occurs in one rule, and differs by a letter or by its case from one that
+several rules have, or that logs and gates give to requests. To weir it is another
+attribute. If no caller sends it, a rule with it in when or per matches nothing.
+
+Correct the name. If callers send both, silence the warning.`,
 	"state-too-large": `The rule's counters can take more than 256 GiB of memory: the largest state of a
 key, times max_keys, which is 10 million by default.
 
@@ -278,6 +311,7 @@ Add hold to this rule, too. If it is meant to count estimates, silence the
 warning.`,
 	"unneeded-ignore": `The key ignore names a warning that does not occur. Remove the name, so that the
 warning can tell you about a later mistake.`,
-	"unused": `No rule uses the list or the outcome. The name may be misspelt in a rule, or the
-rule may be gone.`,
+	"unused": `No rule uses the list, the outcome or the time zone. A name may be misspelt in a
+rule, or the rule may be gone. Time zones are for windows of the calendar, such as
+window: day.`,
 }

@@ -48,6 +48,67 @@ func TestWarningsHold(t *testing.T) {
 	}
 }
 
+// TestIndexOfConditions compares the rules that the linter finds by their conditions with
+// a comparison of each rule with each other one.
+func TestIndexOfConditions(t *testing.T) {
+	t.Parallel()
+	tests := []string{
+		"a", "[a, ab]", "{prefix: a}", "{prefix: ab}", "{suffix: b}", "{suffix: ab}", "{match: ^a}", "{match: ^ab}", `"*"`, "{absent: true}",
+		"{not: a}", "{not: [a, ab]}", "{not: {prefix: a}}", `{not: "*"}`, "{from: 1, to: 3}", "2", "{ip: 192.0.2.0/24}", "192.0.2.1",
+		"{all: [{prefix: a}, {suffix: b}]}", `{all: [{not: x}, "*"]}`, "{all: [[a, ab], {prefix: ab}]}", "{in: l}", "{all: [{in: l}, {prefix: a}]}",
+	}
+	r := rand.New(rand.NewPCG(3, 9))
+	for range 300 {
+		var b strings.Builder
+		b.WriteString("lists: {l: {values: [a, ab]}}\nrules:\n")
+		for i := range 12 {
+			fmt.Fprintf(&b, "  - {name: r%d, per: [%s], limit: 3, window: 1m, when: {", i, []string{"x", "y"}[r.IntN(2)])
+			for _, name := range []string{"x", "y", "z"}[r.IntN(4)%3:] {
+				fmt.Fprintf(&b, "%s: %s, ", name, tests[r.IntN(len(tests))])
+			}
+			b.WriteString("}}\n")
+		}
+		file, err := rulefile.Parse("rules.yaml", []byte(b.String()), nil)
+		if err != nil {
+			t.Fatalf("got\n%v\nfor\n%s", err, b.String())
+		}
+		if pair, missed := rulefile.NotFound(file.Set); missed {
+			t.Fatalf("rule %d implies the conditions of rule %d, which was not found:\n%s", pair[0], pair[1], b.String())
+		}
+	}
+}
+
+// TestManyRules: warnings about 16,000 rules take a second, and took a minute when
+// each rule was compared with each other one.
+func TestManyRules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("is a second")
+	}
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range 16_000 {
+		switch i % 4 {
+		case 0:
+			fmt.Fprintf(&b, "  - {name: r%d, when: {action: a%d}, per: [user], limit: %d, window: 1m}\n", i, i, i%50+1)
+		case 1:
+			fmt.Fprintf(&b, "  - {name: r%d, when: {user: u%d}, then: deny}\n", i, i)
+		case 2:
+			fmt.Fprintf(&b, "  - {name: r%d, when: {path: {prefix: /p%d/}}, per: [user], limit: 9, window: 1m}\n", i, i)
+		default:
+			fmt.Fprintf(&b, "  - {name: r%d, when: {tenant: t%d, action: a%d}, per: [user], limit: 9, window: 1m}\n", i, i%100, i/100)
+		}
+	}
+	file, err := rulefile.Parse("rules.yaml", []byte(b.String()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	file.Warnings()
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("got %v, want about a second", took)
+	}
+}
+
 // TestSilentTrigger sends single hits and large sums to triggers in buckets. Exactly those
 // that the warning is about report nothing.
 func TestSilentTrigger(t *testing.T) {

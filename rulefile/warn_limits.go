@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -23,7 +24,13 @@ func (l *linter) missingElse(i int) {
 			return // the rule does not match other values anyway
 		}
 	}
-	l.warn(i, "missing-else", l.field(i, "limit"), "limit has no else: requests with another %s, or without one, are not limited", r.Quota.By)
+	hint := ""
+	for _, v := range slices.Sorted(maps.Keys(r.Quota.Cases)) {
+		if fault.DidYouMean(v, []string{"else"}) != "" {
+			hint = fmt.Sprintf(" (%q is a value of %s: did you mean \"else\"?)", v, r.Quota.By)
+		}
+	}
+	l.warn(i, "missing-else", l.field(i, "limit"), "limit has no else: requests with another %s, or without one, are not limited%s", r.Quota.By, hint)
 }
 
 // outage warns of on_outage in a rule that does not decide.
@@ -153,15 +160,24 @@ func stateBytes(r *rule.Rule) int64 {
 
 // pointless warns of limits that another limit makes pointless.
 func (l *linter) pointless() {
-	var limits []int
-	for i := range l.rules {
-		if r := &l.rules[i]; r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.After == (window.After{}) && !l.never[i] {
-			limits = append(limits, i)
+	limits := index{rules: l.rules, by: map[anchor][]int{}}
+	verdicts := make([]int, len(l.rules)) // how many are before each rule
+	var all []int
+	for i, n := 0, 0; i < len(l.rules); i++ {
+		r := &l.rules[i]
+		if r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.After == (window.After{}) && !l.never[i] {
+			limits.add(i)
+			all = append(all, i)
+		}
+		verdicts[i] = n
+		if r.Kind() == rule.KindVerdict && r.Mode != rule.Off {
+			n++
 		}
 	}
-	for n, i := range limits {
-		for m, j := range limits {
-			if n == m || !l.covers(j, i) || n < m && l.covers(i, j) {
+	for _, i := range all {
+		for _, j := range limits.find(&l.rules[i]) {
+			// A verdict between them can end the evaluation before the second one.
+			if i == j || verdicts[i] != verdicts[j] || !l.covers(j, i) || i < j && l.covers(i, j) {
 				continue
 			}
 			by := &l.rules[j]
@@ -187,15 +203,8 @@ func (l *linter) covers(j, i int) bool {
 	if a.Window.Kind == window.KindSliding && a.Measure != window.Distinct {
 		most -= groupOf(a, most) - 1 // a can deny early by a group
 	}
-	return b.Quota.Value <= most && longer(b.Window, a.Window) && implies(a, b.When) && !l.verdictBetween(i, j)
-}
-
-// verdictBetween reports whether a verdict between two rules can end the
-// evaluation before the second one.
-func (l *linter) verdictBetween(i, j int) bool {
-	return slices.ContainsFunc(l.rules[min(i, j):max(i, j)], func(r rule.Rule) bool {
-		return r.Kind() == rule.KindVerdict && r.Mode != rule.Off
-	})
+	times := windowsIn(b.Window, a.Window)
+	return times > 0 && b.Quota.Value <= most/times && implies(a, b.When)
 }
 
 // longestPeriod holds the greatest length of each calendar period, with changes of
@@ -205,21 +214,25 @@ var longestPeriod = map[window.Period]time.Duration{
 	window.Week: (7*24 + 1) * time.Hour, window.Month: (31*24 + 1) * time.Hour, window.Year: (366*24 + 1) * time.Hour,
 }
 
-// longer reports whether hits in any window a are also in one window b, which
-// never admits more than its quota.
-func longer(b, a window.Window) bool {
-	if b.Kind != window.KindSliding && b.Kind != window.KindCells {
-		return b.Kind == a.Kind && b == a
+// windowsIn returns how many windows b contain the hits in any one window a, or 0 if that
+// is not known. No window b admits more than its quota.
+func windowsIn(b, a window.Window) int64 {
+	length := a.Length
+	switch {
+	case b.Kind != window.KindSliding && b.Kind != window.KindCells:
+		if b.Kind == a.Kind && b == a {
+			return 1
+		}
+		return 0
+	case a.Kind == window.KindSliding || a.Kind == window.KindFixed || a.Kind == window.KindAligned:
+	case a.Kind == window.KindCells: // the oldest cell counts as a whole
+		length += a.Length / time.Duration(max(a.N, 1))
+	case a.Kind == window.KindCalendar:
+		length = longestPeriod[a.Period]
+	default:
+		return 0
 	}
-	switch a.Kind {
-	case window.KindSliding, window.KindFixed, window.KindAligned:
-		return b.Length >= a.Length
-	case window.KindCells: // the oldest cell counts as a whole
-		return b.Length >= a.Length+a.Length/time.Duration(max(a.N, 1))
-	case window.KindCalendar:
-		return b.Length >= longestPeriod[a.Period]
-	}
-	return false
+	return int64((length + b.Length - 1) / b.Length)
 }
 
 // limitOf returns a limit in words, such as "5 in 1h".
@@ -247,11 +260,8 @@ func (l *linter) estimates(i int) {
 	if r.Measure != window.Sum || r.Holds() || r.Kind() == rule.KindVerdict {
 		return
 	}
-	for j := range l.rules {
-		if o := &l.rules[j]; o.Mode != rule.Off && o.Hold > 0 && o.Measure == window.Sum && o.Of == r.Of {
-			l.warn(i, "sum-of-estimates", l.field(i, "sum"), "counts the %s of the take: a settle corrects %q, which holds them, and not this rule", r.Of, o.Name)
-			return
-		}
+	if j, ok := l.held[r.Of]; ok {
+		l.warn(i, "sum-of-estimates", l.field(i, "sum"), "counts the %s of the take: a settle corrects %q, which holds them, and not this rule", r.Of, l.rules[j].Name)
 	}
 }
 

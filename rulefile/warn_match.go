@@ -9,13 +9,13 @@ import (
 
 // dead warns of rules behind verdicts that match all their requests.
 func (l *linter) dead() {
-	var verdicts []int
+	verdicts := index{rules: l.rules, by: map[anchor][]int{}}
 	for j := range l.rules {
 		r := &l.rules[j]
 		if r.Mode == rule.Off {
 			continue
 		}
-		for _, i := range verdicts {
+		for _, i := range verdicts.find(r) {
 			if implies(r, l.rules[i].When) {
 				l.never[j] = true
 				l.warn(j, "dead-rule", l.nodes[j], "the rule never applies: %q before it matches the same requests and ends the evaluation", l.rules[i].Name)
@@ -32,7 +32,7 @@ func (l *linter) dead() {
 			l.warn(j, "dead-rule", l.nodes[j], "the rule matches every request: the rules behind it (%d) never apply", behind)
 			return
 		}
-		verdicts = append(verdicts, j)
+		verdicts.add(j)
 	}
 }
 

@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -69,11 +70,16 @@ func addressTest(s string) string {
 // regular matches parts of a regular expression that plain text rarely has.
 var regular = regexp.MustCompile(`^\^|\.[*+]|\\[dwsDWSb./]|\[[^\]]+\][*+?]|\([^)]*\|[^)]*\)|[^\\]\$$`)
 
+// statuses matches a class of HTTP statuses.
+var statuses = regexp.MustCompile(`^[1-5][xX]{2}$`)
+
 // patternTest returns the test to write for text that looks like a pattern, or
 // "".
 func patternTest(s string) string {
 	inner := strings.Trim(s, "*")
 	switch {
+	case statuses.MatchString(s):
+		return fmt.Sprintf("{from: %c00, to: %[1]c99}", s[0])
 	case regular.MatchString(s):
 		return testText("match", s)
 	case !strings.Contains(s, "*"):

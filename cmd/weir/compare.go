@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -44,8 +43,8 @@ denied.`),
 			c, err := measure(cmd, &f, args, args[2:], func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Comparison, error) {
 				return replay.Compare(ctx, before.Set, after.Set, source, append(options, replay.WithExamples(examples))...)
 			})
-			if c != nil && float64(c.NewlyDenied) > share*float64(c.Requests) {
-				err = errors.Join(err, fmt.Errorf("%d of %d requests are newly denied: more than --max-newly-denied %s", c.NewlyDenied, c.Requests, most))
+			if err == nil && float64(c.NewlyDenied) > share*float64(c.Requests) {
+				err = fmt.Errorf("%d of %d requests are newly denied: more than --max-newly-denied %s", c.NewlyDenied, c.Requests, most)
 			}
 			return err
 		},

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,10 +32,12 @@ type logFlags struct {
 }
 
 // logHelp describes logs for the help of commands.
-const logHelp = `Logs are read in the order given, or by time with --merge. Without a LOG, or for
-"-", the standard input is read. Logs may be packed with gzip or zstd. Lines that
-cannot be read are counted and shown; more than --max-bad of them end the command
-with status 1.
+const logHelp = `Requests are replayed in the order of their times. Logs are read one after the other,
+the one with the earliest first line first, or all at the same time with --merge.
+Lines that are out of order by up to --sort are sorted; if the order is worse, there
+is no report, and the status is 2. Without a LOG, or for "-", the standard input is
+read. Logs may be packed with gzip or zstd. Lines that cannot be read are counted and
+shown; more than --max-bad of them end the command with status 1.
 
 Formats:
 `
@@ -64,7 +67,7 @@ func (l *logFlags) add(cmd *cobra.Command) {
 	f.StringSliceVar(&l.columns, "columns", nil, "`names` of the columns of CSV without a header")
 	f.StringVar(&l.separator, "separator", "", "separator of columns in CSV: a `character` or tab (default a comma)")
 	f.BoolVar(&l.merge, "merge", false, "read several logs at the same time, in the order of their times")
-	f.StringVar(&l.sort, "sort", "", "sort lines that are out of order by less than this `time`, such as 5s")
+	f.StringVar(&l.sort, "sort", "1m", "sort lines that are out of order by up to this `time`; the lines of this time are kept in memory")
 	f.StringVar(&l.maxBad, "max-bad", "1%", "highest `share` of lines that cannot be read")
 	f.IntVar(&l.top, "top", replay.DefaultTop, "how many keys to list")
 	complete(cmd, "format", logs.Formats())
@@ -86,10 +89,8 @@ func (l *logFlags) read(cmd *cobra.Command, args []string, bar *progress) (repla
 		return nil, err
 	}
 	source := replay.Logs{Format: format, Merge: l.merge}
-	if l.sort != "" {
-		if source.Sort, err = rulefile.ParseDuration(l.sort); err != nil {
-			return nil, &usageError{"--sort: " + err.Error()}
-		}
+	if source.Sort, err = rulefile.ParseDuration(l.sort); err != nil {
+		return nil, &usageError{"--sort: " + err.Error()}
 	}
 	if len(args) == 0 {
 		args = []string{"-"}
@@ -108,7 +109,31 @@ func (l *logFlags) read(cmd *cobra.Command, args []string, bar *progress) (repla
 			bar.total += info.Size()
 		}
 	}
+	source.Files = source.ByTime(cmd.Context())
+	if names := namesOf(source.Files); len(names) > 1 && !slices.Equal(names, args) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "logs by the time of their first line:", strings.Join(names, ", "))
+	}
 	return source, nil
+}
+
+func namesOf(logs []replay.Log) (names []string) {
+	for _, log := range logs {
+		names = append(names, log.Name)
+	}
+	return names
+}
+
+// ordered returns err, with the flag that helps if the lines of the logs are out of order.
+func (l *logFlags) ordered(err error, files int) error {
+	bad, ok := errors.AsType[*replay.OrderError](err)
+	if !ok {
+		return err
+	}
+	help := "--sort " + bad.Sort().String() + " sorts them"
+	if files > 1 && !l.merge {
+		help = "if these are logs of several servers, add --merge; " + help
+	}
+	return &usageError{err.Error() + ": the numbers would be wrong; " + help + ", with all lines of that time in memory"}
 }
 
 // describe returns the description of the logs.

@@ -104,8 +104,8 @@ func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string,
 	bar.start()
 	r, err := run(ctx, source, options)
 	bar.end()
-	if r == none {
-		return none, err
+	if _, unordered := errors.AsType[*replay.OrderError](err); unordered || r == none {
+		return none, f.ordered(err, len(names))
 	}
 	lines, bad, first := r.Read()
 	switch {

@@ -87,7 +87,7 @@ func (o *testOptions) write(cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	return o.generateFrom(ctx, cmd.OutOrStdout(), file, source, replay.WithProgress(bar.show))
+	return o.logs.ordered(o.generateFrom(ctx, cmd.OutOrStdout(), file, source, replay.WithProgress(bar.show)), len(args))
 }
 
 // run runs the test files that args name.

@@ -151,9 +151,14 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 }
 
 // isNear reports whether the key of u, which is within its limit, has used so much
-// of it that it is near the limit.
+// of it that it is near the limit. A limit that is too small to be near it before it is
+// used up, such as one code a minute, has no such range: ordinary use takes all of it.
 func (m *Metrics) isNear(u *weir.Usage) bool {
-	return u.Kind == rule.KindLimit && u.Quota != window.Unlimited && u.Used > 0 && float64(u.Used) >= m.near*float64(u.Quota)
+	if u.Kind != rule.KindLimit || u.Quota == window.Unlimited {
+		return false
+	}
+	from := m.near * float64(u.Quota)
+	return float64(u.Used) >= from && float64(u.Quota-1) >= from
 }
 
 // Failed counts one request that was answered with an error.

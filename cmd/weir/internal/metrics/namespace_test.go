@@ -106,6 +106,7 @@ func TestNearLimit(t *testing.T) {
 		{Rule: "below", Result: window.Result{Allowed: true, Quota: 5, Used: 2}},
 		{Rule: "at", Result: window.Result{Allowed: true, Quota: 4, Used: 2}},
 		{Rule: "full", Shadow: true, Result: window.Result{Allowed: true, Quota: 4, Used: 4}},
+		{Rule: "one", Result: window.Result{Allowed: true, Quota: 1, Used: 1}}, // nothing is near it but the limit itself
 		{Rule: "over", Result: window.Result{Quota: 4, Used: 4}},
 		{Rule: "endless", Result: window.Result{Allowed: true, Quota: window.Unlimited, Used: window.MaxHits}},
 		{Rule: "counter", Kind: rule.KindCounter, Result: window.Result{Allowed: true, Quota: 4, Used: 4}},

@@ -2,7 +2,10 @@ package replay_test
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"reflect"
 	"regexp"
 	"slices"
@@ -222,7 +225,8 @@ type exactLine struct {
 
 var exactForm = regexp.MustCompile(`^(\S+) - - \[(.+?)\] "(\S+) ([^ ?]+)\S* HTTP/1.1" 200 (\S+) `)
 
-// readExactly returns the lines of a log, and how many others are bad.
+// readExactly returns the lines of a log in the order of their times, and how many
+// others are bad.
 func readExactly(t *testing.T, content string) (lines []exactLine, bad int64) {
 	t.Helper()
 	for line := range strings.Lines(content) {
@@ -238,5 +242,97 @@ func readExactly(t *testing.T, content string) (lines []exactLine, bad int64) {
 		size, _ := strconv.ParseInt(f[5], 10, 64) // - is 0
 		lines = append(lines, exactLine{at: at.UTC(), ip: f[1], method: f[3], path: f[4], bytes: size})
 	}
+	slices.SortStableFunc(lines, func(a, b exactLine) int { return a.at.Compare(b.at) })
 	return lines, bad
+}
+
+// TestExactInAnyOrder replays a log whose lines are in other orders. The report is that
+// of an exact count, or the replay says what is wrong, and the report is exact
+// with the Sort that the error states.
+func TestExactInAnyOrder(t *testing.T) {
+	t.Parallel()
+	lines := strings.SplitAfter(strings.TrimSuffix(visits(), "\n"), "\n")
+	lines[len(lines)-1] += "\n"
+	random := rand.New(rand.NewPCG(5, 6))
+	shuffled := slices.Clone(lines)
+	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	backwards := slices.Clone(lines)
+	slices.Reverse(backwards)
+	var busy, others []string // 10.0.0.7 is at the end
+	for _, line := range lines {
+		if strings.HasPrefix(line, "10.0.0.7 ") {
+			busy = append(busy, line)
+		} else {
+			others = append(others, line)
+		}
+	}
+	quarter := len(lines) / 4
+	var parts [4][]string // of logs that were rotated, the newest first
+	var servers [3][]string
+	for i := range parts {
+		parts[3-i] = lines[i*quarter : (i+1)*quarter]
+	}
+	parts[0] = lines[3*quarter:]
+	for _, line := range lines {
+		i := random.IntN(len(servers))
+		servers[i] = append(servers[i], line)
+	}
+	for name, tc := range map[string]struct {
+		logs    [][]string
+		merge   bool
+		refused bool // with the default of Sort
+	}{
+		"as written":       {[][]string{lines}, false, false},
+		"shuffled":         {[][]string{shuffled}, false, true},
+		"backwards":        {[][]string{backwards}, false, true},
+		"one key behind":   {[][]string{others, busy}, true, false},
+		"one key at end":   {[][]string{slices.Concat(others, busy)}, false, true},
+		"newest first":     {parts[:], false, false},
+		"one after other":  {servers[:], false, true},
+		"several servers":  {servers[:], true, false},
+		"joined backwards": {[][]string{slices.Concat(parts[:]...)}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			logs := replay.Logs{Merge: tc.merge}
+			for i, l := range tc.logs {
+				logs.Files = append(logs.Files, text(fmt.Sprint(i), strings.Join(l, "")))
+			}
+			logs.Files = logs.ByTime(t.Context())
+			content := ""
+			for _, l := range logs.Files {
+				i, err := strconv.Atoi(l.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				content += strings.Join(tc.logs[i], "")
+			}
+			got, err := replay.Run(t.Context(), wordpress(t, nil), logs)
+			bad, refused := errors.AsType[*replay.OrderError](err)
+			if refused != tc.refused {
+				t.Fatalf("got error %v, want one: %t", err, tc.refused)
+			}
+			if refused {
+				for _, short := range []time.Duration{time.Second, 2 * time.Second} {
+					logs.Sort = bad.Sort() - short
+					if _, err := replay.Run(t.Context(), wordpress(t, nil), logs); err == nil {
+						t.Errorf("got no error with Sort %v, want one, as with %v", logs.Sort, bad.Sort())
+					}
+				}
+				logs.Sort = bad.Sort()
+				got, err = replay.Run(t.Context(), wordpress(t, nil), logs)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, _ := readExactly(t, content)
+			for i, w := range exactly(want, nil) {
+				g := got.Rules[i]
+				g.Timeline = nil
+				if !reflect.DeepEqual(g, w) {
+					t.Errorf("got %+v, want %+v", g, w)
+				}
+			}
+		})
+	}
 }

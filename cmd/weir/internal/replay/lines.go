@@ -1,27 +1,34 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/window"
 )
 
-// Logs is a source that reads logs, one after the other.
+// DefaultSort is the default of [Logs.Sort].
+const DefaultSort = time.Minute
+
+// Logs is a source that reads the lines of logs in the order of their times.
 type Logs struct {
+	// Files are read one after the other. See [Logs.ByTime].
 	Files []Log
 
 	// Format is the format of the logs. Nil: [AccessLog].
 	Format Format
 
-	// Merge reads all logs at the same time, in the order of the times in them. Each log
-	// keeps its own order.
+	// Merge reads all logs at the same time, in the order of the times in them.
 	Merge bool
 
-	// Sort sorts lines by time that are out of order by at most this. The lines of this
-	// length of time are kept in memory. A line that is out of order by more stays where
-	// it is.
+	// Sort is how much lines can be out of order: they are sorted by time. The lines of
+	// this length of time are kept in memory. The error is an [OrderError] if a line is
+	// out of order by more. 0: DefaultSort.
 	Sort time.Duration
 }
 
@@ -40,10 +47,58 @@ func (l Logs) Open(ctx context.Context, attributes []string) (Reader, error) {
 	} else {
 		r = l.lines(ctx, l.Files, attributes)
 	}
-	if l.Sort > 0 {
-		r = newSorter(r, l.Sort, len(attributes))
+	return newSorter(r, cmp.Or(l.Sort, DefaultSort), len(attributes)), nil
+}
+
+// ByTime returns the files in the order of their first times. A shell lists rotated logs
+// with the newest first. A file whose time is not known stays behind the one
+// before it. If a file can be opened only once, all stay where they are, and so they do
+// if they are merged.
+func (l Logs) ByTime(ctx context.Context) []Log {
+	if len(l.Files) < 2 || l.Merge || slices.ContainsFunc(l.Files, func(f Log) bool { return f.Once }) {
+		return l.Files
 	}
-	return r, nil
+	if l.Format == nil {
+		l.Format = AccessLog
+	}
+	type dated struct {
+		Log
+		first window.Instant
+	}
+	var list []dated
+	for i, file := range l.Files {
+		first, ok := l.firstTime(ctx, file)
+		if !ok && i > 0 {
+			first = list[i-1].first
+		}
+		list = append(list, dated{file, first})
+	}
+	slices.SortStableFunc(list, func(a, b dated) int { return cmp.Compare(a.first, b.first) })
+	files := make([]Log, len(list))
+	for i, d := range list {
+		files[i] = d.Log
+	}
+	return files
+}
+
+// headLines is the number of lines that may be bad before the first time of a log.
+const headLines = 1000
+
+// firstTime returns the time of the first request in a log. It reports whether there is one.
+func (l Logs) firstTime(ctx context.Context, file Log) (first window.Instant, ok bool) {
+	file.Told = nil
+	r := l.lines(ctx, []Log{file}, nil)
+	defer r.Close()
+	e := Entry{}
+	for range headLines {
+		if r.Next(&e) != nil {
+			return 0, false // whoever reads the log meets the error, too
+		}
+		if e.Bad == nil {
+			return e.Time, true
+		}
+	}
+	return 0, false
 }
 
 // lines returns a reader of the lines of logs, one log after the other.

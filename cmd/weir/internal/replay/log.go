@@ -23,20 +23,19 @@ type Log struct {
 	Name string
 	// Open returns the log's data.
 	Open func() (io.ReadCloser, error)
+	// Once reports that Open can be called only once, as for a pipe.
+	Once bool
+	// Told, if it is not nil, is called with the number of bytes of each read.
+	Told func(n int)
 }
 
-// File returns the log in the named file; "-" is in. told, if it is not nil, is called
-// with the number of bytes of each read of the file.
+// File returns the log in the named file; "-" is in. told becomes [Log.Told].
 func File(name string, in io.Reader, told func(n int)) Log {
-	open := func() (io.ReadCloser, error) { return os.Open(name) }
 	if name == "-" {
-		name = "stdin"
-		open = func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
+		return Log{Name: "stdin", Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }, Once: true, Told: told}
 	}
-	return Log{name, func() (io.ReadCloser, error) {
-		file, err := open()
-		return &counted{file, told}, err
-	}}
+	info, err := os.Stat(name)
+	return Log{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }, Once: err == nil && !info.Mode().IsRegular() && !info.IsDir(), Told: told}
 }
 
 // counted tells of the bytes that were read.
@@ -123,7 +122,7 @@ func (l Log) read(buffer []byte, send func(block) bool) error {
 		return err
 	}
 	defer file.Close()
-	in, err := unpacked(file)
+	in, err := unpacked(&counted{file, l.Told})
 	if err != nil {
 		return err
 	}

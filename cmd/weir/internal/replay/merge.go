@@ -3,9 +3,9 @@ package replay
 import (
 	"container/heap"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirhq/weir/window"
@@ -91,50 +91,140 @@ func (in *input) before(other *input) bool {
 	return in.index < other.index
 }
 
-// sorter sorts entries that are out of order by at most a bound.
+// sorter sorts entries by time that are out of order by at most a bound. If one is
+// out of order by more, it reads all entries to tell how many are, and by how much, and
+// returns an [OrderError].
 type sorter struct {
 	from   Reader
 	bound  window.Instant
 	read   Entry
 	newest window.Instant
-	heap   queue[sorted]
 	count  int64 // of entries read; keeps the order of equal times
-	err    error // of from
+
+	// Invariant: the entries of inOrder[first:] are in order. An entry that is earlier
+	// than one before it is in late.
+	inOrder []sorted
+	first   int
+	late    queue[sorted]
+	free    [][]string // Values to use again
+	err     error      // of from
 }
 
 func newSorter(r Reader, bound time.Duration, values int) *sorter {
 	return &sorter{
 		from: r, bound: window.Instant(bound.Microseconds()), read: Entry{Values: make([]string, values)},
-		heap: queue[sorted]{before: sorted.before},
+		late: queue[sorted]{before: sorted.before},
 	}
 }
 
 func (s *sorter) Next(e *Entry) error {
-	for s.err == nil && (s.heap.Len() == 0 || s.heap.values[0].Time > s.newest-s.bound) {
+	next, isLate := s.next()
+	for s.err == nil && (next == nil || next.Time > s.newest-s.bound) {
 		if s.err = s.from.Next(&s.read); s.err != nil {
 			break
 		}
-		kept := sorted{Entry: s.read, order: s.count}
-		s.count++
-		kept.Text, kept.Values = strings.Clone(s.read.Text), slices.Clone(s.read.Values)
-		for i, v := range kept.Values {
-			kept.Values[i] = strings.Clone(v)
+		if s.read.Bad != nil {
+			s.read.Time = s.newest // a bad line stays in its place
 		}
-		if kept.Bad != nil {
-			kept.Bad = errors.New(kept.Bad.Error())
-			kept.Time = s.newest
+		if s.read.Time < s.newest-s.bound {
+			s.err = s.outOfOrder()
+			return s.err
 		}
-		s.newest = max(s.newest, kept.Time)
-		heap.Push(&s.heap, kept)
+		s.keep()
+		next, isLate = s.next()
 	}
-	if s.heap.Len() == 0 {
+	if _, refused := errors.AsType[*OrderError](s.err); refused || next == nil {
 		return s.err
 	}
-	*e = heap.Pop(&s.heap).(sorted).Entry
+	s.free = append(s.free, e.Values)
+	*e = next.Entry
+	if isLate {
+		heap.Pop(&s.late)
+		return nil
+	}
+	*next = sorted{} // lets go of its texts
+	if s.first++; s.first == len(s.inOrder) {
+		s.inOrder, s.first = s.inOrder[:0], 0
+	} else if s.first > 1024 && s.first > len(s.inOrder)/2 {
+		s.inOrder, s.first = slices.Delete(s.inOrder, 0, s.first), 0
+	}
 	return nil
 }
 
+// next returns the first entry, or nil, and whether it is in s.late.
+func (s *sorter) next() (next *sorted, isLate bool) {
+	if s.first < len(s.inOrder) {
+		next = &s.inOrder[s.first]
+	}
+	if s.late.Len() > 0 && (next == nil || s.late.values[0].before(*next)) {
+		return &s.late.values[0], true
+	}
+	return next, false
+}
+
+// keep keeps the entry that was read. Its texts stay valid, because the blocks of logs
+// are not written to again.
+func (s *sorter) keep() {
+	kept := sorted{Entry: s.read, order: s.count}
+	s.count++
+	if n := len(s.free); n > 0 {
+		s.read.Values, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		s.read.Values = make([]string, len(kept.Values))
+	}
+	if kept.Time < s.newest {
+		heap.Push(&s.late, kept)
+		return
+	}
+	s.newest = kept.Time
+	s.inOrder = append(s.inOrder, kept)
+}
+
+// outOfOrder reads all further entries after one that is too late, and returns how many
+// are. It returns the error of the reader instead if there is one.
+func (s *sorter) outOfOrder() error {
+	e := &OrderError{Log: s.read.Log, Line: s.read.Line, Time: s.read.Time.Time(), After: s.newest.Time(), Bound: time.Duration(s.bound) * time.Microsecond}
+	back := window.Instant(0)
+	for {
+		if s.read.Bad == nil {
+			if s.read.Time < s.newest-s.bound {
+				e.Lines++
+				back = max(back, s.newest-s.read.Time)
+			}
+			s.newest = max(s.newest, s.read.Time)
+		}
+		if err := s.from.Next(&s.read); err != nil {
+			e.Back = time.Duration(back) * time.Microsecond
+			if errors.Is(err, io.EOF) {
+				return e
+			}
+			return err
+		}
+	}
+}
+
 func (s *sorter) Close() error { return s.from.Close() }
+
+// OrderError reports lines that are out of order by more than [Logs.Sort]: a replay of
+// them in that order would count at times at which nothing happened.
+type OrderError struct {
+	Log         string // of the first such line
+	Line        int64
+	Time, After time.Time // of that line, and the latest before it
+
+	Lines int64         // how many there are
+	Back  time.Duration // the most that one is out of order by
+	Bound time.Duration // as in Logs.Sort
+}
+
+func (e *OrderError) Error() string {
+	const form = "2006-01-02 15:04:05"
+	return fmt.Sprintf("%s:%d: the time goes back from %s to %s; lines out of order by more than %v: %d, by up to %v",
+		e.Log, e.Line, e.After.UTC().Format(form), e.Time.UTC().Format(form), e.Bound, e.Lines, e.Back)
+}
+
+// Sort returns a bound that sorts all lines, in whole seconds.
+func (e *OrderError) Sort() time.Duration { return (e.Back + time.Second - 1).Truncate(time.Second) }
 
 type sorted struct {
 	Entry

@@ -25,10 +25,9 @@
 // Attributes that a line leaves out or gives as "-" are empty. Text that a
 // server escaped with backslashes stays escaped.
 //
-// Lines are replayed in the order of the logs, each at its own time. A server writes
-// a line when it has answered the request, so times can go back from one line to
-// the next. For a key time does not go back: an earlier time counts as the latest
-// one seen for that key.
+// Lines are replayed in the order of their times. A server can write a line when it has
+// answered the request, so lines are out of order by some seconds: [Logs] sorts
+// them. If they are out of order by more than [Logs.Sort], Run returns an [OrderError].
 package replay
 
 import (

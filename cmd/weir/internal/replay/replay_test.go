@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/rule"
@@ -160,7 +161,7 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	closed := false
 	endless := replay.Log{Name: "endless", Open: func() (io.ReadCloser, error) {
-		return closer{&endlessReader{text: requests(1000)}, &closed}, nil
+		return closer{&endlessReader{}, &closed}, nil
 	}}
 	report, err := replay.Run(ctx, twoAnHour(t), replay.Logs{Files: []replay.Log{endless}}, replay.WithProgress(func(p replay.Progress) {
 		if p.Log != "endless" || p.Lines == 0 || p.Bad != 0 {
@@ -178,14 +179,20 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// endlessReader is a log with a line for each second.
 type endlessReader struct {
-	text string
-	at   int
+	second int
+	rest   string
 }
 
 func (r *endlessReader) Read(p []byte) (int, error) {
-	n := copy(p, r.text[r.at:])
-	r.at = (r.at + n) % len(r.text)
+	if r.rest == "" {
+		at := time.Unix(int64(r.second), 0).UTC().Format("02/Jan/2006:15:04:05 -0700")
+		r.rest = fmt.Sprintf("10.0.0.%d - - [%s] \"GET / HTTP/1.1\" 200 1\n", r.second%10, at)
+		r.second++
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
 	return n, nil
 }
 

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func TestMerge(t *testing.T) {
 	t.Parallel()
 	got := entries(t, replay.Logs{Files: []replay.Log{at("a", 1, 5, -1, 4, 9), at("b", 2, 5, 6), at("c"), at("d", -1, 3)}, Merge: true})
 	want := []string{
-		"d:1 bad", "a:1 1 10.0.0.0", "b:1 2 10.0.0.0", "d:2 3 10.0.0.1", "a:2 5 10.0.0.1", "a:3 bad", "a:4 4 10.0.0.3", "b:2 5 10.0.0.1",
+		"d:1 bad", "a:1 1 10.0.0.0", "b:1 2 10.0.0.0", "d:2 3 10.0.0.1", "a:4 4 10.0.0.3", "a:2 5 10.0.0.1", "a:3 bad", "b:2 5 10.0.0.1",
 		"b:3 6 10.0.0.2", "a:5 9 10.0.0.4",
 	}
 	if !slices.Equal(got, want) {
@@ -75,13 +76,50 @@ func TestMerge(t *testing.T) {
 
 func TestSort(t *testing.T) {
 	t.Parallel()
-	got := entries(t, replay.Logs{Files: []replay.Log{at("a", 10, 8, 12, -1, 11, 20, 3, 30, 29, 30)}, Sort: 3 * time.Second})
+	got := entries(t, replay.Logs{Files: []replay.Log{at("a", 10, 8, 12, -1, 11, 20, 17, 30, 29, 30)}, Sort: 3 * time.Second})
 	want := []string{
-		"a:2 8 10.0.0.1", "a:1 10 10.0.0.0", "a:5 11 10.0.0.4", "a:3 12 10.0.0.2", "a:4 bad", "a:7 3 10.0.0.6", "a:6 20 10.0.0.5",
+		"a:2 8 10.0.0.1", "a:1 10 10.0.0.0", "a:5 11 10.0.0.4", "a:3 12 10.0.0.2", "a:4 bad", "a:7 17 10.0.0.6", "a:6 20 10.0.0.5",
 		"a:9 29 10.0.0.8", "a:8 30 10.0.0.7", "a:10 30 10.0.0.9",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+func TestOutOfOrder(t *testing.T) {
+	t.Parallel()
+	_, err := replay.Run(t.Context(), twoAnHour(t), replay.Logs{Files: []replay.Log{at("a", 10, 7), at("b", -1, 6, 9, 50, 30, 46)}, Sort: 3 * time.Second})
+	want := "b:2: the time goes back from 2026-03-01 12:00:10 to 2026-03-01 12:00:06; lines out of order by more than 3s: 3, by up to 20s"
+	if fmt.Sprint(err) != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
+// TestByTime: a log whose time is not known stays behind the one before it.
+func TestByTime(t *testing.T) {
+	t.Parallel()
+	pipe := at("pipe", 1)
+	pipe.Once = true
+	packed := replay.Log{Name: "packed", Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(pack(t, requests(1)))), nil
+	}}
+	for _, tc := range []struct {
+		logs []replay.Log
+		want string
+	}{
+		{[]replay.Log{at("c", -1, 30), at("bad", -1), at("b", 20, 3), at("a", 4), at("empty"), at("same", 4)}, "a empty same b c bad"},
+		{[]replay.Log{at("empty"), at("b", 2), at("a", 1)}, "empty a b"},
+		{[]replay.Log{at("b", 2), pipe}, "b pipe"},
+		{[]replay.Log{at("b", 2), packed}, "packed b"},
+		{[]replay.Log{at("b", 2)}, "b"},
+	} {
+		got := ""
+		for _, l := range (replay.Logs{Files: tc.logs}).ByTime(t.Context()) {
+			got += " " + l.Name
+		}
+		if got = strings.TrimSpace(got); got != tc.want {
+			t.Errorf("got %s, want %s", got, tc.want)
+		}
 	}
 }
 
