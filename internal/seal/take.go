@@ -62,7 +62,10 @@ const (
 	// Receipts of the version before have no second byte and no Later, and one digest of
 	// 64 bits of all rules, which gives nothing back. Their holds can be ended.
 	oldVersion = 3
-	oldSize    = size - 1 + 8
+
+	// Those before had a seal of 64 bits that is no more valid.
+	unsealedVersion = 2
+	unsealedSize    = 1 + 12 + 7 + 8 + 8
 )
 
 // strict refuses text that another text stands for.
@@ -127,7 +130,8 @@ func (r *Take) appendFields(b []byte) []byte {
 }
 
 // Parse reports whether text is that of a receipt, and returns its take. It checks only
-// the format: it does not know the key of the seal.
+// the format: it does not know the key of the seal. A receipt of a version without a valid
+// seal has none: it is a receipt, but no key has sealed it.
 func Parse(text string) (r Take, ok bool) {
 	var in, again [MaxLen]byte
 	var room [MaxLen * 3 / 4]byte
@@ -136,7 +140,14 @@ func Parse(text string) (r Take, ok bool) {
 	}
 	n, err := strict.Decode(room[:], in[:copy(in[:], text)])
 	raw := room[:n]
-	if err != nil || len(raw) < size || Place(raw[0]&15) > Local {
+	if err != nil || len(raw) < unsealedSize || Place(raw[0]&15) > Local {
+		return r, false
+	}
+	if raw[0]>>4 == unsealedVersion {
+		r.ID = [12]byte(raw[1:13])
+		return r, len(raw) <= unsealedSize+binary.MaxVarintLen64 && !r.IsZero()
+	}
+	if len(raw) < size {
 		return r, false
 	}
 	r.Place = Place(raw[0] & 15)

@@ -51,7 +51,10 @@ func TestOldReceipt(t *testing.T) {
 	if got.ID != some.ID || got.At != some.At || got.Wall != some.Wall-77 || got.Place != seal.Local || got.Has(77) {
 		t.Errorf("got %+v, want the take without digests", got)
 	}
-	for _, text := range []string{old[:40], strings.Repeat(old, 2), "I" + old[1:], "E" + old[1:]} {
+	if got, ok := seal.Parse("I" + old[1:]); !ok || got.ID != [12]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12} || got.Seal != [16]byte{} {
+		t.Errorf("a version before that: got %v %v, want a receipt without a seal", got, ok)
+	}
+	for _, text := range []string{old[:40], strings.Repeat(old, 2), "E" + old[1:]} {
 		if got, ok := seal.Parse(text); ok {
 			t.Errorf("%q: got %+v, want no receipt", text, got)
 		}
