@@ -101,7 +101,7 @@ func look(d disk, told func(Event)) (*Store, []*piece, error) {
 		s.load(pieces)
 		gone := slices.ContainsFunc(pieces, func(p *piece) bool { return errors.Is(p.trouble, fs.ErrNotExist) })
 		if gone && try < removedTries { // by the process that uses the directory
-			s.memory.Close()
+			_ = s.memory.Close()
 			continue
 		}
 		for _, e := range found {

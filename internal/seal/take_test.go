@@ -82,12 +82,13 @@ func TestLength(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(old)
+	f.Add("I" + old[1:])
 	f.Add(some.String())
 	f.Add(strings.Repeat("A", 48))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, ok := seal.Parse(text)
-		if !ok {
+		if !ok || (r == seal.Take{ID: r.ID}) { // the first version has no seal
 			return
 		}
 		again, ok := seal.Parse(r.String())
