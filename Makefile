@@ -51,19 +51,23 @@ programs: # install the programs that tests run beside weir, if they are missing
 # The modules of the repository. go.work joins the library, the program and what the
 # program needs; contrib and benchmarks have a go.work of their own, and the tests of the
 # manifests need none.
-MODULES := . api client cmd/weir grpclimit internal/redistest rulefile store/redisstore
+MODULES := store/redisstore cmd/weir . api client grpclimit internal/redistest rulefile
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 DEPLOY  := deploy/compose deploy/kubernetes
 
-# The packages of the workspace.
-PACKAGES := ./... $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
+# The packages of the workspace. Tests start in this order, so those that take longest are first.
+PACKAGES := $(MODULES:%=./%/...)
 
 # Flags of go test, such as -count=1.
 TESTFLAGS ?=
 
-# What takes longest, such as building the image, has testing.Short in front; make race runs it.
+# Many tests wait for Redis servers and proxies: others run meanwhile.
+OVERLAP := -p 3 -parallel 8
+
+# What takes longest, such as building the image, has testing.Short in front, or makes fewer
+# random calls; make race runs it whole.
 test: deps ## run the tests of all modules; installs what they run, unless WEIR_REQUIRE_REDIS=0 WEIR_REQUIRE_PROGRAMS=0
-	$(GO) test -short $(TESTFLAGS) $(PACKAGES)
+	$(GO) test -short $(OVERLAP) $(TESTFLAGS) $(PACKAGES)
 	cd contrib && $(GO) test $(TESTFLAGS) $(CONTRIB:contrib/%=./%/...)
 	cd benchmarks && $(GO) test -short $(TESTFLAGS) ./...
 	@for dir in $(DEPLOY); do echo "cd $$dir && $(GO) test"; (cd $$dir && GOWORK=off $(GO) test $(TESTFLAGS) ./...) || exit 1; done

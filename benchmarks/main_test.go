@@ -5,15 +5,27 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/weirhq/weir/benchmarks/internal/measure"
 )
 
 // The program runs itself anew as its children.
 func TestMain(m *testing.M) {
-	if !child() {
-		os.Exit(m.Run())
+	if child() {
+		return
 	}
+	folder, err := os.MkdirTemp("", "weir")
+	measure.Check(err)
+	weirProgram = sync.OnceValue(settings{folder: folder}.weir)
+	status := m.Run()
+	measure.Check(os.RemoveAll(folder))
+	os.Exit(status)
 }
+
+// weirProgram builds the program weir once, for all tests, and returns its path.
+var weirProgram func() string
 
 // Some sections print their tables, with the charts of these sections.
 func TestOnly(t *testing.T) { // not parallel: it measures the heap of the process

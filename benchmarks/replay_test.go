@@ -3,26 +3,16 @@ package main
 import (
 	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// weirProgram builds the program weir.
-func weirProgram(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "weir")
-	if out, err := exec.Command("go", "build", "-C", "../cmd/weir", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
-
 // The floor of the section replay decides as weir replay does.
 func TestReplayFloor(t *testing.T) {
+	t.Parallel()
 	s := settings{folder: t.TempDir()}
 	log := s.file("access.log", accessLog(100_000))
-	out, err := exec.Command(weirProgram(t), "replay", "--json", "--alone=false", "--rules", "../examples/wordpress.yaml", log).Output()
+	out, err := exec.Command(weirProgram(), "replay", "--json", "--alone=false", "--rules", "../examples/wordpress.yaml", log).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func respService(t *testing.T) (address, page string) {
 	if err := os.WriteFile(file, []byte(respRules.FindStringSubmatch(page)[1]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(weirProgram(t), "serve", "--rules", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--resp-listen", "127.0.0.1:0")
+	cmd := exec.Command(weirProgram(), "serve", "--rules", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--resp-listen", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -59,6 +59,7 @@ func respService(t *testing.T) (address, page string) {
 
 // The Go programs in the manual of the Redis protocol print what it says.
 func TestRESPPrograms(t *testing.T) {
+	t.Parallel()
 	address, page := respService(t)
 	programs := goProgram.FindAllStringSubmatch(page, -1)
 	if len(programs) != 2 {
@@ -78,6 +79,7 @@ func TestRESPPrograms(t *testing.T) {
 
 // go-redis in both versions of the protocol, its pipelines and its pool.
 func TestGoRedis(t *testing.T) {
+	t.Parallel()
 	address, _ := respService(t)
 	for _, version := range []int{2, 3} {
 		r := goredis.NewClient(&goredis.Options{Addr: address, Protocol: version, MaxRetries: -1})
@@ -131,6 +133,7 @@ func TestGoRedis(t *testing.T) {
 // rueidis with its defaults, which turn on tracking, and calls of many goroutines, which
 // it sends as pipelines.
 func TestRueidis(t *testing.T) {
+	t.Parallel()
 	address, _ := respService(t)
 	r, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}})
 	if err != nil {

@@ -48,7 +48,10 @@ func TestContract(t *testing.T) {
 func TestAgreesWithTheModel(t *testing.T) {
 	t.Parallel()
 	const callers = 4
-	rounds := 1
+	rounds, steps := 1, 2500
+	if testing.Short() {
+		steps = 1000
+	}
 	if os.Getenv("WEIR_LONG") == "1" {
 		rounds = 100
 	}
@@ -57,7 +60,7 @@ func TestAgreesWithTheModel(t *testing.T) {
 		var all sync.WaitGroup
 		for caller := range callers {
 			got, seed := open(t, c), uint64(round*callers+caller)
-			all.Go(func() { storetest.Compare(t, got, storetest.NewModel(), seed, 2500) })
+			all.Go(func() { storetest.Compare(t, got, storetest.NewModel(), seed, steps) })
 		}
 		all.Wait()
 		if err := c.Do(t.Context(), c.B().Flushall().Build()).Error(); err != nil { // the memory of the machine is bounded

@@ -24,12 +24,16 @@ func TestProgramsTouchDeclaredKeysOnly(t *testing.T) {
 	n := redistest.Server(t)
 	m := monitor(t, n.Addr())
 	c := connect(t, n.Addr())
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
 	for _, s := range subjects(t) {
 		calls := 60
 		if s.crowd {
 			calls = 400 // until members are too many for one string
 		}
-		for seed := range uint64(3) {
+		for seed := range seeds {
 			play(t, c, &s, seed, calls)
 		}
 	}

@@ -185,7 +185,7 @@ func TestAgreesWithWindow(t *testing.T) {
 	t.Parallel()
 	players, calls := 25, 200
 	if testing.Short() {
-		players = 6
+		players = 3
 	}
 	if os.Getenv("WEIR_LONG") == "1" {
 		players, calls = 50, 2000
