@@ -69,6 +69,17 @@ func (m *Manager) Lose() {
 	m.m.connectionLost()
 }
 
+// KeepsSolo reports whether the connection for calls that are sent by themselves stays the
+// same when the manager finds it missing just before it is made, from the server at addr.
+func (m *Manager) KeepsSolo(ctx context.Context, addr string) bool {
+	made := &connection{Client: unused{}}
+	m.m.node.config.life, m.m.ctx = ctx, ctx
+	m.m.node.conns[solo].Store(made)
+	m.m.makeSolo(addr)
+	m.m.tasks.Wait()
+	return m.m.node.conns[solo].Load() == made
+}
+
 // NewNode returns a node whose calls go to client. It has no time-out. It knows the
 // server's clock.
 func NewNode(client rueidis.Client) *Node {

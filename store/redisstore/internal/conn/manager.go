@@ -376,9 +376,13 @@ func (e *modeError) Error() string {
 }
 
 // makeSolo makes the connection for calls that are sent by themselves, in the background:
-// there are others.
+// there are others. An earlier attempt may have made it since it was found missing.
 func (m *manager) makeSolo(addr string) {
 	if m.making.Swap(true) {
+		return
+	}
+	if m.node.conns[solo].Load() != nil {
+		m.making.Store(false)
 		return
 	}
 	m.tasks.Go(func() {
