@@ -198,9 +198,14 @@ func TestOutageIsReported(t *testing.T) {
 	if r.Recorded+r.Lost != byMemory.Load() || r.Dropped != 0 {
 		t.Errorf("got %+v, want all %d hits that memory admitted", r, byMemory.Load())
 	}
+	patient, err := weir.NewEngine(rules, weir.WithStore(openURL(t, "redis://"+n.Addr()+"?timeout=20s")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { patient.Close() })
 	var used int64
 	for i := range users {
-		u, err := engines[0].Usage(t.Context(), "hits", user(i))
+		u, err := patient.Usage(t.Context(), "hits", user(i))
 		if err != nil || u.Degraded {
 			t.Fatalf("usage: got degraded %v, %v", u.Degraded, err)
 		}
